@@ -1,0 +1,58 @@
+/* Status codes and the error struct that serves the whole API. */
+#ifndef TARN_ERROR_H
+#define TARN_ERROR_H
+
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define TARN_API
+#else
+#define TARN_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* "Not an id" for every kind of id. */
+#define TARN_NONE UINT32_MAX
+
+/* What a call came to. The numbers are also the exit codes of the `tarn` command. */
+enum tarn_status {
+    TARN_OK = 0,
+    TARN_DOES_NOT_FIT = 1, /* the plan needs more than the capacity that was asked for */
+    TARN_USAGE = 2,        /* an argument of the call itself is wrong */
+    TARN_BAD_INPUT = 3,    /* a graph, plan or order is malformed or breaks a rule */
+    TARN_DEVICE = 4,       /* the device or an op's kernel reported an error */
+    TARN_DEADLINE = 5,     /* work did not finish in time */
+    TARN_REJECTED = 6,     /* the verifier refused the plan */
+    TARN_CHECK_FAILED = 7, /* checked execution read a byte that it must not hold */
+    TARN_SYSTEM = 8,       /* no memory, or a file could not be read or written */
+    TARN_INTERRUPTED = 130 /* stopped by the user */
+};
+
+/* Details of the first error of a call; the caller owns it and passes NULL when the status is
+ * enough. Every call that takes one empties it first. `text` is one line without a final newline.
+ */
+struct tarn_error {
+    enum tarn_status status;
+    int device_code;   /* what the device or kernel returned, else 0 */
+    uint32_t line;     /* 1-based, in the file, for syntax errors; else 0 */
+    uint32_t column;   /* 1-based; else 0 */
+    uint32_t op;       /* TARN_NONE when no op is concerned */
+    uint32_t tensor;   /* TARN_NONE when no tensor is concerned */
+    char pointer[128]; /* JSON pointer (RFC 6901) into the file, or "" */
+    char text[512];
+};
+
+/* A word for a status, for example "bad input"; static. */
+TARN_API const char *tarn_status_text(enum tarn_status status);
+
+/* The library's version, for example "0.1.0"; static. */
+TARN_API const char *tarn_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,185 @@
+/* A computation graph: ops partitioned into streams, tensors, storages.
+ *
+ * A graph is built by calls (struct tarn_builder) or loaded from a file (`tarn.graph` version 1,
+ * JSON, plain or gzip). Either way every rule of the format is enforced before a graph exists:
+ * acyclic, one producer per tensor, no data race between unordered touchers of one storage.
+ *
+ * Ids are dense from 0 in the order in which things were added; a stream's ops run in the order
+ * in which they were added. Tensors that alias share the storage of their root.
+ */
+#ifndef TARN_GRAPH_H
+#define TARN_GRAPH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef uint32_t tarn_op;
+typedef uint32_t tarn_tensor;
+typedef uint32_t tarn_stream;
+
+struct tarn_graph;
+struct tarn_builder;
+
+/* The first three live in the arena at planned offsets; an output is pinned until the end of the
+ * iteration. The others are persistent: they live for ever, in a part of their own. */
+enum tarn_tensor_kind {
+    TARN_INTERMEDIATE,
+    TARN_GRADIENT,
+    TARN_OUTPUT,
+    TARN_PARAMETER,
+    TARN_OPTIMIZER_STATE,
+    TARN_INPUT
+};
+
+/* A borrowed list of ids. */
+struct tarn_list {
+    const uint32_t *ids;
+    size_t count;
+};
+
+#ifndef __cplusplus
+/* A list written in place, alive until the end of the enclosing block: TARN_TENSORS(a, b). */
+#define TARN_LIST(...)                                   \
+    ((struct tarn_list){(const uint32_t[]){__VA_ARGS__}, \
+                        sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)})
+#define TARN_TENSORS(...) TARN_LIST(__VA_ARGS__)
+#define TARN_OPS(...) TARN_LIST(__VA_ARGS__)
+#endif
+
+struct tarn_tensor_info {
+    const char *name; /* NULL: "" */
+    uint64_t size;    /* bytes, above 0 */
+    enum tarn_tensor_kind kind;
+    uint64_t alignment; /* power of two that the offset must be a multiple of; 0: the plan's */
+};
+
+/* One way of carrying out an op, for transforms that may choose. */
+struct tarn_implementation {
+    const char *name;
+    uint64_t cost;      /* nanoseconds */
+    uint64_t workspace; /* bytes */
+};
+
+struct tarn_op_info {
+    const char *name; /* NULL: "" */
+    const char *kind; /* NULL: "" */
+    tarn_stream stream;
+    struct tarn_list inputs;
+    struct tarn_list outputs;
+    struct tarn_list control; /* ops that must finish first although no tensor says so */
+    uint64_t workspace;       /* bytes needed while the op runs */
+    uint64_t cost;            /* estimated nanoseconds */
+    uint64_t flops;
+    bool view;         /* touches no memory and is never launched; its outputs alias inputs */
+    bool recomputable; /* may run twice: same inputs, same outputs, no side effect */
+    const uint32_t (*inplace)[2]; /* pairs {input, output} that may share a storage */
+    size_t inplace_count;
+    const struct tarn_implementation *implementations;
+    size_t implementations_count;
+};
+
+/* ---- Building ----
+ * Errors are collected: the first one is kept, later calls do nothing and return TARN_NONE, and
+ * tarn_builder_finish reports it. Everything passed in is copied. One thread at a time. */
+
+/* NULL when out of memory; every call below accepts that NULL, and finish reports it. */
+TARN_API struct tarn_builder *tarn_builder_create(const char *graph_name);
+TARN_API void tarn_builder_destroy(struct tarn_builder *builder);
+
+TARN_API tarn_stream tarn_builder_stream(struct tarn_builder *builder, const char *name);
+TARN_API tarn_tensor tarn_builder_tensor(struct tarn_builder *builder,
+                                         const struct tarn_tensor_info *info);
+/* A further name for the bytes of `of` (a root or an alias of it); size and kind are its root's.
+ * An op that outputs it writes the storage in place, unless the op is a view. */
+TARN_API tarn_tensor tarn_builder_alias(struct tarn_builder *builder, tarn_tensor of,
+                                        const char *name);
+TARN_API tarn_op tarn_builder_op(struct tarn_builder *builder, const struct tarn_op_info *info);
+/* `later` must not start before `earlier` has finished. */
+TARN_API void tarn_builder_control(struct tarn_builder *builder, tarn_op later, tarn_op earlier);
+/* The storages of these root tensors lie back to back in this order, without padding. */
+TARN_API void tarn_builder_group(struct tarn_builder *builder, struct tarn_list tensors);
+
+/* Validates everything and makes the graph. Consumes the builder, whatever the status.
+ * TARN_BAD_INPUT: a rule is broken, `error` names op and tensor. TARN_SYSTEM: no memory. */
+TARN_API enum tarn_status tarn_builder_finish(struct tarn_builder *builder,
+                                              struct tarn_graph **graph, struct tarn_error *error);
+
+/* ---- Files ---- */
+
+/* Reads a graph from a file, or from standard input when path is "-". The caller destroys it.
+ * TARN_BAD_INPUT: `error` has line and column (syntax) or JSON pointer and names (meaning).
+ * TARN_SYSTEM: cannot be opened or read, or no memory. */
+TARN_API enum tarn_status tarn_graph_load(const char *path, struct tarn_graph **graph,
+                                          struct tarn_error *error);
+/* Writes to a temporary name, then renames; "-" is standard output; ".gz" compresses. */
+TARN_API enum tarn_status tarn_graph_save(const struct tarn_graph *graph, const char *path,
+                                          struct tarn_error *error);
+
+/* ---- Reading a graph ----
+ * Ids out of range give NULL or TARN_NONE. Strings live as long as the graph. */
+
+/* Gives up the caller's reference; plans and sessions keep what they need. */
+TARN_API void tarn_graph_destroy(struct tarn_graph *graph);
+
+TARN_API const char *tarn_graph_name(const struct tarn_graph *graph);
+TARN_API uint32_t tarn_graph_streams_count(const struct tarn_graph *graph);
+TARN_API uint32_t tarn_graph_ops_count(const struct tarn_graph *graph);
+TARN_API uint32_t tarn_graph_tensors_count(const struct tarn_graph *graph);
+TARN_API const char *tarn_graph_stream_name(const struct tarn_graph *graph, tarn_stream stream);
+/* Fill *info with borrowed pointers; false when the id is out of range. */
+TARN_API bool tarn_graph_op(const struct tarn_graph *graph, tarn_op op, struct tarn_op_info *info);
+TARN_API bool tarn_graph_tensor(const struct tarn_graph *graph, tarn_tensor tensor,
+                                struct tarn_tensor_info *info);
+/* The root of a tensor's storage (itself for a root), or TARN_NONE. */
+TARN_API tarn_tensor tarn_graph_root(const struct tarn_graph *graph, tarn_tensor tensor);
+/* The first op or tensor of that name, or TARN_NONE. Linear time. */
+TARN_API tarn_op tarn_graph_find_op(const struct tarn_graph *graph, const char *name);
+TARN_API tarn_tensor tarn_graph_find_tensor(const struct tarn_graph *graph, const char *name);
+
+/* Counts and sums that describe a graph. */
+struct tarn_graph_summary {
+    uint32_t streams;
+    uint32_t ops;      /* views included */
+    uint32_t views;    /* never launched */
+    uint32_t tensors;  /* aliases included */
+    uint32_t storages; /* planned, workspaces included */
+    uint32_t workspaces;
+    uint32_t groups;
+    uint32_t arcs;        /* pairs of ops in different streams tied by data or control arcs */
+    uint32_t arcs_kept;   /* event waits left after the minimal reduction */
+    uint64_t sum;         /* every planned storage on its own, exact bytes */
+    uint64_t persistent;  /* exact bytes */
+    uint64_t serial_peak; /* most bytes alive in one step of list order, exact bytes */
+    uint64_t cost;        /* sum over ops, nanoseconds */
+};
+TARN_API enum tarn_status tarn_graph_summarize(const struct tarn_graph *graph,
+                                               struct tarn_graph_summary *summary,
+                                               struct tarn_error *error);
+
+/* ---- Unsafe pairs, by four independent methods ----
+ * All methods give the same set. `clocks` is what Tarn uses; the others are the algorithms of the
+ * SOMAS paper ("Safe optimized static memory allocation for parallel deep
+ * learning", section 3), kept for comparison and proof. */
+struct tarn_pairs {
+    uint64_t pairs;   /* n (n - 1) / 2 for n planned storages */
+    uint64_t unsafe;  /* pairs that must not share a byte */
+    uint64_t hash;    /* of the set of unsafe pairs, the same for every method */
+    double ms;        /* to get ready to answer any pair (for all but clocks: the matrix) */
+    double matrix_ms; /* to write the full matrix, where `ms` does not include it; else 0 */
+};
+/* method: "clocks", "ancestors", "ancestors-opt" or "stream-graph"; else TARN_USAGE. */
+TARN_API enum tarn_status tarn_graph_pairs(const struct tarn_graph *graph, const char *method,
+                                           struct tarn_pairs *pairs, struct tarn_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

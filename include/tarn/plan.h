@@ -1,0 +1,137 @@
+/* A plan: stream lists, waits, and the offset of every storage, proved safe.
+ *
+ * No plan leaves this API unverified unless the caller asks for that by name: tarn_plan_create
+ * and tarn_plan_load end with the independent verifier.
+ */
+#ifndef TARN_PLAN_H
+#define TARN_PLAN_H
+
+#include "graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tarn_plan;
+struct tarn_verdict;
+
+struct tarn_plan_options {
+    size_t struct_size;
+    uint64_t alignment; /* power of two; 0: 512 */
+    uint64_t capacity;  /* bytes the footprint must not exceed; 0: no limit */
+    /* "ALGORITHM:SORT:FIT[:paper]", for example "many-objects:size:first-fit"; NULL or "all": every
+     * one, best footprint wins. tarn_plan_method(i) lists them. */
+    const char *method;
+    uint32_t threads; /* 0: all cores. The plan does not depend on it. */
+};
+#ifndef __cplusplus
+#define TARN_PLAN_OPTIONS(...) \
+    (&(struct tarn_plan_options){.struct_size = sizeof(struct tarn_plan_options), __VA_ARGS__})
+#endif
+
+/* Plans a graph. options NULL: defaults. The plan keeps the graph alive.
+ * TARN_DOES_NOT_FIT: the best footprint found exceeds the capacity; no plan. TARN_USAGE: bad
+ * option. TARN_SYSTEM: no memory. Safe to call from several threads. */
+TARN_API enum tarn_status tarn_plan_create(struct tarn_graph *graph,
+                                           const struct tarn_plan_options *options,
+                                           struct tarn_plan **plan, struct tarn_error *error);
+TARN_API void tarn_plan_destroy(struct tarn_plan *plan);
+
+/* The i-th method name in the fixed order in which ties are broken, or NULL past the last. */
+TARN_API const char *tarn_plan_method(size_t i);
+
+/* Writes `tarn.plan` version 1 to a temporary name, then renames; "-" is standard output. */
+TARN_API enum tarn_status tarn_plan_save(const struct tarn_plan *plan, const char *path,
+                                         struct tarn_error *error);
+
+enum tarn_plan_trust {
+    TARN_VERIFY, /* TARN_REJECTED when the verifier finds a violation */
+    TARN_TRUST   /* well-formed is enough: for replaying what a bad plan does */
+};
+/* Reads a plan for `graph` (the source graph). TARN_BAD_INPUT: malformed, or refers to what the
+ * graph does not have; `error` has line and column, or the JSON pointer. "-": standard input. */
+TARN_API enum tarn_status tarn_plan_load(const char *path, struct tarn_graph *graph,
+                                         enum tarn_plan_trust trust, struct tarn_plan **plan,
+                                         struct tarn_error *error);
+
+struct tarn_plan_summary {
+    const char *method; /* lives as long as the plan */
+    uint64_t alignment;
+    uint64_t footprint;                   /* bytes of arena for planned storages */
+    uint64_t persistent;                  /* bytes of the persistent part, padding included */
+    uint64_t bound;                       /* no safe plan is smaller; 0 when unknown */
+    bool optimal;                         /* footprint == bound */
+    uint32_t waits;                       /* event waits inside one iteration */
+    uint32_t boundary_waits;              /* event waits on the previous iteration */
+    double order_ms, place_ms, verify_ms; /* spent by tarn_plan_create; else 0 */
+};
+TARN_API void tarn_plan_summarize(const struct tarn_plan *plan, struct tarn_plan_summary *summary);
+
+/* The graph whose ids the plan uses; alive as long as the plan. */
+TARN_API const struct tarn_graph *tarn_plan_graph(const struct tarn_plan *plan);
+
+/* Where the storage of a tensor (root or alias) lives: offset in the arena, or in the persistent
+ * part for persistent tensors. UINT64_MAX when the id is out of range. */
+TARN_API uint64_t tarn_plan_offset(const struct tarn_plan *plan, tarn_tensor tensor);
+/* Where the workspace of an op lives; UINT64_MAX when it has none. */
+TARN_API uint64_t tarn_plan_workspace_offset(const struct tarn_plan *plan, tarn_op op);
+
+/* ---- The verifier ----
+ * Shares no algorithm with the planner. Replays the launched program once, two iterations unrolled,
+ * with forward vector clocks and a map from byte intervals to storage versions, and compares the
+ * plan's graph with the source graph. Near-linear. */
+
+enum tarn_violation_kind {
+    TARN_UNORDERED_OVERLAP, /* two storages share bytes and nothing orders them */
+    TARN_OVERWRITTEN_INPUT, /* an op reads bytes that another storage has overwritten */
+    TARN_HAZARD_LOST,       /* two touchers of one storage are no longer ordered, or a wrong version
+                               is read */
+    TARN_GROUP_BROKEN,      /* members of a contiguous group are not back to back */
+    TARN_MISALIGNED,
+    TARN_OUT_OF_RANGE, /* a storage ends above the footprint */
+    TARN_MISSING,      /* an op or storage of the graph is absent, or there twice */
+    TARN_WRONG_GRAPH,  /* hashes differ, or the final graph does not refine the source */
+    TARN_DEADLOCK      /* lists and waits form a cycle */
+};
+/* A word for a kind, for example "unordered overlap"; static. */
+TARN_API const char *tarn_violation_text(enum tarn_violation_kind kind);
+
+/* One op of one iteration of a linear order. */
+struct tarn_step {
+    tarn_op op;
+    uint32_t iteration;
+};
+
+struct tarn_violation {
+    enum tarn_violation_kind kind;
+    tarn_op op, other_op;             /* TARN_NONE when not concerned */
+    tarn_tensor tensor, other_tensor; /* roots; TARN_NONE for a workspace or when not concerned */
+    char text[512];
+    /* A legal linear order of the launched ops (lists and waits kept) in which an op reads a wrong
+     * byte; replay it with tarn_session_check. NULL when there is none. */
+    const struct tarn_step *witness;
+    size_t witness_count;
+};
+
+/* Verifies. TARN_OK, or TARN_REJECTED with the first violation in `error` and all of them (at most
+ * 100) in *verdict, which the caller destroys. verdict may be NULL. */
+TARN_API enum tarn_status tarn_plan_verify(const struct tarn_plan *plan,
+                                           const struct tarn_graph *source,
+                                           struct tarn_verdict **verdict, struct tarn_error *error);
+TARN_API size_t tarn_verdict_count(const struct tarn_verdict *verdict);
+TARN_API const struct tarn_violation *tarn_verdict_get(const struct tarn_verdict *verdict,
+                                                       size_t i);
+TARN_API void tarn_verdict_destroy(struct tarn_verdict *verdict);
+
+/* Linear orders as files (`tarn.order` version 1: {"format", "version", "order": [[op, iteration],
+ * ...]}). Load: the caller frees *steps with free(). "-": standard input or output. */
+TARN_API enum tarn_status tarn_order_save(const struct tarn_step *steps, size_t count,
+                                          const char *path, struct tarn_error *error);
+TARN_API enum tarn_status tarn_order_load(const char *path, struct tarn_step **steps, size_t *count,
+                                          struct tarn_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,49 @@
+/* Errors: one struct, the first one wins. */
+#include "error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void tarn_error_clear(struct tarn_error *error)
+{
+    if (!error) return;
+    memset(error, 0, sizeof *error);
+    error->op = TARN_NONE;
+    error->tensor = TARN_NONE;
+}
+
+enum tarn_status tarn_error_set(struct tarn_error *error, enum tarn_status status,
+                                const char *format, ...)
+{
+    if (!error || error->status != TARN_OK) return status;
+    error->status = status;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error->text, sizeof error->text, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+enum tarn_status tarn_error_no_memory(struct tarn_error *error)
+{
+    return tarn_error_set(error, TARN_SYSTEM, "out of memory");
+}
+
+const char *tarn_status_text(enum tarn_status status)
+{
+    switch (status) {
+    case TARN_OK: return "ok";
+    case TARN_DOES_NOT_FIT: return "does not fit";
+    case TARN_USAGE: return "wrong use";
+    case TARN_BAD_INPUT: return "bad input";
+    case TARN_DEVICE: return "device error";
+    case TARN_DEADLINE: return "deadline passed";
+    case TARN_REJECTED: return "plan rejected";
+    case TARN_CHECK_FAILED: return "check failed";
+    case TARN_SYSTEM: return "system error";
+    case TARN_INTERRUPTED: return "interrupted";
+    }
+    return "unknown status";
+}
+
+const char *tarn_version(void) { return TARN_VERSION; }

@@ -1,0 +1,121 @@
+/* The graph as the rest of Tarn sees it: immutable arrays, validated, with everything derived that
+ * more than one room needs (positions, topological order, cross-stream arcs, storages).
+ *
+ *     ops ──stream, position──► streams          storages: [0, planned_count)  planned
+ *      │ inputs, outputs                                     planned roots by tensor id,
+ *      ▼                                                     then workspaces by op id
+ *     tensors ──root──► tensors ──storage──►             [planned_count, storages_count)
+ *                                                            persistent roots by tensor id
+ */
+#ifndef TARN_STREAMS_GRAPH_GRAPH_H
+#define TARN_STREAMS_GRAPH_GRAPH_H
+
+#include <stdatomic.h>
+
+#include "tarn/graph.h"
+
+struct tarn_hash {
+    uint64_t word[2];
+};
+
+struct tarn_graph_op {
+    const char *name;
+    const char *kind;
+    const uint32_t *inputs; /* tensor ids, as given */
+    const uint32_t *outputs;
+    const uint32_t *control; /* op ids, as given */
+    uint32_t inputs_count, outputs_count, control_count;
+    uint32_t stream;
+    uint32_t position; /* in its stream, views included */
+    uint32_t origin;   /* op of the source graph that it comes from; its own id in a source graph */
+    uint32_t implementation;    /* chosen one of the source op's; 0 by default */
+    uint32_t workspace_storage; /* storage index, or TARN_NONE */
+    uint32_t inplace_count;
+    uint32_t implementations_count;
+    const uint32_t (*inplace)[2];
+    const struct tarn_implementation *implementations;
+    uint64_t workspace; /* bytes */
+    uint64_t cost;      /* ns */
+    uint64_t flops;
+    bool view;
+    bool recomputable;
+};
+
+struct tarn_graph_tensor {
+    const char *name;
+    uint64_t size;
+    uint64_t alignment; /* 0: the plan's */
+    uint32_t root;      /* its own id for a root */
+    uint32_t producer;  /* op, or TARN_NONE (persistent only) */
+    uint32_t storage;   /* index into storages, the root's */
+    enum tarn_tensor_kind kind;
+};
+
+struct tarn_graph_stream {
+    const char *name;
+    const uint32_t *ops; /* in order, views included */
+    uint32_t ops_count;
+};
+
+struct tarn_storage {
+    uint32_t tensor;          /* root tensor, or TARN_NONE for a workspace */
+    uint32_t producer;        /* first writer; for persistent storages TARN_NONE */
+    uint64_t size;            /* exact bytes */
+    uint64_t alignment;       /* own one, 0: the plan's */
+    const uint32_t *touchers; /* distinct non-view ops that read or write it, topological order */
+    uint32_t touchers_count;
+    uint32_t group; /* contiguous group, or TARN_NONE */
+    bool pinned;    /* an output: never released inside the iteration */
+    bool persistent;
+};
+
+struct tarn_group {
+    const uint32_t *storages; /* storage indices, in order */
+    uint32_t storages_count;
+    bool persistent;
+};
+
+/* Distinct cross-stream arcs (data and control, views as ordinary nodes), as neighbour lists:
+ * those of op v are [begin[v], begin[v + 1]). */
+struct tarn_arcs {
+    const uint32_t *begin;
+    const uint32_t *ops;
+};
+
+struct tarn_graph {
+    atomic_uint references;
+    const char *name;
+    const char *meta; /* JSON text of the file's meta object, "{}" if none */
+    struct tarn_graph_op *ops;
+    struct tarn_graph_tensor *tensors;
+    struct tarn_graph_stream *streams;
+    struct tarn_storage *storages;
+    struct tarn_group *groups;
+    uint32_t ops_count, tensors_count, streams_count, groups_count;
+    uint32_t storages_count;
+    uint32_t planned_count; /* of storages */
+    const uint32_t *order;  /* topological order: the list order where that is one, else the
+                               smallest ready id first */
+    const uint32_t *rank;   /* op -> place in `order` */
+    struct tarn_arcs predecessors, successors; /* cross-stream only */
+    struct tarn_hash hash;                     /* of the content: everything but meta and name */
+    void *pool;                                /* owns all arrays and strings */
+};
+
+/* Shares the graph; undone by tarn_graph_destroy. */
+struct tarn_graph *tarn_graph_retain(struct tarn_graph *graph);
+
+static inline bool tarn_kind_is_persistent(enum tarn_tensor_kind kind)
+{
+    return kind >= TARN_PARAMETER;
+}
+
+/* The word of a kind in files, for example "optimizer_state". */
+const char *tarn_kind_text(enum tarn_tensor_kind kind);
+
+static inline bool tarn_hash_equal(struct tarn_hash a, struct tarn_hash b)
+{
+    return a.word[0] == b.word[0] && a.word[1] == b.word[1];
+}
+
+#endif

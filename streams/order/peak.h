@@ -1,0 +1,11 @@
+/* The serial list-order peak: the most bytes alive in one step when the ops run one after another
+ * in list order. Exact bytes; not a bound when there are several streams. */
+#ifndef TARN_STREAMS_ORDER_PEAK_H
+#define TARN_STREAMS_ORDER_PEAK_H
+
+#include "../graph/graph.h"
+
+/* TARN_SYSTEM: no memory. */
+enum tarn_status tarn_peak_serial(const struct tarn_graph *graph, uint64_t *peak);
+
+#endif

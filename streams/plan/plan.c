@@ -1,0 +1,153 @@
+/* The plan as a value: made from a graph with everything but the offsets, shared by reference
+ * count, asked about places. Cost: linear in the graph plus the events. */
+#include "plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Making ---- */
+
+static enum tarn_status fill_lists(struct tarn_plan *plan, const struct tarn_graph *graph)
+{
+    plan->streams_count = graph->streams_count;
+    plan->list_begin = calloc((size_t)graph->streams_count + 1, sizeof *plan->list_begin);
+    plan->list = malloc(((size_t)graph->ops_count + 1) * sizeof *plan->list);
+    if (!plan->list_begin || !plan->list) return TARN_SYSTEM;
+    uint32_t n = 0;
+    for (uint32_t s = 0; s < graph->streams_count; s++) {
+        const struct tarn_graph_stream *stream = &graph->streams[s];
+        for (uint32_t i = 0; i < stream->ops_count; i++) {
+            if (!graph->ops[stream->ops[i]].view) plan->list[n++] = stream->ops[i];
+        }
+        plan->list_begin[s + 1] = n;
+    }
+    return TARN_OK;
+}
+
+static enum tarn_status fill_waits(struct tarn_plan *plan, const struct tarn_graph *graph)
+{
+    if (tarn_events_minimal(graph, &plan->waits, &plan->waits_count) != TARN_OK) return TARN_SYSTEM;
+    return tarn_events_boundary_simple(graph, &plan->boundary_waits, &plan->boundary_waits_count);
+}
+
+static struct tarn_place *new_places(uint32_t count)
+{
+    return calloc((size_t)count + 1, sizeof(struct tarn_place));
+}
+
+/* Storage indices are by tensor id, then by op id, then by tensor id: each list comes out sorted.
+ */
+static enum tarn_status fill_places(struct tarn_plan *plan, const struct tarn_graph *graph)
+{
+    uint32_t roots = 0;
+    while (roots < graph->planned_count && graph->storages[roots].tensor != TARN_NONE) roots++;
+    plan->storages_count = roots;
+    plan->workspaces_count = graph->planned_count - roots;
+    plan->places_persistent_count = graph->storages_count - graph->planned_count;
+    plan->storages = new_places(plan->storages_count);
+    plan->workspaces = new_places(plan->workspaces_count);
+    plan->places_persistent = new_places(plan->places_persistent_count);
+    if (!plan->storages || !plan->workspaces || !plan->places_persistent) return TARN_SYSTEM;
+    for (uint32_t a = 0; a < graph->storages_count; a++) {
+        const struct tarn_storage *storage = &graph->storages[a];
+        struct tarn_place place = {.id = storage->tensor, .size = storage->size};
+        if (a < roots) {
+            plan->storages[a] = place;
+        } else if (a < graph->planned_count) {
+            place.id = storage->producer;
+            plan->workspaces[a - roots] = place;
+        } else {
+            plan->places_persistent[a - graph->planned_count] = place;
+        }
+    }
+    return TARN_OK;
+}
+
+struct tarn_plan *tarn_plan_of_graph(struct tarn_graph *graph)
+{
+    struct tarn_plan *plan = calloc(1, sizeof *plan);
+    if (!plan) return NULL;
+    atomic_init(&plan->references, 1);
+    plan->graph = tarn_graph_retain(graph);
+    plan->source_hash = graph->hash;
+    if (fill_lists(plan, graph) != TARN_OK || fill_waits(plan, graph) != TARN_OK ||
+        fill_places(plan, graph) != TARN_OK) {
+        tarn_plan_destroy(plan);
+        return NULL;
+    }
+    return plan;
+}
+
+struct tarn_plan *tarn_plan_retain(struct tarn_plan *plan)
+{
+    atomic_fetch_add_explicit(&plan->references, 1, memory_order_relaxed);
+    return plan;
+}
+
+void tarn_plan_destroy(struct tarn_plan *plan)
+{
+    if (!plan) return;
+    if (atomic_fetch_sub_explicit(&plan->references, 1, memory_order_acq_rel) != 1) return;
+    tarn_graph_destroy(plan->graph);
+    free(plan->method);
+    free(plan->list_begin);
+    free(plan->list);
+    free(plan->waits);
+    free(plan->boundary_waits);
+    free(plan->storages);
+    free(plan->workspaces);
+    free(plan->places_persistent);
+    free(plan);
+}
+
+/* ---- Asking ---- */
+
+const struct tarn_place *tarn_place_find(const struct tarn_place *places, uint32_t count,
+                                         uint32_t id)
+{
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (places[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count && places[low].id == id ? &places[low] : NULL;
+}
+
+const struct tarn_graph *tarn_plan_graph(const struct tarn_plan *plan) { return plan->graph; }
+
+uint64_t tarn_plan_offset(const struct tarn_plan *plan, tarn_tensor tensor)
+{
+    if (tensor >= plan->graph->tensors_count) return UINT64_MAX;
+    uint32_t root = plan->graph->tensors[tensor].root;
+    const struct tarn_place *place =
+        tarn_kind_is_persistent(plan->graph->tensors[root].kind)
+            ? tarn_place_find(plan->places_persistent, plan->places_persistent_count, root)
+            : tarn_place_find(plan->storages, plan->storages_count, root);
+    return place ? place->offset : UINT64_MAX;
+}
+
+uint64_t tarn_plan_workspace_offset(const struct tarn_plan *plan, tarn_op op)
+{
+    const struct tarn_place *place = tarn_place_find(plan->workspaces, plan->workspaces_count, op);
+    return place ? place->offset : UINT64_MAX;
+}
+
+void tarn_plan_summarize(const struct tarn_plan *plan, struct tarn_plan_summary *summary)
+{
+    *summary = (struct tarn_plan_summary){
+        .method = plan->method,
+        .alignment = plan->alignment,
+        .footprint = plan->footprint,
+        .persistent = plan->persistent,
+        .bound = plan->bound,
+        .optimal = plan->bound != 0 && plan->footprint == plan->bound,
+        .waits = plan->waits_count,
+        .boundary_waits = plan->boundary_waits_count,
+        .order_ms = plan->order_ms,
+        .place_ms = plan->place_ms,
+        .verify_ms = plan->verify_ms,
+    };
+}

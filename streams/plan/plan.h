@@ -1,0 +1,51 @@
+/* The plan: the contract between planner and runtime. Plain arrays; immutable once made. */
+#ifndef TARN_STREAMS_PLAN_PLAN_H
+#define TARN_STREAMS_PLAN_PLAN_H
+
+#include <stdatomic.h>
+
+#include "../graph/graph.h"
+#include "../order/events.h"
+#include "tarn/plan.h"
+
+/* Where one storage lies: id is the root tensor (storages, persistent) or the op (workspaces). */
+struct tarn_place {
+    uint32_t id;
+    uint64_t offset;
+    uint64_t size; /* exact bytes */
+};
+
+struct tarn_plan {
+    atomic_uint references;
+    struct tarn_graph *graph; /* final graph; retained */
+    bool transformed;         /* the final graph is not the source graph: embed it in the file */
+    struct tarn_hash source_hash;
+    char *method;
+    uint64_t alignment;
+    uint64_t footprint;
+    uint64_t persistent; /* bytes of the persistent part */
+    uint64_t bound;      /* 0: unknown */
+    uint32_t streams_count;
+    uint32_t *list_begin; /* streams_count + 1; the ops of stream s are list[list_begin[s]..] */
+    uint32_t *list;       /* launched ops in launch order */
+    struct tarn_wait *waits;
+    struct tarn_wait *boundary_waits; /* `on` is an op of the previous iteration */
+    uint32_t waits_count, boundary_waits_count;
+    struct tarn_place *storages; /* sorted by id, as are the next two */
+    struct tarn_place *workspaces;
+    struct tarn_place *places_persistent;
+    uint32_t storages_count, workspaces_count, places_persistent_count;
+    double order_ms, place_ms, verify_ms;
+};
+
+struct tarn_plan *tarn_plan_retain(struct tarn_plan *plan);
+
+/* A plan with stream lists, waits and boundary waits of the graph filled in and the places sized
+ * (ids and sizes set, offsets zero); the planner sets the offsets. NULL when out of memory. */
+struct tarn_plan *tarn_plan_of_graph(struct tarn_graph *graph);
+
+/* Finds a place by id, or NULL. */
+const struct tarn_place *tarn_place_find(const struct tarn_place *places, uint32_t count,
+                                         uint32_t id);
+
+#endif

@@ -1,0 +1,39 @@
+/* The program: what a session compiles a plan into. Per stream, a flat list of steps; a step is
+ * waits, a launch, and whether anybody will ever wait for it.
+ *
+ *     stream s:  [waits][boundary waits] launch (record) · [waits] launch · launch (record) · ...
+ *
+ * Places in a stream count launched ops only. */
+#ifndef TARN_STREAMS_PLAN_PROGRAM_H
+#define TARN_STREAMS_PLAN_PROGRAM_H
+
+#include "plan.h"
+
+struct tarn_program_wait {
+    uint32_t stream;
+    uint32_t place;    /* in that stream's list */
+    uint32_t previous; /* 1: of the previous iteration, 0: of this one */
+};
+
+struct tarn_program_step {
+    uint32_t op;
+    uint32_t waits_begin, waits_end; /* into tarn_program.waits */
+    bool record;                     /* some step waits for this one */
+};
+
+struct tarn_program {
+    uint32_t streams_count;
+    uint32_t steps_count;
+    uint32_t *begin; /* streams_count + 1 */
+    struct tarn_program_step *steps;
+    struct tarn_program_wait *waits;
+    uint32_t waits_count;
+};
+
+/* The plan must be well-formed (ids in range, every launched op exactly once). TARN_REJECTED when
+ * lists and waits form a cycle; TARN_SYSTEM. */
+enum tarn_status tarn_program_init(struct tarn_program *program, const struct tarn_plan *plan,
+                                   struct tarn_error *error);
+void tarn_program_finish(struct tarn_program *program);
+
+#endif
