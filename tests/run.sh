@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and runs every test. The last line is
+# "N passed, N failed, N skipped".
+#
+#   tests/run.sh                 everything that belongs into every change (under ten minutes)
+#   tests/run.sh --with starpu   installs heavy optional parts too (comma-separated list)
+#   tests/run.sh --long FOLDER   also the long campaigns, over a folder of graphs
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+with=()
+long=
+while [ $# -gt 0 ]; do
+    case $1 in
+    --with)
+        IFS=, read -ra with <<<"${2:?--with needs a list}"
+        shift 2
+        ;;
+    --long)
+        long=$(cd "${2:?--long needs a folder of graphs}" && pwd)
+        shift 2
+        ;;
+    *)
+        sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
+        exit 2
+        ;;
+    esac
+done
+
+tests/setup.sh tests "${with[@]}"
+
+# build NAME OPTIONS...: configures and compiles build-NAME.
+build() {
+    local folder=build-$1
+    shift
+    if [ -e "$folder/build.ninja" ]; then
+        meson configure "$folder" "$@"
+    else
+        meson setup "$folder" --werror "$@" >/dev/null || {
+            cat "$folder/meson-logs/meson-log.txt"
+            return 1
+        }
+    fi
+    meson compile -C "$folder"
+}
+
+logs=()
+status=0
+# check NAME ARGUMENTS...: runs the tests of build-NAME, one after another.
+check() {
+    local folder=build-$1
+    shift
+    meson test -C "$folder" --no-rebuild --num-processes 1 --print-errorlogs "$@" || status=1
+    logs+=("$folder/meson-logs/testlog.json")
+}
+
+[ -z "$long" ] || export TARN_GRAPHS=$long
+
+build tests -Dtests=enabled
+check tests
+build address -Dtests=enabled -Dbuildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false
+check address --no-suite release
+build thread -Dtests=enabled -Dbuildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false -Dopenmp=disabled
+check thread --suite thread
+build small -Dtests=enabled -Dhwloc=disabled -Dopenmp=disabled
+check small --suite small
+
+python3 tests/count.py "$status" "${logs[@]}"

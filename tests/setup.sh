@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Installs what Tarn needs and this machine lacks (Debian, Ubuntu). Called by examples/quickstart.sh
+# and tests/run.sh; names on the command line ask for more: tests, starpu.
+set -euo pipefail
+
+missing=()
+
+need_command() { command -v "$1" >/dev/null || missing+=("$2"); }
+
+need_library() {
+    command -v pkg-config >/dev/null && pkg-config --exists "$1" || missing+=("$2")
+}
+
+need_command cc gcc
+need_command pkg-config pkg-config
+need_command meson meson
+need_command ninja ninja-build
+need_command python3 python3
+[ -e /usr/include/stdio.h ] || missing+=(libc6-dev)
+need_library jansson libjansson-dev
+need_library zlib zlib1g-dev
+need_library hwloc libhwloc-dev
+for extra in "$@"; do
+    case $extra in
+    tests)
+        need_command g++ g++
+        need_library cmocka libcmocka-dev
+        ;;
+    starpu) need_library starpu-1.3 libstarpu-dev ;;
+    *)
+        echo "setup: no optional part is called '$extra' (there are: tests, starpu)" >&2
+        exit 2
+        ;;
+    esac
+done
+
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+as_root=()
+[ "$(id -u)" = 0 ] || as_root=(sudo)
+if ! command -v apt-get >/dev/null || { [ ${#as_root[@]} -gt 0 ] && ! command -v sudo >/dev/null; }; then
+    echo "setup: please install: ${missing[*]}" >&2
+    exit 1
+fi
+echo "setup: installing ${missing[*]}" >&2
+export DEBIAN_FRONTEND=noninteractive
+"${as_root[@]}" apt-get update -q >/dev/null ||
+    echo "setup: the package lists could not be refreshed; trying with the old ones" >&2
+"${as_root[@]}" apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# The house's rules, as far as a script can check them. TAP on stdout.
+#
+#   style_test.sh SOURCE BUILD
+set -u
+cd "$1" || exit 1
+build=$2
+number=0
+echo "1..7"
+
+# report NAME FINDINGS: passes when nothing was found.
+report() {
+    number=$((number + 1))
+    if [ -z "$2" ]; then
+        echo "ok $number - $1"
+    else
+        echo "not ok $number - $1"
+        sed 's/^/# /' <<<"$2"
+    fi
+}
+
+skip() {
+    number=$((number + 1))
+    echo "ok $number - $1 # SKIP $2"
+}
+
+code() { find include streams planner runtime cli tests examples -name "*.[ch]" "$@" | sort; }
+
+if clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
+    report layout_is_clang_formats \
+        "$(code | xargs clang-format --dry-run 2>&1 | grep 'warning:' | cut -d: -f1 | sort | uniq -c)"
+else
+    skip layout_is_clang_formats "clang-format 14 is not here"
+fi
+
+headers_alone() {
+    local header
+    for header in $(code -name '*.h'); do
+        [[ $header == tests/bench/starpu* ]] && continue
+        echo "#include \"$header\"" | cc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Werror \
+            -fsyntax-only -x c -Iinclude -I. -Itests - 2>&1 | head -5
+        [[ $header == include/* ]] || continue
+        echo "#include \"$header\"" | c++ -std=c++17 -Wall -Wextra -Wpedantic -Werror \
+            -fsyntax-only -x c++ -Iinclude -I. - 2>&1 | head -5
+    done
+}
+report every_header_stands_alone "$(headers_alone)"
+
+# arrows FOLDER FORBIDDEN: includes in FOLDER that reach into a room above it.
+arrows() { grep -rnE "#include \"([a-z_./]*/)?($2)/" "$1" --include='*.[ch]'; }
+report arrows_point_down_only "$(
+    arrows include 'streams|planner|runtime|cli'
+    arrows streams 'planner|runtime|cli'
+    arrows planner 'runtime|cli'
+    arrows runtime 'planner|cli'
+    arrows cli 'streams|planner|runtime'
+)"
+
+# third_party HEADER ALLOWED: includes of HEADER in other library files than ALLOWED.
+third_party() {
+    grep -rlE "#include <$1" include streams planner runtime cli | grep -vE "$2"
+}
+report third_party_headers_stay_in_their_rooms "$(
+    third_party jansson '^streams/(graph|plan)/([a-z_]*file|json_read)\.[ch]$'
+    third_party zlib '^streams/graph/text_file\.c$'
+    third_party hwloc '^runtime/topology\.c$'
+    third_party omp '^planner/place/'
+)"
+
+report only_tarn_names_are_exported \
+    "$(nm -D --defined-only "$build/libtarn.so" 2>&1 | awk '$2 != "A" && $3 !~ /^tarn_/ {print}')"
+
+report no_function_is_longer_than_a_screen "$(
+    for file in $(code -name '*.c' -not -path 'tests/*'); do
+        awk -v file="$file" '
+            /^{/ { start = NR }
+            /^}/ && start { if (NR - start - 1 > 70) print file ":" start ": " NR - start - 1 " lines"
+                            start = 0 }' "$file"
+    done
+)"
+
+shared=shared
+report the_project_is_self_contained "$(
+    git ls-files -z 2>/dev/null | xargs -0 grep -nE "/wor[k]/|\.\./$shared\b|/roo[t]/|/hom[e]/" -- 2>/dev/null | cut -c1-160
+)"
