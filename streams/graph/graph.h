@@ -14,6 +14,8 @@
 
 #include "tarn/graph.h"
 
+struct tarn_pool;
+
 struct tarn_hash {
     uint64_t word[2];
 };
@@ -99,7 +101,7 @@ struct tarn_graph {
     const uint32_t *rank;   /* op -> place in `order` */
     struct tarn_arcs predecessors, successors; /* cross-stream only */
     struct tarn_hash hash;                     /* of the content: everything but meta and name */
-    void *pool;                                /* owns all arrays and strings */
+    struct tarn_pool *pool; /* owns all arrays and strings, and the graph itself */
 };
 
 /* Shares the graph; undone by tarn_graph_destroy. */

@@ -1,0 +1,111 @@
+/* Reading a graph: what the public API and the other rooms ask of an immutable graph. The graph,
+ * its arrays and its strings live in one pool, so that sharing is a counter and destroying is one
+ * call. Everything is O(1) but finding by name, which is linear.
+ */
+#include "graph.h"
+
+#include <string.h>
+
+#include "pool.h"
+
+/* ---- Sharing ---- */
+
+struct tarn_graph *tarn_graph_retain(struct tarn_graph *graph)
+{
+    atomic_fetch_add_explicit(&graph->references, 1, memory_order_relaxed);
+    return graph;
+}
+
+void tarn_graph_destroy(struct tarn_graph *graph)
+{
+    if (!graph) return;
+    if (atomic_fetch_sub_explicit(&graph->references, 1, memory_order_acq_rel) != 1) return;
+    tarn_pool_destroy(graph->pool);
+}
+
+/* ---- Asking ---- */
+
+const char *tarn_kind_text(enum tarn_tensor_kind kind)
+{
+    switch (kind) {
+    case TARN_INTERMEDIATE: return "intermediate";
+    case TARN_GRADIENT: return "gradient";
+    case TARN_OUTPUT: return "output";
+    case TARN_PARAMETER: return "parameter";
+    case TARN_OPTIMIZER_STATE: return "optimizer_state";
+    case TARN_INPUT: return "input";
+    }
+    return "unknown";
+}
+
+const char *tarn_graph_name(const struct tarn_graph *graph) { return graph->name; }
+
+uint32_t tarn_graph_streams_count(const struct tarn_graph *graph) { return graph->streams_count; }
+
+uint32_t tarn_graph_ops_count(const struct tarn_graph *graph) { return graph->ops_count; }
+
+uint32_t tarn_graph_tensors_count(const struct tarn_graph *graph) { return graph->tensors_count; }
+
+const char *tarn_graph_stream_name(const struct tarn_graph *graph, tarn_stream stream)
+{
+    return stream < graph->streams_count ? graph->streams[stream].name : NULL;
+}
+
+bool tarn_graph_op(const struct tarn_graph *graph, tarn_op op, struct tarn_op_info *info)
+{
+    if (op >= graph->ops_count) return false;
+    const struct tarn_graph_op *record = &graph->ops[op];
+    *info = (struct tarn_op_info){
+        .name = record->name,
+        .kind = record->kind,
+        .stream = record->stream,
+        .inputs = {record->inputs, record->inputs_count},
+        .outputs = {record->outputs, record->outputs_count},
+        .control = {record->control, record->control_count},
+        .workspace = record->workspace,
+        .cost = record->cost,
+        .flops = record->flops,
+        .view = record->view,
+        .recomputable = record->recomputable,
+        .inplace = record->inplace,
+        .inplace_count = record->inplace_count,
+        .implementations = record->implementations,
+        .implementations_count = record->implementations_count,
+    };
+    return true;
+}
+
+bool tarn_graph_tensor(const struct tarn_graph *graph, tarn_tensor tensor,
+                       struct tarn_tensor_info *info)
+{
+    if (tensor >= graph->tensors_count) return false;
+    const struct tarn_graph_tensor *record = &graph->tensors[tensor];
+    *info = (struct tarn_tensor_info){
+        .name = record->name,
+        .size = record->size,
+        .kind = record->kind,
+        .alignment = record->alignment,
+    };
+    return true;
+}
+
+tarn_tensor tarn_graph_root(const struct tarn_graph *graph, tarn_tensor tensor)
+{
+    return tensor < graph->tensors_count ? graph->tensors[tensor].root : TARN_NONE;
+}
+
+tarn_op tarn_graph_find_op(const struct tarn_graph *graph, const char *name)
+{
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        if (strcmp(graph->ops[v].name, name) == 0) return v;
+    }
+    return TARN_NONE;
+}
+
+tarn_tensor tarn_graph_find_tensor(const struct tarn_graph *graph, const char *name)
+{
+    for (uint32_t t = 0; t < graph->tensors_count; t++) {
+        if (strcmp(graph->tensors[t].name, name) == 0) return t;
+    }
+    return TARN_NONE;
+}

@@ -1,0 +1,132 @@
+/* The content hash: every field of every record is fed as a 64-bit word, lists and strings with
+ * their length first, so that no two different graphs feed the same words. Two lanes with different
+ * odd multipliers (of splitmix64 and murmur3) absorb each word and are mixed together at the end.
+ * Cost: a few nanoseconds a word.
+ */
+#include "hash.h"
+
+#include <string.h>
+
+struct hasher {
+    uint64_t a, b;
+};
+
+static uint64_t rotate(uint64_t x, int bits) { return x << bits | x >> (64 - bits); }
+
+static void add(struct hasher *hasher, uint64_t word)
+{
+    hasher->a = rotate((hasher->a ^ word) * UINT64_C(0xbf58476d1ce4e5b9), 29);
+    hasher->b = rotate((hasher->b + word) * UINT64_C(0xff51afd7ed558ccd), 37) ^ hasher->a;
+}
+
+/* Little-endian words, the last one filled with zeros. */
+static void add_string(struct hasher *hasher, const char *text)
+{
+    size_t length = strlen(text);
+    add(hasher, length);
+    for (size_t i = 0; i < length; i += 8) {
+        uint64_t word = 0;
+        for (size_t k = 0; k < 8 && i + k < length; k++)
+            word |= (uint64_t)(unsigned char)text[i + k] << (8 * k);
+        add(hasher, word);
+    }
+}
+
+static void add_list(struct hasher *hasher, const uint32_t *ids, size_t count)
+{
+    add(hasher, count);
+    for (size_t i = 0; i < count; i++) add(hasher, ids[i]);
+}
+
+static void add_implementations(struct hasher *hasher, const struct tarn_graph_op *op)
+{
+    add(hasher, op->implementations_count);
+    for (uint32_t i = 0; i < op->implementations_count; i++) {
+        add_string(hasher, op->implementations[i].name);
+        add(hasher, op->implementations[i].cost);
+        add(hasher, op->implementations[i].workspace);
+    }
+}
+
+static void add_op(struct hasher *hasher, const struct tarn_graph_op *op)
+{
+    add_string(hasher, op->name);
+    add_string(hasher, op->kind);
+    add(hasher, op->stream);
+    add_list(hasher, op->inputs, op->inputs_count);
+    add_list(hasher, op->outputs, op->outputs_count);
+    add_list(hasher, op->control, op->control_count);
+    add(hasher, op->workspace);
+    add(hasher, op->cost);
+    add(hasher, op->flops);
+    add(hasher, (uint64_t)op->view << 1 | op->recomputable);
+    add(hasher, op->inplace_count);
+    for (uint32_t i = 0; i < op->inplace_count; i++) add_list(hasher, op->inplace[i], 2);
+    add_implementations(hasher, op);
+    add(hasher, op->origin);
+    add(hasher, op->implementation);
+}
+
+static void add_tensor(struct hasher *hasher, const struct tarn_graph_tensor *tensor)
+{
+    add_string(hasher, tensor->name);
+    add(hasher, tensor->size);
+    add(hasher, tensor->alignment);
+    add(hasher, (uint64_t)tensor->root << 8 | (uint64_t)tensor->kind);
+}
+
+static void add_group(struct hasher *hasher, const struct tarn_graph *graph,
+                      const struct tarn_group *group)
+{
+    add(hasher, group->storages_count);
+    for (uint32_t i = 0; i < group->storages_count; i++)
+        add(hasher, graph->storages[group->storages[i]].tensor);
+}
+
+/* murmur3's finalizer: every bit in reaches every bit out. */
+static uint64_t finish(uint64_t x)
+{
+    x = (x ^ x >> 33) * UINT64_C(0xff51afd7ed558ccd);
+    x = (x ^ x >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
+    return x ^ x >> 33;
+}
+
+struct tarn_hash tarn_hash_of_graph(const struct tarn_graph *graph)
+{
+    struct hasher hasher = {UINT64_C(0x9e3779b97f4a7c15), UINT64_C(0x7461726e2e677261)};
+    add(&hasher, graph->streams_count);
+    for (uint32_t s = 0; s < graph->streams_count; s++) add_string(&hasher, graph->streams[s].name);
+    add(&hasher, graph->ops_count);
+    for (uint32_t v = 0; v < graph->ops_count; v++) add_op(&hasher, &graph->ops[v]);
+    add(&hasher, graph->tensors_count);
+    for (uint32_t t = 0; t < graph->tensors_count; t++) add_tensor(&hasher, &graph->tensors[t]);
+    add(&hasher, graph->groups_count);
+    for (uint32_t g = 0; g < graph->groups_count; g++) add_group(&hasher, graph, &graph->groups[g]);
+    uint64_t a = finish(hasher.a), b = finish(hasher.b + a);
+    return (struct tarn_hash){{a + b, b}};
+}
+
+struct tarn_hash_text tarn_hash_format(struct tarn_hash hash)
+{
+    struct tarn_hash_text result;
+    for (int i = 0; i < 32; i++) {
+        uint64_t word = hash.word[i / 16];
+        result.text[i] = "0123456789abcdef"[word >> (60 - 4 * (i % 16)) & 15];
+    }
+    result.text[32] = '\0';
+    return result;
+}
+
+bool tarn_hash_parse(const char *text, struct tarn_hash *hash)
+{
+    static const char digits[] = "0123456789abcdef";
+    struct tarn_hash result = {{0, 0}};
+    if (strlen(text) != 32) return false;
+    for (int i = 0; i < 32; i++) {
+        const char *digit = strchr(digits, text[i]);
+        if (!digit) return false;
+        result.word[i / 16] = result.word[i / 16] << 4 | (uint64_t)(digit - digits);
+    }
+    *hash = result;
+    return true;
+}

@@ -1,0 +1,61 @@
+/* Decoding JSON with errors that name the place: the loaders of graphs, plans and orders. */
+#ifndef TARN_STREAMS_GRAPH_JSON_READ_H
+#define TARN_STREAMS_GRAPH_JSON_READ_H
+
+#include <jansson.h>
+
+#include "report.h"
+
+/* Every integer in a file lies in 0 .. 2^53 - 1, so that every JSON reader agrees on it. */
+#define TARN_JSON_INTEGER_MAX ((UINT64_C(1) << 53) - 1)
+
+/* Where a value stands in the document: a chain on the stack, spelt out only for an error.
+ *     struct tarn_json_at at = tarn_json_in(&ops_at, NULL, 12);    .../ops/12          */
+struct tarn_json_at {
+    const struct tarn_json_at *parent; /* NULL: the document itself */
+    const char *key;                   /* of an object, or NULL: `index` of an array */
+    size_t index;
+};
+
+static inline struct tarn_json_at tarn_json_in(const struct tarn_json_at *parent, const char *key,
+                                               size_t index)
+{
+    return (struct tarn_json_at){parent, key, index};
+}
+
+/* Parses text: one object, UTF-8, no duplicate keys. TARN_BAD_INPUT with line and column, or
+ * TARN_SYSTEM. The caller gives *document up with json_decref. */
+enum tarn_status tarn_json_parse(const struct tarn_report *report, const char *text, size_t size,
+                                 json_t **document);
+
+/* TARN_BAD_INPUT at a place. at NULL: the document itself. */
+enum tarn_status tarn_json_bad(const struct tarn_report *report, const struct tarn_json_at *at,
+                               const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+struct tarn_json_field {
+    const char *name;
+    bool required;
+};
+
+/* Finds the fields of an object: values[i], borrowed, is that of fields[i] or NULL. A field that is
+ * not in the table, or a required one that is absent, is an error. `fields` are at most 32. */
+enum tarn_status tarn_json_fields(const struct tarn_report *report, const struct tarn_json_at *at,
+                                  json_t *object, const struct tarn_json_field *fields,
+                                  size_t fields_count, json_t **values);
+
+/* Each checks the type; a NULL value (an absent optional field) leaves *result alone. */
+enum tarn_status tarn_json_integer(const struct tarn_report *report, const struct tarn_json_at *at,
+                                   json_t *value, uint64_t max, uint64_t *result);
+/* An id, or TARN_NONE as far as the type can tell: 0 .. 2^32 - 1. */
+enum tarn_status tarn_json_id(const struct tarn_report *report, const struct tarn_json_at *at,
+                              json_t *value, uint32_t *result);
+enum tarn_status tarn_json_boolean(const struct tarn_report *report, const struct tarn_json_at *at,
+                                   json_t *value, bool *result);
+/* Borrowed from the document. */
+enum tarn_status tarn_json_string(const struct tarn_report *report, const struct tarn_json_at *at,
+                                  json_t *value, const char **result);
+/* The number of elements of an array. */
+enum tarn_status tarn_json_array(const struct tarn_report *report, const struct tarn_json_at *at,
+                                 json_t *value, size_t *count);
+
+#endif

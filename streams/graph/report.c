@@ -1,0 +1,106 @@
+/* Reports: "FILE: /json/pointer: what is wrong with op 12 "relu"". Validation knows places as JSON
+ * pointers; a graph that was built by calls has no file, and then names and ids must be enough.
+ */
+#include "report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Places ---- */
+
+struct tarn_spot tarn_spot_at(uint32_t op, uint32_t tensor, const char *format, ...)
+{
+    struct tarn_spot spot = {.op = op, .tensor = tensor};
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(spot.pointer, sizeof spot.pointer, format, arguments);
+    va_end(arguments);
+    return spot;
+}
+
+/* Writes "FILE: POINTER: " and returns its length. */
+static size_t write_prefix(char *text, size_t size, const char *path, const char *pointer)
+{
+    text[0] = '\0';
+    if (!path) return 0;
+    /* the end of a long path says more than its beginning */
+    size_t length = strlen(path);
+    bool is_long = length > 120;
+    snprintf(text, size, "%s%s: %s%s", is_long ? "..." : "", is_long ? path + length - 120 : path,
+             pointer, pointer[0] ? ": " : "");
+    return strlen(text);
+}
+
+enum tarn_status tarn_report_bad(const struct tarn_report *report, struct tarn_spot spot,
+                                 const char *format, ...)
+{
+    struct tarn_error *error = report->error;
+    if (!error || error->status != TARN_OK) return TARN_BAD_INPUT;
+    error->status = TARN_BAD_INPUT;
+    error->op = spot.op;
+    error->tensor = spot.tensor;
+    if (report->path) memcpy(error->pointer, spot.pointer, sizeof error->pointer);
+    size_t begin = write_prefix(error->text, sizeof error->text, report->path, spot.pointer);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error->text + begin, sizeof error->text - begin, format, arguments);
+    va_end(arguments);
+    return TARN_BAD_INPUT;
+}
+
+/* ---- Names ---- */
+
+#define NAME_MAX_SHOWN 64
+
+/* A name with control characters replaced, cut before `size` and never inside a UTF-8 character. */
+static void write_name(char *text, size_t size, const char *name)
+{
+    size_t length = strlen(name);
+    bool cut = length > size - 1;
+    if (cut) {
+        length = size - 4;
+        while (length > 0 && ((unsigned char)name[length] & 0xc0) == 0x80) length--;
+    }
+    for (size_t i = 0; i < length; i++)
+        text[i] = (unsigned char)name[i] < 0x20 || name[i] == 0x7f ? '?' : name[i];
+    memcpy(text + length, cut ? "..." : "", cut ? 4 : 1);
+}
+
+static struct tarn_label label(const char *what, uint32_t id, const char *name)
+{
+    struct tarn_label result;
+    char shown[NAME_MAX_SHOWN];
+    write_name(shown, sizeof shown, name);
+    if (shown[0])
+        snprintf(result.text, sizeof result.text, "%s %u \"%s\"", what, id, shown);
+    else
+        snprintf(result.text, sizeof result.text, "%s %u", what, id);
+    return result;
+}
+
+struct tarn_label tarn_op_label(const struct tarn_graph *graph, tarn_op op)
+{
+    return label("op", op, op < graph->ops_count ? graph->ops[op].name : "");
+}
+
+struct tarn_label tarn_tensor_label(const struct tarn_graph *graph, tarn_tensor tensor)
+{
+    return label("tensor", tensor,
+                 tensor < graph->tensors_count ? graph->tensors[tensor].name : "");
+}
+
+struct tarn_label tarn_storage_label(const struct tarn_graph *graph, uint32_t storage)
+{
+    const struct tarn_storage *record = &graph->storages[storage];
+    if (record->tensor != TARN_NONE) return tarn_tensor_label(graph, record->tensor);
+    return label("workspace of op", record->producer, graph->ops[record->producer].name);
+}
+
+struct tarn_label tarn_quote(const char *text)
+{
+    struct tarn_label result;
+    char shown[NAME_MAX_SHOWN];
+    write_name(shown, sizeof shown, text);
+    snprintf(result.text, sizeof result.text, "\"%s\"", shown);
+    return result;
+}

@@ -1,0 +1,40 @@
+/* Saying which rule is broken, and where: one way for what comes from files and for what is built
+ * by calls. */
+#ifndef TARN_STREAMS_GRAPH_REPORT_H
+#define TARN_STREAMS_GRAPH_REPORT_H
+
+#include "error.h"
+#include "graph.h"
+
+struct tarn_report {
+    const char *path;         /* the file that is read, which texts begin with; NULL: no file */
+    struct tarn_error *error; /* may be NULL */
+};
+
+/* Where a rule is broken. The JSON pointer is told only when there is a file. */
+struct tarn_spot {
+    uint32_t op, tensor; /* TARN_NONE: not concerned */
+    char pointer[sizeof((struct tarn_error *)0)->pointer];
+};
+
+/* format: the JSON pointer, for example "/ops/%u/inputs/%u"; "" for the whole document. */
+struct tarn_spot tarn_spot_at(uint32_t op, uint32_t tensor, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Sets the error (the first one wins) to TARN_BAD_INPUT with spot and text, and returns it. */
+enum tarn_status tarn_report_bad(const struct tarn_report *report, struct tarn_spot spot,
+                                 const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* How messages call things: id and quoted name, long names shortened, one line. Meant to be used
+ * inside the call that formats: tarn_op_label(graph, v).text */
+struct tarn_label {
+    char text[96];
+};
+struct tarn_label tarn_op_label(const struct tarn_graph *graph, tarn_op op);
+struct tarn_label tarn_tensor_label(const struct tarn_graph *graph, tarn_tensor tensor);
+/* A root tensor, or the workspace of an op. */
+struct tarn_label tarn_storage_label(const struct tarn_graph *graph, uint32_t storage);
+/* Any text, in quotes. */
+struct tarn_label tarn_quote(const char *text);
+
+#endif

@@ -1,0 +1,27 @@
+/* Whole text files in and out: plain or gzip, standard input and output, never half written. */
+#ifndef TARN_STREAMS_GRAPH_TEXT_FILE_H
+#define TARN_STREAMS_GRAPH_TEXT_FILE_H
+
+#include <stddef.h>
+
+#include "error.h"
+
+/* The most text that is read, so that a small compressed file cannot fill the memory. */
+#define TARN_TEXT_MAX ((size_t)4 << 30)
+
+/* Reads a file, or standard input for "-"; decompresses what begins like gzip. The caller frees
+ * *text, which has a NUL behind its `size` bytes. TARN_SYSTEM: it cannot be read, or no memory;
+ * TARN_BAD_INPUT: empty, damaged gzip, or more than TARN_TEXT_MAX bytes of text. */
+enum tarn_status tarn_text_read(const char *path, char **text, size_t *size,
+                                struct tarn_error *error);
+/* The same with a limit of the caller's. */
+enum tarn_status tarn_text_read_at_most(const char *path, size_t size_max, char **text,
+                                        size_t *size, struct tarn_error *error);
+
+/* Writes to a temporary name beside `path`, then renames, so that the file is there whole or not at
+ * all; compresses (the same bytes every time) when the name ends in ".gz". "-" is standard output;
+ * what exists and is not a regular file (a pipe, a device) is written in place. TARN_SYSTEM. */
+enum tarn_status tarn_text_write(const char *path, const char *text, size_t size,
+                                 struct tarn_error *error);
+
+#endif
