@@ -17,6 +17,7 @@ struct tarn_program_wait {
 
 struct tarn_program_step {
     uint32_t op;
+    uint32_t stream;
     uint32_t waits_begin, waits_end; /* into tarn_program.waits */
     bool record;                     /* some step waits for this one */
 };
@@ -28,6 +29,8 @@ struct tarn_program {
     struct tarn_program_step *steps;
     struct tarn_program_wait *waits;
     uint32_t waits_count;
+    uint32_t *step_of; /* op -> step; TARN_NONE for views */
+    uint32_t *order;   /* all steps in one topological order: list order where that is legal */
 };
 
 /* The plan must be well-formed (ids in range, every launched op exactly once). TARN_REJECTED when
@@ -35,5 +38,13 @@ struct tarn_program {
 enum tarn_status tarn_program_init(struct tarn_program *program, const struct tarn_plan *plan,
                                    struct tarn_error *error);
 void tarn_program_finish(struct tarn_program *program);
+
+/* Writes the steps of `iterations` iterations in one legal order: first what the goals need, goal
+ * by goal, then the rest iteration by iteration. A step of an iteration is a node, numbered
+ * iteration * steps_count + step; `nodes` has room for all of them. Previous-iteration waits of
+ * iteration 0 are void. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_program_linearize(const struct tarn_program *program, uint32_t iterations,
+                                        const uint32_t *goals, uint32_t goals_count,
+                                        uint32_t *nodes);
 
 #endif

@@ -1,0 +1,246 @@
+/* Compiling a plan into per-stream steps, and walking those steps in legal orders.
+ *
+ * A legal order is a depth-first walk that emits a step after all it depends on: the step before
+ * it in its stream, and what it waits for. Started from the ops in list order it gives list order
+ * wherever that is legal, and a step met again while it is still on the stack closes a cycle.
+ * Cost: linear in steps and waits. */
+#include "program.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../graph/error.h"
+
+/* ---- Walking ---- */
+
+enum mark { MARK_NEW, MARK_OPEN, MARK_DONE };
+
+struct walk {
+    const struct tarn_program *program;
+    unsigned char *marks; /* by node */
+    uint32_t *stack;      /* open nodes */
+    uint32_t *cursors;    /* how many predecessors of stack[i] were looked at */
+    uint32_t depth;
+    uint32_t *nodes; /* emitted */
+    uint32_t nodes_count;
+};
+
+static void walk_finish(struct walk *walk)
+{
+    free(walk->marks);
+    free(walk->stack);
+    free(walk->cursors);
+}
+
+static bool walk_init(struct walk *walk, const struct tarn_program *program, uint32_t iterations,
+                      uint32_t *nodes)
+{
+    size_t count = (size_t)program->steps_count * iterations + 1;
+    *walk = (struct walk){.program = program, .nodes = nodes};
+    walk->marks = calloc(count, sizeof *walk->marks);
+    walk->stack = malloc(count * sizeof *walk->stack);
+    walk->cursors = malloc(count * sizeof *walk->cursors);
+    return walk->marks && walk->stack && walk->cursors;
+}
+
+static uint32_t predecessors_count(const struct walk *walk, uint32_t node)
+{
+    const struct tarn_program_step *step = &walk->program->steps[node % walk->program->steps_count];
+    return 1 + step->waits_end - step->waits_begin;
+}
+
+/* The k-th node that `node` depends on, or TARN_NONE; the 0-th is the one before it in its stream.
+ */
+static uint32_t predecessor(const struct walk *walk, uint32_t node, uint32_t k)
+{
+    const struct tarn_program *program = walk->program;
+    uint32_t n = program->steps_count, iteration = node / n;
+    const struct tarn_program_step *step = &program->steps[node % n];
+    if (k == 0) {
+        if (node % n != program->begin[step->stream]) return node - 1;
+        return iteration ? (iteration - 1) * n + program->begin[step->stream + 1] - 1 : TARN_NONE;
+    }
+    const struct tarn_program_wait *wait = &program->waits[step->waits_begin + k - 1];
+    if (wait->previous > iteration) return TARN_NONE;
+    return (iteration - wait->previous) * n + program->begin[wait->stream] + wait->place;
+}
+
+static void open_node(struct walk *walk, uint32_t node)
+{
+    walk->marks[node] = MARK_OPEN;
+    walk->stack[walk->depth] = node;
+    walk->cursors[walk->depth++] = 0;
+}
+
+/* Emits `node` after all that it depends on. False: a cycle, left on the stack from the returned
+ * node's own entry to the top. */
+static bool visit(struct walk *walk, uint32_t node)
+{
+    if (walk->marks[node] != MARK_NEW) return true;
+    open_node(walk, node);
+    while (walk->depth > 0) {
+        uint32_t top = walk->stack[walk->depth - 1];
+        uint32_t k = walk->cursors[walk->depth - 1]++;
+        if (k == predecessors_count(walk, top)) {
+            walk->marks[top] = MARK_DONE;
+            walk->nodes[walk->nodes_count++] = top;
+            walk->depth--;
+            continue;
+        }
+        uint32_t before = predecessor(walk, top, k);
+        if (before == TARN_NONE || walk->marks[before] == MARK_DONE) continue;
+        if (walk->marks[before] == MARK_OPEN) return false;
+        open_node(walk, before);
+    }
+    return true;
+}
+
+enum tarn_status tarn_program_linearize(const struct tarn_program *program, uint32_t iterations,
+                                        const uint32_t *goals, uint32_t goals_count,
+                                        uint32_t *nodes)
+{
+    struct walk walk;
+    bool ok = walk_init(&walk, program, iterations, nodes);
+    for (uint32_t i = 0; ok && i < goals_count; i++) visit(&walk, goals[i]);
+    for (uint32_t k = 0; ok && k < iterations; k++) {
+        for (uint32_t i = 0; i < program->steps_count; i++)
+            visit(&walk, k * program->steps_count + program->order[i]);
+    }
+    walk_finish(&walk);
+    return ok ? TARN_OK : TARN_SYSTEM;
+}
+
+/* ---- The one order every program has ---- */
+
+static enum tarn_status report_cycle(const struct walk *walk, const struct tarn_graph *graph,
+                                     struct tarn_error *error)
+{
+    uint32_t top = walk->depth - 1;
+    uint32_t closing = predecessor(walk, walk->stack[top], walk->cursors[top] - 1);
+    char text[256] = "";
+    size_t length = 0;
+    uint32_t i = top + 1;
+    do {
+        i--;
+        uint32_t op = walk->program->steps[walk->stack[i]].op;
+        int n = snprintf(text + length, sizeof text - length, "%s%u \"%.40s\"",
+                         length ? ", before it op " : "op ", op, graph->ops[op].name);
+        length += (size_t)n;
+    } while (walk->stack[i] != closing && length < sizeof text);
+    tarn_error_set(error, TARN_REJECTED,
+                   "deadlock: stream lists and waits form a cycle, each op waits for one that "
+                   "waits for it: %s",
+                   text);
+    if (error) error->op = walk->program->steps[closing].op;
+    return TARN_REJECTED;
+}
+
+static enum tarn_status fill_order(struct tarn_program *program, const struct tarn_graph *graph,
+                                   struct tarn_error *error)
+{
+    struct walk walk;
+    enum tarn_status status = TARN_OK;
+    if (!walk_init(&walk, program, 1, program->order)) status = tarn_error_no_memory(error);
+    for (uint32_t i = 0; status == TARN_OK && i < graph->ops_count; i++) {
+        uint32_t step = program->step_of[graph->order[i]];
+        if (step != TARN_NONE && !visit(&walk, step)) status = report_cycle(&walk, graph, error);
+    }
+    walk_finish(&walk);
+    return status;
+}
+
+/* ---- Compiling ---- */
+
+static enum tarn_status allocate(struct tarn_program *program, const struct tarn_plan *plan)
+{
+    size_t streams = plan->streams_count, steps = plan->list_begin[plan->streams_count];
+    program->streams_count = plan->streams_count;
+    program->steps_count = plan->list_begin[plan->streams_count];
+    program->waits_count = plan->waits_count + plan->boundary_waits_count;
+    program->begin = malloc((streams + 1) * sizeof *program->begin);
+    program->steps = calloc(steps + 1, sizeof *program->steps);
+    program->waits = malloc(((size_t)program->waits_count + 1) * sizeof *program->waits);
+    program->step_of = malloc(((size_t)plan->graph->ops_count + 1) * sizeof *program->step_of);
+    program->order = malloc((steps + 1) * sizeof *program->order);
+    bool ok =
+        program->begin && program->steps && program->waits && program->step_of && program->order;
+    return ok ? TARN_OK : TARN_SYSTEM;
+}
+
+static void fill_steps(struct tarn_program *program, const struct tarn_plan *plan)
+{
+    memcpy(program->begin, plan->list_begin,
+           ((size_t)plan->streams_count + 1) * sizeof *program->begin);
+    for (uint32_t i = 0; i < plan->graph->ops_count; i++) program->step_of[i] = TARN_NONE;
+    for (uint32_t s = 0; s < program->streams_count; s++) {
+        for (uint32_t i = program->begin[s]; i < program->begin[s + 1]; i++) {
+            program->steps[i].op = plan->list[i];
+            program->steps[i].stream = s;
+            program->step_of[plan->list[i]] = i;
+        }
+    }
+}
+
+/* A step's waits_end is where its next wait goes while they are being filled in. */
+static void add_waits(struct tarn_program *program, const struct tarn_wait *waits, uint32_t count,
+                      uint32_t previous)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t on = program->step_of[waits[i].on];
+        assert(on != TARN_NONE && program->step_of[waits[i].op] != TARN_NONE);
+        struct tarn_program_step *step = &program->steps[program->step_of[waits[i].op]];
+        struct tarn_program_step *other = &program->steps[on];
+        other->record = true;
+        program->waits[step->waits_end++] =
+            (struct tarn_program_wait){other->stream, on - program->begin[other->stream], previous};
+    }
+}
+
+/* By step; waits inside the iteration first, each kind in the plan's order. */
+static void fill_waits(struct tarn_program *program, const struct tarn_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->waits_count; i++)
+        program->steps[program->step_of[plan->waits[i].op]].waits_end++;
+    for (uint32_t i = 0; i < plan->boundary_waits_count; i++)
+        program->steps[program->step_of[plan->boundary_waits[i].op]].waits_end++;
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < program->steps_count; i++) {
+        struct tarn_program_step *step = &program->steps[i];
+        uint32_t count = step->waits_end;
+        step->waits_begin = step->waits_end = next;
+        next += count;
+    }
+    add_waits(program, plan->waits, plan->waits_count, 0);
+    add_waits(program, plan->boundary_waits, plan->boundary_waits_count, 1);
+}
+
+enum tarn_status tarn_program_init(struct tarn_program *program, const struct tarn_plan *plan,
+                                   struct tarn_error *error)
+{
+    memset(program, 0, sizeof *program);
+    enum tarn_status status = allocate(program, plan);
+    if (status != TARN_OK) {
+        tarn_error_no_memory(error);
+        goto fail;
+    }
+    fill_steps(program, plan);
+    fill_waits(program, plan);
+    status = fill_order(program, plan->graph, error);
+    if (status != TARN_OK) goto fail;
+    return TARN_OK;
+fail:
+    tarn_program_finish(program);
+    return status;
+}
+
+void tarn_program_finish(struct tarn_program *program)
+{
+    free(program->begin);
+    free(program->steps);
+    free(program->waits);
+    free(program->step_of);
+    free(program->order);
+    memset(program, 0, sizeof *program);
+}
