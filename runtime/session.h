@@ -6,10 +6,12 @@
 #include "tarn/session.h"
 
 struct tarn_executor;
+struct tarn_checker;
 
 struct tarn_binding {
     tarn_kernel kernel; /* NULL: unbound */
     void *user;
+    bool own; /* bound by name, not by default */
 };
 
 struct tarn_session {
@@ -17,6 +19,8 @@ struct tarn_session {
     const struct tarn_graph *graph; /* the plan's */
     struct tarn_device device;
     struct tarn_program program;
+    void *memory; /* one allocation of memory_size bytes: the arena, then the persistent part */
+    uint64_t memory_size;
     unsigned char *arena;          /* planned storages; NULL when the footprint is 0 */
     unsigned char *persistent;     /* persistent part; NULL when empty */
     struct tarn_binding *bindings; /* by op */
@@ -24,7 +28,11 @@ struct tarn_session {
     void **addresses;              /* what calls[].inputs and .outputs point into */
     const struct tarn_executor_table *executor_table;
     struct tarn_executor *executor;
+    struct tarn_checker
+        *checker;       /* user of the kernels of a checked execution that was cut short */
     uint64_t submitted; /* iterations */
+    uint64_t finished;  /* iterations that the caller has waited for */
+    bool ready;         /* every launched op is known to have a kernel */
     bool refused;       /* after an error: nothing but destroy */
 };
 

@@ -1,0 +1,34 @@
+/* An event count over one Linux futex; the kinds of sleeper are the futex's bit sets, so that one
+ * word serves workers, streams with a thread of their own, and whoever waits for a ticket. */
+#include "event_count.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+uint64_t tarn_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+bool tarn_event_count_sleep(struct tarn_event_count *count, unsigned seen, uint32_t kind,
+                            uint64_t deadline_ns)
+{
+    struct timespec until = {.tv_sec = (time_t)(deadline_ns / 1000000000),
+                             .tv_nsec = (long)(deadline_ns % 1000000000)};
+    long result = syscall(SYS_futex, &count->events, FUTEX_WAIT_BITSET_PRIVATE, seen,
+                          deadline_ns == UINT64_MAX ? NULL : &until, NULL, kind);
+    return result == 0 || errno != ETIMEDOUT;
+}
+
+void tarn_event_count_wake(struct tarn_event_count *count, uint32_t kinds, uint32_t sleepers)
+{
+    atomic_fetch_add(&count->events, 1);
+    syscall(SYS_futex, &count->events, FUTEX_WAKE_BITSET_PRIVATE,
+            sleepers < INT_MAX ? (int)sleepers : INT_MAX, NULL, NULL, kinds);
+}
