@@ -4,6 +4,7 @@
  */
 #include "graph.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "pool.h"
@@ -20,6 +21,9 @@ void tarn_graph_destroy(struct tarn_graph *graph)
 {
     if (!graph) return;
     if (atomic_fetch_sub_explicit(&graph->references, 1, memory_order_acq_rel) != 1) return;
+    free(graph->ops);
+    free(graph->tensors);
+    free(graph->streams);
     tarn_pool_destroy(graph->pool);
 }
 

@@ -101,7 +101,7 @@ struct tarn_graph {
     const uint32_t *rank;   /* op -> place in `order` */
     struct tarn_arcs predecessors, successors; /* cross-stream only */
     struct tarn_hash hash;                     /* of the content: everything but meta and name */
-    struct tarn_pool *pool; /* owns all arrays and strings, and the graph itself */
+    struct tarn_pool *pool; /* the graph itself and all of it but ops, tensors, streams */
 };
 
 /* Shares the graph; undone by tarn_graph_destroy. */

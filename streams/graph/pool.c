@@ -17,7 +17,6 @@
 
 struct chunk {
     struct chunk *next;
-    void *kept; /* a block of the caller's that was handed over; the chunk itself is then empty */
     alignas(max_align_t) unsigned char bytes[];
 };
 
@@ -40,7 +39,6 @@ void tarn_pool_destroy(struct tarn_pool *pool)
     if (!pool) return;
     for (struct chunk *chunk = pool->chunks, *next; chunk; chunk = next) {
         next = chunk->next;
-        free(chunk->kept);
         free(chunk);
     }
     free(pool);
@@ -97,11 +95,4 @@ char *tarn_pool_string(struct tarn_pool *pool, const char *text)
     char *copy = take_bytes(pool, size, 1);
     if (copy) memcpy(copy, text, size);
     return copy;
-}
-
-bool tarn_pool_keep(struct tarn_pool *pool, void *block)
-{
-    struct chunk *chunk = add_chunk(pool, 0);
-    if (chunk) chunk->kept = block;
-    return chunk != NULL;
 }

@@ -2,7 +2,6 @@
 #ifndef TARN_STREAMS_GRAPH_POOL_H
 #define TARN_STREAMS_GRAPH_POOL_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 struct tarn_pool;
@@ -18,8 +17,5 @@ void *tarn_pool_take(struct tarn_pool *pool, size_t count, size_t size);
 void *tarn_pool_copy(struct tarn_pool *pool, const void *data, size_t count, size_t size);
 /* A copy of a string (NULL: ""); NULL when out of memory. */
 char *tarn_pool_string(struct tarn_pool *pool, const char *text);
-/* Hands a block from malloc over to the pool, which frees it in the end. False when out of memory:
- * then the block is still the caller's. */
-bool tarn_pool_keep(struct tarn_pool *pool, void *block);
 
 #endif

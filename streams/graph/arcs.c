@@ -1,0 +1,91 @@
+/* Streams and arcs: who stands where in its stream, and which ops of other streams come directly
+ * before and after. Arcs inside a stream are implied by its order and left out; an arc that is
+ * there several times (two tensors, a tensor and a control arc) is kept once. Counting sorts
+ * throughout; cost: linear in ops and list entries.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "derive.h"
+#include "pool.h"
+
+enum tarn_status tarn_derive_streams(struct tarn_graph *graph)
+{
+    uint32_t *ops = tarn_pool_take(graph->pool, graph->ops_count, sizeof *ops);
+    if (!ops) return TARN_SYSTEM;
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        struct tarn_graph_op *op = &graph->ops[v];
+        op->position = graph->streams[op->stream].ops_count++;
+    }
+    uint32_t begin = 0;
+    for (uint32_t s = 0; s < graph->streams_count; s++) {
+        graph->streams[s].ops = ops + begin;
+        begin += graph->streams[s].ops_count;
+    }
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        const struct tarn_graph_op *op = &graph->ops[v];
+        ops[(graph->streams[op->stream].ops - ops) + op->position] = v;
+    }
+    return TARN_OK;
+}
+
+/* Calls for every distinct cross-stream predecessor u of v: count it, or write it down as well.
+ * mark[u] == v + 1: seen already. Returns how many there are. */
+static uint32_t gather_predecessors(const struct tarn_graph *graph, uint32_t v, uint32_t *mark,
+                                    uint32_t *list)
+{
+    const struct tarn_graph_op *op = &graph->ops[v];
+    uint32_t count = 0, arcs_count = tarn_op_arcs_count(op);
+    for (uint32_t k = 0; k < arcs_count; k++) {
+        uint32_t u = tarn_op_arc(graph, op, k);
+        if (u == TARN_NONE || graph->ops[u].stream == op->stream || mark[u] == v + 1) continue;
+        mark[u] = v + 1;
+        if (list) list[count] = u;
+        count++;
+    }
+    return count;
+}
+
+static bool fill_predecessors(struct tarn_graph *graph, uint32_t *mark)
+{
+    uint32_t *begin = tarn_pool_take(graph->pool, (size_t)graph->ops_count + 1, sizeof *begin);
+    if (!begin) return false;
+    for (uint32_t v = 0; v < graph->ops_count; v++)
+        begin[v + 1] = begin[v] + gather_predecessors(graph, v, mark, NULL);
+    uint32_t *ops = tarn_pool_take(graph->pool, begin[graph->ops_count], sizeof *ops);
+    if (!ops) return false;
+    memset(mark, 0, graph->ops_count * sizeof *mark);
+    for (uint32_t v = 0; v < graph->ops_count; v++)
+        gather_predecessors(graph, v, mark, ops + begin[v]);
+    graph->predecessors = (struct tarn_arcs){begin, ops};
+    return true;
+}
+
+/* The transpose; `next` is scratch. Every list comes out sorted by id. */
+static bool fill_successors(struct tarn_graph *graph, uint32_t *next)
+{
+    const struct tarn_arcs *arcs = &graph->predecessors;
+    uint32_t count = arcs->begin[graph->ops_count];
+    uint32_t *begin = tarn_pool_take(graph->pool, (size_t)graph->ops_count + 1, sizeof *begin);
+    uint32_t *ops = tarn_pool_take(graph->pool, count, sizeof *ops);
+    if (!begin || !ops) return false;
+    for (uint32_t k = 0; k < count; k++) begin[arcs->ops[k] + 1]++;
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        next[v] = begin[v];
+        begin[v + 1] += begin[v];
+    }
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        for (uint32_t k = arcs->begin[v]; k < arcs->begin[v + 1]; k++)
+            ops[next[arcs->ops[k]]++] = v;
+    }
+    graph->successors = (struct tarn_arcs){begin, ops};
+    return true;
+}
+
+enum tarn_status tarn_derive_arcs(struct tarn_graph *graph)
+{
+    uint32_t *scratch = calloc((size_t)graph->ops_count + 1, sizeof *scratch);
+    bool ok = scratch && fill_predecessors(graph, scratch) && fill_successors(graph, scratch);
+    free(scratch);
+    return ok ? TARN_OK : TARN_SYSTEM;
+}

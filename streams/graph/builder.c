@@ -1,0 +1,390 @@
+/* The builder: records and lists are collected as they come, into growing arrays and the pool of
+ * the graph to be; finish validates and derives, and the builder's arrays become the graph's. The
+ * loader and the transforms use it as well, so that there is one way into a graph. Cost: every
+ * string and list is copied once; amortised O(1) a call.
+ */
+#include "builder.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "derive.h"
+#include "error.h"
+#include "hash.h"
+#include "pool.h"
+#include "validate.h"
+
+struct control_arc {
+    tarn_op later, earlier;
+};
+
+struct tarn_builder {
+    struct tarn_error error; /* the first one */
+    const char *path;        /* of the file that is read, or NULL */
+    struct tarn_graph *graph;
+    struct tarn_list *groups; /* root tensors; the lists live in the pool */
+    struct control_arc *arcs; /* from tarn_builder_control */
+    uint32_t ops_capacity, tensors_capacity, streams_capacity, groups_capacity;
+    uint32_t arcs_count, arcs_capacity;
+    uint32_t references; /* entries of all lists so far */
+};
+
+/* ---- Life ---- */
+
+struct tarn_builder *tarn_builder_create(const char *graph_name)
+{
+    struct tarn_builder *builder = calloc(1, sizeof *builder);
+    struct tarn_pool *pool = tarn_pool_create();
+    struct tarn_graph *graph = pool ? tarn_pool_take(pool, 1, sizeof *graph) : NULL;
+    if (!builder || !graph) {
+        free(builder);
+        tarn_pool_destroy(pool);
+        return NULL;
+    }
+    atomic_init(&graph->references, 1);
+    graph->pool = pool;
+    graph->meta = "{}";
+    builder->graph = graph;
+    tarn_error_clear(&builder->error);
+    graph->name = tarn_pool_string(pool, graph_name);
+    if (!graph->name) tarn_error_no_memory(&builder->error);
+    return builder;
+}
+
+void tarn_builder_destroy(struct tarn_builder *builder)
+{
+    if (!builder) return;
+    tarn_graph_destroy(builder->graph);
+    free(builder->groups);
+    free(builder->arcs);
+    free(builder);
+}
+
+static bool is_usable(const struct tarn_builder *builder)
+{
+    return builder && builder->error.status == TARN_OK;
+}
+
+static struct tarn_report report_of(struct tarn_builder *builder)
+{
+    return (struct tarn_report){builder->path, &builder->error};
+}
+
+/* ---- Collecting ---- */
+
+/* Room for one more record: the array, moved if need be, or NULL when out of memory. */
+static void *with_room(struct tarn_builder *builder, void *array, uint32_t count,
+                       uint32_t *capacity, size_t size)
+{
+    if (count < *capacity) return array;
+    uint32_t larger = *capacity < 16 ? 16 : 2 * *capacity;
+    void *moved = realloc(array, larger * size);
+    if (!moved) {
+        tarn_error_no_memory(&builder->error);
+        return NULL;
+    }
+    *capacity = larger;
+    return moved;
+}
+
+static bool has_id_left(struct tarn_builder *builder, const char *what, uint32_t count,
+                        uint32_t max)
+{
+    if (count < max) return true;
+    struct tarn_report report = report_of(builder);
+    tarn_report_bad(&report, tarn_spot_at(TARN_NONE, TARN_NONE, "/%s", what),
+                    "more than %u %s are not supported", max, what);
+    return false;
+}
+
+/* Bytes of a UTF-8 character that begins here (RFC 3629), or 0. */
+static size_t character_size(const unsigned char *c)
+{
+    if (c[0] < 0x80) return 1;
+    if (c[0] < 0xc2 || c[0] > 0xf4) return 0;
+    size_t size = c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
+    for (size_t i = 1; i < size; i++) {
+        if ((c[i] & 0xc0) != 0x80) return 0;
+    }
+    bool is_too_long = (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xf0 && c[1] < 0x90);
+    bool is_surrogate = c[0] == 0xed && c[1] > 0x9f;
+    bool is_too_large = c[0] == 0xf4 && c[1] > 0x8f;
+    return is_too_long || is_surrogate || is_too_large ? 0 : size;
+}
+
+/* Copies a name or op kind of record `index` of `array`; NULL on error. */
+static const char *copy_name(struct tarn_builder *builder, const char *name, const char *array,
+                             uint32_t index, const char *field)
+{
+    const char *wrong = NULL;
+    size_t length = 0, size = 1;
+    while (name && !wrong && name[length]) {
+        size = character_size((const unsigned char *)name + length);
+        length += size;
+        if (size == 0) wrong = "is not valid UTF-8";
+        if (length > TARN_NAME_MAX) wrong = "is longer than 4096 bytes";
+    }
+    if (wrong) {
+        struct tarn_report report = report_of(builder);
+        tarn_report_bad(&report,
+                        tarn_spot_at(TARN_NONE, TARN_NONE, "/%s/%u/%s", array, index, field),
+                        "the %s of %s %u %s", field, array, index, wrong);
+        return NULL;
+    }
+    const char *copy = tarn_pool_string(builder->graph->pool, name);
+    if (!copy) tarn_error_no_memory(&builder->error);
+    return copy;
+}
+
+static bool has_references_left(struct tarn_builder *builder, size_t count)
+{
+    if (count <= TARN_REFERENCES_MAX - builder->references) return true;
+    struct tarn_report report = report_of(builder);
+    tarn_report_bad(&report, tarn_spot_at(TARN_NONE, TARN_NONE, "%s", ""),
+                    "all lists together have more than 2^30 entries");
+    return false;
+}
+
+/* Copies a list of `count` entries of `size` bytes; an empty one is NULL. */
+static void *copy_list(struct tarn_builder *builder, const void *list, size_t count, size_t size)
+{
+    if (count == 0 || !has_references_left(builder, count)) return NULL;
+    assert(list);
+    builder->references += (uint32_t)count;
+    void *copy = tarn_pool_copy(builder->graph->pool, list, count, size);
+    if (!copy) tarn_error_no_memory(&builder->error);
+    return copy;
+}
+
+tarn_stream tarn_builder_stream(struct tarn_builder *builder, const char *name)
+{
+    if (!is_usable(builder)) return TARN_NONE;
+    struct tarn_graph *graph = builder->graph;
+    uint32_t id = graph->streams_count;
+    if (!has_id_left(builder, "streams", id, TARN_STREAMS_MAX)) return TARN_NONE;
+    struct tarn_graph_stream *streams =
+        with_room(builder, graph->streams, id, &builder->streams_capacity, sizeof *streams);
+    if (!streams) return TARN_NONE;
+    graph->streams = streams;
+    streams[id] =
+        (struct tarn_graph_stream){.name = copy_name(builder, name, "streams", id, "name")};
+    if (!is_usable(builder)) return TARN_NONE;
+    return graph->streams_count++;
+}
+
+tarn_tensor tarn_builder_alias_of(struct tarn_builder *builder, const struct tarn_tensor_info *info,
+                                  tarn_tensor root)
+{
+    if (!is_usable(builder)) return TARN_NONE;
+    struct tarn_graph *graph = builder->graph;
+    uint32_t id = graph->tensors_count;
+    if (!has_id_left(builder, "tensors", id, TARN_TENSORS_MAX)) return TARN_NONE;
+    struct tarn_graph_tensor *tensors =
+        with_room(builder, graph->tensors, id, &builder->tensors_capacity, sizeof *tensors);
+    if (!tensors) return TARN_NONE;
+    graph->tensors = tensors;
+    tensors[id] =
+        (struct tarn_graph_tensor){.name = copy_name(builder, info->name, "tensors", id, "name"),
+                                   .size = info->size,
+                                   .alignment = info->alignment,
+                                   .root = root,
+                                   .producer = TARN_NONE,
+                                   .kind = info->kind};
+    if (!is_usable(builder)) return TARN_NONE;
+    return graph->tensors_count++;
+}
+
+tarn_tensor tarn_builder_tensor(struct tarn_builder *builder, const struct tarn_tensor_info *info)
+{
+    return tarn_builder_alias_of(builder, info, TARN_NONE);
+}
+
+tarn_tensor tarn_builder_alias(struct tarn_builder *builder, tarn_tensor of, const char *name)
+{
+    if (!is_usable(builder)) return TARN_NONE;
+    if (of >= builder->graph->tensors_count) {
+        struct tarn_report report = report_of(builder);
+        tarn_report_bad(&report, tarn_spot_at(TARN_NONE, of, "%s", ""),
+                        "an alias of tensor %u was asked for, but there are %u tensors so far", of,
+                        builder->graph->tensors_count);
+        return TARN_NONE;
+    }
+    struct tarn_graph_tensor source = builder->graph->tensors[of];
+    struct tarn_tensor_info info = {.name = name, .size = source.size, .kind = source.kind};
+    return tarn_builder_alias_of(builder, &info, source.root == TARN_NONE ? of : source.root);
+}
+
+static const struct tarn_implementation *
+copy_implementations(struct tarn_builder *builder, const struct tarn_op_info *info, uint32_t id)
+{
+    size_t count = info->implementations_count;
+    struct tarn_implementation *copy =
+        copy_list(builder, info->implementations, count, sizeof *copy);
+    for (size_t i = 0; copy && i < count; i++)
+        copy[i].name = copy_name(builder, copy[i].name, "ops", id, "implementations");
+    return copy;
+}
+
+static struct tarn_graph_op copy_op(struct tarn_builder *builder, const struct tarn_op_info *info,
+                                    uint32_t id)
+{
+    return (struct tarn_graph_op){
+        .name = copy_name(builder, info->name, "ops", id, "name"),
+        .kind = copy_name(builder, info->kind, "ops", id, "kind"),
+        .inputs = copy_list(builder, info->inputs.ids, info->inputs.count, sizeof(uint32_t)),
+        .outputs = copy_list(builder, info->outputs.ids, info->outputs.count, sizeof(uint32_t)),
+        .control = copy_list(builder, info->control.ids, info->control.count, sizeof(uint32_t)),
+        .inputs_count = (uint32_t)info->inputs.count,
+        .outputs_count = (uint32_t)info->outputs.count,
+        .control_count = (uint32_t)info->control.count,
+        .stream = info->stream,
+        .origin = id,
+        .workspace_storage = TARN_NONE,
+        .inplace = copy_list(builder, info->inplace, info->inplace_count, sizeof *info->inplace),
+        .inplace_count = (uint32_t)info->inplace_count,
+        .implementations = copy_implementations(builder, info, id),
+        .implementations_count = (uint32_t)info->implementations_count,
+        .workspace = info->workspace,
+        .cost = info->cost,
+        .flops = info->flops,
+        .view = info->view,
+        .recomputable = info->recomputable,
+    };
+}
+
+tarn_op tarn_builder_op(struct tarn_builder *builder, const struct tarn_op_info *info)
+{
+    if (!is_usable(builder)) return TARN_NONE;
+    struct tarn_graph *graph = builder->graph;
+    uint32_t id = graph->ops_count;
+    if (!has_id_left(builder, "ops", id, TARN_OPS_MAX)) return TARN_NONE;
+    struct tarn_graph_op *ops =
+        with_room(builder, graph->ops, id, &builder->ops_capacity, sizeof *ops);
+    if (!ops) return TARN_NONE;
+    graph->ops = ops;
+    ops[id] = copy_op(builder, info, id);
+    if (!is_usable(builder)) return TARN_NONE;
+    return graph->ops_count++;
+}
+
+void tarn_builder_origin(struct tarn_builder *builder, tarn_op origin, uint32_t implementation)
+{
+    if (!is_usable(builder) || builder->graph->ops_count == 0) return;
+    struct tarn_graph_op *op = &builder->graph->ops[builder->graph->ops_count - 1];
+    op->origin = origin;
+    op->implementation = implementation;
+}
+
+void tarn_builder_control(struct tarn_builder *builder, tarn_op later, tarn_op earlier)
+{
+    if (!is_usable(builder)) return;
+    if (!has_references_left(builder, 1)) return;
+    if (later >= builder->graph->ops_count) {
+        struct tarn_report report = report_of(builder);
+        tarn_report_bad(&report, tarn_spot_at(later, TARN_NONE, "%s", ""),
+                        "a control arc to op %u was asked for, but there are %u ops so far", later,
+                        builder->graph->ops_count);
+        return;
+    }
+    struct control_arc *arcs = with_room(builder, builder->arcs, builder->arcs_count,
+                                         &builder->arcs_capacity, sizeof *arcs);
+    if (!arcs) return;
+    builder->arcs = arcs;
+    builder->references++;
+    arcs[builder->arcs_count++] = (struct control_arc){later, earlier};
+}
+
+void tarn_builder_group(struct tarn_builder *builder, struct tarn_list tensors)
+{
+    if (!is_usable(builder)) return;
+    uint32_t g = builder->graph->groups_count;
+    if (!has_id_left(builder, "contiguous", g, TARN_TENSORS_MAX)) return;
+    struct tarn_list *groups =
+        with_room(builder, builder->groups, g, &builder->groups_capacity, sizeof *groups);
+    if (!groups) return;
+    builder->groups = groups;
+    groups[g].ids = copy_list(builder, tensors.ids, tensors.count, sizeof *tensors.ids);
+    groups[g].count = tensors.count;
+    if (is_usable(builder)) builder->graph->groups_count++;
+}
+
+void tarn_builder_read_from(struct tarn_builder *builder, const char *path)
+{
+    if (builder) builder->path = path;
+}
+
+void tarn_builder_meta(struct tarn_builder *builder, const char *meta)
+{
+    if (!is_usable(builder)) return;
+    builder->graph->meta = tarn_pool_string(builder->graph->pool, meta);
+    if (!builder->graph->meta) tarn_error_no_memory(&builder->error);
+}
+
+/* ---- Finishing ---- */
+
+/* Appends the arcs of tarn_builder_control, in the order in which they came, to their ops' lists.
+ * added[v]: how many op v gets. */
+static enum tarn_status append_arcs(struct tarn_builder *builder, uint32_t *added)
+{
+    struct tarn_graph *graph = builder->graph;
+    for (uint32_t i = 0; i < builder->arcs_count; i++) added[builder->arcs[i].later]++;
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        struct tarn_graph_op *op = &graph->ops[v];
+        if (added[v] == 0) continue;
+        uint32_t *control =
+            tarn_pool_take(graph->pool, (size_t)op->control_count + added[v], sizeof *control);
+        if (!control) return TARN_SYSTEM;
+        if (op->control_count > 0)
+            memcpy(control, op->control, op->control_count * sizeof *control);
+        op->control = control;
+    }
+    for (uint32_t i = 0; i < builder->arcs_count; i++) {
+        struct tarn_graph_op *op = &graph->ops[builder->arcs[i].later];
+        ((uint32_t *)op->control)[op->control_count++] = builder->arcs[i].earlier;
+    }
+    return TARN_OK;
+}
+
+static enum tarn_status merge_arcs(struct tarn_builder *builder)
+{
+    if (builder->arcs_count == 0) return TARN_OK;
+    uint32_t *added = calloc(builder->graph->ops_count, sizeof *added);
+    enum tarn_status status = added ? append_arcs(builder, added) : TARN_SYSTEM;
+    free(added);
+    return status;
+}
+
+static enum tarn_status complete(struct tarn_builder *builder)
+{
+    struct tarn_graph *graph = builder->graph;
+    struct tarn_report report = report_of(builder);
+    enum tarn_status status = builder->error.status;
+    if (!status) status = merge_arcs(builder);
+    if (!status) status = tarn_validate_records(graph, builder->groups, &report);
+    if (!status) status = tarn_derive_streams(graph);
+    if (!status) status = tarn_derive_arcs(graph);
+    if (!status) status = tarn_derive_order(graph, &report);
+    if (!status) status = tarn_derive_storages(graph, builder->groups);
+    if (!status) status = tarn_validate_races(graph, &report);
+    if (!status) graph->hash = tarn_hash_of_graph(graph);
+    if (status == TARN_SYSTEM) tarn_error_no_memory(&builder->error);
+    return status;
+}
+
+enum tarn_status tarn_builder_finish(struct tarn_builder *builder, struct tarn_graph **graph,
+                                     struct tarn_error *error)
+{
+    tarn_error_clear(error);
+    *graph = NULL;
+    if (!builder) return tarn_error_no_memory(error);
+    enum tarn_status status = complete(builder);
+    if (status == TARN_OK) {
+        *graph = builder->graph;
+        builder->graph = NULL;
+    } else if (error) {
+        *error = builder->error;
+    }
+    tarn_builder_destroy(builder);
+    return status;
+}

@@ -1,0 +1,19 @@
+/* What the loader and the transforms need of the builder beyond the public calls. The same rules
+ * hold: the first error is kept, later calls do nothing. */
+#ifndef TARN_STREAMS_GRAPH_BUILDER_H
+#define TARN_STREAMS_GRAPH_BUILDER_H
+
+#include "graph.h"
+
+/* From here on errors begin with the file's path and carry JSON pointers. Borrowed. */
+void tarn_builder_read_from(struct tarn_builder *builder, const char *path);
+/* The JSON text of the meta object, copied; "{}" if never called. */
+void tarn_builder_meta(struct tarn_builder *builder, const char *meta);
+/* A tensor that says itself which root it aliases, as in files; the root may come later. */
+tarn_tensor tarn_builder_alias_of(struct tarn_builder *builder, const struct tarn_tensor_info *info,
+                                  tarn_tensor root);
+/* Of the op that was added last: the source graph's op that it comes from, and which of its
+ * implementations it is. */
+void tarn_builder_origin(struct tarn_builder *builder, tarn_op origin, uint32_t implementation);
+
+#endif

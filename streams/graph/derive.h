@@ -1,0 +1,31 @@
+/* What follows from the records of a graph. Each step fills its part of struct tarn_graph, takes
+ * what stays from the graph's pool, and returns TARN_SYSTEM when out of memory. */
+#ifndef TARN_STREAMS_GRAPH_DERIVE_H
+#define TARN_STREAMS_GRAPH_DERIVE_H
+
+#include "report.h"
+
+/* The ops of every stream, and every op's position. */
+enum tarn_status tarn_derive_streams(struct tarn_graph *graph);
+/* Cross-stream predecessors and successors. */
+enum tarn_status tarn_derive_arcs(struct tarn_graph *graph);
+/* Topological order and rank. TARN_BAD_INPUT when there is none; the message shows a cycle. */
+enum tarn_status tarn_derive_order(struct tarn_graph *graph, const struct tarn_report *report);
+/* Storages with their touchers, and groups (given as lists of root tensors). */
+enum tarn_status tarn_derive_storages(struct tarn_graph *graph, const struct tarn_list *groups);
+
+/* The arcs into an op as its record gives them: the producers of its inputs, then its control
+ * arcs. TARN_NONE for an input that nobody produces. */
+static inline uint32_t tarn_op_arcs_count(const struct tarn_graph_op *op)
+{
+    return op->inputs_count + op->control_count;
+}
+
+static inline uint32_t tarn_op_arc(const struct tarn_graph *graph, const struct tarn_graph_op *op,
+                                   uint32_t k)
+{
+    if (k < op->inputs_count) return graph->tensors[op->inputs[k]].producer;
+    return op->control[k - op->inputs_count];
+}
+
+#endif

@@ -1,0 +1,158 @@
+/* Storages: what gets an offset. Numbered planned roots, then workspaces, then persistent roots;
+ * each with the distinct ops that touch it in topological order (one pass over the order counts, a
+ * second one writes down) and its contiguous group. Cost: linear in ops and list entries.
+ */
+#include <stdlib.h>
+
+#include "derive.h"
+#include "pool.h"
+
+/* ---- Numbering ---- */
+
+static void count_storages(struct tarn_graph *graph)
+{
+    uint32_t persistent = 0;
+    for (uint32_t t = 0; t < graph->tensors_count; t++) {
+        if (graph->tensors[t].root != t) continue;
+        if (tarn_kind_is_persistent(graph->tensors[t].kind))
+            persistent++;
+        else
+            graph->planned_count++;
+    }
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        if (graph->ops[v].workspace > 0) graph->planned_count++;
+    }
+    graph->storages_count = graph->planned_count + persistent;
+}
+
+static struct tarn_storage storage_of_root(const struct tarn_graph_tensor *tensor, uint32_t root)
+{
+    return (struct tarn_storage){.tensor = root,
+                                 .producer = tensor->producer,
+                                 .size = tensor->size,
+                                 .alignment = tensor->alignment,
+                                 .group = TARN_NONE,
+                                 .pinned = tensor->kind == TARN_OUTPUT,
+                                 .persistent = tarn_kind_is_persistent(tensor->kind)};
+}
+
+static uint32_t number_roots(struct tarn_graph *graph, uint32_t next, bool persistent)
+{
+    for (uint32_t t = 0; t < graph->tensors_count; t++) {
+        struct tarn_graph_tensor *tensor = &graph->tensors[t];
+        if (tensor->root != t || tarn_kind_is_persistent(tensor->kind) != persistent) continue;
+        tensor->storage = next;
+        graph->storages[next++] = storage_of_root(tensor, t);
+    }
+    return next;
+}
+
+static uint32_t number_workspaces(struct tarn_graph *graph, uint32_t next)
+{
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        struct tarn_graph_op *op = &graph->ops[v];
+        op->workspace_storage = TARN_NONE;
+        if (op->workspace == 0) continue;
+        op->workspace_storage = next;
+        graph->storages[next++] = (struct tarn_storage){
+            .tensor = TARN_NONE, .producer = v, .size = op->workspace, .group = TARN_NONE};
+    }
+    return next;
+}
+
+static void number_storages(struct tarn_graph *graph)
+{
+    uint32_t next = number_roots(graph, 0, false);
+    next = number_workspaces(graph, next);
+    number_roots(graph, next, true);
+    for (uint32_t t = 0; t < graph->tensors_count; t++)
+        graph->tensors[t].storage = graph->tensors[graph->tensors[t].root].storage;
+}
+
+/* ---- Touchers ---- */
+
+struct touch_pass {
+    uint32_t *mark;     /* storage -> op + 1 that touched it last */
+    uint32_t *touchers; /* NULL: only count */
+    uint32_t *next;     /* storage -> where its next toucher goes */
+};
+
+static void touch(struct tarn_graph *graph, const struct touch_pass *pass, uint32_t storage,
+                  uint32_t op)
+{
+    if (pass->mark[storage] == op + 1) return;
+    pass->mark[storage] = op + 1;
+    if (pass->touchers)
+        pass->touchers[pass->next[storage]++] = op;
+    else
+        graph->storages[storage].touchers_count++;
+}
+
+static void touch_all(struct tarn_graph *graph, const struct touch_pass *pass)
+{
+    for (uint32_t a = 0; a < graph->storages_count; a++) pass->mark[a] = 0;
+    for (uint32_t i = 0; i < graph->ops_count; i++) {
+        uint32_t v = graph->order[i];
+        const struct tarn_graph_op *op = &graph->ops[v];
+        if (op->view) continue;
+        for (uint32_t k = 0; k < op->inputs_count; k++)
+            touch(graph, pass, graph->tensors[op->inputs[k]].storage, v);
+        for (uint32_t k = 0; k < op->outputs_count; k++)
+            touch(graph, pass, graph->tensors[op->outputs[k]].storage, v);
+        if (op->workspace_storage != TARN_NONE) touch(graph, pass, op->workspace_storage, v);
+    }
+}
+
+static enum tarn_status fill_touchers(struct tarn_graph *graph)
+{
+    enum tarn_status status = TARN_SYSTEM;
+    size_t count = graph->storages_count;
+    struct touch_pass pass = {.mark = malloc((count + 1) * sizeof *pass.mark),
+                              .next = malloc((count + 1) * sizeof *pass.next)};
+    if (!pass.mark || !pass.next) goto done;
+    touch_all(graph, &pass);
+    uint32_t total = 0;
+    for (uint32_t a = 0; a < count; a++) {
+        pass.next[a] = total;
+        total += graph->storages[a].touchers_count;
+    }
+    pass.touchers = tarn_pool_take(graph->pool, total, sizeof *pass.touchers);
+    if (!pass.touchers) goto done;
+    for (uint32_t a = 0; a < count; a++) graph->storages[a].touchers = pass.touchers + pass.next[a];
+    touch_all(graph, &pass);
+    status = TARN_OK;
+done:
+    free(pass.mark);
+    free(pass.next);
+    return status;
+}
+
+/* ---- Groups ---- */
+
+static enum tarn_status fill_groups(struct tarn_graph *graph, const struct tarn_list *groups)
+{
+    graph->groups = tarn_pool_take(graph->pool, graph->groups_count, sizeof *graph->groups);
+    if (!graph->groups) return TARN_SYSTEM;
+    for (uint32_t g = 0; g < graph->groups_count; g++) {
+        uint32_t count = (uint32_t)groups[g].count;
+        uint32_t *storages = tarn_pool_take(graph->pool, count, sizeof *storages);
+        if (!storages) return TARN_SYSTEM;
+        for (uint32_t i = 0; i < count; i++) {
+            storages[i] = graph->tensors[groups[g].ids[i]].storage;
+            graph->storages[storages[i]].group = g;
+        }
+        graph->groups[g] =
+            (struct tarn_group){storages, count, graph->storages[storages[0]].persistent};
+    }
+    return TARN_OK;
+}
+
+enum tarn_status tarn_derive_storages(struct tarn_graph *graph, const struct tarn_list *groups)
+{
+    count_storages(graph);
+    graph->storages = tarn_pool_take(graph->pool, graph->storages_count, sizeof *graph->storages);
+    if (!graph->storages) return TARN_SYSTEM;
+    number_storages(graph);
+    if (fill_touchers(graph) != TARN_OK) return TARN_SYSTEM;
+    return fill_groups(graph, groups);
+}

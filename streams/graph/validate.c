@@ -1,0 +1,412 @@
+/* The rules that can be checked record by record: tensors first (what they alias), then ops (what
+ * they name, who produces what), then groups, then sums. The first broken rule ends it.
+ * Cost: linear in records and list entries (a view's outputs are compared with its inputs).
+ */
+#include "validate.h"
+
+#include <stdlib.h>
+
+#include "pool.h"
+#include "size.h"
+
+/* ---- Tensors ---- */
+
+static enum tarn_status bad_tensor(const struct tarn_graph *graph, const struct tarn_report *report,
+                                   uint32_t t, const char *field, const char *what)
+{
+    return tarn_report_bad(report, tarn_spot_at(TARN_NONE, t, "/tensors/%u/%s", t, field), "%s %s",
+                           tarn_tensor_label(graph, t).text, what);
+}
+
+/* `root` still holds what the tensor aliases, or TARN_NONE. */
+static enum tarn_status check_alias(const struct tarn_graph *graph,
+                                    const struct tarn_report *report, uint32_t t)
+{
+    const struct tarn_graph_tensor *tensor = &graph->tensors[t];
+    struct tarn_spot spot = tarn_spot_at(TARN_NONE, t, "/tensors/%u/alias_of", t);
+    if (tensor->root >= graph->tensors_count)
+        return tarn_report_bad(report, spot, "%s aliases tensor %u, but there are %u tensors",
+                               tarn_tensor_label(graph, t).text, tensor->root,
+                               graph->tensors_count);
+    const struct tarn_graph_tensor *root = &graph->tensors[tensor->root];
+    if (tensor->root == t || root->root != TARN_NONE)
+        return tarn_report_bad(
+            report, spot, "%s aliases %s, which is %s; name the tensor that owns the storage",
+            tarn_tensor_label(graph, t).text, tarn_tensor_label(graph, tensor->root).text,
+            tensor->root == t ? "itself" : "an alias as well");
+    if (tensor->size != root->size)
+        return bad_tensor(graph, report, t, "size",
+                          "differs in size from the root that it aliases");
+    if (tensor->kind != root->kind)
+        return bad_tensor(graph, report, t, "kind",
+                          "differs in kind from the root that it aliases");
+    if (tensor->alignment != 0)
+        return bad_tensor(graph, report, t, "alignment",
+                          "is an alias and must not have an alignment; give it to its root");
+    return TARN_OK;
+}
+
+static enum tarn_status check_tensor(const struct tarn_graph *graph,
+                                     const struct tarn_report *report, uint32_t t)
+{
+    const struct tarn_graph_tensor *tensor = &graph->tensors[t];
+    if ((unsigned)tensor->kind > TARN_INPUT)
+        return bad_tensor(graph, report, t, "kind", "has an unknown kind");
+    if (tensor->size == 0)
+        return bad_tensor(graph, report, t, "size", "has size 0; sizes are at least 1 byte");
+    if (tensor->size > TARN_NUMBER_MAX)
+        return bad_tensor(graph, report, t, "size", "has a size above 2^53 - 1");
+    if (tensor->alignment != 0 && !tarn_is_power_of_two(tensor->alignment))
+        return bad_tensor(graph, report, t, "alignment",
+                          "has an alignment that is not a power of two");
+    if (tensor->alignment > TARN_ALIGNMENT_MAX)
+        return bad_tensor(graph, report, t, "alignment", "has an alignment above 2^30");
+    return tensor->root == TARN_NONE ? TARN_OK : check_alias(graph, report, t);
+}
+
+static enum tarn_status check_tensors(struct tarn_graph *graph, const struct tarn_report *report)
+{
+    for (uint32_t t = 0; t < graph->tensors_count; t++) {
+        enum tarn_status status = check_tensor(graph, report, t);
+        if (status != TARN_OK) return status;
+    }
+    for (uint32_t t = 0; t < graph->tensors_count; t++) {
+        struct tarn_graph_tensor *tensor = &graph->tensors[t];
+        if (tensor->root == TARN_NONE) tensor->root = t;
+        tensor->producer = TARN_NONE;
+    }
+    return TARN_OK;
+}
+
+/* ---- Ops: what they name ---- */
+
+static enum tarn_status bad_op(const struct tarn_graph *graph, const struct tarn_report *report,
+                               uint32_t v, const char *field, const char *what)
+{
+    return tarn_report_bad(report, tarn_spot_at(v, TARN_NONE, "/ops/%u/%s", v, field), "%s %s",
+                           tarn_op_label(graph, v).text, what);
+}
+
+static enum tarn_status check_ids(const struct tarn_graph *graph, const struct tarn_report *report,
+                                  uint32_t v, const char *field, const uint32_t *ids,
+                                  uint32_t count)
+{
+    bool are_ops = ids == graph->ops[v].control;
+    uint32_t limit = are_ops ? graph->ops_count : graph->tensors_count;
+    for (uint32_t k = 0; k < count; k++) {
+        if (ids[k] < limit) continue;
+        return tarn_report_bad(report, tarn_spot_at(v, TARN_NONE, "/ops/%u/%s/%u", v, field, k),
+                               "%s names %s %u in its %s, but there are %u",
+                               tarn_op_label(graph, v).text, are_ops ? "op" : "tensor", ids[k],
+                               field, limit);
+    }
+    return TARN_OK;
+}
+
+static enum tarn_status check_numbers(const struct tarn_graph *graph,
+                                      const struct tarn_report *report, uint32_t v)
+{
+    const struct tarn_graph_op *op = &graph->ops[v];
+    if (op->stream >= graph->streams_count)
+        return tarn_report_bad(report, tarn_spot_at(v, TARN_NONE, "/ops/%u/stream", v),
+                               "%s is in stream %u, but there are %u streams",
+                               tarn_op_label(graph, v).text, op->stream, graph->streams_count);
+    if (op->workspace > TARN_NUMBER_MAX)
+        return bad_op(graph, report, v, "workspace", "has a workspace above 2^53 - 1");
+    if (op->cost > TARN_NUMBER_MAX)
+        return bad_op(graph, report, v, "cost", "has a cost above 2^53 - 1");
+    if (op->flops > TARN_NUMBER_MAX)
+        return bad_op(graph, report, v, "flops", "has flops above 2^53 - 1");
+    if (op->origin >= TARN_OPS_MAX)
+        return bad_op(graph, report, v, "origin", "comes from an op beyond the cap of 2^26 ops");
+    return TARN_OK;
+}
+
+static enum tarn_status check_arcs(const struct tarn_graph *graph, const struct tarn_report *report,
+                                   uint32_t v)
+{
+    const struct tarn_graph_op *op = &graph->ops[v];
+    for (uint32_t k = 0; k < op->control_count; k++) {
+        if (op->control[k] != v) continue;
+        return tarn_report_bad(report, tarn_spot_at(v, TARN_NONE, "/ops/%u/control/%u", v, k),
+                               "%s has a control arc to itself", tarn_op_label(graph, v).text);
+    }
+    for (uint32_t k = 0; k < op->inputs_count; k++) {
+        uint32_t t = op->inputs[k];
+        if (graph->tensors[t].producer != v) continue;
+        return tarn_report_bad(report, tarn_spot_at(v, t, "/ops/%u/inputs/%u", v, k),
+                               "%s reads %s, which it makes itself", tarn_op_label(graph, v).text,
+                               tarn_tensor_label(graph, t).text);
+    }
+    return TARN_OK;
+}
+
+/* ---- Ops: what they produce ---- */
+
+static enum tarn_status claim_output(struct tarn_graph *graph, const struct tarn_report *report,
+                                     uint32_t v, uint32_t k)
+{
+    uint32_t t = graph->ops[v].outputs[k];
+    struct tarn_graph_tensor *tensor = &graph->tensors[t];
+    struct tarn_spot spot = tarn_spot_at(v, t, "/ops/%u/outputs/%u", v, k);
+    if (tensor->producer != TARN_NONE)
+        return tarn_report_bad(
+            report, spot, "%s makes %s, which %s makes already; a further write needs an alias",
+            tarn_op_label(graph, v).text, tarn_tensor_label(graph, t).text,
+            tarn_op_label(graph, tensor->producer).text);
+    if (tensor->root == t && tarn_kind_is_persistent(tensor->kind))
+        return tarn_report_bad(report, spot,
+                               "%s makes %s of kind %s, which is there from the start; write an "
+                               "alias of it",
+                               tarn_op_label(graph, v).text, tarn_tensor_label(graph, t).text,
+                               tarn_kind_text(tensor->kind));
+    tensor->producer = v;
+    return TARN_OK;
+}
+
+static enum tarn_status claim_outputs(struct tarn_graph *graph, const struct tarn_report *report,
+                                      uint32_t v)
+{
+    for (uint32_t k = 0; k < graph->ops[v].outputs_count; k++) {
+        enum tarn_status status = claim_output(graph, report, v, k);
+        if (status != TARN_OK) return status;
+    }
+    return TARN_OK;
+}
+
+/* mark[root] == v + 1: view v has an input of that storage. */
+static enum tarn_status check_view(const struct tarn_graph *graph, const struct tarn_report *report,
+                                   uint32_t v, uint32_t *mark)
+{
+    const struct tarn_graph_op *op = &graph->ops[v];
+    if (op->workspace > 0)
+        return bad_op(graph, report, v, "workspace",
+                      "is a view, which touches no memory, and must not have a workspace");
+    if (op->implementations_count > 0)
+        return bad_op(graph, report, v, "implementations",
+                      "is a view, which is never launched, and must not have implementations");
+    for (uint32_t k = 0; k < op->inputs_count; k++)
+        mark[graph->tensors[op->inputs[k]].root] = v + 1;
+    for (uint32_t k = 0; k < op->outputs_count; k++) {
+        uint32_t t = op->outputs[k];
+        if (graph->tensors[t].root != t && mark[graph->tensors[t].root] == v + 1) continue;
+        return tarn_report_bad(report, tarn_spot_at(v, t, "/ops/%u/outputs/%u", v, k),
+                               "%s is a view, so its output %s must alias the storage of one of "
+                               "its inputs",
+                               tarn_op_label(graph, v).text, tarn_tensor_label(graph, t).text);
+    }
+    return TARN_OK;
+}
+
+/* ---- Ops: what transforms may do with them ---- */
+
+static bool contains(const uint32_t *ids, uint32_t count, uint32_t id)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        if (ids[k] == id) return true;
+    }
+    return false;
+}
+
+static enum tarn_status check_inplace(const struct tarn_graph *graph,
+                                      const struct tarn_report *report, uint32_t v)
+{
+    const struct tarn_graph_op *op = &graph->ops[v];
+    for (uint32_t k = 0; k < op->inplace_count; k++) {
+        uint32_t input = op->inplace[k][0], output = op->inplace[k][1];
+        bool has_input = contains(op->inputs, op->inputs_count, input);
+        bool has_output = contains(op->outputs, op->outputs_count, output);
+        if (!has_input || !has_output)
+            return tarn_report_bad(
+                report,
+                tarn_spot_at(v, has_input ? output : input, "/ops/%u/inplace/%u/%d", v, k,
+                             has_input),
+                "%s may write in place over tensor %u, which is not one of its %s",
+                tarn_op_label(graph, v).text, has_input ? output : input,
+                has_input ? "outputs" : "inputs");
+        if (graph->tensors[input].size != graph->tensors[output].size)
+            return tarn_report_bad(report, tarn_spot_at(v, input, "/ops/%u/inplace/%u", v, k),
+                                   "%s may write %s in place over %s, but their sizes differ",
+                                   tarn_op_label(graph, v).text,
+                                   tarn_tensor_label(graph, output).text,
+                                   tarn_tensor_label(graph, input).text);
+    }
+    return TARN_OK;
+}
+
+static enum tarn_status check_implementations(const struct tarn_graph *graph,
+                                              const struct tarn_report *report, uint32_t v)
+{
+    const struct tarn_graph_op *op = &graph->ops[v];
+    for (uint32_t k = 0; k < op->implementations_count; k++) {
+        bool cost = op->implementations[k].cost > TARN_NUMBER_MAX;
+        if (!cost && op->implementations[k].workspace <= TARN_NUMBER_MAX) continue;
+        const char *field = cost ? "cost" : "workspace";
+        return tarn_report_bad(
+            report, tarn_spot_at(v, TARN_NONE, "/ops/%u/implementations/%u/%s", v, k, field),
+            "%s has an implementation with a %s above 2^53 - 1", tarn_op_label(graph, v).text,
+            field);
+    }
+    if (op->implementations_count > 0 && op->implementation >= op->implementations_count)
+        return tarn_report_bad(report, tarn_spot_at(v, TARN_NONE, "/ops/%u/implementation", v),
+                               "%s uses implementation %u, but has %u",
+                               tarn_op_label(graph, v).text, op->implementation,
+                               op->implementations_count);
+    return TARN_OK;
+}
+
+/* ---- Ops ---- */
+
+/* Names first: the other checks look up what is named. */
+static enum tarn_status check_names(struct tarn_graph *graph, const struct tarn_report *report)
+{
+    enum tarn_status status = TARN_OK;
+    for (uint32_t v = 0; status == TARN_OK && v < graph->ops_count; v++) {
+        const struct tarn_graph_op *op = &graph->ops[v];
+        status = check_numbers(graph, report, v);
+        if (!status) status = check_ids(graph, report, v, "inputs", op->inputs, op->inputs_count);
+        if (!status)
+            status = check_ids(graph, report, v, "outputs", op->outputs, op->outputs_count);
+        if (!status)
+            status = check_ids(graph, report, v, "control", op->control, op->control_count);
+        if (!status) status = claim_outputs(graph, report, v);
+    }
+    return status;
+}
+
+static enum tarn_status check_op(const struct tarn_graph *graph, const struct tarn_report *report,
+                                 uint32_t v, uint32_t *mark)
+{
+    enum tarn_status status = check_arcs(graph, report, v);
+    if (!status && graph->ops[v].view) status = check_view(graph, report, v, mark);
+    if (!status) status = check_inplace(graph, report, v);
+    if (!status) status = check_implementations(graph, report, v);
+    return status;
+}
+
+static enum tarn_status check_ops(struct tarn_graph *graph, const struct tarn_report *report)
+{
+    enum tarn_status status = check_names(graph, report);
+    if (status != TARN_OK) return status;
+    uint32_t *mark = calloc((size_t)graph->tensors_count + 1, sizeof *mark);
+    if (!mark) return TARN_SYSTEM;
+    for (uint32_t v = 0; !status && v < graph->ops_count; v++)
+        status = check_op(graph, report, v, mark);
+    free(mark);
+    return status;
+}
+
+static enum tarn_status check_producers(const struct tarn_graph *graph,
+                                        const struct tarn_report *report)
+{
+    for (uint32_t t = 0; t < graph->tensors_count; t++) {
+        const struct tarn_graph_tensor *tensor = &graph->tensors[t];
+        if (tensor->producer != TARN_NONE) continue;
+        if (tensor->root == t && tarn_kind_is_persistent(tensor->kind)) continue;
+        return tarn_report_bad(report, tarn_spot_at(TARN_NONE, t, "/tensors/%u", t),
+                               "no op makes %s; %s", tarn_tensor_label(graph, t).text,
+                               tensor->root == t
+                                   ? "only parameters, optimizer states and inputs need no producer"
+                                   : "an alias is a later write or a view of its root by some op");
+    }
+    return TARN_OK;
+}
+
+/* ---- Groups ---- */
+
+static enum tarn_status bad_member(const struct tarn_graph *graph, const struct tarn_report *report,
+                                   uint32_t g, uint32_t k, uint32_t t, const char *what)
+{
+    return tarn_report_bad(report, tarn_spot_at(TARN_NONE, t, "/contiguous/%u/%u", g, k), "%s %s",
+                           tarn_tensor_label(graph, t).text, what);
+}
+
+static enum tarn_status check_member(const struct tarn_graph *graph,
+                                     const struct tarn_report *report,
+                                     const struct tarn_list *groups, uint32_t g, uint32_t k)
+{
+    uint32_t first = groups[g].ids[0], t = groups[g].ids[k];
+    if (t >= graph->tensors_count)
+        return tarn_report_bad(report, tarn_spot_at(TARN_NONE, t, "/contiguous/%u/%u", g, k),
+                               "contiguous group %u names tensor %u, but there are %u", g, t,
+                               graph->tensors_count);
+    const struct tarn_graph_tensor *tensor = &graph->tensors[t];
+    if (tensor->root != t)
+        return bad_member(graph, report, g, k, t,
+                          "is an alias; a contiguous group lists the tensors that own storages");
+    if (tarn_kind_is_persistent(tensor->kind) !=
+        tarn_kind_is_persistent(graph->tensors[first].kind))
+        return bad_member(graph, report, g, k, t,
+                          "cannot share a contiguous group with the tensors before it: all members "
+                          "are planned, or all persistent");
+    if (k > 0 && tensor->alignment != 0)
+        return bad_member(graph, report, g, k, t,
+                          "has an alignment of its own, which only the first member of a "
+                          "contiguous group may have");
+    return TARN_OK;
+}
+
+/* group_of[root]: the group that has it + 1. */
+static enum tarn_status check_group(const struct tarn_graph *graph,
+                                    const struct tarn_report *report,
+                                    const struct tarn_list *groups, uint32_t g, uint32_t *group_of)
+{
+    if (groups[g].count == 0)
+        return tarn_report_bad(report, tarn_spot_at(TARN_NONE, TARN_NONE, "/contiguous/%u", g),
+                               "contiguous group %u has no members", g);
+    for (uint32_t k = 0; k < groups[g].count; k++) {
+        enum tarn_status status = check_member(graph, report, groups, g, k);
+        if (status != TARN_OK) return status;
+        uint32_t *group = &group_of[groups[g].ids[k]];
+        if (*group != 0)
+            return bad_member(graph, report, g, k, groups[g].ids[k],
+                              *group == g + 1 ? "is in this contiguous group twice"
+                                              : "is in another contiguous group already");
+        *group = g + 1;
+    }
+    return TARN_OK;
+}
+
+static enum tarn_status check_groups(const struct tarn_graph *graph,
+                                     const struct tarn_report *report,
+                                     const struct tarn_list *groups)
+{
+    uint32_t *group_of = calloc((size_t)graph->tensors_count + 1, sizeof *group_of);
+    enum tarn_status status = group_of ? TARN_OK : TARN_SYSTEM;
+    for (uint32_t g = 0; !status && g < graph->groups_count; g++)
+        status = check_group(graph, report, groups, g, group_of);
+    free(group_of);
+    return status;
+}
+
+/* ---- Sums ---- */
+
+static enum tarn_status check_sums(const struct tarn_graph *graph, const struct tarn_report *report)
+{
+    uint64_t bytes = 0, cost = 0; /* each summand is below 2^53 and there are at most 2^27 */
+    struct tarn_spot whole = tarn_spot_at(TARN_NONE, TARN_NONE, "%s", "");
+    for (uint32_t t = 0; t < graph->tensors_count; t++) {
+        uint64_t size = graph->tensors[t].root == t ? graph->tensors[t].size : 0;
+        if (!tarn_size_add(bytes, size, &bytes) || bytes > TARN_SUM_MAX)
+            return tarn_report_bad(report, whole, "the sizes of all tensors add up to over 2^62");
+    }
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        if (!tarn_size_add(bytes, graph->ops[v].workspace, &bytes) || bytes > TARN_SUM_MAX)
+            return tarn_report_bad(report, whole,
+                                   "the sizes of all tensors and workspaces add up to over 2^62");
+        if (!tarn_size_add(cost, graph->ops[v].cost, &cost) || cost > TARN_SUM_MAX)
+            return tarn_report_bad(report, whole, "the costs of all ops add up to over 2^62");
+    }
+    return TARN_OK;
+}
+
+enum tarn_status tarn_validate_records(struct tarn_graph *graph, const struct tarn_list *groups,
+                                       const struct tarn_report *report)
+{
+    enum tarn_status status = check_tensors(graph, report);
+    if (!status) status = check_ops(graph, report);
+    if (!status) status = check_producers(graph, report);
+    if (!status) status = check_groups(graph, report, groups);
+    if (!status) status = check_sums(graph, report);
+    return status;
+}

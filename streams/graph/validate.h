@@ -1,0 +1,36 @@
+/* The rules of a graph, one place for files and for graphs built by calls.
+ *
+ * A graph passes through in this order; each step relies on the ones before it:
+ *
+ *     records      every id in range, every number in bounds, aliases, producers, groups
+ *     derive.h     streams, arcs, order (a cycle is found here), storages
+ *     races        any two touchers of a storage of which one writes are ordered
+ */
+#ifndef TARN_STREAMS_GRAPH_VALIDATE_H
+#define TARN_STREAMS_GRAPH_VALIDATE_H
+
+#include "report.h"
+
+/* Caps: far above any real graph, low enough that no count, sum or index in Tarn overflows. */
+#define TARN_OPS_MAX (UINT32_C(1) << 26)
+#define TARN_TENSORS_MAX (UINT32_C(1) << 26)
+#define TARN_STREAMS_MAX (UINT32_C(1) << 16)
+#define TARN_REFERENCES_MAX (UINT32_C(1) << 30)   /* entries of all lists of all ops and groups */
+#define TARN_NAME_MAX 4096                        /* bytes of a name or op kind */
+#define TARN_NUMBER_MAX ((UINT64_C(1) << 53) - 1) /* a size, workspace, cost or flops */
+#define TARN_ALIGNMENT_MAX (UINT64_C(1) << 30)
+#define TARN_SUM_MAX                                                            \
+    (UINT64_C(1) << 62) /* of all storages, and of all costs: half the range is \
+                           left for what alignment adds */
+
+/* Checks ops, tensors and groups (lists of tensor ids) by themselves and fills in the tensors'
+ * `root` (on entry: what it aliases, or TARN_NONE) and `producer`. */
+enum tarn_status tarn_validate_records(struct tarn_graph *graph, const struct tarn_list *groups,
+                                       const struct tarn_report *report);
+
+/* Checks that the touchers of every storage are ordered and that a planned storage's producer is
+ * the first; the graph must be derived. Near-linear. TARN_BAD_INPUT; TARN_SYSTEM: no memory. */
+enum tarn_status tarn_validate_races(const struct tarn_graph *graph,
+                                     const struct tarn_report *report);
+
+#endif
