@@ -42,6 +42,11 @@ struct tarn_session_options {
      * thread. */
     struct tarn_list blocking;
 };
+#ifndef __cplusplus
+#define TARN_SESSION_OPTIONS(...)                                                                  \
+    (&(struct tarn_session_options){.struct_size = sizeof(struct tarn_session_options),            \
+                                    __VA_ARGS__})
+#endif
 
 /* Compiles the plan and allocates the arena and the persistent part, zero-filled. The session keeps
  * the plan alive. TARN_SYSTEM: no memory for the arena (the text says how much is there);
