@@ -1,0 +1,370 @@
+/* The heaviest antichain, as a maximum flow: a storage's bytes may be handed on to any op at or
+ * beyond first[a][s] in some stream s, and an op asks for as many bytes as it produces. By duality
+ * (Dilworth, weighted) the bytes that no op can be given are the weight of the heaviest antichain.
+ *
+ *   1. Greedy in topological order: a heap per stream holds the released storages; an op takes from
+ *      those that become usable elsewhere latest. Nearly always this is already maximal.
+ *   2. Augment: search from every storage with bytes left. What it may reach is a suffix of every
+ *      stream, so one pointer per stream is the whole visited set. When no op in reach lacks bytes
+ *      the flow is maximal and the pointers are the certificate.
+ *
+ * Source: DESIGN.md, section 3. Cost: O(T S log T) for the greedy, O(T S) for each search. */
+#include "antichain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Bytes handed from a storage to an op; the gifts of one op form a list. */
+struct gift {
+    uint64_t bytes;
+    uint32_t storage;
+    uint32_t op;
+    uint32_t next; /* gift + 1; 0 ends the list */
+};
+
+struct flow {
+    const struct tarn_reuse *reuse;
+    const struct tarn_graph *graph;
+    uint64_t *left;     /* storage -> bytes not yet handed on */
+    uint64_t *lacking;  /* op -> bytes not yet given */
+    uint32_t *gifts_of; /* op -> gift + 1 */
+    struct gift *gifts;
+    uint32_t gifts_count, gifts_capacity;
+};
+
+static bool give(struct flow *flow, uint32_t storage, uint32_t op, uint64_t bytes)
+{
+    for (uint32_t g = flow->gifts_of[op]; g; g = flow->gifts[g - 1].next) {
+        if (flow->gifts[g - 1].storage != storage) continue;
+        flow->gifts[g - 1].bytes += bytes;
+        return true;
+    }
+    if (flow->gifts_count == flow->gifts_capacity) {
+        uint32_t capacity = flow->gifts_capacity ? 2 * flow->gifts_capacity : 1024;
+        struct gift *gifts = realloc(flow->gifts, capacity * sizeof *gifts);
+        if (!gifts) return false;
+        flow->gifts = gifts;
+        flow->gifts_capacity = capacity;
+    }
+    flow->gifts[flow->gifts_count++] = (struct gift){bytes, storage, op, flow->gifts_of[op]};
+    flow->gifts_of[op] = flow->gifts_count;
+    return true;
+}
+
+static uint32_t first_of(const struct flow *flow, uint32_t a, uint32_t s)
+{
+    return flow->reuse->first[(size_t)s * flow->reuse->count + a];
+}
+
+/* ---- Greedy ---- */
+
+struct heap {
+    uint64_t *items; /* (how late it becomes usable elsewhere, storage); the latest on top */
+    uint32_t count;
+};
+
+static void heap_push(struct heap *heap, uint64_t item)
+{
+    uint32_t i = heap->count++;
+    while (i > 0 && heap->items[(i - 1) / 2] < item) {
+        heap->items[i] = heap->items[(i - 1) / 2];
+        i = (i - 1) / 2;
+    }
+    heap->items[i] = item;
+}
+
+static void heap_pop(struct heap *heap)
+{
+    uint64_t item = heap->items[--heap->count];
+    uint32_t i = 0;
+    for (uint32_t child; (child = 2 * i + 1) < heap->count; i = child) {
+        if (child + 1 < heap->count && heap->items[child + 1] > heap->items[child]) child++;
+        if (heap->items[child] <= item) break;
+        heap->items[i] = heap->items[child];
+    }
+    heap->items[i] = item;
+}
+
+struct greedy {
+    struct heap *heaps;       /* by stream */
+    uint64_t *items;          /* what the heaps point into */
+    uint32_t *by_first;       /* [stream][..]: storages by increasing first */
+    uint32_t *entered;        /* stream -> how many of those are in the heap or used up */
+    uint32_t *soonest[2];     /* storage -> the two lowest ranks of ops that may take its bytes, */
+    uint32_t *soonest_stream; /* and the stream of the lowest */
+};
+
+static void greedy_finish(struct greedy *greedy)
+{
+    free(greedy->heaps);
+    free(greedy->items);
+    free(greedy->by_first);
+    free(greedy->entered);
+    free(greedy->soonest[0]);
+    free(greedy->soonest[1]);
+    free(greedy->soonest_stream);
+}
+
+/* Counting sort of the storages by first[.][s]. */
+static bool sort_by_first(const struct flow *flow, uint32_t s, uint32_t *sorted)
+{
+    uint32_t length = flow->graph->streams[s].ops_count;
+    uint32_t *begin = calloc((size_t)length + 2, sizeof *begin);
+    if (!begin) return false;
+    for (uint32_t a = 0; a < flow->reuse->count; a++) begin[first_of(flow, a, s) + 1]++;
+    for (uint32_t p = 0; p <= length; p++) begin[p + 1] += begin[p];
+    for (uint32_t a = 0; a < flow->reuse->count; a++) sorted[begin[first_of(flow, a, s)]++] = a;
+    free(begin);
+    return true;
+}
+
+static void find_soonest(struct greedy *greedy, const struct flow *flow)
+{
+    for (uint32_t a = 0; a < flow->reuse->count; a++) {
+        uint32_t low = UINT32_MAX, second = UINT32_MAX, stream = UINT32_MAX;
+        for (uint32_t s = 0; s < flow->reuse->streams_count; s++) {
+            uint32_t first = first_of(flow, a, s);
+            if (first == flow->graph->streams[s].ops_count) continue;
+            uint32_t rank = flow->graph->rank[flow->graph->streams[s].ops[first]];
+            if (rank < low) {
+                second = low;
+                low = rank;
+                stream = s;
+            } else if (rank < second) {
+                second = rank;
+            }
+        }
+        greedy->soonest[0][a] = low;
+        greedy->soonest[1][a] = second;
+        greedy->soonest_stream[a] = stream;
+    }
+}
+
+static bool greedy_init(struct greedy *greedy, const struct flow *flow)
+{
+    size_t count = flow->reuse->count, streams_count = flow->reuse->streams_count;
+    memset(greedy, 0, sizeof *greedy);
+    greedy->heaps = calloc(streams_count + 1, sizeof *greedy->heaps);
+    greedy->items = malloc((count * streams_count + 1) * sizeof *greedy->items);
+    greedy->by_first = malloc((count * streams_count + 1) * sizeof *greedy->by_first);
+    greedy->entered = calloc(streams_count + 1, sizeof *greedy->entered);
+    greedy->soonest[0] = malloc((count + 1) * sizeof(uint32_t));
+    greedy->soonest[1] = malloc((count + 1) * sizeof(uint32_t));
+    greedy->soonest_stream = malloc((count + 1) * sizeof(uint32_t));
+    if (!greedy->heaps || !greedy->items || !greedy->by_first || !greedy->entered ||
+        !greedy->soonest[0] || !greedy->soonest[1] || !greedy->soonest_stream)
+        return false;
+    for (uint32_t s = 0; s < streams_count; s++) {
+        greedy->heaps[s].items = greedy->items + s * count;
+        if (!sort_by_first(flow, s, greedy->by_first + s * count)) return false;
+    }
+    find_soonest(greedy, flow);
+    return true;
+}
+
+static void enter_released(struct greedy *greedy, const struct flow *flow, uint32_t s, uint32_t pos)
+{
+    const uint32_t *sorted = greedy->by_first + (size_t)s * flow->reuse->count;
+    for (uint32_t *n = &greedy->entered[s]; *n < flow->reuse->count; (*n)++) {
+        uint32_t a = sorted[*n];
+        if (first_of(flow, a, s) > pos) break;
+        if (flow->left[a] == 0) continue;
+        uint64_t elsewhere = greedy->soonest[greedy->soonest_stream[a] == s][a];
+        heap_push(&greedy->heaps[s], elsewhere << 32 | a);
+    }
+}
+
+static bool greedy_run(struct flow *flow)
+{
+    struct greedy greedy;
+    bool ok = greedy_init(&greedy, flow);
+    for (uint32_t i = 0; ok && i < flow->graph->ops_count; i++) {
+        uint32_t op = flow->graph->order[i];
+        if (flow->lacking[op] == 0) continue;
+        struct heap *heap = &greedy.heaps[flow->graph->ops[op].stream];
+        enter_released(&greedy, flow, flow->graph->ops[op].stream, flow->graph->ops[op].position);
+        while (ok && flow->lacking[op] > 0 && heap->count > 0) {
+            uint32_t a = (uint32_t)heap->items[0];
+            uint64_t bytes = flow->left[a] < flow->lacking[op] ? flow->left[a] : flow->lacking[op];
+            if (bytes > 0) ok = give(flow, a, op, bytes);
+            flow->left[a] -= bytes;
+            flow->lacking[op] -= bytes;
+            if (flow->left[a] == 0) heap_pop(heap);
+        }
+    }
+    greedy_finish(&greedy);
+    return ok;
+}
+
+/* ---- Augmenting search ---- */
+
+struct search {
+    uint32_t *threshold;    /* stream -> ops from this position on are in reach */
+    uint32_t *from_storage; /* op -> the storage whose reach brought it in */
+    uint32_t *from_gift;    /* storage -> gift + 1 that brought it in; 0: it has bytes left */
+    uint32_t *queue;        /* storages in reach */
+    bool *reached;          /* storage */
+    uint32_t queued;
+};
+
+static void search_finish(struct search *search)
+{
+    free(search->from_storage);
+    free(search->from_gift);
+    free(search->queue);
+    free(search->reached);
+}
+
+static bool search_init(struct search *search, const struct flow *flow, uint32_t *threshold)
+{
+    size_t count = flow->reuse->count;
+    memset(search, 0, sizeof *search);
+    search->threshold = threshold;
+    search->from_storage = malloc(((size_t)flow->graph->ops_count + 1) * sizeof(uint32_t));
+    search->from_gift = malloc((count + 1) * sizeof(uint32_t));
+    search->queue = malloc((count + 1) * sizeof(uint32_t));
+    search->reached = malloc(count + 1);
+    return search->from_storage && search->from_gift && search->queue && search->reached;
+}
+
+static void reach(struct search *search, uint32_t storage, uint32_t gift)
+{
+    if (search->reached[storage]) return;
+    search->reached[storage] = true;
+    search->from_gift[storage] = gift;
+    search->queue[search->queued++] = storage;
+}
+
+/* Hands bytes along the path that ends at op, as far as earlier paths of the same search have left
+ * room on it. *moved tells whether it was any. */
+static bool augment(struct flow *flow, const struct search *search, uint32_t op, bool *moved)
+{
+    uint64_t bytes = flow->lacking[op];
+    for (uint32_t v = op;;) {
+        uint32_t a = search->from_storage[v], gift = search->from_gift[a];
+        uint64_t room = gift ? flow->gifts[gift - 1].bytes : flow->left[a];
+        if (room < bytes) bytes = room;
+        if (!gift) break;
+        v = flow->gifts[gift - 1].op;
+    }
+    if (bytes == 0) return true;
+    *moved = true;
+    flow->lacking[op] -= bytes;
+    for (uint32_t v = op;;) {
+        uint32_t a = search->from_storage[v], gift = search->from_gift[a];
+        if (!give(flow, a, v, bytes)) return false;
+        if (!gift) {
+            flow->left[a] -= bytes;
+            return true;
+        }
+        flow->gifts[gift - 1].bytes -= bytes;
+        v = flow->gifts[gift - 1].op;
+    }
+}
+
+static bool bring_in(struct flow *flow, struct search *search, uint32_t storage, uint32_t op,
+                     bool *moved)
+{
+    search->from_storage[op] = storage;
+    if (flow->lacking[op] > 0 && !augment(flow, search, op, moved)) return false;
+    for (uint32_t g = flow->gifts_of[op]; g; g = flow->gifts[g - 1].next) {
+        if (flow->gifts[g - 1].bytes > 0) reach(search, flow->gifts[g - 1].storage, g);
+    }
+    return true;
+}
+
+/* One search from all storages with bytes left; augments wherever an op in reach lacks bytes. */
+static bool search_once(struct flow *flow, struct search *search, bool *moved)
+{
+    *moved = false;
+    search->queued = 0;
+    memset(search->reached, 0, flow->reuse->count);
+    for (uint32_t s = 0; s < flow->reuse->streams_count; s++)
+        search->threshold[s] = flow->graph->streams[s].ops_count;
+    for (uint32_t a = 0; a < flow->reuse->count; a++) {
+        if (flow->left[a] > 0) reach(search, a, 0);
+    }
+    for (uint32_t n = 0; n < search->queued; n++) {
+        uint32_t a = search->queue[n];
+        for (uint32_t s = 0; s < flow->reuse->streams_count; s++) {
+            while (search->threshold[s] > first_of(flow, a, s)) {
+                uint32_t op = flow->graph->streams[s].ops[--search->threshold[s]];
+                if (!bring_in(flow, search, a, op, moved)) return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool augment_all(struct flow *flow, uint32_t *threshold)
+{
+    struct search search;
+    bool moved = true;
+    bool ok = search_init(&search, flow, threshold);
+    while (ok && moved) ok = search_once(flow, &search, &moved);
+    search_finish(&search);
+    return ok;
+}
+
+/* ---- The bound ---- */
+
+static void flow_finish(struct flow *flow)
+{
+    free(flow->left);
+    free(flow->lacking);
+    free(flow->gifts_of);
+    free(flow->gifts);
+}
+
+static bool flow_init(struct flow *flow, const struct tarn_reuse *reuse,
+                      const struct tarn_graph *graph, const uint64_t *reserved)
+{
+    *flow = (struct flow){.reuse = reuse, .graph = graph};
+    flow->left = malloc(((size_t)reuse->count + 1) * sizeof *flow->left);
+    flow->lacking = calloc((size_t)graph->ops_count + 1, sizeof *flow->lacking);
+    flow->gifts_of = calloc((size_t)graph->ops_count + 1, sizeof *flow->gifts_of);
+    if (!flow->left || !flow->lacking || !flow->gifts_of) return false;
+    for (uint32_t a = 0; a < reuse->count; a++) {
+        flow->left[a] = reserved[a];
+        flow->lacking[graph->storages[a].producer] += reserved[a];
+    }
+    return true;
+}
+
+uint64_t tarn_antichain_weight(const uint32_t *threshold, const struct tarn_reuse *reuse,
+                               const uint64_t *reserved)
+{
+    uint64_t weight = 0;
+    for (uint32_t a = 0; a < reuse->count; a++) {
+        bool inside = reuse->position[a] < threshold[reuse->stream[a]];
+        for (uint32_t s = 0; inside && s < reuse->streams_count; s++)
+            inside = reuse->first[(size_t)s * reuse->count + a] >= threshold[s];
+        if (inside) weight += reserved[a];
+    }
+    return weight;
+}
+
+enum tarn_status tarn_antichain_init(struct tarn_antichain *antichain,
+                                     const struct tarn_reuse *reuse, const struct tarn_graph *graph,
+                                     const uint64_t *reserved)
+{
+    struct flow flow;
+    memset(antichain, 0, sizeof *antichain);
+    antichain->streams_count = reuse->streams_count;
+    antichain->threshold = malloc(((size_t)reuse->streams_count + 1) * sizeof(uint32_t));
+    bool ok = flow_init(&flow, reuse, graph, reserved) && antichain->threshold;
+    ok = ok && greedy_run(&flow) && augment_all(&flow, antichain->threshold);
+    flow_finish(&flow);
+    if (!ok) {
+        tarn_antichain_finish(antichain);
+        return TARN_SYSTEM;
+    }
+    antichain->bound = tarn_antichain_weight(antichain->threshold, reuse, reserved);
+    return TARN_OK;
+}
+
+void tarn_antichain_finish(struct tarn_antichain *antichain)
+{
+    free(antichain->threshold);
+    memset(antichain, 0, sizeof *antichain);
+}

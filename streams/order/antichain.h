@@ -1,0 +1,30 @@
+/* The bound: the heaviest antichain of "precedes" in reserved sizes. No safe plan is smaller. */
+#ifndef TARN_STREAMS_ORDER_ANTICHAIN_H
+#define TARN_STREAMS_ORDER_ANTICHAIN_H
+
+#include "clocks.h"
+
+/* The certificate is one threshold per stream, a position x[s]. The antichain is
+ *
+ *     { a : pos(producer a) < x[stream of producer a]  and  first[a][s] >= x[s] for all s }
+ *
+ * and anybody can check in O(storages * streams) that `bound` is its weight, and that it is an
+ * antichain needs no check: if a preceded b, then pos(b) >= first[a][stream b] >= x[stream b]. */
+struct tarn_antichain {
+    uint64_t bound;
+    uint32_t streams_count;
+    uint32_t *threshold;
+};
+
+/* reserved: bytes by planned storage; their sum must fit in 64 bits. TARN_SYSTEM when out of
+ * memory. */
+enum tarn_status tarn_antichain_init(struct tarn_antichain *antichain,
+                                     const struct tarn_reuse *reuse, const struct tarn_graph *graph,
+                                     const uint64_t *reserved);
+void tarn_antichain_finish(struct tarn_antichain *antichain);
+
+/* The weight of the antichain that the thresholds name. */
+uint64_t tarn_antichain_weight(const uint32_t *threshold, const struct tarn_reuse *reuse,
+                               const uint64_t *reserved);
+
+#endif

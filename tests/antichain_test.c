@@ -1,0 +1,70 @@
+/* The bound is the heaviest clique of unsafe storages, found here by branching over all of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "random_graph.h"
+#include "streams/order/antichain.h"
+
+enum { OPS_MAX = 12, GRAPHS = 20000, STORAGES_MAX = 24 };
+
+static uint64_t heaviest_clique(const uint32_t *unsafe, const uint64_t *weight, uint32_t candidates)
+{
+    if (candidates == 0) return 0;
+    uint32_t a = (uint32_t)__builtin_ctz(candidates);
+    uint32_t rest = candidates & (candidates - 1);
+    uint64_t with = weight[a] + heaviest_clique(unsafe, weight, rest & unsafe[a]);
+    if ((rest & ~unsafe[a]) == 0) return with;
+    uint64_t without = heaviest_clique(unsafe, weight, rest);
+    return with > without ? with : without;
+}
+
+static uint64_t oracle(const struct tarn_reuse *reuse, const uint64_t *weight)
+{
+    uint32_t unsafe[STORAGES_MAX] = {0};
+    for (uint32_t a = 0; a < reuse->count; a++) {
+        for (uint32_t b = 0; b < reuse->count; b++) {
+            if (a != b && !tarn_reuse_is_safe(reuse, a, b)) unsafe[a] |= UINT32_C(1) << b;
+        }
+    }
+    return heaviest_clique(unsafe, weight, (uint32_t)((UINT64_C(1) << reuse->count) - 1));
+}
+
+static void bound_is_the_heaviest_clique(void **state)
+{
+    (void)state;
+    uint32_t compared = 0;
+    for (uint64_t seed = 0; seed < GRAPHS; seed++) {
+        struct random_graph_options options = random_graph_knobs(seed, OPS_MAX);
+        struct tarn_graph *graph = random_graph(&options);
+        struct tarn_clocks clocks;
+        struct tarn_reuse reuse;
+        struct tarn_antichain antichain;
+        assert_int_equal(tarn_clocks_init(&clocks, graph), TARN_OK);
+        assert_int_equal(tarn_reuse_init(&reuse, &clocks, graph), TARN_OK);
+        if (reuse.count <= STORAGES_MAX) {
+            uint64_t weight[STORAGES_MAX];
+            for (uint32_t a = 0; a < reuse.count; a++) weight[a] = graph->storages[a].size;
+            assert_int_equal(tarn_antichain_init(&antichain, &reuse, graph, weight), TARN_OK);
+            assert_int_equal(antichain.bound, oracle(&reuse, weight));
+            tarn_antichain_finish(&antichain);
+            compared++;
+        }
+        tarn_reuse_finish(&reuse);
+        tarn_clocks_finish(&clocks);
+        tarn_graph_destroy(graph);
+    }
+    assert_true(compared > GRAPHS / 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bound_is_the_heaviest_clique),
+    };
+    return cmocka_run_group_tests_name("antichain", tests, NULL, NULL);
+}

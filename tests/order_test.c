@@ -1,0 +1,214 @@
+/* Clocks, events and the serial peak against a naive closure (Warshall over at most 64 ops). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "random_graph.h"
+#include "streams/order/clocks.h"
+#include "streams/order/events.h"
+#include "streams/order/peak.h"
+
+enum { OPS_MAX = 40, GRAPHS = 4000 };
+
+/* Bit u of before[v]: u happens strictly before v. */
+struct closure {
+    uint64_t before[64];
+    uint32_t ops_count;
+};
+
+static void close_transitively(struct closure *closure)
+{
+    for (uint32_t middle = 0; middle < closure->ops_count; middle++) {
+        for (uint32_t v = 0; v < closure->ops_count; v++) {
+            if (closure->before[v] >> middle & 1) closure->before[v] |= closure->before[middle];
+        }
+    }
+}
+
+/* Happens-before from the graph's own words: stream order, data arcs, control arcs. */
+static struct closure closure_of_graph(const struct tarn_graph *graph)
+{
+    struct closure closure = {.ops_count = graph->ops_count};
+    uint32_t last[64];
+    memset(last, 0xff, sizeof last);
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        const struct tarn_graph_op *op = &graph->ops[v];
+        if (last[op->stream] != TARN_NONE) closure.before[v] |= UINT64_C(1) << last[op->stream];
+        last[op->stream] = v;
+        for (uint32_t k = 0; k < op->inputs_count; k++) {
+            uint32_t producer = graph->tensors[op->inputs[k]].producer;
+            if (producer != TARN_NONE) closure.before[v] |= UINT64_C(1) << producer;
+        }
+        for (uint32_t k = 0; k < op->control_count; k++)
+            closure.before[v] |= UINT64_C(1) << op->control[k];
+    }
+    close_transitively(&closure);
+    return closure;
+}
+
+/* Happens-before among launched ops from launch lists and waits, one wait left out. */
+static struct closure closure_of_waits(const struct tarn_graph *graph,
+                                       const struct tarn_wait *waits, uint32_t count, uint32_t omit)
+{
+    struct closure closure = {.ops_count = graph->ops_count};
+    uint32_t last[64];
+    memset(last, 0xff, sizeof last);
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        if (graph->ops[v].view) continue;
+        uint32_t s = graph->ops[v].stream;
+        if (last[s] != TARN_NONE) closure.before[v] |= UINT64_C(1) << last[s];
+        last[s] = v;
+    }
+    for (uint32_t w = 0; w < count; w++) {
+        if (w != omit) closure.before[waits[w].op] |= UINT64_C(1) << waits[w].on;
+    }
+    close_transitively(&closure);
+    return closure;
+}
+
+static bool same_order_among_launched(const struct tarn_graph *graph, const struct closure *a,
+                                      const struct closure *b)
+{
+    uint64_t launched = 0;
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        if (!graph->ops[v].view) launched |= UINT64_C(1) << v;
+    }
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        if (launched >> v & 1 && (a->before[v] & launched) != (b->before[v] & launched))
+            return false;
+    }
+    return true;
+}
+
+static struct tarn_graph *graph_of_seed(uint64_t seed)
+{
+    struct random_graph_options options = random_graph_knobs(seed, OPS_MAX);
+    struct tarn_graph *graph = random_graph(&options);
+    assert_true(graph->ops_count <= 64 && graph->streams_count <= 64);
+    return graph;
+}
+
+static void clocks_equal_the_closure(void **state)
+{
+    (void)state;
+    uint64_t ordered = 0;
+    for (uint64_t seed = 0; seed < GRAPHS; seed++) {
+        struct tarn_graph *graph = graph_of_seed(seed);
+        struct closure closure = closure_of_graph(graph);
+        struct tarn_clocks clocks;
+        assert_int_equal(tarn_clocks_init(&clocks, graph), TARN_OK);
+        for (uint32_t a = 0; a < graph->ops_count; a++) {
+            for (uint32_t b = 0; b < graph->ops_count; b++) {
+                bool expected = closure.before[b] >> a & 1;
+                ordered += expected;
+                if (a != b) assert_int_equal(tarn_clocks_before(&clocks, graph, a, b), expected);
+            }
+        }
+        tarn_clocks_finish(&clocks);
+        tarn_graph_destroy(graph);
+    }
+    assert_true(ordered > GRAPHS);
+}
+
+static void waits_keep_happens_before_and_none_can_go(void **state)
+{
+    (void)state;
+    uint64_t kept = 0;
+    for (uint64_t seed = 0; seed < GRAPHS; seed++) {
+        struct tarn_graph *graph = graph_of_seed(seed);
+        struct closure wanted = closure_of_graph(graph);
+        struct tarn_wait *waits;
+        uint32_t count;
+        assert_int_equal(tarn_events_minimal(graph, &waits, &count), TARN_OK);
+        struct closure got = closure_of_waits(graph, waits, count, TARN_NONE);
+        assert_true(same_order_among_launched(graph, &wanted, &got));
+        for (uint32_t w = 0; w < count; w++) {
+            assert_int_not_equal(graph->ops[waits[w].op].stream, graph->ops[waits[w].on].stream);
+            struct closure less = closure_of_waits(graph, waits, count, w);
+            assert_false(same_order_among_launched(graph, &wanted, &less));
+        }
+        kept += count;
+        free(waits);
+        tarn_graph_destroy(graph);
+    }
+    assert_true(kept > GRAPHS);
+}
+
+static void simple_boundary_puts_iterations_one_after_another(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < GRAPHS; seed++) {
+        struct tarn_graph *graph = graph_of_seed(seed);
+        uint32_t first[64], last[64], busy = 0;
+        memset(first, 0xff, sizeof first);
+        memset(last, 0xff, sizeof last);
+        for (uint32_t v = 0; v < graph->ops_count; v++) {
+            if (graph->ops[v].view) continue;
+            uint32_t s = graph->ops[v].stream;
+            if (first[s] == TARN_NONE) {
+                first[s] = v;
+                busy++;
+            }
+            last[s] = v;
+        }
+        struct tarn_wait *waits;
+        uint32_t count;
+        assert_int_equal(tarn_events_boundary_simple(graph, &waits, &count), TARN_OK);
+        assert_int_equal(count, busy == 0 ? 0 : busy * (busy - 1));
+        for (uint32_t w = 0; w < count; w++) {
+            uint32_t s = graph->ops[waits[w].op].stream, t = graph->ops[waits[w].on].stream;
+            assert_int_not_equal(s, t);
+            assert_int_equal(waits[w].op, first[s]);
+            assert_int_equal(waits[w].on, last[t]);
+        }
+        free(waits);
+        tarn_graph_destroy(graph);
+    }
+}
+
+/* The peak by asking at every step which storages are alive. */
+static uint64_t naive_peak(const struct tarn_graph *graph)
+{
+    uint64_t peak = 0;
+    for (uint32_t step = 0; step < graph->ops_count; step++) {
+        uint64_t alive = 0;
+        for (uint32_t a = 0; a < graph->planned_count; a++) {
+            const struct tarn_storage *storage = &graph->storages[a];
+            bool begun = graph->rank[storage->producer] <= step;
+            bool needed = storage->pinned;
+            for (uint32_t k = 0; k < storage->touchers_count; k++)
+                needed |= graph->rank[storage->touchers[k]] >= step;
+            if (begun && needed) alive += storage->size;
+        }
+        if (alive > peak) peak = alive;
+    }
+    return peak;
+}
+
+static void serial_peak_equals_the_naive_one(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < GRAPHS; seed++) {
+        struct tarn_graph *graph = graph_of_seed(seed);
+        uint64_t peak;
+        assert_int_equal(tarn_peak_serial(graph, &peak), TARN_OK);
+        assert_int_equal(peak, naive_peak(graph));
+        tarn_graph_destroy(graph);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(clocks_equal_the_closure),
+        cmocka_unit_test(waits_keep_happens_before_and_none_can_go),
+        cmocka_unit_test(simple_boundary_puts_iterations_one_after_another),
+        cmocka_unit_test(serial_peak_equals_the_naive_one),
+    };
+    return cmocka_run_group_tests_name("order", tests, NULL, NULL);
+}
