@@ -177,15 +177,10 @@ static enum tarn_status allocate(struct tarn_session *session, struct tarn_error
 unsigned char *tarn_session_address(const struct tarn_session *session, tarn_tensor tensor)
 {
     const struct tarn_graph_tensor *tensors = session->graph->tensors;
-    const struct tarn_plan *plan = session->plan;
-    uint32_t root = tensors[tensor].root;
-    if (tarn_kind_is_persistent(tensors[root].kind)) {
-        const struct tarn_place *place =
-            tarn_place_find(plan->places_persistent, plan->places_persistent_count, root);
-        return place ? session->persistent + place->offset : NULL;
-    }
-    const struct tarn_place *place = tarn_place_find(plan->storages, plan->storages_count, root);
-    return place ? session->arena + place->offset : NULL;
+    bool is_persistent = tarn_kind_is_persistent(tensors[tensors[tensor].root].kind);
+    uint64_t offset = tarn_plan_offset(session->plan, tensor);
+    if (offset == UINT64_MAX) return NULL;
+    return (is_persistent ? session->persistent : session->arena) + offset;
 }
 
 static size_t count_addresses(const struct tarn_graph *graph)
@@ -206,7 +201,6 @@ static void **fill_addresses(const struct tarn_session *session, void **next,
 static enum tarn_status make_calls(struct tarn_session *session, struct tarn_error *error)
 {
     const struct tarn_graph *graph = session->graph;
-    const struct tarn_plan *plan = session->plan;
     session->bindings = calloc((size_t)graph->ops_count + 1, sizeof *session->bindings);
     session->calls = calloc((size_t)graph->ops_count + 1, sizeof *session->calls);
     session->addresses = calloc(count_addresses(graph) + 1, sizeof *session->addresses);
@@ -216,13 +210,12 @@ static enum tarn_status make_calls(struct tarn_session *session, struct tarn_err
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         const struct tarn_graph_op *op = &graph->ops[v];
         struct tarn_call *call = &session->calls[v];
-        const struct tarn_place *workspace =
-            tarn_place_find(plan->workspaces, plan->workspaces_count, v);
+        uint64_t workspace = tarn_plan_workspace_offset(session->plan, v);
         call->op = v;
         call->origin = op->origin;
         call->implementation = op->implementation;
         call->stream = op->stream;
-        call->workspace = workspace ? session->arena + workspace->offset : NULL;
+        call->workspace = workspace == UINT64_MAX ? NULL : session->arena + workspace;
         call->inputs = next;
         next = fill_addresses(session, next, op->inputs, op->inputs_count);
         call->outputs = next;
