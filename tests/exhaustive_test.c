@@ -167,7 +167,9 @@ static struct tarn_graph *build_graph(const struct small_graph *small,
     struct tarn_builder *builder = tarn_builder_create("small");
     unsigned streams = 0;
     for (unsigned i = 0; i < small->ops; i++) {
-        if (small->stream[i] == streams) streams++, tarn_builder_stream(builder, NULL);
+        if (small->stream[i] < streams) continue;
+        tarn_builder_stream(builder, NULL);
+        streams++;
     }
     for (unsigned t = 0; t < count; t++)
         tarn_builder_tensor(builder, &(struct tarn_tensor_info){.size = 1});

@@ -6,10 +6,10 @@
  * be safe with everything), an output by a node after all others, and MaxNodes ranges over
  * DestNodes of the stream, not over all its nodes.
  * Cost: V (V + E) / 64 for the ancestors' bit rows, T^2 times the consumers for the pairs. */
+#include "pairs.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "pairs.h"
 
 /* ---- AncNodes ---- */
 
