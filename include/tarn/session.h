@@ -114,8 +114,9 @@ struct tarn_check_report {
                         equal for every correct run of the graph */
 };
 
-/* Host device only; a fresh session. TARN_CHECK_FAILED: a wrong byte; `error` names op, tensor,
- * iteration and byte. TARN_BAD_INPUT: the given order is not legal for the plan. */
+/* Host device only; a fresh session, whose bindings are gone afterwards. TARN_CHECK_FAILED: a wrong
+ * byte; `error` names op, tensor, iteration and byte, and who wrote it where that can be told.
+ * TARN_BAD_INPUT: the given order is not legal for the plan; nothing was run. TARN_DEADLINE. */
 TARN_API enum tarn_status tarn_session_check(struct tarn_session *session,
                                              const struct tarn_check_options *options,
                                              struct tarn_check_report *report,

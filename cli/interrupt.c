@@ -1,0 +1,41 @@
+/* Interrupts: the system takes back memory and threads better than any clean-up of ours, whatever
+ * a kernel is doing; only a file that is being written deserves care. */
+#include "interrupt.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tarn.h"
+
+static void end_now(int signal_number)
+{
+    static const char text[] = "tarn: interrupted\n";
+    (void)signal_number;
+    ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)written;
+    _exit(TARN_INTERRUPTED);
+}
+
+void tarn_interrupt_install(void)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = end_now;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+}
+
+static void change_mask(int how)
+{
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    pthread_sigmask(how, &signals, NULL);
+}
+
+void tarn_interrupt_hold(void) { change_mask(SIG_BLOCK); }
+
+void tarn_interrupt_release(void) { change_mask(SIG_UNBLOCK); }

@@ -1,0 +1,11 @@
+/* Ctrl-C: the command ends at once with exit code 130 and leaves no half-written file. */
+#ifndef TARN_CLI_INTERRUPT_H
+#define TARN_CLI_INTERRUPT_H
+
+void tarn_interrupt_install(void);
+
+/* Between the two, an interrupt waits: around the writing of files. */
+void tarn_interrupt_hold(void);
+void tarn_interrupt_release(void);
+
+#endif

@@ -1,0 +1,270 @@
+/* Command lines: `--name VALUE`, `--name=VALUE`, `-o VALUE`, files in any place between them, "--"
+ * before files that begin with a dash, and "-" as a file of its own (standard input or output). */
+#include "options.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Values ---- */
+
+/* Reads digits from *text on and moves it behind them. */
+static bool read_digits(const char **text, uint64_t *number)
+{
+    const char *digit = *text;
+    uint64_t sum = 0;
+    for (; isdigit((unsigned char)*digit); digit++) {
+        uint64_t value = (uint64_t)(*digit - '0');
+        if (sum > (UINT64_MAX - value) / 10) return false;
+        sum = 10 * sum + value;
+    }
+    if (digit == *text) return false;
+    *text = digit;
+    *number = sum;
+    return true;
+}
+
+bool tarn_number_parse(const char *text, uint64_t *number)
+{
+    uint64_t result;
+    if (!read_digits(&text, &result) || *text != '\0') return false;
+    *number = result;
+    return true;
+}
+
+static bool parse_count(const char *text, uint32_t *count)
+{
+    uint64_t number;
+    if (!tarn_number_parse(text, &number) || number > UINT32_MAX) return false;
+    *count = (uint32_t)number;
+    return true;
+}
+
+static bool parse_size(const char *text, uint64_t *size)
+{
+    static const struct {
+        const char *name;
+        uint64_t bytes;
+    } units[] = {
+        {"", 1},
+        {"B", 1},
+        {"KB", 1000},
+        {"MB", 1000000},
+        {"GB", 1000000000},
+        {"TB", 1000000000000},
+        {"KiB", UINT64_C(1) << 10},
+        {"MiB", UINT64_C(1) << 20},
+        {"GiB", UINT64_C(1) << 30},
+        {"TiB", UINT64_C(1) << 40},
+    };
+    uint64_t number;
+    if (!read_digits(&text, &number)) return false;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(text, units[i].name) != 0) continue;
+        if (number > UINT64_MAX / units[i].bytes) return false;
+        *size = number * units[i].bytes;
+        return true;
+    }
+    return false;
+}
+
+static bool parse_seconds(const char *text, uint64_t *ns)
+{
+    const uint64_t second = 1000000000;
+    uint64_t whole, fraction = 0;
+    if (!read_digits(&text, &whole) || whole > UINT64_MAX / second - 1) return false;
+    if (*text == '.') {
+        uint64_t weight = second / 10;
+        for (text++; isdigit((unsigned char)*text); text++, weight /= 10) {
+            fraction += weight * (uint64_t)(*text - '0');
+        }
+    }
+    if (*text != '\0') return false;
+    *ns = whole * second + fraction;
+    return true;
+}
+
+static bool parse_value(const struct tarn_option *option, const char *text)
+{
+    switch (option->kind) {
+    case TARN_OPTION_FLAG: *(bool *)option->value = true; return true;
+    case TARN_OPTION_TEXT: *(const char **)option->value = text; return true;
+    case TARN_OPTION_COUNT: return parse_count(text, option->value);
+    case TARN_OPTION_NUMBER: return tarn_number_parse(text, option->value);
+    case TARN_OPTION_SIZE: return parse_size(text, option->value);
+    case TARN_OPTION_SECONDS: return parse_seconds(text, option->value);
+    }
+    return false;
+}
+
+static const char *value_wanted(enum tarn_option_kind kind)
+{
+    switch (kind) {
+    case TARN_OPTION_COUNT:
+    case TARN_OPTION_NUMBER: return "a whole number";
+    case TARN_OPTION_SIZE: return "bytes, for example 512, 10MB or 8GiB";
+    case TARN_OPTION_SECONDS: return "seconds, for example 2 or 0.5";
+    default: return "a value";
+    }
+}
+
+/* ---- Help ---- */
+
+static void print_option(char letter, const char *name, const char *value_name, const char *help)
+{
+    char form[64];
+    int length = 0;
+    if (letter)
+        length = snprintf(form, sizeof form, "-%c%s", letter, value_name || !name ? "" : ", ");
+    if (name) {
+        snprintf(form + length, sizeof form - (size_t)length, "%s--%s",
+                 letter && value_name ? ", " : "", name);
+    }
+    if (value_name) {
+        size_t used = strlen(form);
+        snprintf(form + used, sizeof form - used, " %s", value_name);
+    }
+    printf("  %-24s", form);
+    for (; *help; help++) {
+        putchar(*help);
+        if (*help == '\n') printf("  %-24s", "");
+    }
+    putchar('\n');
+}
+
+static const char *exit_meaning(enum tarn_status status)
+{
+    switch (status) {
+    case TARN_OK: return "ok";
+    case TARN_DOES_NOT_FIT: return "the plan does not fit into the capacity";
+    case TARN_USAGE: return "wrong command line";
+    case TARN_BAD_INPUT: return "a graph, plan or order is malformed or breaks a rule";
+    case TARN_DEVICE: return "the device or a kernel failed";
+    case TARN_DEADLINE: return "not finished within the deadline";
+    case TARN_REJECTED: return "the verifier rejected the plan";
+    case TARN_CHECK_FAILED: return "checked execution read a wrong byte";
+    case TARN_SYSTEM: return "out of memory, or a file cannot be read or written";
+    case TARN_INTERRUPTED: return "interrupted";
+    }
+    return "";
+}
+
+static void print_exit(enum tarn_status status)
+{
+    printf("  %3d  %s\n", (int)status, exit_meaning(status));
+}
+
+/* In increasing order: the fixed ones among the verb's own, which are sorted. */
+static void print_exits(const enum tarn_status *exits)
+{
+    printf("\nExit codes:\n");
+    print_exit(TARN_OK);
+    if (*exits == TARN_DOES_NOT_FIT) print_exit(*exits++);
+    print_exit(TARN_USAGE);
+    while (*exits != TARN_OK) print_exit(*exits++);
+    print_exit(TARN_SYSTEM);
+    print_exit(TARN_INTERRUPTED);
+}
+
+static void print_help(const struct tarn_command *command)
+{
+    printf("Usage: tarn %s %s\n\n%s\nOptions:\n", command->verb, command->usage, command->about);
+    for (size_t i = 0; i < command->options_count; i++) {
+        const struct tarn_option *option = &command->options[i];
+        print_option(option->letter, option->name, option->value_name, option->help);
+    }
+    print_option('h', "help", NULL, "this text");
+    print_exits(command->exits);
+    printf("\nExample:\n%s", command->example);
+}
+
+/* ---- Parsing ---- */
+
+enum tarn_status tarn_options_refuse(const struct tarn_command *command, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "tarn: %s: ", command->verb);
+    vfprintf(stderr, format, arguments);
+    fprintf(stderr, "; see 'tarn %s --help'\n", command->verb);
+    va_end(arguments);
+    return TARN_USAGE;
+}
+
+/* The option that a word names; *value is what follows "=" or the letter, else NULL. */
+static const struct tarn_option *find_option(const struct tarn_command *command, const char *word,
+                                             const char **value)
+{
+    for (size_t i = 0; i < command->options_count; i++) {
+        const struct tarn_option *option = &command->options[i];
+        *value = NULL;
+        if (word[1] != '-') {
+            if (word[1] != option->letter) continue;
+            if (word[2] != '\0') *value = word + 2;
+            return option;
+        }
+        size_t length = strlen(option->name);
+        if (strncmp(word + 2, option->name, length) != 0) continue;
+        if (word[2 + length] == '=') *value = word + 3 + length;
+        if (word[2 + length] == '\0' || *value) return option;
+    }
+    return NULL;
+}
+
+/* Takes the option at *words and its value, and moves *words to the last word taken. */
+static enum tarn_status take_option(const struct tarn_command *command, char ***words)
+{
+    const char *word = **words, *value;
+    const struct tarn_option *option = find_option(command, word, &value);
+    if (!option) return tarn_options_refuse(command, "unknown option '%s'", word);
+    if (option->kind == TARN_OPTION_FLAG) {
+        if (value) return tarn_options_refuse(command, "--%s takes no value", option->name);
+    } else if (!value) {
+        value = *++*words;
+        if (!value) {
+            --*words;
+            return tarn_options_refuse(command, "--%s needs %s", option->name,
+                                       value_wanted(option->kind));
+        }
+    }
+    if (parse_value(option, value)) return TARN_OK;
+    return tarn_options_refuse(command, "--%s needs %s, not '%s'", option->name,
+                               value_wanted(option->kind), value);
+}
+
+static bool is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+bool tarn_options_parse(const struct tarn_command *command, char **words, const char **arguments,
+                        enum tarn_status *status)
+{
+    size_t count = 0;
+    bool options_over = false;
+    for (size_t i = 0; i < command->arguments_max; i++) arguments[i] = NULL;
+    *status = TARN_OK;
+    for (; *words; words++) {
+        const char *word = *words;
+        if (!options_over && strcmp(word, "--") == 0) {
+            options_over = true;
+        } else if (!options_over && is_help(word)) {
+            print_help(command);
+            return false;
+        } else if (!options_over && word[0] == '-' && word[1] != '\0') {
+            *status = take_option(command, &words);
+            if (*status != TARN_OK) return false;
+        } else if (count < command->arguments_max) {
+            arguments[count++] = word;
+        } else {
+            *status = tarn_options_refuse(command, "'%s' is one file too many", word);
+            return false;
+        }
+    }
+    if (count >= command->arguments_min) return true;
+    *status = tarn_options_refuse(command, "a file is missing: tarn %s %s", command->verb,
+                                  command->usage);
+    return false;
+}

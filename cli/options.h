@@ -1,0 +1,53 @@
+/* A verb's command line as a table: what can be given, where it goes, what --help says. */
+#ifndef TARN_CLI_OPTIONS_H
+#define TARN_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tarn.h"
+
+enum tarn_option_kind {
+    TARN_OPTION_FLAG,   /* bool: set when given */
+    TARN_OPTION_TEXT,   /* const char *: borrowed from the command line */
+    TARN_OPTION_COUNT,  /* uint32_t: decimal */
+    TARN_OPTION_NUMBER, /* uint64_t: decimal */
+    TARN_OPTION_SIZE,   /* uint64_t: bytes, with an optional unit: 512, 10MB, 8GiB */
+    TARN_OPTION_SECONDS /* uint64_t nanoseconds: given as decimal seconds, for example 0.5 */
+};
+
+struct tarn_option {
+    const char *name; /* without the two dashes */
+    char letter;      /* of the short form, or 0 */
+    enum tarn_option_kind kind;
+    void *value;            /* keeps its default when the option is not given */
+    const char *value_name; /* in --help; NULL for a flag */
+    const char *help;       /* lines after the first are indented alike */
+};
+
+struct tarn_command {
+    const char *verb;
+    const char *usage; /* what follows `tarn VERB` */
+    const char *about; /* one or more whole lines, each ending in a newline */
+    const struct tarn_option *options;
+    size_t options_count;
+    size_t arguments_min, arguments_max; /* files, not options */
+    const enum tarn_status *exits;       /* what it can exit with besides 0, 2 and 8; ends with 0 */
+    const char *example;                 /* whole lines */
+};
+
+/* Reads the words that follow the verb. Fills option values and arguments[0..arguments_max), NULL
+ * where absent. False when the verb has nothing more to do: help was printed (*status TARN_OK) or
+ * the command line is wrong, which was said on stderr (*status TARN_USAGE). */
+bool tarn_options_parse(const struct tarn_command *command, char **words, const char **arguments,
+                        enum tarn_status *status);
+
+/* Says on stderr what is wrong with the command line and where help is; returns TARN_USAGE. */
+enum tarn_status tarn_options_refuse(const struct tarn_command *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* A decimal number without sign or space; false when it is none or does not fit. */
+bool tarn_number_parse(const char *text, uint64_t *number);
+
+#endif

@@ -1,0 +1,139 @@
+/* tarn plan: a graph in, a verified plan out, and the figures of both. */
+#include <string.h>
+
+#include "interrupt.h"
+#include "print.h"
+#include "verbs.h"
+
+struct request {
+    const char *graph_path;
+    const char *plan_path; /* NULL: only report */
+    struct tarn_plan_options planning;
+    bool json;
+};
+
+struct result {
+    struct tarn_graph *graph;
+    struct tarn_plan *plan;
+    double load_ms, total_ms;
+};
+
+static void print_times(struct tarn_sheet *sheet, const struct result *result,
+                        const struct tarn_plan_summary *made)
+{
+    tarn_sheet_open(sheet, "ms", '{');
+    tarn_sheet_real(sheet, "load", result->load_ms);
+    tarn_sheet_real(sheet, "order", made->order_ms);
+    tarn_sheet_real(sheet, "place", made->place_ms);
+    tarn_sheet_real(sheet, "verify", made->verify_ms);
+    tarn_sheet_real(sheet, "total", result->total_ms);
+    tarn_sheet_close(sheet, '}');
+}
+
+static void print_result(FILE *file, bool json, const struct result *result,
+                         const struct tarn_graph_summary *given)
+{
+    struct tarn_plan_summary made;
+    struct tarn_sheet sheet;
+    tarn_plan_summarize(result->plan, &made);
+    tarn_sheet_begin(&sheet, file, json);
+    tarn_sheet_text(&sheet, "name", tarn_graph_name(result->graph));
+    tarn_sheet_count(&sheet, "streams", given->streams);
+    tarn_sheet_count(&sheet, "ops", given->ops);
+    tarn_sheet_count(&sheet, "tensors", given->tensors);
+    tarn_sheet_count(&sheet, "storages", given->storages);
+    tarn_sheet_count(&sheet, "groups", given->groups);
+    tarn_sheet_bytes(&sheet, "persistent_bytes", given->persistent);
+    tarn_sheet_bytes(&sheet, "sum_bytes", given->sum);
+    tarn_sheet_bytes(&sheet, "serial_peak_bytes", given->serial_peak);
+    tarn_sheet_bytes(&sheet, "footprint_bytes", made.footprint);
+    tarn_sheet_bytes_or_null(&sheet, "bound_bytes", made.bound);
+    tarn_sheet_boolean(&sheet, "optimal", made.optimal);
+    tarn_sheet_text(&sheet, "method", made.method);
+    tarn_sheet_count(&sheet, "alignment", made.alignment);
+    tarn_sheet_open(&sheet, "events", '{');
+    tarn_sheet_count(&sheet, "arcs", given->arcs);
+    tarn_sheet_count(&sheet, "kept", made.waits);
+    tarn_sheet_count(&sheet, "boundary", made.boundary_waits);
+    tarn_sheet_close(&sheet, '}');
+    print_times(&sheet, result, &made);
+    tarn_sheet_end(&sheet);
+}
+
+static enum tarn_status make(const struct request *request, struct result *result,
+                             struct tarn_error *error)
+{
+    double begin = tarn_now_ms();
+    enum tarn_status status = tarn_graph_load(request->graph_path, &result->graph, error);
+    if (status != TARN_OK) return status;
+    result->load_ms = tarn_now_ms() - begin;
+    status = tarn_plan_create(result->graph, &request->planning, &result->plan, error);
+    result->total_ms = tarn_now_ms() - begin;
+    return status;
+}
+
+static enum tarn_status save(const struct request *request, const struct result *result,
+                             struct tarn_error *error)
+{
+    if (!request->plan_path) return TARN_OK;
+    tarn_interrupt_hold();
+    enum tarn_status status = tarn_plan_save(result->plan, request->plan_path, error);
+    tarn_interrupt_release();
+    return status;
+}
+
+static enum tarn_status carry_out(const struct request *request)
+{
+    struct tarn_error error;
+    struct tarn_graph_summary given;
+    struct result result = {0};
+    bool plan_on_stdout = request->plan_path && strcmp(request->plan_path, "-") == 0;
+    enum tarn_status status = make(request, &result, &error);
+    if (status == TARN_OK) status = tarn_graph_summarize(result.graph, &given, &error);
+    if (status == TARN_OK) status = save(request, &result, &error);
+    if (status == TARN_OK)
+        print_result(plan_on_stdout ? stderr : stdout, request->json, &result, &given);
+    else
+        tarn_print_error(&error, status);
+    tarn_plan_destroy(result.plan);
+    tarn_graph_destroy(result.graph);
+    return status;
+}
+
+enum tarn_status tarn_verb_plan(char **words)
+{
+    struct request request = {.planning.struct_size = sizeof request.planning};
+    const struct tarn_option options[] = {
+        {"output", 'o', TARN_OPTION_TEXT, &request.plan_path, "PLAN",
+         "where to write the plan; without it nothing is written"},
+        TARN_PLANNING_OPTIONS(request.planning),
+        TARN_JSON_OPTION(request.json),
+    };
+    const struct tarn_command command = {
+        .verb = "plan",
+        .usage = "GRAPH [-o PLAN] [--alignment BYTES] [--capacity BYTES] [--method NAME]\n"
+                 "                 [--threads N] [--json]",
+        .about = "Decides where every storage of a graph lives in one arena, so that no legal\n"
+                 "interleaving of the streams can corrupt anything. An independent verifier\n"
+                 "proves that before anything is written (tarn.plan version 1).\n\n"
+                 "  footprint    bytes of arena that the plan needs\n"
+                 "  sum          bytes of all planned storages, each on its own\n"
+                 "  serial peak  most bytes alive in one step of list order\n"
+                 "  events       arcs between streams, the event waits kept of them inside an\n"
+                 "               iteration, and the waits on the iteration before\n"
+                 "With '-o -' the plan goes to standard output and these figures to standard\n"
+                 "error.\n",
+        .options = options,
+        .options_count = TARN_COUNT(options),
+        .arguments_min = 1,
+        .arguments_max = 1,
+        .exits =
+            (const enum tarn_status[]){TARN_DOES_NOT_FIT, TARN_BAD_INPUT, TARN_REJECTED, TARN_OK},
+        .example = "  tarn plan examples/graphs/figure7.json --alignment 1 -o figure7.plan\n",
+    };
+    enum tarn_status status;
+    if (!tarn_options_parse(&command, words, &request.graph_path, &status)) return status;
+    if (request.json && request.plan_path && strcmp(request.plan_path, "-") == 0)
+        return tarn_options_refuse(&command, "plan and JSON cannot both go to standard output");
+    return carry_out(&request);
+}

@@ -1,0 +1,167 @@
+/* Printing: one code path for both forms, so that they cannot tell different stories.
+ *
+ *     json      {"name": "x",              people    name             x
+ *                "footprint_bytes": 1024,            footprint        1.0 KiB (1024)
+ *                "events": {"arcs": 9}}              events           arcs 9                    */
+#include "print.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#define LABEL_WIDTH 16
+
+void tarn_sheet_begin(struct tarn_sheet *sheet, FILE *file, bool json)
+{
+    *sheet = (struct tarn_sheet){.file = file, .json = json, .depth = 1, .first = true};
+    if (json) fputc('{', file);
+}
+
+void tarn_sheet_end(struct tarn_sheet *sheet) { fputs(sheet->json ? "}\n" : "\n", sheet->file); }
+
+/* ---- Strings and labels ---- */
+
+static void print_json_string(FILE *file, const char *text)
+{
+    fputc('"', file);
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            fprintf(file, "\\%c", c);
+        else if (c < 0x20)
+            fprintf(file, "\\u%04x", c);
+        else
+            fputc(c, file);
+    }
+    fputc('"', file);
+}
+
+/* "serial_peak_bytes" -> "serial peak", padded at the outer level. */
+static void print_label(const struct tarn_sheet *sheet, const char *key)
+{
+    size_t length = strlen(key);
+    if (length > 6 && strcmp(key + length - 6, "_bytes") == 0) length -= 6;
+    for (size_t i = 0; i < length; i++) fputc(key[i] == '_' ? ' ' : key[i], sheet->file);
+    size_t width = sheet->depth == 1 ? LABEL_WIDTH : 0;
+    do {
+        fputc(' ', sheet->file);
+    } while (++length <= width);
+}
+
+static void print_key(struct tarn_sheet *sheet, const char *key)
+{
+    if (!sheet->first) fputs(sheet->json || sheet->depth > 1 ? "," : "\n", sheet->file);
+    if (!sheet->first && sheet->depth > 1) fputc(' ', sheet->file);
+    if (!sheet->first && sheet->depth == 1 && sheet->json) fputs("\n ", sheet->file);
+    sheet->first = false;
+    if (!key) return;
+    if (!sheet->json) {
+        print_label(sheet, key);
+        return;
+    }
+    print_json_string(sheet->file, key);
+    fputs(": ", sheet->file);
+}
+
+/* ---- Facts ---- */
+
+void tarn_sheet_text(struct tarn_sheet *sheet, const char *key, const char *text)
+{
+    print_key(sheet, key);
+    if (!text)
+        fputs(sheet->json ? "null" : "-", sheet->file);
+    else if (sheet->json)
+        print_json_string(sheet->file, text);
+    else
+        fputs(text, sheet->file);
+}
+
+void tarn_sheet_count(struct tarn_sheet *sheet, const char *key, uint64_t count)
+{
+    print_key(sheet, key);
+    fprintf(sheet->file, "%" PRIu64, count);
+}
+
+void tarn_sheet_id(struct tarn_sheet *sheet, const char *key, uint32_t id)
+{
+    if (id == TARN_NONE)
+        tarn_sheet_text(sheet, key, NULL);
+    else
+        tarn_sheet_count(sheet, key, id);
+}
+
+void tarn_sheet_bytes(struct tarn_sheet *sheet, const char *key, uint64_t bytes)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    tarn_sheet_count(sheet, key, bytes);
+    if (sheet->json) return;
+    fputs(bytes == 1 ? " byte" : " bytes", sheet->file);
+    if (bytes < 1024) return;
+    double amount = (double)bytes / 1024;
+    size_t unit = 0;
+    for (; amount >= 1024; unit++) amount /= 1024;
+    fprintf(sheet->file, " (%.2f %s)", amount, units[unit]);
+}
+
+void tarn_sheet_bytes_or_null(struct tarn_sheet *sheet, const char *key, uint64_t bytes)
+{
+    if (bytes == 0)
+        tarn_sheet_text(sheet, key, NULL);
+    else
+        tarn_sheet_bytes(sheet, key, bytes);
+}
+
+void tarn_sheet_hash(struct tarn_sheet *sheet, const char *key, uint64_t hash)
+{
+    char digits[17];
+    snprintf(digits, sizeof digits, "%016" PRIx64, hash);
+    tarn_sheet_text(sheet, key, digits);
+}
+
+void tarn_sheet_real(struct tarn_sheet *sheet, const char *key, double number)
+{
+    print_key(sheet, key);
+    if (isfinite(number))
+        fprintf(sheet->file, "%.3f", number);
+    else
+        fputs("null", sheet->file);
+}
+
+void tarn_sheet_boolean(struct tarn_sheet *sheet, const char *key, bool truth)
+{
+    print_key(sheet, key);
+    fputs(sheet->json ? (truth ? "true" : "false") : (truth ? "yes" : "no"), sheet->file);
+}
+
+/* ---- Nesting ---- */
+
+void tarn_sheet_open(struct tarn_sheet *sheet, const char *key, char bracket)
+{
+    print_key(sheet, key);
+    if (sheet->json) fputc(bracket, sheet->file);
+    sheet->depth++;
+    sheet->first = true;
+}
+
+void tarn_sheet_close(struct tarn_sheet *sheet, char bracket)
+{
+    if (sheet->json) fputc(bracket, sheet->file);
+    sheet->depth--;
+    sheet->first = false;
+}
+
+/* ---- Errors and time ---- */
+
+enum tarn_status tarn_print_error(const struct tarn_error *error, enum tarn_status status)
+{
+    fprintf(stderr, "tarn: %s\n", error->text[0] ? error->text : tarn_status_text(status));
+    return status;
+}
+
+double tarn_now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}

@@ -1,0 +1,43 @@
+/* What a verb has found out, on a stream: one JSON object for programs, or aligned lines for
+ * people. The verb says each fact once. */
+#ifndef TARN_CLI_PRINT_H
+#define TARN_CLI_PRINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "tarn.h"
+
+struct tarn_sheet {
+    FILE *file;
+    bool json;
+    unsigned depth; /* of open objects and lists */
+    bool first;     /* nothing was printed at this depth yet */
+};
+
+void tarn_sheet_begin(struct tarn_sheet *sheet, FILE *file, bool json);
+void tarn_sheet_end(struct tarn_sheet *sheet);
+
+/* Facts. For people, a key loses its unit ("_bytes") and its underscores. key NULL: an element of
+ * a list. */
+void tarn_sheet_text(struct tarn_sheet *sheet, const char *key, const char *text); /* NULL: null */
+void tarn_sheet_count(struct tarn_sheet *sheet, const char *key, uint64_t count);
+void tarn_sheet_id(struct tarn_sheet *sheet, const char *key, uint32_t id); /* TARN_NONE: null */
+void tarn_sheet_bytes(struct tarn_sheet *sheet, const char *key, uint64_t bytes);
+void tarn_sheet_bytes_or_null(struct tarn_sheet *sheet, const char *key, uint64_t bytes);
+void tarn_sheet_hash(struct tarn_sheet *sheet, const char *key, uint64_t hash); /* 16 hex digits */
+void tarn_sheet_real(struct tarn_sheet *sheet, const char *key, double number);
+void tarn_sheet_boolean(struct tarn_sheet *sheet, const char *key, bool truth);
+
+/* An object, or a list, inside the sheet; for people, all of it on one line. */
+void tarn_sheet_open(struct tarn_sheet *sheet, const char *key, char bracket); /* '{' or '[' */
+void tarn_sheet_close(struct tarn_sheet *sheet, char bracket);                 /* '}' or ']' */
+
+/* Prints "tarn: TEXT" for a failed call and returns its status. */
+enum tarn_status tarn_print_error(const struct tarn_error *error, enum tarn_status status);
+
+/* Milliseconds of a clock that only goes forward. */
+double tarn_now_ms(void);
+
+#endif

@@ -1,0 +1,304 @@
+/* tarn run: a plan at work on the host device, checked byte by byte or measured with kernels that
+ * do nothing but take time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "print.h"
+#include "verbs.h"
+
+#define MEASURED_ITERATIONS 100u /* unless told otherwise */
+
+struct request {
+    const char *paths[2]; /* graph, and plan or NULL */
+    struct tarn_plan_options planning;
+    struct tarn_host_options host;
+    struct tarn_check_options check;
+    bool checked, unverified, json;
+    const char *kernel, *order;
+    uint64_t deadline_ns; /* 0: none */
+    uint64_t spin_ns;     /* of --kernel spin:NS */
+};
+
+struct result {
+    struct tarn_graph *graph;
+    struct tarn_plan *plan;
+    struct tarn_session *session;
+    struct tarn_step *order; /* given, or NULL */
+    struct tarn_check_report report;
+    double spin_ms; /* what measured kernels do; outlives them */
+    double load_ms, plan_ms, create_ms, run_ms;
+};
+
+/* ---- Kernels that only take time ---- */
+
+static int kernel_empty(void *user, const struct tarn_call *call)
+{
+    (void)user;
+    (void)call;
+    return 0;
+}
+
+static int kernel_spin(void *user, const struct tarn_call *call)
+{
+    (void)call;
+    double end = tarn_now_ms() + *(const double *)user;
+    while (tarn_now_ms() < end) {
+    }
+    return 0;
+}
+
+/* ---- Steps ---- */
+
+static enum tarn_status load(const struct request *request, struct result *result,
+                             struct tarn_error *error)
+{
+    double begin = tarn_now_ms();
+    enum tarn_status status = tarn_graph_load(request->paths[0], &result->graph, error);
+    if (status != TARN_OK) return status;
+    double loaded = tarn_now_ms();
+    result->load_ms = loaded - begin;
+    if (request->paths[1]) {
+        status =
+            tarn_plan_load(request->paths[1], result->graph,
+                           request->unverified ? TARN_TRUST : TARN_VERIFY, &result->plan, error);
+    } else {
+        status = tarn_plan_create(result->graph, &request->planning, &result->plan, error);
+    }
+    result->plan_ms = tarn_now_ms() - loaded;
+    return status;
+}
+
+static enum tarn_status open_session(const struct request *request, struct result *result,
+                                     struct tarn_error *error)
+{
+    double begin = tarn_now_ms();
+    enum tarn_status status = tarn_session_create(result->plan, tarn_device_host(&request->host),
+                                                  NULL, &result->session, error);
+    result->create_ms = tarn_now_ms() - begin;
+    return status;
+}
+
+/* "seed:N" draws an order; anything else is a file. */
+static enum tarn_status choose_order(const struct request *request, struct result *result,
+                                     struct tarn_check_options *check, struct tarn_error *error)
+{
+    if (!request->order) return TARN_OK;
+    if (strncmp(request->order, "seed:", 5) == 0) {
+        check->random_order = true;
+        return TARN_OK; /* the number was read with the command line */
+    }
+    enum tarn_status status =
+        tarn_order_load(request->order, &result->order, &check->order_count, error);
+    check->order = result->order;
+    return status;
+}
+
+static enum tarn_status run_checked(const struct request *request, struct result *result,
+                                    struct tarn_error *error)
+{
+    struct tarn_check_options check = request->check;
+    check.struct_size = sizeof check;
+    check.timeout_ns = request->deadline_ns;
+    enum tarn_status status = choose_order(request, result, &check, error);
+    if (status != TARN_OK) return status;
+    double begin = tarn_now_ms();
+    status = tarn_session_check(result->session, &check, &result->report, error);
+    result->run_ms = tarn_now_ms() - begin;
+    return status;
+}
+
+static enum tarn_status submit_and_wait(const struct request *request, struct result *result,
+                                        uint64_t iterations, struct tarn_error *error)
+{
+    tarn_ticket ticket;
+    uint64_t timeout = request->deadline_ns ? request->deadline_ns : TARN_FOREVER;
+    enum tarn_status status = tarn_session_submit(result->session, iterations, &ticket, error);
+    if (status != TARN_OK) return status;
+    return tarn_session_wait(result->session, ticket, timeout, error);
+}
+
+/* One iteration first, so that threads are awake and pages are there. */
+static enum tarn_status run_measured(const struct request *request, struct result *result,
+                                     struct tarn_error *error)
+{
+    result->spin_ms = (double)request->spin_ns / 1e6;
+    tarn_session_bind_default(result->session, request->spin_ns ? kernel_spin : kernel_empty,
+                              &result->spin_ms);
+    enum tarn_status status = submit_and_wait(request, result, 1, error);
+    if (status != TARN_OK) return status;
+    double begin = tarn_now_ms();
+    status = submit_and_wait(request, result, request->check.iterations, error);
+    result->run_ms = tarn_now_ms() - begin;
+    return status;
+}
+
+/* ---- Reporting ---- */
+
+static uint64_t launched_ops(const struct tarn_graph *graph)
+{
+    uint64_t launched = 0;
+    struct tarn_op_info info;
+    for (tarn_op v = 0; tarn_graph_op(graph, v, &info); v++) launched += !info.view;
+    return launched;
+}
+
+static void print_checked(struct tarn_sheet *sheet, const struct result *result)
+{
+    const struct tarn_check_report *report = &result->report;
+    double bytes = (double)report->bytes_read + (double)report->bytes_written;
+    tarn_sheet_count(sheet, "ops_run", report->ops_run);
+    tarn_sheet_bytes(sheet, "read_bytes", report->bytes_read);
+    tarn_sheet_bytes(sheet, "written_bytes", report->bytes_written);
+    tarn_sheet_hash(sheet, "digest", report->digest);
+    tarn_sheet_real(sheet, "gb_per_s", bytes / 1e6 / result->run_ms);
+}
+
+static void print_measured(struct tarn_sheet *sheet, const struct request *request,
+                           const struct result *result)
+{
+    uint64_t launches = launched_ops(result->graph) * request->check.iterations;
+    tarn_sheet_count(sheet, "ops_run", launches);
+    tarn_sheet_real(sheet, "ns_per_op", result->run_ms * 1e6 / (double)launches);
+}
+
+static void print_result(const struct request *request, const struct result *result)
+{
+    struct tarn_plan_summary plan;
+    struct tarn_sheet sheet;
+    tarn_plan_summarize(result->plan, &plan);
+    tarn_sheet_begin(&sheet, stdout, request->json);
+    tarn_sheet_text(&sheet, "name", tarn_graph_name(result->graph));
+    tarn_sheet_text(&sheet, "kernel", request->kernel ? request->kernel : "check");
+    tarn_sheet_text(&sheet, "order", request->order ? request->order : "streams");
+    tarn_sheet_count(&sheet, "streams", tarn_graph_streams_count(result->graph));
+    if (!result->order) tarn_sheet_count(&sheet, "iterations", request->check.iterations);
+    tarn_sheet_text(&sheet, "method", plan.method);
+    tarn_sheet_bytes(&sheet, "footprint_bytes", plan.footprint);
+    tarn_sheet_bytes(&sheet, "persistent_bytes", plan.persistent);
+    if (request->kernel)
+        print_measured(&sheet, request, result);
+    else
+        print_checked(&sheet, result);
+    tarn_sheet_open(&sheet, "ms", '{');
+    tarn_sheet_real(&sheet, "load", result->load_ms);
+    tarn_sheet_real(&sheet, "plan", result->plan_ms);
+    tarn_sheet_real(&sheet, "create", result->create_ms);
+    tarn_sheet_real(&sheet, "run", result->run_ms);
+    tarn_sheet_close(&sheet, '}');
+    tarn_sheet_end(&sheet);
+}
+
+static enum tarn_status carry_out(const struct request *request)
+{
+    struct tarn_error error;
+    struct result result = {0};
+    enum tarn_status status = load(request, &result, &error);
+    if (status == TARN_OK) status = open_session(request, &result, &error);
+    if (status == TARN_OK) {
+        status = request->kernel ? run_measured(request, &result, &error)
+                                 : run_checked(request, &result, &error);
+    }
+    if (status == TARN_OK)
+        print_result(request, &result);
+    else
+        tarn_print_error(&error, status);
+    tarn_session_destroy(result.session);
+    free(result.order);
+    tarn_plan_destroy(result.plan);
+    tarn_graph_destroy(result.graph);
+    return status;
+}
+
+/* ---- The command line ---- */
+
+static bool parse_kernel(struct request *request)
+{
+    if (!request->kernel || strcmp(request->kernel, "empty") == 0) return true;
+    return strncmp(request->kernel, "spin:", 5) == 0 &&
+           tarn_number_parse(request->kernel + 5, &request->spin_ns);
+}
+
+/* What the options say together must make sense. */
+static enum tarn_status settle(const struct tarn_command *command, struct request *request)
+{
+    const struct tarn_plan_options *planning = &request->planning;
+    bool plans = planning->alignment || planning->capacity || planning->method || planning->threads;
+    bool drawn = request->order && strncmp(request->order, "seed:", 5) == 0;
+    if (!parse_kernel(request))
+        return tarn_options_refuse(command, "--kernel is empty or spin:NS, not '%s'",
+                                   request->kernel);
+    if (request->kernel && (request->checked || request->order || request->check.delay_ns))
+        return tarn_options_refuse(command,
+                                   "--kernel measures, --check, --order and --delay check");
+    if (plans && request->paths[1])
+        return tarn_options_refuse(command, "planning options and a plan exclude each other");
+    if (request->unverified && !request->paths[1])
+        return tarn_options_refuse(command, "--no-verify needs a plan to trust");
+    if (request->paths[1] && strcmp(request->paths[0], "-") == 0 &&
+        strcmp(request->paths[1], "-") == 0)
+        return tarn_options_refuse(command, "graph and plan cannot both be standard input");
+    if (drawn && !tarn_number_parse(request->order + 5, &request->check.seed))
+        return tarn_options_refuse(command, "--order is a file or seed:N, not '%s'",
+                                   request->order);
+    if (request->order && !drawn && request->check.iterations)
+        return tarn_options_refuse(command, "an order in a file says itself how many iterations");
+    if (request->check.iterations == 0)
+        request->check.iterations = request->kernel ? MEASURED_ITERATIONS : 1;
+    return TARN_OK;
+}
+
+static const char about[] =
+    "Runs a graph on this machine's cores, over one arena. With a PLAN it is verified\n"
+    "first; without one the graph is planned.\n\n"
+    "Checked (the default): every kernel compares each byte that it reads with what\n"
+    "the graph says must be there, and writes bytes that only its version explains.\n"
+    "A wrong byte ends the run with exit code 7 and names who read and who wrote it.\n"
+    "'digest' is the same for every correct run of a graph.\n\n"
+    "Measured (--kernel): kernels do nothing, or spin; prints wall time and ns per op.\n";
+
+enum tarn_status tarn_verb_run(char **words)
+{
+    struct request request = {.planning.struct_size = sizeof request.planning,
+                              .host.struct_size = sizeof request.host};
+    const struct tarn_option options[] = {
+        {"check", 0, TARN_OPTION_FLAG, &request.checked, NULL, "checked execution (default)"},
+        {"iterations", 0, TARN_OPTION_COUNT, &request.check.iterations, "N",
+         "how many (default: 1 checked, 100 measured)"},
+        {"order", 0, TARN_OPTION_TEXT, &request.order, "FILE|seed:N",
+         "one op after another: in the order of a file\n(tarn.order, for example a witness), or "
+         "in a legal\norder drawn at random"},
+        {"delay", 0, TARN_OPTION_COUNT, &request.check.delay_ns, "NS",
+         "random delays before ops, at most NS nanoseconds"},
+        {"seed", 0, TARN_OPTION_NUMBER, &request.check.seed, "N", "of the delays (default 0)"},
+        {"kernel", 0, TARN_OPTION_TEXT, &request.kernel, "empty|spin:NS",
+         "measure instead of checking"},
+        {"workers", 0, TARN_OPTION_COUNT, &request.host.workers, "N",
+         "threads that run ops (default: cores, at most streams)"},
+        {"deadline", 0, TARN_OPTION_SECONDS, &request.deadline_ns, "SECONDS",
+         "give up when the run takes longer, for example 0.5"},
+        {"no-verify", 0, TARN_OPTION_FLAG, &request.unverified, NULL,
+         "trust the plan: to see what a bad one does"},
+        TARN_PLANNING_OPTIONS(request.planning),
+        TARN_JSON_OPTION(request.json),
+    };
+    const struct tarn_command command = {
+        .verb = "run",
+        .usage = "GRAPH [PLAN] [--check] [--iterations N] [--order FILE|seed:N] [--delay NS]\n"
+                 "                [--seed N] [--kernel empty|spin:NS] [--workers N]\n"
+                 "                [--deadline SECONDS] [--no-verify] [--json] [planning options]",
+        .about = about,
+        .options = options,
+        .options_count = TARN_COUNT(options),
+        .arguments_min = 1,
+        .arguments_max = 2,
+        .exits =
+            (const enum tarn_status[]){TARN_DOES_NOT_FIT, TARN_BAD_INPUT, TARN_DEVICE,
+                                       TARN_DEADLINE, TARN_REJECTED, TARN_CHECK_FAILED, TARN_OK},
+        .example = "  tarn run examples/graphs/bert_base.json.gz --check --iterations 3\n"
+                   "  tarn run examples/graphs/bert_base.json.gz --kernel spin:10000\n",
+    };
+    enum tarn_status status;
+    if (!tarn_options_parse(&command, words, request.paths, &status)) return status;
+    status = settle(&command, &request);
+    return status == TARN_OK ? carry_out(&request) : status;
+}

@@ -1,0 +1,40 @@
+/* The verbs of `tarn`. Each gets the words behind its name (NULL-terminated) and returns the exit
+ * code; what goes wrong has then been said on stderr. */
+#ifndef TARN_CLI_VERBS_H
+#define TARN_CLI_VERBS_H
+
+#include "options.h"
+
+enum tarn_status tarn_verb_info(char **words);
+enum tarn_status tarn_verb_pairs(char **words);
+enum tarn_status tarn_verb_plan(char **words);
+enum tarn_status tarn_verb_verify(char **words);
+enum tarn_status tarn_verb_run(char **words);
+
+/* Rows of an option table for a struct tarn_plan_options. */
+#define TARN_PLANNING_OPTIONS(planning)                                                          \
+    {"alignment",      0,                                                                        \
+     TARN_OPTION_SIZE, &(planning).alignment,                                                    \
+     "BYTES",          "a power of two that every offset is a multiple of (default 512)"},       \
+        {"capacity",           0,       TARN_OPTION_SIZE,                                        \
+         &(planning).capacity, "BYTES", "the most that the footprint may be, for example 8GiB"}, \
+        {"method",                                                                               \
+         0,                                                                                      \
+         TARN_OPTION_TEXT,                                                                       \
+         &(planning).method,                                                                     \
+         "NAME",                                                                                 \
+         "how to place, for example many-objects:size:first-fit\n"                               \
+         "(default: all, the best footprint wins)"},                                             \
+    {                                                                                            \
+        "threads", 0, TARN_OPTION_COUNT, &(planning).threads, "N",                               \
+            "threads to plan with (default: all cores); the plan\ndoes not depend on it"         \
+    }
+
+#define TARN_JSON_OPTION(json)                                                           \
+    {                                                                                    \
+        "json", 0, TARN_OPTION_FLAG, &(json), NULL, "one JSON object on standard output" \
+    }
+
+#define TARN_COUNT(array) (sizeof(array) / sizeof *(array))
+
+#endif

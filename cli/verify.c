@@ -1,0 +1,149 @@
+/* tarn verify: asks the independent verifier about a plan file, and prints every violation. */
+#include <string.h>
+
+#include "interrupt.h"
+#include "print.h"
+#include "verbs.h"
+
+struct request {
+    const char *paths[2]; /* graph, plan */
+    const char *witness_path;
+    bool json;
+};
+
+static bool is_stdout(const char *path) { return path && strcmp(path, "-") == 0; }
+
+static void print_witness(struct tarn_sheet *sheet, const struct tarn_violation *violation)
+{
+    if (!violation->witness) {
+        tarn_sheet_text(sheet, "witness", NULL);
+        return;
+    }
+    tarn_sheet_open(sheet, "witness", '[');
+    for (size_t i = 0; i < violation->witness_count; i++) {
+        tarn_sheet_open(sheet, NULL, '[');
+        tarn_sheet_count(sheet, NULL, violation->witness[i].op);
+        tarn_sheet_count(sheet, NULL, violation->witness[i].iteration);
+        tarn_sheet_close(sheet, ']');
+    }
+    tarn_sheet_close(sheet, ']');
+}
+
+static void print_violation(struct tarn_sheet *sheet, const struct tarn_violation *violation)
+{
+    const char *kind = tarn_violation_text(violation->kind);
+    if (!sheet->json) {
+        tarn_sheet_text(sheet, kind, violation->text);
+        return;
+    }
+    tarn_sheet_open(sheet, NULL, '{');
+    tarn_sheet_text(sheet, "kind", kind);
+    tarn_sheet_id(sheet, "op", violation->op);
+    tarn_sheet_id(sheet, "other_op", violation->other_op);
+    tarn_sheet_id(sheet, "tensor", violation->tensor);
+    tarn_sheet_id(sheet, "other_tensor", violation->other_tensor);
+    tarn_sheet_text(sheet, "text", violation->text);
+    print_witness(sheet, violation);
+    tarn_sheet_close(sheet, '}');
+}
+
+static void print_verdict(const struct request *request, const struct tarn_graph *graph,
+                          const struct tarn_verdict *verdict, double ms)
+{
+    struct tarn_sheet sheet;
+    bool json = request->json;
+    size_t count = tarn_verdict_count(verdict);
+    tarn_sheet_begin(&sheet, is_stdout(request->witness_path) ? stderr : stdout, json);
+    tarn_sheet_text(&sheet, "name", tarn_graph_name(graph));
+    tarn_sheet_boolean(&sheet, "safe", count == 0);
+    if (json) tarn_sheet_open(&sheet, "violations", '[');
+    for (size_t i = 0; i < count; i++) print_violation(&sheet, tarn_verdict_get(verdict, i));
+    if (json) tarn_sheet_close(&sheet, ']');
+    tarn_sheet_open(&sheet, "ms", '{');
+    tarn_sheet_real(&sheet, "verify", ms);
+    tarn_sheet_close(&sheet, '}');
+    tarn_sheet_end(&sheet);
+}
+
+/* Writes the first witness that there is. */
+static enum tarn_status save_witness(const struct tarn_verdict *verdict, const char *path,
+                                     struct tarn_error *error)
+{
+    for (size_t i = 0; i < tarn_verdict_count(verdict); i++) {
+        const struct tarn_violation *violation = tarn_verdict_get(verdict, i);
+        if (!violation->witness) continue;
+        tarn_interrupt_hold();
+        enum tarn_status status =
+            tarn_order_save(violation->witness, violation->witness_count, path, error);
+        tarn_interrupt_release();
+        return status;
+    }
+    fprintf(stderr, "tarn: no violation has a witness; %s is not written\n", path);
+    return TARN_OK;
+}
+
+static enum tarn_status judge(const struct request *request, const struct tarn_graph *graph,
+                              const struct tarn_plan *plan)
+{
+    struct tarn_error error;
+    struct tarn_verdict *verdict = NULL;
+    double begin = tarn_now_ms();
+    enum tarn_status status = tarn_plan_verify(plan, graph, &verdict, &error);
+    if (status == TARN_OK || status == TARN_REJECTED)
+        print_verdict(request, graph, verdict, tarn_now_ms() - begin);
+    if (status != TARN_OK) tarn_print_error(&error, status);
+    if (status == TARN_REJECTED && request->witness_path) {
+        enum tarn_status saved = save_witness(verdict, request->witness_path, &error);
+        if (saved != TARN_OK) status = tarn_print_error(&error, saved);
+    }
+    tarn_verdict_destroy(verdict);
+    return status;
+}
+
+static enum tarn_status carry_out(const struct request *request)
+{
+    struct tarn_error error;
+    struct tarn_graph *graph;
+    struct tarn_plan *plan;
+    enum tarn_status status = tarn_graph_load(request->paths[0], &graph, &error);
+    if (status != TARN_OK) return tarn_print_error(&error, status);
+    status = tarn_plan_load(request->paths[1], graph, TARN_TRUST, &plan, &error);
+    if (status == TARN_OK) {
+        status = judge(request, graph, plan);
+        tarn_plan_destroy(plan);
+    } else {
+        tarn_print_error(&error, status);
+    }
+    tarn_graph_destroy(graph);
+    return status;
+}
+
+enum tarn_status tarn_verb_verify(char **words)
+{
+    struct request request = {0};
+    const struct tarn_option options[] = {
+        {"witness", 0, TARN_OPTION_TEXT, &request.witness_path, "FILE",
+         "write a legal order of the ops that corrupts, for\n'tarn run --no-verify --order FILE'"},
+        TARN_JSON_OPTION(request.json),
+    };
+    const struct tarn_command command = {
+        .verb = "verify",
+        .usage = "GRAPH PLAN [--witness FILE] [--json]",
+        .about = "Replays the plan's program once with vector clocks and a map of the arena's\n"
+                 "bytes, and compares it with the graph. Shares no algorithm with the planner.\n"
+                 "Prints every violation (at most 100).\n",
+        .options = options,
+        .options_count = TARN_COUNT(options),
+        .arguments_min = 2,
+        .arguments_max = 2,
+        .exits = (const enum tarn_status[]){TARN_BAD_INPUT, TARN_REJECTED, TARN_OK},
+        .example = "  tarn verify examples/graphs/figure7.json figure7.plan\n",
+    };
+    enum tarn_status status;
+    if (!tarn_options_parse(&command, words, request.paths, &status)) return status;
+    if (request.json && is_stdout(request.witness_path))
+        return tarn_options_refuse(&command, "witness and JSON cannot both go to standard output");
+    if (strcmp(request.paths[0], "-") == 0 && strcmp(request.paths[1], "-") == 0)
+        return tarn_options_refuse(&command, "graph and plan cannot both be standard input");
+    return carry_out(&request);
+}
