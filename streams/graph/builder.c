@@ -21,7 +21,7 @@ struct control_arc {
 
 struct tarn_builder {
     struct tarn_error error; /* the first one */
-    const char *path;        /* of the file that is read, or NULL */
+    const char *path, *base; /* of the file that is read and of the graph in it, or NULL */
     struct tarn_graph *graph;
     struct tarn_list *groups; /* root tensors; the lists live in the pool */
     struct control_arc *arcs; /* from tarn_builder_control */
@@ -68,7 +68,8 @@ static bool is_usable(const struct tarn_builder *builder)
 
 static struct tarn_report report_of(struct tarn_builder *builder)
 {
-    return (struct tarn_report){builder->path, &builder->error};
+    return (struct tarn_report){
+        .path = builder->path, .error = &builder->error, .base = builder->base};
 }
 
 /* ---- Collecting ---- */
@@ -309,9 +310,11 @@ void tarn_builder_group(struct tarn_builder *builder, struct tarn_list tensors)
     if (is_usable(builder)) builder->graph->groups_count++;
 }
 
-void tarn_builder_read_from(struct tarn_builder *builder, const char *path)
+void tarn_builder_read_from(struct tarn_builder *builder, const struct tarn_report *report)
 {
-    if (builder) builder->path = path;
+    if (!builder) return;
+    builder->path = report->path;
+    builder->base = report->base;
 }
 
 void tarn_builder_meta(struct tarn_builder *builder, const char *meta)

@@ -3,10 +3,11 @@
 #ifndef TARN_STREAMS_GRAPH_BUILDER_H
 #define TARN_STREAMS_GRAPH_BUILDER_H
 
-#include "graph.h"
+#include "report.h"
 
-/* From here on errors begin with the file's path and carry JSON pointers. Borrowed. */
-void tarn_builder_read_from(struct tarn_builder *builder, const char *path);
+/* From here on errors begin with the file's path and carry JSON pointers, as `report` says. Its
+ * path and base must live as long as the builder. */
+void tarn_builder_read_from(struct tarn_builder *builder, const struct tarn_report *report);
 /* The JSON text of the meta object, copied; "{}" if never called. */
 void tarn_builder_meta(struct tarn_builder *builder, const char *meta);
 /* A tensor that says itself which root it aliases, as in files; the root may come later. */

@@ -46,7 +46,7 @@ enum tarn_status tarn_json_fields(const struct tarn_report *report, const struct
 /* Each checks the type; a NULL value (an absent optional field) leaves *result alone. */
 enum tarn_status tarn_json_integer(const struct tarn_report *report, const struct tarn_json_at *at,
                                    json_t *value, uint64_t max, uint64_t *result);
-/* An id, or TARN_NONE as far as the type can tell: 0 .. 2^32 - 1. */
+/* 0 .. 2^32 - 2: never TARN_NONE. */
 enum tarn_status tarn_json_id(const struct tarn_report *report, const struct tarn_json_at *at,
                               json_t *value, uint32_t *result);
 enum tarn_status tarn_json_boolean(const struct tarn_report *report, const struct tarn_json_at *at,

@@ -18,6 +18,20 @@ struct tarn_spot tarn_spot_at(uint32_t op, uint32_t tensor, const char *format, 
     return spot;
 }
 
+void tarn_spot_append_key(struct tarn_spot *spot, const char *key)
+{
+    size_t used = strlen(spot->pointer);
+    char *end = spot->pointer + sizeof spot->pointer - 3; /* room for an escape and the NUL */
+    char *p = spot->pointer + used;
+    if (p < end) *p++ = '/';
+    for (; *key && p < end; key++) {
+        bool escaped = *key == '~' || *key == '/';
+        if (escaped) *p++ = '~';
+        *p++ = !escaped ? ((unsigned char)*key < 0x20 ? '?' : *key) : *key == '~' ? '0' : '1';
+    }
+    *p = '\0';
+}
+
 /* Writes "FILE: POINTER: " and returns its length. */
 static size_t write_prefix(char *text, size_t size, const char *path, const char *pointer)
 {
@@ -39,8 +53,10 @@ enum tarn_status tarn_report_bad(const struct tarn_report *report, struct tarn_s
     error->status = TARN_BAD_INPUT;
     error->op = spot.op;
     error->tensor = spot.tensor;
-    if (report->path) memcpy(error->pointer, spot.pointer, sizeof error->pointer);
-    size_t begin = write_prefix(error->text, sizeof error->text, report->path, spot.pointer);
+    if (report->path)
+        snprintf(error->pointer, sizeof error->pointer, "%s%s", report->base ? report->base : "",
+                 spot.pointer);
+    size_t begin = write_prefix(error->text, sizeof error->text, report->path, error->pointer);
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(error->text + begin, sizeof error->text - begin, format, arguments);

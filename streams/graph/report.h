@@ -9,6 +9,7 @@
 struct tarn_report {
     const char *path;         /* the file that is read, which texts begin with; NULL: no file */
     struct tarn_error *error; /* may be NULL */
+    const char *base;         /* JSON pointer of what spots count from; NULL: the document */
 };
 
 /* Where a rule is broken. The JSON pointer is told only when there is a file. */
@@ -20,6 +21,10 @@ struct tarn_spot {
 /* format: the JSON pointer, for example "/ops/%u/inputs/%u"; "" for the whole document. */
 struct tarn_spot tarn_spot_at(uint32_t op, uint32_t tensor, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* A JSON pointer goes through here when part of it comes from a file: "~" and "/" of a key are
+ * escaped and control characters replaced. Appends, cutting what does not fit. */
+void tarn_spot_append_key(struct tarn_spot *spot, const char *key);
 
 /* Sets the error (the first one wins) to TARN_BAD_INPUT with spot and text, and returns it. */
 enum tarn_status tarn_report_bad(const struct tarn_report *report, struct tarn_spot spot,

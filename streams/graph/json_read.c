@@ -1,0 +1,200 @@
+/* Decoding JSON with jansson. Syntax errors come with line and column, errors of meaning with a
+ * JSON pointer (RFC 6901), which is spelt out from a chain of places only when it is needed. Cost:
+ * one pass; finding an object's fields is linear in fields times known names, and about as fast as
+ * their number when files list them in a fixed order.
+ */
+#include "json_read.h"
+
+#include <string.h>
+
+/* ---- Syntax ---- */
+
+static enum tarn_status syntax_error(const struct tarn_report *report, const json_error_t *error)
+{
+    struct tarn_error *result = report->error;
+    if (json_error_code(error) == json_error_out_of_memory) return tarn_error_no_memory(result);
+    bool is_first = result && result->status == TARN_OK;
+    char text[sizeof error->text];
+    size_t length = strnlen(error->text, sizeof text - 1);
+    for (size_t i = 0; i < length; i++)
+        text[i] = (unsigned char)error->text[i] < 0x20 ? '?' : error->text[i];
+    text[length] = '\0';
+    bool has_null = json_error_code(error) == json_error_null_character;
+    tarn_error_set(result, TARN_BAD_INPUT, "%s: line %d, column %d: %s",
+                   report->path ? report->path : "", error->line, error->column,
+                   has_null ? "a string contains \\u0000" : text);
+    if (is_first) {
+        result->line = error->line > 0 ? (uint32_t)error->line : 0;
+        result->column = error->column > 0 ? (uint32_t)error->column : 0;
+    }
+    return TARN_BAD_INPUT;
+}
+
+enum tarn_status tarn_json_parse(const struct tarn_report *report, const char *text, size_t size,
+                                 json_t **document)
+{
+    json_error_t error;
+    *document = NULL;
+    if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+        return tarn_json_bad(report, NULL,
+                             "the text begins with a byte order mark; save it as plain UTF-8");
+    json_t *parsed = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+    if (!parsed) return syntax_error(report, &error);
+    if (!json_is_object(parsed)) {
+        json_decref(parsed);
+        return tarn_json_bad(report, NULL, "the document must be an object");
+    }
+    *document = parsed;
+    return TARN_OK;
+}
+
+/* ---- Places ---- */
+
+static void spell(struct tarn_spot *spot, const struct tarn_json_at *at)
+{
+    if (!at) return;
+    spell(spot, at->parent);
+    if (at->key) {
+        tarn_spot_append_key(spot, at->key);
+    } else {
+        char number[24];
+        snprintf(number, sizeof number, "%zu", at->index);
+        tarn_spot_append_key(spot, number);
+    }
+}
+
+enum tarn_status tarn_json_bad(const struct tarn_report *report, const struct tarn_json_at *at,
+                               const char *format, ...)
+{
+    char text[sizeof((struct tarn_error *)0)->text];
+    struct tarn_spot spot = {.op = TARN_NONE, .tensor = TARN_NONE};
+    spell(&spot, at);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return tarn_report_bad(report, spot, "%s", text);
+}
+
+/* ---- Types ---- */
+
+static const char *type_text(const json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_OBJECT: return "an object";
+    case JSON_ARRAY: return "an array";
+    case JSON_STRING: return "a string";
+    case JSON_INTEGER: return "an integer";
+    case JSON_REAL: return "a number with a fraction or exponent";
+    case JSON_TRUE:
+    case JSON_FALSE: return "true or false";
+    case JSON_NULL: return "null";
+    }
+    return "something else";
+}
+
+static enum tarn_status wrong_type(const struct tarn_report *report, const struct tarn_json_at *at,
+                                   const json_t *value, const char *wanted)
+{
+    return tarn_json_bad(report, at, "must be %s, not %s", wanted, type_text(value));
+}
+
+enum tarn_status tarn_json_integer(const struct tarn_report *report, const struct tarn_json_at *at,
+                                   json_t *value, uint64_t max, uint64_t *result)
+{
+    if (!value) return TARN_OK;
+    if (!json_is_integer(value)) return wrong_type(report, at, value, "an integer");
+    json_int_t number = json_integer_value(value);
+    if (number < 0 || (uint64_t)number > max)
+        return tarn_json_bad(report, at,
+                             "must be an integer from 0 to %llu, not %" JSON_INTEGER_FORMAT,
+                             (unsigned long long)max, number);
+    *result = (uint64_t)number;
+    return TARN_OK;
+}
+
+enum tarn_status tarn_json_id(const struct tarn_report *report, const struct tarn_json_at *at,
+                              json_t *value, uint32_t *result)
+{
+    uint64_t number = *result;
+    enum tarn_status status = tarn_json_integer(report, at, value, TARN_NONE - 1, &number);
+    *result = (uint32_t)number;
+    return status;
+}
+
+enum tarn_status tarn_json_boolean(const struct tarn_report *report, const struct tarn_json_at *at,
+                                   json_t *value, bool *result)
+{
+    if (!value) return TARN_OK;
+    if (!json_is_boolean(value)) return wrong_type(report, at, value, "true or false");
+    *result = json_is_true(value);
+    return TARN_OK;
+}
+
+enum tarn_status tarn_json_string(const struct tarn_report *report, const struct tarn_json_at *at,
+                                  json_t *value, const char **result)
+{
+    if (!value) return TARN_OK;
+    if (!json_is_string(value)) return wrong_type(report, at, value, "a string");
+    *result = json_string_value(value);
+    return TARN_OK;
+}
+
+enum tarn_status tarn_json_array(const struct tarn_report *report, const struct tarn_json_at *at,
+                                 json_t *value, size_t *count)
+{
+    if (!value) return TARN_OK;
+    if (!json_is_array(value)) return wrong_type(report, at, value, "an array");
+    *count = json_array_size(value);
+    return TARN_OK;
+}
+
+/* ---- Objects ---- */
+
+/* Looks from `hint` on, round: fields mostly come in the table's order. */
+static size_t find_field(const struct tarn_json_field *fields, size_t count, size_t hint,
+                         const char *key)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t k = hint + i < count ? hint + i : hint + i - count;
+        if (strcmp(fields[k].name, key) == 0) return k;
+    }
+    return count;
+}
+
+static enum tarn_status unknown_field(const struct tarn_report *report,
+                                      const struct tarn_json_at *at, const char *key,
+                                      const struct tarn_json_field *fields, size_t count)
+{
+    char known[256] = "";
+    for (size_t i = 0; i < count; i++) {
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "", fields[i].name);
+    }
+    struct tarn_json_at place = tarn_json_in(at, key, 0);
+    return tarn_json_bad(report, &place, "unknown field %s; known here are: %s",
+                         tarn_quote(key).text, known);
+}
+
+enum tarn_status tarn_json_fields(const struct tarn_report *report, const struct tarn_json_at *at,
+                                  json_t *object, const struct tarn_json_field *fields,
+                                  size_t fields_count, json_t **values)
+{
+    if (!json_is_object(object)) return wrong_type(report, at, object, "an object");
+    for (size_t i = 0; i < fields_count; i++) values[i] = NULL;
+    const char *key;
+    json_t *value;
+    size_t hint = 0;
+    json_object_foreach(object, key, value)
+    {
+        size_t k = find_field(fields, fields_count, hint, key);
+        if (k == fields_count) return unknown_field(report, at, key, fields, fields_count);
+        values[k] = value;
+        hint = k + 1;
+    }
+    for (size_t i = 0; i < fields_count; i++) {
+        if (!fields[i].required || values[i]) continue;
+        return tarn_json_bad(report, at, "the field \"%s\" is missing", fields[i].name);
+    }
+    return TARN_OK;
+}

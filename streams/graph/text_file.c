@@ -1,0 +1,308 @@
+/* Text files as a whole. Reading takes everything into memory, then decompresses if it looks like
+ * gzip (RFC 1952, several members too). Writing compresses without time and host, so that equal
+ * texts give equal files, and makes the file appear whole: temporary name, fsync, rename.
+ */
+#include "text_file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "error.h"
+
+struct buffer {
+    char *bytes;
+    size_t size, capacity;
+};
+
+/* zlib counts in 32 bits. */
+#define STEP_MAX ((size_t)1 << 30)
+
+static size_t step(size_t left) { return left < STEP_MAX ? left : STEP_MAX; }
+
+static const char *shown(const char *path, const char *standard)
+{
+    return strcmp(path, "-") == 0 ? standard : path;
+}
+
+static enum tarn_status system_error(struct tarn_error *error, const char *path, const char *what)
+{
+    return tarn_error_set(error, TARN_SYSTEM, "%s: %s: %s", path, what, strerror(errno));
+}
+
+/* Makes room for at least one more byte and a NUL. */
+static bool grow(struct buffer *buffer)
+{
+    if (buffer->capacity - buffer->size > 1) return true;
+    size_t capacity = buffer->capacity < 4096 ? 65536 : 2 * buffer->capacity;
+    char *bytes = realloc(buffer->bytes, capacity);
+    if (!bytes) return false;
+    buffer->bytes = bytes;
+    buffer->capacity = capacity;
+    return true;
+}
+
+/* ---- Reading ---- */
+
+static enum tarn_status too_large(struct tarn_error *error, const char *path, size_t size_max)
+{
+    return tarn_error_set(error, TARN_BAD_INPUT, "%s: has more than %zu bytes of text", path,
+                          size_max);
+}
+
+static enum tarn_status read_bytes(int fd, const char *path, size_t size_max, struct buffer *buffer,
+                                   struct tarn_error *error)
+{
+    for (;;) {
+        if (!grow(buffer)) return tarn_error_no_memory(error);
+        size_t room = step(buffer->capacity - buffer->size - 1);
+        ssize_t got = read(fd, buffer->bytes + buffer->size, room);
+        if (got == 0) return TARN_OK;
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return system_error(error, path, "cannot be read");
+        buffer->size += (size_t)got;
+        if (buffer->size > size_max) return too_large(error, path, size_max);
+    }
+}
+
+static enum tarn_status read_file(const char *path, size_t size_max, struct buffer *buffer,
+                                  struct tarn_error *error)
+{
+    bool is_standard = strcmp(path, "-") == 0;
+    path = shown(path, "standard input");
+    int fd = is_standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return system_error(error, path, "cannot be opened");
+    enum tarn_status status = read_bytes(fd, path, size_max, buffer, error);
+    if (!is_standard) close(fd);
+    if (status == TARN_OK && buffer->size == 0)
+        return tarn_error_set(error, TARN_BAD_INPUT, "%s: the file is empty", path);
+    return status;
+}
+
+static bool is_gzip(const struct buffer *buffer, size_t begin)
+{
+    const unsigned char *bytes = (const unsigned char *)buffer->bytes + begin;
+    return buffer->size - begin >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
+}
+
+/* One turn of inflate, from where the stream stands into the buffer's room. */
+static int inflate_some(z_stream *stream, const struct buffer *packed, size_t *taken,
+                        struct buffer *text)
+{
+    stream->next_in = (unsigned char *)packed->bytes + *taken;
+    stream->avail_in = (uInt)step(packed->size - *taken);
+    stream->next_out = (unsigned char *)text->bytes + text->size;
+    stream->avail_out = (uInt)step(text->capacity - text->size - 1);
+    int code = inflate(stream, Z_NO_FLUSH);
+    *taken = (size_t)((char *)stream->next_in - packed->bytes);
+    text->size = (size_t)((char *)stream->next_out - text->bytes);
+    return code;
+}
+
+static enum tarn_status inflate_all(z_stream *stream, const struct buffer *packed, const char *path,
+                                    size_t size_max, struct buffer *text, struct tarn_error *error)
+{
+    size_t taken = 0;
+    for (;;) {
+        if (!grow(text)) return tarn_error_no_memory(error);
+        int code = inflate_some(stream, packed, &taken, text);
+        if (text->size > size_max) return too_large(error, path, size_max);
+        if (code == Z_STREAM_END) {
+            if (taken == packed->size) return TARN_OK;
+            if (!is_gzip(packed, taken))
+                return tarn_error_set(error, TARN_BAD_INPUT,
+                                      "%s: something else follows the gzip data", path);
+            inflateReset(stream);
+        } else if (code == Z_MEM_ERROR) {
+            return tarn_error_no_memory(error);
+        } else if (code == Z_BUF_ERROR ||
+                   (code == Z_OK && taken == packed->size && stream->avail_out > 0)) {
+            return tarn_error_set(error, TARN_BAD_INPUT,
+                                  "%s: the gzip data ends early; is the file truncated?", path);
+        } else if (code != Z_OK) {
+            return tarn_error_set(error, TARN_BAD_INPUT, "%s: the gzip data is damaged (%s)", path,
+                                  stream->msg ? stream->msg : "unknown reason");
+        }
+    }
+}
+
+/* Replaces the buffer's bytes by what they decompress to. */
+static enum tarn_status decompress(struct buffer *buffer, const char *path, size_t size_max,
+                                   struct tarn_error *error)
+{
+    z_stream stream = {0};
+    struct buffer text = {0};
+    if (inflateInit2(&stream, 15 + 16) != Z_OK) return tarn_error_no_memory(error);
+    enum tarn_status status = inflate_all(&stream, buffer, path, size_max, &text, error);
+    inflateEnd(&stream);
+    free(buffer->bytes);
+    *buffer = text;
+    if (status == TARN_OK && text.size == 0)
+        return tarn_error_set(error, TARN_BAD_INPUT, "%s: the compressed file is empty", path);
+    return status;
+}
+
+enum tarn_status tarn_text_read_at_most(const char *path, size_t size_max, char **text,
+                                        size_t *size, struct tarn_error *error)
+{
+    struct buffer buffer = {0};
+    enum tarn_status status = read_file(path, size_max, &buffer, error);
+    if (status == TARN_OK && is_gzip(&buffer, 0))
+        status = decompress(&buffer, shown(path, "standard input"), size_max, error);
+    if (status != TARN_OK) {
+        free(buffer.bytes);
+        return status;
+    }
+    buffer.bytes[buffer.size] = '\0';
+    *text = buffer.bytes;
+    *size = buffer.size;
+    return TARN_OK;
+}
+
+enum tarn_status tarn_text_read(const char *path, char **text, size_t *size,
+                                struct tarn_error *error)
+{
+    return tarn_text_read_at_most(path, TARN_TEXT_MAX, text, size, error);
+}
+
+/* ---- Writing ---- */
+
+static bool deflate_all(z_stream *stream, const char *text, size_t size, struct buffer *packed)
+{
+    int code = Z_OK;
+    size_t taken = 0;
+    while (code == Z_OK) {
+        if (!grow(packed)) return false;
+        stream->next_in = (unsigned char *)(uintptr_t)(text + taken);
+        stream->avail_in = (uInt)step(size - taken);
+        stream->next_out = (unsigned char *)packed->bytes + packed->size;
+        stream->avail_out = (uInt)step(packed->capacity - packed->size);
+        bool is_last = step(size - taken) == size - taken;
+        code = deflate(stream, is_last ? Z_FINISH : Z_NO_FLUSH);
+        taken = (size_t)((const char *)stream->next_in - text);
+        packed->size = (size_t)((char *)stream->next_out - packed->bytes);
+    }
+    assert(code == Z_STREAM_END);
+    return true;
+}
+
+static enum tarn_status compress_text(const char *text, size_t size, struct buffer *packed,
+                                      struct tarn_error *error)
+{
+    z_stream stream = {0};
+    gz_header header = {.os = 255}; /* no time, no name, system "unknown" */
+    if (deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+        return tarn_error_no_memory(error);
+    deflateSetHeader(&stream, &header);
+    bool ok = deflate_all(&stream, text, size, packed);
+    deflateEnd(&stream);
+    return ok ? TARN_OK : tarn_error_no_memory(error);
+}
+
+static bool write_bytes(int fd, const char *bytes, size_t size)
+{
+    while (size > 0) {
+        ssize_t written = write(fd, bytes, step(size));
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) return false;
+        bytes += written;
+        size -= (size_t)written;
+    }
+    return true;
+}
+
+/* Of a pipe or a device (nothing to rename), or of standard output. */
+static enum tarn_status write_in_place(const char *path, const char *bytes, size_t size,
+                                       struct tarn_error *error)
+{
+    bool is_standard = strcmp(path, "-") == 0;
+    path = shown(path, "standard output");
+    if (is_standard) fflush(stdout);
+    int fd = is_standard ? STDOUT_FILENO : open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0) return system_error(error, path, "cannot be opened");
+    enum tarn_status status = TARN_OK;
+    if (!write_bytes(fd, bytes, size)) status = system_error(error, path, "cannot be written");
+    if (!is_standard) close(fd);
+    return status;
+}
+
+/* Opens a new file beside `path`; writes its name to `name`. Not mkstemp: the mode of the finished
+ * file is to follow the umask. */
+static int open_temporary(const char *path, char *name, size_t name_size)
+{
+    int fd = -1;
+    for (unsigned attempt = 0; attempt < 1000 && fd < 0; attempt++) {
+        snprintf(name, name_size, "%s.%ld-%u.tmp", path, (long)getpid(), attempt);
+        fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST) break;
+    }
+    return fd;
+}
+
+/* name: room for a temporary name. */
+static enum tarn_status write_and_rename(const char *path, char *name, size_t name_size,
+                                         const char *bytes, size_t size, struct tarn_error *error)
+{
+    int fd = open_temporary(path, name, name_size);
+    if (fd < 0) return system_error(error, path, "cannot be created");
+    bool ok = write_bytes(fd, bytes, size) && fsync(fd) == 0;
+    int why = errno;
+    if (close(fd) != 0 && ok) {
+        ok = false;
+        why = errno;
+    }
+    if (ok && rename(name, path) == 0) return TARN_OK;
+    if (!ok) errno = why;
+    enum tarn_status status = system_error(error, path, "cannot be written");
+    unlink(name);
+    return status;
+}
+
+/* A link stays a link: what it leads to is replaced. */
+static enum tarn_status write_regular(const char *path, const char *bytes, size_t size,
+                                      struct tarn_error *error)
+{
+    char *target = realpath(path, NULL);
+    const char *final = target ? target : path;
+    size_t name_size = strlen(final) + 64;
+    char *name = malloc(name_size);
+    enum tarn_status status = name ? write_and_rename(final, name, name_size, bytes, size, error)
+                                   : tarn_error_no_memory(error);
+    free(name);
+    free(target);
+    return status;
+}
+
+static bool is_in_place(const char *path)
+{
+    struct stat about;
+    return strcmp(path, "-") == 0 || (stat(path, &about) == 0 && !S_ISREG(about.st_mode));
+}
+
+enum tarn_status tarn_text_write(const char *path, const char *text, size_t size,
+                                 struct tarn_error *error)
+{
+    struct buffer packed = {0};
+    size_t length = strlen(path);
+    if (length > 3 && strcmp(path + length - 3, ".gz") == 0) {
+        enum tarn_status status = compress_text(text, size, &packed, error);
+        if (status != TARN_OK) {
+            free(packed.bytes);
+            return status;
+        }
+        text = packed.bytes;
+        size = packed.size;
+    }
+    enum tarn_status status = is_in_place(path) ? write_in_place(path, text, size, error)
+                                                : write_regular(path, text, size, error);
+    free(packed.bytes);
+    return status;
+}
