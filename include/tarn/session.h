@@ -43,8 +43,8 @@ struct tarn_session_options {
     struct tarn_list blocking;
 };
 #ifndef __cplusplus
-#define TARN_SESSION_OPTIONS(...)                                                                  \
-    (&(struct tarn_session_options){.struct_size = sizeof(struct tarn_session_options),            \
+#define TARN_SESSION_OPTIONS(...)                                                       \
+    (&(struct tarn_session_options){.struct_size = sizeof(struct tarn_session_options), \
                                     __VA_ARGS__})
 #endif
 
