@@ -48,4 +48,12 @@ struct tarn_plan *tarn_plan_of_graph(struct tarn_graph *graph);
 const struct tarn_place *tarn_place_find(const struct tarn_place *places, uint32_t count,
                                          uint32_t id);
 
+/* The place of a storage of the plan's graph, by storage index. The plan must have all places. */
+static inline const struct tarn_place *tarn_plan_place(const struct tarn_plan *plan, uint32_t a)
+{
+    if (a < plan->storages_count) return &plan->storages[a];
+    if (a < plan->graph->planned_count) return &plan->workspaces[a - plan->storages_count];
+    return &plan->places_persistent[a - plan->graph->planned_count];
+}
+
 #endif

@@ -1,0 +1,51 @@
+/* Which write each read sees: one pass that remembers the last writer of every storage. The
+ * meaning of a graph is what this gives for its list order; a plan must give the same for the
+ * order in which it launches. Cost: linear in ops and their inputs and outputs. */
+#include "versions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void run_op(struct tarn_versions *versions, const struct tarn_graph *graph, uint32_t v)
+{
+    const struct tarn_graph_op *op = &graph->ops[v];
+    uint32_t *writer = versions->writer + versions->begin[v];
+    for (uint32_t k = 0; k < tarn_slots_count(op); k++)
+        writer[k] = versions->last[tarn_slot_storage(graph, op, k)];
+    for (uint32_t k = op->inputs_count; k < tarn_slots_count(op); k++)
+        versions->last[tarn_slot_storage(graph, op, k)] = v;
+}
+
+enum tarn_status tarn_versions_init(struct tarn_versions *versions, const struct tarn_graph *graph,
+                                    const uint32_t *ops, uint32_t count)
+{
+    memset(versions, 0, sizeof *versions);
+    versions->begin = malloc(((size_t)graph->ops_count + 1) * sizeof *versions->begin);
+    versions->last = malloc(((size_t)graph->storages_count + 1) * sizeof *versions->last);
+    if (!versions->begin || !versions->last) goto fail;
+    uint32_t slots = 0;
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        versions->begin[v] = slots;
+        slots += tarn_slots_count(&graph->ops[v]);
+    }
+    versions->begin[graph->ops_count] = slots;
+    versions->writer = malloc(((size_t)slots + 1) * sizeof *versions->writer);
+    if (!versions->writer) goto fail;
+    for (uint32_t k = 0; k < slots; k++) versions->writer[k] = TARN_NONE;
+    for (uint32_t a = 0; a < graph->storages_count; a++) versions->last[a] = TARN_NONE;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!graph->ops[ops[i]].view) run_op(versions, graph, ops[i]);
+    }
+    return TARN_OK;
+fail:
+    tarn_versions_finish(versions);
+    return TARN_SYSTEM;
+}
+
+void tarn_versions_finish(struct tarn_versions *versions)
+{
+    free(versions->begin);
+    free(versions->writer);
+    free(versions->last);
+    memset(versions, 0, sizeof *versions);
+}
