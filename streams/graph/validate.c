@@ -23,17 +23,18 @@ static enum tarn_status check_alias(const struct tarn_graph *graph,
                                     const struct tarn_report *report, uint32_t t)
 {
     const struct tarn_graph_tensor *tensor = &graph->tensors[t];
-    struct tarn_spot spot = tarn_spot_at(TARN_NONE, t, "/tensors/%u/alias_of", t);
     if (tensor->root >= graph->tensors_count)
-        return tarn_report_bad(report, spot, "%s aliases tensor %u, but there are %u tensors",
+        return tarn_report_bad(report, tarn_spot_at(TARN_NONE, t, "/tensors/%u/alias_of", t),
+                               "%s aliases tensor %u, but there are %u tensors",
                                tarn_tensor_label(graph, t).text, tensor->root,
                                graph->tensors_count);
     const struct tarn_graph_tensor *root = &graph->tensors[tensor->root];
     if (tensor->root == t || root->root != TARN_NONE)
-        return tarn_report_bad(
-            report, spot, "%s aliases %s, which is %s; name the tensor that owns the storage",
-            tarn_tensor_label(graph, t).text, tarn_tensor_label(graph, tensor->root).text,
-            tensor->root == t ? "itself" : "an alias as well");
+        return tarn_report_bad(report, tarn_spot_at(TARN_NONE, t, "/tensors/%u/alias_of", t),
+                               "%s aliases %s, which is %s; name the tensor that owns the storage",
+                               tarn_tensor_label(graph, t).text,
+                               tarn_tensor_label(graph, tensor->root).text,
+                               tensor->root == t ? "itself" : "an alias as well");
     if (tensor->size != root->size)
         return bad_tensor(graph, report, t, "size",
                           "differs in size from the root that it aliases");
@@ -148,14 +149,14 @@ static enum tarn_status claim_output(struct tarn_graph *graph, const struct tarn
 {
     uint32_t t = graph->ops[v].outputs[k];
     struct tarn_graph_tensor *tensor = &graph->tensors[t];
-    struct tarn_spot spot = tarn_spot_at(v, t, "/ops/%u/outputs/%u", v, k);
     if (tensor->producer != TARN_NONE)
         return tarn_report_bad(
-            report, spot, "%s makes %s, which %s makes already; a further write needs an alias",
+            report, tarn_spot_at(v, t, "/ops/%u/outputs/%u", v, k),
+            "%s makes %s, which %s makes already; a further write needs an alias",
             tarn_op_label(graph, v).text, tarn_tensor_label(graph, t).text,
             tarn_op_label(graph, tensor->producer).text);
     if (tensor->root == t && tarn_kind_is_persistent(tensor->kind))
-        return tarn_report_bad(report, spot,
+        return tarn_report_bad(report, tarn_spot_at(v, t, "/ops/%u/outputs/%u", v, k),
                                "%s makes %s of kind %s, which is there from the start; write an "
                                "alias of it",
                                tarn_op_label(graph, v).text, tarn_tensor_label(graph, t).text,
