@@ -408,31 +408,6 @@ static enum tarn_status read_meta(struct loader *loader, json_t *value)
     return TARN_OK;
 }
 
-/* Before all else: a file of another kind or version has other fields. */
-static enum tarn_status check_format(const struct tarn_report *report, json_t *document)
-{
-    struct tarn_json_at format_at = tarn_json_in(NULL, "format", 0),
-                        version_at = tarn_json_in(NULL, "version", 0);
-    const char *format = NULL;
-    uint64_t version = 1;
-    enum tarn_status status =
-        tarn_json_string(report, &format_at, json_object_get(document, "format"), &format);
-    if (!status && !format)
-        return tarn_json_bad(report, NULL,
-                             "the field \"format\" is missing; a graph file begins "
-                             "with {\"format\":\"tarn.graph\",\"version\":1");
-    if (!status && strcmp(format, "tarn.graph") != 0)
-        return tarn_json_bad(report, &format_at, "this is a %s, not a \"tarn.graph\"",
-                             tarn_quote(format).text);
-    if (!status)
-        status = tarn_json_integer(report, &version_at, json_object_get(document, "version"),
-                                   TARN_JSON_INTEGER_MAX, &version);
-    if (!status && version != 1)
-        return tarn_json_bad(report, &version_at,
-                             "version %" PRIu64 " is not supported, only version 1", version);
-    return status;
-}
-
 static enum tarn_status read_document(struct loader *loader, json_t **fields)
 {
     enum tarn_status status = read_meta(loader, fields[TOP_META]);
@@ -462,7 +437,7 @@ enum tarn_status tarn_graph_decode(const struct tarn_report *report, json_t *doc
     const char *name = NULL;
     struct tarn_json_at name_at = tarn_json_in(NULL, "name", 0);
     *graph = NULL;
-    enum tarn_status status = check_format(report, document);
+    enum tarn_status status = tarn_json_check_format(report, document, "tarn.graph");
     if (!status)
         status = tarn_json_fields(report, NULL, document, top_fields, COUNT_OF(top_fields), fields);
     if (!status) status = tarn_json_string(report, &name_at, fields[TOP_NAME], &name);

@@ -198,3 +198,29 @@ enum tarn_status tarn_json_fields(const struct tarn_report *report, const struct
     }
     return TARN_OK;
 }
+
+enum tarn_status tarn_json_check_format(const struct tarn_report *report, json_t *document,
+                                        const char *format)
+{
+    struct tarn_json_at format_at = tarn_json_in(NULL, "format", 0),
+                        version_at = tarn_json_in(NULL, "version", 0);
+    const char *found = NULL;
+    uint64_t version = 1;
+    enum tarn_status status =
+        tarn_json_string(report, &format_at, json_object_get(document, "format"), &found);
+    if (!status && !found)
+        return tarn_json_bad(report, NULL,
+                             "the field \"format\" is missing; such a file begins with "
+                             "{\"format\":\"%s\",\"version\":1",
+                             format);
+    if (!status && strcmp(found, format) != 0)
+        return tarn_json_bad(report, &format_at, "this is a %s, not a \"%s\"",
+                             tarn_quote(found).text, format);
+    if (!status)
+        status = tarn_json_integer(report, &version_at, json_object_get(document, "version"),
+                                   TARN_JSON_INTEGER_MAX, &version);
+    if (!status && version != 1)
+        return tarn_json_bad(report, &version_at, "version %llu is not supported, only version 1",
+                             (unsigned long long)version);
+    return status;
+}

@@ -32,6 +32,11 @@ enum tarn_status tarn_json_parse(const struct tarn_report *report, const char *t
 enum tarn_status tarn_json_bad(const struct tarn_report *report, const struct tarn_json_at *at,
                                const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* Is the document a file of that format, version 1? Before all else, since a file of another kind
+ * or version has other fields. */
+enum tarn_status tarn_json_check_format(const struct tarn_report *report, json_t *document,
+                                        const char *format);
+
 struct tarn_json_field {
     const char *name;
     bool required;
