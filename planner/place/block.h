@@ -1,0 +1,42 @@
+/* What a placement decides about: blocks. A block is one lone storage, or the members of one
+ * contiguous group, exact bytes back to back.
+ *
+ *     offset                                          offset + size
+ *     │ member 0 │ member 1 │ ... │ member k-1 ░░░░░░░│   ░ padding, reserved by the last member
+ *     └ multiple of the block's alignment             └ multiple of the plan's alignment
+ */
+#ifndef TARN_PLANNER_PLACE_BLOCK_H
+#define TARN_PLANNER_PLACE_BLOCK_H
+
+#include "../../streams/graph/graph.h"
+
+struct tarn_block {
+    const uint32_t *members; /* storage indices */
+    uint32_t members_count;
+    uint64_t size;      /* reserved */
+    uint64_t alignment; /* of its offset */
+};
+
+/* All planned storages of a graph as blocks, or all persistent ones. Blocks stand in the order of
+ * their first member's storage index. */
+struct tarn_blocks {
+    struct tarn_block *blocks;
+    uint32_t count;
+    uint32_t storages_begin, storages_count; /* storages begin.. are what the blocks consist of */
+    uint32_t *members;
+    /* By storage, counted from storages_begin. */
+    uint64_t *reserved; /* what the storage reserves: the last of a group has the padding */
+    uint64_t *within;   /* its place inside its block */
+};
+
+/* alignment: a power of two. TARN_BAD_INPUT: so many bytes that an arena in which no two storages
+ * share any cannot be addressed with 64 bits. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_blocks_init(struct tarn_blocks *blocks, const struct tarn_graph *graph,
+                                  bool persistent, uint64_t alignment, struct tarn_error *error);
+void tarn_blocks_finish(struct tarn_blocks *blocks);
+
+/* One block behind the other: offsets by storage (counted from storages_begin); the end is
+ * returned. */
+uint64_t tarn_blocks_place_in_a_row(const struct tarn_blocks *blocks, uint64_t *offset);
+
+#endif

@@ -1,0 +1,45 @@
+/* All storages that must not share bytes with a given one, streamed out of `first`.
+ *
+ * Planned storages are numbered anew, by (stream, position) of their producer: slots. Since what
+ * may reuse a storage's bytes is a suffix of every stream, the conflicts of storage a, produced at
+ * position p of stream t, are
+ *
+ *     slots   │ stream 0 ██████████······ │ stream 1 ████············ │ ...
+ *                        └ before first[a][0]        └ before first[a][1]
+ *
+ * those of the marked prefixes whose own first[.][t] is beyond p. Maxima over runs of 64 slots skip
+ * what was released long before. */
+#ifndef TARN_PLANNER_PLACE_CONFLICT_H
+#define TARN_PLANNER_PLACE_CONFLICT_H
+
+#include "../../streams/order/clocks.h"
+
+struct tarn_conflicts {
+    const struct tarn_reuse *reuse;
+    uint32_t *slot_of; /* storage -> slot */
+    uint32_t *begin;   /* stream -> its first slot; streams_count + 1 */
+    uint32_t
+        *ops_begin;    /* stream -> how many positions the streams before it have, and their ends */
+    uint32_t *slot_at; /* [ops_begin[s] + position]: first slot of stream s at or beyond it */
+    uint32_t *row;     /* [stream][slot]: first */
+    uint32_t *highest; /* [stream][slot / 64]: the highest first of the run */
+    uint32_t runs_count; /* of 64 slots */
+};
+
+/* Reads the reuse as long as it lives. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_conflicts_init(struct tarn_conflicts *conflicts,
+                                     const struct tarn_reuse *reuse,
+                                     const struct tarn_graph *graph);
+void tarn_conflicts_finish(struct tarn_conflicts *conflicts);
+
+/* Writes the slots in conflict with a storage, itself included, in increasing order; `slots` has
+ * room for every storage and 1 more. Returns how many. */
+uint32_t tarn_conflicts_list(const struct tarn_conflicts *conflicts, uint32_t storage,
+                             uint32_t *slots);
+
+/* By storage: with how many others it is in conflict. No pair is looked at. TARN_SYSTEM: no memory.
+ */
+enum tarn_status tarn_conflicts_count(const struct tarn_conflicts *conflicts,
+                                      const struct tarn_graph *graph, uint32_t *degree);
+
+#endif

@@ -1,0 +1,22 @@
+/* Several placement methods, the best result. */
+#ifndef TARN_PLANNER_PLACE_PORTFOLIO_H
+#define TARN_PLANNER_PLACE_PORTFOLIO_H
+
+#include "baseline.h"
+
+/* All methods, in the order in which ties are broken. */
+extern const struct tarn_method tarn_methods[];
+extern const uint32_t tarn_methods_count;
+
+/* The index of the method of that name, or TARN_NONE. */
+uint32_t tarn_method_find(const char *name);
+
+/* Runs one method, or all of them for TARN_NONE, on up to `threads` threads (0: all cores). Writes
+ * the offsets and footprint of the least footprint, of equal ones the first in order of methods,
+ * and which method that was; nothing of it depends on the number of threads. TARN_SYSTEM: no memory
+ * for one of them. */
+enum tarn_status tarn_portfolio_place(const struct tarn_problem *problem, uint32_t method,
+                                      uint32_t threads, uint64_t *offset, uint64_t *footprint,
+                                      uint32_t *winner);
+
+#endif

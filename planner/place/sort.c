@@ -1,0 +1,119 @@
+/* The orders in which blocks are placed: the paper's Greedy Size, Breadth, Source and Unsafe
+ * (section 5.2), and longest lifetime first. Lifetimes are those of list order: from the producer
+ * to the last toucher.
+ * Cost: O(T log T + V), for unsafe pairs O(T S). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "baseline.h"
+
+struct keyed_block {
+    uint64_t key; /* descending */
+    uint32_t block;
+};
+
+static int compare_keyed(const void *left, const void *right)
+{
+    const struct keyed_block *a = left, *b = right;
+    if (a->key != b->key) return a->key > b->key ? -1 : 1;
+    return a->block < b->block ? -1 : a->block > b->block;
+}
+
+static uint32_t rank_first(const struct tarn_graph *graph, uint32_t a)
+{
+    return graph->rank[graph->storages[a].producer];
+}
+
+/* Rank of the last op at which the storage is alive. */
+static uint32_t rank_last(const struct tarn_graph *graph, uint32_t a)
+{
+    const struct tarn_storage *storage = &graph->storages[a];
+    if (storage->pinned) return graph->ops_count - 1;
+    return graph->rank[storage->touchers[storage->touchers_count - 1]];
+}
+
+/* ---- Keys by storage, for descending order ---- */
+
+static enum tarn_status key_by_source(const struct tarn_problem *problem, uint64_t *key)
+{
+    for (uint32_t a = 0; a < problem->graph->planned_count; a++)
+        key[a] = problem->graph->ops_count - rank_first(problem->graph, a);
+    return TARN_OK;
+}
+
+static enum tarn_status key_by_lifetime(const struct tarn_problem *problem, uint64_t *key)
+{
+    for (uint32_t a = 0; a < problem->graph->planned_count; a++)
+        key[a] = rank_last(problem->graph, a) - rank_first(problem->graph, a);
+    return TARN_OK;
+}
+
+/* The bytes alive at each op, from what begins and ends there. */
+static enum tarn_status key_by_breadth(const struct tarn_problem *problem, uint64_t *key)
+{
+    const struct tarn_graph *graph = problem->graph;
+    uint64_t *alive = calloc((size_t)graph->ops_count + 1, sizeof *alive);
+    if (!alive) return TARN_SYSTEM;
+    for (uint32_t a = 0; a < graph->planned_count; a++) {
+        alive[rank_first(graph, a)] += graph->storages[a].size;
+        alive[rank_last(graph, a) + 1] -= graph->storages[a].size;
+    }
+    for (uint32_t r = 1; r < graph->ops_count; r++) alive[r] += alive[r - 1];
+    for (uint32_t a = 0; a < graph->planned_count; a++) key[a] = alive[rank_first(graph, a)];
+    free(alive);
+    return TARN_OK;
+}
+
+static enum tarn_status key_by_unsafe(const struct tarn_problem *problem, uint64_t *key)
+{
+    uint32_t *degree = malloc(((size_t)problem->graph->planned_count + 1) * sizeof *degree);
+    if (!degree) return TARN_SYSTEM;
+    enum tarn_status status = tarn_conflicts_count(problem->conflicts, problem->graph, degree);
+    for (uint32_t a = 0; status == TARN_OK && a < problem->graph->planned_count; a++)
+        key[a] = degree[a];
+    free(degree);
+    return status;
+}
+
+/* ---- Sorting ---- */
+
+static enum tarn_status key_storages(const struct tarn_problem *problem, enum tarn_sort sort,
+                                     uint64_t *key)
+{
+    switch (sort) {
+    case TARN_SORT_BREADTH: return key_by_breadth(problem, key);
+    case TARN_SORT_SOURCE: return key_by_source(problem, key);
+    case TARN_SORT_UNSAFE: return key_by_unsafe(problem, key);
+    case TARN_SORT_LIFETIME: return key_by_lifetime(problem, key);
+    case TARN_SORT_SIZE: break; /* a block has a size of its own */
+    }
+    return TARN_OK;
+}
+
+static uint64_t key_block(const struct tarn_block *block, enum tarn_sort sort, const uint64_t *key)
+{
+    if (sort == TARN_SORT_SIZE) return block->size;
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < block->members_count; i++)
+        if (key[block->members[i]] > most) most = key[block->members[i]];
+    return most;
+}
+
+enum tarn_status tarn_blocks_sort(const struct tarn_problem *problem, enum tarn_sort sort,
+                                  uint32_t *order)
+{
+    const struct tarn_blocks *blocks = problem->blocks;
+    enum tarn_status status = TARN_SYSTEM;
+    uint64_t *key = malloc(((size_t)blocks->storages_count + 1) * sizeof *key);
+    struct keyed_block *keyed = malloc(((size_t)blocks->count + 1) * sizeof *keyed);
+    if (key && keyed) status = key_storages(problem, sort, key);
+    if (status == TARN_OK) {
+        for (uint32_t b = 0; b < blocks->count; b++)
+            keyed[b] = (struct keyed_block){key_block(&blocks->blocks[b], sort, key), b};
+        qsort(keyed, blocks->count, sizeof *keyed, compare_keyed);
+        for (uint32_t b = 0; b < blocks->count; b++) order[b] = keyed[b].block;
+    }
+    free(key);
+    free(keyed);
+    return status;
+}

@@ -1,0 +1,197 @@
+/* Planning a graph: order, place, verify, each a step of its own on the plan that the steps before
+ * it have filled in. Transforms will stand before the order, other placements beside the portfolio.
+ * Cost: the placement's, see place/; everything else is near-linear. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../streams/graph/error.h"
+#include "../streams/graph/size.h"
+#include "../streams/plan/plan.h"
+#include "place/portfolio.h"
+
+enum { ALIGNMENT_DEFAULT = 512 };
+
+static double now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+/* ---- Options ---- */
+
+const char *tarn_plan_method(size_t i)
+{
+    return i < tarn_methods_count ? tarn_methods[i].name : NULL;
+}
+
+/* The options that the caller's struct has; newer ones than it knows are the defaults. */
+static struct tarn_plan_options complete_options(const struct tarn_plan_options *given)
+{
+    struct tarn_plan_options options = {0};
+    if (given)
+        memcpy(&options, given,
+               given->struct_size < sizeof options ? given->struct_size : sizeof options);
+    if (options.alignment == 0) options.alignment = ALIGNMENT_DEFAULT;
+    return options;
+}
+
+static enum tarn_status find_method(const char *name, uint32_t *method, struct tarn_error *error)
+{
+    *method = TARN_NONE;
+    if (!name || strcmp(name, "all") == 0) return TARN_OK;
+    *method = tarn_method_find(name);
+    if (*method != TARN_NONE) return TARN_OK;
+    return tarn_error_set(
+        error, TARN_USAGE,
+        "there is no method '%.80s'; choose \"all\" or ALGORITHM:SORT:FIT with ALGORITHM "
+        "single-object or many-objects, SORT size, breadth, source, unsafe or lifetime, FIT "
+        "first-fit or best-fit, and \":paper\" behind it for the paper's head-size test",
+        name);
+}
+
+/* ---- The steps ---- */
+
+struct planning {
+    struct tarn_plan_options options;
+    uint32_t method; /* TARN_NONE: all */
+    struct tarn_plan *plan;
+    struct tarn_reuse reuse;
+};
+
+/* Lists, waits and reuse: everything that follows from the order alone. */
+static enum tarn_status order(struct planning *planning, struct tarn_graph *graph)
+{
+    struct tarn_clocks clocks = {0};
+    double begin = now_ms();
+    planning->plan = tarn_plan_of_graph(graph);
+    enum tarn_status status = planning->plan ? tarn_clocks_init(&clocks, graph) : TARN_SYSTEM;
+    if (status == TARN_OK) status = tarn_reuse_init(&planning->reuse, &clocks, graph);
+    tarn_clocks_finish(&clocks);
+    if (status == TARN_OK) planning->plan->order_ms = now_ms() - begin;
+    return status;
+}
+
+/* Planned storages come in the order of the plan's places: roots, then workspaces. */
+static void take_offsets(struct tarn_plan *plan, const uint64_t *offset)
+{
+    for (uint32_t i = 0; i < plan->storages_count; i++) plan->storages[i].offset = offset[i];
+    for (uint32_t i = 0; i < plan->workspaces_count; i++)
+        plan->workspaces[i].offset = offset[plan->storages_count + i];
+}
+
+static enum tarn_status place_blocks(struct planning *planning, const struct tarn_blocks *blocks)
+{
+    struct tarn_plan *plan = planning->plan;
+    struct tarn_conflicts conflicts = {0};
+    struct tarn_problem problem = {plan->graph, blocks, &conflicts};
+    uint32_t winner = TARN_NONE;
+    uint64_t *offset = malloc(((size_t)blocks->storages_count + 1) * sizeof *offset);
+    enum tarn_status status =
+        offset ? tarn_conflicts_init(&conflicts, &planning->reuse, plan->graph) : TARN_SYSTEM;
+    if (status == TARN_OK)
+        status = tarn_portfolio_place(&problem, planning->method, planning->options.threads, offset,
+                                      &plan->footprint, &winner);
+    if (status == TARN_OK) {
+        take_offsets(plan, offset);
+        plan->method = strdup(tarn_methods[winner].name);
+        if (!plan->method) status = TARN_SYSTEM;
+    }
+    tarn_conflicts_finish(&conflicts);
+    free(offset);
+    return status;
+}
+
+static enum tarn_status place_planned(struct planning *planning, struct tarn_error *error)
+{
+    struct tarn_blocks blocks;
+    enum tarn_status status =
+        tarn_blocks_init(&blocks, planning->plan->graph, false, planning->options.alignment, error);
+    if (status != TARN_OK) return status;
+    if (place_blocks(planning, &blocks) != TARN_OK) status = tarn_error_no_memory(error);
+    tarn_blocks_finish(&blocks);
+    return status;
+}
+
+/* Nothing persistent is ever released: one behind the other. */
+static enum tarn_status place_persistent(struct planning *planning, struct tarn_error *error)
+{
+    struct tarn_plan *plan = planning->plan;
+    struct tarn_blocks blocks;
+    enum tarn_status status =
+        tarn_blocks_init(&blocks, plan->graph, true, planning->options.alignment, error);
+    if (status != TARN_OK) return status;
+    uint64_t *offset = malloc(((size_t)blocks.storages_count + 1) * sizeof *offset);
+    if (offset) {
+        plan->persistent = tarn_blocks_place_in_a_row(&blocks, offset);
+        for (uint32_t i = 0; i < blocks.storages_count; i++)
+            plan->places_persistent[i].offset = offset[i];
+    } else {
+        status = tarn_error_no_memory(error);
+    }
+    free(offset);
+    tarn_blocks_finish(&blocks);
+    return status;
+}
+
+static enum tarn_status check_capacity(const struct planning *planning, struct tarn_error *error)
+{
+    uint64_t footprint = planning->plan->footprint, capacity = planning->options.capacity;
+    if (capacity == 0 || footprint <= capacity) return TARN_OK;
+    return tarn_error_set(error, TARN_DOES_NOT_FIT,
+                          "the graph needs %llu bytes, the capacity is %llu, short by %llu; "
+                          "%s gave the best footprint found",
+                          (unsigned long long)footprint, (unsigned long long)capacity,
+                          (unsigned long long)(footprint - capacity), planning->plan->method);
+}
+
+static enum tarn_status place(struct planning *planning, struct tarn_error *error)
+{
+    double begin = now_ms();
+    planning->plan->alignment = planning->options.alignment;
+    enum tarn_status status = place_planned(planning, error);
+    if (status == TARN_OK) status = place_persistent(planning, error);
+    if (status == TARN_OK) status = check_capacity(planning, error);
+    planning->plan->place_ms = now_ms() - begin;
+    return status;
+}
+
+static enum tarn_status verify(struct planning *planning, struct tarn_error *error)
+{
+    double begin = now_ms();
+    enum tarn_status status = tarn_plan_verify(planning->plan, planning->plan->graph, NULL, error);
+    planning->plan->verify_ms = now_ms() - begin;
+    return status;
+}
+
+/* ---- The pipeline ---- */
+
+static enum tarn_status run(struct planning *planning, struct tarn_graph *graph,
+                            struct tarn_error *error)
+{
+    enum tarn_status status;
+    if (!tarn_is_power_of_two(planning->options.alignment))
+        return tarn_error_set(error, TARN_USAGE, "the alignment %llu is not a power of two",
+                              (unsigned long long)planning->options.alignment);
+    if ((status = find_method(planning->options.method, &planning->method, error)) != TARN_OK)
+        return status;
+    if (order(planning, graph) != TARN_OK) return tarn_error_no_memory(error);
+    if ((status = place(planning, error)) != TARN_OK) return status;
+    return verify(planning, error);
+}
+
+enum tarn_status tarn_plan_create(struct tarn_graph *graph, const struct tarn_plan_options *options,
+                                  struct tarn_plan **plan, struct tarn_error *error)
+{
+    struct planning planning = {.options = complete_options(options)};
+    tarn_error_clear(error);
+    *plan = NULL;
+    enum tarn_status status = run(&planning, graph, error);
+    tarn_reuse_finish(&planning.reuse);
+    if (status == TARN_OK)
+        *plan = planning.plan;
+    else
+        tarn_plan_destroy(planning.plan);
+    return status;
+}
