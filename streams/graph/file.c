@@ -456,16 +456,11 @@ enum tarn_status tarn_graph_decode(const struct tarn_report *report, json_t *doc
 enum tarn_status tarn_graph_load(const char *path, struct tarn_graph **graph,
                                  struct tarn_error *error)
 {
-    struct tarn_report report = {.path = strcmp(path, "-") == 0 ? "standard input" : path,
-                                 .error = error};
-    char *text = NULL;
-    size_t size = 0;
+    struct tarn_report report = {.error = error};
     json_t *document = NULL;
     tarn_error_clear(error);
     *graph = NULL;
-    enum tarn_status status = tarn_text_read(path, &text, &size, error);
-    if (!status) status = tarn_json_parse(&report, text, size, &document);
-    free(text);
+    enum tarn_status status = tarn_json_load(&report, path, &document);
     if (!status) status = tarn_graph_decode(&report, document, graph);
     json_decref(document);
     return status;
@@ -574,20 +569,15 @@ void tarn_graph_write(const struct tarn_graph *graph, FILE *file)
     fputc('}', file);
 }
 
+static void print_graph(const void *graph, FILE *file)
+{
+    tarn_graph_write(graph, file);
+    fputc('\n', file);
+}
+
 enum tarn_status tarn_graph_save(const struct tarn_graph *graph, const char *path,
                                  struct tarn_error *error)
 {
-    char *text = NULL;
-    size_t size = 0;
     tarn_error_clear(error);
-    FILE *memory = open_memstream(&text, &size);
-    if (!memory) return tarn_error_no_memory(error);
-    tarn_graph_write(graph, memory);
-    fputc('\n', memory);
-    bool is_broken = ferror(memory) != 0;
-    if (fclose(memory) != 0) is_broken = true;
-    enum tarn_status status =
-        is_broken ? tarn_error_no_memory(error) : tarn_text_write(path, text, size, error);
-    free(text);
-    return status;
+    return tarn_text_save(path, print_graph, graph, error);
 }

@@ -5,7 +5,10 @@
  */
 #include "json_read.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "text_file.h"
 
 /* ---- Syntax ---- */
 
@@ -30,22 +33,27 @@ static enum tarn_status syntax_error(const struct tarn_report *report, const jso
     return TARN_BAD_INPUT;
 }
 
-enum tarn_status tarn_json_parse(const struct tarn_report *report, const char *text, size_t size,
-                                 json_t **document)
+static enum tarn_status parse(const struct tarn_report *report, const char *text, size_t size,
+                              json_t **document)
 {
     json_error_t error;
-    *document = NULL;
     if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         return tarn_json_bad(report, NULL,
                              "the text begins with a byte order mark; save it as plain UTF-8");
-    json_t *parsed = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
-    if (!parsed) return syntax_error(report, &error);
-    if (!json_is_object(parsed)) {
-        json_decref(parsed);
-        return tarn_json_bad(report, NULL, "the document must be an object");
-    }
-    *document = parsed;
-    return TARN_OK;
+    *document = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+    return *document ? TARN_OK : syntax_error(report, &error);
+}
+
+enum tarn_status tarn_json_load(struct tarn_report *report, const char *path, json_t **document)
+{
+    char *text = NULL;
+    size_t size = 0;
+    report->path = strcmp(path, "-") == 0 ? "standard input" : path;
+    *document = NULL;
+    enum tarn_status status = tarn_text_read(path, &text, &size, report->error);
+    if (!status) status = parse(report, text, size, document);
+    free(text);
+    return status;
 }
 
 /* ---- Places ---- */
@@ -206,6 +214,8 @@ enum tarn_status tarn_json_check_format(const struct tarn_report *report, json_t
                         version_at = tarn_json_in(NULL, "version", 0);
     const char *found = NULL;
     uint64_t version = 1;
+    if (!json_is_object(document))
+        return tarn_json_bad(report, NULL, "the document must be an object");
     enum tarn_status status =
         tarn_json_string(report, &format_at, json_object_get(document, "format"), &found);
     if (!status && !found)

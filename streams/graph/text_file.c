@@ -306,3 +306,19 @@ enum tarn_status tarn_text_write(const char *path, const char *text, size_t size
     free(packed.bytes);
     return status;
 }
+
+enum tarn_status tarn_text_save(const char *path, void (*print)(const void *subject, FILE *file),
+                                const void *subject, struct tarn_error *error)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+    if (!memory) return tarn_error_no_memory(error);
+    print(subject, memory);
+    bool is_broken = ferror(memory) != 0;
+    if (fclose(memory) != 0) is_broken = true;
+    enum tarn_status status =
+        is_broken ? tarn_error_no_memory(error) : tarn_text_write(path, text, size, error);
+    free(text);
+    return status;
+}

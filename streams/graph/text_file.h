@@ -3,6 +3,7 @@
 #define TARN_STREAMS_GRAPH_TEXT_FILE_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "error.h"
 
@@ -23,5 +24,9 @@ enum tarn_status tarn_text_read_at_most(const char *path, size_t size_max, char 
  * what exists and is not a regular file (a pipe, a device) is written in place. TARN_SYSTEM. */
 enum tarn_status tarn_text_write(const char *path, const char *text, size_t size,
                                  struct tarn_error *error);
+
+/* The same for text that a function prints: what it writes to the stream is the file. */
+enum tarn_status tarn_text_save(const char *path, void (*print)(const void *subject, FILE *file),
+                                const void *subject, struct tarn_error *error);
 
 #endif
