@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../graph/error.h"
+#include "../graph/report.h"
 
 /* ---- Walking ---- */
 
@@ -125,13 +125,13 @@ static enum tarn_status report_cycle(const struct walk *walk, const struct tarn_
     do {
         i--;
         uint32_t op = walk->program->steps[walk->stack[i]].op;
-        int n = snprintf(text + length, sizeof text - length, "%s%u \"%.40s\"",
-                         length ? ", before it op " : "op ", op, graph->ops[op].name);
+        int n = snprintf(text + length, sizeof text - length, "%s%s", length ? " -> " : "",
+                         tarn_op_label(graph, op).text);
         length += (size_t)n;
     } while (walk->stack[i] != closing && length < sizeof text);
     tarn_error_set(error, TARN_REJECTED,
-                   "deadlock: stream lists and waits form a cycle, each op waits for one that "
-                   "waits for it: %s",
+                   "stream lists and waits form a cycle, in which every op must run before the "
+                   "next and the last before the first: %s",
                    text);
     if (error) error->op = walk->program->steps[closing].op;
     return TARN_REJECTED;

@@ -76,6 +76,15 @@ static bool is_read(const struct memory *memory, const struct tarn_graph_op *op,
     return slot < op->inputs_count || memory->graph->storages[storage].producer != v;
 }
 
+/* An op's own storages must not share bytes: while it runs, reads and writes mix. */
+static bool holds_all(const struct memory *memory, const struct tarn_graph_op *op)
+{
+    for (uint32_t k = 0; k < tarn_slots_count(op); k++) {
+        if (memory->versions[tarn_slot_storage(memory->graph, op, k)].spoiled) return false;
+    }
+    return op->workspace_storage == TARN_NONE || !memory->versions[op->workspace_storage].spoiled;
+}
+
 /* False: the op reads a wrong byte. */
 static bool run_op(struct memory *memory, uint32_t v, uint32_t iteration)
 {
@@ -90,7 +99,7 @@ static bool run_op(struct memory *memory, uint32_t v, uint32_t iteration)
         write_storage(memory, op->workspace_storage, v, iteration);
     for (uint32_t k = op->inputs_count; k < tarn_slots_count(op); k++)
         write_storage(memory, tarn_slot_storage(memory->graph, op, k), v, iteration);
-    return true;
+    return holds_all(memory, op);
 }
 
 static void reset(struct memory *memory)
