@@ -261,8 +261,8 @@ static struct tally compare_all_graphs(unsigned ops)
             while (next_grouping(&graph));
         } while (next_partition(graph.stream, ops));
     }
-    print_message("%u ops: %llu graphs, %llu pairs, %llu of them unsafe, %llu answers wrong\n", ops,
-                  (unsigned long long)tally.graphs, (unsigned long long)tally.pairs,
+    print_message("# %u ops: %llu graphs, %llu pairs, %llu of them unsafe, %llu answers wrong\n",
+                  ops, (unsigned long long)tally.graphs, (unsigned long long)tally.pairs,
                   (unsigned long long)tally.unsafe, (unsigned long long)tally.wrong);
     return tally;
 }

@@ -228,7 +228,7 @@ static void four_methods_and_an_oracle_agree_on_random_graphs(void **state)
         unsafe += found.unsafe;
         tarn_graph_destroy(graph);
     }
-    print_message("%d random graphs: %llu pairs, %llu of them unsafe\n", RANDOM_GRAPHS,
+    print_message("# %d random graphs: %llu pairs, %llu of them unsafe\n", RANDOM_GRAPHS,
                   (unsigned long long)pairs, (unsigned long long)unsafe);
     assert_true(unsafe > pairs / 10 && unsafe < pairs - pairs / 10); /* neither all nor none */
 }
@@ -591,9 +591,9 @@ static void four_methods_agree_on_every_graph_of_the_given_folder(void **state)
 {
     (void)state;
     const char *folder = getenv("TARN_GRAPHS");
-    if (!folder) skip();
+    assert_non_null(folder);
     unsigned graphs = agree_on_files_of(folder);
-    print_message("%u graphs of %s\n", graphs, folder);
+    print_message("# %u graphs of %s\n", graphs, folder);
     assert_true(graphs > 0);
 }
 
@@ -620,5 +620,10 @@ int main(void)
         cmocka_unit_test(four_methods_agree_on_the_examples),
         cmocka_unit_test(four_methods_agree_on_every_graph_of_the_given_folder),
     };
+    /* Left out rather than skipped: meson takes cmocka 1.1's word for "skipped" as a failure. */
+    if (!getenv("TARN_GRAPHS")) {
+        print_message("# without the graphs of a folder: TARN_GRAPHS is not set\n");
+        cmocka_set_skip_filter("*_of_the_given_folder");
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
