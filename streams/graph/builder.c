@@ -114,9 +114,9 @@ static size_t character_size(const unsigned char *c)
     return is_too_long || is_surrogate || is_too_large ? 0 : size;
 }
 
-/* Copies a name or op kind of record `index` of `array`; NULL on error. */
-static const char *copy_name(struct tarn_builder *builder, const char *name, const char *array,
-                             uint32_t index, const char *field)
+/* Copies the name or kind of a record ("op", "tensor" or "stream"); NULL on error. */
+static const char *copy_name(struct tarn_builder *builder, const char *name, const char *what,
+                             uint32_t id, const char *field)
 {
     const char *wrong = NULL;
     size_t length = 0, size = 1;
@@ -128,9 +128,8 @@ static const char *copy_name(struct tarn_builder *builder, const char *name, con
     }
     if (wrong) {
         struct tarn_report report = report_of(builder);
-        tarn_report_bad(&report,
-                        tarn_spot_at(TARN_NONE, TARN_NONE, "/%s/%u/%s", array, index, field),
-                        "the %s of %s %u %s", field, array, index, wrong);
+        tarn_report_bad(&report, tarn_spot_at(TARN_NONE, TARN_NONE, "/%ss/%u/%s", what, id, field),
+                        "the %s of %s %u %s", field, what, id, wrong);
         return NULL;
     }
     const char *copy = tarn_pool_string(builder->graph->pool, name);
@@ -163,13 +162,13 @@ tarn_stream tarn_builder_stream(struct tarn_builder *builder, const char *name)
     if (!is_usable(builder)) return TARN_NONE;
     struct tarn_graph *graph = builder->graph;
     uint32_t id = graph->streams_count;
-    if (!has_id_left(builder, "streams", id, TARN_STREAMS_MAX)) return TARN_NONE;
+    if (!has_id_left(builder, "stream", id, TARN_STREAMS_MAX)) return TARN_NONE;
     struct tarn_graph_stream *streams =
         with_room(builder, graph->streams, id, &builder->streams_capacity, sizeof *streams);
     if (!streams) return TARN_NONE;
     graph->streams = streams;
     streams[id] =
-        (struct tarn_graph_stream){.name = copy_name(builder, name, "streams", id, "name")};
+        (struct tarn_graph_stream){.name = copy_name(builder, name, "stream", id, "name")};
     if (!is_usable(builder)) return TARN_NONE;
     return graph->streams_count++;
 }
@@ -180,13 +179,13 @@ tarn_tensor tarn_builder_alias_of(struct tarn_builder *builder, const struct tar
     if (!is_usable(builder)) return TARN_NONE;
     struct tarn_graph *graph = builder->graph;
     uint32_t id = graph->tensors_count;
-    if (!has_id_left(builder, "tensors", id, TARN_TENSORS_MAX)) return TARN_NONE;
+    if (!has_id_left(builder, "tensor", id, TARN_TENSORS_MAX)) return TARN_NONE;
     struct tarn_graph_tensor *tensors =
         with_room(builder, graph->tensors, id, &builder->tensors_capacity, sizeof *tensors);
     if (!tensors) return TARN_NONE;
     graph->tensors = tensors;
     tensors[id] =
-        (struct tarn_graph_tensor){.name = copy_name(builder, info->name, "tensors", id, "name"),
+        (struct tarn_graph_tensor){.name = copy_name(builder, info->name, "tensor", id, "name"),
                                    .size = info->size,
                                    .alignment = info->alignment,
                                    .root = root,
@@ -223,7 +222,7 @@ copy_implementations(struct tarn_builder *builder, const struct tarn_op_info *in
     struct tarn_implementation *copy =
         copy_list(builder, info->implementations, count, sizeof *copy);
     for (size_t i = 0; copy && i < count; i++)
-        copy[i].name = copy_name(builder, copy[i].name, "ops", id, "implementations");
+        copy[i].name = copy_name(builder, copy[i].name, "op", id, "implementations");
     return copy;
 }
 
@@ -231,8 +230,8 @@ static struct tarn_graph_op copy_op(struct tarn_builder *builder, const struct t
                                     uint32_t id)
 {
     return (struct tarn_graph_op){
-        .name = copy_name(builder, info->name, "ops", id, "name"),
-        .kind = copy_name(builder, info->kind, "ops", id, "kind"),
+        .name = copy_name(builder, info->name, "op", id, "name"),
+        .kind = copy_name(builder, info->kind, "op", id, "kind"),
         .inputs = copy_list(builder, info->inputs.ids, info->inputs.count, sizeof(uint32_t)),
         .outputs = copy_list(builder, info->outputs.ids, info->outputs.count, sizeof(uint32_t)),
         .control = copy_list(builder, info->control.ids, info->control.count, sizeof(uint32_t)),
@@ -259,7 +258,7 @@ tarn_op tarn_builder_op(struct tarn_builder *builder, const struct tarn_op_info 
     if (!is_usable(builder)) return TARN_NONE;
     struct tarn_graph *graph = builder->graph;
     uint32_t id = graph->ops_count;
-    if (!has_id_left(builder, "ops", id, TARN_OPS_MAX)) return TARN_NONE;
+    if (!has_id_left(builder, "op", id, TARN_OPS_MAX)) return TARN_NONE;
     struct tarn_graph_op *ops =
         with_room(builder, graph->ops, id, &builder->ops_capacity, sizeof *ops);
     if (!ops) return TARN_NONE;

@@ -359,6 +359,19 @@ static enum tarn_status read_group(struct loader *loader, const struct tarn_json
     return TARN_OK;
 }
 
+/* What is wrong with a record's fields is said with the record's name. */
+static void name_record(const struct loader *loader, const char *list, size_t index, json_t *record)
+{
+    struct tarn_error *error = loader->report->error;
+    const char *name = json_string_value(json_object_get(record, "name"));
+    if (!error || error->status != TARN_BAD_INPUT) return;
+    if (strcmp(list, "ops") == 0) error->op = (uint32_t)index;
+    if (strcmp(list, "tensors") == 0) error->tensor = (uint32_t)index;
+    size_t used = strlen(error->text);
+    if (name)
+        snprintf(error->text + used, sizeof error->text - used, " (in %s)", tarn_quote(name).text);
+}
+
 static enum tarn_status read_list(struct loader *loader, const char *key, json_t *value,
                                   enum tarn_status (*read)(struct loader *,
                                                            const struct tarn_json_at *, json_t *))
@@ -369,6 +382,7 @@ static enum tarn_status read_list(struct loader *loader, const char *key, json_t
     for (size_t i = 0; i < count && status == TARN_OK; i++) {
         struct tarn_json_at place = tarn_json_in(&at, NULL, i);
         status = read(loader, &place, json_array_get(value, i));
+        if (status != TARN_OK) name_record(loader, key, i, json_array_get(value, i));
     }
     return status;
 }

@@ -22,13 +22,14 @@ static enum tarn_status syntax_error(const struct tarn_report *report, const jso
     for (size_t i = 0; i < length; i++)
         text[i] = (unsigned char)error->text[i] < 0x20 ? '?' : error->text[i];
     text[length] = '\0';
+    int column = error->column > 0 ? error->column : 1;
     bool has_null = json_error_code(error) == json_error_null_character;
     tarn_error_set(result, TARN_BAD_INPUT, "%s: line %d, column %d: %s",
-                   report->path ? report->path : "", error->line, error->column,
+                   report->path ? report->path : "", error->line, column,
                    has_null ? "a string contains \\u0000" : text);
     if (is_first) {
         result->line = error->line > 0 ? (uint32_t)error->line : 0;
-        result->column = error->column > 0 ? (uint32_t)error->column : 0;
+        result->column = (uint32_t)column;
     }
     return TARN_BAD_INPUT;
 }

@@ -1,0 +1,658 @@
+/* The loader and writer of graph files: every rule has a file in data/invalid that breaks it, with
+ * the place (a JSON pointer, "line N", or nothing) and a part of the message in NAME.expected
+ * beside it; what is accepted comes back from a round trip unchanged, down to the byte. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "random_graph.h"
+#include "streams/graph/graph.h"
+#include "streams/graph/text_file.h"
+
+#define DATA TARN_SOURCE_DIR "/tests/data"
+
+/* ---- A folder of its own for every test ---- */
+
+struct folder {
+    char path[64];
+    char name[256]; /* of the file asked for last */
+};
+
+static struct folder folder_create(void)
+{
+    struct folder folder = {.path = "/tmp/tarn-file-test-XXXXXX"};
+    assert_non_null(mkdtemp(folder.path));
+    return folder;
+}
+
+static const char *in_folder(struct folder *folder, const char *name)
+{
+    snprintf(folder->name, sizeof folder->name, "%s/%s", folder->path, name);
+    return folder->name;
+}
+
+static size_t files_in(const char *path)
+{
+    size_t count = 0;
+    DIR *directory = opendir(path);
+    assert_non_null(directory);
+    for (struct dirent *entry; (entry = readdir(directory));) count += entry->d_name[0] != '.';
+    closedir(directory);
+    return count;
+}
+
+static void folder_destroy(struct folder *folder)
+{
+    DIR *directory = opendir(folder->path);
+    for (struct dirent *entry; directory && (entry = readdir(directory));) {
+        if (entry->d_name[0] != '.') unlinkat(dirfd(directory), entry->d_name, 0);
+    }
+    closedir(directory);
+    rmdir(folder->path);
+}
+
+/* ---- Files ---- */
+
+static struct tarn_graph *load(const char *path)
+{
+    struct tarn_graph *graph = NULL;
+    struct tarn_error error;
+    if (tarn_graph_load(path, &graph, &error) != TARN_OK) fail_msg("%s", error.text);
+    return graph;
+}
+
+static void save(const struct tarn_graph *graph, const char *path)
+{
+    struct tarn_error error;
+    if (tarn_graph_save(graph, path, &error) != TARN_OK) fail_msg("%s", error.text);
+}
+
+struct text {
+    char *bytes;
+    size_t size;
+};
+
+/* As it lies there, compressed or not. */
+static struct text bytes_of(const char *path)
+{
+    struct text text = {0};
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    fseek(file, 0, SEEK_END);
+    text.size = (size_t)ftell(file);
+    rewind(file);
+    text.bytes = calloc(1, text.size + 1);
+    assert_int_equal(fread(text.bytes, 1, text.size, file), text.size);
+    fclose(file);
+    return text;
+}
+
+static void write_bytes(const char *path, const void *bytes, size_t size)
+{
+    unlink(path); /* a file cut short in place may be flushed to the disk, which is slow */
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    fclose(file);
+}
+
+static void assert_same_bytes(const char *a, const char *b)
+{
+    struct text one = bytes_of(a), other = bytes_of(b);
+    assert_int_equal(one.size, other.size);
+    assert_memory_equal(one.bytes, other.bytes, one.size);
+    free(one.bytes);
+    free(other.bytes);
+}
+
+/* Calls `check` for every graph file of a folder; returns how many there were. */
+static size_t for_each_graph(const char *folder, void (*check)(const char *path))
+{
+    struct dirent **entries;
+    int count = scandir(folder, &entries, NULL, alphasort);
+    size_t graphs = 0;
+    assert_true(count >= 0);
+    for (int i = 0; i < count; i++) {
+        const char *name = entries[i]->d_name;
+        size_t length = strlen(name);
+        if ((length > 5 && strcmp(name + length - 5, ".json") == 0) ||
+            (length > 8 && strcmp(name + length - 8, ".json.gz") == 0)) {
+            char path[512];
+            snprintf(path, sizeof path, "%s/%s", folder, name);
+            check(path);
+            graphs++;
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    return graphs;
+}
+
+/* ---- What is refused ---- */
+
+struct expected {
+    char where[160];
+    char message[320];
+};
+
+static struct expected expected_of(const char *path)
+{
+    struct expected expected = {0};
+    char name[512];
+    snprintf(name, sizeof name, "%s", path);
+    *strstr(name, ".json") = '\0';
+    snprintf(name + strlen(name), sizeof name - strlen(name), ".expected");
+    FILE *file = fopen(name, "r");
+    if (!file) fail_msg("%s is missing", name);
+    if (!fgets(expected.where, sizeof expected.where, file) ||
+        !fgets(expected.message, sizeof expected.message, file))
+        fail_msg("%s has less than two lines", name);
+    fclose(file);
+    expected.where[strcspn(expected.where, "\n")] = '\0';
+    expected.message[strcspn(expected.message, "\n")] = '\0';
+    assert_true(strlen(expected.message) > 5);
+    return expected;
+}
+
+/* "line N"; "line " for any line; a pointer, or its beginning when that ends with "/". */
+static bool is_at(const struct tarn_error *error, const char *where)
+{
+    unsigned line = 0;
+    size_t length = strlen(where);
+    if (strncmp(where, "line ", 5) == 0)
+        return error->pointer[0] == '\0' && error->line > 0 &&
+               (sscanf(where + 5, "%u", &line) != 1 || error->line == line);
+    if (error->line != 0 || error->column != 0) return false;
+    if (length > 0 && where[length - 1] == '/') return strncmp(error->pointer, where, length) == 0;
+    return strcmp(error->pointer, where) == 0 && strstr(error->text, where);
+}
+
+static void check_refused(const char *path)
+{
+    struct expected expected = expected_of(path);
+    struct tarn_graph *graph = (struct tarn_graph *)&expected;
+    struct tarn_error error;
+    enum tarn_status status = tarn_graph_load(path, &graph, &error);
+    if (status != TARN_BAD_INPUT) fail_msg("%s: %s", path, tarn_status_text(status));
+    assert_null(graph);
+    assert_int_equal(error.status, status);
+    if (!is_at(&error, expected.where))
+        fail_msg("expected at '%s', not at '%s' line %u: %s", expected.where, error.pointer,
+                 error.line, error.text);
+    if (!strstr(error.text, expected.message))
+        fail_msg("expected '%s' in '%s'", expected.message, error.text);
+    assert_null(strchr(error.text, '\n'));
+    assert_non_null(strstr(error.text, strrchr(path, '/')));
+    assert_int_equal(tarn_graph_load(path, &graph, NULL), TARN_BAD_INPUT);
+}
+
+static void refuses_every_invalid_file_and_names_the_place(void **state)
+{
+    (void)state;
+    assert_true(for_each_graph(DATA "/invalid", check_refused) >= 70);
+}
+
+static void names_op_and_tensor_in_the_error(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph;
+    struct tarn_error error;
+    tarn_graph_load(DATA "/invalid/tensor_with_two_producers.json", &graph, &error);
+    assert_int_equal(error.op, 2);
+    assert_int_equal(error.tensor, 3);
+    tarn_graph_load(DATA "/invalid/tensor_size_zero.json", &graph, &error);
+    assert_int_equal(error.op, TARN_NONE);
+    assert_int_equal(error.tensor, 3);
+    tarn_graph_load(DATA "/invalid/op_input_not_an_id.json", &graph, &error);
+    assert_int_equal(error.op, 4);
+    assert_int_equal(error.tensor, TARN_NONE);
+}
+
+static enum tarn_status load_status(const char *path, const char *message)
+{
+    struct tarn_graph *graph;
+    struct tarn_error error;
+    enum tarn_status status = tarn_graph_load(path, &graph, &error);
+    if (status == TARN_OK) tarn_graph_destroy(graph);
+    if (!strstr(error.text, message)) fail_msg("'%s' is not in '%s'", message, error.text);
+    return status;
+}
+
+static void says_why_a_file_cannot_be_read(void **state)
+{
+    (void)state;
+    assert_int_equal(load_status(DATA "/no_such_file.json", "No such file"), TARN_SYSTEM);
+    assert_int_equal(load_status(DATA, "Is a directory"), TARN_SYSTEM);
+    assert_int_equal(load_status("/dev/null", "the file is empty"), TARN_BAD_INPUT);
+}
+
+static void stops_at_the_cap_before_memory_is_full(void **state)
+{
+    (void)state;
+    struct folder folder = folder_create();
+    size_t size = (size_t)1 << 22;
+    char *zeros = calloc(1, size), *text = NULL;
+    struct tarn_error error = {0};
+    const char *path = in_folder(&folder, "bomb.gz");
+    assert_int_equal(tarn_text_write(path, zeros, size, NULL), TARN_OK);
+    struct stat about;
+    assert_int_equal(stat(path, &about), 0);
+    assert_true((size_t)about.st_size < size / 500);
+    assert_int_equal(tarn_text_read_at_most(path, size - 1, &text, &size, &error), TARN_BAD_INPUT);
+    assert_non_null(strstr(error.text, "has more than 4194303 bytes of text"));
+    assert_int_equal(tarn_text_read_at_most(path, size, &text, &size, NULL), TARN_OK);
+    assert_memory_equal(text, zeros, size);
+    free(text);
+    free(zeros);
+    folder_destroy(&folder);
+}
+
+/* ---- What is accepted ---- */
+
+/* Saves, loads, saves: same hash, same bytes, meta and name kept; compressed as well. */
+static void check_round_trip(const char *path)
+{
+    struct folder folder = folder_create();
+    char first[256], second[256], third[256];
+    snprintf(first, sizeof first, "%s", in_folder(&folder, "first.json"));
+    snprintf(second, sizeof second, "%s", in_folder(&folder, "second.json.gz"));
+    snprintf(third, sizeof third, "%s", in_folder(&folder, "third.json"));
+    struct tarn_graph *graph = load(path);
+    save(graph, first);
+    struct tarn_graph *again = load(first);
+    save(again, second);
+    struct tarn_graph *last = load(second);
+    save(last, third);
+    assert_true(tarn_hash_equal(graph->hash, again->hash));
+    assert_true(tarn_hash_equal(graph->hash, last->hash));
+    assert_string_equal(graph->meta, again->meta);
+    assert_string_equal(graph->name, again->name);
+    assert_same_bytes(first, third);
+    assert_int_equal(files_in(folder.path), 3);
+    tarn_graph_destroy(graph);
+    tarn_graph_destroy(again);
+    tarn_graph_destroy(last);
+    folder_destroy(&folder);
+}
+
+static void round_trips_valid_files(void **state)
+{
+    (void)state;
+    assert_true(for_each_graph(DATA "/valid", check_round_trip) >= 5);
+    assert_true(for_each_graph(TARN_SOURCE_DIR "/examples/graphs", check_round_trip) >= 4);
+}
+
+static void round_trips_the_graphs_of_the_environment(void **state)
+{
+    (void)state;
+    const char *folder = getenv("TARN_GRAPHS");
+    if (!folder) skip();
+    assert_true(for_each_graph(folder, check_round_trip) > 0);
+}
+
+static void round_trips_random_graphs(void **state)
+{
+    (void)state;
+    struct folder folder = folder_create();
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        struct random_graph_options options = random_graph_knobs(seed, 40);
+        struct tarn_graph *graph = random_graph(&options);
+        save(graph, in_folder(&folder, "random.json"));
+        struct tarn_graph *again = load(folder.name);
+        assert_true(tarn_hash_equal(graph->hash, again->hash));
+        tarn_graph_destroy(graph);
+        tarn_graph_destroy(again);
+    }
+    folder_destroy(&folder);
+}
+
+static void keeps_every_field(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph = load(DATA "/valid/every_field.json");
+    const struct tarn_graph_op *op = &graph->ops[1];
+    assert_string_equal(op->name, "m\"at\\mul\t\xe2\x98\x83\x7f");
+    assert_string_equal(op->kind, "gemm");
+    assert_int_equal(op->stream, 0);
+    assert_int_equal(op->inputs_count, 2);
+    assert_int_equal(op->inputs[0], 1);
+    assert_int_equal(op->outputs[1], 3);
+    assert_int_equal(op->control_count, 2);
+    assert_int_equal(op->workspace, 64);
+    assert_int_equal(op->cost, 100);
+    assert_int_equal(op->flops, 12345);
+    assert_true(op->recomputable && !op->view && graph->ops[3].view);
+    assert_int_equal(op->inplace_count, 1);
+    assert_int_equal(op->inplace[0][0], 1);
+    assert_int_equal(op->inplace[0][1], 2);
+    assert_int_equal(op->implementations_count, 2);
+    assert_string_equal(op->implementations[0].name, "fast");
+    assert_int_equal(op->implementations[0].workspace, 128);
+    assert_int_equal(op->implementations[1].cost, 200);
+    assert_int_equal(op->origin, 7);
+    assert_int_equal(op->implementation, 1);
+    assert_int_equal(graph->tensors[2].alignment, 4096);
+    assert_int_equal(graph->tensors[4].root, 2);
+    assert_string_equal(graph->streams[1].name, "comm");
+    assert_string_equal(graph->meta, "{\"note\":\"every field there "
+                                     "is\",\"anything\":[1,2.5,null,{\"\xc3\xa9\":\"\\\"\\\\\"}]}");
+    tarn_graph_destroy(graph);
+}
+
+static void compresses_the_same_bytes_every_time(void **state)
+{
+    (void)state;
+    struct folder folder = folder_create();
+    struct tarn_graph *graph = load(TARN_SOURCE_DIR "/examples/graphs/alexnet_b1_adam.ddp.json");
+    char first[256];
+    snprintf(first, sizeof first, "%s", in_folder(&folder, "first.json.gz"));
+    save(graph, first);
+    save(graph, in_folder(&folder, "second.json.gz"));
+    assert_same_bytes(first, folder.name);
+    struct text text = bytes_of(first);
+    assert_memory_equal(text.bytes, "\x1f\x8b\x08\0\0\0\0\0", 8); /* no time, no name */
+    free(text.bytes);
+    tarn_graph_destroy(graph);
+    folder_destroy(&folder);
+}
+
+static void writes_one_record_per_line(void **state)
+{
+    (void)state;
+    struct folder folder = folder_create();
+    struct tarn_graph *graph = load(DATA "/valid/list_order_not_topological.json");
+    save(graph, in_folder(&folder, "g.json"));
+    struct text text = bytes_of(folder.name);
+    assert_string_equal(
+        text.bytes,
+        "{\"format\":\"tarn.graph\",\"version\":1,\"name\":\"step\",\n"
+        "\"meta\":{\"note\":\"one step\"},\n"
+        "\"streams\":[\n{\"id\":0,\"name\":\"compute\"},\n{\"id\":1,\"name\":\"comm\"}\n],\n"
+        "\"ops\":[\n"
+        "{\"id\":0,\"name\":\"late\",\"kind\":\"k\",\"stream\":0,\"inputs\":[0],\"outputs\":[]},\n"
+        "{\"id\":1,\"name\":\"early\",\"kind\":\"k\",\"stream\":1,\"inputs\":[],\"outputs\":[0]}\n]"
+        ",\n"
+        "\"tensors\":[\n{\"id\":0,\"name\":\"t\",\"size\":1,\"kind\":\"intermediate\"}\n],\n"
+        "\"contiguous\":[\n[0]\n]}\n");
+    free(text.bytes);
+    tarn_graph_destroy(graph);
+    folder_destroy(&folder);
+}
+
+/* ---- Where files go ---- */
+
+static void keeps_the_old_file_when_writing_fails(void **state)
+{
+    (void)state;
+    struct folder folder = folder_create();
+    struct tarn_graph *small = load(DATA "/valid/every_field.json");
+    struct tarn_graph *large = load(TARN_SOURCE_DIR "/examples/graphs/alexnet_b1_adam.ddp.json");
+    struct tarn_error error;
+    struct rlimit limit, tight;
+    const char *path = in_folder(&folder, "graph.json");
+    save(small, path);
+    void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &limit);
+    tight = limit;
+    tight.rlim_cur = 10000;
+    setrlimit(RLIMIT_FSIZE, &tight);
+    enum tarn_status status = tarn_graph_save(large, path, &error);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    signal(SIGXFSZ, before);
+    assert_int_equal(status, TARN_SYSTEM);
+    assert_non_null(strstr(error.text, "cannot be written: File too large"));
+    struct tarn_graph *still = load(path);
+    assert_true(tarn_hash_equal(still->hash, small->hash));
+    assert_int_equal(files_in(folder.path), 1);
+    tarn_graph_destroy(still);
+    tarn_graph_destroy(small);
+    tarn_graph_destroy(large);
+    folder_destroy(&folder);
+}
+
+static enum tarn_status save_status(const char *path, const char *message)
+{
+    struct tarn_graph *graph = load(DATA "/valid/least.json");
+    struct tarn_error error;
+    enum tarn_status status = tarn_graph_save(graph, path, &error);
+    if (!strstr(error.text, message)) fail_msg("'%s' is not in '%s'", message, error.text);
+    tarn_graph_destroy(graph);
+    return status;
+}
+
+static void says_why_a_file_cannot_be_written(void **state)
+{
+    (void)state;
+    assert_int_equal(save_status(DATA "/no_such_folder/g.json", "No such file"), TARN_SYSTEM);
+    assert_int_equal(save_status(DATA, "Is a directory"), TARN_SYSTEM);
+    assert_int_equal(save_status("/dev/full", "No space left"), TARN_SYSTEM);
+}
+
+static void writes_devices_in_place_and_through_links(void **state)
+{
+    (void)state;
+    struct folder folder = folder_create();
+    struct stat about;
+    char link[256];
+    assert_int_equal(save_status("/dev/null", ""), TARN_OK);
+    assert_int_equal(stat("/dev/null", &about), 0);
+    assert_true(S_ISCHR(about.st_mode));
+    snprintf(link, sizeof link, "%s", in_folder(&folder, "link.json"));
+    write_bytes(in_folder(&folder, "target.json"), "old", 3);
+    assert_int_equal(symlink("target.json", link), 0);
+    assert_int_equal(save_status(link, ""), TARN_OK);
+    assert_int_equal(lstat(link, &about), 0);
+    assert_true(S_ISLNK(about.st_mode));
+    tarn_graph_destroy(load(folder.name));
+    folder_destroy(&folder);
+}
+
+static void gives_files_the_mode_of_the_umask(void **state)
+{
+    (void)state;
+    struct folder folder = folder_create();
+    struct stat about;
+    mode_t before = umask(027);
+    assert_int_equal(save_status(in_folder(&folder, "g.json"), ""), TARN_OK);
+    umask(before);
+    assert_int_equal(stat(folder.name, &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0640);
+    folder_destroy(&folder);
+}
+
+/* Calls `act` with file descriptor `fd` replaced by the file. */
+static void with_descriptor(int fd, const char *path, int flags, void (*act)(void *), void *data)
+{
+    int kept = dup(fd), file = open(path, flags, 0666);
+    assert_true(kept >= 0 && file >= 0);
+    dup2(file, fd);
+    act(data);
+    dup2(kept, fd);
+    close(kept);
+    close(file);
+}
+
+static void load_standard(void *graph)
+{
+    if (tarn_graph_load("-", graph, NULL) != TARN_OK) *(struct tarn_graph **)graph = NULL;
+}
+
+static void save_standard(void *graph) { tarn_graph_save(graph, "-", NULL); }
+
+static void reads_standard_input_and_writes_standard_output(void **state)
+{
+    (void)state;
+    struct folder folder = folder_create();
+    struct tarn_graph *graph = NULL;
+    with_descriptor(STDIN_FILENO, TARN_SOURCE_DIR "/examples/graphs/resnet50_b1_adam.ddp.json.gz",
+                    O_RDONLY, load_standard, &graph);
+    assert_non_null(graph);
+    fflush(stdout);
+    with_descriptor(STDOUT_FILENO, in_folder(&folder, "out.json"), O_WRONLY | O_CREAT,
+                    save_standard, graph);
+    struct tarn_graph *again = load(folder.name);
+    assert_true(tarn_hash_equal(graph->hash, again->hash));
+    tarn_graph_destroy(graph);
+    tarn_graph_destroy(again);
+    folder_destroy(&folder);
+}
+
+/* ---- Damaged at random ---- */
+
+static const char *const pieces[] = {"0",
+                                     "1",
+                                     "2",
+                                     "3",
+                                     "7",
+                                     "-1",
+                                     "4294967295",
+                                     "9007199254740991",
+                                     "9007199254740992",
+                                     "1e9",
+                                     "true",
+                                     "null",
+                                     "[]",
+                                     "{}",
+                                     "[0]",
+                                     "[[0,1]]",
+                                     "\"\"",
+                                     "\"alias_of\":0,",
+                                     "\"control\":[2],",
+                                     "\"view\":true,",
+                                     "\"workspace\":5,",
+                                     "\"alignment\":512,",
+                                     "\"inplace\":[[0,1]],",
+                                     ",",
+                                     "}",
+                                     "\"parameter\"",
+                                     "\"output\""};
+
+/* Replaces a stretch of text by a piece, a copied stretch or random bytes. `room` is enough. */
+static size_t mutate(struct random_source *source, char *text, size_t size)
+{
+    char insert[64];
+    size_t at = random_below(source, (uint32_t)size), length = 0;
+    size_t cut = random_percent(source, 50) ? strcspn(text + at, ",]}:") : random_below(source, 8);
+    if (cut > size - at) cut = size - at;
+    if (random_percent(source, 60)) {
+        const char *piece = pieces[random_below(source, sizeof pieces / sizeof *pieces)];
+        length = (size_t)snprintf(insert, sizeof insert, "%s", piece);
+    } else if (random_percent(source, 70)) {
+        size_t from = random_below(source, (uint32_t)size);
+        length = random_below(source, 40);
+        if (length > size - from) length = size - from;
+        memcpy(insert, text + from, length);
+    } else {
+        length = random_below(source, 4);
+        for (size_t i = 0; i < length; i++) insert[i] = (char)random_below(source, 256);
+    }
+    memmove(text + at + length, text + at + cut, size - at - cut + 1);
+    memcpy(text + at, insert, length);
+    return size - cut + length;
+}
+
+/* A digit for a digit keeps the syntax, so that the deeper rules are reached. */
+static void mutate_digit(struct random_source *source, char *text, size_t size)
+{
+    for (int tries = 0; tries < 100; tries++) {
+        size_t at = random_below(source, (uint32_t)size);
+        if (text[at] < '0' || text[at] > '9') continue;
+        text[at] = (char)('0' + random_below(source, 10));
+        return;
+    }
+}
+
+static void survives_random_damage_to_the_text(void **state)
+{
+    (void)state;
+    struct folder folder = folder_create();
+    const char *path = in_folder(&folder, "damaged.json");
+    struct text original = bytes_of(DATA "/valid/every_field.json");
+    char *text = malloc(original.size + 1024);
+    struct random_source source = {20};
+    unsigned accepted = 0, refused_late = 0;
+    for (int round = 0; round < 6000; round++) {
+        struct tarn_error error;
+        size_t size = original.size;
+        memcpy(text, original.bytes, size + 1);
+        for (uint32_t n = 1 + random_below(&source, 3); n > 0; n--) {
+            if (random_percent(&source, 50))
+                mutate_digit(&source, text, size);
+            else
+                size = mutate(&source, text, size);
+        }
+        struct tarn_graph *graph = NULL;
+        write_bytes(path, text, size);
+        enum tarn_status status = tarn_graph_load(path, &graph, &error);
+        assert_true((status == TARN_OK) == (graph != NULL));
+        tarn_graph_destroy(graph);
+        if (status != TARN_OK && status != TARN_BAD_INPUT)
+            fail_msg("%s: %s", tarn_status_text(status), text);
+        if (status == TARN_BAD_INPUT) assert_true(strlen(error.text) > 10);
+        accepted += status == TARN_OK;
+        refused_late += status == TARN_BAD_INPUT && error.line == 0;
+    }
+    assert_true(accepted > 300 && refused_late > 1000); /* the damage is neither void nor total */
+    free(text);
+    free(original.bytes);
+    folder_destroy(&folder);
+}
+
+static void survives_random_damage_to_compressed_files(void **state)
+{
+    (void)state;
+    struct folder folder = folder_create();
+    struct text original = bytes_of(DATA "/valid/two_members.json.gz");
+    struct random_source source = {21};
+    const char *path = in_folder(&folder, "damaged.json.gz");
+    for (int round = 0; round < 500; round++) {
+        struct tarn_graph *graph = NULL;
+        char *bytes = malloc(original.size + 1);
+        memcpy(bytes, original.bytes, original.size);
+        bytes[random_below(&source, (uint32_t)original.size)] = (char)random_below(&source, 256);
+        write_bytes(path, bytes, 1 + random_below(&source, (uint32_t)original.size));
+        enum tarn_status status = tarn_graph_load(path, &graph, NULL);
+        assert_true(status == TARN_OK || status == TARN_BAD_INPUT);
+        tarn_graph_destroy(graph);
+        free(bytes);
+    }
+    free(original.bytes);
+    folder_destroy(&folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refuses_every_invalid_file_and_names_the_place),
+        cmocka_unit_test(names_op_and_tensor_in_the_error),
+        cmocka_unit_test(says_why_a_file_cannot_be_read),
+        cmocka_unit_test(stops_at_the_cap_before_memory_is_full),
+        cmocka_unit_test(round_trips_valid_files),
+        cmocka_unit_test(round_trips_the_graphs_of_the_environment),
+        cmocka_unit_test(round_trips_random_graphs),
+        cmocka_unit_test(keeps_every_field),
+        cmocka_unit_test(compresses_the_same_bytes_every_time),
+        cmocka_unit_test(writes_one_record_per_line),
+        cmocka_unit_test(keeps_the_old_file_when_writing_fails),
+        cmocka_unit_test(says_why_a_file_cannot_be_written),
+        cmocka_unit_test(writes_devices_in_place_and_through_links),
+        cmocka_unit_test(gives_files_the_mode_of_the_umask),
+        cmocka_unit_test(reads_standard_input_and_writes_standard_output),
+        cmocka_unit_test(survives_random_damage_to_the_text),
+        cmocka_unit_test(survives_random_damage_to_compressed_files),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
