@@ -57,7 +57,6 @@ struct worker {
     struct tarn_executor *executor;
     const uint32_t *streams; /* those that it may run */
     uint32_t streams_count;
-    uint32_t index;
     bool blocking;        /* owns one stream that may block */
     uint64_t patience_ns; /* how long an idle worker leaves ready streams to others */
     pthread_t thread;
@@ -65,7 +64,6 @@ struct worker {
 };
 
 struct failure {
-    uint32_t stream;
     tarn_op op;
     uint64_t iteration;
     int code; /* 0: none */
@@ -126,13 +124,13 @@ static bool may_start(struct tarn_executor *executor, struct stream *stream,
 }
 
 /* The best stream that looks ready. It may have changed meanwhile; the claimer checks again. */
-static struct stream *find_ready(struct worker *worker)
+static struct stream *find_ready(struct tarn_executor *executor, const uint32_t *streams,
+                                 uint32_t streams_count)
 {
-    struct tarn_executor *executor = worker->executor;
     struct stream *best = NULL;
     uint64_t best_key = atomic_load(&executor->target) * executor->session->graph->ops_count;
-    for (uint32_t i = 0; i < worker->streams_count; i++) {
-        struct stream *stream = &executor->streams[worker->streams[i]];
+    for (uint32_t i = 0; i < streams_count; i++) {
+        struct stream *stream = &executor->streams[streams[i]];
         if (atomic_load(&stream->claimed)) continue;
         uint64_t key = atomic_load_explicit(&stream->key, memory_order_relaxed);
         if (key >= best_key) continue;
@@ -147,22 +145,25 @@ static struct stream *find_ready(struct worker *worker)
 
 static struct stream *claim(struct worker *worker)
 {
-    struct stream *stream;
-    while (is_running(worker->executor) && (stream = find_ready(worker))) {
-        if (!atomic_exchange(&stream->claimed, true)) return stream;
+    while (is_running(worker->executor)) {
+        struct stream *stream =
+            find_ready(worker->executor, worker->streams, worker->streams_count);
+        if (!stream || !atomic_exchange(&stream->claimed, true)) return stream;
     }
     return NULL;
 }
 
 /* ---- Running a stream ---- */
 
-/* After the step before `count` of this stream: tells those who wait for it. */
+/* After the step before `count` of this stream: tells those who wait for it. Waking costs
+ * microseconds, so it is done only when a worker sleeps and there is something for it to run. */
 static void signal_step(struct tarn_executor *executor, struct stream *stream, int64_t count,
                         const struct listeners *listeners)
 {
     atomic_store(&stream->progress, count);
     if (listeners->blocking) tarn_event_count_wake(&executor->events, BLOCKING, UINT32_MAX);
-    if (listeners->workers > 0 && atomic_load(&executor->callers) > 0)
+    if (listeners->workers > 0 && atomic_load(&executor->callers) > 0 &&
+        find_ready(executor, executor->shared, executor->shared_count))
         tarn_event_count_wake(&executor->events, WORKER, listeners->workers);
 }
 
@@ -213,8 +214,10 @@ static uint32_t run(struct tarn_executor *executor, struct stream *stream)
     uint64_t iteration = atomic_load_explicit(&stream->iteration, memory_order_relaxed);
     int64_t done = (int64_t)iteration * length; /* steps before this iteration */
     bool is_blocked = false;
+    /* Between being found ready and being claimed, another worker may have run it to its end. */
+    bool has_work = iteration < atomic_load(&executor->target);
 
-    for (; place < length && is_running(executor); place++) {
+    for (; has_work && place < length && is_running(executor); place++) {
         const struct tarn_program_step *step = &steps[place];
         is_blocked = !may_start(executor, stream, step, iteration);
         if (is_blocked) break;
@@ -224,7 +227,7 @@ static uint32_t run(struct tarn_executor *executor, struct stream *stream)
         call->iteration = iteration;
         int code = binding->kernel(binding->user, call);
         if (code) {
-            fail(executor, (struct failure){s, step->op, iteration, code});
+            fail(executor, (struct failure){step->op, iteration, code});
             break;
         }
         if (step->record)
@@ -297,8 +300,6 @@ static void *work(void *argument)
 {
     struct worker *worker = argument;
     struct tarn_executor *executor = worker->executor;
-    if (!worker->blocking && !executor->unpinned)
-        tarn_topology_pin(executor->topology, worker->index, executor->workers_count);
     while (!atomic_load(&executor->quit)) {
         struct stream *stream = worker->blocking ? NULL : spin(worker);
         if (!stream) stream = sleep_for_work(worker);
@@ -325,22 +326,6 @@ static bool have_drained(struct tarn_executor *executor)
         if (atomic_load(&executor->streams[s].claimed)) return false;
     }
     return atomic_load(&executor->phase) != FAILING;
-}
-
-static enum tarn_status report_failure(const struct tarn_executor *executor,
-                                       struct tarn_error *error)
-{
-    const struct failure *failure = &executor->failure;
-    const struct tarn_graph *graph = executor->session->graph;
-    if (error && error->status == TARN_OK) {
-        error->device_code = failure->code;
-        error->op = failure->op;
-    }
-    return tarn_error_set(error, TARN_DEVICE,
-                          "stream '%s' (%u), op '%s' (%u), iteration %llu: the kernel returned %d",
-                          graph->streams[failure->stream].name, failure->stream,
-                          graph->ops[failure->op].name, failure->op,
-                          (unsigned long long)failure->iteration, failure->code);
 }
 
 /* "compute runs 'relu' (7) of iteration 3" */
@@ -407,7 +392,9 @@ static enum tarn_status executor_wait(struct tarn_executor *executor, uint64_t t
         unsigned seen = tarn_event_count_read(&executor->events);
         if (!is_running(executor)) {
             if (!drain(executor, deadline_ns)) executor->overdue = true;
-            return report_failure(executor, error);
+            return tarn_session_kernel_failed(executor->session, executor->failure.op,
+                                              executor->failure.iteration, executor->failure.code,
+                                              error);
         }
         if (have_finished(executor, target)) return TARN_OK;
         if (!in_time) break;
@@ -508,7 +495,6 @@ static enum tarn_status start_workers(struct tarn_executor *executor, struct tar
     for (uint32_t i = 0; i < executor->workers_count + executor->blocking_count; i++) {
         struct worker *worker = &executor->workers[i];
         worker->executor = executor;
-        worker->index = i;
         worker->blocking = i >= executor->workers_count;
         uint32_t own = streams_count - 1 - (i - executor->workers_count);
         worker->streams = worker->blocking ? &executor->shared[own] : executor->shared;
@@ -516,6 +502,8 @@ static enum tarn_status start_workers(struct tarn_executor *executor, struct tar
         int code = pthread_create(&worker->thread, NULL, work, worker);
         if (code) return tarn_error_set(error, TARN_SYSTEM, "no thread: %s", strerror(code));
         worker->started = true;
+        if (!worker->blocking && !executor->unpinned)
+            tarn_topology_pin(executor->topology, worker->thread, i, executor->workers_count);
     }
     return TARN_OK;
 }

@@ -341,6 +341,21 @@ static enum tarn_status check_bindings(struct tarn_session *session, struct tarn
     return TARN_OK;
 }
 
+enum tarn_status tarn_session_kernel_failed(const struct tarn_session *session, tarn_op op,
+                                            uint64_t iteration, int code, struct tarn_error *error)
+{
+    const struct tarn_graph *graph = session->graph;
+    uint32_t stream = graph->ops[op].stream;
+    if (error && error->status == TARN_OK) {
+        error->device_code = code;
+        error->op = op;
+    }
+    return tarn_error_set(error, TARN_DEVICE,
+                          "stream '%s' (%u), op '%s' (%u), iteration %llu: the kernel returned %d",
+                          graph->streams[stream].name, stream, graph->ops[op].name, op,
+                          (unsigned long long)iteration, code);
+}
+
 int tarn_session_launch(struct tarn_session *session, tarn_op op, uint64_t iteration)
 {
     session->calls[op].iteration = iteration;

@@ -60,6 +60,10 @@ bool tarn_session_is_host(const struct tarn_session *session);
 /* Address of a tensor's storage (root or alias). */
 unsigned char *tarn_session_address(const struct tarn_session *session, tarn_tensor tensor);
 
+/* Reports that an op's kernel returned `code`: TARN_DEVICE. */
+enum tarn_status tarn_session_kernel_failed(const struct tarn_session *session, tarn_op op,
+                                            uint64_t iteration, int code, struct tarn_error *error);
+
 /* Runs one op's kernel on the calling thread; the session must be idle. Returns the kernel's code.
  */
 int tarn_session_launch(struct tarn_session *session, tarn_op op, uint64_t iteration);

@@ -71,7 +71,8 @@ static bool find_nodes(const struct tarn_topology *topology, uint32_t workers, h
     return !hwloc_bitmap_iszero(nodes);
 }
 
-bool tarn_topology_pin(const struct tarn_topology *topology, uint32_t worker, uint32_t workers)
+bool tarn_topology_pin(const struct tarn_topology *topology, pthread_t thread, uint32_t worker,
+                       uint32_t workers)
 {
     uint32_t cores = tarn_topology_cores(topology);
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
@@ -86,7 +87,7 @@ bool tarn_topology_pin(const struct tarn_topology *topology, uint32_t worker, ui
         hwloc_bitmap_free(nodes);
     }
     bool pinned = !hwloc_bitmap_iszero(set) &&
-                  hwloc_set_cpubind(topology->machine, set, HWLOC_CPUBIND_THREAD) == 0;
+                  hwloc_set_thread_cpubind(topology->machine, thread, set, 0) == 0;
     hwloc_bitmap_free(set);
     return pinned;
 }
@@ -123,7 +124,8 @@ uint32_t tarn_topology_cores(const struct tarn_topology *topology)
     return cores > 0 ? (uint32_t)cores : 1;
 }
 
-bool tarn_topology_pin(const struct tarn_topology *topology, uint32_t worker, uint32_t workers)
+bool tarn_topology_pin(const struct tarn_topology *topology, pthread_t thread, uint32_t worker,
+                       uint32_t workers)
 {
     uint32_t cores = tarn_topology_cores(topology), left = worker % cores;
     if (workers < cores) return true;
@@ -132,7 +134,7 @@ bool tarn_topology_pin(const struct tarn_topology *topology, uint32_t worker, ui
         cpu_set_t one;
         CPU_ZERO(&one);
         CPU_SET(cpu, &one);
-        return sched_setaffinity(0, sizeof one, &one) == 0;
+        return pthread_setaffinity_np(thread, sizeof one, &one) == 0;
     }
     return false;
 }

@@ -3,6 +3,7 @@
 #ifndef TARN_RUNTIME_TOPOLOGY_H
 #define TARN_RUNTIME_TOPOLOGY_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -16,11 +17,12 @@ void tarn_topology_destroy(struct tarn_topology *topology);
  * one core counted once. */
 uint32_t tarn_topology_cores(const struct tarn_topology *topology);
 
-/* Pins the calling thread, one of `workers`. When the workers fill the machine each gets a core of
- * its own; fewer are kept on the NUMA nodes of the first `workers` cores, where the system spreads
- * them, so that two sessions do not sit on the same cores. False when the system refuses; the
- * thread then stays where it is. */
-bool tarn_topology_pin(const struct tarn_topology *topology, uint32_t worker, uint32_t workers);
+/* Pins a thread, the worker of that number among `workers`. When the workers fill the machine each
+ * gets a core of its own; fewer are kept on the NUMA nodes of the first `workers` cores, where the
+ * system spreads them, so that two sessions do not sit on the same cores. False when the system
+ * refuses; the thread then stays where it is. */
+bool tarn_topology_pin(const struct tarn_topology *topology, pthread_t thread, uint32_t worker,
+                       uint32_t workers);
 
 /* Asks that pages of this memory, when first touched, come from the NUMA nodes of the first
  * `workers` cores. A wish: nothing happens on one node or when the system refuses. */

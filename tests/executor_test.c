@@ -380,6 +380,39 @@ static void runs_again_after_it_was_idle(void **state)
     tarn_graph_destroy(graph);
 }
 
+struct limit {
+    atomic_ullong submitted, beyond, ops;
+};
+
+static int stay_below_limit(void *user, const struct tarn_call *call)
+{
+    struct limit *limit = user;
+    if (call->iteration >= atomic_load(&limit->submitted)) atomic_fetch_add(&limit->beyond, 1);
+    atomic_fetch_add(&limit->ops, 1);
+    return 0;
+}
+
+/* Streams of one op each: a worker that claims a stream just when another has finished it. */
+static void runs_nothing_beyond_what_was_submitted(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph = random_graph(
+        &(struct random_graph_options){.seed = 8, .ops = 12, .streams = 12, .reach = 1});
+    struct tarn_plan *plan = unshared_plan(graph, 64);
+    struct tarn_session *session = open_session(plan, TARN_HOST_OPTIONS(.workers = 4), NULL);
+    struct limit limit = {0};
+    assert_int_equal(tarn_session_bind_default(session, stay_below_limit, &limit), TARN_OK);
+    for (uint64_t i = 1; i <= 3000; i++) {
+        atomic_store(&limit.submitted, i);
+        run_to_end(session, 1);
+    }
+    assert_int_equal(atomic_load(&limit.beyond), 0);
+    assert_int_equal(atomic_load(&limit.ops), 3000 * count_launched(graph));
+    tarn_session_destroy(session);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+}
+
 static void stops_when_destroyed_with_work_left(void **state)
 {
     (void)state;
@@ -689,6 +722,7 @@ int main(void)
         cmocka_unit_test(gives_the_serial_result_over_the_real_plan),
         cmocka_unit_test(runs_every_submitted_iteration_when_submits_are_pipelined),
         cmocka_unit_test(runs_again_after_it_was_idle),
+        cmocka_unit_test(runs_nothing_beyond_what_was_submitted),
         cmocka_unit_test(stops_when_destroyed_with_work_left),
         cmocka_unit_test(reports_the_failing_op_whichever_it_is),
         cmocka_unit_test(keeps_one_failure_when_several_ops_fail),
