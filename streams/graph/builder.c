@@ -162,7 +162,7 @@ tarn_stream tarn_builder_stream(struct tarn_builder *builder, const char *name)
     if (!is_usable(builder)) return TARN_NONE;
     struct tarn_graph *graph = builder->graph;
     uint32_t id = graph->streams_count;
-    if (!has_id_left(builder, "stream", id, TARN_STREAMS_MAX)) return TARN_NONE;
+    if (!has_id_left(builder, "streams", id, TARN_STREAMS_MAX)) return TARN_NONE;
     struct tarn_graph_stream *streams =
         with_room(builder, graph->streams, id, &builder->streams_capacity, sizeof *streams);
     if (!streams) return TARN_NONE;
@@ -179,7 +179,7 @@ tarn_tensor tarn_builder_alias_of(struct tarn_builder *builder, const struct tar
     if (!is_usable(builder)) return TARN_NONE;
     struct tarn_graph *graph = builder->graph;
     uint32_t id = graph->tensors_count;
-    if (!has_id_left(builder, "tensor", id, TARN_TENSORS_MAX)) return TARN_NONE;
+    if (!has_id_left(builder, "tensors", id, TARN_TENSORS_MAX)) return TARN_NONE;
     struct tarn_graph_tensor *tensors =
         with_room(builder, graph->tensors, id, &builder->tensors_capacity, sizeof *tensors);
     if (!tensors) return TARN_NONE;
@@ -258,7 +258,7 @@ tarn_op tarn_builder_op(struct tarn_builder *builder, const struct tarn_op_info 
     if (!is_usable(builder)) return TARN_NONE;
     struct tarn_graph *graph = builder->graph;
     uint32_t id = graph->ops_count;
-    if (!has_id_left(builder, "op", id, TARN_OPS_MAX)) return TARN_NONE;
+    if (!has_id_left(builder, "ops", id, TARN_OPS_MAX)) return TARN_NONE;
     struct tarn_graph_op *ops =
         with_room(builder, graph->ops, id, &builder->ops_capacity, sizeof *ops);
     if (!ops) return TARN_NONE;
