@@ -31,18 +31,19 @@ static void print_help(FILE *file)
     for (size_t i = 0; i < TARN_COUNT(verbs); i++) {
         fprintf(file, "  %-8s %s\n", verbs[i].name, verbs[i].about);
     }
-    fprintf(file,
-            "\n'tarn VERB --help' tells the rest; 'tarn --version' prints the version.\n"
-            "A file named - is standard input or output. Messages go to standard error.\n\n"
-            "Example:\n"
-            "  tarn plan examples/graphs/bert_base.json.gz -o bert.plan\n"
-            "  tarn run examples/graphs/bert_base.json.gz bert.plan --check --iterations 3\n");
+    fprintf(file, "\n'tarn VERB --help' tells the rest; 'tarn --version' prints the version.\n"
+                  "A file named - is standard input or output. Messages go to standard error.\n\n"
+                  "Example:\n"
+                  "  tarn plan examples/graphs/bert_base_b1_adam.ddp.json.gz -o bert.plan\n"
+                  "  tarn run examples/graphs/bert_base_b1_adam.ddp.json.gz bert.plan --check "
+                  "--iterations 3\n");
 }
 
 static enum tarn_status run_verb(char **words)
 {
     const char *name = words[0];
     if (!name) {
+        fprintf(stderr, "tarn: a verb is missing\n\n");
         print_help(stderr);
         return TARN_USAGE;
     }

@@ -264,7 +264,6 @@ bool tarn_options_parse(const struct tarn_command *command, char **words, const 
         }
     }
     if (count >= command->arguments_min) return true;
-    *status = tarn_options_refuse(command, "a file is missing: tarn %s %s", command->verb,
-                                  command->usage);
+    *status = tarn_options_refuse(command, "a file is missing");
     return false;
 }

@@ -294,8 +294,9 @@ enum tarn_status tarn_verb_run(char **words)
         .exits =
             (const enum tarn_status[]){TARN_DOES_NOT_FIT, TARN_BAD_INPUT, TARN_DEVICE,
                                        TARN_DEADLINE, TARN_REJECTED, TARN_CHECK_FAILED, TARN_OK},
-        .example = "  tarn run examples/graphs/bert_base.json.gz --check --iterations 3\n"
-                   "  tarn run examples/graphs/bert_base.json.gz --kernel spin:10000\n",
+        .example =
+            "  tarn run examples/graphs/bert_base_b1_adam.ddp.json.gz --check --iterations 3\n"
+            "  tarn run examples/graphs/bert_base_b1_adam.ddp.json.gz --kernel spin:10000\n",
     };
     enum tarn_status status;
     if (!tarn_options_parse(&command, words, request.paths, &status)) return status;

@@ -81,7 +81,6 @@ static enum tarn_status check_init(struct check *check, struct tarn_session *ses
     const struct tarn_graph *graph = session->graph;
     *check = (struct check){.session = session, .options = *options};
     if (check->options.iterations == 0) check->options.iterations = 1;
-    set_deadline(check);
     check->finals = calloc((size_t)graph->storages_count + 1, sizeof *check->finals);
     check->checker = tarn_checker_create(session, options->seed, options->delay_ns);
     session->checker = check->checker;
@@ -92,6 +91,7 @@ static enum tarn_status check_init(struct check *check, struct tarn_session *ses
     }
     fill_persistent(check);
     bind_checker(check);
+    set_deadline(check);
     return TARN_OK;
 }
 

@@ -1,0 +1,310 @@
+#!/usr/bin/env bash
+# The command line: every verb, every exit code, whole files, one JSON object. TAP on stdout.
+#
+#   cli_test.sh SOURCE TARN
+set -u
+cd "$1" || exit 1
+tarn=$2
+graphs=examples/graphs
+toy=$graphs/figure7.json       # one stream, 2048 bytes at alignment 512
+streams=$graphs/figure2.json   # three streams
+real=$graphs/resnet50_b1_adam.ddp.json.gz
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+plan=$folder/plan.json
+number=0
+
+# report NAME RESULT: RESULT 0 passes.
+report() {
+    number=$((number + 1))
+    if [ "$2" = 0 ]; then
+        echo "ok $number - $1"
+    else
+        echo "not ok $number - $1"
+        sed 's/^/# /' "$folder/out" "$folder/err" 2>/dev/null | head -20
+    fi
+}
+
+# run ARGUMENTS: runs the command; its output lands in the files out and err.
+run() { "$tarn" "$@" >"$folder/out" 2>"$folder/err"; }
+
+# exits CODE ARGUMENTS: true when the command ends with that code, and says why when it is not 0.
+exits() {
+    local expected=$1 code
+    shift
+    run "$@"
+    code=$?
+    [ $code = "$expected" ] || echo "exit $code of: tarn $*" >>"$folder/err"
+    [ $code = "$expected" ] && { [ $code = 0 ] || grep -q '^tarn: ' "$folder/err"; }
+}
+
+says() { grep -qF -- "$1" "$folder/err"; }
+
+# json EXPRESSION: true when out is one JSON object o for which the Python expression holds.
+json() { python3 -c "import json, sys; o = json.load(open('$folder/out')); sys.exit(not ($1))"; }
+
+# damage PROGRAM: changes the plan p by a Python statement; the result is the file damaged.
+damage() {
+    python3 -c "import json; p = json.load(open('$plan')); $1; json.dump(p, open('$folder/damaged', 'w'))"
+}
+
+leftovers() { find "$folder/new" -type f | wc -l; }
+
+# ---- Help and usage ----
+
+every_verb_explains_itself() {
+    local verb option
+    exits 0 --help && exits 0 --version && grep -qE '^tarn [0-9]+\.[0-9]+' "$folder/out" || return
+    for verb in info pairs plan verify run; do
+        exits 0 "$verb" --help || return
+        for part in "Usage: tarn $verb" Options: "Exit codes:" Example: --json; do
+            grep -qF -- "$part" "$folder/out" || return
+        done
+        for option in $(sed '/^$/q' "$folder/out" | grep -oE -- '--[a-z-]+'); do
+            grep -qE "^  (-., )?$option\b" "$folder/out" || return
+        done
+    done
+}
+every_verb_explains_itself
+report every_verb_explains_itself $?
+
+wrong_command_lines_exit_2_and_point_to_the_help() {
+    local words
+    while read -r words; do
+        # shellcheck disable=SC2086
+        exits 2 $words || return
+        says "--help'" || return
+    done <<WORDS
+nonsense
+plan
+plan $toy $toy
+plan $toy --nonsense
+plan $toy --json=1
+plan $toy --capacity
+plan $toy --capacity 8XB
+plan $toy --capacity 99999999999TiB
+plan $toy --threads -1
+plan $toy --threads 4294967296
+plan $toy --json -o -
+verify $toy
+verify - -
+pairs $toy --repeat 0
+run $toy --kernel nonsense
+run $toy --kernel spin:
+run $toy --kernel empty --check
+run $toy --order seed:x
+run $toy --no-verify
+run $toy plan --method all
+run $toy --deadline soon
+WORDS
+    exits 2 && exits 2 plan $toy --method nonsense && exits 2 plan $toy --alignment 3 &&
+        exits 2 pairs $toy --method nonsense
+}
+wrong_command_lines_exit_2_and_point_to_the_help
+report wrong_command_lines_exit_2_and_point_to_the_help $?
+
+options_can_be_written_in_every_form() {
+    exits 0 plan "$toy" --capacity=2KiB && exits 0 plan --capacity 2KB "$toy" && return 1
+    exits 0 plan --capacity 3KB "$toy" -o "$plan" && rm "$plan" && exits 0 plan -o"$plan" -- "$toy" &&
+        rm "$plan" && exits 0 plan --output="$plan" "$toy" --json && [ -s "$plan" ]
+}
+options_can_be_written_in_every_form
+report options_can_be_written_in_every_form $?
+
+# ---- Verbs ----
+
+info_counts() {
+    exits 0 info "$streams" --json &&
+        json 'o["name"] == "figure2" and o["streams"] == 3 and o["ops"] == 8 and
+              o["tensors"] == 9 and o["sum_bytes"] == 9216 and o["events"]["kept"] == 4' &&
+        exits 0 info "$streams" && grep -qE '^sum +9216 bytes' "$folder/out"
+}
+info_counts
+report info_counts $?
+
+pairs_agree_between_all_methods() {
+    local method hash='' graph
+    for graph in "$streams" "$toy" "$real"; do
+        for method in clocks ancestors ancestors-opt stream-graph; do
+            exits 0 pairs "$graph" --method $method --repeat 2 --json || return
+            json "len(o['hash']) == 16 and o['unsafe'] <= o['pairs'] and o['ms'] >= 0 and
+                  o['hash'] == ('$hash' or o['hash'])" || return
+            hash=$(python3 -c "import json; print(json.load(open('$folder/out'))['hash'])")
+        done
+        hash=
+    done
+}
+pairs_agree_between_all_methods
+report pairs_agree_between_all_methods $?
+
+plan_reports_and_writes_a_plan_that_verifies() {
+    exits 0 plan "$real" -o "$plan" --json &&
+        json 'all(key in o for key in ("name", "ops", "tensors", "storages", "streams", "groups",
+              "persistent_bytes", "sum_bytes", "serial_peak_bytes", "footprint_bytes",
+              "bound_bytes", "optimal", "method")) and set(o["events"]) >= {"arcs", "kept"} and
+              set(o["ms"]) == {"load", "order", "place", "verify", "total"} and
+              o["footprint_bytes"] < o["sum_bytes"]' &&
+        python3 -c "import json; assert json.load(open('$plan'))['format'] == 'tarn.plan'" &&
+        exits 0 verify "$real" "$plan" --json && json 'o["safe"] and o["violations"] == []'
+}
+plan_reports_and_writes_a_plan_that_verifies
+report plan_reports_and_writes_a_plan_that_verifies $?
+
+the_plan_does_not_depend_on_threads() {
+    exits 0 plan "$real" --threads 1 -o "$folder/one" && exits 0 plan "$real" --threads 3 -o "$plan" &&
+        cmp "$folder/one" "$plan"
+}
+the_plan_does_not_depend_on_threads
+report the_plan_does_not_depend_on_threads $?
+
+standard_input_and_output_are_files_too() {
+    "$tarn" plan - -o - <"$real" 2>"$folder/err" >"$folder/piped" && cmp "$folder/piped" "$plan" &&
+        grep -q '^footprint' "$folder/err" && "$tarn" verify "$real" - <"$plan" >"$folder/out"
+}
+standard_input_and_output_are_files_too
+report standard_input_and_output_are_files_too $?
+
+names_with_quotes_are_escaped() {
+    sed 's/"name":"figure7"/"name":"a \\"b\\" \\\\ \\u0007 ü"/' "$toy" >"$folder/odd.json"
+    exits 0 info "$folder/odd.json" --json && json 'o["name"] == "a \"b\" \\ \u0007 ü"'
+}
+names_with_quotes_are_escaped
+report names_with_quotes_are_escaped $?
+
+run_gives_one_digest_in_every_timing() {
+    local digest='' way
+    while read -r way; do
+        # shellcheck disable=SC2086
+        exits 0 run "$graphs/googlenet_b1_adam.ddp_branch4.json.gz" $way --json || return
+        json "o['ops_run'] > 0 and o['digest'] == ('$digest' or o['digest'])" || return
+        digest=$(python3 -c "import json; print(json.load(open('$folder/out'))['digest'])")
+    done <<WAYS
+--check
+--workers 1 --alignment 64
+--delay 20000 --seed 3
+--order seed:9
+WAYS
+}
+run_gives_one_digest_in_every_timing
+report run_gives_one_digest_in_every_timing $?
+
+run_measures_kernels() {
+    exits 0 run "$streams" --kernel empty --iterations 1000 --json &&
+        json 'o["ops_run"] == 8000 and o["ns_per_op"] > 0 and "digest" not in o' &&
+        exits 0 run "$streams" --kernel spin:1000 --iterations 10 --json && json 'o["ns_per_op"] > 300'
+}
+run_measures_kernels
+report run_measures_kernels $?
+
+# ---- Failures ----
+
+too_small_a_capacity_exits_1_without_a_file() {
+    exits 1 plan "$toy" --capacity 2047 -o "$folder/none" && [ ! -e "$folder/none" ] &&
+        exits 0 plan "$toy" --capacity 2048 && exits 1 run "$toy" --capacity 2047
+}
+too_small_a_capacity_exits_1_without_a_file
+report too_small_a_capacity_exits_1_without_a_file $?
+
+bad_graphs_exit_3_and_say_why() {
+    local expected graph line
+    for expected in tests/data/invalid/*.expected; do
+        graph=$(ls "${expected%expected}"json* | head -1)
+        exits 3 info "$graph" || return
+        while read -r line; do
+            says "$line" || { echo "lacks: $line" >>"$folder/err"; return 1; }
+        done <"$expected"
+    done
+}
+bad_graphs_exit_3_and_say_why
+report bad_graphs_exit_3_and_say_why $?
+
+bad_plans_exit_3_or_6() {
+    local file
+    echo '{' >"$folder/broken"
+    exits 3 verify "$toy" "$folder/broken" && exits 3 run "$toy" "$folder/broken" || return
+    exits 0 plan "$streams" -o "$plan" || return
+    exits 6 verify "$toy" "$plan" || exits 3 verify "$toy" "$plan" || return # another graph's
+    damage 'p["storages"][0][1] += 1' && exits 6 verify "$streams" "$folder/damaged" || return
+    exits 6 run "$streams" "$folder/damaged"
+}
+bad_plans_exit_3_or_6
+report bad_plans_exit_3_or_6 $?
+
+# Every wait of the plan in turn is dropped, and every storage moved onto every other.
+each_rejected_damage_has_a_witness_that_fails_the_check() {
+    local change changes rejected=0
+    changes=$(python3 -c "
+import json
+p = json.load(open('$plan'))
+for i in range(len(p['waits'])): print(f'del p[\"waits\"][{i}]')
+for i in range(len(p['storages'])):
+    for j in range(i): print(f'p[\"storages\"][{i}][1] = p[\"storages\"][{j}][1]')")
+    while read -r change; do
+        rm -f "$folder/witness"
+        damage "$change" || return
+        run verify "$streams" "$folder/damaged" --json --witness "$folder/witness"
+        case $? in
+        0) continue ;; # the two may share bytes, or the wait was implied by others
+        6) ;;
+        *) return 1 ;;
+        esac
+        rejected=$((rejected + 1))
+        json 'o["violations"][0]["kind"] and not o["safe"]' || return
+        exits 6 run "$streams" "$folder/damaged" || return
+        exits 7 run "$streams" "$folder/damaged" --no-verify --check --order "$folder/witness" || {
+            echo "after: $change" >>"$folder/err"
+            return 1
+        }
+    done <<<"$changes"
+    [ $rejected -gt 20 ]
+}
+each_rejected_damage_has_a_witness_that_fails_the_check
+report each_rejected_damage_has_a_witness_that_fails_the_check $?
+
+an_illegal_order_exits_3() {
+    echo '{"format":"tarn.order","version":1,"order":[[7,0]]}' >"$folder/order"
+    exits 3 run "$streams" --order "$folder/order" && says 'step 0 of the order, op 7' || return
+    echo '[0, 2, 0]' >"$folder/order"
+    exits 3 run "$streams" --order "$folder/order"
+}
+an_illegal_order_exits_3
+report an_illegal_order_exits_3 $?
+
+a_deadline_exits_5() {
+    exits 5 run "$streams" --kernel spin:300000000 --deadline 0.05 && says 'not finished'
+}
+a_deadline_exits_5
+report a_deadline_exits_5 $?
+
+unwritable_output_exits_8_and_leaves_nothing() {
+    mkdir -p "$folder/new"
+    exits 8 plan "$toy" -o "$folder/absent/plan" && exits 8 info "$folder/absent" || return
+    exits 8 plan "$toy" -o "$folder/new" || return # a folder
+    "$tarn" info "$toy" >&- 2>"$folder/err"
+    [ $? = 8 ] || return
+    "$tarn" info "$toy" 2>"$folder/err" | true
+    [ "${PIPESTATUS[0]}" = 8 ] || return
+    if [ -c /dev/full ]; then
+        exits 8 plan "$toy" -o /dev/full || return
+        "$tarn" plan "$toy" --json 2>"$folder/err" >/dev/full
+        [ $? = 8 ] || return
+    fi
+    (ulimit -f 1 && trap '' XFSZ && "$tarn" plan "$real" -o "$folder/new/plan" 2>"$folder/err" >/dev/null)
+    [ $? = 8 ] && [ "$(leftovers)" = 0 ]
+}
+unwritable_output_exits_8_and_leaves_nothing
+report unwritable_output_exits_8_and_leaves_nothing $?
+
+an_interrupt_exits_130() {
+    local process
+    "$tarn" run "$streams" --kernel spin:20000000000 >"$folder/out" 2>"$folder/err" &
+    process=$!
+    sleep 0.3
+    kill -INT $process
+    wait $process
+    [ $? = 130 ] && says interrupted && [ ! -s "$folder/out" ]
+}
+an_interrupt_exits_130
+report an_interrupt_exits_130 $?
+
+echo "1..$number"
