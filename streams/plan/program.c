@@ -13,6 +13,32 @@
 
 #include "../graph/report.h"
 
+/* ---- Nodes ---- */
+
+uint32_t tarn_program_predecessors_count(const struct tarn_program *program, uint32_t node)
+{
+    const struct tarn_program_step *step = &program->steps[node % program->steps_count];
+    return 1 + step->waits_end - step->waits_begin;
+}
+
+static uint32_t before_in_stream(const struct tarn_program *program, uint32_t node)
+{
+    uint32_t n = program->steps_count, iteration = node / n;
+    const struct tarn_program_step *step = &program->steps[node % n];
+    if (node % n != program->begin[step->stream]) return node - 1;
+    return iteration > 0 ? (iteration - 1) * n + program->begin[step->stream + 1] - 1 : TARN_NONE;
+}
+
+uint32_t tarn_program_predecessor(const struct tarn_program *program, uint32_t node, uint32_t k)
+{
+    if (k == 0) return before_in_stream(program, node);
+    uint32_t n = program->steps_count, iteration = node / n;
+    const struct tarn_program_step *step = &program->steps[node % n];
+    const struct tarn_program_wait *wait = &program->waits[step->waits_begin + k - 1];
+    if (wait->previous > iteration) return TARN_NONE;
+    return (iteration - wait->previous) * n + program->begin[wait->stream] + wait->place;
+}
+
 /* ---- Walking ---- */
 
 enum mark { MARK_NEW, MARK_OPEN, MARK_DONE };
@@ -45,28 +71,6 @@ static bool walk_init(struct walk *walk, const struct tarn_program *program, uin
     return walk->marks && walk->stack && walk->cursors;
 }
 
-static uint32_t predecessors_count(const struct walk *walk, uint32_t node)
-{
-    const struct tarn_program_step *step = &walk->program->steps[node % walk->program->steps_count];
-    return 1 + step->waits_end - step->waits_begin;
-}
-
-/* The k-th node that `node` depends on, or TARN_NONE; the 0-th is the one before it in its stream.
- */
-static uint32_t predecessor(const struct walk *walk, uint32_t node, uint32_t k)
-{
-    const struct tarn_program *program = walk->program;
-    uint32_t n = program->steps_count, iteration = node / n;
-    const struct tarn_program_step *step = &program->steps[node % n];
-    if (k == 0) {
-        if (node % n != program->begin[step->stream]) return node - 1;
-        return iteration ? (iteration - 1) * n + program->begin[step->stream + 1] - 1 : TARN_NONE;
-    }
-    const struct tarn_program_wait *wait = &program->waits[step->waits_begin + k - 1];
-    if (wait->previous > iteration) return TARN_NONE;
-    return (iteration - wait->previous) * n + program->begin[wait->stream] + wait->place;
-}
-
 static void open_node(struct walk *walk, uint32_t node)
 {
     walk->marks[node] = MARK_OPEN;
@@ -83,13 +87,13 @@ static bool visit(struct walk *walk, uint32_t node)
     while (walk->depth > 0) {
         uint32_t top = walk->stack[walk->depth - 1];
         uint32_t k = walk->cursors[walk->depth - 1]++;
-        if (k == predecessors_count(walk, top)) {
+        if (k == tarn_program_predecessors_count(walk->program, top)) {
             walk->marks[top] = MARK_DONE;
             walk->nodes[walk->nodes_count++] = top;
             walk->depth--;
             continue;
         }
-        uint32_t before = predecessor(walk, top, k);
+        uint32_t before = tarn_program_predecessor(walk->program, top, k);
         if (before == TARN_NONE || walk->marks[before] == MARK_DONE) continue;
         if (walk->marks[before] == MARK_OPEN) return false;
         open_node(walk, before);
@@ -118,7 +122,8 @@ static enum tarn_status report_cycle(const struct walk *walk, const struct tarn_
                                      struct tarn_error *error)
 {
     uint32_t top = walk->depth - 1;
-    uint32_t closing = predecessor(walk, walk->stack[top], walk->cursors[top] - 1);
+    uint32_t closing =
+        tarn_program_predecessor(walk->program, walk->stack[top], walk->cursors[top] - 1);
     char text[256] = "";
     size_t length = 0;
     uint32_t i = top + 1;

@@ -39,10 +39,15 @@ enum tarn_status tarn_program_init(struct tarn_program *program, const struct ta
                                    struct tarn_error *error);
 void tarn_program_finish(struct tarn_program *program);
 
-/* Writes the steps of `iterations` iterations in one legal order: first what the goals need, goal
- * by goal, then the rest iteration by iteration. A step of an iteration is a node, numbered
- * iteration * steps_count + step; `nodes` has room for all of them. Previous-iteration waits of
- * iteration 0 are void. TARN_SYSTEM: no memory. */
+/* A step of an iteration is a node, numbered iteration * steps_count + step. The k-th node that it
+ * depends on directly; TARN_NONE where there is none (the beginning of a stream, a wait on the
+ * previous iteration in iteration 0). */
+uint32_t tarn_program_predecessors_count(const struct tarn_program *program, uint32_t node);
+uint32_t tarn_program_predecessor(const struct tarn_program *program, uint32_t node, uint32_t k);
+
+/* Writes the nodes of `iterations` iterations in one legal order: first what the goals need, goal
+ * by goal, then the rest iteration by iteration. `nodes` has room for all. TARN_SYSTEM: no memory.
+ */
 enum tarn_status tarn_program_linearize(const struct tarn_program *program, uint32_t iterations,
                                         const uint32_t *goals, uint32_t goals_count,
                                         uint32_t *nodes);

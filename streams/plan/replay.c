@@ -16,6 +16,8 @@
 #include "past.h"
 #include "verdict.h"
 
+#define LOOKS_MAX 50000000u
+
 struct touch {
     uint32_t stream, node;
     uint32_t next; /* index into the pool, or TARN_NONE */
@@ -33,6 +35,8 @@ struct content {
     uint32_t made_in; /* iteration of its first write; TARN_NONE: never written */
     uint32_t spoiler; /* node that overwrote some of its bytes, or TARN_NONE */
     uint32_t spoiler_storage;
+    bool dubious; /* what lay beneath was not bound to come first: being after this content says
+                     nothing about being after that */
 };
 
 struct replay {
@@ -44,6 +48,7 @@ struct replay {
     struct touch_pool pool;
     struct content *contents; /* by storage */
     uint32_t *seen, *stack;   /* by op, for control arcs through views */
+    uint64_t looks_left;      /* storages that may still be looked at beneath dubious content */
     bool no_memory;
 };
 
@@ -275,8 +280,9 @@ static void check_hazards(struct replay *replay, uint32_t storage)
     }
 }
 
-/* A storage that lies under the bytes of `storage`, which is being written for the first time. */
-static void overwrite(struct replay *replay, uint32_t storage, uint32_t victim)
+/* A storage that lies under the bytes of `storage`, which is being written for the first time.
+ * False: it was not bound to come first, or that was not known of what lay beneath it. */
+static bool overwrite(struct replay *replay, uint32_t storage, uint32_t victim)
 {
     struct content *content = &replay->contents[victim];
     uint32_t toucher = find_unordered(replay, content);
@@ -286,16 +292,38 @@ static void overwrite(struct replay *replay, uint32_t storage, uint32_t victim)
         report_lost_output(replay, storage, victim);
     content->spoiler = replay->past.node;
     content->spoiler_storage = storage;
+    return toucher == TARN_NONE && !content->dubious;
+}
+
+/* Once an order is broken, what was overwritten before counts again: every storage of those bytes
+ * is asked for itself, so that a harmless violation does not hide a harmful one. */
+static void look_beneath(struct replay *replay, uint32_t storage)
+{
+    const struct tarn_byte_map *map = &replay->map;
+    uint32_t count = replay->graph->planned_count;
+    if (replay->looks_left < count) return;
+    replay->looks_left -= count;
+    for (uint32_t a = 0; a < count; a++) {
+        if (a == storage || map->begin[a] >= map->end[storage] ||
+            map->end[a] <= map->begin[storage])
+            continue;
+        uint32_t toucher = find_unordered(replay, &replay->contents[a]);
+        if (toucher != TARN_NONE) report_overlap(replay, storage, a, toucher);
+    }
 }
 
 static void take_bytes(struct replay *replay, uint32_t storage)
 {
     struct tarn_byte_map *map = &replay->map;
+    bool dubious = false;
     for (uint32_t c = tarn_byte_map_floor(map, map->begin[storage]); c < map->end[storage];
          c = tarn_byte_map_next(map, c)) {
         uint32_t victim = map->owner[c];
-        if (victim != TARN_NONE && victim != storage) overwrite(replay, storage, victim);
+        if (victim == TARN_NONE || victim == storage) continue;
+        if (!overwrite(replay, storage, victim)) dubious = true;
     }
+    if (dubious) look_beneath(replay, storage);
+    replay->contents[storage].dubious = dubious;
     tarn_byte_map_assign(map, storage);
 }
 
@@ -407,7 +435,7 @@ static enum tarn_status replay_init(struct replay *replay, const struct tarn_pla
     if (!replay->contents || !replay->seen || !replay->stack) return TARN_SYSTEM;
     for (uint32_t a = 0; a < graph->storages_count; a++) {
         replay->contents[a] =
-            (struct content){TARN_NONE, TARN_NONE, TARN_NONE, TARN_NONE, TARN_NONE};
+            (struct content){TARN_NONE, TARN_NONE, TARN_NONE, TARN_NONE, TARN_NONE, false};
     }
     for (uint32_t v = 0; v < graph->ops_count; v++) replay->seen[v] = TARN_NONE;
     return TARN_OK;
@@ -427,7 +455,7 @@ enum tarn_status tarn_verify_replay(const struct tarn_plan *plan,
                                     const struct tarn_program *program,
                                     struct tarn_verdict *verdict)
 {
-    struct replay replay = {.verdict = verdict};
+    struct replay replay = {.verdict = verdict, .looks_left = LOOKS_MAX};
     enum tarn_status status = replay_init(&replay, plan, program);
     if (status == TARN_OK) place_persistent(&replay);
     for (uint32_t k = 0; status == TARN_OK && k < 2; k++) {

@@ -3,10 +3,10 @@
  * A violation is about a write x, a touch y that x should come after, and the write p of what y
  * touches. If nothing orders x and y, then one of a few orders shows the harm, each being "first
  * what these need, in turn, then the rest in launch order":
- *     x            x comes early: y finds its bytes overwritten
- *     p, x         the same when p is not bound to come before x
- *     x, p         p itself overwrites what x wrote, and x's readers find that
- *     y; y, x; x, y   two touches of one storage, one of them too early or too late
+ *     (y), x          all that y needs, then x: y finds its bytes overwritten
+ *     p, x            the same for those that read after y
+ *     x, p            p itself overwrites what x wrote, and x's readers find that
+ *     x; y; y, x; x, y   two touches of one storage, one of them too early or too late
  * Each is run on who owns which bytes, in which version: no clocks, nothing but the order given and
  * what the graph says every op must read. Two scratch storages that nobody reads harm nobody in
  * any linear order, and have no witness.
@@ -159,6 +159,7 @@ struct search {
     const struct tarn_program *program;
     struct memory memory;
     uint32_t *nodes; /* the order being tried */
+    uint32_t *goals; /* what it begins with */
     uint64_t steps;  /* spent */
 };
 
@@ -178,20 +179,38 @@ static enum tarn_status write_witness(const struct search *search, uint32_t coun
 }
 
 /* The orders to try, as picks from a violation's suspects {x, y, p}. */
-static const struct {
+struct candidate {
+    bool prepared; /* what y needs comes before all picks */
     uint32_t count;
     uint32_t picks[2];
-} candidates[] = {
-    {0, {0, 0}}, {1, {0, 0}}, {2, {2, 0}}, {2, {0, 2}}, {2, {1, 0}}, {2, {0, 1}}, {1, {1, 0}},
+};
+static const struct candidate candidates[] = {
+    {false, 0, {0, 0}}, {true, 1, {0, 0}},  {false, 1, {0, 0}}, {false, 2, {2, 0}},
+    {false, 2, {0, 2}}, {false, 2, {1, 0}}, {false, 2, {0, 1}}, {false, 1, {1, 0}},
 };
 
-static uint32_t pick_goals(const struct tarn_suspects *suspects, size_t candidate, uint32_t *goals)
+static uint32_t prepare(const struct tarn_program *program, uint32_t node, uint32_t *goals)
 {
-    uint32_t count = candidates[candidate].count;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t pick = candidates[candidate].picks[i];
-        if (pick >= suspects->count) return TARN_NONE;
-        goals[i] = suspects->nodes[pick];
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < tarn_program_predecessors_count(program, node); k++) {
+        uint32_t before = tarn_program_predecessor(program, node, k);
+        if (before != TARN_NONE) goals[count++] = before;
+    }
+    return count;
+}
+
+/* TARN_NONE: the violation does not have such suspects. */
+static uint32_t pick_goals(const struct search *search, const struct tarn_suspects *suspects,
+                           const struct candidate *candidate)
+{
+    uint32_t count = 0;
+    if (candidate->prepared) {
+        if (suspects->count < 2) return TARN_NONE;
+        count = prepare(search->program, suspects->nodes[1], search->goals);
+    }
+    for (uint32_t i = 0; i < candidate->count; i++) {
+        if (candidate->picks[i] >= suspects->count) return TARN_NONE;
+        search->goals[count++] = suspects->nodes[candidate->picks[i]];
     }
     return count;
 }
@@ -211,10 +230,9 @@ static enum tarn_status find_witness(struct search *search, const struct tarn_su
     uint32_t iterations = iterations_of(search, suspects);
     uint32_t count = iterations * search->program->steps_count;
     for (size_t c = 0; c < sizeof candidates / sizeof candidates[0]; c++) {
-        uint32_t goals[2];
-        uint32_t goals_count = pick_goals(suspects, c, goals);
+        uint32_t goals_count = pick_goals(search, suspects, &candidates[c]);
         if (goals_count == TARN_NONE) continue;
-        if (tarn_program_linearize(search->program, iterations, goals, goals_count,
+        if (tarn_program_linearize(search->program, iterations, search->goals, goals_count,
                                    search->nodes) != TARN_OK)
             return TARN_SYSTEM;
         search->steps += count;
@@ -232,12 +250,14 @@ enum tarn_status tarn_verdict_find_witnesses(struct tarn_verdict *verdict,
     struct search search = {.program = program};
     enum tarn_status status = memory_init(&search.memory, plan);
     search.nodes = malloc(2 * (size_t)program->steps_count * sizeof *search.nodes);
-    if (!search.nodes) status = TARN_SYSTEM;
+    search.goals = malloc(((size_t)program->waits_count + 3) * sizeof *search.goals);
+    if (!search.nodes || !search.goals) status = TARN_SYSTEM;
     for (size_t i = 0; status == TARN_OK && i < verdict->count && search.steps < STEPS_MAX; i++) {
         if (verdict->suspects[i].count > 0)
             status = find_witness(&search, &verdict->suspects[i], &verdict->violations[i]);
     }
     memory_finish(&search.memory);
     free(search.nodes);
+    free(search.goals);
     return status;
 }

@@ -1,0 +1,467 @@
+/* The oracle shares nothing with the verifier: no clocks, no interval map, no compiled program. It
+ * is quadratic in touches and copies all bytes at every branch; the graphs are tiny. */
+#include "plan_oracle.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Touches ---- */
+
+static bool reads(const struct tarn_graph *graph, uint32_t op, uint32_t storage)
+{
+    const struct tarn_graph_op *info = &graph->ops[op];
+    for (uint32_t k = 0; k < info->inputs_count; k++) {
+        if (graph->tensors[info->inputs[k]].storage == storage) return true;
+    }
+    return false;
+}
+
+static bool writes(const struct tarn_graph *graph, uint32_t op, uint32_t storage)
+{
+    const struct tarn_graph_op *info = &graph->ops[op];
+    for (uint32_t k = 0; k < info->outputs_count; k++) {
+        if (graph->tensors[info->outputs[k]].storage == storage) return true;
+    }
+    return info->workspace_storage == storage;
+}
+
+static bool touches(const struct tarn_graph *graph, uint32_t op, uint32_t storage)
+{
+    return !graph->ops[op].view && (reads(graph, op, storage) || writes(graph, op, storage));
+}
+
+/* Reads what another op has written: an input, or the rest of what is written in place. */
+static bool sees(const struct tarn_graph *graph, uint32_t op, uint32_t storage)
+{
+    return reads(graph, op, storage) ||
+           (writes(graph, op, storage) && graph->storages[storage].producer != op);
+}
+
+/* Who wrote the storage last before the op, in list order; TARN_NONE: nobody. */
+static uint32_t writer_before(const struct tarn_graph *graph, uint32_t rank, uint32_t storage)
+{
+    while (rank-- > 0) {
+        uint32_t op = graph->order[rank];
+        if (!graph->ops[op].view && writes(graph, op, storage)) return op;
+    }
+    return TARN_NONE;
+}
+
+static const struct tarn_place *place_of(const struct tarn_plan *plan, uint32_t storage)
+{
+    const struct tarn_storage *record = &plan->graph->storages[storage];
+    if (record->persistent)
+        return tarn_place_find(plan->places_persistent, plan->places_persistent_count,
+                               record->tensor);
+    if (record->tensor == TARN_NONE)
+        return tarn_place_find(plan->workspaces, plan->workspaces_count, record->producer);
+    return tarn_place_find(plan->storages, plan->storages_count, record->tensor);
+}
+
+/* ---- Who reaches whom ---- */
+
+/* Nodes: iteration * listed + index in plan->list. */
+struct reach {
+    const struct tarn_plan *plan;
+    uint32_t listed;
+    uint32_t index[ORACLE_NODES_MAX]; /* op -> index in plan->list */
+    bool from[ORACLE_NODES_MAX][ORACLE_NODES_MAX];
+};
+
+static void add_arcs(struct reach *reach)
+{
+    const struct tarn_plan *plan = reach->plan;
+    uint32_t n = reach->listed;
+    for (uint32_t s = 0; s < plan->streams_count; s++) {
+        uint32_t begin = plan->list_begin[s], end = plan->list_begin[s + 1];
+        for (uint32_t i = begin; i + 1 < end; i++)
+            reach->from[i][i + 1] = reach->from[n + i][n + i + 1] = true;
+        if (begin < end) reach->from[end - 1][n + begin] = true;
+    }
+    for (uint32_t i = 0; i < plan->waits_count; i++) {
+        uint32_t op = reach->index[plan->waits[i].op], on = reach->index[plan->waits[i].on];
+        reach->from[on][op] = reach->from[n + on][n + op] = true;
+    }
+    for (uint32_t i = 0; i < plan->boundary_waits_count; i++) {
+        uint32_t op = reach->index[plan->boundary_waits[i].op];
+        reach->from[reach->index[plan->boundary_waits[i].on]][n + op] = true;
+    }
+}
+
+static struct reach *reach_create(const struct tarn_plan *plan)
+{
+    struct reach *reach = calloc(1, sizeof *reach);
+    assert(reach);
+    reach->plan = plan;
+    reach->listed = plan->list_begin[plan->streams_count];
+    uint32_t nodes = 2 * reach->listed;
+    assert(nodes <= ORACLE_NODES_MAX && plan->graph->ops_count <= ORACLE_NODES_MAX);
+    for (uint32_t i = 0; i < reach->listed; i++) reach->index[plan->list[i]] = i;
+    add_arcs(reach);
+    for (uint32_t k = 0; k < nodes; k++) {
+        for (uint32_t i = 0; i < nodes; i++) {
+            if (!reach->from[i][k]) continue;
+            for (uint32_t j = 0; j < nodes; j++) reach->from[i][j] |= reach->from[k][j];
+        }
+    }
+    return reach;
+}
+
+static bool is_before(const struct reach *reach, uint32_t a, uint32_t a_iteration, uint32_t b,
+                      uint32_t b_iteration)
+{
+    return reach->from[a_iteration * reach->listed + reach->index[a]]
+                      [b_iteration * reach->listed + reach->index[b]];
+}
+
+/* ---- Rules ---- */
+
+static bool has_cycle(const struct reach *reach)
+{
+    for (uint32_t i = 0; i < 2 * reach->listed; i++) {
+        if (reach->from[i][i]) return true;
+    }
+    return false;
+}
+
+/* All touches of a in iteration i come before every write of b in iteration j. */
+static bool precedes(const struct reach *reach, uint32_t a, uint32_t i, uint32_t b, uint32_t j)
+{
+    const struct tarn_graph *graph = reach->plan->graph;
+    for (uint32_t u = 0; u < graph->ops_count; u++) {
+        if (!touches(graph, u, a)) continue;
+        for (uint32_t w = 0; w < graph->ops_count; w++) {
+            if (graph->ops[w].view || !writes(graph, w, b)) continue;
+            if (!is_before(reach, u, i, w, j)) return false;
+        }
+    }
+    return true;
+}
+
+static bool share_bytes(const struct tarn_plan *plan, uint32_t a, uint32_t b)
+{
+    const struct tarn_place *x = place_of(plan, a), *y = place_of(plan, b);
+    return x->offset < y->offset + y->size && y->offset < x->offset + x->size;
+}
+
+static bool is_pair_safe(const struct reach *reach, uint32_t a, uint32_t b)
+{
+    const struct tarn_storage *storages = reach->plan->graph->storages;
+    if (storages[a].persistent != storages[b].persistent) return true;
+    if (!share_bytes(reach->plan, a, b)) return true;
+    if (storages[a].persistent) return false;
+    bool a_first = !storages[a].pinned && precedes(reach, a, 0, b, 0);
+    bool b_first = !storages[b].pinned && precedes(reach, b, 0, a, 0);
+    return (a_first || b_first) && precedes(reach, a, 0, b, 1) && precedes(reach, b, 0, a, 1);
+}
+
+/* Two touches of one storage, u earlier in list order, of which one writes. */
+static bool are_ordered(const struct reach *reach, uint32_t storage, uint32_t u, uint32_t v)
+{
+    const struct tarn_graph *graph = reach->plan->graph;
+    if (!writes(graph, u, storage) && !writes(graph, v, storage)) return true;
+    return is_before(reach, u, 0, v, 0);
+}
+
+/* The previous iteration's touches and this one's: with a planned storage only the first write
+ * matters, all else of this iteration comes after it. */
+static bool is_boundary_kept(const struct reach *reach, uint32_t storage, uint32_t u, uint32_t v)
+{
+    const struct tarn_graph *graph = reach->plan->graph;
+    bool matters = graph->storages[storage].persistent
+                       ? writes(graph, u, storage) || writes(graph, v, storage)
+                       : graph->storages[storage].producer == v;
+    return !matters || is_before(reach, u, 0, v, 1);
+}
+
+static bool is_storage_ordered(const struct reach *reach, uint32_t storage)
+{
+    const struct tarn_graph *graph = reach->plan->graph;
+    for (uint32_t i = 0; i < graph->ops_count; i++) {
+        uint32_t u = graph->order[i];
+        if (!touches(graph, u, storage)) continue;
+        for (uint32_t j = 0; j < graph->ops_count; j++) {
+            uint32_t v = graph->order[j];
+            if (!touches(graph, v, storage)) continue;
+            if (i < j && !are_ordered(reach, storage, u, v)) return false;
+            if (!is_boundary_kept(reach, storage, u, v)) return false;
+        }
+    }
+    return true;
+}
+
+/* Every launched op behind `earlier` through control arcs and views must come after it. */
+static bool is_control_kept(const struct reach *reach, uint32_t earlier, uint32_t op)
+{
+    const struct tarn_graph *graph = reach->plan->graph;
+    const struct tarn_graph_op *info = &graph->ops[op];
+    bool kept = true;
+    if (!info->view) return is_before(reach, earlier, 0, op, 0);
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        const struct tarn_graph_op *later = &graph->ops[v];
+        for (uint32_t k = 0; k < later->inputs_count; k++) {
+            if (graph->tensors[later->inputs[k]].producer == op)
+                kept = kept && is_control_kept(reach, earlier, v);
+        }
+        for (uint32_t k = 0; k < later->control_count; k++) {
+            if (later->control[k] == op) kept = kept && is_control_kept(reach, earlier, v);
+        }
+    }
+    return kept;
+}
+
+static bool are_control_arcs_kept(const struct reach *reach)
+{
+    const struct tarn_graph *graph = reach->plan->graph;
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        for (uint32_t k = 0; k < graph->ops[v].control_count; k++) {
+            uint32_t u = graph->ops[v].control[k];
+            if (!graph->ops[u].view && !is_control_kept(reach, u, v)) return false;
+        }
+    }
+    return true;
+}
+
+bool oracle_accepts(const struct tarn_plan *plan)
+{
+    const struct tarn_graph *graph = plan->graph;
+    struct reach *reach = reach_create(plan);
+    bool ok = !has_cycle(reach) && are_control_arcs_kept(reach);
+    for (uint32_t a = 0; ok && a < graph->storages_count; a++) {
+        ok = is_storage_ordered(reach, a);
+        for (uint32_t b = 0; ok && b < a; b++) ok = is_pair_safe(reach, a, b);
+    }
+    free(reach);
+    return ok;
+}
+
+/* ---- Legal orders ---- */
+
+struct progress {
+    const struct tarn_plan *plan;
+    uint32_t done[ORACLE_NODES_MAX]; /* launches of every stream */
+};
+
+static uint32_t length_of(const struct tarn_plan *plan, uint32_t s)
+{
+    return plan->list_begin[s + 1] - plan->list_begin[s];
+}
+
+static bool is_done(const struct progress *progress, uint32_t op, uint32_t iteration)
+{
+    const struct tarn_plan *plan = progress->plan;
+    uint32_t s = plan->graph->ops[op].stream, place = 0;
+    while (plan->list[plan->list_begin[s] + place] != op) place++;
+    return progress->done[s] > iteration * length_of(plan, s) + place;
+}
+
+static struct tarn_step next_of(const struct progress *progress, uint32_t s)
+{
+    uint32_t length = length_of(progress->plan, s), done = progress->done[s];
+    return (struct tarn_step){progress->plan->list[progress->plan->list_begin[s] + done % length],
+                              done / length};
+}
+
+/* Can stream s launch its next op, within so many iterations? */
+static bool is_ready(const struct progress *progress, uint32_t s, uint32_t iterations)
+{
+    const struct tarn_plan *plan = progress->plan;
+    if (progress->done[s] >= iterations * length_of(plan, s)) return false;
+    struct tarn_step step = next_of(progress, s);
+    for (uint32_t i = 0; i < plan->waits_count; i++) {
+        if (plan->waits[i].op == step.op && !is_done(progress, plan->waits[i].on, step.iteration))
+            return false;
+    }
+    for (uint32_t i = 0; i < plan->boundary_waits_count && step.iteration > 0; i++) {
+        if (plan->boundary_waits[i].op == step.op &&
+            !is_done(progress, plan->boundary_waits[i].on, step.iteration - 1))
+            return false;
+    }
+    return true;
+}
+
+bool oracle_is_legal(const struct tarn_plan *plan, const struct tarn_step *steps, size_t count)
+{
+    struct progress progress = {.plan = plan};
+    for (size_t i = 0; i < count; i++) {
+        uint32_t s = plan->graph->ops[steps[i].op].stream;
+        struct tarn_step next = next_of(&progress, s);
+        if (next.op != steps[i].op || next.iteration != steps[i].iteration) return false;
+        if (!is_ready(&progress, s, UINT32_MAX / ORACLE_NODES_MAX)) return false;
+        progress.done[s]++;
+    }
+    return true;
+}
+
+/* ---- Bytes ---- */
+
+struct byte {
+    uint32_t storage, op, iteration; /* TARN_NONE, TARN_NONE: never written */
+};
+
+struct memory {
+    const struct tarn_plan *plan;
+    size_t size;
+    struct byte *bytes; /* arena, then persistent part */
+};
+
+static struct byte *bytes_of(const struct memory *memory, uint32_t storage)
+{
+    bool persistent = memory->plan->graph->storages[storage].persistent;
+    return memory->bytes + place_of(memory->plan, storage)->offset +
+           (persistent ? memory->plan->footprint : 0);
+}
+
+static void fill(struct memory *memory, uint32_t storage, uint32_t op, uint32_t iteration)
+{
+    struct byte *bytes = bytes_of(memory, storage);
+    for (uint64_t i = 0; i < memory->plan->graph->storages[storage].size; i++)
+        bytes[i] = (struct byte){storage, op, iteration};
+}
+
+static bool holds(const struct memory *memory, uint32_t storage, uint32_t op, uint32_t iteration)
+{
+    const struct byte *bytes = bytes_of(memory, storage);
+    for (uint64_t i = 0; i < memory->plan->graph->storages[storage].size; i++) {
+        if (bytes[i].storage != storage || bytes[i].op != op || bytes[i].iteration != iteration)
+            return false;
+    }
+    return true;
+}
+
+static struct memory memory_create(const struct tarn_plan *plan)
+{
+    struct memory memory = {.plan = plan, .size = plan->footprint + plan->persistent};
+    memory.bytes = malloc((memory.size + 1) * sizeof *memory.bytes);
+    assert(memory.bytes);
+    for (size_t i = 0; i < memory.size; i++)
+        memory.bytes[i] = (struct byte){TARN_NONE, TARN_NONE, 0};
+    for (uint32_t a = plan->graph->planned_count; a < plan->graph->storages_count; a++)
+        fill(&memory, a, TARN_NONE, 0);
+    return memory;
+}
+
+static struct memory memory_copy(const struct memory *memory)
+{
+    struct memory copy = *memory;
+    copy.bytes = malloc((memory->size + 1) * sizeof *copy.bytes);
+    assert(copy.bytes);
+    memcpy(copy.bytes, memory->bytes, memory->size * sizeof *copy.bytes);
+    return copy;
+}
+
+static bool finds(const struct memory *memory, uint32_t op, uint32_t iteration, uint32_t storage)
+{
+    const struct tarn_graph *graph = memory->plan->graph;
+    uint32_t writer = writer_before(graph, graph->rank[op], storage);
+    if (writer == TARN_NONE && iteration > 0 && graph->storages[storage].persistent) {
+        writer = writer_before(graph, graph->ops_count, storage);
+        if (writer != TARN_NONE) iteration--;
+    }
+    return holds(memory, storage, writer, writer == TARN_NONE ? 0 : iteration);
+}
+
+/* False: the op reads a wrong byte, or its own storages overwrite each other. */
+static bool launch(struct memory *memory, struct tarn_step step)
+{
+    const struct tarn_graph *graph = memory->plan->graph;
+    for (uint32_t a = 0; a < graph->storages_count; a++) {
+        if (sees(graph, step.op, a) && !finds(memory, step.op, step.iteration, a)) return false;
+    }
+    for (uint32_t a = 0; a < graph->storages_count; a++) {
+        if (writes(graph, step.op, a)) fill(memory, a, step.op, step.iteration);
+    }
+    for (uint32_t a = 0; a < graph->storages_count; a++) {
+        if (writes(graph, step.op, a) && !holds(memory, a, step.op, step.iteration)) return false;
+        if (reads(graph, step.op, a) && !writes(graph, step.op, a) &&
+            !finds(memory, step.op, step.iteration, a))
+            return false;
+    }
+    return true;
+}
+
+/* Is an output damaged, all iterations' work being done? */
+static bool has_lost_output(const struct memory *memory, uint32_t iterations)
+{
+    const struct tarn_graph *graph = memory->plan->graph;
+    for (uint32_t a = 0; a < graph->planned_count; a++) {
+        if (!graph->storages[a].pinned) continue;
+        uint32_t writer = writer_before(graph, graph->ops_count, a);
+        if (writer != TARN_NONE && !holds(memory, a, writer, iterations - 1)) return true;
+    }
+    return false;
+}
+
+static bool is_complete(const struct progress *progress, uint32_t iterations)
+{
+    for (uint32_t s = 0; s < progress->plan->streams_count; s++) {
+        if (progress->done[s] != iterations * length_of(progress->plan, s)) return false;
+    }
+    return true;
+}
+
+bool oracle_corrupts(const struct tarn_plan *plan, const struct tarn_step *steps, size_t count)
+{
+    struct memory memory = memory_create(plan);
+    struct progress progress = {.plan = plan};
+    uint32_t iterations = 1;
+    bool corrupt = false;
+    for (size_t i = 0; i < count && !corrupt; i++) {
+        progress.done[plan->graph->ops[steps[i].op].stream]++;
+        if (iterations <= steps[i].iteration) iterations = steps[i].iteration + 1;
+        corrupt = !launch(&memory, steps[i]);
+    }
+    if (!corrupt && is_complete(&progress, iterations))
+        corrupt = has_lost_output(&memory, iterations);
+    free(memory.bytes);
+    return corrupt;
+}
+
+/* ---- Searching for harm ---- */
+
+static bool branch(struct progress *progress, const struct memory *memory, uint32_t iterations,
+                   uint32_t *tries)
+{
+    bool harm = false;
+    if (is_complete(progress, iterations)) {
+        --*tries;
+        return has_lost_output(memory, iterations);
+    }
+    for (uint32_t s = 0; s < progress->plan->streams_count && !harm && *tries > 0; s++) {
+        if (!is_ready(progress, s, iterations)) continue;
+        struct memory copy = memory_copy(memory);
+        struct tarn_step step = next_of(progress, s);
+        progress->done[s]++;
+        harm = !launch(&copy, step) || branch(progress, &copy, iterations, tries);
+        progress->done[s]--;
+        free(copy.bytes);
+    }
+    return harm;
+}
+
+bool oracle_finds_harm(const struct tarn_plan *plan, uint32_t iterations, uint32_t *tries)
+{
+    struct progress progress = {.plan = plan};
+    struct memory memory = memory_create(plan);
+    bool harm = branch(&progress, &memory, iterations, tries);
+    free(memory.bytes);
+    return harm;
+}
+
+bool oracle_draws_harm(const struct tarn_plan *plan, uint32_t iterations,
+                       struct random_source *source)
+{
+    struct progress progress = {.plan = plan};
+    struct memory memory = memory_create(plan);
+    bool harm = false;
+    while (!harm && !is_complete(&progress, iterations)) {
+        uint32_t s = random_below(source, plan->streams_count);
+        while (!is_ready(&progress, s, iterations)) s = (s + 1) % plan->streams_count;
+        harm = !launch(&memory, next_of(&progress, s));
+        progress.done[s]++;
+    }
+    if (!harm) harm = has_lost_output(&memory, iterations);
+    free(memory.bytes);
+    return harm;
+}

@@ -1,0 +1,29 @@
+/* What a plan must be, said a second time and in the plainest way: all pairs of touches over a
+ * matrix of who reaches whom, and byte for byte execution of linear orders. For small graphs. */
+#ifndef TARN_TESTS_PLAN_ORACLE_H
+#define TARN_TESTS_PLAN_ORACLE_H
+
+#include "random_graph.h"
+#include "streams/plan/plan.h"
+
+/* Do lists and waits (boundary waits included) order, over two iterations, every two touches that
+ * need an order? The plan must be well-formed; at most ORACLE_NODES_MAX launches. */
+#define ORACLE_NODES_MAX 256
+bool oracle_accepts(const struct tarn_plan *plan);
+
+/* Is it a beginning of the program's work that lists and waits allow? */
+bool oracle_is_legal(const struct tarn_plan *plan, const struct tarn_step *steps, size_t count);
+
+/* Runs a legal order on memory in which every byte knows who wrote it: does an op read a byte that
+ * is not what list order says, or is an output damaged after the last step? */
+bool oracle_corrupts(const struct tarn_plan *plan, const struct tarn_step *steps, size_t count);
+
+/* Tries every legal order of so many iterations, as long as `tries` lasts (it counts down to 0):
+ * does one corrupt? */
+bool oracle_finds_harm(const struct tarn_plan *plan, uint32_t iterations, uint32_t *tries);
+
+/* The same for one order drawn at random. */
+bool oracle_draws_harm(const struct tarn_plan *plan, uint32_t iterations,
+                       struct random_source *source);
+
+#endif
