@@ -15,7 +15,9 @@
 static enum tarn_status syntax_error(const struct tarn_report *report, const json_error_t *error)
 {
     struct tarn_error *result = report->error;
-    if (json_error_code(error) == json_error_out_of_memory) return tarn_error_no_memory(result);
+    bool has_no_memory = json_error_code(error) == json_error_out_of_memory ||
+                         error->text[0] == '\0'; /* jansson mostly has nothing to say then */
+    if (has_no_memory) return tarn_error_no_memory(result);
     bool is_first = result && result->status == TARN_OK;
     char text[sizeof error->text];
     size_t length = strnlen(error->text, sizeof text - 1);
