@@ -269,6 +269,17 @@ static void refuses_more_streams_than_the_cap(void **state)
     assert_refused(b, "more than 65536 streams");
 }
 
+static void refuses_streams_whose_clocks_would_fill_the_memory(void **state)
+{
+    (void)state;
+    struct tarn_builder *b = tarn_builder_create("wide");
+    for (uint32_t s = 0; s < TARN_STREAMS_MAX; s++) {
+        tarn_builder_stream(b, NULL);
+        tarn_builder_op(b, &(struct tarn_op_info){.stream = s});
+    }
+    assert_refused(b, "65536 streams are too many for so many ops and tensors");
+}
+
 static void shows_long_and_odd_names_on_one_line(void **state)
 {
     (void)state;
@@ -801,6 +812,7 @@ int main(void)
         cmocka_unit_test(refuses_what_no_file_can_say),
         cmocka_unit_test(refuses_names_that_no_file_could_hold),
         cmocka_unit_test(refuses_more_streams_than_the_cap),
+        cmocka_unit_test(refuses_streams_whose_clocks_would_fill_the_memory),
         cmocka_unit_test(shows_long_and_odd_names_on_one_line),
         cmocka_unit_test(derives_what_a_naive_derivation_finds),
         cmocka_unit_test(keeps_the_order_of_group_members),

@@ -144,6 +144,20 @@ static enum tarn_status check_storage(struct walk *walk, const struct tarn_stora
     return status;
 }
 
+static enum tarn_status check_size(const struct tarn_graph *graph, const struct tarn_report *report)
+{
+    uint64_t rows = graph->streams_count;
+    for (uint32_t v = 0; v < graph->ops_count; v++)
+        rows += graph->successors.begin[v] != graph->successors.begin[v + 1];
+    if (rows < graph->planned_count) rows = graph->planned_count;
+    if (rows * graph->streams_count <= TARN_CLOCKS_MAX) return TARN_OK;
+    return tarn_report_bad(
+        report, tarn_spot_at(TARN_NONE, TARN_NONE, "/streams"),
+        "%u streams are too many for so many ops and tensors: their happens-before "
+        "would take over 2^31 entries; use fewer streams",
+        graph->streams_count);
+}
+
 static bool walk_init(struct walk *walk)
 {
     const struct tarn_graph *graph = walk->graph;
@@ -171,7 +185,8 @@ enum tarn_status tarn_validate_races(const struct tarn_graph *graph,
                                      const struct tarn_report *report)
 {
     struct walk walk = {.graph = graph, .report = report};
-    enum tarn_status status = walk_init(&walk) ? TARN_OK : TARN_SYSTEM;
+    enum tarn_status status = check_size(graph, report);
+    if (!status && !walk_init(&walk)) status = TARN_SYSTEM;
     for (uint32_t a = 0; status == TARN_OK && a < graph->storages_count; a++)
         status = check_storage(&walk, &graph->storages[a]);
     walk_finish(&walk);

@@ -1,6 +1,6 @@
 /* The rules that can be checked record by record: tensors first (what they alias), then ops (what
  * they name, who produces what), then groups, then sums. The first broken rule ends it.
- * Cost: linear in records and list entries (a view's outputs are compared with its inputs).
+ * Cost: linear in records and list entries.
  */
 #include "validate.h"
 
@@ -186,6 +186,9 @@ static enum tarn_status check_view(const struct tarn_graph *graph, const struct 
     if (op->implementations_count > 0)
         return bad_op(graph, report, v, "implementations",
                       "is a view, which is never launched, and must not have implementations");
+    if (op->inplace_count > 0)
+        return bad_op(graph, report, v, "inplace",
+                      "is a view, which writes nothing, and must not write in place");
     for (uint32_t k = 0; k < op->inputs_count; k++)
         mark[graph->tensors[op->inputs[k]].root] = v + 1;
     for (uint32_t k = 0; k < op->outputs_count; k++) {
@@ -201,22 +204,17 @@ static enum tarn_status check_view(const struct tarn_graph *graph, const struct 
 
 /* ---- Ops: what transforms may do with them ---- */
 
-static bool contains(const uint32_t *ids, uint32_t count, uint32_t id)
-{
-    for (uint32_t k = 0; k < count; k++) {
-        if (ids[k] == id) return true;
-    }
-    return false;
-}
-
+/* mark[tensor] == v + 1: op v reads it. */
 static enum tarn_status check_inplace(const struct tarn_graph *graph,
-                                      const struct tarn_report *report, uint32_t v)
+                                      const struct tarn_report *report, uint32_t v, uint32_t *mark)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
+    if (op->inplace_count == 0) return TARN_OK;
+    for (uint32_t k = 0; k < op->inputs_count; k++) mark[op->inputs[k]] = v + 1;
     for (uint32_t k = 0; k < op->inplace_count; k++) {
         uint32_t input = op->inplace[k][0], output = op->inplace[k][1];
-        bool has_input = contains(op->inputs, op->inputs_count, input);
-        bool has_output = contains(op->outputs, op->outputs_count, output);
+        bool has_input = input < graph->tensors_count && mark[input] == v + 1;
+        bool has_output = output < graph->tensors_count && graph->tensors[output].producer == v;
         if (!has_input || !has_output)
             return tarn_report_bad(
                 report,
@@ -279,8 +277,10 @@ static enum tarn_status check_op(const struct tarn_graph *graph, const struct ta
                                  uint32_t v, uint32_t *mark)
 {
     enum tarn_status status = check_arcs(graph, report, v);
-    if (!status && graph->ops[v].view) status = check_view(graph, report, v, mark);
-    if (!status) status = check_inplace(graph, report, v);
+    if (!status && graph->ops[v].view)
+        status = check_view(graph, report, v, mark);
+    else if (!status)
+        status = check_inplace(graph, report, v, mark);
     if (!status) status = check_implementations(graph, report, v);
     return status;
 }

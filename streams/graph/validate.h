@@ -23,6 +23,10 @@
     (UINT64_C(1) << 62) /* of all storages, and of all costs: half the range is \
                            left for what alignment adds */
 
+/* Entries of the clocks (ops with arcs to other streams, and streams, times streams) and of `first`
+ * (planned storages times streams): a small file must not ask for a machine's whole memory. */
+#define TARN_CLOCKS_MAX (UINT64_C(1) << 31)
+
 /* Checks ops, tensors and groups (lists of tensor ids) by themselves and fills in the tensors'
  * `root` (on entry: what it aliases, or TARN_NONE) and `producer`. */
 enum tarn_status tarn_validate_records(struct tarn_graph *graph, const struct tarn_list *groups,
