@@ -15,6 +15,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "order_oracle.h"
 #include "random_graph.h"
 #include "streams/plan/plan.h"
 #include "tarn.h"
@@ -43,45 +44,13 @@ static void run_to_end(struct tarn_session *session, uint64_t iterations)
     require(tarn_session_wait(session, ticket, TARN_FOREVER, &error), &error);
 }
 
-/* ---- Order: every op starts after all its ancestors have ended ----
- * The oracle is the closure of the graph's own rules (stream order, data, control), by brute force,
- * and the plan's boundary waits as they are written. */
+/* ---- Order: every op starts after all its ancestors have ended ---- */
 
-enum { OPS_MAX = 64 };
-
-struct clock_of_test {
-    const struct tarn_plan *plan;
-    uint64_t ancestors[OPS_MAX];  /* launched ops, as bits */
-    atomic_ullong ended[OPS_MAX]; /* iterations of that op that have ended */
+struct order_test {
+    struct order_oracle oracle;
     atomic_uint disorder;
     uint32_t delay_ns; /* at most */
 };
-
-static void add_arc(uint64_t *reach, uint32_t later, uint32_t earlier)
-{
-    reach[later] |= reach[earlier] | UINT64_C(1) << earlier;
-}
-
-static void find_ancestors(struct clock_of_test *test)
-{
-    const struct tarn_graph *graph = test->plan->graph;
-    uint64_t launched = 0;
-    for (uint32_t pass = 0; pass < graph->ops_count; pass++) {
-        for (uint32_t v = 0; v < graph->ops_count; v++) {
-            const struct tarn_graph_op *op = &graph->ops[v];
-            if (!op->view) launched |= UINT64_C(1) << v;
-            if (op->position > 0)
-                add_arc(test->ancestors, v, graph->streams[op->stream].ops[op->position - 1]);
-            for (uint32_t i = 0; i < op->control_count; i++)
-                add_arc(test->ancestors, v, op->control[i]);
-            for (uint32_t i = 0; i < op->inputs_count; i++) {
-                uint32_t producer = graph->tensors[op->inputs[i]].producer;
-                if (producer != TARN_NONE) add_arc(test->ancestors, v, producer);
-            }
-        }
-    }
-    for (uint32_t v = 0; v < graph->ops_count; v++) test->ancestors[v] &= launched;
-}
 
 static void pause_at_random(uint64_t seed, uint32_t delay_ns)
 {
@@ -98,37 +67,29 @@ static void pause_at_random(uint64_t seed, uint32_t delay_ns)
 
 static int check_order(void *user, const struct tarn_call *call)
 {
-    struct clock_of_test *test = user;
-    const struct tarn_plan *plan = test->plan;
-    uint32_t wrong = 0;
-    for (uint32_t a = 0; a < plan->graph->ops_count; a++) {
-        if (test->ancestors[call->op] >> a & 1)
-            wrong += atomic_load(&test->ended[a]) < call->iteration + 1;
-    }
-    for (uint32_t i = 0; i < plan->boundary_waits_count; i++) {
-        if (plan->boundary_waits[i].op == call->op)
-            wrong += atomic_load(&test->ended[plan->boundary_waits[i].on]) < call->iteration;
-    }
+    struct order_test *test = user;
+    bool in_order = order_oracle_start(&test->oracle, call->op, call->iteration);
     pause_at_random(call->iteration * 977 + call->op, test->delay_ns);
-    wrong += atomic_fetch_add(&test->ended[call->op], 1) != call->iteration;
-    if (wrong) atomic_fetch_add(&test->disorder, 1);
+    if (!order_oracle_end(&test->oracle, call->op, call->iteration) || !in_order)
+        atomic_fetch_add(&test->disorder, 1);
     return 0;
 }
 
 static void check_order_of(struct tarn_graph *graph, const struct tarn_host_options *host,
                            const struct tarn_session_options *options, uint32_t delay_ns)
 {
-    struct clock_of_test test = {.plan = unshared_plan(graph, 64), .delay_ns = delay_ns};
-    find_ancestors(&test);
-    struct tarn_session *session = open_session((struct tarn_plan *)test.plan, host, options);
+    struct order_test test = {.delay_ns = delay_ns};
+    struct tarn_plan *plan = unshared_plan(graph, 64);
+    order_oracle_init(&test.oracle, plan);
+    struct tarn_session *session = open_session(plan, host, options);
     assert_int_equal(tarn_session_bind_default(session, check_order, &test), TARN_OK);
     const uint64_t iterations = 6;
     run_to_end(session, iterations);
     assert_int_equal(atomic_load(&test.disorder), 0);
     for (uint32_t v = 0; v < graph->ops_count; v++)
-        assert_int_equal(atomic_load(&test.ended[v]), graph->ops[v].view ? 0 : iterations);
+        assert_int_equal(atomic_load(&test.oracle.ended[v]), graph->ops[v].view ? 0 : iterations);
     tarn_session_destroy(session);
-    tarn_plan_destroy((struct tarn_plan *)test.plan);
+    tarn_plan_destroy(plan);
 }
 
 static void keeps_happens_before_on_any_number_of_workers(void **state)
@@ -136,7 +97,7 @@ static void keeps_happens_before_on_any_number_of_workers(void **state)
     (void)state;
     static const uint32_t workers[] = {1, 2, 4};
     for (uint64_t seed = 0; seed < 150; seed++) {
-        struct random_graph_options knobs = random_graph_knobs(seed, OPS_MAX);
+        struct random_graph_options knobs = random_graph_knobs(seed, ORDER_ORACLE_OPS);
         struct tarn_graph *graph = random_graph(&knobs);
         check_order_of(graph, TARN_HOST_OPTIONS(.workers = workers[seed % 3]), NULL,
                        seed % 2 ? 3000 : 0);
@@ -149,7 +110,7 @@ static void keeps_happens_before_with_more_streams_than_cores(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < 30; seed++) {
         struct random_graph_options knobs = {.seed = seed,
-                                             .ops = OPS_MAX,
+                                             .ops = ORDER_ORACLE_OPS,
                                              .streams = 20,
                                              .parameters = 3,
                                              .reach = 12,
@@ -165,7 +126,7 @@ static void keeps_happens_before_with_blocking_streams(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 60; seed++) {
-        struct random_graph_options knobs = random_graph_knobs(seed, OPS_MAX);
+        struct random_graph_options knobs = random_graph_knobs(seed, ORDER_ORACLE_OPS);
         struct tarn_graph *graph = random_graph(&knobs);
         uint32_t ids[] = {0, graph->streams_count - 1};
         check_order_of(graph, NULL, TARN_SESSION_OPTIONS(.blocking = {ids, 1 + seed % 2}), 500);

@@ -6,40 +6,36 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 static void add_arcs(struct rival_graph *rival, const struct tarn_program *program, uint32_t index,
-                     uint32_t s, uint32_t step, const uint32_t *index_of)
+                     const uint32_t *index_of)
 {
-    rival->begin[index + 1] = rival->begin[index];
-    uint32_t *end = &rival->begin[index + 1];
-    if (step > program->begin[s]) rival->arcs[(*end)++] = index_of[program->steps[step - 1].op];
-    for (uint32_t i = program->steps[step].waits_begin; i < program->steps[step].waits_end; i++) {
+    uint32_t step = program->order[index], *end = &rival->begin[index + 1];
+    const struct tarn_program_step *own = &program->steps[step];
+    *end = rival->begin[index];
+    if (step > program->begin[own->stream]) rival->arcs[(*end)++] = index_of[step - 1];
+    for (uint32_t i = own->waits_begin; i < own->waits_end; i++) {
         const struct tarn_program_wait *wait = &program->waits[i];
         uint32_t on = program->begin[wait->stream] + wait->place;
-        if (!wait->previous) rival->arcs[(*end)++] = index_of[program->steps[on].op];
+        if (!wait->previous) rival->arcs[(*end)++] = index_of[on];
     }
 }
 
 void rival_graph_init(struct rival_graph *rival, const struct tarn_program *program,
-                      const struct tarn_graph *graph)
+                      const struct tarn_call *calls)
 {
-    memset(rival, 0, sizeof *rival);
-    uint32_t ops = graph->ops_count;
-    uint32_t *step_of = malloc(ops * sizeof *step_of), *index_of = malloc(ops * sizeof *index_of);
-    rival->ops = malloc(ops * sizeof *rival->ops);
-    rival->begin = calloc((size_t)ops + 1, sizeof *rival->begin);
-    rival->arcs = malloc(((size_t)ops + program->waits_count) * sizeof *rival->arcs);
-    assert(step_of && index_of && rival->ops && rival->begin && rival->arcs);
-    for (uint32_t i = 0; i < program->steps_count; i++) step_of[program->steps[i].op] = i;
-    for (uint32_t i = 0; i < ops; i++) {
-        uint32_t v = graph->order[i];
-        if (graph->ops[v].view) continue;
-        index_of[v] = rival->count;
-        rival->ops[rival->count] = v;
-        add_arcs(rival, program, rival->count++, graph->ops[v].stream, step_of[v], index_of);
+    rival->count = program->steps_count;
+    rival->calls = calls;
+    rival->ops = malloc(rival->count * sizeof *rival->ops);
+    rival->begin = calloc((size_t)rival->count + 1, sizeof *rival->begin);
+    rival->arcs = malloc(((size_t)rival->count + program->waits_count) * sizeof *rival->arcs);
+    uint32_t *index_of = malloc(rival->count * sizeof *index_of); /* by step */
+    assert(rival->ops && rival->begin && rival->arcs && index_of);
+    for (uint32_t i = 0; i < rival->count; i++) {
+        index_of[program->order[i]] = i;
+        rival->ops[i] = program->steps[program->order[i]].op;
+        add_arcs(rival, program, i, index_of);
     }
-    free(step_of);
     free(index_of);
 }
 

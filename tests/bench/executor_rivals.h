@@ -6,7 +6,7 @@
 #include "streams/plan/program.h"
 #include "tarn/session.h"
 
-/* The launched ops in list order, and what each waits for, as indices into that order. */
+/* The launched ops in one legal order, and what each waits for, as indices into that order. */
 struct rival_graph {
     uint32_t count;
     const struct tarn_call *calls; /* by op */
@@ -16,7 +16,7 @@ struct rival_graph {
 };
 
 void rival_graph_init(struct rival_graph *rival, const struct tarn_program *program,
-                      const struct tarn_graph *graph);
+                      const struct tarn_call *calls);
 void rival_graph_finish(struct rival_graph *rival);
 
 /* Each runs `iterations` iterations, one after another. */
