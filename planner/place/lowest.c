@@ -1,0 +1,173 @@
+/* Making a problem ready for lowest-offset-first: lone storages and members of groups in lanes of
+ * their own, sizes in units. The unit is the largest power of two that divides the plan's sizes and
+ * borders, or more where the arena would have 2^30 of them: then sizes round outward, members to
+ * both sides, which keeps every plan safe and costs at most one unit for each storage in a stack.
+ * Source: DESIGN.md, section 3 (Placement).
+ * Cost: O(T S), 4 bytes per storage and stream. */
+#include "lowest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Units ---- */
+
+static uint64_t round_units(const struct tarn_lowest *lowest, uint64_t bytes, bool up)
+{
+    uint64_t units = bytes >> lowest->unit_shift;
+    if (up && units << lowest->unit_shift != bytes) units++;
+    return units;
+}
+
+int32_t tarn_lowest_units(const struct tarn_lowest *lowest, uint64_t bytes)
+{
+    uint64_t units = round_units(lowest, bytes, false);
+    return (int32_t)(units < TARN_UNITS_MAX ? units : TARN_UNITS_MAX);
+}
+
+/* A size beyond all limits only has to stay beyond them. */
+static int32_t units_up(const struct tarn_lowest *lowest, uint64_t bytes)
+{
+    uint64_t units = round_units(lowest, bytes, true);
+    return (int32_t)(units <= TARN_UNITS_MAX ? units : TARN_UNITS_MAX + 1);
+}
+
+static void choose_unit(struct tarn_lowest *lowest, uint64_t bytes_max)
+{
+    const struct tarn_blocks *blocks = lowest->problem->blocks;
+    uint64_t bits = UINT64_C(1) << 62;
+    for (uint32_t b = 0; b < blocks->count; b++)
+        bits |= blocks->blocks[b].size | blocks->blocks[b].alignment;
+    for (uint32_t a = 0; a < blocks->storages_count; a++)
+        bits |= blocks->within[a] | blocks->reserved[a];
+    lowest->unit_shift = (uint32_t)__builtin_ctzll(bits);
+    while (bytes_max >> lowest->unit_shift > TARN_UNITS_MAX) lowest->unit_shift++;
+}
+
+/* ---- Making ---- */
+
+static enum tarn_status init_lanes(struct tarn_lowest *lowest)
+{
+    const struct tarn_blocks *blocks = lowest->problem->blocks;
+    enum tarn_status status = TARN_SYSTEM;
+    bool *alone = malloc((size_t)blocks->storages_count + 1);
+    bool *grouped = malloc((size_t)blocks->storages_count + 1);
+    if (!alone || !grouped) goto done;
+    for (uint32_t b = 0; b < blocks->count; b++) {
+        const struct tarn_block *block = &blocks->blocks[b];
+        for (uint32_t i = 0; i < block->members_count; i++) {
+            alone[block->members[i]] = block->members_count == 1;
+            grouped[block->members[i]] = block->members_count > 1;
+        }
+        lowest->groups_count += block->members_count > 1;
+    }
+    status = tarn_lanes_init(&lowest->lone, lowest->problem->conflicts, alone);
+    if (status == TARN_OK)
+        status = tarn_lanes_init(&lowest->members, lowest->problem->conflicts, grouped);
+done:
+    free(alone);
+    free(grouped);
+    return status;
+}
+
+static bool allocate(struct tarn_lowest *lowest)
+{
+    size_t members = (size_t)lowest->members.count + 1, count;
+    lowest->count = lowest->lone.count + lowest->groups_count;
+    count = (size_t)lowest->count + 1;
+    lowest->block = malloc(count * sizeof *lowest->block);
+    lowest->size = malloc(count * sizeof *lowest->size);
+    lowest->alignment = malloc(count * sizeof *lowest->alignment);
+    lowest->ceiling = malloc(count * sizeof *lowest->ceiling);
+    lowest->within = malloc(members * sizeof *lowest->within);
+    lowest->member_end = malloc(members * sizeof *lowest->member_end);
+    lowest->member = malloc(members * sizeof *lowest->member);
+    lowest->group_begin = calloc((size_t)lowest->groups_count + 1, sizeof *lowest->group_begin);
+    return lowest->block && lowest->size && lowest->alignment && lowest->ceiling &&
+           lowest->within && lowest->member_end && lowest->member && lowest->group_begin;
+}
+
+static uint32_t place_in(const struct tarn_lanes *lanes, uint32_t storage)
+{
+    return lanes->below[lanes->conflicts->slot_of[storage]];
+}
+
+static void fill_place(struct tarn_lowest *lowest, uint32_t place, uint32_t b)
+{
+    const struct tarn_block *block = &lowest->problem->blocks->blocks[b];
+    uint64_t alignment = round_units(lowest, block->alignment, true);
+    lowest->block[place] = b;
+    lowest->size[place] = units_up(lowest, block->size);
+    lowest->alignment[place] =
+        (int32_t)(alignment <= TARN_UNITS_MAX ? alignment : TARN_UNITS_MAX + 1);
+    lowest->ceiling[place] = alignment > 1 || block->members_count > 1 ? 0 : INT32_MAX;
+}
+
+static void fill_group(struct tarn_lowest *lowest, uint32_t group, uint32_t b)
+{
+    const struct tarn_blocks *blocks = lowest->problem->blocks;
+    const struct tarn_block *block = &blocks->blocks[b];
+    uint32_t at = lowest->group_begin[group];
+    for (uint32_t i = 0; i < block->members_count; i++) {
+        uint32_t a = block->members[i], m = place_in(&lowest->members, a);
+        lowest->within[m] =
+            (int32_t)(round_units(lowest, blocks->within[a], false) & TARN_UNITS_MAX);
+        lowest->member_end[m] = units_up(lowest, blocks->within[a] + blocks->reserved[a]);
+        lowest->member[at++] = m;
+    }
+    lowest->group_begin[group + 1] = at;
+}
+
+enum tarn_status tarn_lowest_init(struct tarn_lowest *lowest, const struct tarn_problem *problem,
+                                  uint64_t bytes_max)
+{
+    const struct tarn_blocks *blocks = problem->blocks;
+    memset(lowest, 0, sizeof *lowest);
+    lowest->problem = problem;
+    choose_unit(lowest, bytes_max);
+    if (init_lanes(lowest) != TARN_OK || !allocate(lowest)) {
+        tarn_lowest_finish(lowest);
+        return TARN_SYSTEM;
+    }
+    uint32_t group = 0;
+    for (uint32_t b = 0; b < blocks->count; b++) {
+        if (blocks->blocks[b].members_count == 1) {
+            fill_place(lowest, place_in(&lowest->lone, blocks->blocks[b].members[0]), b);
+        } else {
+            fill_place(lowest, lowest->lone.count + group, b);
+            fill_group(lowest, group++, b);
+        }
+    }
+    return TARN_OK;
+}
+
+void tarn_lowest_finish(struct tarn_lowest *lowest)
+{
+    tarn_lanes_finish(&lowest->lone);
+    tarn_lanes_finish(&lowest->members);
+    free(lowest->block);
+    free(lowest->size);
+    free(lowest->alignment);
+    free(lowest->ceiling);
+    free(lowest->within);
+    free(lowest->member_end);
+    free(lowest->member);
+    free(lowest->group_begin);
+    memset(lowest, 0, sizeof *lowest);
+}
+
+/* ---- Back to bytes ---- */
+
+uint64_t tarn_lowest_offsets(const struct tarn_lowest *lowest, const int32_t *place_offset,
+                             uint64_t *offset)
+{
+    const struct tarn_blocks *blocks = lowest->problem->blocks;
+    uint64_t footprint = 0;
+    for (uint32_t place = 0; place < lowest->count; place++) {
+        const struct tarn_block *block = &blocks->blocks[lowest->block[place]];
+        uint64_t start = (uint64_t)place_offset[place] << lowest->unit_shift;
+        for (uint32_t i = 0; i < block->members_count; i++)
+            offset[block->members[i]] = start + blocks->within[block->members[i]];
+        if (start + block->size > footprint) footprint = start + block->size;
+    }
+    return footprint;
+}

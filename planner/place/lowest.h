@@ -1,0 +1,69 @@
+/* Lowest-offset-first: every block that is not placed yet has a lower limit; again and again the
+ * block with the smallest limit (of equal ones the one with the largest key) is placed there, and
+ * the limits of the blocks in conflict with it rise above it.
+ *
+ * Works on places: lone storages by (stream, position) of their producer, then the blocks of
+ * several members. Offsets are counted in units, a power of two of bytes, and are below 2^30, so
+ * that all arithmetic fits the narrow lanes of vector units. Sizes round outward to units; where
+ * the unit divides every size and border, and it does unless the arena is huge, nothing is lost. */
+#ifndef TARN_PLANNER_PLACE_LOWEST_H
+#define TARN_PLANNER_PLACE_LOWEST_H
+
+#include "baseline.h"
+#include "lanes.h"
+
+enum { TARN_UNITS_MAX = (1 << 30) - 1 };
+
+/* A problem made ready for decoding; shared by threads. */
+struct tarn_lowest {
+    const struct tarn_problem *problem;
+    uint32_t unit_shift;       /* a unit is 1 << unit_shift bytes */
+    uint32_t count;            /* places */
+    uint32_t *block;           /* place -> index into problem->blocks */
+    int32_t *size;             /* by place */
+    int32_t *alignment;        /* by place */
+    int32_t *ceiling;          /* by place: 0 where limits need care: groups, own alignments */
+    struct tarn_lanes lone;    /* its places are the first ones here */
+    struct tarn_lanes members; /* storages of groups, see below */
+    /* By place in `members`. */
+    int32_t *within, *member_end; /* in their block, rounded outward */
+    /* Groups: place lone.count + g has the members listed in member[group_begin[g] ..]. */
+    uint32_t groups_count;
+    uint32_t *group_begin;
+    uint32_t *member; /* place in `members`, in the block's order */
+};
+
+/* bytes_max: no plan above it will be asked for; sets the unit. Reads the problem as long as it
+ * lives. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_lowest_init(struct tarn_lowest *lowest, const struct tarn_problem *problem,
+                                  uint64_t bytes_max);
+void tarn_lowest_finish(struct tarn_lowest *lowest);
+
+/* Whole units of so many bytes, rounded down; at most TARN_UNITS_MAX. */
+int32_t tarn_lowest_units(const struct tarn_lowest *lowest, uint64_t bytes);
+
+/* What one decode after the other works in; one per thread. */
+struct tarn_decoder {
+    const struct tarn_lowest *lowest;
+    int32_t *offset;       /* by place: the result */
+    int32_t *limit;        /* by place; INT32_MAX once placed */
+    int32_t *ceiling;      /* by place: some placed member in conflict may begin here or above */
+    int32_t *member_limit; /* by place in `members`: the least offset of its block that it allows */
+    uint64_t *run;         /* by 64 places: no block of them comes before this (limit, key) */
+    uint64_t *lap;         /* by 64 runs: the same */
+    uint32_t *placed;      /* groups that are placed and reach above the current offset */
+    uint32_t placed_count;
+};
+enum tarn_status tarn_decoder_init(struct tarn_decoder *decoder, const struct tarn_lowest *lowest);
+void tarn_decoder_finish(struct tarn_decoder *decoder);
+
+/* Places every block. key: by place, 0 and more; floor: by place, the least offset allowed, or
+ * NULL. Returns the highest end, or INT32_MAX as soon as it would be above `top_max`. */
+int32_t tarn_decoder_run(struct tarn_decoder *decoder, const int32_t *key, const int32_t *floor,
+                         int32_t top_max);
+
+/* Writes byte offsets by storage and returns the footprint. */
+uint64_t tarn_lowest_offsets(const struct tarn_lowest *lowest, const int32_t *place_offset,
+                             uint64_t *offset);
+
+#endif
