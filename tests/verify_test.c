@@ -1,0 +1,635 @@
+/* One small plan, broken in one way at a time: the verifier names the way, the ops and tensors, and
+ * shows an order that corrupts. Then final graphs that differ from their source. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan_oracle.h"
+#include "streams/graph/builder.h"
+#include "tarn.h"
+
+/* ---- The plan to break ----
+ *
+ *     compute:  make ──► square ──────────► join ──► close
+ *                 │a        │b               ▲         │out
+ *                 └──► comm: reduce(a in place) ──► send (reads a')
+ *
+ * Tensors: weight (persistent), state (persistent, updated by close), a, a' (alias of a), b, c
+ * (what send writes), out (output), left and right (a group made by join), workspace of square. */
+enum { MAKE, SQUARE, REDUCE, SEND, JOIN, CLOSE };
+enum { WEIGHT, STATE, A, B, C, OUT, LEFT, RIGHT, A_REDUCED, STATE_NEXT };
+
+static tarn_tensor add_tensor(struct tarn_builder *builder, const char *name, uint64_t size,
+                              enum tarn_tensor_kind kind)
+{
+    return tarn_builder_tensor(
+        builder, &(struct tarn_tensor_info){.name = name, .size = size, .kind = kind});
+}
+
+static tarn_op add_op(struct tarn_builder *builder, const char *name, tarn_stream stream,
+                      struct tarn_list inputs, struct tarn_list outputs, uint64_t workspace)
+{
+    return tarn_builder_op(builder, &(struct tarn_op_info){.name = name,
+                                                           .stream = stream,
+                                                           .inputs = inputs,
+                                                           .outputs = outputs,
+                                                           .workspace = workspace});
+}
+
+static void add_tensors(struct tarn_builder *builder)
+{
+    add_tensor(builder, "weight", 64, TARN_PARAMETER);
+    add_tensor(builder, "state", 64, TARN_OPTIMIZER_STATE);
+    add_tensor(builder, "a", 128, TARN_GRADIENT);
+    add_tensor(builder, "b", 128, TARN_INTERMEDIATE);
+    add_tensor(builder, "c", 64, TARN_INTERMEDIATE);
+    add_tensor(builder, "out", 64, TARN_OUTPUT);
+    add_tensor(builder, "left", 32, TARN_INTERMEDIATE);
+    add_tensor(builder, "right", 32, TARN_INTERMEDIATE);
+    tarn_builder_alias(builder, A, "a.reduced");
+    tarn_builder_alias(builder, STATE, "state.next");
+}
+
+static struct tarn_graph *finish(struct tarn_builder *builder)
+{
+    struct tarn_graph *graph;
+    struct tarn_error error;
+    if (tarn_builder_finish(builder, &graph, &error)) fail_msg("%s", error.text);
+    return graph;
+}
+
+static struct tarn_graph *small_graph(void)
+{
+    struct tarn_builder *builder = tarn_builder_create("small");
+    tarn_stream compute = tarn_builder_stream(builder, "compute");
+    tarn_stream comm = tarn_builder_stream(builder, "comm");
+    struct tarn_list none = {0};
+    add_tensors(builder);
+    add_op(builder, "make", compute, TARN_LIST(WEIGHT), TARN_LIST(A), 0);
+    add_op(builder, "square", compute, none, TARN_LIST(B), 32);
+    add_op(builder, "reduce", comm, TARN_LIST(A), TARN_LIST(A_REDUCED), 0);
+    add_op(builder, "send", comm, TARN_LIST(A_REDUCED), TARN_LIST(C), 0);
+    add_op(builder, "join", compute, TARN_LIST(B, C), TARN_LIST(LEFT, RIGHT), 0);
+    add_op(builder, "close", compute, TARN_LIST(LEFT, RIGHT, STATE), TARN_LIST(OUT, STATE_NEXT), 0);
+    tarn_builder_control(builder, CLOSE, SEND);
+    tarn_builder_group(builder, TARN_LIST(LEFT, RIGHT));
+    return finish(builder);
+}
+
+struct fixture {
+    struct tarn_graph *graph;
+    struct tarn_plan *plan;
+    struct tarn_verdict *verdict;
+    struct tarn_error error;
+};
+
+static struct tarn_place *place(struct fixture *fixture, uint32_t tensor)
+{
+    uint32_t storage = fixture->graph->tensors[tensor].storage;
+    return (struct tarn_place *)tarn_plan_place(fixture->plan, storage);
+}
+
+/* Every storage on its own: a 0, b 128, c 256, out 320, left 384, right 416, workspace 448. */
+static int set_up(void **state)
+{
+    static const uint32_t roots[] = {A, B, C, OUT, LEFT, RIGHT};
+    static const uint64_t offsets[] = {0, 128, 256, 320, 384, 416};
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    fixture->graph = small_graph();
+    fixture->plan = tarn_plan_of_graph(fixture->graph);
+    fixture->plan->alignment = 64;
+    fixture->plan->footprint = 512;
+    fixture->plan->persistent = 128;
+    for (size_t i = 0; i < 6; i++) place(fixture, roots[i])->offset = offsets[i];
+    fixture->plan->workspaces[0].offset = 448;
+    place(fixture, STATE)->offset = 64;
+    *state = fixture;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *fixture = *state;
+    tarn_verdict_destroy(fixture->verdict);
+    tarn_plan_destroy(fixture->plan);
+    tarn_graph_destroy(fixture->graph);
+    free(fixture);
+    return 0;
+}
+
+static enum tarn_status verify(struct fixture *fixture)
+{
+    return tarn_plan_verify(fixture->plan, fixture->graph, &fixture->verdict, &fixture->error);
+}
+
+/* The first violation of that kind; the plan must be rejected. */
+static const struct tarn_violation *find(struct fixture *fixture, enum tarn_violation_kind kind)
+{
+    assert_int_equal(verify(fixture), TARN_REJECTED);
+    assert_int_equal(fixture->error.status, TARN_REJECTED);
+    for (size_t i = 0; i < tarn_verdict_count(fixture->verdict); i++) {
+        const struct tarn_violation *violation = tarn_verdict_get(fixture->verdict, i);
+        if (violation->kind == kind) return violation;
+    }
+    fail_msg("no \"%s\", but %s", tarn_violation_text(kind), fixture->error.text);
+    return NULL;
+}
+
+static void require_witness(const struct fixture *fixture, const struct tarn_violation *violation)
+{
+    assert_non_null(violation->witness);
+    assert_true(oracle_is_legal(fixture->plan, violation->witness, violation->witness_count));
+    assert_true(oracle_corrupts(fixture->plan, violation->witness, violation->witness_count));
+}
+
+static void require_text(const struct tarn_violation *violation, const char *part)
+{
+    if (!strstr(violation->text, part)) fail_msg("no '%s' in: %s", part, violation->text);
+}
+
+static void drop_wait(struct tarn_wait *waits, uint32_t *count, uint32_t op, uint32_t on)
+{
+    for (uint32_t i = 0; i < *count; i++) {
+        if (waits[i].op != op || waits[i].on != on) continue;
+        memmove(&waits[i], &waits[i + 1], (--*count - i) * sizeof *waits);
+        return;
+    }
+    fail_msg("op %u does not wait for op %u", op, on);
+}
+
+static void swap(uint32_t *list, uint32_t i, uint32_t j)
+{
+    uint32_t op = list[i];
+    list[i] = list[j];
+    list[j] = op;
+}
+
+/* ---- Safety ---- */
+
+static void accepts_a_sound_plan(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_int_equal(verify(fixture), TARN_OK);
+    assert_int_equal(tarn_verdict_count(fixture->verdict), 0);
+    assert_null(tarn_verdict_get(fixture->verdict, 0));
+    assert_int_equal(fixture->error.status, TARN_OK);
+}
+
+static void accepts_reuse_of_bytes_that_order_allows(void **state)
+{
+    struct fixture *fixture = *state;
+    place(fixture, LEFT)->offset = 0; /* a is read for the last time by send, before join */
+    place(fixture, RIGHT)->offset = 32;
+    assert_int_equal(verify(fixture), TARN_OK);
+}
+
+static void rejects_overlap_between_unordered_streams(void **state)
+{
+    struct fixture *fixture = *state;
+    place(fixture, B)->offset = 64; /* square writes b while reduce and send use a */
+    const struct tarn_violation *violation = find(fixture, TARN_UNORDERED_OVERLAP);
+    assert_int_equal(violation->tensor, A);
+    assert_int_equal(violation->other_tensor, B);
+    require_text(violation, "tensor 2 \"a\" (bytes 0..128)");
+    require_text(violation, "tensor 3 \"b\" (bytes 64..192)");
+    require_witness(fixture, violation);
+}
+
+static void rejects_an_op_whose_own_storages_share_bytes(void **state)
+{
+    struct fixture *fixture = *state;
+    place(fixture, LEFT)->offset = 256; /* join reads c and writes left */
+    place(fixture, RIGHT)->offset = 288;
+    const struct tarn_violation *violation = find(fixture, TARN_UNORDERED_OVERLAP);
+    assert_int_equal(violation->op, JOIN);
+    assert_int_equal(violation->other_op, JOIN);
+    require_text(violation, "uses itself");
+    require_witness(fixture, violation);
+}
+
+static void rejects_a_workspace_over_what_its_op_writes(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->plan->workspaces[0].offset = 128;
+    const struct tarn_violation *violation = find(fixture, TARN_UNORDERED_OVERLAP);
+    assert_int_equal(violation->op, SQUARE);
+    assert_int_equal(violation->tensor, B);
+    assert_int_equal(violation->other_tensor, TARN_NONE);
+    require_text(violation, "workspace of op 1 \"square\"");
+    require_witness(fixture, violation);
+}
+
+static void rejects_bytes_overwritten_before_their_last_reader(void **state)
+{
+    struct fixture *fixture = *state;
+    place(fixture, A)->offset = 128; /* reduce writes a over b before join reads b, always */
+    const struct tarn_violation *violation = find(fixture, TARN_OVERWRITTEN_INPUT);
+    assert_int_equal(violation->op, JOIN);
+    assert_int_equal(violation->other_op, REDUCE);
+    assert_int_equal(violation->tensor, B);
+    assert_int_equal(violation->other_tensor, A);
+    require_witness(fixture, violation);
+}
+
+static void rejects_an_output_that_its_iteration_overwrites(void **state)
+{
+    struct fixture *fixture = *state;
+    struct tarn_plan *plan = fixture->plan;
+    plan->workspaces[0].offset = 320; /* square's workspace lies under out, before close */
+    assert_int_equal(verify(fixture), TARN_OK);
+    tarn_verdict_destroy(fixture->verdict);
+    swap(plan->list, 1, 3); /* make, close ... square: the waits of close and join go along */
+    const struct tarn_violation *violation = find(fixture, TARN_OVERWRITTEN_INPUT);
+    assert_non_null(violation);
+    for (size_t i = 0; i < tarn_verdict_count(fixture->verdict); i++) {
+        violation = tarn_verdict_get(fixture->verdict, i);
+        if (violation->other_tensor == OUT) break;
+    }
+    assert_int_equal(violation->other_tensor, OUT);
+    require_text(violation, "which must stay until the iteration ends");
+    require_witness(fixture, violation);
+}
+
+static void rejects_a_read_that_no_longer_waits_for_its_write(void **state)
+{
+    struct fixture *fixture = *state;
+    drop_wait(fixture->plan->waits, &fixture->plan->waits_count, REDUCE, MAKE);
+    const struct tarn_violation *violation = find(fixture, TARN_HAZARD_LOST);
+    assert_int_equal(violation->op, REDUCE);
+    assert_int_equal(violation->other_op, MAKE);
+    assert_int_equal(violation->tensor, A);
+    require_witness(fixture, violation);
+}
+
+static void rejects_ops_of_one_stream_in_an_order_that_breaks_a_hazard(void **state)
+{
+    struct fixture *fixture = *state;
+    swap(fixture->plan->list, 4, 5); /* send before reduce */
+    const struct tarn_violation *violation = find(fixture, TARN_HAZARD_LOST);
+    require_witness(fixture, violation);
+}
+
+static void rejects_iterations_that_may_overtake_each_other(void **state)
+{
+    struct fixture *fixture = *state;
+    struct tarn_plan *plan = fixture->plan;
+    drop_wait(plan->boundary_waits, &plan->boundary_waits_count, MAKE, SEND);
+    /* close waits for send, so compute cannot run ahead; without that arc's wait it can */
+    drop_wait(plan->waits, &plan->waits_count, JOIN, SEND);
+    find(fixture, TARN_HAZARD_LOST);
+    bool boundary = false;
+    for (size_t i = 0; i < tarn_verdict_count(fixture->verdict); i++) {
+        const struct tarn_violation *violation = tarn_verdict_get(fixture->verdict, i);
+        if (!strstr(violation->text, "of the previous iteration")) continue;
+        boundary = true;
+        require_witness(fixture, violation);
+    }
+    assert_true(boundary);
+}
+
+static void rejects_a_control_arc_that_nothing_keeps(void **state)
+{
+    (void)state;
+    struct tarn_builder *builder = tarn_builder_create("control");
+    tarn_stream left = tarn_builder_stream(builder, "left");
+    tarn_stream right = tarn_builder_stream(builder, "right");
+    struct tarn_list none = {0};
+    tarn_op first = add_op(builder, "first", left, none, none, 0);
+    tarn_op second = add_op(builder, "second", right, none, none, 0);
+    tarn_builder_control(builder, second, first);
+    struct fixture fixture = {.graph = finish(builder)};
+    fixture.plan = tarn_plan_of_graph(fixture.graph);
+    fixture.plan->alignment = 1;
+    assert_int_equal(verify(&fixture), TARN_OK);
+    tarn_verdict_destroy(fixture.verdict);
+    fixture.plan->waits_count = 0;
+    const struct tarn_violation *violation = find(&fixture, TARN_HAZARD_LOST);
+    assert_int_equal(violation->op, second);
+    assert_int_equal(violation->other_op, first);
+    assert_null(violation->witness); /* no byte tells */
+    tarn_verdict_destroy(fixture.verdict);
+    tarn_plan_destroy(fixture.plan);
+    tarn_graph_destroy(fixture.graph);
+}
+
+static void rejects_persistent_storages_that_share_bytes(void **state)
+{
+    struct fixture *fixture = *state;
+    place(fixture, STATE)->offset = 0;
+    const struct tarn_violation *violation = find(fixture, TARN_UNORDERED_OVERLAP);
+    assert_int_equal(violation->tensor, STATE);
+    assert_int_equal(violation->other_tensor, WEIGHT);
+    require_witness(fixture, violation);
+}
+
+static void rejects_waits_that_form_a_cycle_and_names_it(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->plan->waits[0] = (struct tarn_wait){MAKE, SEND};
+    fixture->plan->waits[1] = (struct tarn_wait){REDUCE, SQUARE};
+    const struct tarn_violation *violation = find(fixture, TARN_DEADLOCK);
+    require_text(violation, "op 0 \"make\"");
+    require_text(violation, "op 3 \"send\"");
+    assert_null(violation->witness);
+}
+
+/* ---- Form ---- */
+
+static void rejects_a_group_that_is_not_back_to_back(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->plan->footprint = 1024;
+    place(fixture, RIGHT)->offset = 512;
+    const struct tarn_violation *violation = find(fixture, TARN_GROUP_BROKEN);
+    assert_int_equal(violation->tensor, RIGHT);
+    assert_int_equal(violation->other_tensor, LEFT);
+}
+
+static void rejects_misaligned_offsets_outside_groups(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->plan->footprint = 1024;
+    place(fixture, C)->offset = 544;
+    assert_int_equal(find(fixture, TARN_MISALIGNED)->tensor, C);
+}
+
+static void rejects_a_group_that_starts_misaligned(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->plan->footprint = 1024;
+    place(fixture, LEFT)->offset = 544;
+    place(fixture, RIGHT)->offset = 576;
+    assert_int_equal(find(fixture, TARN_MISALIGNED)->tensor, LEFT);
+}
+
+static void rejects_reserved_bytes_above_the_footprint(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->plan->footprint = 480; /* the workspace's 32 bytes fit, its padding to 64 does not */
+    const struct tarn_violation *violation = find(fixture, TARN_OUT_OF_RANGE);
+    assert_int_equal(violation->op, SQUARE);
+    assert_int_equal(violation->tensor, TARN_NONE);
+    require_text(violation, "workspace of op 1 \"square\"");
+}
+
+static void rejects_an_offset_whose_end_overflows(void **state)
+{
+    struct fixture *fixture = *state;
+    place(fixture, B)->offset = UINT64_MAX - 63;
+    assert_int_equal(find(fixture, TARN_OUT_OF_RANGE)->tensor, B);
+}
+
+static void rejects_persistent_storages_above_their_part(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->plan->persistent = 64;
+    assert_int_equal(find(fixture, TARN_OUT_OF_RANGE)->tensor, STATE);
+}
+
+static void rejects_an_op_that_is_absent(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->plan->list[3] = fixture->plan->list[2]; /* join twice, close never */
+    find(fixture, TARN_MISSING);
+    assert_int_equal(tarn_verdict_get(fixture->verdict, 0)->op, JOIN);
+    assert_int_equal(tarn_verdict_get(fixture->verdict, 1)->op, CLOSE);
+    assert_int_equal(tarn_verdict_count(fixture->verdict), 2);
+}
+
+static void rejects_an_op_in_the_list_of_another_stream(void **state)
+{
+    struct fixture *fixture = *state;
+    swap(fixture->plan->list, 3, 4);
+    require_text(find(fixture, TARN_MISSING), "another stream");
+}
+
+static void rejects_a_wait_for_what_is_not_launched(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->plan->waits[0].on = 99;
+    require_text(find(fixture, TARN_MISSING), "op 99 is waited for, but is not launched");
+}
+
+static void rejects_a_storage_without_a_place(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->plan->workspaces_count = 0;
+    require_text(find(fixture, TARN_MISSING), "workspace of op 1 \"square\" has no place");
+}
+
+static void rejects_a_place_of_the_wrong_size(void **state)
+{
+    struct fixture *fixture = *state;
+    place(fixture, OUT)->size = 32;
+    assert_int_equal(find(fixture, TARN_MISSING)->tensor, OUT);
+}
+
+static void rejects_a_place_that_nothing_needs(void **state)
+{
+    struct fixture *fixture = *state;
+    place(fixture, RIGHT)->id = A_REDUCED;
+    find(fixture, TARN_MISSING);
+    assert_int_equal(tarn_verdict_count(fixture->verdict), 2);
+}
+
+static void rejects_a_plan_of_another_graph(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->plan->source_hash.word[0] ^= 1;
+    find(fixture, TARN_WRONG_GRAPH);
+    assert_int_equal(tarn_verdict_count(fixture->verdict), 1);
+}
+
+static void collects_several_violations_and_reports_the_first(void **state)
+{
+    struct fixture *fixture = *state;
+    place(fixture, A)->offset = place(fixture, B)->offset = place(fixture, C)->offset = 0;
+    assert_int_equal(verify(fixture), TARN_REJECTED);
+    assert_true(tarn_verdict_count(fixture->verdict) > 1);
+    const struct tarn_violation *first = tarn_verdict_get(fixture->verdict, 0);
+    assert_int_equal(fixture->error.op, first->op);
+    assert_int_equal(fixture->error.tensor, first->tensor);
+    assert_non_null(strstr(fixture->error.text, first->text));
+}
+
+static void stops_at_a_hundred_violations(void **state)
+{
+    (void)state;
+    struct tarn_builder *builder = tarn_builder_create("wide");
+    struct fixture fixture = {0};
+    for (uint32_t i = 0; i < 60; i++) {
+        tarn_stream stream = tarn_builder_stream(builder, "");
+        tarn_tensor tensor = add_tensor(builder, "", 8, TARN_OUTPUT);
+        add_op(builder, "", stream, (struct tarn_list){0}, TARN_LIST(tensor), 0);
+    }
+    fixture.graph = finish(builder);
+    fixture.plan = tarn_plan_of_graph(fixture.graph);
+    fixture.plan->alignment = 8;
+    fixture.plan->footprint = 8; /* all at 0 */
+    find(&fixture, TARN_UNORDERED_OVERLAP);
+    assert_int_equal(tarn_verdict_count(fixture.verdict), 100);
+    assert_null(tarn_verdict_get(fixture.verdict, 100));
+    tarn_verdict_destroy(fixture.verdict);
+    tarn_plan_destroy(fixture.plan);
+    tarn_graph_destroy(fixture.graph);
+}
+
+/* ---- Refinement ----
+ * Source: x = load(); y = f(x); z = g(y); w = h(z, y). The final graphs run f a second time. */
+
+enum change { FAITHFUL, NOT_RECOMPUTABLE, WRONG_INPUT, NO_H, OTHER_SIZE, BAD_ORIGIN };
+
+static void add_copy(struct tarn_builder *builder, bool final, tarn_op origin, uint32_t stream,
+                     struct tarn_list inputs, struct tarn_list outputs, bool recomputable)
+{
+    tarn_builder_op(builder, &(struct tarn_op_info){.stream = stream,
+                                                    .inputs = inputs,
+                                                    .outputs = outputs,
+                                                    .recomputable = recomputable});
+    if (final) tarn_builder_origin(builder, origin, 0);
+}
+
+static struct tarn_graph *chain(bool final, enum change change)
+{
+    struct tarn_builder *builder = tarn_builder_create("chain");
+    uint32_t s = tarn_builder_stream(builder, "compute");
+    bool recomputable = change != NOT_RECOMPUTABLE;
+    tarn_tensor x = add_tensor(builder, "x", 64, TARN_INTERMEDIATE);
+    tarn_tensor y = add_tensor(builder, "y", 64, TARN_INTERMEDIATE);
+    tarn_tensor z =
+        add_tensor(builder, "z", change == OTHER_SIZE && final ? 32 : 64, TARN_INTERMEDIATE);
+    tarn_tensor w = add_tensor(builder, "w", 64, TARN_OUTPUT);
+    add_copy(builder, final, 0, s, (struct tarn_list){0}, TARN_LIST(x), false);
+    add_copy(builder, final, 1, s, TARN_LIST(x), TARN_LIST(y), recomputable);
+    add_copy(builder, final, 2, s, TARN_LIST(y), TARN_LIST(z), false);
+    tarn_tensor again = y;
+    if (final) {
+        again = add_tensor(builder, "y2", 64, TARN_INTERMEDIATE);
+        tarn_tensor from = change == WRONG_INPUT ? z : x;
+        add_copy(builder, final, change == BAD_ORIGIN ? 9 : 1, s, TARN_LIST(from), TARN_LIST(again),
+                 recomputable);
+    }
+    if (change == NO_H && final)
+        add_copy(builder, final, 0, s, (struct tarn_list){0}, TARN_LIST(w), false);
+    else
+        add_copy(builder, final, 3, s, TARN_LIST(z, again), TARN_LIST(w), false);
+    return finish(builder);
+}
+
+static enum tarn_status verify_change(enum change change, struct tarn_verdict **verdict,
+                                      struct tarn_error *error)
+{
+    struct tarn_graph *source = chain(false, change), *final = chain(true, change);
+    struct tarn_plan *plan = tarn_plan_of_graph(final);
+    plan->transformed = true;
+    plan->source_hash = source->hash;
+    plan->alignment = 64;
+    plan->footprint = 64 * plan->storages_count;
+    for (uint32_t i = 0; i < plan->storages_count; i++) plan->storages[i].offset = 64 * i;
+    enum tarn_status status = tarn_plan_verify(plan, source, verdict, error);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(source);
+    tarn_graph_destroy(final);
+    return status;
+}
+
+static void require_change_rejected(enum change change, enum tarn_violation_kind kind,
+                                    const char *part)
+{
+    struct tarn_verdict *verdict;
+    struct tarn_error error;
+    assert_int_equal(verify_change(change, &verdict, &error), TARN_REJECTED);
+    bool found = false;
+    for (size_t i = 0; i < tarn_verdict_count(verdict); i++) {
+        const struct tarn_violation *violation = tarn_verdict_get(verdict, i);
+        found = found || (violation->kind == kind && strstr(violation->text, part));
+    }
+    if (!found) fail_msg("%s", error.text);
+    tarn_verdict_destroy(verdict);
+}
+
+static void accepts_a_final_graph_that_recomputes(void **state)
+{
+    (void)state;
+    struct tarn_error error;
+    if (verify_change(FAITHFUL, NULL, &error)) fail_msg("%s", error.text);
+}
+
+static void rejects_a_second_run_of_what_is_not_recomputable(void **state)
+{
+    (void)state;
+    require_change_rejected(NOT_RECOMPUTABLE, TARN_MISSING, "runs more than once");
+}
+
+static void rejects_a_copy_that_reads_another_version(void **state)
+{
+    (void)state;
+    require_change_rejected(WRONG_INPUT, TARN_HAZARD_LOST, "must see");
+}
+
+static void rejects_a_final_graph_that_drops_an_op(void **state)
+{
+    (void)state;
+    require_change_rejected(NO_H, TARN_MISSING, "op 3 of the source graph is absent");
+}
+
+static void rejects_a_copy_with_other_tensors_than_its_origin(void **state)
+{
+    (void)state;
+    require_change_rejected(OTHER_SIZE, TARN_WRONG_GRAPH, "has not the inputs and outputs");
+}
+
+static void rejects_a_copy_of_nothing(void **state)
+{
+    (void)state;
+    require_change_rejected(BAD_ORIGIN, TARN_WRONG_GRAPH, "names no launched op");
+}
+
+#define with_fixture(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_fixture(accepts_a_sound_plan),
+        with_fixture(accepts_reuse_of_bytes_that_order_allows),
+        with_fixture(rejects_overlap_between_unordered_streams),
+        with_fixture(rejects_an_op_whose_own_storages_share_bytes),
+        with_fixture(rejects_a_workspace_over_what_its_op_writes),
+        with_fixture(rejects_bytes_overwritten_before_their_last_reader),
+        with_fixture(rejects_an_output_that_its_iteration_overwrites),
+        with_fixture(rejects_a_read_that_no_longer_waits_for_its_write),
+        with_fixture(rejects_ops_of_one_stream_in_an_order_that_breaks_a_hazard),
+        with_fixture(rejects_iterations_that_may_overtake_each_other),
+        cmocka_unit_test(rejects_a_control_arc_that_nothing_keeps),
+        with_fixture(rejects_persistent_storages_that_share_bytes),
+        with_fixture(rejects_waits_that_form_a_cycle_and_names_it),
+        with_fixture(rejects_a_group_that_is_not_back_to_back),
+        with_fixture(rejects_misaligned_offsets_outside_groups),
+        with_fixture(rejects_a_group_that_starts_misaligned),
+        with_fixture(rejects_reserved_bytes_above_the_footprint),
+        with_fixture(rejects_an_offset_whose_end_overflows),
+        with_fixture(rejects_persistent_storages_above_their_part),
+        with_fixture(rejects_an_op_that_is_absent),
+        with_fixture(rejects_an_op_in_the_list_of_another_stream),
+        with_fixture(rejects_a_wait_for_what_is_not_launched),
+        with_fixture(rejects_a_storage_without_a_place),
+        with_fixture(rejects_a_place_of_the_wrong_size),
+        with_fixture(rejects_a_place_that_nothing_needs),
+        with_fixture(rejects_a_plan_of_another_graph),
+        with_fixture(collects_several_violations_and_reports_the_first),
+        cmocka_unit_test(stops_at_a_hundred_violations),
+        cmocka_unit_test(accepts_a_final_graph_that_recomputes),
+        cmocka_unit_test(rejects_a_second_run_of_what_is_not_recomputable),
+        cmocka_unit_test(rejects_a_copy_that_reads_another_version),
+        cmocka_unit_test(rejects_a_final_graph_that_drops_an_op),
+        cmocka_unit_test(rejects_a_copy_with_other_tensors_than_its_origin),
+        cmocka_unit_test(rejects_a_copy_of_nothing),
+    };
+    return cmocka_run_group_tests_name("verify", tests, NULL, NULL);
+}
