@@ -62,8 +62,6 @@ static void unbind_checker(struct tarn_session *session)
     if (session->refused) return;
     memset(session->bindings, 0, session->graph->ops_count * sizeof *session->bindings);
     session->ready = false;
-    tarn_checker_destroy(session->checker);
-    session->checker = NULL;
 }
 
 static void check_finish(struct check *check)
@@ -73,8 +71,8 @@ static void check_finish(struct check *check)
     free(check->finals);
 }
 
-/* The checker is the session's, which outlives any kernel that is still at work after a deadline.
- */
+/* The checker stays with the session: a kernel may still be at work after a deadline, and what one
+ * check leaves in the arena would hide from the next what is missing. */
 static enum tarn_status check_init(struct check *check, struct tarn_session *session,
                                    const struct tarn_check_options *options)
 {
@@ -269,7 +267,7 @@ static enum tarn_status refuse_use(const struct tarn_session *session,
                               options->struct_size, sizeof *options);
     if (!tarn_session_is_host(session))
         return tarn_error_set(error, TARN_USAGE, "checked execution needs the host device");
-    if (session->submitted != 0 || session->refused)
+    if (session->submitted != 0 || session->refused || session->checker)
         return tarn_error_set(error, TARN_USAGE, "checked execution needs a fresh session");
     if (options->order && options->random_order)
         return tarn_error_set(error, TARN_USAGE, "a given order cannot be random as well");

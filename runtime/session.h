@@ -28,12 +28,11 @@ struct tarn_session {
     void **addresses;              /* what calls[].inputs and .outputs point into */
     const struct tarn_executor_table *executor_table;
     struct tarn_executor *executor;
-    struct tarn_checker
-        *checker;       /* user of the kernels of a checked execution that was cut short */
-    uint64_t submitted; /* iterations */
-    uint64_t finished;  /* iterations that the caller has waited for */
-    bool ready;         /* every launched op is known to have a kernel */
-    bool refused;       /* after an error: nothing but destroy */
+    struct tarn_checker *checker; /* of tarn_session_check; NULL before it */
+    uint64_t submitted;           /* iterations */
+    uint64_t finished;            /* iterations that the caller has waited for */
+    bool ready;                   /* every launched op is known to have a kernel */
+    bool refused;                 /* after an error: nothing but destroy */
 };
 
 /* How a kind of device carries out a program. All calls come from the session's thread. */

@@ -219,7 +219,7 @@ static void try_order(struct enumeration *e)
 static void enumerate(struct enumeration *e)
 {
     bool end = true;
-    for (uint32_t s = 0; s < e->linear.program->streams_count && e->orders < 2000; s++) {
+    for (uint32_t s = 0; s < e->linear.program->streams_count && e->failures == 0; s++) {
         if (e->linear.done[s] == tarn_linear_length(&e->linear, s)) continue;
         end = false;
         if (!tarn_linear_is_ready(&e->linear, s)) continue;
@@ -240,7 +240,7 @@ static bool some_order_fails(struct tarn_plan *plan)
     require(tarn_program_init(&program, plan, &error), &error);
     assert_int_equal(tarn_linear_init(&e.linear, &program, plan->graph), TARN_OK);
     enumerate(&e);
-    assert_true(e.orders > 0 && e.orders < 2000);
+    assert_true(e.orders > 0);
     tarn_linear_finish(&e.linear);
     tarn_program_finish(&program);
     return e.failures > 0;
@@ -265,8 +265,8 @@ static void two_storages_on_the_same_bytes_fail_in_some_order_exactly_when_unsaf
 {
     (void)state;
     uint32_t unsafe_pairs = 0, safe_pairs = 0;
-    for (uint64_t seed = 0; seed < 120; seed++) {
-        struct random_graph_options knobs = random_graph_knobs(seed, 7);
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        struct random_graph_options knobs = random_graph_knobs(seed, 6);
         knobs.size_max = 4096;
         struct tarn_graph *graph = random_graph(&knobs);
         struct tarn_pair_matrix matrix;
@@ -286,6 +286,7 @@ static void two_storages_on_the_same_bytes_fail_in_some_order_exactly_when_unsaf
         tarn_pair_matrix_finish(&matrix);
         tarn_graph_destroy(graph);
     }
+    print_message("# %u unsafe pairs, %u safe pairs\n", unsafe_pairs, safe_pairs);
     assert_true(unsafe_pairs > 300 && safe_pairs > 100);
 }
 
@@ -611,8 +612,14 @@ static void asks_for_a_fresh_session_and_leaves_it_unbound(void **state)
     require(tarn_session_create(toy.plan, tarn_device_host(NULL), NULL, &session, &error), &error);
     assert_int_equal(tarn_session_bind_default(session, do_nothing, NULL), TARN_OK);
     require(tarn_session_check(session, NULL, NULL, &error), &error);
+    assert_int_equal(tarn_session_check(session, NULL, NULL, &error), TARN_USAGE);
     assert_int_equal(tarn_session_submit(session, 1, &ticket, &error), TARN_USAGE);
     requires_text(&error, "no kernel");
+    assert_int_equal(tarn_session_bind_default(session, do_nothing, NULL), TARN_OK);
+    require(tarn_session_submit(session, 1, &ticket, &error), &error);
+    require(tarn_session_wait(session, ticket, TARN_FOREVER, &error), &error);
+    tarn_session_destroy(session);
+    require(tarn_session_create(toy.plan, tarn_device_host(NULL), NULL, &session, &error), &error);
     assert_int_equal(tarn_session_bind_default(session, do_nothing, NULL), TARN_OK);
     require(tarn_session_submit(session, 1, &ticket, &error), &error);
     require(tarn_session_wait(session, ticket, TARN_FOREVER, &error), &error);
@@ -661,5 +668,7 @@ int main(void)
         cmocka_unit_test(asks_for_a_fresh_session_and_leaves_it_unbound),
         cmocka_unit_test(refuses_options_that_contradict_each_other),
     };
+    /* thousands of sessions: do not look at the real machine for each */
+    setenv("HWLOC_SYNTHETIC", "core:4 pu:1", 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
