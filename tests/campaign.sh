@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# The long campaign: three checked iterations of every multi-stream graph of a folder that fits into
+# the memory that is free. Prints a table (Markdown); exits 1 when any run fails.
+#
+#   tests/campaign.sh FOLDER [TARN [PATTERN]]     TARN: build/tarn, PATTERN: *.json*
+set -u
+folder=${1:?usage: campaign.sh FOLDER [TARN [PATTERN]]}
+tarn=${2:-build/tarn}
+pattern=${3:-*.json*}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0 left_out=0
+
+# field NAME: its value in the last report.
+field() { sed -nE "s/.*\"$1\": \"?([^,\"}]*).*/\1/p" "$work/report" | head -1; }
+
+mib() { echo $(($1 >> 20)); }
+
+# Kernel, page tables and the process itself need some of what is free.
+free_bytes() { awk '/^MemAvailable/ { printf "%d", $2 * 1024 * 0.9 }' /proc/meminfo; }
+
+# row GRAPH RESULT: one line of the table, from the last report.
+row() {
+    echo "| $(basename "$1") | $streams | $ops | $(mib "$footprint") | $(mib "$persistent") |" \
+        "$checked | $speed | $seconds | $2 |"
+}
+
+check_graph() {
+    local graph=$1 needed code
+    streams=- ops=- footprint=0 persistent=0 checked=- speed=- seconds=-
+    if ! "$tarn" plan "$graph" -o "$work/plan" --json >"$work/report" 2>"$work/errors"; then
+        failed=$((failed + 1))
+        row "$graph" "$(cat "$work/errors")"
+        return
+    fi
+    streams=$(field streams) ops=$(field ops)
+    footprint=$(field footprint_bytes) persistent=$(field persistent_bytes)
+    [ "$streams" -gt 1 ] || return
+    needed=$((footprint + persistent))
+    if [ $needed -gt "$(free_bytes)" ]; then
+        left_out=$((left_out + 1))
+        row "$graph" "left out: needs $(mib $needed) MiB"
+        return
+    fi
+    "$tarn" run "$graph" "$work/plan" --check --iterations 3 --json >"$work/report" 2>"$work/errors"
+    code=$?
+    if [ $code = 0 ]; then
+        passed=$((passed + 1))
+        checked=$((($(field read_bytes) + $(field written_bytes)) / 1000000000))
+        speed=$(field gb_per_s) seconds=$(field run | awk '{ printf "%.1f", $1 / 1000 }')
+        row "$graph" ok
+    else
+        failed=$((failed + 1))
+        row "$graph" "exit $code: $(cat "$work/errors")"
+    fi
+}
+
+echo "| graph | streams | ops | arena MiB | persistent MiB | GB checked | GB/s | s | result |"
+echo "|---|--:|--:|--:|--:|--:|--:|--:|---|"
+for graph in "$folder"/$pattern; do
+    [ -f "$graph" ] && check_graph "$graph"
+done
+echo
+echo "$passed passed, $failed failed, $left_out left out for memory"
+[ $failed = 0 ]
