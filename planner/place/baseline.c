@@ -30,9 +30,10 @@ struct placer {
     uint64_t *edge_object; /* edge -> where its object begins */
     uint64_t *reach;       /* edge -> highest end of what is marked and starts there; else 0 */
     uint64_t *marked;      /* bit per edge */
-    uint32_t *edge_of;     /* slot -> edge; 0 while not placed */
-    uint64_t *end;         /* slot -> end of its reserved bytes; 0 while not placed */
-    uint32_t *slots;       /* scratch for a list of conflicts */
+    uint32_t *edge_of;     /* slot -> edge at which it starts */
+    uint64_t *end;         /* slot -> end of its reserved bytes */
+    uint64_t *placed;      /* bit per slot */
+    uint64_t *mask;        /* bit per slot: in conflict with the storage in question */
     struct interval *objects;
     struct interval *stack; /* the avoid list; merged: disjoint, increasing */
     size_t stack_count, stack_capacity;
@@ -44,12 +45,15 @@ struct placer {
 /* Marks where the placed storages lie with which this one must not share bytes. */
 static void mark_conflicts(struct placer *placer, uint32_t storage)
 {
-    uint32_t count = tarn_conflicts_list(placer->problem->conflicts, storage, placer->slots);
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t slot = placer->slots[i], e = placer->edge_of[slot];
-        uint64_t end = placer->end[slot];
-        placer->reach[e] = end > placer->reach[e] ? end : placer->reach[e];
-        placer->marked[e / 64] |= UINT64_C(1) << (e % 64);
+    const struct tarn_conflicts *conflicts = placer->problem->conflicts;
+    tarn_conflicts_mask(conflicts, storage, placer->mask);
+    for (uint32_t w = 0; w < conflicts->words_count; w++) {
+        for (uint64_t bits = placer->mask[w] & placer->placed[w]; bits != 0; bits &= bits - 1) {
+            uint32_t slot = w * 64 + (uint32_t)__builtin_ctzll(bits), e = placer->edge_of[slot];
+            uint64_t end = placer->end[slot];
+            placer->reach[e] = end > placer->reach[e] ? end : placer->reach[e];
+            placer->marked[e / 64] |= UINT64_C(1) << (e % 64);
+        }
     }
 }
 
@@ -227,6 +231,7 @@ static void set_offsets(struct placer *placer, const struct tarn_block *block, u
     for (uint32_t i = 0; i < block->members_count; i++) {
         uint32_t a = block->members[i], slot = placer->problem->conflicts->slot_of[a];
         placer->offset[a] = start + blocks->within[a];
+        placer->placed[slot / 64] |= UINT64_C(1) << (slot % 64);
         placer->end[slot] = placer->offset[a] + blocks->reserved[a];
         placer->edge_of[slot] = edge_at(placer, placer->offset[a], object);
     }
@@ -266,7 +271,8 @@ static void placer_finish(struct placer *placer)
     free(placer->marked);
     free(placer->edge_of);
     free(placer->end);
-    free(placer->slots);
+    free(placer->placed);
+    free(placer->mask);
     free(placer->objects);
     free(placer->stack);
 }
@@ -282,7 +288,8 @@ static bool placer_init(struct placer *placer, const struct tarn_problem *proble
     placer->marked = calloc(count / 64 + 1, sizeof *placer->marked);
     placer->edge_of = calloc(count, sizeof *placer->edge_of);
     placer->end = calloc(count, sizeof *placer->end);
-    placer->slots = malloc(count * sizeof *placer->slots);
+    placer->placed = calloc(count / 64 + 1, sizeof *placer->placed);
+    placer->mask = calloc(count / 64 + 1, sizeof *placer->mask);
     placer->objects = calloc(count, sizeof *placer->objects);
     placer->edges_count = 1;
     if (placer->objects && !method->many_objects) {
@@ -290,7 +297,7 @@ static bool placer_init(struct placer *placer, const struct tarn_problem *proble
         placer->objects_count = 1;
     }
     return placer->edge && placer->edge_object && placer->reach && placer->marked &&
-           placer->edge_of && placer->end && placer->slots && placer->objects;
+           placer->edge_of && placer->end && placer->placed && placer->mask && placer->objects;
 }
 
 static uint64_t highest_end(const struct tarn_blocks *blocks, const uint64_t *offset)

@@ -2,13 +2,14 @@
  * prefixes of slots, so that only "b does not precede a" is left to compare: one contiguous row of
  * `first` against one number, without a branch.
  * Source: DESIGN.md, section 3 (Reuse, Placement).
- * Cost: O(T S + V) to make; a list costs its length, plus T/64, plus what shares a run with it. */
+ * Cost: O(T S + V) to make; a mask looks at T/64 words and at every slot of those that hold any
+ * conflict. */
 #include "conflict.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUN = 64 };
+enum { WORD = 64 };
 
 /* ---- Making ---- */
 
@@ -41,12 +42,12 @@ static void fill_rows(struct tarn_conflicts *conflicts)
 {
     const struct tarn_reuse *reuse = conflicts->reuse;
     for (uint32_t s = 0; s < reuse->streams_count; s++) {
-        uint32_t *row = conflicts->row + (size_t)s * reuse->count;
-        uint32_t *highest = conflicts->highest + (size_t)s * conflicts->runs_count;
+        uint32_t *row = conflicts->row + (size_t)s * conflicts->words_count * WORD;
+        uint32_t *highest = conflicts->highest + (size_t)s * conflicts->words_count;
         for (uint32_t a = 0; a < reuse->count; a++)
             row[conflicts->slot_of[a]] = reuse->first[(size_t)s * reuse->count + a];
         for (uint32_t i = 0; i < reuse->count; i++)
-            if (row[i] > highest[i / RUN]) highest[i / RUN] = row[i];
+            if (row[i] > highest[i / WORD]) highest[i / WORD] = row[i];
     }
 }
 
@@ -56,13 +57,13 @@ enum tarn_status tarn_conflicts_init(struct tarn_conflicts *conflicts,
     size_t streams = reuse->streams_count, count = reuse->count;
     memset(conflicts, 0, sizeof *conflicts);
     conflicts->reuse = reuse;
-    conflicts->runs_count = reuse->count / RUN + 1;
+    conflicts->words_count = reuse->count / WORD + 1;
     conflicts->slot_of = malloc((count + 1) * sizeof(uint32_t));
     conflicts->begin = malloc((streams + 1) * sizeof(uint32_t));
     conflicts->ops_begin = malloc((streams + 1) * sizeof(uint32_t));
     conflicts->slot_at = calloc(graph->ops_count + streams + 1, sizeof(uint32_t));
-    conflicts->row = malloc((streams * count + 1) * sizeof(uint32_t));
-    conflicts->highest = calloc(streams * conflicts->runs_count + 1, sizeof(uint32_t));
+    conflicts->row = calloc(streams * conflicts->words_count * WORD + 1, sizeof(uint32_t));
+    conflicts->highest = calloc(streams * conflicts->words_count + 1, sizeof(uint32_t));
     if (!conflicts->slot_of || !conflicts->begin || !conflicts->ops_begin || !conflicts->slot_at ||
         !conflicts->row || !conflicts->highest) {
         tarn_conflicts_finish(conflicts);
@@ -92,34 +93,44 @@ static uint32_t prefix_end(const struct tarn_conflicts *conflicts, uint32_t s, u
     return conflicts->slot_at[conflicts->ops_begin[s] + first];
 }
 
-/* Appends the slots of [begin, end) whose first is beyond the position. */
-static uint32_t append(const uint32_t *row, uint32_t begin, uint32_t end, uint32_t position,
-                       uint32_t *slots, uint32_t count)
+/* Bit i: row[i] > position, for a word of slots. Bytes first, which compilers vectorise; then eight
+ * of them at a time become bits by one multiplication. */
+static uint64_t beyond(const uint32_t *row, uint32_t position)
 {
-    for (uint32_t i = begin; i < end; i++) {
-        slots[count] = i; /* stays only if the count moves on: no branch to mispredict */
-        count += row[i] > position;
+    unsigned char is_beyond[WORD];
+    uint64_t bits = 0;
+    for (uint32_t i = 0; i < WORD; i++) is_beyond[i] = row[i] > position;
+    for (uint32_t i = 0; i < WORD; i += 8) {
+        uint64_t eight = 0;
+        for (uint32_t k = 0; k < 8; k++) eight |= (uint64_t)is_beyond[i + k] << (8 * k);
+        bits |= (eight * UINT64_C(0x0102040810204080) >> 56) << i;
     }
-    return count;
+    return bits;
 }
 
-uint32_t tarn_conflicts_list(const struct tarn_conflicts *conflicts, uint32_t storage,
-                             uint32_t *slots)
+/* The bits of [begin, end) that lie in a word; the range is not empty there. */
+static uint64_t bits_of_range(uint32_t word, uint32_t begin, uint32_t end)
+{
+    uint64_t bits = UINT64_MAX;
+    if (begin > word * WORD) bits &= UINT64_MAX << (begin % WORD);
+    if (end < (word + 1) * WORD) bits &= ~(UINT64_MAX << (end % WORD));
+    return bits;
+}
+
+void tarn_conflicts_mask(const struct tarn_conflicts *conflicts, uint32_t storage, uint64_t *mask)
 {
     const struct tarn_reuse *reuse = conflicts->reuse;
-    uint32_t t = reuse->stream[storage], position = reuse->position[storage], count = 0;
-    const uint32_t *row = conflicts->row + (size_t)t * reuse->count;
-    const uint32_t *highest = conflicts->highest + (size_t)t * conflicts->runs_count;
+    uint32_t t = reuse->stream[storage], position = reuse->position[storage];
+    const uint32_t *row = conflicts->row + (size_t)t * conflicts->words_count * WORD;
+    const uint32_t *highest = conflicts->highest + (size_t)t * conflicts->words_count;
+    memset(mask, 0, conflicts->words_count * sizeof *mask);
     for (uint32_t s = 0; s < reuse->streams_count; s++) {
-        uint32_t first = reuse->first[(size_t)s * reuse->count + storage];
-        uint32_t end = prefix_end(conflicts, s, first), next;
-        for (uint32_t begin = conflicts->begin[s]; begin < end; begin = next) {
-            next = (begin / RUN + 1) * RUN;
-            if (highest[begin / RUN] > position)
-                count = append(row, begin, next < end ? next : end, position, slots, count);
-        }
+        uint32_t begin = conflicts->begin[s];
+        uint32_t end = prefix_end(conflicts, s, reuse->first[(size_t)s * reuse->count + storage]);
+        for (uint32_t w = begin / WORD; w * WORD < end; w++)
+            if (highest[w] > position)
+                mask[w] |= beyond(row + w * WORD, position) & bits_of_range(w, begin, end);
     }
-    return count;
 }
 
 /* Takes off, for the storages of stream t, those that precede them. */

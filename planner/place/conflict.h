@@ -7,8 +7,8 @@
  *     slots   │ stream 0 ██████████······ │ stream 1 ████············ │ ...
  *                        └ before first[a][0]        └ before first[a][1]
  *
- * those of the marked prefixes whose own first[.][t] is beyond p. Maxima over runs of 64 slots skip
- * what was released long before. */
+ * those of the marked prefixes whose own first[.][t] is beyond p. A list of conflicts is a bit
+ * mask, 64 slots a word; maxima over the words skip what was released long before. */
 #ifndef TARN_PLANNER_PLACE_CONFLICT_H
 #define TARN_PLANNER_PLACE_CONFLICT_H
 
@@ -16,14 +16,13 @@
 
 struct tarn_conflicts {
     const struct tarn_reuse *reuse;
-    uint32_t *slot_of; /* storage -> slot */
-    uint32_t *begin;   /* stream -> its first slot; streams_count + 1 */
-    uint32_t
-        *ops_begin;    /* stream -> how many positions the streams before it have, and their ends */
-    uint32_t *slot_at; /* [ops_begin[s] + position]: first slot of stream s at or beyond it */
-    uint32_t *row;     /* [stream][slot]: first */
-    uint32_t *highest; /* [stream][slot / 64]: the highest first of the run */
-    uint32_t runs_count; /* of 64 slots */
+    uint32_t words_count; /* of 64 slots */
+    uint32_t *slot_of;    /* storage -> slot */
+    uint32_t *begin;      /* stream -> its first slot; streams_count + 1 */
+    uint32_t *ops_begin;  /* stream -> where its entries of slot_at begin */
+    uint32_t *slot_at;    /* [ops_begin[s] + position]: first slot of stream s at or beyond it */
+    uint32_t *row;     /* [stream][slot]: first; padded to whole words with 0, released at once */
+    uint32_t *highest; /* [stream][word]: the highest first of its slots */
 };
 
 /* Reads the reuse as long as it lives. TARN_SYSTEM: no memory. */
@@ -32,10 +31,8 @@ enum tarn_status tarn_conflicts_init(struct tarn_conflicts *conflicts,
                                      const struct tarn_graph *graph);
 void tarn_conflicts_finish(struct tarn_conflicts *conflicts);
 
-/* Writes the slots in conflict with a storage, itself included, in increasing order; `slots` has
- * room for every storage and 1 more. Returns how many. */
-uint32_t tarn_conflicts_list(const struct tarn_conflicts *conflicts, uint32_t storage,
-                             uint32_t *slots);
+/* Writes the slots in conflict with a storage, itself included: bit i % 64 of mask[i / 64]. */
+void tarn_conflicts_mask(const struct tarn_conflicts *conflicts, uint32_t storage, uint64_t *mask);
 
 /* By storage: with how many others it is in conflict. No pair is looked at. TARN_SYSTEM: no memory.
  */
