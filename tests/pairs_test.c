@@ -591,7 +591,7 @@ static void four_methods_agree_on_every_graph_of_the_given_folder(void **state)
 {
     (void)state;
     const char *folder = getenv("TARN_GRAPHS");
-    assert_non_null(folder);
+    if (!folder) skip();
     unsigned graphs = agree_on_files_of(folder);
     print_message("# %u graphs of %s\n", graphs, folder);
     assert_true(graphs > 0);
@@ -620,10 +620,5 @@ int main(void)
         cmocka_unit_test(four_methods_agree_on_the_examples),
         cmocka_unit_test(four_methods_agree_on_every_graph_of_the_given_folder),
     };
-    /* Left out rather than skipped: meson takes cmocka 1.1's word for "skipped" as a failure. */
-    if (!getenv("TARN_GRAPHS")) {
-        print_message("# without the graphs of a folder: TARN_GRAPHS is not set\n");
-        cmocka_set_skip_filter("*_of_the_given_folder");
-    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
