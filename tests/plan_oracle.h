@@ -8,7 +8,7 @@
 
 /* Do lists and waits (boundary waits included) order, over two iterations, every two touches that
  * need an order? The plan must be well-formed; at most ORACLE_NODES_MAX launches. */
-#define ORACLE_NODES_MAX 256
+#define ORACLE_NODES_MAX 128
 bool oracle_accepts(const struct tarn_plan *plan);
 
 /* Is it a beginning of the program's work that lists and waits allow? */
