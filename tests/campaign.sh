@@ -17,7 +17,11 @@ field() { sed -nE "s/.*\"$1\": \"?([^,\"}]*).*/\1/p" "$work/report" | head -1; }
 mib() { echo $(($1 >> 20)); }
 
 # Kernel, page tables and the process itself need some of what is free.
-free_bytes() { awk '/^MemAvailable/ { printf "%d", $2 * 1024 * 0.9 }' /proc/meminfo; }
+free_bytes() {
+    local kib
+    kib=$(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)
+    echo $((kib * 1024 / 10 * 9))
+}
 
 # row GRAPH RESULT: one line of the table, from the last report.
 row() {
