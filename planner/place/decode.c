@@ -18,72 +18,26 @@
 
 #include "lowest.h"
 
-enum { RUN = TARN_LANE_RUN, PLACED = INT32_MAX };
-
-/* ---- Inner loops ---- */
-
-static void raise_lone(int32_t *restrict limit, const int32_t *restrict row, uint32_t count,
-                       int32_t position, int32_t end)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        int32_t raised = limit[i] > end ? limit[i] : end;
-        limit[i] = row[i] > position ? raised : limit[i];
-    }
-}
-
-static void raise_members(int32_t *restrict limit, const int32_t *restrict row,
-                          const int32_t *restrict within, uint32_t count, int32_t position,
-                          int32_t end)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        int32_t raised = limit[i] > end - within[i] ? limit[i] : end - within[i];
-        limit[i] = row[i] > position ? raised : limit[i];
-    }
-}
-
-struct span {
-    int32_t begin, end;
-};
-
-static void raise_or_cap(int32_t *restrict limit, int32_t *restrict ceiling,
-                         const int32_t *restrict row, const int32_t *restrict size, uint32_t count,
-                         int32_t position, struct span span)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        int32_t raised = limit[i] > span.end ? limit[i] : span.end;
-        int32_t capped = ceiling[i] < span.begin ? ceiling[i] : span.begin;
-        bool meets = row[i] > position, above = limit[i] > span.begin - size[i];
-        limit[i] = meets & above ? raised : limit[i];
-        ceiling[i] = meets & !above ? capped : ceiling[i];
-    }
-}
-
-/* The least (limit, largest key) of some places as one number; UINT64_MAX: all are placed. */
-static uint64_t measure_run(const int32_t *restrict limit, const int32_t *restrict key,
-                            uint32_t count)
-{
-    int32_t least = PLACED, largest = INT32_MIN;
-    for (uint32_t i = 0; i < count; i++) least = limit[i] < least ? limit[i] : least;
-    if (least == PLACED) return UINT64_MAX;
-    for (uint32_t i = 0; i < count; i++) {
-        int32_t own = limit[i] == least ? key[i] : INT32_MIN;
-        largest = own > largest ? own : largest;
-    }
-    return (uint64_t)least << 32 | (uint32_t)(INT32_MAX - largest);
-}
+enum { RUN = TARN_LANE_RUN, PLACED = INT32_MAX, UNKNOWN = -1 };
 
 /* ---- Raising limits ---- */
+
+static uint32_t run_size(const struct tarn_lowest *lowest, uint32_t run)
+{
+    uint32_t left = lowest->count - run * RUN;
+    return left < RUN ? left : RUN;
+}
 
 /* One storage that was just placed, as the others see it. */
 struct obstacle {
     uint32_t storage;
     uint32_t stream;
     int32_t position;
-    struct span span;
+    struct tarn_span span;
 };
 
 static struct obstacle obstacle_of(const struct tarn_lowest *lowest, uint32_t storage,
-                                   struct span span)
+                                   struct tarn_span span)
 {
     const struct tarn_reuse *reuse = lowest->problem->conflicts->reuse;
     return (struct obstacle){storage, reuse->stream[storage], (int32_t)reuse->position[storage],
@@ -107,23 +61,40 @@ static bool next_part(const struct tarn_lanes *lanes, const struct obstacle *obs
     return false;
 }
 
+/* Limits only rise: while the least one stays, nobody joins those that have it. */
+static void note_least(struct tarn_decoder *decoder, uint32_t run, int32_t least)
+{
+    if (least != decoder->run_limit[run]) decoder->run_first[run] = UNKNOWN;
+    decoder->run_limit[run] = least;
+}
+
+/* Raises the limits of places begin..end of a run. */
+static void raise_part(struct tarn_decoder *decoder, const struct obstacle *obstacle,
+                       const int32_t *row, const uint32_t part[2], bool floats)
+{
+    const struct tarn_kernels *kernels = decoder->kernels;
+    uint32_t begin = part[0], count = part[1] - part[0], run = begin / RUN;
+    int32_t *limit = decoder->limit + begin, least;
+    if (floats)
+        kernels->raise_or_cap(limit, decoder->ceiling + begin, row + begin,
+                              decoder->lowest->size + begin, count, obstacle->position,
+                              obstacle->span);
+    else
+        least = kernels->raise(limit, row + begin, count, obstacle->position, obstacle->span.end);
+    if (floats || count != RUN)
+        least = kernels->least(decoder->limit + run * RUN, run_size(decoder->lowest, run));
+    note_least(decoder, run, least);
+}
+
 static void raise_stream(struct tarn_decoder *decoder, const struct obstacle *obstacle,
                          uint32_t begin, uint32_t end, bool floats)
 {
-    const struct tarn_lowest *lowest = decoder->lowest;
-    const int32_t *row = lowest->lone.row + (size_t)obstacle->stream * lowest->lone.count;
+    const struct tarn_lanes *lone = &decoder->lowest->lone;
+    const int32_t *row = lone->row + (size_t)obstacle->stream * lone->count;
     uint32_t part[2];
-    while (next_part(&lowest->lone, obstacle, &begin, end, part)) {
-        uint32_t i = part[0], count = part[1] - part[0];
-        if (decoder->run[i / RUN] == UINT64_MAX) continue;
-        if (floats)
-            raise_or_cap(decoder->limit + i, decoder->ceiling + i, row + i, lowest->size + i, count,
-                         obstacle->position, obstacle->span);
-        else if (count == RUN)
-            raise_lone(decoder->limit + i, row + i, RUN, obstacle->position, obstacle->span.end);
-        else
-            raise_lone(decoder->limit + i, row + i, count, obstacle->position, obstacle->span.end);
-    }
+    while (next_part(lone, obstacle, &begin, end, part))
+        if (decoder->run_limit[part[0] / RUN] != PLACED)
+            raise_part(decoder, obstacle, row, part, floats);
 }
 
 static void raise_group_members(struct tarn_decoder *decoder, const struct obstacle *obstacle,
@@ -133,9 +104,9 @@ static void raise_group_members(struct tarn_decoder *decoder, const struct obsta
     const int32_t *row = members->row + (size_t)obstacle->stream * members->count;
     uint32_t part[2];
     while (next_part(members, obstacle, &begin, end, part))
-        raise_members(decoder->member_limit + part[0], row + part[0],
-                      decoder->lowest->within + part[0], part[1] - part[0], obstacle->position,
-                      obstacle->span.end);
+        decoder->kernels->raise_members(decoder->member_limit + part[0], row + part[0],
+                                        decoder->lowest->within + part[0], part[1] - part[0],
+                                        obstacle->position, obstacle->span.end);
 }
 
 static void raise_conflicts(struct tarn_decoder *decoder, const struct obstacle *obstacle,
@@ -183,7 +154,7 @@ static uint32_t find_member(const struct tarn_lowest *lowest, uint32_t begin, ui
 /* Looks along a placed group for the first member in conflict with a lone storage that would begin
  * at `offset` and that ends above it. Writes where it lies; false when there is none. */
 static bool first_conflict(const struct tarn_decoder *decoder, uint32_t place, int32_t offset,
-                           uint32_t group, struct span *span)
+                           uint32_t group, struct tarn_span *span)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
     int32_t start = decoder->offset[lowest->lone.count + group];
@@ -191,7 +162,7 @@ static bool first_conflict(const struct tarn_decoder *decoder, uint32_t place, i
                              offset - start);
     for (; i < lowest->group_begin[group + 1]; i++) {
         uint32_t m = lowest->member[i];
-        *span = (struct span){start + lowest->within[m], start + lowest->member_end[m]};
+        *span = (struct tarn_span){start + lowest->within[m], start + lowest->member_end[m]};
         if (is_unsafe(lowest, lowest->lone.storage[place], lowest->members.storage[m])) return true;
     }
     return false;
@@ -202,7 +173,7 @@ static bool first_conflict(const struct tarn_decoder *decoder, uint32_t place, i
 static int32_t settle_lone(struct tarn_decoder *decoder, uint32_t place, int32_t offset)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
-    struct span span;
+    struct tarn_span span;
     bool moved = true;
     while (moved) {
         moved = false;
@@ -288,76 +259,61 @@ static int32_t settle(struct tarn_decoder *decoder, uint32_t place)
 
 /* ---- Selection ---- */
 
-static uint32_t run_size(const struct tarn_lowest *lowest, uint32_t run)
+/* After one place of it has changed. */
+static void measure_run(struct tarn_decoder *decoder, uint32_t run)
 {
-    uint32_t left = lowest->count - run * RUN;
-    return left < RUN ? left : RUN;
+    note_least(decoder, run,
+               decoder->kernels->least(decoder->limit + (size_t)run * RUN,
+                                       run_size(decoder->lowest, run)));
 }
 
-static uint64_t measure(const struct tarn_decoder *decoder, const int32_t *key, uint32_t run)
+static uint32_t place_of(uint32_t run, int32_t first)
 {
-    const int32_t *limit = decoder->limit + (size_t)run * RUN, *own = key + (size_t)run * RUN;
-    uint32_t size = run_size(decoder->lowest, run);
-    return size == RUN ? measure_run(limit, own, RUN) : measure_run(limit, own, size);
+    return run * RUN + (RUN - 1 - (uint32_t)first % RUN);
 }
 
-static uint32_t least_of(const uint64_t *values, uint32_t begin, uint32_t end)
+/* Who of those with the least limit of the run comes first. */
+static int32_t first_of(struct tarn_decoder *decoder, const int32_t *key, uint32_t run)
 {
-    uint32_t least = begin;
-    uint64_t value = values[begin];
-    for (uint32_t i = begin + 1; i < end; i++) {
-        least = values[i] < value ? i : least;
-        value = values[i] < value ? values[i] : value;
-    }
-    return least;
-}
-
-static uint32_t place_of(const struct tarn_decoder *decoder, const int32_t *key, uint32_t run)
-{
-    int32_t limit = (int32_t)(decoder->run[run] >> 32);
-    int32_t largest = INT32_MAX - (int32_t)(uint32_t)decoder->run[run];
-    uint32_t place = run * RUN;
-    while (decoder->limit[place] != limit || key[place] != largest) place++;
-    return place;
+    int32_t limit = decoder->run_limit[run], first = decoder->run_first[run];
+    if (first == UNKNOWN || decoder->limit[place_of(run, first)] != limit)
+        first =
+            decoder->kernels->foremost(decoder->limit + (size_t)run * RUN, key + (size_t)run * RUN,
+                                       run_size(decoder->lowest, run), limit);
+    return decoder->run_first[run] = first;
 }
 
 /* The block that comes next, or TARN_NONE. */
 static uint32_t select_place(struct tarn_decoder *decoder, const int32_t *key)
 {
-    uint32_t runs = (decoder->lowest->count + RUN - 1) / RUN, laps = (runs + RUN - 1) / RUN;
-    while (laps > 0) {
-        uint32_t lap = least_of(decoder->lap, 0, laps);
-        uint32_t run =
-            least_of(decoder->run, lap * RUN, (lap + 1) * RUN < runs ? (lap + 1) * RUN : runs);
-        uint64_t stale = decoder->run[run];
-        if (stale == decoder->lap[lap]) {
-            if (stale == UINT64_MAX) return TARN_NONE;
-            decoder->run[run] = measure(decoder, key, run);
-            if (decoder->run[run] == stale) return place_of(decoder, key, run);
-        } else {
-            decoder->lap[lap] = stale;
+    int32_t limit = decoder->kernels->least(decoder->run_limit, decoder->runs_count);
+    int32_t foremost = -1;
+    uint32_t chosen = 0;
+    if (limit == PLACED) return TARN_NONE;
+    for (uint32_t run = 0; run < decoder->runs_count; run++) {
+        if (decoder->run_limit[run] != limit) continue;
+        int32_t first = first_of(decoder, key, run);
+        if (first / RUN > foremost / RUN) {
+            foremost = first;
+            chosen = run;
         }
     }
-    return TARN_NONE;
+    return place_of(chosen, foremost);
 }
 
 /* ---- Decoding ---- */
 
-static void start(struct tarn_decoder *decoder, const int32_t *key, const int32_t *floor)
+static void start(struct tarn_decoder *decoder, const int32_t *floor)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
-    uint32_t runs = (lowest->count + RUN - 1) / RUN;
-    if (floor)
-        memcpy(decoder->limit, floor, lowest->count * sizeof *floor);
-    else
-        memset(decoder->limit, 0, lowest->count * sizeof *decoder->limit);
+    memcpy(decoder->limit, floor, lowest->count * sizeof *floor);
     memcpy(decoder->ceiling, lowest->ceiling, lowest->count * sizeof *decoder->ceiling);
     memset(decoder->member_limit, 0, lowest->members.count * sizeof *decoder->member_limit);
     decoder->placed_count = 0;
-    for (uint32_t run = 0; run < runs; run++) decoder->run[run] = measure(decoder, key, run);
-    for (uint32_t run = 0; run < runs; run += RUN)
-        decoder->lap[run / RUN] =
-            decoder->run[least_of(decoder->run, run, run + RUN < runs ? run + RUN : runs)];
+    for (uint32_t run = 0; run < decoder->runs_count; run++) {
+        decoder->run_limit[run] = PLACED;
+        measure_run(decoder, run);
+    }
 }
 
 static void place_at(struct tarn_decoder *decoder, uint32_t place, int32_t offset)
@@ -365,8 +321,9 @@ static void place_at(struct tarn_decoder *decoder, uint32_t place, int32_t offse
     const struct tarn_lowest *lowest = decoder->lowest;
     decoder->offset[place] = offset;
     decoder->limit[place] = PLACED;
+    measure_run(decoder, place / RUN);
     if (place < lowest->lone.count) {
-        struct span span = {offset, offset + lowest->size[place]};
+        struct tarn_span span = {offset, offset + lowest->size[place]};
         struct obstacle obstacle = obstacle_of(lowest, lowest->lone.storage[place], span);
         raise_conflicts(decoder, &obstacle, false);
         return;
@@ -375,30 +332,43 @@ static void place_at(struct tarn_decoder *decoder, uint32_t place, int32_t offse
     decoder->placed[decoder->placed_count++] = group;
     for (uint32_t i = lowest->group_begin[group]; i < lowest->group_begin[group + 1]; i++) {
         uint32_t m = lowest->member[i];
-        struct span span = {offset + lowest->within[m], offset + lowest->member_end[m]};
+        struct tarn_span span = {offset + lowest->within[m], offset + lowest->member_end[m]};
         struct obstacle obstacle = obstacle_of(lowest, lowest->members.storage[m], span);
         raise_conflicts(decoder, &obstacle, true);
     }
 }
 
-int32_t tarn_decoder_run(struct tarn_decoder *decoder, const int32_t *key, const int32_t *floor,
-                         int32_t top_max)
+/* What a block with this end adds to the miss, when the blocks before it reach up to `top`. */
+static int64_t miss_of(struct tarn_objective objective, int32_t size, int32_t end, int32_t top)
+{
+    int32_t above = end - objective.aim, rise = end - (top > objective.aim ? top : objective.aim);
+    if (above <= 0) return 0;
+    return (int64_t)(above < size ? above : size) * objective.bytes_weight +
+           (int64_t)(rise > 0 ? rise : 0) * objective.top_weight;
+}
+
+int64_t tarn_decoder_run(struct tarn_decoder *decoder, const int32_t *key, const int32_t *floor,
+                         struct tarn_objective objective, int64_t miss_max)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
     int32_t top = 0;
+    int64_t miss = 0;
     uint32_t place;
-    start(decoder, key, floor);
+    start(decoder, floor);
     while ((place = select_place(decoder, key)) != TARN_NONE) {
-        int32_t offset = settle(decoder, place);
-        if (offset > top_max - lowest->size[place]) return INT32_MAX;
+        int32_t offset = settle(decoder, place), size = lowest->size[place];
+        if (offset > TARN_UNITS_MAX - size) return TARN_MISS_MAX;
         if (offset > decoder->limit[place]) {
             decoder->limit[place] = offset;
+            measure_run(decoder, place / RUN);
             continue;
         }
+        miss += miss_of(objective, size, offset + size, top);
+        if (miss > miss_max) return TARN_MISS_MAX;
         place_at(decoder, place, offset);
-        if (offset + lowest->size[place] > top) top = offset + lowest->size[place];
+        if (offset + size > top) top = offset + size;
     }
-    return top;
+    return miss;
 }
 
 /* ---- Making ---- */
@@ -408,16 +378,18 @@ enum tarn_status tarn_decoder_init(struct tarn_decoder *decoder, const struct ta
     size_t count = (size_t)lowest->count + 1;
     memset(decoder, 0, sizeof *decoder);
     decoder->lowest = lowest;
+    decoder->kernels = tarn_kernels_choose();
     decoder->offset = calloc(count, sizeof *decoder->offset);
     decoder->limit = malloc(count * sizeof *decoder->limit);
     decoder->ceiling = malloc(count * sizeof *decoder->ceiling);
     decoder->member_limit =
         malloc(((size_t)lowest->members.count + 1) * sizeof *decoder->member_limit);
-    decoder->run = malloc((count / RUN + 1) * sizeof *decoder->run);
-    decoder->lap = malloc((count / RUN / RUN + 1) * sizeof *decoder->lap);
+    decoder->runs_count = (lowest->count + RUN - 1) / RUN;
+    decoder->run_limit = malloc((count / RUN + 1) * sizeof *decoder->run_limit);
+    decoder->run_first = malloc((count / RUN + 1) * sizeof *decoder->run_first);
     decoder->placed = malloc(((size_t)lowest->groups_count + 1) * sizeof *decoder->placed);
     if (decoder->offset && decoder->limit && decoder->ceiling && decoder->member_limit &&
-        decoder->run && decoder->lap && decoder->placed)
+        decoder->run_limit && decoder->run_first && decoder->placed)
         return TARN_OK;
     tarn_decoder_finish(decoder);
     return TARN_SYSTEM;
@@ -429,8 +401,8 @@ void tarn_decoder_finish(struct tarn_decoder *decoder)
     free(decoder->limit);
     free(decoder->ceiling);
     free(decoder->member_limit);
-    free(decoder->run);
-    free(decoder->lap);
+    free(decoder->run_limit);
+    free(decoder->run_first);
     free(decoder->placed);
     memset(decoder, 0, sizeof *decoder);
 }

@@ -165,9 +165,9 @@ enum tarn_status tarn_keys_fill(const struct tarn_lowest *lowest, const struct t
         ranked[place] = (struct ranked){keys[i].antichain_first && traits->in_antichain[place],
                                         value_of(lowest, traits, keys[i].measure, place), place};
     qsort(ranked, lowest->count, sizeof *ranked, compare_ranked);
-    uint32_t spacing = TARN_UNITS_MAX / (lowest->count + 1);
+    uint64_t count = lowest->count;
     for (uint32_t rank = 0; rank < lowest->count; rank++)
-        key[ranked[rank].place] = (int32_t)((lowest->count - rank) * spacing);
+        key[ranked[rank].place] = (int32_t)((count - rank) * TARN_KEY_MAX / (count + 1));
     free(ranked);
     return TARN_OK;
 }

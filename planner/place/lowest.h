@@ -10,9 +10,10 @@
 #define TARN_PLANNER_PLACE_LOWEST_H
 
 #include "baseline.h"
+#include "kernels.h"
 #include "lanes.h"
 
-enum { TARN_UNITS_MAX = (1 << 30) - 1 };
+enum { TARN_UNITS_MAX = (1 << 30) - 1, TARN_KEY_MAX = (1 << 24) - 1 };
 
 /* A problem made ready for decoding; shared by threads. */
 struct tarn_lowest {
@@ -45,22 +46,33 @@ int32_t tarn_lowest_units(const struct tarn_lowest *lowest, uint64_t bytes);
 /* What one decode after the other works in; one per thread. */
 struct tarn_decoder {
     const struct tarn_lowest *lowest;
+    const struct tarn_kernels *kernels;
     int32_t *offset;       /* by place: the result */
     int32_t *limit;        /* by place; INT32_MAX once placed */
     int32_t *ceiling;      /* by place: some placed member in conflict may begin here or above */
     int32_t *member_limit; /* by place in `members`: the least offset of its block that it allows */
-    uint64_t *run;         /* by 64 places: no block of them comes before this (limit, key) */
-    uint64_t *lap;         /* by 64 runs: the same */
-    uint32_t *placed;      /* groups that are placed and reach above the current offset */
+    int32_t *run_limit;    /* by 64 places: their least limit */
+    int32_t *run_first;    /* ... and who of those that have it comes first (kernels.foremost) */
+    uint32_t runs_count;
+    uint32_t *placed; /* groups that are placed and reach above the current offset */
     uint32_t placed_count;
 };
 enum tarn_status tarn_decoder_init(struct tarn_decoder *decoder, const struct tarn_lowest *lowest);
 void tarn_decoder_finish(struct tarn_decoder *decoder);
 
-/* Places every block. key: by place, 0 and more; floor: by place, the least offset allowed, or
- * NULL. Returns the highest end, or INT32_MAX as soon as it would be above `top_max`. */
-int32_t tarn_decoder_run(struct tarn_decoder *decoder, const int32_t *key, const int32_t *floor,
-                         int32_t top_max);
+/* How much a plan misses its aim, in units: a weighted sum of what its top has above the aim and
+ * of all bytes above it. */
+struct tarn_objective {
+    int32_t aim;
+    int32_t top_weight, bytes_weight;
+};
+#define TARN_MISS_MAX INT64_MAX
+
+/* Places every block. key: by place, 0 to TARN_KEY_MAX; floor: by place, the least offset allowed.
+ * Returns how much the aim is missed, or TARN_MISS_MAX as soon as it would be more than `miss_max`.
+ */
+int64_t tarn_decoder_run(struct tarn_decoder *decoder, const int32_t *key, const int32_t *floor,
+                         struct tarn_objective objective, int64_t miss_max);
 
 /* Writes byte offsets by storage and returns the footprint. */
 uint64_t tarn_lowest_offsets(const struct tarn_lowest *lowest, const int32_t *place_offset,
