@@ -30,6 +30,7 @@
 
 #define LINE 64
 #define SPIN_NS 50000      /* an idle worker looks for work this long, then sleeps */
+#define NAP_NS 200000      /* how long the most patient workers sleep between looks */
 #define GRAIN_NS 1000      /* ops below this are not worth handing to another core */
 #define GRACE_NS 100000000 /* after a deadline, how long destroying waits for kernels */
 
@@ -45,12 +46,6 @@ struct stream {
     _Alignas(LINE) _Atomic int64_t progress;
     _Alignas(LINE) _Atomic uint32_t place; /* the step that runs or is next */
     _Atomic uint64_t iteration;
-};
-
-/* Who must be woken when a step is recorded. */
-struct listeners {
-    uint32_t workers; /* at most so many streams become ready */
-    bool blocking;    /* a stream with a thread of its own waits */
 };
 
 struct worker {
@@ -74,8 +69,8 @@ struct tarn_executor {
     const struct tarn_program *program;
     struct tarn_topology *topology;
     struct stream *streams;
-    struct listeners *listeners; /* by step */
-    uint32_t *shared;            /* streams run by the workers, then those with own threads */
+    bool *wakes_blocking; /* by step: does a stream with a thread of its own wait for it? */
+    uint32_t *shared;     /* streams run by the workers, then those with own threads */
     uint32_t shared_count, blocking_count;
     struct worker *workers; /* shared ones, then one for each blocking stream */
     uint32_t workers_count; /* of the shared ones */
@@ -86,7 +81,8 @@ struct tarn_executor {
     _Atomic uint64_t awaited;               /* count of iterations that the caller waits for */
     _Atomic int phase;
     atomic_bool quit;
-    _Alignas(LINE) _Atomic uint32_t callers; /* sleeping workers that want to be woken */
+    _Alignas(LINE) _Atomic uint32_t callers; /* sleeping workers that want to be called */
+    atomic_bool is_calling;                  /* one of them is being called */
     struct tarn_event_count events;
 };
 
@@ -105,6 +101,14 @@ static bool is_running(struct tarn_executor *executor)
 static bool has_reached(struct tarn_executor *executor, uint32_t stream, int64_t count)
 {
     return atomic_load(&executor->streams[stream].progress) >= count;
+}
+
+static bool have_finished(struct tarn_executor *executor, uint64_t target)
+{
+    for (uint32_t s = 0; s < executor->program->streams_count; s++) {
+        if (!has_reached(executor, s, (int64_t)target * steps_of(executor, s))) return false;
+    }
+    return true;
 }
 
 /* Are the waits of this step met? If not, notes the first that is not for whoever looks next. */
@@ -143,28 +147,43 @@ static struct stream *find_ready(struct tarn_executor *executor, const uint32_t 
     return best;
 }
 
+/* Wakes one sleeping worker if there is something for it to run; whom it wakes calls the next. A
+ * call costs microseconds: a worker, which will look for itself when its stream blocks, calls only
+ * who wants to be called, and not while the last call is under way. */
+static void call_worker(struct worker *worker)
+{
+    struct tarn_executor *executor = worker->executor;
+    if (!worker->blocking &&
+        (atomic_load(&executor->callers) == 0 || atomic_load(&executor->is_calling)))
+        return;
+    if (!find_ready(executor, executor->shared, executor->shared_count)) return;
+    if (!atomic_exchange(&executor->is_calling, true) || worker->blocking)
+        tarn_event_count_wake(&executor->events, WORKER, 1);
+}
+
 static struct stream *claim(struct worker *worker)
 {
-    while (is_running(worker->executor)) {
-        struct stream *stream =
-            find_ready(worker->executor, worker->streams, worker->streams_count);
-        if (!stream || !atomic_exchange(&stream->claimed, true)) return stream;
+    struct tarn_executor *executor = worker->executor;
+    while (is_running(executor)) {
+        struct stream *stream = find_ready(executor, worker->streams, worker->streams_count);
+        if (!stream) return NULL;
+        if (atomic_exchange(&stream->claimed, true)) continue;
+        call_worker(worker);
+        return stream;
     }
     return NULL;
 }
 
 /* ---- Running a stream ---- */
 
-/* After the step before `count` of this stream: tells those who wait for it. Waking costs
- * microseconds, so it is done only when a worker sleeps and there is something for it to run. */
-static void signal_step(struct tarn_executor *executor, struct stream *stream, int64_t count,
-                        const struct listeners *listeners)
+/* After the step before `count` of this stream: tells those who wait for it. */
+static void signal_step(struct worker *worker, struct stream *stream, int64_t count,
+                        bool wakes_blocking)
 {
+    struct tarn_event_count *events = &worker->executor->events;
     atomic_store(&stream->progress, count);
-    if (listeners->blocking) tarn_event_count_wake(&executor->events, BLOCKING, UINT32_MAX);
-    if (listeners->workers > 0 && atomic_load(&executor->callers) > 0 &&
-        find_ready(executor, executor->shared, executor->shared_count))
-        tarn_event_count_wake(&executor->events, WORKER, listeners->workers);
+    if (wakes_blocking) tarn_event_count_wake(events, BLOCKING, UINT32_MAX);
+    call_worker(worker);
 }
 
 static void finish_iteration(struct tarn_executor *executor, struct stream *stream, int64_t count,
@@ -173,7 +192,7 @@ static void finish_iteration(struct tarn_executor *executor, struct stream *stre
     atomic_store(&stream->progress, count);
     atomic_store_explicit(&stream->place, 0, memory_order_relaxed);
     atomic_store_explicit(&stream->iteration, iteration + 1, memory_order_relaxed);
-    if (atomic_load(&executor->awaited) == iteration + 1)
+    if (atomic_load(&executor->awaited) == iteration + 1 && have_finished(executor, iteration + 1))
         tarn_event_count_wake(&executor->events, WAITER, UINT32_MAX);
 }
 
@@ -204,8 +223,9 @@ static void release(struct tarn_executor *executor, struct stream *stream, bool 
 
 /* Runs a claimed stream until it blocks or its iteration ends, and releases it. Returns the number
  * of ops launched. */
-static uint32_t run(struct tarn_executor *executor, struct stream *stream)
+static uint32_t run(struct worker *worker, struct stream *stream)
 {
+    struct tarn_executor *executor = worker->executor;
     const struct tarn_session *session = executor->session;
     uint32_t s = (uint32_t)(stream - executor->streams);
     uint32_t begin = executor->program->begin[s], length = steps_of(executor, s);
@@ -231,7 +251,7 @@ static uint32_t run(struct tarn_executor *executor, struct stream *stream)
             break;
         }
         if (step->record)
-            signal_step(executor, stream, done + place + 1, &executor->listeners[begin + place]);
+            signal_step(worker, stream, done + place + 1, executor->wakes_blocking[begin + place]);
     }
     if (place == length)
         finish_iteration(executor, stream, done + length, iteration);
@@ -273,17 +293,26 @@ static struct stream *spin(struct worker *worker)
     return stream;
 }
 
+/* A worker whose patience is as long as it can get is not called: that would cost the busy ones
+ * more than its help is worth. It looks by itself now and then while there is work. Coming and
+ * going end any call that is under way, so that none is taken for granted that nobody heard. */
 static struct stream *sleep_for_work(struct worker *worker)
 {
     struct tarn_executor *executor = worker->executor;
     unsigned seen = tarn_event_count_read(&executor->events);
-    if (!worker->blocking) atomic_fetch_add(&executor->callers, 1);
+    bool is_caller = !worker->blocking && worker->patience_ns < SPIN_NS;
+    if (is_caller) atomic_fetch_add(&executor->callers, 1);
+    atomic_store(&executor->is_calling, false);
     struct stream *stream = claim(worker);
-    if (!stream && !atomic_load(&executor->quit))
+    if (!stream && !atomic_load(&executor->quit)) {
+        bool naps = !worker->blocking && !is_caller &&
+                    !have_finished(executor, atomic_load(&executor->target));
         tarn_event_count_sleep(&executor->events, seen, worker->blocking ? BLOCKING : WORKER,
-                               UINT64_MAX);
-    if (!worker->blocking) atomic_fetch_sub(&executor->callers, 1);
-    return stream;
+                               naps ? tarn_now_ns() + NAP_NS : UINT64_MAX);
+    }
+    if (is_caller) atomic_fetch_sub(&executor->callers, 1);
+    atomic_store(&executor->is_calling, false);
+    return stream ? stream : claim(worker);
 }
 
 /* What a worker caught last tells whether the next catch is worth the journey. */
@@ -304,21 +333,13 @@ static void *work(void *argument)
         struct stream *stream = worker->blocking ? NULL : spin(worker);
         if (!stream) stream = sleep_for_work(worker);
         uint64_t ops = 0, began = tarn_now_ns();
-        for (; stream; stream = claim(worker)) ops += run(executor, stream);
+        for (; stream; stream = claim(worker)) ops += run(worker, stream);
         learn(worker, ops, tarn_now_ns() - began);
     }
     return NULL;
 }
 
 /* ---- Waiting ---- */
-
-static bool have_finished(struct tarn_executor *executor, uint64_t target)
-{
-    for (uint32_t s = 0; s < executor->program->streams_count; s++) {
-        if (!has_reached(executor, s, (int64_t)target * steps_of(executor, s))) return false;
-    }
-    return true;
-}
 
 static bool have_drained(struct tarn_executor *executor)
 {
@@ -421,7 +442,7 @@ static void release_executor(struct tarn_executor *executor)
 {
     tarn_topology_destroy(executor->topology);
     free(executor->streams);
-    free(executor->listeners);
+    free(executor->wakes_blocking);
     free(executor->shared);
     free(executor->workers);
     free(executor);
@@ -473,18 +494,14 @@ static void share_streams(struct tarn_executor *executor, const struct tarn_list
 static void find_listeners(struct tarn_executor *executor, const struct tarn_list *blocking)
 {
     const struct tarn_program *program = executor->program;
-    for (uint32_t s = 0; s < program->streams_count; s++) {
-        bool is_blocking = is_listed(blocking, s);
-        for (uint32_t i = program->begin[s]; i < program->begin[s + 1]; i++) {
-            for (uint32_t k = program->steps[i].waits_begin; k < program->steps[i].waits_end; k++) {
-                const struct tarn_program_wait *wait = &program->waits[k];
-                uint32_t awaited = program->begin[wait->stream] + wait->place;
-                assert(program->steps[awaited].record);
-                if (is_blocking)
-                    executor->listeners[awaited].blocking = true;
-                else
-                    executor->listeners[awaited].workers++;
-            }
+    for (uint32_t i = 0; i < program->steps_count; i++) {
+        const struct tarn_program_step *step = &program->steps[i];
+        bool is_blocking = is_listed(blocking, step->stream);
+        for (uint32_t k = step->waits_begin; k < step->waits_end; k++) {
+            const struct tarn_program_wait *wait = &program->waits[k];
+            uint32_t awaited = program->begin[wait->stream] + wait->place;
+            assert(program->steps[awaited].record);
+            executor->wakes_blocking[awaited] |= is_blocking;
         }
     }
 }
@@ -514,16 +531,18 @@ static bool allocate_executor(struct tarn_executor *executor)
     size_t streams_size = ((size_t)program->streams_count + 1) * sizeof *executor->streams;
     executor->streams = aligned_alloc(LINE, streams_size);
     if (executor->streams) memset(executor->streams, 0, streams_size);
-    executor->listeners = calloc((size_t)program->steps_count + 1, sizeof *executor->listeners);
+    executor->wakes_blocking =
+        calloc((size_t)program->steps_count + 1, sizeof *executor->wakes_blocking);
     executor->shared = calloc((size_t)program->streams_count + 1, sizeof *executor->shared);
     executor->topology = tarn_topology_create();
-    return executor->streams && executor->listeners && executor->shared && executor->topology;
+    return executor->streams && executor->wakes_blocking && executor->shared && executor->topology;
 }
 
 /* Decides how many workers there are, and asks for memory near them. */
 static bool choose_workers(struct tarn_executor *executor, const struct tarn_host_options *options)
 {
-    uint32_t wanted = tarn_topology_cores(executor->topology);
+    uint32_t cores = tarn_topology_cores(executor->topology), granted = tarn_cpu_quota();
+    uint32_t wanted = cores < granted ? cores : granted;
     if (options && options->workers > 0) wanted = options->workers;
     executor->unpinned = options && options->unpinned;
     executor->workers_count = wanted < executor->shared_count ? wanted : executor->shared_count;

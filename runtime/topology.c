@@ -147,7 +147,7 @@ void tarn_topology_bind_memory(const struct tarn_topology *topology, void *memor
 
 #endif
 
-/* ---- Memory that is left ---- */
+/* ---- What the system grants ---- */
 
 /* The number in a line that matches `format`, or UINT64_MAX. */
 static uint64_t read_number(const char *path, const char *format)
@@ -160,6 +160,15 @@ static uint64_t read_number(const char *path, const char *format)
     while (!found && fgets(line, sizeof line, file)) found = sscanf(line, format, &number) == 1;
     fclose(file);
     return found ? number : UINT64_MAX;
+}
+
+uint32_t tarn_cpu_quota(void)
+{
+    uint64_t quota = read_number("/sys/fs/cgroup/cpu.max", "%llu");
+    uint64_t period = read_number("/sys/fs/cgroup/cpu.max", "%*u %llu");
+    if (quota == UINT64_MAX || period == UINT64_MAX || quota == 0 || period == 0) return UINT32_MAX;
+    uint64_t cpus = (quota - 1) / period + 1;
+    return cpus < UINT32_MAX ? (uint32_t)cpus : UINT32_MAX;
 }
 
 uint64_t tarn_memory_available(void)

@@ -29,6 +29,9 @@ bool tarn_topology_pin(const struct tarn_topology *topology, pthread_t thread, u
 void tarn_topology_bind_memory(const struct tarn_topology *topology, void *memory, uint64_t size,
                                uint32_t workers);
 
+/* CPUs' worth of time that the control group grants, rounded up; UINT32_MAX without a limit. */
+uint32_t tarn_cpu_quota(void);
+
 /* Bytes that can still be allocated without the system starting to kill: what is available on the
  * machine, or less where the control group has a limit. UINT64_MAX when the system does not say. */
 uint64_t tarn_memory_available(void);

@@ -568,6 +568,47 @@ static void destroying_does_not_wait_for_a_kernel_that_never_returns(void **stat
     tarn_graph_destroy(graph);
 }
 
+/* ---- Streams at the same time ---- */
+
+struct meeting {
+    atomic_bool is_on;
+    atomic_uint arrived;
+};
+
+/* Returns when both streams' ops run at the same time. */
+static int meet(void *user, const struct tarn_call *call)
+{
+    (void)call;
+    struct meeting *meeting = user;
+    if (!atomic_load(&meeting->is_on)) return 0;
+    atomic_fetch_add(&meeting->arrived, 1);
+    while (atomic_load(&meeting->arrived) % 2 != 0) sched_yield();
+    return 0;
+}
+
+/* Also after many tiny ops, when workers have learnt to leave streams to each other. */
+static void two_workers_run_two_ready_streams_at_the_same_time(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph = graph_with_a_stuck_op();
+    struct tarn_plan *plan = unshared_plan(graph, 64);
+    struct tarn_session *session = open_session(plan, TARN_HOST_OPTIONS(.workers = 2), NULL);
+    struct meeting meeting = {0};
+    assert_int_equal(tarn_session_bind_default(session, do_nothing, NULL), TARN_OK);
+    assert_int_equal(tarn_session_bind(session, 1, meet, &meeting), TARN_OK);
+    assert_int_equal(tarn_session_bind(session, 4, meet, &meeting), TARN_OK);
+    for (uint32_t turn = 0; turn < 20; turn++) {
+        atomic_store(&meeting.is_on, false);
+        run_to_end(session, 2000);
+        atomic_store(&meeting.is_on, true);
+        run_to_end(session, 5);
+    }
+    assert_int_equal(atomic_load(&meeting.arrived), 20 * 5 * 2);
+    tarn_session_destroy(session);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+}
+
 /* ---- Streams that may block ---- */
 
 /* One worker: if the blocked stream shared it, the op that opens the gate could never run. */
@@ -689,6 +730,7 @@ int main(void)
         cmocka_unit_test(keeps_one_failure_when_several_ops_fail),
         cmocka_unit_test(reports_every_streams_position_at_the_deadline),
         cmocka_unit_test(destroying_does_not_wait_for_a_kernel_that_never_returns),
+        cmocka_unit_test(two_workers_run_two_ready_streams_at_the_same_time),
         cmocka_unit_test(a_blocking_stream_does_not_hold_up_the_others),
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
         cmocka_unit_test(allocates_nothing_once_it_runs),
