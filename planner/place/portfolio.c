@@ -110,7 +110,7 @@ static enum tarn_status run_all(const struct tarn_problem *problem, int threads,
     {
         struct outcome own;
         bool own_ok = run_share(problem, &own);
-        IN_PARALLEL(omp critical(tarn_portfolio))
+        IN_PARALLEL(omp critical)
         {
             ok = ok && own_ok;
             keep_better(best, &own);
