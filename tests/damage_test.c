@@ -306,18 +306,26 @@ static void finds_a_witness_whenever_some_legal_order_corrupts(void **state)
 
 /* ---- Checked execution agrees ---- */
 
+static enum tarn_status run_checked(struct tarn_plan *plan,
+                                    const struct tarn_check_options *options,
+                                    struct tarn_error *error)
+{
+    struct tarn_session *session;
+    struct tarn_host_options *host = TARN_HOST_OPTIONS(.workers = 1, .unpinned = true);
+    if (tarn_session_create(plan, tarn_device_host(host), NULL, &session, error))
+        fail_msg("%s", error->text);
+    enum tarn_status status = tarn_session_check(session, options, NULL, error);
+    tarn_session_destroy(session);
+    return status;
+}
+
 static void check_by_running(struct tarn_plan *plan, const struct tarn_violation *violation)
 {
     struct tarn_error error;
-    struct tarn_session *session;
-    struct tarn_host_options *host = TARN_HOST_OPTIONS(.workers = 1, .unpinned = true);
-    if (tarn_session_create(plan, tarn_device_host(host), NULL, &session, &error))
-        fail_msg("%s", error.text);
-    enum tarn_status status = tarn_session_check(
-        session,
+    enum tarn_status status = run_checked(
+        plan,
         TARN_CHECK_OPTIONS(.order = violation->witness, .order_count = violation->witness_count),
-        NULL, &error);
-    tarn_session_destroy(session);
+        &error);
     if (status != TARN_CHECK_FAILED)
         fail_msg("checked execution does not see: %s (%s)", violation->text, error.text);
 }
@@ -348,6 +356,44 @@ static void every_witness_fails_checked_execution(void **state)
     assert_true(runs > 100);
 }
 
+/* The first witness must fail; what is accepted must pass in an adverse order. */
+static bool judge_real_plan(struct tarn_plan *plan, uint64_t seed)
+{
+    struct tarn_verdict *verdict;
+    struct tarn_error error;
+    tarn_plan_verify(plan, plan->graph, &verdict, NULL);
+    size_t i = 0, count = tarn_verdict_count(verdict);
+    while (i < count && !tarn_verdict_get(verdict, i)->witness) i++;
+    if (i < count) check_by_running(plan, tarn_verdict_get(verdict, i));
+    if (count == 0 &&
+        run_checked(plan, TARN_CHECK_OPTIONS(.random_order = true, .seed = seed, .iterations = 2),
+                    &error))
+        fail_msg("accepted, but %s", error.text);
+    tarn_verdict_destroy(verdict);
+    return i < count;
+}
+
+static void damage_to_a_real_plan_shows_in_checked_execution(void **state)
+{
+    (void)state;
+    struct random_source source = {1};
+    struct tarn_graph *graph;
+    struct tarn_error error;
+    uint32_t witnessed = 0;
+    if (tarn_graph_load(TARN_SOURCE_DIR "/examples/graphs/googlenet_b1_adam.ddp_branch4.json.gz",
+                        &graph, &error))
+        fail_msg("%s", error.text);
+    struct tarn_plan *plan = plan_of(graph, 3);
+    for (size_t i = 0; i < 2 * DAMAGES; i++) {
+        struct tarn_plan *copy = copy_of(plan);
+        if (damages[i % DAMAGES](copy, &source)) witnessed += judge_real_plan(copy, i);
+        tarn_plan_destroy(copy);
+    }
+    assert_true(witnessed >= 4);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +401,7 @@ int main(void)
         cmocka_unit_test(says_of_damaged_plans_what_all_pairs_say),
         cmocka_unit_test(finds_a_witness_whenever_some_legal_order_corrupts),
         cmocka_unit_test(every_witness_fails_checked_execution),
+        cmocka_unit_test(damage_to_a_real_plan_shows_in_checked_execution),
     };
     return cmocka_run_group_tests_name("damage", tests, NULL, NULL);
 }
