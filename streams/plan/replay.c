@@ -459,8 +459,10 @@ enum tarn_status tarn_verify_replay(const struct tarn_plan *plan,
     enum tarn_status status = replay_init(&replay, plan, program);
     if (status == TARN_OK) place_persistent(&replay);
     for (uint32_t k = 0; status == TARN_OK && k < 2; k++) {
-        for (uint32_t i = 0; i < program->steps_count && !tarn_verdict_is_full(verdict); i++)
+        for (uint32_t i = 0; i < program->steps_count; i++) {
+            if (replay.no_memory || tarn_verdict_is_full(verdict)) break;
             run_node(&replay, k * program->steps_count + program->order[i]);
+        }
         if (replay.no_memory) status = TARN_SYSTEM;
     }
     replay_finish(&replay);
