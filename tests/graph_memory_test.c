@@ -1,6 +1,5 @@
 /* Every allocation that fails, in turn, ends in TARN_SYSTEM and leaks nothing (a sanitizer sees to
- * the second). The linker sends the library's calls of malloc, calloc and realloc through here, and
- * jansson is told to. */
+ * the second). jansson is told to allocate as the library does. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,59 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "failing_memory.h"
 #include "tarn/graph.h"
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *block, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *block, size_t size);
-
-static uint64_t allowed = UINT64_MAX; /* allocations before they fail */
-static bool failed;
-
-static bool is_denied(void)
-{
-    if (allowed == 0) failed = true;
-    if (allowed > 0 && allowed != UINT64_MAX) allowed--;
-    return failed;
-}
-
-void *__wrap_malloc(size_t size) { return is_denied() ? NULL : __real_malloc(size); }
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return is_denied() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *block, size_t size)
-{
-    return is_denied() ? NULL : __real_realloc(block, size);
-}
-
-/* Runs `act` with the first allocation failing, then the second, until it needs no more. jansson
- * takes a missing byte for wrong syntax, so with its allocations counted both are right. */
-static void fail_each_allocation(enum tarn_status (*act)(struct tarn_error *error),
-                                 bool with_jansson)
-{
-    uint64_t runs = 0;
-    enum tarn_status status = TARN_SYSTEM;
-    while (status != TARN_OK) {
-        struct tarn_error error = {0};
-        failed = false;
-        allowed = runs++;
-        status = act(&error);
-        bool was_denied = failed;
-        allowed = UINT64_MAX;
-        failed = false;
-        if (with_jansson && was_denied && status == TARN_BAD_INPUT) continue;
-        if (status != (was_denied ? TARN_SYSTEM : TARN_OK))
-            fail_msg("allocation %u: %s", (unsigned)runs, error.text);
-        if (was_denied) assert_string_equal(error.text, "out of memory");
-    }
-    assert_true(runs > 20);
-}
 
 /* The list order is not topological, and with `cyclic` there is none. */
 static enum tarn_status build(bool cyclic, struct tarn_error *error)

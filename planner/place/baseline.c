@@ -68,7 +68,8 @@ static void push_forbidden(struct placer *placer, struct interval run, uint64_t 
     if (right > left) placer->stack[placer->stack_count++] = (struct interval){left, right};
 }
 
-/* Unmarks all edges and pushes what they forbid, in runs that touch inside one object. */
+/* Unmarks all edges and pushes what they forbid, touching ones in one run. A run over the border of
+ * two objects counts as the first one's, which forbids all that it must in both. */
 static void push_marked(struct placer *placer, uint64_t size, uint64_t before)
 {
     struct interval run = {0, 0};
@@ -78,7 +79,7 @@ static void push_marked(struct placer *placer, uint64_t size, uint64_t before)
             uint32_t e = word * 64 + (uint32_t)__builtin_ctzll(bits);
             struct interval taken = {placer->edge[e], placer->reach[e]};
             placer->reach[e] = 0;
-            if (taken.left > run.right || placer->edge_object[e] != object) {
+            if (taken.left > run.right) {
                 push_forbidden(placer, run, object, size, before);
                 run = taken;
                 object = placer->edge_object[e];
