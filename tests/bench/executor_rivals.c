@@ -46,6 +46,9 @@ void rival_graph_finish(struct rival_graph *rival)
     free(rival->arcs);
 }
 
+#ifdef _OPENMP
+bool rival_openmp_is_here(void) { return true; }
+
 void rival_openmp_run(const struct rival_graph *rival, uint64_t iterations, uint32_t workers,
                       tarn_kernel kernel)
 {
@@ -58,7 +61,7 @@ void rival_openmp_run(const struct rival_graph *rival, uint64_t iterations, uint
             const uint32_t *arcs = rival->arcs + rival->begin[v];
             uint32_t count = rival->begin[v + 1] - rival->begin[v];
             const struct tarn_call *call = &rival->calls[rival->ops[v]];
-            (void)arcs, (void)count;
+            (void)count; /* gcc does not count its use below */
 #pragma omp task firstprivate(call) depend(iterator(i = 0                \
                                                     : count),            \
                                            in                            \
@@ -70,6 +73,15 @@ void rival_openmp_run(const struct rival_graph *rival, uint64_t iterations, uint
     }
     free(tokens);
 }
+#else
+bool rival_openmp_is_here(void) { return false; }
+
+void rival_openmp_run(const struct rival_graph *rival, uint64_t iterations, uint32_t workers,
+                      tarn_kernel kernel)
+{
+    (void)rival, (void)iterations, (void)workers, (void)kernel;
+}
+#endif
 
 #ifdef HAVE_STARPU
 #include <starpu.h>

@@ -20,6 +20,7 @@ void rival_graph_init(struct rival_graph *rival, const struct tarn_program *prog
 void rival_graph_finish(struct rival_graph *rival);
 
 /* Each runs `iterations` iterations, one after another. */
+bool rival_openmp_is_here(void);
 void rival_openmp_run(const struct rival_graph *rival, uint64_t iterations, uint32_t workers,
                       tarn_kernel kernel);
 
