@@ -62,11 +62,9 @@ void rival_openmp_run(const struct rival_graph *rival, uint64_t iterations, uint
             uint32_t count = rival->begin[v + 1] - rival->begin[v];
             const struct tarn_call *call = &rival->calls[rival->ops[v]];
             (void)count; /* gcc does not count its use below */
-#pragma omp task firstprivate(call) depend(iterator(i = 0                \
-                                                    : count),            \
-                                           in                            \
-                                           : tokens[arcs[i]]) depend(out \
-                                                                     : tokens[v])
+                         /* clang-format off */
+#pragma omp task firstprivate(call) depend(iterator(i = 0 : count), in : tokens[arcs[i]]) depend(out : tokens[v])
+            /* clang-format on */
             kernel(NULL, call);
         }
 #pragma omp taskwait
