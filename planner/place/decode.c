@@ -179,8 +179,9 @@ static int32_t settle_lone(struct tarn_decoder *decoder, uint32_t place, int32_t
         moved = false;
         offset = align(lowest, place, offset);
         decoder->ceiling[place] = lowest->ceiling[place];
-        for (uint32_t i = 0; i < decoder->placed_count && !moved; i++) {
-            if (!first_conflict(decoder, place, offset, decoder->placed[i], &span)) continue;
+        for (uint32_t i = 0; i < decoder->groups_count && !moved; i++) {
+            if (!first_conflict(decoder, place, offset, (uint32_t)decoder->groups[i], &span))
+                continue;
             moved = span.begin < offset + lowest->size[place];
             if (moved)
                 offset = span.end;
@@ -224,8 +225,8 @@ static int32_t settle_group(struct tarn_decoder *decoder, uint32_t place, int32_
     for (bool moved = true; moved;) {
         moved = false;
         offset = align(lowest, place, offset);
-        for (uint32_t i = 0; i < decoder->placed_count && !moved; i++) {
-            int32_t cleared = clear_of(decoder, group, offset, decoder->placed[i]);
+        for (uint32_t i = 0; i < decoder->groups_count && !moved; i++) {
+            int32_t cleared = clear_of(decoder, group, offset, (uint32_t)decoder->groups[i]);
             moved = cleared > offset;
             offset = cleared;
         }
@@ -238,21 +239,25 @@ static void drop_passed(struct tarn_decoder *decoder, int32_t current)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < decoder->placed_count; i++) {
-        uint32_t place = lowest->lone.count + decoder->placed[i];
+    for (uint32_t i = 0; i < decoder->groups_count; i++) {
+        uint32_t place = lowest->lone.count + (uint32_t)decoder->groups[i];
         if (decoder->offset[place] + lowest->size[place] > current)
-            decoder->placed[kept++] = decoder->placed[i];
+            decoder->groups[kept++] = decoder->groups[i];
     }
-    decoder->placed_count = kept;
+    decoder->groups_count = kept;
 }
 
 /* Where the place can really be put, at its limit or above. */
-static int32_t settle(struct tarn_decoder *decoder, uint32_t place)
+static int32_t settle(struct tarn_decoder *decoder, uint32_t place, const int32_t *floor)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
     int32_t offset = decoder->limit[place];
     if (offset + lowest->size[place] <= decoder->ceiling[place]) return offset;
-    drop_passed(decoder, offset);
+    if (floor && floor[place] > offset) {
+        offset = floor[place];
+        if (decoder->lifted[place] == TARN_NONE) decoder->lifted[place] = decoder->done;
+    }
+    drop_passed(decoder, decoder->limit[place]);
     if (place < lowest->lone.count) return settle_lone(decoder, place, offset);
     return settle_group(decoder, place, offset);
 }
@@ -283,13 +288,12 @@ static int32_t first_of(struct tarn_decoder *decoder, const int32_t *key, uint32
     return decoder->run_first[run] = first;
 }
 
-/* The block that comes next, or TARN_NONE. */
+/* The block that comes next; there is one. */
 static uint32_t select_place(struct tarn_decoder *decoder, const int32_t *key)
 {
     int32_t limit = decoder->kernels->least(decoder->run_limit, decoder->runs_count);
     int32_t foremost = -1;
     uint32_t chosen = 0;
-    if (limit == PLACED) return TARN_NONE;
     for (uint32_t run = 0; run < decoder->runs_count; run++) {
         if (decoder->run_limit[run] != limit) continue;
         int32_t first = first_of(decoder, key, run);
@@ -303,23 +307,36 @@ static uint32_t select_place(struct tarn_decoder *decoder, const int32_t *key)
 
 /* ---- Decoding ---- */
 
-static void start(struct tarn_decoder *decoder, const int32_t *floor)
+void tarn_decoder_start(struct tarn_decoder *decoder, const int32_t *floor)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
-    memcpy(decoder->limit, floor, lowest->count * sizeof *floor);
-    memcpy(decoder->ceiling, lowest->ceiling, lowest->count * sizeof *decoder->ceiling);
+    memset(decoder->limit, 0, lowest->count * sizeof *decoder->limit);
     memset(decoder->member_limit, 0, lowest->members.count * sizeof *decoder->member_limit);
-    decoder->placed_count = 0;
+    memset(decoder->lifted, 0xff, lowest->count * sizeof *decoder->lifted);
+    memcpy(decoder->ceiling, lowest->ceiling, lowest->count * sizeof *decoder->ceiling);
+    decoder->groups_count = decoder->done = 0;
+    decoder->current = decoder->top = 0;
+    decoder->miss = 0;
     for (uint32_t run = 0; run < decoder->runs_count; run++) {
         decoder->run_limit[run] = PLACED;
         measure_run(decoder, run);
     }
+    if (floor) tarn_decoder_forget(decoder, floor);
+}
+
+void tarn_decoder_forget(struct tarn_decoder *decoder, const int32_t *floor)
+{
+    for (uint32_t place = 0; place < decoder->lowest->count; place++)
+        decoder->ceiling[place] =
+            floor[place] > decoder->limit[place] ? 0 : decoder->ceiling[place];
+    for (uint32_t run = 0; run < decoder->runs_count; run++) decoder->run_first[run] = UNKNOWN;
 }
 
 static void place_at(struct tarn_decoder *decoder, uint32_t place, int32_t offset)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
-    decoder->offset[place] = offset;
+    decoder->offset[place] = decoder->current = offset;
+    decoder->step[place] = decoder->done++;
     decoder->limit[place] = PLACED;
     measure_run(decoder, place / RUN);
     if (place < lowest->lone.count) {
@@ -329,7 +346,7 @@ static void place_at(struct tarn_decoder *decoder, uint32_t place, int32_t offse
         return;
     }
     uint32_t group = place - lowest->lone.count;
-    decoder->placed[decoder->placed_count++] = group;
+    decoder->groups[decoder->groups_count++] = (int32_t)group;
     for (uint32_t i = lowest->group_begin[group]; i < lowest->group_begin[group + 1]; i++) {
         uint32_t m = lowest->member[i];
         struct tarn_span span = {offset + lowest->within[m], offset + lowest->member_end[m]};
@@ -347,62 +364,83 @@ static int64_t miss_of(struct tarn_objective objective, int32_t size, int32_t en
            (int64_t)(rise > 0 ? rise : 0) * objective.top_weight;
 }
 
-int64_t tarn_decoder_run(struct tarn_decoder *decoder, const int32_t *key, const int32_t *floor,
-                         struct tarn_objective objective, int64_t miss_max)
+bool tarn_decoder_advance(struct tarn_decoder *decoder, const int32_t *key, const int32_t *floor,
+                          struct tarn_objective objective, int64_t miss_max, uint32_t until)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
-    int32_t top = 0;
-    int64_t miss = 0;
-    uint32_t place;
-    start(decoder, floor);
-    while ((place = select_place(decoder, key)) != TARN_NONE) {
-        int32_t offset = settle(decoder, place), size = lowest->size[place];
-        if (offset > TARN_UNITS_MAX - size) return TARN_MISS_MAX;
+    while (decoder->done < until) {
+        uint32_t place = select_place(decoder, key);
+        int32_t offset = settle(decoder, place, floor), size = lowest->size[place];
+        if (offset > TARN_UNITS_MAX - size) return false;
         if (offset > decoder->limit[place]) {
             decoder->limit[place] = offset;
             measure_run(decoder, place / RUN);
             continue;
         }
-        miss += miss_of(objective, size, offset + size, top);
-        if (miss > miss_max) return TARN_MISS_MAX;
+        decoder->miss += miss_of(objective, size, offset + size, decoder->top);
+        if (decoder->miss > miss_max) return false;
         place_at(decoder, place, offset);
-        if (offset + size > top) top = offset + size;
+        if (offset + size > decoder->top) decoder->top = offset + size;
     }
-    return miss;
+    return true;
+}
+
+int64_t tarn_decoder_expect(const struct tarn_decoder *decoder, struct tarn_objective objective)
+{
+    const int32_t *size = decoder->lowest->size;
+    int64_t bytes = 0;
+    int32_t top = decoder->top;
+    for (uint32_t i = 0; i < decoder->lowest->count; i++) {
+        int32_t end = decoder->limit[i] == PLACED ? 0 : decoder->limit[i] + size[i];
+        int32_t above = end > objective.aim ? end - objective.aim : 0;
+        bytes += above < size[i] ? above : size[i];
+        top = end > top ? end : top;
+    }
+    return decoder->miss + bytes * objective.bytes_weight +
+           miss_of((struct tarn_objective){objective.aim, objective.top_weight, 0}, 0, top,
+                   decoder->top);
 }
 
 /* ---- Making ---- */
 
+static int32_t *take(int32_t **next, size_t count)
+{
+    int32_t *taken = *next;
+    *next += count;
+    return taken;
+}
+
 enum tarn_status tarn_decoder_init(struct tarn_decoder *decoder, const struct tarn_lowest *lowest)
 {
-    size_t count = (size_t)lowest->count + 1;
+    size_t count = lowest->count, runs = count / RUN + 1;
     memset(decoder, 0, sizeof *decoder);
     decoder->lowest = lowest;
     decoder->kernels = tarn_kernels_choose();
-    decoder->offset = calloc(count, sizeof *decoder->offset);
-    decoder->limit = malloc(count * sizeof *decoder->limit);
-    decoder->ceiling = malloc(count * sizeof *decoder->ceiling);
-    decoder->member_limit =
-        malloc(((size_t)lowest->members.count + 1) * sizeof *decoder->member_limit);
+    decoder->state_size = 2 * count + lowest->members.count + 2 * runs + lowest->groups_count;
+    decoder->state = calloc(decoder->state_size + 1, sizeof *decoder->state);
+    decoder->offset = calloc(count + 1, sizeof *decoder->offset);
+    decoder->step = calloc(count + 1, sizeof *decoder->step);
+    decoder->lifted = malloc((count + 1) * sizeof *decoder->lifted);
+    if (!decoder->state || !decoder->offset || !decoder->step || !decoder->lifted) {
+        tarn_decoder_finish(decoder);
+        return TARN_SYSTEM;
+    }
+    int32_t *next = decoder->state;
+    decoder->limit = take(&next, count);
+    decoder->ceiling = take(&next, count);
+    decoder->member_limit = take(&next, lowest->members.count);
+    decoder->run_limit = take(&next, runs);
+    decoder->run_first = take(&next, runs);
+    decoder->groups = take(&next, lowest->groups_count);
     decoder->runs_count = (lowest->count + RUN - 1) / RUN;
-    decoder->run_limit = malloc((count / RUN + 1) * sizeof *decoder->run_limit);
-    decoder->run_first = malloc((count / RUN + 1) * sizeof *decoder->run_first);
-    decoder->placed = malloc(((size_t)lowest->groups_count + 1) * sizeof *decoder->placed);
-    if (decoder->offset && decoder->limit && decoder->ceiling && decoder->member_limit &&
-        decoder->run_limit && decoder->run_first && decoder->placed)
-        return TARN_OK;
-    tarn_decoder_finish(decoder);
-    return TARN_SYSTEM;
+    return TARN_OK;
 }
 
 void tarn_decoder_finish(struct tarn_decoder *decoder)
 {
+    free(decoder->state);
     free(decoder->offset);
-    free(decoder->limit);
-    free(decoder->ceiling);
-    free(decoder->member_limit);
-    free(decoder->run_limit);
-    free(decoder->run_first);
-    free(decoder->placed);
+    free(decoder->step);
+    free(decoder->lifted);
     memset(decoder, 0, sizeof *decoder);
 }

@@ -43,23 +43,6 @@ void tarn_lowest_finish(struct tarn_lowest *lowest);
 /* Whole units of so many bytes, rounded down; at most TARN_UNITS_MAX. */
 int32_t tarn_lowest_units(const struct tarn_lowest *lowest, uint64_t bytes);
 
-/* What one decode after the other works in; one per thread. */
-struct tarn_decoder {
-    const struct tarn_lowest *lowest;
-    const struct tarn_kernels *kernels;
-    int32_t *offset;       /* by place: the result */
-    int32_t *limit;        /* by place; INT32_MAX once placed */
-    int32_t *ceiling;      /* by place: some placed member in conflict may begin here or above */
-    int32_t *member_limit; /* by place in `members`: the least offset of its block that it allows */
-    int32_t *run_limit;    /* by 64 places: their least limit */
-    int32_t *run_first;    /* ... and who of those that have it comes first (kernels.foremost) */
-    uint32_t runs_count;
-    uint32_t *placed; /* groups that are placed and reach above the current offset */
-    uint32_t placed_count;
-};
-enum tarn_status tarn_decoder_init(struct tarn_decoder *decoder, const struct tarn_lowest *lowest);
-void tarn_decoder_finish(struct tarn_decoder *decoder);
-
 /* How much a plan misses its aim, in units: a weighted sum of what its top has above the aim and
  * of all bytes above it. */
 struct tarn_objective {
@@ -68,11 +51,45 @@ struct tarn_objective {
 };
 #define TARN_MISS_MAX INT64_MAX
 
-/* Places every block. key: by place, 0 to TARN_KEY_MAX; floor: by place, the least offset allowed.
- * Returns how much the aim is missed, or TARN_MISS_MAX as soon as it would be more than `miss_max`.
- */
-int64_t tarn_decoder_run(struct tarn_decoder *decoder, const int32_t *key, const int32_t *floor,
-                         struct tarn_objective objective, int64_t miss_max);
+/* A decode under way. */
+struct tarn_decoder {
+    const struct tarn_lowest *lowest;
+    const struct tarn_kernels *kernels;
+    int32_t *state; /* one array of state_size numbers: all up to `groups` */
+    size_t state_size;
+    int32_t *limit;        /* by place, without floors that have not mattered; INT32_MAX: placed */
+    int32_t *ceiling;      /* by place: some placed member in conflict may begin here or above */
+    int32_t *member_limit; /* by place in `members`: the least offset of its block it allows */
+    int32_t *run_limit;    /* by 64 places: their least limit */
+    int32_t *run_first;    /* ... and who of those that have it comes first (kernels.foremost) */
+    uint32_t runs_count;
+    int32_t *groups; /* those that are placed and reach above the current offset */
+    uint32_t groups_count;
+    int32_t *offset; /* by place: the result */
+    uint32_t done;   /* places that are placed */
+    uint32_t *step;  /* by place: `done` when it was placed */
+    uint32_t
+        *lifted;     /* by place: `done` when its floor mattered for the first time, or TARN_NONE */
+    int32_t current; /* the offset at hand */
+    int32_t top;
+    int64_t miss;
+};
+enum tarn_status tarn_decoder_init(struct tarn_decoder *decoder, const struct tarn_lowest *lowest);
+void tarn_decoder_finish(struct tarn_decoder *decoder);
+
+/* floor: by place, the least offset allowed, or NULL. */
+void tarn_decoder_start(struct tarn_decoder *decoder, const int32_t *floor);
+
+/* To be called when keys or floors have changed since the state was made. */
+void tarn_decoder_forget(struct tarn_decoder *decoder, const int32_t *floor);
+
+/* Goes on until `until` blocks are placed; key: by place, 0 to TARN_KEY_MAX. False as soon as the
+ * objective is missed by more than `miss_max`, or by more than can be counted. */
+bool tarn_decoder_advance(struct tarn_decoder *decoder, const int32_t *key, const int32_t *floor,
+                          struct tarn_objective objective, int64_t miss_max, uint32_t until);
+
+/* A lower limit for the miss in the end. */
+int64_t tarn_decoder_expect(const struct tarn_decoder *decoder, struct tarn_objective objective);
 
 /* Writes byte offsets by storage and returns the footprint. */
 uint64_t tarn_lowest_offsets(const struct tarn_lowest *lowest, const int32_t *place_offset,

@@ -72,7 +72,7 @@ static void take_back(struct tarn_walk *walk)
 
 static int32_t end_of(const struct tarn_walk *walk, uint32_t place)
 {
-    return walk->offset[place] + walk->lowest->size[place];
+    return walk->replay.offset[place] + walk->lowest->size[place];
 }
 
 static bool is_unsafe(const struct tarn_lowest *lowest, uint32_t a, uint32_t b)
@@ -90,10 +90,10 @@ static bool supports(const struct tarn_walk *walk, uint32_t below, uint32_t plac
     const struct tarn_block *a = &blocks->blocks[lowest->block[place]];
     for (uint32_t i = 0; i < b->members_count; i++) {
         uint32_t lower = b->members[i];
-        int64_t end = ((int64_t)walk->offset[below] << lowest->unit_shift) +
+        int64_t end = ((int64_t)walk->replay.offset[below] << lowest->unit_shift) +
                       (int64_t)(blocks->within[lower] + blocks->reserved[lower]);
         for (uint32_t k = 0; k < a->members_count; k++) {
-            int64_t begin = ((int64_t)walk->offset[place] << lowest->unit_shift) +
+            int64_t begin = ((int64_t)walk->replay.offset[place] << lowest->unit_shift) +
                             (int64_t)blocks->within[a->members[k]];
             int64_t gap = begin - end;
             if (gap >= 0 && gap >> lowest->unit_shift < lowest->alignment[place] &&
@@ -109,7 +109,7 @@ static uint32_t draw_supporter(struct tarn_walk *walk, uint32_t place)
 {
     const struct tarn_lowest *lowest = walk->lowest;
     uint32_t chosen = TARN_NONE, seen = 0;
-    int32_t begin = walk->offset[place];
+    int32_t begin = walk->replay.offset[place];
     for (uint32_t i = 0; i < lowest->count; i++) {
         bool grouped = i >= lowest->lone.count || place >= lowest->lone.count;
         if (!grouped &&
@@ -155,8 +155,8 @@ static void move_support(struct tarn_walk *walk)
         set_key(walk, place, walk->key[support]);
         set_key(walk, support, key);
         break;
-    case 2: set_floor(walk, support, walk->offset[support] + 1); break;
-    case 3: set_floor(walk, support, walk->offset[place]); break;
+    case 2: set_floor(walk, support, walk->replay.offset[support] + 1); break;
+    case 3: set_floor(walk, support, walk->replay.offset[place]); break;
     case 4: set_key(walk, place, (int32_t)draw_below(walk, TARN_KEY_MAX)); break;
     case 5: clear_floor(walk); break;
     }
@@ -174,8 +174,8 @@ static int32_t draw_hole(struct tarn_walk *walk)
         if (covered || end >= walk->setting.objective.aim) continue;
         for (uint32_t k = 0; k < lowest->count && !covered; k++) {
             if (!walk->traits->in_antichain[k]) continue;
-            covered = walk->offset[k] <= end && end < end_of(walk, k);
-            is_below = is_below || walk->offset[k] > end;
+            covered = walk->replay.offset[k] <= end && end < end_of(walk, k);
+            is_below = is_below || walk->replay.offset[k] > end;
         }
         if (!covered && is_below && draw_below(walk, ++seen) == 0) found = end;
     }
@@ -189,13 +189,13 @@ static void move_hole(struct tarn_walk *walk)
     uint32_t chosen = TARN_NONE, seen = 0;
     if (hole < 0) return;
     for (uint32_t i = 0; i < lowest->lone.count; i++)
-        if (walk->traits->in_antichain[i] && walk->offset[i] > hole &&
+        if (walk->traits->in_antichain[i] && walk->replay.offset[i] > hole &&
             draw_below(walk, ++seen) == 0)
             chosen = i;
     if (chosen == TARN_NONE) return;
     int32_t end = hole + lowest->size[chosen], highest = 0;
     for (uint32_t i = 0; i < lowest->lone.count; i++) {
-        if (i == chosen || walk->traits->in_antichain[i] || walk->offset[i] >= end ||
+        if (i == chosen || walk->traits->in_antichain[i] || walk->replay.offset[i] >= end ||
             end_of(walk, i) <= hole ||
             !is_unsafe(lowest, lowest->lone.storage[i], lowest->lone.storage[chosen]))
             continue;
@@ -207,41 +207,28 @@ static void move_hole(struct tarn_walk *walk)
 
 /* ---- Steps ---- */
 
-static void stand(struct tarn_walk *walk, int64_t miss)
-{
-    int32_t *offset = walk->offset;
-    walk->offset = walk->decoder.offset;
-    walk->decoder.offset = offset;
-    walk->miss = miss;
-    walk->changes_count = 0;
-}
-
 void tarn_walk_step(struct tarn_walk *walk)
 {
     int64_t *late = &walk->late[walk->steps++ % walk->setting.lateness];
-    int64_t allowed = *late > walk->miss ? *late : walk->miss;
+    int64_t allowed = *late > walk->replay.miss ? *late : walk->replay.miss;
     if (draw_below(walk, 100) < walk->setting.hole_percent)
         move_hole(walk);
     else
         move_support(walk);
-    if (walk->changes_count > 0) {
-        int64_t miss = tarn_decoder_run(&walk->decoder, walk->key, walk->floor,
-                                        walk->setting.objective, allowed);
-        if (miss != TARN_MISS_MAX)
-            stand(walk, miss);
-        else
-            take_back(walk);
-    }
-    *late = walk->miss;
+    if (!tarn_replay_try(&walk->replay, walk->key, walk->floor, walk->changes, walk->changes_count,
+                         walk->setting.objective, allowed))
+        take_back(walk);
+    walk->changes_count = 0;
+    *late = walk->replay.miss;
 }
 
-void tarn_walk_start(struct tarn_walk *walk, const int32_t *key, const int32_t *floor)
+bool tarn_walk_start(struct tarn_walk *walk, const int32_t *key, const int32_t *floor)
 {
     memcpy(walk->key, key, walk->lowest->count * sizeof *key);
     memcpy(walk->floor, floor, walk->lowest->count * sizeof *floor);
-    stand(walk, tarn_decoder_run(&walk->decoder, walk->key, walk->floor, walk->setting.objective,
-                                 TARN_MISS_MAX));
-    for (uint32_t i = 0; i < TARN_LATENESS_MAX; i++) walk->late[i] = walk->miss;
+    bool ok = tarn_replay_start(&walk->replay, walk->key, walk->floor, walk->setting.objective);
+    for (uint32_t i = 0; i < TARN_LATENESS_MAX; i++) walk->late[i] = walk->replay.miss;
+    return ok;
 }
 
 /* ---- Making ---- */
@@ -258,10 +245,9 @@ enum tarn_status tarn_walk_init(struct tarn_walk *walk, const struct tarn_lowest
     walk->random = seed;
     walk->key = calloc(count, sizeof *walk->key);
     walk->floor = calloc(count, sizeof *walk->floor);
-    walk->offset = calloc(count, sizeof *walk->offset);
     walk->list = malloc(count * sizeof *walk->list);
-    if (tarn_decoder_init(&walk->decoder, lowest) == TARN_OK && walk->key && walk->floor &&
-        walk->offset && walk->list)
+    if (tarn_replay_init(&walk->replay, lowest) == TARN_OK && walk->key && walk->floor &&
+        walk->list)
         return TARN_OK;
     tarn_walk_finish(walk);
     return TARN_SYSTEM;
@@ -269,10 +255,9 @@ enum tarn_status tarn_walk_init(struct tarn_walk *walk, const struct tarn_lowest
 
 void tarn_walk_finish(struct tarn_walk *walk)
 {
-    tarn_decoder_finish(&walk->decoder);
+    tarn_replay_finish(&walk->replay);
     free(walk->key);
     free(walk->floor);
-    free(walk->offset);
     free(walk->list);
     memset(walk, 0, sizeof *walk);
 }

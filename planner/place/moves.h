@@ -4,6 +4,7 @@
 #define TARN_PLANNER_PLACE_MOVES_H
 
 #include "keys.h"
+#include "replay.h"
 
 enum { TARN_LATENESS_MAX = 64, TARN_CHANGES_MAX = 32 };
 
@@ -17,18 +18,13 @@ struct tarn_walk {
     const struct tarn_lowest *lowest;
     const struct tarn_traits *traits;
     struct tarn_walk_setting setting;
-    struct tarn_decoder decoder;
-    int32_t *key, *floor; /* by place, changes of the step at hand included */
-    int32_t *offset;      /* by place: the plan that the walk stands at */
-    int64_t miss;         /* its own */
+    struct tarn_replay replay; /* at the plan where the walk stands */
+    int32_t *key, *floor;      /* by place, changes of the step at hand included */
     int64_t late[TARN_LATENESS_MAX];
     uint64_t random;
     uint64_t steps;
     uint32_t *list; /* scratch: places */
-    struct {
-        uint32_t place;
-        int32_t key, floor; /* before the change */
-    } changes[TARN_CHANGES_MAX];
+    struct tarn_change changes[TARN_CHANGES_MAX];
     uint32_t changes_count;
 };
 
@@ -37,8 +33,8 @@ enum tarn_status tarn_walk_init(struct tarn_walk *walk, const struct tarn_lowest
                                 const struct tarn_walk_setting *setting, uint64_t seed);
 void tarn_walk_finish(struct tarn_walk *walk);
 
-/* Goes to the plan of these keys and floors. */
-void tarn_walk_start(struct tarn_walk *walk, const int32_t *key, const int32_t *floor);
+/* Goes to the plan of these keys and floors. False where it is too high to be counted. */
+bool tarn_walk_start(struct tarn_walk *walk, const int32_t *key, const int32_t *floor);
 
 void tarn_walk_step(struct tarn_walk *walk);
 
