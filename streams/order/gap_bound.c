@@ -1,0 +1,164 @@
+/* The bound with groups: the antichain that proves most, gaps included (gaps.c has the proof),
+ * looked for around the heaviest one. Every antichain lies in one that thresholds name, and these
+ * change only where a threshold passes a producer or a first: the search walks each threshold a few
+ * such steps down and up, goes to the best that it meets, and begins again, until nothing is better
+ * or the effort is spent. What weighs too little even if all its gaps were empty is not looked at.
+ * Cost: at most about EFFORT steps of a few nanoseconds, beside O(T S) for the first antichain. */
+#include "gap_bound.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "gaps.h"
+
+enum { EFFORT = 1 << 20, WALK = 16 };
+
+struct search {
+    struct tarn_gaps gaps;
+    struct tarn_gap_bound *best;
+    uint32_t *threshold; /* where the search is */
+};
+
+static bool has_groups(const struct tarn_graph *graph)
+{
+    for (uint32_t g = 0; g < graph->groups_count; g++)
+        if (!graph->groups[g].persistent && graph->groups[g].storages_count > 1) return true;
+    return false;
+}
+
+static int compare_ids(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+/* False when memory ran out. */
+static bool keep(struct search *search, uint64_t bound, uint32_t chosen)
+{
+    struct tarn_gap_bound *best = search->best;
+    uint32_t *gaps = malloc(((size_t)chosen + 1) * sizeof *gaps);
+    if (!gaps) return false;
+    for (uint32_t i = 0; i < chosen; i++) gaps[i] = search->gaps.gaps[i].members[0];
+    qsort(gaps, chosen, sizeof *gaps, compare_ids);
+    free(best->gaps);
+    best->gaps = gaps;
+    best->gaps_count = chosen;
+    best->bound = bound;
+    memcpy(best->threshold, search->threshold, best->streams_count * sizeof *best->threshold);
+    return true;
+}
+
+/* Looks at the antichain where the search is. */
+static bool look(struct search *search, bool *better)
+{
+    struct tarn_gaps *gaps = &search->gaps;
+    tarn_gaps_take(gaps, search->threshold);
+    if (gaps->weight + gaps->gaps_size <= search->best->bound) return true;
+    uint32_t chosen = tarn_gaps_choose(gaps);
+    uint64_t bound = gaps->weight;
+    for (uint32_t i = 0; i < chosen; i++) bound += gaps->gaps[i].waste;
+    if (bound <= search->best->bound) return true;
+    *better = true;
+    return keep(search, bound, chosen);
+}
+
+/* ---- Steps ---- */
+
+/* Would it be in the antichain, were it not for stream s? */
+static bool is_near(const struct search *search, uint32_t a, uint32_t s)
+{
+    const struct tarn_reuse *reuse = search->gaps.reserve->reuse;
+    if (reuse->stream[a] != s && reuse->position[a] >= search->threshold[reuse->stream[a]])
+        return false;
+    for (uint32_t t = 0; t < reuse->streams_count; t++) {
+        if (t != s && reuse->first[(size_t)t * reuse->count + a] < search->threshold[t])
+            return false;
+    }
+    return true;
+}
+
+/* The next lower (higher) threshold of stream s at which another storage is in the antichain, or
+ * one less; UINT32_MAX when there is none. */
+static uint32_t next_threshold(struct search *search, uint32_t s, bool higher)
+{
+    const struct tarn_reuse *reuse = search->gaps.reserve->reuse;
+    uint32_t now = search->threshold[s], next = UINT32_MAX;
+    tarn_gaps_spend(&search->gaps, reuse->count);
+    for (uint32_t a = 0; a < reuse->count; a++) {
+        /* in for thresholds above its position and up to its first */
+        uint32_t edges[2] = {reuse->first[(size_t)s * reuse->count + a], reuse->position[a]};
+        for (int i = 0; i < (reuse->stream[a] == s ? 2 : 1); i++) {
+            if (higher ? edges[i] < now : edges[i] >= now) continue;
+            uint32_t other = higher ? edges[i] + 1 : edges[i];
+            bool closer = next == UINT32_MAX || (higher ? other < next : other > next);
+            if (closer && is_near(search, a, s)) next = other;
+        }
+    }
+    return next;
+}
+
+static bool walk(struct search *search, uint32_t s, bool higher, bool *better)
+{
+    uint32_t length = search->gaps.reserve->graph->streams[s].ops_count;
+    for (uint32_t i = 0; i < WALK && search->gaps.steps_left > 0; i++) {
+        uint32_t next = next_threshold(search, s, higher);
+        if (next == UINT32_MAX || next > length) return true;
+        search->threshold[s] = next;
+        if (!look(search, better)) return false;
+    }
+    return true;
+}
+
+static bool climb(struct search *search)
+{
+    struct tarn_gap_bound *best = search->best;
+    size_t bytes = best->streams_count * sizeof *best->threshold;
+    for (bool better = true; better && search->gaps.steps_left > 0;) {
+        better = false;
+        for (uint32_t way = 0; way < 2 * best->streams_count; way++) {
+            memcpy(search->threshold, best->threshold, bytes);
+            if (!walk(search, way / 2, way % 2, &better)) return false;
+        }
+    }
+    return true;
+}
+
+/* ---- The bound ---- */
+
+static bool improve(struct tarn_gap_bound *bound, const struct tarn_reserve *reserve)
+{
+    bool better = false;
+    struct search search = {.best = bound};
+    search.threshold = malloc(((size_t)bound->streams_count + 1) * sizeof *search.threshold);
+    bool ok = search.threshold && tarn_gaps_init(&search.gaps, reserve, EFFORT) == TARN_OK;
+    if (ok) {
+        memcpy(search.threshold, bound->threshold, bound->streams_count * sizeof(uint32_t));
+        ok = look(&search, &better) && climb(&search);
+        tarn_gaps_finish(&search.gaps);
+    }
+    free(search.threshold);
+    return ok;
+}
+
+enum tarn_status tarn_gap_bound_init(struct tarn_gap_bound *bound,
+                                     const struct tarn_antichain *antichain,
+                                     const struct tarn_reserve *reserve)
+{
+    size_t bytes = ((size_t)antichain->streams_count + 1) * sizeof(uint32_t);
+    *bound = (struct tarn_gap_bound){.bound = antichain->bound,
+                                     .streams_count = antichain->streams_count};
+    bound->threshold = malloc(bytes);
+    bound->gaps = malloc(sizeof *bound->gaps);
+    bool ok = bound->threshold && bound->gaps;
+    if (ok) memcpy(bound->threshold, antichain->threshold, bytes - sizeof(uint32_t));
+    if (ok && has_groups(reserve->graph)) ok = improve(bound, reserve);
+    if (!ok) tarn_gap_bound_finish(bound);
+    return ok ? TARN_OK : TARN_SYSTEM;
+}
+
+void tarn_gap_bound_finish(struct tarn_gap_bound *bound)
+{
+    free(bound->threshold);
+    free(bound->gaps);
+    memset(bound, 0, sizeof *bound);
+}

@@ -1,0 +1,33 @@
+/* The bound with contiguous groups: the antichain, and bytes between its members that they cannot
+ * fill. At least the heaviest antichain, and still no safe plan is smaller. */
+#ifndef TARN_STREAMS_ORDER_GAP_BOUND_H
+#define TARN_STREAMS_ORDER_GAP_BOUND_H
+
+#include "antichain.h"
+
+/* What sizes and places mean in the arena. */
+struct tarn_reserve {
+    const struct tarn_reuse *reuse;
+    const struct tarn_graph *graph;
+    const uint64_t *reserved; /* by planned storage: the last of a group has the padding */
+    uint64_t alignment;       /* the plan's: lone storages and groups begin at multiples of it */
+};
+
+/* The certificate: thresholds, which name an antichain as in antichain.h, and gaps, each by the
+ * storage that is its first member. The proof is in gap_bound.c. */
+struct tarn_gap_bound {
+    uint64_t bound;
+    uint32_t streams_count;
+    uint32_t *threshold;
+    uint32_t gaps_count;
+    uint32_t *gaps; /* storages, ascending; gaps_count of them */
+};
+
+/* Takes the heaviest antichain as the place to start from. Deterministic; its effort is limited,
+ * and without groups of several members it does nothing but copy. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_gap_bound_init(struct tarn_gap_bound *bound,
+                                     const struct tarn_antichain *antichain,
+                                     const struct tarn_reserve *reserve);
+void tarn_gap_bound_finish(struct tarn_gap_bound *bound);
+
+#endif
