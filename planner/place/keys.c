@@ -156,6 +156,15 @@ static double value_of(const struct tarn_lowest *lowest, const struct tarn_trait
     return lowest->size[place];
 }
 
+/* Sorts, and turns ranks into keys. */
+static void spread(const struct tarn_lowest *lowest, struct ranked *ranked, int32_t *key)
+{
+    uint64_t count = lowest->count;
+    qsort(ranked, count, sizeof *ranked, compare_ranked);
+    for (uint64_t rank = 0; rank < count; rank++)
+        key[ranked[rank].place] = (int32_t)((count - rank) * TARN_KEY_MAX / (count + 1));
+}
+
 enum tarn_status tarn_keys_fill(const struct tarn_lowest *lowest, const struct tarn_traits *traits,
                                 uint32_t i, int32_t *key)
 {
@@ -164,10 +173,21 @@ enum tarn_status tarn_keys_fill(const struct tarn_lowest *lowest, const struct t
     for (uint32_t place = 0; place < lowest->count; place++)
         ranked[place] = (struct ranked){keys[i].antichain_first && traits->in_antichain[place],
                                         value_of(lowest, traits, keys[i].measure, place), place};
-    qsort(ranked, lowest->count, sizeof *ranked, compare_ranked);
-    uint64_t count = lowest->count;
-    for (uint32_t rank = 0; rank < lowest->count; rank++)
-        key[ranked[rank].place] = (int32_t)((count - rank) * TARN_KEY_MAX / (count + 1));
+    spread(lowest, ranked, key);
+    free(ranked);
+    return TARN_OK;
+}
+
+enum tarn_status tarn_keys_of_plan(const struct tarn_lowest *lowest, const uint64_t *offset,
+                                   int32_t *key)
+{
+    struct ranked *ranked = malloc(((size_t)lowest->count + 1) * sizeof *ranked);
+    if (!ranked) return TARN_SYSTEM;
+    for (uint32_t place = 0; place < lowest->count; place++) {
+        const struct tarn_block *block = &lowest->problem->blocks->blocks[lowest->block[place]];
+        ranked[place] = (struct ranked){false, -(double)offset[block->members[0]], place};
+    }
+    spread(lowest, ranked, key);
     free(ranked);
     return TARN_OK;
 }

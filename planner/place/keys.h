@@ -21,9 +21,13 @@ void tarn_traits_finish(struct tarn_traits *traits);
 /* "antichain-life" and so on, the name of key i. */
 const char *tarn_keys_name(uint32_t i);
 
-/* Writes keys by place, all different, 1 << TARN_KEY_SPACING_BITS or more apart where there is
- * room. TARN_SYSTEM: no memory. */
+/* Writes keys by place, spread evenly over 0 to TARN_KEY_MAX. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_keys_fill(const struct tarn_lowest *lowest, const struct tarn_traits *traits,
                                 uint32_t i, int32_t *key);
+
+/* Keys that lead back to a plan, or below it: the lower a block lies, the earlier it comes.
+ * offset: bytes by storage. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_keys_of_plan(const struct tarn_lowest *lowest, const uint64_t *offset,
+                                   int32_t *key);
 
 #endif

@@ -157,17 +157,31 @@ void tarn_lowest_finish(struct tarn_lowest *lowest)
 
 /* ---- Back to bytes ---- */
 
-uint64_t tarn_lowest_offsets(const struct tarn_lowest *lowest, const int32_t *place_offset,
-                             uint64_t *offset)
+static uint64_t start_of(const struct tarn_lowest *lowest, const int32_t *place_offset,
+                         uint32_t place)
 {
-    const struct tarn_blocks *blocks = lowest->problem->blocks;
+    return (uint64_t)place_offset[place] << lowest->unit_shift;
+}
+
+uint64_t tarn_lowest_footprint(const struct tarn_lowest *lowest, const int32_t *place_offset)
+{
     uint64_t footprint = 0;
     for (uint32_t place = 0; place < lowest->count; place++) {
-        const struct tarn_block *block = &blocks->blocks[lowest->block[place]];
-        uint64_t start = (uint64_t)place_offset[place] << lowest->unit_shift;
-        for (uint32_t i = 0; i < block->members_count; i++)
-            offset[block->members[i]] = start + blocks->within[block->members[i]];
-        if (start + block->size > footprint) footprint = start + block->size;
+        uint64_t end = start_of(lowest, place_offset, place) +
+                       lowest->problem->blocks->blocks[lowest->block[place]].size;
+        if (end > footprint) footprint = end;
     }
     return footprint;
+}
+
+void tarn_lowest_offsets(const struct tarn_lowest *lowest, const int32_t *place_offset,
+                         uint64_t *offset)
+{
+    const struct tarn_blocks *blocks = lowest->problem->blocks;
+    for (uint32_t place = 0; place < lowest->count; place++) {
+        const struct tarn_block *block = &blocks->blocks[lowest->block[place]];
+        uint64_t start = start_of(lowest, place_offset, place);
+        for (uint32_t i = 0; i < block->members_count; i++)
+            offset[block->members[i]] = start + blocks->within[block->members[i]];
+    }
 }

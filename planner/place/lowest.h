@@ -91,8 +91,11 @@ bool tarn_decoder_advance(struct tarn_decoder *decoder, const int32_t *key, cons
 /* A lower limit for the miss in the end. */
 int64_t tarn_decoder_expect(const struct tarn_decoder *decoder, struct tarn_objective objective);
 
-/* Writes byte offsets by storage and returns the footprint. */
-uint64_t tarn_lowest_offsets(const struct tarn_lowest *lowest, const int32_t *place_offset,
-                             uint64_t *offset);
+/* The footprint of a plan, in bytes. */
+uint64_t tarn_lowest_footprint(const struct tarn_lowest *lowest, const int32_t *place_offset);
+
+/* Writes a plan's byte offsets by storage. */
+void tarn_lowest_offsets(const struct tarn_lowest *lowest, const int32_t *place_offset,
+                         uint64_t *offset);
 
 #endif

@@ -56,7 +56,7 @@ static void set_key(struct tarn_walk *walk, uint32_t place, int32_t key)
 
 static void set_floor(struct tarn_walk *walk, uint32_t place, int32_t floor)
 {
-    change(walk, place, walk->key[place], floor);
+    change(walk, place, walk->key[place], floor < TARN_UNITS_MAX ? floor : TARN_UNITS_MAX);
 }
 
 static void take_back(struct tarn_walk *walk)

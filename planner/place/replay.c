@@ -48,6 +48,7 @@ static void keep(struct tarn_replay *replay, uint32_t first, const int32_t *key)
     replay->step = decoder->step;
     replay->lifted = decoder->lifted;
     replay->miss = decoder->miss;
+    replay->top = decoder->top;
     decoder->offset = offset;
     decoder->step = step;
     decoder->lifted = lifted;

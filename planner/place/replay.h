@@ -29,6 +29,7 @@ struct tarn_replay {
     int32_t *offset; /* by place */
     uint32_t *step, *lifted;
     int64_t miss;
+    int32_t top;
     struct tarn_snapshot kept[TARN_SNAPSHOTS], trial[TARN_SNAPSHOTS];
     int32_t *states;   /* of all snapshots */
     uint32_t interval; /* blocks between snapshots */

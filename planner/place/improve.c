@@ -1,0 +1,379 @@
+/* The search for a plan at the bound.
+ *
+ *   1. Every key of the portfolio is decoded, in parallel; the first of those that meet the aim
+ *      wins.
+ *   2. Eight walks start from the best keys' plans, with four settings side by side, and go on in
+ *      rounds of some steps; after every fourth round the walk with the highest plan goes on from
+ *      that of the lowest.
+ *
+ * Nothing depends on the number of threads: what a walk does in a round depends on no other walk,
+ * and of those that meet the aim in a round the one with the smallest step, then walk, wins; the
+ * others stop once they are past it.
+ * Source: DESIGN.md, section 3 (Placement).
+ * Cost: a decode for each key and for the steps of every walk, see decode.c and replay.c. */
+#include "improve.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../../streams/graph/size.h"
+#include "moves.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#define IN_PARALLEL(directive) _Pragma(#directive)
+#else
+#define IN_PARALLEL(directive)
+#endif
+
+enum { WALKS = 8, ROUND_STEPS = 40, COPY_ROUNDS = 4, STARTS = TARN_KEYS_COUNT + 1 };
+
+/* A plan in units; `from` says which key or step made it, smaller ones win. */
+struct candidate {
+    int32_t *offset; /* by place */
+    int32_t top;     /* INT32_MAX: none yet */
+    uint64_t from;
+};
+
+struct search {
+    const struct tarn_improve_options *options;
+    struct tarn_lowest lowest;
+    struct tarn_traits traits;
+    int32_t aim;           /* a plan up to there ends the search */
+    const uint64_t *given; /* the offsets that came in, by storage */
+    int32_t *keys[STARTS]; /* by place; the last one is the order of the plan given */
+    int32_t tops[STARTS];  /* of their plans; INT32_MAX: not decoded, or too high */
+    struct tarn_walk walks[WALKS];
+    struct candidate bests[WALKS]; /* of each walk */
+    struct candidate best;         /* of all */
+    atomic_uint_least64_t found;   /* the least `from` of those that meet the aim */
+    uint64_t steps;                /* that every walk has made */
+    double begin_ms;
+};
+
+static double now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+static bool is_over(const struct search *search)
+{
+    const struct tarn_improve_options *options = search->options;
+    if (options->stop && atomic_load_explicit(options->stop, memory_order_relaxed)) return true;
+    return options->seconds > 0 && now_ms() - search->begin_ms > options->seconds * 1e3;
+}
+
+static int threads_for(const struct search *search, uint32_t shares)
+{
+    uint32_t threads = search->options->threads;
+#ifdef _OPENMP
+    if (threads == 0) threads = (uint32_t)omp_get_num_procs();
+#endif
+    return (int)(threads < shares ? threads : shares);
+}
+
+/* ---- Candidates ---- */
+
+static bool candidate_init(struct candidate *candidate, const struct search *search)
+{
+    candidate->top = INT32_MAX;
+    candidate->from = UINT64_MAX;
+    candidate->offset = malloc(((size_t)search->lowest.count + 1) * sizeof *candidate->offset);
+    return candidate->offset != NULL;
+}
+
+/* The first to meet the aim wins; when none does, the lowest. A total order, so that it does not
+ * matter who comes to be compared first. */
+static bool is_better(const struct search *search, const struct candidate *a,
+                      const struct candidate *b)
+{
+    bool a_meets = a->top <= search->aim, b_meets = b->top <= search->aim;
+    if (a_meets != b_meets) return a_meets;
+    if (!a_meets && a->top != b->top) return a->top < b->top;
+    return a->from < b->from;
+}
+
+static void offer(struct search *search, struct candidate *candidate, const struct candidate *other)
+{
+    if (other->top == INT32_MAX || !is_better(search, other, candidate)) return;
+    memcpy(candidate->offset, other->offset, search->lowest.count * sizeof *other->offset);
+    candidate->top = other->top;
+    candidate->from = other->from;
+}
+
+/* Notes that `from` has met the aim: what comes after it need not go on. */
+static void note_found(struct search *search, uint64_t from)
+{
+    uint64_t least = atomic_load(&search->found);
+    while (from < least && !atomic_compare_exchange_weak(&search->found, &least, from)) {
+    }
+}
+
+/* ---- Keys ---- */
+
+/* False where memory ran out. */
+static bool decode_key(struct search *search, struct tarn_decoder *decoder, uint32_t i)
+{
+    struct tarn_objective objective = {search->aim, 1, 0};
+    enum tarn_status status =
+        i < TARN_KEYS_COUNT ? tarn_keys_fill(&search->lowest, &search->traits, i, search->keys[i])
+                            : tarn_keys_of_plan(&search->lowest, search->given, search->keys[i]);
+    if (status != TARN_OK) return false;
+    tarn_decoder_start(decoder, NULL);
+    if (tarn_decoder_advance(decoder, search->keys[i], NULL, objective, TARN_MISS_MAX,
+                             search->lowest.count))
+        search->tops[i] = decoder->top;
+    if (search->tops[i] <= search->aim) note_found(search, i);
+    return true;
+}
+
+/* One thread's share of the keys. False when memory ran out. */
+static bool decode_share(struct search *search, struct candidate *best)
+{
+    struct tarn_decoder decoder;
+    bool ok = tarn_decoder_init(&decoder, &search->lowest) == TARN_OK;
+    ok = candidate_init(best, search) && ok;
+    IN_PARALLEL(omp for schedule(dynamic, 1) nowait)
+    for (uint32_t i = 0; i < STARTS; i++) {
+        if (!ok || i > atomic_load(&search->found) || is_over(search)) continue;
+        ok = decode_key(search, &decoder, i);
+        struct candidate own = {decoder.offset, search->tops[i], i};
+        if (ok) offer(search, best, &own);
+    }
+    tarn_decoder_finish(&decoder);
+    return ok;
+}
+
+static bool decode_keys(struct search *search)
+{
+    int threads = threads_for(search, STARTS);
+    bool ok = true;
+    (void)threads;
+    atomic_store(&search->found, UINT64_MAX);
+    IN_PARALLEL(omp parallel num_threads(threads))
+    {
+        struct candidate own;
+        bool own_ok = decode_share(search, &own);
+        IN_PARALLEL(omp critical(tarn_improve))
+        {
+            ok = ok && own_ok;
+            if (own_ok) offer(search, &search->best, &own);
+        }
+        free(own.offset);
+    }
+    return ok;
+}
+
+/* ---- Walks ---- */
+
+static void settings_fill(const struct search *search, struct tarn_walk_setting settings[4])
+{
+    settings[0] = (struct tarn_walk_setting){0, 1, {search->aim, 1, 0}};
+    settings[1] = (struct tarn_walk_setting){10, 20, {search->aim, 1, 0}};
+    settings[2] = (struct tarn_walk_setting){0, 50, {search->aim, 0, 1}};
+    settings[3] = (struct tarn_walk_setting){25, 1, {search->aim, 4, 1}};
+}
+
+/* A walk's n-th step, in the order in which steps win; keys are before all of them. */
+static uint64_t step_number(uint32_t w, uint64_t n) { return STARTS + n * WALKS + w; }
+
+/* The key with the n-th lowest plan. */
+static uint32_t key_by_rank(const struct search *search, uint32_t n)
+{
+    for (uint32_t i = 0; i < STARTS; i++) {
+        uint32_t before = 0;
+        for (uint32_t k = 0; k < STARTS; k++)
+            before +=
+                search->tops[k] < search->tops[i] || (search->tops[k] == search->tops[i] && k < i);
+        if (before == n) return i;
+    }
+    return 0;
+}
+
+/* The key that walk w starts with. */
+static uint32_t start_of(const struct search *search, uint32_t w)
+{
+    uint32_t key = key_by_rank(search, w);
+    return search->tops[key] < INT32_MAX ? key : key_by_rank(search, 0);
+}
+
+static void note_plan(struct search *search, uint32_t w)
+{
+    const struct tarn_walk *walk = &search->walks[w];
+    struct candidate own = {walk->replay.offset, walk->replay.top, step_number(w, walk->steps)};
+    if (own.top < search->bests[w].top) offer(search, &search->bests[w], &own);
+    if (own.top <= search->aim) note_found(search, own.from);
+}
+
+static bool init_walks(struct search *search)
+{
+    struct tarn_walk_setting settings[4];
+    int32_t *floor = calloc((size_t)search->lowest.count + 1, sizeof *floor);
+    bool ok = floor != NULL;
+    settings_fill(search, settings);
+    for (uint32_t w = 0; ok && w < WALKS; w++) {
+        ok = tarn_walk_init(&search->walks[w], &search->lowest, &search->traits, &settings[w % 4],
+                            search->options->seed * WALKS + w) == TARN_OK &&
+             candidate_init(&search->bests[w], search);
+        if (ok) tarn_walk_start(&search->walks[w], search->keys[start_of(search, w)], floor);
+    }
+    free(floor);
+    return ok;
+}
+
+static void run_round(struct search *search, uint32_t w, uint64_t steps)
+{
+    for (uint64_t i = 0; i < steps; i++) {
+        struct tarn_walk *walk = &search->walks[w];
+        if (step_number(w, walk->steps + 1) > atomic_load(&search->found) || is_over(search))
+            return;
+        tarn_walk_step(walk);
+        note_plan(search, w);
+    }
+}
+
+static void copy_best_to_worst(struct search *search)
+{
+    uint32_t best = 0, worst = 0;
+    int32_t tops[WALKS];
+    for (uint32_t w = 0; w < WALKS; w++) {
+        tops[w] = search->walks[w].replay.top;
+        if (tops[w] < tops[best]) best = w;
+        if (tops[w] >= tops[worst]) worst = w;
+    }
+    if (tops[best] < tops[worst])
+        tarn_walk_start(&search->walks[worst], search->walks[best].key, search->walks[best].floor);
+}
+
+static void report_progress(const struct search *search)
+{
+    const struct tarn_improve_options *options = search->options;
+    if (options->progress)
+        options->progress(options->user, (uint64_t)search->best.top << search->lowest.unit_shift,
+                          search->steps);
+}
+
+static void walk(struct search *search)
+{
+    int threads = threads_for(search, WALKS);
+    (void)threads;
+    atomic_store(&search->found, UINT64_MAX);
+    for (uint64_t round = 1; search->steps < search->options->steps && !is_over(search); round++) {
+        uint64_t left = search->options->steps - search->steps;
+        uint64_t steps = left < ROUND_STEPS ? left : ROUND_STEPS;
+        int32_t before = search->best.top;
+        IN_PARALLEL(omp parallel for num_threads(threads) schedule(dynamic, 1))
+        for (uint32_t w = 0; w < WALKS; w++) run_round(search, w, steps);
+        search->steps += steps;
+        for (uint32_t w = 0; w < WALKS; w++) offer(search, &search->best, &search->bests[w]);
+        if (search->best.top < before) report_progress(search);
+        if (search->best.top <= search->aim) return;
+        if (round % COPY_ROUNDS == 0) copy_best_to_worst(search);
+    }
+}
+
+/* ---- The search ---- */
+
+uint64_t tarn_improve_round_bound(const struct tarn_blocks *blocks, uint64_t bytes)
+{
+    uint64_t bits = UINT64_C(1) << 62, rounded;
+    for (uint32_t b = 0; b < blocks->count; b++)
+        bits |= blocks->blocks[b].size | blocks->blocks[b].alignment;
+    return tarn_size_round_up(bytes, bits & -bits, &rounded) ? rounded : bytes;
+}
+
+static bool *find_antichain(const struct tarn_problem *problem,
+                            const struct tarn_antichain *antichain)
+{
+    const struct tarn_reuse *reuse = problem->conflicts->reuse;
+    bool *inside = malloc((size_t)reuse->count + 1);
+    for (uint32_t a = 0; inside && a < reuse->count; a++) {
+        inside[a] = reuse->position[a] < antichain->threshold[reuse->stream[a]];
+        for (uint32_t s = 0; inside[a] && s < reuse->streams_count; s++)
+            inside[a] = reuse->first[(size_t)s * reuse->count + a] >= antichain->threshold[s];
+    }
+    return inside;
+}
+
+static uint64_t aim_bytes(const struct tarn_problem *problem,
+                          const struct tarn_improve_options *options)
+{
+    uint64_t bound = tarn_improve_round_bound(problem->blocks, options->bound);
+    return options->capacity > bound ? options->capacity : bound;
+}
+
+static bool search_init(struct search *search, const struct tarn_problem *problem,
+                        const struct tarn_antichain *antichain,
+                        const struct tarn_improve_options *options, const uint64_t *offset)
+{
+    uint64_t aim = aim_bytes(problem, options), most;
+    memset(search, 0, sizeof *search);
+    search->options = options;
+    search->given = offset;
+    search->begin_ms = now_ms();
+    if (!tarn_size_multiply(aim, 4, &most)) most = UINT64_MAX;
+    bool *inside = find_antichain(problem, antichain);
+    bool ok = inside && tarn_lowest_init(&search->lowest, problem, most) == TARN_OK &&
+              tarn_traits_init(&search->traits, &search->lowest, inside) == TARN_OK &&
+              candidate_init(&search->best, search);
+    free(inside);
+    search->aim = tarn_lowest_units(&search->lowest, aim);
+    for (uint32_t i = 0; ok && i < STARTS; i++) {
+        search->tops[i] = INT32_MAX;
+        search->keys[i] = calloc((size_t)search->lowest.count + 1, sizeof *search->keys[i]);
+        ok = search->keys[i] != NULL;
+    }
+    return ok;
+}
+
+static void search_finish(struct search *search)
+{
+    for (uint32_t w = 0; w < WALKS; w++) {
+        tarn_walk_finish(&search->walks[w]);
+        free(search->bests[w].offset);
+    }
+    for (uint32_t i = 0; i < STARTS; i++) free(search->keys[i]);
+    free(search->best.offset);
+    tarn_traits_finish(&search->traits);
+    tarn_lowest_finish(&search->lowest);
+}
+
+/* Writes the plan found where it is better than the one given. */
+static void take_best(const struct search *search, struct tarn_improve_report *report,
+                      uint64_t *offset, uint64_t *footprint)
+{
+    if (search->best.top == INT32_MAX) return;
+    uint64_t found = tarn_lowest_footprint(&search->lowest, search->best.offset);
+    if (found >= *footprint) return;
+    *footprint = found;
+    tarn_lowest_offsets(&search->lowest, search->best.offset, offset);
+    report->by_walk = search->best.from >= STARTS;
+    if (search->best.from < TARN_KEYS_COUNT)
+        report->key = tarn_keys_name((uint32_t)search->best.from);
+}
+
+enum tarn_status tarn_improve_place(const struct tarn_problem *problem,
+                                    const struct tarn_antichain *antichain,
+                                    const struct tarn_improve_options *options, uint64_t *offset,
+                                    uint64_t *footprint, struct tarn_improve_report *report)
+{
+    struct search search;
+    memset(report, 0, sizeof *report);
+    if (*footprint <= aim_bytes(problem, options)) return TARN_OK;
+    bool ok = search_init(&search, problem, antichain, options, offset) && decode_keys(&search);
+    report->keys_ms = now_ms() - search.begin_ms;
+    if (ok && search.best.top < INT32_MAX) report_progress(&search);
+    if (ok && search.best.top < INT32_MAX && search.best.top > search.aim && options->steps > 0 &&
+        !is_over(&search)) {
+        ok = init_walks(&search);
+        if (ok) walk(&search);
+    }
+    if (ok) take_best(&search, report, offset, footprint);
+    report->steps = search.steps;
+    report->walks_ms = now_ms() - search.begin_ms - report->keys_ms;
+    search_finish(&search);
+    return ok ? TARN_OK : TARN_SYSTEM;
+}

@@ -1,0 +1,42 @@
+/* Placement that aims at the bound: lowest-offset-first with a portfolio of keys, then walks that
+ * change keys and floors. Anytime: whatever stops it, the best plan so far is the result, and it is
+ * never worse than the plan that came in. */
+#ifndef TARN_PLANNER_PLACE_IMPROVE_H
+#define TARN_PLANNER_PLACE_IMPROVE_H
+
+#include <stdatomic.h>
+
+#include "../../streams/order/antichain.h"
+#include "baseline.h"
+
+struct tarn_improve_options {
+    uint64_t bound;    /* no plan is smaller; at least the antichain's weight */
+    uint64_t capacity; /* not 0: the first plan that fits will do */
+    uint64_t steps;    /* of each of the walks; 0: keys only */
+    uint64_t seed;
+    uint32_t threads; /* 0: all cores; results do not depend on it */
+    double seconds;   /* not 0: no longer than that; results then depend on the machine */
+    /* NULL, or called from the calling thread whenever the best footprint has become smaller. */
+    void (*progress)(void *user, uint64_t footprint, uint64_t steps);
+    void *user;
+    const atomic_bool *stop; /* NULL, or set from anywhere to end the search */
+};
+
+struct tarn_improve_report {
+    const char *key; /* the name of the key that made the plan; NULL: a walk, or the one given */
+    bool by_walk;
+    uint64_t steps; /* of each walk */
+    double keys_ms, walks_ms;
+};
+
+/* A footprint that no plan of these blocks can be below, given that none can be below `bytes`:
+ * every block begins and ends at a multiple of the plan's alignment. */
+uint64_t tarn_improve_round_bound(const struct tarn_blocks *blocks, uint64_t bytes);
+
+/* offset, footprint: a safe plan; replaced by the best one found. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_improve_place(const struct tarn_problem *problem,
+                                    const struct tarn_antichain *antichain,
+                                    const struct tarn_improve_options *options, uint64_t *offset,
+                                    uint64_t *footprint, struct tarn_improve_report *report);
+
+#endif
