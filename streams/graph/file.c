@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "builder.h"
+#include "interval_file.h"
 #include "json_write.h"
 #include "text_file.h"
 #include "validate.h"
@@ -467,16 +468,30 @@ enum tarn_status tarn_graph_decode(const struct tarn_report *report, json_t *doc
     return status;
 }
 
+static enum tarn_status load_json(const struct tarn_report *report, const char *text, size_t size,
+                                  struct tarn_graph **graph)
+{
+    json_t *document = NULL;
+    enum tarn_status status = tarn_json_parse(report, text, size, &document);
+    if (!status) status = tarn_graph_decode(report, document, graph);
+    json_decref(document);
+    return status;
+}
+
 enum tarn_status tarn_graph_load(const char *path, struct tarn_graph **graph,
                                  struct tarn_error *error)
 {
-    struct tarn_report report = {.error = error};
-    json_t *document = NULL;
+    struct tarn_report report = {.error = error, .path = path};
+    char *text = NULL;
+    size_t size = 0;
     tarn_error_clear(error);
     *graph = NULL;
-    enum tarn_status status = tarn_json_load(&report, path, &document);
-    if (!status) status = tarn_graph_decode(&report, document, graph);
-    json_decref(document);
+    if (strcmp(path, "-") == 0) report.path = "standard input";
+    enum tarn_status status = tarn_text_read(path, &text, &size, error);
+    if (!status)
+        status = tarn_interval_is(path, text) ? tarn_interval_decode(&report, text, size, graph)
+                                              : load_json(&report, text, size, graph);
+    free(text);
     return status;
 }
 
@@ -593,5 +608,6 @@ enum tarn_status tarn_graph_save(const struct tarn_graph *graph, const char *pat
                                  struct tarn_error *error)
 {
     tarn_error_clear(error);
+    if (tarn_text_is_named(path, "csv")) return tarn_interval_save(graph, NULL, path, error);
     return tarn_text_save(path, print_graph, graph, error);
 }

@@ -1,29 +1,53 @@
 /* Interval problems in and out. The steps that matter are those in which a buffer begins or is last
  * alive; each becomes an op that produces the one and reads the other, so that two buffers are in
- * conflict exactly when their half-open lifetimes meet. Cost: O(n log n). */
+ * conflict exactly when their half-open lifetimes meet. Column names are those of minimalloc, whose
+ * instances and validator the others use too; its `end` is the last step, not the one behind it.
+ * What a row may hold beyond its lifetime is the builder's to judge; its errors get the line.
+ * Cost: O(n log n). */
 #include "interval_file.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "report.h"
 #include "text_file.h"
+#include "validate.h"
 
-enum column { COLUMN_ID, COLUMN_LOWER, COLUMN_UPPER, COLUMN_SIZE, COLUMN_OFFSET, COLUMNS };
-static const char *const column_names[COLUMNS] = {"id", "lower", "upper", "size", "offset"};
+enum column {
+    COLUMN_ID,
+    COLUMN_LOWER,
+    COLUMN_UPPER,
+    COLUMN_SIZE,
+    COLUMN_ALIGNMENT,
+    COLUMN_GAPS,
+    COLUMN_OFFSET,
+    COLUMNS,
+    COLUMN_END /* upper - 1 */
+};
+#define COLUMNS_REQUIRED COLUMN_ALIGNMENT
+#define COLUMNS_TEXT "id,lower,upper,size[,alignment][,offset]"
 
-#define NUMBER_MAX ((UINT64_C(1) << 53) - 1) /* as in graph files */
+/* The first name of a column is the one that is written. */
+static const struct {
+    const char *name;
+    enum column column;
+} column_names[] = {
+    {"id", COLUMN_ID},         {"lower", COLUMN_LOWER},         {"upper", COLUMN_UPPER},
+    {"size", COLUMN_SIZE},     {"alignment", COLUMN_ALIGNMENT}, {"gaps", COLUMN_GAPS},
+    {"offset", COLUMN_OFFSET}, {"buffer", COLUMN_ID},           {"buffer_id", COLUMN_ID},
+    {"start", COLUMN_LOWER},   {"begin", COLUMN_LOWER},         {"end", COLUMN_END},
+};
 
 struct buffer {
     char *id; /* in the text */
-    uint64_t lower, upper, size;
+    uint64_t lower, upper, size, alignment;
     uint32_t begin, last; /* ops */
+    uint32_t line;
 };
 
 struct table {
-    struct tarn_error *error;
-    const char *path;
+    const struct tarn_report *report;
     uint32_t line;
     enum column order[COLUMNS]; /* what the columns of the file are */
     uint32_t columns_count;
@@ -33,14 +57,44 @@ struct table {
     uint32_t steps_count;
 };
 
+/* ---- Ids ---- */
+
+struct name {
+    const char *text;
+    uint32_t index;
+};
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct name *x = a, *y = b;
+    int order = strcmp(x->text, y->text);
+    return order != 0 ? order : (x->index > y->index) - (x->index < y->index);
+}
+
+/* Sorts; the second of two equal names, or NULL. */
+static const struct name *find_twin(struct name *names, uint32_t count)
+{
+    qsort(names, count, sizeof *names, compare_names);
+    for (uint32_t i = 1; i < count; i++) {
+        if (strcmp(names[i - 1].text, names[i].text) == 0) return &names[i];
+    }
+    return NULL;
+}
+
 /* ---- Lines ---- */
 
-static enum tarn_status bad_line(const struct table *table, const char *what, const char *text)
+__attribute__((format(printf, 2, 3))) static enum tarn_status bad_line(const struct table *table,
+                                                                       const char *format, ...)
 {
-    enum tarn_status status = tarn_error_set(table->error, TARN_BAD_INPUT, "%s: line %u: %s %s",
-                                             table->path, table->line, what, tarn_quote(text).text);
-    if (table->error && table->error->line == 0) table->error->line = table->line;
-    return status;
+    char text[sizeof((struct tarn_error *)0)->text];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    tarn_report_bad(table->report, tarn_spot_at(TARN_NONE, TARN_NONE, "%s", ""), "line %u: %s",
+                    table->line, text);
+    if (table->report->error) table->report->error->line = table->line;
+    return TARN_BAD_INPUT;
 }
 
 /* Cuts the next line off, without blanks and carriage return at its ends; NULL after the last. */
@@ -68,20 +122,32 @@ static char *next_cell(char **line)
     return cell + strspn(cell, " \t");
 }
 
+/* COLUMNS when there is no such column. */
+static enum column find_column(const char *name)
+{
+    for (size_t i = 0; i < sizeof column_names / sizeof *column_names; i++) {
+        if (strcmp(name, column_names[i].name) == 0) return column_names[i].column;
+    }
+    return COLUMNS;
+}
+
 static enum tarn_status read_header(struct table *table, char *line)
 {
     bool seen[COLUMNS] = {false};
     for (char *cell; (cell = next_cell(&line)) != NULL;) {
-        uint32_t c = 0;
-        while (c < COLUMNS && strcmp(cell, column_names[c]) != 0) c++;
-        if (c == COLUMNS || seen[c])
-            return bad_line(table, "expected the columns id,lower,upper,size[,offset], found",
-                            cell);
-        seen[c] = true;
-        table->order[table->columns_count++] = (enum column)c;
+        enum column column = find_column(cell);
+        uint32_t fills = column == COLUMN_END ? COLUMN_UPPER : column;
+        if (column == COLUMNS)
+            return bad_line(table, "expected the columns " COLUMNS_TEXT ", found %s",
+                            tarn_quote(cell).text);
+        if (seen[fills])
+            return bad_line(table, "column %s says again what another one says",
+                            tarn_quote(cell).text);
+        seen[fills] = true;
+        table->order[table->columns_count++] = column;
     }
-    for (uint32_t c = 0; c < COLUMN_OFFSET; c++) {
-        if (!seen[c]) return bad_line(table, "there is no column", column_names[c]);
+    for (uint32_t c = 0; c < COLUMNS_REQUIRED; c++) {
+        if (!seen[c]) return bad_line(table, "there is no column \"%s\"", column_names[c].name);
     }
     return TARN_OK;
 }
@@ -90,23 +156,42 @@ static enum tarn_status read_number(const struct table *table, const char *cell,
 {
     uint64_t value = 0;
     const char *at = cell;
-    for (; *at >= '0' && *at <= '9' && value <= NUMBER_MAX; at++)
+    for (; *at >= '0' && *at <= '9' && value <= TARN_NUMBER_MAX; at++)
         value = value * 10 + (uint64_t)(*at - '0');
-    if (at == cell || *at != 0 || value > NUMBER_MAX)
-        return bad_line(table, "expected a number from 0 to 2^53-1, found", cell);
+    if (at == cell || *at != 0 || value > TARN_NUMBER_MAX)
+        return bad_line(table, "expected a number from 0 to 2^53-1, found %s",
+                        tarn_quote(cell).text);
     *number = value;
+    return TARN_OK;
+}
+
+static enum tarn_status read_id(const struct table *table, char *cell, struct buffer *buffer)
+{
+    if (*cell == '"') return bad_line(table, "quoted values are not read: %s", cell);
+    if (*cell == 0) return bad_line(table, "the id is empty");
+    buffer->id = cell;
     return TARN_OK;
 }
 
 static enum tarn_status read_cell(const struct table *table, enum column column, char *cell,
                                   struct buffer *buffer)
 {
+    enum tarn_status status;
+    uint64_t ignored;
     switch (column) {
-    case COLUMN_ID: buffer->id = cell; return TARN_OK;
+    case COLUMN_ID: return read_id(table, cell, buffer);
     case COLUMN_LOWER: return read_number(table, cell, &buffer->lower);
     case COLUMN_UPPER: return read_number(table, cell, &buffer->upper);
+    case COLUMN_END:
+        status = read_number(table, cell, &buffer->upper);
+        buffer->upper++;
+        return status;
     case COLUMN_SIZE: return read_number(table, cell, &buffer->size);
-    default: return TARN_OK; /* what somebody else's answer was */
+    case COLUMN_ALIGNMENT: return read_number(table, cell, &buffer->alignment);
+    case COLUMN_GAPS:
+        if (*cell == 0) return TARN_OK;
+        return bad_line(table, "gaps in a lifetime cannot be planned: %s", tarn_quote(cell).text);
+    default: return read_number(table, cell, &ignored); /* what somebody else's answer was */
     }
 }
 
@@ -114,16 +199,21 @@ static enum tarn_status read_buffer(struct table *table, char *line)
 {
     struct buffer *buffer = &table->buffers[table->count];
     enum tarn_status status = TARN_OK;
+    buffer->line = table->line;
     for (uint32_t c = 0; c < table->columns_count; c++) {
         char *cell = next_cell(&line);
-        if (!cell) return bad_line(table, "there is no value for", column_names[table->order[c]]);
+        if (!cell) return bad_line(table, "%u values for %u columns", c, table->columns_count);
         status = read_cell(table, table->order[c], cell, buffer);
         if (status != TARN_OK) return status;
     }
-    if (line) return bad_line(table, "more values than columns:", line);
-    if (buffer->size == 0) return bad_line(table, "size must be above 0 for buffer", buffer->id);
-    if (buffer->lower >= buffer->upper)
-        return bad_line(table, "upper must be above lower for buffer", buffer->id);
+    if (line)
+        return bad_line(table, "more values than the %u columns: %s", table->columns_count,
+                        tarn_quote(line).text);
+    if (buffer->lower >= buffer->upper || buffer->upper > TARN_NUMBER_MAX)
+        return bad_line(table,
+                        "buffer %s has the lifetime [%" PRIu64 ", %" PRIu64
+                        "), which holds no step; upper must be above lower",
+                        tarn_quote(buffer->id).text, buffer->lower, buffer->upper);
     table->count++;
     return TARN_OK;
 }
@@ -138,23 +228,48 @@ static size_t lines_in(const char *text)
     return lines;
 }
 
-static enum tarn_status read_table(struct table *table, char *text)
+static enum tarn_status read_lines(struct table *table, char *text)
 {
     enum tarn_status status = TARN_OK;
     size_t lines = lines_in(text);
-    bool headed = false;
-    if (lines > UINT32_MAX / 4)
-        return tarn_error_set(table->error, TARN_BAD_INPUT, "%s: more than 2^30 lines",
-                              table->path);
+    if (lines > TARN_TENSORS_MAX) return bad_line(table, "the text has %zu lines", lines);
     table->buffers = calloc(lines, sizeof *table->buffers);
-    if (!table->buffers) return tarn_error_no_memory(table->error);
+    if (!table->buffers) return tarn_error_no_memory(table->report->error);
     for (char *line; status == TARN_OK && (line = next_line(&text)) != NULL;) {
         table->line++;
         if (*line == 0) continue;
-        status = headed ? read_buffer(table, line) : read_header(table, line);
-        headed = true;
+        status = table->columns_count > 0 ? read_buffer(table, line) : read_header(table, line);
     }
+    if (status == TARN_OK && table->columns_count == 0)
+        return bad_line(table, "expected the columns " COLUMNS_TEXT ", found nothing");
     return status;
+}
+
+static enum tarn_status refuse_twins(struct table *table)
+{
+    struct name *names = malloc(((size_t)table->count + 1) * sizeof *names);
+    const struct name *twin;
+    if (!names) return tarn_error_no_memory(table->report->error);
+    for (uint32_t i = 0; i < table->count; i++) names[i] = (struct name){table->buffers[i].id, i};
+    twin = find_twin(names, table->count);
+    if (twin) {
+        table->line = table->buffers[twin->index].line;
+        bad_line(table, "the id %s is that of line %u too", tarn_quote(twin->text).text,
+                 table->buffers[twin[-1].index].line);
+    }
+    free(names);
+    return twin ? TARN_BAD_INPUT : TARN_OK;
+}
+
+static enum tarn_status read_table(struct table *table, char *text, size_t size)
+{
+    if (strlen(text) != size) {
+        table->line = (uint32_t)lines_in(text);
+        return bad_line(table, "holds a NUL byte: not a text");
+    }
+    if (strncmp(text, "\xef\xbb\xbf", 3) == 0) text += 3; /* as spreadsheets begin a text */
+    enum tarn_status status = read_lines(table, text);
+    return status == TARN_OK ? refuse_twins(table) : status;
 }
 
 /* ---- Steps ---- */
@@ -176,7 +291,7 @@ static enum tarn_status number_steps(struct table *table)
 {
     uint32_t count = 0;
     table->steps = malloc(((size_t)table->count * 2 + 1) * sizeof *table->steps);
-    if (!table->steps) return tarn_error_no_memory(table->error);
+    if (!table->steps) return tarn_error_no_memory(table->report->error);
     for (uint32_t i = 0; i < table->count; i++) {
         table->steps[count++] = table->buffers[i].lower;
         table->steps[count++] = table->buffers[i].upper - 1;
@@ -234,24 +349,48 @@ static struct tarn_list list_of(const struct lists *lists, uint32_t op)
                               lists->begin[op + 1] - lists->begin[op]};
 }
 
-static enum tarn_status build(const struct table *table, const struct lists *outputs,
+/* The file's name without folder and extension. */
+static void name_graph(const char *path, char *name, size_t size)
+{
+    const char *slash = strrchr(path, '/');
+    snprintf(name, size, "%s", slash ? slash + 1 : path);
+    char *extension = strstr(name, ".csv");
+    if (extension && tarn_text_is_named(path, "csv")) *extension = '\0';
+}
+
+/* What the builder says of a tensor is said of its line. */
+static enum tarn_status refuse(struct table *table, const struct tarn_error *found)
+{
+    if (found->status != TARN_BAD_INPUT || found->tensor >= table->count)
+        return tarn_error_set(table->report->error, found->status, "%s: %s", table->report->path,
+                              found->text);
+    table->line = table->buffers[found->tensor].line;
+    return bad_line(table, "%s", found->text);
+}
+
+static enum tarn_status build(struct table *table, const struct lists *outputs,
                               const struct lists *inputs, struct tarn_graph **graph)
 {
-    const char *slash = strrchr(table->path, '/');
-    struct tarn_builder *builder = tarn_builder_create(slash ? slash + 1 : table->path);
+    struct tarn_error error;
+    char name[256];
+    name_graph(table->report->path, name, sizeof name);
+    struct tarn_builder *builder = tarn_builder_create(name);
     tarn_builder_stream(builder, "stream");
-    for (uint32_t i = 0; i < table->count; i++)
-        tarn_builder_tensor(builder, &(struct tarn_tensor_info){.name = table->buffers[i].id,
-                                                                .size = table->buffers[i].size});
+    for (uint32_t i = 0; i < table->count; i++) {
+        const struct buffer *buffer = &table->buffers[i];
+        tarn_builder_tensor(builder, &(struct tarn_tensor_info){.name = buffer->id,
+                                                                .size = buffer->size,
+                                                                .alignment = buffer->alignment});
+    }
     for (uint32_t v = 0; v < table->steps_count; v++) {
-        char name[24];
         snprintf(name, sizeof name, "%" PRIu64, table->steps[v]);
         tarn_builder_op(builder, &(struct tarn_op_info){.name = name,
                                                         .kind = "step",
                                                         .inputs = list_of(inputs, v),
                                                         .outputs = list_of(outputs, v)});
     }
-    return tarn_builder_finish(builder, graph, table->error);
+    enum tarn_status status = tarn_builder_finish(builder, graph, &error);
+    return status == TARN_OK ? status : refuse(table, &error);
 }
 
 static enum tarn_status build_graph(struct table *table, struct tarn_graph **graph)
@@ -262,30 +401,28 @@ static enum tarn_status build_graph(struct table *table, struct tarn_graph **gra
     if (lists_init(&outputs, table, true) && lists_init(&inputs, table, false))
         status = build(table, &outputs, &inputs, graph);
     else
-        status = tarn_error_no_memory(table->error);
+        status = tarn_error_no_memory(table->report->error);
     lists_finish(&outputs);
     lists_finish(&inputs);
     return status;
 }
 
-enum tarn_status tarn_interval_load(const char *path, struct tarn_graph **graph,
-                                    struct tarn_error *error)
+enum tarn_status tarn_interval_decode(const struct tarn_report *report, char *text, size_t size,
+                                      struct tarn_graph **graph)
 {
-    struct table table = {.error = error, .path = path};
-    char *text = NULL;
-    size_t size = 0;
-    tarn_error_clear(error);
-    enum tarn_status status = tarn_text_read(path, &text, &size, error);
-    if (status == TARN_OK && strlen(text) != size)
-        status = tarn_error_set(error, TARN_BAD_INPUT, "%s: holds a NUL byte: not a text", path);
-    if (status == TARN_OK) status = read_table(&table, text);
-    if (status == TARN_OK && table.columns_count == 0)
-        status = bad_line(&table, "expected the columns id,lower,upper,size[,offset], found", "");
+    struct table table = {.report = report};
+    enum tarn_status status = read_table(&table, text, size);
     if (status == TARN_OK) status = build_graph(&table, graph);
     free(table.buffers);
     free(table.steps);
-    free(text);
     return status;
+}
+
+bool tarn_interval_is(const char *path, const char *text)
+{
+    if (tarn_text_is_named(path, "csv")) return true;
+    if (tarn_text_is_named(path, "json")) return false;
+    return isalpha((unsigned char)text[strspn(text, " \t\r\n\xef\xbb\xbf")]);
 }
 
 /* ---- Writing ---- */
@@ -293,7 +430,9 @@ enum tarn_status tarn_interval_load(const char *path, struct tarn_graph **graph,
 struct answer {
     const struct tarn_graph *graph;
     const uint64_t *offset;
-    bool named; /* steps are the ops' names */
+    bool named_steps; /* steps are the ops' names */
+    bool named_ids;   /* ids are the tensors' names */
+    bool aligned;     /* some tensor has an alignment of its own */
 };
 
 static bool parse_step(const char *name, uint64_t *step)
@@ -301,7 +440,7 @@ static bool parse_step(const char *name, uint64_t *step)
     char *end;
     if (*name < '0' || *name > '9' || strlen(name) > 16) return false;
     *step = strtoull(name, &end, 10);
-    return *end == 0 && *step < NUMBER_MAX;
+    return *end == 0 && *step < TARN_NUMBER_MAX;
 }
 
 /* Are all ops named by increasing numbers? */
@@ -319,52 +458,97 @@ static bool has_named_steps(const struct tarn_graph *graph)
 static uint64_t step_of(const struct answer *answer, uint32_t op)
 {
     uint64_t step = answer->graph->rank[op];
-    if (answer->named) parse_step(answer->graph->ops[op].name, &step);
+    if (answer->named_steps) parse_step(answer->graph->ops[op].name, &step);
     return step;
 }
 
-static void print_id(const struct tarn_graph *graph, uint32_t tensor, FILE *file)
+/* Can the name be a value that is read as it was written? */
+static bool is_plain(const char *name)
 {
-    const char *name = graph->tensors[tensor].name;
-    if (*name && !strpbrk(name, ",\"\r\n"))
-        fputs(name, file);
+    size_t length = strlen(name);
+    return length > 0 && !strpbrk(name, ",\"\r\n") && !strchr(" \t", name[0]) &&
+           !strchr(" \t", name[length - 1]);
+}
+
+/* Are the names of all planned tensors plain and different? */
+static enum tarn_status look_at_ids(struct answer *answer, struct tarn_error *error)
+{
+    const struct tarn_graph *graph = answer->graph;
+    struct name *names = malloc(((size_t)graph->planned_count + 1) * sizeof *names);
+    if (!names) return tarn_error_no_memory(error);
+    answer->named_ids = true;
+    for (uint32_t a = 0; a < graph->planned_count; a++) {
+        names[a] = (struct name){graph->tensors[graph->storages[a].tensor].name, a};
+        if (!is_plain(names[a].text)) answer->named_ids = false;
+    }
+    if (answer->named_ids && find_twin(names, graph->planned_count)) answer->named_ids = false;
+    free(names);
+    return TARN_OK;
+}
+
+static void print_buffer(const struct answer *answer, uint32_t a, FILE *file)
+{
+    const struct tarn_graph *graph = answer->graph;
+    const struct tarn_storage *storage = &graph->storages[a];
+    uint32_t last = storage->pinned ? graph->order[graph->ops_count - 1]
+                                    : storage->touchers[storage->touchers_count - 1];
+    if (answer->named_ids)
+        fputs(graph->tensors[storage->tensor].name, file);
     else
-        fprintf(file, "%u", tensor);
+        fprintf(file, "%" PRIu32, storage->tensor);
+    fprintf(file, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, step_of(answer, storage->producer),
+            step_of(answer, last) + 1, storage->size);
+    if (answer->aligned)
+        fprintf(file, ",%" PRIu64, storage->alignment > 0 ? storage->alignment : 1);
+    if (answer->offset) fprintf(file, ",%" PRIu64, answer->offset[a]);
+    fputc('\n', file);
 }
 
 static void print_answer(const void *subject, FILE *file)
 {
     const struct answer *answer = subject;
-    const struct tarn_graph *graph = answer->graph;
-    uint32_t last_op = graph->ops_count ? graph->order[graph->ops_count - 1] : 0;
-    fprintf(file, "id,lower,upper,size%s\n", answer->offset ? ",offset" : "");
+    fprintf(file, "id,lower,upper,size%s%s\n", answer->aligned ? ",alignment" : "",
+            answer->offset ? ",offset" : "");
+    for (uint32_t a = 0; a < answer->graph->planned_count; a++) print_buffer(answer, a, file);
+}
+
+/* What has no place in a list of intervals. */
+static enum tarn_status refuse_graph(const struct tarn_graph *graph, struct tarn_error *error)
+{
+    if (graph->streams_count > 1)
+        return tarn_error_set(error, TARN_USAGE,
+                              "a graph of %" PRIu32 " streams has no lifetimes that intervals "
+                              "could express; save it as JSON",
+                              graph->streams_count);
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         const struct tarn_storage *storage = &graph->storages[a];
-        uint32_t last = storage->pinned ? last_op : storage->touchers[storage->touchers_count - 1];
-        print_id(graph, storage->tensor, file);
-        fprintf(file, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, step_of(answer, storage->producer),
-                step_of(answer, last) + 1, storage->size);
-        if (answer->offset) fprintf(file, ",%" PRIu64, answer->offset[a]);
-        fputc('\n', file);
+        if (storage->tensor == TARN_NONE)
+            return tarn_error_set(error, TARN_USAGE,
+                                  "intervals cannot express the workspace of %s; save the graph as "
+                                  "JSON",
+                                  tarn_op_label(graph, storage->producer).text);
+        if (storage->group != TARN_NONE)
+            return tarn_error_set(error, TARN_USAGE,
+                                  "intervals cannot express that %s lies in a contiguous group; "
+                                  "save the graph as JSON",
+                                  tarn_storage_label(graph, a).text);
     }
+    return TARN_OK;
 }
 
 enum tarn_status tarn_interval_save(const struct tarn_graph *graph, const uint64_t *offset,
                                     const char *path, struct tarn_error *error)
 {
-    struct answer answer = {graph, offset, has_named_steps(graph)};
-    tarn_error_clear(error);
-    if (graph->streams_count > 1)
+    struct answer answer = {.graph = graph, .offset = offset};
+    if (tarn_text_is_named(path, "json"))
         return tarn_error_set(error, TARN_USAGE,
-                              "a graph of %u streams has no lifetimes that a list of intervals "
-                              "could hold; save it as JSON",
-                              graph->streams_count);
+                              "%s: intervals are not JSON; choose a name that ends in .csv", path);
+    enum tarn_status status = refuse_graph(graph, error);
+    if (status == TARN_OK) status = look_at_ids(&answer, error);
+    if (status != TARN_OK) return status;
+    answer.named_steps = has_named_steps(graph);
     for (uint32_t a = 0; a < graph->planned_count; a++) {
-        if (graph->storages[a].tensor == TARN_NONE)
-            return tarn_error_set(error, TARN_USAGE,
-                                  "the workspace of op %s has no name in a list of intervals; save "
-                                  "the graph as JSON",
-                                  tarn_op_label(graph, graph->storages[a].producer).text);
+        if (graph->storages[a].alignment > 0) answer.aligned = true;
     }
     return tarn_text_save(path, print_answer, &answer, error);
 }

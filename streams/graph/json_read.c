@@ -36,8 +36,8 @@ static enum tarn_status syntax_error(const struct tarn_report *report, const jso
     return TARN_BAD_INPUT;
 }
 
-static enum tarn_status parse(const struct tarn_report *report, const char *text, size_t size,
-                              json_t **document)
+enum tarn_status tarn_json_parse(const struct tarn_report *report, const char *text, size_t size,
+                                 json_t **document)
 {
     json_error_t error;
     if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
@@ -54,7 +54,7 @@ enum tarn_status tarn_json_load(struct tarn_report *report, const char *path, js
     report->path = strcmp(path, "-") == 0 ? "standard input" : path;
     *document = NULL;
     enum tarn_status status = tarn_text_read(path, &text, &size, report->error);
-    if (!status) status = parse(report, text, size, document);
+    if (!status) status = tarn_json_parse(report, text, size, document);
     free(text);
     return status;
 }

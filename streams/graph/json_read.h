@@ -23,9 +23,11 @@ static inline struct tarn_json_at tarn_json_in(const struct tarn_json_at *parent
     return (struct tarn_json_at){parent, key, index};
 }
 
-/* Reads a file ("-": standard input; may be compressed) and parses it: UTF-8, one object or array,
- * no duplicate keys. Sets report->path. TARN_BAD_INPUT with line and column, or TARN_SYSTEM. The
- * caller gives *document up with json_decref. */
+/* Parses a text: UTF-8, one object or array, no duplicate keys. TARN_BAD_INPUT with line and
+ * column, or TARN_SYSTEM. The caller gives *document up with json_decref. */
+enum tarn_status tarn_json_parse(const struct tarn_report *report, const char *text, size_t size,
+                                 json_t **document);
+/* The same of a file ("-": standard input; may be compressed). Sets report->path. */
 enum tarn_status tarn_json_load(struct tarn_report *report, const char *path, json_t **document);
 
 /* TARN_BAD_INPUT at a place. at NULL: the document itself. */

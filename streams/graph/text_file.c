@@ -33,6 +33,19 @@ static const char *shown(const char *path, const char *standard)
     return strcmp(path, "-") == 0 ? standard : path;
 }
 
+static bool ends_in(const char *text, size_t length, const char *end)
+{
+    size_t end_length = strlen(end);
+    return length > end_length && memcmp(text + length - end_length, end, end_length) == 0;
+}
+
+bool tarn_text_is_named(const char *path, const char *extension)
+{
+    size_t length = strlen(path), extension_length = strlen(extension);
+    if (ends_in(path, length, ".gz")) length -= strlen(".gz");
+    return ends_in(path, length, extension) && path[length - extension_length - 1] == '.';
+}
+
 static enum tarn_status system_error(struct tarn_error *error, const char *path, const char *what)
 {
     return tarn_error_set(error, TARN_SYSTEM, "%s: %s: %s", path, what, strerror(errno));
@@ -291,8 +304,7 @@ enum tarn_status tarn_text_write(const char *path, const char *text, size_t size
                                  struct tarn_error *error)
 {
     struct buffer packed = {0};
-    size_t length = strlen(path);
-    if (length > 3 && strcmp(path + length - 3, ".gz") == 0) {
+    if (ends_in(path, strlen(path), ".gz")) {
         enum tarn_status status = compress_text(text, size, &packed, error);
         if (status != TARN_OK) {
             free(packed.bytes);

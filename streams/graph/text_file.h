@@ -2,6 +2,7 @@
 #ifndef TARN_STREAMS_GRAPH_TEXT_FILE_H
 #define TARN_STREAMS_GRAPH_TEXT_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -9,6 +10,9 @@
 
 /* The most text that is read, so that a small compressed file cannot fill the memory. */
 #define TARN_TEXT_MAX ((size_t)4 << 30)
+
+/* Does the path end in ".EXTENSION" or ".EXTENSION.gz"? */
+bool tarn_text_is_named(const char *path, const char *extension);
 
 /* Reads a file, or standard input for "-"; decompresses what begins like gzip. The caller frees
  * *text, which has a NUL behind its `size` bytes. TARN_SYSTEM: it cannot be read, or no memory;
