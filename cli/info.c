@@ -58,8 +58,8 @@ enum tarn_status tarn_verb_info(char **words)
     const struct tarn_command command = {
         .verb = "info",
         .usage = "GRAPH [--json]",
-        .about = "Loads a graph (tarn.graph version 1, plain or gzip), checks every rule of the\n"
-                 "format, and prints its counts and sums.\n\n"
+        .about = "Loads a graph (tarn.graph version 1, or a packing instance as CSV; plain or\n"
+                 "gzip), checks every rule of the format, and prints its counts and sums.\n\n"
                  "  storages     planned ones, workspaces included\n"
                  "  sum          bytes of all planned storages, each on its own\n"
                  "  serial peak  most bytes alive in one step of list order\n"

@@ -20,6 +20,7 @@ static const struct {
     {"plan", tarn_verb_plan, "decide where every storage lives; verify; write the plan"},
     {"verify", tarn_verb_verify, "prove a plan safe for a graph, or say what is wrong with it"},
     {"run", tarn_verb_run, "run a plan: checked byte by byte, or measured"},
+    {"convert", tarn_verb_convert, "a graph, or the answer in a plan, to another kind of file"},
 };
 
 static void print_help(FILE *file)

@@ -105,7 +105,8 @@ enum tarn_status tarn_verb_plan(char **words)
     struct request request = {.planning.struct_size = sizeof request.planning};
     const struct tarn_option options[] = {
         {"output", 'o', TARN_OPTION_TEXT, &request.plan_path, "PLAN",
-         "where to write the plan; without it nothing is written"},
+         "where to write the plan; without it nothing is written;\na name that ends in .csv asks "
+         "for the answer to a packing\ninstance (see 'tarn convert')"},
         TARN_PLANNING_OPTIONS(request.planning),
         TARN_JSON_OPTION(request.json),
     };

@@ -1,8 +1,9 @@
 /* A computation graph: ops partitioned into streams, tensors, storages.
  *
  * A graph is built by calls (struct tarn_builder) or loaded from a file (`tarn.graph` version 1,
- * JSON, plain or gzip). Either way every rule of the format is enforced before a graph exists:
- * acyclic, one producer per tensor, no data race between unordered touchers of one storage.
+ * which is JSON, or a packing instance, which is CSV; plain or gzip). Either way every rule of the
+ * format is enforced before a graph exists: acyclic, one producer per tensor, no data race between
+ * unordered touchers of one storage.
  *
  * Ids are dense from 0 in the order in which things were added; a stream's ops run in the order
  * in which they were added. Tensors that alias share the storage of their root.
@@ -114,11 +115,17 @@ TARN_API enum tarn_status tarn_builder_finish(struct tarn_builder *builder,
 /* ---- Files ---- */
 
 /* Reads a graph from a file, or from standard input when path is "-". The caller destroys it.
+ * ".csv" is a packing instance, `id,lower,upper,size`: buffers alive in the steps [lower, upper),
+ * which becomes a graph of one stream; ".json" is `tarn.graph`; ".gz" may be behind either. Without
+ * such a name, text that begins with a letter is a packing instance.
  * TARN_BAD_INPUT: `error` has line and column (syntax) or JSON pointer and names (meaning).
  * TARN_SYSTEM: cannot be opened or read, or no memory. */
 TARN_API enum tarn_status tarn_graph_load(const char *path, struct tarn_graph **graph,
                                           struct tarn_error *error);
-/* Writes to a temporary name, then renames; "-" is standard output; ".gz" compresses. */
+/* Writes to a temporary name, then renames; "-" is standard output; ".gz" compresses. A name that
+ * ends in ".csv" or ".csv.gz" asks for a packing instance, which holds the planned storages of a
+ * graph of one stream without workspaces and contiguous groups; TARN_USAGE: it is not of that kind.
+ */
 TARN_API enum tarn_status tarn_graph_save(const struct tarn_graph *graph, const char *path,
                                           struct tarn_error *error);
 

@@ -40,9 +40,15 @@ TARN_API void tarn_plan_destroy(struct tarn_plan *plan);
 /* The i-th method name in the fixed order in which ties are broken, or NULL past the last. */
 TARN_API const char *tarn_plan_method(size_t i);
 
-/* Writes `tarn.plan` version 1 to a temporary name, then renames; "-" is standard output. */
+/* Writes `tarn.plan` version 1 to a temporary name, then renames; "-" is standard output. A name
+ * that ends in ".csv" or ".csv.gz" asks for tarn_plan_save_intervals. */
 TARN_API enum tarn_status tarn_plan_save(const struct tarn_plan *plan, const char *path,
                                          struct tarn_error *error);
+/* Writes the answer to a packing instance, as other packers do: id,lower,upper,size,offset, in the
+ * order of the tensors. TARN_USAGE: the plan's graph has no such form (see tarn_graph_save), or the
+ * name ends in ".json" or ".json.gz". */
+TARN_API enum tarn_status tarn_plan_save_intervals(const struct tarn_plan *plan, const char *path,
+                                                   struct tarn_error *error);
 
 enum tarn_plan_trust {
     TARN_VERIFY, /* TARN_REJECTED when the verifier finds a violation */

@@ -513,25 +513,28 @@ static void print_answer(const void *subject, FILE *file)
 }
 
 /* What has no place in a list of intervals. */
-static enum tarn_status refuse_graph(const struct tarn_graph *graph, struct tarn_error *error)
+static enum tarn_status refuse_graph(const struct tarn_graph *graph, const char *path,
+                                     struct tarn_error *error)
 {
     if (graph->streams_count > 1)
         return tarn_error_set(error, TARN_USAGE,
-                              "a graph of %" PRIu32 " streams has no lifetimes that intervals "
+                              "%s: a graph of %" PRIu32 " streams has no lifetimes that intervals "
                               "could express; save it as JSON",
-                              graph->streams_count);
+                              path, graph->streams_count);
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         const struct tarn_storage *storage = &graph->storages[a];
         if (storage->tensor == TARN_NONE)
-            return tarn_error_set(error, TARN_USAGE,
-                                  "intervals cannot express the workspace of %s; save the graph as "
-                                  "JSON",
-                                  tarn_op_label(graph, storage->producer).text);
+            return tarn_error_set(
+                error, TARN_USAGE,
+                "%s: intervals cannot express the workspace of %s; save the graph as "
+                "JSON",
+                path, tarn_op_label(graph, storage->producer).text);
         if (storage->group != TARN_NONE)
-            return tarn_error_set(error, TARN_USAGE,
-                                  "intervals cannot express that %s lies in a contiguous group; "
-                                  "save the graph as JSON",
-                                  tarn_storage_label(graph, a).text);
+            return tarn_error_set(
+                error, TARN_USAGE,
+                "%s: intervals cannot express that %s lies in a contiguous group; "
+                "save the graph as JSON",
+                path, tarn_storage_label(graph, a).text);
     }
     return TARN_OK;
 }
@@ -543,7 +546,7 @@ enum tarn_status tarn_interval_save(const struct tarn_graph *graph, const uint64
     if (tarn_text_is_named(path, "json"))
         return tarn_error_set(error, TARN_USAGE,
                               "%s: intervals are not JSON; choose a name that ends in .csv", path);
-    enum tarn_status status = refuse_graph(graph, error);
+    enum tarn_status status = refuse_graph(graph, path, error);
     if (status == TARN_OK) status = look_at_ids(&answer, error);
     if (status != TARN_OK) return status;
     answer.named_steps = has_named_steps(graph);

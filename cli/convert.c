@@ -1,0 +1,106 @@
+/* tarn convert: a graph from one kind of file to another, or a plan to the answer that other
+ * packers write. */
+#include <string.h>
+
+#include "interrupt.h"
+#include "print.h"
+#include "verbs.h"
+
+struct request {
+    const char *paths[2]; /* in, out */
+    const char *plan_path;
+    bool json;
+};
+
+static enum tarn_status save(const struct request *request, const struct tarn_graph *graph,
+                             const struct tarn_plan *plan, struct tarn_error *error)
+{
+    tarn_interrupt_hold();
+    enum tarn_status status = plan ? tarn_plan_save_intervals(plan, request->paths[1], error)
+                                   : tarn_graph_save(graph, request->paths[1], error);
+    tarn_interrupt_release();
+    return status;
+}
+
+static void print_result(FILE *file, bool json, const struct tarn_graph *graph,
+                         const struct tarn_graph_summary *given, const struct tarn_plan *plan)
+{
+    struct tarn_sheet sheet;
+    struct tarn_plan_summary made;
+    tarn_sheet_begin(&sheet, file, json);
+    tarn_sheet_text(&sheet, "name", tarn_graph_name(graph));
+    tarn_sheet_count(&sheet, "ops", given->ops);
+    tarn_sheet_count(&sheet, "tensors", given->tensors);
+    tarn_sheet_count(&sheet, "storages", given->storages);
+    tarn_sheet_bytes(&sheet, "persistent_bytes", given->persistent);
+    tarn_sheet_bytes(&sheet, "sum_bytes", given->sum);
+    tarn_sheet_bytes(&sheet, "serial_peak_bytes", given->serial_peak);
+    if (plan) {
+        tarn_plan_summarize(plan, &made);
+        tarn_sheet_bytes(&sheet, "footprint_bytes", made.footprint);
+    }
+    tarn_sheet_end(&sheet);
+}
+
+static enum tarn_status convert(const struct request *request, struct tarn_graph *graph,
+                                struct tarn_error *error)
+{
+    struct tarn_graph_summary given;
+    struct tarn_plan *plan = NULL;
+    bool is_stdout = strcmp(request->paths[1], "-") == 0;
+    enum tarn_status status = tarn_graph_summarize(graph, &given, error);
+    if (status == TARN_OK && request->plan_path)
+        status = tarn_plan_load(request->plan_path, graph, TARN_VERIFY, &plan, error);
+    if (status == TARN_OK) status = save(request, graph, plan, error);
+    if (status == TARN_OK)
+        print_result(is_stdout ? stderr : stdout, request->json, graph, &given, plan);
+    tarn_plan_destroy(plan);
+    return status;
+}
+
+static enum tarn_status carry_out(const struct request *request)
+{
+    struct tarn_error error;
+    struct tarn_graph *graph;
+    enum tarn_status status = tarn_graph_load(request->paths[0], &graph, &error);
+    if (status == TARN_OK) {
+        status = convert(request, graph, &error);
+        tarn_graph_destroy(graph);
+    }
+    if (status != TARN_OK) tarn_print_error(&error, status);
+    return status;
+}
+
+enum tarn_status tarn_verb_convert(char **words)
+{
+    struct request request = {0};
+    const struct tarn_option options[] = {
+        {"plan", 0, TARN_OPTION_TEXT, &request.plan_path, "PLAN",
+         "a plan of IN; OUT becomes a packing instance with the\noffsets that it found"},
+        TARN_JSON_OPTION(request.json),
+    };
+    const struct tarn_command command = {
+        .verb = "convert",
+        .usage = "IN OUT [--plan PLAN] [--json]",
+        .about = "Writes a graph as another kind of file. Names that end in .csv are packing\n"
+                 "instances (id,lower,upper,size: one buffer a line, alive in the steps\n"
+                 "[lower, upper)), all others graphs (tarn.graph version 1); .gz behind either\n"
+                 "compresses. An instance holds the planned storages of a graph of one stream\n"
+                 "without workspaces and groups; persistent tensors are left out.\n",
+        .options = options,
+        .options_count = TARN_COUNT(options),
+        .arguments_min = 2,
+        .arguments_max = 2,
+        .exits = (const enum tarn_status[]){TARN_BAD_INPUT, TARN_REJECTED, TARN_OK},
+        .example = "  tarn plan examples/graphs/twelve.csv --alignment 1 -o twelve.plan\n"
+                   "  tarn convert examples/graphs/twelve.csv answer.csv --plan twelve.plan\n",
+    };
+    enum tarn_status status;
+    if (!tarn_options_parse(&command, words, request.paths, &status)) return status;
+    if (request.json && strcmp(request.paths[1], "-") == 0)
+        return tarn_options_refuse(&command, "file and JSON cannot both go to standard output");
+    if (request.plan_path && strcmp(request.paths[0], "-") == 0 &&
+        strcmp(request.plan_path, "-") == 0)
+        return tarn_options_refuse(&command, "graph and plan cannot both be standard input");
+    return carry_out(&request);
+}
