@@ -1,12 +1,13 @@
-/* Planning a graph: order, place, verify, each a step of its own on the plan that the steps before
- * it have filled in. Transforms will stand before the order, other placements beside the portfolio.
- * Cost: the placement's, see place/; everything else is near-linear. */
+/* Planning a graph: order, bound, place, verify, each a step of its own on the plan that the steps
+ * before it have filled in. Transforms will stand before the order, other placements beside the
+ * portfolio. Cost: the placement's, see place/; everything else is near-linear. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "../streams/graph/error.h"
 #include "../streams/graph/size.h"
+#include "../streams/order/gap_bound.h"
 #include "../streams/plan/plan.h"
 #include "place/portfolio.h"
 
@@ -58,6 +59,8 @@ struct planning {
     uint32_t method; /* TARN_NONE: all */
     struct tarn_plan *plan;
     struct tarn_reuse reuse;
+    struct tarn_blocks blocks; /* of planned storages */
+    struct tarn_antichain antichain;
 };
 
 /* Lists, waits and reuse: everything that follows from the order alone. */
@@ -73,6 +76,50 @@ static enum tarn_status order(struct planning *planning, struct tarn_graph *grap
     return status;
 }
 
+/* Thresholds of a plan count launches, those of the graph all ops. */
+static void count_launches(uint32_t *launches, const uint32_t *threshold,
+                           const struct tarn_graph *graph)
+{
+    for (uint32_t s = 0; s < graph->streams_count; s++) {
+        launches[s] = 0;
+        for (uint32_t i = 0; i < threshold[s]; i++)
+            launches[s] += !graph->ops[graph->streams[s].ops[i]].view;
+    }
+}
+
+/* Gives the plan its certificate. */
+static enum tarn_status take_bound(struct tarn_plan *plan, const struct tarn_gap_bound *bound)
+{
+    plan->threshold = malloc(((size_t)bound->streams_count + 1) * sizeof *plan->threshold);
+    plan->gaps = malloc(((size_t)bound->gaps_count + 1) * sizeof *plan->gaps);
+    if (!plan->threshold || !plan->gaps) return TARN_SYSTEM;
+    plan->bound = bound->bound;
+    count_launches(plan->threshold, bound->threshold, plan->graph);
+    plan->gaps_count = bound->gaps_count;
+    for (uint32_t i = 0; i < bound->gaps_count; i++)
+        plan->gaps[i] = plan->graph->storages[bound->gaps[i]].tensor;
+    return TARN_OK;
+}
+
+/* Blocks, and what no placement of them can be below. */
+static enum tarn_status find_bound(struct planning *planning, struct tarn_error *error)
+{
+    double begin = now_ms();
+    struct tarn_plan *plan = planning->plan;
+    struct tarn_gap_bound bound = {0};
+    enum tarn_status status =
+        tarn_blocks_init(&planning->blocks, plan->graph, false, plan->alignment, error);
+    if (status != TARN_OK) return status;
+    const uint64_t *reserved = planning->blocks.reserved;
+    struct tarn_reserve reserve = {&planning->reuse, plan->graph, reserved, plan->alignment};
+    status = tarn_antichain_init(&planning->antichain, &planning->reuse, plan->graph, reserved);
+    if (status == TARN_OK) status = tarn_gap_bound_init(&bound, &planning->antichain, &reserve);
+    if (status == TARN_OK) status = take_bound(plan, &bound);
+    tarn_gap_bound_finish(&bound);
+    plan->order_ms += now_ms() - begin;
+    return status == TARN_OK ? TARN_OK : tarn_error_no_memory(error);
+}
+
 /* Planned storages come in the order of the plan's places: roots, then workspaces. */
 static void take_offsets(struct tarn_plan *plan, const uint64_t *offset)
 {
@@ -81,9 +128,10 @@ static void take_offsets(struct tarn_plan *plan, const uint64_t *offset)
         plan->workspaces[i].offset = offset[plan->storages_count + i];
 }
 
-static enum tarn_status place_blocks(struct planning *planning, const struct tarn_blocks *blocks)
+static enum tarn_status place_planned(struct planning *planning, struct tarn_error *error)
 {
     struct tarn_plan *plan = planning->plan;
+    const struct tarn_blocks *blocks = &planning->blocks;
     struct tarn_conflicts conflicts = {0};
     struct tarn_problem problem = {plan->graph, blocks, &conflicts};
     uint32_t winner = TARN_NONE;
@@ -91,8 +139,8 @@ static enum tarn_status place_blocks(struct planning *planning, const struct tar
     enum tarn_status status =
         offset ? tarn_conflicts_init(&conflicts, &planning->reuse, plan->graph) : TARN_SYSTEM;
     if (status == TARN_OK)
-        status = tarn_portfolio_place(&problem, planning->method, planning->options.threads, offset,
-                                      &plan->footprint, &winner);
+        status = tarn_portfolio_place(&problem, planning->method, planning->options.threads,
+                                      plan->bound, offset, &plan->footprint, &winner);
     if (status == TARN_OK) {
         take_offsets(plan, offset);
         plan->method = strdup(tarn_methods[winner].name);
@@ -100,18 +148,7 @@ static enum tarn_status place_blocks(struct planning *planning, const struct tar
     }
     tarn_conflicts_finish(&conflicts);
     free(offset);
-    return status;
-}
-
-static enum tarn_status place_planned(struct planning *planning, struct tarn_error *error)
-{
-    struct tarn_blocks blocks;
-    enum tarn_status status =
-        tarn_blocks_init(&blocks, planning->plan->graph, false, planning->options.alignment, error);
-    if (status != TARN_OK) return status;
-    if (place_blocks(planning, &blocks) != TARN_OK) status = tarn_error_no_memory(error);
-    tarn_blocks_finish(&blocks);
-    return status;
+    return status == TARN_OK ? TARN_OK : tarn_error_no_memory(error);
 }
 
 /* Nothing persistent is ever released: one behind the other. */
@@ -149,7 +186,6 @@ static enum tarn_status check_capacity(const struct planning *planning, struct t
 static enum tarn_status place(struct planning *planning, struct tarn_error *error)
 {
     double begin = now_ms();
-    planning->plan->alignment = planning->options.alignment;
     enum tarn_status status = place_planned(planning, error);
     if (status == TARN_OK) status = place_persistent(planning, error);
     if (status == TARN_OK) status = check_capacity(planning, error);
@@ -177,6 +213,8 @@ static enum tarn_status run(struct planning *planning, struct tarn_graph *graph,
     if ((status = find_method(planning->options.method, &planning->method, error)) != TARN_OK)
         return status;
     if (order(planning, graph) != TARN_OK) return tarn_error_no_memory(error);
+    planning->plan->alignment = planning->options.alignment;
+    if ((status = find_bound(planning, error)) != TARN_OK) return status;
     if ((status = place(planning, error)) != TARN_OK) return status;
     return verify(planning, error);
 }
@@ -188,6 +226,8 @@ enum tarn_status tarn_plan_create(struct tarn_graph *graph, const struct tarn_pl
     tarn_error_clear(error);
     *plan = NULL;
     enum tarn_status status = run(&planning, graph, error);
+    tarn_antichain_finish(&planning.antichain);
+    tarn_blocks_finish(&planning.blocks);
     tarn_reuse_finish(&planning.reuse);
     if (status == TARN_OK)
         *plan = planning.plan;

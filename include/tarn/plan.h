@@ -66,7 +66,7 @@ struct tarn_plan_summary {
     uint64_t footprint;                   /* bytes of arena for planned storages */
     uint64_t persistent;                  /* bytes of the persistent part, padding included */
     uint64_t bound;                       /* no safe plan is smaller; 0 when unknown */
-    bool optimal;                         /* footprint == bound */
+    bool optimal;                         /* footprint == bound, which a certificate proves */
     uint32_t waits;                       /* event waits inside one iteration */
     uint32_t boundary_waits;              /* event waits on the previous iteration */
     double order_ms, place_ms, verify_ms; /* spent by tarn_plan_create; else 0 */
@@ -97,7 +97,8 @@ enum tarn_violation_kind {
     TARN_OUT_OF_RANGE, /* a storage ends above the footprint */
     TARN_MISSING,      /* an op or storage of the graph is absent, or there twice */
     TARN_WRONG_GRAPH,  /* hashes differ, or the final graph does not refine the source */
-    TARN_DEADLOCK      /* lists and waits form a cycle */
+    TARN_DEADLOCK,     /* lists and waits form a cycle */
+    TARN_WRONG_BOUND   /* the certificate does not prove the bound */
 };
 /* A word for a kind, for example "unordered overlap"; static. */
 TARN_API const char *tarn_violation_text(enum tarn_violation_kind kind);

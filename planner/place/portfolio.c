@@ -1,9 +1,11 @@
 /* The portfolio: every method on its own, in parallel; the least footprint wins, of equal ones the
  * first in the fixed order below. Each thread keeps only its best result; since "better" is a total
- * order, the outcome is the same however the methods are spread over threads.
+ * order, the outcome is the same however the methods are spread over threads. Once a method has met
+ * the bound only those before it in the order can still win; the others are left out.
  * Cost: that of the methods; one array of offsets for each thread and two to work in. */
 #include "portfolio.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,9 +75,24 @@ static void keep_better(struct outcome *best, struct outcome *other)
     *other = worse;
 }
 
+/* The first method in the order that has met the bound so far. */
+struct finish {
+    uint64_t bound;
+    atomic_uint method;
+};
+
+static void note_finish(struct finish *finish, const struct outcome *outcome)
+{
+    uint32_t first = atomic_load(&finish->method);
+    while (outcome->footprint <= finish->bound && outcome->method < first &&
+           !atomic_compare_exchange_weak(&finish->method, &first, outcome->method)) {
+    }
+}
+
 /* One thread's share of the methods: its best into *best, which takes an array of offsets that the
  * caller frees. False when memory ran out. */
-static bool run_share(const struct tarn_problem *problem, struct outcome *best)
+static bool run_share(const struct tarn_problem *problem, struct finish *finish,
+                      struct outcome *best)
 {
     size_t bytes = ((size_t)problem->blocks->storages_count + 1) * sizeof(uint64_t);
     struct outcome trial = {malloc(bytes), 0, TARN_NONE};
@@ -83,10 +100,11 @@ static bool run_share(const struct tarn_problem *problem, struct outcome *best)
     bool ok = trial.offset && best->offset;
     IN_PARALLEL(omp for schedule(dynamic, 1) nowait)
     for (uint32_t m = 0; m < tarn_methods_count; m++) {
-        if (!ok || !is_worth_running(problem, m)) continue;
+        if (!ok || m > atomic_load(&finish->method) || !is_worth_running(problem, m)) continue;
         trial.method = m;
         ok = tarn_baseline_place(problem, &tarn_methods[m], trial.offset, &trial.footprint) ==
              TARN_OK;
+        if (ok) note_finish(finish, &trial);
         if (ok) keep_better(best, &trial);
     }
     free(trial.offset);
@@ -101,15 +119,17 @@ static int threads_for(uint32_t threads)
     return (int)(threads < tarn_methods_count ? threads : tarn_methods_count);
 }
 
-static enum tarn_status run_all(const struct tarn_problem *problem, int threads,
+static enum tarn_status run_all(const struct tarn_problem *problem, int threads, uint64_t bound,
                                 struct outcome *best)
 {
+    struct finish finish = {.bound = bound};
     bool ok = true;
+    atomic_init(&finish.method, TARN_NONE);
     (void)threads;
     IN_PARALLEL(omp parallel num_threads(threads))
     {
         struct outcome own;
-        bool own_ok = run_share(problem, &own);
+        bool own_ok = run_share(problem, &finish, &own);
         IN_PARALLEL(omp critical)
         {
             ok = ok && own_ok;
@@ -121,15 +141,15 @@ static enum tarn_status run_all(const struct tarn_problem *problem, int threads,
 }
 
 enum tarn_status tarn_portfolio_place(const struct tarn_problem *problem, uint32_t method,
-                                      uint32_t threads, uint64_t *offset, uint64_t *footprint,
-                                      uint32_t *winner)
+                                      uint32_t threads, uint64_t bound, uint64_t *offset,
+                                      uint64_t *footprint, uint32_t *winner)
 {
     struct outcome best = {NULL, 0, TARN_NONE};
     if (method != TARN_NONE) {
         *winner = method;
         return tarn_baseline_place(problem, &tarn_methods[method], offset, footprint);
     }
-    enum tarn_status status = run_all(problem, threads_for(threads), &best);
+    enum tarn_status status = run_all(problem, threads_for(threads), bound, &best);
     if (status == TARN_OK) {
         memcpy(offset, best.offset, problem->blocks->storages_count * sizeof *offset);
         *footprint = best.footprint;

@@ -2,7 +2,8 @@
  * looked for around the heaviest one. Every antichain lies in one that thresholds name, and these
  * change only where a threshold passes a producer or a first: the search walks each threshold a few
  * such steps down and up, goes to the best that it meets, and begins again, until nothing is better
- * or the effort is spent. What weighs too little even if all its gaps were empty is not looked at.
+ * or the effort is spent. Every block begins and ends at a multiple of the plan's alignment, so the
+ * bound does too. What weighs too little even if all its gaps were empty is not looked at.
  * Cost: at most about EFFORT steps of a few nanoseconds, beside O(T S) for the first antichain. */
 #include "gap_bound.h"
 
@@ -152,6 +153,7 @@ enum tarn_status tarn_gap_bound_init(struct tarn_gap_bound *bound,
     bool ok = bound->threshold && bound->gaps;
     if (ok) memcpy(bound->threshold, antichain->threshold, bytes - sizeof(uint32_t));
     if (ok && has_groups(reserve->graph)) ok = improve(bound, reserve);
+    if (ok) bound->bound += -bound->bound & (reserve->alignment - 1);
     if (!ok) tarn_gap_bound_finish(bound);
     return ok ? TARN_OK : TARN_SYSTEM;
 }

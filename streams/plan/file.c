@@ -49,6 +49,19 @@ static void print_places(const char *key, const struct tarn_place *places, uint3
     fputs(count > 0 ? "\n]" : "]", file);
 }
 
+static void print_bound(const struct tarn_plan *plan, FILE *file)
+{
+    if (!plan->threshold) {
+        fputs("null,\n\"certificate\":null", file);
+        return;
+    }
+    fprintf(file, "%" PRIu64 ",\n\"certificate\":{\"thresholds\":", plan->bound);
+    tarn_json_write_ids(file, plan->threshold, plan->streams_count);
+    fputs(",\"gaps\":", file);
+    tarn_json_write_ids(file, plan->gaps, plan->gaps_count);
+    fputc('}', file);
+}
+
 static void print_head(const struct tarn_plan *plan, FILE *file)
 {
     fputs("{\"format\":\"tarn.plan\",\"version\":1,\"name\":", file);
@@ -64,11 +77,8 @@ static void print_head(const struct tarn_plan *plan, FILE *file)
     fprintf(file,
             ",\n\"alignment\":%" PRIu64 ",\n\"footprint_bytes\":%" PRIu64 ",\n\"bound_bytes\":",
             plan->alignment, plan->footprint);
-    if (plan->bound > 0)
-        fprintf(file, "%" PRIu64, plan->bound);
-    else
-        fputs("null", file);
-    fprintf(file, ",\n\"certificate\":null,\n\"persistent_bytes\":%" PRIu64, plan->persistent);
+    print_bound(plan, file);
+    fprintf(file, ",\n\"persistent_bytes\":%" PRIu64, plan->persistent);
 }
 
 static void print_plan(const void *subject, FILE *file)
@@ -196,13 +206,69 @@ static enum tarn_status read_graph(struct loader *loader)
     return status;
 }
 
-static enum tarn_status read_nulls(struct loader *loader)
+/* A list of numbers that fit 32 bits. */
+static enum tarn_status read_numbers(struct loader *loader, const struct tarn_json_at *at,
+                                     json_t *value, uint32_t **numbers, size_t *count)
+{
+    enum tarn_status status = tarn_json_array(&loader->report, at, value, count);
+    if (status != TARN_OK) return status;
+    *numbers = calloc(*count + 1, sizeof **numbers);
+    if (!*numbers) return tarn_error_no_memory(loader->report.error);
+    for (size_t i = 0; i < *count && !status; i++) {
+        struct tarn_json_at here = tarn_json_in(at, NULL, i);
+        status = tarn_json_id(&loader->report, &here, json_array_get(value, i), &(*numbers)[i]);
+    }
+    return status;
+}
+
+static enum tarn_status read_gaps(struct loader *loader, const struct tarn_json_at *at,
+                                  json_t *value)
+{
+    struct tarn_plan *plan = loader->plan;
+    size_t count = 0;
+    enum tarn_status status = read_numbers(loader, at, value, &plan->gaps, &count);
+    for (size_t i = 0; i < count && !status; i++) {
+        struct tarn_json_at here = tarn_json_in(at, NULL, i);
+        if (plan->gaps[i] >= plan->graph->tensors_count)
+            status = tarn_json_bad(&loader->report, &here,
+                                   "there is no tensor %" PRIu32 "; the graph has %" PRIu32,
+                                   plan->gaps[i], plan->graph->tensors_count);
+        else if (i > 0 && plan->gaps[i] <= plan->gaps[i - 1])
+            status = tarn_json_bad(&loader->report, &here, "gaps must ascend");
+    }
+    plan->gaps_count = (uint32_t)count;
+    return status;
+}
+
+static enum tarn_status read_certificate(struct loader *loader)
+{
+    static const struct tarn_json_field fields[] = {{"thresholds", true}, {"gaps", true}};
+    struct tarn_json_at at = field_at(CERTIFICATE);
+    struct tarn_json_at thresholds_at = tarn_json_in(&at, "thresholds", 0),
+                        gaps_at = tarn_json_in(&at, "gaps", 0);
+    json_t *values[COUNT_OF(fields)];
+    size_t count = 0;
+    enum tarn_status status = tarn_json_fields(&loader->report, &at, loader->fields[CERTIFICATE],
+                                               fields, COUNT_OF(fields), values);
+    if (!status)
+        status = read_numbers(loader, &thresholds_at, values[0], &loader->plan->threshold, &count);
+    if (!status && count != loader->plan->graph->streams_count)
+        status = tarn_json_bad(&loader->report, &thresholds_at,
+                               "%zu numbers for a graph of %" PRIu32 " streams", count,
+                               loader->plan->graph->streams_count);
+    return status ? status : read_gaps(loader, &gaps_at, values[1]);
+}
+
+static enum tarn_status read_bound(struct loader *loader)
 {
     struct tarn_json_at at = field_at(CERTIFICATE);
-    if (!json_is_null(loader->fields[CERTIFICATE]))
-        return tarn_json_bad(&loader->report, &at, "must be null in this version");
-    if (json_is_null(loader->fields[BOUND])) return TARN_OK;
-    return read_size(loader, BOUND, &loader->plan->bound);
+    bool none = json_is_null(loader->fields[BOUND]);
+    enum tarn_status status = none ? TARN_OK : read_size(loader, BOUND, &loader->plan->bound);
+    if (status != TARN_OK) return status;
+    if (json_is_null(loader->fields[CERTIFICATE]) != none)
+        return tarn_json_bad(&loader->report, &at,
+                             "must be null just where bound_bytes is: a bound needs its proof");
+    return none ? TARN_OK : read_certificate(loader);
 }
 
 static enum tarn_status read_head(struct loader *loader)
@@ -220,7 +286,7 @@ static enum tarn_status read_head(struct loader *loader)
         status = tarn_json_bad(&loader->report, &alignment_at,
                                "must be a power of two, not %" PRIu64, plan->alignment);
     if (!status) status = read_size(loader, FOOTPRINT, &plan->footprint);
-    if (!status) status = read_nulls(loader);
+    if (!status) status = read_bound(loader);
     if (status != TARN_OK) return status;
     plan->method = strdup(method);
     return plan->method ? TARN_OK : tarn_error_no_memory(loader->report.error);

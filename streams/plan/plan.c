@@ -90,6 +90,8 @@ void tarn_plan_destroy(struct tarn_plan *plan)
     if (atomic_fetch_sub_explicit(&plan->references, 1, memory_order_acq_rel) != 1) return;
     tarn_graph_destroy(plan->graph);
     free(plan->method);
+    free(plan->threshold);
+    free(plan->gaps);
     free(plan->list_begin);
     free(plan->list);
     free(plan->waits);
@@ -142,8 +144,8 @@ void tarn_plan_summarize(const struct tarn_plan *plan, struct tarn_plan_summary 
         .alignment = plan->alignment,
         .footprint = plan->footprint,
         .persistent = plan->persistent,
-        .bound = plan->bound,
-        .optimal = plan->bound != 0 && plan->footprint == plan->bound,
+        .bound = plan->threshold ? plan->bound : 0,
+        .optimal = plan->threshold && plan->footprint == plan->bound,
         .waits = plan->waits_count,
         .boundary_waits = plan->boundary_waits_count,
         .order_ms = plan->order_ms,

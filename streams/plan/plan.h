@@ -24,7 +24,13 @@ struct tarn_plan {
     uint64_t alignment;
     uint64_t footprint;
     uint64_t persistent; /* bytes of the persistent part */
-    uint64_t bound;      /* 0: unknown */
+    uint64_t bound;      /* bytes; means something only beside its certificate: */
+    /* By stream, how many launches of it the cut has before it; the storages produced before the
+     * cut whose bytes nothing before the cut may reuse are unsafe with each other. NULL: no
+     * certificate. See order/antichain.h; places count launches as in program.h. */
+    uint32_t *threshold;
+    uint32_t *gaps; /* root tensors, ascending: first members of gaps, see order/gaps.c */
+    uint32_t gaps_count;
     uint32_t streams_count;
     uint32_t *list_begin; /* streams_count + 1; the ops of stream s are list[list_begin[s]..] */
     uint32_t *list;       /* launched ops in launch order */

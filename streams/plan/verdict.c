@@ -19,6 +19,7 @@ const char *tarn_violation_text(enum tarn_violation_kind kind)
     case TARN_MISSING: return "missing";
     case TARN_WRONG_GRAPH: return "wrong graph";
     case TARN_DEADLOCK: return "deadlock";
+    case TARN_WRONG_BOUND: return "wrong bound";
     }
     return "unknown violation";
 }

@@ -46,6 +46,10 @@ enum tarn_status tarn_verify_replay(const struct tarn_plan *plan,
                                     const struct tarn_program *program,
                                     struct tarn_verdict *verdict);
 
+/* The bound, where the plan has one: recomputes what its certificate proves. */
+enum tarn_status tarn_verify_bound(const struct tarn_plan *plan, const struct tarn_program *program,
+                                   struct tarn_verdict *verdict);
+
 /* Refinement: every op of the program reads what its origin reads in the source graph. */
 enum tarn_status tarn_verify_refinement(const struct tarn_plan *plan,
                                         const struct tarn_graph *source,

@@ -3,6 +3,7 @@
  *     form         everything is there once, in range, aligned, groups back to back
  *     safety       no legal order of two iterations lets a write hit what is still needed
  *     refinement   every op reads what the source graph says it reads
+ *     bound        its certificate proves that no safe plan is smaller
  * What fails is named, with a legal order that corrupts where one is found.
  * Cost: near-linear; witnesses are looked for only when the caller takes the verdict. */
 #include <stdlib.h>
@@ -50,6 +51,7 @@ static enum tarn_status run_checks(const struct tarn_plan *plan, const struct ta
     if (status != TARN_OK) return status == TARN_REJECTED ? TARN_OK : status;
     status = tarn_verify_replay(plan, &program, verdict);
     if (status == TARN_OK) status = tarn_verify_refinement(plan, source, &program, verdict);
+    if (status == TARN_OK) status = tarn_verify_bound(plan, &program, verdict);
     if (status == TARN_OK && with_witnesses)
         status = tarn_verdict_find_witnesses(verdict, plan, &program);
     tarn_program_finish(&program);
