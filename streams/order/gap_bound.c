@@ -18,7 +18,20 @@ struct search {
     struct tarn_gaps gaps;
     struct tarn_gap_bound *best;
     uint32_t *threshold; /* where the search is */
+    uint32_t *cut;       /* the same right behind launches */
 };
+
+/* Moves thresholds back to right behind a launch (or to 0), which loses no member: what was before
+ * the cut is, since views produce nothing, and first[a][s] >= x only becomes easier to meet. A
+ * plan's certificate counts launches. */
+static void cut_behind_launches(uint32_t *cut, const uint32_t *threshold,
+                                const struct tarn_graph *graph)
+{
+    for (uint32_t s = 0; s < graph->streams_count; s++) {
+        cut[s] = threshold[s];
+        while (cut[s] > 0 && graph->ops[graph->streams[s].ops[cut[s] - 1]].view) cut[s]--;
+    }
+}
 
 static bool has_groups(const struct tarn_graph *graph)
 {
@@ -45,7 +58,7 @@ static bool keep(struct search *search, uint64_t bound, uint32_t chosen)
     best->gaps = gaps;
     best->gaps_count = chosen;
     best->bound = bound;
-    memcpy(best->threshold, search->threshold, best->streams_count * sizeof *best->threshold);
+    memcpy(best->threshold, search->cut, best->streams_count * sizeof *best->threshold);
     return true;
 }
 
@@ -53,7 +66,8 @@ static bool keep(struct search *search, uint64_t bound, uint32_t chosen)
 static bool look(struct search *search, bool *better)
 {
     struct tarn_gaps *gaps = &search->gaps;
-    tarn_gaps_take(gaps, search->threshold);
+    cut_behind_launches(search->cut, search->threshold, gaps->reserve->graph);
+    tarn_gaps_take(gaps, search->cut);
     if (gaps->weight + gaps->gaps_size <= search->best->bound) return true;
     uint32_t chosen = tarn_gaps_choose(gaps);
     uint64_t bound = gaps->weight;
@@ -131,13 +145,16 @@ static bool improve(struct tarn_gap_bound *bound, const struct tarn_reserve *res
     bool better = false;
     struct search search = {.best = bound};
     search.threshold = malloc(((size_t)bound->streams_count + 1) * sizeof *search.threshold);
-    bool ok = search.threshold && tarn_gaps_init(&search.gaps, reserve, EFFORT) == TARN_OK;
+    search.cut = malloc(((size_t)bound->streams_count + 1) * sizeof *search.cut);
+    bool ok =
+        search.threshold && search.cut && tarn_gaps_init(&search.gaps, reserve, EFFORT) == TARN_OK;
     if (ok) {
         memcpy(search.threshold, bound->threshold, bound->streams_count * sizeof(uint32_t));
         ok = look(&search, &better) && climb(&search);
         tarn_gaps_finish(&search.gaps);
     }
     free(search.threshold);
+    free(search.cut);
     return ok;
 }
 
@@ -151,7 +168,7 @@ enum tarn_status tarn_gap_bound_init(struct tarn_gap_bound *bound,
     bound->threshold = malloc(bytes);
     bound->gaps = malloc(sizeof *bound->gaps);
     bool ok = bound->threshold && bound->gaps;
-    if (ok) memcpy(bound->threshold, antichain->threshold, bytes - sizeof(uint32_t));
+    if (ok) cut_behind_launches(bound->threshold, antichain->threshold, reserve->graph);
     if (ok && has_groups(reserve->graph)) ok = improve(bound, reserve);
     if (ok) bound->bound += -bound->bound & (reserve->alignment - 1);
     if (!ok) tarn_gap_bound_finish(bound);

@@ -18,7 +18,7 @@ struct tarn_reserve {
 struct tarn_gap_bound {
     uint64_t bound; /* a multiple of the alignment, as every footprint is */
     uint32_t streams_count;
-    uint32_t *threshold;
+    uint32_t *threshold; /* each right behind an op that is launched, or 0 */
     uint32_t gaps_count;
     uint32_t *gaps; /* storages, ascending; gaps_count of them */
 };

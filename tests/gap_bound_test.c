@@ -1,0 +1,296 @@
+/* The bound against the smallest arena, found by trying every placement; and its certificate
+ * against the verifier, which must believe every right one and no wrong one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/place/block.h"
+#include "random_graph.h"
+#include "streams/order/gap_bound.h"
+#include "streams/plan/plan.h"
+#include "tarn.h"
+
+enum { GRAPHS = 6000, STORAGES_MAX = 8, DAMAGES = 8 };
+
+/* ---- A graph with what bounds it ---- */
+
+struct instance {
+    struct tarn_graph *graph;
+    uint64_t alignment;
+    struct tarn_clocks clocks;
+    struct tarn_reuse reuse;
+    struct tarn_blocks blocks;
+    struct tarn_antichain antichain;
+    struct tarn_gap_bound bound;
+};
+
+static struct instance instance_create(const struct random_graph_options *options,
+                                       uint64_t alignment)
+{
+    struct instance it = {.graph = random_graph(options), .alignment = alignment};
+    assert_int_equal(tarn_clocks_init(&it.clocks, it.graph), TARN_OK);
+    assert_int_equal(tarn_reuse_init(&it.reuse, &it.clocks, it.graph), TARN_OK);
+    assert_int_equal(tarn_blocks_init(&it.blocks, it.graph, false, alignment, NULL), TARN_OK);
+    const uint64_t *reserved = it.blocks.reserved;
+    struct tarn_reserve reserve = {&it.reuse, it.graph, reserved, alignment};
+    assert_int_equal(tarn_antichain_init(&it.antichain, &it.reuse, it.graph, reserved), TARN_OK);
+    assert_int_equal(tarn_gap_bound_init(&it.bound, &it.antichain, &reserve), TARN_OK);
+    return it;
+}
+
+static void instance_destroy(struct instance *it)
+{
+    tarn_gap_bound_finish(&it->bound);
+    tarn_antichain_finish(&it->antichain);
+    tarn_blocks_finish(&it->blocks);
+    tarn_reuse_finish(&it->reuse);
+    tarn_clocks_finish(&it->clocks);
+    tarn_graph_destroy(it->graph);
+}
+
+/* Few storages, many in groups, 1 to 3 streams; sizes 1 to 3 or, for real padding, up to 7. */
+static struct random_graph_options tiny_options(uint64_t seed, uint64_t alignment)
+{
+    return (struct random_graph_options){.seed = seed,
+                                         .ops = 7,
+                                         .streams = (uint32_t)(1 + seed % 3),
+                                         .parameters = 1,
+                                         .reach = (uint32_t)(seed % 5),
+                                         .control_share = 10,
+                                         .dead_share = 10,
+                                         .output_share = 5,
+                                         .workspace_share = seed % 7 == 0 ? 20 : 0,
+                                         .group_share = 70,
+                                         .tiny_share = alignment > 1 ? 40 : 100,
+                                         .size_max = 7};
+}
+
+static bool has_groups(const struct instance *it)
+{
+    return it->blocks.count < it->blocks.storages_count;
+}
+
+static uint64_t round_up(uint64_t bytes, uint64_t alignment)
+{
+    return (bytes + alignment - 1) / alignment * alignment;
+}
+
+/* ---- The smallest arena ---- */
+
+struct arena {
+    const struct instance *instance;
+    uint64_t offset[STORAGES_MAX];
+    uint64_t best;
+};
+
+static bool is_free(const struct arena *arena, uint32_t a, uint32_t b)
+{
+    const uint64_t *reserved = arena->instance->blocks.reserved;
+    return tarn_reuse_is_safe(&arena->instance->reuse, a, b) ||
+           arena->offset[a] + reserved[a] <= arena->offset[b] ||
+           arena->offset[b] + reserved[b] <= arena->offset[a];
+}
+
+static bool is_block_free(const struct arena *arena, uint32_t block)
+{
+    const struct tarn_block *blocks = arena->instance->blocks.blocks;
+    for (uint32_t i = 0; i < blocks[block].members_count; i++)
+        for (uint32_t b = 0; b < block; b++)
+            for (uint32_t k = 0; k < blocks[b].members_count; k++)
+                if (!is_free(arena, blocks[block].members[i], blocks[b].members[k])) return false;
+    return true;
+}
+
+static void try_offsets(struct arena *arena, uint32_t b, uint64_t highest)
+{
+    const struct tarn_blocks *blocks = &arena->instance->blocks;
+    if (highest >= arena->best) return;
+    if (b == blocks->count) {
+        arena->best = highest;
+        return;
+    }
+    const struct tarn_block *block = &blocks->blocks[b];
+    for (uint64_t at = 0; at + block->size < arena->best; at += block->alignment) {
+        for (uint32_t i = 0; i < block->members_count; i++)
+            arena->offset[block->members[i]] = at + blocks->within[block->members[i]];
+        uint64_t end = at + block->size;
+        if (is_block_free(arena, b)) try_offsets(arena, b + 1, highest > end ? highest : end);
+    }
+}
+
+static uint64_t smallest_arena(const struct instance *instance)
+{
+    struct arena arena = {.instance = instance, .best = 1};
+    for (uint32_t b = 0; b < instance->blocks.count; b++)
+        arena.best += instance->blocks.blocks[b].size + instance->blocks.blocks[b].alignment;
+    try_offsets(&arena, 0, 0);
+    return arena.best;
+}
+
+static void bound_is_never_above_the_smallest_arena(void **state)
+{
+    (void)state;
+    uint32_t compared = 0, loose = 0, raised = 0, met = 0;
+    for (uint64_t seed = 0; seed < GRAPHS; seed++) {
+        uint64_t alignment = UINT64_C(1) << seed % 3;
+        struct random_graph_options options = tiny_options(seed, alignment);
+        struct instance it = instance_create(&options, alignment);
+        if (it.reuse.count <= STORAGES_MAX && has_groups(&it)) {
+            uint64_t smallest = smallest_arena(&it),
+                     plain = round_up(it.antichain.bound, alignment);
+            assert_true(it.bound.bound <= smallest);
+            assert_true(it.bound.bound >= plain);
+            compared++;
+            loose += plain < smallest;
+            raised += it.bound.bound > plain;
+            met += plain < smallest && it.bound.bound == smallest;
+        }
+        instance_destroy(&it);
+    }
+    print_message("# %u graphs, antichain below the smallest arena in %u; of these the gap bound "
+                  "raises it in %u, and meets the arena in %u\n",
+                  compared, loose, raised, met);
+    assert_true(compared > GRAPHS / 5);
+    assert_true(raised > loose / 3 && met > loose / 4);
+}
+
+static void bound_without_groups_is_the_antichain(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 500; seed++) {
+        struct random_graph_options options = random_graph_knobs(seed, 30);
+        options.group_share = 0;
+        struct instance it = instance_create(&options, 64);
+        assert_int_equal(it.bound.bound, it.antichain.bound);
+        assert_int_equal(it.bound.gaps_count, 0);
+        instance_destroy(&it);
+    }
+}
+
+/* ---- Certificates ---- */
+
+static struct tarn_plan *make_plan(const struct instance *it)
+{
+    struct tarn_plan *plan;
+    struct tarn_error error;
+    if (tarn_plan_create(
+            it->graph,
+            TARN_PLAN_OPTIONS(.alignment = it->alignment, .method = "single-object:size:first-fit"),
+            &plan, &error))
+        fail_msg("%s", error.text);
+    return plan;
+}
+
+static bool is_wrong_bound(const struct tarn_plan *plan, const struct tarn_graph *graph)
+{
+    struct tarn_verdict *verdict;
+    enum tarn_status status = tarn_plan_verify(plan, graph, &verdict, NULL);
+    size_t count = tarn_verdict_count(verdict);
+    assert_int_equal(status, count > 0 ? TARN_REJECTED : TARN_OK);
+    if (count > 0) assert_int_equal(tarn_verdict_get(verdict, 0)->kind, TARN_WRONG_BOUND);
+    tarn_verdict_destroy(verdict);
+    return count > 0;
+}
+
+static void the_verifier_proves_exactly_the_bound(void **state)
+{
+    (void)state;
+    uint32_t with_gaps = 0;
+    for (uint64_t seed = 0; seed < 600; seed++) {
+        uint64_t alignment = UINT64_C(1) << seed % 7;
+        struct random_graph_options options = random_graph_knobs(seed, 60);
+        options.group_share = 60;
+        struct instance it = instance_create(&options, alignment);
+        struct tarn_plan *plan = make_plan(&it);
+        assert_int_equal(plan->bound, it.bound.bound);
+        with_gaps += plan->gaps_count > 0;
+        plan->bound += alignment;
+        assert_true(is_wrong_bound(plan, it.graph));
+        tarn_plan_destroy(plan);
+        instance_destroy(&it);
+    }
+    assert_true(with_gaps > 50);
+}
+
+/* Any thresholds and any gaps, sound or not. */
+static void damage(struct tarn_plan *plan, struct random_source *source)
+{
+    const struct tarn_graph *graph = plan->graph;
+    for (uint32_t s = 0; s < plan->streams_count; s++) {
+        uint32_t length = plan->list_begin[s + 1] - plan->list_begin[s];
+        if (random_percent(source, 40)) plan->threshold[s] = random_below(source, length + 1);
+    }
+    free(plan->gaps);
+    plan->gaps = calloc((size_t)graph->planned_count + 1, sizeof *plan->gaps);
+    plan->gaps_count = 0;
+    uint32_t share = 20 * random_below(source, 6);
+    for (uint32_t i = 0; i < plan->storages_count; i++)
+        if (graph->storages[i].group != TARN_NONE && random_percent(source, share))
+            plan->gaps[plan->gaps_count++] = plan->storages[i].id;
+}
+
+static void no_certificate_proves_more_than_the_smallest_arena(void **state)
+{
+    (void)state;
+    struct random_source source = {1};
+    for (uint64_t seed = 0; seed < GRAPHS / 2; seed++) {
+        uint64_t alignment = UINT64_C(1) << seed % 3;
+        struct random_graph_options options = tiny_options(seed, alignment);
+        struct instance it = instance_create(&options, alignment);
+        if (it.reuse.count <= STORAGES_MAX && has_groups(&it)) {
+            struct tarn_plan *plan = make_plan(&it);
+            plan->bound = smallest_arena(&it) + 1;
+            for (uint32_t i = 0; i < DAMAGES; i++) {
+                damage(plan, &source);
+                assert_true(is_wrong_bound(plan, it.graph));
+            }
+            tarn_plan_destroy(plan);
+        }
+        instance_destroy(&it);
+    }
+}
+
+static void a_gap_by_another_name_or_twice_is_refused(void **state)
+{
+    (void)state;
+    uint32_t damaged = 0;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        struct random_graph_options options = random_graph_knobs(seed, 60);
+        options.group_share = 60;
+        struct instance it = instance_create(&options, 1);
+        struct tarn_plan *plan = make_plan(&it);
+        if (plan->gaps_count > 0) {
+            uint32_t gap = plan->gaps[plan->gaps_count - 1];
+            uint32_t *gaps = malloc((plan->gaps_count + 1) * sizeof *gaps);
+            memcpy(gaps, plan->gaps, plan->gaps_count * sizeof *gaps);
+            free(plan->gaps);
+            plan->gaps = gaps;
+            gaps[plan->gaps_count++] = gap;
+            assert_true(is_wrong_bound(plan, it.graph));
+            plan->gaps_count -= 2;
+            assert_true(is_wrong_bound(plan, it.graph));
+            damaged++;
+        }
+        tarn_plan_destroy(plan);
+        instance_destroy(&it);
+    }
+    assert_true(damaged > 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bound_is_never_above_the_smallest_arena),
+        cmocka_unit_test(bound_without_groups_is_the_antichain),
+        cmocka_unit_test(the_verifier_proves_exactly_the_bound),
+        cmocka_unit_test(no_certificate_proves_more_than_the_smallest_arena),
+        cmocka_unit_test(a_gap_by_another_name_or_twice_is_refused),
+    };
+    return cmocka_run_group_tests_name("gap_bound", tests, NULL, NULL);
+}
