@@ -212,7 +212,7 @@ static enum tarn_status make_calls(struct tarn_session *session, struct tarn_err
         struct tarn_call *call = &session->calls[v];
         uint64_t workspace = tarn_plan_workspace_offset(session->plan, v);
         call->op = v;
-        call->origin = op->origin;
+        call->origin = tarn_plan_origin(session->plan, v);
         call->implementation = op->implementation;
         call->stream = op->stream;
         call->workspace = workspace == UINT64_MAX ? NULL : session->arena + workspace;
@@ -306,7 +306,7 @@ enum tarn_status tarn_session_bind(struct tarn_session *session, tarn_op origin,
     /* Copies of an op exist only where a transform ran; else an op is its own origin. */
     bool copies = session->plan->transformed;
     for (uint32_t v = copies ? 0 : origin; v < graph->ops_count; v++) {
-        if (graph->ops[v].origin != origin) continue;
+        if (session->calls[v].origin != origin) continue;
         session->bindings[v] = (struct tarn_binding){kernel, user, true};
         found = true;
         if (!copies) break;

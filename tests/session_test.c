@@ -12,6 +12,7 @@
 #include "queue_device.h"
 #include "runtime/session.h"
 #include "runtime/topology.h"
+#include "streams/graph/builder.h"
 #include "tarn.h"
 #include "unshared_plan.h"
 
@@ -246,6 +247,38 @@ static void a_default_serves_exactly_the_ops_without_a_binding(void **state)
     assert_int_equal(new, 1);
 }
 
+static int note_origin(void *user, const struct tarn_call *call)
+{
+    *(tarn_op *)user = call->origin;
+    return 0;
+}
+
+/* Both ops say that they come from op 0 of the graph before the transform. */
+static void ops_of_a_graph_out_of_a_transform_are_bound_by_their_own_ids(void **state)
+{
+    (void)state;
+    struct subject s = {0};
+    struct tarn_builder *b = tarn_builder_create("copies");
+    struct tarn_op_info op = {.stream = tarn_builder_stream(b, "stream")};
+    tarn_op origins[2] = {TARN_NONE, TARN_NONE};
+    struct tarn_error error;
+    for (uint32_t v = 0; v < 2; v++) {
+        tarn_builder_op(b, &op);
+        tarn_builder_origin(b, 0, 0);
+    }
+    require(tarn_builder_finish(b, &s.graph, &error), &error);
+    s.plan = unshared_plan(s.graph, 512);
+    require(tarn_session_create(s.plan, tarn_device_host(NULL), NULL, &s.session, &error), &error);
+    for (uint32_t v = 0; v < 2; v++)
+        assert_int_equal(tarn_session_bind(s.session, v, note_origin, &origins[v]), TARN_OK);
+    run_once(&s);
+    assert_int_equal(origins[0], 0);
+    assert_int_equal(origins[1], 1);
+    tarn_session_destroy(s.session);
+    tarn_plan_destroy(s.plan);
+    tarn_graph_destroy(s.graph);
+}
+
 static void an_op_without_kernel_is_named(void **state)
 {
     struct subject *s = *state;
@@ -399,6 +432,7 @@ int main(void)
         WITH_SUBJECT(an_arena_beyond_the_machine_is_an_error_that_says_how_much_there_is),
         WITH_SUBJECT(the_session_outlives_the_callers_plan_and_graph),
         WITH_SUBJECT(a_default_serves_exactly_the_ops_without_a_binding),
+        cmocka_unit_test(ops_of_a_graph_out_of_a_transform_are_bound_by_their_own_ids),
         WITH_SUBJECT(an_op_without_kernel_is_named),
         WITH_SUBJECT(unknown_ops_and_null_kernels_cannot_be_bound),
         WITH_SUBJECT(nothing_is_bound_read_or_written_before_the_work_was_waited_for),

@@ -522,16 +522,22 @@ static struct tarn_graph *chain(bool final, enum change change)
     return finish(builder);
 }
 
+static struct tarn_plan *plan_of_chain(struct tarn_graph *graph)
+{
+    struct tarn_plan *plan = tarn_plan_of_graph(graph);
+    plan->alignment = 64;
+    plan->footprint = 64 * plan->storages_count;
+    for (uint32_t i = 0; i < plan->storages_count; i++) plan->storages[i].offset = 64 * i;
+    return plan;
+}
+
 static enum tarn_status verify_change(enum change change, struct tarn_verdict **verdict,
                                       struct tarn_error *error)
 {
     struct tarn_graph *source = chain(false, change), *final = chain(true, change);
-    struct tarn_plan *plan = tarn_plan_of_graph(final);
+    struct tarn_plan *plan = plan_of_chain(final);
     plan->transformed = true;
     plan->source_hash = source->hash;
-    plan->alignment = 64;
-    plan->footprint = 64 * plan->storages_count;
-    for (uint32_t i = 0; i < plan->storages_count; i++) plan->storages[i].offset = 64 * i;
     enum tarn_status status = tarn_plan_verify(plan, source, verdict, error);
     tarn_plan_destroy(plan);
     tarn_graph_destroy(source);
@@ -591,6 +597,21 @@ static void rejects_a_copy_of_nothing(void **state)
     require_change_rejected(BAD_ORIGIN, TARN_WRONG_GRAPH, "names no launched op");
 }
 
+/* Its ops name others as their origin, or none that there is: that was another graph's. */
+static void accepts_a_graph_out_of_a_transform_as_its_own_source(void **state)
+{
+    (void)state;
+    static const enum change changes[] = {FAITHFUL, BAD_ORIGIN};
+    for (size_t i = 0; i < 2; i++) {
+        struct tarn_graph *graph = chain(true, changes[i]);
+        struct tarn_plan *plan = plan_of_chain(graph);
+        struct tarn_error error;
+        if (tarn_plan_verify(plan, graph, NULL, &error)) fail_msg("%s", error.text);
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(graph);
+    }
+}
+
 #define with_fixture(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -630,6 +651,7 @@ int main(void)
         cmocka_unit_test(rejects_a_final_graph_that_drops_an_op),
         cmocka_unit_test(rejects_a_copy_with_other_tensors_than_its_origin),
         cmocka_unit_test(rejects_a_copy_of_nothing),
+        cmocka_unit_test(accepts_a_graph_out_of_a_transform_as_its_own_source),
     };
     return cmocka_run_group_tests_name("verify", tests, NULL, NULL);
 }

@@ -46,6 +46,14 @@ struct tarn_plan {
 
 struct tarn_plan *tarn_plan_retain(struct tarn_plan *plan);
 
+/* The source graph's op that an op of the plan's graph comes from. A graph that is its own source
+ * says nothing with its `origin` fields here: they are of the transform that it came out of. */
+static inline uint32_t tarn_plan_origin(const struct tarn_plan *plan, uint32_t op)
+{
+    bool is_source = tarn_hash_equal(plan->graph->hash, plan->source_hash);
+    return is_source ? op : plan->graph->ops[op].origin;
+}
+
 /* A plan with stream lists, waits and boundary waits of the graph filled in and the places sized
  * (ids and sizes set, offsets zero); the planner sets the offsets. NULL when out of memory. */
 struct tarn_plan *tarn_plan_of_graph(struct tarn_graph *graph);

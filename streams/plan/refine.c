@@ -10,6 +10,7 @@
 #include "versions.h"
 
 struct comparison {
+    const struct tarn_plan *plan;
     const struct tarn_graph *source, *final;
     struct tarn_verdict *verdict;
     struct tarn_versions expected; /* of the source graph, in list order */
@@ -116,7 +117,7 @@ static bool is_same_version(const struct comparison *all, uint32_t writer, uint3
         return writer == source_writer &&
                all->final->storages[storage].tensor == all->source->storages[source_storage].tensor;
     }
-    return all->final->ops[writer].origin == source_writer &&
+    return tarn_plan_origin(all->plan, writer) == source_writer &&
            output_of(all->final, writer, storage) ==
                output_of(all->source, source_writer, source_storage);
 }
@@ -154,10 +155,10 @@ static void report_version(struct comparison *all, uint32_t v, uint32_t slot, ui
 
 static void check_op(struct comparison *all, uint32_t v)
 {
-    const struct tarn_graph_op *op = &all->final->ops[v];
-    const struct tarn_graph_op *origin = &all->source->ops[op->origin];
+    uint32_t v_source = tarn_plan_origin(all->plan, v);
+    const struct tarn_graph_op *op = &all->final->ops[v], *origin = &all->source->ops[v_source];
     const uint32_t *actual = all->actual.writer + all->actual.begin[v];
-    const uint32_t *expected = all->expected.writer + all->expected.begin[op->origin];
+    const uint32_t *expected = all->expected.writer + all->expected.begin[v_source];
     for (uint32_t k = 0; k < tarn_slots_count(op); k++) {
         uint32_t storage = tarn_slot_storage(all->final, op, k);
         uint32_t source_storage = tarn_slot_storage(all->source, origin, k);
@@ -193,7 +194,8 @@ enum tarn_status tarn_verify_refinement(const struct tarn_plan *plan,
                                         const struct tarn_program *program,
                                         struct tarn_verdict *verdict)
 {
-    struct comparison all = {.source = source, .final = plan->graph, .verdict = verdict};
+    struct comparison all = {
+        .plan = plan, .source = source, .final = plan->graph, .verdict = verdict};
     bool transformed = !tarn_hash_equal(source->hash, plan->graph->hash);
     if (transformed && !check_shape(&all)) return verdict->no_memory ? TARN_SYSTEM : TARN_OK;
     return check_versions(&all, program);
