@@ -2,13 +2,14 @@
  * beyond first[a][s] in some stream s, and an op asks for as many bytes as it produces. By duality
  * (Dilworth, weighted) the bytes that no op can be given are the weight of the heaviest antichain.
  *
- *   1. Greedy in topological order: a heap per stream holds the released storages; an op takes from
+ *   1. Greedy in topological order: a set per stream holds the released storages; an op takes from
  *      those that become usable elsewhere latest. Nearly always this is already maximal.
  *   2. Augment: search from every storage with bytes left. What it may reach is a suffix of every
  *      stream, so one pointer per stream is the whole visited set. When no op in reach lacks bytes
  *      the flow is maximal and the pointers are the certificate.
  *
- * Source: DESIGN.md, section 3. Cost: O(T S log T) for the greedy, O(T S) for each search. */
+ * Source: DESIGN.md, section 3. Cost: O(T S) for the greedy and for each search; 4 bytes per
+ * storage and stream beside what comes in. */
 #include "antichain.h"
 
 #include <stdlib.h>
@@ -58,51 +59,76 @@ static uint32_t first_of(const struct flow *flow, uint32_t a, uint32_t s)
 
 /* ---- Greedy ---- */
 
-struct heap {
-    uint64_t *items; /* (how late it becomes usable elsewhere, storage); the latest on top */
-    uint32_t count;
+/* A set of numbers below 64^levels that knows its greatest one: bits, above each word of which
+ * that is not zero a bit is set in the next level. */
+enum { LEVELS_MAX = 6 };
+struct ranks {
+    uint64_t *level[LEVELS_MAX];
+    uint32_t levels;
 };
 
-static void heap_push(struct heap *heap, uint64_t item)
+/* Splits words into levels for numbers below `count`; returns how many words that takes. */
+static size_t ranks_shape(struct ranks *ranks, uint64_t *words, size_t count)
 {
-    uint32_t i = heap->count++;
-    while (i > 0 && heap->items[(i - 1) / 2] < item) {
-        heap->items[i] = heap->items[(i - 1) / 2];
-        i = (i - 1) / 2;
-    }
-    heap->items[i] = item;
+    size_t used = 0;
+    ranks->levels = 0;
+    do {
+        count = count / 64 + 1;
+        ranks->level[ranks->levels++] = words ? words + used : NULL;
+        used += count;
+    } while (count > 1);
+    return used;
 }
 
-static void heap_pop(struct heap *heap)
+static void ranks_insert(struct ranks *ranks, uint32_t rank)
 {
-    uint64_t item = heap->items[--heap->count];
-    uint32_t i = 0;
-    for (uint32_t child; (child = 2 * i + 1) < heap->count; i = child) {
-        if (child + 1 < heap->count && heap->items[child + 1] > heap->items[child]) child++;
-        if (heap->items[child] <= item) break;
-        heap->items[i] = heap->items[child];
-    }
-    heap->items[i] = item;
+    for (uint32_t i = 0; i < ranks->levels; i++, rank /= 64)
+        ranks->level[i][rank / 64] |= UINT64_C(1) << rank % 64;
 }
 
+static void ranks_remove(struct ranks *ranks, uint32_t rank)
+{
+    for (uint32_t i = 0; i < ranks->levels; i++, rank /= 64) {
+        ranks->level[i][rank / 64] &= ~(UINT64_C(1) << rank % 64);
+        if (ranks->level[i][rank / 64]) return;
+    }
+}
+
+static bool ranks_is_empty(const struct ranks *ranks)
+{
+    return ranks->level[ranks->levels - 1][0] == 0;
+}
+
+static uint32_t ranks_greatest(const struct ranks *ranks)
+{
+    uint32_t rank = 0;
+    for (uint32_t i = ranks->levels; i-- > 0;)
+        rank = rank * 64 + 63 - (uint32_t)__builtin_clzll(ranks->level[i][rank]);
+    return rank;
+}
+
+/* How late a storage becomes usable elsewhere depends on the stream in question only where that is
+ * the stream in which it is usable first: two ranks for each storage are enough. */
 struct greedy {
-    struct heap *heaps;       /* by stream */
-    uint64_t *items;          /* what the heaps point into */
+    struct ranks *released;   /* stream -> ranks of storages that may be taken there */
+    uint64_t *words;          /* what they are made of */
     uint32_t *by_first;       /* [stream][..]: storages by increasing first */
-    uint32_t *entered;        /* stream -> how many of those are in the heap or used up */
-    uint32_t *soonest[2];     /* storage -> the two lowest ranks of ops that may take its bytes, */
-    uint32_t *soonest_stream; /* and the stream of the lowest */
+    uint32_t *entered;        /* stream -> how many of those are released or used up */
+    uint32_t *soonest;        /* [2 * storage], [.. + 1]: the two lowest places in list order of ops
+                                 that may take its bytes, then their ranks among all of these */
+    uint32_t *soonest_stream; /* of the lowest */
+    uint32_t *storage_at;     /* rank -> storage */
 };
 
 static void greedy_finish(struct greedy *greedy)
 {
-    free(greedy->heaps);
-    free(greedy->items);
+    free(greedy->released);
+    free(greedy->words);
     free(greedy->by_first);
     free(greedy->entered);
-    free(greedy->soonest[0]);
-    free(greedy->soonest[1]);
+    free(greedy->soonest);
     free(greedy->soonest_stream);
+    free(greedy->storage_at);
 }
 
 /* Counting sort of the storages by first[.][s]. */
@@ -120,46 +146,66 @@ static bool sort_by_first(const struct flow *flow, uint32_t s, uint32_t *sorted)
 
 static void find_soonest(struct greedy *greedy, const struct flow *flow)
 {
+    const struct tarn_graph *graph = flow->graph;
     for (uint32_t a = 0; a < flow->reuse->count; a++) {
-        uint32_t low = UINT32_MAX, second = UINT32_MAX, stream = UINT32_MAX;
+        uint32_t low = graph->ops_count, second = graph->ops_count, stream = UINT32_MAX;
         for (uint32_t s = 0; s < flow->reuse->streams_count; s++) {
             uint32_t first = first_of(flow, a, s);
-            if (first == flow->graph->streams[s].ops_count) continue;
-            uint32_t rank = flow->graph->rank[flow->graph->streams[s].ops[first]];
-            if (rank < low) {
+            if (first == graph->streams[s].ops_count) continue;
+            uint32_t place = graph->rank[graph->streams[s].ops[first]];
+            if (place < low) {
                 second = low;
-                low = rank;
+                low = place;
                 stream = s;
-            } else if (rank < second) {
-                second = rank;
+            } else if (place < second) {
+                second = place;
             }
         }
-        greedy->soonest[0][a] = low;
-        greedy->soonest[1][a] = second;
+        greedy->soonest[2 * (size_t)a] = low;
+        greedy->soonest[2 * (size_t)a + 1] = second;
         greedy->soonest_stream[a] = stream;
     }
+}
+
+/* Counting sort of all places in `soonest`, which become ranks. */
+static bool rank_soonest(struct greedy *greedy, const struct flow *flow)
+{
+    size_t count = 2 * (size_t)flow->reuse->count;
+    uint32_t *begin = calloc((size_t)flow->graph->ops_count + 2, sizeof *begin);
+    if (!begin) return false;
+    for (size_t i = 0; i < count; i++) begin[greedy->soonest[i] + 1]++;
+    for (uint32_t place = 0; place <= flow->graph->ops_count; place++)
+        begin[place + 1] += begin[place];
+    for (size_t i = 0; i < count; i++) {
+        greedy->soonest[i] = begin[greedy->soonest[i]]++;
+        greedy->storage_at[greedy->soonest[i]] = (uint32_t)(i / 2);
+    }
+    free(begin);
+    return true;
 }
 
 static bool greedy_init(struct greedy *greedy, const struct flow *flow)
 {
     size_t count = flow->reuse->count, streams_count = flow->reuse->streams_count;
+    struct ranks shape;
+    size_t words = ranks_shape(&shape, NULL, 2 * count);
     memset(greedy, 0, sizeof *greedy);
-    greedy->heaps = calloc(streams_count + 1, sizeof *greedy->heaps);
-    greedy->items = malloc((count * streams_count + 1) * sizeof *greedy->items);
+    greedy->released = malloc((streams_count + 1) * sizeof *greedy->released);
+    greedy->words = calloc(words * streams_count + 1, sizeof *greedy->words);
     greedy->by_first = malloc((count * streams_count + 1) * sizeof *greedy->by_first);
     greedy->entered = calloc(streams_count + 1, sizeof *greedy->entered);
-    greedy->soonest[0] = malloc((count + 1) * sizeof(uint32_t));
-    greedy->soonest[1] = malloc((count + 1) * sizeof(uint32_t));
-    greedy->soonest_stream = malloc((count + 1) * sizeof(uint32_t));
-    if (!greedy->heaps || !greedy->items || !greedy->by_first || !greedy->entered ||
-        !greedy->soonest[0] || !greedy->soonest[1] || !greedy->soonest_stream)
+    greedy->soonest = malloc((2 * count + 1) * sizeof *greedy->soonest);
+    greedy->soonest_stream = malloc((count + 1) * sizeof *greedy->soonest_stream);
+    greedy->storage_at = malloc((2 * count + 1) * sizeof *greedy->storage_at);
+    if (!greedy->released || !greedy->words || !greedy->by_first || !greedy->entered ||
+        !greedy->soonest || !greedy->soonest_stream || !greedy->storage_at)
         return false;
     for (uint32_t s = 0; s < streams_count; s++) {
-        greedy->heaps[s].items = greedy->items + s * count;
+        ranks_shape(&greedy->released[s], greedy->words + s * words, 2 * count);
         if (!sort_by_first(flow, s, greedy->by_first + s * count)) return false;
     }
     find_soonest(greedy, flow);
-    return true;
+    return rank_soonest(greedy, flow);
 }
 
 static void enter_released(struct greedy *greedy, const struct flow *flow, uint32_t s, uint32_t pos)
@@ -168,10 +214,26 @@ static void enter_released(struct greedy *greedy, const struct flow *flow, uint3
     for (uint32_t *n = &greedy->entered[s]; *n < flow->reuse->count; (*n)++) {
         uint32_t a = sorted[*n];
         if (first_of(flow, a, s) > pos) break;
-        if (flow->left[a] == 0) continue;
-        uint64_t elsewhere = greedy->soonest[greedy->soonest_stream[a] == s][a];
-        heap_push(&greedy->heaps[s], elsewhere << 32 | a);
+        bool is_first_here = greedy->soonest_stream[a] == s;
+        if (flow->left[a] > 0)
+            ranks_insert(&greedy->released[s], greedy->soonest[2 * (size_t)a + is_first_here]);
     }
+}
+
+/* Gives an op what it lacks, as far as that is released. */
+static bool serve(struct flow *flow, struct ranks *released, const uint32_t *storage_at,
+                  uint32_t op)
+{
+    bool ok = true;
+    while (ok && flow->lacking[op] > 0 && !ranks_is_empty(released)) {
+        uint32_t rank = ranks_greatest(released), a = storage_at[rank];
+        uint64_t bytes = flow->left[a] < flow->lacking[op] ? flow->left[a] : flow->lacking[op];
+        if (bytes > 0) ok = give(flow, a, op, bytes);
+        flow->left[a] -= bytes;
+        flow->lacking[op] -= bytes;
+        if (flow->left[a] == 0) ranks_remove(released, rank);
+    }
+    return ok;
 }
 
 static bool greedy_run(struct flow *flow)
@@ -179,18 +241,10 @@ static bool greedy_run(struct flow *flow)
     struct greedy greedy;
     bool ok = greedy_init(&greedy, flow);
     for (uint32_t i = 0; ok && i < flow->graph->ops_count; i++) {
-        uint32_t op = flow->graph->order[i];
+        uint32_t op = flow->graph->order[i], stream = flow->graph->ops[op].stream;
         if (flow->lacking[op] == 0) continue;
-        struct heap *heap = &greedy.heaps[flow->graph->ops[op].stream];
-        enter_released(&greedy, flow, flow->graph->ops[op].stream, flow->graph->ops[op].position);
-        while (ok && flow->lacking[op] > 0 && heap->count > 0) {
-            uint32_t a = (uint32_t)heap->items[0];
-            uint64_t bytes = flow->left[a] < flow->lacking[op] ? flow->left[a] : flow->lacking[op];
-            if (bytes > 0) ok = give(flow, a, op, bytes);
-            flow->left[a] -= bytes;
-            flow->lacking[op] -= bytes;
-            if (flow->left[a] == 0) heap_pop(heap);
-        }
+        enter_released(&greedy, flow, stream, flow->graph->ops[op].position);
+        ok = serve(flow, &greedy.released[stream], greedy.storage_at, op);
     }
     greedy_finish(&greedy);
     return ok;
@@ -335,12 +389,8 @@ uint64_t tarn_antichain_weight(const uint32_t *threshold, const struct tarn_reus
                                const uint64_t *reserved)
 {
     uint64_t weight = 0;
-    for (uint32_t a = 0; a < reuse->count; a++) {
-        bool inside = reuse->position[a] < threshold[reuse->stream[a]];
-        for (uint32_t s = 0; inside && s < reuse->streams_count; s++)
-            inside = reuse->first[(size_t)s * reuse->count + a] >= threshold[s];
-        if (inside) weight += reserved[a];
-    }
+    for (uint32_t a = 0; a < reuse->count; a++)
+        if (tarn_antichain_has(threshold, reuse, a)) weight += reserved[a];
     return weight;
 }
 

@@ -23,6 +23,16 @@ enum tarn_status tarn_antichain_init(struct tarn_antichain *antichain,
                                      const uint64_t *reserved);
 void tarn_antichain_finish(struct tarn_antichain *antichain);
 
+/* Is a storage in the antichain that the thresholds name? */
+static inline bool tarn_antichain_has(const uint32_t *threshold, const struct tarn_reuse *reuse,
+                                      uint32_t a)
+{
+    if (reuse->position[a] >= threshold[reuse->stream[a]]) return false;
+    for (uint32_t s = 0; s < reuse->streams_count; s++)
+        if (reuse->first[(size_t)s * reuse->count + a] < threshold[s]) return false;
+    return true;
+}
+
 /* The weight of the antichain that the thresholds name. */
 uint64_t tarn_antichain_weight(const uint32_t *threshold, const struct tarn_reuse *reuse,
                                const uint64_t *reserved);

@@ -86,11 +86,8 @@ static void take_members(struct tarn_gaps *gaps, const uint32_t *threshold)
     const struct tarn_reuse *reuse = gaps->reserve->reuse;
     gaps->weight = 0;
     for (uint32_t a = 0; a < reuse->count; a++) {
-        bool inside = reuse->position[a] < threshold[reuse->stream[a]];
-        for (uint32_t s = 0; inside && s < reuse->streams_count; s++)
-            inside = reuse->first[(size_t)s * reuse->count + a] >= threshold[s];
-        gaps->inside[a] = inside;
-        if (inside) gaps->weight += gaps->reserve->reserved[a];
+        gaps->inside[a] = tarn_antichain_has(threshold, reuse, a);
+        if (gaps->inside[a]) gaps->weight += gaps->reserve->reserved[a];
     }
 }
 
