@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "failing_memory.h"
-#include "tarn/graph.h"
+#include "streams/graph/interval_file.h"
 
 /* The list order is not topological, and with `cyclic` there is none. */
 static enum tarn_status build(bool cyclic, struct tarn_error *error)
@@ -64,6 +64,21 @@ static enum tarn_status load_compressed(struct tarn_error *error)
     return load(TARN_SOURCE_DIR "/tests/data/valid/two_members.json.gz", error);
 }
 
+static enum tarn_status load_intervals(struct tarn_error *error)
+{
+    return load(TARN_SOURCE_DIR "/examples/graphs/twelve.csv", error);
+}
+
+static enum tarn_status save_intervals(struct tarn_error *error)
+{
+    struct tarn_graph *graph = NULL;
+    enum tarn_status status =
+        tarn_graph_load(TARN_SOURCE_DIR "/examples/graphs/twelve.csv", &graph, error);
+    if (status == TARN_OK) status = tarn_interval_save(graph, NULL, "/dev/null", error);
+    tarn_graph_destroy(graph);
+    return status;
+}
+
 static void building_survives_every_failing_allocation(void **state)
 {
     (void)state;
@@ -76,6 +91,13 @@ static void loading_survives_every_failing_allocation(void **state)
     (void)state;
     fail_each_allocation(load_plain, false);
     fail_each_allocation(load_compressed, false);
+    fail_each_allocation(load_intervals, false);
+}
+
+static void saving_intervals_survives_every_failing_allocation(void **state)
+{
+    (void)state;
+    fail_each_allocation(save_intervals, false);
 }
 
 static void loading_survives_every_failing_allocation_of_jansson(void **state)
@@ -91,6 +113,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(building_survives_every_failing_allocation),
         cmocka_unit_test(loading_survives_every_failing_allocation),
+        cmocka_unit_test(saving_intervals_survives_every_failing_allocation),
         cmocka_unit_test(loading_survives_every_failing_allocation_of_jansson),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

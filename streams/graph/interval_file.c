@@ -83,6 +83,11 @@ static const struct name *find_twin(struct name *names, uint32_t count)
 
 /* ---- Lines ---- */
 
+static struct tarn_spot nowhere(void)
+{
+    return (struct tarn_spot){.op = TARN_NONE, .tensor = TARN_NONE};
+}
+
 __attribute__((format(printf, 2, 3))) static enum tarn_status bad_line(const struct table *table,
                                                                        const char *format, ...)
 {
@@ -91,8 +96,7 @@ __attribute__((format(printf, 2, 3))) static enum tarn_status bad_line(const str
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    tarn_report_bad(table->report, tarn_spot_at(TARN_NONE, TARN_NONE, "%s", ""), "line %u: %s",
-                    table->line, text);
+    tarn_report_bad(table->report, nowhere(), "line %u: %s", table->line, text);
     if (table->report->error) table->report->error->line = table->line;
     return TARN_BAD_INPUT;
 }
@@ -167,7 +171,8 @@ static enum tarn_status read_number(const struct table *table, const char *cell,
 
 static enum tarn_status read_id(const struct table *table, char *cell, struct buffer *buffer)
 {
-    if (*cell == '"') return bad_line(table, "quoted values are not read: %s", cell);
+    if (*cell == '"')
+        return bad_line(table, "quoted values are not read: %s", tarn_quote(cell).text);
     if (*cell == 0) return bad_line(table, "the id is empty");
     buffer->id = cell;
     return TARN_OK;
@@ -184,7 +189,8 @@ static enum tarn_status read_cell(const struct table *table, enum column column,
     case COLUMN_UPPER: return read_number(table, cell, &buffer->upper);
     case COLUMN_END:
         status = read_number(table, cell, &buffer->upper);
-        buffer->upper++;
+        if (status == TARN_OK && buffer->upper++ == TARN_NUMBER_MAX)
+            return bad_line(table, "the last step must be below 2^53-1");
         return status;
     case COLUMN_SIZE: return read_number(table, cell, &buffer->size);
     case COLUMN_ALIGNMENT: return read_number(table, cell, &buffer->alignment);
@@ -209,7 +215,7 @@ static enum tarn_status read_buffer(struct table *table, char *line)
     if (line)
         return bad_line(table, "more values than the %u columns: %s", table->columns_count,
                         tarn_quote(line).text);
-    if (buffer->lower >= buffer->upper || buffer->upper > TARN_NUMBER_MAX)
+    if (buffer->lower >= buffer->upper)
         return bad_line(table,
                         "buffer %s has the lifetime [%" PRIu64 ", %" PRIu64
                         "), which holds no step; upper must be above lower",
@@ -358,13 +364,14 @@ static void name_graph(const char *path, char *name, size_t size)
     if (extension && tarn_text_is_named(path, "csv")) *extension = '\0';
 }
 
-/* What the builder says of a tensor is said of its line. */
-static enum tarn_status refuse(struct table *table, const struct tarn_error *found)
+/* What the builder says of a tensor is said of its line. row: which one, if known. */
+static enum tarn_status refuse(struct table *table, const struct tarn_error *found, uint32_t row)
 {
-    if (found->status != TARN_BAD_INPUT || found->tensor >= table->count)
-        return tarn_error_set(table->report->error, found->status, "%s: %s", table->report->path,
-                              found->text);
-    table->line = table->buffers[found->tensor].line;
+    if (found->status != TARN_BAD_INPUT)
+        return tarn_error_set(table->report->error, found->status, "%s", found->text);
+    if (row >= table->count) row = found->tensor;
+    if (row >= table->count) return tarn_report_bad(table->report, nowhere(), "%s", found->text);
+    table->line = table->buffers[row].line;
     return bad_line(table, "%s", found->text);
 }
 
@@ -373,14 +380,15 @@ static enum tarn_status build(struct table *table, const struct lists *outputs,
 {
     struct tarn_error error;
     char name[256];
+    uint32_t row = 0;
     name_graph(table->report->path, name, sizeof name);
     struct tarn_builder *builder = tarn_builder_create(name);
     tarn_builder_stream(builder, "stream");
-    for (uint32_t i = 0; i < table->count; i++) {
-        const struct buffer *buffer = &table->buffers[i];
-        tarn_builder_tensor(builder, &(struct tarn_tensor_info){.name = buffer->id,
-                                                                .size = buffer->size,
-                                                                .alignment = buffer->alignment});
+    for (; row < table->count; row++) {
+        const struct buffer *buffer = &table->buffers[row];
+        const struct tarn_tensor_info info = {
+            .name = buffer->id, .size = buffer->size, .alignment = buffer->alignment};
+        if (tarn_builder_tensor(builder, &info) == TARN_NONE) break;
     }
     for (uint32_t v = 0; v < table->steps_count; v++) {
         snprintf(name, sizeof name, "%" PRIu64, table->steps[v]);
@@ -390,7 +398,7 @@ static enum tarn_status build(struct table *table, const struct lists *outputs,
                                                         .outputs = list_of(outputs, v)});
     }
     enum tarn_status status = tarn_builder_finish(builder, graph, &error);
-    return status == TARN_OK ? status : refuse(table, &error);
+    return status == TARN_OK ? status : refuse(table, &error, row);
 }
 
 static enum tarn_status build_graph(struct table *table, struct tarn_graph **graph)

@@ -1,0 +1,537 @@
+/* Packing instances: what is in conflict is exactly what lives at the same time, by looking at
+ * every pair of rows; instances come back from graphs as they were; answers are disjoint by a
+ * reader that knows nothing of Tarn. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "random_graph.h"
+#include "streams/graph/graph.h"
+#include "streams/graph/interval_file.h"
+#include "streams/order/pairs.h"
+#include "tarn/plan.h"
+
+#define ROWS_MAX 40
+#define TEXT_MAX 8192
+
+struct row {
+    char id[32];
+    uint64_t lower, upper, size, offset;
+};
+
+struct instance {
+    struct row rows[ROWS_MAX];
+    uint32_t count;
+};
+
+/* ---- Rows ---- */
+
+static bool is_alive_together(const struct row *a, const struct row *b)
+{
+    return a->lower < b->upper && b->lower < a->upper;
+}
+
+static struct instance random_instance(uint64_t seed)
+{
+    struct random_source source = {seed};
+    struct instance instance = {.count = random_below(&source, ROWS_MAX + 1)};
+    uint32_t horizon = 1 + random_below(&source, 40), longest = 1 + random_below(&source, horizon);
+    uint64_t unit = random_percent(&source, 20) ? UINT64_C(1) << 46 : 1;
+    for (uint32_t i = 0; i < instance.count; i++) {
+        struct row *row = &instance.rows[i];
+        snprintf(row->id, sizeof row->id, "%s%u", random_percent(&source, 50) ? "t" : "", i);
+        row->lower = unit * random_below(&source, horizon);
+        row->upper = row->lower + 1 + random_below(&source, longest) * unit;
+        row->size = 1 + random_below(&source, 12);
+    }
+    return instance;
+}
+
+/* As the writer does. */
+static void print_rows(const struct instance *instance, char *text)
+{
+    text += sprintf(text, "id,lower,upper,size\n");
+    for (uint32_t i = 0; i < instance->count; i++) {
+        const struct row *row = &instance->rows[i];
+        text += sprintf(text, "%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", row->id, row->lower,
+                        row->upper, row->size);
+    }
+}
+
+static struct instance read_answer(const char *path)
+{
+    struct instance instance = {.count = 0};
+    char head[64] = "";
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(head, sizeof head, file));
+    assert_string_equal(head, "id,lower,upper,size,offset\n");
+    for (struct row *row = instance.rows; instance.count < ROWS_MAX; row++, instance.count++) {
+        int values = fscanf(file, "%31[^,],%" SCNu64 ",%" SCNu64 ",%" SCNu64 ",%" SCNu64 "\n",
+                            row->id, &row->lower, &row->upper, &row->size, &row->offset);
+        if (values != 5) break;
+    }
+    assert_int_equal(fgetc(file), EOF);
+    fclose(file);
+    return instance;
+}
+
+/* ---- Graphs and texts ---- */
+
+static enum tarn_status decode(const char *text, struct tarn_graph **graph,
+                               struct tarn_error *error)
+{
+    struct tarn_report report = {.path = "folder/name.csv", .error = error};
+    size_t size = strlen(text);
+    char *copy = malloc(size + 1); /* no byte behind the end is there to be read */
+    assert_non_null(copy);
+    memcpy(copy, text, size + 1);
+    memset(error, 0, sizeof *error);
+    *graph = NULL;
+    enum tarn_status status = tarn_interval_decode(&report, copy, size, graph);
+    free(copy);
+    return status;
+}
+
+static struct tarn_graph *graph_of(const char *text)
+{
+    struct tarn_graph *graph;
+    struct tarn_error error;
+    if (decode(text, &graph, &error) != TARN_OK) fail_msg("%s: %s", error.text, text);
+    return graph;
+}
+
+struct folder {
+    char path[64];
+    char name[128]; /* of the file asked for last */
+};
+
+static struct folder folder_create(void)
+{
+    struct folder folder = {.path = "/tmp/tarn-interval-test-XXXXXX"};
+    assert_non_null(mkdtemp(folder.path));
+    return folder;
+}
+
+static const char *in_folder(struct folder *folder, const char *name)
+{
+    snprintf(folder->name, sizeof folder->name, "%s/%s", folder->path, name);
+    return folder->name;
+}
+
+static void folder_destroy(struct folder *folder)
+{
+    static const char *const names[] = {"i.csv", "i.csv.gz", "i.json"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) unlink(in_folder(folder, names[i]));
+    assert_int_equal(rmdir(folder->path), 0); /* nothing else was left there */
+}
+
+static struct tarn_graph *load(const char *path)
+{
+    struct tarn_graph *graph = NULL;
+    struct tarn_error error;
+    if (tarn_graph_load(path, &graph, &error) != TARN_OK) fail_msg("%s", error.text);
+    return graph;
+}
+
+static void save(const struct tarn_graph *graph, const char *path)
+{
+    struct tarn_error error;
+    unlink(path); /* replacing a file may be flushed to the disk, which is slow */
+    if (tarn_graph_save(graph, path, &error) != TARN_OK) fail_msg("%s", error.text);
+}
+
+static void assert_holds(const char *path, const char *text)
+{
+    char found[TEXT_MAX] = "";
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    found[fread(found, 1, sizeof found - 1, file)] = '\0';
+    fclose(file);
+    assert_string_equal(found, text);
+}
+
+/* ---- What is in conflict ---- */
+
+static void lifetimes_that_meet_are_the_unsafe_pairs(void **state)
+{
+    (void)state;
+    uint64_t unsafe = 0, safe = 0;
+    for (uint64_t seed = 0; seed < 5000; seed++) {
+        char text[TEXT_MAX];
+        struct instance instance = random_instance(seed);
+        struct tarn_pair_matrix matrix;
+        print_rows(&instance, text);
+        struct tarn_graph *graph = graph_of(text);
+        assert_int_equal(graph->planned_count, instance.count);
+        assert_int_equal(tarn_pairs_clocks(graph, &matrix), TARN_OK);
+        for (uint32_t a = 0; a < instance.count; a++) {
+            for (uint32_t b = 0; b < a; b++) {
+                bool together = is_alive_together(&instance.rows[a], &instance.rows[b]);
+                assert_true(tarn_pair_matrix_get(&matrix, a, b) == together);
+                *(together ? &unsafe : &safe) += 1;
+            }
+        }
+        tarn_pair_matrix_finish(&matrix);
+        tarn_graph_destroy(graph);
+    }
+    assert_true(unsafe > 100000 && safe > 100000);
+}
+
+static uint64_t load_of(const struct instance *instance, uint64_t step)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < instance->count; i++) {
+        const struct row *row = &instance->rows[i];
+        if (row->lower <= step && step < row->upper) sum += row->size;
+    }
+    return sum;
+}
+
+/* The load changes only where a buffer begins. */
+static uint64_t max_load(const struct instance *instance)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < instance->count; i++) {
+        uint64_t sum = load_of(instance, instance->rows[i].lower);
+        if (sum > most) most = sum;
+    }
+    return most;
+}
+
+static void the_serial_peak_is_the_maximum_load(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 500; seed++) {
+        char text[TEXT_MAX];
+        struct instance instance = random_instance(seed);
+        struct tarn_graph_summary summary;
+        print_rows(&instance, text);
+        struct tarn_graph *graph = graph_of(text);
+        assert_int_equal(tarn_graph_summarize(graph, &summary, NULL), TARN_OK);
+        assert_int_equal(summary.serial_peak, max_load(&instance));
+        tarn_graph_destroy(graph);
+    }
+}
+
+/* ---- There and back ---- */
+
+static void round_trips_through_graph_and_json(void **state)
+{
+    (void)state;
+    struct folder folder = folder_create();
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        char text[TEXT_MAX];
+        struct instance instance = random_instance(seed);
+        print_rows(&instance, text);
+        struct tarn_graph *graph = graph_of(text);
+        save(graph, in_folder(&folder, "i.json"));
+        struct tarn_graph *again = load(folder.name);
+        save(again, in_folder(&folder, "i.csv"));
+        assert_holds(folder.name, text);
+        struct tarn_graph *last = load(folder.name);
+        assert_true(tarn_hash_equal(graph->hash, last->hash)); /* one plan serves all three */
+        assert_string_equal(tarn_graph_name(graph), "name");
+        assert_string_equal(tarn_graph_name(last), "i");
+        tarn_graph_destroy(graph);
+        tarn_graph_destroy(again);
+        tarn_graph_destroy(last);
+    }
+    folder_destroy(&folder);
+}
+
+static void reads_and_writes_compressed_instances(void **state)
+{
+    (void)state;
+    struct folder folder = folder_create();
+    struct tarn_graph *graph = load(TARN_SOURCE_DIR "/examples/graphs/twelve.csv");
+    save(graph, in_folder(&folder, "i.csv.gz"));
+    struct tarn_graph *again = load(folder.name);
+    assert_true(tarn_hash_equal(graph->hash, again->hash));
+    assert_string_equal(tarn_graph_name(again), "i");
+    FILE *file = fopen(folder.name, "rb");
+    assert_non_null(file);
+    assert_int_equal(fgetc(file), 0x1f);
+    fclose(file);
+    tarn_graph_destroy(graph);
+    tarn_graph_destroy(again);
+    folder_destroy(&folder);
+}
+
+static void columns_have_any_order_and_the_usual_names(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "id,lower,upper,size\na,0,3,5\nb,2,4,6\n",
+        "size,upper,id,lower\n5,3,a,0\n6,4,b,2",
+        "buffer,start,end,size\na,0,2,5\nb,2,3,6\n",
+        "buffer_id,begin,upper,size,gaps\na,0,3,5,\nb,2,4,6,\n",
+        "id,lower,upper,size,offset\na,0,3,5,6\nb,2,4,6,0\n",
+        "\xef\xbb\xbfid,lower,upper,size\r\n\r\n a , 0,3 ,5\r\nb,\t2,4,6 \r\n\r\n",
+    };
+    struct tarn_graph *plain = graph_of(texts[0]);
+    for (size_t i = 1; i < sizeof texts / sizeof *texts; i++) {
+        struct tarn_graph *graph = graph_of(texts[i]);
+        if (!tarn_hash_equal(plain->hash, graph->hash)) fail_msg("another graph: %s", texts[i]);
+        assert_string_equal(graph->tensors[1].name, "b");
+        tarn_graph_destroy(graph);
+    }
+    tarn_graph_destroy(plain);
+}
+
+static void a_name_or_the_first_letter_tells_instances_from_json(void **state)
+{
+    (void)state;
+    assert_true(tarn_interval_is("a.csv", "{"));
+    assert_true(tarn_interval_is("folder.json/a.csv.gz", "{"));
+    assert_true(tarn_interval_is("-", " \n id,"));
+    assert_true(tarn_interval_is("/dev/fd/63", "\xef\xbb\xbf"
+                                               "buffer,"));
+    assert_false(tarn_interval_is("a.json", "id,"));
+    assert_false(tarn_interval_is("folder.csv/a.json.gz", "id,"));
+    assert_false(tarn_interval_is("-", " \n {"));
+    assert_false(tarn_interval_is("csv", "[id"));
+    assert_false(tarn_interval_is(".gz", ""));
+}
+
+static void keeps_alignments_and_plans_respect_them(void **state)
+{
+    (void)state;
+    struct folder folder = folder_create();
+    const char *text = "id,lower,upper,size,alignment\na,0,3,5,1\nb,1,4,6,8\nc,2,4,1,64\n";
+    struct tarn_graph *graph = graph_of(text);
+    struct tarn_plan *plan;
+    save(graph, in_folder(&folder, "i.csv"));
+    assert_holds(folder.name, text);
+    assert_int_equal(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = 1), &plan, NULL),
+                     TARN_OK);
+    assert_int_equal(tarn_plan_offset(plan, 1) % 8, 0);
+    assert_int_equal(tarn_plan_offset(plan, 2) % 64, 0);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+    folder_destroy(&folder);
+}
+
+/* ---- Other graphs as instances ---- */
+
+/* Views, in-place writes, outputs and persistent tensors included. */
+static void keeps_the_unsafe_pairs_of_any_graph_of_one_stream(void **state)
+{
+    (void)state;
+    struct folder folder = folder_create();
+    uint32_t pairs = 0;
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        struct random_graph_options options = random_graph_knobs(seed, 40);
+        struct tarn_pair_matrix before, after;
+        options.streams = 1;
+        options.workspace_share = options.group_share = 0;
+        struct tarn_graph *graph = random_graph(&options);
+        save(graph, in_folder(&folder, "i.csv"));
+        struct tarn_graph *again = load(folder.name);
+        assert_int_equal(again->planned_count, graph->planned_count);
+        assert_int_equal(tarn_pairs_clocks(graph, &before), TARN_OK);
+        assert_int_equal(tarn_pairs_clocks(again, &after), TARN_OK);
+        for (uint32_t a = 0; a < graph->planned_count; a++) {
+            assert_int_equal(graph->storages[a].size, again->storages[a].size);
+            for (uint32_t b = 0; b < a; b++, pairs++)
+                assert_true(tarn_pair_matrix_get(&before, a, b) ==
+                            tarn_pair_matrix_get(&after, a, b));
+        }
+        tarn_pair_matrix_finish(&before);
+        tarn_pair_matrix_finish(&after);
+        tarn_graph_destroy(graph);
+        tarn_graph_destroy(again);
+    }
+    assert_true(pairs > 5000);
+    folder_destroy(&folder);
+}
+
+static void assert_not_expressible(struct random_graph_options options, const char *why)
+{
+    struct folder folder = folder_create();
+    struct tarn_error error;
+    options.ops = 20;
+    struct tarn_graph *graph = random_graph(&options);
+    const char *path = in_folder(&folder, "i.csv");
+    assert_int_equal(tarn_graph_save(graph, path, &error), TARN_USAGE);
+    if (!strstr(error.text, why)) fail_msg("'%s' is not in '%s'", why, error.text);
+    assert_non_null(strstr(error.text, path));
+    tarn_graph_destroy(graph);
+    folder_destroy(&folder);
+}
+
+static void refuses_to_write_what_intervals_cannot_express(void **state)
+{
+    (void)state;
+    assert_not_expressible((struct random_graph_options){.streams = 2}, "2 streams");
+    assert_not_expressible((struct random_graph_options){.streams = 1, .workspace_share = 100},
+                           "the workspace of op ");
+    assert_not_expressible((struct random_graph_options){.streams = 1, .group_share = 100},
+                           "lies in a contiguous group");
+}
+
+static struct tarn_graph *graph_with_names(const char *first, const char *second)
+{
+    struct tarn_graph *graph;
+    struct tarn_builder *b = tarn_builder_create("names");
+    tarn_builder_stream(b, "s");
+    tarn_builder_tensor(b, &(struct tarn_tensor_info){.name = first, .size = 5});
+    tarn_builder_tensor(b, &(struct tarn_tensor_info){.name = second, .size = 6});
+    tarn_builder_op(b, &(struct tarn_op_info){.name = "op", .outputs = TARN_TENSORS(0)});
+    tarn_builder_op(b, &(struct tarn_op_info){
+                           .name = "op", .inputs = TARN_TENSORS(0), .outputs = TARN_TENSORS(1)});
+    assert_int_equal(tarn_builder_finish(b, &graph, NULL), TARN_OK);
+    return graph;
+}
+
+static void ids_are_numbers_where_a_name_is_missing_odd_or_there_twice(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *first, *second, *text;
+    } cases[] = {
+        {"x", "y z", "id,lower,upper,size\nx,0,2,5\ny z,1,2,6\n"},
+        {"x", "x", "id,lower,upper,size\n0,0,2,5\n1,1,2,6\n"},
+        {"1", "", "id,lower,upper,size\n0,0,2,5\n1,1,2,6\n"},
+        {"x,", "y", "id,lower,upper,size\n0,0,2,5\n1,1,2,6\n"},
+        {"x", "\"y\"", "id,lower,upper,size\n0,0,2,5\n1,1,2,6\n"},
+        {" x", "x", "id,lower,upper,size\n0,0,2,5\n1,1,2,6\n"},
+    };
+    struct folder folder = folder_create();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tarn_graph *graph = graph_with_names(cases[i].first, cases[i].second);
+        save(graph, in_folder(&folder, "i.csv"));
+        assert_holds(folder.name, cases[i].text);
+        tarn_graph_destroy(graph);
+    }
+    folder_destroy(&folder);
+}
+
+/* ---- Answers ---- */
+
+static void check_answer(const struct instance *asked, const struct instance *answer,
+                         uint64_t footprint)
+{
+    uint64_t highest = 0;
+    assert_int_equal(answer->count, asked->count);
+    for (uint32_t i = 0; i < answer->count; i++) {
+        const struct row *a = &answer->rows[i];
+        assert_string_equal(a->id, asked->rows[i].id);
+        assert_int_equal(a->lower, asked->rows[i].lower);
+        assert_int_equal(a->upper, asked->rows[i].upper);
+        assert_int_equal(a->size, asked->rows[i].size);
+        if (a->offset + a->size > highest) highest = a->offset + a->size;
+        for (uint32_t j = 0; j < i; j++) {
+            const struct row *b = &answer->rows[j];
+            bool apart = a->offset + a->size <= b->offset || b->offset + b->size <= a->offset;
+            assert_true(apart || !is_alive_together(a, b));
+        }
+    }
+    assert_int_equal(highest, footprint);
+}
+
+static void buffers_of_an_answer_are_disjoint_while_they_live(void **state)
+{
+    (void)state;
+    struct folder folder = folder_create();
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        char text[TEXT_MAX];
+        struct instance asked = random_instance(seed);
+        struct tarn_plan_summary summary;
+        struct tarn_plan *plan;
+        const char *path = in_folder(&folder, "i.csv");
+        print_rows(&asked, text);
+        struct tarn_graph *graph = graph_of(text);
+        const struct tarn_plan_options *options =
+            TARN_PLAN_OPTIONS(.alignment = 1, .method = "many-objects:size:first-fit",
+                              .threads = 1);
+        assert_int_equal(tarn_plan_create(graph, options, &plan, NULL), TARN_OK);
+        tarn_plan_summarize(plan, &summary);
+        unlink(path);
+        /* both ways of asking for it */
+        assert_int_equal(seed % 2 ? tarn_plan_save(plan, path, NULL)
+                                  : tarn_plan_save_intervals(plan, path, NULL),
+                         TARN_OK);
+        struct instance answer = read_answer(path);
+        check_answer(&asked, &answer, summary.footprint);
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(graph);
+    }
+    folder_destroy(&folder);
+}
+
+static void an_answer_is_not_written_under_a_name_for_json(void **state)
+{
+    (void)state;
+    struct folder folder = folder_create();
+    struct tarn_graph *graph = load(TARN_SOURCE_DIR "/examples/graphs/twelve.csv");
+    struct tarn_plan *plan;
+    assert_int_equal(tarn_plan_create(graph, NULL, &plan, NULL), TARN_OK);
+    assert_int_equal(tarn_plan_save_intervals(plan, in_folder(&folder, "i.json"), NULL),
+                     TARN_USAGE);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+    folder_destroy(&folder);
+}
+
+/* ---- Damaged at random ---- */
+
+static void survives_random_damage(void **state)
+{
+    (void)state;
+    const char *original = "id,lower,upper,size,alignment,gaps,offset\na,0,3,5,1,,0\nb,2,4,6,8,,8\n"
+                           "c,4,9,7,2,,0\n";
+    const char pieces[] = "0123456789012345678901234567890123456789,\n\"-b \r\t";
+    struct random_source source = {7};
+    unsigned accepted = 0, refused = 0;
+    for (int round = 0; round < 20000; round++) {
+        char text[256];
+        struct tarn_graph *graph;
+        struct tarn_error error;
+        snprintf(text, sizeof text, "%s", original);
+        for (uint32_t n = 1 + random_below(&source, 2); n > 0; n--) {
+            size_t head = random_percent(&source, 90) ? strcspn(original, "\n") : 0;
+            size_t at = head + random_below(&source, (uint32_t)(strlen(text) - head));
+            if (random_percent(&source, 30))
+                memmove(text + at, text + at + 1, strlen(text + at));
+            else
+                text[at] = pieces[random_below(&source, sizeof pieces - 1)];
+        }
+        enum tarn_status status = decode(text, &graph, &error);
+        assert_true((status == TARN_OK) == (graph != NULL));
+        tarn_graph_destroy(graph);
+        if (status != TARN_OK && (status != TARN_BAD_INPUT || error.line == 0))
+            fail_msg("%s, line %u: %s\n%s", tarn_status_text(status), error.line, error.text, text);
+        *(status == TARN_OK ? &accepted : &refused) += 1;
+    }
+    assert_true(accepted > 1000 && refused > 1000); /* neither void nor total */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lifetimes_that_meet_are_the_unsafe_pairs),
+        cmocka_unit_test(the_serial_peak_is_the_maximum_load),
+        cmocka_unit_test(round_trips_through_graph_and_json),
+        cmocka_unit_test(reads_and_writes_compressed_instances),
+        cmocka_unit_test(columns_have_any_order_and_the_usual_names),
+        cmocka_unit_test(a_name_or_the_first_letter_tells_instances_from_json),
+        cmocka_unit_test(keeps_alignments_and_plans_respect_them),
+        cmocka_unit_test(keeps_the_unsafe_pairs_of_any_graph_of_one_stream),
+        cmocka_unit_test(refuses_to_write_what_intervals_cannot_express),
+        cmocka_unit_test(ids_are_numbers_where_a_name_is_missing_odd_or_there_twice),
+        cmocka_unit_test(buffers_of_an_answer_are_disjoint_while_they_live),
+        cmocka_unit_test(an_answer_is_not_written_under_a_name_for_json),
+        cmocka_unit_test(survives_random_damage),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
