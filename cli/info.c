@@ -4,7 +4,7 @@
 #include "verbs.h"
 
 static void print_summary(struct tarn_sheet *sheet, const struct tarn_graph *graph,
-                          const struct tarn_graph_summary *summary)
+                          const struct tarn_graph_summary *summary, uint64_t bound)
 {
     tarn_sheet_text(sheet, "name", tarn_graph_name(graph));
     tarn_sheet_count(sheet, "streams", summary->streams);
@@ -17,6 +17,7 @@ static void print_summary(struct tarn_sheet *sheet, const struct tarn_graph *gra
     tarn_sheet_bytes(sheet, "persistent_bytes", summary->persistent);
     tarn_sheet_bytes(sheet, "sum_bytes", summary->sum);
     tarn_sheet_bytes(sheet, "serial_peak_bytes", summary->serial_peak);
+    tarn_sheet_bytes(sheet, "bound_bytes", bound);
     tarn_sheet_count(sheet, "cost_ns", summary->cost);
     tarn_sheet_open(sheet, "events", '{');
     tarn_sheet_count(sheet, "arcs", summary->arcs);
@@ -33,11 +34,13 @@ static enum tarn_status inform(const char *path, bool json)
     enum tarn_status status = tarn_graph_load(path, &graph, &error);
     if (status != TARN_OK) return tarn_print_error(&error, status);
     double loaded = tarn_now_ms();
+    uint64_t bound = 0;
     status = tarn_graph_summarize(graph, &summary, &error);
+    if (status == TARN_OK) status = tarn_graph_bound(graph, &bound, &error);
     if (status == TARN_OK) {
         struct tarn_sheet sheet;
         tarn_sheet_begin(&sheet, stdout, json);
-        print_summary(&sheet, graph, &summary);
+        print_summary(&sheet, graph, &summary, bound);
         tarn_sheet_open(&sheet, "ms", '{');
         tarn_sheet_real(&sheet, "load", loaded - begin);
         tarn_sheet_real(&sheet, "total", tarn_now_ms() - begin);
@@ -63,6 +66,7 @@ enum tarn_status tarn_verb_info(char **words)
                  "  storages     planned ones, workspaces included\n"
                  "  sum          bytes of all planned storages, each on its own\n"
                  "  serial peak  most bytes alive in one step of list order\n"
+                 "  bound        bytes that every safe plan needs, at any alignment\n"
                  "  events       arcs between streams, and the event waits kept of them\n",
         .options = options,
         .options_count = TARN_COUNT(options),

@@ -170,6 +170,11 @@ TARN_API enum tarn_status tarn_graph_summarize(const struct tarn_graph *graph,
                                                struct tarn_graph_summary *summary,
                                                struct tarn_error *error);
 
+/* The bytes below which no safe plan of the graph can be, at any alignment: what cannot share bytes
+ * in exact sizes, contiguous groups kept. TARN_SYSTEM: no memory. */
+TARN_API enum tarn_status tarn_graph_bound(const struct tarn_graph *graph, uint64_t *bound,
+                                           struct tarn_error *error);
+
 /* ---- Unsafe pairs, by four independent methods ----
  * All methods give the same set. `clocks` is what Tarn uses; the others are the algorithms of the
  * SOMAS paper ("Safe optimized static memory allocation for parallel deep

@@ -1,12 +1,13 @@
-/* Counts and sums that describe a graph: what `tarn info` prints. Everything but the event waits
- * and the serial peak is read off the graph's arrays. Cost: that of the minimal event set, O((V +
- * E) S). */
+/* What describes a graph: what `tarn info` prints. Counts and sums are read off the graph's arrays,
+ * but for the event waits and the serial peak. The bound takes every size as it is: a plan at any
+ * alignment is also one at alignment 1. Cost: O((V + E) S); for the bound see gap_bound.c. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "../graph/error.h"
 #include "../graph/size.h"
 #include "events.h"
+#include "gap_bound.h"
 #include "peak.h"
 
 static void count_ops(const struct tarn_graph *graph, struct tarn_graph_summary *summary)
@@ -54,4 +55,42 @@ enum tarn_status tarn_graph_summarize(const struct tarn_graph *graph,
         tarn_peak_serial(graph, &summary->serial_peak) != TARN_OK)
         return tarn_error_no_memory(error);
     return TARN_OK;
+}
+
+/* ---- The bound ---- */
+
+static enum tarn_status find_bound(const struct tarn_graph *graph, const struct tarn_reuse *reuse,
+                                   const uint64_t *size, uint64_t *bound)
+{
+    struct tarn_reserve reserve = {reuse, graph, size, 1};
+    struct tarn_antichain antichain;
+    struct tarn_gap_bound found;
+    enum tarn_status status = tarn_antichain_init(&antichain, reuse, graph, size);
+    if (status != TARN_OK) return status;
+    status = tarn_gap_bound_init(&found, &antichain, &reserve);
+    tarn_antichain_finish(&antichain);
+    if (status != TARN_OK) return status;
+    *bound = found.bound;
+    tarn_gap_bound_finish(&found);
+    return TARN_OK;
+}
+
+enum tarn_status tarn_graph_bound(const struct tarn_graph *graph, uint64_t *bound,
+                                  struct tarn_error *error)
+{
+    struct tarn_clocks clocks = {0};
+    struct tarn_reuse reuse = {0};
+    tarn_error_clear(error);
+    *bound = 0;
+    uint64_t *size = malloc(((size_t)graph->planned_count + 1) * sizeof *size);
+    enum tarn_status status = size ? tarn_clocks_init(&clocks, graph) : TARN_SYSTEM;
+    if (status == TARN_OK) status = tarn_reuse_init(&reuse, &clocks, graph);
+    tarn_clocks_finish(&clocks);
+    if (status == TARN_OK) {
+        for (uint32_t a = 0; a < graph->planned_count; a++) size[a] = graph->storages[a].size;
+        status = find_bound(graph, &reuse, size, bound);
+    }
+    tarn_reuse_finish(&reuse);
+    free(size);
+    return status == TARN_OK ? TARN_OK : tarn_error_no_memory(error);
 }
