@@ -3,8 +3,8 @@
  *   1. Every key of the portfolio is decoded, in parallel; the first of those that meet the aim
  *      wins.
  *   2. Eight walks start from the best keys' plans, with four settings side by side, and go on in
- *      rounds of some steps; after every fourth round the walk with the highest plan goes on from
- *      that of the lowest.
+ *      rounds of some steps; after each the walk with the highest plan goes on from that of the
+ *      lowest.
  *
  * Nothing depends on the number of threads: what a walk does in a round depends on no other walk,
  * and of those that meet the aim in a round the one with the smallest step, then walk, wins; the
@@ -27,7 +27,7 @@
 #define IN_PARALLEL(directive)
 #endif
 
-enum { WALKS = 8, ROUND_STEPS = 40, COPY_ROUNDS = 4, STARTS = TARN_KEYS_COUNT + 1 };
+enum { WALKS = 8, ROUND_STEPS = 40, STARTS = TARN_KEYS_COUNT + 1 };
 
 /* A plan in units; `from` says which key or step made it, smaller ones win. */
 struct candidate {
@@ -157,7 +157,7 @@ static bool decode_keys(struct search *search)
     {
         struct candidate own;
         bool own_ok = decode_share(search, &own);
-        IN_PARALLEL(omp critical(tarn_improve))
+        IN_PARALLEL(omp critical)
         {
             ok = ok && own_ok;
             if (own_ok) offer(search, &search->best, &own);
@@ -261,7 +261,7 @@ static void walk(struct search *search)
     int threads = threads_for(search, WALKS);
     (void)threads;
     atomic_store(&search->found, UINT64_MAX);
-    for (uint64_t round = 1; search->steps < search->options->steps && !is_over(search); round++) {
+    while (search->steps < search->options->steps && !is_over(search)) {
         uint64_t left = search->options->steps - search->steps;
         uint64_t steps = left < ROUND_STEPS ? left : ROUND_STEPS;
         int32_t before = search->best.top;
@@ -271,7 +271,7 @@ static void walk(struct search *search)
         for (uint32_t w = 0; w < WALKS; w++) offer(search, &search->best, &search->bests[w]);
         if (search->best.top < before) report_progress(search);
         if (search->best.top <= search->aim) return;
-        if (round % COPY_ROUNDS == 0) copy_best_to_worst(search);
+        copy_best_to_worst(search);
     }
 }
 
