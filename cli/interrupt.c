@@ -9,10 +9,15 @@
 
 #include "tarn.h"
 
+/* The one place where state cannot be passed in: what a signal handler may look at. */
+static bool noted;
+static bool is_only_noted;
+
 static void end_now(int signal_number)
 {
     static const char text[] = "tarn: interrupted\n";
     (void)signal_number;
+    if (is_only_noted && !__atomic_exchange_n(&noted, true, __ATOMIC_RELAXED)) return;
     ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
     (void)written;
     _exit(TARN_INTERRUPTED);
@@ -25,6 +30,12 @@ void tarn_interrupt_install(void)
     action.sa_handler = end_now;
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
+}
+
+const bool *tarn_interrupt_note(void)
+{
+    is_only_noted = true;
+    return &noted;
 }
 
 static void change_mask(int how)

@@ -2,7 +2,13 @@
 #ifndef TARN_CLI_INTERRUPT_H
 #define TARN_CLI_INTERRUPT_H
 
+#include <stdbool.h>
+
 void tarn_interrupt_install(void);
+
+/* From now on the first Ctrl-C only sets the flag that is returned; a second one ends the command.
+ */
+const bool *tarn_interrupt_note(void);
 
 /* Between the two, an interrupt waits: around the writing of files. */
 void tarn_interrupt_hold(void);

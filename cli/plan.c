@@ -5,10 +5,13 @@
 #include "print.h"
 #include "verbs.h"
 
+enum { EFFORT_DEFAULT = 1000 };
+
 struct request {
     const char *graph_path;
     const char *plan_path; /* NULL: only report */
     struct tarn_plan_options planning;
+    uint64_t effort, nanoseconds; /* of search */
     bool json;
 };
 
@@ -17,6 +20,12 @@ struct result {
     struct tarn_plan *plan;
     double load_ms, total_ms;
 };
+
+/* How far above the bound, in percent of it. */
+static double gap_percent(uint64_t footprint, uint64_t bound)
+{
+    return bound > 0 ? 100.0 * ((double)footprint - (double)bound) / (double)bound : 0;
+}
 
 static void print_times(struct tarn_sheet *sheet, const struct result *result,
                         const struct tarn_plan_summary *made)
@@ -47,7 +56,8 @@ static void print_result(FILE *file, bool json, const struct result *result,
     tarn_sheet_bytes(&sheet, "sum_bytes", given->sum);
     tarn_sheet_bytes(&sheet, "serial_peak_bytes", given->serial_peak);
     tarn_sheet_bytes(&sheet, "footprint_bytes", made.footprint);
-    tarn_sheet_bytes_or_null(&sheet, "bound_bytes", made.bound);
+    tarn_sheet_bytes(&sheet, "bound_bytes", made.bound);
+    tarn_sheet_real(&sheet, "gap_percent", gap_percent(made.footprint, made.bound));
     tarn_sheet_boolean(&sheet, "optimal", made.optimal);
     tarn_sheet_text(&sheet, "method", made.method);
     tarn_sheet_count(&sheet, "alignment", made.alignment);
@@ -58,6 +68,27 @@ static void print_result(FILE *file, bool json, const struct result *result,
     tarn_sheet_close(&sheet, '}');
     print_times(&sheet, result, &made);
     tarn_sheet_end(&sheet);
+}
+
+/* ---- Making ---- */
+
+static void print_progress(void *user, const struct tarn_plan_progress *progress)
+{
+    fprintf(stderr, "tarn: %s: step %llu: footprint %llu, bound %llu, gap %.4f %%\n",
+            (const char *)user, (unsigned long long)progress->steps,
+            (unsigned long long)progress->footprint, (unsigned long long)progress->bound,
+            gap_percent(progress->footprint, progress->bound));
+}
+
+static void fill_search(struct request *request)
+{
+    struct tarn_plan_options *planning = &request->planning;
+    planning->effort = request->effort > 0 ? request->effort : TARN_NO_EFFORT;
+    planning->seconds = (double)request->nanoseconds * 1e-9;
+    if (request->effort == EFFORT_DEFAULT) planning->effort = 0;
+    planning->progress = print_progress;
+    planning->user = (void *)(uintptr_t)request->graph_path;
+    planning->stop = tarn_interrupt_note();
 }
 
 static enum tarn_status make(const struct request *request, struct result *result,
@@ -97,44 +128,61 @@ static enum tarn_status carry_out(const struct request *request)
         tarn_print_error(&error, status);
     tarn_plan_destroy(result.plan);
     tarn_graph_destroy(result.graph);
+    if (status == TARN_OK && *request->planning.stop) {
+        fprintf(stderr, "tarn: interrupted: this is the best plan so far\n");
+        return TARN_INTERRUPTED;
+    }
     return status;
 }
 
 enum tarn_status tarn_verb_plan(char **words)
 {
-    struct request request = {.planning.struct_size = sizeof request.planning};
+    struct request request = {.planning.struct_size = sizeof request.planning,
+                              .effort = EFFORT_DEFAULT};
     const struct tarn_option options[] = {
         {"output", 'o', TARN_OPTION_TEXT, &request.plan_path, "PLAN",
          "where to write the plan; without it nothing is written;\na name that ends in .csv asks "
          "for the answer to a packing\ninstance (see 'tarn convert')"},
         TARN_PLANNING_OPTIONS(request.planning),
+        {"effort", 0, TARN_OPTION_NUMBER, &request.effort, "STEPS",
+         "steps of search when nothing simpler meets the bound\n(default 1000; 0: none)"},
+        {"seconds", 0, TARN_OPTION_SECONDS, &request.nanoseconds, "SECONDS",
+         "search as long as that instead; the plan is then not\nreproducible"},
+        {"seed", 0, TARN_OPTION_NUMBER, &request.planning.seed, "N", "of the search (default 0)"},
         TARN_JSON_OPTION(request.json),
     };
     const struct tarn_command command = {
         .verb = "plan",
         .usage = "GRAPH [-o PLAN] [--alignment BYTES] [--capacity BYTES] [--method NAME]\n"
-                 "                 [--threads N] [--json]",
+                 "                 [--threads N] [--effort STEPS] [--seconds SECONDS] [--seed N] "
+                 "[--json]",
         .about = "Decides where every storage of a graph lives in one arena, so that no legal\n"
                  "interleaving of the streams can corrupt anything. An independent verifier\n"
                  "proves that before anything is written (tarn.plan version 1).\n\n"
                  "  footprint    bytes of arena that the plan needs\n"
                  "  sum          bytes of all planned storages, each on its own\n"
                  "  serial peak  most bytes alive in one step of list order\n"
+                 "  bound        bytes that no safe plan of the graph can be below, with a proof\n"
+                 "               in the plan file; gap: how far the footprint is above it\n"
                  "  events       arcs between streams, the event waits kept of them inside an\n"
                  "               iteration, and the waits on the iteration before\n"
+                 "  bound        no safe plan is smaller; optimal: the footprint is the bound\n"
+                 "A search prints a line for every better plan. Ctrl-C ends it: the best plan so\n"
+                 "far is written, exit code 130.\n"
                  "With '-o -' the plan goes to standard output and these figures to standard\n"
                  "error.\n",
         .options = options,
         .options_count = TARN_COUNT(options),
         .arguments_min = 1,
         .arguments_max = 1,
-        .exits =
-            (const enum tarn_status[]){TARN_DOES_NOT_FIT, TARN_BAD_INPUT, TARN_REJECTED, TARN_OK},
+        .exits = (const enum tarn_status[]){TARN_DOES_NOT_FIT, TARN_BAD_INPUT, TARN_REJECTED,
+                                            TARN_INTERRUPTED, TARN_OK},
         .example = "  tarn plan examples/graphs/figure7.json --alignment 1 -o figure7.plan\n",
     };
     enum tarn_status status;
     if (!tarn_options_parse(&command, words, &request.graph_path, &status)) return status;
     if (request.json && request.plan_path && strcmp(request.plan_path, "-") == 0)
         return tarn_options_refuse(&command, "plan and JSON cannot both go to standard output");
+    fill_search(&request);
     return carry_out(&request);
 }

@@ -25,7 +25,7 @@ enum tarn_status tarn_verb_convert(char **words);
          &(planning).method,                                                                     \
          "NAME",                                                                                 \
          "how to place, for example many-objects:size:first-fit\n"                               \
-         "(default: all, the best footprint wins)"},                                             \
+         "(default: all, until the bound is met)"},                                              \
     {                                                                                            \
         "threads", 0, TARN_OPTION_COUNT, &(planning).threads, "N",                               \
             "threads to plan with (default: all cores); the plan\ndoes not depend on it"         \

@@ -9,9 +9,10 @@
 #include "../streams/graph/size.h"
 #include "../streams/order/gap_bound.h"
 #include "../streams/plan/plan.h"
-#include "place/portfolio.h"
+#include "blocking.h"
+#include "place/place.h"
 
-enum { ALIGNMENT_DEFAULT = 512 };
+enum { ALIGNMENT_DEFAULT = 512, EFFORT_DEFAULT = 1000 };
 
 static double now_ms(void)
 {
@@ -22,10 +23,7 @@ static double now_ms(void)
 
 /* ---- Options ---- */
 
-const char *tarn_plan_method(size_t i)
-{
-    return i < tarn_methods_count ? tarn_methods[i].name : NULL;
-}
+const char *tarn_plan_method(size_t i) { return tarn_way_word(i); }
 
 /* The options that the caller's struct has; newer ones than it knows are the defaults. */
 static struct tarn_plan_options complete_options(const struct tarn_plan_options *given)
@@ -38,25 +36,25 @@ static struct tarn_plan_options complete_options(const struct tarn_plan_options 
     return options;
 }
 
-static enum tarn_status find_method(const char *name, uint32_t *method, struct tarn_error *error)
+static enum tarn_status find_way(struct tarn_place_request *request, const char *word,
+                                 struct tarn_error *error)
 {
-    *method = TARN_NONE;
-    if (!name || strcmp(name, "all") == 0) return TARN_OK;
-    *method = tarn_method_find(name);
-    if (*method != TARN_NONE) return TARN_OK;
+    if (tarn_way_find(word ? word : "all", &request->way, &request->method)) return TARN_OK;
     return tarn_error_set(
         error, TARN_USAGE,
-        "there is no method '%.80s'; choose \"all\" or ALGORITHM:SORT:FIT with ALGORITHM "
-        "single-object or many-objects, SORT size, breadth, source, unsafe or lifetime, FIT "
-        "first-fit or best-fit, and \":paper\" behind it for the paper's head-size test",
-        name);
+        "there is no method '%.80s'; choose \"all\", \"baseline\", \"lowest\", or "
+        "ALGORITHM:SORT:FIT with ALGORITHM single-object or many-objects, SORT size, breadth, "
+        "source, unsafe or lifetime, FIT first-fit or best-fit, and \":paper\" behind it for the "
+        "paper's head-size test",
+        word);
 }
 
 /* ---- The steps ---- */
 
 struct planning {
     struct tarn_plan_options options;
-    uint32_t method; /* TARN_NONE: all */
+    struct tarn_place_request request;
+    uint64_t reported; /* the last footprint told to the caller; 0: none */
     struct tarn_plan *plan;
     struct tarn_reuse reuse;
     struct tarn_blocks blocks; /* of planned storages */
@@ -115,9 +113,13 @@ static enum tarn_status find_bound(struct planning *planning, struct tarn_error 
     status = tarn_antichain_init(&planning->antichain, &planning->reuse, plan->graph, reserved);
     if (status == TARN_OK) status = tarn_gap_bound_init(&bound, &planning->antichain, &reserve);
     if (status == TARN_OK) status = take_bound(plan, &bound);
-    tarn_gap_bound_finish(&bound);
     plan->order_ms += now_ms() - begin;
-    return status == TARN_OK ? TARN_OK : tarn_error_no_memory(error);
+    if (status != TARN_OK)
+        tarn_error_no_memory(error);
+    else if (planning->options.capacity > 0 && bound.bound > planning->options.capacity)
+        status = tarn_blocking_refuse(&bound, &reserve, planning->options.capacity, error);
+    tarn_gap_bound_finish(&bound);
+    return status;
 }
 
 /* Planned storages come in the order of the plan's places: roots, then workspaces. */
@@ -128,26 +130,58 @@ static void take_offsets(struct tarn_plan *plan, const uint64_t *offset)
         plan->workspaces[i].offset = offset[plan->storages_count + i];
 }
 
+static void report_progress(void *user, uint64_t footprint, uint64_t steps)
+{
+    struct planning *planning = user;
+    if (planning->reported != 0 && footprint >= planning->reported) return;
+    planning->reported = footprint;
+    struct tarn_plan_progress progress = {footprint, planning->plan->bound, steps};
+    planning->options.progress(planning->options.user, &progress);
+}
+
+static uint64_t steps_for(const struct tarn_plan_options *options)
+{
+    if (options->effort == TARN_NO_EFFORT) return 0;
+    if (options->effort == 0) return options->seconds > 0 ? UINT64_MAX : EFFORT_DEFAULT;
+    return options->effort;
+}
+
+static void fill_request(struct planning *planning)
+{
+    const struct tarn_plan_options *options = &planning->options;
+    planning->request.improve = (struct tarn_improve_options){
+        .bound = planning->plan->bound,
+        .capacity = options->capacity,
+        .steps = steps_for(options),
+        .seed = options->seed,
+        .threads = options->threads,
+        .seconds = options->seconds,
+        .progress = options->progress ? report_progress : NULL,
+        .user = planning,
+        .stop = (const atomic_bool *)options->stop,
+    };
+}
+
 static enum tarn_status place_planned(struct planning *planning, struct tarn_error *error)
 {
     struct tarn_plan *plan = planning->plan;
-    const struct tarn_blocks *blocks = &planning->blocks;
     struct tarn_conflicts conflicts = {0};
-    struct tarn_problem problem = {plan->graph, blocks, &conflicts};
-    uint32_t winner = TARN_NONE;
-    uint64_t *offset = malloc(((size_t)blocks->storages_count + 1) * sizeof *offset);
-    enum tarn_status status =
-        offset ? tarn_conflicts_init(&conflicts, &planning->reuse, plan->graph) : TARN_SYSTEM;
+    struct tarn_problem problem = {plan->graph, &planning->blocks, &conflicts};
+    struct tarn_place_result result = {0};
+    fill_request(planning);
+    result.offset = malloc(((size_t)planning->blocks.storages_count + 1) * sizeof *result.offset);
+    enum tarn_status status = result.offset ? TARN_OK : TARN_SYSTEM;
+    if (status == TARN_OK) status = tarn_conflicts_init(&conflicts, &planning->reuse, plan->graph);
     if (status == TARN_OK)
-        status = tarn_portfolio_place(&problem, planning->method, planning->options.threads,
-                                      plan->bound, offset, &plan->footprint, &winner);
+        status = tarn_place(&problem, &planning->antichain, &planning->request, &result);
     if (status == TARN_OK) {
-        take_offsets(plan, offset);
-        plan->method = strdup(tarn_methods[winner].name);
+        take_offsets(plan, result.offset);
+        plan->footprint = result.footprint;
+        plan->method = strdup(result.method);
         if (!plan->method) status = TARN_SYSTEM;
     }
     tarn_conflicts_finish(&conflicts);
-    free(offset);
+    free(result.offset);
     return status == TARN_OK ? TARN_OK : tarn_error_no_memory(error);
 }
 
@@ -210,7 +244,7 @@ static enum tarn_status run(struct planning *planning, struct tarn_graph *graph,
     if (!tarn_is_power_of_two(planning->options.alignment))
         return tarn_error_set(error, TARN_USAGE, "the alignment %llu is not a power of two",
                               (unsigned long long)planning->options.alignment);
-    if ((status = find_method(planning->options.method, &planning->method, error)) != TARN_OK)
+    if ((status = find_way(&planning->request, planning->options.method, error)) != TARN_OK)
         return status;
     if (order(planning, graph) != TARN_OK) return tarn_error_no_memory(error);
     planning->plan->alignment = planning->options.alignment;

@@ -103,7 +103,9 @@ static void right_plans_pass_with_one_digest_in_every_order(void **state)
         struct tarn_graph *graph = random_graph(&knobs);
         struct tarn_plan *apart = unshared_plan(graph, 64), *shared;
         struct tarn_error error;
-        require(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = 16), &shared, &error),
+        require(tarn_plan_create(graph,
+                                 TARN_PLAN_OPTIONS(.alignment = 16, .effort = TARN_NO_EFFORT),
+                                 &shared, &error),
                 &error);
         requires_one_digest(apart, seed);
         requires_one_digest(shared, seed);
@@ -125,7 +127,9 @@ static void the_digest_does_not_depend_on_the_plan_but_on_the_work(void **state)
         struct tarn_plan *plan;
         struct tarn_check_report report;
         struct tarn_error error;
-        require(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = 1u << i), &plan, &error),
+        require(tarn_plan_create(graph,
+                                 TARN_PLAN_OPTIONS(.alignment = 1u << i, .effort = TARN_NO_EFFORT),
+                                 &plan, &error),
                 &error);
         require(check(plan, 2, TARN_CHECK_OPTIONS(.iterations = 1 + i / 2), &report, &error),
                 &error);
@@ -529,7 +533,8 @@ static void an_order_may_stop_anywhere(void **state)
         struct tarn_draw draw;
         struct tarn_step steps[STEPS_MAX + 1];
         struct tarn_check_report report;
-        require(tarn_plan_create(graph, NULL, &plan, &error), &error);
+        require(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.effort = TARN_NO_EFFORT), &plan, &error),
+                &error);
         require(tarn_program_init(&program, plan, &error), &error);
         assert_int_equal(tarn_linear_init(&linear, &program, graph), TARN_OK);
         assert_int_equal(tarn_draw_init(&draw, program.streams_count, seed), TARN_OK);

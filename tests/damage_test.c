@@ -36,8 +36,8 @@ static struct tarn_plan *plan_of(struct tarn_graph *graph, uint64_t seed)
 {
     struct tarn_plan *plan;
     struct tarn_error error;
-    struct tarn_plan_options *options =
-        TARN_PLAN_OPTIONS(.alignment = UINT64_C(1) << seed % 4, .threads = 1);
+    struct tarn_plan_options *options = TARN_PLAN_OPTIONS(.alignment = UINT64_C(1) << seed % 4,
+                                                          .threads = 1, .effort = TARN_NO_EFFORT);
     if (tarn_plan_create(graph, options, &plan, &error))
         fail_msg("seed %llu: %s", (unsigned long long)seed, error.text);
     return plan;

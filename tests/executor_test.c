@@ -265,7 +265,8 @@ static void gives_the_serial_result_over_the_real_plan(void **state)
         struct tarn_graph *graph = random_graph(&knobs);
         struct tarn_plan *plan;
         struct tarn_error error;
-        require(tarn_plan_create(graph, NULL, &plan, &error), &error);
+        require(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.effort = TARN_NO_EFFORT), &plan, &error),
+                &error);
         check_results_over(plan);
         tarn_plan_destroy(plan);
         tarn_graph_destroy(graph);

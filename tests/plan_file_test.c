@@ -87,8 +87,10 @@ static struct tarn_plan *make_plan(struct tarn_graph *graph, uint64_t alignment)
 {
     struct tarn_plan *plan;
     struct tarn_error error;
-    if (tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = alignment, .threads = 1), &plan,
-                         &error))
+    if (tarn_plan_create(
+            graph,
+            TARN_PLAN_OPTIONS(.alignment = alignment, .threads = 1, .effort = TARN_NO_EFFORT),
+            &plan, &error))
         fail_msg("%s", error.text);
     return plan;
 }

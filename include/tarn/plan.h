@@ -15,14 +15,38 @@ extern "C" {
 struct tarn_plan;
 struct tarn_verdict;
 
+/* How far a search has come. */
+struct tarn_plan_progress {
+    uint64_t footprint; /* of the best plan so far */
+    uint64_t bound;     /* no safe plan is smaller */
+    uint64_t steps;     /* of search so far */
+};
+
+#define TARN_NO_EFFORT UINT64_MAX
+
 struct tarn_plan_options {
     size_t struct_size;
     uint64_t alignment; /* power of two; 0: 512 */
-    uint64_t capacity;  /* bytes the footprint must not exceed; 0: no limit */
-    /* "ALGORITHM:SORT:FIT[:paper]", for example "many-objects:size:first-fit"; NULL or "all": every
-     * one, best footprint wins. tarn_plan_method(i) lists them. */
+    /* Bytes the footprint must not exceed: the first plan that fits will do. 0: no limit, the
+     * search ends at the bound. */
+    uint64_t capacity;
+    /* NULL or "all": everything until the bound is met. "baseline": the paper's methods, best
+     * footprint wins. "lowest": lowest-offset-first and walks. Or one method of the paper,
+     * "ALGORITHM:SORT:FIT[:paper]", for example "many-objects:size:first-fit". */
     const char *method;
     uint32_t threads; /* 0: all cores. The plan does not depend on it. */
+    uint64_t seed;    /* of the search */
+    /* Steps of search when nothing simpler meets the bound; 0: 1000; TARN_NO_EFFORT: none. */
+    uint64_t effort;
+    /* Above 0: search no longer than that; the plan then depends on the machine's speed. With
+     * effort 0, for as long as that. */
+    double seconds;
+    /* NULL, or called on the calling thread whenever a search has found a better plan. */
+    void (*progress)(void *user, const struct tarn_plan_progress *progress);
+    void *user;
+    /* NULL, or set to true by anybody (with an atomic store, or from a signal handler) to end the
+     * search: the best plan so far is the result. */
+    const bool *stop;
 };
 #ifndef __cplusplus
 #define TARN_PLAN_OPTIONS(...) \
@@ -37,7 +61,8 @@ TARN_API enum tarn_status tarn_plan_create(struct tarn_graph *graph,
                                            struct tarn_plan **plan, struct tarn_error *error);
 TARN_API void tarn_plan_destroy(struct tarn_plan *plan);
 
-/* The i-th method name in the fixed order in which ties are broken, or NULL past the last. */
+/* The i-th word for options.method, the paper's methods in the fixed order in which ties are
+ * broken; NULL past the last. */
 TARN_API const char *tarn_plan_method(size_t i);
 
 /* Writes `tarn.plan` version 1 to a temporary name, then renames; "-" is standard output. A name

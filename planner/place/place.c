@@ -1,0 +1,134 @@
+/* A ladder: each rung costs more than the one below it, and the first plan that meets the aim (the
+ * bound, or the capacity where that is more) ends the climb.
+ *
+ *     keys       lowest-offset-first with each of a few keys: nearly every real graph ends here
+ *     baseline   the paper's methods, so that no plan is worse than the best of them
+ *     walks      from the best plan so far, for as many steps as were asked for
+ *
+ * Every rung is deterministic for any number of threads, hence the result is. */
+#include "place.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "portfolio.h"
+
+/* The paper's methods look at every pair: above this many blocks they take minutes, and are left
+ * out unless asked for by name. */
+enum { BASELINE_BLOCKS_MAX = 32768 };
+
+/* ---- Words ---- */
+
+static const char *const words[] = {"all", "baseline", "lowest"};
+enum { WORDS_COUNT = sizeof words / sizeof *words };
+
+bool tarn_way_find(const char *word, enum tarn_way *way, uint32_t *method)
+{
+    *method = TARN_NONE;
+    for (uint32_t i = 0; i < WORDS_COUNT; i++) {
+        if (strcmp(words[i], word) == 0) {
+            *way = (enum tarn_way)i;
+            return true;
+        }
+    }
+    *way = TARN_WAY_METHOD;
+    *method = tarn_method_find(word);
+    return *method != TARN_NONE;
+}
+
+const char *tarn_way_word(size_t i)
+{
+    if (i < WORDS_COUNT) return words[i];
+    return i - WORDS_COUNT < tarn_methods_count ? tarn_methods[i - WORDS_COUNT].name : NULL;
+}
+
+/* ---- Rungs ---- */
+
+struct climb {
+    const struct tarn_problem *problem;
+    const struct tarn_antichain *antichain;
+    const struct tarn_place_request *request;
+    struct tarn_place_result *result;
+};
+
+static bool is_done(const struct climb *climb)
+{
+    const struct tarn_improve_options *options = &climb->request->improve;
+    uint64_t aim = options->bound > options->capacity ? options->bound : options->capacity;
+    if (options->stop && atomic_load_explicit(options->stop, memory_order_relaxed)) return true;
+    return climb->result->footprint <= aim;
+}
+
+/* Always there, whatever else is cut short. */
+static void begin_in_a_row(const struct climb *climb)
+{
+    climb->result->footprint =
+        tarn_blocks_place_in_a_row(climb->problem->blocks, climb->result->offset);
+    snprintf(climb->result->method, sizeof climb->result->method, "row");
+}
+
+static enum tarn_status improve(const struct climb *climb, uint64_t steps)
+{
+    struct tarn_improve_options options = climb->request->improve;
+    struct tarn_improve_report report;
+    uint64_t before = climb->result->footprint;
+    options.steps = steps;
+    enum tarn_status status =
+        tarn_improve_place(climb->problem, climb->antichain, &options, climb->result->offset,
+                           &climb->result->footprint, &report);
+    if (status == TARN_OK && climb->result->footprint < before)
+        snprintf(climb->result->method, sizeof climb->result->method, "lowest:%s",
+                 report.by_walk ? "walk"
+                 : report.key   ? report.key
+                                : "again");
+    return status;
+}
+
+static enum tarn_status baseline(const struct climb *climb, uint32_t method)
+{
+    const struct tarn_improve_options *options = &climb->request->improve;
+    uint64_t footprint;
+    uint32_t winner;
+    size_t count = climb->problem->blocks->storages_count;
+    uint64_t *offset = malloc((count + 1) * sizeof *offset);
+    enum tarn_status status =
+        offset ? tarn_portfolio_place(climb->problem, method, options->threads, options->bound,
+                                      offset, &footprint, &winner)
+               : TARN_SYSTEM;
+    if (status == TARN_OK && (method != TARN_NONE || footprint <= climb->result->footprint)) {
+        memcpy(climb->result->offset, offset, count * sizeof *offset);
+        climb->result->footprint = footprint;
+        snprintf(climb->result->method, sizeof climb->result->method, "%s",
+                 tarn_methods[winner].name);
+    }
+    free(offset);
+    return status;
+}
+
+static enum tarn_status climb_all(const struct climb *climb)
+{
+    uint64_t steps = climb->request->improve.steps;
+    enum tarn_status status = improve(climb, 0);
+    if (status == TARN_OK && !is_done(climb) &&
+        climb->problem->blocks->count <= BASELINE_BLOCKS_MAX)
+        status = baseline(climb, TARN_NONE);
+    if (status == TARN_OK && !is_done(climb) && steps > 0) status = improve(climb, steps);
+    return status;
+}
+
+enum tarn_status tarn_place(const struct tarn_problem *problem,
+                            const struct tarn_antichain *antichain,
+                            const struct tarn_place_request *request,
+                            struct tarn_place_result *result)
+{
+    const struct climb climb = {problem, antichain, request, result};
+    begin_in_a_row(&climb);
+    switch (request->way) {
+    case TARN_WAY_ALL: return climb_all(&climb);
+    case TARN_WAY_BASELINE: return baseline(&climb, TARN_NONE);
+    case TARN_WAY_LOWEST: return improve(&climb, request->improve.steps);
+    case TARN_WAY_METHOD: return baseline(&climb, request->method);
+    }
+    return TARN_USAGE;
+}

@@ -1,0 +1,37 @@
+/* All ways of placing, from the cheapest to the most thorough, until the bound is met. */
+#ifndef TARN_PLANNER_PLACE_PLACE_H
+#define TARN_PLANNER_PLACE_PLACE_H
+
+#include "improve.h"
+
+enum tarn_way {
+    TARN_WAY_ALL,
+    TARN_WAY_BASELINE, /* all methods of the paper, see portfolio.h */
+    TARN_WAY_LOWEST,   /* lowest-offset-first: keys and walks, see improve.h */
+    TARN_WAY_METHOD    /* one method of the paper */
+};
+
+/* What a word asks for; false: no such word. method: index for TARN_WAY_METHOD. */
+bool tarn_way_find(const char *word, enum tarn_way *way, uint32_t *method);
+/* The i-th word, or NULL past the last. */
+const char *tarn_way_word(size_t i);
+
+struct tarn_place_request {
+    enum tarn_way way;
+    uint32_t method;
+    struct tarn_improve_options improve; /* bound, capacity, threads and so on, for every way */
+};
+
+struct tarn_place_result {
+    uint64_t *offset; /* by storage; the caller's */
+    uint64_t footprint;
+    char method[64]; /* what made it, for example "lowest:size-life" */
+};
+
+/* TARN_SYSTEM: no memory. */
+enum tarn_status tarn_place(const struct tarn_problem *problem,
+                            const struct tarn_antichain *antichain,
+                            const struct tarn_place_request *request,
+                            struct tarn_place_result *result);
+
+#endif
