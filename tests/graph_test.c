@@ -246,6 +246,7 @@ static void refuses_names_that_no_file_could_hold(void **state)
         struct step s = step_begin();
         assert_int_equal(tarn_builder_op(s.b, &(struct tarn_op_info){.name = bad[i]}), TARN_NONE);
         assert_refused(s.b, "the name of op 2 is not valid UTF-8");
+        assert_refused(tarn_builder_create(bad[i]), "the name of the graph is not valid UTF-8");
     }
     char name[TARN_NAME_MAX + 2];
     memset(name, 'x', sizeof name);

@@ -30,6 +30,41 @@ struct tarn_builder {
     uint32_t references; /* entries of all lists so far */
 };
 
+/* ---- Texts ---- */
+
+#define NOT_UTF8 "is not valid UTF-8"
+
+size_t tarn_utf8_size(const char *text)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    if (c[0] < 0x80) return 1;
+    if (c[0] < 0xc2 || c[0] > 0xf4) return 0;
+    size_t size = c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
+    for (size_t i = 1; i < size; i++) {
+        if ((c[i] & 0xc0) != 0x80) return 0;
+    }
+    bool is_too_long = (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xf0 && c[1] < 0x90);
+    bool is_surrogate = c[0] == 0xed && c[1] > 0x9f;
+    bool is_too_large = c[0] == 0xf4 && c[1] > 0x8f;
+    return is_too_long || is_surrogate || is_too_large ? 0 : size;
+}
+
+static bool is_utf8(const char *text)
+{
+    for (size_t size; *text; text += size) {
+        size = tarn_utf8_size(text);
+        if (size == 0) return false;
+    }
+    return true;
+}
+
+/* What is wrong with the name of a record, or NULL. */
+static const char *fault_of_name(const char *name)
+{
+    if (strnlen(name, TARN_NAME_MAX + 1) > TARN_NAME_MAX) return "is longer than 4096 bytes";
+    return is_utf8(name) ? NULL : NOT_UTF8;
+}
+
 /* ---- Life ---- */
 
 struct tarn_builder *tarn_builder_create(const char *graph_name)
@@ -49,6 +84,8 @@ struct tarn_builder *tarn_builder_create(const char *graph_name)
     tarn_error_clear(&builder->error);
     graph->name = tarn_pool_string(pool, graph_name);
     if (!graph->name) tarn_error_no_memory(&builder->error);
+    if (graph_name && !is_utf8(graph_name))
+        tarn_error_set(&builder->error, TARN_BAD_INPUT, "the name of the graph %s", NOT_UTF8);
     return builder;
 }
 
@@ -99,33 +136,11 @@ static bool has_id_left(struct tarn_builder *builder, const char *what, uint32_t
     return false;
 }
 
-/* Bytes of a UTF-8 character that begins here (RFC 3629), or 0. */
-static size_t character_size(const unsigned char *c)
-{
-    if (c[0] < 0x80) return 1;
-    if (c[0] < 0xc2 || c[0] > 0xf4) return 0;
-    size_t size = c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
-    for (size_t i = 1; i < size; i++) {
-        if ((c[i] & 0xc0) != 0x80) return 0;
-    }
-    bool is_too_long = (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xf0 && c[1] < 0x90);
-    bool is_surrogate = c[0] == 0xed && c[1] > 0x9f;
-    bool is_too_large = c[0] == 0xf4 && c[1] > 0x8f;
-    return is_too_long || is_surrogate || is_too_large ? 0 : size;
-}
-
 /* Copies the name or kind of a record ("op", "tensor" or "stream"); NULL on error. */
 static const char *copy_name(struct tarn_builder *builder, const char *name, const char *what,
                              uint32_t id, const char *field)
 {
-    const char *wrong = NULL;
-    size_t length = 0, size = 1;
-    while (name && !wrong && name[length]) {
-        size = character_size((const unsigned char *)name + length);
-        length += size;
-        if (size == 0) wrong = "is not valid UTF-8";
-        if (length > TARN_NAME_MAX) wrong = "is longer than 4096 bytes";
-    }
+    const char *wrong = name ? fault_of_name(name) : NULL;
     if (wrong) {
         struct tarn_report report = report_of(builder);
         tarn_report_bad(&report, tarn_spot_at(TARN_NONE, TARN_NONE, "/%ss/%u/%s", what, id, field),

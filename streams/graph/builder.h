@@ -3,6 +3,8 @@
 #ifndef TARN_STREAMS_GRAPH_BUILDER_H
 #define TARN_STREAMS_GRAPH_BUILDER_H
 
+#include <stddef.h>
+
 #include "report.h"
 
 /* From here on errors begin with the file's path and carry JSON pointers, as `report` says. Its
@@ -16,5 +18,8 @@ tarn_tensor tarn_builder_alias_of(struct tarn_builder *builder, const struct tar
 /* Of the op that was added last: the source graph's op that it comes from, and which of its
  * implementations it is. */
 void tarn_builder_origin(struct tarn_builder *builder, tarn_op origin, uint32_t implementation);
+
+/* Bytes of the UTF-8 character (RFC 3629) that a text begins with; 0: it begins with none. */
+size_t tarn_utf8_size(const char *text);
 
 #endif

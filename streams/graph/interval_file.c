@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "builder.h"
 #include "text_file.h"
 #include "validate.h"
 
@@ -355,13 +356,20 @@ static struct tarn_list list_of(const struct lists *lists, uint32_t op)
                               lists->begin[op + 1] - lists->begin[op]};
 }
 
-/* The file's name without folder and extension. */
+/* The file's name without folder and extension; file names need not be UTF-8, but names of graphs.
+ */
 static void name_graph(const char *path, char *name, size_t size)
 {
     const char *slash = strrchr(path, '/');
     snprintf(name, size, "%s", slash ? slash + 1 : path);
     char *extension = strstr(name, ".csv");
     if (extension && tarn_text_is_named(path, "csv")) *extension = '\0';
+    for (size_t length; *name; name += length) {
+        length = tarn_utf8_size(name);
+        if (length > 0) continue;
+        *name = '?';
+        length = 1;
+    }
 }
 
 /* What the builder says of a tensor is said of its line. row: which one, if known. */
