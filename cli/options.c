@@ -86,15 +86,19 @@ static bool parse_seconds(const char *text, uint64_t *ns)
     return true;
 }
 
+/* 0 would mean "not given" to the library: nobody who writes it wants that. */
 static bool parse_value(const struct tarn_option *option, const char *text)
 {
     switch (option->kind) {
     case TARN_OPTION_FLAG: *(bool *)option->value = true; return true;
     case TARN_OPTION_TEXT: *(const char **)option->value = text; return true;
     case TARN_OPTION_COUNT: return parse_count(text, option->value);
+    case TARN_OPTION_TIMES:
+        return parse_count(text, option->value) && *(uint32_t *)option->value > 0;
     case TARN_OPTION_NUMBER: return tarn_number_parse(text, option->value);
-    case TARN_OPTION_SIZE: return parse_size(text, option->value);
-    case TARN_OPTION_SECONDS: return parse_seconds(text, option->value);
+    case TARN_OPTION_SIZE: return parse_size(text, option->value) && *(uint64_t *)option->value > 0;
+    case TARN_OPTION_SECONDS:
+        return parse_seconds(text, option->value) && *(uint64_t *)option->value > 0;
     }
     return false;
 }
@@ -104,8 +108,9 @@ static const char *value_wanted(enum tarn_option_kind kind)
     switch (kind) {
     case TARN_OPTION_COUNT:
     case TARN_OPTION_NUMBER: return "a whole number";
-    case TARN_OPTION_SIZE: return "bytes, for example 512, 10MB or 8GiB";
-    case TARN_OPTION_SECONDS: return "seconds, for example 2 or 0.5";
+    case TARN_OPTION_TIMES: return "a whole number above 0";
+    case TARN_OPTION_SIZE: return "bytes above 0, for example 512, 10MB or 8GiB";
+    case TARN_OPTION_SECONDS: return "seconds above 0, for example 2 or 0.5";
     default: return "a value";
     }
 }

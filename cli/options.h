@@ -12,9 +12,10 @@ enum tarn_option_kind {
     TARN_OPTION_FLAG,   /* bool: set when given */
     TARN_OPTION_TEXT,   /* const char *: borrowed from the command line */
     TARN_OPTION_COUNT,  /* uint32_t: decimal */
+    TARN_OPTION_TIMES,  /* uint32_t: decimal, at least 1 */
     TARN_OPTION_NUMBER, /* uint64_t: decimal */
-    TARN_OPTION_SIZE,   /* uint64_t: bytes, with an optional unit: 512, 10MB, 8GiB */
-    TARN_OPTION_SECONDS /* uint64_t nanoseconds: given as decimal seconds, for example 0.5 */
+    TARN_OPTION_SIZE,   /* uint64_t: bytes, at least 1, with an optional unit: 512, 10MB, 8GiB */
+    TARN_OPTION_SECONDS /* uint64_t nanoseconds, at least 1: decimal seconds, for example 0.5 */
 };
 
 struct tarn_option {
@@ -33,8 +34,8 @@ struct tarn_command {
     const struct tarn_option *options;
     size_t options_count;
     size_t arguments_min, arguments_max; /* files, not options */
-    const enum tarn_status *exits;       /* what it can exit with besides 0, 2 and 8; ends with 0 */
-    const char *example;                 /* whole lines */
+    const enum tarn_status *exits; /* what it can exit with besides 0, 2, 8 and 130; ends with 0 */
+    const char *example;           /* whole lines */
 };
 
 /* Reads the words that follow the verb. Fills option values and arguments[0..arguments_max), NULL

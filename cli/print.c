@@ -1,8 +1,8 @@
 /* Printing: one code path for both forms, so that they cannot tell different stories.
  *
  *     json      {"name": "x",              people    name             x
- *                "footprint_bytes": 1024,            footprint        1.0 KiB (1024)
- *                "events": {"arcs": 9}}              events           arcs 9                    */
+ *                "footprint_bytes": 1024,            footprint        1024 bytes (1.00 KiB)
+ *                "events": {"arcs": 9}}              events           arcs 9                     */
 #include "print.h"
 
 #include <inttypes.h>
@@ -35,6 +35,12 @@ static void print_json_string(FILE *file, const char *text)
             fputc(c, file);
     }
     fputc('"', file);
+}
+
+/* Names come from files: what a terminal would obey is not sent to it. */
+static void print_plain(FILE *file, const char *text)
+{
+    for (; *text; text++) fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, file);
 }
 
 /* "serial_peak_bytes" -> "serial peak", padded at the outer level. */
@@ -74,7 +80,7 @@ void tarn_sheet_text(struct tarn_sheet *sheet, const char *key, const char *text
     else if (sheet->json)
         print_json_string(sheet->file, text);
     else
-        fputs(text, sheet->file);
+        print_plain(sheet->file, text);
 }
 
 void tarn_sheet_count(struct tarn_sheet *sheet, const char *key, uint64_t count)

@@ -262,7 +262,7 @@ enum tarn_status tarn_verb_run(char **words)
                               .host.struct_size = sizeof request.host};
     const struct tarn_option options[] = {
         {"check", 0, TARN_OPTION_FLAG, &request.checked, NULL, "checked execution (default)"},
-        {"iterations", 0, TARN_OPTION_COUNT, &request.check.iterations, "N",
+        {"iterations", 0, TARN_OPTION_TIMES, &request.check.iterations, "N",
          "how many (default: 1 checked, 100 measured)"},
         {"order", 0, TARN_OPTION_TEXT, &request.order, "FILE|seed:N",
          "one op after another: in the order of a file\n(tarn.order, for example a witness), or "

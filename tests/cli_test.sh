@@ -82,6 +82,8 @@ plan $toy $toy
 plan $toy --nonsense
 plan $toy --json=1
 plan $toy --capacity
+plan $toy --capacity 0
+plan $toy --alignment 0
 plan $toy --capacity 8XB
 plan $toy --capacity 99999999999TiB
 plan $toy --threads -1
@@ -97,6 +99,8 @@ run $toy --order seed:x
 run $toy --no-verify
 run $toy plan --method all
 run $toy --deadline soon
+run $toy --deadline 0
+run $toy --iterations 0
 convert $toy
 convert $packing - --json
 convert - answer.csv --plan -
@@ -125,6 +129,19 @@ info_counts() {
 }
 info_counts
 report info_counts $?
+
+# A name that clears the screen, in a file whose own name is no UTF-8.
+odd_names_reach_neither_the_terminal_nor_a_plan() {
+    local odd=$folder/$'odd\xff.csv'
+    printf 'id,lower,upper,size\na,0,1,8\n' >"$odd"
+    sed 's/"figure7"/"a\\u001b[2J\\u007f"/' "$toy" >"$folder/name.json"
+    exits 0 info "$folder/name.json" && grep -qF 'a?[2J?' "$folder/out" &&
+        ! LC_ALL=C grep -q $'[\x1b\x7f]' "$folder/out" &&
+        exits 0 info "$folder/name.json" --json && json 'o["name"] == "a\x1b[2J\x7f"' &&
+        exits 0 plan "$odd" -o "$plan" && exits 0 verify "$odd" "$plan"
+}
+odd_names_reach_neither_the_terminal_nor_a_plan
+report odd_names_reach_neither_the_terminal_nor_a_plan $?
 
 pairs_agree_between_all_methods() {
     local method hash='' graph
