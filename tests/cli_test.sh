@@ -162,7 +162,8 @@ plan_reports_and_writes_a_plan_that_verifies() {
     exits 0 plan "$real" -o "$plan" --json &&
         json 'all(key in o for key in ("name", "ops", "tensors", "storages", "streams", "groups",
               "persistent_bytes", "sum_bytes", "serial_peak_bytes", "footprint_bytes",
-              "bound_bytes", "optimal", "method")) and set(o["events"]) >= {"arcs", "kept"} and
+              "bound_bytes", "gap_percent", "optimal", "method")) and
+              o["optimal"] == (o["footprint_bytes"] == o["bound_bytes"]) and set(o["events"]) >= {"arcs", "kept"} and
               set(o["ms"]) == {"load", "order", "place", "verify", "total"} and
               o["footprint_bytes"] < o["sum_bytes"]' &&
         python3 -c "import json; assert json.load(open('$plan'))['format'] == 'tarn.plan'" &&
@@ -275,8 +276,20 @@ report convert_says_what_it_cannot_express $?
 
 # ---- Failures ----
 
+a_bound_that_nothing_proves_is_refused() {
+    exits 0 plan "$streams" -o "$plan" --json && json 'o["bound_bytes"] <= o["footprint_bytes"]' &&
+        exits 0 info "$streams" --json && json 'o["bound_bytes"] > 0' || return
+    damage 'p["bound_bytes"] += 512' && exits 6 verify "$streams" "$folder/damaged" && says 'wrong bound' &&
+        exits 6 run "$streams" "$folder/damaged" && says 'its certificate proves' || return
+    damage 'p["certificate"] = None' && exits 3 verify "$streams" "$folder/damaged" && says '/certificate' || return
+    damage 'p["bound_bytes"] = p["certificate"] = None' && exits 0 verify "$streams" "$folder/damaged"
+}
+a_bound_that_nothing_proves_is_refused
+report a_bound_that_nothing_proves_is_refused $?
+
 too_small_a_capacity_exits_1_without_a_file() {
     exits 1 plan "$toy" --capacity 2047 -o "$folder/none" && [ ! -e "$folder/none" ] &&
+        says 'storages cannot share bytes' &&
         exits 0 plan "$toy" --capacity 2048 && exits 1 run "$toy" --capacity 2047
 }
 too_small_a_capacity_exits_1_without_a_file

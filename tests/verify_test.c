@@ -614,6 +614,72 @@ static void accepts_a_graph_out_of_a_transform_as_its_own_source(void **state)
 
 #define with_fixture(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
+/* ---- The bound ---- */
+
+static void give_certificate(struct fixture *fixture, uint64_t bound, uint32_t compute,
+                             uint32_t comm)
+{
+    fixture->plan->bound = bound;
+    fixture->plan->threshold = calloc(2, sizeof *fixture->plan->threshold);
+    fixture->plan->threshold[0] = compute;
+    fixture->plan->threshold[1] = comm;
+}
+
+/* Before join and behind send: a, b, c and the workspace of square. */
+static void accepts_a_bound_that_the_certificate_proves(void **state)
+{
+    struct fixture *fixture = *state;
+    struct tarn_plan_summary summary;
+    give_certificate(fixture, 384, 2, 2);
+    assert_int_equal(verify(fixture), TARN_OK);
+    tarn_plan_summarize(fixture->plan, &summary);
+    assert_int_equal(summary.bound, 384);
+    assert_false(summary.optimal); /* the footprint is 512 */
+}
+
+static void rejects_a_bound_above_what_is_proved(void **state)
+{
+    struct fixture *fixture = *state;
+    give_certificate(fixture, 385, 2, 2);
+    require_text(find(fixture, TARN_WRONG_BOUND), "none is below 385 bytes; its certificate "
+                                                  "proves 384");
+}
+
+static void rejects_a_certificate_of_another_cut(void **state)
+{
+    struct fixture *fixture = *state;
+    give_certificate(fixture, 384, 3, 2); /* a and the workspace are free at join */
+    require_text(find(fixture, TARN_WRONG_BOUND), "proves 256");
+}
+
+static void rejects_a_threshold_beyond_its_stream(void **state)
+{
+    struct fixture *fixture = *state;
+    give_certificate(fixture, 0, 2, 3);
+    require_text(find(fixture, TARN_WRONG_BOUND), "beyond its stream");
+}
+
+static void rejects_a_gap_outside_every_group(void **state)
+{
+    struct fixture *fixture = *state;
+    give_certificate(fixture, 0, 2, 2);
+    fixture->plan->gaps = calloc(1, sizeof *fixture->plan->gaps);
+    fixture->plan->gaps[fixture->plan->gaps_count++] = B;
+    require_text(find(fixture, TARN_WRONG_BOUND), "names a gap that is none");
+}
+
+static void a_bound_is_only_as_good_as_the_waits(void **state)
+{
+    struct fixture *fixture = *state;
+    struct tarn_wait *waits = calloc(fixture->plan->waits_count + 1, sizeof *waits);
+    memcpy(waits, fixture->plan->waits, fixture->plan->waits_count * sizeof *waits);
+    free(fixture->plan->waits);
+    fixture->plan->waits = waits;
+    waits[fixture->plan->waits_count++] = (struct tarn_wait){SEND, SQUARE};
+    give_certificate(fixture, 384, 2, 2); /* the workspace is free at send now */
+    require_text(find(fixture, TARN_WRONG_BOUND), "proves 320");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -652,6 +718,12 @@ int main(void)
         cmocka_unit_test(rejects_a_copy_with_other_tensors_than_its_origin),
         cmocka_unit_test(rejects_a_copy_of_nothing),
         cmocka_unit_test(accepts_a_graph_out_of_a_transform_as_its_own_source),
+        with_fixture(accepts_a_bound_that_the_certificate_proves),
+        with_fixture(rejects_a_bound_above_what_is_proved),
+        with_fixture(rejects_a_certificate_of_another_cut),
+        with_fixture(rejects_a_threshold_beyond_its_stream),
+        with_fixture(rejects_a_gap_outside_every_group),
+        with_fixture(a_bound_is_only_as_good_as_the_waits),
     };
     return cmocka_run_group_tests_name("verify", tests, NULL, NULL);
 }
