@@ -234,22 +234,35 @@ static enum tarn_status run_given_order(struct check *check, struct tarn_error *
     return TARN_OK;
 }
 
+/* The next iterations to the end; no stream runs ahead of a window. */
+static enum tarn_status draw_window(struct check *check, struct tarn_draw *draw,
+                                    uint64_t iterations, struct tarn_error *error)
+{
+    struct tarn_expected *expected = &check->checker->expected;
+    struct tarn_step step;
+    if (tarn_expected_advance(expected, iterations) != TARN_OK) return tarn_error_no_memory(error);
+    while (tarn_draw_step(draw, &check->linear, expected->window_end, &step)) {
+        enum tarn_status status = launch(check, step, error);
+        if (status != TARN_OK) return status;
+    }
+    settle_window(check);
+    return TARN_OK;
+}
+
 static enum tarn_status run_random_order(struct check *check, struct tarn_error *error)
 {
-    uint64_t iterations = check->options.iterations;
     struct tarn_draw draw;
-    struct tarn_step step;
-    if (tarn_expected_advance(&check->checker->expected, iterations) != TARN_OK ||
-        tarn_draw_init(&draw, check->session->program.streams_count, check->options.seed) !=
-            TARN_OK) {
+    if (tarn_draw_init(&draw, check->session->program.streams_count, check->options.seed) !=
+        TARN_OK) {
         return tarn_error_no_memory(error);
     }
     enum tarn_status status = TARN_OK;
-    while (status == TARN_OK && tarn_draw_step(&draw, &check->linear, iterations, &step)) {
-        status = launch(check, step, error);
+    uint64_t window = tarn_expected_window(&check->checker->expected), begin = 0;
+    for (; status == TARN_OK && begin < check->options.iterations; begin += window) {
+        uint64_t left = check->options.iterations - begin;
+        status = draw_window(check, &draw, left < window ? left : window, error);
     }
     tarn_draw_finish(&draw);
-    if (status == TARN_OK) settle_window(check);
     return status;
 }
 
