@@ -83,7 +83,10 @@ bool tarn_topology_pin(const struct tarn_topology *topology, pthread_t thread, u
         hwloc_bitmap_copy(set, core->cpuset);
     } else if (find_nodes(topology, workers, set)) {
         hwloc_bitmap_t nodes = hwloc_bitmap_dup(set);
-        hwloc_cpuset_from_nodeset(topology->machine, set, nodes);
+        if (nodes)
+            hwloc_cpuset_from_nodeset(topology->machine, set, nodes);
+        else
+            hwloc_bitmap_zero(set);
         hwloc_bitmap_free(nodes);
     }
     bool pinned = !hwloc_bitmap_iszero(set) &&
@@ -178,6 +181,8 @@ uint64_t tarn_memory_available(void)
     uint64_t limit = read_number("/sys/fs/cgroup/memory.max", "%llu");
     uint64_t used = read_number("/sys/fs/cgroup/memory.current", "%llu");
     if (limit == UINT64_MAX || used == UINT64_MAX) return available;
+    uint64_t cache = read_number("/sys/fs/cgroup/memory.stat", "inactive_file %llu");
+    if (cache <= used) used -= cache; /* copies of files, which the system gives up when asked */
     uint64_t left = used < limit ? limit - used : 0;
     return left < available ? left : available;
 }
