@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../streams/graph/error.h"
+#include "../streams/graph/report.h"
 #include "event_count.h"
 #include "session.h"
 #include "topology.h"
@@ -349,21 +349,29 @@ static bool have_drained(struct tarn_executor *executor)
     return atomic_load(&executor->phase) != FAILING;
 }
 
-/* "compute runs 'relu' (7) of iteration 3" */
-static int describe(struct tarn_executor *executor, uint32_t s, uint64_t target, char *text,
+/* Where a stream is, in the order in which one is told: a stream that is stuck runs. */
+enum state { STREAM_RUNS, STREAM_WAITS, STREAM_HAS_FINISHED };
+
+static enum state state_of(struct tarn_executor *executor, uint32_t s, uint64_t target)
+{
+    if (has_reached(executor, s, (int64_t)target * steps_of(executor, s)))
+        return STREAM_HAS_FINISHED;
+    return atomic_load(&executor->streams[s].claimed) ? STREAM_RUNS : STREAM_WAITS;
+}
+
+/* '; stream 0 "compute" runs op 7 "relu" of iteration 3' */
+static int describe(struct tarn_executor *executor, uint32_t s, enum state state, char *text,
                     size_t size)
 {
     const struct tarn_graph *graph = executor->session->graph;
     struct stream *stream = &executor->streams[s];
-    const char *name = graph->streams[s].name;
-    if (has_reached(executor, s, (int64_t)target * steps_of(executor, s)))
-        return snprintf(text, size, "; %s (%u) has finished", name, s);
-    bool runs = atomic_load(&stream->claimed);
+    struct tarn_label name = tarn_stream_label(graph, s);
+    if (state == STREAM_HAS_FINISHED) return snprintf(text, size, "; %s has finished", name.text);
     uint64_t iteration = atomic_load_explicit(&stream->iteration, memory_order_relaxed);
     uint32_t place = atomic_load_explicit(&stream->place, memory_order_relaxed);
     uint32_t op = executor->program->steps[executor->program->begin[s] + place].op;
-    return snprintf(text, size, "; %s (%u) %s '%s' (%u) of iteration %llu", name, s,
-                    runs ? "runs" : "waits before", graph->ops[op].name, op,
+    return snprintf(text, size, "; %s %s %s of iteration %llu", name.text,
+                    state == STREAM_RUNS ? "runs" : "waits before", tarn_op_label(graph, op).text,
                     (unsigned long long)iteration);
 }
 
@@ -371,12 +379,16 @@ static enum tarn_status report_deadline(struct tarn_executor *executor, uint64_t
                                         uint64_t timeout_ns, struct tarn_error *error)
 {
     char text[sizeof error->text];
+    uint32_t streams_count = executor->program->streams_count;
     size_t used =
         (size_t)snprintf(text, sizeof text, "not finished after %.3f s", (double)timeout_ns * 1e-9);
-    for (uint32_t s = 0; s < executor->program->streams_count && used < sizeof text; s++) {
-        if (steps_of(executor, s) == 0) continue;
-        used += (size_t)describe(executor, s, target, text + used, sizeof text - used);
+    for (enum state state = STREAM_RUNS; state <= STREAM_HAS_FINISHED; state++) {
+        for (uint32_t s = 0; s < streams_count && used < sizeof text; s++) {
+            if (steps_of(executor, s) == 0 || state_of(executor, s, target) != state) continue;
+            used += (size_t)describe(executor, s, state, text + used, sizeof text - used);
+        }
     }
+    if (used >= sizeof text) memcpy(text + sizeof text - sizeof "...", "...", sizeof "...");
     return tarn_error_set(error, TARN_DEADLINE, "%s", text);
 }
 

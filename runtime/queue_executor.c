@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../streams/graph/error.h"
+#include "../streams/graph/report.h"
 #include "event_count.h"
 #include "session.h"
 
@@ -54,12 +54,9 @@ static enum tarn_status device_failed(struct tarn_executor *executor, const char
         error->device_code = code;
         error->op = op;
     }
-    uint32_t stream = graph->ops[op].stream;
-    return tarn_error_set(error, TARN_DEVICE,
-                          "stream '%s' (%u), op '%s' (%u), iteration %llu: %s failed with code %d "
-                          "(%s)",
-                          graph->streams[stream].name, stream, graph->ops[op].name, op,
-                          (unsigned long long)iteration, what, code,
+    return tarn_error_set(error, TARN_DEVICE, "%s, %s, iteration %llu: %s failed with code %d (%s)",
+                          tarn_stream_label(graph, graph->ops[op].stream).text,
+                          tarn_op_label(graph, op).text, (unsigned long long)iteration, what, code,
                           executor->table->error_text(executor->self, code));
 }
 
@@ -173,40 +170,47 @@ static enum tarn_status poll_mark(struct tarn_executor *executor, const struct m
     }
 }
 
-/* "; compute (0) has not passed 'relu' (7) of iteration 3": the first recorded step of the last
- * iteration that its queue has not reached, else its end. */
-static int describe(struct tarn_executor *executor, const struct mark *mark, uint32_t s, char *text,
+static bool is_past(struct tarn_executor *executor, void *event)
+{
+    bool done = false;
+    return executor->table->event_query(executor->self, event, &done) == 0 && done;
+}
+
+/* '; stream 0 "compute" has not passed op 7 "relu" of iteration 3': the first recorded step of the
+ * last iteration that its queue has not reached, else its end. */
+static int describe(struct tarn_executor *executor, uint32_t s, bool has_finished, char *text,
                     size_t size)
 {
     const struct tarn_program *program = executor->program;
     const struct tarn_graph *graph = executor->session->graph;
-    const char *name = graph->streams[s].name;
-    bool done = false;
-    if (!executor->table->event_query(executor->self, mark->events[s], &done) && done)
-        return snprintf(text, size, "; %s (%u) has finished", name, s);
+    struct tarn_label name = tarn_stream_label(graph, s);
+    if (has_finished) return snprintf(text, size, "; %s has finished", name.text);
     uint64_t last = executor->enqueued - 1;
     uint32_t op = last_op(executor, s);
     for (uint32_t i = program->begin[s]; i < program->begin[s + 1]; i++) {
         void *event = executor->events[last & 1][i];
-        if (!event || (!executor->table->event_query(executor->self, event, &done) && done))
-            continue;
+        if (!event || is_past(executor, event)) continue;
         op = program->steps[i].op;
         break;
     }
-    return snprintf(text, size, "; %s (%u) has not passed '%s' (%u) of iteration %llu", name, s,
-                    graph->ops[op].name, op, (unsigned long long)last);
+    return snprintf(text, size, "; %s has not passed %s of iteration %llu", name.text,
+                    tarn_op_label(graph, op).text, (unsigned long long)last);
 }
 
+/* Stuck streams first. */
 static void report_deadline(struct tarn_executor *executor, const struct mark *mark,
                             uint64_t timeout_ns, struct tarn_error *error)
 {
     char text[sizeof error->text];
     size_t used =
         (size_t)snprintf(text, sizeof text, "not finished after %.3f s", (double)timeout_ns * 1e-9);
-    for (uint32_t s = 0; s < executor->program->streams_count && used < sizeof text; s++) {
-        if (executor->queues[s])
-            used += (size_t)describe(executor, mark, s, text + used, sizeof text - used);
+    for (int finished = 0; finished < 2; finished++) {
+        for (uint32_t s = 0; s < executor->program->streams_count && used < sizeof text; s++) {
+            if (!executor->queues[s] || is_past(executor, mark->events[s]) != finished) continue;
+            used += (size_t)describe(executor, s, finished, text + used, sizeof text - used);
+        }
     }
+    if (used >= sizeof text) memcpy(text + sizeof text - sizeof "...", "...", sizeof "...");
     tarn_error_set(error, TARN_DEADLINE, "%s", text);
 }
 

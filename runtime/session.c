@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../streams/graph/error.h"
+#include "../streams/graph/report.h"
 #include "../streams/graph/size.h"
 #include "check_kernel.h"
 #include "topology.h"
@@ -333,9 +333,8 @@ static enum tarn_status check_bindings(struct tarn_session *session, struct tarn
         uint32_t op = session->program.steps[i].op;
         if (session->bindings[op].kernel) continue;
         if (error) error->op = op;
-        return tarn_error_set(error, TARN_USAGE,
-                              "op '%s' (%u) has no kernel: bind one, or a default for all",
-                              session->graph->ops[op].name, op);
+        return tarn_error_set(error, TARN_USAGE, "%s has no kernel: bind one, or a default for all",
+                              tarn_op_label(session->graph, op).text);
     }
     session->ready = true;
     return TARN_OK;
@@ -345,15 +344,13 @@ enum tarn_status tarn_session_kernel_failed(const struct tarn_session *session, 
                                             uint64_t iteration, int code, struct tarn_error *error)
 {
     const struct tarn_graph *graph = session->graph;
-    uint32_t stream = graph->ops[op].stream;
     if (error && error->status == TARN_OK) {
         error->device_code = code;
         error->op = op;
     }
-    return tarn_error_set(error, TARN_DEVICE,
-                          "stream '%s' (%u), op '%s' (%u), iteration %llu: the kernel returned %d",
-                          graph->streams[stream].name, stream, graph->ops[op].name, op,
-                          (unsigned long long)iteration, code);
+    return tarn_error_set(error, TARN_DEVICE, "%s, %s, iteration %llu: the kernel returned %d",
+                          tarn_stream_label(graph, graph->ops[op].stream).text,
+                          tarn_op_label(graph, op).text, (unsigned long long)iteration, code);
 }
 
 int tarn_session_launch(struct tarn_session *session, tarn_op op, uint64_t iteration)
@@ -375,16 +372,16 @@ static enum tarn_status check_access(const struct tarn_session *session, tarn_te
                               tensor, graph->tensors_count);
     if (error) error->tensor = tensor;
     if (size > graph->tensors[tensor].size)
-        return tarn_error_set(error, TARN_USAGE, "%llu bytes for tensor '%s' (%u) of %llu bytes",
-                              (unsigned long long)size, graph->tensors[tensor].name, tensor,
+        return tarn_error_set(error, TARN_USAGE, "%llu bytes for %s of %llu bytes",
+                              (unsigned long long)size, tarn_tensor_label(graph, tensor).text,
                               (unsigned long long)graph->tensors[tensor].size);
     if (session->refused)
         return tarn_error_set(error, TARN_USAGE,
                               "the session has stopped after an error: it can only be destroyed");
     if (!is_idle(session))
-        return tarn_error_set(
-            error, TARN_USAGE, "tensor '%s' (%u) is in use: wait for ticket %llu first",
-            graph->tensors[tensor].name, tensor, (unsigned long long)session->submitted);
+        return tarn_error_set(error, TARN_USAGE, "%s is in use: wait for ticket %llu first",
+                              tarn_tensor_label(graph, tensor).text,
+                              (unsigned long long)session->submitted);
     return TARN_OK;
 }
 

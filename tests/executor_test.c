@@ -423,8 +423,8 @@ static void check_failure_at(struct tarn_plan *plan, tarn_op op)
     assert_int_equal(error.op, op);
     char text[sizeof error.text];
     snprintf(
-        text, sizeof text, "stream '%s' (%u), op '%s' (%u), iteration 2: the kernel returned 41",
-        graph->streams[graph->ops[op].stream].name, graph->ops[op].stream, graph->ops[op].name, op);
+        text, sizeof text, "stream %u \"%s\", op %u \"%s\", iteration 2: the kernel returned 41",
+        graph->ops[op].stream, graph->streams[graph->ops[op].stream].name, op, graph->ops[op].name);
     assert_string_equal(error.text, text);
     assert_false(atomic_load(&failing.late));
     uint64_t ops = atomic_load(&failing.counter.ops);
@@ -538,8 +538,9 @@ static struct tarn_session *open_stuck_session(struct tarn_plan *plan, struct ga
     require(tarn_session_submit(session, 1, &ticket, &error), &error);
     assert_int_equal(tarn_session_wait(session, ticket, 200000000, &error), TARN_DEADLINE);
     assert_string_equal(error.text,
-                        "not finished after 0.200 s; compute (0) runs 'stuck' (1) of iteration 0; "
-                        "comm (1) waits before 'send' (3) of iteration 0; idle (2) has finished");
+                        "not finished after 0.200 s; stream 0 \"compute\" runs op 1 \"stuck\" of "
+                        "iteration 0; stream 1 \"comm\" waits before op 3 \"send\" of iteration "
+                        "0; stream 2 \"idle\" has finished");
     assert_int_equal(tarn_session_submit(session, 1, &ticket, &error), TARN_USAGE);
     return session;
 }
@@ -552,6 +553,44 @@ static void reports_every_streams_position_at_the_deadline(void **state)
     struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     struct tarn_session *session = open_stuck_session(plan, &gate);
     open_gate(&gate, NULL); /* the kernel returns after all: everything is freed */
+    tarn_session_destroy(session);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+}
+
+/* Op 0 of the last of many streams; all others wait for it, more than a message can tell. */
+static struct tarn_graph *graph_with_many_waiters(void)
+{
+    enum { STREAMS = 40 };
+    struct tarn_builder *b = tarn_builder_create("many");
+    for (uint32_t s = 0; s < STREAMS; s++) tarn_builder_stream(b, "waiter");
+    for (uint32_t s = STREAMS; s-- > 0;) {
+        tarn_op op = tarn_builder_op(b, &(struct tarn_op_info){.name = "op", .stream = s});
+        if (op > 0) tarn_builder_control(b, op, 0);
+    }
+    struct tarn_graph *graph;
+    struct tarn_error error;
+    require(tarn_builder_finish(b, &graph, &error), &error);
+    return graph;
+}
+
+static void tells_of_stuck_streams_before_those_that_wait(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph = graph_with_many_waiters();
+    struct tarn_plan *plan = unshared_plan(graph, 64);
+    struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    struct tarn_session *session = open_session(plan, TARN_HOST_OPTIONS(.workers = 2), NULL);
+    struct tarn_error error;
+    tarn_ticket ticket;
+    assert_int_equal(tarn_session_bind_default(session, pass_gate, &gate), TARN_OK);
+    require(tarn_session_submit(session, 1, &ticket, &error), &error);
+    assert_int_equal(tarn_session_wait(session, ticket, 100000000, &error), TARN_DEADLINE);
+    const char *start = "not finished after 0.100 s; stream 39 \"waiter\" runs op 0 \"op\" of "
+                        "iteration 0; stream 0 \"waiter\" waits before op 39 \"op\" of";
+    assert_memory_equal(error.text, start, strlen(start));
+    assert_string_equal(error.text + strlen(error.text) - 3, "...");
+    open_gate(&gate, NULL);
     tarn_session_destroy(session);
     tarn_plan_destroy(plan);
     tarn_graph_destroy(graph);
@@ -730,6 +769,7 @@ int main(void)
         cmocka_unit_test(reports_the_failing_op_whichever_it_is),
         cmocka_unit_test(keeps_one_failure_when_several_ops_fail),
         cmocka_unit_test(reports_every_streams_position_at_the_deadline),
+        cmocka_unit_test(tells_of_stuck_streams_before_those_that_wait),
         cmocka_unit_test(destroying_does_not_wait_for_a_kernel_that_never_returns),
         cmocka_unit_test(two_workers_run_two_ready_streams_at_the_same_time),
         cmocka_unit_test(a_blocking_stream_does_not_hold_up_the_others),

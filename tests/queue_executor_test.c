@@ -199,8 +199,8 @@ static void a_stuck_queue_is_reported_and_its_memory_given_up(void **state)
     assert_int_equal(tarn_session_wait(subject.session, ticket, 3000000, &error), TARN_DEADLINE);
     for (uint32_t s = 0; s < 2; s++) {
         char start[64];
-        snprintf(start, sizeof start, "; %s (%u) has not passed '", subject.graph->streams[s].name,
-                 s);
+        snprintf(start, sizeof start, "; stream %u \"%s\" has not passed op ", s,
+                 subject.graph->streams[s].name);
         assert_non_null(strstr(error.text, start));
     }
     assert_non_null(strstr(error.text, "of iteration 1"));

@@ -99,6 +99,12 @@ struct tarn_label tarn_op_label(const struct tarn_graph *graph, tarn_op op)
     return label("op", op, op < graph->ops_count ? graph->ops[op].name : "");
 }
 
+struct tarn_label tarn_stream_label(const struct tarn_graph *graph, tarn_stream stream)
+{
+    return label("stream", stream,
+                 stream < graph->streams_count ? graph->streams[stream].name : "");
+}
+
 struct tarn_label tarn_tensor_label(const struct tarn_graph *graph, tarn_tensor tensor)
 {
     return label("tensor", tensor,

@@ -36,6 +36,7 @@ struct tarn_label {
     char text[96];
 };
 struct tarn_label tarn_op_label(const struct tarn_graph *graph, tarn_op op);
+struct tarn_label tarn_stream_label(const struct tarn_graph *graph, tarn_stream stream);
 struct tarn_label tarn_tensor_label(const struct tarn_graph *graph, tarn_tensor tensor);
 /* A root tensor, or the workspace of an op. */
 struct tarn_label tarn_storage_label(const struct tarn_graph *graph, uint32_t storage);
