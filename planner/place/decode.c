@@ -192,27 +192,30 @@ static int32_t settle_lone(struct tarn_decoder *decoder, uint32_t place, int32_t
     return offset;
 }
 
-/* How far a group at `offset` must move up so that none of its members meets one of a placed group
- * that it meets now. Both lists of members are in order: one pass over them. */
+/* The least offset of a group, from `offset` on, at which none of its members meets one of a placed
+ * group that it meets now. Members are in order, so that those one may meet follow each other. */
 static int32_t clear_of(const struct tarn_decoder *decoder, uint32_t group, int32_t offset,
                         uint32_t other)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
-    int32_t start = decoder->offset[lowest->lone.count + other], cleared = offset;
-    uint32_t i_end = lowest->group_begin[group + 1], j_end = lowest->group_begin[other + 1];
-    uint32_t i = find_member(lowest, lowest->group_begin[group], i_end, start - offset);
-    uint32_t j = find_member(lowest, lowest->group_begin[other], j_end, offset - start);
-    while (i < i_end && j < j_end) {
-        uint32_t m = lowest->member[i], n = lowest->member[j];
-        int32_t begin = offset + lowest->within[m], end = offset + lowest->member_end[m];
-        int32_t other_begin = start + lowest->within[n], other_end = start + lowest->member_end[n];
-        if (begin < other_end && other_begin < end && other_end - lowest->within[m] > cleared &&
-            is_unsafe(lowest, lowest->members.storage[m], lowest->members.storage[n]))
-            cleared = other_end - lowest->within[m];
-        if (end <= other_end) i++;
-        if (other_end <= end) j++;
+    int32_t away = decoder->offset[lowest->lone.count + other] - offset, least = 0;
+    uint32_t i_end = lowest->group_begin[group + 1], k_end = lowest->group_begin[other + 1];
+    uint32_t i = find_member(lowest, lowest->group_begin[group], i_end, away);
+    uint32_t first = lowest->group_begin[other];
+    for (; i < i_end; i++) {
+        uint32_t m = lowest->member[i];
+        first = find_member(lowest, first, k_end, lowest->within[m] - away);
+        for (uint32_t k = first; k < k_end; k++) {
+            uint32_t n = lowest->member[k];
+            int32_t clear = away + lowest->member_end[n] - lowest->within[m];
+            if (away + lowest->within[n] >= lowest->member_end[m]) break;
+            if (clear > least &&
+                is_unsafe(lowest, lowest->members.storage[m], lowest->members.storage[n]))
+                least = clear;
+        }
+        if (first == k_end) break;
     }
-    return cleared;
+    return offset + least;
 }
 
 static int32_t settle_group(struct tarn_decoder *decoder, uint32_t place, int32_t offset)
@@ -297,7 +300,7 @@ static uint32_t select_place(struct tarn_decoder *decoder, const int32_t *key)
     for (uint32_t run = 0; run < decoder->runs_count; run++) {
         if (decoder->run_limit[run] != limit) continue;
         int32_t first = first_of(decoder, key, run);
-        if (first / RUN > foremost / RUN) {
+        if (foremost < 0 || first / RUN > foremost / RUN) {
             foremost = first;
             chosen = run;
         }

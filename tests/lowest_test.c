@@ -1,0 +1,535 @@
+/* Better placement: the decoder against a naive one that looks at all pairs, replays against
+ * decodes from the start, and every result against a brute-force check of what must hold, against
+ * the bound, and on tiny graphs against the best of all placements. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "planner/place/improve.h"
+#include "planner/place/moves.h"
+#include "random_graph.h"
+
+enum { DECODES = 3000, OPS_MAX = 40, RESULTS = 400, TINY = 1500, TINY_BLOCKS = 6 };
+
+/* ---- Problems ---- */
+
+struct fixture {
+    struct tarn_graph *graph;
+    struct tarn_clocks clocks;
+    struct tarn_reuse reuse;
+    struct tarn_blocks blocks;
+    struct tarn_conflicts conflicts;
+    struct tarn_antichain antichain;
+    struct tarn_problem problem;
+};
+
+static uint64_t alignment_of(uint64_t seed) { return UINT64_C(1) << (seed % 4 * 3); }
+
+/* The graph becomes the fixture's. */
+static void fixture_init(struct fixture *fixture, struct tarn_graph *graph, uint64_t alignment)
+{
+    struct tarn_error error;
+    fixture->graph = graph;
+    assert_int_equal(tarn_clocks_init(&fixture->clocks, graph), TARN_OK);
+    assert_int_equal(tarn_reuse_init(&fixture->reuse, &fixture->clocks, graph), TARN_OK);
+    assert_int_equal(tarn_blocks_init(&fixture->blocks, graph, false, alignment, &error), TARN_OK);
+    assert_int_equal(tarn_conflicts_init(&fixture->conflicts, &fixture->reuse, graph), TARN_OK);
+    assert_int_equal(
+        tarn_antichain_init(&fixture->antichain, &fixture->reuse, graph, fixture->blocks.reserved),
+        TARN_OK);
+    fixture->problem = (struct tarn_problem){graph, &fixture->blocks, &fixture->conflicts};
+}
+
+static void fixture_random(struct fixture *fixture, uint64_t seed, uint32_t ops_max)
+{
+    struct random_graph_options options = random_graph_knobs(seed, ops_max);
+    fixture_init(fixture, random_graph(&options), alignment_of(seed));
+}
+
+static void fixture_finish(struct fixture *fixture)
+{
+    tarn_antichain_finish(&fixture->antichain);
+    tarn_conflicts_finish(&fixture->conflicts);
+    tarn_blocks_finish(&fixture->blocks);
+    tarn_reuse_finish(&fixture->reuse);
+    tarn_clocks_finish(&fixture->clocks);
+    tarn_graph_destroy(fixture->graph);
+}
+
+/* What must hold, from the definitions: no reserved byte shared by an unsafe pair, groups back to
+ * back, offsets aligned. Returns the footprint. */
+static uint64_t check_plan(const struct fixture *fixture, const uint64_t *offset)
+{
+    const struct tarn_blocks *blocks = &fixture->blocks;
+    uint64_t footprint = 0;
+    for (uint32_t b = 0; b < blocks->count; b++) {
+        const struct tarn_block *block = &blocks->blocks[b];
+        uint64_t end = offset[block->members[0]];
+        assert_int_equal(end % block->alignment, 0);
+        if (end + block->size > footprint) footprint = end + block->size;
+        for (uint32_t i = 0; i < block->members_count; i++) {
+            assert_int_equal(offset[block->members[i]], end);
+            end += fixture->graph->storages[block->members[i]].size;
+        }
+    }
+    for (uint32_t a = 0; a < fixture->reuse.count; a++)
+        for (uint32_t b = 0; b < a; b++)
+            if (!tarn_reuse_is_safe(&fixture->reuse, a, b))
+                assert_true(offset[a] + blocks->reserved[a] <= offset[b] ||
+                            offset[b] + blocks->reserved[b] <= offset[a]);
+    return footprint;
+}
+
+static void draw_keys(const struct tarn_lowest *lowest, struct random_source *source, int32_t *key,
+                      int32_t *floor)
+{
+    uint32_t spread = random_percent(source, 50) ? 4 : TARN_KEY_MAX; /* few: many ties */
+    for (uint32_t i = 0; i < lowest->count; i++) {
+        key[i] = (int32_t)random_below(source, spread);
+        floor[i] = random_percent(source, 15) ? (int32_t)random_below(source, 3000) : 0;
+    }
+}
+
+/* ---- The decoder ---- */
+
+/* Members of the block at a place, as half-open intervals from its start. */
+static int32_t member_begin(const struct tarn_lowest *lowest, uint32_t place, uint32_t i)
+{
+    if (place < lowest->lone.count) return 0;
+    return lowest->within[lowest->member[lowest->group_begin[place - lowest->lone.count] + i]];
+}
+
+static int32_t member_end(const struct tarn_lowest *lowest, uint32_t place, uint32_t i)
+{
+    if (place < lowest->lone.count) return lowest->size[place];
+    return lowest->member_end[lowest->member[lowest->group_begin[place - lowest->lone.count] + i]];
+}
+
+/* How high the block at `place` must at least lie so as not to meet the placed one that it meets at
+ * `offset`; `offset` when it meets none. */
+static int32_t clear_of(const struct tarn_lowest *lowest, uint32_t place, int32_t offset,
+                        uint32_t other, int32_t other_offset)
+{
+    const struct tarn_block *a = &lowest->problem->blocks->blocks[lowest->block[place]];
+    const struct tarn_block *b = &lowest->problem->blocks->blocks[lowest->block[other]];
+    for (uint32_t i = 0; i < a->members_count; i++) {
+        for (uint32_t k = 0; k < b->members_count; k++) {
+            int32_t begin = member_begin(lowest, place, i), end = member_end(lowest, place, i);
+            int32_t other_begin = other_offset + member_begin(lowest, other, k);
+            int32_t other_end = other_offset + member_end(lowest, other, k);
+            if (offset + begin < other_end && other_begin < offset + end &&
+                !tarn_reuse_is_safe(lowest->problem->conflicts->reuse, a->members[i],
+                                    b->members[k]))
+                return other_end - begin;
+        }
+    }
+    return offset;
+}
+
+/* The least aligned offset from the floor on at which the block meets no placed one. */
+static int32_t least_offset(const struct tarn_lowest *lowest, uint32_t place, int32_t floor,
+                            const int32_t *offset)
+{
+    int32_t alignment = lowest->alignment[place], least = floor;
+    for (bool moved = true; moved;) {
+        moved = false;
+        least = (least + alignment - 1) / alignment * alignment;
+        for (uint32_t other = 0; other < lowest->count; other++) {
+            if (offset[other] < 0) continue;
+            int32_t cleared = clear_of(lowest, place, least, other, offset[other]);
+            moved = moved || cleared > least;
+            least = cleared;
+        }
+    }
+    return least;
+}
+
+static void decode_naively(const struct tarn_lowest *lowest, const int32_t *key,
+                           const int32_t *floor, int32_t *offset)
+{
+    for (uint32_t i = 0; i < lowest->count; i++) offset[i] = -1;
+    for (uint32_t done = 0; done < lowest->count; done++) {
+        uint32_t chosen = TARN_NONE;
+        int32_t lowest_offset = INT32_MAX;
+        for (uint32_t i = 0; i < lowest->count; i++) {
+            if (offset[i] >= 0) continue;
+            int32_t own = least_offset(lowest, i, floor[i], offset);
+            if (own < lowest_offset || (own == lowest_offset && key[i] > key[chosen])) {
+                lowest_offset = own;
+                chosen = i;
+            }
+        }
+        offset[chosen] = lowest_offset;
+    }
+}
+
+static int32_t *numbers(uint32_t count)
+{
+    int32_t *made = calloc((size_t)count + 1, sizeof *made);
+    assert_non_null(made);
+    return made;
+}
+
+static void compare_with_naive(const struct fixture *fixture, uint64_t seed)
+{
+    struct random_source source = {seed};
+    struct tarn_lowest lowest;
+    struct tarn_decoder decoder;
+    struct tarn_objective objective = {500, 3, 2};
+    assert_int_equal(tarn_lowest_init(&lowest, &fixture->problem, 1 << 24), TARN_OK);
+    assert_int_equal(tarn_decoder_init(&decoder, &lowest), TARN_OK);
+    int32_t *key = numbers(lowest.count), *floor = numbers(lowest.count);
+    int32_t *offset = numbers(lowest.count), top = 0;
+    int64_t above = 0;
+    draw_keys(&lowest, &source, key, floor);
+    decode_naively(&lowest, key, floor, offset);
+    tarn_decoder_start(&decoder, floor);
+    assert_true(tarn_decoder_advance(&decoder, key, floor, objective, TARN_MISS_MAX, lowest.count));
+    assert_memory_equal(offset, decoder.offset, lowest.count * sizeof *offset);
+    for (uint32_t i = 0; i < lowest.count; i++) {
+        int32_t end = offset[i] + lowest.size[i], over = end > 500 ? end - 500 : 0;
+        above += over < lowest.size[i] ? over : lowest.size[i];
+        if (end > top) top = end;
+    }
+    assert_int_equal(decoder.top, top);
+    assert_int_equal(decoder.miss, 2 * above + 3 * (int64_t)(top > 500 ? top - 500 : 0));
+    tarn_decoder_start(&decoder, floor);
+    bool stopped = !tarn_decoder_advance(&decoder, key, floor, objective, above, lowest.count);
+    assert_true(stopped == (2 * above + 3 * (int64_t)(top > 500 ? top - 500 : 0) > above));
+    free(key);
+    free(floor);
+    free(offset);
+    tarn_decoder_finish(&decoder);
+    tarn_lowest_finish(&lowest);
+}
+
+static void decoder_places_as_a_naive_one_that_looks_at_all_pairs(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < DECODES; seed++) {
+        struct fixture fixture;
+        fixture_random(&fixture, seed, OPS_MAX);
+        compare_with_naive(&fixture, seed);
+        fixture_finish(&fixture);
+    }
+    for (uint64_t seed = 0; seed < 20; seed++) { /* more than one run of 64 places */
+        struct fixture fixture;
+        fixture_random(&fixture, seed, 300);
+        compare_with_naive(&fixture, seed);
+        fixture_finish(&fixture);
+    }
+}
+
+/* Units far coarser than the sizes: borders round outward. */
+static void coarse_units_keep_plans_safe(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < RESULTS; seed++) {
+        struct random_source source = {seed};
+        struct fixture fixture;
+        struct tarn_lowest lowest;
+        struct tarn_decoder decoder;
+        fixture_random(&fixture, seed, OPS_MAX);
+        assert_int_equal(tarn_lowest_init(&lowest, &fixture.problem, UINT64_C(1) << 40), TARN_OK);
+        assert_true(lowest.unit_shift >= 10);
+        assert_int_equal(tarn_decoder_init(&decoder, &lowest), TARN_OK);
+        int32_t *key = numbers(lowest.count), *floor = numbers(lowest.count);
+        uint64_t *offset = calloc((size_t)fixture.reuse.count + 1, sizeof *offset);
+        draw_keys(&lowest, &source, key, floor);
+        tarn_decoder_start(&decoder, NULL);
+        assert_true(tarn_decoder_advance(&decoder, key, NULL, (struct tarn_objective){0, 1, 0},
+                                         TARN_MISS_MAX, lowest.count));
+        tarn_lowest_offsets(&lowest, decoder.offset, offset);
+        assert_int_equal(check_plan(&fixture, offset),
+                         tarn_lowest_footprint(&lowest, decoder.offset));
+        free(key);
+        free(floor);
+        free(offset);
+        tarn_decoder_finish(&decoder);
+        tarn_lowest_finish(&lowest);
+        fixture_finish(&fixture);
+    }
+}
+
+/* A few random changes to keys and floors, as a walk makes them. */
+static uint32_t draw_changes(const struct tarn_lowest *lowest, struct random_source *source,
+                             int32_t *key, int32_t *floor, struct tarn_change *changes)
+{
+    uint32_t count = random_below(source, 4);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t place = random_below(source, lowest->count);
+        changes[i] = (struct tarn_change){place, key[place], floor[place]};
+        if (random_percent(source, 60))
+            key[place] = (int32_t)random_below(source, random_percent(source, 50) ? 4 : 1 << 20);
+        else
+            floor[place] = random_percent(source, 50) ? 0 : (int32_t)random_below(source, 3000);
+    }
+    return count;
+}
+
+static void take_back(int32_t *key, int32_t *floor, const struct tarn_change *changes,
+                      uint32_t count)
+{
+    while (count-- > 0) {
+        key[changes[count].place] = changes[count].key;
+        floor[changes[count].place] = changes[count].floor;
+    }
+}
+
+/* Returns how many tries were taken back. */
+static uint32_t compare_replays(const struct fixture *fixture, uint64_t seed)
+{
+    struct random_source source = {seed};
+    struct tarn_lowest lowest;
+    struct tarn_decoder decoder;
+    struct tarn_replay replay;
+    struct tarn_change changes[4];
+    struct tarn_objective objective = {500, 1, 1};
+    uint32_t refused = 0;
+    assert_int_equal(tarn_lowest_init(&lowest, &fixture->problem, 1 << 24), TARN_OK);
+    assert_int_equal(tarn_decoder_init(&decoder, &lowest), TARN_OK);
+    assert_int_equal(tarn_replay_init(&replay, &lowest), TARN_OK);
+    int32_t *key = numbers(lowest.count), *floor = numbers(lowest.count);
+    draw_keys(&lowest, &source, key, floor);
+    assert_true(tarn_replay_start(&replay, key, floor, objective));
+    for (uint32_t i = 0; i < 30 && lowest.count > 0; i++) {
+        uint32_t count = draw_changes(&lowest, &source, key, floor, changes);
+        int64_t allowed = replay.miss + random_below(&source, 200);
+        bool kept = tarn_replay_try(&replay, key, floor, changes, count, objective, allowed);
+        tarn_decoder_start(&decoder, floor);
+        assert_true(
+            tarn_decoder_advance(&decoder, key, floor, objective, TARN_MISS_MAX, lowest.count));
+        assert_true(kept == (decoder.miss <= allowed));
+        refused += !kept;
+        if (!kept) {
+            take_back(key, floor, changes, count);
+            continue;
+        }
+        assert_int_equal(replay.miss, decoder.miss);
+        assert_int_equal(replay.top, decoder.top);
+        assert_memory_equal(replay.offset, decoder.offset, lowest.count * sizeof *decoder.offset);
+    }
+    free(key);
+    free(floor);
+    tarn_replay_finish(&replay);
+    tarn_decoder_finish(&decoder);
+    tarn_lowest_finish(&lowest);
+    return refused;
+}
+
+static void replays_end_as_decodes_from_the_start(void **state)
+{
+    (void)state;
+    uint32_t refused = 0;
+    for (uint64_t seed = 0; seed < DECODES / 3; seed++) {
+        struct fixture fixture;
+        fixture_random(&fixture, seed, seed % 10 == 0 ? 200 : OPS_MAX);
+        refused += compare_replays(&fixture, seed);
+        fixture_finish(&fixture);
+    }
+    assert_true(refused > 1000);
+}
+
+/* ---- Results ---- */
+
+static uint64_t improve(const struct fixture *fixture, const struct tarn_improve_options *given,
+                        uint64_t *offset, uint64_t footprint)
+{
+    struct tarn_improve_options options = *given;
+    struct tarn_improve_report report;
+    options.bound = fixture->antichain.bound;
+    assert_int_equal(tarn_improve_place(&fixture->problem, &fixture->antichain, &options, offset,
+                                        &footprint, &report),
+                     TARN_OK);
+    return footprint;
+}
+
+/* From one block behind the other. */
+static uint64_t improve_row(const struct fixture *fixture,
+                            const struct tarn_improve_options *options, uint64_t *offset)
+{
+    return improve(fixture, options, offset, tarn_blocks_place_in_a_row(&fixture->blocks, offset));
+}
+
+static uint64_t *bytes(const struct fixture *fixture)
+{
+    uint64_t *made = calloc((size_t)fixture->reuse.count + 1, sizeof *made);
+    assert_non_null(made);
+    return made;
+}
+
+static void results_are_safe_and_between_the_bound_and_what_came_in(void **state)
+{
+    (void)state;
+    uint32_t met = 0;
+    for (uint64_t seed = 0; seed < RESULTS; seed++) {
+        struct fixture fixture;
+        fixture_random(&fixture, seed, seed % 20 == 0 ? 300 : OPS_MAX);
+        uint64_t *offset = bytes(&fixture), row;
+        uint64_t bound = tarn_improve_round_bound(&fixture.blocks, fixture.antichain.bound);
+        row = tarn_blocks_place_in_a_row(&fixture.blocks, offset);
+        uint64_t footprint = improve(
+            &fixture, &(struct tarn_improve_options){.steps = 30, .threads = 2}, offset, row);
+        assert_int_equal(check_plan(&fixture, offset), footprint);
+        assert_true(footprint >= bound && bound >= fixture.antichain.bound && footprint <= row);
+        met += footprint == bound;
+        /* A better plan than it finds again stays. */
+        uint64_t again =
+            improve(&fixture, &(struct tarn_improve_options){.threads = 1}, offset, footprint);
+        assert_true(again <= footprint);
+        assert_int_equal(check_plan(&fixture, offset), again);
+        free(offset);
+        fixture_finish(&fixture);
+    }
+    print_message("# at the antichain's weight: %u of %d\n", met, RESULTS);
+    assert_true(met > RESULTS / 2);
+}
+
+static void results_do_not_depend_on_the_number_of_threads(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < RESULTS / 8; seed++) {
+        struct fixture fixture;
+        struct random_graph_options knobs = random_graph_knobs(seed, 300);
+        knobs.ops = 150;
+        fixture_init(&fixture, random_graph(&knobs), 8);
+        uint64_t *offset = bytes(&fixture), *other = bytes(&fixture);
+        struct tarn_improve_options options = {.steps = 60, .threads = 1, .seed = seed};
+        uint64_t footprint = improve_row(&fixture, &options, offset);
+        for (options.threads = 2; options.threads <= 8; options.threads *= 2) {
+            assert_int_equal(improve_row(&fixture, &options, other), footprint);
+            assert_memory_equal(offset, other, fixture.reuse.count * sizeof *offset);
+        }
+        free(offset);
+        free(other);
+        fixture_finish(&fixture);
+    }
+}
+
+static void a_plan_that_fits_the_capacity_ends_the_search(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < RESULTS; seed++) {
+        struct fixture fixture;
+        fixture_random(&fixture, seed, OPS_MAX);
+        uint64_t *offset = bytes(&fixture), row, footprint;
+        row = tarn_blocks_place_in_a_row(&fixture.blocks, offset);
+        struct tarn_improve_options options = {.steps = 10, .threads = 1, .capacity = row};
+        assert_int_equal(improve(&fixture, &options, offset, row), row); /* nothing to do */
+        options.capacity = 0;
+        footprint = improve(&fixture, &options, offset, row);
+        options.capacity = footprint + (row - footprint) / 2;
+        assert_true(improve_row(&fixture, &options, offset) <= options.capacity);
+        check_plan(&fixture, offset);
+        free(offset);
+        fixture_finish(&fixture);
+    }
+}
+
+static void a_search_that_is_stopped_gives_the_plan_that_came_in(void **state)
+{
+    (void)state;
+    atomic_bool stop;
+    atomic_init(&stop, true);
+    struct fixture fixture;
+    fixture_random(&fixture, 7, 200);
+    uint64_t *offset = bytes(&fixture), *row = bytes(&fixture);
+    uint64_t footprint = tarn_blocks_place_in_a_row(&fixture.blocks, row);
+    struct tarn_improve_options options = {.steps = UINT64_MAX, .stop = &stop};
+    assert_int_equal(improve_row(&fixture, &options, offset), footprint);
+    assert_memory_equal(offset, row, fixture.reuse.count * sizeof *offset);
+    free(offset);
+    free(row);
+    fixture_finish(&fixture);
+}
+
+static void empty_graphs_have_the_empty_plan(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    struct tarn_builder *builder = tarn_builder_create("empty");
+    struct tarn_graph *graph = NULL;
+    struct tarn_error error;
+    tarn_builder_stream(builder, "s");
+    assert_int_equal(tarn_builder_finish(builder, &graph, &error), TARN_OK);
+    fixture_init(&fixture, graph, 512);
+    uint64_t offset = 0;
+    assert_int_equal(improve(&fixture, &(struct tarn_improve_options){.steps = 5}, &offset, 0), 0);
+    assert_int_equal(
+        improve(&fixture, &(struct tarn_improve_options){.steps = 5}, &offset, UINT64_MAX), 0);
+    fixture_finish(&fixture);
+}
+
+/* ---- The best of all placements ---- */
+
+/* Some order of the blocks, each put as low as it can, gives the least footprint: take a best plan,
+ * its blocks by offset, and let each sink. */
+static void try_orders(const struct tarn_lowest *lowest, int32_t *offset, int32_t top,
+                       int32_t *least)
+{
+    bool complete = true;
+    for (uint32_t i = 0; i < lowest->count; i++) {
+        if (offset[i] >= 0) continue;
+        complete = false;
+        int32_t own = least_offset(lowest, i, 0, offset), end = own + lowest->size[i];
+        if (end >= *least) continue;
+        offset[i] = own;
+        try_orders(lowest, offset, end > top ? end : top, least);
+        offset[i] = -1;
+    }
+    if (complete && top < *least) *least = top;
+}
+
+static void tiny_graphs_get_their_smallest_plan(void **state)
+{
+    (void)state;
+    uint32_t tried = 0, best = 0, at_bound = 0;
+    for (uint64_t seed = 0; seed < TINY; seed++) {
+        struct random_graph_options knobs = random_graph_knobs(seed, 8);
+        struct fixture fixture;
+        struct tarn_lowest lowest;
+        knobs.size_max = 3;
+        fixture_init(&fixture, random_graph(&knobs), 1);
+        assert_int_equal(tarn_lowest_init(&lowest, &fixture.problem, 1 << 20), TARN_OK);
+        if (lowest.count <= TINY_BLOCKS && lowest.count > 1) {
+            int32_t offset_of[TINY_BLOCKS], least = INT32_MAX;
+            uint64_t *offset = bytes(&fixture);
+            for (uint32_t i = 0; i < lowest.count; i++) offset_of[i] = -1;
+            try_orders(&lowest, offset_of, 0, &least);
+            uint64_t found = improve_row(
+                &fixture, &(struct tarn_improve_options){.steps = 40, .threads = 1}, offset);
+            assert_true(found >= (uint64_t)least << lowest.unit_shift);
+            assert_true((uint64_t)least << lowest.unit_shift >= fixture.antichain.bound);
+            tried++;
+            best += found == (uint64_t)least << lowest.unit_shift;
+            at_bound += found == fixture.antichain.bound;
+            free(offset);
+        }
+        tarn_lowest_finish(&lowest);
+        fixture_finish(&fixture);
+    }
+    print_message("# smallest: %u of %u, at the antichain's weight %u\n", best, tried, at_bound);
+    assert_true(tried > TINY / 4 && best >= tried - tried / 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(decoder_places_as_a_naive_one_that_looks_at_all_pairs),
+        cmocka_unit_test(coarse_units_keep_plans_safe),
+        cmocka_unit_test(replays_end_as_decodes_from_the_start),
+        cmocka_unit_test(results_are_safe_and_between_the_bound_and_what_came_in),
+        cmocka_unit_test(results_do_not_depend_on_the_number_of_threads),
+        cmocka_unit_test(a_plan_that_fits_the_capacity_ends_the_search),
+        cmocka_unit_test(a_search_that_is_stopped_gives_the_plan_that_came_in),
+        cmocka_unit_test(empty_graphs_have_the_empty_plan),
+        cmocka_unit_test(tiny_graphs_get_their_smallest_plan),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
