@@ -65,14 +65,32 @@ static enum tarn_status check_options(const struct tarn_session_options *options
     return TARN_OK;
 }
 
-/* Offsets are multiples of the plan's or the tensor's own alignment; so must their base be. */
-static uint64_t alignment_needed(const struct tarn_plan *plan)
+/* Offsets are multiples of the plan's or the tensor's own alignment; so must their base be.
+ * *tensor: whose it is; TARN_NONE: the plan's. */
+static uint64_t alignment_needed(const struct tarn_plan *plan, tarn_tensor *tensor)
 {
     uint64_t needed = plan->alignment;
+    *tensor = TARN_NONE;
     for (uint32_t t = 0; t < plan->graph->tensors_count; t++) {
-        if (plan->graph->tensors[t].alignment > needed) needed = plan->graph->tensors[t].alignment;
+        if (plan->graph->tensors[t].alignment <= needed) continue;
+        needed = plan->graph->tensors[t].alignment;
+        *tensor = t;
     }
     return needed;
+}
+
+static enum tarn_status alignment_refused(const struct tarn_session *session, uint64_t needed,
+                                          tarn_tensor tensor, struct tarn_error *error)
+{
+    const struct tarn_device *device = &session->device;
+    bool is_own = tensor != TARN_NONE;
+    if (error && error->status == TARN_OK) error->tensor = tensor;
+    return tarn_error_set(error, TARN_USAGE,
+                          "%s needs an alignment of %llu bytes but device '%s' gives %llu: %s",
+                          is_own ? tarn_tensor_label(session->graph, tensor).text : "the plan",
+                          (unsigned long long)needed, device->table->name,
+                          (unsigned long long)device->table->memory_alignment(device->self),
+                          is_own ? "give the tensor a smaller one" : "plan with a smaller one");
 }
 
 /* ---- Memory ---- */
@@ -149,14 +167,10 @@ static enum tarn_status allocate(struct tarn_session *session, struct tarn_error
 {
     const struct tarn_plan *plan = session->plan;
     const struct tarn_device *device = &session->device;
-    uint64_t needed = alignment_needed(plan),
-             offered = device->table->memory_alignment(device->self);
-    if (needed > offered)
-        return tarn_error_set(error, TARN_USAGE,
-                              "the plan needs an alignment of %llu bytes but device '%s' gives "
-                              "%llu: plan with a smaller alignment",
-                              (unsigned long long)needed, device->table->name,
-                              (unsigned long long)offered);
+    tarn_tensor strictest;
+    uint64_t needed = alignment_needed(plan, &strictest);
+    if (needed > device->table->memory_alignment(device->self))
+        return alignment_refused(session, needed, strictest, error);
     uint64_t arena, persistent, begin;
     if (!measure(plan, &arena, &persistent) || !tarn_size_round_up(arena, needed, &begin) ||
         !tarn_size_add(begin, persistent, &session->memory_size))

@@ -190,7 +190,10 @@ static void a_large_alignment_of_a_tensor_reaches_its_address(void **state)
     struct queue_device device = {0};
     assert_int_equal(tarn_session_create(plan, queue_device(&device), NULL, &session, &error),
                      TARN_USAGE);
-    assert_says(&error, "needs an alignment of 1048576 bytes but device 'paper' gives 4096");
+    assert_says(&error,
+                "tensor 1 \"x\" needs an alignment of 1048576 bytes but device 'paper' gives "
+                "4096: give the tensor a smaller one");
+    assert_int_equal(error.tensor, s.x);
     assert_null(session);
     tarn_plan_destroy(plan);
     tarn_graph_destroy(graph);
