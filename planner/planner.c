@@ -259,6 +259,10 @@ enum tarn_status tarn_plan_create(struct tarn_graph *graph, const struct tarn_pl
     struct planning planning = {.options = complete_options(options)};
     tarn_error_clear(error);
     *plan = NULL;
+    if (options && options->struct_size == 0)
+        return tarn_error_set(error, TARN_USAGE,
+                              "plan options without their struct_size: fill them with "
+                              "TARN_PLAN_OPTIONS, or set it to sizeof");
     enum tarn_status status = run(&planning, graph, error);
     tarn_antichain_finish(&planning.antichain);
     tarn_blocks_finish(&planning.blocks);

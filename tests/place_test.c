@@ -559,6 +559,7 @@ static void refuses_options_that_make_no_sense(void **state)
     (void)state;
     assert_refused(TARN_PLAN_OPTIONS(.alignment = 3), TARN_USAGE, "3 is not a power of two");
     assert_refused(TARN_PLAN_OPTIONS(.method = "fastest"), TARN_USAGE, "'fastest'");
+    assert_refused(&(struct tarn_plan_options){.capacity = 1}, TARN_USAGE, "struct_size");
     const char *const words[] = {"single-object", "many-objects", "size",     "breadth",
                                  "source",        "unsafe",       "lifetime", "first-fit",
                                  "best-fit",      ":paper",       "all"};

@@ -25,7 +25,7 @@ struct tarn_plan_progress {
 #define TARN_NO_EFFORT UINT64_MAX
 
 struct tarn_plan_options {
-    size_t struct_size;
+    size_t struct_size; /* sizeof(struct tarn_plan_options), as the macro below says */
     uint64_t alignment; /* power of two; 0: 512 */
     /* Bytes the footprint must not exceed: the first plan that fits will do. 0: no limit, the
      * search ends at the bound. */

@@ -99,10 +99,11 @@ enum tarn_status tarn_plan_save(const struct tarn_plan *plan, const char *path,
 {
     tarn_error_clear(error);
     if (tarn_text_is_named(path, "csv")) return tarn_plan_save_intervals(plan, path, error);
-    if (plan->footprint > TARN_JSON_INTEGER_MAX || plan->persistent > TARN_JSON_INTEGER_MAX)
+    if (plan->footprint > TARN_JSON_INTEGER_MAX || plan->persistent > TARN_JSON_INTEGER_MAX ||
+        plan->alignment > TARN_JSON_INTEGER_MAX)
         return tarn_error_set(error, TARN_BAD_INPUT,
-                              "%s: the plan needs more than 2^53 - 1 bytes, which a plan file "
-                              "cannot say",
+                              "%s: the plan needs more than 2^53 - 1 bytes, or is aligned to more, "
+                              "which a plan file cannot say",
                               path);
     return tarn_text_save(path, print_plan, plan, error);
 }
