@@ -42,8 +42,8 @@ BODY void raise_or_cap_body(int32_t *restrict limit, int32_t *restrict ceiling,
         int32_t raised = limit[i] > span.end ? limit[i] : span.end;
         int32_t capped = ceiling[i] < span.begin ? ceiling[i] : span.begin;
         bool meets = row[i] > position, above = limit[i] > span.begin - size[i];
-        limit[i] = meets & above ? raised : limit[i];
-        ceiling[i] = meets & !above ? capped : ceiling[i];
+        limit[i] = (meets & above) ? raised : limit[i];
+        ceiling[i] = (meets & !above) ? capped : ceiling[i];
     }
 }
 

@@ -52,11 +52,7 @@ static void change(struct tarn_walk *walk, uint32_t place, int32_t key, int32_t 
 
 static void set_key(struct tarn_walk *walk, uint32_t place, int32_t key)
 {
-    change(walk, place,
-           key < 0                ? 0
-           : key > TARN_UNITS_MAX ? TARN_UNITS_MAX
-                                  : key,
-           walk->floor[place]);
+    change(walk, place, key < TARN_KEY_MAX ? key : TARN_KEY_MAX, walk->floor[place]);
 }
 
 static void set_floor(struct tarn_walk *walk, uint32_t place, int32_t floor)
@@ -99,7 +95,7 @@ static uint32_t list_above_aim(struct tarn_walk *walk)
 static void raise_above_aim(struct tarn_walk *walk)
 {
     uint32_t count = list_above_aim(walk);
-    int32_t amount = (int32_t)draw_below(walk, TARN_KEY_MAX / 4);
+    int32_t amount = (int32_t)draw_below(walk, TARN_KEY_MAX / 8);
     for (uint32_t i = 0; i < count && i < TARN_CHANGES_MAX; i++)
         set_key(walk, walk->list[i], walk->key[walk->list[i]] + amount);
 }
