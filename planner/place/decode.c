@@ -68,6 +68,14 @@ static void note_least(struct tarn_decoder *decoder, uint32_t run, int32_t least
     decoder->run_limit[run] = least;
 }
 
+/* After some places of it have changed. */
+static void measure_run(struct tarn_decoder *decoder, uint32_t run)
+{
+    note_least(decoder, run,
+               decoder->kernels->least(decoder->limit + (size_t)run * RUN,
+                                       run_size(decoder->lowest, run)));
+}
+
 /* Raises the limits of places begin..end of a run. */
 static void raise_part(struct tarn_decoder *decoder, const struct obstacle *obstacle,
                        const int32_t *row, const uint32_t part[2], bool floats)
@@ -82,8 +90,9 @@ static void raise_part(struct tarn_decoder *decoder, const struct obstacle *obst
     else
         least = kernels->raise(limit, row + begin, count, obstacle->position, obstacle->span.end);
     if (floats || count != RUN)
-        least = kernels->least(decoder->limit + run * RUN, run_size(decoder->lowest, run));
-    note_least(decoder, run, least);
+        measure_run(decoder, run);
+    else
+        note_least(decoder, run, least);
 }
 
 static void raise_stream(struct tarn_decoder *decoder, const struct obstacle *obstacle,
@@ -109,6 +118,20 @@ static void raise_group_members(struct tarn_decoder *decoder, const struct obsta
                                         obstacle->position, obstacle->span.end);
 }
 
+/* A group begins with its first member: where that is in conflict, the limit is known at once. The
+ * runs of groups are measured afterwards. */
+static void raise_groups(struct tarn_decoder *decoder, const struct obstacle *obstacle,
+                         uint32_t begin, uint32_t end)
+{
+    const struct tarn_lanes *heads = &decoder->lowest->heads;
+    const int32_t *row = heads->row + (size_t)obstacle->stream * heads->count;
+    int32_t *limit = decoder->limit + decoder->lowest->lone.count;
+    uint32_t part[2];
+    while (next_part(heads, obstacle, &begin, end, part))
+        decoder->kernels->raise(limit + part[0], row + part[0], part[1] - part[0],
+                                obstacle->position, obstacle->span.end);
+}
+
 static void raise_conflicts(struct tarn_decoder *decoder, const struct obstacle *obstacle,
                             bool floats)
 {
@@ -118,10 +141,15 @@ static void raise_conflicts(struct tarn_decoder *decoder, const struct obstacle 
         uint32_t first = reuse->first[(size_t)s * reuse->count + obstacle->storage];
         raise_stream(decoder, obstacle, tarn_lanes_begin(&lowest->lone, s),
                      tarn_lanes_end(&lowest->lone, s, first), floats);
-        if (!floats && lowest->groups_count > 0)
-            raise_group_members(decoder, obstacle, tarn_lanes_begin(&lowest->members, s),
-                                tarn_lanes_end(&lowest->members, s, first));
+        if (floats || lowest->groups_count == 0) continue;
+        raise_group_members(decoder, obstacle, tarn_lanes_begin(&lowest->members, s),
+                            tarn_lanes_end(&lowest->members, s, first));
+        raise_groups(decoder, obstacle, tarn_lanes_begin(&lowest->heads, s),
+                     tarn_lanes_end(&lowest->heads, s, first));
     }
+    if (floats || lowest->groups_count == 0) return;
+    for (uint32_t run = lowest->lone.count / RUN; run < decoder->runs_count; run++)
+        measure_run(decoder, run);
 }
 
 /* ---- Exact looks ---- */
@@ -267,14 +295,6 @@ static int32_t settle(struct tarn_decoder *decoder, uint32_t place, const int32_
 
 /* ---- Selection ---- */
 
-/* After one place of it has changed. */
-static void measure_run(struct tarn_decoder *decoder, uint32_t run)
-{
-    note_least(decoder, run,
-               decoder->kernels->least(decoder->limit + (size_t)run * RUN,
-                                       run_size(decoder->lowest, run)));
-}
-
 static uint32_t place_of(uint32_t run, int32_t first)
 {
     return run * RUN + (RUN - 1 - (uint32_t)first % RUN);
@@ -291,21 +311,33 @@ static int32_t first_of(struct tarn_decoder *decoder, const int32_t *key, uint32
     return decoder->run_first[run] = first;
 }
 
+struct first {
+    int32_t key_and_place; /* as kernels.foremost has it; negative: none yet */
+    uint32_t run;
+};
+
+/* Looks in 64 runs, from `lap` on, for who of those with this limit comes first. */
+static void look_for_first(struct tarn_decoder *decoder, const int32_t *key, uint32_t lap,
+                           int32_t limit, struct first *first)
+{
+    uint32_t left = decoder->runs_count - lap, end = left < RUN ? decoder->runs_count : lap + RUN;
+    if (decoder->kernels->least(decoder->run_limit + lap, end - lap) != limit) return;
+    for (uint32_t run = lap; run < end; run++) {
+        if (decoder->run_limit[run] != limit) continue;
+        int32_t own = first_of(decoder, key, run);
+        if (first->key_and_place < 0 || own / RUN > first->key_and_place / RUN)
+            *first = (struct first){own, run};
+    }
+}
+
 /* The block that comes next; there is one. */
 static uint32_t select_place(struct tarn_decoder *decoder, const int32_t *key)
 {
     int32_t limit = decoder->kernels->least(decoder->run_limit, decoder->runs_count);
-    int32_t foremost = -1;
-    uint32_t chosen = 0;
-    for (uint32_t run = 0; run < decoder->runs_count; run++) {
-        if (decoder->run_limit[run] != limit) continue;
-        int32_t first = first_of(decoder, key, run);
-        if (foremost < 0 || first / RUN > foremost / RUN) {
-            foremost = first;
-            chosen = run;
-        }
-    }
-    return place_of(chosen, foremost);
+    struct first first = {-1, 0};
+    for (uint32_t lap = 0; lap < decoder->runs_count; lap += RUN)
+        look_for_first(decoder, key, lap, limit, &first);
+    return place_of(first.run, first.key_and_place);
 }
 
 /* ---- Decoding ---- */

@@ -45,27 +45,31 @@ static void choose_unit(struct tarn_lowest *lowest, uint64_t bytes_max)
 
 /* ---- Making ---- */
 
-static enum tarn_status init_lanes(struct tarn_lowest *lowest)
+enum kind { ALONE, GROUPED, HEAD };
+
+static enum tarn_status init_some(struct tarn_lowest *lowest, enum kind kind,
+                                  struct tarn_lanes *lanes)
 {
     const struct tarn_blocks *blocks = lowest->problem->blocks;
-    enum tarn_status status = TARN_SYSTEM;
-    bool *alone = malloc((size_t)blocks->storages_count + 1);
-    bool *grouped = malloc((size_t)blocks->storages_count + 1);
-    if (!alone || !grouped) goto done;
+    bool *chosen = malloc((size_t)blocks->storages_count + 1);
+    if (!chosen) return TARN_SYSTEM;
     for (uint32_t b = 0; b < blocks->count; b++) {
         const struct tarn_block *block = &blocks->blocks[b];
-        for (uint32_t i = 0; i < block->members_count; i++) {
-            alone[block->members[i]] = block->members_count == 1;
-            grouped[block->members[i]] = block->members_count > 1;
-        }
-        lowest->groups_count += block->members_count > 1;
+        for (uint32_t i = 0; i < block->members_count; i++)
+            chosen[block->members[i]] =
+                (block->members_count == 1) == (kind == ALONE) && (kind != HEAD || i == 0);
     }
-    status = tarn_lanes_init(&lowest->lone, lowest->problem->conflicts, alone);
-    if (status == TARN_OK)
-        status = tarn_lanes_init(&lowest->members, lowest->problem->conflicts, grouped);
-done:
-    free(alone);
-    free(grouped);
+    enum tarn_status status = tarn_lanes_init(lanes, lowest->problem->conflicts, chosen);
+    free(chosen);
+    return status;
+}
+
+static enum tarn_status init_lanes(struct tarn_lowest *lowest)
+{
+    enum tarn_status status = init_some(lowest, ALONE, &lowest->lone);
+    if (status == TARN_OK) status = init_some(lowest, GROUPED, &lowest->members);
+    if (status == TARN_OK) status = init_some(lowest, HEAD, &lowest->heads);
+    lowest->groups_count = lowest->heads.count;
     return status;
 }
 
@@ -102,10 +106,10 @@ static void fill_place(struct tarn_lowest *lowest, uint32_t place, uint32_t b)
     lowest->ceiling[place] = alignment > 1 || block->members_count > 1 ? 0 : INT32_MAX;
 }
 
-static void fill_group(struct tarn_lowest *lowest, uint32_t group, uint32_t b)
+static void fill_group(struct tarn_lowest *lowest, uint32_t group)
 {
     const struct tarn_blocks *blocks = lowest->problem->blocks;
-    const struct tarn_block *block = &blocks->blocks[b];
+    const struct tarn_block *block = &blocks->blocks[lowest->block[lowest->lone.count + group]];
     uint32_t at = lowest->group_begin[group];
     for (uint32_t i = 0; i < block->members_count; i++) {
         uint32_t a = block->members[i], m = place_in(&lowest->members, a);
@@ -128,15 +132,15 @@ enum tarn_status tarn_lowest_init(struct tarn_lowest *lowest, const struct tarn_
         tarn_lowest_finish(lowest);
         return TARN_SYSTEM;
     }
-    uint32_t group = 0;
     for (uint32_t b = 0; b < blocks->count; b++) {
-        if (blocks->blocks[b].members_count == 1) {
-            fill_place(lowest, place_in(&lowest->lone, blocks->blocks[b].members[0]), b);
-        } else {
-            fill_place(lowest, lowest->lone.count + group, b);
-            fill_group(lowest, group++, b);
-        }
+        uint32_t a = blocks->blocks[b].members[0];
+        fill_place(lowest,
+                   blocks->blocks[b].members_count == 1
+                       ? place_in(&lowest->lone, a)
+                       : lowest->lone.count + place_in(&lowest->heads, a),
+                   b);
     }
+    for (uint32_t group = 0; group < lowest->groups_count; group++) fill_group(lowest, group);
     return TARN_OK;
 }
 
@@ -144,6 +148,7 @@ void tarn_lowest_finish(struct tarn_lowest *lowest)
 {
     tarn_lanes_finish(&lowest->lone);
     tarn_lanes_finish(&lowest->members);
+    tarn_lanes_finish(&lowest->heads);
     free(lowest->block);
     free(lowest->size);
     free(lowest->alignment);
