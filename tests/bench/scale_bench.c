@@ -1,0 +1,192 @@
+/* How planning grows: for each graph the time to build it, for clocks and reuse, for the bound, for
+ * the first plan (keys only), for the rest of the search, and for the verifier, and how far the
+ * plans are from the bound. Prints Markdown; times in milliseconds, one run.
+ *
+ *   scale_bench [--seconds S] [--threads N] [KIND:STORAGESxSTREAMS]...
+ *
+ * KIND: dnn (a data-parallel training step, see dnn_graph.h), chain or uncoupled (see cut_graph.h).
+ * S: how long the search goes on after the first plan; default 0. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "cut_graph.h"
+#include "dnn_graph.h"
+#include "planner/place/place.h"
+#include "streams/order/gap_bound.h"
+#include "streams/plan/plan.h"
+
+struct run {
+    const char *name;
+    double seconds;
+    uint32_t threads;
+    struct tarn_graph *graph;
+    double build_ms, clocks_ms, bound_ms, conflicts_ms, first_ms, more_ms, verify_ms;
+    uint64_t bound, first, last;
+    char method[64];
+};
+
+static double now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+static double lap(double *since)
+{
+    double now = now_ms(), took = now - *since;
+    *since = now;
+    return took;
+}
+
+static void need(enum tarn_status status)
+{
+    if (status == TARN_OK) return;
+    fprintf(stderr, "scale_bench: %s\n", tarn_status_text(status));
+    exit(1);
+}
+
+/* ---- Measuring ---- */
+
+static void place(struct run *run, const struct tarn_reuse *reuse, const struct tarn_blocks *blocks,
+                  const struct tarn_antichain *antichain)
+{
+    struct tarn_conflicts conflicts;
+    double since = now_ms();
+    need(tarn_conflicts_init(&conflicts, reuse, run->graph));
+    run->conflicts_ms = lap(&since);
+    struct tarn_problem problem = {run->graph, blocks, &conflicts};
+    struct tarn_place_request request = {.way = TARN_WAY_LOWEST};
+    request.improve = (struct tarn_improve_options){.bound = run->bound, .threads = run->threads};
+    struct tarn_place_result result = {.offset =
+                                           malloc(((size_t)reuse->count + 1) * sizeof(uint64_t))};
+    if (!result.offset) need(TARN_SYSTEM);
+    need(tarn_place(&problem, antichain, &request, &result));
+    run->first_ms = lap(&since);
+    run->first = run->last = result.footprint;
+    memcpy(run->method, result.method, sizeof run->method);
+    if (run->seconds > 0) {
+        request.improve.steps = UINT64_MAX;
+        request.improve.seconds = run->seconds;
+        need(tarn_place(&problem, antichain, &request, &result));
+        run->more_ms = lap(&since);
+        run->last = result.footprint;
+    }
+    struct tarn_plan *plan = tarn_plan_of_graph(run->graph);
+    if (!plan) need(TARN_SYSTEM);
+    plan->alignment = 512;
+    plan->footprint = result.footprint;
+    for (uint32_t i = 0; i < plan->storages_count; i++) plan->storages[i].offset = result.offset[i];
+    for (uint32_t i = 0; i < plan->workspaces_count; i++)
+        plan->workspaces[i].offset = result.offset[plan->storages_count + i];
+    struct tarn_blocks persistent;
+    need(tarn_blocks_init(&persistent, run->graph, true, 512, NULL));
+    plan->persistent = tarn_blocks_place_in_a_row(&persistent, result.offset);
+    for (uint32_t i = 0; i < persistent.storages_count; i++)
+        plan->places_persistent[i].offset = result.offset[i];
+    tarn_blocks_finish(&persistent);
+    lap(&since);
+    struct tarn_error error;
+    if (tarn_plan_verify(plan, run->graph, NULL, &error) != TARN_OK)
+        fprintf(stderr, "scale_bench: %s: %s\n", run->name, error.text);
+    run->verify_ms = lap(&since);
+    tarn_plan_destroy(plan);
+    free(result.offset);
+    tarn_conflicts_finish(&conflicts);
+}
+
+static void measure(struct run *run)
+{
+    struct tarn_clocks clocks;
+    struct tarn_reuse reuse;
+    struct tarn_blocks blocks;
+    struct tarn_antichain antichain;
+    struct tarn_gap_bound bound;
+    double since = now_ms();
+    need(tarn_clocks_init(&clocks, run->graph));
+    need(tarn_reuse_init(&reuse, &clocks, run->graph));
+    tarn_clocks_finish(&clocks);
+    run->clocks_ms = lap(&since);
+    need(tarn_blocks_init(&blocks, run->graph, false, 512, NULL));
+    struct tarn_reserve reserve = {&reuse, run->graph, blocks.reserved, 512};
+    need(tarn_antichain_init(&antichain, &reuse, run->graph, blocks.reserved));
+    need(tarn_gap_bound_init(&bound, &antichain, &reserve, TARN_GAP_EFFORT_LOW));
+    run->bound = bound.bound;
+    run->bound_ms = lap(&since);
+    place(run, &reuse, &blocks, &antichain);
+    tarn_gap_bound_finish(&bound);
+    tarn_antichain_finish(&antichain);
+    tarn_blocks_finish(&blocks);
+    tarn_reuse_finish(&reuse);
+}
+
+/* ---- Printing ---- */
+
+static double gap_percent(uint64_t footprint, uint64_t bound)
+{
+    return bound ? 100 * ((double)footprint / (double)bound - 1) : 0;
+}
+
+static void print_run(const struct run *run)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    printf("| %s | %u | %u | %.2f | %.1f | %.1f | %.1f | %.1f | %.3f | %.1f | %.3f | %.1f | %ld | "
+           "%s |\n",
+           run->name, run->graph->planned_count, run->graph->groups_count, run->build_ms / 1e3,
+           run->clocks_ms, run->bound_ms, run->conflicts_ms, run->first_ms,
+           gap_percent(run->first, run->bound), run->more_ms, gap_percent(run->last, run->bound),
+           run->verify_ms, usage.ru_maxrss / 1024, run->method);
+    fflush(stdout);
+}
+
+static struct tarn_graph *open_graph(const char *argument)
+{
+    char kind[16];
+    uint32_t storages, streams;
+    if (sscanf(argument, "%15[a-z]:%ux%u", kind, &storages, &streams) == 3) {
+        if (strcmp(kind, "dnn") == 0)
+            return dnn_graph(&(struct dnn_graph_options){storages, streams});
+        enum cut_kind cut = strcmp(kind, "uncoupled") == 0 ? CUT_UNCOUPLED : CUT_CHAIN;
+        return cut_graph(&(struct cut_graph_options){cut, storages, streams});
+    }
+    fprintf(stderr, "scale_bench: '%s' is not KIND:STORAGESxSTREAMS\n", argument);
+    exit(2);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const defaults[] = {
+        "dnn:20000x6",         "dnn:100000x4",     "dnn:100000x8",    "chain:1000000x1",
+        "dnn:1000000x4",       "dnn:1000000x8",    "chain:1000000x4", "chain:1000000x8",
+        "uncoupled:1000000x4", "chain:1000000x55", "chain:50000x512"};
+    const char *const *graphs = defaults;
+    int count = sizeof defaults / sizeof *defaults, next = 1;
+    struct run options = {0};
+    for (; next + 1 < argc && argv[next][0] == '-'; next += 2) {
+        if (strcmp(argv[next], "--seconds") == 0) options.seconds = atof(argv[next + 1]);
+        if (strcmp(argv[next], "--threads") == 0) options.threads = (uint32_t)atoi(argv[next + 1]);
+    }
+    if (argc > next) {
+        graphs = (const char *const *)argv + next;
+        count = argc - next;
+    }
+    printf(
+        "| graph | storages | groups | build s | clocks + first | bound | conflicts | first plan "
+        "| gap %% | more | gap %% | verify | peak MiB | method |\n"
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n");
+    for (int i = 0; i < count; i++) {
+        struct run run = options;
+        double since = now_ms();
+        run.name = graphs[i];
+        run.graph = open_graph(graphs[i]);
+        run.build_ms = lap(&since);
+        measure(&run);
+        print_run(&run);
+        tarn_graph_destroy(run.graph);
+    }
+    return 0;
+}
