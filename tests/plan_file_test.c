@@ -244,6 +244,24 @@ static void the_size_of_the_persistent_part_may_be_left_out(void **state)
     tarn_graph_destroy(graph);
 }
 
+static void no_graph_can_be_said_with_null(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph = load_graph(DATA "/graph.json");
+    struct file file = file_create(".json");
+    size_t size;
+    char *text = read_text(DATA "/sound.json", &size), *more = malloc(size + 32);
+    int front = snprintf(more, size + 32, "{\"graph\":null,%s", strchr(text, '{') + 1);
+    write_text(file.path, more, (size_t)front);
+    struct tarn_plan *plan = load_plan(file.path, graph);
+    assert_false(plan->transformed);
+    tarn_plan_destroy(plan);
+    free(text);
+    free(more);
+    unlink(file.path);
+    tarn_graph_destroy(graph);
+}
+
 /* ---- Refusing ---- */
 
 struct expected {
@@ -477,6 +495,7 @@ int main(void)
         cmocka_unit_test(a_plan_of_a_transformed_graph_brings_its_graph_along),
         cmocka_unit_test(saving_where_nothing_can_be_written_is_a_system_error),
         cmocka_unit_test(the_size_of_the_persistent_part_may_be_left_out),
+        cmocka_unit_test(no_graph_can_be_said_with_null),
         cmocka_unit_test(every_invalid_plan_is_refused_with_place_and_reason),
         cmocka_unit_test(a_trusted_plan_is_complete_and_in_range_even_when_it_is_unsafe),
         cmocka_unit_test(no_mutation_of_a_plan_file_harms_the_loader),

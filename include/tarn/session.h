@@ -21,9 +21,8 @@ typedef uint64_t tarn_ticket;
 /* What a kernel gets; valid during the call only. Addresses are in the order of the op's inputs and
  * outputs, and stay the same from call to call. */
 struct tarn_call {
-    tarn_op op; /* in the plan's graph */
-    tarn_op
-        origin; /* the source graph's op that it comes from; `op` where nothing transformed it */
+    tarn_op op;     /* in the plan's graph */
+    tarn_op origin; /* the source graph's op that it comes from; `op` unless a transform ran */
     uint32_t implementation;
     uint32_t stream;
     uint64_t iteration; /* counts from 0 over the life of the session */

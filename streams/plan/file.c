@@ -192,7 +192,7 @@ static enum tarn_status read_graph(struct loader *loader)
     enum tarn_status status = read_hash(loader, SOURCE_HASH, &plan->source_hash);
     if (!status) status = read_hash(loader, GRAPH_HASH, &hash);
     if (status != TARN_OK) return status;
-    plan->transformed = loader->fields[GRAPH] != NULL;
+    plan->transformed = loader->fields[GRAPH] && !json_is_null(loader->fields[GRAPH]);
     if (!plan->transformed) {
         plan->graph = tarn_graph_retain(loader->source);
         if (tarn_hash_equal(hash, plan->source_hash)) return TARN_OK;
