@@ -59,6 +59,7 @@ struct planning {
     struct tarn_reuse reuse;
     struct tarn_blocks blocks; /* of planned storages */
     struct tarn_antichain antichain;
+    struct tarn_gap_bound bound; /* the plan's certificate, in positions of the graph */
 };
 
 /* Lists, waits and reuse: everything that follows from the order alone. */
@@ -88,6 +89,8 @@ static void count_launches(uint32_t *launches, const uint32_t *threshold,
 /* Gives the plan its certificate. */
 static enum tarn_status take_bound(struct tarn_plan *plan, const struct tarn_gap_bound *bound)
 {
+    free(plan->threshold);
+    free(plan->gaps);
     plan->threshold = malloc(((size_t)bound->streams_count + 1) * sizeof *plan->threshold);
     plan->gaps = malloc(((size_t)bound->gaps_count + 1) * sizeof *plan->gaps);
     if (!plan->threshold || !plan->gaps) return TARN_SYSTEM;
@@ -99,27 +102,57 @@ static enum tarn_status take_bound(struct tarn_plan *plan, const struct tarn_gap
     return TARN_OK;
 }
 
+static struct tarn_reserve reserve_of(const struct planning *planning)
+{
+    return (struct tarn_reserve){&planning->reuse, planning->plan->graph, planning->blocks.reserved,
+                                 planning->plan->alignment};
+}
+
+/* Replaces the bound by a better one, if that is found. */
+static enum tarn_status find_gaps(struct planning *planning, uint32_t effort)
+{
+    struct tarn_reserve reserve = reserve_of(planning);
+    struct tarn_gap_bound bound, worse;
+    enum tarn_status status = tarn_gap_bound_init(&bound, &planning->antichain, &reserve, effort);
+    if (status != TARN_OK) return status;
+    bool better = !planning->bound.threshold || bound.bound > planning->bound.bound;
+    worse = better ? planning->bound : bound;
+    if (better) planning->bound = bound;
+    tarn_gap_bound_finish(&worse);
+    return better ? take_bound(planning->plan, &planning->bound) : TARN_OK;
+}
+
+/* For a graph that quick placement leaves above the bound. */
+static enum tarn_status raise_bound(void *user, uint64_t *bound)
+{
+    struct planning *planning = user;
+    enum tarn_status status = find_gaps(planning, TARN_GAP_EFFORT_HIGH);
+    *bound = planning->plan->bound;
+    return status;
+}
+
+/* Says why the capacity is too small for any plan, where that is known. */
+static enum tarn_status check_bound(const struct planning *planning, struct tarn_error *error)
+{
+    struct tarn_reserve reserve = reserve_of(planning);
+    uint64_t capacity = planning->options.capacity;
+    if (capacity == 0 || planning->bound.bound <= capacity) return TARN_OK;
+    return tarn_blocking_refuse(&planning->bound, &reserve, capacity, error);
+}
+
 /* Blocks, and what no placement of them can be below. */
 static enum tarn_status find_bound(struct planning *planning, struct tarn_error *error)
 {
     double begin = now_ms();
     struct tarn_plan *plan = planning->plan;
-    struct tarn_gap_bound bound = {0};
     enum tarn_status status =
         tarn_blocks_init(&planning->blocks, plan->graph, false, plan->alignment, error);
     if (status != TARN_OK) return status;
-    const uint64_t *reserved = planning->blocks.reserved;
-    struct tarn_reserve reserve = {&planning->reuse, plan->graph, reserved, plan->alignment};
-    status = tarn_antichain_init(&planning->antichain, &planning->reuse, plan->graph, reserved);
-    if (status == TARN_OK) status = tarn_gap_bound_init(&bound, &planning->antichain, &reserve);
-    if (status == TARN_OK) status = take_bound(plan, &bound);
+    status = tarn_antichain_init(&planning->antichain, &planning->reuse, plan->graph,
+                                 planning->blocks.reserved);
+    if (status == TARN_OK) status = find_gaps(planning, TARN_GAP_EFFORT_LOW);
     plan->order_ms += now_ms() - begin;
-    if (status != TARN_OK)
-        tarn_error_no_memory(error);
-    else if (planning->options.capacity > 0 && bound.bound > planning->options.capacity)
-        status = tarn_blocking_refuse(&bound, &reserve, planning->options.capacity, error);
-    tarn_gap_bound_finish(&bound);
-    return status;
+    return status == TARN_OK ? check_bound(planning, error) : tarn_error_no_memory(error);
 }
 
 /* Planned storages come in the order of the plan's places: roots, then workspaces. */
@@ -169,6 +202,8 @@ static enum tarn_status place_planned(struct planning *planning, struct tarn_err
     struct tarn_problem problem = {plan->graph, &planning->blocks, &conflicts};
     struct tarn_place_result result = {0};
     fill_request(planning);
+    planning->request.raise_bound = raise_bound;
+    planning->request.user = planning;
     result.offset = malloc(((size_t)planning->blocks.storages_count + 1) * sizeof *result.offset);
     enum tarn_status status = result.offset ? TARN_OK : TARN_SYSTEM;
     if (status == TARN_OK) status = tarn_conflicts_init(&conflicts, &planning->reuse, plan->graph);
@@ -209,7 +244,8 @@ static enum tarn_status place_persistent(struct planning *planning, struct tarn_
 static enum tarn_status check_capacity(const struct planning *planning, struct tarn_error *error)
 {
     uint64_t footprint = planning->plan->footprint, capacity = planning->options.capacity;
-    if (capacity == 0 || footprint <= capacity) return TARN_OK;
+    enum tarn_status status = check_bound(planning, error);
+    if (status != TARN_OK || capacity == 0 || footprint <= capacity) return status;
     return tarn_error_set(error, TARN_DOES_NOT_FIT,
                           "the graph needs %llu bytes, the capacity is %llu, short by %llu; "
                           "%s gave the best footprint found",
@@ -264,6 +300,7 @@ enum tarn_status tarn_plan_create(struct tarn_graph *graph, const struct tarn_pl
                               "plan options without their struct_size: fill them with "
                               "TARN_PLAN_OPTIONS, or set it to sizeof");
     enum tarn_status status = run(&planning, graph, error);
+    tarn_gap_bound_finish(&planning.bound);
     tarn_antichain_finish(&planning.antichain);
     tarn_blocks_finish(&planning.blocks);
     tarn_reuse_finish(&planning.reuse);

@@ -2,6 +2,7 @@
  * bound, or the capacity where that is more) ends the climb.
  *
  *     keys       lowest-offset-first with each of a few keys: nearly every real graph ends here
+ *     bound      raised, if it can be: perhaps this was the best plan already
  *     baseline   the paper's methods, so that no plan is worse than the best of them
  *     walks      from the best plan so far, for as many steps as were asked for
  *
@@ -48,13 +49,13 @@ const char *tarn_way_word(size_t i)
 struct climb {
     const struct tarn_problem *problem;
     const struct tarn_antichain *antichain;
-    const struct tarn_place_request *request;
+    struct tarn_place_request request; /* a copy: its bound may rise */
     struct tarn_place_result *result;
 };
 
 static bool is_done(const struct climb *climb)
 {
-    const struct tarn_improve_options *options = &climb->request->improve;
+    const struct tarn_improve_options *options = &climb->request.improve;
     uint64_t aim = options->bound > options->capacity ? options->bound : options->capacity;
     if (options->stop && atomic_load_explicit(options->stop, memory_order_relaxed)) return true;
     return climb->result->footprint <= aim;
@@ -70,7 +71,7 @@ static void begin_in_a_row(const struct climb *climb)
 
 static enum tarn_status improve(const struct climb *climb, uint64_t steps)
 {
-    struct tarn_improve_options options = climb->request->improve;
+    struct tarn_improve_options options = climb->request.improve;
     struct tarn_improve_report report;
     uint64_t before = climb->result->footprint;
     options.steps = steps;
@@ -87,7 +88,7 @@ static enum tarn_status improve(const struct climb *climb, uint64_t steps)
 
 static enum tarn_status baseline(const struct climb *climb, uint32_t method)
 {
-    const struct tarn_improve_options *options = &climb->request->improve;
+    const struct tarn_improve_options *options = &climb->request.improve;
     uint64_t footprint;
     uint32_t winner;
     size_t count = climb->problem->blocks->storages_count;
@@ -106,10 +107,18 @@ static enum tarn_status baseline(const struct climb *climb, uint32_t method)
     return status;
 }
 
-static enum tarn_status climb_all(const struct climb *climb)
+static enum tarn_status raise_bound(struct climb *climb)
 {
-    uint64_t steps = climb->request->improve.steps;
+    const struct tarn_place_request *request = &climb->request;
+    if (!request->raise_bound) return TARN_OK;
+    return request->raise_bound(request->user, &climb->request.improve.bound);
+}
+
+static enum tarn_status climb_all(struct climb *climb)
+{
+    uint64_t steps = climb->request.improve.steps;
     enum tarn_status status = improve(climb, 0);
+    if (status == TARN_OK && !is_done(climb)) status = raise_bound(climb);
     if (status == TARN_OK && !is_done(climb) &&
         climb->problem->blocks->count <= BASELINE_BLOCKS_MAX)
         status = baseline(climb, TARN_NONE);
@@ -122,7 +131,7 @@ enum tarn_status tarn_place(const struct tarn_problem *problem,
                             const struct tarn_place_request *request,
                             struct tarn_place_result *result)
 {
-    const struct climb climb = {problem, antichain, request, result};
+    struct climb climb = {problem, antichain, *request, result};
     begin_in_a_row(&climb);
     switch (request->way) {
     case TARN_WAY_ALL: return climb_all(&climb);

@@ -19,6 +19,9 @@ const char *tarn_way_word(size_t i);
 struct tarn_place_request {
     enum tarn_way way;
     uint32_t method;
+    /* NULL, or called once when cheap ways have not met the bound: writes one at least as high. */
+    enum tarn_status (*raise_bound)(void *user, uint64_t *bound);
+    void *user;
     struct tarn_improve_options improve; /* bound, capacity, threads and so on, for every way */
 };
 

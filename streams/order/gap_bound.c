@@ -1,22 +1,31 @@
-/* The bound with groups: the antichain that proves most, gaps included (gaps.c has the proof),
- * looked for around the heaviest one. Every antichain lies in one that thresholds name, and these
- * change only where a threshold passes a producer or a first: the search walks each threshold a few
- * such steps down and up, goes to the best that it meets, and begins again, until nothing is better
- * or the effort is spent. Every block begins and ends at a multiple of the plan's alignment, so the
- * bound does too. What weighs too little even if all its gaps were empty is not looked at.
- * Cost: at most about EFFORT steps of a few nanoseconds, beside O(T S) for the first antichain. */
+/* The bound with groups: the antichain that proves most, gaps included (gaps.c has the proof).
+ * Every antichain lies in one that thresholds name. Three ways to look for the best:
+ *
+ *   1. The heaviest antichain itself.
+ *   2. For a group member m between l and r: the heaviest antichain with l and r when m weighs
+ *      nothing, nor what could fill its gap. Its weight plus the size of m is the most that a gap
+ *      of m alone can prove, so that one antichain decides about it; large members first.
+ *   3. From the best so far, walk every threshold a few steps down and up (members change only
+ *      where it passes a producer or a first), go to the best that is met, and begin again.
+ *
+ * What weighs too little even if all its gaps were empty is not looked at. Every block begins and
+ * ends at a multiple of the plan's alignment, so the bound is rounded up to one.
+ * Cost: about twice the effort in steps of a few nanoseconds. */
 #include "gap_bound.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "../graph/size.h"
 #include "gaps.h"
 
-enum { EFFORT = 1 << 20, WALK = 16 };
+enum { WALK = 16 };
 
 struct search {
     struct tarn_gaps gaps;
     struct tarn_gap_bound *best;
+    uint64_t heaviest; /* antichain's weight */
+    uint32_t effort;
     uint32_t *threshold; /* where the search is */
     uint32_t *cut;       /* the same right behind launches */
 };
@@ -75,6 +84,112 @@ static bool look(struct search *search, bool *better)
     if (bound <= search->best->bound) return true;
     *better = true;
     return keep(search, bound, chosen);
+}
+
+/* ---- A gap of one member ---- */
+
+struct candidate {
+    const uint32_t *member; /* in its group's list */
+    uint32_t group;
+    uint64_t size, within;
+};
+
+static int compare_candidates(const void *left, const void *right)
+{
+    const struct candidate *a = left, *b = right;
+    if (a->size != b->size) return a->size > b->size ? -1 : 1;
+    return *a->member < *b->member ? -1 : *a->member > *b->member;
+}
+
+/* Writes all members between two others, the largest first. */
+static uint32_t list_candidates(const struct tarn_reserve *reserve, struct candidate *candidates)
+{
+    uint32_t count = 0;
+    for (uint32_t g = 0; g < reserve->graph->groups_count; g++) {
+        const struct tarn_group *group = &reserve->graph->groups[g];
+        if (group->persistent) continue;
+        uint64_t within = 0;
+        for (uint32_t i = 0; i < group->storages_count; i++) {
+            const uint32_t *member = &group->storages[i];
+            uint64_t size = reserve->reserved[*member];
+            bool between = i > 0 && i + 1 < group->storages_count &&
+                           !tarn_reuse_is_safe(reserve->reuse, member[-1], member[1]);
+            if (between) candidates[count++] = (struct candidate){member, g, size, within};
+            within += size;
+        }
+    }
+    qsort(candidates, count, sizeof *candidates, compare_candidates);
+    return count;
+}
+
+/* Could it be an item in the gap? */
+static bool may_fill(const struct tarn_reserve *reserve, uint32_t storage,
+                     const struct candidate *gap)
+{
+    uint32_t group = reserve->graph->storages[storage].group;
+    uint64_t size = reserve->reserved[storage], skipped = -gap->within & (reserve->alignment - 1);
+    if (group == gap->group || size > gap->size) return false;
+    if (group == TARN_NONE && size + skipped > gap->size) return false;
+    return tarn_reuse_is_safe(reserve->reuse, storage, *gap->member);
+}
+
+static void weigh(uint64_t *weight, const struct tarn_reserve *reserve, const struct candidate *gap,
+                  uint64_t bonus)
+{
+    for (uint32_t a = 0; a < reserve->reuse->count; a++)
+        weight[a] = may_fill(reserve, a, gap) ? 0 : reserve->reserved[a];
+    weight[gap->member[0]] = 0;
+    weight[gap->member[-1]] += bonus;
+    weight[gap->member[1]] += bonus;
+}
+
+/* bonus: more than any antichain weighs. */
+static bool try_gap(struct search *search, const struct candidate *gap, uint64_t bonus,
+                    uint64_t *weight)
+{
+    const struct tarn_reserve *reserve = search->gaps.reserve;
+    struct tarn_antichain antichain;
+    bool ok = true, better;
+    weigh(weight, reserve, gap, bonus);
+    if (tarn_antichain_init(&antichain, reserve->reuse, reserve->graph, weight) != TARN_OK)
+        return false;
+    if (antichain.bound - 2 * bonus + gap->size > search->best->bound) {
+        memcpy(search->threshold, antichain.threshold,
+               antichain.streams_count * sizeof *search->threshold);
+        ok = look(search, &better);
+    }
+    tarn_antichain_finish(&antichain);
+    return ok;
+}
+
+/* Do all weights with their bonuses fit in 64 bits together? */
+static bool is_sum_small(const struct tarn_reserve *reserve, uint64_t bonus)
+{
+    uint64_t sum;
+    if (!tarn_size_multiply(bonus, 2, &sum)) return false;
+    for (uint32_t a = 0; a < reserve->reuse->count; a++)
+        if (!tarn_size_add(sum, reserve->reserved[a], &sum)) return false;
+    return true;
+}
+
+static bool try_gaps(struct search *search)
+{
+    const struct tarn_reserve *reserve = search->gaps.reserve;
+    size_t count = (size_t)reserve->reuse->count + 1;
+    uint64_t heaviest = search->heaviest;
+    if (!is_sum_small(reserve, heaviest + 1)) return true;
+    uint64_t tries = search->effort / (2 * count * (reserve->reuse->streams_count + 1));
+    struct candidate *candidates = malloc(count * sizeof *candidates);
+    uint64_t *weight = malloc(count * sizeof *weight);
+    bool ok = candidates && weight;
+    uint32_t candidates_count = ok ? list_candidates(reserve, candidates) : 0;
+    for (uint32_t i = 0; i < candidates_count && i < tries && ok; i++) {
+        if (heaviest + candidates[i].size <= search->best->bound) break;
+        ok = try_gap(search, &candidates[i], heaviest + 1, weight);
+    }
+    free(candidates);
+    free(weight);
+    return ok;
 }
 
 /* ---- Steps ---- */
@@ -140,17 +255,18 @@ static bool climb(struct search *search)
 
 /* ---- The bound ---- */
 
-static bool improve(struct tarn_gap_bound *bound, const struct tarn_reserve *reserve)
+static bool improve(struct tarn_gap_bound *bound, const struct tarn_reserve *reserve,
+                    uint32_t effort)
 {
     bool better = false;
-    struct search search = {.best = bound};
+    struct search search = {.best = bound, .heaviest = bound->bound, .effort = effort};
     search.threshold = malloc(((size_t)bound->streams_count + 1) * sizeof *search.threshold);
     search.cut = malloc(((size_t)bound->streams_count + 1) * sizeof *search.cut);
     bool ok =
-        search.threshold && search.cut && tarn_gaps_init(&search.gaps, reserve, EFFORT) == TARN_OK;
+        search.threshold && search.cut && tarn_gaps_init(&search.gaps, reserve, effort) == TARN_OK;
     if (ok) {
         memcpy(search.threshold, bound->threshold, bound->streams_count * sizeof(uint32_t));
-        ok = look(&search, &better) && climb(&search);
+        ok = look(&search, &better) && try_gaps(&search) && climb(&search);
         tarn_gaps_finish(&search.gaps);
     }
     free(search.threshold);
@@ -160,7 +276,7 @@ static bool improve(struct tarn_gap_bound *bound, const struct tarn_reserve *res
 
 enum tarn_status tarn_gap_bound_init(struct tarn_gap_bound *bound,
                                      const struct tarn_antichain *antichain,
-                                     const struct tarn_reserve *reserve)
+                                     const struct tarn_reserve *reserve, uint32_t effort)
 {
     size_t bytes = ((size_t)antichain->streams_count + 1) * sizeof(uint32_t);
     *bound = (struct tarn_gap_bound){.bound = antichain->bound,
@@ -169,7 +285,7 @@ enum tarn_status tarn_gap_bound_init(struct tarn_gap_bound *bound,
     bound->gaps = malloc(sizeof *bound->gaps);
     bool ok = bound->threshold && bound->gaps;
     if (ok) cut_behind_launches(bound->threshold, antichain->threshold, reserve->graph);
-    if (ok && has_groups(reserve->graph)) ok = improve(bound, reserve);
+    if (ok && has_groups(reserve->graph)) ok = improve(bound, reserve, effort);
     if (ok) bound->bound += -bound->bound & (reserve->alignment - 1);
     if (!ok) tarn_gap_bound_finish(bound);
     return ok ? TARN_OK : TARN_SYSTEM;

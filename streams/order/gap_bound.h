@@ -23,11 +23,14 @@ struct tarn_gap_bound {
     uint32_t *gaps; /* storages, ascending; gaps_count of them */
 };
 
-/* Takes the heaviest antichain as the place to start from. Deterministic; its effort is limited,
- * and without groups of several members it does nothing but copy. TARN_SYSTEM: no memory. */
+/* Steps to spend on top of O(storages * streams); a million take a few milliseconds. */
+enum { TARN_GAP_EFFORT_LOW = 1 << 16, TARN_GAP_EFFORT_HIGH = 1 << 22 };
+
+/* Takes the heaviest antichain as the place to start from. Deterministic; without groups of several
+ * members it does nothing but copy. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_gap_bound_init(struct tarn_gap_bound *bound,
                                      const struct tarn_antichain *antichain,
-                                     const struct tarn_reserve *reserve);
+                                     const struct tarn_reserve *reserve, uint32_t effort);
 void tarn_gap_bound_finish(struct tarn_gap_bound *bound);
 
 #endif

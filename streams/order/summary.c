@@ -67,7 +67,7 @@ static enum tarn_status find_bound(const struct tarn_graph *graph, const struct 
     struct tarn_gap_bound found;
     enum tarn_status status = tarn_antichain_init(&antichain, reuse, graph, size);
     if (status != TARN_OK) return status;
-    status = tarn_gap_bound_init(&found, &antichain, &reserve);
+    status = tarn_gap_bound_init(&found, &antichain, &reserve, TARN_GAP_EFFORT_HIGH);
     tarn_antichain_finish(&antichain);
     if (status != TARN_OK) return status;
     *bound = found.bound;
