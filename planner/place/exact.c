@@ -1,0 +1,372 @@
+/* Exact search, restarted. A single depth-first search has a heavy tail: what it decides first is
+ * rarely put right later. So runs are short, and their lengths follow Luby's sequence (Luby,
+ * Sinclair, Zuckerman 1993), which is complete and at most a logarithm worse than the best fixed
+ * length. What differs from run to run is how ties among equally low blocks are broken: by keys in
+ * which long life counts most and size a little, either way. The manner of the run that got deepest
+ * is kept, and most runs vary it: its keys with some noise, or its keys and the order from bottom
+ * to top in which it had placed the blocks.
+ *
+ * Eight searchers run side by side, each with its own section weights and failed states; they learn
+ * of each other between rounds only. In a round the searcher with the smallest number that is
+ * conclusive wins, so nothing depends on the number of threads.
+ * Cost: see exact_search.c, for each node. */
+#include "exact.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef _OPENMP
+#include <omp.h>
+#define IN_PARALLEL(directive) _Pragma(#directive)
+#else
+#define IN_PARALLEL(directive)
+#endif
+
+enum { SEARCHERS = 8, FIRST_RUNS = 6, PATIENCE = 100, NODES_PER_BLOCK = 3 };
+#define CAPACITY_MAX ((uint64_t)1 << 61)
+
+/* How a run picks blocks. */
+struct manner {
+    bool by_section;
+    double slack; /* in capacities */
+    double *key;  /* block -> the greater, the sooner */
+};
+
+struct turn {
+    double key;
+    uint32_t block;
+};
+
+struct searcher {
+    struct tarn_exact_search *search;
+    struct manner manner;
+    uint64_t random;    /* state */
+    struct turn *turns; /* to sort the keys in */
+    uint32_t *rank;
+    bool fresh;
+    enum tarn_exact_result result;
+};
+
+struct contest {
+    const struct tarn_exact_instance *instance;
+    const struct tarn_exact_options *options;
+    int64_t capacity;
+    struct searcher searchers[SEARCHERS];
+    struct manner best;     /* of the run that got deepest */
+    int64_t *best_position; /* block -> where that had placed it, or -1 */
+    uint32_t best_depth, best_age;
+    uint32_t round;
+    uint64_t nodes_max; /* of each run of the round */
+    uint64_t nodes;
+    atomic_uint done; /* the smallest number of a searcher that is conclusive in this round */
+    double deadline_ms;
+};
+
+/* ---- Chance ---- */
+
+static uint64_t draw(struct searcher *searcher)
+{
+    uint64_t z = searcher->random += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+static double draw_unit(struct searcher *searcher)
+{
+    return (double)(draw(searcher) >> 11) / (double)(UINT64_C(1) << 53);
+}
+
+static bool draw_percent(struct searcher *searcher, uint32_t percent)
+{
+    return draw(searcher) % 100 < percent;
+}
+
+/* About normal, between -1.5 and 1.5. */
+static double draw_noise(struct searcher *searcher)
+{
+    return draw_unit(searcher) + draw_unit(searcher) + draw_unit(searcher) - 1.5;
+}
+
+/* Powers of 10, their exponents being uniform. */
+static double draw_scale(struct searcher *searcher, double from, double to)
+{
+    return pow(10, from + (to - from) * draw_unit(searcher));
+}
+
+/* ---- Manners ---- */
+
+/* Keys from nothing: life, size (for or against), load, noise. */
+static void draw_manner(const struct contest *contest, struct searcher *searcher)
+{
+    const struct tarn_exact_instance *instance = contest->instance;
+    double load = draw_percent(searcher, 50) ? 0 : 5.0 * (double)(draw(searcher) % 3);
+    double size = 0.6 * (draw_unit(searcher) - 0.5);
+    double noise = draw_percent(searcher, 20) ? 0 : draw_scale(searcher, -2, 0);
+    searcher->manner.by_section = draw_percent(searcher, 60);
+    searcher->manner.slack = draw_scale(searcher, -3.5, 0);
+    for (uint32_t b = 0; b < instance->count; b++)
+        searcher->manner.key[b] = log((double)instance->life[b]) +
+                                  size * log((double)instance->size[b]) +
+                                  load * (double)instance->load[b] / (double)contest->capacity +
+                                  noise * draw_noise(searcher);
+}
+
+static void vary_picking(const struct contest *contest, struct searcher *searcher)
+{
+    struct manner *manner = &searcher->manner;
+    manner->by_section = draw_percent(searcher, 88) == contest->best.by_section;
+    manner->slack =
+        draw_percent(searcher, 75) ? contest->best.slack : draw_scale(searcher, -3.5, 0);
+}
+
+/* The best keys with noise on all or on a tenth of the blocks. */
+static void vary_keys(const struct contest *contest, struct searcher *searcher)
+{
+    double noise = draw_scale(searcher, -2.3, -0.3);
+    bool few = draw_percent(searcher, 50);
+    if (few) noise *= 3;
+    vary_picking(contest, searcher);
+    for (uint32_t b = 0; b < contest->instance->count; b++) {
+        searcher->manner.key[b] = contest->best.key[b];
+        if (!few || draw_percent(searcher, 10))
+            searcher->manner.key[b] += noise * draw_noise(searcher);
+    }
+}
+
+/* The best keys, lowered by where the blocks had come to lie. */
+static void follow_positions(const struct contest *contest, struct searcher *searcher)
+{
+    double scale = draw_scale(searcher, -1, 1);
+    vary_picking(contest, searcher);
+    for (uint32_t b = 0; b < contest->instance->count; b++) {
+        int64_t position = contest->best_position[b];
+        double height = position < 0 ? 1 : (double)position / (double)contest->capacity;
+        searcher->manner.key[b] = contest->best.key[b] - scale * height;
+    }
+}
+
+static void choose_manner(const struct contest *contest, struct searcher *searcher, uint32_t run)
+{
+    searcher->fresh = run < FIRST_RUNS || draw_percent(searcher, 30);
+    if (searcher->fresh)
+        draw_manner(contest, searcher);
+    else if (draw_percent(searcher, 50))
+        follow_positions(contest, searcher);
+    else
+        vary_keys(contest, searcher);
+}
+
+/* ---- Runs ---- */
+
+static int compare_turns(const void *a, const void *b)
+{
+    const struct turn *x = a, *y = b;
+    if (x->key != y->key) return x->key > y->key ? -1 : 1;
+    return (x->block > y->block) - (x->block < y->block);
+}
+
+static void rank_blocks(const struct contest *contest, struct searcher *searcher)
+{
+    for (uint32_t b = 0; b < contest->instance->count; b++)
+        searcher->turns[b] = (struct turn){searcher->manner.key[b], b};
+    qsort(searcher->turns, contest->instance->count, sizeof *searcher->turns, compare_turns);
+    for (uint32_t i = 0; i < contest->instance->count; i++)
+        searcher->rank[searcher->turns[i].block] = i;
+}
+
+/* Element i, from 1, of 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ... */
+static uint64_t luby(uint64_t i)
+{
+    uint64_t period = 1;
+    while (period < i) period = 2 * period + 1;
+    return period == i ? (i + 1) / 2 : luby(i - period / 2);
+}
+
+static void run_searcher(struct contest *contest, uint32_t number)
+{
+    struct searcher *searcher = &contest->searchers[number];
+    struct tarn_exact_guide guide = {.by_section = searcher->manner.by_section,
+                                     .rank = searcher->rank,
+                                     .nodes_max = contest->nodes_max,
+                                     .stop = contest->options->stop,
+                                     .done = &contest->done,
+                                     .turn = number,
+                                     .deadline_ms = contest->deadline_ms};
+    choose_manner(contest, searcher, contest->round * SEARCHERS + number);
+    rank_blocks(contest, searcher);
+    guide.by_section = searcher->manner.by_section;
+    guide.slack = searcher->manner.slack * (double)contest->capacity;
+    searcher->result = tarn_exact_search_run(searcher->search, &guide);
+    if (searcher->result == TARN_EXACT_STOPPED) return;
+    uint32_t before = atomic_load(&contest->done);
+    while (number < before && !atomic_compare_exchange_weak(&contest->done, &before, number)) {
+    }
+}
+
+/* ---- Rounds ---- */
+
+static int threads_for(uint32_t threads)
+{
+#ifdef _OPENMP
+    if (threads == 0) threads = (uint32_t)omp_get_num_procs();
+#endif
+    return (int)(threads < SEARCHERS ? threads : SEARCHERS);
+}
+
+static void run_round(struct contest *contest)
+{
+    int threads = threads_for(contest->options->threads);
+    (void)threads;
+    atomic_store(&contest->done, SEARCHERS);
+    IN_PARALLEL(omp parallel for num_threads(threads) schedule(dynamic, 1))
+    for (uint32_t i = 0; i < SEARCHERS; i++) run_searcher(contest, i);
+}
+
+/* Keeps the manner of the run that got deepest, if deeper than ever, as deep, or when nothing has
+ * come of the best for long. */
+static void learn(struct contest *contest)
+{
+    struct searcher *deepest = NULL;
+    uint32_t depth = 0;
+    for (uint32_t i = 0; i < SEARCHERS; i++) {
+        struct searcher *searcher = &contest->searchers[i];
+        contest->nodes += tarn_exact_search_nodes(searcher->search);
+        if (deepest && tarn_exact_search_depth(searcher->search) <= depth) continue;
+        deepest = searcher;
+        depth = tarn_exact_search_depth(searcher->search);
+    }
+    contest->best_age++;
+    if (depth < contest->best_depth && !(deepest->fresh && contest->best_age > PATIENCE)) return;
+    if (depth != contest->best_depth) contest->best_age = 0;
+    contest->best_depth = depth;
+    struct manner old = contest->best;
+    contest->best = deepest->manner;
+    deepest->manner = old;
+    memcpy(contest->best_position, tarn_exact_search_positions(deepest->search),
+           contest->instance->count * sizeof *contest->best_position);
+}
+
+static bool is_over(const struct contest *contest)
+{
+    const struct tarn_exact_options *options = contest->options;
+    if (options->nodes_max > 0 && contest->nodes >= options->nodes_max) return true;
+    if (options->stop && atomic_load_explicit(options->stop, memory_order_relaxed)) return true;
+    return contest->deadline_ms > 0 && tarn_exact_now_ms() > contest->deadline_ms;
+}
+
+static void limit_round(struct contest *contest)
+{
+    uint64_t left = contest->options->nodes_max - contest->nodes;
+    contest->nodes_max =
+        NODES_PER_BLOCK * (uint64_t)(contest->instance->count + 10) * luby(contest->round + 1);
+    if (contest->options->nodes_max > 0 && contest->nodes_max > left / SEARCHERS)
+        contest->nodes_max = left / SEARCHERS + 1;
+}
+
+/* The conclusive searcher; NULL: the search was ended without one. */
+static struct searcher *hold(struct contest *contest)
+{
+    for (; !is_over(contest); contest->round++) {
+        limit_round(contest);
+        run_round(contest);
+        uint32_t done = atomic_load(&contest->done);
+        if (done < SEARCHERS) {
+            for (uint32_t i = 0; i <= done; i++)
+                contest->nodes += tarn_exact_search_nodes(contest->searchers[i].search);
+            return &contest->searchers[done];
+        }
+        learn(contest);
+    }
+    return NULL;
+}
+
+/* ---- The whole ---- */
+
+static bool manner_init(struct manner *manner, uint32_t count)
+{
+    manner->key = calloc((size_t)count + 1, sizeof *manner->key);
+    return manner->key;
+}
+
+static bool searcher_init(struct searcher *searcher, const struct contest *contest, uint32_t number)
+{
+    uint32_t count = contest->instance->count;
+    searcher->random = contest->options->seed * SEARCHERS + number;
+    searcher->search = tarn_exact_search_create(contest->instance, contest->capacity);
+    searcher->turns = calloc((size_t)count + 1, sizeof *searcher->turns);
+    searcher->rank = calloc((size_t)count + 1, sizeof *searcher->rank);
+    return manner_init(&searcher->manner, count) && searcher->search && searcher->turns &&
+           searcher->rank;
+}
+
+static bool contest_init(struct contest *contest)
+{
+    uint32_t count = contest->instance->count;
+    contest->best_position = calloc((size_t)count + 1, sizeof *contest->best_position);
+    bool ok = manner_init(&contest->best, count) && contest->best_position;
+    for (uint32_t i = 0; ok && i < SEARCHERS; i++)
+        ok = searcher_init(&contest->searchers[i], contest, i);
+    return ok;
+}
+
+static void contest_finish(struct contest *contest)
+{
+    for (uint32_t i = 0; i < SEARCHERS; i++) {
+        tarn_exact_search_destroy(contest->searchers[i].search);
+        free(contest->searchers[i].manner.key);
+        free(contest->searchers[i].turns);
+        free(contest->searchers[i].rank);
+    }
+    free(contest->best.key);
+    free(contest->best_position);
+}
+
+static void write_offsets(const struct tarn_problem *problem,
+                          const struct tarn_exact_instance *instance, const int64_t *position,
+                          uint64_t *offset)
+{
+    for (uint32_t b = 0; b < instance->count; b++) {
+        const struct tarn_block *block = &problem->blocks->blocks[instance->block[b]];
+        for (uint32_t k = 0; k < block->members_count; k++)
+            offset[block->members[k]] =
+                (uint64_t)position[b] * instance->unit + problem->blocks->within[block->members[k]];
+    }
+}
+
+static enum tarn_status search_instance(const struct tarn_problem *problem,
+                                        const struct tarn_exact_instance *instance,
+                                        uint64_t capacity, const struct tarn_exact_options *options,
+                                        uint64_t *offset, struct tarn_exact_report *report)
+{
+    uint64_t units = capacity / instance->unit;
+    struct contest contest = {.instance = instance,
+                              .options = options,
+                              .capacity = (int64_t)(units < CAPACITY_MAX ? units : CAPACITY_MAX)};
+    enum tarn_status status = contest_init(&contest) ? TARN_OK : TARN_SYSTEM;
+    if (options->seconds > 0) contest.deadline_ms = tarn_exact_now_ms() + options->seconds * 1e3;
+    if (status == TARN_OK) {
+        const struct searcher *winner = hold(&contest);
+        report->result = winner ? winner->result : TARN_EXACT_STOPPED;
+        report->nodes = contest.nodes;
+        report->rounds = contest.round;
+        if (report->result == TARN_EXACT_FOUND)
+            write_offsets(problem, instance, tarn_exact_search_positions(winner->search), offset);
+    }
+    contest_finish(&contest);
+    return status;
+}
+
+enum tarn_status tarn_exact_place(const struct tarn_problem *problem, const uint8_t *role,
+                                  uint64_t capacity, const struct tarn_exact_options *options,
+                                  uint64_t *offset, struct tarn_exact_report *report)
+{
+    struct tarn_exact_instance instance;
+    enum tarn_status status = tarn_exact_instance_init(&instance, problem, role, offset);
+    *report = (struct tarn_exact_report){.result = TARN_EXACT_STOPPED};
+    if (status != TARN_OK) return status;
+    status = search_instance(problem, &instance, capacity, options, offset, report);
+    tarn_exact_instance_finish(&instance);
+    return status;
+}

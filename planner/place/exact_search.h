@@ -1,0 +1,49 @@
+/* One complete depth-first search for a placement within a capacity. */
+#ifndef TARN_PLANNER_PLACE_EXACT_SEARCH_H
+#define TARN_PLANNER_PLACE_EXACT_SEARCH_H
+
+#include <stdatomic.h>
+
+#include "exact_instance.h"
+
+enum tarn_exact_result {
+    TARN_EXACT_FOUND,
+    TARN_EXACT_INFEASIBLE, /* proved */
+    TARN_EXACT_STOPPED     /* out of nodes, or told to stop, or no memory */
+};
+
+struct tarn_exact_search;
+
+/* How a run goes about it; none of this decides what is true, only how soon it is found. */
+struct tarn_exact_guide {
+    bool by_section; /* pick in the tightest section, else the lowest of all blocks */
+    double slack;    /* units added to every section's slack: the more, the more weights count */
+    const uint32_t *rank; /* block -> its turn among equally low ones */
+    uint64_t nodes_max;
+    /* Each ends the run: what the user says (may be NULL), a run with a smaller turn that is done,
+     * the time (of tarn_exact_now_ms; 0: none). */
+    const atomic_bool *stop;
+    const atomic_uint *done;
+    uint32_t turn;
+    double deadline_ms;
+};
+
+/* Capacity in units. NULL: no memory. */
+struct tarn_exact_search *tarn_exact_search_create(const struct tarn_exact_instance *instance,
+                                                   int64_t capacity);
+void tarn_exact_search_destroy(struct tarn_exact_search *search);
+
+/* Weights of sections and failed states are kept from run to run. */
+enum tarn_exact_result tarn_exact_search_run(struct tarn_exact_search *search,
+                                             const struct tarn_exact_guide *guide);
+
+/* By block, in units: the placement after TARN_EXACT_FOUND; else that of the run's deepest state,
+ * -1 for what was not placed. */
+const int64_t *tarn_exact_search_positions(const struct tarn_exact_search *search);
+/* Of the last run: nodes, and how many blocks its deepest state had placed. */
+uint64_t tarn_exact_search_nodes(const struct tarn_exact_search *search);
+uint32_t tarn_exact_search_depth(const struct tarn_exact_search *search);
+
+double tarn_exact_now_ms(void);
+
+#endif
