@@ -134,7 +134,8 @@ static bool decode_key(struct search *search, struct tarn_decoder *decoder, uint
 static bool decode_share(struct search *search, struct candidate *best)
 {
     struct tarn_decoder decoder;
-    bool ok = tarn_decoder_init(&decoder, &search->lowest) == TARN_OK;
+    bool ok = tarn_decoder_init(&decoder, &search->lowest) == TARN_OK &&
+              tarn_decoder_narrow(&decoder) == TARN_OK;
     ok = candidate_init(best, search) && ok;
     IN_PARALLEL(omp for schedule(dynamic, 1) nowait)
     for (uint32_t i = 0; i < STARTS; i++) {

@@ -69,6 +69,7 @@ static enum tarn_status init_lanes(struct tarn_lowest *lowest)
     enum tarn_status status = init_some(lowest, ALONE, &lowest->lone);
     if (status == TARN_OK) status = init_some(lowest, GROUPED, &lowest->members);
     if (status == TARN_OK) status = init_some(lowest, HEAD, &lowest->heads);
+    if (status == TARN_OK) status = tarn_extremes_init(&lowest->extremes, &lowest->lone);
     lowest->groups_count = lowest->heads.count;
     return status;
 }
@@ -149,6 +150,7 @@ void tarn_lowest_finish(struct tarn_lowest *lowest)
     tarn_lanes_finish(&lowest->lone);
     tarn_lanes_finish(&lowest->members);
     tarn_lanes_finish(&lowest->heads);
+    tarn_extremes_finish(&lowest->extremes);
     free(lowest->block);
     free(lowest->size);
     free(lowest->alignment);

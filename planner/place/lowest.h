@@ -10,23 +10,24 @@
 #define TARN_PLANNER_PLACE_LOWEST_H
 
 #include "baseline.h"
+#include "extremes.h"
 #include "kernels.h"
-#include "lanes.h"
 
 enum { TARN_UNITS_MAX = (1 << 30) - 1, TARN_KEY_MAX = (1 << 24) - 1 };
 
 /* A problem made ready for decoding; shared by threads. */
 struct tarn_lowest {
     const struct tarn_problem *problem;
-    uint32_t unit_shift;       /* a unit is 1 << unit_shift bytes */
-    uint32_t count;            /* places */
-    uint32_t *block;           /* place -> index into problem->blocks */
-    int32_t *size;             /* by place */
-    int32_t *alignment;        /* by place */
-    int32_t *ceiling;          /* by place: 0 where limits need care: groups, own alignments */
-    struct tarn_lanes lone;    /* its places are the first ones here */
-    struct tarn_lanes members; /* storages of groups, see below */
-    struct tarn_lanes heads;   /* the first member of each group, in the order of their places */
+    uint32_t unit_shift;           /* a unit is 1 << unit_shift bytes */
+    uint32_t count;                /* places */
+    uint32_t *block;               /* place -> index into problem->blocks */
+    int32_t *size;                 /* by place */
+    int32_t *alignment;            /* by place */
+    int32_t *ceiling;              /* by place: 0 where limits need care: groups, own alignments */
+    struct tarn_lanes lone;        /* its places are the first ones here */
+    struct tarn_extremes extremes; /* of lone */
+    struct tarn_lanes members;     /* storages of groups, see below */
+    struct tarn_lanes heads; /* the first member of each group, in the order of their places */
     /* By place in `members`. */
     int32_t *within, *member_end; /* in their block, rounded outward */
     /* Groups: place lone.count + g has the members listed in member[group_begin[g] ..]. */
@@ -63,7 +64,11 @@ struct tarn_decoder {
     int32_t *member_limit; /* by place in `members`: the least offset of its block it allows */
     int32_t *run_limit;    /* by 64 places: their least limit */
     int32_t *run_first;    /* ... and who of those that have it comes first (kernels.foremost) */
-    uint32_t runs_count;
+    int32_t *run_pending;  /* ... and what all their limits still have to rise to */
+    int32_t *span_limit;   /* by 64 runs: their least limit */
+    int32_t *span_winner;  /* ... and which run of those that have it has who comes first */
+    int32_t *span_pending; /* ... and what all their limits still have to rise to */
+    uint32_t runs_count, spans_count;
     int32_t *groups; /* those that are placed and reach above the current offset */
     uint32_t groups_count;
     int32_t *offset; /* by place: the result */
@@ -74,9 +79,17 @@ struct tarn_decoder {
     int32_t current; /* the offset at hand */
     int32_t top;
     int64_t miss;
+    const struct tarn_extremes *extremes; /* at most those of places that are not placed yet: */
+    struct tarn_extremes narrowed;        /* where `narrows`, the decoder's own */
+    bool narrows;
 };
 enum tarn_status tarn_decoder_init(struct tarn_decoder *decoder, const struct tarn_lowest *lowest);
 void tarn_decoder_finish(struct tarn_decoder *decoder);
+
+/* From the next start on, the decoder goes from the start to the end and never back to a state that
+ * was saved: it may forget what is placed, which matters for many places. TARN_SYSTEM: no memory.
+ */
+enum tarn_status tarn_decoder_narrow(struct tarn_decoder *decoder);
 
 /* floor: by place, the least offset allowed, or NULL. */
 void tarn_decoder_start(struct tarn_decoder *decoder, const int32_t *floor);

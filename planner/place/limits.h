@@ -1,0 +1,27 @@
+/* The lower limits of a decode: raising those of all places in conflict with what was just placed,
+ * and finding the block that comes next. Works on the decoder of lowest.h. */
+#ifndef TARN_PLANNER_PLACE_LIMITS_H
+#define TARN_PLANNER_PLACE_LIMITS_H
+
+#include "lowest.h"
+
+/* Limits that were changed by hand: run by run, the least one is looked for again. */
+void tarn_limits_measure(struct tarn_decoder *decoder, uint32_t place);
+
+/* Forgets who comes first: keys have changed. */
+void tarn_limits_forget(struct tarn_decoder *decoder);
+
+/* All limits 0. */
+void tarn_limits_start(struct tarn_decoder *decoder);
+
+/* Makes what is pending for whole runs part of every limit. */
+void tarn_limits_flush(struct tarn_decoder *decoder);
+
+/* A storage was placed at these offsets. floats: it may lie above the current offset. */
+void tarn_limits_raise(struct tarn_decoder *decoder, uint32_t storage, struct tarn_span span,
+                       bool floats);
+
+/* The block that comes next, whose limit is up to date; there is one. */
+uint32_t tarn_limits_select(struct tarn_decoder *decoder, const int32_t *key);
+
+#endif
