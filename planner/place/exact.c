@@ -60,6 +60,7 @@ struct contest {
     uint64_t nodes_max; /* of each run of the round */
     uint64_t nodes;
     atomic_uint done; /* the smallest number of a searcher that is conclusive in this round */
+    atomic_bool no_memory;
     double deadline_ms;
 };
 
@@ -184,9 +185,28 @@ static uint64_t luby(uint64_t i)
     return period == i ? (i + 1) / 2 : luby(i - period / 2);
 }
 
+/* Gets ready on the first call. */
+static bool searcher_init(struct searcher *searcher, const struct contest *contest, uint32_t number)
+{
+    size_t count = (size_t)contest->instance->count + 1;
+    if (searcher->search) return true;
+    searcher->random = contest->options->seed * SEARCHERS + number;
+    searcher->manner.key = calloc(count, sizeof *searcher->manner.key);
+    searcher->turns = calloc(count, sizeof *searcher->turns);
+    searcher->rank = calloc(count, sizeof *searcher->rank);
+    if (searcher->manner.key && searcher->turns && searcher->rank)
+        searcher->search = tarn_exact_search_create(contest->instance, contest->capacity);
+    return searcher->search;
+}
+
 static void run_searcher(struct contest *contest, uint32_t number)
 {
     struct searcher *searcher = &contest->searchers[number];
+    if (atomic_load_explicit(&contest->done, memory_order_relaxed) < number) return;
+    if (!searcher_init(searcher, contest, number)) {
+        atomic_store(&contest->no_memory, true);
+        return;
+    }
     struct tarn_exact_guide guide = {.by_section = searcher->manner.by_section,
                                      .rank = searcher->rank,
                                      .nodes_max = contest->nodes_max,
@@ -252,6 +272,7 @@ static bool is_over(const struct contest *contest)
 {
     const struct tarn_exact_options *options = contest->options;
     if (options->nodes_max > 0 && contest->nodes >= options->nodes_max) return true;
+    if (contest->no_memory) return true;
     if (options->stop && atomic_load_explicit(options->stop, memory_order_relaxed)) return true;
     return contest->deadline_ms > 0 && tarn_exact_now_ms() > contest->deadline_ms;
 }
@@ -277,38 +298,19 @@ static struct searcher *hold(struct contest *contest)
                 contest->nodes += tarn_exact_search_nodes(contest->searchers[i].search);
             return &contest->searchers[done];
         }
-        learn(contest);
+        if (!contest->no_memory) learn(contest);
     }
     return NULL;
 }
 
 /* ---- The whole ---- */
 
-static bool manner_init(struct manner *manner, uint32_t count)
-{
-    manner->key = calloc((size_t)count + 1, sizeof *manner->key);
-    return manner->key;
-}
-
-static bool searcher_init(struct searcher *searcher, const struct contest *contest, uint32_t number)
-{
-    uint32_t count = contest->instance->count;
-    searcher->random = contest->options->seed * SEARCHERS + number;
-    searcher->search = tarn_exact_search_create(contest->instance, contest->capacity);
-    searcher->turns = calloc((size_t)count + 1, sizeof *searcher->turns);
-    searcher->rank = calloc((size_t)count + 1, sizeof *searcher->rank);
-    return manner_init(&searcher->manner, count) && searcher->search && searcher->turns &&
-           searcher->rank;
-}
-
 static bool contest_init(struct contest *contest)
 {
     uint32_t count = contest->instance->count;
     contest->best_position = calloc((size_t)count + 1, sizeof *contest->best_position);
-    bool ok = manner_init(&contest->best, count) && contest->best_position;
-    for (uint32_t i = 0; ok && i < SEARCHERS; i++)
-        ok = searcher_init(&contest->searchers[i], contest, i);
-    return ok;
+    contest->best.key = calloc((size_t)count + 1, sizeof *contest->best.key);
+    return contest->best_position && contest->best.key;
 }
 
 static void contest_finish(struct contest *contest)
@@ -348,6 +350,7 @@ static enum tarn_status search_instance(const struct tarn_problem *problem,
     if (options->seconds > 0) contest.deadline_ms = tarn_exact_now_ms() + options->seconds * 1e3;
     if (status == TARN_OK) {
         const struct searcher *winner = hold(&contest);
+        if (contest.no_memory) status = TARN_SYSTEM;
         report->result = winner ? winner->result : TARN_EXACT_STOPPED;
         report->nodes = contest.nodes;
         report->rounds = contest.round;

@@ -714,8 +714,8 @@ static enum tarn_exact_result solve_parts(struct tarn_exact_search *search, uint
 static bool begin(struct tarn_exact_search *search)
 {
     const struct tarn_exact_instance *instance = search->instance;
+    for (uint32_t b = 0; b < instance->count; b++) add(search->unplaced, b);
     for (uint32_t b = 0; b < instance->count; b++) {
-        add(search->unplaced, b);
         set_limit(search, b, settle(search, b, 0));
         search->hole[b] = search->limit[b];
     }

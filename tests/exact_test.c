@@ -1,0 +1,448 @@
+/* Exact search against the best of all placements: every interval problem of up to six storages of
+ * one to three bytes, random graphs with several streams, groups and alignments, and parts of them
+ * around what is fixed. The oracle tries every offset of every block and knows of safe pairs only.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "planner/place/exact.h"
+#include "random_graph.h"
+
+enum { STORAGES_MAX = 64, SMALL = 6, SIZES = 3, RANDOM_GRAPHS = 6000 };
+
+/* ---- Problems ---- */
+
+struct setup {
+    struct tarn_graph *graph;
+    struct tarn_clocks clocks;
+    struct tarn_reuse reuse;
+    struct tarn_blocks blocks;
+    struct tarn_conflicts conflicts;
+    struct tarn_problem problem;
+    uint8_t role[STORAGES_MAX]; /* by block */
+    uint64_t offset[STORAGES_MAX];
+};
+
+/* Takes the graph. */
+static void set_up(struct setup *setup, struct tarn_graph *graph, uint64_t alignment)
+{
+    memset(setup, 0, sizeof *setup);
+    setup->graph = graph;
+    assert_true(graph->planned_count <= STORAGES_MAX);
+    assert_int_equal(tarn_clocks_init(&setup->clocks, graph), TARN_OK);
+    assert_int_equal(tarn_reuse_init(&setup->reuse, &setup->clocks, graph), TARN_OK);
+    assert_int_equal(tarn_blocks_init(&setup->blocks, graph, false, alignment, NULL), TARN_OK);
+    assert_int_equal(tarn_conflicts_init(&setup->conflicts, &setup->reuse, graph), TARN_OK);
+    setup->problem = (struct tarn_problem){graph, &setup->blocks, &setup->conflicts};
+}
+
+static void tear_down(struct setup *setup)
+{
+    tarn_conflicts_finish(&setup->conflicts);
+    tarn_blocks_finish(&setup->blocks);
+    tarn_reuse_finish(&setup->reuse);
+    tarn_clocks_finish(&setup->clocks);
+    tarn_graph_destroy(setup->graph);
+}
+
+struct interval {
+    unsigned begin, last; /* steps, both included */
+    uint64_t size;
+};
+
+static struct tarn_graph *interval_graph(const struct interval *intervals, unsigned count,
+                                         unsigned steps)
+{
+    struct tarn_builder *builder = tarn_builder_create("intervals");
+    struct tarn_graph *graph;
+    tarn_builder_stream(builder, "stream");
+    for (unsigned i = 0; i < count; i++)
+        tarn_builder_tensor(builder, &(struct tarn_tensor_info){.size = intervals[i].size});
+    for (unsigned step = 0; step < steps; step++) {
+        uint32_t outputs[STORAGES_MAX], inputs[STORAGES_MAX];
+        struct tarn_op_info op = {.outputs = {outputs, 0}, .inputs = {inputs, 0}};
+        for (unsigned i = 0; i < count; i++) {
+            if (intervals[i].begin == step) outputs[op.outputs.count++] = i;
+            if (intervals[i].last == step && intervals[i].begin != step)
+                inputs[op.inputs.count++] = i;
+        }
+        tarn_builder_op(builder, &op);
+    }
+    assert_int_equal(tarn_builder_finish(builder, &graph, NULL), TARN_OK);
+    return graph;
+}
+
+/* ---- The oracle ---- */
+
+/* Do the blocks, at the offsets of their members, share a byte that they must not share? */
+static bool collide(const struct setup *setup, uint32_t b, uint32_t c)
+{
+    const struct tarn_block *x = &setup->blocks.blocks[b], *y = &setup->blocks.blocks[c];
+    for (uint32_t i = 0; i < x->members_count; i++) {
+        for (uint32_t k = 0; k < y->members_count; k++) {
+            uint32_t p = x->members[i], q = y->members[k];
+            if (setup->offset[p] < setup->offset[q] + setup->blocks.reserved[q] &&
+                setup->offset[q] < setup->offset[p] + setup->blocks.reserved[p] &&
+                !tarn_reuse_is_safe(&setup->reuse, p, q))
+                return true;
+        }
+    }
+    return false;
+}
+
+static void move(struct setup *setup, uint32_t b, uint64_t offset)
+{
+    const struct tarn_block *block = &setup->blocks.blocks[b];
+    for (uint32_t i = 0; i < block->members_count; i++)
+        setup->offset[block->members[i]] = offset + setup->blocks.within[block->members[i]];
+}
+
+/* Is there room within the capacity for the free blocks from b on? */
+static bool fits(struct setup *setup, uint32_t b, uint64_t capacity)
+{
+    if (b == setup->blocks.count) return true;
+    if (setup->role[b] != TARN_EXACT_FREE) return fits(setup, b + 1, capacity);
+    const struct tarn_block *block = &setup->blocks.blocks[b];
+    for (uint64_t at = 0; at + block->size <= capacity; at += block->alignment) {
+        bool collides = false;
+        move(setup, b, at);
+        for (uint32_t c = 0; c < setup->blocks.count && !collides; c++) {
+            if (setup->role[c] == TARN_EXACT_FIXED || (setup->role[c] == TARN_EXACT_FREE && c < b))
+                collides = collide(setup, b, c);
+        }
+        if (!collides && fits(setup, b + 1, capacity)) return true;
+    }
+    return false;
+}
+
+static uint64_t least_capacity(struct setup *setup, uint64_t step)
+{
+    uint64_t capacity = 0;
+    while (!fits(setup, 0, capacity)) capacity += step;
+    return capacity;
+}
+
+static void assert_valid(const struct setup *setup, uint64_t capacity)
+{
+    for (uint32_t b = 0; b < setup->blocks.count; b++) {
+        const struct tarn_block *block = &setup->blocks.blocks[b];
+        uint64_t at = setup->offset[block->members[0]];
+        if (setup->role[b] == TARN_EXACT_IGNORED) continue;
+        for (uint32_t i = 0; i < block->members_count; i++)
+            assert_int_equal(setup->offset[block->members[i]],
+                             at + setup->blocks.within[block->members[i]]);
+        for (uint32_t c = 0; c < b; c++) {
+            if (setup->role[c] == TARN_EXACT_IGNORED ||
+                (setup->role[b] == TARN_EXACT_FIXED && setup->role[c] == TARN_EXACT_FIXED))
+                continue;
+            assert_false(collide(setup, b, c));
+        }
+        if (setup->role[b] == TARN_EXACT_FIXED) continue;
+        assert_int_equal(at % block->alignment, 0);
+        assert_true(at + block->size <= capacity);
+    }
+}
+
+/* ---- What is expected ---- */
+
+static struct tarn_exact_report search(struct setup *setup, uint64_t capacity,
+                                       const struct tarn_exact_options *options)
+{
+    struct tarn_exact_report report;
+    assert_int_equal(
+        tarn_exact_place(&setup->problem, setup->role, capacity, options, setup->offset, &report),
+        TARN_OK);
+    if (report.result == TARN_EXACT_FOUND) assert_valid(setup, capacity);
+    return report;
+}
+
+/* Found at the least capacity of all, proved impossible below. */
+static void assert_exact(struct setup *setup, uint64_t step, uint64_t seed)
+{
+    const struct tarn_exact_options options = {.seed = seed, .threads = 1};
+    uint64_t least = least_capacity(setup, step);
+    assert_int_equal(search(setup, least, &options).result, TARN_EXACT_FOUND);
+    if (least > 0)
+        assert_int_equal(search(setup, least - 1, &options).result, TARN_EXACT_INFEASIBLE);
+}
+
+/* ---- Every small interval problem ---- */
+
+/* Each step must be the first of some interval and the last of some: then every interval order is
+ * met once, for this is its shortest representation. */
+static bool is_shortest(const struct interval *intervals, unsigned count, unsigned steps)
+{
+    unsigned begins = 0, lasts = 0;
+    for (unsigned i = 0; i < count; i++) {
+        begins |= 1u << intervals[i].begin;
+        lasts |= 1u << intervals[i].last;
+    }
+    return begins == (1u << steps) - 1 && lasts == begins;
+}
+
+static void try_all_sizes(struct interval *intervals, unsigned count, unsigned steps)
+{
+    unsigned combinations = 1;
+    for (unsigned i = 0; i < count; i++) combinations *= SIZES;
+    for (unsigned number = 0; number < combinations; number++) {
+        struct setup setup;
+        for (unsigned i = 0, rest = number; i < count; i++, rest /= SIZES)
+            intervals[i].size = 1 + rest % SIZES;
+        set_up(&setup, interval_graph(intervals, count, steps), 1);
+        assert_exact(&setup, 1, number);
+        tear_down(&setup);
+    }
+}
+
+/* Chooses interval i and on, in order of (begin, last); returns how many orders there are. */
+static unsigned try_from(struct interval *intervals, unsigned i, unsigned count, unsigned steps)
+{
+    unsigned orders = 0;
+    if (i == count) {
+        if (!is_shortest(intervals, count, steps)) return 0;
+        try_all_sizes(intervals, count, steps);
+        return 1;
+    }
+    for (unsigned begin = i ? intervals[i - 1].begin : 0; begin < steps; begin++) {
+        bool same = i > 0 && begin == intervals[i - 1].begin;
+        for (unsigned last = same ? intervals[i - 1].last : begin; last < steps; last++) {
+            intervals[i] = (struct interval){begin, last, 1};
+            orders += try_from(intervals, i + 1, count, steps);
+        }
+    }
+    return orders;
+}
+
+static void exact_on_every_interval_problem_of_up_to_six_storages(void **state)
+{
+    static const unsigned fishburn[] = {1, 1, 2, 5, 15, 53, 217}; /* interval orders of n things */
+    (void)state;
+    for (unsigned count = 1; count <= SMALL; count++) {
+        struct interval intervals[SMALL];
+        unsigned orders = 0;
+        for (unsigned steps = 1; steps <= count; steps++)
+            orders += try_from(intervals, 0, count, steps);
+        assert_int_equal(orders, fishburn[count]);
+    }
+}
+
+/* ---- Random problems ---- */
+
+/* A graph with few planned storages, sizes of 1 to 3 bytes or up to `size_max`. */
+static struct tarn_graph *small_graph(struct random_source *source, uint32_t groups)
+{
+    for (;;) {
+        struct tarn_graph *graph =
+            random_graph(&(struct random_graph_options){.seed = random_next(source),
+                                                        .ops = 3 + random_below(source, 4),
+                                                        .streams = 1 + random_below(source, 4),
+                                                        .workspace_share = 20,
+                                                        .dead_share = 20,
+                                                        .output_share = 5,
+                                                        .inplace_share = 10,
+                                                        .control_share = 20,
+                                                        .group_share = groups,
+                                                        .tiny_share = 80,
+                                                        .size_max = 7});
+        if (graph->planned_count > 0 && graph->planned_count <= 7) return graph;
+        tarn_graph_destroy(graph);
+    }
+}
+
+static void exact_with_several_streams(void **state)
+{
+    struct random_source source = {1};
+    (void)state;
+    for (uint32_t i = 0; i < RANDOM_GRAPHS; i++) {
+        struct setup setup;
+        set_up(&setup, small_graph(&source, 0), 1);
+        assert_exact(&setup, 1, i);
+        tear_down(&setup);
+    }
+}
+
+static void exact_with_groups_and_alignment(void **state)
+{
+    struct random_source source = {2};
+    (void)state;
+    for (uint32_t i = 0; i < RANDOM_GRAPHS; i++) {
+        struct setup setup;
+        uint64_t alignment = UINT64_C(1) << random_below(&source, 3);
+        set_up(&setup, small_graph(&source, 80), alignment);
+        assert_exact(&setup, 1, i);
+        tear_down(&setup);
+    }
+}
+
+/* Some blocks are fixed anywhere, even above the capacity, some are ignored. */
+static void exact_around_what_is_fixed(void **state)
+{
+    struct random_source source = {3};
+    (void)state;
+    for (uint32_t i = 0; i < RANDOM_GRAPHS; i++) {
+        struct setup setup;
+        set_up(&setup, small_graph(&source, i % 2 ? 50 : 0), 1);
+        for (uint32_t b = 0; b < setup.blocks.count; b++) {
+            if (random_percent(&source, 40)) setup.role[b] = TARN_EXACT_FIXED;
+            if (random_percent(&source, 10)) setup.role[b] = TARN_EXACT_IGNORED;
+            move(&setup, b, random_below(&source, 16));
+        }
+        assert_exact(&setup, 1, i);
+        tear_down(&setup);
+    }
+}
+
+/* ---- Larger problems ---- */
+
+/* Cuts a rectangle of steps and bytes at random places: pieces that fit together without a gap. */
+static unsigned cut(struct random_source *source, struct interval rectangle,
+                    struct interval *pieces, unsigned count)
+{
+    unsigned steps = rectangle.last - rectangle.begin;
+    bool small = count == 1 || (steps == 0 && rectangle.size == 1);
+    if (small) {
+        pieces[0] = rectangle;
+        return 1;
+    }
+    struct interval first = rectangle, second = rectangle;
+    if (rectangle.size == 1 || (steps > 0 && random_percent(source, 50))) {
+        first.last = rectangle.begin + random_below(source, steps);
+        second.begin = first.last + 1;
+    } else {
+        first.size = 1 + random_below(source, (uint32_t)rectangle.size - 1);
+        second.size = rectangle.size - first.size;
+    }
+    unsigned share = 1 + random_below(source, count - 1);
+    unsigned made = cut(source, first, pieces, share);
+    return made + cut(source, second, pieces + made, count - share);
+}
+
+static struct tarn_graph *puzzle(uint64_t seed, unsigned count)
+{
+    struct random_source source = {seed};
+    struct interval pieces[STORAGES_MAX];
+    unsigned made = cut(&source, (struct interval){0, 39, 1000}, pieces, count);
+    return interval_graph(pieces, made, 40);
+}
+
+static void solves_puzzles_without_a_gap(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 30; seed++) {
+        struct setup setup;
+        const struct tarn_exact_options options = {.seed = seed, .nodes_max = 10000000};
+        set_up(&setup, puzzle(seed, 24), 1);
+        assert_int_equal(search(&setup, 1000, &options).result, TARN_EXACT_FOUND);
+        assert_int_equal(search(&setup, 999, &options).result, TARN_EXACT_INFEASIBLE);
+        tear_down(&setup);
+    }
+}
+
+static void the_same_for_any_number_of_threads(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        struct setup setup;
+        uint64_t first[STORAGES_MAX];
+        struct tarn_exact_report reports[2];
+        set_up(&setup, puzzle(seed, 40), 1);
+        for (uint32_t threads = 1; threads <= 8; threads *= 2) {
+            struct tarn_exact_options options = {
+                .seed = seed, .nodes_max = 60000, .threads = threads};
+            memset(setup.offset, 0, sizeof setup.offset);
+            reports[threads > 1] = search(&setup, 1000, &options);
+            assert_int_equal(reports[0].result, reports[threads > 1].result);
+            assert_int_equal(reports[0].rounds, reports[threads > 1].rounds);
+            if (threads == 1) memcpy(first, setup.offset, sizeof first);
+            assert_memory_equal(first, setup.offset, sizeof first);
+        }
+        tear_down(&setup);
+    }
+}
+
+static void valid_on_graphs_with_every_feature(void **state)
+{
+    uint32_t found = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        struct random_graph_options knobs = random_graph_knobs(seed, 40);
+        struct tarn_graph *graph = random_graph(&knobs);
+        struct setup setup;
+        uint64_t row[STORAGES_MAX];
+        if (graph->planned_count > STORAGES_MAX) {
+            tarn_graph_destroy(graph);
+            continue;
+        }
+        set_up(&setup, graph, UINT64_C(1) << seed % 10);
+        uint64_t end = tarn_blocks_place_in_a_row(&setup.blocks, row);
+        for (uint64_t percent = 30; percent <= 100; percent += 10) {
+            const struct tarn_exact_options options = {.seed = seed, .nodes_max = 2000};
+            found += search(&setup, end * percent / 100, &options).result == TARN_EXACT_FOUND;
+        }
+        tear_down(&setup);
+    }
+    assert_true(found > 300);
+}
+
+/* ---- Limits ---- */
+
+static void stops_when_told_to(void **state)
+{
+    atomic_bool stop = true;
+    struct setup setup;
+    (void)state;
+    set_up(&setup, puzzle(1, 60), 1);
+    const struct tarn_exact_options options = {.stop = &stop};
+    assert_int_equal(search(&setup, 1000, &options).result, TARN_EXACT_STOPPED);
+    tear_down(&setup);
+}
+
+static void stops_at_its_number_of_nodes(void **state)
+{
+    struct setup setup;
+    (void)state;
+    set_up(&setup, puzzle(1, 60), 1);
+    const struct tarn_exact_options options = {.nodes_max = 8};
+    struct tarn_exact_report report = search(&setup, 1000, &options);
+    assert_int_equal(report.result, TARN_EXACT_STOPPED);
+    assert_true(report.nodes < 100);
+    tear_down(&setup);
+}
+
+static void offsets_stay_when_nothing_was_found(void **state)
+{
+    struct setup setup;
+    (void)state;
+    set_up(&setup, puzzle(1, 20), 1);
+    memset(setup.offset, 0x55, sizeof setup.offset);
+    uint64_t before[STORAGES_MAX];
+    memcpy(before, setup.offset, sizeof before);
+    const struct tarn_exact_options options = {.nodes_max = 1000};
+    assert_int_equal(search(&setup, 999, &options).result, TARN_EXACT_INFEASIBLE);
+    assert_memory_equal(before, setup.offset, sizeof before);
+    tear_down(&setup);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exact_on_every_interval_problem_of_up_to_six_storages),
+        cmocka_unit_test(exact_with_several_streams),
+        cmocka_unit_test(exact_with_groups_and_alignment),
+        cmocka_unit_test(exact_around_what_is_fixed),
+        cmocka_unit_test(solves_puzzles_without_a_gap),
+        cmocka_unit_test(the_same_for_any_number_of_threads),
+        cmocka_unit_test(valid_on_graphs_with_every_feature),
+        cmocka_unit_test(stops_when_told_to),
+        cmocka_unit_test(stops_at_its_number_of_nodes),
+        cmocka_unit_test(offsets_stay_when_nothing_was_found),
+    };
+    if (getenv("ONLY")) cmocka_set_test_filter(getenv("ONLY"));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
