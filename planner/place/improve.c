@@ -3,8 +3,8 @@
  *   1. Every key of the portfolio is decoded, in parallel; the first of those that meet the aim
  *      wins.
  *   2. Eight walks start from the best keys' plans, with four settings side by side, and go on in
- *      rounds of some steps; after each the walk with the highest plan goes on from that of the
- *      lowest.
+ *      rounds of some steps; after each, of the first four the walk with the highest plan goes on
+ *      from the lowest plan of all eight, the others keep to themselves.
  *
  * Nothing depends on the number of threads: what a walk does in a round depends on no other walk,
  * and of those that meet the aim in a round the one with the smallest step, then walk, wins; the
@@ -27,7 +27,7 @@
 #define IN_PARALLEL(directive)
 #endif
 
-enum { WALKS = 8, ROUND_STEPS = 40, STARTS = TARN_KEYS_COUNT + 1 };
+enum { WALKS = 8, COPYING_WALKS = 4, ROUND_STEPS = 40, STARTS = TARN_KEYS_COUNT + 1 };
 
 /* A plan in units; `from` says which key or step made it, smaller ones win. */
 struct candidate {
@@ -194,10 +194,10 @@ static uint32_t key_by_rank(const struct search *search, uint32_t n)
     return 0;
 }
 
-/* The key that walk w starts with. */
+/* The key that walk w starts with: two walks of different settings for each. */
 static uint32_t start_of(const struct search *search, uint32_t w)
 {
-    uint32_t key = key_by_rank(search, w);
+    uint32_t key = key_by_rank(search, w / 2);
     return search->tops[key] < INT32_MAX ? key : key_by_rank(search, 0);
 }
 
@@ -243,7 +243,7 @@ static void copy_best_to_worst(struct search *search)
     for (uint32_t w = 0; w < WALKS; w++) {
         tops[w] = search->walks[w].replay.top;
         if (tops[w] < tops[best]) best = w;
-        if (tops[w] >= tops[worst]) worst = w;
+        if (w < COPYING_WALKS && tops[w] >= tops[worst]) worst = w;
     }
     if (tops[best] < tops[worst])
         tarn_walk_start(&search->walks[worst], search->walks[best].key, search->walks[best].floor);

@@ -3,7 +3,8 @@
  *
  *   - Raise the keys of all blocks that end above the aim by the same random amount (squeaky wheel
  *     optimization, Joslin and Clements 1999).
- *   - Let one of them come right before a random block in conflict that lies lower.
+ *   - Let one of them come right before a random one in conflict that lies lower, or give that one
+ *     a random key.
  *   - Pick a hole: bytes below the antichain's top that the antichain does not cover, and let a
  *     block of the antichain from above drop into it by floors for the others that lie there; or
  *     take a floor away.
@@ -11,7 +12,7 @@
  * A step that is no worse than the plan at hand, or than that of `lateness` steps ago (late
  * acceptance, Burke and Bykov 2017), is kept. Decoding stops as soon as a step is sure to be
  * taken back.
- * Source: DESIGN.md, section 3 (Placement); the first two replace its moves along chains of
+ * Source: DESIGN.md, section 3 (Placement); these replace its moves along chains of
  * supporters, which reached the bound half as often in as many steps.
  * Cost: a step is one replay. */
 #include "moves.h"
@@ -20,7 +21,7 @@
 #include <string.h>
 
 /* Of a hundred moves that are not for holes. */
-enum { RAISE_PERCENT = 65, CLEAR_PERCENT = 5 };
+enum { RAISE_PERCENT = 52, PASS_PERCENT = 24, SCATTER_PERCENT = 20 };
 
 /* ---- Chance ---- */
 
@@ -100,17 +101,32 @@ static void raise_above_aim(struct tarn_walk *walk)
         set_key(walk, walk->list[i], walk->key[walk->list[i]] + amount);
 }
 
-static void pass_lower(struct tarn_walk *walk)
+/* A random lone storage that ends above the aim, and a random one in conflict that lies lower;
+ * false when there are none. */
+static bool draw_pair(struct tarn_walk *walk, uint32_t *above, uint32_t *lower)
 {
     const struct tarn_lowest *lowest = walk->lowest;
-    uint32_t count = list_above_aim(walk), lower = TARN_NONE, seen = 0;
-    uint32_t place = count > 0 ? walk->list[draw_below(walk, count)] : lowest->count;
-    if (place >= lowest->lone.count) return;
+    uint32_t count = list_above_aim(walk), seen = 0;
+    *above = count > 0 ? walk->list[draw_below(walk, count)] : lowest->count;
+    if (*above >= lowest->lone.count) return false;
     for (uint32_t i = 0; i < lowest->lone.count; i++)
-        if (walk->replay.offset[i] < walk->replay.offset[place] && is_unsafe(lowest, i, place) &&
+        if (walk->replay.offset[i] < walk->replay.offset[*above] && is_unsafe(lowest, i, *above) &&
             draw_below(walk, ++seen) == 0)
-            lower = i;
-    if (lower != TARN_NONE) set_key(walk, place, walk->key[lower] + 1);
+            *lower = i;
+    return seen > 0;
+}
+
+static void pass_lower(struct tarn_walk *walk)
+{
+    uint32_t above, lower;
+    if (draw_pair(walk, &above, &lower)) set_key(walk, above, walk->key[lower] + 1);
+}
+
+static void scatter_lower(struct tarn_walk *walk)
+{
+    uint32_t above, lower;
+    if (draw_pair(walk, &above, &lower))
+        set_key(walk, lower, (int32_t)draw_below(walk, TARN_KEY_MAX));
 }
 
 static void clear_floor(struct tarn_walk *walk)
@@ -172,10 +188,12 @@ static void propose(struct tarn_walk *walk)
         close_hole(walk);
     else if (percent < RAISE_PERCENT)
         raise_above_aim(walk);
-    else if (percent < RAISE_PERCENT + CLEAR_PERCENT)
-        clear_floor(walk);
-    else
+    else if (percent < RAISE_PERCENT + PASS_PERCENT)
         pass_lower(walk);
+    else if (percent < RAISE_PERCENT + PASS_PERCENT + SCATTER_PERCENT)
+        scatter_lower(walk);
+    else
+        clear_floor(walk);
 }
 
 void tarn_walk_step(struct tarn_walk *walk)
