@@ -9,7 +9,7 @@
 
 #include "limits.h"
 
-enum { RUN = TARN_LANE_RUN, PLACED = INT32_MAX };
+enum { PLACED = INT32_MAX };
 
 /* ---- Exact looks ---- */
 
@@ -251,14 +251,34 @@ static int32_t *take(int32_t **next, size_t count)
     return taken;
 }
 
+static size_t nodes_in_all(const struct tarn_extremes *extremes)
+{
+    size_t nodes = 0;
+    for (uint32_t level = 0; level < extremes->levels_count; level++)
+        nodes += extremes->nodes_count[level];
+    return nodes;
+}
+
+static void take_levels(struct tarn_decoder *decoder, int32_t **next)
+{
+    const struct tarn_extremes *extremes = decoder->extremes;
+    for (uint32_t n = 0; n < extremes->levels_count; n++) {
+        struct tarn_limits_level *level = &decoder->levels[n];
+        level->count = extremes->nodes_count[n];
+        level->least = take(next, level->count);
+        level->winner = take(next, level->count);
+        level->pending = take(next, level->count);
+    }
+}
+
 enum tarn_status tarn_decoder_init(struct tarn_decoder *decoder, const struct tarn_lowest *lowest)
 {
-    size_t count = lowest->count, runs = count / RUN + 1, spans = runs / TARN_SPAN_RUNS + 1;
+    size_t count = lowest->count, nodes = nodes_in_all(&lowest->extremes);
     memset(decoder, 0, sizeof *decoder);
     decoder->lowest = lowest;
+    decoder->extremes = &lowest->extremes;
     decoder->kernels = tarn_kernels_choose();
-    decoder->state_size =
-        2 * count + lowest->members.count + 3 * runs + 3 * spans + lowest->groups_count;
+    decoder->state_size = 2 * count + lowest->members.count + 3 * nodes + lowest->groups_count;
     decoder->state = calloc(decoder->state_size + 1, sizeof *decoder->state);
     decoder->offset = calloc(count + 1, sizeof *decoder->offset);
     decoder->step = calloc(count + 1, sizeof *decoder->step);
@@ -271,16 +291,8 @@ enum tarn_status tarn_decoder_init(struct tarn_decoder *decoder, const struct ta
     decoder->limit = take(&next, count);
     decoder->ceiling = take(&next, count);
     decoder->member_limit = take(&next, lowest->members.count);
-    decoder->run_limit = take(&next, runs);
-    decoder->run_first = take(&next, runs);
-    decoder->run_pending = take(&next, runs);
-    decoder->span_limit = take(&next, spans);
-    decoder->span_winner = take(&next, spans);
-    decoder->span_pending = take(&next, spans);
+    take_levels(decoder, &next);
     decoder->groups = take(&next, lowest->groups_count);
-    decoder->runs_count = (lowest->count + RUN - 1) / RUN;
-    decoder->spans_count = (decoder->runs_count + TARN_SPAN_RUNS - 1) / TARN_SPAN_RUNS;
-    decoder->extremes = &lowest->extremes;
     return TARN_OK;
 }
 

@@ -8,8 +8,6 @@
 
 enum { RUN = TARN_LANE_RUN };
 
-static struct tarn_extreme nothing(void) { return (struct tarn_extreme){0, INT32_MAX}; }
-
 static struct tarn_extreme join(struct tarn_extreme a, struct tarn_extreme b)
 {
     return (struct tarn_extreme){a.highest > b.highest ? a.highest : b.highest,
@@ -38,42 +36,57 @@ static struct tarn_extreme measure(const struct tarn_lanes *lanes, uint32_t t, u
     return (struct tarn_extreme){highest, lowest};
 }
 
-void tarn_extremes_narrow(struct tarn_extremes *extremes, const struct tarn_lanes *lanes,
-                          uint32_t t, uint32_t run, const int32_t *limit)
+void tarn_extremes_narrow_run(struct tarn_extremes *extremes, const struct tarn_lanes *lanes,
+                              uint32_t t, uint32_t run, const int32_t *limit)
 {
-    extremes->runs[(size_t)t * extremes->runs_count + run] = measure(lanes, t, run, limit);
+    extremes->nodes[0][(size_t)t * extremes->nodes_count[0] + run] = measure(lanes, t, run, limit);
 }
 
-void tarn_extremes_narrow_span(struct tarn_extremes *extremes, uint32_t t, uint32_t span)
+void tarn_extremes_narrow(struct tarn_extremes *extremes, uint32_t t, uint32_t level, uint32_t node)
 {
-    uint32_t end = (span + 1) * TARN_SPAN_RUNS;
-    struct tarn_extreme *all = &extremes->spans[(size_t)t * extremes->spans_count + span];
-    if (end > extremes->runs_count) end = extremes->runs_count;
-    *all = nothing();
-    for (uint32_t run = span * TARN_SPAN_RUNS; run < end; run++)
-        *all = join(*all, extremes->runs[(size_t)t * extremes->runs_count + run]);
+    uint32_t begin = node * TARN_NODE_CHILDREN, end = begin + TARN_NODE_CHILDREN;
+    struct tarn_extreme all = {0, INT32_MAX};
+    if (end > extremes->nodes_count[level - 1]) end = extremes->nodes_count[level - 1];
+    for (uint32_t child = begin; child < end; child++)
+        all = join(all, tarn_extremes_of(extremes, t, level - 1, child));
+    extremes->nodes[level][(size_t)t * extremes->nodes_count[level] + node] = all;
 }
 
 static enum tarn_status allocate(struct tarn_extremes *extremes, size_t streams_count)
 {
-    extremes->spans_count = extremes->runs_count / TARN_SPAN_RUNS + 1;
-    extremes->runs = malloc((streams_count * extremes->runs_count + 1) * sizeof *extremes->runs);
-    extremes->spans = malloc((streams_count * extremes->spans_count + 1) * sizeof *extremes->spans);
-    if (extremes->runs && extremes->spans) return TARN_OK;
+    bool ok = true;
+    for (uint32_t level = 0; level < extremes->levels_count; level++) {
+        size_t count = streams_count * extremes->nodes_count[level] + 1;
+        extremes->nodes[level] = malloc(count * sizeof *extremes->nodes[level]);
+        ok = ok && extremes->nodes[level];
+    }
+    if (ok) return TARN_OK;
     tarn_extremes_finish(extremes);
     return TARN_SYSTEM;
 }
 
-enum tarn_status tarn_extremes_init(struct tarn_extremes *extremes, const struct tarn_lanes *lanes)
+/* Levels up to the first of few nodes. */
+static void shape(struct tarn_extremes *extremes, uint32_t places)
+{
+    memset(extremes, 0, sizeof *extremes);
+    do {
+        uint32_t shift = tarn_node_shift(extremes->levels_count);
+        extremes->nodes_count[extremes->levels_count++] = (places >> shift) + 1;
+    } while (extremes->nodes_count[extremes->levels_count - 1] > TARN_NODE_CHILDREN);
+}
+
+enum tarn_status tarn_extremes_init(struct tarn_extremes *extremes, const struct tarn_lanes *lanes,
+                                    uint32_t places)
 {
     uint32_t streams_count = lanes->conflicts->reuse->streams_count;
-    *extremes = (struct tarn_extremes){.runs_count = lanes->runs_count};
+    shape(extremes, places);
     if (allocate(extremes, streams_count) != TARN_OK) return TARN_SYSTEM;
     for (uint32_t t = 0; t < streams_count; t++) {
-        for (uint32_t run = 0; run < extremes->runs_count; run++)
-            tarn_extremes_narrow(extremes, lanes, t, run, NULL);
-        for (uint32_t span = 0; span < extremes->spans_count; span++)
-            tarn_extremes_narrow_span(extremes, t, span);
+        for (uint32_t run = 0; run < extremes->nodes_count[0]; run++)
+            tarn_extremes_narrow_run(extremes, lanes, t, run, NULL);
+        for (uint32_t level = 1; level < extremes->levels_count; level++)
+            for (uint32_t node = 0; node < extremes->nodes_count[level]; node++)
+                tarn_extremes_narrow(extremes, t, level, node);
     }
     return TARN_OK;
 }
@@ -81,21 +94,21 @@ enum tarn_status tarn_extremes_init(struct tarn_extremes *extremes, const struct
 enum tarn_status tarn_extremes_init_copy(struct tarn_extremes *extremes,
                                          const struct tarn_extremes *other, uint32_t streams_count)
 {
-    *extremes = (struct tarn_extremes){.runs_count = other->runs_count};
+    *extremes = *other;
+    memset(extremes->nodes, 0, sizeof extremes->nodes);
     return allocate(extremes, streams_count);
 }
 
 void tarn_extremes_finish(struct tarn_extremes *extremes)
 {
-    free(extremes->runs);
-    free(extremes->spans);
+    for (uint32_t level = 0; level < extremes->levels_count; level++) free(extremes->nodes[level]);
     memset(extremes, 0, sizeof *extremes);
 }
 
 void tarn_extremes_copy(struct tarn_extremes *extremes, const struct tarn_extremes *other,
                         uint32_t streams_count)
 {
-    size_t streams = streams_count;
-    memcpy(extremes->runs, other->runs, streams * other->runs_count * sizeof *other->runs);
-    memcpy(extremes->spans, other->spans, streams * other->spans_count * sizeof *other->spans);
+    for (uint32_t level = 0; level < other->levels_count; level++)
+        memcpy(extremes->nodes[level], other->nodes[level],
+               (size_t)streams_count * other->nodes_count[level] * sizeof *other->nodes[level]);
 }

@@ -1,10 +1,11 @@
-/* Raising limits and selecting, for a few places or a million. Places come in runs of 64, runs in
- * spans of 64. A placed storage's conflicts are, in every stream, a prefix of places, of which
- * those count whose row is beyond its position; so with the extremes of a row known
+/* Raising limits and selecting, for a few places or a million. Places are the leaves of a tree, 64
+ * to a run, 16 runs or nodes to a node. A placed storage's conflicts are, in every stream, a prefix
+ * of places, of which those count whose row is beyond its position; so with the extremes of a row
+ * known
  *
- *     highest <= position   nobody in the run (span) is in conflict: passed over
- *     lowest  >  position   everybody is: one number, pending for the whole run (span)
- *     else                  a loop over the run's places
+ *     highest <= position   nobody in the node is in conflict: passed over
+ *     lowest  >  position   everybody is: one number, pending for the whole node
+ *     else                  down to the children; for a run, a loop over its places
  *
  * Lifetimes that enclose each other, as in training, mostly meet the first two.
  *
@@ -16,95 +17,106 @@
  *
  * A group has the limits that its first member has (heads), which rise with everybody's; what its
  * other members allow is put together when it comes up.
- * Selection is a tournament whose winners stand until somebody of their run or span changes.
- * Source: DESIGN.md, section 3 (Placement). Cost: for each placed storage T/4096 tests for each
- * stream, plus the runs and places that are only partly in conflict. */
+ * Selection is a tournament whose winners stand until somebody of their node changes.
+ * Source: DESIGN.md, section 3 (Placement). Cost: for each placed storage and stream the
+ * nodes that are only partly in conflict; O(log T) where lifetimes enclose or follow each other. */
 #include "limits.h"
 
 #include <string.h>
 
-enum { RUN = TARN_LANE_RUN, SPAN_RUNS = TARN_SPAN_RUNS, PLACED = INT32_MAX, UNKNOWN = -1 };
+enum { RUN = TARN_LANE_RUN, CHILDREN = TARN_NODE_CHILDREN, PLACED = INT32_MAX, UNKNOWN = -1 };
 
-/* ---- Runs and spans ---- */
+/* ---- Nodes ---- */
 
 static uint32_t run_size(const struct tarn_lowest *lowest, uint32_t run)
 {
-    uint32_t left = lowest->count - run * RUN;
+    uint32_t begin = run * RUN, left = begin < lowest->count ? lowest->count - begin : 0;
     return left < RUN ? left : RUN;
 }
 
-static uint32_t span_size(const struct tarn_decoder *decoder, uint32_t span)
+static uint32_t children_end(const struct tarn_decoder *decoder, uint32_t level, uint32_t node)
 {
-    uint32_t left = decoder->runs_count - span * SPAN_RUNS;
-    return left < SPAN_RUNS ? left : SPAN_RUNS;
+    uint32_t end = (node + 1) * CHILDREN, count = decoder->levels[level - 1].count;
+    return end < count ? end : count;
 }
 
 /* Limits only rise: while the least one stays, nobody joins those that have it. */
-static void note_least(struct tarn_decoder *decoder, uint32_t run, int32_t least)
+static void note_run(struct tarn_decoder *decoder, uint32_t run, int32_t least)
 {
-    if (least != decoder->run_limit[run]) decoder->run_first[run] = UNKNOWN;
-    decoder->run_limit[run] = least;
+    struct tarn_limits_level *runs = &decoder->levels[0];
+    if (least != runs->least[run]) runs->winner[run] = UNKNOWN;
+    runs->least[run] = least;
 }
 
-static void note_span(struct tarn_decoder *decoder, uint32_t span)
+/* Some of its children have changed. */
+static void note_node(struct tarn_decoder *decoder, uint32_t level, uint32_t node)
 {
-    decoder->span_limit[span] = decoder->kernels->least(
-        decoder->run_limit + (size_t)span * SPAN_RUNS, span_size(decoder, span));
-    decoder->span_winner[span] = UNKNOWN;
+    const int32_t *least = decoder->levels[level - 1].least;
+    uint32_t end = children_end(decoder, level, node);
+    int32_t all = PLACED;
+    for (uint32_t child = node * CHILDREN; child < end; child++)
+        all = least[child] < all ? least[child] : all;
+    decoder->levels[level].least[node] = all;
+    decoder->levels[level].winner[node] = UNKNOWN;
 }
 
-static void raise_whole_run(struct tarn_decoder *decoder, uint32_t run, int32_t end)
+static void raise_whole(struct tarn_decoder *decoder, uint32_t level, uint32_t node, int32_t end)
 {
-    if (decoder->run_limit[run] == PLACED) return;
-    if (end > decoder->run_pending[run]) decoder->run_pending[run] = end;
-    if (end > decoder->run_limit[run]) note_least(decoder, run, end);
-}
-
-static void raise_whole_span(struct tarn_decoder *decoder, uint32_t span, int32_t end)
-{
-    if (end > decoder->span_pending[span]) decoder->span_pending[span] = end;
-    if (end <= decoder->span_limit[span]) return;
-    decoder->span_limit[span] = end;
-    decoder->span_winner[span] = UNKNOWN;
-}
-
-static void flush_span(struct tarn_decoder *decoder, uint32_t span)
-{
-    int32_t pending = decoder->span_pending[span];
-    if (pending == 0) return;
-    decoder->span_pending[span] = 0;
-    for (uint32_t i = 0; i < span_size(decoder, span); i++)
-        raise_whole_run(decoder, span * SPAN_RUNS + i, pending);
+    struct tarn_limits_level *nodes = &decoder->levels[level];
+    if (nodes->least[node] == PLACED) return;
+    if (end > nodes->pending[node]) nodes->pending[node] = end;
+    if (end <= nodes->least[node]) return;
+    nodes->least[node] = end;
+    nodes->winner[node] = UNKNOWN;
 }
 
 static void flush_run(struct tarn_decoder *decoder, uint32_t run)
 {
-    int32_t pending = decoder->run_pending[run], *limit = decoder->limit + (size_t)run * RUN;
+    int32_t pending = decoder->levels[0].pending[run];
+    int32_t *limit = decoder->limit + (size_t)run * RUN;
     if (pending == 0) return;
-    decoder->run_pending[run] = 0;
+    decoder->levels[0].pending[run] = 0;
     for (uint32_t i = 0; i < RUN; i++) limit[i] = limit[i] > pending ? limit[i] : pending;
+}
+
+/* Hands what is pending on to the children. */
+static void flush_node(struct tarn_decoder *decoder, uint32_t level, uint32_t node)
+{
+    int32_t pending = decoder->levels[level].pending[node];
+    if (pending == 0) return;
+    decoder->levels[level].pending[node] = 0;
+    uint32_t end = children_end(decoder, level, node);
+    for (uint32_t child = node * CHILDREN; child < end; child++)
+        raise_whole(decoder, level - 1, child, pending);
 }
 
 void tarn_limits_flush(struct tarn_decoder *decoder)
 {
-    for (uint32_t span = 0; span < decoder->spans_count; span++) flush_span(decoder, span);
-    for (uint32_t run = 0; run < decoder->runs_count; run++) flush_run(decoder, run);
+    for (uint32_t level = decoder->extremes->levels_count; --level > 0;)
+        for (uint32_t node = 0; node < decoder->levels[level].count; node++)
+            flush_node(decoder, level, node);
+    for (uint32_t run = 0; run < decoder->levels[0].count; run++) flush_run(decoder, run);
+}
+
+static void measure_run(struct tarn_decoder *decoder, uint32_t run)
+{
+    note_run(decoder, run,
+             decoder->kernels->least(decoder->limit + (size_t)run * RUN,
+                                     run_size(decoder->lowest, run)));
 }
 
 void tarn_limits_measure(struct tarn_decoder *decoder, uint32_t place)
 {
-    uint32_t run = place / RUN;
-    note_least(decoder, run,
-               decoder->kernels->least(decoder->limit + (size_t)run * RUN,
-                                       run_size(decoder->lowest, run)));
-    note_span(decoder, run / SPAN_RUNS);
+    measure_run(decoder, place / RUN);
+    for (uint32_t level = 1; level < decoder->extremes->levels_count; level++)
+        note_node(decoder, level, place >> tarn_node_shift(level));
 }
 
 void tarn_limits_forget(struct tarn_decoder *decoder)
 {
-    for (uint32_t run = 0; run < decoder->runs_count; run++) decoder->run_first[run] = UNKNOWN;
-    for (uint32_t span = 0; span < decoder->spans_count; span++)
-        decoder->span_winner[span] = UNKNOWN;
+    for (uint32_t level = 0; level < decoder->extremes->levels_count; level++)
+        memset(decoder->levels[level].winner, 0xff,
+               decoder->levels[level].count * sizeof *decoder->levels[level].winner);
 }
 
 void tarn_limits_start(struct tarn_decoder *decoder)
@@ -112,10 +124,12 @@ void tarn_limits_start(struct tarn_decoder *decoder)
     const struct tarn_lowest *lowest = decoder->lowest;
     memset(decoder->limit, 0, lowest->count * sizeof *decoder->limit);
     memset(decoder->member_limit, 0, lowest->members.count * sizeof *decoder->member_limit);
-    memset(decoder->run_pending, 0, decoder->runs_count * sizeof *decoder->run_pending);
-    memset(decoder->span_pending, 0, decoder->spans_count * sizeof *decoder->span_pending);
-    memset(decoder->run_limit, 0, decoder->runs_count * sizeof *decoder->run_limit);
-    memset(decoder->span_limit, 0, decoder->spans_count * sizeof *decoder->span_limit);
+    for (uint32_t n = 0; n < decoder->extremes->levels_count; n++) {
+        struct tarn_limits_level *level = &decoder->levels[n];
+        memset(level->pending, 0, level->count * sizeof *level->pending);
+        for (uint32_t node = 0; node < level->count; node++)
+            level->least[node] = (uint64_t)node << tarn_node_shift(n) < lowest->count ? 0 : PLACED;
+    }
     tarn_limits_forget(decoder);
     if (decoder->narrows)
         tarn_extremes_copy(&decoder->narrowed, &lowest->extremes,
@@ -148,61 +162,53 @@ static void raise_places(struct tarn_decoder *decoder, const struct obstacle *ob
     const int32_t *row = lone->row + (size_t)obstacle->stream * lone->count + begin;
     uint32_t count = end - begin, run = begin / RUN;
     int32_t *limit = decoder->limit + begin, least = 0;
+    flush_run(decoder, run);
     if (obstacle->floats)
         kernels->raise_or_cap(limit, decoder->ceiling + begin, row, decoder->lowest->size + begin,
                               count, obstacle->position, obstacle->span);
     else
         least = kernels->raise(limit, row, count, obstacle->position, obstacle->span.end);
     if (obstacle->floats || count != RUN)
-        least = kernels->least(decoder->limit + (size_t)run * RUN, run_size(decoder->lowest, run));
-    note_least(decoder, run, least);
+        measure_run(decoder, run);
+    else
+        note_run(decoder, run, least);
     if (decoder->narrows)
-        tarn_extremes_narrow(&decoder->narrowed, lone, obstacle->stream, run, decoder->limit);
+        tarn_extremes_narrow_run(&decoder->narrowed, lone, obstacle->stream, run, decoder->limit);
 }
 
-static void raise_run(struct tarn_decoder *decoder, const struct obstacle *obstacle, uint32_t begin,
-                      uint32_t end)
+static void raise_range(struct tarn_decoder *decoder, const struct obstacle *obstacle,
+                        uint32_t level, uint32_t begin, uint32_t end);
+
+/* Raises the limits of places begin..end of a node. */
+static void raise_node(struct tarn_decoder *decoder, const struct obstacle *obstacle,
+                       uint32_t level, uint32_t begin, uint32_t end)
 {
-    const struct tarn_extremes *extremes = decoder->extremes;
-    uint32_t run = begin / RUN;
+    uint32_t shift = tarn_node_shift(level), node = begin >> shift;
+    int32_t least = decoder->levels[level].least[node];
     struct tarn_extreme extreme =
-        extremes->runs[(size_t)obstacle->stream * extremes->runs_count + run];
-    if (decoder->run_limit[run] == PLACED || extreme.highest <= obstacle->position) return;
-    if (end - begin == RUN && raises_all(obstacle, extreme, decoder->run_limit[run])) {
-        raise_whole_run(decoder, run, obstacle->span.end);
-        return;
+        tarn_extremes_of(decoder->extremes, obstacle->stream, level, node);
+    if (least == PLACED || extreme.highest <= obstacle->position) return;
+    if (end - begin == UINT32_C(1) << shift && raises_all(obstacle, extreme, least)) {
+        raise_whole(decoder, level, node, obstacle->span.end);
+    } else if (level == 0) {
+        raise_places(decoder, obstacle, begin, end);
+    } else {
+        flush_node(decoder, level, node);
+        raise_range(decoder, obstacle, level - 1, begin, end);
+        note_node(decoder, level, node);
+        if (decoder->narrows)
+            tarn_extremes_narrow(&decoder->narrowed, obstacle->stream, level, node);
     }
-    flush_run(decoder, run);
-    raise_places(decoder, obstacle, begin, end);
 }
 
-static void raise_span(struct tarn_decoder *decoder, const struct obstacle *obstacle,
-                       uint32_t begin, uint32_t end)
+/* All nodes of a level that have some of the places. */
+static void raise_range(struct tarn_decoder *decoder, const struct obstacle *obstacle,
+                        uint32_t level, uint32_t begin, uint32_t end)
 {
-    const struct tarn_extremes *extremes = decoder->extremes;
-    uint32_t span = begin / TARN_SPAN;
-    struct tarn_extreme extreme =
-        extremes->spans[(size_t)obstacle->stream * extremes->spans_count + span];
-    if (decoder->span_limit[span] == PLACED || extreme.highest <= obstacle->position) return;
-    if (end - begin == TARN_SPAN && raises_all(obstacle, extreme, decoder->span_limit[span])) {
-        raise_whole_span(decoder, span, obstacle->span.end);
-        return;
-    }
-    flush_span(decoder, span);
+    uint32_t shift = tarn_node_shift(level);
     for (uint32_t next; begin < end; begin = next) {
-        next = (begin / RUN + 1) * RUN;
-        raise_run(decoder, obstacle, begin, next < end ? next : end);
-    }
-    note_span(decoder, span);
-    if (decoder->narrows) tarn_extremes_narrow_span(&decoder->narrowed, obstacle->stream, span);
-}
-
-static void raise_lone(struct tarn_decoder *decoder, const struct obstacle *obstacle,
-                       uint32_t begin, uint32_t end)
-{
-    for (uint32_t next; begin < end; begin = next) {
-        next = (begin / TARN_SPAN + 1) * TARN_SPAN;
-        raise_span(decoder, obstacle, begin, next < end ? next : end);
+        next = ((begin >> shift) + 1) << shift;
+        raise_node(decoder, obstacle, level, begin, next < end ? next : end);
     }
 }
 
@@ -262,8 +268,8 @@ void tarn_limits_raise(struct tarn_decoder *decoder, uint32_t storage, struct ta
                                       span, floats};
     for (uint32_t s = 0; s < reuse->streams_count; s++) {
         uint32_t first = reuse->first[(size_t)s * reuse->count + storage];
-        raise_lone(decoder, &obstacle, tarn_lanes_begin(&lowest->lone, s),
-                   tarn_lanes_end(&lowest->lone, s, first));
+        raise_range(decoder, &obstacle, decoder->extremes->levels_count - 1,
+                    tarn_lanes_begin(&lowest->lone, s), tarn_lanes_end(&lowest->lone, s, first));
         if (floats || lowest->groups_count == 0) continue;
         raise_members(decoder, &obstacle, tarn_lanes_begin(&lowest->members, s),
                       tarn_lanes_end(&lowest->members, s, first));
@@ -280,45 +286,55 @@ static uint32_t place_of(uint32_t run, int32_t first)
 }
 
 /* Who of those with the least limit of the run comes first. */
-static int32_t first_of(struct tarn_decoder *decoder, const int32_t *key, uint32_t run)
+static void find_first(struct tarn_decoder *decoder, const int32_t *key, uint32_t run)
 {
-    int32_t limit = decoder->run_limit[run], first = decoder->run_first[run];
+    struct tarn_limits_level *runs = &decoder->levels[0];
+    int32_t first = runs->winner[run];
     flush_run(decoder, run);
-    if (first == UNKNOWN || decoder->limit[place_of(run, first)] != limit)
-        first =
-            decoder->kernels->foremost(decoder->limit + (size_t)run * RUN, key + (size_t)run * RUN,
-                                       run_size(decoder->lowest, run), limit);
-    return decoder->run_first[run] = first;
+    if (first != UNKNOWN && decoder->limit[place_of(run, first)] == runs->least[run]) return;
+    runs->winner[run] =
+        decoder->kernels->foremost(decoder->limit + (size_t)run * RUN, key + (size_t)run * RUN,
+                                   run_size(decoder->lowest, run), runs->least[run]);
 }
 
-/* The run of a span whose first comes first. */
-static uint32_t winner_of(struct tarn_decoder *decoder, const int32_t *key, uint32_t span)
+static int32_t find_winner(struct tarn_decoder *decoder, const int32_t *key, uint32_t level,
+                           uint32_t begin, uint32_t end, int32_t limit);
+
+/* The run of a node that has who comes first. */
+static int32_t winner_of(struct tarn_decoder *decoder, const int32_t *key, uint32_t level,
+                         uint32_t node)
 {
-    int32_t foremost = -1;
-    if (decoder->span_winner[span] != UNKNOWN) return (uint32_t)decoder->span_winner[span];
-    flush_span(decoder, span);
-    for (uint32_t i = 0; i < span_size(decoder, span); i++) {
-        uint32_t run = span * SPAN_RUNS + i;
-        if (decoder->run_limit[run] != decoder->span_limit[span]) continue;
-        int32_t first = first_of(decoder, key, run);
-        if (foremost >= 0 && first / RUN <= foremost / RUN) continue;
-        foremost = first;
-        decoder->span_winner[span] = (int32_t)run;
+    struct tarn_limits_level *nodes = &decoder->levels[level];
+    if (level == 0) {
+        find_first(decoder, key, node);
+        return (int32_t)node;
     }
-    return (uint32_t)decoder->span_winner[span];
+    if (nodes->winner[node] == UNKNOWN) {
+        flush_node(decoder, level, node);
+        nodes->winner[node] = find_winner(decoder, key, level - 1, node * CHILDREN,
+                                          children_end(decoder, level, node), nodes->least[node]);
+    }
+    return nodes->winner[node];
+}
+
+/* The best run of the nodes begin..end that have this limit. */
+static int32_t find_winner(struct tarn_decoder *decoder, const int32_t *key, uint32_t level,
+                           uint32_t begin, uint32_t end, int32_t limit)
+{
+    const int32_t *least = decoder->levels[level].least, *first = decoder->levels[0].winner;
+    int32_t best = UNKNOWN;
+    for (uint32_t node = begin; node < end; node++) {
+        if (least[node] != limit) continue;
+        int32_t run = winner_of(decoder, key, level, node);
+        if (best == UNKNOWN || first[run] / RUN > first[best] / RUN) best = run;
+    }
+    return best;
 }
 
 uint32_t tarn_limits_select(struct tarn_decoder *decoder, const int32_t *key)
 {
-    int32_t limit = decoder->kernels->least(decoder->span_limit, decoder->spans_count);
-    int32_t foremost = -1;
-    uint32_t chosen = 0;
-    for (uint32_t span = 0; span < decoder->spans_count; span++) {
-        if (decoder->span_limit[span] != limit) continue;
-        uint32_t run = winner_of(decoder, key, span);
-        if (foremost >= 0 && decoder->run_first[run] / RUN <= foremost / RUN) continue;
-        foremost = decoder->run_first[run];
-        chosen = run;
-    }
-    return place_of(chosen, foremost);
+    uint32_t top = decoder->extremes->levels_count - 1, count = decoder->levels[top].count;
+    int32_t limit = decoder->kernels->least(decoder->levels[top].least, count);
+    uint32_t run = (uint32_t)find_winner(decoder, key, top, 0, count, limit);
+    return place_of(run, decoder->levels[0].winner[run]);
 }

@@ -69,7 +69,9 @@ static enum tarn_status init_lanes(struct tarn_lowest *lowest)
     enum tarn_status status = init_some(lowest, ALONE, &lowest->lone);
     if (status == TARN_OK) status = init_some(lowest, GROUPED, &lowest->members);
     if (status == TARN_OK) status = init_some(lowest, HEAD, &lowest->heads);
-    if (status == TARN_OK) status = tarn_extremes_init(&lowest->extremes, &lowest->lone);
+    if (status == TARN_OK)
+        status = tarn_extremes_init(&lowest->extremes, &lowest->lone,
+                                    lowest->lone.count + lowest->heads.count);
     lowest->groups_count = lowest->heads.count;
     return status;
 }

@@ -53,6 +53,15 @@ struct tarn_objective {
 };
 #define TARN_MISS_MAX INT64_MAX
 
+/* The limits of the nodes of a level, see extremes.h. */
+struct tarn_limits_level {
+    int32_t *least;   /* limit of their places */
+    int32_t *winner;  /* the run with who of those that have it comes first; for runs, who that is
+                         (kernels.foremost) */
+    int32_t *pending; /* what all limits in the node still have to rise to */
+    uint32_t count;
+};
+
 /* A decode under way. */
 struct tarn_decoder {
     const struct tarn_lowest *lowest;
@@ -62,13 +71,7 @@ struct tarn_decoder {
     int32_t *limit;        /* by place, without floors that have not mattered; INT32_MAX: placed */
     int32_t *ceiling;      /* by place: some placed member in conflict may begin here or above */
     int32_t *member_limit; /* by place in `members`: the least offset of its block it allows */
-    int32_t *run_limit;    /* by 64 places: their least limit */
-    int32_t *run_first;    /* ... and who of those that have it comes first (kernels.foremost) */
-    int32_t *run_pending;  /* ... and what all their limits still have to rise to */
-    int32_t *span_limit;   /* by 64 runs: their least limit */
-    int32_t *span_winner;  /* ... and which run of those that have it has who comes first */
-    int32_t *span_pending; /* ... and what all their limits still have to rise to */
-    uint32_t runs_count, spans_count;
+    struct tarn_limits_level levels[TARN_LEVELS_MAX]; /* as many as lowest->extremes has */
     int32_t *groups; /* those that are placed and reach above the current offset */
     uint32_t groups_count;
     int32_t *offset; /* by place: the result */
