@@ -20,26 +20,24 @@ static uint32_t places_in_run(const struct tarn_lanes *lanes, uint32_t run)
     return left < RUN ? left : RUN;
 }
 
-/* limit: NULL for all places. */
-static struct tarn_extreme measure(const struct tarn_lanes *lanes, uint32_t t, uint32_t run,
-                                   const int32_t *limit)
+void tarn_extremes_narrow_run(struct tarn_extremes *extremes, const struct tarn_lanes *lanes,
+                              const struct tarn_kernels *kernels, uint32_t t, uint32_t run,
+                              const int32_t *limit)
 {
     const int32_t *row = lanes->row + (size_t)t * lanes->count + (size_t)run * RUN;
-    int32_t highest = 0, lowest = INT32_MAX;
-    uint32_t count = places_in_run(lanes, run);
-    for (uint32_t i = 0; i < count; i++) {
-        bool placed = limit && limit[run * RUN + i] == INT32_MAX;
-        int32_t high = placed ? 0 : row[i], low = placed ? INT32_MAX : row[i];
-        highest = high > highest ? high : highest;
-        lowest = low < lowest ? low : lowest;
-    }
-    return (struct tarn_extreme){highest, lowest};
+    struct tarn_extreme *own = &extremes->nodes[0][(size_t)t * extremes->nodes_count[0] + run];
+    kernels->extremes(row, limit + (size_t)run * RUN, places_in_run(lanes, run), &own->highest,
+                      &own->lowest);
 }
 
-void tarn_extremes_narrow_run(struct tarn_extremes *extremes, const struct tarn_lanes *lanes,
-                              uint32_t t, uint32_t run, const int32_t *limit)
+/* Of all places of a run. */
+static struct tarn_extreme measure(const struct tarn_lanes *lanes, uint32_t t, uint32_t run)
 {
-    extremes->nodes[0][(size_t)t * extremes->nodes_count[0] + run] = measure(lanes, t, run, limit);
+    const int32_t *row = lanes->row + (size_t)t * lanes->count + (size_t)run * RUN;
+    struct tarn_extreme all = {0, INT32_MAX};
+    uint32_t count = places_in_run(lanes, run);
+    for (uint32_t i = 0; i < count; i++) all = join(all, (struct tarn_extreme){row[i], row[i]});
+    return all;
 }
 
 void tarn_extremes_narrow(struct tarn_extremes *extremes, uint32_t t, uint32_t level, uint32_t node)
@@ -83,7 +81,7 @@ enum tarn_status tarn_extremes_init(struct tarn_extremes *extremes, const struct
     if (allocate(extremes, streams_count) != TARN_OK) return TARN_SYSTEM;
     for (uint32_t t = 0; t < streams_count; t++) {
         for (uint32_t run = 0; run < extremes->nodes_count[0]; run++)
-            tarn_extremes_narrow_run(extremes, lanes, t, run, NULL);
+            extremes->nodes[0][(size_t)t * extremes->nodes_count[0] + run] = measure(lanes, t, run);
         for (uint32_t level = 1; level < extremes->levels_count; level++)
             for (uint32_t node = 0; node < extremes->nodes_count[level]; node++)
                 tarn_extremes_narrow(extremes, t, level, node);

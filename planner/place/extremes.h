@@ -8,6 +8,7 @@
 #ifndef TARN_PLANNER_PLACE_EXTREMES_H
 #define TARN_PLANNER_PLACE_EXTREMES_H
 
+#include "kernels.h"
 #include "lanes.h"
 
 enum { TARN_NODE_CHILDREN = 16, TARN_LEVELS_MAX = 8 };
@@ -37,7 +38,8 @@ void tarn_extremes_copy(struct tarn_extremes *extremes, const struct tarn_extrem
 
 /* Narrows a run, a node of level 0, of stream t to the places whose limit is not INT32_MAX. */
 void tarn_extremes_narrow_run(struct tarn_extremes *extremes, const struct tarn_lanes *lanes,
-                              uint32_t t, uint32_t run, const int32_t *limit);
+                              const struct tarn_kernels *kernels, uint32_t t, uint32_t run,
+                              const int32_t *limit);
 /* Narrows a node of a higher level to what its children have. */
 void tarn_extremes_narrow(struct tarn_extremes *extremes, uint32_t t, uint32_t level,
                           uint32_t node);

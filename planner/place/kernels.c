@@ -54,6 +54,20 @@ BODY int32_t least_body(const int32_t *values, uint32_t count)
     return least;
 }
 
+BODY void extremes_body(const int32_t *restrict row, const int32_t *restrict limit, uint32_t count,
+                        int32_t *highest, int32_t *lowest)
+{
+    int32_t high = 0, low = INT32_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        int32_t own_high = limit[i] == INT32_MAX ? 0 : row[i];
+        int32_t own_low = limit[i] == INT32_MAX ? INT32_MAX : row[i];
+        high = own_high > high ? own_high : high;
+        low = own_low < low ? own_low : low;
+    }
+    *highest = high;
+    *lowest = low;
+}
+
 BODY int32_t foremost_body(const int32_t *restrict limit, const int32_t *restrict key,
                            uint32_t count, int32_t at)
 {
@@ -92,14 +106,23 @@ BODY int32_t foremost_body(const int32_t *restrict limit, const int32_t *restric
         if (count == TARN_LANE_RUN) return least_body(values, TARN_LANE_RUN);                      \
         return least_body(values, count);                                                          \
     }                                                                                              \
+    target static void extremes_##name(const int32_t *restrict row, const int32_t *restrict limit, \
+                                       uint32_t count, int32_t *highest, int32_t *lowest)          \
+    {                                                                                              \
+        if (count == TARN_LANE_RUN)                                                                \
+            extremes_body(row, limit, TARN_LANE_RUN, highest, lowest);                             \
+        else                                                                                       \
+            extremes_body(row, limit, count, highest, lowest);                                     \
+    }                                                                                              \
     target static int32_t foremost_##name(const int32_t *restrict limit,                           \
                                           const int32_t *restrict key, uint32_t count, int32_t at) \
     {                                                                                              \
         if (count == TARN_LANE_RUN) return foremost_body(limit, key, TARN_LANE_RUN, at);           \
         return foremost_body(limit, key, count, at);                                               \
     }                                                                                              \
-    static const struct tarn_kernels kernels_##name = {                                            \
-        raise_##name, raise_members_##name, raise_or_cap_##name, least_##name, foremost_##name};
+    static const struct tarn_kernels kernels_##name = {raise_##name,        raise_members_##name,  \
+                                                       raise_or_cap_##name, least_##name,          \
+                                                       extremes_##name,     foremost_##name};
 
 KERNELS(, baseline)
 

@@ -23,6 +23,10 @@ struct tarn_kernels {
                          const int32_t *restrict row, const int32_t *restrict size, uint32_t count,
                          int32_t position, struct tarn_span span);
     int32_t (*least)(const int32_t *values, uint32_t count);
+    /* The highest and the lowest row of those whose limit is not INT32_MAX; 0 and INT32_MAX where
+     * there are none. */
+    void (*extremes)(const int32_t *restrict row, const int32_t *restrict limit, uint32_t count,
+                     int32_t *highest, int32_t *lowest);
     /* Of the places of a run with this limit, the one with the largest key, the first of equal
      * ones: as key * TARN_LANE_RUN + (TARN_LANE_RUN - 1 - i). Keys are at most TARN_KEY_MAX. */
     int32_t (*foremost)(const int32_t *restrict limit, const int32_t *restrict key, uint32_t count,

@@ -173,7 +173,8 @@ static void raise_places(struct tarn_decoder *decoder, const struct obstacle *ob
     else
         note_run(decoder, run, least);
     if (decoder->narrows)
-        tarn_extremes_narrow_run(&decoder->narrowed, lone, obstacle->stream, run, decoder->limit);
+        tarn_extremes_narrow_run(&decoder->narrowed, lone, kernels, obstacle->stream, run,
+                                 decoder->limit);
 }
 
 static void raise_range(struct tarn_decoder *decoder, const struct obstacle *obstacle,
