@@ -61,6 +61,10 @@ struct tarn_exact_search {
     uint64_t *everything;
     uint32_t unplaced_count;
 
+    uint64_t *reasons; /* [block][set_words]: the placed blocks that its limit follows from */
+    uint64_t *blame;   /* after a failure: the placed blocks that it follows from */
+    uint64_t *saved_reasons; /* [saved block][set_words] */
+
     uint32_t *order;           /* the sections' pieces, kept nearly sorted by limit */
     int64_t *section_end;      /* no packing of the section ends earlier */
     uint32_t *section_placed;  /* how many of its pieces are placed */
@@ -76,6 +80,7 @@ struct tarn_exact_search {
     struct saved_block *saved_blocks;
     struct saved_section *saved_sections;
     size_t saved_blocks_count, saved_blocks_room, saved_sections_count, saved_sections_room;
+    size_t saved_reasons_room;
 
     uint64_t *sets;   /* by depth, see struct depth */
     uint64_t *border; /* empty but while a component is split off */
@@ -101,6 +106,11 @@ static const uint64_t *adjacent_of(const struct tarn_exact_search *search, uint3
 static const uint64_t *sections_of(const struct tarn_exact_search *search, uint32_t b)
 {
     return search->instance->section_sets + (size_t)b * search->instance->section_words;
+}
+
+static uint64_t *reasons_of(const struct tarn_exact_search *search, uint32_t b)
+{
+    return search->reasons + (size_t)b * search->instance->set_words;
 }
 
 double tarn_exact_now_ms(void)
@@ -137,6 +147,10 @@ static bool open_level(struct tarn_exact_search *search, struct mark *mark)
     return make_room((void **)&search->saved_blocks, &search->saved_blocks_room,
                      search->saved_blocks_count + search->instance->count,
                      sizeof *search->saved_blocks) &&
+           make_room((void **)&search->saved_reasons, &search->saved_reasons_room,
+                     (search->saved_blocks_count + search->instance->count) *
+                         search->instance->set_words,
+                     sizeof *search->saved_reasons) &&
            make_room((void **)&search->saved_sections, &search->saved_sections_room,
                      search->saved_sections_count + search->instance->sections_count,
                      sizeof *search->saved_sections);
@@ -155,6 +169,9 @@ static void close_level(struct tarn_exact_search *search, const struct mark *mar
     while (search->saved_blocks_count > mark->blocks) {
         const struct saved_block *saved = &search->saved_blocks[--search->saved_blocks_count];
         set_limit(search, saved->block, saved->limit);
+        memcpy(reasons_of(search, saved->block),
+               search->saved_reasons + search->saved_blocks_count * search->instance->set_words,
+               search->instance->set_words * sizeof(uint64_t));
         search->hole[saved->block] = saved->hole;
         search->block_level[saved->block] = saved->level;
     }
@@ -169,6 +186,8 @@ static void close_level(struct tarn_exact_search *search, const struct mark *mar
 static void save_block(struct tarn_exact_search *search, uint32_t b)
 {
     if (search->block_level[b] == search->level) return;
+    memcpy(search->saved_reasons + search->saved_blocks_count * search->instance->set_words,
+           reasons_of(search, b), search->instance->set_words * sizeof(uint64_t));
     search->saved_blocks[search->saved_blocks_count++] =
         (struct saved_block){search->limit[b], search->hole[b], b, search->block_level[b]};
     search->block_level[b] = search->level;
@@ -276,6 +295,38 @@ static int64_t least_support(const struct tarn_exact_search *search, uint32_t b,
     return least;
 }
 
+/* ---- Reasons ---- */
+
+static void join(const struct tarn_exact_search *search, uint64_t *set, const uint64_t *other)
+{
+    for (uint32_t w = 0; w < search->instance->set_words; w++) set[w] |= other[w];
+}
+
+/* Why block b is not lower than its limit. */
+static void join_reasons(const struct tarn_exact_search *search, uint64_t *set, uint32_t b)
+{
+    if (has(search->unplaced, b))
+        join(search, set, reasons_of(search, b));
+    else
+        add(set, b);
+}
+
+/* Why no neighbour of b is lower. */
+static void join_support(const struct tarn_exact_search *search, uint64_t *set, uint32_t b)
+{
+    const uint64_t *adjacent = adjacent_of(search, b);
+    for (uint32_t w = 0; w < search->instance->set_words; w++) {
+        set[w] |= adjacent[w] & ~search->unplaced[w];
+        for (uint64_t rest = adjacent[w] & search->unplaced[w]; rest != 0; rest &= rest - 1)
+            join(search, set, reasons_of(search, w * 64 + lowest_bit(rest)));
+    }
+}
+
+static void clear_blame(struct tarn_exact_search *search)
+{
+    memset(search->blame, 0, search->instance->set_words * sizeof *search->blame);
+}
+
 /* ---- Raising limits ---- */
 
 static void raise_limit(struct tarn_exact_search *search, uint32_t b, int64_t limit)
@@ -283,6 +334,10 @@ static void raise_limit(struct tarn_exact_search *search, uint32_t b, int64_t li
     const struct tarn_exact_instance *instance = search->instance;
     const uint64_t *adjacent = adjacent_of(search, b), *sections = sections_of(search, b);
     save_block(search, b);
+    if (!instance->plain[b]) {
+        for (uint32_t w = 0; w < instance->set_words; w++)
+            reasons_of(search, b)[w] |= adjacent[w] & ~search->unplaced[w];
+    }
     set_limit(search, b, settle(search, b, limit));
     for (uint32_t w = 0; w < instance->set_words; w++) search->unsupported[w] |= adjacent[w];
     add(search->unsupported, b);
@@ -323,13 +378,35 @@ static bool support_all(struct tarn_exact_search *search)
         drop(search->unsupported, b);
         if (search->hole[b] >= search->limit[b]) continue;
         int64_t least = least_support(search, b, search->hole[b]);
-        if (least > search->capacity) return false;
+        if (least > search->capacity) {
+            clear_blame(search);
+            join_reasons(search, search->blame, b);
+            join_support(search, search->blame, b);
+            return false;
+        }
         if (least > search->limit[b]) {
+            save_block(search, b);
+            join_support(search, reasons_of(search, b), b);
             raise_limit(search, b, least);
             w = 0;
         }
     }
     return true;
+}
+
+/* The section is sorted: what counts is the group from which on it does not fit. */
+static void blame_section(struct tarn_exact_search *search, uint32_t s)
+{
+    const struct tarn_exact_instance *instance = search->instance;
+    uint32_t begin = instance->section_begin[s] + search->section_placed[s];
+    int64_t sum = 0;
+    clear_blame(search);
+    for (uint32_t i = instance->section_begin[s + 1]; i-- > begin;) {
+        uint32_t p = search->order[i];
+        sum += instance->piece_size[p];
+        join_reasons(search, search->blame, instance->piece_block[p]);
+        if (search->piece_limit[p] + sum > search->capacity) return;
+    }
 }
 
 static bool pack_all(struct tarn_exact_search *search)
@@ -340,6 +417,7 @@ static bool pack_all(struct tarn_exact_search *search)
             int64_t end = pack(search, s);
             if (end > search->capacity) {
                 search->section_weight[s] += 1;
+                blame_section(search, s);
                 return false;
             }
             save_section(search, s);
@@ -388,7 +466,11 @@ static void give_way(struct tarn_exact_search *search, uint32_t b, uint32_t c)
         save_block(search, c);
         search->hole[c] = settle(search, c, hole);
     }
-    if (limit > search->limit[c]) raise_limit(search, c, limit);
+    if (limit > search->limit[c]) {
+        save_block(search, c);
+        add(reasons_of(search, c), b);
+        raise_limit(search, c, limit);
+    }
 }
 
 /* Places b at its limit. False: S does not have it there. */
@@ -431,8 +513,14 @@ static void unplace(struct tarn_exact_search *search, const uint64_t *set, uint3
 static bool postpone(struct tarn_exact_search *search, uint32_t b)
 {
     int64_t least = least_support(search, b, search->limit[b]);
-    if (least > search->capacity) return false;
+    if (least > search->capacity) {
+        join_reasons(search, search->blame, b);
+        join_support(search, search->blame, b);
+        return false;
+    }
     save_block(search, b);
+    join(search, reasons_of(search, b), search->blame);
+    join_support(search, reasons_of(search, b), b);
     search->hole[b] = search->limit[b];
     raise_limit(search, b, least);
     return follow_up(search);
@@ -487,6 +575,20 @@ static bool is_failed(const struct tarn_exact_search *search, const struct faile
 {
     const struct failed_state *slot = failed_slot(search, state);
     return slot->word[0] == state->word[0] && slot->word[1] == state->word[1];
+}
+
+/* Why a component is in the state that it is in. */
+static void blame_state(struct tarn_exact_search *search, const uint64_t *set)
+{
+    clear_blame(search);
+    for (uint32_t w = 0; w < search->instance->set_words; w++) {
+        for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1) {
+            uint32_t b = w * 64 + lowest_bit(rest);
+            join(search, search->blame, reasons_of(search, b));
+            for (uint32_t v = 0; v < search->instance->set_words; v++)
+                search->blame[v] |= adjacent_of(search, b)[v] & ~search->unplaced[v];
+        }
+    }
 }
 
 /* ---- Picking ---- */
@@ -661,7 +763,10 @@ static enum tarn_exact_result solve(struct tarn_exact_search *search, uint32_t d
     enum tarn_exact_result result = TARN_EXACT_STOPPED;
     struct mark entry, mark;
     struct failed_state state = describe(search, at.set);
-    if (is_failed(search, &state)) return TARN_EXACT_INFEASIBLE;
+    if (is_failed(search, &state)) {
+        blame_state(search, at.set);
+        return TARN_EXACT_INFEASIBLE;
+    }
     if (!open_level(search, &entry)) return result;
     for (;;) {
         search->nodes++;
@@ -682,7 +787,9 @@ static enum tarn_exact_result solve(struct tarn_exact_search *search, uint32_t d
         note_deepest(search);
         take_back(search, b, &mark);
         if (result == TARN_EXACT_STOPPED) break;
-        if (!postpone(search, b)) {
+        bool concerned = has(search->blame, b);
+        drop(search->blame, b);
+        if (!concerned || !postpone(search, b)) {
             *failed_slot(search, &state) = state;
             break;
         }
@@ -772,6 +879,8 @@ static bool allocate(struct tarn_exact_search *search)
     search->limit = calloc(count, sizeof *search->limit);
     search->hole = calloc(count, sizeof *search->hole);
     search->positions = calloc(count, sizeof *search->positions);
+    search->reasons = calloc(count * set, sizeof *search->reasons);
+    search->blame = calloc(set, sizeof *search->blame);
     search->piece_limit =
         calloc((size_t)instance->piece_begin[instance->count] + 1, sizeof *search->piece_limit);
     search->unplaced = calloc(set, sizeof *search->unplaced);
@@ -789,7 +898,7 @@ static bool allocate(struct tarn_exact_search *search)
     search->section_level = calloc(sections, sizeof *search->section_level);
     search->sets = calloc((count + 1) * 2 * (set + section_set), sizeof *search->sets);
     search->failed = calloc((size_t)1 << FAILED_BITS, sizeof *search->failed);
-    return search->limit && search->hole && search->positions && search->piece_limit &&
+    return search->limit && search->hole && search->reasons && search->blame && search->positions && search->piece_limit &&
            search->unplaced && search->everything && search->unsupported && search->border &&
            search->unpacked && search->simple_sections && search->order && search->section_end &&
            search->section_placed && search->section_weight && search->block_level &&
@@ -819,6 +928,9 @@ void tarn_exact_search_destroy(struct tarn_exact_search *search)
     free(search->limit);
     free(search->hole);
     free(search->positions);
+    free(search->reasons);
+    free(search->blame);
+    free(search->saved_reasons);
     free(search->piece_limit);
     free(search->unplaced);
     free(search->everything);
