@@ -27,6 +27,7 @@
 #define IN_PARALLEL(directive)
 #endif
 
+enum { SLICE = 32768, WALK_PLACES_MAX = 65536 };
 enum { WALKS = 8, COPYING_WALKS = 4, ROUND_STEPS = 40, STARTS = TARN_KEYS_COUNT + 1 };
 
 /* A plan in units; `from` says which key or step made it, smaller ones win. */
@@ -75,6 +76,16 @@ static int threads_for(const struct search *search, uint32_t shares)
     return (int)(threads < shares ? threads : shares);
 }
 
+/* May progress be reported from here? */
+static bool is_calling_thread(void)
+{
+#ifdef _OPENMP
+    return omp_get_thread_num() == 0;
+#else
+    return true;
+#endif
+}
+
 /* ---- Candidates ---- */
 
 static bool candidate_init(struct candidate *candidate, const struct search *search)
@@ -96,12 +107,14 @@ static bool is_better(const struct search *search, const struct candidate *a,
     return a->from < b->from;
 }
 
-static void offer(struct search *search, struct candidate *candidate, const struct candidate *other)
+/* True when the candidate has become better. */
+static bool offer(struct search *search, struct candidate *candidate, const struct candidate *other)
 {
-    if (other->top == INT32_MAX || !is_better(search, other, candidate)) return;
+    if (other->top == INT32_MAX || !is_better(search, other, candidate)) return false;
     memcpy(candidate->offset, other->offset, search->lowest.count * sizeof *other->offset);
     candidate->top = other->top;
     candidate->from = other->from;
+    return true;
 }
 
 /* Notes that `from` has met the aim: what comes after it need not go on. */
@@ -112,20 +125,38 @@ static void note_found(struct search *search, uint64_t from)
     }
 }
 
+static void report_progress(const struct search *search, int32_t top)
+{
+    const struct tarn_improve_options *options = search->options;
+    if (options->progress)
+        options->progress(options->user, (uint64_t)top << search->lowest.unit_shift, search->steps);
+}
+
 /* ---- Keys ---- */
+
+/* False when there is no plan, or when it does not matter any more. */
+static bool decode_in_slices(struct search *search, struct tarn_decoder *decoder, uint32_t i)
+{
+    struct tarn_objective objective = {search->aim, 1, 0};
+    uint32_t count = search->lowest.count, until = 0;
+    tarn_decoder_start(decoder, NULL);
+    while (until < count) {
+        until = count - until > SLICE ? until + SLICE : count;
+        if (i > atomic_load(&search->found) || is_over(search)) return false;
+        if (!tarn_decoder_advance(decoder, search->keys[i], NULL, objective, TARN_MISS_MAX, until))
+            return false;
+    }
+    return true;
+}
 
 /* False where memory ran out. */
 static bool decode_key(struct search *search, struct tarn_decoder *decoder, uint32_t i)
 {
-    struct tarn_objective objective = {search->aim, 1, 0};
     enum tarn_status status =
         i < TARN_KEYS_COUNT ? tarn_keys_fill(&search->lowest, &search->traits, i, search->keys[i])
                             : tarn_keys_of_plan(&search->lowest, search->given, search->keys[i]);
     if (status != TARN_OK) return false;
-    tarn_decoder_start(decoder, NULL);
-    if (tarn_decoder_advance(decoder, search->keys[i], NULL, objective, TARN_MISS_MAX,
-                             search->lowest.count))
-        search->tops[i] = decoder->top;
+    if (decode_in_slices(search, decoder, i)) search->tops[i] = decoder->top;
     if (search->tops[i] <= search->aim) note_found(search, i);
     return true;
 }
@@ -142,7 +173,8 @@ static bool decode_share(struct search *search, struct candidate *best)
         if (!ok || i > atomic_load(&search->found) || is_over(search)) continue;
         ok = decode_key(search, &decoder, i);
         struct candidate own = {decoder.offset, search->tops[i], i};
-        if (ok) offer(search, best, &own);
+        if (ok && offer(search, best, &own) && is_calling_thread())
+            report_progress(search, best->top);
     }
     tarn_decoder_finish(&decoder);
     return ok;
@@ -249,14 +281,6 @@ static void copy_best_to_worst(struct search *search)
         tarn_walk_start(&search->walks[worst], search->walks[best].key, search->walks[best].floor);
 }
 
-static void report_progress(const struct search *search)
-{
-    const struct tarn_improve_options *options = search->options;
-    if (options->progress)
-        options->progress(options->user, (uint64_t)search->best.top << search->lowest.unit_shift,
-                          search->steps);
-}
-
 static void walk(struct search *search)
 {
     int threads = threads_for(search, WALKS);
@@ -270,7 +294,7 @@ static void walk(struct search *search)
         for (uint32_t w = 0; w < WALKS; w++) run_round(search, w, steps);
         search->steps += steps;
         for (uint32_t w = 0; w < WALKS; w++) offer(search, &search->best, &search->bests[w]);
-        if (search->best.top < before) report_progress(search);
+        if (search->best.top < before) report_progress(search, search->best.top);
         if (search->best.top <= search->aim) return;
         copy_best_to_worst(search);
     }
@@ -366,9 +390,9 @@ enum tarn_status tarn_improve_place(const struct tarn_problem *problem,
     if (*footprint <= aim_bytes(problem, options)) return TARN_OK;
     bool ok = search_init(&search, problem, antichain, options, offset) && decode_keys(&search);
     report->keys_ms = now_ms() - search.begin_ms;
-    if (ok && search.best.top < INT32_MAX) report_progress(&search);
+    if (ok && search.best.top < INT32_MAX) report_progress(&search, search.best.top);
     if (ok && search.best.top < INT32_MAX && search.best.top > search.aim && options->steps > 0 &&
-        !is_over(&search)) {
+        search.lowest.count <= WALK_PLACES_MAX && !is_over(&search)) {
         ok = init_walks(&search);
         if (ok) walk(&search);
     }
