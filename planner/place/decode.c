@@ -183,7 +183,7 @@ static void place_at(struct tarn_decoder *decoder, uint32_t place, int32_t offse
     tarn_limits_measure(decoder, place);
     if (place < lowest->lone.count) {
         struct tarn_span span = {offset, offset + lowest->size[place]};
-        tarn_limits_raise(decoder, lowest->lone.storage[place], span, false);
+        tarn_limits_raise(decoder, place, span);
         return;
     }
     uint32_t group = place - lowest->lone.count;
@@ -191,7 +191,7 @@ static void place_at(struct tarn_decoder *decoder, uint32_t place, int32_t offse
     for (uint32_t i = lowest->group_begin[group]; i < lowest->group_begin[group + 1]; i++) {
         uint32_t m = lowest->member[i];
         struct tarn_span span = {offset + lowest->within[m], offset + lowest->member_end[m]};
-        tarn_limits_raise(decoder, lowest->members.storage[m], span, true);
+        tarn_limits_raise_or_cap(decoder, m, span);
     }
 }
 

@@ -260,22 +260,49 @@ static void raise_heads(struct tarn_decoder *decoder, const struct obstacle *obs
     }
 }
 
-void tarn_limits_raise(struct tarn_decoder *decoder, uint32_t storage, struct tarn_span span,
-                       bool floats)
+static struct obstacle obstacle_of(const struct tarn_reuse *reuse, uint32_t storage,
+                                   struct tarn_span span, bool floats)
+{
+    return (struct obstacle){reuse->stream[storage], (int32_t)reuse->position[storage], span,
+                             floats};
+}
+
+static void raise_groups(struct tarn_decoder *decoder, const struct obstacle *obstacle,
+                         uint32_t storage)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
     const struct tarn_reuse *reuse = lowest->problem->conflicts->reuse;
-    const struct obstacle obstacle = {reuse->stream[storage], (int32_t)reuse->position[storage],
-                                      span, floats};
     for (uint32_t s = 0; s < reuse->streams_count; s++) {
         uint32_t first = reuse->first[(size_t)s * reuse->count + storage];
-        raise_range(decoder, &obstacle, decoder->extremes->levels_count - 1,
-                    tarn_lanes_begin(&lowest->lone, s), tarn_lanes_end(&lowest->lone, s, first));
-        if (floats || lowest->groups_count == 0) continue;
-        raise_members(decoder, &obstacle, tarn_lanes_begin(&lowest->members, s),
+        raise_members(decoder, obstacle, tarn_lanes_begin(&lowest->members, s),
                       tarn_lanes_end(&lowest->members, s, first));
-        raise_heads(decoder, &obstacle, tarn_lanes_begin(&lowest->heads, s),
+        raise_heads(decoder, obstacle, tarn_lanes_begin(&lowest->heads, s),
                     tarn_lanes_end(&lowest->heads, s, first));
+    }
+}
+
+void tarn_limits_raise(struct tarn_decoder *decoder, uint32_t place, struct tarn_span span)
+{
+    const struct tarn_lowest *lowest = decoder->lowest;
+    const struct tarn_reuse *reuse = lowest->problem->conflicts->reuse;
+    const uint32_t *reach = lowest->reach + (size_t)place * reuse->streams_count;
+    uint32_t storage = lowest->lone.storage[place], top = decoder->extremes->levels_count - 1;
+    const struct obstacle obstacle = obstacle_of(reuse, storage, span, false);
+    for (uint32_t s = 0; s < reuse->streams_count; s++)
+        raise_range(decoder, &obstacle, top, tarn_lanes_begin(&lowest->lone, s), reach[s]);
+    if (lowest->groups_count > 0) raise_groups(decoder, &obstacle, storage);
+}
+
+void tarn_limits_raise_or_cap(struct tarn_decoder *decoder, uint32_t member, struct tarn_span span)
+{
+    const struct tarn_lowest *lowest = decoder->lowest;
+    const struct tarn_reuse *reuse = lowest->problem->conflicts->reuse;
+    uint32_t storage = lowest->members.storage[member], top = decoder->extremes->levels_count - 1;
+    const struct obstacle obstacle = obstacle_of(reuse, storage, span, true);
+    for (uint32_t s = 0; s < reuse->streams_count; s++) {
+        uint32_t first = reuse->first[(size_t)s * reuse->count + storage];
+        raise_range(decoder, &obstacle, top, tarn_lanes_begin(&lowest->lone, s),
+                    tarn_lanes_end(&lowest->lone, s, first));
     }
 }
 

@@ -17,9 +17,10 @@ void tarn_limits_start(struct tarn_decoder *decoder);
 /* Makes what is pending for whole runs part of every limit. */
 void tarn_limits_flush(struct tarn_decoder *decoder);
 
-/* A storage was placed at these offsets. floats: it may lie above the current offset. */
-void tarn_limits_raise(struct tarn_decoder *decoder, uint32_t storage, struct tarn_span span,
-                       bool floats);
+/* A lone storage was placed at these offsets. */
+void tarn_limits_raise(struct tarn_decoder *decoder, uint32_t place, struct tarn_span span);
+/* A group's member was placed at these offsets, which may be above the current one. */
+void tarn_limits_raise_or_cap(struct tarn_decoder *decoder, uint32_t member, struct tarn_span span);
 
 /* The block that comes next, whose limit is up to date; there is one. */
 uint32_t tarn_limits_select(struct tarn_decoder *decoder, const int32_t *key);

@@ -89,7 +89,10 @@ static bool allocate(struct tarn_lowest *lowest)
     lowest->member_end = malloc(members * sizeof *lowest->member_end);
     lowest->member = malloc(members * sizeof *lowest->member);
     lowest->group_begin = calloc((size_t)lowest->groups_count + 1, sizeof *lowest->group_begin);
-    return lowest->block && lowest->size && lowest->alignment && lowest->ceiling &&
+    lowest->reach =
+        malloc(((size_t)lowest->lone.count * lowest->lone.conflicts->reuse->streams_count + 1) *
+               sizeof *lowest->reach);
+    return lowest->reach && lowest->block && lowest->size && lowest->alignment && lowest->ceiling &&
            lowest->within && lowest->member_end && lowest->member && lowest->group_begin;
 }
 
@@ -124,6 +127,22 @@ static void fill_group(struct tarn_lowest *lowest, uint32_t group)
     lowest->group_begin[group + 1] = at;
 }
 
+/* The same numbers could be looked up one by one, each in another part of memory. */
+static void fill_reach(const struct tarn_lowest *lowest)
+{
+    const struct tarn_lanes *lone = &lowest->lone;
+    uint32_t streams_count = lone->conflicts->reuse->streams_count;
+    for (uint32_t begin = 0; begin < lone->count; begin += TARN_LANE_RUN) {
+        uint32_t left = lone->count - begin, count = left < TARN_LANE_RUN ? left : TARN_LANE_RUN;
+        for (uint32_t s = 0; s < streams_count; s++) {
+            const int32_t *row = lone->row + (size_t)s * lone->count;
+            for (uint32_t place = begin; place < begin + count; place++)
+                lowest->reach[(size_t)place * streams_count + s] =
+                    tarn_lanes_end(lone, s, (uint32_t)row[place]);
+        }
+    }
+}
+
 enum tarn_status tarn_lowest_init(struct tarn_lowest *lowest, const struct tarn_problem *problem,
                                   uint64_t bytes_max)
 {
@@ -144,6 +163,7 @@ enum tarn_status tarn_lowest_init(struct tarn_lowest *lowest, const struct tarn_
                    b);
     }
     for (uint32_t group = 0; group < lowest->groups_count; group++) fill_group(lowest, group);
+    fill_reach(lowest);
     return TARN_OK;
 }
 
@@ -153,6 +173,7 @@ void tarn_lowest_finish(struct tarn_lowest *lowest)
     tarn_lanes_finish(&lowest->members);
     tarn_lanes_finish(&lowest->heads);
     tarn_extremes_finish(&lowest->extremes);
+    free(lowest->reach);
     free(lowest->block);
     free(lowest->size);
     free(lowest->alignment);

@@ -26,8 +26,9 @@ struct tarn_lowest {
     int32_t *ceiling;              /* by place: 0 where limits need care: groups, own alignments */
     struct tarn_lanes lone;        /* its places are the first ones here */
     struct tarn_extremes extremes; /* of lone */
-    struct tarn_lanes members;     /* storages of groups, see below */
-    struct tarn_lanes heads; /* the first member of each group, in the order of their places */
+    uint32_t *reach; /* [place in lone][stream]: behind the lone places that it may meet there */
+    struct tarn_lanes members; /* storages of groups, see below */
+    struct tarn_lanes heads;   /* the first member of each group, in the order of their places */
     /* By place in `members`. */
     int32_t *within, *member_end; /* in their block, rounded outward */
     /* Groups: place lone.count + g has the members listed in member[group_begin[g] ..]. */
