@@ -267,6 +267,15 @@ static struct obstacle obstacle_of(const struct tarn_reuse *reuse, uint32_t stor
                              floats};
 }
 
+/* The first lone place of stream s that may be in conflict. */
+static uint32_t since_of(const struct tarn_lowest *lowest, const struct obstacle *obstacle,
+                         uint32_t s)
+{
+    uint32_t streams_count = lowest->problem->conflicts->reuse->streams_count;
+    size_t k = lowest->since_begin[obstacle->stream] + (uint32_t)obstacle->position / RUN;
+    return lowest->since[k * streams_count + s];
+}
+
 static void raise_groups(struct tarn_decoder *decoder, const struct obstacle *obstacle,
                          uint32_t storage)
 {
@@ -289,7 +298,7 @@ void tarn_limits_raise(struct tarn_decoder *decoder, uint32_t place, struct tarn
     uint32_t storage = lowest->lone.storage[place], top = decoder->extremes->levels_count - 1;
     const struct obstacle obstacle = obstacle_of(reuse, storage, span, false);
     for (uint32_t s = 0; s < reuse->streams_count; s++)
-        raise_range(decoder, &obstacle, top, tarn_lanes_begin(&lowest->lone, s), reach[s]);
+        raise_range(decoder, &obstacle, top, since_of(lowest, &obstacle, s), reach[s]);
     if (lowest->groups_count > 0) raise_groups(decoder, &obstacle, storage);
 }
 
@@ -301,7 +310,7 @@ void tarn_limits_raise_or_cap(struct tarn_decoder *decoder, uint32_t member, str
     const struct obstacle obstacle = obstacle_of(reuse, storage, span, true);
     for (uint32_t s = 0; s < reuse->streams_count; s++) {
         uint32_t first = reuse->first[(size_t)s * reuse->count + storage];
-        raise_range(decoder, &obstacle, top, tarn_lanes_begin(&lowest->lone, s),
+        raise_range(decoder, &obstacle, top, since_of(lowest, &obstacle, s),
                     tarn_lanes_end(&lowest->lone, s, first));
     }
 }

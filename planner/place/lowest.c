@@ -143,6 +143,38 @@ static void fill_reach(const struct tarn_lowest *lowest)
     }
 }
 
+/* One pass over the places of s: the highest row up to a place only rises. */
+static void fill_since_of(const struct tarn_lowest *lowest, uint32_t t, uint32_t s)
+{
+    const struct tarn_lanes *lone = &lowest->lone;
+    const struct tarn_conflicts *conflicts = lone->conflicts;
+    const int32_t *row = lone->row + (size_t)t * lone->count;
+    uint32_t streams_count = conflicts->reuse->streams_count, k = lowest->since_begin[t];
+    uint32_t k_begin = k, k_end = lowest->since_begin[t + 1];
+    uint32_t begin = tarn_lanes_begin(lone, s), end = lone->below[conflicts->begin[s + 1]];
+    for (uint32_t place = begin; place < end; place++)
+        while (k < k_end && row[place] > (int32_t)((k - k_begin) * TARN_LANE_RUN))
+            lowest->since[(size_t)k++ * streams_count + s] = place;
+    while (k < k_end) lowest->since[(size_t)k++ * streams_count + s] = end;
+}
+
+static enum tarn_status fill_since(struct tarn_lowest *lowest)
+{
+    const struct tarn_graph *graph = lowest->problem->graph;
+    uint32_t streams_count = lowest->lone.conflicts->reuse->streams_count;
+    lowest->since_begin = calloc((size_t)streams_count + 1, sizeof *lowest->since_begin);
+    if (!lowest->since_begin) return TARN_SYSTEM;
+    for (uint32_t t = 0; t < streams_count; t++)
+        lowest->since_begin[t + 1] =
+            lowest->since_begin[t] + graph->streams[t].ops_count / TARN_LANE_RUN + 1;
+    lowest->since = malloc(((size_t)lowest->since_begin[streams_count] * streams_count + 1) *
+                           sizeof *lowest->since);
+    if (!lowest->since) return TARN_SYSTEM;
+    for (uint32_t t = 0; t < streams_count; t++)
+        for (uint32_t s = 0; s < streams_count; s++) fill_since_of(lowest, t, s);
+    return TARN_OK;
+}
+
 enum tarn_status tarn_lowest_init(struct tarn_lowest *lowest, const struct tarn_problem *problem,
                                   uint64_t bytes_max)
 {
@@ -150,7 +182,7 @@ enum tarn_status tarn_lowest_init(struct tarn_lowest *lowest, const struct tarn_
     memset(lowest, 0, sizeof *lowest);
     lowest->problem = problem;
     choose_unit(lowest, bytes_max);
-    if (init_lanes(lowest) != TARN_OK || !allocate(lowest)) {
+    if (init_lanes(lowest) != TARN_OK || !allocate(lowest) || fill_since(lowest) != TARN_OK) {
         tarn_lowest_finish(lowest);
         return TARN_SYSTEM;
     }
@@ -174,6 +206,8 @@ void tarn_lowest_finish(struct tarn_lowest *lowest)
     tarn_lanes_finish(&lowest->heads);
     tarn_extremes_finish(&lowest->extremes);
     free(lowest->reach);
+    free(lowest->since_begin);
+    free(lowest->since);
     free(lowest->block);
     free(lowest->size);
     free(lowest->alignment);

@@ -27,6 +27,9 @@ struct tarn_lowest {
     struct tarn_lanes lone;        /* its places are the first ones here */
     struct tarn_extremes extremes; /* of lone */
     uint32_t *reach; /* [place in lone][stream]: behind the lone places that it may meet there */
+    /* The lone places of stream s before since[since_begin[t] + p / 64][s] are all released for
+     * what is produced at position p of stream t. */
+    uint32_t *since_begin, *since;
     struct tarn_lanes members; /* storages of groups, see below */
     struct tarn_lanes heads;   /* the first member of each group, in the order of their places */
     /* By place in `members`. */
