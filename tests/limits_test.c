@@ -1,0 +1,156 @@
+/* Limits in a tree: graphs of several levels, with groups, decoded with and without forgetting what
+ * is placed, on any number of threads, against all pairs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "bench/cut_graph.h"
+#include "bench/dnn_graph.h"
+#include "planner/place/improve.h"
+#include "planner/place/lowest.h"
+
+struct fixture {
+    struct tarn_graph *graph;
+    struct tarn_reuse reuse;
+    struct tarn_blocks blocks;
+    struct tarn_conflicts conflicts;
+    struct tarn_antichain antichain;
+    struct tarn_problem problem;
+};
+
+static void set_up(struct fixture *fixture, struct tarn_graph *graph)
+{
+    struct tarn_clocks clocks;
+    fixture->graph = graph;
+    assert_int_equal(tarn_clocks_init(&clocks, graph), TARN_OK);
+    assert_int_equal(tarn_reuse_init(&fixture->reuse, &clocks, graph), TARN_OK);
+    tarn_clocks_finish(&clocks);
+    assert_int_equal(tarn_blocks_init(&fixture->blocks, graph, false, 512, NULL), TARN_OK);
+    assert_int_equal(tarn_conflicts_init(&fixture->conflicts, &fixture->reuse, graph), TARN_OK);
+    assert_int_equal(
+        tarn_antichain_init(&fixture->antichain, &fixture->reuse, graph, fixture->blocks.reserved),
+        TARN_OK);
+    fixture->problem = (struct tarn_problem){graph, &fixture->blocks, &fixture->conflicts};
+}
+
+static void tear_down(struct fixture *fixture)
+{
+    tarn_antichain_finish(&fixture->antichain);
+    tarn_conflicts_finish(&fixture->conflicts);
+    tarn_blocks_finish(&fixture->blocks);
+    tarn_reuse_finish(&fixture->reuse);
+    tarn_graph_destroy(fixture->graph);
+}
+
+/* The graphs that all tests run on. */
+static struct tarn_graph *graph_of(uint32_t i)
+{
+    switch (i) {
+    case 0: return dnn_graph(&(struct dnn_graph_options){3000, 6});
+    case 1: return dnn_graph(&(struct dnn_graph_options){20000, 3});
+    case 2: return cut_graph(&(struct cut_graph_options){CUT_CHAIN, 4000, 1});
+    case 3: return cut_graph(&(struct cut_graph_options){CUT_CHAIN, 3000, 55});
+    case 4: return cut_graph(&(struct cut_graph_options){CUT_UNCOUPLED, 4000, 5});
+    }
+    return NULL;
+}
+enum { GRAPHS = 5, PAIRS_MAX = 5000 };
+
+static void fill_keys(int32_t *key, uint32_t count, uint32_t seed)
+{
+    for (uint32_t i = 0; i < count; i++)
+        key[i] =
+            (int32_t)(((uint64_t)(i + 1) * (seed * 2 + 1) * UINT64_C(0x9e3779b97f4a7c15)) >> 44);
+}
+
+/* No reserved byte is shared by an unsafe pair, by every pair. */
+static void check_pairs(const struct fixture *fixture, const uint64_t *offset)
+{
+    const uint64_t *reserved = fixture->blocks.reserved;
+    for (uint32_t a = 0; a < fixture->reuse.count; a++)
+        for (uint32_t b = 0; b < a; b++)
+            if (offset[a] < offset[b] + reserved[b] && offset[b] < offset[a] + reserved[a])
+                assert_true(tarn_reuse_is_safe(&fixture->reuse, a, b));
+}
+
+static void decode(struct tarn_decoder *decoder, const int32_t *key)
+{
+    struct tarn_objective objective = {0, 1, 0};
+    tarn_decoder_start(decoder, NULL);
+    assert_true(
+        tarn_decoder_advance(decoder, key, NULL, objective, TARN_MISS_MAX, decoder->lowest->count));
+}
+
+static void forgetting_what_is_placed_changes_no_offset(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < GRAPHS; i++) {
+        struct fixture fixture;
+        struct tarn_lowest lowest;
+        struct tarn_decoder plain, narrow;
+        set_up(&fixture, graph_of(i));
+        assert_int_equal(tarn_lowest_init(&lowest, &fixture.problem, UINT64_MAX), TARN_OK);
+        assert_int_equal(tarn_decoder_init(&plain, &lowest), TARN_OK);
+        assert_int_equal(tarn_decoder_init(&narrow, &lowest), TARN_OK);
+        assert_int_equal(tarn_decoder_narrow(&narrow), TARN_OK);
+        int32_t *key = malloc((lowest.count + 1) * sizeof *key);
+        for (uint32_t seed = 0; seed < 2; seed++) {
+            fill_keys(key, lowest.count, seed);
+            decode(&plain, key);
+            decode(&narrow, key);
+            assert_memory_equal(plain.offset, narrow.offset, lowest.count * sizeof *plain.offset);
+            assert_int_equal(plain.top, narrow.top);
+        }
+        free(key);
+        tarn_decoder_finish(&narrow);
+        tarn_decoder_finish(&plain);
+        tarn_lowest_finish(&lowest);
+        tear_down(&fixture);
+    }
+}
+
+static uint64_t improve(const struct fixture *fixture, uint32_t threads, uint64_t *offset)
+{
+    struct tarn_improve_options options = {.bound = fixture->antichain.bound, .threads = threads};
+    struct tarn_improve_report report;
+    uint64_t footprint = tarn_blocks_place_in_a_row(&fixture->blocks, offset);
+    assert_int_equal(tarn_improve_place(&fixture->problem, &fixture->antichain, &options, offset,
+                                        &footprint, &report),
+                     TARN_OK);
+    return footprint;
+}
+
+static void large_graphs_are_safe_and_do_not_depend_on_the_number_of_threads(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < GRAPHS; i++) {
+        struct fixture fixture;
+        set_up(&fixture, graph_of(i));
+        size_t size = fixture.reuse.count * sizeof(uint64_t);
+        uint64_t *one = malloc(size), *other = malloc(size);
+        uint64_t footprint = improve(&fixture, 1, one);
+        assert_true(footprint >= fixture.antichain.bound);
+        for (uint32_t threads = 2; threads <= 8; threads *= 2) {
+            assert_int_equal(improve(&fixture, threads, other), footprint);
+            assert_memory_equal(one, other, size);
+        }
+        if (fixture.reuse.count <= PAIRS_MAX) check_pairs(&fixture, one);
+        free(one);
+        free(other);
+        tear_down(&fixture);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forgetting_what_is_placed_changes_no_offset),
+        cmocka_unit_test(large_graphs_are_safe_and_do_not_depend_on_the_number_of_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
