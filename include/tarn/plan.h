@@ -31,8 +31,9 @@ struct tarn_plan_options {
      * search ends at the bound. */
     uint64_t capacity;
     /* NULL or "all": everything until the bound is met. "baseline": the paper's methods, best
-     * footprint wins. "lowest": lowest-offset-first and walks. Or one method of the paper,
-     * "ALGORITHM:SORT:FIT[:paper]", for example "many-objects:size:first-fit". */
+     * footprint wins. "lowest": lowest-offset-first and walks. "exact": complete search. Or one
+     * method of the paper, "ALGORITHM:SORT:FIT[:paper]", for example "many-objects:size:first-fit".
+     */
     const char *method;
     uint32_t threads; /* 0: all cores. The plan does not depend on it. */
     uint64_t seed;    /* of the search */

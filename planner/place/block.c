@@ -136,3 +136,13 @@ uint64_t tarn_blocks_place_in_a_row(const struct tarn_blocks *blocks, uint64_t *
     }
     return end;
 }
+
+uint64_t tarn_blocks_footprint(const struct tarn_blocks *blocks, const uint64_t *offset)
+{
+    uint64_t footprint = 0;
+    for (uint32_t a = 0; a < blocks->storages_count; a++) {
+        uint64_t end = offset[a] + blocks->reserved[a];
+        if (end > footprint) footprint = end;
+    }
+    return footprint;
+}

@@ -39,4 +39,7 @@ void tarn_blocks_finish(struct tarn_blocks *blocks);
  * returned. */
 uint64_t tarn_blocks_place_in_a_row(const struct tarn_blocks *blocks, uint64_t *offset);
 
+/* The highest reserved end; offset as above. */
+uint64_t tarn_blocks_footprint(const struct tarn_blocks *blocks, const uint64_t *offset);
+
 #endif

@@ -2,9 +2,11 @@
  * bound, or the capacity where that is more) ends the climb.
  *
  *     keys       lowest-offset-first with each of a few keys: nearly every real graph ends here
+ *     exact      complete search at the aim, for a while: where the aim is tight and blocks are few
  *     bound      raised, if it can be: perhaps this was the best plan already
  *     baseline   the paper's methods, so that no plan is worse than the best of them
  *     walks      from the best plan so far, for as many steps as were asked for
+ *     exact      once more, for longer
  *
  * Every rung is deterministic for any number of threads, hence the result is. */
 #include "place.h"
@@ -13,15 +15,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exact.h"
 #include "portfolio.h"
 
 /* The paper's methods look at every pair: above this many blocks they take minutes, and are left
  * out unless asked for by name. */
-enum { BASELINE_BLOCKS_MAX = 32768 };
+enum { BASELINE_BLOCKS_MAX = 16384 };
+
+/* Exact search is for lone storages (a node costs too much where groups have many members). What a
+ * node costs grows with the blocks, so that this many block visits are a fixed effort: a quick try
+ * before the walks, and one for each of their steps after them. */
+enum { EXACT_VISITS = 20000000, EXACT_VISITS_A_STEP = 80000 };
 
 /* ---- Words ---- */
 
-static const char *const words[] = {"all", "baseline", "lowest"};
+static const char *const words[] = {"all", "baseline", "lowest", "exact"};
 enum { WORDS_COUNT = sizeof words / sizeof *words };
 
 bool tarn_way_find(const char *word, enum tarn_way *way, uint32_t *method)
@@ -52,14 +60,6 @@ struct climb {
     struct tarn_place_request request; /* a copy: its bound may rise */
     struct tarn_place_result *result;
 };
-
-static bool is_done(const struct climb *climb)
-{
-    const struct tarn_improve_options *options = &climb->request.improve;
-    uint64_t aim = options->bound > options->capacity ? options->bound : options->capacity;
-    if (options->stop && atomic_load_explicit(options->stop, memory_order_relaxed)) return true;
-    return climb->result->footprint <= aim;
-}
 
 /* Always there, whatever else is cut short. */
 static void begin_in_a_row(const struct climb *climb)
@@ -107,6 +107,56 @@ static enum tarn_status baseline(const struct climb *climb, uint32_t method)
     return status;
 }
 
+/* 0: so few that there is no point. */
+static uint64_t nodes_for(const struct climb *climb, uint64_t visits)
+{
+    const struct tarn_blocks *blocks = climb->problem->blocks;
+    return blocks->count == blocks->storages_count ? visits / ((uint64_t)blocks->count + 1) : 0;
+}
+
+static uint64_t visits_for(uint64_t steps)
+{
+    return steps < UINT64_MAX / EXACT_VISITS_A_STEP ? steps * EXACT_VISITS_A_STEP : UINT64_MAX;
+}
+
+static uint64_t aim_of(const struct climb *climb)
+{
+    const struct tarn_improve_options *options = &climb->request.improve;
+    return options->bound > options->capacity ? options->bound : options->capacity;
+}
+
+static bool is_done(const struct climb *climb)
+{
+    const atomic_bool *stop = climb->request.improve.stop;
+    if (stop && atomic_load_explicit(stop, memory_order_relaxed)) return true;
+    return climb->result->footprint <= aim_of(climb) || climb->result->cannot_fit;
+}
+
+/* Complete search at the aim itself; finds nothing where there are too many blocks for it. */
+static enum tarn_status exact(const struct climb *climb, uint64_t nodes)
+{
+    const struct tarn_improve_options *improve = &climb->request.improve;
+    const struct tarn_exact_options options = {improve->seed, nodes, improve->seconds,
+                                               improve->threads, improve->stop};
+    const struct tarn_blocks *blocks = climb->problem->blocks;
+    struct tarn_exact_report report;
+    enum tarn_status status = tarn_exact_place(climb->problem, NULL, aim_of(climb), &options,
+                                               climb->result->offset, &report);
+    if (status == TARN_USAGE) return TARN_OK;
+    if (status != TARN_OK) return status;
+    climb->result->cannot_fit = report.result == TARN_EXACT_INFEASIBLE;
+    if (report.result != TARN_EXACT_FOUND) return TARN_OK;
+    climb->result->footprint = tarn_blocks_footprint(blocks, climb->result->offset);
+    snprintf(climb->result->method, sizeof climb->result->method, "exact");
+    return TARN_OK;
+}
+
+static enum tarn_status exact_for(const struct climb *climb, uint64_t visits)
+{
+    uint64_t nodes = nodes_for(climb, visits);
+    return nodes > 0 ? exact(climb, nodes) : TARN_OK;
+}
+
 static enum tarn_status raise_bound(struct climb *climb)
 {
     const struct tarn_place_request *request = &climb->request;
@@ -114,16 +164,29 @@ static enum tarn_status raise_bound(struct climb *climb)
     return request->raise_bound(request->user, &climb->request.improve.bound);
 }
 
-static enum tarn_status climb_all(struct climb *climb)
+static enum tarn_status climb_all(const struct climb *given)
 {
-    uint64_t steps = climb->request.improve.steps;
-    enum tarn_status status = improve(climb, 0);
-    if (status == TARN_OK && !is_done(climb)) status = raise_bound(climb);
-    if (status == TARN_OK && !is_done(climb) &&
-        climb->problem->blocks->count <= BASELINE_BLOCKS_MAX)
-        status = baseline(climb, TARN_NONE);
-    if (status == TARN_OK && !is_done(climb) && steps > 0) status = improve(climb, steps);
+    struct climb climb = *given;
+    uint64_t steps = climb.request.improve.steps;
+    bool small = climb.problem->blocks->count <= BASELINE_BLOCKS_MAX;
+    enum tarn_status status = improve(&climb, 0);
+    if (status == TARN_OK && !is_done(&climb)) status = raise_bound(&climb);
+    if (status == TARN_OK && !is_done(&climb) && steps > 0)
+        status = exact_for(&climb, EXACT_VISITS);
+    if (status == TARN_OK && !is_done(&climb) && small) status = baseline(&climb, TARN_NONE);
+    if (status == TARN_OK && !is_done(&climb) && steps > 0) status = improve(&climb, steps);
+    if (status == TARN_OK && !is_done(&climb) && steps > 0)
+        status = exact_for(&climb, visits_for(steps));
     return status;
+}
+
+static enum tarn_status climb_exact(const struct climb *given)
+{
+    struct climb climb = *given;
+    enum tarn_status status = improve(&climb, 0);
+    if (status == TARN_OK && !is_done(&climb)) status = raise_bound(&climb);
+    uint64_t nodes = visits_for(climb.request.improve.steps) / (climb.problem->blocks->count + 1u);
+    return status == TARN_OK && !is_done(&climb) ? exact(&climb, nodes + 1) : status;
 }
 
 enum tarn_status tarn_place(const struct tarn_problem *problem,
@@ -131,12 +194,13 @@ enum tarn_status tarn_place(const struct tarn_problem *problem,
                             const struct tarn_place_request *request,
                             struct tarn_place_result *result)
 {
-    struct climb climb = {problem, antichain, *request, result};
+    const struct climb climb = {problem, antichain, *request, result};
     begin_in_a_row(&climb);
     switch (request->way) {
     case TARN_WAY_ALL: return climb_all(&climb);
     case TARN_WAY_BASELINE: return baseline(&climb, TARN_NONE);
     case TARN_WAY_LOWEST: return improve(&climb, request->improve.steps);
+    case TARN_WAY_EXACT: return climb_exact(&climb);
     case TARN_WAY_METHOD: return baseline(&climb, request->method);
     }
     return TARN_USAGE;

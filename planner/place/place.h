@@ -8,6 +8,7 @@ enum tarn_way {
     TARN_WAY_ALL,
     TARN_WAY_BASELINE, /* all methods of the paper, see portfolio.h */
     TARN_WAY_LOWEST,   /* lowest-offset-first: keys and walks, see improve.h */
+    TARN_WAY_EXACT,    /* complete search at the bound, or the capacity, for so many steps */
     TARN_WAY_METHOD    /* one method of the paper */
 };
 
@@ -28,6 +29,7 @@ struct tarn_place_request {
 struct tarn_place_result {
     uint64_t *offset; /* by storage; the caller's */
     uint64_t footprint;
+    bool cannot_fit; /* proved: no placement is at the bound, or the capacity where that is more */
     char method[64]; /* what made it, for example "lowest:size-life" */
 };
 
