@@ -61,8 +61,8 @@ struct tarn_exact_search {
     uint64_t *everything;
     uint32_t unplaced_count;
 
-    uint64_t *reasons; /* [block][set_words]: the placed blocks that its limit follows from */
-    uint64_t *blame;   /* after a failure: the placed blocks that it follows from */
+    uint64_t *reasons;       /* [block][set_words]: the placed blocks that its limit follows from */
+    uint64_t *blame;         /* after a failure: the placed blocks that it follows from */
     uint64_t *saved_reasons; /* [saved block][set_words] */
 
     uint32_t *order;           /* the sections' pieces, kept nearly sorted by limit */
@@ -898,11 +898,11 @@ static bool allocate(struct tarn_exact_search *search)
     search->section_level = calloc(sections, sizeof *search->section_level);
     search->sets = calloc((count + 1) * 2 * (set + section_set), sizeof *search->sets);
     search->failed = calloc((size_t)1 << FAILED_BITS, sizeof *search->failed);
-    return search->limit && search->hole && search->reasons && search->blame && search->positions && search->piece_limit &&
-           search->unplaced && search->everything && search->unsupported && search->border &&
-           search->unpacked && search->simple_sections && search->order && search->section_end &&
-           search->section_placed && search->section_weight && search->block_level &&
-           search->section_level && search->sets && search->failed;
+    return search->limit && search->hole && search->reasons && search->blame && search->positions &&
+           search->piece_limit && search->unplaced && search->everything && search->unsupported &&
+           search->border && search->unpacked && search->simple_sections && search->order &&
+           search->section_end && search->section_placed && search->section_weight &&
+           search->block_level && search->section_level && search->sets && search->failed;
 }
 
 struct tarn_exact_search *tarn_exact_search_create(const struct tarn_exact_instance *instance,
