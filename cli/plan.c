@@ -74,6 +74,7 @@ static void print_result(FILE *file, bool json, const struct result *result,
 
 static void print_progress(void *user, const struct tarn_plan_progress *progress)
 {
+    if (progress->footprint <= progress->bound && progress->steps == 0) return; /* no search */
     fprintf(stderr, "tarn: %s: step %llu: footprint %llu, bound %llu, gap %.4f %%\n",
             (const char *)user, (unsigned long long)progress->steps,
             (unsigned long long)progress->footprint, (unsigned long long)progress->bound,
