@@ -12,10 +12,14 @@
 
 #define HUGE_PAGE (UINT64_C(2) << 20)
 
-static uint64_t memory_alignment(void *self)
+static int memory_limits(void *self, struct tarn_memory_limits *limits)
 {
     (void)self;
-    return HUGE_PAGE;
+    *limits = (struct tarn_memory_limits){.alignment = HUGE_PAGE,
+                                          .allocation_max = UINT64_MAX,
+                                          .available = tarn_memory_available(),
+                                          .on_host = true};
+    return 0;
 }
 
 /* Reserves one huge page more than needed and gives back what lies outside the aligned part. */
@@ -66,6 +70,13 @@ static int copy_out(void *self, void *host, const void *device, uint64_t size)
     return 0;
 }
 
+static int fill(void *self, void *device, unsigned char byte, uint64_t size)
+{
+    (void)self;
+    memset(device, byte, (size_t)size);
+    return 0;
+}
+
 static const char *error_text(void *self, int code)
 {
     (void)self;
@@ -82,11 +93,12 @@ static const struct tarn_device_table host_table = {
     .struct_size = sizeof(struct tarn_device_table),
     .abi_version = TARN_DEVICE_ABI,
     .name = "host",
-    .memory_alignment = memory_alignment,
+    .memory_limits = memory_limits,
     .memory_create = memory_create,
     .memory_destroy = memory_destroy,
     .copy_in = copy_in,
     .copy_out = copy_out,
+    .fill = fill,
     .error_text = error_text,
     .error_class = error_class,
 };

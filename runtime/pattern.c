@@ -6,7 +6,9 @@
 
 #include <string.h>
 
-#define STEP UINT64_C(0x9e3779b97f4a7c15)
+#include "tarn/device.h"
+
+#define STEP TARN_PATTERN_STEP
 #define BLOCK_WORDS 512u
 
 uint64_t tarn_seed_mix(uint64_t a, uint64_t b)

@@ -269,9 +269,12 @@ static int create_queues(struct tarn_executor *executor)
     for (uint32_t i = 0; i < executor->program->steps_count; i++) {
         const struct tarn_program_step *step = &executor->program->steps[i];
         void **queue = &executor->queues[step->stream];
-        int code = *queue ? 0
-                          : executor->table->queue_create(executor->self,
-                                                          graph->streams[step->stream].name, queue);
+        int code =
+            *queue
+                ? 0
+                : executor->table->queue_create(
+                      executor->self,
+                      &(struct tarn_queue_info){.name = graph->streams[step->stream].name}, queue);
         if (code) return code;
         executor->session->calls[step->op].queue = *queue;
     }

@@ -25,9 +25,9 @@ static bool table_is_complete(const struct tarn_device_table *table)
     bool no_queues = !table->queue_create && !table->queue_destroy && !table->event_create &&
                      !table->event_destroy && !table->event_record && !table->event_wait &&
                      !table->event_query;
-    return table->memory_alignment && table->memory_create && table->memory_destroy &&
-           table->copy_in && table->copy_out && table->error_text && table->error_class &&
-           (queues || no_queues);
+    return table->memory_limits && table->memory_create && table->memory_destroy &&
+           table->copy_in && table->copy_out && table->fill && table->error_text &&
+           table->error_class && (queues || no_queues);
 }
 
 static enum tarn_status check_device(struct tarn_device device, struct tarn_error *error)
@@ -80,17 +80,17 @@ static uint64_t alignment_needed(const struct tarn_plan *plan, tarn_tensor *tens
 }
 
 static enum tarn_status alignment_refused(const struct tarn_session *session, uint64_t needed,
-                                          tarn_tensor tensor, struct tarn_error *error)
+                                          uint64_t given, tarn_tensor tensor,
+                                          struct tarn_error *error)
 {
     const struct tarn_device *device = &session->device;
     bool is_own = tensor != TARN_NONE;
     if (error && error->status == TARN_OK) error->tensor = tensor;
-    return tarn_error_set(error, TARN_USAGE,
-                          "%s needs an alignment of %llu bytes but device '%s' gives %llu: %s",
-                          is_own ? tarn_tensor_label(session->graph, tensor).text : "the plan",
-                          (unsigned long long)needed, device->table->name,
-                          (unsigned long long)device->table->memory_alignment(device->self),
-                          is_own ? "give the tensor a smaller one" : "plan with a smaller one");
+    return tarn_error_set(
+        error, TARN_USAGE, "%s needs an alignment of %llu bytes but device '%s' gives %llu: %s",
+        is_own ? tarn_tensor_label(session->graph, tensor).text : "the plan",
+        (unsigned long long)needed, device->table->name, (unsigned long long)given,
+        is_own ? "give the tensor a smaller one" : "plan with a smaller one");
 }
 
 /* ---- Memory ---- */
@@ -144,46 +144,31 @@ static bool measure(const struct tarn_plan *plan, uint64_t *arena, uint64_t *per
            find_end(plan->places_persistent, plan->places_persistent_count, persistent);
 }
 
-/* The host's memory comes zero-filled from the system; another device's is filled piece by piece.
- */
-static enum tarn_status fill_with_zeros(const struct tarn_session *session,
-                                        struct tarn_error *error)
-{
-    enum { PIECE = 1 << 20 };
-    void *zeros = calloc(1, PIECE);
-    if (!zeros) return tarn_error_no_memory(error);
-    int code = 0;
-    for (uint64_t begin = 0; begin < session->memory_size && !code; begin += PIECE) {
-        uint64_t left = session->memory_size - begin;
-        code = session->device.table->copy_in(session->device.self,
-                                              (unsigned char *)session->memory + begin, zeros,
-                                              left < PIECE ? left : PIECE);
-    }
-    free(zeros);
-    return code ? device_failed(session, "filling the arena with zeros", code, error) : TARN_OK;
-}
-
 static enum tarn_status allocate(struct tarn_session *session, struct tarn_error *error)
 {
     const struct tarn_plan *plan = session->plan;
     const struct tarn_device *device = &session->device;
+    struct tarn_memory_limits limits;
+    int code = device->table->memory_limits(device->self, &limits);
+    if (code) return device_failed(session, "asking for the memory's limits", code, error);
     tarn_tensor strictest;
     uint64_t needed = alignment_needed(plan, &strictest);
-    if (needed > device->table->memory_alignment(device->self))
-        return alignment_refused(session, needed, strictest, error);
+    if (needed > limits.alignment)
+        return alignment_refused(session, needed, limits.alignment, strictest, error);
     uint64_t arena, persistent, begin;
     if (!measure(plan, &arena, &persistent) || !tarn_size_round_up(arena, needed, &begin) ||
         !tarn_size_add(begin, persistent, &session->memory_size))
         return tarn_error_set(error, TARN_SYSTEM, "arena and persistent part exceed 64 bits");
     if (session->memory_size == 0) return TARN_OK;
     void *memory;
-    int code = device->table->memory_create(device->self, session->memory_size, &memory);
+    code = device->table->memory_create(device->self, session->memory_size, &memory);
     if (code) return memory_refused(session, persistent, code, error);
     session->memory = memory;
     if (arena > 0) session->arena = memory;
     if (persistent > 0) session->persistent = (unsigned char *)memory + begin;
-    bool is_zero = device->table == tarn_device_host(NULL).table;
-    return is_zero ? TARN_OK : fill_with_zeros(session, error);
+    if (tarn_session_is_host(session)) return TARN_OK; /* the system gives zeros */
+    code = device->table->fill(device->self, memory, 0, session->memory_size);
+    return code ? device_failed(session, "filling the arena with zeros", code, error) : TARN_OK;
 }
 
 /* ---- Calls and addresses, made once ---- */

@@ -93,10 +93,14 @@ void queue_device_enqueue(struct queue_device *device, queue_device_work work, v
 
 /* ---- The table ---- */
 
-static uint64_t memory_alignment(void *self)
+static int memory_limits(void *self, struct tarn_memory_limits *limits)
 {
     (void)self;
-    return ALIGNMENT;
+    *limits = (struct tarn_memory_limits){.alignment = ALIGNMENT,
+                                          .allocation_max = UINT64_MAX,
+                                          .available = UINT64_MAX,
+                                          .on_host = true};
+    return 0;
 }
 
 static int memory_create(void *self, uint64_t size, void **memory)
@@ -130,9 +134,16 @@ static int copy_out(void *self, void *host, const void *from, uint64_t size)
     return 0;
 }
 
-static int queue_create(void *self, const char *name, void **result)
+static int fill(void *self, void *device, unsigned char byte, uint64_t size)
 {
-    (void)name;
+    (void)self;
+    memset(device, byte, size);
+    return 0;
+}
+
+static int queue_create(void *self, const struct tarn_queue_info *info, void **result)
+{
+    (void)info;
     struct queue_device *device = self;
     struct queue_device_queue *queue = calloc(1, sizeof *queue);
     assert(queue);
@@ -220,11 +231,12 @@ struct tarn_device queue_device(struct queue_device *device)
         .struct_size = sizeof(struct tarn_device_table),
         .abi_version = TARN_DEVICE_ABI,
         .name = "paper",
-        .memory_alignment = memory_alignment,
+        .memory_limits = memory_limits,
         .memory_create = memory_create,
         .memory_destroy = memory_destroy,
         .copy_in = copy_in,
         .copy_out = copy_out,
+        .fill = fill,
         .queue_create = queue_create,
         .queue_destroy = queue_destroy,
         .event_create = event_create,

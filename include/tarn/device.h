@@ -1,9 +1,13 @@
 /* What an accelerator must be able to do: one const table of functions.
  *
- * Tarn's front checks every argument; a device gets only valid ones. Functions return 0, or a code
- * of the device's own that error_text and error_class explain. `self` is the device's state.
+ * Contract. Tarn's front checks every argument, so a device gets only valid ones: live handles,
+ * sizes above 0, pointers that are not NULL. Functions return 0, or a code of the device's own that
+ * error_text and error_class explain; what failed has then no effect, and a result is not looked
+ * at. A destroy function cannot fail and is called once for everything that was created, also after
+ * errors, but not while the device may still be using the object. `self` is the device's state.
  *
- * Threads: a session calls its device from one thread at a time.
+ * Threads: a session calls its device from one thread at a time, unless a function says otherwise.
+ * Two sessions may use one device at the same time, from two threads.
  */
 #ifndef TARN_DEVICE_H
 #define TARN_DEVICE_H
@@ -18,7 +22,8 @@
 extern "C" {
 #endif
 
-#define TARN_DEVICE_ABI 1u
+#define TARN_DEVICE_ABI 2u
+#define TARN_PATTERN_STEP UINT64_C(0x9e3779b97f4a7c15)
 
 enum tarn_error_class {
     TARN_ERROR_RETRYABLE,     /* the same call may succeed later */
@@ -26,35 +31,98 @@ enum tarn_error_class {
     TARN_ERROR_POISONED       /* nothing but destroying will work from here on */
 };
 
+struct tarn_memory_limits {
+    uint64_t alignment;      /* of every allocation; a power of two */
+    uint64_t allocation_max; /* bytes of the largest single allocation; UINT64_MAX: no such limit */
+    uint64_t available;      /* bytes free now; UINT64_MAX: not known */
+    bool on_host;            /* may host code follow the addresses that kernels get? */
+};
+
+struct tarn_queue_info {
+    const char *name; /* the stream's; valid during the call */
+    bool urgent;      /* run its work before that of other queues where the device can choose */
+};
+
 struct tarn_device_table {
     uint32_t struct_size; /* sizeof(struct tarn_device_table) of the device's build */
     uint32_t abi_version; /* TARN_DEVICE_ABI */
     const char *name;
+    /* How kernels work. false: a kernel enqueues work on call->queue and returns at once (inline
+     * enqueue). true: a kernel does the work itself; it runs as a closure through `launch`. */
+    bool kernels_are_closures;
 
     /* ---- Memory ---- */
-    /* The alignment that memory_create guarantees, a power of two. */
-    uint64_t (*memory_alignment)(void *self);
-    /* One allocation of `size` > 0 bytes. *memory is what kernels get addresses into. */
+    int (*memory_limits)(void *self, struct tarn_memory_limits *limits);
+    /* One allocation of `size` bytes with any contents. *memory: its first address as kernels see
+     * it; also copies take addresses inside it. */
     int (*memory_create)(void *self, uint64_t size, void **memory);
     void (*memory_destroy)(void *self, void *memory, uint64_t size);
-    /* Blocking copies between host bytes and device addresses. */
+    /* Optional, both or none: for devices whose kernels cannot take an address inside an
+     * allocation. Turns `size` bytes from `offset` of `memory` into what kernels and copies get
+     * instead; called once per tensor and workspace. NULL: (char *)memory + offset. */
+    int (*region_create)(void *self, void *memory, uint64_t offset, uint64_t size, void **region);
+    void (*region_destroy)(void *self, void *region);
+    /* Blocking copies between host bytes and device addresses, and fill with one byte. No queue is
+     * working on those bytes. */
     int (*copy_in)(void *self, void *device, const void *host, uint64_t size);
     int (*copy_out)(void *self, void *host, const void *device, uint64_t size);
+    int (*fill)(void *self, void *device, unsigned char byte, uint64_t size);
+    /* Optional, both or none: host memory from which copies are fastest (pinned). */
+    int (*host_memory_create)(void *self, uint64_t size, void **memory);
+    void (*host_memory_destroy)(void *self, void *memory, uint64_t size);
 
     /* ---- Queues and events (NULL for the host device, which schedules its streams itself) ----
      * A queue runs what is enqueued one after another, in order. An event is recorded on one queue
      * and waited for on another: work enqueued after the wait starts after everything enqueued
-     * before the latest record. An event may be recorded again. */
-    int (*queue_create)(void *self, const char *name, void **queue);
+     * before the latest record that was enqueued before the wait. An event may be recorded again
+     * while waits for its earlier record are pending; they keep waiting for that one. No call
+     * blocks. */
+    int (*queue_create)(void *self, const struct tarn_queue_info *info, void **queue);
     void (*queue_destroy)(void *self, void *queue);
     int (*event_create)(void *self, void **event);
     void (*event_destroy)(void *self, void *event);
     int (*event_record)(void *self, void *event, void *queue);
     int (*event_wait)(void *self, void *event, void *queue);
-    /* *done: has the latest record been reached? Does not block. */
+    /* *done: has the latest record been reached? An event never recorded is done. Returns what went
+     * wrong on the device before that record, if anything did. From any thread. */
     int (*event_query)(void *self, void *event, bool *done);
+    /* Optional: enqueues a call of function(argument) on a thread of the host. The function calls
+     * nothing of the device and does not wait for other queues. */
+    int (*launch)(void *self, void *queue, void (*function)(void *argument), void *argument);
 
-    /* ---- Errors ---- */
+    /* ---- Capture and replay (optional, all or none) ----
+     * Between begin and end nothing runs: what is enqueued on `queue`, and on queues that wait for
+     * an event recorded on it since, becomes a graph. Before the end, `queue` has waited for all of
+     * them. Same thread for all. When anything fails in between, capture_end is still called; then
+     * it fails and leaves no graph. */
+    int (*capture_begin)(void *self, void *queue);
+    int (*capture_end)(void *self, void *queue, void **graph);
+    int (*graph_launch)(void *self, void *graph, void *queue);
+    void (*graph_destroy)(void *self, void *graph);
+
+    /* ---- Time stamps (optional, all or none; for traces) ----
+     * A stamp is a record that keeps its time. Elapsed is asked for when both were reached. */
+    int (*stamp_create)(void *self, void **stamp);
+    void (*stamp_destroy)(void *self, void *stamp);
+    int (*stamp_record)(void *self, void *stamp, void *queue);
+    int (*stamp_elapsed)(void *self, void *from, void *to, double *elapsed_ns);
+
+    /* ---- Names for profilers and memory checkers (optional, each) ---- */
+    void (*range_begin)(void *self, const char *name); /* around the enqueueing of an op */
+    void (*range_end)(void *self);
+    /* A tensor or workspace lives at these bytes of `memory`. */
+    void (*memory_name)(void *self, void *memory, uint64_t offset, uint64_t size, const char *name);
+
+    /* ---- Checking kernels (optional, both or none) ----
+     * Needed for checked execution where memory is not on_host or there is no `launch`. A pattern
+     * is 8-byte little-endian words *seed + i * TARN_PATTERN_STEP, i = 0, 1, ..., cut at `size`.
+     * `seed` and `wrong` are device addresses of 8 bytes, used when the kernel runs. Compare makes
+     * *wrong the smaller of what it is and the index of the first wrong byte, if there is one. */
+    int (*pattern_fill)(void *self, void *queue, void *bytes, uint64_t size, const void *seed);
+    int (*pattern_compare)(void *self, void *queue, const void *bytes, uint64_t size,
+                           const void *seed, void *wrong);
+
+    /* ---- Errors ---- From any thread. The text is static. */
     const char *(*error_text)(void *self, int code);
     enum tarn_error_class (*error_class)(void *self, int code);
 };

@@ -42,10 +42,12 @@ static double median(double *values, size_t count)
 
 /* ---- A device of addresses only ---- */
 
-static uint64_t address_alignment(void *self)
+static int describe_addresses(void *self, struct tarn_memory_limits *limits)
 {
     (void)self;
-    return 4096;
+    *limits = (struct tarn_memory_limits){
+        .alignment = 4096, .allocation_max = UINT64_MAX, .available = UINT64_MAX};
+    return 0;
 }
 
 static int reserve_addresses(void *self, uint64_t size, void **memory)
@@ -73,6 +75,12 @@ static int copy_nothing_out(void *self, void *host, const void *device, uint64_t
     return 0;
 }
 
+static int fill_nothing(void *self, void *device, unsigned char byte, uint64_t size)
+{
+    (void)self, (void)device, (void)byte, (void)size;
+    return 0;
+}
+
 static const char *explain_error(void *self, int code)
 {
     (void)self, (void)code;
@@ -89,11 +97,12 @@ static const struct tarn_device_table address_table = {
     .struct_size = sizeof(struct tarn_device_table),
     .abi_version = TARN_DEVICE_ABI,
     .name = "addresses",
-    .memory_alignment = address_alignment,
+    .memory_limits = describe_addresses,
     .memory_create = reserve_addresses,
     .memory_destroy = release_addresses,
     .copy_in = copy_nothing_in,
     .copy_out = copy_nothing_out,
+    .fill = fill_nothing,
     .error_text = explain_error,
     .error_class = classify_error,
 };
