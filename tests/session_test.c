@@ -363,7 +363,7 @@ static void devices_of_another_abi_and_incomplete_tables_are_refused(void **stat
     bad = (struct tarn_device){&table, &device};
     table.abi_version = TARN_DEVICE_ABI + 1;
     assert_int_equal(tarn_session_create(s->plan, bad, NULL, &session, &error), TARN_USAGE);
-    assert_says(&error, "the device table is of ABI 2");
+    assert_says(&error, "the device table is of ABI 3");
     table = *good.table;
     table.struct_size = 16;
     assert_int_equal(tarn_session_create(s->plan, bad, NULL, &session, &error), TARN_USAGE);
