@@ -2,11 +2,12 @@
  *
  * This header includes the whole public API. A program goes top to bottom through it:
  *
- *     error.h    status codes and the one error struct that every call fills
- *     graph.h    a computation graph whose ops are partitioned into streams
- *     plan.h     where every storage lives, which waits are needed; the verifier
- *     device.h   what an accelerator must be able to do; the host device
- *     session.h  a plan at work on a device; checked execution
+ *     error.h      status codes and the one error struct that every call fills
+ *     graph.h      a computation graph whose ops are partitioned into streams
+ *     transform.h  graph in, new graph out: what may be changed before planning
+ *     plan.h       where every storage lives, which waits are needed; the verifier
+ *     device.h     what an accelerator must be able to do; the host device
+ *     session.h    a plan at work on a device; checked execution
  *
  * Objects are opaque handles. Graphs and plans are immutable once made and may be shared by
  * threads; builders and sessions belong to one thread at a time. Every *_destroy accepts NULL.
@@ -20,5 +21,6 @@
 #include "tarn/graph.h"
 #include "tarn/plan.h"
 #include "tarn/session.h"
+#include "tarn/transform.h"
 
 #endif

@@ -1,6 +1,6 @@
-/* Planning a graph: order, bound, place, verify, each a step of its own on the plan that the steps
- * before it have filled in. Transforms will stand before the order, other placements beside the
- * portfolio. Cost: the placement's, see place/; everything else is near-linear. */
+/* Planning a graph: transform, order, bound, place, verify. Transforms make the final graph; each
+ * of the others is a step of its own on the plan that the steps before it have filled in.
+ * Cost: the placement's, see place/, and the transforms'; everything else is near-linear. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -11,6 +11,7 @@
 #include "../streams/plan/plan.h"
 #include "blocking.h"
 #include "place/place.h"
+#include "transform/transform.h"
 
 enum { ALIGNMENT_DEFAULT = 512, EFFORT_DEFAULT = 1000 };
 
@@ -62,7 +63,7 @@ struct planning {
     struct tarn_gap_bound bound; /* the plan's certificate, in positions of the graph */
 };
 
-/* Lists, waits and reuse: everything that follows from the order alone. */
+/* Lists, waits and reuse: everything that follows from the final graph alone. */
 static enum tarn_status order(struct planning *planning, struct tarn_graph *graph)
 {
     struct tarn_clocks clocks = {0};
@@ -263,15 +264,36 @@ static enum tarn_status place(struct planning *planning, struct tarn_error *erro
     return status;
 }
 
-static enum tarn_status verify(struct planning *planning, struct tarn_error *error)
+static enum tarn_status verify(struct planning *planning, const struct tarn_graph *source,
+                               struct tarn_error *error)
 {
     double begin = now_ms();
-    enum tarn_status status = tarn_plan_verify(planning->plan, planning->plan->graph, NULL, error);
+    enum tarn_status status = tarn_plan_verify(planning->plan, source, NULL, error);
     planning->plan->verify_ms = now_ms() - begin;
     return status;
 }
 
 /* ---- The pipeline ---- */
+
+/* The plan of the final graph, which remembers where that came from. */
+static enum tarn_status begin_plan(struct planning *planning, struct tarn_graph *graph,
+                                   struct tarn_error *error)
+{
+    struct tarn_graph *final;
+    double begin = now_ms();
+    enum tarn_status status = tarn_transform_all(graph, &planning->options, &final, error);
+    double transform_ms = now_ms() - begin;
+    if (status != TARN_OK) return status;
+    status = order(planning, final);
+    if (status == TARN_OK) {
+        planning->plan->source_hash = graph->hash;
+        planning->plan->transformed = !tarn_hash_equal(graph->hash, final->hash);
+        planning->plan->transform_ms = transform_ms;
+        planning->plan->alignment = planning->options.alignment;
+    }
+    tarn_graph_destroy(final);
+    return status == TARN_OK ? TARN_OK : tarn_error_no_memory(error);
+}
 
 static enum tarn_status run(struct planning *planning, struct tarn_graph *graph,
                             struct tarn_error *error)
@@ -282,11 +304,10 @@ static enum tarn_status run(struct planning *planning, struct tarn_graph *graph,
                               (unsigned long long)planning->options.alignment);
     if ((status = find_way(&planning->request, planning->options.method, error)) != TARN_OK)
         return status;
-    if (order(planning, graph) != TARN_OK) return tarn_error_no_memory(error);
-    planning->plan->alignment = planning->options.alignment;
+    if ((status = begin_plan(planning, graph, error)) != TARN_OK) return status;
     if ((status = find_bound(planning, error)) != TARN_OK) return status;
     if ((status = place(planning, error)) != TARN_OK) return status;
-    return verify(planning, error);
+    return verify(planning, graph, error);
 }
 
 enum tarn_status tarn_plan_create(struct tarn_graph *graph, const struct tarn_plan_options *options,

@@ -14,6 +14,7 @@ extern "C" {
 
 struct tarn_plan;
 struct tarn_verdict;
+struct tarn_in_place_options;
 
 /* How far a search has come. */
 struct tarn_plan_progress {
@@ -48,6 +49,8 @@ struct tarn_plan_options {
     /* NULL, or set to true by anybody (with an atomic store, or from a signal handler) to end the
      * search: the best plan so far is the result. */
     const bool *stop;
+    /* Transforms to run before placing, see transform.h; NULL: not that one. */
+    const struct tarn_in_place_options *in_place;
 };
 #ifndef __cplusplus
 #define TARN_PLAN_OPTIONS(...) \
@@ -89,13 +92,13 @@ TARN_API enum tarn_status tarn_plan_load(const char *path, struct tarn_graph *gr
 struct tarn_plan_summary {
     const char *method; /* lives as long as the plan */
     uint64_t alignment;
-    uint64_t footprint;                   /* bytes of arena for planned storages */
-    uint64_t persistent;                  /* bytes of the persistent part, padding included */
-    uint64_t bound;                       /* no safe plan is smaller; 0 when unknown */
-    bool optimal;                         /* footprint == bound, which a certificate proves */
-    uint32_t waits;                       /* event waits inside one iteration */
-    uint32_t boundary_waits;              /* event waits on the previous iteration */
-    double order_ms, place_ms, verify_ms; /* spent by tarn_plan_create; else 0 */
+    uint64_t footprint;      /* bytes of arena for planned storages */
+    uint64_t persistent;     /* bytes of the persistent part, padding included */
+    uint64_t bound;          /* no safe plan is smaller; 0 when unknown */
+    bool optimal;            /* footprint == bound, which a certificate proves */
+    uint32_t waits;          /* event waits inside one iteration */
+    uint32_t boundary_waits; /* event waits on the previous iteration */
+    double transform_ms, order_ms, place_ms, verify_ms; /* of tarn_plan_create; else 0 */
 };
 TARN_API void tarn_plan_summarize(const struct tarn_plan *plan, struct tarn_plan_summary *summary);
 

@@ -148,6 +148,7 @@ void tarn_plan_summarize(const struct tarn_plan *plan, struct tarn_plan_summary 
         .optimal = plan->threshold && plan->footprint == plan->bound,
         .waits = plan->waits_count,
         .boundary_waits = plan->boundary_waits_count,
+        .transform_ms = plan->transform_ms,
         .order_ms = plan->order_ms,
         .place_ms = plan->place_ms,
         .verify_ms = plan->verify_ms,

@@ -41,7 +41,7 @@ struct tarn_plan {
     struct tarn_place *workspaces;
     struct tarn_place *places_persistent;
     uint32_t storages_count, workspaces_count, places_persistent_count;
-    double order_ms, place_ms, verify_ms;
+    double transform_ms, order_ms, place_ms, verify_ms;
 };
 
 struct tarn_plan *tarn_plan_retain(struct tarn_plan *plan);

@@ -1,0 +1,145 @@
+/* One pass over the ops in the graph's order remembers, for every storage, who wrote it last and
+ * who has read it since: a read comes after the last write, a write after the last write and after
+ * the reads since then (the three hazards, for persistent storages as well). A view touches no
+ * bytes; it carries order by its arcs alone. Two passes: the first one counts.
+ * Cost: linear in ops, list entries and hazards (each read is named by at most one write). */
+#include "constraints.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../streams/graph/derive.h"
+
+/* Readers of a storage since its last write: a list through `reads`, newest first. */
+struct read {
+    uint32_t op, next;
+};
+
+struct pass {
+    const struct tarn_graph *graph;
+    uint32_t *writer; /* storage -> op */
+    uint32_t *reader; /* storage -> index into reads */
+    struct read *reads;
+    uint32_t reads_count;
+    uint32_t *mark; /* op -> op + 1 that has named it as its predecessor */
+    uint32_t count; /* arcs so far */
+    uint32_t *ops;  /* NULL: only count */
+};
+
+static void name(struct pass *pass, uint32_t v, uint32_t u)
+{
+    if (u == TARN_NONE || u == v || pass->mark[u] == v + 1) return;
+    pass->mark[u] = v + 1;
+    if (pass->ops) pass->ops[pass->count] = u;
+    pass->count++;
+}
+
+static void read_storage(struct pass *pass, uint32_t v, uint32_t a)
+{
+    name(pass, v, pass->writer[a]);
+    pass->reads[pass->reads_count] = (struct read){v, pass->reader[a]};
+    pass->reader[a] = pass->reads_count++;
+}
+
+static void write_storage(struct pass *pass, uint32_t v, uint32_t a)
+{
+    name(pass, v, pass->writer[a]);
+    for (uint32_t r = pass->reader[a]; r != TARN_NONE; r = pass->reads[r].next)
+        name(pass, v, pass->reads[r].op);
+    pass->writer[a] = v;
+    pass->reader[a] = TARN_NONE;
+}
+
+static void visit(struct pass *pass, uint32_t v)
+{
+    const struct tarn_graph_op *op = &pass->graph->ops[v];
+    for (uint32_t k = 0; k < tarn_op_arcs_count(op); k++)
+        name(pass, v, tarn_op_arc(pass->graph, op, k));
+    if (op->view) return;
+    for (uint32_t k = 0; k < op->inputs_count; k++)
+        read_storage(pass, v, pass->graph->tensors[op->inputs[k]].storage);
+    for (uint32_t k = 0; k < op->outputs_count; k++)
+        write_storage(pass, v, pass->graph->tensors[op->outputs[k]].storage);
+}
+
+/* begin: where the predecessors of each op are, filled by the counting pass. */
+static void visit_all(struct pass *pass, uint32_t *begin)
+{
+    const struct tarn_graph *graph = pass->graph;
+    pass->reads_count = 0;
+    memset(pass->mark, 0, graph->ops_count * sizeof *pass->mark);
+    for (uint32_t a = 0; a < graph->storages_count; a++)
+        pass->writer[a] = pass->reader[a] = TARN_NONE;
+    for (uint32_t i = 0; i < graph->ops_count; i++) {
+        uint32_t v = graph->order[i], before = pass->count = pass->ops ? begin[v] : 0;
+        visit(pass, v);
+        if (!pass->ops) begin[v + 1] = pass->count - before;
+    }
+}
+
+static enum tarn_status find_predecessors(struct pass *pass, uint32_t **ops, uint32_t *begin)
+{
+    uint32_t count = pass->graph->ops_count;
+    visit_all(pass, begin);
+    for (uint32_t v = 0; v < count; v++) begin[v + 1] += begin[v];
+    *ops = pass->ops = malloc(((size_t)begin[count] + 1) * sizeof **ops);
+    if (!pass->ops) return TARN_SYSTEM;
+    visit_all(pass, begin);
+    return TARN_OK;
+}
+
+static enum tarn_status turn_round(struct tarn_arcs *to, const struct tarn_arcs *from,
+                                   uint32_t count)
+{
+    uint32_t arcs = from->begin[count];
+    uint32_t *begin = calloc((size_t)count + 2, sizeof *begin);
+    uint32_t *ops = malloc(((size_t)arcs + 1) * sizeof *ops);
+    *to = (struct tarn_arcs){begin, ops};
+    if (!begin || !ops) return TARN_SYSTEM;
+    for (uint32_t i = 0; i < arcs; i++) begin[from->ops[i] + 2]++;
+    for (uint32_t v = 0; v < count; v++) begin[v + 2] += begin[v + 1];
+    for (uint32_t v = 0; v < count; v++) {
+        for (uint32_t i = from->begin[v]; i < from->begin[v + 1]; i++)
+            ops[begin[from->ops[i] + 1]++] = v;
+    }
+    return TARN_OK;
+}
+
+enum tarn_status tarn_constraints_init(struct tarn_constraints *constraints,
+                                       const struct tarn_graph *graph)
+{
+    size_t reads = 0;
+    for (uint32_t v = 0; v < graph->ops_count; v++) reads += graph->ops[v].inputs_count;
+    struct pass pass = {
+        .graph = graph,
+        .writer = malloc(((size_t)graph->storages_count + 1) * sizeof *pass.writer),
+        .reader = malloc(((size_t)graph->storages_count + 1) * sizeof *pass.reader),
+        .reads = malloc((reads + 1) * sizeof *pass.reads),
+        .mark = malloc(((size_t)graph->ops_count + 1) * sizeof *pass.mark),
+    };
+    uint32_t *begin = calloc((size_t)graph->ops_count + 1, sizeof *begin), *ops = NULL;
+    *constraints = (struct tarn_constraints){.ops_count = graph->ops_count};
+    enum tarn_status status = TARN_SYSTEM;
+    if (pass.writer && pass.reader && pass.reads && pass.mark && begin)
+        status = find_predecessors(&pass, &ops, begin);
+    constraints->predecessors = (struct tarn_arcs){begin, ops};
+    if (status == TARN_OK) {
+        constraints->arcs_count = begin[graph->ops_count];
+        status = turn_round(&constraints->successors, &constraints->predecessors, graph->ops_count);
+    }
+    free(pass.writer);
+    free(pass.reader);
+    free(pass.reads);
+    free(pass.mark);
+    if (status != TARN_OK) tarn_constraints_finish(constraints);
+    return status;
+}
+
+void tarn_constraints_finish(struct tarn_constraints *constraints)
+{
+    free((void *)constraints->predecessors.begin);
+    free((void *)constraints->predecessors.ops);
+    free((void *)constraints->successors.begin);
+    free((void *)constraints->successors.ops);
+    memset(constraints, 0, sizeof *constraints);
+}

@@ -1,0 +1,107 @@
+/* In-place: output `o` of op v becomes an alias of its input i where that is allowed (the op's
+ * `inplace` pairs, or its kind), both are storages of their own of one size, and every other op
+ * that touches i's storage happens before v. Chains follow: what was merged is found through its
+ * root. Two ops cannot take the same input: each would have to come after the other.
+ * Cost: linear in ops, allowed pairs and the touchers of inputs that are considered. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../streams/graph/error.h"
+#include "../../streams/order/clocks.h"
+#include "tarn/transform.h"
+#include "transform.h"
+
+struct merging {
+    const struct tarn_graph *graph;
+    const struct tarn_in_place_options *options;
+    struct tarn_clocks clocks;
+    uint32_t *root; /* of tensors: where their storage goes */
+    struct tarn_in_place_report report;
+};
+
+/* Is v done with the storage when nobody else will touch it any more? */
+static bool is_last_toucher(const struct merging *merging, uint32_t v,
+                            const struct tarn_storage *storage)
+{
+    for (uint32_t k = 0; k < storage->touchers_count; k++) {
+        uint32_t u = storage->touchers[k];
+        if (u != v && !tarn_clocks_before(&merging->clocks, merging->graph, u, v)) return false;
+    }
+    return true;
+}
+
+/* Does op v meet the storage through this tensor alone? A view of it may lie differently. */
+static bool has_one_name(const struct tarn_graph *graph, const struct tarn_graph_op *op,
+                         uint32_t input)
+{
+    uint32_t storage = graph->tensors[input].storage;
+    for (uint32_t k = 0; k < op->inputs_count; k++) {
+        if (op->inputs[k] != input && graph->tensors[op->inputs[k]].storage == storage)
+            return false;
+    }
+    for (uint32_t k = 0; k < op->outputs_count; k++) {
+        if (graph->tensors[op->outputs[k]].storage == storage) return false;
+    }
+    return true;
+}
+
+static void try_pair(struct merging *merging, uint32_t v, uint32_t input, uint32_t output)
+{
+    const struct tarn_graph *graph = merging->graph;
+    const struct tarn_graph_op *op = &graph->ops[v];
+    const struct tarn_storage *from = &graph->storages[graph->tensors[input].storage];
+    const struct tarn_storage *to = &graph->storages[graph->tensors[output].storage];
+    if (to->tensor != output || merging->root[output] != output) return; /* written in place */
+    if (from->size != to->size || from->group != TARN_NONE || to->group != TARN_NONE) return;
+    if (from->persistent || from->pinned) return;
+    if (!has_one_name(graph, op, input) || !is_last_toucher(merging, v, from)) return;
+    merging->root[output] = merging->root[from->tensor];
+    merging->report.merged++;
+    merging->report.bytes += to->size;
+}
+
+static bool is_allowed_kind(const struct tarn_in_place_options *options, const char *kind)
+{
+    for (size_t i = 0; i < options->kinds_count; i++) {
+        if (strcmp(options->kinds[i], kind) == 0) return true;
+    }
+    return false;
+}
+
+static void try_op(struct merging *merging, uint32_t v)
+{
+    const struct tarn_graph_op *op = &merging->graph->ops[v];
+    for (uint32_t k = 0; k < op->inplace_count; k++)
+        try_pair(merging, v, op->inplace[k][0], op->inplace[k][1]);
+    if (op->view || !is_allowed_kind(merging->options, op->kind)) return;
+    for (uint32_t i = 0; i < op->inputs_count; i++) {
+        for (uint32_t o = 0; o < op->outputs_count; o++)
+            try_pair(merging, v, op->inputs[i], op->outputs[o]);
+    }
+}
+
+static enum tarn_status merge(struct merging *merging, struct tarn_graph *graph,
+                              struct tarn_graph **result, struct tarn_error *error)
+{
+    if (tarn_clocks_init(&merging->clocks, graph) != TARN_OK) return tarn_error_no_memory(error);
+    for (uint32_t t = 0; t < graph->tensors_count; t++) merging->root[t] = t;
+    for (uint32_t i = 0; i < graph->ops_count; i++) try_op(merging, graph->order[i]);
+    tarn_clocks_finish(&merging->clocks);
+    struct tarn_recipe recipe = {.graph = graph, .root = merging->root};
+    return tarn_recipe_build(&recipe, result, error);
+}
+
+enum tarn_status tarn_graph_in_place(struct tarn_graph *graph,
+                                     const struct tarn_in_place_options *given,
+                                     struct tarn_graph **result, struct tarn_error *error)
+{
+    struct tarn_in_place_options options = {0};
+    enum tarn_status status = tarn_transform_begin(&options, sizeof options, given, result, error);
+    if (status != TARN_OK) return status;
+    struct merging merging = {.graph = graph, .options = &options};
+    merging.root = malloc(((size_t)graph->tensors_count + 1) * sizeof *merging.root);
+    status = merging.root ? merge(&merging, graph, result, error) : tarn_error_no_memory(error);
+    free(merging.root);
+    if (status == TARN_OK && options.report) *options.report = merging.report;
+    return status;
+}

@@ -1,0 +1,40 @@
+/* The transforms of a plan, one after another. Each is a row of the table: whether the options ask
+ * for it, and how it is called. After the first one that changed something, origins are brought
+ * back to the source graph. Cost: the transforms'. */
+#include "tarn/transform.h"
+#include "transform.h"
+
+static enum tarn_status in_place(struct tarn_graph *graph, const struct tarn_plan_options *options,
+                                 struct tarn_graph **result, struct tarn_error *error)
+{
+    return tarn_graph_in_place(graph, options->in_place, result, error);
+}
+
+static bool wants_in_place(const struct tarn_plan_options *options) { return options->in_place; }
+
+static const struct {
+    bool (*is_wanted)(const struct tarn_plan_options *options);
+    enum tarn_status (*run)(struct tarn_graph *graph, const struct tarn_plan_options *options,
+                            struct tarn_graph **result, struct tarn_error *error);
+} stages[] = {
+    {wants_in_place, in_place},
+};
+
+enum tarn_status tarn_transform_all(struct tarn_graph *graph,
+                                    const struct tarn_plan_options *options,
+                                    struct tarn_graph **result, struct tarn_error *error)
+{
+    struct tarn_graph *now = tarn_graph_retain(graph);
+    *result = NULL;
+    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
+        struct tarn_graph *next;
+        if (!stages[i].is_wanted(options)) continue;
+        enum tarn_status status = stages[i].run(now, options, &next, error);
+        if (status == TARN_OK && now != graph && next != now) tarn_transform_compose(now, next);
+        tarn_graph_destroy(now);
+        if (status != TARN_OK) return status;
+        now = next;
+    }
+    *result = now;
+    return TARN_OK;
+}

@@ -1,0 +1,59 @@
+/* Transforms: graph in, new graph out. A transform decides; a recipe says what it decided, and
+ * building the recipe makes the new graph:
+ *
+ *     recipe: { order of the list, stream of every op, extra control arcs, root of every tensor }
+ *        │
+ *        ▼ tarn_recipe_build
+ *     new graph: ops in the new order, `origin` set, tensors and groups as they were
+ *
+ * The order that data, control and hazards (see constraints.h) asked for is kept by construction:
+ * where the streams of the new graph do not keep it any more, the new graph gets a control arc.
+ * Tensors keep their ids. */
+#ifndef TARN_PLANNER_TRANSFORM_TRANSFORM_H
+#define TARN_PLANNER_TRANSFORM_TRANSFORM_H
+
+#include "../../streams/graph/graph.h"
+#include "tarn/plan.h"
+
+/* An arc between ops of the old graph: `later` must not start before `earlier` has finished. */
+struct tarn_recipe_arc {
+    uint32_t later, earlier;
+};
+
+/* What the new graph is to be. Everything is borrowed, in ids of the old graph; NULL: as it was. */
+struct tarn_recipe {
+    struct tarn_graph *graph;
+    const uint32_t *order;              /* all ops once, in a topological order */
+    const uint32_t *stream;             /* op -> stream of the new graph */
+    const char *const *stream_names;    /* of the new graph; goes with `stream` */
+    uint32_t streams_count;             /* goes with `stream_names` */
+    const struct tarn_recipe_arc *arcs; /* extra control arcs; earlier must come first in `order` */
+    uint32_t arcs_count;
+    const uint32_t *root; /* tensor -> root of the new graph, which is a root of the old one; a
+                             storage that takes in a pinned one is pinned */
+};
+
+/* How every transform begins: clears the error and the result, and takes the options that the
+ * caller's struct has (newer ones than it knows stay 0; `given` NULL: all do). Both structs begin
+ * with their size_t struct_size. TARN_USAGE: struct_size is 0. */
+enum tarn_status tarn_transform_begin(void *options, size_t options_size, const void *given,
+                                      struct tarn_graph **result, struct tarn_error *error);
+
+/* Makes the new graph, or shares the old one when they would be equal. `origin` of every op is its
+ * id in the old graph. The caller destroys it. TARN_BAD_INPUT: the recipe breaks a rule of graphs
+ * (a cycle, a data race), which is a fault of the transform. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_recipe_build(const struct tarn_recipe *recipe, struct tarn_graph **result,
+                                   struct tarn_error *error);
+
+/* For a chain of transforms source -> ... -> before -> after: lets the ops of `after`, which name
+ * ops of `before`, name those of the source. `after` must not be shared with anybody yet. */
+void tarn_transform_compose(const struct tarn_graph *before, struct tarn_graph *after);
+
+/* All transforms that the options ask for, one after another, in the order of the README's
+ * pipeline. The result's ops name the ops of `graph` as their origin; `graph` itself, shared, when
+ * nothing changed. The caller destroys it. */
+enum tarn_status tarn_transform_all(struct tarn_graph *graph,
+                                    const struct tarn_plan_options *options,
+                                    struct tarn_graph **result, struct tarn_error *error);
+
+#endif
