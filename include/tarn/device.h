@@ -53,17 +53,19 @@ struct tarn_device_table {
 
     /* ---- Memory ---- */
     int (*memory_limits)(void *self, struct tarn_memory_limits *limits);
-    /* One allocation of `size` bytes with any contents. *memory: its first address as kernels see
-     * it; also copies take addresses inside it. */
+    /* One allocation of `size` bytes with any contents. *memory: its first address as kernels,
+     * copies and fill see it. */
     int (*memory_create)(void *self, uint64_t size, void **memory);
     void (*memory_destroy)(void *self, void *memory, uint64_t size);
     /* Optional, both or none: for devices whose kernels cannot take an address inside an
-     * allocation. Turns `size` bytes from `offset` of `memory` into what kernels and copies get
-     * instead; called once per tensor and workspace. NULL: (char *)memory + offset. */
+     * allocation. Turns `size` bytes from `offset` of `memory` into what kernels, copies and fill
+     * get instead; called once per storage. Regions may overlap, and may begin at any byte (members
+     * of contiguous groups do). Without it they get (char *)memory + offset. */
     int (*region_create)(void *self, void *memory, uint64_t offset, uint64_t size, void **region);
     void (*region_destroy)(void *self, void *region);
-    /* Blocking copies between host bytes and device addresses, and fill with one byte. No queue is
-     * working on those bytes. */
+    /* Blocking copies between host bytes and device bytes, and fill with one byte: from any address
+     * inside an allocation, or from the beginning of a region. No queue is working on those bytes;
+     * what is enqueued afterwards sees them. */
     int (*copy_in)(void *self, void *device, const void *host, uint64_t size);
     int (*copy_out)(void *self, void *host, const void *device, uint64_t size);
     int (*fill)(void *self, void *device, unsigned char byte, uint64_t size);
@@ -86,15 +88,19 @@ struct tarn_device_table {
     /* *done: has the latest record been reached? An event never recorded is done. Returns what went
      * wrong on the device before that record, if anything did. From any thread. */
     int (*event_query)(void *self, void *event, bool *done);
-    /* Optional: enqueues a call of function(argument) on a thread of the host. The function calls
-     * nothing of the device and does not wait for other queues. */
+    /* Optional, required by kernels_are_closures: enqueues a call of function(argument) on a thread
+     * of the host; captured, it is called at every launch of the graph. The function calls nothing
+     * of the device and does not wait for other queues. */
     int (*launch)(void *self, void *queue, void (*function)(void *argument), void *argument);
 
     /* ---- Capture and replay (optional, all or none) ----
      * Between begin and end nothing runs: what is enqueued on `queue`, and on queues that wait for
-     * an event recorded on it since, becomes a graph. Before the end, `queue` has waited for all of
-     * them. Same thread for all. When anything fails in between, capture_end is still called; then
-     * it fails and leaves no graph. */
+     * an event recorded in the capture, becomes a graph. Before the end, `queue` has waited for all
+     * of them. Same thread for all. When anything fails in between, capture_end is still called;
+     * then it fails and leaves no graph, and the queues are as before. An event recorded in a
+     * capture is recorded anew before it is waited for or asked elsewhere. A launch runs after what
+     * `queue` was given before it, earlier launches of the same graph included, and before what it
+     * is given afterwards. */
     int (*capture_begin)(void *self, void *queue);
     int (*capture_end)(void *self, void *queue, void **graph);
     int (*graph_launch)(void *self, void *graph, void *queue);
@@ -114,13 +120,15 @@ struct tarn_device_table {
     void (*memory_name)(void *self, void *memory, uint64_t offset, uint64_t size, const char *name);
 
     /* ---- Checking kernels (optional, both or none) ----
-     * Needed for checked execution where memory is not on_host or there is no `launch`. A pattern
-     * is 8-byte little-endian words *seed + i * TARN_PATTERN_STEP, i = 0, 1, ..., cut at `size`.
-     * `seed` and `wrong` are device addresses of 8 bytes, used when the kernel runs. Compare makes
-     * *wrong the smaller of what it is and the index of the first wrong byte, if there is one. */
-    int (*pattern_fill)(void *self, void *queue, void *bytes, uint64_t size, const void *seed);
+     * Needed for checked execution where memory is not on_host or there is no `launch`. `seeds` and
+     * `wrongs` are allocations (or regions) of 8-byte words, read and written when the kernel runs.
+     * The pattern of seeds[seed] is the little-endian words seeds[seed] + i * TARN_PATTERN_STEP, i
+     * = 0, 1, ..., cut at `size` bytes. Compare makes wrongs[wrong] the smaller of what it is and
+     * the index of the first byte that is not the pattern's, if there is one. */
+    int (*pattern_fill)(void *self, void *queue, void *bytes, uint64_t size, const void *seeds,
+                        uint64_t seed);
     int (*pattern_compare)(void *self, void *queue, const void *bytes, uint64_t size,
-                           const void *seed, void *wrong);
+                           const void *seeds, uint64_t seed, void *wrongs, uint64_t wrong);
 
     /* ---- Errors ---- From any thread. The text is static. */
     const char *(*error_text)(void *self, int code);
