@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "random_graph.h"
+#include "streams/order/boundary.h"
 #include "streams/order/clocks.h"
 #include "streams/order/events.h"
 #include "streams/order/peak.h"
@@ -158,7 +159,7 @@ static void simple_boundary_puts_iterations_one_after_another(void **state)
         }
         struct tarn_wait *waits;
         uint32_t count;
-        assert_int_equal(tarn_events_boundary_simple(graph, &waits, &count), TARN_OK);
+        assert_int_equal(tarn_boundary_simple(graph, &waits, &count), TARN_OK);
         assert_int_equal(count, busy == 0 ? 0 : busy * (busy - 1));
         for (uint32_t w = 0; w < count; w++) {
             uint32_t s = graph->ops[waits[w].op].stream, t = graph->ops[waits[w].on].stream;

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../graph/pool.h"
+
 /* Entries are positions + 1 (0: none). row_of[v] is the row of the latest op of v's stream up to v
  * that has cross-stream predecessors; row 0 is empty. A row does not speak of its own stream:
  * launched[v] does, the position + 1 of the latest launched op of v's stream up to v. */
@@ -41,16 +43,20 @@ static bool append(struct wait_list *list, uint32_t op, uint32_t on)
     return true;
 }
 
-static uint32_t number_rows(struct past *past, const struct tarn_graph *graph)
+static uint32_t op_at(const struct tarn_event_graph *graph, uint32_t s, uint32_t position)
+{
+    return graph->ops[graph->begin[s] + position];
+}
+
+static uint32_t number_rows(struct past *past, const struct tarn_event_graph *graph)
 {
     uint32_t rows = 1;
     for (uint32_t s = 0; s < graph->streams_count; s++) {
-        const struct tarn_graph_stream *stream = &graph->streams[s];
         uint32_t row = 0, launched = 0;
-        for (uint32_t i = 0; i < stream->ops_count; i++) {
-            uint32_t op = stream->ops[i];
+        for (uint32_t i = graph->begin[s]; i < graph->begin[s + 1]; i++) {
+            uint32_t op = graph->ops[i];
             if (graph->predecessors.begin[op] != graph->predecessors.begin[op + 1]) row = rows++;
-            if (!graph->ops[op].view) launched = i + 1;
+            if (!graph->view[op]) launched = i - graph->begin[s] + 1;
             past->row_of[op] = row;
             past->launched[op] = launched;
         }
@@ -59,19 +65,18 @@ static uint32_t number_rows(struct past *past, const struct tarn_graph *graph)
 }
 
 /* The entry of stream s up to and including op v. */
-static uint32_t entry(const struct past *past, const struct tarn_graph *graph, uint32_t v,
+static uint32_t entry(const struct past *past, const struct tarn_event_graph *graph, uint32_t v,
                       uint32_t s)
 {
-    if (graph->ops[v].stream == s) return past->launched[v];
+    if (graph->stream[v] == s) return past->launched[v];
     return past->rows[(size_t)past->row_of[v] * past->streams_count + s];
 }
 
-static void fill_row(struct past *past, const struct tarn_graph *graph, uint32_t v)
+static void fill_row(struct past *past, const struct tarn_event_graph *graph, uint32_t v)
 {
-    const struct tarn_graph_op *op = &graph->ops[v];
     uint32_t *row = past->rows + (size_t)past->row_of[v] * past->streams_count;
-    if (op->position > 0) {
-        uint32_t before = past->row_of[graph->streams[op->stream].ops[op->position - 1]];
+    if (graph->position[v] > 0) {
+        uint32_t before = past->row_of[op_at(graph, graph->stream[v], graph->position[v] - 1)];
         memcpy(row, past->rows + (size_t)before * past->streams_count,
                past->streams_count * sizeof *row);
     }
@@ -90,7 +95,7 @@ static void past_finish(struct past *past)
     free(past->rows);
 }
 
-static bool past_init(struct past *past, const struct tarn_graph *graph)
+static bool past_init(struct past *past, const struct tarn_event_graph *graph)
 {
     memset(past, 0, sizeof *past);
     past->streams_count = graph->streams_count;
@@ -100,7 +105,7 @@ static bool past_init(struct past *past, const struct tarn_graph *graph)
     size_t rows = number_rows(past, graph);
     past->rows = calloc(rows * past->streams_count + 1, sizeof *past->rows);
     if (!past->rows) return false;
-    for (uint32_t i = 0; i < graph->ops_count; i++) {
+    for (uint32_t i = 0; i < graph->begin[graph->streams_count]; i++) {
         uint32_t v = graph->order[i];
         if (graph->predecessors.begin[v] != graph->predecessors.begin[v + 1])
             fill_row(past, graph, v);
@@ -109,38 +114,37 @@ static bool past_init(struct past *past, const struct tarn_graph *graph)
 }
 
 /* The ops that v must wait for although the launched op before it does not, one per stream. */
-static uint32_t news(const struct past *past, const struct tarn_graph *graph, uint32_t v,
+static uint32_t news(const struct past *past, const struct tarn_event_graph *graph, uint32_t v,
                      uint32_t before, uint32_t *ops)
 {
     uint32_t count = 0;
     if (before != TARN_NONE && past->row_of[before] == past->row_of[v]) return 0;
     for (uint32_t s = 0; s < past->streams_count; s++) {
-        if (s == graph->ops[v].stream) continue;
+        if (s == graph->stream[v]) continue;
         uint32_t known = before == TARN_NONE ? 0 : entry(past, graph, before, s);
         uint32_t latest = entry(past, graph, v, s);
-        if (latest > known) ops[count++] = graph->streams[s].ops[latest - 1];
+        if (latest > known) ops[count++] = op_at(graph, s, latest - 1);
     }
     return count;
 }
 
-static bool is_implied(const struct past *past, const struct tarn_graph *graph, const uint32_t *ops,
-                       uint32_t count, uint32_t u)
+static bool is_implied(const struct past *past, const struct tarn_event_graph *graph,
+                       const uint32_t *ops, uint32_t count, uint32_t u)
 {
     for (uint32_t k = 0; k < count; k++) {
         if (ops[k] == u) continue;
-        uint32_t reached = entry(past, graph, ops[k], graph->ops[u].stream);
-        if (reached > graph->ops[u].position) return true;
+        uint32_t reached = entry(past, graph, ops[k], graph->stream[u]);
+        if (reached > graph->position[u]) return true;
     }
     return false;
 }
 
 static bool append_waits_of(struct wait_list *list, const struct past *past,
-                            const struct tarn_graph *graph, uint32_t v, uint32_t *scratch)
+                            const struct tarn_event_graph *graph, uint32_t v, uint32_t *scratch)
 {
-    const struct tarn_graph_op *op = &graph->ops[v];
-    const uint32_t *stream = graph->streams[op->stream].ops;
-    uint32_t launched_before = op->position > 0 ? past->launched[stream[op->position - 1]] : 0;
-    uint32_t before = launched_before > 0 ? stream[launched_before - 1] : TARN_NONE;
+    uint32_t s = graph->stream[v], position = graph->position[v];
+    uint32_t launched_before = position > 0 ? past->launched[op_at(graph, s, position - 1)] : 0;
+    uint32_t before = launched_before > 0 ? op_at(graph, s, launched_before - 1) : TARN_NONE;
     uint32_t count = news(past, graph, v, before, scratch);
     for (uint32_t k = 0; k < count; k++) {
         if (is_implied(past, graph, scratch, count, scratch[k])) continue;
@@ -149,16 +153,16 @@ static bool append_waits_of(struct wait_list *list, const struct past *past,
     return true;
 }
 
-enum tarn_status tarn_events_minimal(const struct tarn_graph *graph, struct tarn_wait **waits,
-                                     uint32_t *count)
+enum tarn_status tarn_events_reduce(const struct tarn_event_graph *graph, struct tarn_wait **waits,
+                                    uint32_t *count)
 {
     struct past past;
     struct wait_list list = {0};
     uint32_t *scratch = malloc(((size_t)graph->streams_count + 1) * sizeof *scratch);
     bool ok = past_init(&past, graph) && scratch;
-    for (uint32_t i = 0; ok && i < graph->ops_count; i++) {
+    for (uint32_t i = 0; ok && i < graph->begin[graph->streams_count]; i++) {
         uint32_t v = graph->order[i];
-        if (!graph->ops[v].view) ok = append_waits_of(&list, &past, graph, v, scratch);
+        if (!graph->view[v]) ok = append_waits_of(&list, &past, graph, v, scratch);
     }
     past_finish(&past);
     free(scratch);
@@ -171,42 +175,46 @@ enum tarn_status tarn_events_minimal(const struct tarn_graph *graph, struct tarn
     return TARN_OK;
 }
 
-/* ---- Iteration boundary ---- */
+/* ---- A whole graph ---- */
 
-static uint32_t first_launched(const struct tarn_graph *graph, uint32_t s)
+static void fill_ops(struct tarn_event_graph *ops, const struct tarn_graph *graph)
 {
-    const struct tarn_graph_stream *stream = &graph->streams[s];
-    for (uint32_t i = 0; i < stream->ops_count; i++) {
-        if (!graph->ops[stream->ops[i]].view) return stream->ops[i];
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        ops->stream[v] = graph->ops[v].stream;
+        ops->position[v] = graph->ops[v].position;
+        ops->view[v] = graph->ops[v].view;
     }
-    return TARN_NONE;
-}
-
-static uint32_t last_launched(const struct tarn_graph *graph, uint32_t s)
-{
-    const struct tarn_graph_stream *stream = &graph->streams[s];
-    for (uint32_t i = stream->ops_count; i-- > 0;) {
-        if (!graph->ops[stream->ops[i]].view) return stream->ops[i];
-    }
-    return TARN_NONE;
-}
-
-enum tarn_status tarn_events_boundary_simple(const struct tarn_graph *graph,
-                                             struct tarn_wait **waits, uint32_t *count)
-{
-    struct wait_list list = {0};
     for (uint32_t s = 0; s < graph->streams_count; s++) {
-        uint32_t first = first_launched(graph, s);
-        for (uint32_t t = 0; first != TARN_NONE && t < graph->streams_count; t++) {
-            uint32_t last = last_launched(graph, t);
-            if (t == s || last == TARN_NONE) continue;
-            if (!append(&list, first, last)) {
-                free(list.items);
-                return TARN_SYSTEM;
-            }
-        }
+        const struct tarn_graph_stream *stream = &graph->streams[s];
+        ops->begin[s + 1] = ops->begin[s] + stream->ops_count;
+        if (stream->ops_count > 0)
+            memcpy(ops->ops + ops->begin[s], stream->ops, stream->ops_count * sizeof *ops->ops);
     }
-    *waits = list.items;
-    *count = list.count;
-    return TARN_OK;
+}
+
+bool tarn_event_graph_take(struct tarn_event_graph *graph, struct tarn_pool *pool,
+                           uint32_t ops_count, uint32_t streams_count)
+{
+    graph->ops_count = ops_count;
+    graph->streams_count = streams_count;
+    graph->stream = tarn_pool_take(pool, ops_count, sizeof *graph->stream);
+    graph->position = tarn_pool_take(pool, ops_count, sizeof *graph->position);
+    graph->view = tarn_pool_take(pool, ops_count, sizeof *graph->view);
+    graph->begin = tarn_pool_take(pool, (size_t)streams_count + 1, sizeof *graph->begin);
+    graph->ops = tarn_pool_take(pool, ops_count, sizeof *graph->ops);
+    return graph->stream && graph->position && graph->view && graph->begin && graph->ops;
+}
+
+enum tarn_status tarn_events_minimal(const struct tarn_graph *graph, struct tarn_wait **waits,
+                                     uint32_t *count)
+{
+    enum tarn_status status = TARN_SYSTEM;
+    struct tarn_event_graph ops = {.order = graph->order, .predecessors = graph->predecessors};
+    struct tarn_pool *pool = tarn_pool_create();
+    if (pool && tarn_event_graph_take(&ops, pool, graph->ops_count, graph->streams_count)) {
+        fill_ops(&ops, graph);
+        status = tarn_events_reduce(&ops, waits, count);
+    }
+    tarn_pool_destroy(pool);
+    return status;
 }

@@ -14,9 +14,24 @@ struct tarn_wait {
 enum tarn_status tarn_events_minimal(const struct tarn_graph *graph, struct tarn_wait **waits,
                                      uint32_t *count);
 
-/* Waits on the previous iteration, by the simple rule: the first launched op of every stream waits
- * for the last launched op of every other stream. Same ownership. */
-enum tarn_status tarn_events_boundary_simple(const struct tarn_graph *graph,
-                                             struct tarn_wait **waits, uint32_t *count);
+/* Ops in streams, and arcs between the streams: a graph, or a stretch of iterations. Ops that are
+ * in no stream do not count. */
+struct tarn_event_graph {
+    uint32_t ops_count, streams_count;
+    uint32_t *stream, *position;   /* by op */
+    bool *view;                    /* by op: carries order, but is never launched */
+    uint32_t *begin;               /* streams_count + 1 */
+    uint32_t *ops;                 /* of stream s, in order: ops[begin[s]..begin[s + 1]) */
+    const uint32_t *order;         /* the ops of all streams, in topological order */
+    struct tarn_arcs predecessors; /* in other streams */
+};
+
+/* Room from a pool for all but order and predecessors, zero-filled. False: no memory. */
+bool tarn_event_graph_take(struct tarn_event_graph *graph, struct tarn_pool *pool,
+                           uint32_t ops_count, uint32_t streams_count);
+
+/* As above, by place in `order`. */
+enum tarn_status tarn_events_reduce(const struct tarn_event_graph *graph, struct tarn_wait **waits,
+                                    uint32_t *count);
 
 #endif

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../order/boundary.h"
+
 /* ---- Making ---- */
 
 static enum tarn_status fill_lists(struct tarn_plan *plan, const struct tarn_graph *graph)
@@ -27,7 +29,7 @@ static enum tarn_status fill_lists(struct tarn_plan *plan, const struct tarn_gra
 static enum tarn_status fill_waits(struct tarn_plan *plan, const struct tarn_graph *graph)
 {
     if (tarn_events_minimal(graph, &plan->waits, &plan->waits_count) != TARN_OK) return TARN_SYSTEM;
-    return tarn_events_boundary_simple(graph, &plan->boundary_waits, &plan->boundary_waits_count);
+    return tarn_boundary_simple(graph, &plan->boundary_waits, &plan->boundary_waits_count);
 }
 
 static struct tarn_place *new_places(uint32_t count)
@@ -76,6 +78,24 @@ struct tarn_plan *tarn_plan_of_graph(struct tarn_graph *graph)
         return NULL;
     }
     return plan;
+}
+
+enum tarn_status tarn_plan_refine_boundary(struct tarn_plan *plan)
+{
+    uint32_t planned_count = plan->graph->planned_count;
+    uint64_t *offset = malloc(((size_t)planned_count + 1) * sizeof *offset);
+    if (!offset) return TARN_SYSTEM;
+    for (uint32_t a = 0; a < planned_count; a++) offset[a] = tarn_plan_place(plan, a)->offset;
+    struct tarn_boundary_inside inside = {offset, plan->waits, plan->waits_count};
+    struct tarn_wait *waits;
+    uint32_t count;
+    enum tarn_status status = tarn_boundary_refined(plan->graph, &inside, &waits, &count);
+    free(offset);
+    if (status != TARN_OK) return status;
+    free(plan->boundary_waits);
+    plan->boundary_waits = waits;
+    plan->boundary_waits_count = count;
+    return TARN_OK;
 }
 
 struct tarn_plan *tarn_plan_retain(struct tarn_plan *plan)

@@ -58,6 +58,10 @@ static inline uint32_t tarn_plan_origin(const struct tarn_plan *plan, uint32_t o
  * (ids and sizes set, offsets zero); the planner sets the offsets. NULL when out of memory. */
 struct tarn_plan *tarn_plan_of_graph(struct tarn_graph *graph);
 
+/* Replaces the boundary waits, which tarn_plan_of_graph makes by the simple rule, by those of the
+ * refined one, which depend on the offsets. TARN_SYSTEM: no memory; the plan is as it was. */
+enum tarn_status tarn_plan_refine_boundary(struct tarn_plan *plan);
+
 /* Finds a place by id, or NULL. */
 const struct tarn_place *tarn_place_find(const struct tarn_place *places, uint32_t count,
                                          uint32_t id);

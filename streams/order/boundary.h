@@ -1,0 +1,27 @@
+/* The iteration boundary: which ops wait for ops of the iteration before. */
+#ifndef TARN_STREAMS_ORDER_BOUNDARY_H
+#define TARN_STREAMS_ORDER_BOUNDARY_H
+
+#include "events.h"
+
+/* In the waits of both rules `on` is an op of the previous iteration; the caller frees *waits with
+ * free(). TARN_SYSTEM: no memory. */
+
+/* The first launched op of every stream waits for the last launched op of every other stream. */
+enum tarn_status tarn_boundary_simple(const struct tarn_graph *graph, struct tarn_wait **waits,
+                                      uint32_t *count);
+
+/* What has been decided inside an iteration. */
+struct tarn_boundary_inside {
+    const uint64_t *offset; /* by planned storage; overlapping storages are safe pairs */
+    const struct tarn_wait *waits;
+    uint32_t waits_count;
+};
+
+/* Every op waits for what touched its bytes in the previous iteration, if one of the two writes:
+ * the fewest waits that order all of these. Sorted by rank of `op`, then by stream of `on`. */
+enum tarn_status tarn_boundary_refined(const struct tarn_graph *graph,
+                                       const struct tarn_boundary_inside *inside,
+                                       struct tarn_wait **waits, uint32_t *count);
+
+#endif
