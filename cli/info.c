@@ -25,11 +25,32 @@ static void print_summary(struct tarn_sheet *sheet, const struct tarn_graph *gra
     tarn_sheet_close(sheet, '}');
 }
 
-static enum tarn_status inform(const char *path, bool json)
+static void print_model(struct tarn_sheet *sheet, const struct tarn_graph *graph,
+                        const struct tarn_simulation *simulation)
+{
+    tarn_sheet_open(sheet, "model", '{');
+    tarn_sheet_count(sheet, "critical_path_ns", simulation->makespan_ns);
+    tarn_sheet_count(sheet, "serial_ns", simulation->serial_ns);
+    tarn_sheet_count(sheet, "peak_bytes", simulation->peak);
+    tarn_sheet_count(sheet, "worst_bytes", simulation->worst);
+    tarn_sheet_count(sheet, "worst_bound_bytes", simulation->worst_bound);
+    tarn_sheet_close(sheet, '}');
+    tarn_sheet_open(sheet, "busy", '[');
+    for (uint32_t s = 0; s < simulation->streams_count; s++) {
+        tarn_sheet_open(sheet, NULL, '{');
+        tarn_sheet_text(sheet, "stream", tarn_graph_stream_name(graph, s));
+        tarn_sheet_count(sheet, "ns", simulation->busy_ns[s]);
+        tarn_sheet_close(sheet, '}');
+    }
+    tarn_sheet_close(sheet, ']');
+}
+
+static enum tarn_status inform(const char *path, uint32_t wait_ns, bool json)
 {
     struct tarn_error error;
     struct tarn_graph *graph;
     struct tarn_graph_summary summary;
+    struct tarn_simulation *simulation = NULL;
     double begin = tarn_now_ms();
     enum tarn_status status = tarn_graph_load(path, &graph, &error);
     if (status != TARN_OK) return tarn_print_error(&error, status);
@@ -37,10 +58,12 @@ static enum tarn_status inform(const char *path, bool json)
     uint64_t bound = 0;
     status = tarn_graph_summarize(graph, &summary, &error);
     if (status == TARN_OK) status = tarn_graph_bound(graph, &bound, &error);
+    if (status == TARN_OK) status = tarn_graph_simulate(graph, wait_ns, &simulation, &error);
     if (status == TARN_OK) {
         struct tarn_sheet sheet;
         tarn_sheet_begin(&sheet, stdout, json);
         print_summary(&sheet, graph, &summary, bound);
+        print_model(&sheet, graph, simulation);
         tarn_sheet_open(&sheet, "ms", '{');
         tarn_sheet_real(&sheet, "load", loaded - begin);
         tarn_sheet_real(&sheet, "total", tarn_now_ms() - begin);
@@ -49,6 +72,7 @@ static enum tarn_status inform(const char *path, bool json)
     } else {
         tarn_print_error(&error, status);
     }
+    tarn_simulation_destroy(simulation);
     tarn_graph_destroy(graph);
     return status;
 }
@@ -56,18 +80,28 @@ static enum tarn_status inform(const char *path, bool json)
 enum tarn_status tarn_verb_info(char **words)
 {
     bool json = false;
+    uint32_t wait_ns = TARN_WAIT_NS;
     const char *path;
-    const struct tarn_option options[] = {TARN_JSON_OPTION(json)};
+    const struct tarn_option options[] = {
+        {"wait-ns", 0, TARN_OPTION_COUNT, &wait_ns, "NS",
+         "what an event wait between two streams takes in the\nmodel (default 3000)"},
+        TARN_JSON_OPTION(json),
+    };
     const struct tarn_command command = {
         .verb = "info",
-        .usage = "GRAPH [--json]",
-        .about = "Loads a graph (tarn.graph version 1, or a packing instance as CSV; plain or\n"
-                 "gzip), checks every rule of the format, and prints its counts and sums.\n\n"
-                 "  storages     planned ones, workspaces included\n"
-                 "  sum          bytes of all planned storages, each on its own\n"
-                 "  serial peak  most bytes alive in one step of list order\n"
-                 "  bound        bytes that every safe plan needs, at any alignment\n"
-                 "  events       arcs between streams, and the event waits kept of them\n",
+        .usage = "GRAPH [--wait-ns NS] [--json]",
+        .about =
+            "Loads a graph (tarn.graph version 1, or a packing instance as CSV; plain or\n"
+            "gzip), checks every rule of the format, and prints its counts and sums.\n\n"
+            "  storages     planned ones, workspaces included\n"
+            "  sum          bytes of all planned storages, each on its own\n"
+            "  serial peak  most bytes alive in one step of list order\n"
+            "  bound        bytes that every safe plan needs, at any alignment\n"
+            "  events       arcs between streams, and the event waits kept of them\n"
+            "  model        of the streams at work, by the ops' costs and with those waits:\n"
+            "               critical path, all costs in a row, most bytes alive in this timing\n"
+            "               and in any legal one (the truth is from worst to worst bound)\n"
+            "  busy         what each stream spends inside ops, of that critical path\n",
         .options = options,
         .options_count = TARN_COUNT(options),
         .arguments_min = 1,
@@ -77,5 +111,5 @@ enum tarn_status tarn_verb_info(char **words)
     };
     enum tarn_status status;
     if (!tarn_options_parse(&command, words, &path, &status)) return status;
-    return inform(path, json);
+    return inform(path, wait_ns, json);
 }

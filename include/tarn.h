@@ -4,6 +4,7 @@
  *
  *     error.h      status codes and the one error struct that every call fills
  *     graph.h      a computation graph whose ops are partitioned into streams
+ *     simulate.h   a model of the streams at work: time, memory over time
  *     transform.h  graph in, new graph out: what may be changed before planning
  *     plan.h       where every storage lives, which waits are needed; the verifier
  *     device.h     what an accelerator must be able to do; the host device
@@ -21,6 +22,7 @@
 #include "tarn/graph.h"
 #include "tarn/plan.h"
 #include "tarn/session.h"
+#include "tarn/simulate.h"
 #include "tarn/transform.h"
 
 #endif

@@ -124,7 +124,10 @@ report options_can_be_written_in_every_form $?
 info_counts() {
     exits 0 info "$streams" --json &&
         json 'o["name"] == "figure2" and o["streams"] == 3 and o["ops"] == 8 and
-              o["tensors"] == 9 and o["sum_bytes"] == 9216 and o["events"]["kept"] == 4' &&
+              o["tensors"] == 9 and o["sum_bytes"] == 9216 and o["events"]["kept"] == 4 and
+              o["model"]["serial_ns"] == sum(b["ns"] for b in o["busy"]) == o["cost_ns"] and
+              o["model"]["peak_bytes"] <= o["model"]["worst_bytes"] <= o["bound_bytes"]' &&
+        exits 0 info "$streams" --json --wait-ns 100000 && json 'o["model"]["critical_path_ns"] == 200000' &&
         exits 0 info "$streams" && grep -qE '^sum +9216 bytes' "$folder/out"
 }
 info_counts

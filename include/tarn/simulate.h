@@ -1,0 +1,58 @@
+/* A model of the streams at work: when every op runs, and how much memory is alive when.
+ *
+ * The model is discrete-event: a stream runs its launched ops in order, one at a time, each for its
+ * `cost`; an op begins when the op before it in its stream has ended and every event that it waits
+ * for has been seen, `wait_ns` after the op behind the event has ended. Nothing else takes time and
+ * no op slows another one down. The model tells plans apart; it does not foretell a clock.
+ */
+#ifndef TARN_SIMULATE_H
+#define TARN_SIMULATE_H
+
+#include "graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A usual price of an event wait between two streams of an accelerator. */
+#define TARN_WAIT_NS 3000
+
+/* From `ns` on, until the next step, `bytes` of planned storages are alive. */
+struct tarn_memory_step {
+    uint64_t ns;
+    uint64_t bytes;
+};
+
+/* Everything belongs to the simulation. A storage is alive from the begin of the op that writes it
+ * first to the end of the op that touches it last (an output to the end of the iteration), in exact
+ * bytes. Views are not launched: they begin and end when the op before them in their stream ends.
+ */
+struct tarn_simulation {
+    uint64_t makespan_ns; /* the longest chain of costs and waits: the modelled critical path */
+    uint64_t serial_ns;   /* all launched ops one after another, without waits */
+    uint64_t peak;        /* most bytes alive at a moment of this timing */
+    uint64_t peak_ns;     /* the first such moment */
+    /* Over all legal timings (any costs, any delays): a legal timing reaches `worst` bytes, and
+     * none exceeds `worst_bound`. Where they differ the truth lies between: to find it is NP-hard.
+     */
+    uint64_t worst, worst_bound;
+    uint32_t streams_count, ops_count;
+    size_t steps_count;
+    const uint64_t *busy_ns;              /* by stream: what it spends inside ops */
+    const uint64_t *begin_ns;             /* by op */
+    const uint64_t *end_ns;               /* by op */
+    const struct tarn_memory_step *steps; /* the memory over time; the first at 0 */
+};
+
+/* Simulates one iteration of a graph with its fewest event waits; wait_ns may be 0. The caller
+ * destroys the simulation. TARN_SYSTEM: no memory. O((V + E) S + V log V), and a few bounds. */
+TARN_API enum tarn_status tarn_graph_simulate(const struct tarn_graph *graph, uint32_t wait_ns,
+                                              struct tarn_simulation **simulation,
+                                              struct tarn_error *error);
+TARN_API void tarn_simulation_destroy(struct tarn_simulation *simulation);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

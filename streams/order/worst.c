@@ -1,0 +1,228 @@
+/* The worst case over legal timings, from below and from above.
+ *
+ * The set of started ops decides a state: the fewest that may have ended are those that a started
+ * one asks for, and whatever else had ended could only release more. A storage that several streams
+ * may release last makes the search hard: choosing states for it holds the independent sets of a
+ * graph (an op without cost for every vertex, a storage that both ends touch for every edge). With
+ * one keeper for each storage, a toucher that must not have ended, it is the heaviest antichain of
+ * another order, in which first[a] is what the keeper alone reaches. So, from a given state:
+ *
+ *     repeat: keepers = of each storage alive, a toucher that has not ended
+ *             state = what the heaviest antichain of these keepers needs started
+ *     until no more bytes are alive
+ *
+ * The state before is an antichain of its own keepers, hence no step loses bytes. It is done from
+ * the bound's antichain, from a state that the caller knows, and from every stream as the keeper of
+ * all that it touches. Cost: a few antichains for every stream; one where the first state is as
+ * heavy as the bound, which is usual. */
+#include "worst.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "antichain.h"
+
+enum { ROUNDS_MAX = 16 };
+
+struct search {
+    const struct tarn_clocks *clocks;
+    const struct tarn_graph *graph;
+    uint64_t *size;          /* by planned storage */
+    struct tarn_reuse reuse; /* of the keepers */
+    uint32_t *begun;         /* the state looked at: stream -> started ops */
+};
+
+/* ---- A state ---- */
+
+/* Has v ended, because something that started asks for it? */
+static bool has_ended(const struct search *search, uint32_t v)
+{
+    for (uint32_t s = 0; s < search->graph->streams_count; s++)
+        if (tarn_clocks_reach(search->clocks, search->graph, v, s) < search->begun[s]) return true;
+    return false;
+}
+
+static bool has_begun(const struct search *search, uint32_t v)
+{
+    return search->graph->ops[v].position < search->begun[search->graph->ops[v].stream];
+}
+
+/* A toucher that keeps storage a alive, or TARN_NONE. */
+static uint32_t keeper_of(const struct search *search, uint32_t a)
+{
+    const struct tarn_storage *storage = &search->graph->storages[a];
+    if (!has_begun(search, storage->producer)) return TARN_NONE;
+    for (uint32_t k = storage->touchers_count; k-- > 0;)
+        if (!has_ended(search, storage->touchers[k])) return storage->touchers[k];
+    return storage->pinned ? storage->producer : TARN_NONE;
+}
+
+static uint64_t alive(const struct search *search)
+{
+    uint64_t bytes = 0;
+    for (uint32_t a = 0; a < search->reuse.count; a++)
+        if (keeper_of(search, a) != TARN_NONE) bytes += search->size[a];
+    return bytes;
+}
+
+/* What is started with these thresholds' antichain: its producers and all before them. */
+static void start_antichain(struct search *search, const uint32_t *threshold,
+                            const struct tarn_reuse *reuse)
+{
+    const struct tarn_graph *graph = search->graph;
+    uint32_t *begun = search->begun;
+    memset(begun, 0, graph->streams_count * sizeof *begun);
+    for (uint32_t a = 0; a < reuse->count; a++) {
+        if (!tarn_antichain_has(threshold, reuse, a)) continue;
+        if (begun[reuse->stream[a]] <= reuse->position[a])
+            begun[reuse->stream[a]] = reuse->position[a] + 1;
+    }
+    for (uint32_t i = graph->ops_count; i-- > 0;) {
+        uint32_t v = graph->order[i];
+        if (!has_begun(search, v)) continue;
+        for (uint32_t k = graph->predecessors.begin[v]; k < graph->predecessors.begin[v + 1]; k++) {
+            const struct tarn_graph_op *op = &graph->ops[graph->predecessors.ops[k]];
+            if (begun[op->stream] <= op->position) begun[op->stream] = op->position + 1;
+        }
+    }
+}
+
+/* ---- One step ---- */
+
+static void keep_by(struct search *search, uint32_t a, uint32_t keeper)
+{
+    const struct tarn_graph *graph = search->graph;
+    for (uint32_t s = 0; s < graph->streams_count; s++) {
+        uint32_t never = graph->streams[s].ops_count;
+        search->reuse.first[(size_t)s * search->reuse.count + a] =
+            graph->storages[a].pinned ? never : tarn_clocks_reach(search->clocks, graph, keeper, s);
+    }
+}
+
+/* The last toucher in stream s, or else of all. */
+static uint32_t last_toucher(const struct search *search, uint32_t a, uint32_t s)
+{
+    const struct tarn_storage *storage = &search->graph->storages[a];
+    for (uint32_t k = storage->touchers_count; k-- > 0;)
+        if (search->graph->ops[storage->touchers[k]].stream == s) return storage->touchers[k];
+    return storage->touchers[storage->touchers_count - 1];
+}
+
+/* What is not alive is kept by its last toucher. */
+static void choose_keepers(struct search *search)
+{
+    for (uint32_t a = 0; a < search->reuse.count; a++) {
+        uint32_t keeper = keeper_of(search, a);
+        keep_by(search, a, keeper == TARN_NONE ? last_toucher(search, a, TARN_NONE) : keeper);
+    }
+}
+
+/* Stream s keeps whatever it touches. */
+static void choose_keepers_in(struct search *search, uint32_t s)
+{
+    for (uint32_t a = 0; a < search->reuse.count; a++)
+        keep_by(search, a, last_toucher(search, a, s));
+}
+
+/* To the heaviest state of these keepers. */
+static enum tarn_status start_heaviest(struct search *search)
+{
+    struct tarn_antichain antichain;
+    enum tarn_status status =
+        tarn_antichain_init(&antichain, &search->reuse, search->graph, search->size);
+    if (status != TARN_OK) return status;
+    start_antichain(search, antichain.threshold, &search->reuse);
+    tarn_antichain_finish(&antichain);
+    return TARN_OK;
+}
+
+static void take_state(struct tarn_worst *worst, const struct search *search, uint64_t bytes)
+{
+    worst->reached = bytes;
+    memcpy(worst->begun, search->begun, search->graph->streams_count * sizeof *worst->begun);
+}
+
+/* From the state in `begun` upwards. */
+static enum tarn_status climb(struct search *search, struct tarn_worst *worst)
+{
+    uint64_t bytes = alive(search), before = 0;
+    for (uint32_t round = 0; bytes > before; round++) {
+        if (bytes > worst->reached) take_state(worst, search, bytes);
+        if (worst->reached == worst->bound || round == ROUNDS_MAX) break;
+        choose_keepers(search);
+        enum tarn_status status = start_heaviest(search);
+        if (status != TARN_OK) return status;
+        before = bytes;
+        bytes = alive(search);
+    }
+    return TARN_OK;
+}
+
+/* ---- The search ---- */
+
+static void search_finish(struct search *search)
+{
+    free(search->size);
+    free(search->begun);
+    tarn_reuse_finish(&search->reuse);
+}
+
+static enum tarn_status search_init(struct search *search, const struct tarn_clocks *clocks,
+                                    const struct tarn_graph *graph)
+{
+    *search = (struct search){.clocks = clocks, .graph = graph};
+    search->size = malloc(((size_t)graph->planned_count + 1) * sizeof *search->size);
+    search->begun = malloc(((size_t)graph->streams_count + 1) * sizeof *search->begun);
+    if (!search->size || !search->begun) return TARN_SYSTEM;
+    for (uint32_t a = 0; a < graph->planned_count; a++) search->size[a] = graph->storages[a].size;
+    return tarn_reuse_init(&search->reuse, clocks, graph);
+}
+
+static enum tarn_status climb_from_bound(struct search *search, struct tarn_worst *worst,
+                                         const struct tarn_reuse *reuse)
+{
+    struct tarn_antichain antichain;
+    enum tarn_status status = tarn_antichain_init(&antichain, reuse, search->graph, search->size);
+    if (status != TARN_OK) return status;
+    worst->bound = antichain.bound;
+    start_antichain(search, antichain.threshold, reuse);
+    tarn_antichain_finish(&antichain);
+    return climb(search, worst);
+}
+
+static enum tarn_status climb_from_all(struct search *search, struct tarn_worst *worst,
+                                       const struct tarn_reuse *reuse, const uint32_t *begun)
+{
+    enum tarn_status status = climb_from_bound(search, worst, reuse);
+    if (status != TARN_OK || worst->reached == worst->bound) return status;
+    memcpy(search->begun, begun, search->graph->streams_count * sizeof *begun);
+    status = climb(search, worst);
+    for (uint32_t s = 0; s < search->graph->streams_count; s++) {
+        if (status != TARN_OK || worst->reached == worst->bound) break;
+        choose_keepers_in(search, s);
+        status = start_heaviest(search);
+        if (status == TARN_OK) status = climb(search, worst);
+    }
+    return status;
+}
+
+enum tarn_status tarn_worst_init(struct tarn_worst *worst, const struct tarn_clocks *clocks,
+                                 const struct tarn_reuse *reuse, const struct tarn_graph *graph,
+                                 const uint32_t *begun)
+{
+    struct search search;
+    memset(worst, 0, sizeof *worst);
+    worst->begun = calloc((size_t)graph->streams_count + 1, sizeof *worst->begun);
+    enum tarn_status status = search_init(&search, clocks, graph);
+    if (status == TARN_OK && !worst->begun) status = TARN_SYSTEM;
+    if (status == TARN_OK) status = climb_from_all(&search, worst, reuse, begun);
+    search_finish(&search);
+    if (status != TARN_OK) tarn_worst_finish(worst);
+    return status;
+}
+
+void tarn_worst_finish(struct tarn_worst *worst)
+{
+    free(worst->begun);
+    memset(worst, 0, sizeof *worst);
+}

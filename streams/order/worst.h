@@ -1,0 +1,27 @@
+/* The most memory that may be alive at one moment, over all legal timings.
+ *
+ * A state of an iteration is a set of ops that have started and, inside it, a set of those that
+ * have ended: an op has started only if everything that happens before it has ended. In a state a
+ * storage is alive if its producer has started and not all of its touchers have ended (an output:
+ * if its producer has started). Timings are legal if they pass through states only; which costs the
+ * ops have is not asked. */
+#ifndef TARN_STREAMS_ORDER_WORST_H
+#define TARN_STREAMS_ORDER_WORST_H
+
+#include "clocks.h"
+
+struct tarn_worst {
+    uint64_t reached; /* bytes alive in the state below */
+    uint64_t bound;   /* no state has more: the heaviest antichain in exact bytes */
+    uint32_t *begun;  /* stream -> how many of its ops have started in that state; the ended ones
+                         are those that a started one asks for */
+};
+
+/* begun: by stream, how many ops have started in a state to look at first, for example that of a
+ * simulated peak. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_worst_init(struct tarn_worst *worst, const struct tarn_clocks *clocks,
+                                 const struct tarn_reuse *reuse, const struct tarn_graph *graph,
+                                 const uint32_t *begun);
+void tarn_worst_finish(struct tarn_worst *worst);
+
+#endif
