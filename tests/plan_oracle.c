@@ -17,7 +17,7 @@ static bool reads(const struct tarn_graph *graph, uint32_t op, uint32_t storage)
     return false;
 }
 
-static bool writes(const struct tarn_graph *graph, uint32_t op, uint32_t storage)
+bool oracle_writes(const struct tarn_graph *graph, uint32_t op, uint32_t storage)
 {
     const struct tarn_graph_op *info = &graph->ops[op];
     for (uint32_t k = 0; k < info->outputs_count; k++) {
@@ -26,16 +26,16 @@ static bool writes(const struct tarn_graph *graph, uint32_t op, uint32_t storage
     return info->workspace_storage == storage;
 }
 
-static bool touches(const struct tarn_graph *graph, uint32_t op, uint32_t storage)
+bool oracle_touches(const struct tarn_graph *graph, uint32_t op, uint32_t storage)
 {
-    return !graph->ops[op].view && (reads(graph, op, storage) || writes(graph, op, storage));
+    return !graph->ops[op].view && (reads(graph, op, storage) || oracle_writes(graph, op, storage));
 }
 
 /* Reads what another op has written: an input, or the rest of what is written in place. */
 static bool sees(const struct tarn_graph *graph, uint32_t op, uint32_t storage)
 {
     return reads(graph, op, storage) ||
-           (writes(graph, op, storage) && graph->storages[storage].producer != op);
+           (oracle_writes(graph, op, storage) && graph->storages[storage].producer != op);
 }
 
 /* Who wrote the storage last before the op, in list order; TARN_NONE: nobody. */
@@ -43,7 +43,7 @@ static uint32_t writer_before(const struct tarn_graph *graph, uint32_t rank, uin
 {
     while (rank-- > 0) {
         uint32_t op = graph->order[rank];
-        if (!graph->ops[op].view && writes(graph, op, storage)) return op;
+        if (!graph->ops[op].view && oracle_writes(graph, op, storage)) return op;
     }
     return TARN_NONE;
 }
@@ -130,26 +130,27 @@ static bool precedes(const struct reach *reach, uint32_t a, uint32_t i, uint32_t
 {
     const struct tarn_graph *graph = reach->plan->graph;
     for (uint32_t u = 0; u < graph->ops_count; u++) {
-        if (!touches(graph, u, a)) continue;
+        if (!oracle_touches(graph, u, a)) continue;
         for (uint32_t w = 0; w < graph->ops_count; w++) {
-            if (graph->ops[w].view || !writes(graph, w, b)) continue;
+            if (graph->ops[w].view || !oracle_writes(graph, w, b)) continue;
             if (!is_before(reach, u, i, w, j)) return false;
         }
     }
     return true;
 }
 
-static bool share_bytes(const struct tarn_plan *plan, uint32_t a, uint32_t b)
+bool oracle_share_bytes(const struct tarn_plan *plan, uint32_t a, uint32_t b)
 {
+    const struct tarn_storage *storages = plan->graph->storages;
     const struct tarn_place *x = place_of(plan, a), *y = place_of(plan, b);
-    return x->offset < y->offset + y->size && y->offset < x->offset + x->size;
+    return storages[a].persistent == storages[b].persistent && x->offset < y->offset + y->size &&
+           y->offset < x->offset + x->size;
 }
 
 static bool is_pair_safe(const struct reach *reach, uint32_t a, uint32_t b)
 {
     const struct tarn_storage *storages = reach->plan->graph->storages;
-    if (storages[a].persistent != storages[b].persistent) return true;
-    if (!share_bytes(reach->plan, a, b)) return true;
+    if (!oracle_share_bytes(reach->plan, a, b)) return true;
     if (storages[a].persistent) return false;
     bool a_first = !storages[a].pinned && precedes(reach, a, 0, b, 0);
     bool b_first = !storages[b].pinned && precedes(reach, b, 0, a, 0);
@@ -160,7 +161,7 @@ static bool is_pair_safe(const struct reach *reach, uint32_t a, uint32_t b)
 static bool are_ordered(const struct reach *reach, uint32_t storage, uint32_t u, uint32_t v)
 {
     const struct tarn_graph *graph = reach->plan->graph;
-    if (!writes(graph, u, storage) && !writes(graph, v, storage)) return true;
+    if (!oracle_writes(graph, u, storage) && !oracle_writes(graph, v, storage)) return true;
     return is_before(reach, u, 0, v, 0);
 }
 
@@ -170,7 +171,7 @@ static bool is_boundary_kept(const struct reach *reach, uint32_t storage, uint32
 {
     const struct tarn_graph *graph = reach->plan->graph;
     bool matters = graph->storages[storage].persistent
-                       ? writes(graph, u, storage) || writes(graph, v, storage)
+                       ? oracle_writes(graph, u, storage) || oracle_writes(graph, v, storage)
                        : graph->storages[storage].producer == v;
     return !matters || is_before(reach, u, 0, v, 1);
 }
@@ -180,10 +181,10 @@ static bool is_storage_ordered(const struct reach *reach, uint32_t storage)
     const struct tarn_graph *graph = reach->plan->graph;
     for (uint32_t i = 0; i < graph->ops_count; i++) {
         uint32_t u = graph->order[i];
-        if (!touches(graph, u, storage)) continue;
+        if (!oracle_touches(graph, u, storage)) continue;
         for (uint32_t j = 0; j < graph->ops_count; j++) {
             uint32_t v = graph->order[j];
-            if (!touches(graph, v, storage)) continue;
+            if (!oracle_touches(graph, v, storage)) continue;
             if (i < j && !are_ordered(reach, storage, u, v)) return false;
             if (!is_boundary_kept(reach, storage, u, v)) return false;
         }
@@ -370,11 +371,12 @@ static bool launch(struct memory *memory, struct tarn_step step)
         if (sees(graph, step.op, a) && !finds(memory, step.op, step.iteration, a)) return false;
     }
     for (uint32_t a = 0; a < graph->storages_count; a++) {
-        if (writes(graph, step.op, a)) fill(memory, a, step.op, step.iteration);
+        if (oracle_writes(graph, step.op, a)) fill(memory, a, step.op, step.iteration);
     }
     for (uint32_t a = 0; a < graph->storages_count; a++) {
-        if (writes(graph, step.op, a) && !holds(memory, a, step.op, step.iteration)) return false;
-        if (reads(graph, step.op, a) && !writes(graph, step.op, a) &&
+        if (oracle_writes(graph, step.op, a) && !holds(memory, a, step.op, step.iteration))
+            return false;
+        if (reads(graph, step.op, a) && !oracle_writes(graph, step.op, a) &&
             !finds(memory, step.op, step.iteration, a))
             return false;
     }

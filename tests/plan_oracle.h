@@ -6,6 +6,11 @@
 #include "random_graph.h"
 #include "streams/plan/plan.h"
 
+bool oracle_writes(const struct tarn_graph *graph, uint32_t op, uint32_t storage);
+/* Reads or writes; views do neither. */
+bool oracle_touches(const struct tarn_graph *graph, uint32_t op, uint32_t storage);
+bool oracle_share_bytes(const struct tarn_plan *plan, uint32_t a, uint32_t b);
+
 /* Do lists and waits (boundary waits included) order, over two iterations, every two touches that
  * need an order? The plan must be well-formed; at most ORACLE_NODES_MAX launches. */
 #define ORACLE_NODES_MAX 128
