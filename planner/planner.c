@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "../streams/graph/error.h"
+#include "../streams/graph/options.h"
 #include "../streams/graph/size.h"
 #include "../streams/order/gap_bound.h"
 #include "../streams/plan/plan.h"
@@ -25,17 +26,6 @@ static double now_ms(void)
 /* ---- Options ---- */
 
 const char *tarn_plan_method(size_t i) { return tarn_way_word(i); }
-
-/* The options that the caller's struct has; newer ones than it knows are the defaults. */
-static struct tarn_plan_options complete_options(const struct tarn_plan_options *given)
-{
-    struct tarn_plan_options options = {0};
-    if (given)
-        memcpy(&options, given,
-               given->struct_size < sizeof options ? given->struct_size : sizeof options);
-    if (options.alignment == 0) options.alignment = ALIGNMENT_DEFAULT;
-    return options;
-}
 
 static enum tarn_status find_way(struct tarn_place_request *request, const char *word,
                                  struct tarn_error *error)
@@ -264,6 +254,16 @@ static enum tarn_status place(struct planning *planning, struct tarn_error *erro
     return status;
 }
 
+/* Who touches the same bytes is known once everything has its place. */
+static enum tarn_status refine_boundary(struct planning *planning, struct tarn_error *error)
+{
+    if (planning->options.boundary == TARN_BOUNDARY_SIMPLE) return TARN_OK;
+    double begin = now_ms();
+    enum tarn_status status = tarn_plan_refine_boundary(planning->plan);
+    planning->plan->order_ms += now_ms() - begin;
+    return status == TARN_OK ? TARN_OK : tarn_error_no_memory(error);
+}
+
 static enum tarn_status verify(struct planning *planning, const struct tarn_graph *source,
                                struct tarn_error *error)
 {
@@ -302,6 +302,9 @@ static enum tarn_status run(struct planning *planning, struct tarn_graph *graph,
     if (!tarn_is_power_of_two(planning->options.alignment))
         return tarn_error_set(error, TARN_USAGE, "the alignment %llu is not a power of two",
                               (unsigned long long)planning->options.alignment);
+    if (planning->options.boundary > TARN_BOUNDARY_SIMPLE)
+        return tarn_error_set(error, TARN_USAGE, "there is no iteration boundary %u",
+                              planning->options.boundary);
     if ((status = find_way(&planning->request, planning->options.method, error)) != TARN_OK)
         return status;
     if ((status = begin_plan(planning, graph, error)) != TARN_OK) return status;
@@ -313,14 +316,14 @@ static enum tarn_status run(struct planning *planning, struct tarn_graph *graph,
 enum tarn_status tarn_plan_create(struct tarn_graph *graph, const struct tarn_plan_options *options,
                                   struct tarn_plan **plan, struct tarn_error *error)
 {
-    struct planning planning = {.options = complete_options(options)};
+    struct planning planning = {0};
     tarn_error_clear(error);
     *plan = NULL;
-    if (options && options->struct_size == 0)
-        return tarn_error_set(error, TARN_USAGE,
-                              "plan options without their struct_size: fill them with "
-                              "TARN_PLAN_OPTIONS, or set it to sizeof");
-    enum tarn_status status = run(&planning, graph, error);
+    enum tarn_status status = tarn_options_take(&planning.options, sizeof planning.options, options,
+                                                "plan options", error);
+    if (status != TARN_OK) return status;
+    if (planning.options.alignment == 0) planning.options.alignment = ALIGNMENT_DEFAULT;
+    status = run(&planning, graph, error);
     tarn_gap_bound_finish(&planning.bound);
     tarn_antichain_finish(&planning.antichain);
     tarn_blocks_finish(&planning.blocks);

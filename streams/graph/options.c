@@ -1,0 +1,33 @@
+/* Taking option structs of any age; DESIGN, section 6. Cost: their size. */
+#include "options.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+static bool is_zero(const unsigned char *bytes, size_t begin, size_t end)
+{
+    while (begin < end && bytes[begin] == 0) begin++;
+    return begin >= end;
+}
+
+enum tarn_status tarn_options_take(void *options, size_t size, const void *given, const char *what,
+                                   struct tarn_error *error)
+{
+    size_t known = size, given_size = size;
+    memset(options, 0, size);
+    if (given) memcpy(&given_size, given, sizeof given_size);
+    if (given_size < sizeof given_size)
+        return tarn_error_set(error, TARN_USAGE,
+                              "%s without their struct_size: fill them with their macro, or set it "
+                              "to sizeof",
+                              what);
+    if (given && !is_zero(given, size, given_size))
+        return tarn_error_set(error, TARN_USAGE,
+                              "%s of %zu bytes ask for what this library, which knows %zu, does "
+                              "not have: leave the newer fields zero",
+                              what, given_size, size);
+    if (given_size < known) known = given_size;
+    if (given) memcpy(options, given, known);
+    memcpy(options, &size, sizeof size);
+    return TARN_OK;
+}
