@@ -1,0 +1,249 @@
+/* Reordering a graph of one stream: a lower bound from the step that is highest now, an order from
+ * the greedy rules under that bound as their limit, and so on from the better order, until order
+ * and bound meet or nothing helps any more. What helps, in turn:
+ *
+ *   greedy  the guide is the best order so far, the limit between the bound and its peak
+ *   cut     the minimum cut at the highest step says which nodes should have run before it: they
+ * are moved before it, the others behind it
+ *
+ * Cost: rounds times a greedy order and a flow. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../streams/graph/error.h"
+#include "../../streams/graph/size.h"
+#include "../place/block.h"
+#include "reorder_bound.h"
+#include "reorder_greedy.h"
+#include "tarn/transform.h"
+#include "transform.h"
+
+enum { ALIGNMENT_DEFAULT = 512, EFFORT_DEFAULT = 200, LIMITS = 4 };
+
+/* How good an order is: its peak, then how many steps are that high. */
+struct score {
+    uint64_t peak;
+    uint32_t steps;
+};
+
+struct reordering {
+    const struct tarn_reorder_model *model;
+    struct tarn_reorder_greedy greedy;
+    struct tarn_reorder_bound bound;
+    uint64_t least;    /* no order has a lower peak */
+    uint32_t *best;    /* the best order so far */
+    uint32_t *attempt; /* another one */
+    uint64_t *step;    /* memory of the steps of the best order */
+    uint64_t *trial;   /* of the attempt */
+    uint8_t *cut;      /* node: the minimum cut at the highest step has it run */
+    struct score score;
+    struct tarn_reorder_report report;
+};
+
+/* ---- Orders ---- */
+
+static struct score score_of(struct reordering *all, const uint32_t *order, uint64_t *step)
+{
+    struct score score = {tarn_reorder_peak(&all->greedy.state, order, step), 0};
+    for (uint32_t i = 0; i < all->model->nodes_count; i++) score.steps += step[i] == score.peak;
+    return score;
+}
+
+/* Takes an order when it is better than the best. */
+static bool take(struct reordering *all, const uint32_t *order)
+{
+    struct score score = score_of(all, order, all->trial);
+    if (score.peak > all->score.peak) return false;
+    if (score.peak == all->score.peak && score.steps >= all->score.steps) return false;
+    uint64_t *step = all->step;
+    memcpy(all->best, order, all->model->nodes_count * sizeof *order);
+    all->score = score;
+    all->step = all->trial;
+    all->trial = step;
+    return true;
+}
+
+static uint32_t highest_step(const struct reordering *all)
+{
+    uint32_t i = 0;
+    while (all->step[i] != all->score.peak) i++;
+    return i;
+}
+
+/* ---- Greedy ---- */
+
+static bool try_greedy(struct reordering *all, const uint32_t *guide)
+{
+    bool better = false;
+    uint64_t span = all->score.peak - all->least;
+    for (uint32_t i = 0; i < LIMITS && all->score.peak > all->least; i++) {
+        uint64_t limit = all->least + span / LIMITS * i;
+        if (limit >= all->score.peak) break;
+        tarn_reorder_greedy_run(&all->greedy, guide, limit);
+        better |= take(all, all->greedy.run);
+    }
+    return better;
+}
+
+/* ---- Cuts ---- */
+
+/* The best order's nodes on one side of the cut, then the others. Before step `middle` only those
+ * move that the first flag allows, behind it those of the second. */
+static void split(struct reordering *all, uint32_t middle, bool postpone, bool advance)
+{
+    uint32_t count = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < all->model->nodes_count; i++) {
+            uint32_t v = all->best[i];
+            bool first = i < middle;
+            if (first && postpone && all->cut[v] == TARN_REORDER_AFTER) first = false;
+            if (i > middle && advance && all->cut[v] == TARN_REORDER_BEFORE) first = true;
+            if (first == (pass == 0)) all->attempt[count++] = v;
+        }
+    }
+}
+
+static bool try_split(struct reordering *all, uint32_t middle, bool postpone, bool advance)
+{
+    split(all, middle, postpone, advance);
+    if (take(all, all->attempt)) return true;
+    tarn_reorder_greedy_run(&all->greedy, all->attempt, all->score.peak - 1);
+    if (take(all, all->greedy.run)) return true;
+    tarn_reorder_greedy_run(&all->greedy, all->attempt, all->least);
+    return take(all, all->greedy.run);
+}
+
+static bool try_cut(struct reordering *all, uint32_t middle)
+{
+    memcpy(all->cut, all->bound.side, all->model->nodes_count);
+    return try_split(all, middle, true, false) || try_split(all, middle, false, true) ||
+           try_split(all, middle, true, true);
+}
+
+/* ---- Rounds ---- */
+
+/* Raises the bound by what step i of the best order says; *here: that step's own. */
+static enum tarn_status raise_bound(struct reordering *all, uint32_t i, uint64_t *here)
+{
+    enum tarn_status status = tarn_reorder_bound_at(&all->bound, all->best[i], here);
+    if (status == TARN_OK && *here > all->least) all->least = *here;
+    return status;
+}
+
+/* One round of improvement; *better: it helped. */
+static enum tarn_status improve(struct reordering *all, bool *better)
+{
+    uint64_t here;
+    uint32_t middle = highest_step(all);
+    *better = false;
+    enum tarn_status status = raise_bound(all, middle, &here);
+    if (status != TARN_OK || all->score.peak == all->least) return status;
+    *better = try_greedy(all, all->best);
+    if (*better || here == all->score.peak) return TARN_OK;
+    if (try_cut(all, middle)) {
+        *better = true;
+        return TARN_OK;
+    }
+    tarn_reorder_bound_enlarge(&all->bound);
+    *better = try_cut(all, middle);
+    return TARN_OK;
+}
+
+static enum tarn_status search(struct reordering *all, uint32_t effort)
+{
+    bool better = true;
+    enum tarn_status status = TARN_OK;
+    while (status == TARN_OK && better && all->score.peak > all->least &&
+           all->report.rounds < effort) {
+        all->report.rounds++;
+        status = improve(all, &better);
+    }
+    return status;
+}
+
+/* ---- The transform ---- */
+
+static enum tarn_status init(struct reordering *all, const struct tarn_reorder_model *model)
+{
+    size_t count = (size_t)model->nodes_count + 1;
+    all->model = model;
+    all->best = malloc(count * sizeof *all->best);
+    all->attempt = malloc(count * sizeof *all->attempt);
+    all->step = malloc(count * sizeof *all->step);
+    all->trial = malloc(count * sizeof *all->trial);
+    all->cut = malloc(count * sizeof *all->cut);
+    if (!all->best || !all->attempt || !all->step || !all->trial || !all->cut) return TARN_SYSTEM;
+    if (tarn_reorder_greedy_init(&all->greedy, model) != TARN_OK) return TARN_SYSTEM;
+    if (tarn_reorder_bound_init(&all->bound, model) != TARN_OK) return TARN_SYSTEM;
+    for (uint32_t v = 0; v < model->nodes_count; v++) all->best[v] = v;
+    all->score = score_of(all, all->best, all->step);
+    all->report.peak_before = all->score.peak;
+    return TARN_OK;
+}
+
+static void finish(struct reordering *all)
+{
+    tarn_reorder_greedy_finish(&all->greedy);
+    tarn_reorder_bound_finish(&all->bound);
+    free(all->best);
+    free(all->attempt);
+    free(all->step);
+    free(all->trial);
+    free(all->cut);
+}
+
+static enum tarn_status build(const struct reordering *all, struct tarn_graph *graph,
+                              struct tarn_graph **result, struct tarn_error *error)
+{
+    struct tarn_recipe recipe = {.graph = graph};
+    if (all->score.peak == all->report.peak_before)
+        return tarn_recipe_build(&recipe, result, error);
+    uint32_t *list = malloc(((size_t)graph->ops_count + 1) * sizeof *list);
+    enum tarn_status status = list ? tarn_reorder_list(all->model, all->best, list) : TARN_SYSTEM;
+    recipe.order = list;
+    if (status == TARN_OK)
+        status = tarn_recipe_build(&recipe, result, error);
+    else
+        tarn_error_no_memory(error);
+    free(list);
+    return status;
+}
+
+static enum tarn_status reorder(struct tarn_graph *graph, const uint64_t *reserved,
+                                const struct tarn_reorder_options *options,
+                                struct tarn_graph **result, struct tarn_error *error)
+{
+    struct tarn_reorder_model model;
+    struct reordering all = {0};
+    if (tarn_reorder_model_init(&model, graph, reserved) != TARN_OK)
+        return tarn_error_no_memory(error);
+    enum tarn_status status = init(&all, &model);
+    if (status == TARN_OK) status = search(&all, options->effort);
+    all.report.peak_after = all.score.peak;
+    all.report.bound = all.least;
+    if (status == TARN_OK && options->report) *options->report = all.report;
+    status = status == TARN_OK ? build(&all, graph, result, error) : tarn_error_no_memory(error);
+    finish(&all);
+    tarn_reorder_model_finish(&model);
+    return status;
+}
+
+enum tarn_status tarn_graph_reorder(struct tarn_graph *graph,
+                                    const struct tarn_reorder_options *given,
+                                    struct tarn_graph **result, struct tarn_error *error)
+{
+    struct tarn_reorder_options options = {0};
+    struct tarn_blocks blocks;
+    enum tarn_status status = tarn_transform_begin(&options, sizeof options, given, result, error);
+    if (status != TARN_OK) return status;
+    if (options.alignment == 0) options.alignment = ALIGNMENT_DEFAULT;
+    if (options.effort == 0) options.effort = EFFORT_DEFAULT;
+    if (!tarn_is_power_of_two(options.alignment))
+        return tarn_error_set(error, TARN_USAGE, "the alignment %llu is not a power of two",
+                              (unsigned long long)options.alignment);
+    status = tarn_blocks_init(&blocks, graph, false, options.alignment, error);
+    if (status != TARN_OK) return status;
+    status = reorder(graph, blocks.reserved, &options, result, error);
+    tarn_blocks_finish(&blocks);
+    return status;
+}

@@ -1,0 +1,60 @@
+/* The OpenCL device of examples/custom_sdk passes the conformance suite, with shared virtual memory
+ * and with sub-buffers, each skipped where no device has it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../examples/custom_sdk/opencl_device.h"
+#include "device_suite.h"
+#include "opencl_calls.h"
+
+struct subject {
+    struct opencl_device device;
+    bool with_buffers;
+};
+
+static bool open_device(void *user, struct tarn_device *device)
+{
+    struct subject *subject = user;
+    int code = opencl_device_open(&subject->device, 0, subject->with_buffers);
+    if (code) printf("# %s (%d)\n", subject->device.table.error_text(NULL, code), code);
+    if (!code && subject->device.is_svm != subject->with_buffers) {
+        *device = opencl_device_table(&subject->device);
+        return true;
+    }
+    opencl_device_close(&subject->device);
+    return false;
+}
+
+static void close_device(void *user, struct tarn_device device)
+{
+    struct subject *subject = user;
+    (void)device;
+    opencl_device_close(&subject->device);
+}
+
+static uint64_t alive(void *user)
+{
+    (void)user;
+    return opencl_calls_alive();
+}
+
+static bool fail_after(void *user, uint64_t calls)
+{
+    (void)user;
+    return opencl_calls_fail_after(calls);
+}
+
+/* device_opencl_test opencl_svm|opencl_buffers */
+int main(int count, char **words)
+{
+    static struct subject subject;
+    subject.with_buffers = count > 1 && strcmp(words[1], "opencl_buffers") == 0;
+    return device_suite_run(
+        &(struct device_suite){.name = subject.with_buffers ? "opencl_buffers" : "opencl_svm",
+                               .user = &subject,
+                               .open = open_device,
+                               .close = close_device,
+                               .alive = alive,
+                               .fail_after = fail_after});
+}

@@ -1,0 +1,145 @@
+/* Every call of OpenCL that the device makes while sessions run and that creates, enqueues or asks.
+ * Sessions on two threads may come through here at the same time. */
+#include "opencl_calls.h"
+
+#include <stdatomic.h>
+
+#define CL_TARGET_OPENCL_VERSION 300
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#include <CL/cl.h>
+
+static atomic_llong alive;
+static atomic_ullong calls_left = UINT64_MAX;
+static atomic_bool has_failed;
+
+uint64_t opencl_calls_alive(void) { return (uint64_t)atomic_load(&alive); }
+
+bool opencl_calls_fail_after(uint64_t calls)
+{
+    atomic_store(&calls_left, calls);
+    return atomic_exchange(&has_failed, false);
+}
+
+static bool fails(void)
+{
+    unsigned long long left = atomic_load(&calls_left);
+    while (left != UINT64_MAX && !atomic_compare_exchange_weak(&calls_left, &left, left - 1))
+        continue;
+    if (left == 0) atomic_store(&has_failed, true);
+    return left == 0; /* after which UINT64_MAX are left */
+}
+
+/* A call that returns its code. */
+#define WRAP(name, parameters, arguments)                               \
+    cl_int __real_##name parameters;                                    \
+    cl_int __wrap_##name parameters;                                    \
+    cl_int __wrap_##name parameters                                     \
+    {                                                                   \
+        return fails() ? CL_OUT_OF_RESOURCES : __real_##name arguments; \
+    }
+
+/* A call that returns what it creates and puts its code in *code. */
+#define WRAP_CREATE(type, name, parameters, arguments)           \
+    type __real_##name parameters;                               \
+    type __wrap_##name parameters;                               \
+    type __wrap_##name parameters                                \
+    {                                                            \
+        *code = CL_OUT_OF_RESOURCES;                             \
+        type object_ = fails() ? NULL : __real_##name arguments; \
+        if (object_) atomic_fetch_add(&alive, 1);                \
+        return object_;                                          \
+    }
+
+#define WRAP_RELEASE(type, name)       \
+    cl_int __real_##name(type object); \
+    cl_int __wrap_##name(type object); \
+    cl_int __wrap_##name(type object)  \
+    {                                  \
+        atomic_fetch_sub(&alive, 1);   \
+        return __real_##name(object);  \
+    }
+
+/* ---- What creates and releases ---- */
+
+WRAP_CREATE(cl_mem, clCreateBuffer,
+            (cl_context context, cl_mem_flags flags, size_t size, void *host, cl_int *code),
+            (context, flags, size, host, code))
+WRAP_CREATE(cl_mem, clCreateSubBuffer,
+            (cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type type, const void *info,
+             cl_int *code),
+            (buffer, flags, type, info, code))
+WRAP_CREATE(cl_command_queue, clCreateCommandQueue,
+            (cl_context context, cl_device_id device, cl_command_queue_properties properties,
+             cl_int *code),
+            (context, device, properties, code))
+WRAP_RELEASE(cl_mem, clReleaseMemObject)
+WRAP_RELEASE(cl_command_queue, clReleaseCommandQueue)
+WRAP_RELEASE(cl_event, clReleaseEvent)
+
+void *__real_clSVMAlloc(cl_context, cl_svm_mem_flags, size_t, cl_uint);
+void *__wrap_clSVMAlloc(cl_context, cl_svm_mem_flags, size_t, cl_uint);
+void *__wrap_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size_t size, cl_uint alignment)
+{
+    void *memory = fails() ? NULL : __real_clSVMAlloc(context, flags, size, alignment);
+    if (memory) atomic_fetch_add(&alive, 1);
+    return memory;
+}
+
+void __real_clSVMFree(cl_context, void *);
+void __wrap_clSVMFree(cl_context, void *);
+void __wrap_clSVMFree(cl_context context, void *memory)
+{
+    if (memory) atomic_fetch_sub(&alive, 1);
+    __real_clSVMFree(context, memory);
+}
+
+cl_int __real_clEnqueueMarkerWithWaitList(cl_command_queue, cl_uint, const cl_event *, cl_event *);
+cl_int __wrap_clEnqueueMarkerWithWaitList(cl_command_queue, cl_uint, const cl_event *, cl_event *);
+cl_int __wrap_clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint count,
+                                          const cl_event *list, cl_event *event)
+{
+    if (fails()) return CL_OUT_OF_RESOURCES;
+    cl_int code = __real_clEnqueueMarkerWithWaitList(queue, count, list, event);
+    if (!code) atomic_fetch_add(&alive, 1);
+    return code;
+}
+
+/* ---- What enqueues and asks ---- */
+
+WRAP(clEnqueueBarrierWithWaitList,
+     (cl_command_queue queue, cl_uint count, const cl_event *list, cl_event *event),
+     (queue, count, list, event))
+WRAP(clEnqueueNDRangeKernel,
+     (cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t *offset,
+      const size_t *items, const size_t *group, cl_uint count, const cl_event *list,
+      cl_event *event),
+     (queue, kernel, dimensions, offset, items, group, count, list, event))
+WRAP(clEnqueueNativeKernel,
+     (cl_command_queue queue, void(CL_CALLBACK *function)(void *), void *argument, size_t size,
+      cl_uint memories, const cl_mem *memory, const void **places, cl_uint count,
+      const cl_event *list, cl_event *event),
+     (queue, function, argument, size, memories, memory, places, count, list, event))
+WRAP(clEnqueueSVMMemcpy,
+     (cl_command_queue queue, cl_bool blocking, void *to, const void *from, size_t size,
+      cl_uint count, const cl_event *list, cl_event *event),
+     (queue, blocking, to, from, size, count, list, event))
+WRAP(clEnqueueSVMMemFill,
+     (cl_command_queue queue, void *to, const void *pattern, size_t pattern_size, size_t size,
+      cl_uint count, const cl_event *list, cl_event *event),
+     (queue, to, pattern, pattern_size, size, count, list, event))
+WRAP(clEnqueueWriteBuffer,
+     (cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset, size_t size,
+      const void *host, cl_uint count, const cl_event *list, cl_event *event),
+     (queue, buffer, blocking, offset, size, host, count, list, event))
+WRAP(clEnqueueReadBuffer,
+     (cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset, size_t size,
+      void *host, cl_uint count, const cl_event *list, cl_event *event),
+     (queue, buffer, blocking, offset, size, host, count, list, event))
+WRAP(clEnqueueFillBuffer,
+     (cl_command_queue queue, cl_mem buffer, const void *pattern, size_t pattern_size,
+      size_t offset, size_t size, cl_uint count, const cl_event *list, cl_event *event),
+     (queue, buffer, pattern, pattern_size, offset, size, count, list, event))
+WRAP(clFlush, (cl_command_queue queue), (queue))
+WRAP(clFinish, (cl_command_queue queue), (queue))
+WRAP(clGetEventInfo, (cl_event event, cl_event_info what, size_t size, void *value, size_t *used),
+     (event, what, size, value, used))
