@@ -179,8 +179,7 @@ static void place_at(struct tarn_decoder *decoder, uint32_t place, int32_t offse
     const struct tarn_lowest *lowest = decoder->lowest;
     decoder->offset[place] = decoder->current = offset;
     decoder->step[place] = decoder->done++;
-    decoder->limit[place] = PLACED;
-    tarn_limits_measure(decoder, place);
+    tarn_limits_remove(decoder, place);
     if (place < lowest->lone.count) {
         struct tarn_span span = {offset, offset + lowest->size[place]};
         tarn_limits_raise(decoder, place, span);
@@ -213,8 +212,7 @@ bool tarn_decoder_advance(struct tarn_decoder *decoder, const int32_t *key, cons
         int32_t offset = settle(decoder, place, floor), size = lowest->size[place];
         if (offset > TARN_UNITS_MAX - size) return false;
         if (offset > decoder->limit[place]) {
-            decoder->limit[place] = offset;
-            tarn_limits_measure(decoder, place);
+            tarn_limits_rise(decoder, place, offset);
             continue;
         }
         decoder->miss += miss_of(objective, size, offset + size, decoder->top);
@@ -262,12 +260,16 @@ static size_t nodes_in_all(const struct tarn_extremes *extremes)
 static void take_levels(struct tarn_decoder *decoder, int32_t **next)
 {
     const struct tarn_extremes *extremes = decoder->extremes;
+    struct tarn_leader *leaders = decoder->leaders;
     for (uint32_t n = 0; n < extremes->levels_count; n++) {
         struct tarn_limits_level *level = &decoder->levels[n];
         level->count = extremes->nodes_count[n];
         level->least = take(next, level->count);
-        level->winner = take(next, level->count);
+        level->greatest = take(next, level->count);
         level->pending = take(next, level->count);
+        level->first = leaders;
+        level->champion = leaders + level->count;
+        leaders += 2 * (size_t)level->count;
     }
 }
 
@@ -283,7 +285,9 @@ enum tarn_status tarn_decoder_init(struct tarn_decoder *decoder, const struct ta
     decoder->offset = calloc(count + 1, sizeof *decoder->offset);
     decoder->step = calloc(count + 1, sizeof *decoder->step);
     decoder->lifted = malloc((count + 1) * sizeof *decoder->lifted);
-    if (!decoder->state || !decoder->offset || !decoder->step || !decoder->lifted) {
+    decoder->leaders = malloc((2 * nodes + 1) * sizeof *decoder->leaders);
+    if (!decoder->state || !decoder->offset || !decoder->step || !decoder->lifted ||
+        !decoder->leaders) {
         tarn_decoder_finish(decoder);
         return TARN_SYSTEM;
     }
@@ -299,8 +303,13 @@ enum tarn_status tarn_decoder_init(struct tarn_decoder *decoder, const struct ta
 enum tarn_status tarn_decoder_narrow(struct tarn_decoder *decoder)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
-    if (tarn_extremes_init_copy(&decoder->narrowed, &lowest->extremes,
-                                lowest->problem->conflicts->reuse->streams_count) != TARN_OK)
+    size_t streams_count = lowest->problem->conflicts->reuse->streams_count;
+    size_t runs_count = lowest->extremes.nodes_count[0];
+    decoder->placed = malloc(runs_count);
+    decoder->narrowed_at = malloc(runs_count * streams_count + 1);
+    if (!decoder->placed || !decoder->narrowed_at ||
+        tarn_extremes_init_copy(&decoder->narrowed, &lowest->extremes, (uint32_t)streams_count) !=
+            TARN_OK)
         return TARN_SYSTEM;
     decoder->narrows = true;
     decoder->extremes = &decoder->narrowed;
@@ -314,5 +323,8 @@ void tarn_decoder_finish(struct tarn_decoder *decoder)
     free(decoder->offset);
     free(decoder->step);
     free(decoder->lifted);
+    free(decoder->leaders);
+    free(decoder->placed);
+    free(decoder->narrowed_at);
     memset(decoder, 0, sizeof *decoder);
 }

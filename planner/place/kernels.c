@@ -80,6 +80,18 @@ BODY int32_t foremost_body(const int32_t *restrict limit, const int32_t *restric
     return foremost;
 }
 
+BODY int32_t champion_body(const int32_t *restrict limit, const int32_t *restrict key,
+                           uint32_t count)
+{
+    int32_t champion = -1;
+    for (uint32_t i = 0; i < count; i++) {
+        int32_t own = key[i] * TARN_LANE_RUN + (int32_t)(TARN_LANE_RUN - 1 - i);
+        own = limit[i] == INT32_MAX ? -1 : own;
+        champion = own > champion ? own : champion;
+    }
+    return champion;
+}
+
 /* ---- Each of them for one target; full runs have a constant length ---- */
 
 #define KERNELS(target, name)                                                                      \
@@ -120,9 +132,15 @@ BODY int32_t foremost_body(const int32_t *restrict limit, const int32_t *restric
         if (count == TARN_LANE_RUN) return foremost_body(limit, key, TARN_LANE_RUN, at);           \
         return foremost_body(limit, key, count, at);                                               \
     }                                                                                              \
-    static const struct tarn_kernels kernels_##name = {raise_##name,        raise_members_##name,  \
-                                                       raise_or_cap_##name, least_##name,          \
-                                                       extremes_##name,     foremost_##name};
+    target static int32_t champion_##name(const int32_t *restrict limit,                           \
+                                          const int32_t *restrict key, uint32_t count)             \
+    {                                                                                              \
+        if (count == TARN_LANE_RUN) return champion_body(limit, key, TARN_LANE_RUN);               \
+        return champion_body(limit, key, count);                                                   \
+    }                                                                                              \
+    static const struct tarn_kernels kernels_##name = {                                            \
+        raise_##name,    raise_members_##name, raise_or_cap_##name, least_##name,                  \
+        extremes_##name, foremost_##name,      champion_##name};
 
 KERNELS(, baseline)
 

@@ -31,6 +31,8 @@ struct tarn_kernels {
      * ones: as key * TARN_LANE_RUN + (TARN_LANE_RUN - 1 - i). Keys are at most TARN_KEY_MAX. */
     int32_t (*foremost)(const int32_t *restrict limit, const int32_t *restrict key, uint32_t count,
                         int32_t at);
+    /* The same of all places whose limit is not INT32_MAX. */
+    int32_t (*champion)(const int32_t *restrict limit, const int32_t *restrict key, uint32_t count);
 };
 
 /* The best for this processor. */

@@ -26,6 +26,8 @@
 
 enum { RUN = TARN_LANE_RUN, CHILDREN = TARN_NODE_CHILDREN, PLACED = INT32_MAX, UNKNOWN = -1 };
 
+static const struct tarn_leader nobody = {UNKNOWN, 0};
+
 /* ---- Nodes ---- */
 
 static uint32_t run_size(const struct tarn_lowest *lowest, uint32_t run)
@@ -40,34 +42,41 @@ static uint32_t children_end(const struct tarn_decoder *decoder, uint32_t level,
     return end < count ? end : count;
 }
 
-/* Limits only rise: while the least one stays, nobody joins those that have it. */
-static void note_run(struct tarn_decoder *decoder, uint32_t run, int32_t least)
+/* Limits only rise: while the least one stays, nobody joins those that have it. None has risen
+ * above `raised`. */
+static void note_run(struct tarn_decoder *decoder, uint32_t run, int32_t least, int32_t raised)
 {
     struct tarn_limits_level *runs = &decoder->levels[0];
-    if (least != runs->least[run]) runs->winner[run] = UNKNOWN;
+    if (least != runs->least[run]) runs->first[run] = nobody;
     runs->least[run] = least;
+    if (raised > runs->greatest[run]) runs->greatest[run] = raised;
+    if (least == PLACED) runs->greatest[run] = 0;
 }
 
 /* Some of its children have changed. */
 static void note_node(struct tarn_decoder *decoder, uint32_t level, uint32_t node)
 {
-    const int32_t *least = decoder->levels[level - 1].least;
+    const struct tarn_limits_level *children = &decoder->levels[level - 1];
+    struct tarn_limits_level *nodes = &decoder->levels[level];
     uint32_t end = children_end(decoder, level, node);
-    int32_t all = PLACED;
-    for (uint32_t child = node * CHILDREN; child < end; child++)
-        all = least[child] < all ? least[child] : all;
-    decoder->levels[level].least[node] = all;
-    decoder->levels[level].winner[node] = UNKNOWN;
+    int32_t least = PLACED, greatest = 0;
+    for (uint32_t child = node * CHILDREN; child < end; child++) {
+        least = children->least[child] < least ? children->least[child] : least;
+        greatest = children->greatest[child] > greatest ? children->greatest[child] : greatest;
+    }
+    nodes->least[node] = least;
+    nodes->greatest[node] = greatest;
+    nodes->first[node] = nobody;
 }
 
 static void raise_whole(struct tarn_decoder *decoder, uint32_t level, uint32_t node, int32_t end)
 {
     struct tarn_limits_level *nodes = &decoder->levels[level];
     if (nodes->least[node] == PLACED) return;
-    if (end > nodes->pending[node]) nodes->pending[node] = end;
     if (end <= nodes->least[node]) return;
-    nodes->least[node] = end;
-    nodes->winner[node] = UNKNOWN;
+    nodes->pending[node] = nodes->least[node] = end;
+    nodes->first[node] = nobody;
+    if (end > nodes->greatest[node]) nodes->greatest[node] = end;
 }
 
 static void flush_run(struct tarn_decoder *decoder, uint32_t run)
@@ -98,25 +107,42 @@ void tarn_limits_flush(struct tarn_decoder *decoder)
     for (uint32_t run = 0; run < decoder->levels[0].count; run++) flush_run(decoder, run);
 }
 
-static void measure_run(struct tarn_decoder *decoder, uint32_t run)
+static void measure_run(struct tarn_decoder *decoder, uint32_t run, int32_t raised)
 {
-    note_run(decoder, run,
-             decoder->kernels->least(decoder->limit + (size_t)run * RUN,
-                                     run_size(decoder->lowest, run)));
+    note_run(
+        decoder, run,
+        decoder->kernels->least(decoder->limit + (size_t)run * RUN, run_size(decoder->lowest, run)),
+        raised);
 }
 
-void tarn_limits_measure(struct tarn_decoder *decoder, uint32_t place)
+/* Somebody of the run has risen to `raised`. */
+static void measure(struct tarn_decoder *decoder, uint32_t run, int32_t raised)
 {
-    measure_run(decoder, place / RUN);
+    measure_run(decoder, run, raised);
     for (uint32_t level = 1; level < decoder->extremes->levels_count; level++)
-        note_node(decoder, level, place >> tarn_node_shift(level));
+        note_node(decoder, level, run * RUN >> tarn_node_shift(level));
+}
+
+void tarn_limits_rise(struct tarn_decoder *decoder, uint32_t place, int32_t limit)
+{
+    decoder->limit[place] = limit;
+    measure(decoder, place / RUN, limit);
+}
+
+void tarn_limits_remove(struct tarn_decoder *decoder, uint32_t place)
+{
+    decoder->limit[place] = PLACED;
+    if (decoder->narrows) decoder->placed[place / RUN]++;
+    for (uint32_t level = 0; level < decoder->extremes->levels_count; level++)
+        decoder->levels[level].champion[place >> tarn_node_shift(level)] = nobody;
+    measure(decoder, place / RUN, 0);
 }
 
 void tarn_limits_forget(struct tarn_decoder *decoder)
 {
     for (uint32_t level = 0; level < decoder->extremes->levels_count; level++)
-        memset(decoder->levels[level].winner, 0xff,
-               decoder->levels[level].count * sizeof *decoder->levels[level].winner);
+        for (uint32_t node = 0; node < decoder->levels[level].count; node++)
+            decoder->levels[level].first[node] = decoder->levels[level].champion[node] = nobody;
 }
 
 void tarn_limits_start(struct tarn_decoder *decoder)
@@ -127,13 +153,16 @@ void tarn_limits_start(struct tarn_decoder *decoder)
     for (uint32_t n = 0; n < decoder->extremes->levels_count; n++) {
         struct tarn_limits_level *level = &decoder->levels[n];
         memset(level->pending, 0, level->count * sizeof *level->pending);
+        memset(level->greatest, 0, level->count * sizeof *level->greatest);
         for (uint32_t node = 0; node < level->count; node++)
             level->least[node] = (uint64_t)node << tarn_node_shift(n) < lowest->count ? 0 : PLACED;
     }
     tarn_limits_forget(decoder);
-    if (decoder->narrows)
-        tarn_extremes_copy(&decoder->narrowed, &lowest->extremes,
-                           lowest->problem->conflicts->reuse->streams_count);
+    if (!decoder->narrows) return;
+    uint32_t streams_count = lowest->problem->conflicts->reuse->streams_count;
+    tarn_extremes_copy(&decoder->narrowed, &lowest->extremes, streams_count);
+    memset(decoder->placed, 0, lowest->extremes.nodes_count[0]);
+    memset(decoder->narrowed_at, 0, (size_t)streams_count * lowest->extremes.nodes_count[0]);
 }
 
 /* ---- Raising ---- */
@@ -153,8 +182,20 @@ static bool raises_all(const struct obstacle *obstacle, struct tarn_extreme extr
            (!obstacle->floats || limit >= obstacle->span.begin);
 }
 
-/* Raises the limits of places begin..end of a run. */
-static void raise_places(struct tarn_decoder *decoder, const struct obstacle *obstacle,
+/* Forgets who is placed in a run, once for each of them and not oftener. */
+static bool narrow_run(struct tarn_decoder *decoder, uint32_t stream, uint32_t run)
+{
+    if (!decoder->narrows) return false;
+    uint8_t *at = &decoder->narrowed_at[(size_t)stream * decoder->extremes->nodes_count[0] + run];
+    if (*at == decoder->placed[run]) return false;
+    *at = decoder->placed[run];
+    tarn_extremes_narrow_run(&decoder->narrowed, &decoder->lowest->lone, decoder->kernels, stream,
+                             run, decoder->limit);
+    return true;
+}
+
+/* Raises the limits of places begin..end of a run. Tells whether extremes have changed. */
+static bool raise_places(struct tarn_decoder *decoder, const struct obstacle *obstacle,
                          uint32_t begin, uint32_t end)
 {
     const struct tarn_kernels *kernels = decoder->kernels;
@@ -169,48 +210,47 @@ static void raise_places(struct tarn_decoder *decoder, const struct obstacle *ob
     else
         least = kernels->raise(limit, row, count, obstacle->position, obstacle->span.end);
     if (obstacle->floats || count != RUN)
-        measure_run(decoder, run);
+        measure_run(decoder, run, obstacle->span.end);
     else
-        note_run(decoder, run, least);
-    if (decoder->narrows)
-        tarn_extremes_narrow_run(&decoder->narrowed, lone, kernels, obstacle->stream, run,
-                                 decoder->limit);
+        note_run(decoder, run, least, obstacle->span.end);
+    return narrow_run(decoder, obstacle->stream, run);
 }
 
-static void raise_range(struct tarn_decoder *decoder, const struct obstacle *obstacle,
+static bool raise_range(struct tarn_decoder *decoder, const struct obstacle *obstacle,
                         uint32_t level, uint32_t begin, uint32_t end);
 
 /* Raises the limits of places begin..end of a node. */
-static void raise_node(struct tarn_decoder *decoder, const struct obstacle *obstacle,
+static bool raise_node(struct tarn_decoder *decoder, const struct obstacle *obstacle,
                        uint32_t level, uint32_t begin, uint32_t end)
 {
     uint32_t shift = tarn_node_shift(level), node = begin >> shift;
     int32_t least = decoder->levels[level].least[node];
     struct tarn_extreme extreme =
         tarn_extremes_of(decoder->extremes, obstacle->stream, level, node);
-    if (least == PLACED || extreme.highest <= obstacle->position) return;
+    if (least == PLACED || extreme.highest <= obstacle->position) return false;
     if (end - begin == UINT32_C(1) << shift && raises_all(obstacle, extreme, least)) {
         raise_whole(decoder, level, node, obstacle->span.end);
-    } else if (level == 0) {
-        raise_places(decoder, obstacle, begin, end);
-    } else {
-        flush_node(decoder, level, node);
-        raise_range(decoder, obstacle, level - 1, begin, end);
-        note_node(decoder, level, node);
-        if (decoder->narrows)
-            tarn_extremes_narrow(&decoder->narrowed, obstacle->stream, level, node);
+        return false;
     }
+    if (level == 0) return raise_places(decoder, obstacle, begin, end);
+    flush_node(decoder, level, node);
+    bool narrowed = raise_range(decoder, obstacle, level - 1, begin, end);
+    note_node(decoder, level, node);
+    if (narrowed) tarn_extremes_narrow(&decoder->narrowed, obstacle->stream, level, node);
+    return narrowed;
 }
 
 /* All nodes of a level that have some of the places. */
-static void raise_range(struct tarn_decoder *decoder, const struct obstacle *obstacle,
+static bool raise_range(struct tarn_decoder *decoder, const struct obstacle *obstacle,
                         uint32_t level, uint32_t begin, uint32_t end)
 {
     uint32_t shift = tarn_node_shift(level);
+    bool narrowed = false;
     for (uint32_t next; begin < end; begin = next) {
         next = ((begin >> shift) + 1) << shift;
-        raise_node(decoder, obstacle, level, begin, next < end ? next : end);
+        narrowed |= raise_node(decoder, obstacle, level, begin, next < end ? next : end);
     }
+    return narrowed;
 }
 
 /* The next part of [begin, end) that lies in one run and may have conflicts with the obstacle;
@@ -254,9 +294,9 @@ static void raise_heads(struct tarn_decoder *decoder, const struct obstacle *obs
         uint32_t place = lowest->lone.count + part[0], count = part[1] - part[0];
         decoder->kernels->raise(decoder->limit + place, row + part[0], count, obstacle->position,
                                 obstacle->span.end);
-        tarn_limits_measure(decoder, place);
+        measure(decoder, place / RUN, obstacle->span.end);
         if (place / RUN != (place + count - 1) / RUN)
-            tarn_limits_measure(decoder, place + count - 1);
+            measure(decoder, (place + count - 1) / RUN, obstacle->span.end);
     }
 }
 
@@ -317,54 +357,80 @@ void tarn_limits_raise_or_cap(struct tarn_decoder *decoder, uint32_t member, str
 
 /* ---- Selection ---- */
 
-static uint32_t place_of(uint32_t run, int32_t first)
+static uint32_t place_of(uint32_t run, int32_t code)
 {
-    return run * RUN + (RUN - 1 - (uint32_t)first % RUN);
+    return run * RUN + (RUN - 1 - (uint32_t)code % RUN);
 }
 
-/* Who of those with the least limit of the run comes first. */
-static void find_first(struct tarn_decoder *decoder, const int32_t *key, uint32_t run)
+static struct tarn_leader foremost(struct tarn_leader a, struct tarn_leader b)
+{
+    return a.code == UNKNOWN || b.code / RUN > a.code / RUN ? b : a;
+}
+
+/* Who comes first of all that are not placed: keys alone decide. */
+static struct tarn_leader champion_of(struct tarn_decoder *decoder, const int32_t *key,
+                                      uint32_t level, uint32_t node)
+{
+    struct tarn_leader *champion = &decoder->levels[level].champion[node];
+    if (champion->code != UNKNOWN) return *champion;
+    if (level == 0) {
+        *champion = (struct tarn_leader){
+            decoder->kernels->champion(decoder->limit + (size_t)node * RUN,
+                                       key + (size_t)node * RUN, run_size(decoder->lowest, node)),
+            node};
+        return *champion;
+    }
+    uint32_t end = children_end(decoder, level, node);
+    for (uint32_t child = node * CHILDREN; child < end; child++)
+        if (decoder->levels[level - 1].least[child] != PLACED)
+            *champion = foremost(*champion, champion_of(decoder, key, level - 1, child));
+    return *champion;
+}
+
+/* Who comes first of those of a run that have its least limit. */
+static struct tarn_leader first_of_run(struct tarn_decoder *decoder, const int32_t *key,
+                                       uint32_t run)
 {
     struct tarn_limits_level *runs = &decoder->levels[0];
-    int32_t first = runs->winner[run];
+    struct tarn_leader *first = &runs->first[run];
     flush_run(decoder, run);
-    if (first != UNKNOWN && decoder->limit[place_of(run, first)] == runs->least[run]) return;
-    runs->winner[run] =
-        decoder->kernels->foremost(decoder->limit + (size_t)run * RUN, key + (size_t)run * RUN,
-                                   run_size(decoder->lowest, run), runs->least[run]);
+    if (first->code == UNKNOWN || decoder->limit[place_of(run, first->code)] != runs->least[run])
+        *first = (struct tarn_leader){
+            decoder->kernels->foremost(decoder->limit + (size_t)run * RUN, key + (size_t)run * RUN,
+                                       run_size(decoder->lowest, run), runs->least[run]),
+            run};
+    return *first;
 }
 
-static int32_t find_winner(struct tarn_decoder *decoder, const int32_t *key, uint32_t level,
-                           uint32_t begin, uint32_t end, int32_t limit);
+static struct tarn_leader first_of_range(struct tarn_decoder *decoder, const int32_t *key,
+                                         uint32_t level, uint32_t begin, uint32_t end,
+                                         int32_t limit);
 
-/* The run of a node that has who comes first. */
-static int32_t winner_of(struct tarn_decoder *decoder, const int32_t *key, uint32_t level,
-                         uint32_t node)
+/* Who comes first of those of a node that have its least limit. Where they all have it, and after
+ * most placements that is so in most nodes, nothing is looked at. */
+static struct tarn_leader first_of(struct tarn_decoder *decoder, const int32_t *key, uint32_t level,
+                                   uint32_t node)
 {
     struct tarn_limits_level *nodes = &decoder->levels[level];
-    if (level == 0) {
-        find_first(decoder, key, node);
-        return (int32_t)node;
-    }
-    if (nodes->winner[node] == UNKNOWN) {
+    if (nodes->least[node] == nodes->greatest[node]) return champion_of(decoder, key, level, node);
+    if (level == 0) return first_of_run(decoder, key, node);
+    if (nodes->first[node].code == UNKNOWN) {
         flush_node(decoder, level, node);
-        nodes->winner[node] = find_winner(decoder, key, level - 1, node * CHILDREN,
-                                          children_end(decoder, level, node), nodes->least[node]);
+        nodes->first[node] = first_of_range(decoder, key, level - 1, node * CHILDREN,
+                                            children_end(decoder, level, node), nodes->least[node]);
     }
-    return nodes->winner[node];
+    return nodes->first[node];
 }
 
-/* The best run of the nodes begin..end that have this limit. */
-static int32_t find_winner(struct tarn_decoder *decoder, const int32_t *key, uint32_t level,
-                           uint32_t begin, uint32_t end, int32_t limit)
+/* The same for the nodes begin..end of a level, of those that have this limit. */
+static struct tarn_leader first_of_range(struct tarn_decoder *decoder, const int32_t *key,
+                                         uint32_t level, uint32_t begin, uint32_t end,
+                                         int32_t limit)
 {
-    const int32_t *least = decoder->levels[level].least, *first = decoder->levels[0].winner;
-    int32_t best = UNKNOWN;
-    for (uint32_t node = begin; node < end; node++) {
-        if (least[node] != limit) continue;
-        int32_t run = winner_of(decoder, key, level, node);
-        if (best == UNKNOWN || first[run] / RUN > first[best] / RUN) best = run;
-    }
+    const int32_t *least = decoder->levels[level].least;
+    struct tarn_leader best = nobody;
+    for (uint32_t node = begin; node < end; node++)
+        if (least[node] == limit) best = foremost(best, first_of(decoder, key, level, node));
     return best;
 }
 
@@ -372,6 +438,10 @@ uint32_t tarn_limits_select(struct tarn_decoder *decoder, const int32_t *key)
 {
     uint32_t top = decoder->extremes->levels_count - 1, count = decoder->levels[top].count;
     int32_t limit = decoder->kernels->least(decoder->levels[top].least, count);
-    uint32_t run = (uint32_t)find_winner(decoder, key, top, 0, count, limit);
-    return place_of(run, decoder->levels[0].winner[run]);
+    struct tarn_leader first = first_of_range(decoder, key, top, 0, count, limit);
+    uint32_t place = place_of(first.run, first.code);
+    for (uint32_t level = top; level > 0; level--)
+        flush_node(decoder, level, place >> tarn_node_shift(level));
+    flush_run(decoder, first.run);
+    return place;
 }

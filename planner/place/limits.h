@@ -5,8 +5,10 @@
 
 #include "lowest.h"
 
-/* Limits that were changed by hand: run by run, the least one is looked for again. */
-void tarn_limits_measure(struct tarn_decoder *decoder, uint32_t place);
+/* Raises one place's limit. */
+void tarn_limits_rise(struct tarn_decoder *decoder, uint32_t place, int32_t limit);
+/* The place is placed. */
+void tarn_limits_remove(struct tarn_decoder *decoder, uint32_t place);
 
 /* Forgets who comes first: keys have changed. */
 void tarn_limits_forget(struct tarn_decoder *decoder);

@@ -57,12 +57,19 @@ struct tarn_objective {
 };
 #define TARN_MISS_MAX INT64_MAX
 
+/* Who comes first of some places, as kernels.foremost tells, in which run; -1: not known. */
+struct tarn_leader {
+    int32_t code;
+    uint32_t run;
+};
+
 /* The limits of the nodes of a level, see extremes.h. */
 struct tarn_limits_level {
-    int32_t *least;   /* limit of their places */
-    int32_t *winner;  /* the run with who of those that have it comes first; for runs, who that is
-                         (kernels.foremost) */
-    int32_t *pending; /* what all limits in the node still have to rise to */
+    int32_t *least;               /* limit of their places */
+    int32_t *greatest;            /* no limit of a place that is not placed is above it */
+    int32_t *pending;             /* what all limits in the node still have to rise to */
+    struct tarn_leader *first;    /* of those that have the least limit */
+    struct tarn_leader *champion; /* of all that are not placed */
     uint32_t count;
 };
 
@@ -76,6 +83,7 @@ struct tarn_decoder {
     int32_t *ceiling;      /* by place: some placed member in conflict may begin here or above */
     int32_t *member_limit; /* by place in `members`: the least offset of its block it allows */
     struct tarn_limits_level levels[TARN_LEVELS_MAX]; /* as many as lowest->extremes has */
+    struct tarn_leader *leaders;                      /* of all levels */
     int32_t *groups; /* those that are placed and reach above the current offset */
     uint32_t groups_count;
     int32_t *offset; /* by place: the result */
@@ -88,6 +96,8 @@ struct tarn_decoder {
     int64_t miss;
     const struct tarn_extremes *extremes; /* at most those of places that are not placed yet: */
     struct tarn_extremes narrowed;        /* where `narrows`, the decoder's own */
+    uint8_t *placed;                      /* where it narrows: by run, how many are placed */
+    uint8_t *narrowed_at;                 /* by stream and run: `placed` when it was narrowed */
     bool narrows;
 };
 enum tarn_status tarn_decoder_init(struct tarn_decoder *decoder, const struct tarn_lowest *lowest);
