@@ -3,7 +3,8 @@
 # "N passed, N failed, N skipped".
 #
 #   tests/run.sh                 everything that belongs into every change (under ten minutes)
-#   tests/run.sh --with starpu   installs heavy optional parts too (comma-separated list)
+#   tests/run.sh --with opencl   installs heavy optional parts too: starpu, opencl (a list by commas).
+#                                TARN_WITH=opencl: the same, but goes on where they cannot be had
 #   tests/run.sh --long FOLDER   also the long campaigns, over a folder of graphs
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -21,13 +22,14 @@ while [ $# -gt 0 ]; do
         shift 2
         ;;
     *)
-        sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
+        sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
         exit 2
         ;;
     esac
 done
 
 tests/setup.sh tests "${with[@]}"
+[ -z "${TARN_WITH:-}" ] || tests/setup.sh ${TARN_WITH//,/ } || echo "run: going on without $TARN_WITH" >&2
 
 # build NAME OPTIONS...: configures and compiles build-NAME.
 build() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what Tarn needs and this machine lacks (Debian, Ubuntu). Called by examples/quickstart.sh
-# and tests/run.sh; names on the command line ask for more: tests, starpu.
+# and tests/run.sh; names on the command line ask for more: tests, starpu, opencl.
 set -euo pipefail
 
 missing=()
@@ -26,9 +26,14 @@ for extra in "$@"; do
         need_command g++ g++
         need_library cmocka libcmocka-dev
         ;;
+    opencl)
+        need_library OpenCL ocl-icd-opencl-dev
+        [ -e /usr/include/CL/cl.h ] || missing+=(opencl-headers)
+        [ -e /etc/OpenCL/vendors/pocl.icd ] || missing+=(pocl-opencl-icd)
+        ;;
     starpu) need_library starpu-1.3 libstarpu-dev ;;
     *)
-        echo "setup: no optional part is called '$extra' (there are: tests, starpu)" >&2
+        echo "setup: no optional part is called '$extra' (there are: tests, starpu, opencl)" >&2
         exit 2
         ;;
     esac
