@@ -15,6 +15,7 @@ extern "C" {
 struct tarn_plan;
 struct tarn_verdict;
 struct tarn_in_place_options;
+struct tarn_reorder_options;
 
 /* How far a search has come. */
 struct tarn_plan_progress {
@@ -50,6 +51,7 @@ struct tarn_plan_options {
      * search: the best plan so far is the result. */
     const bool *stop;
     /* Transforms to run before placing, see transform.h; NULL: not that one. */
+    const struct tarn_reorder_options *reorder;
     const struct tarn_in_place_options *in_place;
 };
 #ifndef __cplusplus
