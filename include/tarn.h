@@ -8,6 +8,7 @@
  *     transform.h  graph in, new graph out: what may be changed before planning
  *     plan.h       where every storage lives, which waits are needed; the verifier
  *     device.h     what an accelerator must be able to do; the host device
+ *     cuda.h       CUDA devices
  *     session.h    a plan at work on a device; checked execution
  *
  * Objects are opaque handles. Graphs and plans are immutable once made and may be shared by
@@ -17,6 +18,7 @@
 #ifndef TARN_H
 #define TARN_H
 
+#include "tarn/cuda.h"
 #include "tarn/device.h"
 #include "tarn/error.h"
 #include "tarn/graph.h"

@@ -106,6 +106,25 @@ void tarn_topology_bind_memory(const struct tarn_topology *topology, void *memor
     hwloc_bitmap_free(nodes);
 }
 
+static bool bind_near(hwloc_topology_t machine, const char *bus_id, void *memory, uint64_t size)
+{
+    hwloc_topology_set_io_types_filter(machine, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+    if (hwloc_topology_load(machine) != 0) return false;
+    hwloc_obj_t device = hwloc_get_pcidev_by_busidstring(machine, bus_id);
+    hwloc_obj_t near = device ? hwloc_get_non_io_ancestor_obj(machine, device) : NULL;
+    return near && hwloc_set_area_membind(machine, memory, (size_t)size, near->nodeset,
+                                          HWLOC_MEMBIND_BIND, HWLOC_MEMBIND_BYNODESET) == 0;
+}
+
+bool tarn_topology_bind_near_pci(const char *bus_id, void *memory, uint64_t size)
+{
+    hwloc_topology_t machine;
+    if (hwloc_topology_init(&machine) != 0) return false;
+    bool bound = bind_near(machine, bus_id, memory, size);
+    hwloc_topology_destroy(machine);
+    return bound;
+}
+
 #else
 
 struct tarn_topology {
@@ -146,6 +165,12 @@ void tarn_topology_bind_memory(const struct tarn_topology *topology, void *memor
                                uint32_t workers)
 {
     (void)topology, (void)memory, (void)size, (void)workers;
+}
+
+bool tarn_topology_bind_near_pci(const char *bus_id, void *memory, uint64_t size)
+{
+    (void)bus_id, (void)memory, (void)size;
+    return false;
 }
 
 #endif

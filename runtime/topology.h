@@ -29,6 +29,12 @@ bool tarn_topology_pin(const struct tarn_topology *topology, pthread_t thread, u
 void tarn_topology_bind_memory(const struct tarn_topology *topology, void *memory, uint64_t size,
                                uint32_t workers);
 
+/* Asks that pages of this memory, when first touched, come from the NUMA nodes nearest to the PCI
+ * device of that bus id ("0000:65:00.0"). Looks the device up by loading the machine's topology
+ * with its devices: some milliseconds. False when the device is not known, the machine says nothing
+ * of nodes, or the system refuses; the pages then come from anywhere. */
+bool tarn_topology_bind_near_pci(const char *bus_id, void *memory, uint64_t size);
+
 /* CPUs' worth of time that the control group grants, rounded up; UINT32_MAX without a limit. */
 uint32_t tarn_cpu_quota(void);
 

@@ -1,0 +1,46 @@
+/* CUDA devices. Needs no CUDA to build: the CUDA runtime library (libcudart) is loaded when a
+ * device is opened, so one program runs with and without it. */
+#ifndef TARN_CUDA_H
+#define TARN_CUDA_H
+
+#include "device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tarn_cuda_options {
+    size_t struct_size;
+    uint32_t ordinal;    /* which device, among those that CUDA shows to this process */
+    bool pool;           /* memory from a stream-ordered pool of the device's own, which keeps what
+                            a session gives back for the next one; otherwise from cudaMalloc */
+    const char *library; /* path or soname of the CUDA runtime; NULL: libcudart.so of the major
+                            version that Tarn was configured for, then of its neighbour */
+};
+#ifndef __cplusplus
+#define TARN_CUDA_OPTIONS(...) \
+    (&(struct tarn_cuda_options){.struct_size = sizeof(struct tarn_cuda_options), __VA_ARGS__})
+#endif
+
+/* Loads the runtime and makes the device ready; options NULL: defaults. The caller closes the
+ * device. A queue is a cudaStream_t, an event and a stamp a cudaEvent_t, a graph a cudaGraphExec_t:
+ * kernels may pass call->queue to any CUDA library. Opening, and creating a session, leave the
+ * device current in the calling thread, as cudaSetDevice does; where one thread drives sessions on
+ * several devices, their kernels call cudaSetDevice themselves. Any thread. TARN_DEVICE: no runtime
+ * library (the text names what was tried), no driver or one that is too old, no such device, or a
+ * CUDA error, in device_code. TARN_SYSTEM: no memory. */
+TARN_API enum tarn_status tarn_device_cuda_open(const struct tarn_cuda_options *options,
+                                                struct tarn_device *device,
+                                                struct tarn_error *error);
+/* After the last session on it was destroyed. The runtime library stays loaded. */
+TARN_API void tarn_device_cuda_close(struct tarn_device device);
+
+/* Enqueues a kernel of one thread that does nothing for so long; for measurements. Returns the
+ * CUDA error code; 801 (not supported) where Tarn was built without nvcc. */
+TARN_API int tarn_device_cuda_spin(struct tarn_device device, void *queue, uint64_t duration_ns);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
