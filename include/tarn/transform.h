@@ -21,6 +21,78 @@
 extern "C" {
 #endif
 
+/* ---- Reorder ----
+ * Another order of the ops, in which less is alive at once. The order that came in is always among
+ * those compared: the peak never rises. What was found is compared with a lower bound on the peak
+ * of every order, by minimum cuts (see planner/transform/reorder_bound.h). */
+
+struct tarn_reorder_report {
+    uint64_t peak_before, peak_after; /* bytes reserved at once */
+    uint64_t bound;                   /* no order has a lower peak; 0: not looked for */
+    uint32_t rounds;                  /* of improvement */
+};
+
+struct tarn_reorder_options {
+    size_t struct_size;
+    uint64_t alignment; /* of the plan, a power of two: what a storage reserves; 0: 512 */
+    uint32_t effort;    /* rounds of improvement at most; 0: 200 */
+    struct tarn_reorder_report *report; /* filled in; NULL: not wanted */
+};
+#ifndef __cplusplus
+#define TARN_REORDER_OPTIONS(...) \
+    (&(struct tarn_reorder_options){.struct_size = sizeof(struct tarn_reorder_options), __VA_ARGS__})
+#endif
+
+/* options NULL: defaults. TARN_USAGE also: the alignment is not a power of two. */
+TARN_API enum tarn_status tarn_graph_reorder(struct tarn_graph *graph,
+                                             const struct tarn_reorder_options *options,
+                                             struct tarn_graph **result, struct tarn_error *error);
+
+/* ---- Couple ----
+ * Memory-aware synchronisation: extra waits between streams, so that fewer storages are alive
+ * beside each other. A few events often bring a graph of several streams down to what it needs
+ * when its ops run one after another, at no modelled time (see simulate.h for the model). */
+
+/* What one gets for the first arcs: rows have ever more of them, and ever lower bounds. */
+struct tarn_couple_row {
+    uint32_t arcs;             /* added; the first row has none */
+    uint32_t waits;            /* event waits of an iteration, fewest possible */
+    uint64_t bound;            /* heaviest antichain: bytes reserved at once, at worst */
+    uint64_t critical_path_ns; /* modelled */
+};
+
+struct tarn_couple_report {
+    uint64_t serial_peak; /* bytes reserved at once when ops run one by one in list order */
+    uint64_t target;      /* for the bound */
+    uint64_t bound;       /* reached */
+    uint32_t arcs;        /* added */
+    struct tarn_couple_row *rows;
+    size_t rows_count;
+};
+
+struct tarn_couple_options {
+    size_t struct_size;
+    uint64_t alignment;  /* of the plan, a power of two: what a storage reserves; 0: 512 */
+    uint64_t capacity;   /* bytes the bound is to come down to; 0: by `keep` */
+    double keep;         /* share of the excess over the serial peak that may stay: 0 to 1 */
+    double slowdown_max; /* share by which the modelled critical path may grow; 0: not at all */
+    uint32_t wait_ns;    /* that an event wait takes in the model; 0: TARN_WAIT_NS */
+    struct tarn_couple_report *report; /* filled in, the caller finishes it; NULL: not wanted */
+};
+#ifndef __cplusplus
+#define TARN_COUPLE_OPTIONS(...) \
+    (&(struct tarn_couple_options){.struct_size = sizeof(struct tarn_couple_options), __VA_ARGS__})
+#endif
+
+/* options NULL: defaults. The bound never rises, and comes down to the target where that can be
+ * had: the report says how far. A plan may still need more than the bound, for contiguous groups.
+ * About a dozen bounds for each arc. */
+TARN_API enum tarn_status tarn_graph_couple(struct tarn_graph *graph,
+                                            const struct tarn_couple_options *options,
+                                            struct tarn_graph **result, struct tarn_error *error);
+/* Frees what the report has, not itself. */
+TARN_API void tarn_couple_report_finish(struct tarn_couple_report *report);
+
 /* ---- In-place ----
  * An op writes its output over an input that nobody touches afterwards, instead of beside it. Never
  * raises the bound: the joint storage is unsafe only with what one of the two was unsafe with. */

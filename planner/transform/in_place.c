@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../streams/graph/error.h"
+#include "../../streams/graph/options.h"
 #include "../../streams/order/clocks.h"
 #include "tarn/transform.h"
 #include "transform.h"
@@ -96,7 +96,10 @@ enum tarn_status tarn_graph_in_place(struct tarn_graph *graph,
                                      struct tarn_graph **result, struct tarn_error *error)
 {
     struct tarn_in_place_options options = {0};
-    enum tarn_status status = tarn_transform_begin(&options, sizeof options, given, result, error);
+    *result = NULL;
+    tarn_error_clear(error);
+    enum tarn_status status =
+        tarn_options_take(&options, sizeof options, given, "in-place options", error);
     if (status != TARN_OK) return status;
     struct merging merging = {.graph = graph, .options = &options};
     merging.root = malloc(((size_t)graph->tensors_count + 1) * sizeof *merging.root);

@@ -1,8 +1,22 @@
 /* The transforms of a plan, one after another. Each is a row of the table: whether the options ask
  * for it, and how it is called. After the first one that changed something, origins are brought
  * back to the source graph. Cost: the transforms'. */
+#include "../../streams/graph/options.h"
 #include "tarn/transform.h"
 #include "transform.h"
+
+static enum tarn_status reorder(struct tarn_graph *graph, const struct tarn_plan_options *options,
+                                struct tarn_graph **result, struct tarn_error *error)
+{
+    struct tarn_reorder_options reorder;
+    enum tarn_status status =
+        tarn_options_take(&reorder, sizeof reorder, options->reorder, "reorder options", error);
+    if (status != TARN_OK) return status;
+    if (reorder.alignment == 0) reorder.alignment = options->alignment;
+    return tarn_graph_reorder(graph, &reorder, result, error);
+}
+
+static bool wants_reorder(const struct tarn_plan_options *options) { return options->reorder; }
 
 static enum tarn_status in_place(struct tarn_graph *graph, const struct tarn_plan_options *options,
                                  struct tarn_graph **result, struct tarn_error *error)
@@ -17,6 +31,7 @@ static const struct {
     enum tarn_status (*run)(struct tarn_graph *graph, const struct tarn_plan_options *options,
                             struct tarn_graph **result, struct tarn_error *error);
 } stages[] = {
+    {wants_reorder, reorder},
     {wants_in_place, in_place},
 };
 

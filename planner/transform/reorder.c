@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../streams/graph/error.h"
+#include "../../streams/graph/options.h"
 #include "../../streams/graph/size.h"
 #include "../place/block.h"
 #include "reorder_bound.h"
@@ -234,7 +234,10 @@ enum tarn_status tarn_graph_reorder(struct tarn_graph *graph,
 {
     struct tarn_reorder_options options = {0};
     struct tarn_blocks blocks;
-    enum tarn_status status = tarn_transform_begin(&options, sizeof options, given, result, error);
+    *result = NULL;
+    tarn_error_clear(error);
+    enum tarn_status status =
+        tarn_options_take(&options, sizeof options, given, "reorder options", error);
     if (status != TARN_OK) return status;
     if (options.alignment == 0) options.alignment = ALIGNMENT_DEFAULT;
     if (options.effort == 0) options.effort = EFFORT_DEFAULT;

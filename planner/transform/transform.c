@@ -5,32 +5,12 @@
 #include "transform.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "../../streams/graph/builder.h"
 #include "../../streams/graph/derive.h"
 #include "../../streams/graph/error.h"
 #include "../../streams/graph/hash.h"
 #include "constraints.h"
-
-/* ---- Options ---- */
-
-enum tarn_status tarn_transform_begin(void *options, size_t options_size, const void *given,
-                                      struct tarn_graph **result, struct tarn_error *error)
-{
-    tarn_error_clear(error);
-    *result = NULL;
-    if (!given) return TARN_OK;
-    size_t given_size;
-    memcpy(&given_size, given, sizeof given_size);
-    if (given_size == 0)
-        return tarn_error_set(error, TARN_USAGE,
-                              "options of a transform without their struct_size: set it to sizeof");
-    memcpy(options, given, given_size < options_size ? given_size : options_size);
-    return TARN_OK;
-}
-
-/* ---- A graph being rebuilt ---- */
 
 struct rebuild {
     const struct tarn_recipe *recipe;

@@ -33,12 +33,6 @@ struct tarn_recipe {
                              storage that takes in a pinned one is pinned */
 };
 
-/* How every transform begins: clears the error and the result, and takes the options that the
- * caller's struct has (newer ones than it knows stay 0; `given` NULL: all do). Both structs begin
- * with their size_t struct_size. TARN_USAGE: struct_size is 0. */
-enum tarn_status tarn_transform_begin(void *options, size_t options_size, const void *given,
-                                      struct tarn_graph **result, struct tarn_error *error);
-
 /* Makes the new graph, or shares the old one when they would be equal. `origin` of every op is its
  * id in the old graph. The caller destroys it. TARN_BAD_INPUT: the recipe breaks a rule of graphs
  * (a cycle, a data race), which is a fault of the transform. TARN_SYSTEM: no memory. */

@@ -1,0 +1,46 @@
+/* A graph with extra arcs between streams, and what they do to its bound and its timing. Nothing is
+ * copied but the arcs: cheap enough to try hundreds of them. */
+#ifndef TARN_PLANNER_TRANSFORM_COUPLED_H
+#define TARN_PLANNER_TRANSFORM_COUPLED_H
+
+#include "../../streams/order/antichain.h"
+#include "../../streams/order/simulator.h"
+#include "transform.h"
+
+struct tarn_coupled {
+    struct tarn_graph graph; /* shares all but order and arcs with the graph that it was made of */
+    struct tarn_clocks clocks;
+    struct tarn_reuse reuse;
+    struct tarn_antichain antichain;
+};
+
+/* The arcs' ends are in different streams and make no cycle. reserved: by planned storage.
+ * TARN_SYSTEM: no memory. */
+enum tarn_status tarn_coupled_init(struct tarn_coupled *coupled, const struct tarn_graph *graph,
+                                   const struct tarn_recipe_arc *arcs, uint32_t arcs_count,
+                                   const uint64_t *reserved);
+void tarn_coupled_finish(struct tarn_coupled *coupled);
+
+/* When ops run with the fewest event waits, and how much time every op leaves behind it. */
+struct tarn_pace {
+    struct tarn_timeline timeline;
+    uint64_t *tail_ns; /* op -> from its begin to the end of the iteration, if nothing but the ops
+                          after it takes time */
+    uint32_t waits_count;
+    uint32_t wait_ns;
+};
+
+enum tarn_status tarn_pace_init(struct tarn_pace *pace, const struct tarn_graph *graph,
+                                uint32_t wait_ns);
+void tarn_pace_finish(struct tarn_pace *pace);
+
+/* The makespan with one more arc. */
+static inline uint64_t tarn_pace_with(const struct tarn_pace *pace, uint32_t earlier,
+                                      uint32_t later)
+{
+    uint64_t through = pace->timeline.end_ns[earlier] + pace->wait_ns + pace->tail_ns[later];
+    uint64_t before = pace->timeline.makespan_ns;
+    return through > before ? through : before;
+}
+
+#endif
