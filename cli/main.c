@@ -20,6 +20,7 @@ static const struct {
     {"plan", tarn_verb_plan, "decide where every storage lives; verify; write the plan"},
     {"verify", tarn_verb_verify, "prove a plan safe for a graph, or say what is wrong with it"},
     {"run", tarn_verb_run, "run a plan: checked byte by byte, or measured"},
+    {"transform", tarn_verb_transform, "a graph that computes the same in less memory"},
     {"convert", tarn_verb_convert, "a graph, or the answer in a plan, to another kind of file"},
 };
 
@@ -30,7 +31,7 @@ static void print_help(FILE *file)
             "Usage: tarn VERB ...\n\nVerbs:\n",
             tarn_version());
     for (size_t i = 0; i < TARN_COUNT(verbs); i++) {
-        fprintf(file, "  %-8s %s\n", verbs[i].name, verbs[i].about);
+        fprintf(file, "  %-9s %s\n", verbs[i].name, verbs[i].about);
     }
     fprintf(file, "\n'tarn VERB --help' tells the rest; 'tarn --version' prints the version.\n"
                   "A file named - is standard input or output. Messages go to standard error.\n\n"

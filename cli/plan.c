@@ -3,6 +3,7 @@
 
 #include "interrupt.h"
 #include "print.h"
+#include "transforms.h"
 #include "verbs.h"
 
 enum { EFFORT_DEFAULT = 1000 };
@@ -11,6 +12,7 @@ struct request {
     const char *graph_path;
     const char *plan_path; /* NULL: only report */
     struct tarn_plan_options planning;
+    struct tarn_transforms transforms;
     uint64_t effort, nanoseconds; /* of search */
     bool json;
 };
@@ -32,6 +34,7 @@ static void print_times(struct tarn_sheet *sheet, const struct result *result,
 {
     tarn_sheet_open(sheet, "ms", '{');
     tarn_sheet_real(sheet, "load", result->load_ms);
+    tarn_sheet_real(sheet, "transform", made->transform_ms);
     tarn_sheet_real(sheet, "order", made->order_ms);
     tarn_sheet_real(sheet, "place", made->place_ms);
     tarn_sheet_real(sheet, "verify", made->verify_ms);
@@ -39,13 +42,13 @@ static void print_times(struct tarn_sheet *sheet, const struct result *result,
     tarn_sheet_close(sheet, '}');
 }
 
-static void print_result(FILE *file, bool json, const struct result *result,
+static void print_result(FILE *file, const struct request *request, const struct result *result,
                          const struct tarn_graph_summary *given)
 {
     struct tarn_plan_summary made;
     struct tarn_sheet sheet;
     tarn_plan_summarize(result->plan, &made);
-    tarn_sheet_begin(&sheet, file, json);
+    tarn_sheet_begin(&sheet, file, request->json);
     tarn_sheet_text(&sheet, "name", tarn_graph_name(result->graph));
     tarn_sheet_count(&sheet, "streams", given->streams);
     tarn_sheet_count(&sheet, "ops", given->ops);
@@ -55,6 +58,7 @@ static void print_result(FILE *file, bool json, const struct result *result,
     tarn_sheet_bytes(&sheet, "persistent_bytes", given->persistent);
     tarn_sheet_bytes(&sheet, "sum_bytes", given->sum);
     tarn_sheet_bytes(&sheet, "serial_peak_bytes", given->serial_peak);
+    tarn_transforms_print(&sheet, &request->transforms);
     tarn_sheet_bytes(&sheet, "footprint_bytes", made.footprint);
     tarn_sheet_bytes(&sheet, "bound_bytes", made.bound);
     tarn_sheet_real(&sheet, "gap_percent", gap_percent(made.footprint, made.bound));
@@ -124,7 +128,7 @@ static enum tarn_status carry_out(const struct request *request)
     if (status == TARN_OK) status = tarn_graph_summarize(result.graph, &given, &error);
     if (status == TARN_OK) status = save(request, &result, &error);
     if (status == TARN_OK)
-        print_result(plan_on_stdout ? stderr : stdout, request->json, &result, &given);
+        print_result(plan_on_stdout ? stderr : stdout, request, &result, &given);
     else
         tarn_print_error(&error, status);
     tarn_plan_destroy(result.plan);
@@ -145,6 +149,7 @@ enum tarn_status tarn_verb_plan(char **words)
          "where to write the plan; without it nothing is written;\na name that ends in .csv asks "
          "for the answer to a packing\ninstance (see 'tarn convert')"},
         TARN_PLANNING_OPTIONS(request.planning),
+        TARN_TRANSFORM_OPTIONS(request.transforms),
         {"effort", 0, TARN_OPTION_NUMBER, &request.effort, "STEPS",
          "steps of search when nothing simpler meets the bound\n(default 1000; 0: none)"},
         {"seconds", 0, TARN_OPTION_SECONDS, &request.nanoseconds, "SECONDS",
@@ -154,7 +159,8 @@ enum tarn_status tarn_verb_plan(char **words)
     };
     const struct tarn_command command = {
         .verb = "plan",
-        .usage = "GRAPH [-o PLAN] [--alignment BYTES] [--capacity BYTES] [--method NAME]\n"
+        .usage = "GRAPH [-o PLAN] [--reorder] [--in-place] [--in-place-kinds KIND,KIND...]\n"
+                 "                 [--alignment BYTES] [--capacity BYTES] [--method NAME]\n"
                  "                 [--threads N] [--effort STEPS] [--seconds SECONDS] [--seed N] "
                  "[--json]",
         .about = "Decides where every storage of a graph lives in one arena, so that no legal\n"
@@ -185,5 +191,8 @@ enum tarn_status tarn_verb_plan(char **words)
     if (request.json && request.plan_path && strcmp(request.plan_path, "-") == 0)
         return tarn_options_refuse(&command, "plan and JSON cannot both go to standard output");
     fill_search(&request);
+    if (!tarn_transforms_ask(&request.transforms, &request.planning))
+        return tarn_options_refuse(&command, "--in-place-kinds takes up to %d kinds",
+                                   TARN_KINDS_MAX);
     return carry_out(&request);
 }

@@ -281,7 +281,7 @@ static enum tarn_status begin_plan(struct planning *planning, struct tarn_graph 
 {
     struct tarn_graph *final;
     double begin = now_ms();
-    enum tarn_status status = tarn_transform_all(graph, &planning->options, &final, error);
+    enum tarn_status status = tarn_graph_transform(graph, &planning->options, &final, error);
     double transform_ms = now_ms() - begin;
     if (status != TARN_OK) return status;
     status = order(planning, final);

@@ -16,6 +16,7 @@
 #define TARN_TRANSFORM_H
 
 #include "graph.h"
+#include "plan.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -39,8 +40,9 @@ struct tarn_reorder_options {
     struct tarn_reorder_report *report; /* filled in; NULL: not wanted */
 };
 #ifndef __cplusplus
-#define TARN_REORDER_OPTIONS(...) \
-    (&(struct tarn_reorder_options){.struct_size = sizeof(struct tarn_reorder_options), __VA_ARGS__})
+#define TARN_REORDER_OPTIONS(...)                                                       \
+    (&(struct tarn_reorder_options){.struct_size = sizeof(struct tarn_reorder_options), \
+                                    __VA_ARGS__})
 #endif
 
 /* options NULL: defaults. TARN_USAGE also: the alignment is not a power of two. */
@@ -120,6 +122,14 @@ struct tarn_in_place_options {
 TARN_API enum tarn_status tarn_graph_in_place(struct tarn_graph *graph,
                                               const struct tarn_in_place_options *options,
                                               struct tarn_graph **result, struct tarn_error *error);
+
+/* ---- One after another ----
+ * All transforms that plan options ask for, as tarn_plan_create runs them. Ops of the result name
+ * ops of `graph` as their origin. Of the other options only the alignment counts. */
+TARN_API enum tarn_status tarn_graph_transform(struct tarn_graph *graph,
+                                               const struct tarn_plan_options *options,
+                                               struct tarn_graph **result,
+                                               struct tarn_error *error);
 
 /* ---- What changed ----
  * Found by comparing the graphs, whoever made the second one. */

@@ -2,7 +2,6 @@
  * for it, and how it is called. After the first one that changed something, origins are brought
  * back to the source graph. Cost: the transforms'. */
 #include "../../streams/graph/options.h"
-#include "tarn/transform.h"
 #include "transform.h"
 
 static enum tarn_status reorder(struct tarn_graph *graph, const struct tarn_plan_options *options,
@@ -35,12 +34,11 @@ static const struct {
     {wants_in_place, in_place},
 };
 
-enum tarn_status tarn_transform_all(struct tarn_graph *graph,
-                                    const struct tarn_plan_options *options,
-                                    struct tarn_graph **result, struct tarn_error *error)
+static enum tarn_status run_stages(struct tarn_graph *graph,
+                                   const struct tarn_plan_options *options,
+                                   struct tarn_graph **result, struct tarn_error *error)
 {
     struct tarn_graph *now = tarn_graph_retain(graph);
-    *result = NULL;
     for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
         struct tarn_graph *next;
         if (!stages[i].is_wanted(options)) continue;
@@ -52,4 +50,17 @@ enum tarn_status tarn_transform_all(struct tarn_graph *graph,
     }
     *result = now;
     return TARN_OK;
+}
+
+enum tarn_status tarn_graph_transform(struct tarn_graph *graph,
+                                      const struct tarn_plan_options *given,
+                                      struct tarn_graph **result, struct tarn_error *error)
+{
+    struct tarn_plan_options options;
+    *result = NULL;
+    tarn_error_clear(error);
+    enum tarn_status status =
+        tarn_options_take(&options, sizeof options, given, "plan options", error);
+    if (status != TARN_OK) return status;
+    return run_stages(graph, &options, result, error);
 }

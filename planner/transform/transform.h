@@ -13,7 +13,7 @@
 #define TARN_PLANNER_TRANSFORM_TRANSFORM_H
 
 #include "../../streams/graph/graph.h"
-#include "tarn/plan.h"
+#include "tarn/transform.h"
 
 /* An arc between ops of the old graph: `later` must not start before `earlier` has finished. */
 struct tarn_recipe_arc {
@@ -42,12 +42,5 @@ enum tarn_status tarn_recipe_build(const struct tarn_recipe *recipe, struct tarn
 /* For a chain of transforms source -> ... -> before -> after: lets the ops of `after`, which name
  * ops of `before`, name those of the source. `after` must not be shared with anybody yet. */
 void tarn_transform_compose(const struct tarn_graph *before, struct tarn_graph *after);
-
-/* All transforms that the options ask for, one after another, in the order of the README's
- * pipeline. The result's ops name the ops of `graph` as their origin; `graph` itself, shared, when
- * nothing changed. The caller destroys it. */
-enum tarn_status tarn_transform_all(struct tarn_graph *graph,
-                                    const struct tarn_plan_options *options,
-                                    struct tarn_graph **result, struct tarn_error *error);
 
 #endif

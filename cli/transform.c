@@ -1,0 +1,162 @@
+/* tarn transform: a graph in, the graph that the transforms make of it out, and what changed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "interrupt.h"
+#include "transforms.h"
+#include "verbs.h"
+
+struct request {
+    const char *paths[1];
+    const char *output_path; /* NULL: only report */
+    struct tarn_plan_options planning;
+    struct tarn_transforms transforms;
+    bool list, json;
+};
+
+struct result {
+    struct tarn_graph *before, *after;
+    struct tarn_change *changes;
+    size_t changes_count;
+    double ms;
+};
+
+static bool is_stdout(const char *path) { return path && strcmp(path, "-") == 0; }
+
+/* ---- Printing ---- */
+
+static const char *const words[] = {
+    [TARN_MOVED] = "moved",
+    [TARN_ASSIGNED] = "assigned",
+    [TARN_ORDERED] = "ordered",
+    [TARN_MERGED] = "merged",
+};
+
+static void print_change(struct tarn_sheet *sheet, const struct tarn_graph *graph,
+                         const struct tarn_change *change)
+{
+    bool is_op = change->op != TARN_NONE;
+    struct tarn_op_info op;
+    struct tarn_tensor_info tensor;
+    if (is_op)
+        tarn_graph_op(graph, change->op, &op);
+    else
+        tarn_graph_tensor(graph, change->tensor, &tensor);
+    tarn_sheet_open(sheet, sheet->json ? NULL : words[change->kind], '{');
+    if (sheet->json) tarn_sheet_text(sheet, "kind", words[change->kind]);
+    tarn_sheet_id(sheet, is_op ? "op" : "tensor", is_op ? change->op : change->tensor);
+    tarn_sheet_text(sheet, "name", is_op ? op.name : tensor.name);
+    tarn_sheet_id(sheet, "before", change->before);
+    tarn_sheet_id(sheet, "after", change->after);
+    tarn_sheet_close(sheet, '}');
+}
+
+static void print_changes(struct tarn_sheet *sheet, const struct request *request,
+                          const struct result *result)
+{
+    size_t count[sizeof words / sizeof *words] = {0};
+    for (size_t i = 0; i < result->changes_count; i++) count[result->changes[i].kind]++;
+    tarn_sheet_open(sheet, "changed", '{');
+    for (size_t kind = 0; kind < TARN_COUNT(words); kind++)
+        tarn_sheet_count(sheet, words[kind], count[kind]);
+    tarn_sheet_close(sheet, '}');
+    if (!request->list) return;
+    if (sheet->json) tarn_sheet_open(sheet, "changes", '[');
+    for (size_t i = 0; i < result->changes_count; i++)
+        print_change(sheet, result->after, &result->changes[i]);
+    if (sheet->json) tarn_sheet_close(sheet, ']');
+}
+
+static void print_result(const struct request *request, const struct result *result)
+{
+    struct tarn_sheet sheet;
+    tarn_sheet_begin(&sheet, is_stdout(request->output_path) ? stderr : stdout, request->json);
+    tarn_sheet_text(&sheet, "name", tarn_graph_name(result->before));
+    tarn_sheet_count(&sheet, "ops", tarn_graph_ops_count(result->after));
+    tarn_transforms_print(&sheet, &request->transforms);
+    print_changes(&sheet, request, result);
+    tarn_sheet_real(&sheet, "ms", result->ms);
+    tarn_sheet_end(&sheet);
+}
+
+/* ---- Making ---- */
+
+static enum tarn_status make(const struct request *request, struct result *result,
+                             struct tarn_error *error)
+{
+    enum tarn_status status = tarn_graph_load(request->paths[0], &result->before, error);
+    if (status != TARN_OK) return status;
+    double begin = tarn_now_ms();
+    status = tarn_graph_transform(result->before, &request->planning, &result->after, error);
+    if (status != TARN_OK) return status;
+    result->ms = tarn_now_ms() - begin;
+    return tarn_graph_changes(result->before, result->after, &result->changes,
+                              &result->changes_count, error);
+}
+
+static enum tarn_status save(const struct request *request, const struct result *result,
+                             struct tarn_error *error)
+{
+    if (!request->output_path) return TARN_OK;
+    tarn_interrupt_hold();
+    enum tarn_status status = tarn_graph_save(result->after, request->output_path, error);
+    tarn_interrupt_release();
+    return status;
+}
+
+static enum tarn_status carry_out(const struct request *request)
+{
+    struct tarn_error error;
+    struct result result = {0};
+    enum tarn_status status = make(request, &result, &error);
+    if (status == TARN_OK) status = save(request, &result, &error);
+    if (status == TARN_OK)
+        print_result(request, &result);
+    else
+        tarn_print_error(&error, status);
+    free(result.changes);
+    tarn_graph_destroy(result.before);
+    tarn_graph_destroy(result.after);
+    return status;
+}
+
+enum tarn_status tarn_verb_transform(char **words_given)
+{
+    struct request request = {.planning.struct_size = sizeof request.planning};
+    const struct tarn_option options[] = {
+        {"output", 'o', TARN_OPTION_TEXT, &request.output_path, "GRAPH",
+         "where to write the new graph; without it nothing is written"},
+        {"alignment", 0, TARN_OPTION_SIZE, &request.planning.alignment, "BYTES",
+         "of the plan to come: sizes count as what they reserve in it\n(default 512)"},
+        TARN_TRANSFORM_OPTIONS(request.transforms),
+        {"changes", 0, TARN_OPTION_FLAG, &request.list, NULL, "list every change"},
+        TARN_JSON_OPTION(request.json),
+    };
+    const struct tarn_command command = {
+        .verb = "transform",
+        .usage = "GRAPH [-o GRAPH] [--reorder] [--in-place] [--in-place-kinds KIND,KIND...]\n"
+                 "                      [--alignment BYTES] [--changes] [--json]",
+        .about = "Makes a new graph that computes the same and needs less memory. Its ops name\n"
+                 "the ops that they come from; what data, control arcs and hazards ordered stays\n"
+                 "in order. 'tarn plan' has the same flags and keeps the new graph in the plan.\n\n"
+                 "  reorder   the most bytes that are alive at once, before and after; bound: no\n"
+                 "            order has a lower peak\n"
+                 "  in place  outputs that are written over an input now\n"
+                 "  changed   ops at another place in their stream, in another stream, with a new\n"
+                 "            control arc; tensors that share another storage\n",
+        .options = options,
+        .options_count = TARN_COUNT(options),
+        .arguments_min = 1,
+        .arguments_max = 1,
+        .exits = (const enum tarn_status[]){TARN_BAD_INPUT, TARN_OK},
+        .example = "  tarn transform graph.json --reorder -o better.json\n",
+    };
+    enum tarn_status status;
+    if (!tarn_options_parse(&command, words_given, request.paths, &status)) return status;
+    if (request.json && is_stdout(request.output_path))
+        return tarn_options_refuse(&command, "graph and JSON cannot both go to standard output");
+    if (!tarn_transforms_ask(&request.transforms, &request.planning))
+        return tarn_options_refuse(&command, "--in-place-kinds takes up to %d kinds",
+                                   TARN_KINDS_MAX);
+    return carry_out(&request);
+}

@@ -1,0 +1,68 @@
+/* Transforms by flags. The library's option and report structs lie beside the flags, so that one
+ * object carries a request there and its reports back. */
+#include "transforms.h"
+
+#include <string.h>
+
+/* Cuts the text at its commas. */
+static bool split_kinds(struct tarn_transforms *transforms, size_t *count)
+{
+    *count = 0;
+    if (!transforms->kinds_text) return true;
+    if (strlen(transforms->kinds_text) >= sizeof transforms->kinds_copy) return false;
+    strcpy(transforms->kinds_copy, transforms->kinds_text);
+    char *rest = transforms->kinds_copy;
+    for (char *word; (word = strsep(&rest, ",")) != NULL;) {
+        if (*count == TARN_KINDS_MAX) return false;
+        transforms->kinds[(*count)++] = word;
+    }
+    return true;
+}
+
+bool tarn_transforms_ask(struct tarn_transforms *transforms, struct tarn_plan_options *options)
+{
+    size_t kinds_count;
+    if (!split_kinds(transforms, &kinds_count)) return false;
+    if (transforms->reorder) {
+        transforms->reorder_options = (struct tarn_reorder_options){
+            .struct_size = sizeof transforms->reorder_options,
+            .report = &transforms->reorder_report,
+        };
+        options->reorder = &transforms->reorder_options;
+    }
+    if (transforms->in_place || kinds_count > 0) {
+        transforms->in_place_options = (struct tarn_in_place_options){
+            .struct_size = sizeof transforms->in_place_options,
+            .kinds = transforms->kinds,
+            .kinds_count = kinds_count,
+            .report = &transforms->in_place_report,
+        };
+        options->in_place = &transforms->in_place_options;
+    }
+    return true;
+}
+
+static void print_reorder(struct tarn_sheet *sheet, const struct tarn_reorder_report *report)
+{
+    double gap = report->bound > 0
+                     ? 100.0 * (double)(report->peak_after - report->bound) / (double)report->bound
+                     : 0;
+    tarn_sheet_open(sheet, "reorder", '{');
+    tarn_sheet_bytes(sheet, "peak_before_bytes", report->peak_before);
+    tarn_sheet_bytes(sheet, "peak_bytes", report->peak_after);
+    tarn_sheet_bytes(sheet, "bound_bytes", report->bound);
+    tarn_sheet_real(sheet, "gap_percent", gap);
+    tarn_sheet_count(sheet, "rounds", report->rounds);
+    tarn_sheet_close(sheet, '}');
+}
+
+void tarn_transforms_print(struct tarn_sheet *sheet, const struct tarn_transforms *transforms)
+{
+    if (transforms->reorder_options.report) print_reorder(sheet, &transforms->reorder_report);
+    if (transforms->in_place_options.report) {
+        tarn_sheet_open(sheet, "in_place", '{');
+        tarn_sheet_count(sheet, "merged", transforms->in_place_report.merged);
+        tarn_sheet_bytes(sheet, "bytes", transforms->in_place_report.bytes);
+        tarn_sheet_close(sheet, '}');
+    }
+}

@@ -1,0 +1,47 @@
+/* The transforms that a command line asks for: flags in, library options out, and what came of
+ * them. `tarn plan` and `tarn transform` have the same flags. */
+#ifndef TARN_CLI_TRANSFORMS_H
+#define TARN_CLI_TRANSFORMS_H
+
+#include "print.h"
+
+#define TARN_KINDS_MAX 32
+
+struct tarn_transforms {
+    bool reorder, in_place;
+    const char *kinds_text; /* words between commas */
+    char kinds_copy[1024];  /* what `kinds` points into */
+    const char *kinds[TARN_KINDS_MAX];
+    struct tarn_reorder_options reorder_options;
+    struct tarn_reorder_report reorder_report;
+    struct tarn_in_place_options in_place_options;
+    struct tarn_in_place_report in_place_report;
+};
+
+/* Rows of an option table. */
+#define TARN_TRANSFORM_OPTIONS(transforms)                                                \
+    {"reorder",                                                                           \
+     0,                                                                                   \
+     TARN_OPTION_FLAG,                                                                    \
+     &(transforms).reorder,                                                               \
+     NULL,                                                                                \
+     "look for an order of the ops in which less is alive at once"},                      \
+        {"in-place",                                                                      \
+         0,                                                                               \
+         TARN_OPTION_FLAG,                                                                \
+         &(transforms).in_place,                                                          \
+         NULL,                                                                            \
+         "let ops write over inputs that nobody needs any more, where\nthe graph allows " \
+         "it"},                                                                           \
+    {                                                                                     \
+        "in-place-kinds", 0, TARN_OPTION_TEXT, &(transforms).kinds_text, "KIND,KIND...",  \
+            "kinds of op that may do so whatever the graph says"                          \
+    }
+
+/* Lets the options ask for what the flags ask for; they point into *transforms. False: too many
+ * kinds. */
+bool tarn_transforms_ask(struct tarn_transforms *transforms, struct tarn_plan_options *options);
+/* What the transforms that were asked for have found. */
+void tarn_transforms_print(struct tarn_sheet *sheet, const struct tarn_transforms *transforms);
+
+#endif
