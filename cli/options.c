@@ -86,6 +86,21 @@ static bool parse_seconds(const char *text, uint64_t *ns)
     return true;
 }
 
+/* Which of the words between bars it is. */
+static bool parse_choice(const char *text, const char *words, unsigned *choice)
+{
+    size_t length = strlen(text);
+    for (unsigned i = 0; *words; i++) {
+        size_t word = strcspn(words, "|");
+        if (word == length && strncmp(words, text, length) == 0) {
+            *choice = i;
+            return true;
+        }
+        words += word + (words[word] == '|');
+    }
+    return false;
+}
+
 /* 0 would mean "not given" to the library: nobody who writes it wants that. */
 static bool parse_value(const struct tarn_option *option, const char *text)
 {
@@ -99,18 +114,20 @@ static bool parse_value(const struct tarn_option *option, const char *text)
     case TARN_OPTION_SIZE: return parse_size(text, option->value) && *(uint64_t *)option->value > 0;
     case TARN_OPTION_SECONDS:
         return parse_seconds(text, option->value) && *(uint64_t *)option->value > 0;
+    case TARN_OPTION_CHOICE: return parse_choice(text, option->value_name, option->value);
     }
     return false;
 }
 
-static const char *value_wanted(enum tarn_option_kind kind)
+static const char *value_wanted(const struct tarn_option *option)
 {
-    switch (kind) {
+    switch (option->kind) {
     case TARN_OPTION_COUNT:
     case TARN_OPTION_NUMBER: return "a whole number";
     case TARN_OPTION_TIMES: return "a whole number above 0";
     case TARN_OPTION_SIZE: return "bytes above 0, for example 512, 10MB or 8GiB";
     case TARN_OPTION_SECONDS: return "seconds above 0, for example 2 or 0.5";
+    case TARN_OPTION_CHOICE: return option->value_name;
     default: return "a value";
     }
 }
@@ -231,12 +248,12 @@ static enum tarn_status take_option(const struct tarn_command *command, char ***
         if (!value) {
             --*words;
             return tarn_options_refuse(command, "--%s needs %s", option->name,
-                                       value_wanted(option->kind));
+                                       value_wanted(option));
         }
     }
     if (parse_value(option, value)) return TARN_OK;
     return tarn_options_refuse(command, "--%s needs %s, not '%s'", option->name,
-                               value_wanted(option->kind), value);
+                               value_wanted(option), value);
 }
 
 static bool is_help(const char *word)

@@ -9,13 +9,14 @@
 #include "tarn.h"
 
 enum tarn_option_kind {
-    TARN_OPTION_FLAG,   /* bool: set when given */
-    TARN_OPTION_TEXT,   /* const char *: borrowed from the command line */
-    TARN_OPTION_COUNT,  /* uint32_t: decimal */
-    TARN_OPTION_TIMES,  /* uint32_t: decimal, at least 1 */
-    TARN_OPTION_NUMBER, /* uint64_t: decimal */
-    TARN_OPTION_SIZE,   /* uint64_t: bytes, at least 1, with an optional unit: 512, 10MB, 8GiB */
-    TARN_OPTION_SECONDS /* uint64_t nanoseconds, at least 1: decimal seconds, for example 0.5 */
+    TARN_OPTION_FLAG,    /* bool: set when given */
+    TARN_OPTION_TEXT,    /* const char *: borrowed from the command line */
+    TARN_OPTION_COUNT,   /* uint32_t: decimal */
+    TARN_OPTION_TIMES,   /* uint32_t: decimal, at least 1 */
+    TARN_OPTION_NUMBER,  /* uint64_t: decimal */
+    TARN_OPTION_SIZE,    /* uint64_t: bytes, at least 1, with an optional unit: 512, 10MB, 8GiB */
+    TARN_OPTION_SECONDS, /* uint64_t nanoseconds, at least 1: decimal seconds, for example 0.5 */
+    TARN_OPTION_CHOICE   /* an enum: which of the words of value_name, "first|second" */
 };
 
 struct tarn_option {

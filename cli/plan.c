@@ -161,8 +161,8 @@ enum tarn_status tarn_verb_plan(char **words)
         .verb = "plan",
         .usage = "GRAPH [-o PLAN] [--reorder] [--in-place] [--in-place-kinds KIND,KIND...]\n"
                  "                 [--alignment BYTES] [--capacity BYTES] [--method NAME]\n"
-                 "                 [--threads N] [--effort STEPS] [--seconds SECONDS] [--seed N] "
-                 "[--json]",
+                 "                 [--boundary refined|simple] [--threads N] [--effort STEPS]\n"
+                 "                 [--seconds SECONDS] [--seed N] [--json]",
         .about = "Decides where every storage of a graph lives in one arena, so that no legal\n"
                  "interleaving of the streams can corrupt anything. An independent verifier\n"
                  "proves that before anything is written (tarn.plan version 1).\n\n"

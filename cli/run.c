@@ -222,7 +222,8 @@ static bool parse_kernel(struct request *request)
 static enum tarn_status settle(const struct tarn_command *command, struct request *request)
 {
     const struct tarn_plan_options *planning = &request->planning;
-    bool plans = planning->alignment || planning->capacity || planning->method || planning->threads;
+    bool plans = planning->alignment || planning->capacity || planning->method ||
+                 planning->threads || planning->boundary;
     bool drawn = request->order && strncmp(request->order, "seed:", 5) == 0;
     if (!parse_kernel(request))
         return tarn_options_refuse(command, "--kernel is empty or spin:NS, not '%s'",

@@ -27,6 +27,13 @@ enum tarn_status tarn_verb_transform(char **words);
          "NAME",                                                                                 \
          "how to place, for example many-objects:size:first-fit\n"                               \
          "(default: all, until the bound is met)"},                                              \
+        {"boundary",                                                                             \
+         0,                                                                                      \
+         TARN_OPTION_CHOICE,                                                                     \
+         &(planning).boundary,                                                                   \
+         "refined|simple",                                                                       \
+         "whom ops wait for in the previous iteration: those who\ntouch the same bytes "         \
+         "(default), or every stream's last"},                                                   \
     {                                                                                            \
         "threads", 0, TARN_OPTION_COUNT, &(planning).threads, "N",                               \
             "threads to plan with (default: all cores); the plan\ndoes not depend on it"         \

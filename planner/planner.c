@@ -310,6 +310,7 @@ static enum tarn_status run(struct planning *planning, struct tarn_graph *graph,
     if ((status = begin_plan(planning, graph, error)) != TARN_OK) return status;
     if ((status = find_bound(planning, error)) != TARN_OK) return status;
     if ((status = place(planning, error)) != TARN_OK) return status;
+    if ((status = refine_boundary(planning, error)) != TARN_OK) return status;
     return verify(planning, graph, error);
 }
 

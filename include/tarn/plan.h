@@ -26,6 +26,15 @@ struct tarn_plan_progress {
 
 #define TARN_NO_EFFORT UINT64_MAX
 
+/* Which ops wait for ops of the previous iteration. */
+enum tarn_boundary {
+    /* Those that touch the same bytes, one of the two writing: a stream begins its next iteration
+     * while others are still in the last one, wherever that does no harm. */
+    TARN_BOUNDARY_REFINED,
+    /* Every stream's first op for every other stream's last: one iteration after another. */
+    TARN_BOUNDARY_SIMPLE
+};
+
 struct tarn_plan_options {
     size_t struct_size; /* sizeof(struct tarn_plan_options), as the macro below says */
     uint64_t alignment; /* power of two; 0: 512 */
@@ -53,6 +62,7 @@ struct tarn_plan_options {
     /* Transforms to run before placing, see transform.h; NULL: not that one. */
     const struct tarn_reorder_options *reorder;
     const struct tarn_in_place_options *in_place;
+    enum tarn_boundary boundary;
 };
 #ifndef __cplusplus
 #define TARN_PLAN_OPTIONS(...) \
