@@ -5,7 +5,9 @@
 
 #include "../graph/graph.h"
 
-/* TARN_SYSTEM: no memory. */
+/* TARN_SYSTEM: no memory, here and below. */
 enum tarn_status tarn_peak_serial(const struct tarn_graph *graph, uint64_t *peak);
+/* The same with other sizes, by planned storage, whose sum fits in 64 bits. */
+enum tarn_status tarn_peak_of(const struct tarn_graph *graph, const uint64_t *size, uint64_t *peak);
 
 #endif
