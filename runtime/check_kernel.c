@@ -20,23 +20,15 @@
 
 /* ---- Life ---- */
 
-static void fill_addresses(struct tarn_checker *checker)
+/* Do two storages share bytes of the arena, or of the persistent part? */
+static bool share_bytes(const struct tarn_session *session, uint32_t a, uint32_t b)
 {
-    const struct tarn_session *session = checker->session;
-    for (uint32_t a = 0; a < session->graph->storages_count; a++) {
-        const struct tarn_storage *storage = &session->graph->storages[a];
-        checker->addresses[a] =
-            storage->tensor != TARN_NONE
-                ? tarn_session_address(session, storage->tensor)
-                : session->arena + tarn_plan_workspace_offset(session->plan, storage->producer);
-    }
-}
-
-static bool share_bytes(const struct tarn_checker *checker, uint32_t a, uint32_t b)
-{
-    const struct tarn_storage *storages = checker->session->graph->storages;
-    return checker->addresses[a] < checker->addresses[b] + storages[b].size &&
-           checker->addresses[b] < checker->addresses[a] + storages[a].size;
+    const struct tarn_storage *storages = session->graph->storages;
+    const struct tarn_place *x = tarn_plan_place(session->plan, a);
+    const struct tarn_place *y = tarn_plan_place(session->plan, b);
+    if (storages[a].persistent != storages[b].persistent) return false;
+    if (storages[a].persistent && session->arena.is_bound) return false;
+    return x->offset < y->offset + y->size && y->offset < x->offset + x->size;
 }
 
 static bool op_clashes(const struct tarn_checker *checker, uint32_t op)
@@ -44,7 +36,8 @@ static bool op_clashes(const struct tarn_checker *checker, uint32_t op)
     const struct tarn_expected *expected = &checker->expected;
     for (uint32_t i = expected->begin[op]; i < expected->begin[op + 1]; i++) {
         for (uint32_t j = expected->begin[op]; j < i; j++) {
-            if (share_bytes(checker, expected->accesses[i].storage, expected->accesses[j].storage))
+            if (share_bytes(checker->session, expected->accesses[i].storage,
+                            expected->accesses[j].storage))
                 return true;
         }
     }
@@ -60,15 +53,12 @@ struct tarn_checker *tarn_checker_create(const struct tarn_session *session, uin
     checker->seed = seed;
     checker->delay_ns = delay_ns;
     atomic_init(&checker->failed, 0);
-    checker->addresses =
-        calloc((size_t)session->graph->storages_count + 1, sizeof *checker->addresses);
+    checker->addresses = (unsigned char *const *)session->arena.addresses;
     checker->clashes = calloc((size_t)session->graph->ops_count + 1, sizeof *checker->clashes);
-    if (!checker->addresses || !checker->clashes ||
-        tarn_expected_init(&checker->expected, session->graph) != TARN_OK) {
+    if (!checker->clashes || tarn_expected_init(&checker->expected, session->graph) != TARN_OK) {
         tarn_checker_destroy(checker);
         return NULL;
     }
-    fill_addresses(checker);
     for (uint32_t v = 0; v < session->graph->ops_count; v++) {
         checker->clashes[v] = op_clashes(checker, v);
     }
@@ -79,7 +69,6 @@ void tarn_checker_destroy(struct tarn_checker *checker)
 {
     if (!checker) return;
     tarn_expected_finish(&checker->expected);
-    free(checker->addresses);
     free(checker->clashes);
     free(checker);
 }

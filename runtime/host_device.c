@@ -44,7 +44,7 @@ static int memory_create(void *self, uint64_t size, void **memory)
     if (size > tarn_memory_available()) return ENOMEM;
     unsigned char *mapping = map_aligned(rounded);
     if (!mapping) return ENOMEM;
-    bool small_pages = options && options->small_pages;
+    bool small_pages = options && options->struct_size >= sizeof *options && options->small_pages;
     madvise(mapping, (size_t)rounded, small_pages ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
     *memory = mapping;
     return 0;

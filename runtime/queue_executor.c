@@ -1,350 +1,371 @@
 /* The executor of devices with queues and events: one queue per stream, everything enqueued from
- * the caller's thread in one topological order, so that no wait names an event before its record.
+ * the caller's thread in one topological order, so that no wait names an event before its record;
+ * or whole blocks of iterations captured once and replayed.
  *
- *     for each iteration, for each step in order:   event_wait ...   kernel   event_record
+ *     laps:  [ iterations 0..u ][ u..2u ] ...     each ends with a mark, one event per queue
+ *             reached ───────┘     └── at most `depth` iterations of laps are under way
  *
- * A recorded step has two events, for even and for odd iterations: a wait on the previous iteration
- * must not see this iteration's record when the awaited step comes first in the order. Every submit
- * ends with a mark, one event per queue; waiting for a ticket polls the oldest mark that covers it.
- * The first failure stops the enqueueing; memory that a queue may still touch is never given back.
- * Source: DESIGN.md, section 5. Cost: one call per wait, launch and record; nothing allocated. */
+ * Submit waits for the oldest lap when there is no room for the next. Whoever waits polls the
+ * oldest mark that was not reached. The first failure stops the enqueueing; memory that a queue may
+ * still touch is never given back. Source: DESIGN.md, section 5. Cost: one call per wait, launch,
+ * record and mark; nothing allocated after creation. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "../streams/graph/report.h"
-#include "event_count.h"
-#include "session.h"
+#include "capture.h"
+#include "flight.h"
 
 #define GRACE_NS 100000000 /* after a deadline, how long destroying waits for the queues */
 #define PAUSE_NS 2000      /* between polls at first; doubles up to ... */
-#define PAUSE_MAX_NS 500000
-
-enum { MARKS = 8 };
+#define PAUSE_MAX_NS 200000
+#define DEPTH_DEFAULT 8u
+#define DEPTH_MAX 4096u /* laps */
 
 /* The ends of all queues when iterations up to `target` were enqueued. */
 struct mark {
     uint64_t target;
-    void **events; /* by stream; NULL for streams without steps */
+    uint32_t reached; /* streams before this one have reached it */
+    void **events;    /* by stream; NULL for streams without steps, or not in use */
 };
 
 struct tarn_executor {
     struct tarn_session *session;
     const struct tarn_program *program;
-    const struct tarn_device_table *table;
-    void *self;       /* the device's */
-    void **queues;    /* by stream; NULL for streams without steps */
-    void **events[2]; /* by step, for even and odd iterations; NULL where nobody waits */
-    struct mark marks[MARKS];
-    uint32_t marks_count; /* made since the start; the last MARKS are kept */
-    uint64_t enqueued;    /* iterations */
-    bool overdue;         /* a deadline passed: the queues may never end */
-    bool poisoned;        /* the device answers nothing any more */
+    struct tarn_queues queues;
+    struct tarn_capture capture; /* unroll 0: iterations are enqueued one by one */
+    struct mark *marks;          /* a ring */
+    uint32_t marks_count;
+    uint64_t marks_made, marks_reached; /* since the start */
+    uint64_t enqueued, finished;        /* iterations */
+    bool overdue;                       /* a deadline passed: the queues may never end */
 };
 
-/* ---- Errors ---- */
+/* ---- Marks ---- */
 
-static enum tarn_status device_failed(struct tarn_executor *executor, const char *what, uint32_t op,
-                                      uint64_t iteration, int code, struct tarn_error *error)
+static struct mark *mark_at(const struct tarn_executor *executor, uint64_t number)
 {
-    const struct tarn_graph *graph = executor->session->graph;
-    executor->poisoned |= executor->table->error_class(executor->self, code) == TARN_ERROR_POISONED;
-    if (error && error->status == TARN_OK) {
-        error->device_code = code;
-        error->op = op;
-    }
-    return tarn_error_set(error, TARN_DEVICE, "%s, %s, iteration %llu: %s failed with code %d (%s)",
-                          tarn_stream_label(graph, graph->ops[op].stream).text,
-                          tarn_op_label(graph, op).text, (unsigned long long)iteration, what, code,
-                          executor->table->error_text(executor->self, code));
-}
-
-/* ---- Enqueueing ---- */
-
-static int enqueue_waits(struct tarn_executor *executor, const struct tarn_program_step *step,
-                         uint64_t iteration)
-{
-    const struct tarn_program *program = executor->program;
-    int code = 0;
-    for (uint32_t i = step->waits_begin; i < step->waits_end && !code; i++) {
-        const struct tarn_program_wait *wait = &program->waits[i];
-        if (iteration < wait->previous) continue;
-        uint32_t on = program->begin[wait->stream] + wait->place;
-        void *event = executor->events[(iteration - wait->previous) & 1][on];
-        code = executor->table->event_wait(executor->self, event, executor->queues[step->stream]);
-    }
-    return code;
-}
-
-static enum tarn_status enqueue_step(struct tarn_executor *executor, uint32_t index,
-                                     uint64_t iteration, struct tarn_error *error)
-{
-    const struct tarn_program_step *step = &executor->program->steps[index];
-    int code = enqueue_waits(executor, step, iteration);
-    if (code)
-        return device_failed(executor, "waiting for an event", step->op, iteration, code, error);
-    code = tarn_session_launch(executor->session, step->op, iteration);
-    if (code)
-        return tarn_session_kernel_failed(executor->session, step->op, iteration, code, error);
-    if (!step->record) return TARN_OK;
-    code = executor->table->event_record(executor->self, executor->events[iteration & 1][index],
-                                         executor->queues[step->stream]);
-    return code ? device_failed(executor, "recording an event", step->op, iteration, code, error)
-                : TARN_OK;
-}
-
-static uint32_t last_op(const struct tarn_executor *executor, uint32_t stream)
-{
-    return executor->program->steps[executor->program->begin[stream + 1] - 1].op;
+    return &executor->marks[number % executor->marks_count];
 }
 
 static enum tarn_status make_mark(struct tarn_executor *executor, struct tarn_error *error)
 {
-    struct mark *mark = &executor->marks[executor->marks_count++ % MARKS];
+    const struct tarn_device *device = &executor->queues.device;
+    struct mark *mark = mark_at(executor, executor->marks_made);
     mark->target = executor->enqueued;
+    mark->reached = 0;
     for (uint32_t s = 0; s < executor->program->streams_count; s++) {
-        if (!executor->queues[s]) continue;
+        if (!mark->events[s]) continue;
         int code =
-            executor->table->event_record(executor->self, mark->events[s], executor->queues[s]);
+            device->table->event_record(device->self, mark->events[s], executor->queues.queues[s]);
         if (code)
-            return device_failed(executor, "recording the end of a submit", last_op(executor, s),
-                                 executor->enqueued, code, error);
+            return tarn_queues_failed_call(&executor->queues, "recording the end of an iteration",
+                                           tarn_queues_last_op(&executor->queues, s),
+                                           executor->enqueued - 1, code, error);
     }
+    executor->marks_made++;
     return TARN_OK;
 }
 
-static enum tarn_status executor_submit(struct tarn_executor *executor, uint64_t target,
-                                        struct tarn_error *error)
+/* Goes on over the streams that have reached the mark; mark->reached tells how far. */
+static enum tarn_status ask_mark(struct tarn_executor *executor, struct mark *mark,
+                                 struct tarn_error *error)
 {
-    for (; executor->enqueued < target; executor->enqueued++) {
-        for (uint32_t i = 0; i < executor->program->steps_count; i++) {
-            enum tarn_status status =
-                enqueue_step(executor, executor->program->order[i], executor->enqueued, error);
-            if (status) return status;
-        }
-    }
-    return make_mark(executor, error);
-}
-
-/* ---- Waiting ---- */
-
-static const struct mark *find_mark(const struct tarn_executor *executor, uint64_t target)
-{
-    uint32_t oldest = executor->marks_count > MARKS ? executor->marks_count - MARKS : 0;
-    while (executor->marks[oldest % MARKS].target < target) oldest++;
-    return &executor->marks[oldest % MARKS];
-}
-
-/* *stream: the first whose queue has not reached the mark, or streams_count when all have. */
-static enum tarn_status query_mark(struct tarn_executor *executor, const struct mark *mark,
-                                   uint32_t *stream, struct tarn_error *error)
-{
-    for (*stream = 0; *stream < executor->program->streams_count; ++*stream) {
+    const struct tarn_device *device = &executor->queues.device;
+    for (; mark->reached < executor->program->streams_count; mark->reached++) {
+        uint32_t s = mark->reached;
         bool done = true;
         int code = 0;
-        if (executor->queues[*stream])
-            code = executor->table->event_query(executor->self, mark->events[*stream], &done);
+        if (mark->events[s])
+            code = device->table->event_query(device->self, mark->events[s], &done);
         if (code)
-            return device_failed(executor, "the device's work", last_op(executor, *stream),
-                                 mark->target - 1, code, error);
+            return tarn_queues_failed_call(&executor->queues, "the device's work",
+                                           tarn_queues_last_op(&executor->queues, s),
+                                           mark->target - 1, code, error);
         if (!done) break;
     }
     return TARN_OK;
 }
 
-/* Polls until all queues have reached the mark or the time is up (then *stream says which has not).
- */
-static enum tarn_status poll_mark(struct tarn_executor *executor, const struct mark *mark,
-                                  uint64_t timeout_ns, uint32_t *stream, struct tarn_error *error)
+/* Looks which marks have been reached since. */
+static enum tarn_status look(struct tarn_executor *executor, struct tarn_error *error)
+{
+    enum tarn_status status = TARN_OK;
+    while (executor->marks_reached < executor->marks_made && !status) {
+        struct mark *mark = mark_at(executor, executor->marks_reached);
+        status = ask_mark(executor, mark, error);
+        if (mark->reached < executor->program->streams_count) break;
+        executor->finished = mark->target;
+        executor->marks_reached++;
+    }
+    return status;
+}
+
+/* ---- Waiting ---- */
+
+/* A kernel that failed or a cancellation, once what is enqueued has gone by without kernels. */
+static enum tarn_status stopped(struct tarn_executor *executor, struct tarn_error *error)
+{
+    enum tarn_status status = tarn_queues_failure(&executor->queues, error);
+    if (!status && atomic_load(&executor->session->cancelled)) {
+        tarn_queues_halt(&executor->queues);
+        status = tarn_session_was_cancelled(error);
+    }
+    return status;
+}
+
+/* Polls until `target` iterations have finished, or all that are enqueued when there was a reason
+ * to stop, or the time is up: TARN_DEADLINE. */
+static enum tarn_status poll(struct tarn_executor *executor, uint64_t target, uint64_t timeout_ns,
+                             struct tarn_error *error)
 {
     uint64_t began = tarn_now_ns(), pause_ns = PAUSE_NS;
     for (;;) {
-        enum tarn_status status = query_mark(executor, mark, stream, error);
-        if (status || *stream == executor->program->streams_count) return status;
+        enum tarn_status status = look(executor, error);
+        if (status) return status;
+        bool ended = executor->marks_reached == executor->marks_made;
+        status = stopped(executor, error);
+        if (status && ended) return status;
+        if (!status && executor->finished >= target) return TARN_OK;
         uint64_t spent_ns = tarn_now_ns() - began;
-        if (spent_ns >= timeout_ns) return TARN_DEADLINE;
+        if (spent_ns >= timeout_ns) {
+            executor->overdue = true;
+            return status ? status : TARN_DEADLINE;
+        }
         if (pause_ns > timeout_ns - spent_ns) pause_ns = timeout_ns - spent_ns;
         nanosleep(&(struct timespec){.tv_nsec = (long)pause_ns}, NULL);
         if (pause_ns < PAUSE_MAX_NS) pause_ns *= 2;
     }
 }
 
-static bool is_past(struct tarn_executor *executor, void *event)
-{
-    bool done = false;
-    return executor->table->event_query(executor->self, event, &done) == 0 && done;
-}
-
-/* '; stream 0 "compute" has not passed op 7 "relu" of iteration 3': the first recorded step of the
- * last iteration that its queue has not reached, else its end. */
-static int describe(struct tarn_executor *executor, uint32_t s, bool has_finished, char *text,
-                    size_t size)
-{
-    const struct tarn_program *program = executor->program;
-    const struct tarn_graph *graph = executor->session->graph;
-    struct tarn_label name = tarn_stream_label(graph, s);
-    if (has_finished) return snprintf(text, size, "; %s has finished", name.text);
-    uint64_t last = executor->enqueued - 1;
-    uint32_t op = last_op(executor, s);
-    for (uint32_t i = program->begin[s]; i < program->begin[s + 1]; i++) {
-        void *event = executor->events[last & 1][i];
-        if (!event || is_past(executor, event)) continue;
-        op = program->steps[i].op;
-        break;
-    }
-    return snprintf(text, size, "; %s has not passed %s of iteration %llu", name.text,
-                    tarn_op_label(graph, op).text, (unsigned long long)last);
-}
-
-/* Stuck streams first. */
-static void report_deadline(struct tarn_executor *executor, const struct mark *mark,
-                            uint64_t timeout_ns, struct tarn_error *error)
-{
-    char text[sizeof error->text];
-    size_t used =
-        (size_t)snprintf(text, sizeof text, "not finished after %.3f s", (double)timeout_ns * 1e-9);
-    for (int finished = 0; finished < 2; finished++) {
-        for (uint32_t s = 0; s < executor->program->streams_count && used < sizeof text; s++) {
-            if (!executor->queues[s] || is_past(executor, mark->events[s]) != finished) continue;
-            used += (size_t)describe(executor, s, finished, text + used, sizeof text - used);
-        }
-    }
-    if (used >= sizeof text) memcpy(text + sizeof text - sizeof "...", "...", sizeof "...");
-    tarn_error_set(error, TARN_DEADLINE, "%s", text);
-}
-
 static enum tarn_status executor_wait(struct tarn_executor *executor, uint64_t target,
                                       uint64_t timeout_ns, struct tarn_error *error)
 {
-    const struct mark *mark = find_mark(executor, target);
-    uint32_t stream;
-    enum tarn_status status = poll_mark(executor, mark, timeout_ns, &stream, error);
-    if (status != TARN_DEADLINE) return status;
-    executor->overdue = true;
-    report_deadline(executor, mark, timeout_ns, error);
-    return TARN_DEADLINE;
+    enum tarn_status status = poll(executor, target, timeout_ns, error);
+    if (status == TARN_DEADLINE) tarn_session_deadline(executor->session, timeout_ns, error);
+    return status;
+}
+
+static enum tarn_status executor_query(struct tarn_executor *executor, uint64_t *finished,
+                                       struct tarn_error *error)
+{
+    enum tarn_status status = look(executor, error);
+    if (!status) status = stopped(executor, error);
+    *finished = executor->finished;
+    return status;
+}
+
+static void executor_cancel(struct tarn_executor *executor) { tarn_queues_halt(&executor->queues); }
+
+/* ---- Enqueueing ---- */
+
+static enum tarn_status make_room(struct tarn_executor *executor, struct tarn_error *error)
+{
+    uint64_t patience_ns = executor->session->settings.options.patience_ns;
+    if (patience_ns == 0) patience_ns = TARN_FOREVER;
+    enum tarn_status status = stopped(executor, error);
+    bool has_room = executor->marks_made - executor->marks_reached < executor->marks_count;
+    if (status || has_room) return status;
+    uint64_t oldest = mark_at(executor, executor->marks_reached)->target;
+    return executor_wait(executor, oldest, patience_ns, error);
+}
+
+static enum tarn_status enqueue_iteration(struct tarn_executor *executor, struct tarn_error *error)
+{
+    enum tarn_status status = TARN_OK;
+    for (uint32_t i = 0; i < executor->program->steps_count && !status; i++) {
+        status = tarn_queues_enqueue(&executor->queues, executor->program->order[i],
+                                     executor->enqueued, error);
+    }
+    return status;
+}
+
+static enum tarn_status enqueue_lap(struct tarn_executor *executor, uint64_t target,
+                                    struct tarn_error *error)
+{
+    uint64_t iterations = 1;
+    enum tarn_status status = make_room(executor, error);
+    if (status) return status;
+    if (executor->capture.unroll > 0) {
+        iterations = tarn_capture_next(&executor->capture, target - executor->enqueued);
+        status = tarn_capture_launch(&executor->capture, iterations, executor->enqueued, error);
+    } else {
+        status = enqueue_iteration(executor, error);
+    }
+    if (status) return status;
+    executor->enqueued += iterations;
+    return make_mark(executor, error);
+}
+
+static enum tarn_status executor_submit(struct tarn_executor *executor, uint64_t target,
+                                        struct tarn_error *error)
+{
+    enum tarn_status status = TARN_OK;
+    if (executor->program->steps_count == 0) executor->enqueued = executor->finished = target;
+    while (executor->enqueued < target && !status) status = enqueue_lap(executor, target, error);
+    if (status) tarn_queues_halt(&executor->queues);
+    return status;
+}
+
+static void executor_rebind(struct tarn_executor *executor)
+{
+    if (executor->capture.unroll > 0) tarn_capture_forget(&executor->capture);
+}
+
+/* ---- Where streams are ---- */
+
+static bool is_past(struct tarn_executor *executor, void *event)
+{
+    const struct tarn_device *device = &executor->queues.device;
+    bool done = false;
+    return device->table->event_query(device->self, event, &done) == 0 && done;
+}
+
+/* The first recorded step of the last iteration that the queue has not reached, else its end. In a
+ * capture events belong to the graph: then only the whole is known. */
+static uint32_t find_open_step(struct tarn_executor *executor, uint32_t s)
+{
+    const struct tarn_program *program = executor->program;
+    uint32_t i = program->begin[s], end = program->begin[s + 1] - 1;
+    void **events = executor->queues.events[(executor->enqueued - 1) & 1];
+    if (executor->capture.unroll > 0) return end;
+    while (i < end && (!events[i] || is_past(executor, events[i]))) i++;
+    return i;
+}
+
+static enum tarn_turn executor_describe(struct tarn_executor *executor, uint32_t s, char *text,
+                                        size_t size)
+{
+    const struct tarn_session *session = executor->session;
+    bool all_reached = executor->marks_reached == executor->marks_made;
+    bool has_finished = all_reached;
+    if (atomic_load(&session->poisoned)) {
+        snprintf(text, size, "is on a device that answers no more");
+        return TARN_TURN_STUCK;
+    }
+    if (!all_reached) {
+        const struct mark *last = mark_at(executor, executor->marks_made - 1);
+        uint32_t with_mark = executor->capture.unroll > 0 ? executor->capture.origin : s;
+        has_finished = is_past(executor, last->events[with_mark]);
+    }
+    if (has_finished) {
+        snprintf(text, size, "has finished");
+        return TARN_TURN_FINISHED;
+    }
+    uint32_t op = executor->program->steps[find_open_step(executor, s)].op;
+    snprintf(text, size, "has not passed %s of iteration %llu",
+             tarn_op_label(session->graph, op).text, (unsigned long long)executor->enqueued - 1);
+    return TARN_TURN_STUCK;
 }
 
 /* ---- Creation and destruction ---- */
 
-static void destroy_events(struct tarn_executor *executor, void **events, uint32_t count)
-{
-    for (uint32_t i = 0; events && i < count; i++) {
-        if (events[i]) executor->table->event_destroy(executor->self, events[i]);
-    }
-    free(events);
-}
-
 static void release_executor(struct tarn_executor *executor)
 {
-    uint32_t streams_count = executor->program->streams_count;
-    for (uint32_t parity = 0; parity < 2; parity++)
-        destroy_events(executor, executor->events[parity], executor->program->steps_count);
-    for (uint32_t i = 0; i < MARKS; i++)
-        destroy_events(executor, executor->marks[i].events, streams_count);
-    for (uint32_t s = 0; executor->queues && s < streams_count; s++) {
-        if (executor->queues[s])
-            executor->table->queue_destroy(executor->self, executor->queues[s]);
+    const struct tarn_device *device = &executor->queues.device;
+    for (uint32_t i = 0; executor->marks && i < executor->marks_count; i++) {
+        void **events = executor->marks[i].events;
+        for (uint32_t s = 0; events && s < executor->program->streams_count; s++) {
+            if (events[s]) device->table->event_destroy(device->self, events[s]);
+        }
+        free(events);
     }
-    free(executor->queues);
+    free(executor->marks);
+    tarn_capture_finish(&executor->capture);
+    tarn_queues_finish(&executor->queues);
     free(executor);
 }
 
-/* Work that is enqueued cannot be taken back: waits for all of it. */
+/* Work that is enqueued cannot be taken back: waits for all of it, also for what no mark covers
+ * since enqueueing it failed half way. */
+static bool has_ended(struct tarn_executor *executor)
+{
+    uint64_t patience_ns = executor->session->settings.options.patience_ns;
+    uint64_t timeout_ns = patience_ns ? patience_ns : UINT64_MAX;
+    if (!executor->queues.is_used) return true;
+    if (atomic_load(&executor->session->poisoned)) return false;
+    if (executor->overdue) timeout_ns = GRACE_NS;
+    tarn_queues_halt(&executor->queues);
+    atomic_store(&executor->session->cancelled, true);
+    poll(executor, UINT64_MAX, timeout_ns, NULL);
+    if (executor->marks_reached < executor->marks_made) return false;
+    executor->enqueued++;
+    if (make_mark(executor, NULL) != TARN_OK) return false;
+    poll(executor, UINT64_MAX, timeout_ns, NULL);
+    return executor->marks_reached == executor->marks_made;
+}
+
 static bool executor_destroy(struct tarn_executor *executor)
 {
-    uint32_t stream;
-    uint64_t timeout_ns = executor->overdue ? GRACE_NS : UINT64_MAX;
-    if (executor->poisoned || make_mark(executor, NULL) != TARN_OK) return false;
-    const struct mark *last = &executor->marks[(executor->marks_count - 1) % MARKS];
-    if (poll_mark(executor, last, timeout_ns, &stream, NULL) != TARN_OK) return false;
+    if (!has_ended(executor)) return false;
     release_executor(executor);
     return true;
 }
 
-static int create_queues(struct tarn_executor *executor)
+/* In a capture everything is joined into one queue, whose end is the end of all. */
+static enum tarn_status create_mark(struct tarn_executor *executor, struct mark *mark,
+                                    struct tarn_error *error)
 {
-    const struct tarn_graph *graph = executor->session->graph;
-    for (uint32_t i = 0; i < executor->program->steps_count; i++) {
-        const struct tarn_program_step *step = &executor->program->steps[i];
-        void **queue = &executor->queues[step->stream];
-        int code =
-            *queue
-                ? 0
-                : executor->table->queue_create(
-                      executor->self,
-                      &(struct tarn_queue_info){.name = graph->streams[step->stream].name}, queue);
-        if (code) return code;
-        executor->session->calls[step->op].queue = *queue;
+    const struct tarn_device *device = &executor->queues.device;
+    uint32_t streams_count = executor->program->streams_count;
+    mark->events = calloc((size_t)streams_count + 1, sizeof *mark->events);
+    if (!mark->events) return tarn_error_no_memory(error);
+    for (uint32_t s = 0; s < streams_count; s++) {
+        if (!executor->queues.queues[s]) continue;
+        if (executor->capture.unroll > 0 && s != executor->capture.origin) continue;
+        int code = device->table->event_create(device->self, &mark->events[s]);
+        if (!code) continue;
+        mark->events[s] = NULL;
+        return tarn_device_failed(*device, "creating an event", code, error);
     }
-    return 0;
+    return TARN_OK;
 }
 
-static int create_events(struct tarn_executor *executor)
+static enum tarn_status create_marks(struct tarn_executor *executor, uint32_t depth,
+                                     struct tarn_error *error)
 {
-    int code = 0;
-    for (uint32_t i = 0; i < executor->program->steps_count && !code; i++) {
-        if (!executor->program->steps[i].record) continue;
-        code = executor->table->event_create(executor->self, &executor->events[0][i]);
-        if (!code) code = executor->table->event_create(executor->self, &executor->events[1][i]);
-    }
-    for (uint32_t i = 0; i < MARKS; i++) {
-        for (uint32_t s = 0; s < executor->program->streams_count && !code; s++) {
-            if (executor->queues[s])
-                code = executor->table->event_create(executor->self, &executor->marks[i].events[s]);
-        }
-    }
-    return code;
+    uint32_t unroll = executor->capture.unroll > 0 ? executor->capture.unroll : 1;
+    if (depth == 0) depth = DEPTH_DEFAULT;
+    uint32_t laps = depth / unroll + (depth % unroll > 0);
+    executor->marks_count = laps < DEPTH_MAX ? laps : DEPTH_MAX;
+    executor->marks = calloc(executor->marks_count, sizeof *executor->marks);
+    if (!executor->marks) return tarn_error_no_memory(error);
+    enum tarn_status status = TARN_OK;
+    for (uint32_t i = 0; i < executor->marks_count && !status; i++)
+        status = create_mark(executor, &executor->marks[i], error);
+    return status;
 }
 
-static bool allocate_executor(struct tarn_executor *executor)
+static enum tarn_status executor_create(struct tarn_session *session, struct tarn_executor **result,
+                                        struct tarn_error *error)
 {
-    size_t streams_count = (size_t)executor->program->streams_count + 1;
-    size_t steps_count = (size_t)executor->program->steps_count + 1;
-    executor->queues = calloc(streams_count, sizeof(void *));
-    executor->events[0] = calloc(steps_count, sizeof(void *));
-    executor->events[1] = calloc(steps_count, sizeof(void *));
-    bool is_complete = executor->queues && executor->events[0] && executor->events[1];
-    for (uint32_t i = 0; i < MARKS; i++) {
-        executor->marks[i].events = calloc(streams_count, sizeof(void *));
-        is_complete = is_complete && executor->marks[i].events;
-    }
-    return is_complete;
-}
-
-static enum tarn_status executor_create(struct tarn_session *session,
-                                        const struct tarn_session_options *options,
-                                        struct tarn_executor **result, struct tarn_error *error)
-{
-    (void)options; /* kernels only enqueue: none blocks */
+    const struct tarn_session_options *options = &session->settings.options;
     struct tarn_executor *executor = calloc(1, sizeof *executor);
     if (!executor) return tarn_error_no_memory(error);
     executor->session = session;
     executor->program = &session->program;
-    executor->table = session->device.table;
-    executor->self = session->device.self;
-    if (!allocate_executor(executor)) {
-        release_executor(executor);
-        return tarn_error_no_memory(error);
-    }
-    int code = create_queues(executor);
-    if (!code) code = create_events(executor);
-    if (!code) {
+    enum tarn_status status = tarn_queues_init(&executor->queues, session, 0, false, error);
+    bool captures = options->capture && executor->program->steps_count > 0;
+    if (!status && captures)
+        status = tarn_capture_init(&executor->capture, &executor->queues,
+                                   options->unroll > 0 ? options->unroll : 1, error);
+    if (!status) status = create_marks(executor, options->depth, error);
+    if (!status)
         *result = executor;
-        return TARN_OK;
-    }
-    if (error && error->status == TARN_OK) error->device_code = code;
-    tarn_error_set(error, TARN_DEVICE,
-                   "device '%s': creating queues and events failed with code %d (%s)",
-                   executor->table->name, code, executor->table->error_text(executor->self, code));
-    release_executor(executor);
-    return TARN_DEVICE;
+    else
+        release_executor(executor);
+    return status;
 }
 
 const struct tarn_executor_table tarn_executor_queues = {
     .create = executor_create,
+    .rebind = executor_rebind,
     .submit = executor_submit,
     .wait = executor_wait,
+    .query = executor_query,
+    .cancel = executor_cancel,
+    .describe = executor_describe,
     .destroy = executor_destroy,
 };

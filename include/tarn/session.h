@@ -25,22 +25,71 @@ struct tarn_call {
     tarn_op origin; /* the source graph's op that it comes from; `op` unless a transform ran */
     uint32_t implementation;
     uint32_t stream;
-    uint64_t iteration; /* counts from 0 over the life of the session */
-    void *queue;        /* native queue handle; NULL on the host device */
+    /* Counts from 0 over the life of the session. In a capture: from 0 inside the captured block,
+     * as a kernel that enqueues is called once and its work runs at every replay. */
+    uint64_t iteration;
+    void *queue; /* native queue handle; NULL on the host device */
     void *const *inputs;
     void *const *outputs;
     void *workspace; /* NULL when the op has none */
 };
 
-/* On the host device: do the op's work. On an accelerator: enqueue it on call->queue and return
- * without blocking. Non-zero stops the session with TARN_DEVICE; the first one is kept. */
+/* On the host device, and where kernels are closures: do the op's work. On other devices: enqueue
+ * it on call->queue and return without blocking. Non-zero stops the session with TARN_DEVICE; the
+ * first one is kept. */
 typedef int (*tarn_kernel)(void *user, const struct tarn_call *call);
+
+/* A line of text, without a newline. */
+typedef void (*tarn_line)(void *user, const char *line);
 
 struct tarn_session_options {
     size_t struct_size;
     /* Ids of streams whose kernels may block (MPI, files): the host device gives each its own
      * thread. */
     struct tarn_list blocking;
+    /* Ids of streams whose queues are urgent. NULL: those that hold communication only, by the
+     * kinds of their ops (collectives, sends and receives, copies between host and device). */
+    const struct tarn_list *urgent;
+
+    /* ---- Memory ---- */
+    /* An allocation of the device that the caller keeps, as large and as aligned as
+     * tarn_session_memory_size says; NULL: the session allocates. The session fills it with zeros,
+     * and may use it until it is destroyed. */
+    void *memory;
+    uint64_t memory_size;
+    /* No persistent part: the caller binds every persistent tensor to memory of its own. */
+    bool binds_persistent;
+
+    /* ---- Captured execution (devices with capture only) ----
+     * Kernels are called once for a block of `unroll` iterations (0: 1), whose work the device then
+     * replays. Iterations that fill no block run from a second graph of one iteration. Blocks run
+     * one after another. What was bound is captured with the first submit after it. */
+    bool capture;
+    uint32_t unroll;
+    struct tarn_list uncapturable; /* ids of streams whose kernels cannot be captured */
+
+    /* Most iterations that are submitted and not finished; submit waits while there are more. In a
+     * capture rounded up to whole blocks. 0: 8 on devices with queues, no limit on the host. */
+    uint32_t depth;
+    /* Submit and destroy give up, as after a deadline, when they have waited so long for the
+     * device; 0: never. */
+    uint64_t patience_ns;
+
+    /* ---- Flight recorder ---- */
+    uint32_t flight; /* commands per stream that it remembers; 0: none */
+    /* NULL, or called for every line of a dump when an error stops the session, on the thread that
+     * gets the error. */
+    tarn_line flight_line;
+    void *flight_user;
+
+    /* ---- Streams on other devices ----
+     * By stream of the plan's graph: 0 for the session's device, i for more_devices[i - 1]; NULL:
+     * all 0. The arena is the session's device's; kernels of other devices get its addresses, which
+     * they must be able to follow, or to hand to somebody who is. The devices must outlive the
+     * session. Not with capture. */
+    const uint32_t *stream_devices;
+    const struct tarn_device *more_devices;
+    size_t more_devices_count;
 };
 #ifndef __cplusplus
 #define TARN_SESSION_OPTIONS(...)                                                       \
@@ -48,15 +97,33 @@ struct tarn_session_options {
                                     __VA_ARGS__})
 #endif
 
-/* Compiles the plan and allocates the arena and the persistent part, zero-filled. The session keeps
- * the plan alive. TARN_SYSTEM: no memory for the arena (the text says how much is there);
- * TARN_DEVICE; TARN_USAGE: a table of another ABI, or an alignment the device cannot give. */
+/* What a session needs. */
+struct tarn_session_memory {
+    uint64_t size;       /* of the one allocation: arena, then persistent part */
+    uint64_t alignment;  /* that it must have; the device may give more */
+    uint64_t arena;      /* bytes of planned storages */
+    uint64_t persistent; /* bytes of the persistent part; 0 when the caller binds it */
+};
+/* Fills *memory without a session, for callers that bring the memory. Of the options it looks at
+ * binds_persistent. TARN_USAGE: the device cannot give such an alignment; TARN_SYSTEM: no single
+ * allocation of the device is that large; TARN_DEVICE. */
+TARN_API enum tarn_status tarn_session_memory_size(const struct tarn_plan *plan,
+                                                   struct tarn_device device,
+                                                   const struct tarn_session_options *options,
+                                                   struct tarn_session_memory *memory,
+                                                   struct tarn_error *error);
+
+/* Compiles the plan, allocates the arena and the persistent part, zero-filled, and creates queues
+ * and events. The session keeps the plan alive. TARN_SYSTEM: no memory for the arena (the text says
+ * how much is there); TARN_DEVICE; TARN_USAGE: a table of another ABI, an option that does not fit
+ * the plan or the device. */
 TARN_API enum tarn_status tarn_session_create(struct tarn_plan *plan, struct tarn_device device,
                                               const struct tarn_session_options *options,
                                               struct tarn_session **session,
                                               struct tarn_error *error);
-/* Stops what runs and waits for kernels in progress. After TARN_DEADLINE it does not wait for a
- * kernel that never returns: such a session's memory is given up, never reused. */
+/* Stops what runs and waits for what is under way. After TARN_DEADLINE it does not wait for what
+ * never returns: the memory of such a session, and of one whose device is poisoned, is given up and
+ * never reused. */
 TARN_API void tarn_session_destroy(struct tarn_session *session);
 
 /* Bindings go by the source graph's op (`origin`). Only while nothing is submitted. */
@@ -66,25 +133,49 @@ TARN_API enum tarn_status tarn_session_bind(struct tarn_session *session, tarn_o
 TARN_API enum tarn_status tarn_session_bind_default(struct tarn_session *session,
                                                     tarn_kernel kernel, void *user);
 
+/* Binds a persistent tensor (and what aliases it) to memory of the caller, who keeps it until it is
+ * bound elsewhere or the session is destroyed. Only while nothing is submitted. `address` is what
+ * kernels get: as large and as aligned as the tensor, and not used by another tensor. Members of a
+ * contiguous group stay so only if the caller binds them so. TARN_USAGE: not a persistent tensor,
+ * alignment, work in progress. */
+TARN_API enum tarn_status tarn_session_bind_memory(struct tarn_session *session, tarn_tensor tensor,
+                                                   void *address, struct tarn_error *error);
+/* What kernels get for a tensor; NULL when there is no such tensor, or it is not bound yet. */
+TARN_API void *tarn_session_address(const struct tarn_session *session, tarn_tensor tensor);
+
 /* Copies whole or part of a tensor, from its first byte. Only while nothing is running; planned
  * tensors other than outputs hold what the last writer of those bytes left.
- * TARN_USAGE: unknown tensor, size above the tensor's, or work in progress. */
+ * TARN_USAGE: unknown or unbound tensor, size above the tensor's, or work in progress. */
 TARN_API enum tarn_status tarn_session_write(struct tarn_session *session, tarn_tensor tensor,
                                              const void *data, uint64_t size,
                                              struct tarn_error *error);
 TARN_API enum tarn_status tarn_session_read(struct tarn_session *session, tarn_tensor tensor,
                                             void *data, uint64_t size, struct tarn_error *error);
 
-/* Lets `iterations` more iterations run and returns at once. Tickets are ordered: waiting for one
- * waits for all before it. TARN_USAGE: an op has no kernel. */
+/* Lets `iterations` more iterations run. Returns at once on the host; on devices with queues when
+ * all are enqueued, which is before the last `depth` of them have finished. Tickets are ordered:
+ * waiting for one waits for all before it. TARN_USAGE: an op has no kernel, or a persistent tensor
+ * no memory. Errors as tarn_session_wait. */
 TARN_API enum tarn_status tarn_session_submit(struct tarn_session *session, uint64_t iterations,
                                               tarn_ticket *ticket, struct tarn_error *error);
 /* Waits until the ticket's iterations have finished; then outputs are valid until the next submit.
- * TARN_DEVICE: a kernel failed; the text names stream, op, iteration and code, all streams have
- * stopped, and the session refuses further work. TARN_DEADLINE: not finished after timeout_ns; the
- * text gives every stream's position, the session refuses further work. */
+ * TARN_DEVICE: a kernel or the device failed; the text names stream, op, iteration and code, all
+ * streams have stopped, and the session refuses further work. TARN_DEADLINE: not finished after
+ * timeout_ns; the text gives every stream's position, the session refuses further work. With a
+ * timeout of 0 it only asks: TARN_DEADLINE then means "not yet" and ends nothing.
+ * TARN_INTERRUPTED: cancelled. */
 TARN_API enum tarn_status tarn_session_wait(struct tarn_session *session, tarn_ticket ticket,
                                             uint64_t timeout_ns, struct tarn_error *error);
+/* Iterations that have finished, without waiting; an error that happened is told, as by wait. */
+TARN_API enum tarn_status tarn_session_query(struct tarn_session *session, uint64_t *finished,
+                                             struct tarn_error *error);
+/* From any thread, as long as the session is not destroyed: nothing more is begun; what is enqueued
+ * or running ends. The submit or wait under way, else the next one, returns TARN_INTERRUPTED, and
+ * the session refuses further work. */
+TARN_API void tarn_session_cancel(struct tarn_session *session);
+/* The flight recorder's text, line by line: where every stream is, and its last commands with
+ * times. From the session's thread, at any time before it is destroyed. */
+TARN_API void tarn_session_dump(struct tarn_session *session, tarn_line line, void *user);
 
 /* ---- Checked execution ----
  * Replaces the bound kernels by checking ones: every output byte comes from a generator seeded by
@@ -114,9 +205,13 @@ struct tarn_check_report {
                         equal for every correct run of the graph */
 };
 
-/* Host device only; a fresh session, whose bindings are gone afterwards. TARN_CHECK_FAILED: a wrong
- * byte; `error` names op, tensor, iteration and byte, and who wrote it where that can be told.
- * TARN_BAD_INPUT: the given order is not legal for the plan; nothing was run. TARN_DEADLINE. */
+/* A fresh session, whose bindings are gone afterwards; persistent tensors are bound already, and
+ * their contents are lost. Where the host can follow the device's addresses and the device takes
+ * closures, or has no queues, the host does the work; elsewhere the device's own checking kernels
+ * do (then who wrote a wrong byte is not told). TARN_CHECK_FAILED: a wrong byte; `error` names op,
+ * tensor, iteration and byte, and who wrote it where that can be told. TARN_BAD_INPUT: the given
+ * order is not legal for the plan; nothing was run. TARN_USAGE: the device has neither way, or one
+ * that the options ask too much of. TARN_DEADLINE. */
 TARN_API enum tarn_status tarn_session_check(struct tarn_session *session,
                                              const struct tarn_check_options *options,
                                              struct tarn_check_report *report,

@@ -1,0 +1,66 @@
+/* The flight recorder: per stream a ring of the last commands with their times, written by whoever
+ * runs or enqueues the stream, readable by anybody at any time; and words about where streams are.
+ */
+#ifndef TARN_RUNTIME_FLIGHT_H
+#define TARN_RUNTIME_FLIGHT_H
+
+#include "event_count.h"
+#include "session.h"
+
+/* One command: a kernel that was run on the host, or enqueued on a device. */
+struct tarn_flight_entry {
+    _Atomic uint32_t op;
+    _Atomic uint64_t iteration;
+    _Atomic uint64_t begin_ns; /* monotonic clock */
+    _Atomic uint64_t end_ns;   /* 0: not yet */
+};
+
+struct tarn_flight_ring {
+    struct tarn_flight_entry *entries;
+    _Atomic uint64_t count; /* begun since the start */
+};
+
+struct tarn_flight {
+    uint32_t capacity; /* of each ring; a power of two */
+    uint32_t streams_count;
+    struct tarn_flight_ring *rings; /* by stream */
+};
+
+/* Room for at least `commands` of each stream. TARN_SYSTEM. */
+enum tarn_status tarn_flight_create(const struct tarn_session *session, uint32_t commands,
+                                    struct tarn_flight **flight, struct tarn_error *error);
+void tarn_flight_destroy(struct tarn_flight *flight);
+
+/* Around each command of a stream; nothing when `flight` is NULL. One thread at a time for each
+ * stream. */
+static inline void tarn_flight_begin(struct tarn_flight *flight, uint32_t stream, uint32_t op,
+                                     uint64_t iteration)
+{
+    if (!flight) return;
+    struct tarn_flight_ring *ring = &flight->rings[stream];
+    uint64_t count = atomic_load_explicit(&ring->count, memory_order_relaxed);
+    struct tarn_flight_entry *entry = &ring->entries[count & (flight->capacity - 1)];
+    atomic_store_explicit(&entry->op, op, memory_order_relaxed);
+    atomic_store_explicit(&entry->iteration, iteration, memory_order_relaxed);
+    atomic_store_explicit(&entry->end_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&entry->begin_ns, tarn_now_ns(), memory_order_relaxed);
+    atomic_store_explicit(&ring->count, count + 1, memory_order_release);
+}
+
+static inline void tarn_flight_end(struct tarn_flight *flight, uint32_t stream)
+{
+    if (!flight) return;
+    struct tarn_flight_ring *ring = &flight->rings[stream];
+    uint64_t count = atomic_load_explicit(&ring->count, memory_order_relaxed);
+    struct tarn_flight_entry *entry = &ring->entries[(count - 1) & (flight->capacity - 1)];
+    atomic_store_explicit(&entry->end_ns, tarn_now_ns(), memory_order_relaxed);
+}
+
+/* Tells, line by line, why (NULL: no reason), where every stream is, and its last commands. */
+void tarn_flight_dump(struct tarn_session *session, const char *reason, tarn_line line, void *user);
+
+/* "not finished after 2.500 s; stream 0 ...": TARN_DEADLINE. */
+enum tarn_status tarn_session_deadline(struct tarn_session *session, uint64_t timeout_ns,
+                                       struct tarn_error *error);
+
+#endif
