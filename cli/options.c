@@ -86,6 +86,15 @@ static bool parse_seconds(const char *text, uint64_t *ns)
     return true;
 }
 
+/* As many billionths as parse_seconds would make of it, of a percent. */
+static bool parse_percent(const char *text, double *share)
+{
+    uint64_t billionths;
+    if (!parse_seconds(text, &billionths)) return false;
+    *share = (double)billionths * 1e-11;
+    return true;
+}
+
 /* Which of the words between bars it is. */
 static bool parse_choice(const char *text, const char *words, unsigned *choice)
 {
@@ -114,6 +123,7 @@ static bool parse_value(const struct tarn_option *option, const char *text)
     case TARN_OPTION_SIZE: return parse_size(text, option->value) && *(uint64_t *)option->value > 0;
     case TARN_OPTION_SECONDS:
         return parse_seconds(text, option->value) && *(uint64_t *)option->value > 0;
+    case TARN_OPTION_PERCENT: return parse_percent(text, option->value);
     case TARN_OPTION_CHOICE: return parse_choice(text, option->value_name, option->value);
     }
     return false;
@@ -127,6 +137,7 @@ static const char *value_wanted(const struct tarn_option *option)
     case TARN_OPTION_TIMES: return "a whole number above 0";
     case TARN_OPTION_SIZE: return "bytes above 0, for example 512, 10MB or 8GiB";
     case TARN_OPTION_SECONDS: return "seconds above 0, for example 2 or 0.5";
+    case TARN_OPTION_PERCENT: return "a percentage, for example 1 or 0.5";
     case TARN_OPTION_CHOICE: return option->value_name;
     default: return "a value";
     }

@@ -16,6 +16,7 @@ enum tarn_option_kind {
     TARN_OPTION_NUMBER,  /* uint64_t: decimal */
     TARN_OPTION_SIZE,    /* uint64_t: bytes, at least 1, with an optional unit: 512, 10MB, 8GiB */
     TARN_OPTION_SECONDS, /* uint64_t nanoseconds, at least 1: decimal seconds, for example 0.5 */
+    TARN_OPTION_PERCENT, /* double, a share: decimal percent, for example 0.5 */
     TARN_OPTION_CHOICE   /* an enum: which of the words of value_name, "first|second" */
 };
 

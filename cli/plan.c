@@ -118,7 +118,7 @@ static enum tarn_status save(const struct request *request, const struct result 
     return status;
 }
 
-static enum tarn_status carry_out(const struct request *request)
+static enum tarn_status carry_out(struct request *request)
 {
     struct tarn_error error;
     struct tarn_graph_summary given;
@@ -131,6 +131,7 @@ static enum tarn_status carry_out(const struct request *request)
         print_result(plan_on_stdout ? stderr : stdout, request, &result, &given);
     else
         tarn_print_error(&error, status);
+    tarn_transforms_finish(&request->transforms);
     tarn_plan_destroy(result.plan);
     tarn_graph_destroy(result.graph);
     if (status == TARN_OK && *request->planning.stop) {
@@ -159,7 +160,9 @@ enum tarn_status tarn_verb_plan(char **words)
     };
     const struct tarn_command command = {
         .verb = "plan",
-        .usage = "GRAPH [-o PLAN] [--reorder] [--in-place] [--in-place-kinds KIND,KIND...]\n"
+        .usage = "GRAPH [-o PLAN] [--reorder] [--couple] [--couple-keep PERCENT]\n"
+                 "                 [--slowdown-max PERCENT] [--in-place] "
+                 "[--in-place-kinds KIND,KIND...]\n"
                  "                 [--alignment BYTES] [--capacity BYTES] [--method NAME]\n"
                  "                 [--boundary refined|simple] [--threads N] [--effort STEPS]\n"
                  "                 [--seconds SECONDS] [--seed N] [--json]",

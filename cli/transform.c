@@ -104,7 +104,7 @@ static enum tarn_status save(const struct request *request, const struct result 
     return status;
 }
 
-static enum tarn_status carry_out(const struct request *request)
+static enum tarn_status carry_out(struct request *request)
 {
     struct tarn_error error;
     struct result result = {0};
@@ -115,6 +115,7 @@ static enum tarn_status carry_out(const struct request *request)
     else
         tarn_print_error(&error, status);
     free(result.changes);
+    tarn_transforms_finish(&request->transforms);
     tarn_graph_destroy(result.before);
     tarn_graph_destroy(result.after);
     return status;
@@ -128,19 +129,26 @@ enum tarn_status tarn_verb_transform(char **words_given)
          "where to write the new graph; without it nothing is written"},
         {"alignment", 0, TARN_OPTION_SIZE, &request.planning.alignment, "BYTES",
          "of the plan to come: sizes count as what they reserve in it\n(default 512)"},
+        {"capacity", 0, TARN_OPTION_SIZE, &request.planning.capacity, "BYTES",
+         "of the arena that the plan to come has to fit in"},
         TARN_TRANSFORM_OPTIONS(request.transforms),
         {"changes", 0, TARN_OPTION_FLAG, &request.list, NULL, "list every change"},
         TARN_JSON_OPTION(request.json),
     };
     const struct tarn_command command = {
         .verb = "transform",
-        .usage = "GRAPH [-o GRAPH] [--reorder] [--in-place] [--in-place-kinds KIND,KIND...]\n"
-                 "                      [--alignment BYTES] [--changes] [--json]",
+        .usage =
+            "GRAPH [-o GRAPH] [--reorder] [--couple] [--couple-keep PERCENT]\n"
+            "                      [--slowdown-max PERCENT] [--in-place] "
+            "[--in-place-kinds KIND,KIND...]\n"
+            "                      [--capacity BYTES] [--alignment BYTES] [--changes] [--json]",
         .about = "Makes a new graph that computes the same and needs less memory. Its ops name\n"
                  "the ops that they come from; what data, control arcs and hazards ordered stays\n"
                  "in order. 'tarn plan' has the same flags and keeps the new graph in the plan.\n\n"
                  "  reorder   the most bytes that are alive at once, before and after; bound: no\n"
                  "            order has a lower peak\n"
+                 "  couple    the most bytes alive at once in the worst case, and what the first\n"
+                 "            of the waits between streams that were added do to it\n"
                  "  in place  outputs that are written over an input now\n"
                  "  changed   ops at another place in their stream, in another stream, with a new\n"
                  "            control arc; tensors that share another storage\n",

@@ -30,6 +30,11 @@ bool tarn_transforms_ask(struct tarn_transforms *transforms, struct tarn_plan_op
         };
         options->reorder = &transforms->reorder_options;
     }
+    if (transforms->couple) {
+        transforms->couple_options.struct_size = sizeof transforms->couple_options;
+        transforms->couple_options.report = &transforms->couple_report;
+        options->couple = &transforms->couple_options;
+    }
     if (transforms->in_place || kinds_count > 0) {
         transforms->in_place_options = (struct tarn_in_place_options){
             .struct_size = sizeof transforms->in_place_options,
@@ -56,13 +61,41 @@ static void print_reorder(struct tarn_sheet *sheet, const struct tarn_reorder_re
     tarn_sheet_close(sheet, '}');
 }
 
+/* What one gets for each wait more: for people a line for every row. */
+static void print_couple(struct tarn_sheet *sheet, const struct tarn_couple_report *report)
+{
+    tarn_sheet_open(sheet, "couple", '{');
+    tarn_sheet_bytes(sheet, "serial_peak_bytes", report->serial_peak);
+    tarn_sheet_bytes(sheet, "target_bytes", report->target);
+    tarn_sheet_bytes(sheet, "bound_bytes", report->bound);
+    tarn_sheet_count(sheet, "arcs", report->arcs);
+    tarn_sheet_close(sheet, '}');
+    if (sheet->json) tarn_sheet_open(sheet, "couple_rows", '[');
+    for (size_t i = 0; i < report->rows_count; i++) {
+        const struct tarn_couple_row *row = &report->rows[i];
+        tarn_sheet_open(sheet, sheet->json ? NULL : "  with", '{');
+        tarn_sheet_count(sheet, "arcs", row->arcs);
+        tarn_sheet_count(sheet, "waits", row->waits);
+        tarn_sheet_bytes(sheet, "bound_bytes", row->bound);
+        tarn_sheet_count(sheet, "critical_path_ns", row->critical_path_ns);
+        tarn_sheet_close(sheet, '}');
+    }
+    if (sheet->json) tarn_sheet_close(sheet, ']');
+}
+
 void tarn_transforms_print(struct tarn_sheet *sheet, const struct tarn_transforms *transforms)
 {
     if (transforms->reorder_options.report) print_reorder(sheet, &transforms->reorder_report);
+    if (transforms->couple_options.report) print_couple(sheet, &transforms->couple_report);
     if (transforms->in_place_options.report) {
         tarn_sheet_open(sheet, "in_place", '{');
         tarn_sheet_count(sheet, "merged", transforms->in_place_report.merged);
         tarn_sheet_bytes(sheet, "bytes", transforms->in_place_report.bytes);
         tarn_sheet_close(sheet, '}');
     }
+}
+
+void tarn_transforms_finish(struct tarn_transforms *transforms)
+{
+    tarn_couple_report_finish(&transforms->couple_report);
 }

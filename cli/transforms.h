@@ -8,34 +8,52 @@
 #define TARN_KINDS_MAX 32
 
 struct tarn_transforms {
-    bool reorder, in_place;
+    bool reorder, couple, in_place;
     const char *kinds_text; /* words between commas */
     char kinds_copy[1024];  /* what `kinds` points into */
     const char *kinds[TARN_KINDS_MAX];
     struct tarn_reorder_options reorder_options;
     struct tarn_reorder_report reorder_report;
+    struct tarn_couple_options couple_options;
+    struct tarn_couple_report couple_report;
     struct tarn_in_place_options in_place_options;
     struct tarn_in_place_report in_place_report;
 };
 
 /* Rows of an option table. */
-#define TARN_TRANSFORM_OPTIONS(transforms)                                                \
-    {"reorder",                                                                           \
-     0,                                                                                   \
-     TARN_OPTION_FLAG,                                                                    \
-     &(transforms).reorder,                                                               \
-     NULL,                                                                                \
-     "look for an order of the ops in which less is alive at once"},                      \
-        {"in-place",                                                                      \
-         0,                                                                               \
-         TARN_OPTION_FLAG,                                                                \
-         &(transforms).in_place,                                                          \
-         NULL,                                                                            \
-         "let ops write over inputs that nobody needs any more, where\nthe graph allows " \
-         "it"},                                                                           \
-    {                                                                                     \
-        "in-place-kinds", 0, TARN_OPTION_TEXT, &(transforms).kinds_text, "KIND,KIND...",  \
-            "kinds of op that may do so whatever the graph says"                          \
+#define TARN_TRANSFORM_OPTIONS(transforms)                                                     \
+    {"reorder",                                                                                \
+     0,                                                                                        \
+     TARN_OPTION_FLAG,                                                                         \
+     &(transforms).reorder,                                                                    \
+     NULL,                                                                                     \
+     "look for an order of the ops in which less is alive at once"},                           \
+        {"couple",                                                                             \
+         0,                                                                                    \
+         TARN_OPTION_FLAG,                                                                     \
+         &(transforms).couple,                                                                 \
+         NULL,                                                                                 \
+         "add event waits between streams, so that less is alive at\nonce in the worst "       \
+         "case: down to the capacity if there is one,\nelse to the serial peak"},              \
+        {"couple-keep",       0,                                                               \
+         TARN_OPTION_PERCENT, &(transforms).couple_options.keep,                               \
+         "PERCENT",           "of the excess over the serial peak that may stay (default 0)"}, \
+        {"slowdown-max",                                                                       \
+         0,                                                                                    \
+         TARN_OPTION_PERCENT,                                                                  \
+         &(transforms).couple_options.slowdown_max,                                            \
+         "PERCENT",                                                                            \
+         "by which waits may make the modelled critical path longer\n(default 0)"},            \
+        {"in-place",                                                                           \
+         0,                                                                                    \
+         TARN_OPTION_FLAG,                                                                     \
+         &(transforms).in_place,                                                               \
+         NULL,                                                                                 \
+         "let ops write over inputs that nobody needs any more, where\nthe graph allows "      \
+         "it"},                                                                                \
+    {                                                                                          \
+        "in-place-kinds", 0, TARN_OPTION_TEXT, &(transforms).kinds_text, "KIND,KIND...",       \
+            "kinds of op that may do so whatever the graph says"                               \
     }
 
 /* Lets the options ask for what the flags ask for; they point into *transforms. False: too many
@@ -43,5 +61,6 @@ struct tarn_transforms {
 bool tarn_transforms_ask(struct tarn_transforms *transforms, struct tarn_plan_options *options);
 /* What the transforms that were asked for have found. */
 void tarn_transforms_print(struct tarn_sheet *sheet, const struct tarn_transforms *transforms);
+void tarn_transforms_finish(struct tarn_transforms *transforms);
 
 #endif

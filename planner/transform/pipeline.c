@@ -17,6 +17,21 @@ static enum tarn_status reorder(struct tarn_graph *graph, const struct tarn_plan
 
 static bool wants_reorder(const struct tarn_plan_options *options) { return options->reorder; }
 
+/* Without a capacity of its own it aims at the plan's. */
+static enum tarn_status couple(struct tarn_graph *graph, const struct tarn_plan_options *options,
+                               struct tarn_graph **result, struct tarn_error *error)
+{
+    struct tarn_couple_options couple;
+    enum tarn_status status =
+        tarn_options_take(&couple, sizeof couple, options->couple, "couple options", error);
+    if (status != TARN_OK) return status;
+    if (couple.alignment == 0) couple.alignment = options->alignment;
+    if (couple.capacity == 0) couple.capacity = options->capacity;
+    return tarn_graph_couple(graph, &couple, result, error);
+}
+
+static bool wants_couple(const struct tarn_plan_options *options) { return options->couple; }
+
 static enum tarn_status in_place(struct tarn_graph *graph, const struct tarn_plan_options *options,
                                  struct tarn_graph **result, struct tarn_error *error)
 {
@@ -31,6 +46,7 @@ static const struct {
                             struct tarn_graph **result, struct tarn_error *error);
 } stages[] = {
     {wants_reorder, reorder},
+    {wants_couple, couple},
     {wants_in_place, in_place},
 };
 
