@@ -1,8 +1,13 @@
 /* Every call of OpenCL that the device makes while sessions run and that creates, enqueues or asks.
- * Sessions on two threads may come through here at the same time. */
+ * Sessions on two threads may come through here at the same time. A marker must be flushed before
+ * another queue or the host waits for it; PoCL forgives that, others hang, so here it ends the
+ * program. */
 #include "opencl_calls.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
@@ -93,6 +98,47 @@ void __wrap_clSVMFree(cl_context context, void *memory)
     __real_clSVMFree(context, memory);
 }
 
+/* ---- Markers ---- */
+
+enum { MARKERS = 64 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct marker {
+    cl_event event; /* NULL: free */
+    cl_command_queue queue;
+} unflushed[MARKERS];
+
+static void note_marker(cl_event event, cl_command_queue queue)
+{
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < MARKERS; i++) {
+        if (unflushed[i].event) continue;
+        unflushed[i] = (struct marker){event, queue};
+        break;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static void forget_markers(cl_command_queue queue)
+{
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < MARKERS; i++) {
+        if (unflushed[i].queue == queue) unflushed[i] = (struct marker){NULL, NULL};
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static void must_be_flushed(cl_event event)
+{
+    bool is_flushed = true;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < MARKERS; i++) is_flushed &= unflushed[i].event != event;
+    pthread_mutex_unlock(&lock);
+    if (is_flushed) return;
+    fprintf(stderr, "a marker is waited for that was never flushed\n");
+    abort();
+}
+
 cl_int __real_clEnqueueMarkerWithWaitList(cl_command_queue, cl_uint, const cl_event *, cl_event *);
 cl_int __wrap_clEnqueueMarkerWithWaitList(cl_command_queue, cl_uint, const cl_event *, cl_event *);
 cl_int __wrap_clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint count,
@@ -100,15 +146,42 @@ cl_int __wrap_clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint count,
 {
     if (fails()) return CL_OUT_OF_RESOURCES;
     cl_int code = __real_clEnqueueMarkerWithWaitList(queue, count, list, event);
-    if (!code) atomic_fetch_add(&alive, 1);
-    return code;
+    if (code) return code;
+    atomic_fetch_add(&alive, 1);
+    note_marker(*event, queue);
+    return 0;
 }
 
-/* ---- What enqueues and asks ---- */
+cl_int __real_clEnqueueBarrierWithWaitList(cl_command_queue, cl_uint, const cl_event *, cl_event *);
+cl_int __wrap_clEnqueueBarrierWithWaitList(cl_command_queue, cl_uint, const cl_event *, cl_event *);
+cl_int __wrap_clEnqueueBarrierWithWaitList(cl_command_queue queue, cl_uint count,
+                                           const cl_event *list, cl_event *event)
+{
+    for (cl_uint i = 0; i < count; i++) must_be_flushed(list[i]);
+    return fails() ? CL_OUT_OF_RESOURCES
+                   : __real_clEnqueueBarrierWithWaitList(queue, count, list, event);
+}
 
-WRAP(clEnqueueBarrierWithWaitList,
-     (cl_command_queue queue, cl_uint count, const cl_event *list, cl_event *event),
-     (queue, count, list, event))
+cl_int __real_clGetEventInfo(cl_event, cl_event_info, size_t, void *, size_t *);
+cl_int __wrap_clGetEventInfo(cl_event, cl_event_info, size_t, void *, size_t *);
+cl_int __wrap_clGetEventInfo(cl_event event, cl_event_info what, size_t size, void *value,
+                             size_t *used)
+{
+    must_be_flushed(event);
+    return fails() ? CL_OUT_OF_RESOURCES : __real_clGetEventInfo(event, what, size, value, used);
+}
+
+cl_int __real_clFlush(cl_command_queue);
+cl_int __wrap_clFlush(cl_command_queue);
+cl_int __wrap_clFlush(cl_command_queue queue)
+{
+    if (fails()) return CL_OUT_OF_RESOURCES;
+    forget_markers(queue);
+    return __real_clFlush(queue);
+}
+
+/* ---- What else enqueues and asks ---- */
+
 WRAP(clEnqueueNDRangeKernel,
      (cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t *offset,
       const size_t *items, const size_t *group, cl_uint count, const cl_event *list,
@@ -139,7 +212,4 @@ WRAP(clEnqueueFillBuffer,
      (cl_command_queue queue, cl_mem buffer, const void *pattern, size_t pattern_size,
       size_t offset, size_t size, cl_uint count, const cl_event *list, cl_event *event),
      (queue, buffer, pattern, pattern_size, offset, size, count, list, event))
-WRAP(clFlush, (cl_command_queue queue), (queue))
 WRAP(clFinish, (cl_command_queue queue), (queue))
-WRAP(clGetEventInfo, (cl_event event, cl_event_info what, size_t size, void *value, size_t *used),
-     (event, what, size, value, used))
