@@ -3,6 +3,7 @@
  * and bound meet or nothing helps any more. What helps, in turn:
  *
  *   greedy  the guide is the best order so far, the limit between the bound and its peak
+ *   window  the nodes around the highest step in their best order, by complete search
  *   cut     the minimum cut at the highest step says which nodes should have run before it: they
  * are moved before it, the others behind it
  *
@@ -14,11 +15,16 @@
 #include "../../streams/graph/size.h"
 #include "../place/block.h"
 #include "reorder_bound.h"
+#include "reorder_exact.h"
 #include "reorder_greedy.h"
+#include "reorder_proof.h"
 #include "tarn/transform.h"
 #include "transform.h"
 
-enum { ALIGNMENT_DEFAULT = 512, EFFORT_DEFAULT = 200, LIMITS = 4 };
+enum { ALIGNMENT_DEFAULT = 512, EFFORT_DEFAULT = 200, LIMITS = 4, VISITS = 4000 };
+
+/* Nodes that all minimum cuts of a proof together may look at. */
+#define PROOF_NODES 100000
 
 /* How good an order is: its peak, then how many steps are that high. */
 struct score {
@@ -30,6 +36,7 @@ struct reordering {
     const struct tarn_reorder_model *model;
     struct tarn_reorder_greedy greedy;
     struct tarn_reorder_bound bound;
+    struct tarn_reorder_exact exact;
     uint64_t least;    /* no order has a lower peak */
     uint32_t *best;    /* the best order so far */
     uint32_t *attempt; /* another one */
@@ -120,6 +127,45 @@ static bool try_cut(struct reordering *all, uint32_t middle)
            try_split(all, middle, true, true);
 }
 
+/* ---- Windows ---- */
+
+/* Runs the best order up to the window, and searches that. */
+static enum tarn_reorder_verdict search_window(struct reordering *all, uint32_t begin,
+                                               uint32_t count, uint32_t *order)
+{
+    uint64_t peak;
+    tarn_reorder_state_reset(&all->greedy.state);
+    for (uint32_t i = 0; i < begin; i++) tarn_reorder_run(&all->greedy.state, all->best[i]);
+    return tarn_reorder_exact_run(&all->exact, all->best + begin, count, all->score.peak,
+                                  all->least, order, &peak);
+}
+
+static bool try_window(struct reordering *all, uint32_t begin, uint32_t count)
+{
+    uint32_t order[TARN_REORDER_EXACT_MAX];
+    enum tarn_reorder_verdict verdict = search_window(all, begin, count, order);
+    if (verdict == TARN_REORDER_NONE && count == all->model->nodes_count)
+        all->least = all->score.peak;
+    if (verdict != TARN_REORDER_BEST && verdict != TARN_REORDER_SOME) return false;
+    memcpy(all->attempt, all->best, all->model->nodes_count * sizeof *all->attempt);
+    memcpy(all->attempt + begin, order, count * sizeof *order);
+    return take(all, all->attempt);
+}
+
+/* Windows in which the highest step is late, in the middle, and early. */
+static bool try_windows(struct reordering *all, uint32_t middle)
+{
+    uint32_t nodes = all->model->nodes_count;
+    uint32_t count = nodes < TARN_REORDER_EXACT_MAX ? nodes : TARN_REORDER_EXACT_MAX;
+    for (uint32_t part = 1; part <= 3; part++) {
+        uint32_t before = count * part / 4;
+        uint32_t begin = middle > before ? middle - before : 0;
+        if (begin > nodes - count) begin = nodes - count;
+        if (try_window(all, begin, count)) return true;
+    }
+    return false;
+}
+
 /* ---- Rounds ---- */
 
 /* Raises the bound by what step i of the best order says; *here: that step's own. */
@@ -138,7 +184,7 @@ static enum tarn_status improve(struct reordering *all, bool *better)
     *better = false;
     enum tarn_status status = raise_bound(all, middle, &here);
     if (status != TARN_OK || all->score.peak == all->least) return status;
-    *better = try_greedy(all, all->best);
+    *better = try_greedy(all, all->best) || try_windows(all, middle);
     if (*better || here == all->score.peak) return TARN_OK;
     if (try_cut(all, middle)) {
         *better = true;
@@ -149,6 +195,20 @@ static enum tarn_status improve(struct reordering *all, bool *better)
     return TARN_OK;
 }
 
+/* A closer look at the bound; *better: a better order has turned up. */
+static enum tarn_status prove(struct reordering *all, bool *better)
+{
+    struct tarn_reorder_proof proof;
+    *better = false;
+    if (tarn_reorder_proof_init(&proof, &all->bound, &all->greedy.state) != TARN_OK)
+        return TARN_SYSTEM;
+    uint32_t cuts = 10 + PROOF_NODES / all->model->nodes_count;
+    enum tarn_status status = tarn_reorder_proof_run(&proof, all->best, cuts, &all->least);
+    if (status == TARN_OK && proof.found_peak < all->score.peak) *better = take(all, proof.found);
+    tarn_reorder_proof_finish(&proof);
+    return status;
+}
+
 static enum tarn_status search(struct reordering *all, uint32_t effort)
 {
     bool better = true;
@@ -157,6 +217,8 @@ static enum tarn_status search(struct reordering *all, uint32_t effort)
            all->report.rounds < effort) {
         all->report.rounds++;
         status = improve(all, &better);
+        if (status == TARN_OK && !better && all->score.peak > all->least)
+            status = prove(all, &better);
     }
     return status;
 }
@@ -175,6 +237,8 @@ static enum tarn_status init(struct reordering *all, const struct tarn_reorder_m
     if (!all->best || !all->attempt || !all->step || !all->trial || !all->cut) return TARN_SYSTEM;
     if (tarn_reorder_greedy_init(&all->greedy, model) != TARN_OK) return TARN_SYSTEM;
     if (tarn_reorder_bound_init(&all->bound, model) != TARN_OK) return TARN_SYSTEM;
+    if (tarn_reorder_exact_init(&all->exact, &all->greedy.state, VISITS) != TARN_OK)
+        return TARN_SYSTEM;
     for (uint32_t v = 0; v < model->nodes_count; v++) all->best[v] = v;
     all->score = score_of(all, all->best, all->step);
     all->report.peak_before = all->score.peak;
@@ -185,6 +249,7 @@ static void finish(struct reordering *all)
 {
     tarn_reorder_greedy_finish(&all->greedy);
     tarn_reorder_bound_finish(&all->bound);
+    tarn_reorder_exact_finish(&all->exact);
     free(all->best);
     free(all->attempt);
     free(all->step);

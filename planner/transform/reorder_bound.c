@@ -41,7 +41,15 @@ void tarn_reorder_bound_finish(struct tarn_reorder_bound *bound)
 
 /* ---- Before and after ---- */
 
-/* Marks whoever can be reached from v along the arcs. */
+static void reach(struct tarn_reorder_bound *bound, uint32_t w, enum tarn_reorder_side side,
+                  uint32_t *tail)
+{
+    if (bound->side[w] != TARN_REORDER_FREE) return;
+    bound->side[w] = (uint8_t)side;
+    bound->queue[(*tail)++] = w;
+}
+
+/* Marks whoever can be reached from v along the arcs, or against the cases when side is BEFORE. */
 static void mark(struct tarn_reorder_bound *bound, const struct tarn_arcs *arcs, uint32_t v,
                  enum tarn_reorder_side side)
 {
@@ -49,11 +57,14 @@ static void mark(struct tarn_reorder_bound *bound, const struct tarn_arcs *arcs,
     bound->queue[tail++] = v;
     while (head < tail) {
         uint32_t u = bound->queue[head++];
-        for (uint32_t i = arcs->begin[u]; i < arcs->begin[u + 1]; i++) {
-            uint32_t w = arcs->ops[i];
-            if (bound->side[w] != TARN_REORDER_FREE) continue;
-            bound->side[w] = (uint8_t)side;
-            bound->queue[tail++] = w;
+        for (uint32_t i = arcs->begin[u]; i < arcs->begin[u + 1]; i++)
+            reach(bound, arcs->ops[i], side, &tail);
+        for (uint32_t i = 0; i < bound->cases_count; i++) {
+            const struct tarn_reorder_case *one = &bound->cases[i];
+            if (side == TARN_REORDER_BEFORE && one->after == u)
+                reach(bound, one->before, side, &tail);
+            if (side == TARN_REORDER_AFTER && one->before == u)
+                reach(bound, one->after, side, &tail);
         }
     }
 }
@@ -126,17 +137,22 @@ static uint64_t add_storages(struct tarn_reorder_bound *bound)
     return always;
 }
 
+static void add_arc(struct tarn_reorder_bound *bound, uint32_t before, uint32_t after)
+{
+    if (bound->side[before] == TARN_REORDER_FREE && bound->side[after] == TARN_REORDER_FREE)
+        tarn_flow_add(&bound->flow, bound->name[after], bound->name[before], TARN_FLOW_UNLIMITED);
+}
+
 static void add_order(struct tarn_reorder_bound *bound)
 {
     const struct tarn_arcs *arcs = &bound->model->predecessors;
     for (uint32_t k = 0; k < bound->free_count; k++) {
         uint32_t u = bound->queue[k];
-        for (uint32_t i = arcs->begin[u]; i < arcs->begin[u + 1]; i++) {
-            if (bound->side[arcs->ops[i]] == TARN_REORDER_FREE)
-                tarn_flow_add(&bound->flow, bound->name[u], bound->name[arcs->ops[i]],
-                              TARN_FLOW_UNLIMITED);
-        }
+        for (uint32_t i = arcs->begin[u]; i < arcs->begin[u + 1]; i++)
+            add_arc(bound, arcs->ops[i], u);
     }
+    for (uint32_t i = 0; i < bound->cases_count; i++)
+        add_arc(bound, bound->cases[i].before, bound->cases[i].after);
 }
 
 static void take_sides(struct tarn_reorder_bound *bound, bool reached_has_run)
@@ -167,4 +183,17 @@ void tarn_reorder_bound_enlarge(struct tarn_reorder_bound *bound)
 {
     tarn_flow_turn_round(&bound->flow, SINK);
     take_sides(bound, false);
+}
+
+bool tarn_reorder_bound_was_free(const struct tarn_reorder_bound *bound, uint32_t u)
+{
+    uint32_t low = 0, high = bound->free_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (bound->queue[middle] < u)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < bound->free_count && bound->queue[low] == u;
 }

@@ -10,6 +10,13 @@
 /* Where a node stands beside v. */
 enum tarn_reorder_side { TARN_REORDER_FREE, TARN_REORDER_BEFORE, TARN_REORDER_AFTER };
 
+/* A case: `before` runs before `after`, which the graph leaves open. */
+struct tarn_reorder_case {
+    uint32_t before, after;
+};
+
+#define TARN_REORDER_CASES_MAX 16
+
 struct tarn_reorder_bound {
     const struct tarn_reorder_model *model;
     struct tarn_flow flow;
@@ -17,6 +24,9 @@ struct tarn_reorder_bound {
     uint32_t *name;  /* free node -> node of the network */
     uint32_t *queue; /* nodes */
     uint32_t free_count;
+    /* Bounds are for orders in which these hold; they make no cycle. */
+    struct tarn_reorder_case cases[TARN_REORDER_CASES_MAX];
+    uint32_t cases_count;
 };
 
 enum tarn_status tarn_reorder_bound_init(struct tarn_reorder_bound *bound,
@@ -29,5 +39,8 @@ enum tarn_status tarn_reorder_bound_at(struct tarn_reorder_bound *bound, uint32_
                                        uint64_t *least);
 /* After that: the largest such set instead. */
 void tarn_reorder_bound_enlarge(struct tarn_reorder_bound *bound);
+
+/* Was u ordered with the v of the last cut neither by the graph nor by the cases? */
+bool tarn_reorder_bound_was_free(const struct tarn_reorder_bound *bound, uint32_t u);
 
 #endif
