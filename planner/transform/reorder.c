@@ -195,14 +195,36 @@ static enum tarn_status improve(struct reordering *all, bool *better)
     return TARN_OK;
 }
 
+/* Cuts at other steps: those above the bound, the highest first. */
+static enum tarn_status raise_bound_elsewhere(struct reordering *all, uint32_t cuts)
+{
+    uint64_t here, below = UINT64_MAX;
+    while (cuts > 0 && all->least < all->score.peak) {
+        uint64_t height = all->least;
+        for (uint32_t i = 0; i < all->model->nodes_count; i++) {
+            if (all->step[i] < below && all->step[i] > height) height = all->step[i];
+        }
+        if (height == all->least) return TARN_OK;
+        for (uint32_t i = 0; i < all->model->nodes_count && cuts > 0; i++) {
+            if (all->step[i] != height || height <= all->least) continue;
+            if (raise_bound(all, i, &here) != TARN_OK) return TARN_SYSTEM;
+            cuts--;
+        }
+        below = height;
+    }
+    return TARN_OK;
+}
+
 /* A closer look at the bound; *better: a better order has turned up. */
 static enum tarn_status prove(struct reordering *all, bool *better)
 {
     struct tarn_reorder_proof proof;
+    uint32_t cuts = 10 + PROOF_NODES / all->model->nodes_count;
     *better = false;
+    if (raise_bound_elsewhere(all, cuts) != TARN_OK) return TARN_SYSTEM;
+    if (all->least == all->score.peak) return TARN_OK;
     if (tarn_reorder_proof_init(&proof, &all->bound, &all->greedy.state) != TARN_OK)
         return TARN_SYSTEM;
-    uint32_t cuts = 10 + PROOF_NODES / all->model->nodes_count;
     enum tarn_status status = tarn_reorder_proof_run(&proof, all->best, cuts, &all->least);
     if (status == TARN_OK && proof.found_peak < all->score.peak) *better = take(all, proof.found);
     tarn_reorder_proof_finish(&proof);
