@@ -1,0 +1,324 @@
+/* The entry points around a device and its memory: each checks its handles and does one thing.
+ * Enumerations and handles are those of runtime/cuda_api.h, which are compatible with CUDA's. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake.h"
+
+enum { ALIGNMENT = 512, POISON = 0xa5, POISONED_MAX = 64 << 20 };
+
+/* ---- Driver and device ---- */
+
+FAKE_DEFINE(RuntimeGetVersion, (int *version))
+{
+    unsigned code = fake_enter(ENTRY_RuntimeGetVersion, true);
+    if (!code) *version = FAKE_CUDART_VERSION;
+    return fake_leave(code);
+}
+
+FAKE_DEFINE(DriverGetVersion, (int *version))
+{
+    unsigned code = fake_enter(ENTRY_DriverGetVersion, true);
+    if (!code) *version = fake.options.driver;
+    return fake_leave(code);
+}
+
+/* A driver that is too old leaves the count unwritten. */
+FAKE_DEFINE(GetDeviceCount, (int *count))
+{
+    unsigned code = fake_enter(ENTRY_GetDeviceCount, true);
+    if (!code && fake.options.driver < FAKE_CUDART_VERSION) code = TARN_CUDA_INSUFFICIENT_DRIVER;
+    if (!code) *count = fake.options.devices;
+    if (!code && *count == 0) code = TARN_CUDA_NO_DEVICE;
+    return fake_leave(code);
+}
+
+static _Thread_local int current;
+
+FAKE_DEFINE(GetDevice, (int *device))
+{
+    unsigned code = fake_enter(ENTRY_GetDevice, true);
+    if (!code) *device = current;
+    return fake_leave(code);
+}
+
+FAKE_DEFINE(SetDevice, (int device))
+{
+    unsigned code = fake_enter(ENTRY_SetDevice, true);
+    if (!code && (device < 0 || device >= fake.options.devices)) code = 101;
+    if (!code) current = device;
+    return fake_leave(code);
+}
+
+FAKE_DEFINE(DeviceGetAttribute, (int *value, unsigned attribute, int device))
+{
+    unsigned code = fake_enter(ENTRY_DeviceGetAttribute, true);
+    (void)device;
+    if (!code && attribute != TARN_CUDA_MULTIPROCESSORS) code = FAKE_INVALID_VALUE;
+    if (!code) *value = 2;
+    return fake_leave(code);
+}
+
+FAKE_DEFINE(DeviceGetPCIBusId, (char *text, int size, int device))
+{
+    unsigned code = fake_enter(ENTRY_DeviceGetPCIBusId, true);
+    if (!code) snprintf(text, (size_t)size, "0000:%02x:00.0", device + 1);
+    return fake_leave(code);
+}
+
+FAKE_DEFINE(DeviceGetStreamPriorityRange, (int *least, int *greatest))
+{
+    unsigned code = fake_enter(ENTRY_DeviceGetStreamPriorityRange, true);
+    if (!code) *least = 0;
+    if (!code) *greatest = -5;
+    return fake_leave(code);
+}
+
+/* ---- Memory ---- */
+
+FAKE_DEFINE(MemGetInfo, (size_t * available, size_t *total))
+{
+    unsigned code = fake_enter(ENTRY_MemGetInfo, true);
+    if (!code) *total = fake.options.capacity;
+    if (!code) *available = fake.options.capacity - fake.used;
+    return fake_leave(code);
+}
+
+static unsigned allocate(void **memory, size_t size, struct pool *pool)
+{
+    if (size == 0) return FAKE_INVALID_VALUE;
+    uint64_t rounded = (size + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1);
+    if (rounded > fake.options.capacity - fake.used) return TARN_CUDA_OUT_OF_MEMORY;
+    unsigned char *bytes = aligned_alloc(ALIGNMENT, rounded);
+    if (!bytes) return TARN_CUDA_OUT_OF_MEMORY;
+    memset(bytes, POISON, size < POISONED_MAX ? size : POISONED_MAX);
+    struct block *block = fake_object_create(BLOCK, sizeof *block);
+    block->bytes = bytes;
+    block->size = size;
+    block->pool = pool;
+    fake.used += rounded;
+    *memory = bytes;
+    return 0;
+}
+
+static struct block *find_begin(void *memory, const char *where)
+{
+    struct block *block = fake_find_block(memory, 1);
+    if (block && block->bytes == memory) return block;
+    fake_violation("%s: no allocation begins there", where);
+    return NULL;
+}
+
+static void give_back(struct block *block)
+{
+    fake.used -= (block->size + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1);
+    free(block->bytes);
+    fake_object_end(&block->object);
+}
+
+FAKE_DEFINE(Malloc, (void **memory, size_t size))
+{
+    unsigned code = fake_enter(ENTRY_Malloc, false);
+    return fake_leave(code ? code : allocate(memory, size, NULL));
+}
+
+FAKE_DEFINE(Free, (void *memory))
+{
+    bool real;
+    unsigned code = fake_enter_end(ENTRY_Free, false, &real);
+    struct block *block = real ? find_begin(memory, "cudaFree") : NULL;
+    if (block) give_back(block);
+    if (real && !block) code = FAKE_INVALID_VALUE;
+    return fake_leave(code);
+}
+
+FAKE_DEFINE(PointerGetAttributes, (struct cudaPointerAttributes * attributes, const void *pointer))
+{
+    unsigned code = fake_enter(ENTRY_PointerGetAttributes, true);
+    bool known = !code && fake_find_block(pointer, 1);
+    union {
+        const void *given;
+        void *plain;
+    } address = {pointer};
+    if (!code)
+        *(struct tarn_cuda_pointer_attributes *)attributes = (struct tarn_cuda_pointer_attributes){
+            .type = known ? 2 : 0,
+            .device = current,
+            .device_pointer = known ? address.plain : NULL,
+            .host_pointer = !known || fake.options.host_access ? address.plain : NULL};
+    return fake_leave(code);
+}
+
+FAKE_DEFINE(MemPoolCreate, (tarn_cuda_pool * pool, const struct cudaMemPoolProps *props))
+{
+    unsigned code = fake_enter(ENTRY_MemPoolCreate, false);
+    const struct tarn_cuda_pool_props *given = (const struct tarn_cuda_pool_props *)props;
+    if (!code && (given->allocation_type != TARN_CUDA_PINNED_ALLOCATION ||
+                  given->location_type != TARN_CUDA_LOCATION_IS_DEVICE))
+        code = FAKE_INVALID_VALUE;
+    if (!code) *pool = fake_object_create(POOL, sizeof(struct pool));
+    return fake_leave(code);
+}
+
+FAKE_DEFINE(MemPoolSetAttribute, (tarn_cuda_pool pool, unsigned attribute, void *value))
+{
+    unsigned code = fake_enter(ENTRY_MemPoolSetAttribute, true);
+    (void)value;
+    if (!code && (!fake_is(pool, POOL, "cudaMemPoolSetAttribute") ||
+                  attribute != TARN_CUDA_RELEASE_THRESHOLD))
+        code = FAKE_INVALID_VALUE;
+    return fake_leave(code);
+}
+
+FAKE_DEFINE(MemPoolDestroy, (tarn_cuda_pool pool))
+{
+    bool real;
+    unsigned code = fake_enter_end(ENTRY_MemPoolDestroy, false, &real);
+    if (real && fake_is(pool, POOL, "cudaMemPoolDestroy")) {
+        for (struct object *object = fake.objects[BLOCK]; object; object = object->next) {
+            if (object->alive && (void *)((struct block *)object)->pool == (void *)pool)
+                fake_violation("a pool is destroyed with memory in use");
+        }
+        fake_object_end((struct object *)(void *)pool);
+    }
+    return fake_leave(code);
+}
+
+FAKE_DEFINE(MallocFromPoolAsync,
+            (void **memory, size_t size, tarn_cuda_pool pool, tarn_cuda_stream stream))
+{
+    unsigned code = fake_enter(ENTRY_MallocFromPoolAsync, false);
+    if (!code && (!fake_is(pool, POOL, "cudaMallocFromPoolAsync") ||
+                  !fake_is(stream, STREAM, "cudaMallocFromPoolAsync")))
+        code = FAKE_INVALID_HANDLE;
+    return fake_leave(code ? code : allocate(memory, size, (struct pool *)(void *)pool));
+}
+
+static void give_back_later(void *argument)
+{
+    pthread_mutex_lock(&fake.lock);
+    give_back(argument);
+    fake.freeing--;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+FAKE_DEFINE(FreeAsync, (void *memory, tarn_cuda_stream stream))
+{
+    bool real;
+    unsigned code = fake_enter_end(ENTRY_FreeAsync, false, &real);
+    if (real && fake_is(stream, STREAM, "cudaFreeAsync")) {
+        struct block *block = find_begin(memory, "cudaFreeAsync");
+        if (block && fake.sticky) give_back(block);
+        if (block && !fake.sticky) {
+            fake.freeing++;
+            fake_append(fake_stream(stream),
+                        (struct work){.kind = CALL,
+                                      .call = {.function = give_back_later, .argument = block}});
+        }
+    }
+    return fake_leave(code);
+}
+
+FAKE_DEFINE(HostRegister, (void *memory, size_t size, unsigned flags))
+{
+    unsigned code = fake_enter(ENTRY_HostRegister, false);
+    (void)flags;
+    if (!code) {
+        struct block *block = fake_object_create(BLOCK, sizeof *block);
+        block->bytes = memory;
+        block->size = size;
+        block->of_host = true;
+    }
+    return fake_leave(code);
+}
+
+FAKE_DEFINE(HostUnregister, (void *memory))
+{
+    bool real, found = false;
+    unsigned code = fake_enter_end(ENTRY_HostUnregister, false, &real);
+    for (struct object *object = fake.objects[BLOCK]; real && object; object = object->next) {
+        struct block *block = (struct block *)object;
+        if (!object->alive || !block->of_host || block->bytes != memory) continue;
+        fake_object_end(object);
+        found = true;
+    }
+    if (real && !found) fake_violation("cudaHostUnregister: the memory is not registered");
+    return fake_leave(code);
+}
+
+/* ---- Copies ---- */
+
+struct copy {
+    void *to;
+    const void *from;
+    size_t size;
+    int byte;
+};
+
+static void run_copy(void *argument)
+{
+    const struct copy *copy = argument;
+    memcpy(copy->to, copy->from, copy->size);
+}
+
+static void run_fill(void *argument)
+{
+    const struct copy *copy = argument;
+    memset(copy->to, copy->byte, copy->size);
+}
+
+static unsigned enqueue_copy(tarn_cuda_stream stream, const struct copy *copy,
+                             void (*function)(void *), const void *of_device)
+{
+    struct call call = {.function = function};
+    if (!fake_is(stream, STREAM, "a copy")) return FAKE_INVALID_HANDLE;
+    if (!fake_find_block(of_device, copy->size)) {
+        fake_violation("a copy outside of what is allocated");
+        return FAKE_INVALID_VALUE;
+    }
+    memcpy(call.arguments, copy, sizeof *copy);
+    return fake_call(fake_stream(stream), &call);
+}
+
+FAKE_DEFINE(MemcpyAsync,
+            (void *to, const void *from, size_t size, unsigned kind, tarn_cuda_stream stream))
+{
+    unsigned code = fake_enter(ENTRY_MemcpyAsync, true);
+    const struct copy copy = {.to = to, .from = from, .size = size};
+    if (!code) code = enqueue_copy(stream, &copy, run_copy, kind == TARN_CUDA_COPY_IN ? to : from);
+    return fake_leave(code);
+}
+
+FAKE_DEFINE(MemsetAsync, (void *memory, int byte, size_t size, tarn_cuda_stream stream))
+{
+    unsigned code = fake_enter(ENTRY_MemsetAsync, true);
+    const struct copy copy = {.to = memory, .size = size, .byte = byte};
+    if (!code) code = enqueue_copy(stream, &copy, run_fill, memory);
+    return fake_leave(code);
+}
+
+/* ---- Errors ---- */
+
+const char *cudaGetErrorString(tarn_cuda_code code);
+const char *cudaGetErrorString(tarn_cuda_code code)
+{
+    switch (code) {
+    case 0: return "no error";
+    case FAKE_INVALID_VALUE: return "invalid argument";
+    case TARN_CUDA_OUT_OF_MEMORY: return "out of memory";
+    case TARN_CUDA_INSUFFICIENT_DRIVER:
+        return "CUDA driver version is insufficient for CUDA runtime version";
+    case TARN_CUDA_NO_DEVICE: return "no CUDA-capable device is detected";
+    case FAKE_INVALID_HANDLE: return "invalid resource handle";
+    case TARN_CUDA_NOT_READY: return "device not ready";
+    case TARN_CUDA_ILLEGAL_ADDRESS: return "an illegal memory access was encountered";
+    case TARN_CUDA_LAUNCH_FAILURE: return "unspecified launch failure";
+    case TARN_CUDA_NOT_SUPPORTED: return "operation not supported";
+    case FAKE_CAPTURE_UNSUPPORTED: return "operation not permitted when stream is capturing";
+    case FAKE_CAPTURE_INVALIDATED: return "operation failed due to a previous error during capture";
+    case FAKE_CAPTURE_UNJOINED: return "capturing stream has unjoined work";
+    case FAKE_CAPTURE_ISOLATION: return "dependency created on uncaptured work in another stream";
+    default: return "unrecognized error code";
+    }
+}

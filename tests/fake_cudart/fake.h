@@ -1,0 +1,237 @@
+/* The stand-in's inside. One lock guards everything; it is held from fake_enter to fake_leave, and
+ * given up only while a piece of work runs or a thread waits. Dead objects stay in memory until the
+ * reset, so that a use after the end is seen and not a crash. */
+#ifndef TARN_TESTS_FAKE_CUDART_FAKE_H
+#define TARN_TESTS_FAKE_CUDART_FAKE_H
+
+#include <pthread.h>
+
+#include "fake_cudart.h"
+#include "runtime/cuda_api.h"
+
+enum { INLINE_BYTES = 48 };
+
+enum fake_code {
+    FAKE_INVALID_VALUE = 1,
+    FAKE_INVALID_HANDLE = 400,
+    FAKE_NOT_PERMITTED = 800,
+    FAKE_CAPTURE_UNSUPPORTED = 900,
+    FAKE_CAPTURE_INVALIDATED = 901,
+    FAKE_CAPTURE_MERGE = 902,
+    FAKE_CAPTURE_UNMATCHED = 903,
+    FAKE_CAPTURE_UNJOINED = 904,
+    FAKE_CAPTURE_ISOLATION = 905,
+    FAKE_CAPTURE_IMPLICIT = 906,
+    FAKE_CAPTURED_EVENT = 907,
+    FAKE_CAPTURE_WRONG_THREAD = 908
+};
+
+enum fake_entry {
+#define FAKE_ENTRY(name, parameters) ENTRY_##name,
+    TARN_CUDA_ENTRIES(FAKE_ENTRY) TARN_CUDA_LIBRARY_ENTRIES(FAKE_ENTRY)
+#undef FAKE_ENTRY
+        ENTRY_WORK, /* a piece of work on the device */
+    ENTRIES,
+    ENTRY_ANY = ENTRIES,
+    ENTRY_NONE
+};
+
+enum fake_kind { STREAM, EVENT, GRAPH, EXEC, BLOCK, POOL, LIBRARY, CAPTURE, KINDS };
+
+struct object {
+    struct object *next; /* of its kind */
+    enum fake_kind kind;
+    bool alive;
+};
+
+/* A function for the device to call. */
+struct call {
+    void (*function)(void *argument);
+    void *argument; /* NULL: `arguments` */
+    bool of_host;   /* a host function, which must not call CUDA */
+    unsigned char arguments[INLINE_BYTES];
+};
+
+struct event {
+    struct object object;
+    bool timed;
+    uint64_t recorded, reached; /* records enqueued, records that ran */
+    uint64_t time_ns;           /* of the latest that ran */
+    uint32_t pending;           /* pieces of work that name it */
+    struct capture *capture;    /* the latest record was captured there, behind these nodes */
+    struct set *nodes;
+};
+
+/* Node numbers, sorted. */
+struct set {
+    uint32_t count;
+    uint32_t ids[];
+};
+
+struct node {
+    struct call call;
+    struct event *stamp; /* instead of a call */
+    struct set *after;
+};
+
+struct graph {
+    struct object object;
+    struct node *nodes;
+    uint32_t count, room;
+};
+
+struct exec {
+    struct object object;
+    struct node *nodes;
+    uint32_t count;
+    uint32_t *begin;   /* by node: begin of its part of `before` */
+    uint32_t *before;  /* the nodes that it comes before */
+    uint32_t *missing; /* by node: predecessors that have not run */
+    uint32_t *ready;   /* nodes that may run */
+    uint32_t ready_count, left;
+    bool running;
+    uint32_t pending; /* launches not finished */
+};
+
+struct capture {
+    struct object object; /* alive until its end */
+    struct stream *origin;
+    pthread_t thread;
+    struct graph *graph;
+    bool invalid;
+};
+
+enum work_kind { CALL, RECORD, WAIT, LAUNCH };
+
+struct work {
+    struct work *next;
+    enum work_kind kind;
+    struct call call;
+    struct event *event;
+    uint64_t count; /* of the event's records */
+    struct exec *exec;
+};
+
+struct stream {
+    struct object object;
+    struct work *first, **end;
+    bool busy; /* its first piece is a call that runs */
+    struct capture *capture;
+    struct set *tail; /* in a capture: what the next node comes after */
+};
+
+struct block {
+    struct object object;
+    unsigned char *bytes;
+    uint64_t size;
+    struct pool *pool; /* NULL: of cudaMalloc, or host memory */
+    bool of_host;
+};
+
+struct pool {
+    struct object object;
+};
+
+struct fake {
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* anything that anybody may wait for */
+    struct fake_options options;
+    uint64_t random;               /* state of the generator */
+    struct object *objects[KINDS]; /* alive or dead */
+    uint64_t alive;
+    uint64_t used;    /* bytes of device memory */
+    uint32_t freeing; /* allocations that streams are to give back */
+    uint64_t counts[ENTRIES];
+    unsigned sticky;
+    enum fake_entry failing; /* ENTRY_NONE: nothing */
+    uint64_t fail_after;
+    unsigned fail_code;
+    bool fail_sticky, failed;
+    uint64_t violations;
+    char violation[256];
+    uint32_t workers, running; /* threads; pieces of work that run */
+    bool held, strict;
+};
+
+extern struct fake fake;
+
+/* Handles are the stand-in's own objects. */
+static inline struct stream *fake_stream(tarn_cuda_stream handle)
+{
+    return (struct stream *)(void *)handle;
+}
+static inline struct event *fake_event(tarn_cuda_event handle)
+{
+    return (struct event *)(void *)handle;
+}
+static inline struct graph *fake_graph(tarn_cuda_graph handle)
+{
+    return (struct graph *)(void *)handle;
+}
+static inline struct exec *fake_exec(tarn_cuda_exec handle)
+{
+    return (struct exec *)(void *)handle;
+}
+
+/* An entry point, with the prototype that the compiler asks for. */
+#define FAKE_DEFINE(name, parameters)     \
+    tarn_cuda_code cuda##name parameters; \
+    tarn_cuda_code cuda##name parameters
+
+/* ---- state.c ---- */
+
+/* Every entry point begins and ends with these. The code is what the call must return instead of
+ * doing its work, or 0. `in_capture`: may the thread call it while it captures? */
+unsigned fake_enter(enum fake_entry entry, bool in_capture);
+unsigned fake_leave(unsigned code);
+/* For calls that end something: they do so and then return the code, if there is one. */
+unsigned fake_enter_end(enum fake_entry entry, bool in_capture, bool *is_real);
+
+void *fake_object_create(enum fake_kind kind, size_t size);
+void fake_object_end(struct object *object);
+/* Is it alive and of that kind? If not, that is a violation. */
+bool fake_is(const void *handle, enum fake_kind kind, const char *where);
+void fake_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void fake_poison(unsigned code);
+/* Does an entry that is to fail do so now? */
+unsigned fake_fault(enum fake_entry entry);
+/* The live block that these bytes are in, or NULL. */
+struct block *fake_find_block(const void *bytes, uint64_t size);
+struct capture *fake_thread_capture(void);
+extern _Thread_local bool fake_in_host_function;
+/* Uniform in [0, limit). */
+uint32_t fake_random(uint32_t limit);
+
+/* ---- schedule.c ---- */
+
+void fake_append(struct stream *stream, struct work work);
+void fake_drop_work(void); /* the device has stopped */
+void fake_wait_idle(void); /* until no call runs */
+void fake_wait_stream(struct stream *stream);
+void fake_start_workers(void);
+
+/* ---- capture.c ---- */
+
+void fake_set_unite(struct set **set, const struct set *other);
+/* A call for a stream: enqueued, or a node where the stream captures. */
+unsigned fake_call(struct stream *stream, const struct call *call);
+unsigned fake_capture_begin(struct stream *stream);
+unsigned fake_capture_end(struct stream *stream, struct graph **graph);
+void fake_invalidate(struct capture *capture);
+unsigned fake_record(struct event *event, struct stream *stream, bool external);
+unsigned fake_wait(struct stream *stream, struct event *event);
+struct exec *fake_instantiate(const struct graph *graph);
+void fake_nodes_free(struct node *nodes, uint32_t count);
+
+/* ---- kernels.c ---- */
+
+struct kernel {
+    const char *name;
+    void (*function)(void *argument);
+    uint32_t sizes[4]; /* of the arguments; ends with 0 */
+};
+
+const struct kernel *fake_kernel(const char *name);
+bool fake_is_kernel(const void *kernel);
+
+#endif

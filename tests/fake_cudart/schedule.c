@@ -1,0 +1,217 @@
+/* The device at work: threads that take the next piece of a random stream that can go on, or a
+ * random node of a graph that runs, and now and then dawdle, so that every legal order can occur.
+ */
+#include "fake.h"
+
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { DAWDLE_ONE_IN = 16, DAWDLE_US_MAX = 40 };
+
+/* ---- Streams ---- */
+
+void fake_append(struct stream *stream, struct work work)
+{
+    struct work *added = malloc(sizeof *added);
+    if (!added) abort();
+    *added = work;
+    added->next = NULL;
+    *stream->end = added;
+    stream->end = &added->next;
+    if (work.event) work.event->pending++;
+    if (work.exec) work.exec->pending++;
+    fake_start_workers();
+    pthread_cond_broadcast(&fake.changed);
+}
+
+/* The first piece is over. */
+static void pop(struct stream *stream)
+{
+    struct work *done = stream->first;
+    stream->first = done->next;
+    if (!stream->first) stream->end = &stream->first;
+    if (done->event) done->event->pending--;
+    if (done->exec) done->exec->pending--;
+    free(done);
+}
+
+void fake_drop_work(void)
+{
+    for (struct object *object = fake.objects[STREAM]; object; object = object->next) {
+        struct stream *stream = (struct stream *)object;
+        while (stream->first && !stream->busy) pop(stream);
+        while (stream->first && stream->first->next) { /* keep the one that runs */
+            struct work *kept = stream->first;
+            stream->first = kept->next;
+            pop(stream);
+            kept->next = stream->first;
+            if (!kept->next) stream->end = &kept->next;
+            stream->first = kept;
+        }
+    }
+    pthread_cond_broadcast(&fake.changed);
+}
+
+void fake_wait_idle(void)
+{
+    while (fake.running > 0) pthread_cond_wait(&fake.changed, &fake.lock);
+}
+
+void fake_wait_stream(struct stream *stream)
+{
+    while (stream->first) pthread_cond_wait(&fake.changed, &fake.lock);
+}
+
+/* ---- Graphs ---- */
+
+static void begin_graph(struct exec *exec)
+{
+    exec->running = true;
+    exec->left = exec->count;
+    exec->ready_count = 0;
+    for (uint32_t v = 0; v < exec->count; v++) {
+        exec->missing[v] = exec->nodes[v].after ? exec->nodes[v].after->count : 0;
+        if (exec->missing[v] == 0) exec->ready[exec->ready_count++] = v;
+    }
+}
+
+static void end_node(struct exec *exec, uint32_t node)
+{
+    exec->left--;
+    for (uint32_t i = exec->begin[node]; i < exec->begin[node + 1]; i++) {
+        uint32_t next = exec->before[i];
+        if (--exec->missing[next] == 0) exec->ready[exec->ready_count++] = next;
+    }
+}
+
+/* ---- Running ---- */
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Gives up the lock meanwhile. */
+static void run_call(const struct call *given)
+{
+    struct call call = *given;
+    bool dawdles = fake_random(DAWDLE_ONE_IN) == 0;
+    unsigned dawdle_us = dawdles ? fake_random(DAWDLE_US_MAX) : 0;
+    bool stopped = fake.sticky != 0; /* what is left of a graph then only ends */
+    unsigned fault = fake_fault(ENTRY_WORK);
+    fake.counts[ENTRY_WORK]++;
+    fake.running++;
+    pthread_mutex_unlock(&fake.lock);
+    if (dawdles) usleep(dawdle_us);
+    fake_in_host_function = call.of_host;
+    if (!fault && !stopped) call.function(call.argument ? call.argument : call.arguments);
+    fake_in_host_function = false;
+    pthread_mutex_lock(&fake.lock);
+    fake.running--;
+    if (fault) fake_poison(fault);
+}
+
+static void reach(struct event *event, uint64_t count)
+{
+    if (count > event->reached) event->reached = count;
+    event->time_ns = now_ns();
+}
+
+static void run_node(struct stream *stream, struct exec *exec)
+{
+    uint32_t at = fake_random(exec->ready_count);
+    uint32_t node = exec->ready[at];
+    exec->ready[at] = exec->ready[--exec->ready_count];
+    if (exec->nodes[node].stamp)
+        reach(exec->nodes[node].stamp, exec->nodes[node].stamp->reached + 1);
+    else
+        run_call(&exec->nodes[node].call);
+    end_node(exec, node);
+    if (exec->left > 0) return;
+    exec->running = false;
+    stream->busy = false;
+    pop(stream);
+}
+
+static bool can_go_on(const struct stream *stream)
+{
+    const struct work *work = stream->first;
+    if (!work) return false;
+    switch (work->kind) {
+    case CALL: return !stream->busy;
+    case RECORD: return true;
+    case WAIT: return work->event->reached >= work->count;
+    case LAUNCH: return stream->busy ? work->exec->ready_count > 0 : !work->exec->running;
+    }
+    return false;
+}
+
+static void go_on(struct stream *stream)
+{
+    struct work *work = stream->first;
+    switch (work->kind) {
+    case CALL:
+        stream->busy = true;
+        run_call(&work->call);
+        stream->busy = false;
+        pop(stream);
+        break;
+    case RECORD:
+        reach(work->event, work->count);
+        pop(stream);
+        break;
+    case WAIT: pop(stream); break;
+    case LAUNCH:
+        if (!stream->busy) {
+            stream->busy = true;
+            begin_graph(work->exec);
+        }
+        if (work->exec->left > 0) {
+            run_node(stream, work->exec);
+            break;
+        }
+        work->exec->running = stream->busy = false; /* an empty graph */
+        pop(stream);
+        break;
+    }
+}
+
+static bool run_one(void)
+{
+    uint32_t able = 0;
+    struct stream *chosen = NULL;
+    for (struct object *object = fake.objects[STREAM]; object && !fake.held;
+         object = object->next) {
+        struct stream *stream = (struct stream *)object;
+        if (can_go_on(stream) && fake_random(++able) == 0) chosen = stream;
+    }
+    if (!chosen) return false;
+    go_on(chosen);
+    pthread_cond_broadcast(&fake.changed);
+    return true;
+}
+
+static void *work(void *number)
+{
+    pthread_mutex_lock(&fake.lock);
+    while ((uintptr_t)number < fake.options.workers) {
+        if (!run_one()) pthread_cond_wait(&fake.changed, &fake.lock);
+    }
+    fake.workers--;
+    pthread_mutex_unlock(&fake.lock);
+    return NULL;
+}
+
+/* Threads end when a reset asked for fewer; the numbers that are alive are always the lowest. */
+void fake_start_workers(void)
+{
+    while (fake.workers < fake.options.workers) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, work, (void *)(uintptr_t)fake.workers) != 0) abort();
+        pthread_detach(thread);
+        fake.workers++;
+    }
+}
