@@ -17,6 +17,7 @@
 #include "reorder_bound.h"
 #include "reorder_exact.h"
 #include "reorder_greedy.h"
+#include "reorder_postpone.h"
 #include "reorder_proof.h"
 #include "tarn/transform.h"
 #include "transform.h"
@@ -37,9 +38,11 @@ struct reordering {
     struct tarn_reorder_greedy greedy;
     struct tarn_reorder_bound bound;
     struct tarn_reorder_exact exact;
+    struct tarn_reorder_postpone postpone;
     uint64_t least;    /* no order has a lower peak */
     uint32_t *best;    /* the best order so far */
     uint32_t *attempt; /* another one */
+    uint32_t *late;    /* that one with nodes put off */
     uint64_t *step;    /* memory of the steps of the best order */
     uint64_t *trial;   /* of the attempt */
     uint8_t *cut;      /* node: the minimum cut at the highest step has it run */
@@ -56,14 +59,15 @@ static struct score score_of(struct reordering *all, const uint32_t *order, uint
     return score;
 }
 
-/* Takes an order when it is better than the best. */
+/* Takes an order, with nodes put off, when it is better than the best. */
 static bool take(struct reordering *all, const uint32_t *order)
 {
-    struct score score = score_of(all, order, all->trial);
+    tarn_reorder_postpone_run(&all->postpone, order, all->late);
+    struct score score = score_of(all, all->late, all->trial);
     if (score.peak > all->score.peak) return false;
     if (score.peak == all->score.peak && score.steps >= all->score.steps) return false;
     uint64_t *step = all->step;
-    memcpy(all->best, order, all->model->nodes_count * sizeof *order);
+    memcpy(all->best, all->late, all->model->nodes_count * sizeof *all->best);
     all->score = score;
     all->step = all->trial;
     all->trial = step;
@@ -253,14 +257,17 @@ static enum tarn_status init(struct reordering *all, const struct tarn_reorder_m
     all->model = model;
     all->best = malloc(count * sizeof *all->best);
     all->attempt = malloc(count * sizeof *all->attempt);
+    all->late = malloc(count * sizeof *all->late);
     all->step = malloc(count * sizeof *all->step);
     all->trial = malloc(count * sizeof *all->trial);
     all->cut = malloc(count * sizeof *all->cut);
-    if (!all->best || !all->attempt || !all->step || !all->trial || !all->cut) return TARN_SYSTEM;
+    if (!all->best || !all->attempt || !all->late || !all->step || !all->trial || !all->cut)
+        return TARN_SYSTEM;
     if (tarn_reorder_greedy_init(&all->greedy, model) != TARN_OK) return TARN_SYSTEM;
     if (tarn_reorder_bound_init(&all->bound, model) != TARN_OK) return TARN_SYSTEM;
     if (tarn_reorder_exact_init(&all->exact, &all->greedy.state, VISITS) != TARN_OK)
         return TARN_SYSTEM;
+    if (tarn_reorder_postpone_init(&all->postpone, model) != TARN_OK) return TARN_SYSTEM;
     for (uint32_t v = 0; v < model->nodes_count; v++) all->best[v] = v;
     all->score = score_of(all, all->best, all->step);
     all->report.peak_before = all->score.peak;
@@ -272,8 +279,10 @@ static void finish(struct reordering *all)
     tarn_reorder_greedy_finish(&all->greedy);
     tarn_reorder_bound_finish(&all->bound);
     tarn_reorder_exact_finish(&all->exact);
+    tarn_reorder_postpone_finish(&all->postpone);
     free(all->best);
     free(all->attempt);
+    free(all->late);
     free(all->step);
     free(all->trial);
     free(all->cut);
