@@ -5,6 +5,8 @@
  * Reference 3; "NVTX API for Compute Sanitizer". Cost: without a tool, one test per mark. */
 #include "cuda_nvtx.h"
 
+#include <stddef.h>
+
 #ifdef TARN_HAVE_NVTX
 #include <pthread.h>
 #include <stdlib.h>
