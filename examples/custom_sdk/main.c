@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "opencl_device.h"
 
@@ -20,6 +21,7 @@ struct run {
     struct tarn_session *session;
     struct opencl_device device;
     struct tarn_check_report report;
+    double run_ms;
 };
 
 static enum tarn_status open_device(struct run *run, uint32_t index, bool with_buffers)
@@ -31,6 +33,13 @@ static enum tarn_status open_device(struct run *run, uint32_t index, bool with_b
     return TARN_DEVICE;
 }
 
+static double now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
 static enum tarn_status run_checked(struct run *run, char *const *words, uint32_t iterations,
                                     struct tarn_error *error)
 {
@@ -39,23 +48,30 @@ static enum tarn_status run_checked(struct run *run, char *const *words, uint32_
     enum tarn_status status = tarn_graph_load(words[0], &run->graph, error);
     if (!status) status = tarn_plan_load(words[1], run->graph, TARN_VERIFY, &run->plan, error);
     if (!status) status = tarn_session_create(run->plan, device, NULL, &run->session, error);
+    double begin = now_ms();
     if (!status) status = tarn_session_check(run->session, check, &run->report, error);
+    run->run_ms = now_ms() - begin;
     if (status) fprintf(stderr, "custom_sdk: %s: %s\n", tarn_status_text(status), error->text);
     return status;
 }
 
+/* The names are those of `tarn run --check --json`. */
 static void print(const struct run *run, uint32_t iterations)
 {
+    const struct tarn_check_report *report = &run->report;
+    double bytes = (double)report->bytes_read + (double)report->bytes_written;
     char name[256] = "";
     clGetDeviceInfo(run->device.id, CL_DEVICE_NAME, sizeof name, name, NULL);
-    printf("device       %s\n", name);
-    printf("memory       %s, alignment %" PRIu64 "\n", run->device.is_svm ? "SVM" : "sub-buffers",
-           run->device.alignment);
-    printf("iterations   %" PRIu32 "\n", iterations);
-    printf("ops run      %" PRIu64 "\n", run->report.ops_run);
-    printf("bytes read   %" PRIu64 "\n", run->report.bytes_read);
-    printf("bytes written %" PRIu64 "\n", run->report.bytes_written);
-    printf("digest       %016" PRIx64 "\n", run->report.digest);
+    printf("{\"device\": \"%s\",\n", name);
+    printf(" \"memory\": \"%s\",\n", run->device.is_svm ? "svm" : "sub-buffers");
+    printf(" \"alignment\": %" PRIu64 ",\n", run->device.alignment);
+    printf(" \"iterations\": %" PRIu32 ",\n", iterations);
+    printf(" \"ops_run\": %" PRIu64 ",\n", report->ops_run);
+    printf(" \"read_bytes\": %" PRIu64 ",\n", report->bytes_read);
+    printf(" \"written_bytes\": %" PRIu64 ",\n", report->bytes_written);
+    printf(" \"digest\": \"%016" PRIx64 "\",\n", report->digest);
+    printf(" \"gb_per_s\": %.3f,\n", bytes / 1e6 / run->run_ms);
+    printf(" \"ms\": {\"run\": %.3f}}\n", run->run_ms);
 }
 
 int main(int count, char **words)
