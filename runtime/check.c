@@ -1,19 +1,25 @@
 /* Checked execution: tarn_session_check. Persistent storages get their initial patterns, the
- * session runs with checking kernels (check_kernel.h) that know from the graph alone what they must
- * find (expected.h), on its streams or as one linear order (linear.h), and in the end what must
- * still be there is looked at. Cost: every byte that the ops read is compared once and every byte
- * that they write is written once, plus 8 bytes per access and iteration of a window. */
+ * session runs with checking kernels that know from the graph alone what they must find
+ * (expected.h), on its streams or as one linear order (linear.h), and in the end what must still be
+ * there is looked at. The kernels are the host's where it can reach the memory (check_kernel.h),
+ * else the device's (check_device.h), a window of iterations at a time. Cost: every byte that the
+ * ops read is compared once and every byte that they write is written once, plus 8 bytes per access
+ * and iteration of a window. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "../streams/graph/options.h"
 #include "../streams/graph/report.h"
-#include "check_kernel.h"
+#include "check_device.h"
 #include "event_count.h"
 #include "linear.h"
 
+#define DEVICE_ROWS 4u /* iterations at a time of a device that checks */
+
 struct check {
     struct tarn_session *session;
-    struct tarn_checker *checker; /* the session's */
+    struct tarn_checker *checker;       /* the session's */
+    struct tarn_device_checker *device; /* the checker's; NULL: the host does the work */
     struct tarn_check_options options;
     struct tarn_linear linear; /* how far the streams are */
     uint64_t *finals;          /* by storage: seed of what must be there in the end, 0: none */
@@ -38,22 +44,29 @@ static uint64_t time_left(const struct check *check)
 
 /* ---- Set-up ---- */
 
-static void fill_persistent(const struct check *check)
+static enum tarn_status fill_persistent(const struct check *check, struct tarn_error *error)
 {
     const struct tarn_graph *graph = check->session->graph;
-    for (uint32_t a = graph->planned_count; a < graph->storages_count; a++) {
-        tarn_pattern_fill(check->checker->addresses[a], graph->storages[a].size,
-                          tarn_expected_initial(a));
-        check->finals[a] = tarn_expected_initial(a);
+    enum tarn_status status = TARN_OK;
+    for (uint32_t a = graph->planned_count; a < graph->storages_count && !status; a++) {
+        uint64_t seed = tarn_expected_initial(a);
+        if (check->device)
+            status = tarn_device_checker_fill(check->device, a, seed, error);
+        else
+            tarn_pattern_fill(check->checker->addresses[a], graph->storages[a].size, seed);
+        check->finals[a] = seed;
     }
+    return status;
 }
 
 static void bind_checker(const struct check *check)
 {
-    for (uint32_t v = 0; v < check->session->graph->ops_count; v++) {
-        check->session->bindings[v] =
-            (struct tarn_binding){tarn_checker_kernel, check->checker, true};
-    }
+    struct tarn_session *session = check->session;
+    struct tarn_binding host = {tarn_checker_kernel, check->checker, true};
+    struct tarn_binding device = {tarn_device_checker_kernel, check->device, true};
+    for (uint32_t v = 0; v < session->graph->ops_count; v++)
+        session->bindings[v] = check->device ? device : host;
+    session->closures = !check->device && session->device.table->launch;
 }
 
 /* Takes the checking kernels off the session, unless one of them may still run. */
@@ -61,6 +74,7 @@ static void unbind_checker(struct tarn_session *session)
 {
     if (session->refused) return;
     memset(session->bindings, 0, session->graph->ops_count * sizeof *session->bindings);
+    session->closures = session->device.table->kernels_are_closures;
     session->ready = false;
 }
 
@@ -71,10 +85,47 @@ static void check_finish(struct check *check)
     free(check->finals);
 }
 
+/* Iterations that the device's kernels check before anybody looks: one captured block, or so many
+ * that they overlap. */
+static uint64_t rows_of(const struct check *check)
+{
+    const struct tarn_session_options *options = &check->session->settings.options;
+    uint64_t rows = tarn_expected_window(&check->checker->expected);
+    if (options->capture) return options->unroll > 0 ? options->unroll : 1;
+    if (rows > DEVICE_ROWS) rows = DEVICE_ROWS;
+    return rows < check->options.iterations ? rows : check->options.iterations;
+}
+
+/* Can the host do the work wherever the session has streams? */
+static bool host_reaches(const struct tarn_session *session)
+{
+    const struct tarn_settings *settings = &session->settings;
+    bool reaches = session->arena.on_host && !session->device.table->region_create;
+    for (uint32_t s = 0; s < session->graph->streams_count; s++) {
+        const struct tarn_device *device = &settings->devices[settings->streams[s].device];
+        reaches = reaches && (tarn_device_is_host(*device) || device->table->launch);
+    }
+    return reaches;
+}
+
+static enum tarn_status check_open(struct check *check, struct tarn_error *error)
+{
+    struct tarn_session *session = check->session;
+    enum tarn_status status = TARN_OK;
+    if (!host_reaches(session))
+        status = tarn_device_checker_create(check->checker, session, rows_of(check),
+                                            &check->checker->device, error);
+    check->device = check->checker->device;
+    if (!status) status = fill_persistent(check, error);
+    if (!status) bind_checker(check);
+    return status;
+}
+
 /* The checker stays with the session: a kernel may still be at work after a deadline, and what one
  * check leaves in the arena would hide from the next what is missing. */
 static enum tarn_status check_init(struct check *check, struct tarn_session *session,
-                                   const struct tarn_check_options *options)
+                                   const struct tarn_check_options *options,
+                                   struct tarn_error *error)
 {
     const struct tarn_graph *graph = session->graph;
     *check = (struct check){.session = session, .options = *options};
@@ -82,15 +133,14 @@ static enum tarn_status check_init(struct check *check, struct tarn_session *ses
     check->finals = calloc((size_t)graph->storages_count + 1, sizeof *check->finals);
     check->checker = tarn_checker_create(session, options->seed, options->delay_ns);
     session->checker = check->checker;
-    if (!check->finals || !check->checker ||
-        tarn_linear_init(&check->linear, &session->program, graph) != TARN_OK) {
-        check_finish(check);
-        return TARN_SYSTEM;
-    }
-    fill_persistent(check);
-    bind_checker(check);
+    enum tarn_status status = tarn_linear_init(&check->linear, &session->program, graph);
+    if (!check->finals || !check->checker || status)
+        status = tarn_error_no_memory(error);
+    else
+        status = check_open(check, error);
+    if (status) check_finish(check);
     set_deadline(check);
-    return TARN_OK;
+    return status;
 }
 
 /* ---- What ran, and what it must have left ---- */
@@ -158,7 +208,12 @@ static enum tarn_status inspect_finals(struct check *check, struct tarn_error *e
     for (uint32_t a = 0; a < graph->storages_count; a++) {
         uint64_t seed = check->finals[a];
         if (seed == 0 || !(graph->storages[a].persistent || graph->storages[a].pinned)) continue;
-        if (!tarn_checker_look(check->checker, a, seed)) return check_failed(check, error);
+        enum tarn_status status = TARN_OK;
+        if (check->device)
+            status = tarn_device_checker_look(check->device, a, seed, error);
+        else if (!tarn_checker_look(check->checker, a, seed))
+            status = check_failed(check, error);
+        if (status) return status;
         check->report.bytes_read += graph->storages[a].size;
         check->report.digest = tarn_seed_mix(tarn_seed_mix(check->report.digest, a), seed);
     }
@@ -171,21 +226,32 @@ static enum tarn_status run_window(struct check *check, uint64_t iterations,
                                    struct tarn_error *error)
 {
     tarn_ticket ticket;
-    enum tarn_status status = tarn_session_submit(check->session, iterations, &ticket, error);
+    enum tarn_status status = TARN_OK;
+    uint64_t timeout_ns = time_left(check);
+    if (check->device) status = tarn_device_checker_begin(check->device, error);
+    if (!status) status = tarn_session_submit(check->session, iterations, &ticket, error);
     if (status != TARN_OK) return status;
-    status = tarn_session_wait(check->session, ticket, time_left(check), error);
+    status = tarn_session_wait(check->session, ticket, timeout_ns > 0 ? timeout_ns : 1, error);
+    if (check->device && status == TARN_OK) return tarn_device_checker_end(check->device, error);
     if (status == TARN_DEVICE && atomic_load(&check->checker->failed) == 2)
         return check_failed(check, error);
     return status;
+}
+
+static uint64_t window_of(const struct check *check)
+{
+    return check->device ? check->device->rows : tarn_expected_window(&check->checker->expected);
 }
 
 static enum tarn_status run_streams(struct check *check, struct tarn_error *error)
 {
     const struct tarn_program *program = &check->session->program;
     struct tarn_expected *expected = &check->checker->expected;
-    uint64_t window = tarn_expected_window(expected), left = check->options.iterations;
+    uint64_t window = window_of(check), left = check->options.iterations;
     while (left > 0) {
         uint64_t iterations = left < window ? left : window;
+        if (left < window && check->device && check->session->settings.options.capture)
+            iterations = 1; /* what fills no block is launched one by one */
         if (tarn_expected_advance(expected, iterations) != TARN_OK)
             return tarn_error_no_memory(error);
         enum tarn_status status = run_window(check, iterations, error);
@@ -210,8 +276,35 @@ static enum tarn_status launch(const struct check *check, struct tarn_step step,
                               "iteration %u",
                               tarn_op_label(check->session->graph, step.op).text, step.iteration);
     }
-    if (tarn_session_launch(check->session, step.op, step.iteration) == 0) return TARN_OK;
+    int code = tarn_session_launch(check->session, step.op, step.iteration);
+    if (code == 0) return TARN_OK;
+    if (check->device)
+        return tarn_session_kernel_failed(check->session, step.op, step.iteration, code, error);
     return check_failed(check, error);
+}
+
+/* A device works through a linear order in one queue. */
+static enum tarn_status begin_order(struct check *check, uint64_t iterations,
+                                    struct tarn_error *error)
+{
+    if (tarn_expected_advance(&check->checker->expected, iterations) != TARN_OK)
+        return tarn_error_no_memory(error);
+    if (!check->device || check->session->program.steps_count == 0) return TARN_OK;
+    check->device->queue = check->session->calls[check->session->program.steps[0].op].queue;
+    return tarn_device_checker_begin(check->device, error);
+}
+
+static enum tarn_status end_order(struct check *check, enum tarn_status status,
+                                  struct tarn_error *error)
+{
+    if (check->device && check->device->queue) {
+        enum tarn_status drained =
+            tarn_device_checker_drain(check->device, time_left(check), status ? NULL : error);
+        if (!status) status = drained;
+        if (!status) status = tarn_device_checker_end(check->device, error);
+    }
+    if (!status) settle_window(check);
+    return status;
 }
 
 static enum tarn_status run_given_order(struct check *check, struct tarn_error *error)
@@ -224,29 +317,28 @@ static enum tarn_status run_given_order(struct check *check, struct tarn_error *
     for (size_t i = 0; i < count; i++) {
         if (iterations <= steps[i].iteration) iterations = (uint64_t)steps[i].iteration + 1;
     }
-    if (tarn_expected_advance(&check->checker->expected, iterations) != TARN_OK)
-        return tarn_error_no_memory(error);
-    for (size_t i = 0; i < count; i++) {
-        status = launch(check, steps[i], error);
-        if (status != TARN_OK) return status;
-    }
-    settle_window(check);
-    return TARN_OK;
+    if (check->device && iterations > check->device->rows)
+        return tarn_error_set(error, TARN_USAGE,
+                              "the order has %llu iterations; say so in the options where a device "
+                              "checks it, %u at most",
+                              (unsigned long long)iterations, DEVICE_ROWS);
+    status = begin_order(check, iterations, error);
+    if (status != TARN_OK) return status;
+    for (size_t i = 0; i < count && status == TARN_OK; i++) status = launch(check, steps[i], error);
+    return end_order(check, status, error);
 }
 
 /* The next iterations to the end; no stream runs ahead of a window. */
 static enum tarn_status draw_window(struct check *check, struct tarn_draw *draw,
                                     uint64_t iterations, struct tarn_error *error)
 {
-    struct tarn_expected *expected = &check->checker->expected;
     struct tarn_step step;
-    if (tarn_expected_advance(expected, iterations) != TARN_OK) return tarn_error_no_memory(error);
-    while (tarn_draw_step(draw, &check->linear, expected->window_end, &step)) {
-        enum tarn_status status = launch(check, step, error);
-        if (status != TARN_OK) return status;
-    }
-    settle_window(check);
-    return TARN_OK;
+    enum tarn_status status = begin_order(check, iterations, error);
+    if (status != TARN_OK) return status;
+    uint64_t end = check->checker->expected.window_end;
+    while (status == TARN_OK && tarn_draw_step(draw, &check->linear, end, &step))
+        status = launch(check, step, error);
+    return end_order(check, status, error);
 }
 
 static enum tarn_status run_random_order(struct check *check, struct tarn_error *error)
@@ -257,7 +349,7 @@ static enum tarn_status run_random_order(struct check *check, struct tarn_error 
         return tarn_error_no_memory(error);
     }
     enum tarn_status status = TARN_OK;
-    uint64_t window = tarn_expected_window(&check->checker->expected), begin = 0;
+    uint64_t window = window_of(check), begin = 0;
     for (; status == TARN_OK && begin < check->options.iterations; begin += window) {
         uint64_t left = check->options.iterations - begin;
         status = draw_window(check, &draw, left < window ? left : window, error);
@@ -273,15 +365,25 @@ static enum tarn_status refuse_use(const struct tarn_session *session,
                                    struct tarn_error *error)
 {
     if (!session) return tarn_error_set(error, TARN_USAGE, "no session");
-    if (options->struct_size < sizeof *options)
-        return tarn_error_set(error, TARN_USAGE,
-                              "check options of %zu bytes where %zu are needed: fill them with "
-                              "their macro",
-                              options->struct_size, sizeof *options);
-    if (!tarn_session_is_host(session))
-        return tarn_error_set(error, TARN_USAGE, "checked execution needs the host device");
     if (session->submitted != 0 || session->refused || session->checker)
         return tarn_error_set(error, TARN_USAGE, "checked execution needs a fresh session");
+    if (tarn_arena_unbound(&session->arena) != TARN_NONE)
+        return tarn_error_set(
+            error, TARN_USAGE, "%s has no memory: bind it first",
+            tarn_tensor_label(session->graph, tarn_arena_unbound(&session->arena)).text);
+    if (!host_reaches(session)) {
+        const char *name = session->device.table->name;
+        if (session->settings.is_mixed || !session->device.table->pattern_fill)
+            return tarn_error_set(error, TARN_USAGE,
+                                  "the host does not reach the memory of device '%s', which has no "
+                                  "checking kernels for it",
+                                  name);
+        if (options->delay_ns > 0)
+            return tarn_error_set(error, TARN_USAGE, "the kernels of device '%s' cannot be delayed",
+                                  name);
+        if (session->settings.options.capture && (options->order || options->random_order))
+            return tarn_error_set(error, TARN_USAGE, "a linear order is not captured");
+    }
     if (options->order && options->random_order)
         return tarn_error_set(error, TARN_USAGE, "a given order cannot be random as well");
     if (options->order_count > 0 && !options->order)
@@ -302,15 +404,14 @@ enum tarn_status tarn_session_check(struct tarn_session *session,
                                     struct tarn_check_report *report, struct tarn_error *error)
 {
     struct check check;
-    const struct tarn_check_options defaults = {.struct_size = sizeof defaults};
-    if (!options) options = &defaults;
+    struct tarn_check_options taken;
     tarn_error_clear(error);
     if (report) *report = (struct tarn_check_report){0};
-    enum tarn_status status = refuse_use(session, options, error);
+    enum tarn_status status =
+        tarn_options_take(&taken, sizeof taken, options, "check options", error);
+    if (status == TARN_OK) status = refuse_use(session, &taken, error);
+    if (status == TARN_OK) status = check_init(&check, session, &taken, error);
     if (status != TARN_OK) return status;
-    if (check_init(&check, session, options) != TARN_OK) {
-        return tarn_error_no_memory(error);
-    }
     status = run(&check, error);
     if (status == TARN_OK) status = inspect_finals(&check, error);
     if (report) *report = check.report;

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "../streams/graph/report.h"
+#include "check_device.h"
 #include "event_count.h"
 
 #define WRONG_BYTE 1
@@ -68,6 +69,7 @@ struct tarn_checker *tarn_checker_create(const struct tarn_session *session, uin
 void tarn_checker_destroy(struct tarn_checker *checker)
 {
     if (!checker) return;
+    tarn_device_checker_destroy(checker->device);
     tarn_expected_finish(&checker->expected);
     free(checker->clashes);
     free(checker);
@@ -168,6 +170,22 @@ static void note_wrong_byte(struct tarn_checker *checker, const struct finding *
         found, tarn_pattern_byte(finding->seed, finding->byte), author);
     checker->failure.op = finding->op;
     checker->failure.tensor = graph->storages[finding->storage].tensor;
+    atomic_store_explicit(&checker->failed, 2, memory_order_release);
+}
+
+void tarn_checker_note(struct tarn_checker *checker, uint32_t op, uint64_t iteration,
+                       uint32_t storage, uint64_t byte)
+{
+    struct finding finding = {.op = op, .iteration = iteration, .storage = storage, .byte = byte};
+    char who[160];
+    if (!claim_failure(checker)) return;
+    write_who_looked(checker, &finding, who);
+    tarn_error_clear(&checker->failure);
+    tarn_error_set(&checker->failure, TARN_CHECK_FAILED, "%s: byte %llu of %s is wrong", who,
+                   (unsigned long long)byte,
+                   tarn_storage_label(checker->session->graph, storage).text);
+    checker->failure.op = op;
+    checker->failure.tensor = checker->session->graph->storages[storage].tensor;
     atomic_store_explicit(&checker->failed, 2, memory_order_release);
 }
 

@@ -21,6 +21,7 @@
 #define GRACE_NS 100000000 /* after a deadline, how long destroying waits for the queues */
 #define PAUSE_NS 2000      /* between polls at first; doubles up to ... */
 #define PAUSE_MAX_NS 200000
+#define TRIES 3u /* of calls while destroying */
 #define DEPTH_DEFAULT 8u
 #define DEPTH_MAX 4096u /* laps */
 
@@ -278,6 +279,27 @@ static void release_executor(struct tarn_executor *executor)
     free(executor);
 }
 
+/* Waits for all marks. A call that failed may succeed when it is tried again; a device that is
+ * poisoned, or does not end in time, is not asked any more. */
+static bool reach_marks(struct tarn_executor *executor, uint64_t timeout_ns)
+{
+    for (uint32_t tries = 0; tries < TRIES; tries++) {
+        poll(executor, UINT64_MAX, timeout_ns, NULL);
+        if (executor->marks_reached == executor->marks_made) return true;
+        if (executor->overdue || atomic_load(&executor->session->poisoned)) return false;
+    }
+    return false;
+}
+
+static bool make_last_mark(struct tarn_executor *executor)
+{
+    executor->enqueued++;
+    for (uint32_t tries = 0; tries < TRIES; tries++) {
+        if (make_mark(executor, NULL) == TARN_OK) return true;
+    }
+    return false;
+}
+
 /* Work that is enqueued cannot be taken back: waits for all of it, also for what no mark covers
  * since enqueueing it failed half way. */
 static bool has_ended(struct tarn_executor *executor)
@@ -287,14 +309,11 @@ static bool has_ended(struct tarn_executor *executor)
     if (!executor->queues.is_used) return true;
     if (atomic_load(&executor->session->poisoned)) return false;
     if (executor->overdue) timeout_ns = GRACE_NS;
+    executor->overdue = false;
     tarn_queues_halt(&executor->queues);
     atomic_store(&executor->session->cancelled, true);
-    poll(executor, UINT64_MAX, timeout_ns, NULL);
-    if (executor->marks_reached < executor->marks_made) return false;
-    executor->enqueued++;
-    if (make_mark(executor, NULL) != TARN_OK) return false;
-    poll(executor, UINT64_MAX, timeout_ns, NULL);
-    return executor->marks_reached == executor->marks_made;
+    return reach_marks(executor, timeout_ns) && make_last_mark(executor) &&
+           reach_marks(executor, timeout_ns);
 }
 
 static bool executor_destroy(struct tarn_executor *executor)

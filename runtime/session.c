@@ -71,8 +71,8 @@ static enum tarn_status make_calls(struct tarn_session *session, struct tarn_err
 
 static void release(struct tarn_session *session)
 {
-    tarn_arena_finish(&session->arena);
     tarn_checker_destroy(session->checker);
+    tarn_arena_finish(&session->arena);
     tarn_flight_destroy(session->flight);
     free(session->bindings);
     free(session->calls);
@@ -87,6 +87,7 @@ void tarn_session_destroy(struct tarn_session *session)
 {
     if (!session) return;
     /* What never ended may still use all of this: then it is given up for good. */
+    if (session->abandoned) return;
     if (session->executor && !session->executor_table->destroy(session->executor)) return;
     release(session);
 }

@@ -36,6 +36,7 @@ struct tarn_session {
     uint64_t finished;            /* iterations that the caller knows to be finished */
     bool ready;                   /* bindings and addresses are complete and with the executor */
     bool refused;                 /* after an error: nothing but destroy */
+    bool abandoned;               /* a device may use the memory for ever: it is given up */
     bool closures;                /* kernels run as closures on devices with queues */
     atomic_bool poisoned;         /* a device answers nothing any more */
     atomic_bool cancelled;

@@ -721,7 +721,7 @@ int device_suite_run(const struct device_suite *suite)
 {
 #define PART(test) \
     cmocka_unit_test_prestate_setup_teardown(test, device_suite_open, device_suite_close, NULL)
-    struct CMUnitTest tests[] = {
+    const struct CMUnitTest promises[] = {
         PART(limits_say_what_is_there),
         PART(allocations_are_aligned_and_apart),
         PART(copies_and_fills_reach_exactly_their_bytes),
@@ -742,7 +742,14 @@ int device_suite_run(const struct device_suite *suite)
         PART(patterns_are_exact_at_every_offset_and_size),
         PART(patterns_keep_to_their_bytes_and_the_smallest_wrong),
     };
-    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
+    enum { PROMISES = sizeof promises / sizeof *promises };
+    size_t count = PROMISES + device_suite_sessions_count;
+    struct CMUnitTest *tests = calloc(count, sizeof *tests);
+    for (size_t i = 0; i < count; i++) {
+        tests[i] = i < PROMISES ? promises[i] : device_suite_sessions[i - PROMISES];
         tests[i].initial_state = (void *)(uintptr_t)suite;
-    return _cmocka_run_group_tests(suite->name, tests, sizeof tests / sizeof *tests, NULL, NULL);
+    }
+    int failures = _cmocka_run_group_tests(suite->name, tests, count, NULL, NULL);
+    free(tests);
+    return failures;
 }

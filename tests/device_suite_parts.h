@@ -2,6 +2,8 @@
 #ifndef TARN_TESTS_DEVICE_SUITE_PARTS_H
 #define TARN_TESTS_DEVICE_SUITE_PARTS_H
 
+#include <stddef.h>
+
 #include "device_suite.h"
 
 /* Before and after every test; the test's initial state is the suite. */
@@ -13,5 +15,10 @@ const struct device_suite *device_suite_facts(void **state);
 
 /* Skips the test where the device, or what the test needs of it, is not there. */
 void device_suite_need(void **state, bool is_there);
+
+/* The parts about whole sessions (device_suite_session.c). */
+struct CMUnitTest;
+extern const struct CMUnitTest device_suite_sessions[];
+extern const size_t device_suite_sessions_count;
 
 #endif
