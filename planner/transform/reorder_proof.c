@@ -180,6 +180,7 @@ enum tarn_status tarn_reorder_proof_run(struct tarn_reorder_proof *proof, const 
     proof->cuts = 0;
     proof->cuts_max = cuts_max;
     proof->found_peak = UINT64_MAX;
+    if (*least >= proof->goal) return TARN_OK;
     memcpy(order_at(proof, 0), order, nodes_count(proof) * sizeof *order);
     enum tarn_status status = bound_case(proof, 0, least);
     assert(proof->found_peak >= *least);
