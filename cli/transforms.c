@@ -30,7 +30,8 @@ bool tarn_transforms_ask(struct tarn_transforms *transforms, struct tarn_plan_op
         };
         options->reorder = &transforms->reorder_options;
     }
-    if (transforms->couple) {
+    const struct tarn_couple_options *couple = &transforms->couple_options;
+    if (transforms->couple || couple->keep > 0 || couple->slowdown_max > 0) {
         transforms->couple_options.struct_size = sizeof transforms->couple_options;
         transforms->couple_options.report = &transforms->couple_report;
         options->couple = &transforms->couple_options;

@@ -1,23 +1,30 @@
 /* Which arc would break an antichain? With an extra arc u -> w, members that are done with once u
- * has ended precede members that are made from w on:
+ * has ended, or before w anyway, precede members that are made from w on:
  *
- *     stream a   ──── last touch of m ──── u            need[m][a]:  earliest u that will do
- *                                           \
- *     stream c                               w ──── b   reach[b][c]: latest w that will do
+ *     stream a   ──── touches m ──── u                 m: all that touch it are up to u or before w
+ *                                      \
+ *     stream c   ──── touches m ────────  w ──── b     b: made by w or behind it
  *
- * Nothing else among the members gets an order, so the antichain loses the lighter side of the two:
- * gain = min(bytes of m with need <= u, bytes of b with reach >= w). For a given w the best u is
- * the latest that time allows: more members are done with. Two of them are looked at, the latest
- * one that costs no time and the latest one within the limit, for every w at which the bytes behind
- * it change. Time is looked up: end of u + wait + tail of w. Source: DESIGN.md, section 3
- * (coupling). Cost: see the header. */
+ * Nothing else among the members is sure to get an order, so the antichain loses the lighter side
+ * of the two, which is the gain told. For a given w the best u is the latest that time allows: more
+ * members are done with. Two of them are looked at, the latest one that costs no time and the
+ * latest one within the limit, for places w at which the bytes behind it change; then w moves
+ * forward as far as that u allows, which orders even more. Time is looked up: end of u + wait +
+ * tail of w. Source: DESIGN.md, section 3 (coupling). Cost: see the header. */
 #include "couple_candidates.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes by place in a stream, one list per stream; cumulated. */
-struct weight_at {
+/* Each pair of streams sends its best few, for they are often much alike. */
+enum { BY_PAIR = 3 };
+struct pair_best {
+    struct tarn_candidate list[BY_PAIR];
+    uint32_t count;
+};
+
+/* A place in a stream, and the bytes of members that are made there or behind. */
+struct place {
     uint32_t position;
     uint64_t bytes;
 };
@@ -26,33 +33,40 @@ struct finder {
     const struct tarn_graph *graph;
     const struct tarn_clocks *clocks;
     const struct tarn_pace *pace;
+    const uint64_t *reserved;
     const struct tarn_candidate_limits *limits;
-    struct tarn_candidates *candidates;
     uint32_t *members;
     uint32_t members_count;
-    struct weight_at *need;  /* [stream][member]: ascending; bytes that need no later u */
-    struct weight_at *reach; /* [stream][member]: descending; bytes that need no earlier w */
+    uint32_t *last;       /* of all members: their last touchers in each stream, */
+    uint32_t *last_begin; /* those of members[i] from last_begin[i] on; none of a pinned one */
+    struct place *places; /* in the stream that is looked at, distinct, backwards */
+    uint32_t places_count;
+    struct pair_best *best; /* by stream of u, for that stream */
 };
 
 /* ---- The sides of an arc ---- */
 
-/* The earliest position in stream a at which an op has every toucher of m behind it. */
-static uint32_t need_of(const struct finder *finder, uint32_t m, uint32_t a)
+static bool is_up_to(const struct finder *finder, uint32_t v, uint32_t u)
 {
-    const struct tarn_storage *storage = &finder->graph->storages[m];
-    uint32_t need = storage->pinned ? finder->graph->streams[a].ops_count : 0;
-    for (uint32_t k = 0; k < storage->touchers_count; k++) {
-        const struct tarn_graph_op *op = &finder->graph->ops[storage->touchers[k]];
-        uint32_t position = op->stream == a ? op->position
-                                            : tarn_clocks_reach(finder->clocks, finder->graph,
-                                                                storage->touchers[k], a);
-        if (position > need) need = position;
+    return v == u || tarn_clocks_before(finder->clocks, finder->graph, v, u);
+}
+
+/* Bytes done with once u has ended and w may begin. */
+static uint64_t done_by(const struct finder *finder, uint32_t u, uint32_t w)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < finder->members_count; i++) {
+        uint32_t begin = finder->last_begin[i], end = finder->last_begin[i + 1], k = begin;
+        while (k < end && (is_up_to(finder, finder->last[k], u) ||
+                           tarn_clocks_before(finder->clocks, finder->graph, finder->last[k], w)))
+            k++;
+        if (k == end && begin < end) bytes += finder->reserved[finder->members[i]];
     }
-    return need;
+    return bytes;
 }
 
 /* The latest position in stream c of an op that is, or happens before, op v; TARN_NONE: none. */
-static uint32_t reach_of(const struct finder *finder, uint32_t v, uint32_t c)
+static uint32_t latest_up_to(const struct finder *finder, uint32_t v, uint32_t c)
 {
     const struct tarn_graph_stream *stream = &finder->graph->streams[c];
     if (finder->graph->ops[v].stream == c) return finder->graph->ops[v].position;
@@ -67,51 +81,29 @@ static uint32_t reach_of(const struct finder *finder, uint32_t v, uint32_t c)
     return low > 0 ? low - 1 : TARN_NONE;
 }
 
-static int compare_up(const void *left, const void *right)
+static int compare_backwards(const void *left, const void *right)
 {
-    const struct weight_at *a = left, *b = right;
-    return a->position < b->position ? -1 : a->position > b->position;
+    const struct place *a = left, *b = right;
+    return a->position > b->position ? -1 : a->position < b->position;
 }
 
-static int compare_down(const void *left, const void *right) { return compare_up(right, left); }
-
-static void cumulate(struct weight_at *list, uint32_t count)
+static void fill_places(struct finder *finder, uint32_t c)
 {
-    for (uint32_t i = 1; i < count; i++) list[i].bytes += list[i - 1].bytes;
-}
-
-/* Members made from the stream's very beginning on, whatever it is, go to its first op. */
-static void fill_sides(const struct finder *finder, uint32_t s, const uint64_t *reserved)
-{
-    uint32_t count = finder->members_count;
-    struct weight_at *need = finder->need + (size_t)s * count;
-    struct weight_at *reach = finder->reach + (size_t)s * count;
-    for (uint32_t i = 0; i < count; i++) {
+    uint32_t count = 0, kept = 0;
+    for (uint32_t i = 0; i < finder->members_count; i++) {
         uint32_t m = finder->members[i];
-        uint32_t latest = reach_of(finder, finder->graph->storages[m].producer, s);
-        need[i] = (struct weight_at){need_of(finder, m, s), reserved[m]};
-        reach[i] = (struct weight_at){latest == TARN_NONE ? 0 : latest,
-                                      latest == TARN_NONE ? 0 : reserved[m]};
+        uint32_t latest = latest_up_to(finder, finder->graph->storages[m].producer, c);
+        if (latest != TARN_NONE)
+            finder->places[count++] = (struct place){latest, finder->reserved[m]};
     }
-    qsort(need, count, sizeof *need, compare_up);
-    qsort(reach, count, sizeof *reach, compare_down);
-    cumulate(need, count);
-    cumulate(reach, count);
-}
-
-/* Bytes done with once the op at this position of stream a has ended. */
-static uint64_t done_by(const struct finder *finder, uint32_t a, uint32_t position)
-{
-    const struct weight_at *need = finder->need + (size_t)a * finder->members_count;
-    uint32_t low = 0, high = finder->members_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (need[middle].position <= position)
-            low = middle + 1;
-        else
-            high = middle;
+    qsort(finder->places, count, sizeof *finder->places, compare_backwards);
+    for (uint32_t i = 0; i < count; i++) {
+        struct place place = finder->places[i];
+        if (kept > 0) place.bytes += finder->places[kept - 1].bytes;
+        kept -= kept > 0 && finder->places[kept - 1].position == place.position;
+        finder->places[kept++] = place;
     }
-    return low > 0 ? need[low - 1].bytes : 0;
+    finder->places_count = kept;
 }
 
 /* ---- Arcs ---- */
@@ -139,6 +131,25 @@ static uint32_t latest_before(const struct finder *finder, uint32_t a, uint32_t 
             high = middle;
     }
     return low > 0 ? launched_at(finder->graph, a, low - 1) : TARN_NONE;
+}
+
+/* The earliest launched op of the stream of `latest` for which u will do, as it does for that. */
+static uint32_t earliest_behind(const struct finder *finder, uint32_t u, uint32_t latest,
+                                uint64_t makespan_ns)
+{
+    const struct tarn_graph *graph = finder->graph;
+    const struct tarn_graph_stream *stream = &graph->streams[graph->ops[latest].stream];
+    uint32_t low = 0, high = graph->ops[latest].position;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2, w = stream->ops[middle];
+        if (tarn_pace_with(finder->pace, u, w) <= makespan_ns &&
+            !tarn_clocks_before(finder->clocks, graph, w, u))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    while (graph->ops[stream->ops[low]].view) low++;
+    return stream->ops[low];
 }
 
 static uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
@@ -169,57 +180,101 @@ static void keep(const struct finder *finder, struct tarn_candidate *list, uint3
     list[i] = *candidate;
 }
 
-/* Each pair of streams sends its best few, for they are often much alike. */
-enum { BY_PAIR = 3 };
-struct pair_best {
-    struct tarn_candidate list[BY_PAIR];
-    uint32_t count;
-};
-
-static void look_at(const struct finder *finder, struct pair_best *best, uint32_t u, uint32_t w,
-                    uint64_t behind)
+/* Arcs from stream a to w, behind which so many bytes are made. */
+static void look_at(const struct finder *finder, uint32_t a, uint32_t w, uint64_t behind,
+                    uint64_t makespan_ns)
 {
     const struct tarn_graph *graph = finder->graph;
+    uint32_t u = latest_before(finder, a, w, makespan_ns);
     if (u == TARN_NONE || tarn_clocks_before(finder->clocks, graph, u, w)) return;
-    uint64_t done = done_by(finder, graph->ops[u].stream, graph->ops[u].position);
-    struct tarn_candidate candidate = {
-        {w, u}, smaller(done, behind), tarn_pace_with(finder->pace, u, w)};
-    if (candidate.gain > 0) keep(finder, best->list, &best->count, BY_PAIR, &candidate);
+    uint64_t gain = smaller(done_by(finder, u, w), behind);
+    if (gain == 0) return;
+    w = earliest_behind(finder, u, w, makespan_ns);
+    struct tarn_candidate candidate = {{w, u}, gain, tarn_pace_with(finder->pace, u, w)};
+    keep(finder, finder->best[a].list, &finder->best[a].count, BY_PAIR, &candidate);
 }
 
-/* Arcs from stream a to stream c. */
-static void look_at_pair(const struct finder *finder, uint32_t a, uint32_t c)
+/* From every other stream to w. */
+static void look_around(const struct finder *finder, uint32_t w, uint64_t behind)
 {
-    struct pair_best best = {.count = 0};
-    const struct weight_at *reach = finder->reach + (size_t)c * finder->members_count;
-    for (uint32_t i = 0; i < finder->members_count; i++) {
-        bool is_last = i + 1 == finder->members_count || reach[i + 1].position != reach[i].position;
-        uint32_t w = is_last ? launched_at(finder->graph, c, reach[i].position) : TARN_NONE;
-        if (w == TARN_NONE) continue;
-        uint32_t at_once = latest_before(finder, a, w, finder->pace->timeline.makespan_ns);
-        uint32_t within = latest_before(finder, a, w, finder->limits->makespan_ns);
-        look_at(finder, &best, at_once, w, reach[i].bytes);
-        if (within != at_once) look_at(finder, &best, within, w, reach[i].bytes);
+    uint64_t now = finder->pace->timeline.makespan_ns, most = finder->limits->makespan_ns;
+    for (uint32_t a = 0; a < finder->graph->streams_count; a++) {
+        if (a == finder->graph->ops[w].stream) continue;
+        look_at(finder, a, w, behind, now);
+        if (most > now) look_at(finder, a, w, behind, most);
     }
-    for (uint32_t i = 0; i < best.count; i++)
-        keep(finder, finder->candidates->best, &finder->candidates->count, TARN_CANDIDATES_MAX,
-             &best.list[i]);
+}
+
+/* Places of stream c: all of them, or some that divide the bytes evenly. */
+static void look_into(struct finder *finder, uint32_t c, struct tarn_candidates *candidates)
+{
+    uint32_t streams_count = finder->graph->streams_count;
+    uint32_t wanted = streams_count < 8 ? 32 : streams_count < 64 ? 256 / streams_count : 4;
+    fill_places(finder, c);
+    memset(finder->best, 0, streams_count * sizeof *finder->best);
+    uint64_t all = finder->places_count > 0 ? finder->places[finder->places_count - 1].bytes : 0;
+    uint64_t step = finder->places_count > wanted ? all / wanted : 0, next = 0;
+    for (uint32_t i = 0; i < finder->places_count; i++) {
+        const struct place *place = &finder->places[i];
+        uint32_t w = launched_at(finder->graph, c, place->position);
+        if (w == TARN_NONE || place->bytes < next) continue;
+        look_around(finder, w, place->bytes);
+        next = place->bytes + step;
+    }
+    for (uint32_t a = 0; a < streams_count; a++)
+        for (uint32_t i = 0; i < finder->best[a].count; i++)
+            keep(finder, candidates->best, &candidates->count, TARN_CANDIDATES_MAX,
+                 &finder->best[a].list[i]);
 }
 
 /* ---- All of it ---- */
 
+static void finder_finish(struct finder *finder)
+{
+    free(finder->members);
+    free(finder->last);
+    free(finder->last_begin);
+    free(finder->places);
+    free(finder->best);
+}
+
+/* Touchers come in topological order. seen[s]: the member + 1 that was last met in stream s. */
+static void collect_last(struct finder *finder, uint32_t *seen)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < finder->members_count; i++) {
+        const struct tarn_storage *storage = &finder->graph->storages[finder->members[i]];
+        finder->last_begin[i] = count;
+        for (uint32_t k = storage->pinned ? 0 : storage->touchers_count; k-- > 0;) {
+            uint32_t s = finder->graph->ops[storage->touchers[k]].stream;
+            if (seen[s] == i + 1) continue;
+            seen[s] = i + 1;
+            finder->last[count++] = storage->touchers[k];
+        }
+    }
+    finder->last_begin[finder->members_count] = count;
+}
+
 static bool finder_init(struct finder *finder, const struct tarn_coupled *coupled)
 {
     const struct tarn_reuse *reuse = &coupled->reuse;
+    size_t touchers = 0;
+    uint32_t *seen = calloc((size_t)reuse->streams_count + 1, sizeof *seen);
     finder->members = malloc(((size_t)reuse->count + 1) * sizeof *finder->members);
-    if (!finder->members) return false;
-    for (uint32_t a = 0; a < reuse->count; a++)
-        if (tarn_antichain_has(coupled->antichain.threshold, reuse, a))
-            finder->members[finder->members_count++] = a;
-    size_t sides = (size_t)reuse->streams_count * finder->members_count + 1;
-    finder->need = malloc(sides * sizeof *finder->need);
-    finder->reach = malloc(sides * sizeof *finder->reach);
-    return finder->need && finder->reach;
+    finder->best = malloc(((size_t)reuse->streams_count + 1) * sizeof *finder->best);
+    for (uint32_t a = 0; finder->members && a < reuse->count; a++) {
+        if (!tarn_antichain_has(coupled->antichain.threshold, reuse, a)) continue;
+        finder->members[finder->members_count++] = a;
+        touchers += finder->graph->storages[a].touchers_count;
+    }
+    finder->last = malloc((touchers + 1) * sizeof *finder->last);
+    finder->last_begin = malloc(((size_t)finder->members_count + 1) * sizeof *finder->last_begin);
+    finder->places = malloc(((size_t)finder->members_count + 1) * sizeof *finder->places);
+    bool ok = seen && finder->members && finder->best && finder->last && finder->last_begin &&
+              finder->places;
+    if (ok) collect_last(finder, seen);
+    free(seen);
+    return ok;
 }
 
 enum tarn_status tarn_candidates_find(struct tarn_candidates *candidates,
@@ -230,17 +285,12 @@ enum tarn_status tarn_candidates_find(struct tarn_candidates *candidates,
     struct finder finder = {.graph = &coupled->graph,
                             .clocks = &coupled->clocks,
                             .pace = pace,
-                            .limits = limits,
-                            .candidates = candidates};
+                            .reserved = reserved,
+                            .limits = limits};
     candidates->count = 0;
     bool ok = finder_init(&finder, coupled);
-    uint32_t streams_count = coupled->graph.streams_count;
-    for (uint32_t s = 0; ok && s < streams_count; s++) fill_sides(&finder, s, reserved);
-    for (uint32_t a = 0; ok && a < streams_count; a++)
-        for (uint32_t c = 0; c < streams_count; c++)
-            if (a != c) look_at_pair(&finder, a, c);
-    free(finder.members);
-    free(finder.need);
-    free(finder.reach);
+    for (uint32_t c = 0; ok && c < coupled->graph.streams_count; c++)
+        look_into(&finder, c, candidates);
+    finder_finish(&finder);
     return ok ? TARN_OK : TARN_SYSTEM;
 }

@@ -23,7 +23,8 @@ struct tarn_candidate_limits {
 };
 
 /* Finds arcs for the antichain of `coupled`, whose pace is `pace`. TARN_SYSTEM: no memory.
- * O(M S (S + T) log V) for M members with T touchers each. */
+ * O(S W M T) for M members with last touchers in T streams and W pairs of a place and a stream, at
+ * most 32 S. */
 enum tarn_status tarn_candidates_find(struct tarn_candidates *candidates,
                                       const struct tarn_coupled *coupled,
                                       const struct tarn_pace *pace, const uint64_t *reserved,
