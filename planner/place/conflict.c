@@ -54,14 +54,15 @@ static void fill_rows(struct tarn_conflicts *conflicts)
 enum tarn_status tarn_conflicts_init(struct tarn_conflicts *conflicts,
                                      const struct tarn_reuse *reuse, const struct tarn_graph *graph)
 {
-    size_t streams = reuse->streams_count, count = reuse->count;
+    size_t streams = reuse->streams_count, count = reuse->count, positions = 0;
+    for (size_t s = 0; s < streams; s++) positions += graph->streams[s].ops_count;
     memset(conflicts, 0, sizeof *conflicts);
     conflicts->reuse = reuse;
     conflicts->words_count = reuse->count / WORD + 1;
     conflicts->slot_of = malloc((count + 1) * sizeof(uint32_t));
     conflicts->begin = malloc((streams + 1) * sizeof(uint32_t));
     conflicts->ops_begin = malloc((streams + 1) * sizeof(uint32_t));
-    conflicts->slot_at = calloc(graph->ops_count + streams + 1, sizeof(uint32_t));
+    conflicts->slot_at = calloc(positions + streams + 1, sizeof(uint32_t));
     conflicts->row = calloc(streams * conflicts->words_count * WORD + 1, sizeof(uint32_t));
     conflicts->highest = calloc(streams * conflicts->words_count + 1, sizeof(uint32_t));
     if (!conflicts->slot_of || !conflicts->begin || !conflicts->ops_begin || !conflicts->slot_at ||

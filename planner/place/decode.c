@@ -60,12 +60,16 @@ static bool first_conflict(const struct tarn_decoder *decoder, uint32_t place, i
 static int32_t settle_lone(struct tarn_decoder *decoder, uint32_t place, int32_t offset)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
+    const struct tarn_obstacles *obstacles = lowest->obstacles;
     struct tarn_span span;
     bool moved = true;
     while (moved) {
-        moved = false;
-        offset = align(lowest, place, offset);
+        int32_t least = offset = align(lowest, place, offset);
         decoder->ceiling[place] = lowest->ceiling[place];
+        if (obstacles)
+            offset = tarn_obstacles_clear(obstacles, lowest->lone.storage[place], offset,
+                                          lowest->size[place], &decoder->ceiling[place]);
+        if ((moved = offset > least)) continue;
         for (uint32_t i = 0; i < decoder->groups_count && !moved; i++) {
             if (!first_conflict(decoder, place, offset, (uint32_t)decoder->groups[i], &span))
                 continue;
@@ -105,6 +109,21 @@ static int32_t clear_of(const struct tarn_decoder *decoder, uint32_t group, int3
     return offset + least;
 }
 
+/* The least offset of a group, from `offset` on, at which its members meet no obstacle. */
+static int32_t clear_obstacles(const struct tarn_lowest *lowest, uint32_t group, int32_t offset)
+{
+    const struct tarn_obstacles *obstacles = lowest->obstacles;
+    uint32_t begin = lowest->group_begin[group], end = lowest->group_begin[group + 1];
+    for (uint32_t i = begin; obstacles && i < end; i++) {
+        uint32_t m = lowest->member[i];
+        int32_t within = lowest->within[m], ceiling = INT32_MAX;
+        offset = tarn_obstacles_clear(obstacles, lowest->members.storage[m], offset + within,
+                                      lowest->member_end[m] - within, &ceiling) -
+                 within;
+    }
+    return offset;
+}
+
 static int32_t settle_group(struct tarn_decoder *decoder, uint32_t place, int32_t offset)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
@@ -113,8 +132,9 @@ static int32_t settle_group(struct tarn_decoder *decoder, uint32_t place, int32_
         if (decoder->member_limit[lowest->member[i]] > offset)
             offset = decoder->member_limit[lowest->member[i]];
     for (bool moved = true; moved;) {
-        moved = false;
-        offset = align(lowest, place, offset);
+        int32_t least = offset = align(lowest, place, offset);
+        offset = clear_obstacles(lowest, group, offset);
+        moved = offset > least;
         for (uint32_t i = 0; i < decoder->groups_count && !moved; i++) {
             int32_t cleared = clear_of(decoder, group, offset, (uint32_t)decoder->groups[i]);
             moved = cleared > offset;
@@ -159,7 +179,10 @@ void tarn_decoder_start(struct tarn_decoder *decoder, const int32_t *floor)
     const struct tarn_lowest *lowest = decoder->lowest;
     tarn_limits_start(decoder);
     memset(decoder->lifted, 0xff, lowest->count * sizeof *decoder->lifted);
-    memcpy(decoder->ceiling, lowest->ceiling, lowest->count * sizeof *decoder->ceiling);
+    if (lowest->obstacles)
+        memset(decoder->ceiling, 0, lowest->count * sizeof *decoder->ceiling);
+    else
+        memcpy(decoder->ceiling, lowest->ceiling, lowest->count * sizeof *decoder->ceiling);
     decoder->groups_count = decoder->done = 0;
     decoder->current = decoder->top = 0;
     decoder->miss = 0;

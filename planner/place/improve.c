@@ -1,5 +1,7 @@
 /* The search for a plan at the bound.
  *
+ *   0. Many blocks are placed window by window (windows.h), with a few widths of windows; for very
+ *      many that is all, unless it leaves much to gain.
  *   1. Every key of the portfolio is decoded, in parallel; the first of those that meet the aim
  *      wins.
  *   2. Eight walks start from the best keys' plans, with four settings side by side, and go on in
@@ -19,6 +21,7 @@
 
 #include "../../streams/graph/size.h"
 #include "moves.h"
+#include "windows.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -28,6 +31,12 @@
 #endif
 
 enum { SLICE = 32768, WALK_PLACES_MAX = 65536 };
+
+/* From so many blocks on windows come first. Above so many places they are all that is tried,
+ * unless their plan is this many percent above the aim. */
+enum { WINDOWS_BLOCKS_MIN = 4096, KEYS_PLACES_MAX = 65536, WINDOWS_PERCENT = 2 };
+static const uint32_t widths[] = {1024, 256, 4096};
+enum { WIDTHS_COUNT = sizeof widths / sizeof *widths };
 enum { WALKS = 8, COPYING_WALKS = 4, ROUND_STEPS = 40, STARTS = TARN_KEYS_COUNT + 1 };
 
 /* A plan in units; `from` says which key or step made it, smaller ones win. */
@@ -300,6 +309,42 @@ static void walk(struct search *search)
     }
 }
 
+/* ---- Windows ---- */
+
+/* Windows of a few widths; a better plan than the one given replaces it. */
+static enum tarn_status place_windows(struct search *search, const struct tarn_problem *problem,
+                                      const struct tarn_antichain *antichain, uint64_t aim,
+                                      uint64_t *offset, uint64_t *footprint,
+                                      struct tarn_improve_report *report)
+{
+    const struct tarn_improve_options *options = search->options;
+    enum tarn_status status = TARN_OK;
+    uint64_t *trial = malloc(((size_t)problem->blocks->storages_count + 1) * sizeof *trial);
+    if (!trial) return TARN_SYSTEM;
+    for (uint32_t i = 0; status == TARN_OK && i<WIDTHS_COUNT && * footprint> aim; i++) {
+        struct tarn_windows_options windows = {aim, widths[i], options->threads};
+        struct tarn_windows_report made;
+        uint64_t found = UINT64_MAX;
+        if (is_over(search)) break;
+        status = tarn_windows_place(problem, antichain, &windows, trial, &found, &made);
+        if (status != TARN_OK || found >= *footprint) continue;
+        memcpy(offset, trial, problem->blocks->storages_count * sizeof *offset);
+        *footprint = found;
+        report->key = "windows";
+        if (options->progress) options->progress(options->user, found, 0);
+    }
+    free(trial);
+    return status;
+}
+
+/* Are keys and walks over the whole problem still worth their while? */
+static bool is_worth_more(const struct tarn_problem *problem, uint64_t aim, uint64_t footprint)
+{
+    if (footprint <= aim) return false;
+    return problem->blocks->count <= KEYS_PLACES_MAX ||
+           footprint - aim > aim / 100 * WINDOWS_PERCENT;
+}
+
 /* ---- The search ---- */
 
 uint64_t tarn_improve_round_bound(const struct tarn_blocks *blocks, uint64_t bytes)
@@ -385,9 +430,14 @@ enum tarn_status tarn_improve_place(const struct tarn_problem *problem,
                                     const struct tarn_improve_options *options, uint64_t *offset,
                                     uint64_t *footprint, struct tarn_improve_report *report)
 {
-    struct search search;
+    struct search search = {.options = options, .begin_ms = now_ms()};
+    uint64_t aim = aim_bytes(problem, options);
     memset(report, 0, sizeof *report);
-    if (*footprint <= aim_bytes(problem, options)) return TARN_OK;
+    if (*footprint <= aim) return TARN_OK;
+    if (problem->blocks->count >= WINDOWS_BLOCKS_MIN && options->steps == 0 &&
+        place_windows(&search, problem, antichain, aim, offset, footprint, report) != TARN_OK)
+        return TARN_SYSTEM;
+    if (!is_worth_more(problem, aim, *footprint)) return TARN_OK;
     bool ok = search_init(&search, problem, antichain, options, offset) && decode_keys(&search);
     report->keys_ms = now_ms() - search.begin_ms;
     if (ok && search.best.top < INT32_MAX) report_progress(&search, search.best.top);

@@ -41,7 +41,11 @@ static bool sum_conflicts(const struct tarn_problem *problem, double *sum)
 {
     const struct tarn_reuse *reuse = problem->conflicts->reuse;
     const uint64_t *reserved = problem->blocks->reserved;
-    double all = 0, *scratch = malloc(((size_t)problem->graph->ops_count + 1) * sizeof *scratch);
+    uint32_t longest = 0;
+    for (uint32_t s = 0; s < reuse->streams_count; s++)
+        if (problem->graph->streams[s].ops_count > longest)
+            longest = problem->graph->streams[s].ops_count;
+    double all = 0, *scratch = malloc(((size_t)longest + 1) * sizeof *scratch);
     if (!scratch) return false;
     memset(sum, 0, reuse->count * sizeof *sum);
     for (uint32_t s = 0; s < reuse->streams_count; s++) {

@@ -31,16 +31,16 @@ static int32_t units_up(const struct tarn_lowest *lowest, uint64_t bytes)
     return (int32_t)(units <= TARN_UNITS_MAX ? units : TARN_UNITS_MAX + 1);
 }
 
-static void choose_unit(struct tarn_lowest *lowest, uint64_t bytes_max)
+uint32_t tarn_lowest_unit_shift(const struct tarn_blocks *blocks, uint64_t bytes_max)
 {
-    const struct tarn_blocks *blocks = lowest->problem->blocks;
     uint64_t bits = UINT64_C(1) << 62;
     for (uint32_t b = 0; b < blocks->count; b++)
         bits |= blocks->blocks[b].size | blocks->blocks[b].alignment;
     for (uint32_t a = 0; a < blocks->storages_count; a++)
         bits |= blocks->within[a] | blocks->reserved[a];
-    lowest->unit_shift = (uint32_t)__builtin_ctzll(bits);
-    while (bytes_max >> lowest->unit_shift > TARN_UNITS_MAX) lowest->unit_shift++;
+    uint32_t shift = (uint32_t)__builtin_ctzll(bits);
+    while (bytes_max >> shift > TARN_UNITS_MAX) shift++;
+    return shift;
 }
 
 /* ---- Making ---- */
@@ -175,13 +175,9 @@ static enum tarn_status fill_since(struct tarn_lowest *lowest)
     return TARN_OK;
 }
 
-enum tarn_status tarn_lowest_init(struct tarn_lowest *lowest, const struct tarn_problem *problem,
-                                  uint64_t bytes_max)
+static enum tarn_status init(struct tarn_lowest *lowest)
 {
-    const struct tarn_blocks *blocks = problem->blocks;
-    memset(lowest, 0, sizeof *lowest);
-    lowest->problem = problem;
-    choose_unit(lowest, bytes_max);
+    const struct tarn_blocks *blocks = lowest->problem->blocks;
     if (init_lanes(lowest) != TARN_OK || !allocate(lowest) || fill_since(lowest) != TARN_OK) {
         tarn_lowest_finish(lowest);
         return TARN_SYSTEM;
@@ -197,6 +193,26 @@ enum tarn_status tarn_lowest_init(struct tarn_lowest *lowest, const struct tarn_
     for (uint32_t group = 0; group < lowest->groups_count; group++) fill_group(lowest, group);
     fill_reach(lowest);
     return TARN_OK;
+}
+
+enum tarn_status tarn_lowest_init(struct tarn_lowest *lowest, const struct tarn_problem *problem,
+                                  uint64_t bytes_max)
+{
+    memset(lowest, 0, sizeof *lowest);
+    lowest->problem = problem;
+    lowest->unit_shift = tarn_lowest_unit_shift(problem->blocks, bytes_max);
+    return init(lowest);
+}
+
+enum tarn_status tarn_lowest_init_around(struct tarn_lowest *lowest,
+                                         const struct tarn_problem *problem,
+                                         const struct tarn_obstacles *obstacles)
+{
+    memset(lowest, 0, sizeof *lowest);
+    lowest->problem = problem;
+    lowest->obstacles = obstacles;
+    lowest->unit_shift = obstacles->unit_shift;
+    return init(lowest);
 }
 
 void tarn_lowest_finish(struct tarn_lowest *lowest)

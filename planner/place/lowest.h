@@ -12,17 +12,19 @@
 #include "baseline.h"
 #include "extremes.h"
 #include "kernels.h"
+#include "obstacles.h"
 
 enum { TARN_UNITS_MAX = (1 << 30) - 1, TARN_KEY_MAX = (1 << 24) - 1 };
 
 /* A problem made ready for decoding; shared by threads. */
 struct tarn_lowest {
     const struct tarn_problem *problem;
-    uint32_t unit_shift;           /* a unit is 1 << unit_shift bytes */
-    uint32_t count;                /* places */
-    uint32_t *block;               /* place -> index into problem->blocks */
-    int32_t *size;                 /* by place */
-    int32_t *alignment;            /* by place */
+    const struct tarn_obstacles *obstacles; /* or NULL */
+    uint32_t unit_shift;                    /* a unit is 1 << unit_shift bytes */
+    uint32_t count;                         /* places */
+    uint32_t *block;                        /* place -> index into problem->blocks */
+    int32_t *size;                          /* by place */
+    int32_t *alignment;                     /* by place */
     int32_t *ceiling;              /* by place: 0 where limits need care: groups, own alignments */
     struct tarn_lanes lone;        /* its places are the first ones here */
     struct tarn_extremes extremes; /* of lone */
@@ -44,6 +46,12 @@ struct tarn_lowest {
  * lives. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_lowest_init(struct tarn_lowest *lowest, const struct tarn_problem *problem,
                                   uint64_t bytes_max);
+/* The same around obstacles, which set the unit, as long as they live. */
+enum tarn_status tarn_lowest_init_around(struct tarn_lowest *lowest,
+                                         const struct tarn_problem *problem,
+                                         const struct tarn_obstacles *obstacles);
+/* The unit that tarn_lowest_init takes. */
+uint32_t tarn_lowest_unit_shift(const struct tarn_blocks *blocks, uint64_t bytes_max);
 void tarn_lowest_finish(struct tarn_lowest *lowest);
 
 /* Whole units of so many bytes, rounded down; at most TARN_UNITS_MAX. */

@@ -1,0 +1,90 @@
+/* Obstacles, sorted by their begin; the highest end so far tells where those begin that may reach
+ * above an offset. What moves a storage up only moves it to the end of an obstacle, so that one
+ * pass upward suffices. Cost: a binary search and the obstacles that the storage's bytes meet. */
+#include "obstacles.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOOK_AHEAD = 8 };
+
+enum tarn_status tarn_obstacles_add(struct tarn_obstacles *obstacles, struct tarn_span span,
+                                    uint32_t storage)
+{
+    if (obstacles->count == obstacles->capacity) {
+        uint32_t capacity = obstacles->capacity ? 2 * obstacles->capacity : 64;
+        struct tarn_obstacle *list = realloc(obstacles->list, capacity * sizeof *list);
+        if (!list) return TARN_SYSTEM;
+        obstacles->list = list;
+        obstacles->capacity = capacity;
+    }
+    obstacles->list[obstacles->count++] = (struct tarn_obstacle){span, storage};
+    return TARN_OK;
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct tarn_obstacle *a = left, *b = right;
+    if (a->span.begin != b->span.begin) return a->span.begin < b->span.begin ? -1 : 1;
+    return a->storage < b->storage ? -1 : a->storage > b->storage;
+}
+
+enum tarn_status tarn_obstacles_sort(struct tarn_obstacles *obstacles)
+{
+    int32_t reach = 0;
+    obstacles->reach = malloc(((size_t)obstacles->count + 1) * sizeof *obstacles->reach);
+    if (!obstacles->reach) return TARN_SYSTEM;
+    if (obstacles->count > 0)
+        qsort(obstacles->list, obstacles->count, sizeof *obstacles->list, compare);
+    for (uint32_t i = 0; i < obstacles->count; i++) {
+        if (obstacles->list[i].span.end > reach) reach = obstacles->list[i].span.end;
+        obstacles->reach[i] = reach;
+    }
+    return TARN_OK;
+}
+
+void tarn_obstacles_finish(struct tarn_obstacles *obstacles)
+{
+    free(obstacles->list);
+    free(obstacles->reach);
+    memset(obstacles, 0, sizeof *obstacles);
+}
+
+/* The first obstacle that may reach above the offset. */
+static uint32_t first_above(const struct tarn_obstacles *obstacles, int32_t offset)
+{
+    uint32_t begin = 0, end = obstacles->count;
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (obstacles->reach[middle] > offset)
+            end = middle;
+        else
+            begin = middle + 1;
+    }
+    return begin;
+}
+
+static bool is_met(const struct tarn_obstacles *obstacles, uint32_t i, uint32_t storage)
+{
+    uint32_t other = obstacles->list[i].storage;
+    return other == TARN_NONE ||
+           !tarn_reuse_is_safe(obstacles->reuse, other, obstacles->origin[storage]);
+}
+
+int32_t tarn_obstacles_clear(const struct tarn_obstacles *obstacles, uint32_t storage,
+                             int32_t offset, int32_t size, int32_t *ceiling)
+{
+    uint32_t i = first_above(obstacles, offset), ahead = 0;
+    for (; i < obstacles->count; i++) {
+        struct tarn_span span = obstacles->list[i].span;
+        bool is_ahead = span.begin >= offset + size;
+        if (span.end <= offset) continue;
+        if (is_ahead && span.begin >= *ceiling) break;
+        if (is_ahead && (++ahead > LOOK_AHEAD || is_met(obstacles, i, storage))) {
+            *ceiling = span.begin;
+            break;
+        }
+        if (!is_ahead && is_met(obstacles, i, storage)) offset = span.end;
+    }
+    return offset;
+}

@@ -1,0 +1,36 @@
+/* Some storages of a problem as a problem of its own, of its own size: what only takes a window of
+ * a million storages costs as much as a small graph does. */
+#ifndef TARN_PLANNER_PLACE_PART_H
+#define TARN_PLANNER_PLACE_PART_H
+
+#include "baseline.h"
+
+/* Its storages are numbered in the order of the whole's slots; its streams are those that produce
+ * any of them; positions count these storages, one after the other, and `first` is where what is
+ * in the part may follow. */
+struct tarn_part {
+    struct tarn_problem problem; /* of the members below */
+    uint32_t *origin;            /* storage -> that of the whole problem */
+    uint32_t *origin_block;      /* block -> that of the whole problem */
+    struct tarn_graph graph;     /* only what placement reads */
+    struct tarn_reuse reuse;
+    struct tarn_blocks blocks;
+    struct tarn_conflicts conflicts;
+};
+
+/* What parts look up in the whole problem; shared by threads. */
+struct tarn_whole {
+    const struct tarn_problem *problem;
+    uint32_t *block_of; /* storage -> block */
+    uint32_t *local;    /* storage -> its number in the part that it was last put into */
+};
+enum tarn_status tarn_whole_init(struct tarn_whole *whole, const struct tarn_problem *problem);
+void tarn_whole_finish(struct tarn_whole *whole);
+
+/* storages: whole blocks, in the order of slots. Parts without a common storage may be made side by
+ * side. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_part_init(struct tarn_part *part, const struct tarn_whole *whole,
+                                const uint32_t *storages, uint32_t count);
+void tarn_part_finish(struct tarn_part *part);
+
+#endif

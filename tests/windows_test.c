@@ -1,0 +1,240 @@
+/* Placement window by window: what cuts promise and what plans must keep to, from the definitions
+ * and for every pair, on random graphs cut into tiny windows and on larger ones; on any number of
+ * threads. TARN_CAMPAIGN=N: N random graphs, and twenty runs on every number of threads. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "bench/cut_graph.h"
+#include "bench/dnn_graph.h"
+#include "planner/place/cuts.h"
+#include "planner/place/part.h"
+#include "planner/place/windows.h"
+#include "random_graph.h"
+
+enum { SEEDS = 2000, OPS_MAX = 60, RUNS = 2, CAMPAIGN_RUNS = 20 };
+
+struct fixture {
+    struct tarn_graph *graph;
+    struct tarn_reuse reuse;
+    struct tarn_blocks blocks;
+    struct tarn_conflicts conflicts;
+    struct tarn_antichain antichain;
+    struct tarn_problem problem;
+};
+
+/* The graph becomes the fixture's. */
+static void set_up(struct fixture *fixture, struct tarn_graph *graph, uint64_t alignment)
+{
+    struct tarn_clocks clocks;
+    fixture->graph = graph;
+    assert_int_equal(tarn_clocks_init(&clocks, graph), TARN_OK);
+    assert_int_equal(tarn_reuse_init(&fixture->reuse, &clocks, graph), TARN_OK);
+    tarn_clocks_finish(&clocks);
+    assert_int_equal(tarn_blocks_init(&fixture->blocks, graph, false, alignment, NULL), TARN_OK);
+    assert_int_equal(tarn_conflicts_init(&fixture->conflicts, &fixture->reuse, graph), TARN_OK);
+    assert_int_equal(
+        tarn_antichain_init(&fixture->antichain, &fixture->reuse, graph, fixture->blocks.reserved),
+        TARN_OK);
+    fixture->problem = (struct tarn_problem){graph, &fixture->blocks, &fixture->conflicts};
+}
+
+static void set_up_random(struct fixture *fixture, uint64_t seed)
+{
+    struct random_graph_options options = random_graph_knobs(seed, OPS_MAX);
+    set_up(fixture, random_graph(&options), UINT64_C(1) << (seed % 4 * 3));
+}
+
+static void tear_down(struct fixture *fixture)
+{
+    tarn_antichain_finish(&fixture->antichain);
+    tarn_conflicts_finish(&fixture->conflicts);
+    tarn_blocks_finish(&fixture->blocks);
+    tarn_reuse_finish(&fixture->reuse);
+    tarn_graph_destroy(fixture->graph);
+}
+
+static uint64_t seeds(void)
+{
+    const char *campaign = getenv("TARN_CAMPAIGN");
+    return campaign ? strtoull(campaign, NULL, 10) : SEEDS;
+}
+
+/* What must hold, from the definitions: no reserved byte shared by an unsafe pair, groups back to
+ * back, offsets aligned. Returns the footprint. */
+static uint64_t check_plan(const struct fixture *fixture, const uint64_t *offset)
+{
+    const struct tarn_blocks *blocks = &fixture->blocks;
+    uint64_t footprint = 0;
+    for (uint32_t b = 0; b < blocks->count; b++) {
+        const struct tarn_block *block = &blocks->blocks[b];
+        uint64_t end = offset[block->members[0]];
+        assert_int_equal(end % block->alignment, 0);
+        if (end + block->size > footprint) footprint = end + block->size;
+        for (uint32_t i = 0; i < block->members_count; i++) {
+            assert_int_equal(offset[block->members[i]], end);
+            end += fixture->graph->storages[block->members[i]].size;
+        }
+    }
+    for (uint32_t a = 0; a < fixture->reuse.count; a++)
+        for (uint32_t b = 0; b < a; b++)
+            if (offset[a] < offset[b] + blocks->reserved[b] &&
+                offset[b] < offset[a] + blocks->reserved[a])
+                assert_true(tarn_reuse_is_safe(&fixture->reuse, a, b));
+    return footprint;
+}
+
+/* Places with windows of this width; the offsets are the caller's to free. */
+static uint64_t *place(const struct fixture *fixture, uint32_t width, uint32_t threads,
+                       uint64_t *footprint)
+{
+    struct tarn_windows_options options = {fixture->antichain.bound, width, threads};
+    struct tarn_windows_report report;
+    uint64_t *offset = calloc((size_t)fixture->reuse.count + 1, sizeof *offset);
+    *footprint = UINT64_MAX;
+    assert_int_equal(tarn_windows_place(&fixture->problem, &fixture->antichain, &options, offset,
+                                        footprint, &report),
+                     TARN_OK);
+    assert_int_not_equal(*footprint, UINT64_MAX);
+    return offset;
+}
+
+/* ---- Tests ---- */
+
+static void storages_of_different_windows_are_safe(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < seeds(); seed++) {
+        struct fixture fixture;
+        struct tarn_cuts cuts;
+        set_up_random(&fixture, seed);
+        assert_int_equal(tarn_cuts_init(&cuts, &fixture.problem, 1 + (uint32_t)(seed % 7)),
+                         TARN_OK);
+        assert_int_equal(cuts.begin[cuts.count + 1], fixture.reuse.count);
+        for (uint32_t w = 0; w < cuts.count; w++)
+            for (uint32_t i = cuts.begin[w]; i < cuts.begin[w + 1]; i++)
+                for (uint32_t k = cuts.begin[w + 1]; k < cuts.begin[cuts.count]; k++)
+                    assert_true(
+                        tarn_reuse_is_safe(&fixture.reuse, cuts.storages[i], cuts.storages[k]));
+        tarn_cuts_finish(&cuts);
+        tear_down(&fixture);
+    }
+}
+
+/* Everything that is produced between a's producer and whole[a] is in conflict with a. */
+static void what_is_called_whole_is_in_conflict(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < seeds(); seed++) {
+        struct fixture fixture;
+        struct tarn_cuts cuts;
+        set_up_random(&fixture, seed);
+        assert_int_equal(tarn_cuts_init(&cuts, &fixture.problem, 4), TARN_OK);
+        for (uint32_t a = 0; a < fixture.reuse.count; a++)
+            for (uint32_t b = 0; b < fixture.reuse.count; b++)
+                if (cuts.since[a] < cuts.since[b] && cuts.since[b] < cuts.whole[a])
+                    assert_false(tarn_reuse_is_safe(&fixture.reuse, a, b));
+        tarn_cuts_finish(&cuts);
+        tear_down(&fixture);
+    }
+}
+
+/* A part has the conflicts of the whole. */
+static void parts_keep_every_conflict(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < seeds(); seed++) {
+        struct fixture fixture;
+        struct tarn_cuts cuts;
+        struct tarn_whole whole;
+        set_up_random(&fixture, seed);
+        assert_int_equal(tarn_cuts_init(&cuts, &fixture.problem, 1 + (uint32_t)(seed % 20)),
+                         TARN_OK);
+        assert_int_equal(tarn_whole_init(&whole, &fixture.problem), TARN_OK);
+        for (uint32_t w = 0; w <= cuts.count; w++) {
+            struct tarn_part part;
+            uint32_t count = cuts.begin[w + 1] - cuts.begin[w];
+            assert_int_equal(tarn_part_init(&part, &whole, cuts.storages + cuts.begin[w], count),
+                             TARN_OK);
+            for (uint32_t a = 0; a < count; a++)
+                for (uint32_t b = 0; b < count; b++)
+                    assert_int_equal(
+                        tarn_reuse_precedes(&part.reuse, a, b),
+                        tarn_reuse_precedes(&fixture.reuse, part.origin[a], part.origin[b]));
+            tarn_part_finish(&part);
+        }
+        tarn_whole_finish(&whole);
+        tarn_cuts_finish(&cuts);
+        tear_down(&fixture);
+    }
+}
+
+static void tiny_windows_of_random_graphs_give_safe_plans(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < seeds(); seed++) {
+        struct fixture fixture;
+        uint64_t footprint;
+        set_up_random(&fixture, seed);
+        uint64_t *offset = place(&fixture, 1 + (uint32_t)(seed % 9), 1, &footprint);
+        assert_int_equal(check_plan(&fixture, offset), footprint);
+        assert_true(footprint >= fixture.antichain.bound);
+        free(offset);
+        tear_down(&fixture);
+    }
+}
+
+static struct tarn_graph *large_graph(uint32_t i)
+{
+    switch (i) {
+    case 0: return dnn_graph(&(struct dnn_graph_options){3000, 6});
+    case 1: return dnn_graph(&(struct dnn_graph_options){2000, 3});
+    case 2: return cut_graph(&(struct cut_graph_options){CUT_CHAIN, 4000, 1});
+    case 3: return cut_graph(&(struct cut_graph_options){CUT_CHAIN, 3000, 55});
+    case 4: return cut_graph(&(struct cut_graph_options){CUT_UNCOUPLED, 3000, 5});
+    case 5: return cut_graph(&(struct cut_graph_options){CUT_CHAIN, 3000, 512});
+    }
+    return NULL;
+}
+
+static void large_graphs_are_safe_and_do_not_depend_on_the_number_of_threads(void **state)
+{
+    uint32_t runs = getenv("TARN_CAMPAIGN") ? CAMPAIGN_RUNS : RUNS;
+    struct tarn_graph *graph;
+    (void)state;
+    for (uint32_t i = 0; (graph = large_graph(i)); i++) {
+        struct fixture fixture;
+        set_up(&fixture, graph, 512);
+        for (uint32_t width = 64; width <= 1024; width *= 4) {
+            uint64_t footprint, other_footprint;
+            uint64_t *one = place(&fixture, width, 1, &footprint);
+            assert_int_equal(check_plan(&fixture, one), footprint);
+            assert_true(footprint >= fixture.antichain.bound);
+            for (uint32_t run = 0; run < runs; run++)
+                for (uint32_t threads = 1; threads <= 8; threads *= 2) {
+                    uint64_t *other = place(&fixture, width, threads, &other_footprint);
+                    assert_memory_equal(one, other, fixture.reuse.count * sizeof *one);
+                    free(other);
+                }
+            free(one);
+        }
+        tear_down(&fixture);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(storages_of_different_windows_are_safe),
+        cmocka_unit_test(what_is_called_whole_is_in_conflict),
+        cmocka_unit_test(parts_keep_every_conflict),
+        cmocka_unit_test(tiny_windows_of_random_graphs_give_safe_plans),
+        cmocka_unit_test(large_graphs_are_safe_and_do_not_depend_on_the_number_of_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
