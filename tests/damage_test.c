@@ -36,8 +36,9 @@ static struct tarn_plan *plan_of(struct tarn_graph *graph, uint64_t seed)
 {
     struct tarn_plan *plan;
     struct tarn_error error;
-    struct tarn_plan_options *options = TARN_PLAN_OPTIONS(.alignment = UINT64_C(1) << seed % 4,
-                                                          .threads = 1, .effort = TARN_NO_EFFORT);
+    struct tarn_plan_options *options =
+        TARN_PLAN_OPTIONS(.alignment = UINT64_C(1) << seed % 4, .threads = 1,
+                          .effort = TARN_NO_EFFORT, .boundary = seed / 4 % 2);
     if (tarn_plan_create(graph, options, &plan, &error))
         fail_msg("seed %llu: %s", (unsigned long long)seed, error.text);
     return plan;
@@ -48,6 +49,16 @@ static void copy_places(struct tarn_place *to, const struct tarn_place *from, ui
     if (count > 0) memcpy(to, from, count * sizeof *to);
 }
 
+static void copy_waits(struct tarn_plan *copy, const struct tarn_plan *plan)
+{
+    size_t size = plan->boundary_waits_count * sizeof *plan->boundary_waits;
+    free(copy->boundary_waits);
+    copy->boundary_waits = malloc(size + 1);
+    assert_non_null(copy->boundary_waits);
+    if (size > 0) memcpy(copy->boundary_waits, plan->boundary_waits, size);
+    copy->boundary_waits_count = plan->boundary_waits_count;
+}
+
 static struct tarn_plan *copy_of(const struct tarn_plan *plan)
 {
     struct tarn_plan *copy = tarn_plan_of_graph(plan->graph);
@@ -55,6 +66,7 @@ static struct tarn_plan *copy_of(const struct tarn_plan *plan)
     copy->alignment = plan->alignment;
     copy->footprint = plan->footprint;
     copy->persistent = plan->persistent;
+    copy_waits(copy, plan);
     copy_places(copy->storages, plan->storages, plan->storages_count);
     copy_places(copy->workspaces, plan->workspaces, plan->workspaces_count);
     copy_places(copy->places_persistent, plan->places_persistent, plan->places_persistent_count);
