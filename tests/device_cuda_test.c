@@ -50,7 +50,7 @@ static bool fail_after(void *user, uint64_t calls)
 {
     struct guise *guise = user;
     bool failed = guise->control.has_failed();
-    guise->control.fail(NULL, calls, calls == UINT64_MAX ? 0 : 999, false);
+    guise->control.inject(NULL, calls, calls == UINT64_MAX ? 0 : 999, false);
     return failed;
 }
 

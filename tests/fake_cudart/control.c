@@ -16,7 +16,7 @@ bool fake_control_load(const char *path, struct fake_control *control)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library && find(library, "fake_cudart_reset", &control->reset) &&
-        find(library, "fake_cudart_fail", &control->fail) &&
+        find(library, "fake_cudart_inject", &control->inject) &&
         find(library, "fake_cudart_has_failed", &control->has_failed) &&
         find(library, "fake_cudart_calls", &control->calls) &&
         find(library, "fake_cudart_alive", &control->alive) &&

@@ -33,7 +33,7 @@ struct fake_control {
     /* Lets `calls` more calls of that entry ("cudaEventRecord"; NULL: of any that can fail; "work":
      * pieces of work on the device) succeed and the next one fail. Sticky: all calls from then on
      * fail, and the device stops. */
-    void (*fail)(const char *entry, uint64_t calls, unsigned code, bool sticky);
+    void (*inject)(const char *entry, uint64_t calls, unsigned code, bool sticky);
     bool (*has_failed)(void);
     uint64_t (*calls)(const char *entry); /* since the reset */
     uint64_t (*alive)(
@@ -47,7 +47,7 @@ bool fake_control_load(const char *path, struct fake_control *control);
 
 /* The names by which the functions above are exported. */
 void fake_cudart_reset(const struct fake_options *options);
-void fake_cudart_fail(const char *entry, uint64_t calls, unsigned code, bool sticky);
+void fake_cudart_inject(const char *entry, uint64_t calls, unsigned code, bool sticky);
 bool fake_cudart_has_failed(void);
 uint64_t fake_cudart_calls(const char *entry);
 uint64_t fake_cudart_alive(void);

@@ -249,7 +249,7 @@ static void set_failure(const char *entry, uint64_t calls, unsigned code, bool s
     if (code == 0) fake.failing = ENTRY_NONE;
 }
 
-void fake_cudart_fail(const char *entry, uint64_t calls, unsigned code, bool sticky)
+void fake_cudart_inject(const char *entry, uint64_t calls, unsigned code, bool sticky)
 {
     pthread_mutex_lock(&fake.lock);
     set_failure(entry, calls, code, sticky);

@@ -1,0 +1,543 @@
+/* Opening a CUDA device where something is missing, what the device does beyond the conformance
+ * suite, and the stand-in itself: that it refuses and counts each kind of illegal use, and that it
+ * runs captured graphs in all legal orders and in no other. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_cudart/fake_cudart.h"
+#include "runtime/cuda_api.h"
+#include "tarn/cuda.h"
+
+static struct fake_control control;
+static struct tarn_cuda_api api;
+
+static int load(void **state)
+{
+    struct tarn_error error = {0};
+    (void)state;
+    if (!fake_control_load(FAKE_CUDART, &control)) return -1;
+    return tarn_cuda_api_load(FAKE_CUDART, &api, &error) == TARN_OK ? 0 : -1;
+}
+
+static int reset(void **state)
+{
+    (void)state;
+    control.reset(NULL);
+    return 0;
+}
+
+static enum tarn_status open_with(struct fake_options *fake, uint32_t ordinal,
+                                  struct tarn_device *device, struct tarn_error *error)
+{
+    control.reset(fake);
+    return tarn_device_cuda_open(TARN_CUDA_OPTIONS(.ordinal = ordinal, .library = FAKE_CUDART),
+                                 device, error);
+}
+
+static struct tarn_device open_device(void)
+{
+    struct tarn_device device;
+    struct tarn_error error;
+    if (open_with(NULL, 0, &device, &error)) fail_msg("%s", error.text);
+    return device;
+}
+
+static void assert_violations(uint64_t expected, const char *part)
+{
+    char text[256];
+    uint64_t found = control.violations(text);
+    if (found != expected || (expected && !strstr(text, part)))
+        fail_msg("%llu violations: %s", (unsigned long long)found, text);
+}
+
+/* ---- Opening ---- */
+
+static void a_missing_runtime_is_named_with_what_was_tried(void **state)
+{
+    (void)state;
+    struct tarn_device device;
+    struct tarn_error error;
+    const char *nowhere = "/nowhere/libcudart.so.13";
+    assert_int_equal(tarn_device_cuda_open(TARN_CUDA_OPTIONS(.library = nowhere), &device, &error),
+                     TARN_DEVICE);
+    assert_non_null(strstr(error.text, nowhere));
+    assert_null(device.table);
+}
+
+static void a_library_that_is_no_cuda_runtime_is_refused(void **state)
+{
+    (void)state;
+    struct tarn_device device;
+    struct tarn_error error;
+    assert_int_equal(
+        tarn_device_cuda_open(TARN_CUDA_OPTIONS(.library = "libc.so.6"), &device, &error),
+        TARN_DEVICE);
+    assert_non_null(strstr(error.text, "has no cuda"));
+}
+
+static void options_of_another_size_are_refused(void **state)
+{
+    (void)state;
+    struct tarn_device device;
+    struct tarn_error error;
+    const struct tarn_cuda_options options = {.struct_size = 4};
+    assert_int_equal(tarn_device_cuda_open(&options, &device, &error), TARN_USAGE);
+    assert_int_equal(tarn_device_cuda_open(NULL, NULL, &error), TARN_USAGE);
+}
+
+static void a_missing_driver_and_one_too_old_are_told_apart(void **state)
+{
+    (void)state;
+    struct tarn_device device;
+    struct tarn_error error;
+    assert_int_equal(open_with(&(struct fake_options){.driver = -1}, 0, &device, &error),
+                     TARN_DEVICE);
+    assert_non_null(strstr(error.text, "no NVIDIA driver"));
+    assert_int_equal(error.device_code, 35);
+    assert_int_equal(open_with(&(struct fake_options){.driver = 11080}, 0, &device, &error),
+                     TARN_DEVICE);
+    assert_non_null(strstr(error.text, "too old: it serves CUDA 11.8"));
+    assert_int_equal(error.device_code, 35);
+}
+
+static void a_missing_device_is_told(void **state)
+{
+    (void)state;
+    struct tarn_device device;
+    struct tarn_error error;
+    assert_int_equal(open_with(&(struct fake_options){.devices = -1}, 0, &device, &error),
+                     TARN_DEVICE);
+    assert_non_null(strstr(error.text, "shows no device"));
+    assert_int_equal(open_with(&(struct fake_options){.devices = 2}, 2, &device, &error),
+                     TARN_DEVICE);
+    assert_non_null(strstr(error.text, "no device 2; this process sees 2"));
+    assert_int_equal(open_with(&(struct fake_options){.devices = 2}, 1, &device, &error), TARN_OK);
+    tarn_device_cuda_close(device);
+}
+
+/* The real runtime, where it is installed: either a device, or a text that says why not. */
+static void the_installed_runtime_gives_a_device_or_a_reason(void **state)
+{
+    (void)state;
+    struct tarn_device device;
+    struct tarn_error error;
+    if (tarn_device_cuda_open(NULL, &device, &error) == TARN_OK) {
+        tarn_device_cuda_close(device);
+        return;
+    }
+    printf("# %s\n", error.text);
+    assert_int_equal(error.status, TARN_DEVICE);
+    assert_true(strlen(error.text) > 20);
+}
+
+static void opening_and_closing_leaves_nothing(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct tarn_device device = open_device();
+        tarn_device_cuda_close(device);
+        assert_int_equal(control.alive(), 0);
+    }
+    assert_violations(0, NULL);
+}
+
+/* ---- The device ---- */
+
+static void errors_are_classed(void **state)
+{
+    (void)state;
+    static const int poisoned[] = {3,   4,   214, 220, 226, 700, 702, 709, 710,
+                                   714, 715, 716, 717, 718, 719, 721, 810, 911};
+    struct tarn_device device = open_device();
+    for (size_t i = 0; i < sizeof poisoned / sizeof *poisoned; i++)
+        assert_int_equal(device.table->error_class(device.self, poisoned[i]), TARN_ERROR_POISONED);
+    assert_int_equal(device.table->error_class(device.self, 2), TARN_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(device.table->error_class(device.self, 1), TARN_ERROR_RETRYABLE);
+    assert_int_equal(device.table->error_class(device.self, 900), TARN_ERROR_RETRYABLE);
+    assert_string_equal(device.table->error_text(device.self, 2), "out of memory");
+    tarn_device_cuda_close(device);
+}
+
+/* A kernel that asks cudaGetLastError after its launch must not find an error of Tarn's. */
+static void no_error_is_left_for_kernels_to_find(void **state)
+{
+    (void)state;
+    struct tarn_device device = open_device();
+    const struct tarn_device_table *table = device.table;
+    void *queue, *event, *memory;
+    bool done = true;
+    assert_int_equal(
+        table->queue_create(device.self, &(struct tarn_queue_info){.name = "q"}, &queue), 0);
+    assert_int_equal(table->event_create(device.self, &event), 0);
+    control.hold(true);
+    assert_int_equal(table->event_record(device.self, event, queue), 0);
+    assert_int_equal(table->event_query(device.self, event, &done), 0);
+    assert_false(done);
+    assert_int_equal(api.GetLastError(), 0);
+    assert_int_equal(table->memory_create(device.self, UINT64_MAX / 2, &memory), 2);
+    assert_int_equal(api.GetLastError(), 0);
+    control.hold(false);
+    while (!done) assert_int_equal(table->event_query(device.self, event, &done), 0);
+    table->event_destroy(device.self, event);
+    table->queue_destroy(device.self, queue);
+    tarn_device_cuda_close(device);
+    assert_violations(0, NULL);
+}
+
+/* CUDA itself would make a graph of what came through; the table's contract says that it fails. */
+static void a_capture_in_which_a_call_failed_gives_no_graph(void **state)
+{
+    (void)state;
+    struct tarn_device device = open_device();
+    const struct tarn_device_table *table = device.table;
+    void *queue, *event, *graph = NULL;
+    assert_int_equal(
+        table->queue_create(device.self, &(struct tarn_queue_info){.name = "q"}, &queue), 0);
+    assert_int_equal(table->event_create(device.self, &event), 0);
+    uint64_t alive = control.alive();
+    assert_int_equal(table->capture_begin(device.self, queue), 0);
+    control.inject("cudaEventRecord", 0, 1, false);
+    assert_int_equal(table->event_record(device.self, event, queue), 1);
+    assert_int_equal(table->capture_end(device.self, queue, &graph), 1);
+    assert_null(graph);
+    assert_int_equal(control.alive(), alive);
+    assert_int_equal(table->capture_begin(device.self, queue), 0); /* and the next one works */
+    assert_int_equal(table->capture_end(device.self, queue, &graph), 0);
+    table->graph_destroy(device.self, graph);
+    table->event_destroy(device.self, event);
+    table->queue_destroy(device.self, queue);
+    tarn_device_cuda_close(device);
+    assert_int_equal(control.alive(), 0);
+}
+
+static void nothing(void *argument) { (void)argument; }
+
+/* A stamp in a capture is a node, so it can be asked after every replay. */
+static void stamps_in_a_capture_take_the_time_of_the_replay(void **state)
+{
+    (void)state;
+    struct tarn_device device = open_device();
+    const struct tarn_device_table *table = device.table;
+    void *queue, *stamps[2], *graph, *end;
+    double before = 0, elapsed = 0;
+    bool done = false;
+    assert_int_equal(
+        table->queue_create(device.self, &(struct tarn_queue_info){.name = "q"}, &queue), 0);
+    assert_int_equal(table->event_create(device.self, &end), 0);
+    for (int i = 0; i < 2; i++) assert_int_equal(table->stamp_create(device.self, &stamps[i]), 0);
+    assert_int_equal(table->capture_begin(device.self, queue), 0);
+    assert_int_equal(table->stamp_record(device.self, stamps[0], queue), 0);
+    assert_int_equal(table->launch(device.self, queue, nothing, NULL), 0);
+    assert_int_equal(table->stamp_record(device.self, stamps[1], queue), 0);
+    assert_int_equal(table->capture_end(device.self, queue, &graph), 0);
+    assert_true(table->stamp_elapsed(device.self, stamps[0], stamps[1], &before) != 0);
+    assert_int_equal(table->graph_launch(device.self, graph, queue), 0);
+    assert_int_equal(table->event_record(device.self, end, queue), 0);
+    while (!done) assert_int_equal(table->event_query(device.self, end, &done), 0);
+    assert_int_equal(table->stamp_elapsed(device.self, stamps[0], stamps[1], &elapsed), 0);
+    assert_true(elapsed >= 0);
+    table->graph_destroy(device.self, graph);
+    for (int i = 0; i < 2; i++) table->stamp_destroy(device.self, stamps[i]);
+    table->event_destroy(device.self, end);
+    table->queue_destroy(device.self, queue);
+    tarn_device_cuda_close(device);
+    assert_int_equal(control.alive(), 0);
+    assert_violations(0, NULL);
+}
+
+/* ---- The stand-in: what it refuses ---- */
+
+static tarn_cuda_stream make_stream(void)
+{
+    tarn_cuda_stream stream;
+    assert_int_equal(api.StreamCreateWithPriority(&stream, 1, 0), 0);
+    return stream;
+}
+
+static tarn_cuda_event make_event(void)
+{
+    tarn_cuda_event event;
+    assert_int_equal(api.EventCreateWithFlags(&event, TARN_CUDA_EVENT_NO_TIMING), 0);
+    return event;
+}
+
+static void refuses_to_synchronise_in_a_capture(void **state)
+{
+    (void)state;
+    tarn_cuda_stream stream = make_stream(), other = make_stream();
+    tarn_cuda_graph graph;
+    void *memory;
+    assert_int_equal(api.StreamBeginCapture(stream, 1), 0);
+    assert_int_equal(api.StreamSynchronize(other), 900);
+    assert_violations(1, "cudaStreamSynchronize");
+    assert_int_equal(api.Malloc(&memory, 8), 900);
+    assert_int_equal(api.StreamEndCapture(stream, &graph), 901);
+    assert_int_equal(api.StreamSynchronize(stream), 0);
+}
+
+static void refuses_to_wait_in_a_capture_for_an_event_from_outside(void **state)
+{
+    (void)state;
+    tarn_cuda_stream stream = make_stream(), other = make_stream();
+    tarn_cuda_event event = make_event();
+    tarn_cuda_graph graph;
+    assert_int_equal(api.EventRecord(event, other), 0);
+    assert_int_equal(api.StreamBeginCapture(stream, 1), 0);
+    assert_int_equal(api.StreamWaitEvent(stream, event, 0), 905);
+    assert_violations(1, "from outside");
+    assert_int_equal(api.StreamEndCapture(stream, &graph), 901);
+}
+
+static void refuses_to_end_a_capture_with_a_fork_left(void **state)
+{
+    (void)state;
+    tarn_cuda_stream stream = make_stream(), other = make_stream();
+    tarn_cuda_event event = make_event();
+    tarn_cuda_graph graph;
+    assert_int_equal(api.StreamBeginCapture(stream, 1), 0);
+    assert_int_equal(api.EventRecord(event, stream), 0);
+    assert_int_equal(api.StreamWaitEvent(other, event, 0), 0);
+    assert_int_equal(api.LaunchHostFunc(other, nothing, NULL), 0);
+    assert_int_equal(api.StreamEndCapture(stream, &graph), 904);
+    assert_int_equal(api.LaunchHostFunc(other, nothing, NULL), 0); /* released */
+    assert_int_equal(api.StreamSynchronize(other), 0);
+}
+
+static void refuses_to_merge_captures(void **state)
+{
+    (void)state;
+    tarn_cuda_stream stream = make_stream(), other = make_stream();
+    tarn_cuda_event event = make_event();
+    tarn_cuda_graph graph;
+    assert_int_equal(api.StreamBeginCapture(stream, 1), 0);
+    assert_int_equal(api.StreamBeginCapture(other, 1), 0);
+    assert_int_equal(api.EventRecord(event, stream), 0);
+    assert_int_equal(api.StreamWaitEvent(other, event, 0), 902);
+    assert_violations(1, "merges");
+    assert_int_equal(api.StreamEndCapture(stream, &graph), 901);
+    assert_int_equal(api.StreamEndCapture(other, &graph), 901);
+}
+
+static void refuses_to_ask_for_a_captured_event(void **state)
+{
+    (void)state;
+    tarn_cuda_stream stream = make_stream();
+    tarn_cuda_event event = make_event();
+    tarn_cuda_graph graph;
+    assert_int_equal(api.StreamBeginCapture(stream, 1), 0);
+    assert_int_equal(api.EventRecord(event, stream), 0);
+    assert_int_equal(api.StreamEndCapture(stream, &graph), 0);
+    assert_int_equal(api.EventQuery(event), 907);
+    assert_violations(1, "captured");
+    assert_int_equal(api.EventRecord(event, stream), 0); /* recorded anew, it is free again */
+    assert_int_equal(api.StreamSynchronize(stream), 0);
+    assert_int_equal(api.EventQuery(event), 0);
+}
+
+static void refuses_dead_handles_and_counts_what_is_destroyed_in_use(void **state)
+{
+    (void)state;
+    tarn_cuda_stream stream = make_stream();
+    tarn_cuda_event event = make_event();
+    void *memory;
+    assert_int_equal(api.Malloc(&memory, 100), 0);
+    assert_int_equal(api.Free(memory), 0);
+    assert_int_equal(api.Free(memory), 1);
+    assert_violations(1, "no allocation");
+    assert_int_equal(api.EventDestroy(event), 0);
+    assert_int_equal(api.EventRecord(event, stream), 400);
+    assert_violations(2, "no allocation");
+    control.hold(true);
+    assert_int_equal(api.LaunchHostFunc(stream, nothing, NULL), 0);
+    assert_int_equal(api.StreamDestroy(stream), 0); /* CUDA takes it; a device may not do it */
+    assert_violations(3, "no allocation");
+    assert_int_equal(api.LaunchHostFunc(stream, nothing, NULL), 400);
+}
+
+static void refuses_the_legacy_stream(void **state)
+{
+    (void)state;
+    assert_int_equal(api.LaunchHostFunc(NULL, nothing, NULL), 400);
+    assert_violations(1, "no stream");
+}
+
+static void call_cuda(void *code)
+{
+    *(unsigned *)code = api.MemGetInfo(&(size_t){0}, &(size_t){0});
+}
+
+static void refuses_host_functions_that_call_it(void **state)
+{
+    (void)state;
+    tarn_cuda_stream stream = make_stream();
+    unsigned code = 0;
+    assert_int_equal(api.LaunchHostFunc(stream, call_cuda, &code), 0);
+    assert_int_equal(api.StreamSynchronize(stream), 0);
+    assert_int_equal(code, 800);
+    assert_violations(1, "host function");
+}
+
+static void a_kernel_outside_of_its_memory_poisons_the_device(void **state)
+{
+    (void)state;
+    tarn_cuda_stream stream = make_stream();
+    tarn_cuda_library library;
+    tarn_cuda_kernel kernel;
+    void *memory, *seed;
+    uint64_t size = 101;
+    assert_int_equal(api.LibraryLoadData(&library, "", NULL, NULL, 0, NULL, NULL, 0), 0);
+    assert_int_equal(api.LibraryGetKernel(&kernel, library, "tarn_pattern_fill"), 0);
+    assert_int_equal(api.Malloc(&memory, 100), 0);
+    assert_int_equal(api.Malloc(&seed, 8), 0);
+    const struct tarn_cuda_launch launch = {
+        .blocks = {1, 1, 1}, .threads = {32, 1, 1}, .stream = stream};
+    assert_int_equal(api.LaunchKernelExC((const struct cudaLaunchConfig_st *)&launch, kernel,
+                                         (void *[]){&memory, &size, &seed}),
+                     0);
+    assert_int_equal(api.StreamSynchronize(stream), 700);
+    assert_int_equal(api.Malloc(&memory, 8), 700);
+    assert_violations(1, "outside");
+}
+
+/* ---- The stand-in: what it runs ---- */
+
+struct trail {
+    pthread_mutex_t lock;
+    char text[8];
+    uint32_t used;
+};
+
+struct step {
+    struct trail *trail;
+    char letter;
+};
+
+static void leave(void *argument)
+{
+    struct step *step = argument;
+    pthread_mutex_lock(&step->trail->lock);
+    step->trail->text[step->trail->used++] = step->letter;
+    pthread_mutex_unlock(&step->trail->lock);
+}
+
+/* a before b and c; d after both: "abcd" and "acbd" occur, nothing else. */
+static void captured_graphs_run_in_every_legal_order(void **state)
+{
+    (void)state;
+    tarn_cuda_stream one = make_stream(), two = make_stream();
+    tarn_cuda_event fork = make_event(), join = make_event();
+    tarn_cuda_graph graph;
+    tarn_cuda_exec exec;
+    struct trail trail = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct step steps[4] = {{&trail, 'a'}, {&trail, 'b'}, {&trail, 'c'}, {&trail, 'd'}};
+    assert_int_equal(api.StreamBeginCapture(one, 1), 0);
+    assert_int_equal(api.LaunchHostFunc(one, leave, &steps[0]), 0);
+    assert_int_equal(api.EventRecord(fork, one), 0);
+    assert_int_equal(api.StreamWaitEvent(two, fork, 0), 0);
+    assert_int_equal(api.LaunchHostFunc(one, leave, &steps[1]), 0);
+    assert_int_equal(api.LaunchHostFunc(two, leave, &steps[2]), 0);
+    assert_int_equal(api.EventRecord(join, two), 0);
+    assert_int_equal(api.StreamWaitEvent(one, join, 0), 0);
+    assert_int_equal(api.LaunchHostFunc(one, leave, &steps[3]), 0);
+    assert_int_equal(api.StreamEndCapture(one, &graph), 0);
+    assert_int_equal(api.GraphInstantiate(&exec, graph, 0), 0);
+    uint32_t seen[2] = {0};
+    for (int i = 0; i < 400; i++) {
+        memset(trail.text, 0, sizeof trail.text);
+        trail.used = 0;
+        assert_int_equal(api.GraphLaunch(exec, one), 0);
+        assert_int_equal(api.StreamSynchronize(one), 0);
+        bool first = strcmp(trail.text, "abcd") == 0;
+        assert_true(first || strcmp(trail.text, "acbd") == 0);
+        seen[first]++;
+    }
+    assert_true(seen[0] > 0 && seen[1] > 0);
+    assert_violations(0, NULL);
+}
+
+static void add_one(void *count) { atomic_fetch_add((atomic_int *)count, 1); }
+
+static void waits_for_an_event_that_was_never_recorded_are_none(void **state)
+{
+    (void)state;
+    tarn_cuda_stream stream = make_stream();
+    tarn_cuda_event event = make_event();
+    atomic_int count = 0;
+    assert_int_equal(api.StreamWaitEvent(stream, event, 0), 0);
+    assert_int_equal(api.LaunchHostFunc(stream, add_one, &count), 0);
+    assert_int_equal(api.StreamSynchronize(stream), 0);
+    assert_int_equal(atomic_load(&count), 1);
+}
+
+static void fails_the_call_that_was_asked_for(void **state)
+{
+    (void)state;
+    tarn_cuda_stream stream = make_stream();
+    tarn_cuda_event event = make_event();
+    control.inject("cudaEventRecord", 2, 77, false);
+    assert_int_equal(api.EventRecord(event, stream), 0);
+    assert_int_equal(api.EventRecord(event, stream), 0);
+    assert_false(control.has_failed());
+    assert_int_equal(api.EventRecord(event, stream), 77);
+    assert_true(control.has_failed());
+    assert_int_equal(api.EventRecord(event, stream), 0);
+    assert_int_equal(control.calls("cudaEventRecord"), 4);
+    control.inject("cudaEventRecord", 0, 700, true);
+    assert_int_equal(api.EventRecord(event, stream), 700);
+    assert_int_equal(api.EventQuery(event), 700);
+}
+
+static void work_that_fails_is_told_later(void **state)
+{
+    (void)state;
+    tarn_cuda_stream stream = make_stream();
+    atomic_int count = 0;
+    control.inject("work", 1, 719, true);
+    assert_int_equal(api.LaunchHostFunc(stream, add_one, &count), 0);
+    assert_int_equal(api.StreamSynchronize(stream), 0);
+    api.LaunchHostFunc(stream, add_one, &count);
+    assert_int_equal(api.StreamSynchronize(stream), 719);
+    assert_int_equal(atomic_load(&count), 1);
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup(test, reset)
+    const struct CMUnitTest tests[] = {
+        TEST(a_missing_runtime_is_named_with_what_was_tried),
+        TEST(a_library_that_is_no_cuda_runtime_is_refused),
+        TEST(options_of_another_size_are_refused),
+        TEST(a_missing_driver_and_one_too_old_are_told_apart),
+        TEST(a_missing_device_is_told),
+        TEST(the_installed_runtime_gives_a_device_or_a_reason),
+        TEST(opening_and_closing_leaves_nothing),
+        TEST(errors_are_classed),
+        TEST(no_error_is_left_for_kernels_to_find),
+        TEST(a_capture_in_which_a_call_failed_gives_no_graph),
+        TEST(stamps_in_a_capture_take_the_time_of_the_replay),
+        TEST(refuses_to_synchronise_in_a_capture),
+        TEST(refuses_to_wait_in_a_capture_for_an_event_from_outside),
+        TEST(refuses_to_end_a_capture_with_a_fork_left),
+        TEST(refuses_to_merge_captures),
+        TEST(refuses_to_ask_for_a_captured_event),
+        TEST(refuses_dead_handles_and_counts_what_is_destroyed_in_use),
+        TEST(refuses_the_legacy_stream),
+        TEST(refuses_host_functions_that_call_it),
+        TEST(a_kernel_outside_of_its_memory_poisons_the_device),
+        TEST(captured_graphs_run_in_every_legal_order),
+        TEST(waits_for_an_event_that_was_never_recorded_are_none),
+        TEST(fails_the_call_that_was_asked_for),
+        TEST(work_that_fails_is_told_later),
+    };
+    return cmocka_run_group_tests_name("cuda", tests, load, reset);
+}
