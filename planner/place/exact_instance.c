@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../../streams/graph/size.h"
+#include "exact_set.h"
 
 enum { STORAGES_MAX = 8192 };
 #define UNITS_MAX ((uint64_t)1 << 60)
@@ -34,9 +35,6 @@ struct making {
     uint32_t sections_room;
     size_t bans_room, walls_room;
 };
-
-static bool has(const uint64_t *set, uint32_t i) { return set[i / 64] >> (i % 64) & 1; }
-static void add(uint64_t *set, uint32_t i) { set[i / 64] |= (uint64_t)1 << (i % 64); }
 
 static uint8_t role_of(const struct making *making, uint32_t block)
 {
@@ -129,8 +127,8 @@ static int compare_bans(const void *a, const void *b)
     return (x->low > y->low) - (x->low < y->low);
 }
 
-/* Sorts and merges what overlaps; both ends of a ban are allowed, so that those that only meet
- * stay apart. Returns how many are left. */
+/* Sorts and merges what overlaps; both ends of a ban are allowed, so that those that only meet stay
+ * apart. Returns how many are left. */
 static uint32_t merge_bans(struct tarn_exact_ban *bans, uint32_t count)
 {
     uint32_t kept = 0;
@@ -173,8 +171,8 @@ static bool take_conflict(struct making *making, uint32_t p, uint32_t a, uint32_
         return true;
     }
     uint32_t c = instance->piece_block[q];
-    add(making->adjacent + (size_t)p * making->words, q);
-    add(instance->adjacent + (size_t)b * instance->set_words, c);
+    tarn_set_add(making->adjacent + (size_t)p * making->words, q);
+    tarn_set_add(instance->adjacent + (size_t)b * instance->set_words, c);
     if (tarn_exact_is_simple(instance, b, c)) return true;
     if (!grow((void **)&instance->bans, &making->bans_room, *bans, sizeof *instance->bans))
         return false;
@@ -195,7 +193,7 @@ static bool take_conflicts_of(struct making *making, uint32_t b, const uint32_t 
         tarn_conflicts_mask(conflicts, making->storage[p], mask);
         for (uint32_t w = 0; w < conflicts->words_count; w++) {
             for (uint64_t rest = mask[w]; rest != 0; rest &= rest - 1) {
-                uint32_t slot = w * 64 + (uint32_t)__builtin_ctzll(rest);
+                uint32_t slot = tarn_set_next(w, rest);
                 if (!take_conflict(making, p, storage_at[slot], &bans, &walls)) return false;
             }
         }
@@ -251,7 +249,7 @@ static uint32_t largest_of(const struct making *making, const uint64_t *set)
     uint32_t best = TARN_NONE;
     for (uint32_t w = 0; w < making->words; w++) {
         for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1) {
-            uint32_t p = w * 64 + (uint32_t)__builtin_ctzll(rest);
+            uint32_t p = tarn_set_next(w, rest);
             if (best == TARN_NONE ||
                 making->instance->piece_size[p] > making->instance->piece_size[best])
                 best = p;
@@ -264,7 +262,7 @@ static uint32_t largest_of(const struct making *making, const uint64_t *set)
 static void join(const struct making *making, uint64_t *clique, uint64_t *candidates, uint32_t p)
 {
     const uint64_t *adjacent = making->adjacent + (size_t)p * making->words;
-    add(clique, p);
+    tarn_set_add(clique, p);
     for (uint32_t w = 0; w < making->words; w++) candidates[w] &= adjacent[w];
 }
 
@@ -284,19 +282,60 @@ static bool keep_section(struct making *making, const uint64_t *clique)
             if (!grow((void **)&instance->section_pieces, &making->section_pieces_room, at,
                       sizeof *instance->section_pieces))
                 return false;
-            instance->section_pieces[at++] = w * 64 + (uint32_t)__builtin_ctzll(rest);
+            instance->section_pieces[at++] = tarn_set_next(w, rest);
         }
     }
     for (uint32_t before = s; before > 0 && s - before < 16; before--) {
         uint32_t k = instance->section_begin[before - 1], missing = 0;
         if (instance->section_begin[before] - k != at - begin) continue;
         for (; k < instance->section_begin[before]; k++)
-            missing += !has(clique, instance->section_pieces[k]);
+            missing += !tarn_set_has(clique, instance->section_pieces[k]);
         if (missing == 0) return true;
     }
     instance->section_begin[s + 1] = at;
     instance->sections_count++;
     return true;
+}
+
+/* The same for all candidates among `wanted` at once, if they are a clique. */
+static bool join_all(const struct making *making, uint64_t *clique, uint64_t *candidates,
+                     const uint64_t *wanted, uint64_t *common)
+{
+    size_t words = making->words;
+    memcpy(common, candidates, words * sizeof *common);
+    for (uint32_t w = 0; w < words; w++) {
+        for (uint64_t rest = candidates[w] & wanted[w]; rest != 0; rest &= rest - 1) {
+            uint32_t p = tarn_set_next(w, rest);
+            const uint64_t *adjacent = making->adjacent + (size_t)p * words;
+            bool in = tarn_set_has(common, p);
+            for (size_t v = 0; v < words; v++) common[v] &= adjacent[v];
+            tarn_set_put(common, p, in);
+        }
+    }
+    for (size_t w = 0; w < words; w++) {
+        if (candidates[w] & wanted[w] & ~common[w]) return false;
+    }
+    for (size_t w = 0; w < words; w++) {
+        clique[w] |= candidates[w] & wanted[w];
+        candidates[w] = common[w] & ~wanted[w];
+    }
+    return true;
+}
+
+/* Makes the clique maximal: earlier ones first, which on one stream are a clique already. */
+static void fill_clique(const struct making *making, uint64_t *clique, uint64_t *candidates,
+                        const uint64_t *earlier, uint64_t *old)
+{
+    uint32_t next;
+    if (!join_all(making, clique, candidates, earlier, old)) {
+        for (;;) {
+            for (size_t w = 0; w < making->words; w++) old[w] = candidates[w] & earlier[w];
+            if ((next = largest_of(making, old)) == TARN_NONE) break;
+            join(making, clique, candidates, next);
+        }
+    }
+    while ((next = largest_of(making, candidates)) != TARN_NONE)
+        join(making, clique, candidates, next);
 }
 
 /* Cliques with piece p until every earlier neighbour is in one with it. Later pieces join in as
@@ -305,25 +344,18 @@ static bool cover(struct making *making, uint32_t p, const uint64_t *earlier, ui
 {
     size_t words = making->words;
     uint64_t *open = sets, *clique = sets + words, *candidates = sets + 2 * words;
-    uint64_t *old = sets + 3 * words;
     const uint64_t *adjacent = making->adjacent + (size_t)p * words;
     uint32_t next;
     for (size_t w = 0; w < words; w++) open[w] = adjacent[w] & earlier[w];
     do {
         memset(clique, 0, words * sizeof *clique);
         memcpy(candidates, adjacent, words * sizeof *candidates);
-        add(clique, p);
+        tarn_set_add(clique, p);
         if ((next = largest_of(making, open)) != TARN_NONE) join(making, clique, candidates, next);
-        for (;;) { /* earlier ones first: on one stream they are a clique already */
-            for (size_t w = 0; w < words; w++) old[w] = candidates[w] & earlier[w];
-            next = largest_of(making, old);
-            if (next == TARN_NONE) next = largest_of(making, candidates);
-            if (next == TARN_NONE) break;
-            join(making, clique, candidates, next);
-        }
+        fill_clique(making, clique, candidates, earlier, sets + 3 * words);
         for (size_t w = 0; w < words; w++) open[w] &= ~clique[w];
         if (!keep_section(making, clique)) return false;
-    } while (largest_of(making, open) != TARN_NONE &&
+    } while (!tarn_set_is_empty(open, making->words) &&
              making->section_pieces_room < SECTION_PIECES_MAX);
     return true;
 }
@@ -338,7 +370,7 @@ static bool make_sections(struct making *making)
     for (uint32_t i = 0; ok && i < making->pieces_count; i++) {
         uint32_t p = making->by_time[i];
         ok = cover(making, p, sets + (size_t)making->words * 4, sets);
-        add(sets + (size_t)making->words * 4, p);
+        tarn_set_add(sets + (size_t)making->words * 4, p);
     }
     free(sets);
     return ok;
@@ -356,7 +388,7 @@ static bool note_sections(struct tarn_exact_instance *instance)
             load += instance->piece_size[instance->section_pieces[k]];
         for (uint32_t k = instance->section_begin[s]; k < instance->section_begin[s + 1]; k++) {
             uint32_t b = instance->piece_block[instance->section_pieces[k]];
-            add(instance->section_sets + (size_t)b * instance->section_words, s);
+            tarn_set_add(instance->section_sets + (size_t)b * instance->section_words, s);
             if (load > instance->load[b]) instance->load[b] = load;
         }
     }
