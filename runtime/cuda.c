@@ -77,10 +77,12 @@ static void memory_destroy(void *self, void *memory, uint64_t size)
     tarn_cuda_leave(cuda, 0);
 }
 
-/* Until what the copy stream was given is done. */
+/* Until what the copy stream was given is done. Asks twice where that fails: after this, the host's
+ * bytes are the caller's again. */
 static int finish_copy(struct tarn_cuda *cuda, tarn_cuda_code code)
 {
     if (!code) code = cuda->api.StreamSynchronize(cuda->copies);
+    if (code) cuda->api.StreamSynchronize(cuda->copies);
     return tarn_cuda_leave(cuda, code);
 }
 

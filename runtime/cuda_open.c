@@ -125,7 +125,10 @@ void tarn_device_cuda_close(struct tarn_device device)
     if (!cuda) return;
     tarn_nvtx_destroy(cuda->nvtx);
     tarn_cuda_check_finish(&cuda->check, &cuda->api);
-    if (cuda->copies) cuda->api.StreamDestroy(cuda->copies);
+    if (cuda->copies) {
+        cuda->api.StreamSynchronize(cuda->copies); /* what the pool gets back comes through it */
+        cuda->api.StreamDestroy(cuda->copies);
+    }
     if (cuda->pool) cuda->api.MemPoolDestroy(cuda->pool);
     pthread_mutex_destroy(&cuda->lock);
     free(cuda);

@@ -27,7 +27,7 @@ FAKE_DEFINE(StreamDestroy, (tarn_cuda_stream stream))
     unsigned code = fake_enter_end(ENTRY_StreamDestroy, true, &real);
     if (real && fake_is(stream, STREAM, "cudaStreamDestroy")) {
         struct stream *dead = fake_stream(stream);
-        if (dead->first) fake_violation("a stream is destroyed with work left");
+        if (dead->first && !fake.sticky) fake_violation("a stream is destroyed with work left");
         if (dead->capture) fake_violation("a stream is destroyed in a capture");
         fake_object_end(&dead->object);
     }
@@ -37,8 +37,12 @@ FAKE_DEFINE(StreamDestroy, (tarn_cuda_stream stream))
 FAKE_DEFINE(StreamSynchronize, (tarn_cuda_stream stream))
 {
     unsigned code = fake_enter(ENTRY_StreamSynchronize, false);
-    if (!code && !fake_is(stream, STREAM, "cudaStreamSynchronize")) code = FAKE_INVALID_HANDLE;
-    if (!code) {
+    bool waits = !code || code == fake.sticky; /* when the device has stopped, for its last piece */
+    if (waits && !fake_is(stream, STREAM, "cudaStreamSynchronize")) {
+        waits = false;
+        code = FAKE_INVALID_HANDLE;
+    }
+    if (waits) {
         fake_wait_stream(fake_stream(stream));
         code = fake.sticky;
     }
@@ -82,7 +86,8 @@ FAKE_DEFINE(EventDestroy, (tarn_cuda_event event))
     bool real;
     unsigned code = fake_enter_end(ENTRY_EventDestroy, true, &real);
     if (real && fake_is(event, EVENT, "cudaEventDestroy")) {
-        if (fake_event(event)->pending) fake_violation("an event is destroyed that work names");
+        if (fake_event(event)->pending && !fake.sticky)
+            fake_violation("an event is destroyed that work names");
         fake_object_end(&fake_event(event)->object);
     }
     return fake_leave(code);
@@ -239,7 +244,8 @@ FAKE_DEFINE(GraphExecDestroy, (tarn_cuda_exec exec))
     bool real;
     unsigned code = fake_enter_end(ENTRY_GraphExecDestroy, true, &real);
     if (real && fake_is(exec, EXEC, "cudaGraphExecDestroy")) {
-        if (fake_exec(exec)->pending) fake_violation("a graph is destroyed while it runs");
+        if (fake_exec(exec)->pending && !fake.sticky)
+            fake_violation("a graph is destroyed while it runs");
         fake_object_end(&fake_exec(exec)->object);
     }
     return fake_leave(code);
