@@ -16,6 +16,7 @@ struct merging {
     const struct tarn_in_place_options *options;
     struct tarn_clocks clocks;
     uint32_t *root; /* of tensors: where their storage goes */
+    bool *taken;    /* storage: an output lies there already */
     struct tarn_in_place_report report;
 };
 
@@ -53,9 +54,10 @@ static void try_pair(struct merging *merging, uint32_t v, uint32_t input, uint32
     const struct tarn_storage *to = &graph->storages[graph->tensors[output].storage];
     if (to->tensor != output || merging->root[output] != output) return; /* written in place */
     if (from->size != to->size || from->group != TARN_NONE || to->group != TARN_NONE) return;
-    if (from->persistent || from->pinned) return;
+    if (from->persistent || from->pinned || merging->taken[from - graph->storages]) return;
     if (!has_one_name(graph, op, input) || !is_last_toucher(merging, v, from)) return;
     merging->root[output] = merging->root[from->tensor];
+    merging->taken[from - graph->storages] = true;
     merging->report.merged++;
     merging->report.bytes += to->size;
 }
@@ -103,8 +105,11 @@ enum tarn_status tarn_graph_in_place(struct tarn_graph *graph,
     if (status != TARN_OK) return status;
     struct merging merging = {.graph = graph, .options = &options};
     merging.root = malloc(((size_t)graph->tensors_count + 1) * sizeof *merging.root);
-    status = merging.root ? merge(&merging, graph, result, error) : tarn_error_no_memory(error);
+    merging.taken = calloc((size_t)graph->storages_count + 1, sizeof *merging.taken);
+    status = merging.root && merging.taken ? merge(&merging, graph, result, error)
+                                           : tarn_error_no_memory(error);
     free(merging.root);
+    free(merging.taken);
     if (status == TARN_OK && options.report) *options.report = merging.report;
     return status;
 }
