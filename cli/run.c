@@ -1,18 +1,24 @@
-/* tarn run: a plan at work on the host device, checked byte by byte or measured with kernels that
- * do nothing but take time. */
+/* tarn run: a plan at work on a device, checked byte by byte or measured with kernels that do
+ * nothing but take time. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "device.h"
 #include "print.h"
 #include "verbs.h"
 
 #define MEASURED_ITERATIONS 100u /* unless told otherwise */
+#define FLIGHT_COMMANDS 64u      /* per stream */
 
 struct request {
     const char *paths[2]; /* graph, and plan or NULL */
     struct tarn_plan_options planning;
     struct tarn_host_options host;
+    struct tarn_session_options session;
     struct tarn_check_options check;
+    const char *device; /* NULL: the host */
+    const char *flight; /* file for the flight recorder's dump, or NULL */
     bool checked, unverified, json;
     const char *kernel, *order;
     uint64_t deadline_ns; /* 0: none */
@@ -22,30 +28,13 @@ struct request {
 struct result {
     struct tarn_graph *graph;
     struct tarn_plan *plan;
+    struct tarn_cli_device device;
     struct tarn_session *session;
+    FILE *flight;
     struct tarn_step *order; /* given, or NULL */
     struct tarn_check_report report;
-    double spin_ms; /* what measured kernels do; outlives them */
     double load_ms, plan_ms, create_ms, run_ms;
 };
-
-/* ---- Kernels that only take time ---- */
-
-static int kernel_empty(void *user, const struct tarn_call *call)
-{
-    (void)user;
-    (void)call;
-    return 0;
-}
-
-static int kernel_spin(void *user, const struct tarn_call *call)
-{
-    (void)call;
-    double end = tarn_now_ms() + *(const double *)user;
-    while (tarn_now_ms() < end) {
-    }
-    return 0;
-}
 
 /* ---- Steps ---- */
 
@@ -68,12 +57,38 @@ static enum tarn_status load(const struct request *request, struct result *resul
     return status;
 }
 
+static void write_line(void *file, const char *line)
+{
+    fputs(line, file);
+    fputc('\n', file);
+}
+
+static enum tarn_status open_flight(const struct request *request, struct result *result,
+                                    struct tarn_session_options *options, struct tarn_error *error)
+{
+    if (!request->flight) return TARN_OK;
+    result->flight = fopen(request->flight, "w");
+    options->flight = FLIGHT_COMMANDS;
+    options->flight_line = write_line;
+    options->flight_user = result->flight;
+    if (result->flight) return TARN_OK;
+    *error = (struct tarn_error){.status = TARN_SYSTEM};
+    snprintf(error->text, sizeof error->text, "%s: %s", request->flight, strerror(errno));
+    return TARN_SYSTEM;
+}
+
 static enum tarn_status open_session(const struct request *request, struct result *result,
                                      struct tarn_error *error)
 {
     double begin = tarn_now_ms();
-    enum tarn_status status = tarn_session_create(result->plan, tarn_device_host(&request->host),
-                                                  NULL, &result->session, error);
+    struct tarn_session_options options = request->session;
+    options.patience_ns = request->deadline_ns;
+    enum tarn_status status = open_flight(request, result, &options, error);
+    if (status == TARN_OK)
+        status = tarn_cli_device_open(&result->device, request->device, &request->host, error);
+    if (status == TARN_OK)
+        status = tarn_session_create(result->plan, result->device.device, &options,
+                                     &result->session, error);
     result->create_ms = tarn_now_ms() - begin;
     return status;
 }
@@ -117,14 +132,14 @@ static enum tarn_status submit_and_wait(const struct request *request, struct re
     return tarn_session_wait(result->session, ticket, timeout, error);
 }
 
-/* One iteration first, so that threads are awake and pages are there. */
+/* A few iterations first, so that threads are awake, pages are there and blocks are captured. */
 static enum tarn_status run_measured(const struct request *request, struct result *result,
                                      struct tarn_error *error)
 {
-    result->spin_ms = (double)request->spin_ns / 1e6;
-    tarn_session_bind_default(result->session, request->spin_ns ? kernel_spin : kernel_empty,
-                              &result->spin_ms);
-    enum tarn_status status = submit_and_wait(request, result, 1, error);
+    result->device.spin_ns = request->spin_ns;
+    tarn_session_bind_default(result->session, tarn_cli_device_kernel, &result->device);
+    uint64_t first = request->session.unroll > 0 ? request->session.unroll : 1;
+    enum tarn_status status = submit_and_wait(request, result, first, error);
     if (status != TARN_OK) return status;
     double begin = tarn_now_ms();
     status = submit_and_wait(request, result, request->check.iterations, error);
@@ -168,6 +183,10 @@ static void print_result(const struct request *request, const struct result *res
     tarn_plan_summarize(result->plan, &plan);
     tarn_sheet_begin(&sheet, stdout, request->json);
     tarn_sheet_text(&sheet, "name", tarn_graph_name(result->graph));
+    tarn_sheet_text(&sheet, "device", request->device ? request->device : "host");
+    if (request->session.capture)
+        tarn_sheet_count(&sheet, "captured_iterations",
+                         request->session.unroll > 0 ? request->session.unroll : 1);
     tarn_sheet_text(&sheet, "kernel", request->kernel ? request->kernel : "check");
     tarn_sheet_text(&sheet, "order", request->order ? request->order : "streams");
     tarn_sheet_count(&sheet, "streams", tarn_graph_streams_count(result->graph));
@@ -198,11 +217,13 @@ static enum tarn_status carry_out(const struct request *request)
         status = request->kernel ? run_measured(request, &result, &error)
                                  : run_checked(request, &result, &error);
     }
-    if (status == TARN_OK)
-        print_result(request, &result);
-    else
-        tarn_print_error(&error, status);
+    if (status == TARN_OK) print_result(request, &result);
+    if (status == TARN_OK && result.flight)
+        tarn_session_dump(result.session, write_line, result.flight);
+    if (status != TARN_OK) tarn_print_error(&error, status);
     tarn_session_destroy(result.session);
+    tarn_cli_device_close(&result.device);
+    if (result.flight) fclose(result.flight);
     free(result.order);
     tarn_plan_destroy(result.plan);
     tarn_graph_destroy(result.graph);
@@ -231,6 +252,12 @@ static enum tarn_status settle(const struct tarn_command *command, struct reques
     if (request->kernel && (request->checked || request->order || request->check.delay_ns))
         return tarn_options_refuse(command,
                                    "--kernel measures, --check, --order and --delay check");
+    bool is_cuda;
+    uint32_t ordinal;
+    if (!tarn_cli_device_parse(request->device, &is_cuda, &ordinal))
+        return tarn_options_refuse(command, "--device is host, cuda or cuda:N, not '%s'",
+                                   request->device);
+    if (request->session.unroll > 0) request->session.capture = true;
     if (plans && request->paths[1])
         return tarn_options_refuse(command, "planning options and a plan exclude each other");
     if (request->unverified && !request->paths[1])
@@ -249,8 +276,8 @@ static enum tarn_status settle(const struct tarn_command *command, struct reques
 }
 
 static const char about[] =
-    "Runs a graph on this machine's cores, over one arena. With a PLAN it is verified\n"
-    "first; without one the graph is planned.\n\n"
+    "Runs a graph on this machine's cores or on a CUDA device, over one arena. With a\n"
+    "PLAN it is verified first; without one the graph is planned.\n\n"
     "Checked (the default): every kernel compares each byte that it reads with what\n"
     "the graph says must be there, and writes bytes that only its version explains.\n"
     "A wrong byte ends the run with exit code 7 and names who read and who wrote it.\n"
@@ -260,6 +287,7 @@ static const char about[] =
 enum tarn_status tarn_verb_run(char **words)
 {
     struct request request = {.planning.struct_size = sizeof request.planning,
+                              .session.struct_size = sizeof request.session,
                               .host.struct_size = sizeof request.host};
     const struct tarn_option options[] = {
         {"check", 0, TARN_OPTION_FLAG, &request.checked, NULL, "checked execution (default)"},
@@ -275,6 +303,17 @@ enum tarn_status tarn_verb_run(char **words)
          "measure instead of checking"},
         {"workers", 0, TARN_OPTION_COUNT, &request.host.workers, "N",
          "threads that run ops (default: cores, at most streams)"},
+        {"device", 0, TARN_OPTION_TEXT, &request.device, "host|cuda[:N]",
+         "where to run (default: host)"},
+        {"capture", 0, TARN_OPTION_FLAG, &request.session.capture, NULL,
+         "capture iterations once and replay them"},
+        {"unroll", 0, TARN_OPTION_TIMES, &request.session.unroll, "N",
+         "iterations captured together (implies --capture)"},
+        {"depth", 0, TARN_OPTION_TIMES, &request.session.depth, "N",
+         "most iterations under way at once (default on cuda: 8)"},
+        {"flight", 0, TARN_OPTION_TEXT, &request.flight, "FILE",
+         "write every stream's last commands to a file,\nat the end or when an error stops the "
+         "run"},
         {"deadline", 0, TARN_OPTION_SECONDS, &request.deadline_ns, "SECONDS",
          "give up when the run takes longer, for example 0.5"},
         {"no-verify", 0, TARN_OPTION_FLAG, &request.unverified, NULL,
@@ -286,7 +325,9 @@ enum tarn_status tarn_verb_run(char **words)
         .verb = "run",
         .usage = "GRAPH [PLAN] [--check] [--iterations N] [--order FILE|seed:N] [--delay NS]\n"
                  "                [--seed N] [--kernel empty|spin:NS] [--workers N]\n"
-                 "                [--deadline SECONDS] [--no-verify] [--json] [planning options]",
+                 "                [--device host|cuda[:N]] [--capture] [--unroll N] [--depth N]\n"
+                 "                [--flight FILE] [--deadline SECONDS] [--no-verify] [--json]\n"
+                 "                [planning options]",
         .about = about,
         .options = options,
         .options_count = TARN_COUNT(options),
