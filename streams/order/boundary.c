@@ -1,29 +1,28 @@
 /* What an iteration waits for in the one before it. Source: DESIGN.md, section 3.
  *
- * Refined rule. The storages that share a byte follow each other inside an iteration, so of all
- * that an iteration and the next one do to that byte only two storages meet at the boundary: the
- * last one here and the first one there.
+ * Refined rule. Storages that share a byte follow each other inside an iteration, so of all that
+ * an iteration and the next one do to that byte only two storages meet at the boundary: the last
+ * one here and the first one there. The producer of the first (cells.h) needs the last toucher of
+ * the last in every stream. A persistent storage has no first write: what touches it up to its
+ * first writer needs its last writer, and its first writer needs what touches it from its last
+ * writer on. All else follows from the order inside an iteration, and greater distances from that
+ * of the streams.
  *
- *     bytes   ├──────── A ────────┤             order of producers: A, B, C
- *                  ├────── B ──────────┤
- *                       ├── C ──┤
- *     cells   │ A  │ A  │ A     │ A │ B│        first of the next iteration ...
- *             │ A  │ B  │ C     │ B │ B│        ... waits for the last of this one
- *
- * So the producer of a cell's first storage needs the last toucher in each stream of its last one.
- * A persistent storage has no first write: what touches it up to its first writer needs its last
- * writer, and its first writer needs what touches it from its last writer on. All else, and all
- * larger distances, follow from the order inside an iteration and that of the streams.
+ *     bytes   iteration k           iteration k + 1
+ *     0       a ── b ── c ─────────► a                   producer of a needs who touches c last
+ *     512     d ───────────────────► d
+ *     weight  read, write ─────────► read, write         read needs write, write needs read
  *
  * These needs and the waits inside, in two copies of the program one behind the other, are one
- * graph, whose unique transitive reduction (events.c) is the least set of waits.
- * Cost: a sort of storage ends; O(S) for every need and wait; needs at most 2 T S, mostly few. */
+ * graph; its transitive reduction (events.c) is the one least set of waits for that order.
+ * Cost: linear, and O(S) for every need and wait; needs are at most 2 T S, mostly few. */
 #include "boundary.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "../graph/pool.h"
+#include "cells.h"
 
 /* ---- Simple rule ---- */
 
@@ -71,113 +70,12 @@ enum tarn_status tarn_boundary_simple(const struct tarn_graph *graph, struct tar
     return TARN_OK;
 }
 
-/* ---- Cells ---- */
-
-/* Stretches of the arena between two ends of storages, and who lies there first and last. */
-struct cells {
-    uint32_t count;
-    uint32_t *begin, *end; /* by planned storage */
-    uint32_t *first;       /* by cell: storage, or TARN_NONE */
-    uint32_t *last;
-};
-
-/* One end of a storage: 2 * storage, + 1 for the end behind its last byte. */
-struct point {
-    uint64_t address;
-    uint32_t name;
-};
-
-static int compare_points(const void *a, const void *b)
-{
-    uint64_t x = ((const struct point *)a)->address, y = ((const struct point *)b)->address;
-    return x < y ? -1 : x > y;
-}
-
-static bool number_cells(struct cells *cells, const struct tarn_graph *graph,
-                         const uint64_t *offset)
-{
-    size_t count = 2 * (size_t)graph->planned_count;
-    struct point *points = malloc((count + 1) * sizeof *points);
-    if (!points) return false;
-    for (uint32_t a = 0; a < graph->planned_count; a++) {
-        points[2 * a] = (struct point){offset[a], 2 * a};
-        points[2 * a + 1] = (struct point){offset[a] + graph->storages[a].size, 2 * a + 1};
-    }
-    qsort(points, count, sizeof *points, compare_points);
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0 && points[i].address != points[i - 1].address) cells->count++;
-        (points[i].name & 1 ? cells->end : cells->begin)[points[i].name / 2] = cells->count;
-    }
-    free(points);
-    return true;
-}
-
-/* The next cell from c on that nobody has painted: skip[c] leads there, and the way is halved. */
-static uint32_t find_bare(uint32_t *skip, uint32_t c)
-{
-    while (skip[c] != c) {
-        skip[c] = skip[skip[c]];
-        c = skip[c];
-    }
-    return c;
-}
-
-static void paint(const struct cells *cells, uint32_t *owner, uint32_t *skip, uint32_t storage)
-{
-    uint32_t end = cells->end[storage];
-    for (uint32_t c = find_bare(skip, cells->begin[storage]); c < end; c = find_bare(skip, c)) {
-        owner[c] = storage;
-        skip[c] = c + 1;
-    }
-}
-
-/* Paints what the op produces, where nobody has painted yet. */
-static void paint_products(const struct cells *cells, const struct tarn_graph *graph, uint32_t op,
-                           uint32_t *owner, uint32_t *skip)
-{
-    const struct tarn_graph_op *info = &graph->ops[op];
-    if (info->view) return;
-    if (info->workspace_storage != TARN_NONE) paint(cells, owner, skip, info->workspace_storage);
-    for (uint32_t k = 0; k < info->outputs_count; k++) {
-        uint32_t storage = graph->tensors[info->outputs[k]].storage;
-        if (graph->storages[storage].producer == op) paint(cells, owner, skip, storage);
-    }
-}
-
-static void bare_all(const struct cells *cells, uint32_t *owner, uint32_t *skip)
-{
-    for (uint32_t c = 0; c <= cells->count; c++) {
-        owner[c] = TARN_NONE;
-        skip[c] = c;
-    }
-}
-
-static bool find_owners(struct cells *cells, const struct tarn_graph *graph, struct tarn_pool *pool)
-{
-    cells->first = tarn_pool_take(pool, (size_t)cells->count + 1, sizeof *cells->first);
-    cells->last = tarn_pool_take(pool, (size_t)cells->count + 1, sizeof *cells->last);
-    uint32_t *skip = tarn_pool_take(pool, (size_t)cells->count + 1, sizeof *skip);
-    if (!cells->first || !cells->last || !skip) return false;
-    bare_all(cells, cells->first, skip);
-    for (uint32_t i = 0; i < graph->ops_count; i++)
-        paint_products(cells, graph, graph->order[i], cells->first, skip);
-    bare_all(cells, cells->last, skip);
-    for (uint32_t i = graph->ops_count; i-- > 0;)
-        paint_products(cells, graph, graph->order[i], cells->last, skip);
-    return true;
-}
-
-static bool cells_init(struct cells *cells, const struct tarn_graph *graph, const uint64_t *offset,
-                       struct tarn_pool *pool)
-{
-    memset(cells, 0, sizeof *cells);
-    cells->begin = tarn_pool_take(pool, graph->planned_count, sizeof *cells->begin);
-    cells->end = tarn_pool_take(pool, graph->planned_count, sizeof *cells->end);
-    return cells->begin && cells->end && number_cells(cells, graph, offset) &&
-           find_owners(cells, graph, pool);
-}
-
 /* ---- Two iterations ---- */
+
+/* The writers of a persistent storage; TARN_NONE: nobody writes it. */
+struct writers {
+    uint32_t first, last;
+};
 
 /* Op v of the first iteration is node v, of the second ops_count + v. */
 struct unrolled {
@@ -188,7 +86,30 @@ struct unrolled {
                          in the end */
     uint32_t *before; /* the arcs' ops; NULL while they are only counted */
     uint32_t *seen;   /* stream -> storage + 1 whose last toucher there was found */
+    struct tarn_cells cells;
+    struct writers *writers; /* by persistent storage */
 };
+
+static bool find_writers(struct unrolled *unrolled)
+{
+    const struct tarn_graph *graph = unrolled->graph;
+    uint32_t planned_count = graph->planned_count, count = graph->storages_count - planned_count;
+    unrolled->writers = tarn_pool_take(unrolled->pool, count, sizeof *unrolled->writers);
+    if (!unrolled->writers) return false;
+    for (uint32_t i = 0; i < count; i++)
+        unrolled->writers[i] = (struct writers){TARN_NONE, TARN_NONE};
+    for (uint32_t i = 0; i < graph->ops_count; i++) {
+        const struct tarn_graph_op *op = &graph->ops[graph->order[i]];
+        for (uint32_t k = 0; k < op->outputs_count && !op->view; k++) {
+            uint32_t storage = graph->tensors[op->outputs[k]].storage;
+            if (storage < planned_count) continue;
+            struct writers *found = &unrolled->writers[storage - planned_count];
+            found->last = graph->order[i];
+            if (found->first == TARN_NONE) found->first = graph->order[i];
+        }
+    }
+    return true;
+}
 
 static void add_arc(struct unrolled *unrolled, uint32_t node, uint32_t before)
 {
@@ -206,12 +127,12 @@ static void need(struct unrolled *unrolled, uint32_t op, uint32_t on)
     add_arc(unrolled, graph->ops_count + op, on);
 }
 
-/* Those who produce what lies first on the cells of a list wait for `on`. */
-static void need_on_cells(struct unrolled *unrolled, const struct cells *cells,
-                          const uint32_t *next_cell, uint32_t c, uint32_t on)
+/* Those who produce what lies first where a storage lies last wait for `on`. */
+static void need_on_cells(struct unrolled *unrolled, uint32_t storage, uint32_t on)
 {
+    const struct tarn_cells *cells = &unrolled->cells;
     uint32_t done = TARN_NONE;
-    for (; c != TARN_NONE; c = next_cell[c]) {
+    for (uint32_t c = cells->head[storage]; c != TARN_NONE; c = cells->next[c]) {
         if (cells->first[c] == done) continue;
         done = cells->first[c];
         need(unrolled, unrolled->graph->storages[done].producer, on);
@@ -219,8 +140,7 @@ static void need_on_cells(struct unrolled *unrolled, const struct cells *cells,
 }
 
 /* Walking back through the touchers, the first one met in a stream is its last. */
-static void need_last_touchers(struct unrolled *unrolled, const struct cells *cells,
-                               const uint32_t *next_cell, uint32_t c, uint32_t storage)
+static void need_last_touchers(struct unrolled *unrolled, uint32_t storage)
 {
     const struct tarn_graph *graph = unrolled->graph;
     const struct tarn_storage *record = &graph->storages[storage];
@@ -228,93 +148,57 @@ static void need_last_touchers(struct unrolled *unrolled, const struct cells *ce
         uint32_t stream = graph->ops[record->touchers[k]].stream;
         if (unrolled->seen[stream] == storage + 1) continue;
         unrolled->seen[stream] = storage + 1;
-        need_on_cells(unrolled, cells, next_cell, c, record->touchers[k]);
+        need_on_cells(unrolled, storage, record->touchers[k]);
     }
 }
 
-static bool need_planned(struct unrolled *unrolled, const struct cells *cells)
-{
-    uint32_t planned_count = unrolled->graph->planned_count;
-    uint32_t *head = tarn_pool_take(unrolled->pool, planned_count, sizeof *head);
-    uint32_t *next = tarn_pool_take(unrolled->pool, (size_t)cells->count + 1, sizeof *next);
-    if (!head || !next) return false;
-    for (uint32_t a = 0; a < planned_count; a++) head[a] = TARN_NONE;
-    for (uint32_t c = cells->count; c-- > 0;) {
-        if (cells->last[c] == TARN_NONE) continue;
-        next[c] = head[cells->last[c]];
-        head[cells->last[c]] = c;
-    }
-    memset(unrolled->seen, 0, unrolled->graph->streams_count * sizeof *unrolled->seen);
-    for (uint32_t a = 0; a < planned_count; a++) {
-        if (head[a] != TARN_NONE) need_last_touchers(unrolled, cells, next, head[a], a);
-    }
-    return true;
-}
-
-/* The writers of a persistent storage; TARN_NONE: nobody writes it. */
-struct writers {
-    uint32_t first, last;
-};
-
-static void find_writers(struct writers *writers, const struct tarn_graph *graph)
-{
-    uint32_t planned_count = graph->planned_count;
-    for (uint32_t i = 0; i < graph->storages_count - planned_count; i++)
-        writers[i] = (struct writers){TARN_NONE, TARN_NONE};
-    for (uint32_t i = 0; i < graph->ops_count; i++) {
-        const struct tarn_graph_op *op = &graph->ops[graph->order[i]];
-        for (uint32_t k = 0; k < op->outputs_count && !op->view; k++) {
-            uint32_t storage = graph->tensors[op->outputs[k]].storage;
-            if (storage < planned_count) continue;
-            struct writers *found = &writers[storage - planned_count];
-            found->last = graph->order[i];
-            if (found->first == TARN_NONE) found->first = graph->order[i];
-        }
-    }
-}
-
-static bool need_persistent(struct unrolled *unrolled)
+static void need_planned(struct unrolled *unrolled)
 {
     const struct tarn_graph *graph = unrolled->graph;
-    uint32_t count = graph->storages_count - graph->planned_count;
-    struct writers *writers = tarn_pool_take(unrolled->pool, count, sizeof *writers);
-    if (!writers) return false;
-    find_writers(writers, graph);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct tarn_storage *storage = &graph->storages[graph->planned_count + i];
-        struct writers by = writers[i];
+    memset(unrolled->seen, 0, graph->streams_count * sizeof *unrolled->seen);
+    for (uint32_t a = 0; a < graph->planned_count; a++) {
+        if (unrolled->cells.head[a] != TARN_NONE) need_last_touchers(unrolled, a);
+    }
+}
+
+static void need_persistent(struct unrolled *unrolled)
+{
+    const struct tarn_graph *graph = unrolled->graph;
+    for (uint32_t a = graph->planned_count; a < graph->storages_count; a++) {
+        const struct tarn_storage *storage = &graph->storages[a];
+        struct writers by = unrolled->writers[a - graph->planned_count];
         for (uint32_t k = 0; k < storage->touchers_count && by.first != TARN_NONE; k++) {
             uint32_t op = storage->touchers[k];
             if (graph->rank[op] <= graph->rank[by.first]) need(unrolled, op, by.last);
             if (graph->rank[op] >= graph->rank[by.last]) need(unrolled, by.first, op);
         }
     }
-    return true;
 }
 
-static bool add_arcs(struct unrolled *unrolled, const struct tarn_boundary_inside *inside,
-                     const struct cells *cells)
+static void add_arcs(struct unrolled *unrolled, const struct tarn_boundary_inside *inside)
 {
     for (uint32_t i = 0; i < inside->waits_count; i++) {
         uint32_t op = inside->waits[i].op, on = inside->waits[i].on;
         add_arc(unrolled, op, on);
         add_arc(unrolled, unrolled->graph->ops_count + op, unrolled->graph->ops_count + on);
     }
-    return need_planned(unrolled, cells) && need_persistent(unrolled);
+    need_planned(unrolled);
+    need_persistent(unrolled);
 }
 
-static bool fill_arcs(struct unrolled *unrolled, const struct tarn_boundary_inside *inside,
-                      const struct cells *cells)
+static bool fill_arcs(struct unrolled *unrolled, const struct tarn_boundary_inside *inside)
 {
     size_t nodes_count = unrolled->nodes.ops_count;
     unrolled->begin = tarn_pool_take(unrolled->pool, nodes_count + 2, sizeof *unrolled->begin);
     unrolled->seen =
         tarn_pool_take(unrolled->pool, unrolled->graph->streams_count, sizeof *unrolled->seen);
-    if (!unrolled->begin || !unrolled->seen || !add_arcs(unrolled, inside, cells)) return false;
+    if (!unrolled->begin || !unrolled->seen) return false;
+    add_arcs(unrolled, inside);
     for (size_t v = 0; v < nodes_count; v++) unrolled->begin[v + 2] += unrolled->begin[v + 1];
     unrolled->before =
         tarn_pool_take(unrolled->pool, unrolled->begin[nodes_count + 1], sizeof *unrolled->before);
-    if (!unrolled->before || !add_arcs(unrolled, inside, cells)) return false;
+    if (!unrolled->before) return false;
+    add_arcs(unrolled, inside);
     unrolled->nodes.predecessors = (struct tarn_arcs){unrolled->begin, unrolled->before};
     return true;
 }
@@ -357,14 +241,13 @@ static bool fill_order(struct tarn_event_graph *nodes, const struct tarn_graph *
 static bool unroll(struct unrolled *unrolled, const struct tarn_boundary_inside *inside)
 {
     const struct tarn_graph *graph = unrolled->graph;
-    struct cells cells;
     if (!tarn_event_graph_take(&unrolled->nodes, unrolled->pool, 2 * graph->ops_count,
-                               graph->streams_count) ||
-        !cells_init(&cells, graph, inside->offset, unrolled->pool))
+                               graph->streams_count))
         return false;
     fill_streams(&unrolled->nodes, graph);
     return fill_order(&unrolled->nodes, graph, unrolled->pool) &&
-           fill_arcs(unrolled, inside, &cells);
+           tarn_cells_take(&unrolled->cells, graph, inside->offset, unrolled->pool) &&
+           find_writers(unrolled) && fill_arcs(unrolled, inside);
 }
 
 /* Of the waits of two iterations, those of the second on the first. */

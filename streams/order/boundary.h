@@ -18,8 +18,8 @@ struct tarn_boundary_inside {
     uint32_t waits_count;
 };
 
-/* Every op waits for what touched its bytes in the previous iteration, if one of the two writes:
- * the fewest waits that order all of these. Sorted by rank of `op`, then by stream of `on`. */
+/* Every op comes after what touched its bytes in the previous iteration, if one of the two writes:
+ * the transitive reduction of that order. Sorted by rank of `op`, then by stream of `on`. */
 enum tarn_status tarn_boundary_refined(const struct tarn_graph *graph,
                                        const struct tarn_boundary_inside *inside,
                                        struct tarn_wait **waits, uint32_t *count);

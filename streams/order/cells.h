@@ -1,0 +1,23 @@
+/* The arena cut into cells at the ends of all storages, and who has each cell first and last. */
+#ifndef TARN_STREAMS_ORDER_CELLS_H
+#define TARN_STREAMS_ORDER_CELLS_H
+
+#include "../graph/graph.h"
+
+struct tarn_pool;
+
+struct tarn_cells {
+    uint32_t count;
+    uint32_t *begin, *end; /* by planned storage: its cells are [begin, end) */
+    uint32_t *first;       /* by cell: the storage there with the first producer in the graph's
+                              order; TARN_NONE: nobody is there */
+    uint32_t *last;        /* the same with the last one */
+    uint32_t *head, *next; /* the cells of which storage a is the last: head[a], next[head[a]], ...
+                              ascending; TARN_NONE ends */
+};
+
+/* From offsets by planned storage; all in the pool. False: no memory. */
+bool tarn_cells_take(struct tarn_cells *cells, const struct tarn_graph *graph,
+                     const uint64_t *offset, struct tarn_pool *pool);
+
+#endif
