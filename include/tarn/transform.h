@@ -28,8 +28,10 @@ extern "C" {
  * of every order, by minimum cuts (see planner/transform/reorder_bound.h). */
 
 struct tarn_reorder_report {
-    uint64_t peak_before, peak_after; /* bytes reserved at once */
-    uint64_t bound;                   /* no order has a lower peak; 0: not looked for */
+    /* One stream: the most bytes reserved at once. Several: the heaviest antichain, which is what
+     * no plan can be below. */
+    uint64_t peak_before, peak_after;
+    uint64_t bound; /* no order has a lower peak; 0: not looked for */
     uint32_t rounds;                  /* of improvement */
 };
 

@@ -1,12 +1,14 @@
-/* Reordering a graph of one stream: a lower bound from the step that is highest now, an order from
- * the greedy rules under that bound as their limit, and so on from the better order, until order
- * and bound meet or nothing helps any more. What helps, in turn:
+/* Reordering, as if everything ran in one stream: a lower bound from the step that is highest now,
+ * an order from the greedy rules under that bound as their limit, and so on from the better order,
+ * until order and bound meet or nothing helps any more. What helps, in turn:
  *
  *   greedy  the guide is the best order so far, the limit between the bound and its peak
  *   window  the nodes around the highest step in their best order, by complete search
  *   cut     the minimum cut at the highest step says which nodes should have run before it: they
  * are moved before it, the others behind it
  *
+ * Several streams take their orders from that list, as reorder_streams.h goes on to say; the bound
+ * holds for them as well, since what is alive in one step of a list is an antichain.
  * Cost: rounds times a greedy order and a flow. */
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +21,7 @@
 #include "reorder_greedy.h"
 #include "reorder_postpone.h"
 #include "reorder_proof.h"
+#include "reorder_streams.h"
 #include "tarn/transform.h"
 #include "transform.h"
 
@@ -288,20 +291,30 @@ static void finish(struct reordering *all)
     free(all->cut);
 }
 
-static enum tarn_status build(const struct reordering *all, struct tarn_graph *graph,
-                              struct tarn_graph **result, struct tarn_error *error)
+/* For several streams: from the best list on, by the heaviest antichain. */
+static enum tarn_status weigh(struct reordering *all, const struct tarn_graph *graph,
+                              const uint64_t *reserved, uint32_t effort, uint32_t *list)
 {
-    struct tarn_recipe recipe = {.graph = graph};
-    if (all->score.peak == all->report.peak_before)
-        return tarn_recipe_build(&recipe, result, error);
-    uint32_t *list = malloc(((size_t)graph->ops_count + 1) * sizeof *list);
-    enum tarn_status status = list ? tarn_reorder_list(all->model, all->best, list) : TARN_SYSTEM;
-    recipe.order = list;
-    if (status == TARN_OK)
-        status = tarn_recipe_build(&recipe, result, error);
-    else
-        tarn_error_no_memory(error);
-    free(list);
+    uint32_t *came_in = malloc(((size_t)graph->ops_count + 1) * sizeof *came_in);
+    if (!came_in) return TARN_SYSTEM;
+    memcpy(came_in, graph->order, graph->ops_count * sizeof *came_in);
+    enum tarn_status status =
+        tarn_reorder_streams(graph, reserved, (uint32_t *const[]){came_in, list}, effort,
+                             &all->report.peak_before, &all->report.peak_after);
+    free(came_in);
+    return status;
+}
+
+/* The list of all ops that has come out best. */
+static enum tarn_status choose(struct reordering *all, const struct tarn_graph *graph,
+                               const uint64_t *reserved, uint32_t effort, uint32_t *list)
+{
+    enum tarn_status status = search(all, effort);
+    all->report.peak_after = all->score.peak;
+    all->report.bound = all->least;
+    if (status == TARN_OK) status = tarn_reorder_list(all->model, all->best, list);
+    if (status == TARN_OK && graph->streams_count > 1)
+        status = weigh(all, graph, reserved, effort, list);
     return status;
 }
 
@@ -313,12 +326,18 @@ static enum tarn_status reorder(struct tarn_graph *graph, const uint64_t *reserv
     struct reordering all = {0};
     if (tarn_reorder_model_init(&model, graph, reserved) != TARN_OK)
         return tarn_error_no_memory(error);
-    enum tarn_status status = init(&all, &model);
-    if (status == TARN_OK) status = search(&all, options->effort);
-    all.report.peak_after = all.score.peak;
-    all.report.bound = all.least;
-    if (status == TARN_OK && options->report) *options->report = all.report;
-    status = status == TARN_OK ? build(&all, graph, result, error) : tarn_error_no_memory(error);
+    uint32_t *list = malloc(((size_t)graph->ops_count + 1) * sizeof *list);
+    enum tarn_status status = list ? init(&all, &model) : TARN_SYSTEM;
+    if (status == TARN_OK) status = choose(&all, graph, reserved, options->effort, list);
+    if (status == TARN_OK) {
+        struct tarn_recipe recipe = {.graph = graph, .order = list};
+        if (options->report) *options->report = all.report;
+        if (all.report.peak_after == all.report.peak_before) recipe.order = NULL;
+        status = tarn_recipe_build(&recipe, result, error);
+    } else {
+        tarn_error_no_memory(error);
+    }
+    free(list);
     finish(&all);
     tarn_reorder_model_finish(&model);
     return status;
