@@ -14,6 +14,7 @@ extern "C" {
 
 struct tarn_plan;
 struct tarn_verdict;
+struct tarn_assign_options;
 struct tarn_couple_options;
 struct tarn_in_place_options;
 struct tarn_reorder_options;
@@ -61,6 +62,7 @@ struct tarn_plan_options {
      * search: the best plan so far is the result. */
     const bool *stop;
     /* Transforms to run before placing, see transform.h; NULL: not that one. */
+    const struct tarn_assign_options *assign;
     const struct tarn_reorder_options *reorder;
     const struct tarn_couple_options *couple;
     const struct tarn_in_place_options *in_place;

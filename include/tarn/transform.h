@@ -22,6 +22,58 @@
 extern "C" {
 #endif
 
+/* ---- Assign ----
+ * Streams for a graph that comes without, or other ones than it came with. */
+
+enum tarn_assign_mode {
+    /* List scheduling by the ops' costs over some compute streams, one for communication and one
+     * for copies; see simulate.h for the model. */
+    TARN_ASSIGN_SCHEDULE,
+    /* As many streams as it takes for each to be a chain: every op of a stream has to wait for the
+     * one before it anyway, so that nothing that could run side by side is put behind each other.
+     * Of those the one with the fewest arcs between streams. Costs do not matter. */
+    TARN_ASSIGN_CONCURRENCY
+};
+
+struct tarn_assign_report {
+    uint32_t streams;
+    uint64_t serial_ns; /* all ops in a row */
+    uint64_t chain_ns;  /* longest chain of ops that must follow each other, without waits */
+    uint64_t work_ns;   /* an even share of the ops for each stream of the busiest kind */
+    uint64_t limit_ns;  /* no assignment to as many streams is faster: at least both of them */
+    uint64_t before_ns; /* modelled critical path of the graph that came in */
+    uint64_t after_ns;  /* and of the result */
+    uint64_t after_no_wait_ns;          /* the same streams and order if waits took no time */
+    uint32_t arcs;                      /* pairs of ops in different streams tied by an arc */
+    uint32_t waits;                     /* event waits left of them */
+    uint64_t bound_before, bound_after; /* bytes reserved at once, at worst */
+};
+
+struct tarn_assign_options {
+    size_t struct_size;
+    enum tarn_assign_mode mode;
+    uint32_t streams; /* for computing; 0: 2. Streams for communication and copies come on top,
+                         where there are such ops */
+    uint32_t wait_ns; /* that an event wait takes in the model; 0: TARN_WAIT_NS */
+    /* Ops whose kind contains one of these words communicate, or copy; NULL: usual words. */
+    const char *const *communication_words;
+    size_t communication_words_count;
+    const char *const *copy_words;
+    size_t copy_words_count;
+    uint64_t alignment; /* of the plan, a power of two: what a storage reserves; 0: 512 */
+    struct tarn_assign_report *report; /* filled in; NULL: not wanted */
+};
+#ifndef __cplusplus
+#define TARN_ASSIGN_OPTIONS(...) \
+    (&(struct tarn_assign_options){.struct_size = sizeof(struct tarn_assign_options), __VA_ARGS__})
+#endif
+
+/* options NULL: defaults. The list of the result is in order of the modelled begin. TARN_USAGE
+ * also: more streams than there may be. Near-linear; O(V E / 64) for the second mode. */
+TARN_API enum tarn_status tarn_graph_assign(struct tarn_graph *graph,
+                                            const struct tarn_assign_options *options,
+                                            struct tarn_graph **result, struct tarn_error *error);
+
 /* ---- Reorder ----
  * Another order of the ops, in which less is alive at once. The order that came in is always among
  * those compared: the peak never rises. What was found is compared with a lower bound on the peak

@@ -4,6 +4,19 @@
 #include "../../streams/graph/options.h"
 #include "transform.h"
 
+static enum tarn_status assign(struct tarn_graph *graph, const struct tarn_plan_options *options,
+                               struct tarn_graph **result, struct tarn_error *error)
+{
+    struct tarn_assign_options assign;
+    enum tarn_status status =
+        tarn_options_take(&assign, sizeof assign, options->assign, "assign options", error);
+    if (status != TARN_OK) return status;
+    if (assign.alignment == 0) assign.alignment = options->alignment;
+    return tarn_graph_assign(graph, &assign, result, error);
+}
+
+static bool wants_assign(const struct tarn_plan_options *options) { return options->assign; }
+
 static enum tarn_status reorder(struct tarn_graph *graph, const struct tarn_plan_options *options,
                                 struct tarn_graph **result, struct tarn_error *error)
 {
@@ -45,6 +58,7 @@ static const struct {
     enum tarn_status (*run)(struct tarn_graph *graph, const struct tarn_plan_options *options,
                             struct tarn_graph **result, struct tarn_error *error);
 } stages[] = {
+    {wants_assign, assign},
     {wants_reorder, reorder},
     {wants_couple, couple},
     {wants_in_place, in_place},

@@ -1,0 +1,196 @@
+/* How short a schedule on so many streams can be at all, waits not counted. Three things are known:
+ *
+ *     an op that everything comes before or behind cuts the schedule: the parts add up
+ *     a chain of ops takes the sum of its costs
+ *     ops that each have at least h before them and t behind them begin after h and leave t: such a
+ *     set takes h + (their cost) / streams + t   (after Fernandez and Bussell, 1973)
+ *
+ * Of the sets, those of all ops with head >= h and tail >= t are looked at, for every h and a
+ * number of t. An op v is a cut where every op in front of it has a successor up to v, and every op
+ * behind it a predecessor from v on. Cost: O(V log V + E), and V for each t. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "assignment.h"
+
+enum { TAILS_MAX = 64 };
+
+struct limits {
+    const struct tarn_reorder_model *model;
+    const struct tarn_stream_pools *pools;
+    uint64_t *cost;    /* node */
+    uint64_t *head;    /* node -> longest chain in front of it, inside its part */
+    uint64_t *tail;    /* node -> behind it */
+    uint32_t *by_head; /* the nodes of a part and pool */
+    uint64_t *tails;   /* their tails, sorted */
+};
+
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+/* ---- Chains ---- */
+
+/* Heads and tails in [begin, end); returns the longest chain. */
+static uint64_t fill_chains(const struct limits *limits, uint32_t begin, uint32_t end)
+{
+    const struct tarn_arcs *before = &limits->model->predecessors;
+    const struct tarn_arcs *after = &limits->model->successors;
+    uint64_t longest = 0;
+    for (uint32_t v = begin; v < end; v++) {
+        uint64_t head = 0;
+        for (uint32_t i = before->begin[v]; i < before->begin[v + 1]; i++) {
+            uint32_t u = before->ops[i];
+            if (u >= begin) head = larger(head, limits->head[u] + limits->cost[u]);
+        }
+        limits->head[v] = head;
+        longest = larger(longest, head + limits->cost[v]);
+    }
+    for (uint32_t v = end; v-- > begin;) {
+        uint64_t tail = 0;
+        for (uint32_t i = after->begin[v]; i < after->begin[v + 1]; i++) {
+            uint32_t w = after->ops[i];
+            if (w < end) tail = larger(tail, limits->tail[w] + limits->cost[w]);
+        }
+        limits->tail[v] = tail;
+    }
+    return longest;
+}
+
+/* ---- Sets ---- */
+
+static int compare_numbers(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+/* The largest head first. */
+static int compare_heads(const void *left, const void *right, void *user)
+{
+    const struct limits *limits = user;
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    if (limits->head[a] != limits->head[b]) return limits->head[a] > limits->head[b] ? -1 : 1;
+    return a < b ? -1 : a > b;
+}
+
+/* Over all h: the sets of nodes with head >= h and tail >= t. */
+static uint64_t heaviest_with_tail(const struct limits *limits, uint32_t count, uint64_t t,
+                                   uint32_t streams)
+{
+    uint64_t work = 0, most = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t v = limits->by_head[i];
+        if (limits->tail[v] < t) continue;
+        work += limits->cost[v];
+        most = larger(most, limits->head[v] + (work + streams - 1) / streams + t);
+    }
+    return most;
+}
+
+static uint64_t limit_of_pool(struct limits *limits, uint32_t begin, uint32_t end, uint32_t p)
+{
+    uint32_t streams = limits->pools->end[p] - limits->pools->begin[p], count = 0;
+    uint64_t most = 0;
+    for (uint32_t v = begin; v < end; v++) {
+        if (limits->pools->pool[v] != p) continue;
+        limits->tails[count] = limits->tail[v];
+        limits->by_head[count++] = v;
+    }
+    if (streams == 0 || count <= 1) return 0;
+    qsort(limits->tails, count, sizeof *limits->tails, compare_numbers);
+    qsort_r(limits->by_head, count, sizeof *limits->by_head, compare_heads, limits);
+    uint32_t step = count / TAILS_MAX + 1;
+    for (uint32_t i = 0; i < count; i += step)
+        most = larger(most, heaviest_with_tail(limits, count, limits->tails[i], streams));
+    return most;
+}
+
+/* ---- Parts ---- */
+
+static uint64_t limit_of_part(struct limits *limits, uint32_t begin, uint32_t end)
+{
+    if (begin >= end) return 0;
+    uint64_t most = fill_chains(limits, begin, end);
+    for (uint32_t p = 0; p < limits->pools->count; p++)
+        most = larger(most, limit_of_pool(limits, begin, end, p));
+    return most;
+}
+
+/* Has every node behind v a predecessor from v on? */
+static void find_cuts_behind(const struct tarn_reorder_model *model, bool *is_cut_behind)
+{
+    const struct tarn_arcs *before = &model->predecessors;
+    uint32_t least = UINT32_MAX; /* of the nodes behind v: their latest predecessor + 1 */
+    for (uint32_t v = model->nodes_count; v-- > 0;) {
+        uint32_t latest = 0;
+        is_cut_behind[v] = least > v;
+        for (uint32_t i = before->begin[v]; i < before->begin[v + 1]; i++)
+            if (before->ops[i] >= latest) latest = before->ops[i] + 1;
+        if (latest < least) least = latest;
+    }
+}
+
+/* Nodes come in a topological order. */
+static uint64_t add_parts(struct limits *limits, const bool *is_cut_behind)
+{
+    const struct tarn_arcs *after = &limits->model->successors;
+    uint32_t count = limits->model->nodes_count, begin = 0;
+    uint32_t most = 0; /* of the nodes in front of v: their earliest successor */
+    uint64_t sum = 0;
+    for (uint32_t v = 0; v < count; v++) {
+        uint32_t earliest = count;
+        if (most <= v && is_cut_behind[v]) {
+            sum += limit_of_part(limits, begin, v) + limits->cost[v];
+            begin = v + 1;
+        }
+        for (uint32_t i = after->begin[v]; i < after->begin[v + 1]; i++)
+            if (after->ops[i] < earliest) earliest = after->ops[i];
+        if (earliest > most) most = earliest;
+    }
+    return sum + limit_of_part(limits, begin, count);
+}
+
+/* ---- All of it ---- */
+
+static void limits_finish(struct limits *limits)
+{
+    free(limits->cost);
+    free(limits->head);
+    free(limits->tail);
+    free(limits->by_head);
+    free(limits->tails);
+}
+
+static bool limits_init(struct limits *limits, const struct tarn_reorder_model *model,
+                        const struct tarn_stream_pools *pools)
+{
+    size_t count = (size_t)model->nodes_count + 1;
+    *limits = (struct limits){.model = model,
+                              .pools = pools,
+                              .cost = malloc(count * sizeof *limits->cost),
+                              .head = malloc(count * sizeof *limits->head),
+                              .tail = malloc(count * sizeof *limits->tail),
+                              .by_head = malloc(count * sizeof *limits->by_head),
+                              .tails = malloc(count * sizeof *limits->tails)};
+    if (!limits->cost || !limits->head || !limits->tail || !limits->by_head || !limits->tails)
+        return false;
+    for (uint32_t v = 0; v < model->nodes_count; v++) {
+        const struct tarn_graph_op *op = &model->graph->ops[model->op[v]];
+        limits->cost[v] = op->view ? 0 : op->cost;
+    }
+    return true;
+}
+
+enum tarn_status tarn_assign_limit(uint64_t *limit_ns, const struct tarn_reorder_model *model,
+                                   const struct tarn_stream_pools *pools)
+{
+    struct limits limits;
+    bool *is_cut_behind = malloc((size_t)model->nodes_count + 1);
+    bool ok = limits_init(&limits, model, pools) && is_cut_behind;
+    if (ok) {
+        find_cuts_behind(model, is_cut_behind);
+        *limit_ns = add_parts(&limits, is_cut_behind);
+    }
+    limits_finish(&limits);
+    free(is_cut_behind);
+    return ok ? TARN_OK : TARN_SYSTEM;
+}
