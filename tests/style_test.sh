@@ -36,7 +36,7 @@ fi
 headers_alone() {
     local header
     for header in $(code -name '*.h'); do
-        [[ $header == tests/bench/starpu* ]] && continue
+        [[ $header == examples/custom_sdk/* && ! -e /usr/include/CL/cl.h ]] && continue
         echo "#include \"$header\"" | cc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Werror \
             -fsyntax-only -x c -Iinclude -I. -Itests - 2>&1 | head -5
         [[ $header == include/* ]] || continue
