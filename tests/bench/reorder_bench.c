@@ -2,12 +2,16 @@
  *
  *     reorder_bench [--csv] GRAPH ...
  *
- * Sizes are exact (alignment 1). A table in Markdown, or comma-separated values. */
+ * GRAPH is a file, or STORAGESxSTREAMS, for example 50000x1: a generated training step of that many
+ * planned storages. Sizes are exact (alignment 1). A table in Markdown, or comma-separated values.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "dnn_graph.h"
+#include "planner/transform/transform.h"
 #include "tarn.h"
 
 static double now_ms(void)
@@ -28,12 +32,41 @@ static void fail(const char *path, const struct tarn_error *error)
     exit(1);
 }
 
+/* All ops in one stream, in list order. */
+static struct tarn_graph *in_one_stream(struct tarn_graph *graph)
+{
+    static const char *const names[] = {"all"};
+    struct tarn_graph *result;
+    struct tarn_error error;
+    uint32_t *stream = calloc(tarn_graph_ops_count(graph) + 1, sizeof *stream);
+    struct tarn_recipe recipe = {
+        .graph = graph, .stream = stream, .stream_names = names, .streams_count = 1};
+    if (!stream || tarn_recipe_build(&recipe, &result, &error) != TARN_OK)
+        fail("generated", &error);
+    free(stream);
+    tarn_graph_destroy(graph);
+    return result;
+}
+
+static struct tarn_graph *take_graph(const char *path)
+{
+    struct tarn_graph *graph;
+    struct tarn_error error;
+    uint32_t storages, streams;
+    char end;
+    if (sscanf(path, "%ux%u%c", &storages, &streams, &end) == 2) {
+        graph = dnn_graph(&(struct dnn_graph_options){storages, streams < 3 ? 3 : streams});
+        return streams == 1 ? in_one_stream(graph) : graph;
+    }
+    if (tarn_graph_load(path, &graph, &error) != TARN_OK) fail(path, &error);
+    return graph;
+}
+
 static void measure(const char *path, const char *format)
 {
-    struct tarn_graph *graph, *result;
+    struct tarn_graph *graph = take_graph(path), *result;
     struct tarn_error error;
     struct tarn_reorder_report report;
-    if (tarn_graph_load(path, &graph, &error) != TARN_OK) fail(path, &error);
     double begin = now_ms();
     if (tarn_graph_reorder(graph, TARN_REORDER_OPTIONS(.alignment = 1, .report = &report), &result,
                            &error) != TARN_OK)
