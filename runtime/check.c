@@ -66,7 +66,7 @@ static void bind_checker(const struct check *check)
     struct tarn_binding device = {tarn_device_checker_kernel, check->device, true};
     for (uint32_t v = 0; v < session->graph->ops_count; v++)
         session->bindings[v] = check->device ? device : host;
-    session->closures = !check->device && session->device.table->launch;
+    session->kernels = check->device ? TARN_KERNELS_INLINE : TARN_KERNELS_CLOSURES;
 }
 
 /* Takes the checking kernels off the session, unless one of them may still run. */
@@ -74,7 +74,7 @@ static void unbind_checker(struct tarn_session *session)
 {
     if (session->refused) return;
     memset(session->bindings, 0, session->graph->ops_count * sizeof *session->bindings);
-    session->closures = session->device.table->kernels_are_closures;
+    session->kernels = TARN_KERNELS_AS_TABLE;
     session->ready = false;
 }
 

@@ -100,7 +100,7 @@ static void tell_stream(const struct dump *dump, uint32_t s)
     const struct tarn_flight *flight = session->flight;
     const struct tarn_device *device =
         &session->settings.devices[session->settings.streams[s].device];
-    bool runs = tarn_device_is_host(*device) || session->closures;
+    bool runs = tarn_device_is_host(*device) || tarn_session_calls(session, device->table);
     char text[300], at[160] = "launches nothing";
     position(dump->session, s, at);
     snprintf(text, sizeof text, "%s on device '%s' %s", tarn_stream_label(session->graph, s).text,

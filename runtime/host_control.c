@@ -24,6 +24,12 @@ static bool have_drained(struct tarn_executor *executor)
     return atomic_load(&executor->phase) != TARN_FAILING;
 }
 
+static bool is_foreign(const struct tarn_executor *executor, uint32_t s)
+{
+    const struct tarn_settings *settings = &executor->session->settings;
+    return !tarn_device_is_host(settings->devices[settings->streams[s].device]);
+}
+
 /* 'runs op 7 "relu" of iteration 3': a stream that is stuck runs. */
 static enum tarn_turn executor_describe(struct tarn_executor *executor, uint32_t s, char *text,
                                         size_t size)
@@ -38,7 +44,8 @@ static enum tarn_turn executor_describe(struct tarn_executor *executor, uint32_t
     uint64_t iteration = atomic_load_explicit(&stream->iteration, memory_order_relaxed);
     uint32_t place = atomic_load_explicit(&stream->place, memory_order_relaxed);
     uint32_t op = executor->program->steps[executor->program->begin[s] + place].op;
-    snprintf(text, size, "%s %s of iteration %llu", runs ? "runs" : "waits before",
+    const char *verb = !runs ? "waits before" : is_foreign(executor, s) ? "has not passed" : "runs";
+    snprintf(text, size, "%s %s of iteration %llu", verb,
              tarn_op_label(executor->session->graph, op).text, (unsigned long long)iteration);
     return runs ? TARN_TURN_STUCK : TARN_TURN_WAITS;
 }
@@ -56,6 +63,7 @@ static bool drain(struct tarn_executor *executor, uint64_t deadline_ns)
     for (;;) {
         unsigned seen = tarn_event_count_read(&executor->events);
         if (have_drained(executor)) return true;
+        if (atomic_load(&executor->session->poisoned)) return false;
         if (!tarn_event_count_sleep(&executor->events, seen, TARN_WAITER, deadline_ns))
             return false;
     }
@@ -157,6 +165,7 @@ static bool executor_destroy(struct tarn_executor *executor)
         else
             pthread_detach(worker->thread);
     }
+    tarn_enqueuer_destroy(executor->enqueuer, returned);
     if (returned) release_executor(executor);
     return returned;
 }
@@ -167,7 +176,7 @@ static void share_streams(struct tarn_executor *executor)
 {
     uint32_t streams_count = executor->program->streams_count;
     for (uint32_t s = 0; s < streams_count; s++) {
-        if (tarn_steps_of(executor, s) == 0) continue;
+        if (tarn_steps_of(executor, s) == 0 || is_foreign(executor, s)) continue;
         if (executor->session->settings.streams[s].blocking)
             executor->shared[streams_count - ++executor->blocking_count] = s;
         else
@@ -181,7 +190,8 @@ static void find_listeners(struct tarn_executor *executor)
     const struct tarn_program *program = executor->program;
     for (uint32_t i = 0; i < program->steps_count; i++) {
         const struct tarn_program_step *step = &program->steps[i];
-        bool is_blocking = executor->session->settings.streams[step->stream].blocking;
+        bool is_blocking = executor->session->settings.streams[step->stream].blocking ||
+                           is_foreign(executor, step->stream);
         for (uint32_t k = step->waits_begin; k < step->waits_end; k++) {
             const struct tarn_program_wait *wait = &program->waits[k];
             uint32_t awaited = program->begin[wait->stream] + wait->place;
@@ -268,6 +278,8 @@ static enum tarn_status executor_create(struct tarn_session *session, struct tar
     share_streams(executor);
     find_listeners(executor);
     if (!choose_workers(executor, &host)) goto fail;
+    status = tarn_enqueuer_create(executor, &executor->enqueuer, error);
+    if (status) goto fail;
     status = start_workers(executor, error);
     if (status) goto fail;
     *result = executor;

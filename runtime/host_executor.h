@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "enqueuer.h"
 #include "event_count.h"
 #include "session.h"
 #include "topology.h"
@@ -39,6 +40,7 @@ struct tarn_executor {
     struct tarn_session *session;
     const struct tarn_program *program;
     struct tarn_topology *topology;
+    struct tarn_enqueuer *enqueuer; /* of streams on devices; NULL: there are none */
     struct tarn_host_stream *streams;
     bool *wakes_blocking; /* by step: does a stream with a thread of its own wait for it? */
     uint32_t *shared;     /* streams run by the workers, then those with own threads */

@@ -96,7 +96,7 @@ enum tarn_status tarn_queues_launch(struct tarn_queues *queues, uint32_t index, 
     const struct tarn_program_step *step = &session->program.steps[index];
     const struct tarn_device_table *table = queues->device.table;
     queues->is_used = true;
-    if (session->closures) return launch_closure(queues, index, iteration, error);
+    if (tarn_session_calls(session, table)) return launch_closure(queues, index, iteration, error);
     tarn_flight_begin(session->flight, step->stream, step->op, iteration);
     if (table->range_begin) {
         const char *name = session->graph->ops[step->op].name;

@@ -98,15 +98,14 @@ static enum tarn_status build(struct tarn_session *session, struct tarn_device d
     const struct tarn_session_options *taken = &session->settings.options;
     enum tarn_status status =
         tarn_settings_init(&session->settings, session->plan, device, options, error);
-    session->closures = !status && device.table->kernels_are_closures;
     if (!status) status = tarn_program_init(&session->program, session->plan, error);
     if (!status) status = tarn_arena_init(&session->arena, session->plan, device, taken, error);
     if (!status) status = make_calls(session, error);
     if (!status && taken->flight > 0)
         status = tarn_flight_create(session, taken->flight, &session->flight, error);
     if (status) return status;
-    session->executor_table =
-        tarn_session_is_host(session) ? &tarn_executor_host : &tarn_executor_queues;
+    bool has_host_part = session->settings.is_mixed || tarn_device_is_host(device);
+    session->executor_table = has_host_part ? &tarn_executor_host : &tarn_executor_queues;
     return session->executor_table->create(session, &session->executor, error);
 }
 
@@ -130,11 +129,6 @@ enum tarn_status tarn_session_create(struct tarn_plan *plan, struct tarn_device 
     }
     *session = made;
     return TARN_OK;
-}
-
-bool tarn_session_is_host(const struct tarn_session *session)
-{
-    return tarn_device_is_host(session->device) && !session->settings.is_mixed;
 }
 
 /* ---- Bindings ---- */

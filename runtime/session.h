@@ -12,6 +12,9 @@ struct tarn_executor;
 struct tarn_checker;
 struct tarn_flight;
 
+/* Checked execution may need another way than the device's own. */
+enum tarn_kernels { TARN_KERNELS_AS_TABLE, TARN_KERNELS_CLOSURES, TARN_KERNELS_INLINE };
+
 struct tarn_binding {
     tarn_kernel kernel; /* NULL: unbound */
     void *user;
@@ -37,7 +40,7 @@ struct tarn_session {
     bool ready;                   /* bindings and addresses are complete and with the executor */
     bool refused;                 /* after an error: nothing but destroy */
     bool abandoned;               /* a device may use the memory for ever: it is given up */
-    bool closures;                /* kernels run as closures on devices with queues */
+    enum tarn_kernels kernels;    /* how they run on devices with queues */
     atomic_bool poisoned;         /* a device answers nothing any more */
     atomic_bool cancelled;
 };
@@ -73,8 +76,13 @@ struct tarn_executor_table {
 extern const struct tarn_executor_table tarn_executor_host;   /* worker threads claim streams */
 extern const struct tarn_executor_table tarn_executor_queues; /* enqueue on device queues */
 
-/* Is the session on the host device alone? */
-bool tarn_session_is_host(const struct tarn_session *session);
+/* Do kernels on that device run as closures? */
+static inline bool tarn_session_calls(const struct tarn_session *session,
+                                      const struct tarn_device_table *table)
+{
+    if (session->kernels == TARN_KERNELS_AS_TABLE) return table->kernels_are_closures;
+    return session->kernels == TARN_KERNELS_CLOSURES && table->launch;
+}
 
 /* Reports that an op's kernel returned `code`: TARN_DEVICE. */
 enum tarn_status tarn_session_kernel_failed(const struct tarn_session *session, tarn_op op,

@@ -134,6 +134,12 @@ static enum tarn_status place_streams(struct tarn_settings *settings, const stru
         if (plan->list_begin[s] == plan->list_begin[s + 1]) continue;
         if (first == TARN_NONE) first = device;
         settings->is_mixed |= device != first || device != 0;
+        if (device > 0 && settings->devices[0].table->region_create)
+            return tarn_error_set(error, TARN_USAGE,
+                                  "%s cannot be on another device: device '%s', which has the "
+                                  "arena, gives no addresses that others understand",
+                                  tarn_stream_label(plan->graph, s).text,
+                                  settings->devices[0].table->name);
     }
     return TARN_OK;
 }

@@ -6,8 +6,9 @@
  * at. A destroy function cannot fail and is called once for everything that was created, also after
  * errors, but not while the device may still be using the object. `self` is the device's state.
  *
- * Threads: a session calls its device from one thread at a time, unless a function says otherwise.
- * Two sessions may use one device at the same time, from two threads.
+ * Threads: a session calls its device from one thread at a time, unless a function says otherwise;
+ * where that is a thread of Tarn's own, memory_limits is called on it before anything else. Two
+ * sessions may use one device at the same time, from two threads.
  */
 #ifndef TARN_DEVICE_H
 #define TARN_DEVICE_H

@@ -1,0 +1,19 @@
+/* Device streams of a mixed session: one thread that enqueues them beside the host's workers, and
+ * tells each side how far the other is. */
+#ifndef TARN_RUNTIME_ENQUEUER_H
+#define TARN_RUNTIME_ENQUEUER_H
+
+#include "session.h"
+
+struct tarn_enqueuer;
+
+/* Queues for all streams that are on devices with queues, and the thread. *enqueuer is NULL when
+ * there is none. The executor's streams and wakes are set up already. TARN_SYSTEM, TARN_DEVICE. */
+enum tarn_status tarn_enqueuer_create(struct tarn_executor *executor,
+                                      struct tarn_enqueuer **enqueuer, struct tarn_error *error);
+
+/* Ends the thread, after the executor was told to quit. has_drained: nothing is under way on the
+ * devices; otherwise what they may still use is given up. */
+void tarn_enqueuer_destroy(struct tarn_enqueuer *enqueuer, bool has_drained);
+
+#endif
