@@ -39,9 +39,9 @@ static enum tarn_status make_and_run(struct tarn_error *error)
         return TARN_SYSTEM;
     }
     plan->alignment = 64;
-    enum tarn_status status =
-        tarn_session_create(plan, tarn_device_host(NULL),
-                            TARN_SESSION_OPTIONS(.blocking = TARN_LIST(1)), &session, error);
+    enum tarn_status status = tarn_session_create(
+        plan, tarn_device_host(NULL), TARN_SESSION_OPTIONS(.blocking = TARN_LIST(1), .flight = 8),
+        &session, error);
     if (!status) status = run(session, error);
     tarn_session_destroy(session);
     tarn_plan_destroy(plan);

@@ -79,18 +79,39 @@ TARN_API enum tarn_status tarn_graph_assign(struct tarn_graph *graph,
  * those compared: the peak never rises. What was found is compared with a lower bound on the peak
  * of every order, by minimum cuts (see planner/transform/reorder_bound.h). */
 
+/* The ways of looking for better orders, which can be switched off. */
+enum tarn_reorder_stage {
+    TARN_REORDER_GREEDY,  /* ready segments that free what they take, under a limit on memory */
+    TARN_REORDER_WINDOWS, /* complete search around the highest step */
+    TARN_REORDER_CUTS,    /* what the minimum cut at the highest step would have run before it */
+    TARN_REORDER_CASES,   /* the bound by cases where minimum cuts leave a gap, and what turns up */
+    TARN_REORDER_WITNESS, /* several streams: away from the heaviest antichain */
+    TARN_REORDER_STAGES
+};
+
+/* What a stage has brought. */
+struct tarn_reorder_gain {
+    uint32_t tries; /* orders */
+    uint64_t bytes; /* that the peak has fallen by them */
+};
+
 struct tarn_reorder_report {
     /* One stream: the most bytes reserved at once. Several: the heaviest antichain, which is what
      * no plan can be below. */
     uint64_t peak_before, peak_after;
     uint64_t bound; /* no order has a lower peak; 0: not looked for */
     uint32_t rounds;                  /* of improvement */
+    /* Several streams: of the order that came in and of the result, see simulate.h; else 0. */
+    uint64_t critical_path_before_ns, critical_path_ns;
+    struct tarn_reorder_gain gains[TARN_REORDER_STAGES];
 };
 
 struct tarn_reorder_options {
     size_t struct_size;
     uint64_t alignment; /* of the plan, a power of two: what a storage reserves; 0: 512 */
     uint32_t effort;    /* rounds of improvement at most; 0: 200 */
+    uint32_t skip;      /* stages to leave out: 1u << TARN_REORDER_GREEDY, ... */
+    bool keep_time;     /* several streams: no order with a longer modelled critical path */
     struct tarn_reorder_report *report; /* filled in; NULL: not wanted */
 };
 #ifndef __cplusplus
