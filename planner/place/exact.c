@@ -1,14 +1,13 @@
 /* Exact search, restarted. A single depth-first search has a heavy tail: what it decides first is
  * rarely put right later. So runs are short, and their lengths follow Luby's sequence (Luby,
  * Sinclair, Zuckerman 1993), which is complete and at most a logarithm worse than the best fixed
- * length. What differs from run to run is how ties among equally low blocks are broken: by keys in
- * which long life counts most and size a little, either way. The manner of the run that got deepest
- * is kept, and most runs vary it: its keys with some noise, or its keys and the order from bottom
- * to top in which it had placed the blocks.
+ * length. What differs from run to run is where blocks are picked and how ties among equally low
+ * ones are broken: by keys in which long life counts most and size a little, either way.
  *
- * Eight searchers run side by side, each with its own section weights and failed states; they learn
- * of each other between rounds only. In a round the searcher with the smallest number that is
- * conclusive wins, so nothing depends on the number of threads.
+ * Eight searchers run side by side, each with its own section weights and failed states. In a round
+ * the searcher with the smallest number that is conclusive wins, so nothing depends on the number
+ * of threads. (That later runs follow the one that got deepest, by its keys or by where it had
+ * placed the blocks, was tried: runs from scratch were as good.)
  * Cost: see exact_search.c, for each node. */
 #include "exact.h"
 
@@ -23,28 +22,19 @@
 #define IN_PARALLEL(directive)
 #endif
 
-enum { SEARCHERS = 8, FIRST_RUNS = 6, PATIENCE = 100, NODES_PER_BLOCK = 3 };
+enum { SEARCHERS = 8, NODES_PER_BLOCK = 3 };
 #define CAPACITY_MAX ((uint64_t)1 << 61)
 
-/* How a run picks blocks. */
-struct manner {
-    bool by_section;
-    double slack; /* in capacities */
-    double *key;  /* block -> the greater, the sooner */
-};
-
 struct turn {
-    double key;
+    double key; /* the greater, the sooner */
     uint32_t block;
 };
 
 struct searcher {
     struct tarn_exact_search *search;
-    struct manner manner;
-    uint64_t random;    /* state */
-    struct turn *turns; /* to sort the keys in */
+    uint64_t random; /* state */
+    struct turn *turns;
     uint32_t *rank;
-    bool fresh;
     enum tarn_exact_result result;
 };
 
@@ -53,9 +43,6 @@ struct contest {
     const struct tarn_exact_options *options;
     int64_t capacity;
     struct searcher searchers[SEARCHERS];
-    struct manner best;     /* of the run that got deepest */
-    int64_t *best_position; /* block -> where that had placed it, or -1 */
-    uint32_t best_depth, best_age;
     uint32_t round;
     uint64_t nodes_max; /* of each run of the round */
     uint64_t nodes;
@@ -98,69 +85,6 @@ static double draw_scale(struct searcher *searcher, double from, double to)
 
 /* ---- Manners ---- */
 
-/* Keys from nothing: life, size (for or against), load, noise. */
-static void draw_manner(const struct contest *contest, struct searcher *searcher)
-{
-    const struct tarn_exact_instance *instance = contest->instance;
-    double load = draw_percent(searcher, 50) ? 0 : 5.0 * (double)(draw(searcher) % 3);
-    double size = 0.6 * (draw_unit(searcher) - 0.5);
-    double noise = draw_percent(searcher, 20) ? 0 : draw_scale(searcher, -2, 0);
-    searcher->manner.by_section = draw_percent(searcher, 60);
-    searcher->manner.slack = draw_scale(searcher, -3.5, 0);
-    for (uint32_t b = 0; b < instance->count; b++)
-        searcher->manner.key[b] = log((double)instance->life[b]) +
-                                  size * log((double)instance->size[b]) +
-                                  load * (double)instance->load[b] / (double)contest->capacity +
-                                  noise * draw_noise(searcher);
-}
-
-static void vary_picking(const struct contest *contest, struct searcher *searcher)
-{
-    struct manner *manner = &searcher->manner;
-    manner->by_section = draw_percent(searcher, 88) == contest->best.by_section;
-    manner->slack =
-        draw_percent(searcher, 75) ? contest->best.slack : draw_scale(searcher, -3.5, 0);
-}
-
-/* The best keys with noise on all or on a tenth of the blocks. */
-static void vary_keys(const struct contest *contest, struct searcher *searcher)
-{
-    double noise = draw_scale(searcher, -2.3, -0.3);
-    bool few = draw_percent(searcher, 50);
-    if (few) noise *= 3;
-    vary_picking(contest, searcher);
-    for (uint32_t b = 0; b < contest->instance->count; b++) {
-        searcher->manner.key[b] = contest->best.key[b];
-        if (!few || draw_percent(searcher, 10))
-            searcher->manner.key[b] += noise * draw_noise(searcher);
-    }
-}
-
-/* The best keys, lowered by where the blocks had come to lie. */
-static void follow_positions(const struct contest *contest, struct searcher *searcher)
-{
-    double scale = draw_scale(searcher, -1, 1);
-    vary_picking(contest, searcher);
-    for (uint32_t b = 0; b < contest->instance->count; b++) {
-        int64_t position = contest->best_position[b];
-        double height = position < 0 ? 1 : (double)position / (double)contest->capacity;
-        searcher->manner.key[b] = contest->best.key[b] - scale * height;
-    }
-}
-
-static void choose_manner(const struct contest *contest, struct searcher *searcher, uint32_t run)
-{
-    searcher->fresh = run < FIRST_RUNS || draw_percent(searcher, 30);
-    if (searcher->fresh)
-        draw_manner(contest, searcher);
-    else if (draw_percent(searcher, 50))
-        follow_positions(contest, searcher);
-    else
-        vary_keys(contest, searcher);
-}
-
-/* ---- Runs ---- */
-
 static int compare_turns(const void *a, const void *b)
 {
     const struct turn *x = a, *y = b;
@@ -170,12 +94,32 @@ static int compare_turns(const void *a, const void *b)
 
 static void rank_blocks(const struct contest *contest, struct searcher *searcher)
 {
-    for (uint32_t b = 0; b < contest->instance->count; b++)
-        searcher->turns[b] = (struct turn){searcher->manner.key[b], b};
     qsort(searcher->turns, contest->instance->count, sizeof *searcher->turns, compare_turns);
     for (uint32_t i = 0; i < contest->instance->count; i++)
         searcher->rank[searcher->turns[i].block] = i;
 }
+
+/* How the next run picks blocks, by chance: where, and among equally low ones by life, size (for or
+ * against), load, noise. */
+static void choose_manner(const struct contest *contest, struct searcher *searcher,
+                          struct tarn_exact_guide *guide)
+{
+    const struct tarn_exact_instance *instance = contest->instance;
+    double load = draw_percent(searcher, 50) ? 0 : 5.0 * (double)(draw(searcher) % 3);
+    double size = 0.6 * (draw_unit(searcher) - 0.5);
+    double noise = draw_percent(searcher, 20) ? 0 : draw_scale(searcher, -2, 0);
+    guide->by_section = draw_percent(searcher, 60);
+    guide->slack = draw_scale(searcher, -3.5, 0) * (double)contest->capacity;
+    for (uint32_t b = 0; b < instance->count; b++) {
+        double key = log((double)instance->life[b]) + size * log((double)instance->size[b]) +
+                     load * (double)instance->load[b] / (double)contest->capacity +
+                     noise * draw_noise(searcher);
+        searcher->turns[b] = (struct turn){key, b};
+    }
+    rank_blocks(contest, searcher);
+}
+
+/* ---- Runs ---- */
 
 /* Element i, from 1, of 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ... */
 static uint64_t luby(uint64_t i)
@@ -191,10 +135,9 @@ static bool searcher_init(struct searcher *searcher, const struct contest *conte
     size_t count = (size_t)contest->instance->count + 1;
     if (searcher->search) return true;
     searcher->random = contest->options->seed * SEARCHERS + number;
-    searcher->manner.key = calloc(count, sizeof *searcher->manner.key);
     searcher->turns = calloc(count, sizeof *searcher->turns);
     searcher->rank = calloc(count, sizeof *searcher->rank);
-    if (searcher->manner.key && searcher->turns && searcher->rank)
+    if (searcher->turns && searcher->rank)
         searcher->search = tarn_exact_search_create(contest->instance, contest->capacity);
     return searcher->search;
 }
@@ -207,17 +150,13 @@ static void run_searcher(struct contest *contest, uint32_t number)
         atomic_store(&contest->no_memory, true);
         return;
     }
-    struct tarn_exact_guide guide = {.by_section = searcher->manner.by_section,
-                                     .rank = searcher->rank,
+    struct tarn_exact_guide guide = {.rank = searcher->rank,
                                      .nodes_max = contest->nodes_max,
                                      .stop = contest->options->stop,
                                      .done = &contest->done,
                                      .turn = number,
                                      .deadline_ms = contest->deadline_ms};
-    choose_manner(contest, searcher, contest->round * SEARCHERS + number);
-    rank_blocks(contest, searcher);
-    guide.by_section = searcher->manner.by_section;
-    guide.slack = searcher->manner.slack * (double)contest->capacity;
+    choose_manner(contest, searcher, &guide);
     searcher->result = tarn_exact_search_run(searcher->search, &guide);
     if (searcher->result == TARN_EXACT_STOPPED) return;
     uint32_t before = atomic_load(&contest->done);
@@ -244,28 +183,10 @@ static void run_round(struct contest *contest)
     for (uint32_t i = 0; i < SEARCHERS; i++) run_searcher(contest, i);
 }
 
-/* Keeps the manner of the run that got deepest, if deeper than ever, as deep, or when nothing has
- * come of the best for long. */
-static void learn(struct contest *contest)
+static void count_nodes(struct contest *contest, uint32_t searchers)
 {
-    struct searcher *deepest = NULL;
-    uint32_t depth = 0;
-    for (uint32_t i = 0; i < SEARCHERS; i++) {
-        struct searcher *searcher = &contest->searchers[i];
-        contest->nodes += tarn_exact_search_nodes(searcher->search);
-        if (deepest && tarn_exact_search_depth(searcher->search) <= depth) continue;
-        deepest = searcher;
-        depth = tarn_exact_search_depth(searcher->search);
-    }
-    contest->best_age++;
-    if (depth < contest->best_depth && !(deepest->fresh && contest->best_age > PATIENCE)) return;
-    if (depth != contest->best_depth) contest->best_age = 0;
-    contest->best_depth = depth;
-    struct manner old = contest->best;
-    contest->best = deepest->manner;
-    deepest->manner = old;
-    memcpy(contest->best_position, tarn_exact_search_positions(deepest->search),
-           contest->instance->count * sizeof *contest->best_position);
+    for (uint32_t i = 0; i < searchers; i++)
+        contest->nodes += tarn_exact_search_nodes(contest->searchers[i].search);
 }
 
 static bool is_over(const struct contest *contest)
@@ -294,35 +215,23 @@ static struct searcher *hold(struct contest *contest)
         run_round(contest);
         uint32_t done = atomic_load(&contest->done);
         if (done < SEARCHERS) {
-            for (uint32_t i = 0; i <= done; i++)
-                contest->nodes += tarn_exact_search_nodes(contest->searchers[i].search);
+            count_nodes(contest, done + 1);
             return &contest->searchers[done];
         }
-        if (!contest->no_memory) learn(contest);
+        if (!contest->no_memory) count_nodes(contest, SEARCHERS);
     }
     return NULL;
 }
 
 /* ---- The whole ---- */
 
-static bool contest_init(struct contest *contest)
-{
-    uint32_t count = contest->instance->count;
-    contest->best_position = calloc((size_t)count + 1, sizeof *contest->best_position);
-    contest->best.key = calloc((size_t)count + 1, sizeof *contest->best.key);
-    return contest->best_position && contest->best.key;
-}
-
 static void contest_finish(struct contest *contest)
 {
     for (uint32_t i = 0; i < SEARCHERS; i++) {
         tarn_exact_search_destroy(contest->searchers[i].search);
-        free(contest->searchers[i].manner.key);
         free(contest->searchers[i].turns);
         free(contest->searchers[i].rank);
     }
-    free(contest->best.key);
-    free(contest->best_position);
 }
 
 static void write_offsets(const struct tarn_problem *problem,
@@ -346,17 +255,14 @@ static enum tarn_status search_instance(const struct tarn_problem *problem,
     struct contest contest = {.instance = instance,
                               .options = options,
                               .capacity = (int64_t)(units < CAPACITY_MAX ? units : CAPACITY_MAX)};
-    enum tarn_status status = contest_init(&contest) ? TARN_OK : TARN_SYSTEM;
     if (options->seconds > 0) contest.deadline_ms = tarn_exact_now_ms() + options->seconds * 1e3;
-    if (status == TARN_OK) {
-        const struct searcher *winner = hold(&contest);
-        if (contest.no_memory) status = TARN_SYSTEM;
-        report->result = winner ? winner->result : TARN_EXACT_STOPPED;
-        report->nodes = contest.nodes;
-        report->rounds = contest.round;
-        if (report->result == TARN_EXACT_FOUND)
-            write_offsets(problem, instance, tarn_exact_search_positions(winner->search), offset);
-    }
+    const struct searcher *winner = hold(&contest);
+    report->result = winner ? winner->result : TARN_EXACT_STOPPED;
+    report->nodes = contest.nodes;
+    report->rounds = contest.round;
+    if (report->result == TARN_EXACT_FOUND)
+        write_offsets(problem, instance, tarn_exact_search_positions(winner->search), offset);
+    enum tarn_status status = contest.no_memory ? TARN_SYSTEM : TARN_OK;
     contest_finish(&contest);
     return status;
 }

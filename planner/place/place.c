@@ -25,7 +25,7 @@ enum { BASELINE_BLOCKS_MAX = 16384 };
 /* Exact search is for lone storages (a node costs too much where groups have many members). What a
  * node costs grows with the blocks, so that this many block visits are a fixed effort: a quick try
  * before the walks, and one for each of their steps after them. */
-enum { EXACT_VISITS = 20000000, EXACT_VISITS_A_STEP = 80000 };
+enum { EXACT_VISITS = 40000000, EXACT_VISITS_A_STEP = 80000, EXACT_RUNS = 24 };
 
 /* ---- Words ---- */
 
@@ -107,11 +107,13 @@ static enum tarn_status baseline(const struct climb *climb, uint32_t method)
     return status;
 }
 
-/* 0: so few that there is no point. */
+/* 0: there is no point: groups, or too few for every searcher to come to an end of a run. */
 static uint64_t nodes_for(const struct climb *climb, uint64_t visits)
 {
     const struct tarn_blocks *blocks = climb->problem->blocks;
-    return blocks->count == blocks->storages_count ? visits / ((uint64_t)blocks->count + 1) : 0;
+    uint64_t nodes = visits / ((uint64_t)blocks->count + 1);
+    bool lone = blocks->count == blocks->storages_count;
+    return lone && nodes >= (uint64_t)EXACT_RUNS * blocks->count ? nodes : 0;
 }
 
 static uint64_t visits_for(uint64_t steps)
