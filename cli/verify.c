@@ -82,13 +82,12 @@ static enum tarn_status save_witness(const struct tarn_verdict *verdict, const c
     return TARN_OK;
 }
 
-static enum tarn_status judge(const struct request *request, const struct tarn_graph *graph,
-                              const struct tarn_plan *plan)
+static enum tarn_status judge(const struct request *request, struct tarn_graph *graph)
 {
     struct tarn_error error;
-    struct tarn_verdict *verdict = NULL;
+    struct tarn_verdict *verdict;
     double begin = tarn_now_ms();
-    enum tarn_status status = tarn_plan_verify(plan, graph, &verdict, &error);
+    enum tarn_status status = tarn_plan_verify_file(request->paths[1], graph, &verdict, &error);
     if (status == TARN_OK || status == TARN_REJECTED)
         print_verdict(request, graph, verdict, tarn_now_ms() - begin);
     if (status != TARN_OK) tarn_print_error(&error, status);
@@ -104,16 +103,9 @@ static enum tarn_status carry_out(const struct request *request)
 {
     struct tarn_error error;
     struct tarn_graph *graph;
-    struct tarn_plan *plan;
     enum tarn_status status = tarn_graph_load(request->paths[0], &graph, &error);
     if (status != TARN_OK) return tarn_print_error(&error, status);
-    status = tarn_plan_load(request->paths[1], graph, TARN_TRUST, &plan, &error);
-    if (status == TARN_OK) {
-        status = judge(request, graph, plan);
-        tarn_plan_destroy(plan);
-    } else {
-        tarn_print_error(&error, status);
-    }
+    status = judge(request, graph);
     tarn_graph_destroy(graph);
     return status;
 }

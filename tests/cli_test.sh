@@ -316,8 +316,12 @@ bad_plans_exit_3_or_6() {
     echo '{' >"$folder/broken"
     exits 3 verify "$toy" "$folder/broken" && exits 3 run "$toy" "$folder/broken" || return
     exits 0 plan "$streams" -o "$plan" || return
-    exits 6 verify "$toy" "$plan" || exits 3 verify "$toy" "$plan" || return # another graph's
+    exits 6 verify "$toy" "$plan" && exits 6 run "$toy" "$plan" || return # another graph's
     damage 'p["storages"][0][1] += 1' && exits 6 verify "$streams" "$folder/damaged" || return
+    exits 6 run "$streams" "$folder/damaged" || return
+    damage 'del p["storages"][0], p["storages"][0]' || return
+    run verify "$streams" "$folder/damaged" --json
+    [ $? = 6 ] && json '[v["kind"] for v in o["violations"]] == ["missing"] * 2' || return
     exits 6 run "$streams" "$folder/damaged"
 }
 bad_plans_exit_3_or_6

@@ -170,6 +170,11 @@ struct tarn_violation {
 TARN_API enum tarn_status tarn_plan_verify(const struct tarn_plan *plan,
                                            const struct tarn_graph *source,
                                            struct tarn_verdict **verdict, struct tarn_error *error);
+/* Reads a plan file as tarn_plan_load does, and verifies what it says however incomplete that is,
+ * so that every violation is told and not only the first. */
+TARN_API enum tarn_status tarn_plan_verify_file(const char *path, struct tarn_graph *source,
+                                                struct tarn_verdict **verdict,
+                                                struct tarn_error *error);
 TARN_API size_t tarn_verdict_count(const struct tarn_verdict *verdict);
 TARN_API const struct tarn_violation *tarn_verdict_get(const struct tarn_verdict *verdict,
                                                        size_t i);

@@ -522,43 +522,61 @@ static enum tarn_status read_lists(struct loader *loader)
     return read_size(loader, PERSISTENT_BYTES, &plan->persistent);
 }
 
-/* A plan for another graph is told as that, not as the first id that does not fit. */
-static enum tarn_status read_plan(struct loader *loader, json_t *document,
-                                  enum tarn_plan_trust trust)
+/* A plan that was made for another graph is told as that, not as the first id that does not fit:
+ * then its lists are left unread. */
+static enum tarn_status read_plan(struct loader *loader, json_t *document, bool of_any_graph)
 {
-    struct tarn_error *error = loader->report.error;
     enum tarn_status status = tarn_json_check_format(&loader->report, document, "tarn.plan");
     if (!status)
         status = tarn_json_fields(&loader->report, NULL, document, plan_fields,
                                   COUNT_OF(plan_fields), loader->fields);
     if (!status) status = read_graph(loader);
-    if (status != TARN_OK) return status;
-    if (trust == TARN_VERIFY && !tarn_hash_equal(loader->plan->source_hash, loader->source->hash))
-        return tarn_plan_verify(loader->plan, loader->source, NULL, error);
+    bool is_foreign = !tarn_hash_equal(loader->plan->source_hash, loader->source->hash);
+    if (status != TARN_OK || (is_foreign && !of_any_graph)) return status;
     status = read_head(loader);
-    if (!status) status = read_lists(loader);
-    if (status != TARN_OK) return status;
-    return trust == TARN_VERIFY ? tarn_plan_verify(loader->plan, loader->source, NULL, error)
-                                : tarn_plan_check_form(loader->plan, error);
+    return status ? status : read_lists(loader);
+}
+
+/* NULL, with the status, when it cannot be read. */
+static struct tarn_plan *open_plan(const char *path, struct tarn_graph *source, bool of_any_graph,
+                                   enum tarn_status *status, struct tarn_error *error)
+{
+    struct loader loader = {.report = {.error = error}, .source = source};
+    json_t *document = NULL;
+    tarn_error_clear(error);
+    loader.plan = calloc(1, sizeof *loader.plan);
+    *status = loader.plan ? TARN_OK : tarn_error_no_memory(error);
+    if (!*status) atomic_init(&loader.plan->references, 1);
+    if (!*status) *status = tarn_json_load(&loader.report, path, &document);
+    if (!*status) *status = read_plan(&loader, document, of_any_graph);
+    json_decref(document);
+    if (*status == TARN_OK) return loader.plan;
+    tarn_plan_destroy(loader.plan);
+    return NULL;
 }
 
 enum tarn_status tarn_plan_load(const char *path, struct tarn_graph *graph,
                                 enum tarn_plan_trust trust, struct tarn_plan **plan,
                                 struct tarn_error *error)
 {
-    struct loader loader = {.report = {.error = error}, .source = graph};
-    json_t *document = NULL;
-    tarn_error_clear(error);
+    enum tarn_status status;
+    *plan = open_plan(path, graph, trust == TARN_TRUST, &status, error);
+    if (status != TARN_OK) return status;
+    status = trust == TARN_TRUST ? tarn_plan_check_form(*plan, error)
+                                 : tarn_plan_verify(*plan, graph, NULL, error);
+    if (status == TARN_OK) return TARN_OK;
+    tarn_plan_destroy(*plan);
     *plan = NULL;
-    loader.plan = calloc(1, sizeof *loader.plan);
-    if (!loader.plan) return tarn_error_no_memory(error);
-    atomic_init(&loader.plan->references, 1);
-    enum tarn_status status = tarn_json_load(&loader.report, path, &document);
-    if (!status) status = read_plan(&loader, document, trust);
-    json_decref(document);
-    if (status == TARN_OK)
-        *plan = loader.plan;
-    else
-        tarn_plan_destroy(loader.plan);
+    return status;
+}
+
+enum tarn_status tarn_plan_verify_file(const char *path, struct tarn_graph *source,
+                                       struct tarn_verdict **verdict, struct tarn_error *error)
+{
+    enum tarn_status status;
+    if (verdict) *verdict = NULL;
+    struct tarn_plan *plan = open_plan(path, source, false, &status, error);
+    if (plan) status = tarn_plan_verify(plan, source, verdict, error);
+    tarn_plan_destroy(plan);
     return status;
 }
