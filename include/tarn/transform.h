@@ -99,8 +99,8 @@ struct tarn_reorder_report {
     /* One stream: the most bytes reserved at once. Several: the heaviest antichain, which is what
      * no plan can be below. */
     uint64_t peak_before, peak_after;
-    uint64_t bound; /* no order has a lower peak; 0: not looked for */
-    uint32_t rounds;                  /* of improvement */
+    uint64_t bound;  /* no order has a lower peak; 0: not looked for */
+    uint32_t rounds; /* of improvement */
     /* Several streams: of the order that came in and of the result, see simulate.h; else 0. */
     uint64_t critical_path_before_ns, critical_path_ns;
     struct tarn_reorder_gain gains[TARN_REORDER_STAGES];

@@ -46,6 +46,7 @@ struct reordering {
     uint32_t *best;    /* the best order so far */
     uint32_t *attempt; /* another one */
     uint32_t *late;    /* that one with nodes put off */
+    uint32_t skip;     /* stages, as bits */
     uint64_t *step;    /* memory of the steps of the best order */
     uint64_t *trial;   /* of the attempt */
     uint8_t *cut;      /* node: the minimum cut at the highest step has it run */
@@ -62,13 +63,21 @@ static struct score score_of(struct reordering *all, const uint32_t *order, uint
     return score;
 }
 
-/* Takes an order, with nodes put off, when it is better than the best. */
-static bool take(struct reordering *all, const uint32_t *order)
+static bool is_on(const struct reordering *all, enum tarn_reorder_stage stage)
 {
+    return !(all->skip >> stage & 1);
+}
+
+/* Takes an order, with nodes put off, when it is better than the best. */
+static bool take(struct reordering *all, const uint32_t *order, enum tarn_reorder_stage stage)
+{
+    struct tarn_reorder_gain *gain = &all->report.gains[stage];
+    gain->tries++;
     tarn_reorder_postpone_run(&all->postpone, order, all->late);
     struct score score = score_of(all, all->late, all->trial);
     if (score.peak > all->score.peak) return false;
     if (score.peak == all->score.peak && score.steps >= all->score.steps) return false;
+    gain->bytes += all->score.peak - score.peak;
     uint64_t *step = all->step;
     memcpy(all->best, all->late, all->model->nodes_count * sizeof *all->best);
     all->score = score;
@@ -94,7 +103,7 @@ static bool try_greedy(struct reordering *all, const uint32_t *guide)
         uint64_t limit = all->least + span / LIMITS * i;
         if (limit >= all->score.peak) break;
         tarn_reorder_greedy_run(&all->greedy, guide, limit);
-        better |= take(all, all->greedy.run);
+        better |= take(all, all->greedy.run, TARN_REORDER_GREEDY);
     }
     return better;
 }
@@ -120,11 +129,11 @@ static void split(struct reordering *all, uint32_t middle, bool postpone, bool a
 static bool try_split(struct reordering *all, uint32_t middle, bool postpone, bool advance)
 {
     split(all, middle, postpone, advance);
-    if (take(all, all->attempt)) return true;
+    if (take(all, all->attempt, TARN_REORDER_CUTS)) return true;
     tarn_reorder_greedy_run(&all->greedy, all->attempt, all->score.peak - 1);
-    if (take(all, all->greedy.run)) return true;
+    if (take(all, all->greedy.run, TARN_REORDER_CUTS)) return true;
     tarn_reorder_greedy_run(&all->greedy, all->attempt, all->least);
-    return take(all, all->greedy.run);
+    return take(all, all->greedy.run, TARN_REORDER_CUTS);
 }
 
 static bool try_cut(struct reordering *all, uint32_t middle)
@@ -132,6 +141,14 @@ static bool try_cut(struct reordering *all, uint32_t middle)
     memcpy(all->cut, all->bound.side, all->model->nodes_count);
     return try_split(all, middle, true, false) || try_split(all, middle, false, true) ||
            try_split(all, middle, true, true);
+}
+
+/* The smallest set that the minimum cut at this step has run, then the largest. */
+static bool try_cuts(struct reordering *all, uint32_t middle)
+{
+    if (try_cut(all, middle)) return true;
+    tarn_reorder_bound_enlarge(&all->bound);
+    return try_cut(all, middle);
 }
 
 /* ---- Windows ---- */
@@ -156,7 +173,7 @@ static bool try_window(struct reordering *all, uint32_t begin, uint32_t count)
     if (verdict != TARN_REORDER_BEST && verdict != TARN_REORDER_SOME) return false;
     memcpy(all->attempt, all->best, all->model->nodes_count * sizeof *all->attempt);
     memcpy(all->attempt + begin, order, count * sizeof *order);
-    return take(all, all->attempt);
+    return take(all, all->attempt, TARN_REORDER_WINDOWS);
 }
 
 /* Windows in which the highest step is late, in the middle, and early. */
@@ -191,14 +208,9 @@ static enum tarn_status improve(struct reordering *all, bool *better)
     *better = false;
     enum tarn_status status = raise_bound(all, middle, &here);
     if (status != TARN_OK || all->score.peak == all->least) return status;
-    *better = try_greedy(all, all->best) || try_windows(all, middle);
-    if (*better || here == all->score.peak) return TARN_OK;
-    if (try_cut(all, middle)) {
-        *better = true;
-        return TARN_OK;
-    }
-    tarn_reorder_bound_enlarge(&all->bound);
-    *better = try_cut(all, middle);
+    *better = (is_on(all, TARN_REORDER_GREEDY) && try_greedy(all, all->best)) ||
+              (is_on(all, TARN_REORDER_WINDOWS) && try_windows(all, middle)) ||
+              (is_on(all, TARN_REORDER_CUTS) && try_cuts(all, middle));
     return TARN_OK;
 }
 
@@ -229,11 +241,12 @@ static enum tarn_status prove(struct reordering *all, bool *better)
     uint32_t cuts = 10 + PROOF_NODES / all->model->nodes_count;
     *better = false;
     if (raise_bound_elsewhere(all, cuts) != TARN_OK) return TARN_SYSTEM;
-    if (all->least == all->score.peak) return TARN_OK;
+    if (all->least == all->score.peak || !is_on(all, TARN_REORDER_CASES)) return TARN_OK;
     if (tarn_reorder_proof_init(&proof, &all->bound, &all->greedy.state) != TARN_OK)
         return TARN_SYSTEM;
     enum tarn_status status = tarn_reorder_proof_run(&proof, all->best, cuts, &all->least);
-    if (status == TARN_OK && proof.found_peak < all->score.peak) *better = take(all, proof.found);
+    if (status == TARN_OK && proof.found_peak < all->score.peak)
+        *better = take(all, proof.found, TARN_REORDER_CASES);
     tarn_reorder_proof_finish(&proof);
     return status;
 }
@@ -293,28 +306,40 @@ static void finish(struct reordering *all)
 
 /* For several streams: from the best list on, by the heaviest antichain. */
 static enum tarn_status weigh(struct reordering *all, const struct tarn_graph *graph,
-                              const uint64_t *reserved, uint32_t effort, uint32_t *list)
+                              const uint64_t *reserved, const struct tarn_reorder_options *options,
+                              uint32_t *list)
 {
     uint32_t *came_in = malloc(((size_t)graph->ops_count + 1) * sizeof *came_in);
     if (!came_in) return TARN_SYSTEM;
     memcpy(came_in, graph->order, graph->ops_count * sizeof *came_in);
+    struct tarn_reorder_weights weights = {
+        .tries = is_on(all, TARN_REORDER_WITNESS) ? options->effort : 0,
+        .keep_time = options->keep_time,
+    };
     enum tarn_status status =
-        tarn_reorder_streams(graph, reserved, (uint32_t *const[]){came_in, list}, effort,
-                             &all->report.peak_before, &all->report.peak_after);
+        tarn_reorder_streams(graph, reserved, (uint32_t *const[]){came_in, list}, &weights);
+    struct tarn_reorder_report *report = &all->report;
+    report->gains[TARN_REORDER_WITNESS].tries = weights.tried;
+    report->gains[TARN_REORDER_WITNESS].bytes = weights.start - weights.after;
+    report->peak_before = weights.before;
+    report->peak_after = weights.after;
+    report->critical_path_before_ns = weights.before_ns;
+    report->critical_path_ns = weights.after_ns;
     free(came_in);
     return status;
 }
 
 /* The list of all ops that has come out best. */
 static enum tarn_status choose(struct reordering *all, const struct tarn_graph *graph,
-                               const uint64_t *reserved, uint32_t effort, uint32_t *list)
+                               const uint64_t *reserved, const struct tarn_reorder_options *options,
+                               uint32_t *list)
 {
-    enum tarn_status status = search(all, effort);
+    enum tarn_status status = search(all, options->effort);
     all->report.peak_after = all->score.peak;
     all->report.bound = all->least;
     if (status == TARN_OK) status = tarn_reorder_list(all->model, all->best, list);
     if (status == TARN_OK && graph->streams_count > 1)
-        status = weigh(all, graph, reserved, effort, list);
+        status = weigh(all, graph, reserved, options, list);
     return status;
 }
 
@@ -323,12 +348,12 @@ static enum tarn_status reorder(struct tarn_graph *graph, const uint64_t *reserv
                                 struct tarn_graph **result, struct tarn_error *error)
 {
     struct tarn_reorder_model model;
-    struct reordering all = {0};
+    struct reordering all = {.skip = options->skip};
     if (tarn_reorder_model_init(&model, graph, reserved) != TARN_OK)
         return tarn_error_no_memory(error);
     uint32_t *list = malloc(((size_t)graph->ops_count + 1) * sizeof *list);
     enum tarn_status status = list ? init(&all, &model) : TARN_SYSTEM;
-    if (status == TARN_OK) status = choose(&all, graph, reserved, options->effort, list);
+    if (status == TARN_OK) status = choose(&all, graph, reserved, options, list);
     if (status == TARN_OK) {
         struct tarn_recipe recipe = {.graph = graph, .order = list};
         if (options->report) *options->report = all.report;

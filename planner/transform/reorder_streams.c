@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../../streams/order/antichain.h"
+#include "../../streams/order/simulator.h"
 #include "constraints.h"
 
 enum { MEMBERS_MAX = 12 };
@@ -177,6 +178,23 @@ static enum tarn_status weigh(struct weighing *all, const uint32_t *order, uint6
     return status;
 }
 
+/* The modelled critical path of the order that was taken last. */
+static enum tarn_status find_time(const struct weighing *all, uint64_t *ns)
+{
+    struct tarn_wait *waits = NULL;
+    struct tarn_timeline timeline;
+    uint32_t count;
+    enum tarn_status status = tarn_events_minimal(&all->graph, &waits, &count);
+    if (status == TARN_OK)
+        status = tarn_timeline_init(&timeline, &all->graph, waits, count, TARN_WAIT_NS);
+    if (status == TARN_OK) {
+        *ns = timeline.makespan_ns;
+        tarn_timeline_finish(&timeline);
+    }
+    free(waits);
+    return status;
+}
+
 /* ---- Changes ---- */
 
 static bool has_marked(const struct weighing *all, const struct tarn_arcs *arcs, uint32_t v)
@@ -231,6 +249,7 @@ static bool pull(struct weighing *all, const uint32_t *order, uint32_t early, ui
 struct search {
     struct weighing *all;
     uint32_t *best;
+    struct tarn_reorder_weights *weights;
     uint64_t weight;
     uint32_t tries;
     uint32_t members[MEMBERS_MAX]; /* of the best order's antichain, the heaviest first */
@@ -256,6 +275,17 @@ static void find_members(struct search *search)
     }
 }
 
+/* Is an order of that weight, the one weighed last, better than the best? */
+static enum tarn_status judge(const struct search *search, uint64_t weight, bool *better)
+{
+    uint64_t ns;
+    *better = weight < search->weight;
+    if (!*better || !search->weights->keep_time) return TARN_OK;
+    enum tarn_status status = find_time(search->all, &ns);
+    *better = status == TARN_OK && ns <= search->weights->before_ns;
+    return status;
+}
+
 /* Weighs the attempt; the best order's ranks are back afterwards. */
 static enum tarn_status try_attempt(struct search *search, bool *better)
 {
@@ -263,7 +293,8 @@ static enum tarn_status try_attempt(struct search *search, bool *better)
     uint64_t weight;
     search->tries--;
     enum tarn_status status = weigh(all, all->attempt, &weight);
-    *better = status == TARN_OK && weight < search->weight;
+    if (status == TARN_OK) status = judge(search, weight, better);
+    if (status != TARN_OK) return status;
     if (*better) {
         search->weight = weight;
         memcpy(search->best, all->attempt, all->graph.ops_count * sizeof *search->best);
@@ -314,31 +345,43 @@ static enum tarn_status improve(struct search *search)
     return status;
 }
 
-static enum tarn_status run(struct search *search, uint32_t *const order[2], uint64_t *before,
-                            uint64_t *after)
+/* Begins with the better one of the two orders. */
+static enum tarn_status start(struct search *search, uint32_t *const order[2])
 {
-    enum tarn_status status = weigh(search->all, order[0], before);
-    if (status == TARN_OK) status = weigh(search->all, order[1], after);
-    if (status != TARN_OK) return status;
-    if (*after > *before)
-        memcpy(order[1], order[0], search->all->graph.ops_count * sizeof *order[0]);
-    search->weight = *after < *before ? *after : *before;
+    struct tarn_reorder_weights *weights = search->weights;
+    bool better;
+    enum tarn_status status = weigh(search->all, order[0], &weights->before);
+    if (status == TARN_OK) status = find_time(search->all, &weights->before_ns);
+    if (status == TARN_OK) status = weigh(search->all, order[1], &weights->start);
+    search->weight = weights->before;
     search->best = order[1];
-    status = improve(search);
-    *after = search->weight;
-    return status;
+    if (status == TARN_OK) status = judge(search, weights->start, &better);
+    if (status != TARN_OK) return status;
+    if (!better) {
+        memcpy(order[1], order[0], search->all->graph.ops_count * sizeof *order[0]);
+        weights->start = weights->before;
+    }
+    search->weight = weights->start;
+    return TARN_OK;
 }
 
 enum tarn_status tarn_reorder_streams(const struct tarn_graph *graph, const uint64_t *reserved,
-                                      uint32_t *const order[2], uint32_t tries, uint64_t *before,
-                                      uint64_t *after)
+                                      uint32_t *const order[2],
+                                      struct tarn_reorder_weights *weights)
 {
     struct weighing all;
-    struct search search = {.all = &all, .tries = tries};
+    struct search search = {.all = &all, .weights = weights, .tries = weights->tries};
     search.threshold = malloc(((size_t)graph->streams_count + 1) * sizeof *search.threshold);
     enum tarn_status status = init(&all, graph, reserved);
     if (!search.threshold) status = TARN_SYSTEM;
-    if (status == TARN_OK) status = run(&search, order, before, after);
+    if (status == TARN_OK) status = start(&search, order);
+    if (status == TARN_OK) status = improve(&search);
+    if (status == TARN_OK) {
+        take_order(&all, order[1]);
+        status = find_time(&all, &weights->after_ns);
+    }
+    weights->after = search.weight;
+    weights->tried = weights->tries - search.tries;
     finish(&all);
     free(search.threshold);
     return status;
