@@ -300,6 +300,12 @@ static void require_refused(struct tarn_graph *graph, const char *name)
         !strstr(error.text, expected.part))
         fail_msg("%s: %d, '%s', %s", name, status, error.pointer, error.text);
     if (status == TARN_BAD_INPUT) assert_non_null(strstr(error.text, path + strlen(path) - 20));
+    struct tarn_verdict *verdict;
+    status = (int)tarn_plan_verify_file(path, graph, &verdict, &error);
+    assert_int_equal(status, expected.status);
+    assert_non_null(strstr(error.text, expected.part));
+    assert_int_equal(verdict != NULL, status == TARN_REJECTED);
+    tarn_verdict_destroy(verdict);
     status = (int)tarn_plan_load(path, graph, TARN_TRUST, &plan, &error);
     if (expected.status == TARN_BAD_INPUT) assert_int_equal(status, TARN_BAD_INPUT);
     assert_true(status == TARN_OK || status == TARN_BAD_INPUT);
