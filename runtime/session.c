@@ -12,6 +12,7 @@
 #include "../streams/graph/size.h"
 #include "check_kernel.h"
 #include "flight.h"
+#include "trace.h"
 
 /* ---- Calls and addresses ---- */
 
@@ -133,15 +134,10 @@ enum tarn_status tarn_session_create(struct tarn_plan *plan, struct tarn_device 
 
 /* ---- Bindings ---- */
 
-static bool is_idle(const struct tarn_session *session)
-{
-    return !session->refused && session->submitted == session->finished;
-}
-
 enum tarn_status tarn_session_bind(struct tarn_session *session, tarn_op origin, tarn_kernel kernel,
                                    void *user)
 {
-    if (!session || !kernel || !is_idle(session)) return TARN_USAGE;
+    if (!session || !kernel || !tarn_session_is_idle(session)) return TARN_USAGE;
     const struct tarn_graph *graph = session->graph;
     bool found = false;
     /* Copies of an op exist only where a transform ran; else an op is its own origin. */
@@ -159,7 +155,7 @@ enum tarn_status tarn_session_bind(struct tarn_session *session, tarn_op origin,
 enum tarn_status tarn_session_bind_default(struct tarn_session *session, tarn_kernel kernel,
                                            void *user)
 {
-    if (!session || !kernel || !is_idle(session)) return TARN_USAGE;
+    if (!session || !kernel || !tarn_session_is_idle(session)) return TARN_USAGE;
     for (uint32_t v = 0; v < session->graph->ops_count; v++) {
         if (!session->bindings[v].own)
             session->bindings[v] = (struct tarn_binding){kernel, user, false};
@@ -177,7 +173,7 @@ enum tarn_status tarn_session_bind_memory(struct tarn_session *session, tarn_ten
         return tarn_error_set(error, TARN_USAGE, "tensor %u does not exist; the graph has %u",
                               tensor, session->graph->tensors_count);
     if (error) error->tensor = tensor;
-    if (!is_idle(session))
+    if (!tarn_session_is_idle(session))
         return tarn_error_set(error, TARN_USAGE, "%s is in use: wait for ticket %llu first",
                               tarn_tensor_label(session->graph, tensor).text,
                               (unsigned long long)session->submitted);
@@ -215,71 +211,6 @@ static enum tarn_status get_ready(struct tarn_session *session, struct tarn_erro
     return TARN_OK;
 }
 
-/* ---- Contents ---- */
-
-static enum tarn_status refuse(struct tarn_error *error)
-{
-    return tarn_error_set(error, TARN_USAGE,
-                          "the session has stopped after an error: it can only be destroyed");
-}
-
-/* A device that answers nothing any more ends the session at once. */
-static enum tarn_status copy_failed(struct tarn_session *session, const char *what, int code,
-                                    struct tarn_error *error)
-{
-    const struct tarn_device *device = &session->device;
-    if (device->table->error_class(device->self, code) == TARN_ERROR_POISONED) {
-        session->refused = true;
-        atomic_store(&session->poisoned, true);
-    }
-    return tarn_device_failed(*device, what, code, error);
-}
-
-static enum tarn_status check_access(const struct tarn_session *session, tarn_tensor tensor,
-                                     const void *data, uint64_t size, struct tarn_error *error)
-{
-    tarn_error_clear(error);
-    if (!session || (!data && size > 0)) return tarn_error_set(error, TARN_USAGE, "null argument");
-    const struct tarn_graph *graph = session->graph;
-    if (tensor >= graph->tensors_count)
-        return tarn_error_set(error, TARN_USAGE, "tensor %u does not exist; the graph has %u",
-                              tensor, graph->tensors_count);
-    if (error) error->tensor = tensor;
-    if (size > graph->tensors[tensor].size)
-        return tarn_error_set(error, TARN_USAGE, "%llu bytes for %s of %llu bytes",
-                              (unsigned long long)size, tarn_tensor_label(graph, tensor).text,
-                              (unsigned long long)graph->tensors[tensor].size);
-    if (session->refused) return refuse(error);
-    if (!is_idle(session))
-        return tarn_error_set(error, TARN_USAGE, "%s is in use: wait for ticket %llu first",
-                              tarn_tensor_label(graph, tensor).text,
-                              (unsigned long long)session->submitted);
-    if (!tarn_arena_address(&session->arena, tensor))
-        return tarn_error_set(error, TARN_USAGE, "%s has no memory: bind it first",
-                              tarn_tensor_label(graph, tensor).text);
-    return TARN_OK;
-}
-
-enum tarn_status tarn_session_write(struct tarn_session *session, tarn_tensor tensor,
-                                    const void *data, uint64_t size, struct tarn_error *error)
-{
-    enum tarn_status status = check_access(session, tensor, data, size, error);
-    if (status || size == 0) return status;
-    int code = session->device.table->copy_in(session->device.self,
-                                              tarn_session_address(session, tensor), data, size);
-    return code ? copy_failed(session, "copy to the device", code, error) : TARN_OK;
-}
-
-enum tarn_status tarn_session_read(struct tarn_session *session, tarn_tensor tensor, void *data,
-                                   uint64_t size, struct tarn_error *error)
-{
-    enum tarn_status status = check_access(session, tensor, data, size, error);
-    if (status || size == 0) return status;
-    int code = session->device.table->copy_out(session->device.self, data,
-                                               tarn_session_address(session, tensor), size);
-    return code ? copy_failed(session, "copy from the device", code, error) : TARN_OK;
-}
-
 /* ---- Work ---- */
 
 /* Progress is counted in steps since the session's start, in 63 bits. */
@@ -309,7 +240,7 @@ enum tarn_status tarn_session_submit(struct tarn_session *session, uint64_t iter
 {
     tarn_error_clear(error);
     if (!session) return tarn_error_set(error, TARN_USAGE, "no session");
-    if (session->refused) return refuse(error);
+    if (session->refused) return tarn_session_refuse(error);
     if (!is_countable(session, iterations))
         return tarn_error_set(error, TARN_USAGE, "%llu iterations are too many to count",
                               (unsigned long long)iterations);
@@ -330,7 +261,7 @@ enum tarn_status tarn_session_query(struct tarn_session *session, uint64_t *fini
     tarn_error_clear(error);
     if (!session || !finished) return tarn_error_set(error, TARN_USAGE, "null argument");
     *finished = session->finished;
-    if (session->refused) return refuse(error);
+    if (session->refused) return tarn_session_refuse(error);
     enum tarn_status status = session->executor_table->query(session->executor, finished, error);
     if (status == TARN_OK) session->finished = *finished;
     return end(session, status, error);
@@ -356,7 +287,7 @@ enum tarn_status tarn_session_wait(struct tarn_session *session, tarn_ticket tic
         return tarn_error_set(error, TARN_USAGE, "ticket %llu was never given; the last is %llu",
                               (unsigned long long)ticket, (unsigned long long)session->submitted);
     if (ticket <= session->finished) return TARN_OK;
-    if (session->refused) return refuse(error);
+    if (session->refused) return tarn_session_refuse(error);
     if (timeout_ns == 0) return ask(session, ticket, error);
     enum tarn_status status =
         session->executor_table->wait(session->executor, ticket, timeout_ns, error);
@@ -373,6 +304,12 @@ void tarn_session_cancel(struct tarn_session *session)
     session->executor_table->cancel(session->executor);
 }
 
+enum tarn_status tarn_session_refuse(struct tarn_error *error)
+{
+    return tarn_error_set(error, TARN_USAGE,
+                          "the session has stopped after an error: it can only be destroyed");
+}
+
 enum tarn_status tarn_session_was_cancelled(struct tarn_error *error)
 {
     return tarn_error_set(error, TARN_INTERRUPTED, "the session was cancelled");
@@ -381,6 +318,22 @@ enum tarn_status tarn_session_was_cancelled(struct tarn_error *error)
 void tarn_session_dump(struct tarn_session *session, tarn_line line, void *user)
 {
     if (session && line) tarn_flight_dump(session, NULL, line, user);
+}
+
+enum tarn_status tarn_session_save_trace(struct tarn_session *session, const char *path,
+                                         struct tarn_error *error)
+{
+    tarn_error_clear(error);
+    if (!session || !path) return tarn_error_set(error, TARN_USAGE, "null argument");
+    if (!session->flight)
+        return tarn_error_set(error, TARN_USAGE,
+                              "the session has no flight recorder: create it with the option "
+                              "'flight'");
+    if (!tarn_session_is_idle(session))
+        return tarn_error_set(error, TARN_USAGE,
+                              "the session is at work: wait for ticket %llu first",
+                              (unsigned long long)session->submitted);
+    return tarn_trace_save(session, path, error);
 }
 
 /* ---- Errors of ops ---- */

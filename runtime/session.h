@@ -93,6 +93,14 @@ enum tarn_status tarn_session_device_failed(struct tarn_session *session, struct
                                             const char *what, tarn_op op, uint64_t iteration,
                                             int code, struct tarn_error *error);
 
+static inline bool tarn_session_is_idle(const struct tarn_session *session)
+{
+    return !session->refused && session->submitted == session->finished;
+}
+
+/* TARN_USAGE: an error has ended the session. */
+enum tarn_status tarn_session_refuse(struct tarn_error *error);
+
 /* TARN_INTERRUPTED. */
 enum tarn_status tarn_session_was_cancelled(struct tarn_error *error);
 

@@ -16,6 +16,7 @@
 
 #include "device_suite_parts.h"
 #include "random_graph.h"
+#include "runtime/pattern.h"
 #include "runtime/settings.h"
 #include "streams/plan/plan.h"
 #include "tarn.h"
@@ -197,6 +198,32 @@ static void run_with_bound_tensors(const struct subject *subject, struct tarn_de
 static void persistent_tensors_may_be_the_callers(void **state)
 {
     for_all_graphs(need_checks(state), run_with_bound_tensors);
+}
+
+/* ---- Contents ---- */
+
+static void what_is_written_is_read_back_through_host_memory(void **state)
+{
+    device_suite_need(state, true);
+    struct subject subject = subject_create(2);
+    struct tarn_session *session;
+    struct tarn_error error;
+    require(tarn_session_create(subject.plan, device_suite_device(state), NULL, &session, &error),
+            &error);
+    for (uint32_t a = subject.graph->planned_count; a < subject.graph->storages_count; a++) {
+        const struct tarn_storage *storage = &subject.graph->storages[a];
+        void *memory;
+        require(tarn_session_host_memory_create(session, storage->size, &memory, &error), &error);
+        tarn_pattern_fill(memory, storage->size, a);
+        require(tarn_session_write(session, storage->tensor, memory, storage->size, &error),
+                &error);
+        memset(memory, 0, storage->size);
+        require(tarn_session_read(session, storage->tensor, memory, storage->size, &error), &error);
+        assert_int_equal(tarn_pattern_compare(memory, storage->size, a), storage->size);
+        tarn_session_host_memory_destroy(session, memory, storage->size);
+    }
+    tarn_session_destroy(session);
+    subject_destroy(&subject);
 }
 
 /* ---- Wrong plans ---- */
@@ -497,6 +524,7 @@ const struct CMUnitTest device_suite_sessions[] = {
     PART(captured_execution_leaves_what_the_graph_says),
     PART(the_caller_may_bring_the_memory),
     PART(persistent_tensors_may_be_the_callers),
+    PART(what_is_written_is_read_back_through_host_memory),
     PART(a_plan_that_corrupts_is_caught),
     PART(a_session_can_be_destroyed_in_every_state),
     PART(a_failing_kernel_ends_the_session),

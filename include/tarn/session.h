@@ -77,6 +77,8 @@ struct tarn_session_options {
 
     /* ---- Flight recorder ---- */
     uint32_t flight; /* commands per stream that it remembers; 0: none */
+    bool stamps;     /* of enqueued commands also the device's times, where it can tell them; costs
+                        two stamps a command, and not in a capture */
     /* NULL, or called for every line of a dump when an error stops the session, on the thread that
      * gets the error. */
     tarn_line flight_line;
@@ -152,6 +154,15 @@ TARN_API enum tarn_status tarn_session_write(struct tarn_session *session, tarn_
 TARN_API enum tarn_status tarn_session_read(struct tarn_session *session, tarn_tensor tensor,
                                             void *data, uint64_t size, struct tarn_error *error);
 
+/* Host memory from which the device copies fastest (pinned, near it), else ordinary memory aligned
+ * to a page. The caller destroys it, with the same size, before the session. Any thread.
+ * TARN_SYSTEM, TARN_DEVICE. */
+TARN_API enum tarn_status tarn_session_host_memory_create(struct tarn_session *session,
+                                                          uint64_t size, void **memory,
+                                                          struct tarn_error *error);
+TARN_API void tarn_session_host_memory_destroy(struct tarn_session *session, void *memory,
+                                               uint64_t size);
+
 /* Lets `iterations` more iterations run. Returns at once on the host; on devices with queues when
  * all are enqueued, which is before the last `depth` of them have finished. Tickets are ordered:
  * waiting for one waits for all before it. TARN_USAGE: an op has no kernel, or a persistent tensor
@@ -176,6 +187,14 @@ TARN_API void tarn_session_cancel(struct tarn_session *session);
 /* The flight recorder's text, line by line: where every stream is, and its last commands with
  * times. From the session's thread, at any time before it is destroyed. */
 TARN_API void tarn_session_dump(struct tarn_session *session, tarn_line line, void *user);
+
+/* Writes what the flight recorder remembers as Chrome trace events (JSON, for Perfetto too): a
+ * track per stream, and the bytes of planned storages that are alive as a counter. Times are those
+ * of running on the host and of stamped commands; of other enqueued ones, those of enqueueing. Only
+ * while nothing is running. TARN_USAGE: there is no recorder, or work in progress; TARN_SYSTEM;
+ * TARN_DEVICE. */
+TARN_API enum tarn_status tarn_session_save_trace(struct tarn_session *session, const char *path,
+                                                  struct tarn_error *error);
 
 /* ---- Checked execution ----
  * Replaces the bound kernels by checking ones: every output byte comes from a generator seeded by
