@@ -166,7 +166,7 @@ static bool live_with_failure(enum way way, const char *entry, uint64_t calls, u
     kept[kept_count++] = life;
     life->way = way;
     life->plan = make_plan();
-    control.reset(&(struct fake_options){.seed = calls});
+    control.reset(&(struct fake_options){.seed = calls, .host_access = FAKE_HOST_ACCESS});
     control.inject(entry, calls, code, sticky);
     enum tarn_status status = live(life, &error);
     assert_documented(life, entry, calls, code, status, &error);

@@ -49,7 +49,7 @@ struct call {
     void (*function)(void *argument);
     void *argument; /* NULL: `arguments` */
     bool of_host;   /* a host function, which must not call CUDA */
-    unsigned char arguments[INLINE_BYTES];
+    _Alignas(8) unsigned char arguments[INLINE_BYTES];
 };
 
 struct event {

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# The command on a CUDA device, which the stand-in plays: checked execution of real graphs, direct and
+# captured, by both boundary rules, must give the host's digests; and what goes wrong must be told with
+# the right exit code. TAP on stdout.
+#
+#   cuda_run_test.sh SOURCE TARN FOLDER [GRAPH...]     FOLDER: with the stand-in
+#
+# Without graphs those of the examples, one in every way and two in one; with graphs, or with
+# TARN_GRAPHS set (tests/run.sh --long), all in every way.
+set -u
+graphs=$1/examples/graphs
+tarn=$2
+also=${FAKE_CUDART:-} # more words for the stand-in
+export LD_LIBRARY_PATH=$3${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+shift 3
+every=${TARN_GRAPHS:+yes}${1:+yes}
+[ $# -gt 0 ] || set -- "$graphs"/{resnet50_b1_adam.ddp,googlenet_b1_adam.ddp_branch4,bert_base_b1_adam.ddp}.json.gz
+number=0
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
+
+# report NAME EXPECTED FOUND: passes when they are equal.
+report() {
+    number=$((number + 1))
+    if [ "$2" = "$3" ]; then
+        echo "ok $number - $1"
+    else
+        echo "not ok $number - $1: '$3' instead of '$2'"
+        sed 's/^/# /' "$output" | head -20
+    fi
+}
+
+# digest WORDS...: of a checked run of three iterations.
+digest() {
+    timeout 300 "$tarn" run --check --iterations 3 --json "$@" >"$output" 2>&1
+    local status=$?
+    [ $status = 0 ] || echo "exit $status"
+    grep -o '"digest": *"[0-9a-f]*"' "$output"
+}
+
+# check GRAPH EXPECTED OPTIONS...
+check() {
+    local graph=$1 expected=$2
+    shift 2
+    report "$(basename "$graph" .json.gz) $*" "$expected" \
+        "$(FAKE_CUDART="strict $also seed=$number" digest "$graph" --device cuda "$@")"
+}
+
+for graph; do
+    expected=$(digest "$graph")
+    case $every:$graph in
+    :*resnet50*) check "$graph" "$expected" --boundary refined --unroll 3 ;;
+    :*bert*) check "$graph" "$expected" --boundary simple ;;
+    *)
+        for boundary in simple refined; do
+            check "$graph" "$expected" --boundary $boundary
+            check "$graph" "$expected" --boundary $boundary --unroll 3
+        done
+        ;;
+    esac
+done
+
+graph=$graphs/figure2.json
+# run NAME EXIT FAKE TEXT: of a small graph on a stand-in that is set up so.
+run() {
+    FAKE_CUDART="strict $also $3" timeout 60 "$tarn" run "$graph" --device cuda --iterations 2 >"$output" 2>&1
+    local status=$?
+    grep -q "$4" "$output" || status="$status without '$4'"
+    report "$1" "$2" "$status"
+}
+run a_missing_driver_is_told 4 "driver=-1" "no NVIDIA driver"
+run a_driver_too_old_is_told 4 "driver=11080" "too old"
+run a_missing_device_is_told 4 "devices=-1" "shows no device"
+run too_little_memory_is_told 8 "capacity=4096" "no memory"
+run a_call_that_fails_is_told 4 "fail=cudaEventRecord:0:1" "invalid argument"
+run a_poisoned_device_is_told 4 "fail=work:3:700:sticky" "700"
+echo "1..$number"
