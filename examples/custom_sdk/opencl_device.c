@@ -94,10 +94,12 @@ static void memory_destroy(void *self, void *memory, uint64_t size)
 {
     struct opencl_device *device = self;
     (void)size;
-    if (device->is_svm)
-        clSVMFree(device->context, memory);
-    else
-        region_destroy(self, memory);
+    if (!device->is_svm) {
+        region_destroy(self, memory); /* commands that still use a buffer keep it */
+        return;
+    }
+    clFinish(device->copies); /* a fill may go on whose waiting failed */
+    clSVMFree(device->context, memory);
 }
 
 static int region_create(void *self, void *memory, uint64_t offset, uint64_t size, void **region)
