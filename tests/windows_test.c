@@ -89,17 +89,16 @@ static uint64_t check_plan(const struct fixture *fixture, const uint64_t *offset
     return footprint;
 }
 
-/* Places with windows of this width; the offsets are the caller's to free. */
-static uint64_t *place(const struct fixture *fixture, uint32_t width, uint32_t threads,
+/* Places by windows; the offsets are the caller's to free. */
+static uint64_t *place(const struct fixture *fixture, struct tarn_windows_options options,
                        uint64_t *footprint)
 {
-    struct tarn_windows_options options = {fixture->antichain.bound, width, threads};
-    struct tarn_windows_report report;
     uint64_t *offset = calloc((size_t)fixture->reuse.count + 1, sizeof *offset);
     *footprint = UINT64_MAX;
-    assert_int_equal(tarn_windows_place(&fixture->problem, &fixture->antichain, &options, offset,
-                                        footprint, &report),
-                     TARN_OK);
+    options.aim = fixture->antichain.bound;
+    assert_int_equal(
+        tarn_windows_place(&fixture->problem, &fixture->antichain, &options, offset, footprint),
+        TARN_OK);
     assert_int_not_equal(*footprint, UINT64_MAX);
     return offset;
 }
@@ -181,7 +180,11 @@ static void tiny_windows_of_random_graphs_give_safe_plans(void **state)
         struct fixture fixture;
         uint64_t footprint;
         set_up_random(&fixture, seed);
-        uint64_t *offset = place(&fixture, 1 + (uint32_t)(seed % 9), 1, &footprint);
+        struct tarn_windows_options options = {.width = 1 + (uint32_t)(seed % 9),
+                                               .threads = 1,
+                                               .far_windows = 1 + (uint32_t)(seed % 3),
+                                               .crossing_max = 1 + (uint32_t)(seed % 5)};
+        uint64_t *offset = place(&fixture, options, &footprint);
         assert_int_equal(check_plan(&fixture, offset), footprint);
         assert_true(footprint >= fixture.antichain.bound);
         free(offset);
@@ -211,13 +214,15 @@ static void large_graphs_are_safe_and_do_not_depend_on_the_number_of_threads(voi
         struct fixture fixture;
         set_up(&fixture, graph, 512);
         for (uint32_t width = 64; width <= 1024; width *= 4) {
+            struct tarn_windows_options options = {
+                .width = width, .threads = 1, .crossing_max = width};
             uint64_t footprint, other_footprint;
-            uint64_t *one = place(&fixture, width, 1, &footprint);
+            uint64_t *one = place(&fixture, options, &footprint);
             assert_int_equal(check_plan(&fixture, one), footprint);
             assert_true(footprint >= fixture.antichain.bound);
             for (uint32_t run = 0; run < runs; run++)
-                for (uint32_t threads = 1; threads <= 8; threads *= 2) {
-                    uint64_t *other = place(&fixture, width, threads, &other_footprint);
+                for (options.threads = 1; options.threads <= 8; options.threads *= 2) {
+                    uint64_t *other = place(&fixture, options, &other_footprint);
                     assert_memory_equal(one, other, fixture.reuse.count * sizeof *one);
                     free(other);
                 }

@@ -29,7 +29,10 @@ static bool find_intervals(struct tarn_cuts *cuts, const struct tarn_problem *pr
 {
     const struct tarn_reuse *reuse = problem->conflicts->reuse;
     const struct tarn_graph *graph = problem->graph;
-    uint32_t *place = calloc((size_t)graph->ops_count + 2, sizeof *place);
+    uint32_t longest = 0; /* a part's stream may have more positions than the graph has ops */
+    for (uint32_t s = 0; s < reuse->streams_count; s++)
+        if (graph->streams[s].ops_count > longest) longest = graph->streams[s].ops_count;
+    uint32_t *place = calloc((size_t)longest + 2, sizeof *place);
     if (!place) return false;
     for (uint32_t a = 0; a < reuse->count; a++) {
         cuts->since[a] = graph->rank[graph->storages[a].producer];
@@ -91,6 +94,7 @@ static void cut_where_few_cross(struct tarn_cuts *cuts, uint32_t ops_count, uint
     if (cuts->at[cuts->count] < ops_count) cuts->at[++cuts->count] = ops_count;
     for (uint32_t w = 0; w < cuts->count; w++)
         for (uint32_t i = cuts->at[w]; i < cuts->at[w + 1]; i++) cuts->window_of[i] = w;
+    cuts->window_of[ops_count] = cuts->count;
 }
 
 static bool cut(struct tarn_cuts *cuts, const struct tarn_problem *problem, uint32_t width)

@@ -322,11 +322,11 @@ static enum tarn_status place_windows(struct search *search, const struct tarn_p
     uint64_t *trial = malloc(((size_t)problem->blocks->storages_count + 1) * sizeof *trial);
     if (!trial) return TARN_SYSTEM;
     for (uint32_t i = 0; status == TARN_OK && i<WIDTHS_COUNT && * footprint> aim; i++) {
-        struct tarn_windows_options windows = {aim, widths[i], options->threads};
-        struct tarn_windows_report made;
+        struct tarn_windows_options windows = {
+            .aim = aim, .width = widths[i], .threads = options->threads};
         uint64_t found = UINT64_MAX;
         if (is_over(search)) break;
-        status = tarn_windows_place(problem, antichain, &windows, trial, &found, &made);
+        status = tarn_windows_place(problem, antichain, &windows, trial, &found);
         if (status != TARN_OK || found >= *footprint) continue;
         memcpy(offset, trial, problem->blocks->storages_count * sizeof *offset);
         *footprint = found;

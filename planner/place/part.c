@@ -107,6 +107,7 @@ static bool allocate(struct tarn_part *part, uint32_t count, uint32_t streams_co
     part->origin_block = malloc(n * sizeof *part->origin_block);
     part->graph.streams = calloc((size_t)streams_count + 1, sizeof *part->graph.streams);
     part->graph.storages = malloc(n * sizeof *part->graph.storages);
+    part->ops = malloc(n * sizeof *part->ops);
     part->reuse.first = malloc(((size_t)count * streams_count + 1) * sizeof *part->reuse.first);
     part->reuse.position = malloc(n * sizeof *part->reuse.position);
     part->reuse.stream = malloc(n * sizeof *part->reuse.stream);
@@ -115,8 +116,9 @@ static bool allocate(struct tarn_part *part, uint32_t count, uint32_t streams_co
     part->blocks.reserved = malloc(n * sizeof *part->blocks.reserved);
     part->blocks.within = malloc(n * sizeof *part->blocks.within);
     return part->origin && part->origin_block && part->graph.streams && part->graph.storages &&
-           part->reuse.first && part->reuse.position && part->reuse.stream && part->blocks.blocks &&
-           part->blocks.members && part->blocks.reserved && part->blocks.within;
+           part->ops && part->reuse.first && part->reuse.position && part->reuse.stream &&
+           part->blocks.blocks && part->blocks.members && part->blocks.reserved &&
+           part->blocks.within;
 }
 
 static void fill_storages(struct tarn_part *part, const struct tarn_whole *whole,
@@ -129,6 +131,7 @@ static void fill_storages(struct tarn_part *part, const struct tarn_whole *whole
         const uint32_t *first = reuse->first + (size_t)tables[k].stream * reuse->count;
         uint32_t end = k + 1 < part->reuse.streams_count ? tables[k + 1].begin : count;
         part->graph.streams[k].ops_count = end - tables[k].begin;
+        part->graph.streams[k].ops = part->ops + tables[k].begin;
         for (uint32_t i = tables[k].begin; i < end; i++) {
             part->reuse.stream[i] = k;
             part->reuse.position[i] = i - tables[k].begin;
@@ -137,8 +140,10 @@ static void fill_storages(struct tarn_part *part, const struct tarn_whole *whole
             part->reuse.first[(size_t)k * count + i] =
                 below(&tables[k], conflicts, first[part->origin[i]]);
     }
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         part->graph.storages[i] = whole->problem->graph->storages[part->origin[i]];
+        part->ops[i] = part->graph.storages[i].producer;
+    }
 }
 
 /* A block comes with its first storage in the part. */
@@ -197,6 +202,7 @@ void tarn_part_finish(struct tarn_part *part)
     free(part->origin_block);
     free(part->graph.streams);
     free(part->graph.storages);
+    free(part->ops);
     tarn_reuse_finish(&part->reuse);
     tarn_blocks_finish(&part->blocks);
     tarn_conflicts_finish(&part->conflicts);

@@ -13,6 +13,7 @@ struct tarn_part {
     uint32_t *origin;            /* storage -> that of the whole problem */
     uint32_t *origin_block;      /* block -> that of the whole problem */
     struct tarn_graph graph;     /* only what placement reads */
+    uint32_t *ops;               /* storage -> its producer: the ops of the part's streams */
     struct tarn_reuse reuse;
     struct tarn_blocks blocks;
     struct tarn_conflicts conflicts;

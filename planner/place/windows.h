@@ -9,11 +9,9 @@ struct tarn_windows_options {
     uint64_t aim;     /* bytes: a plan up to there is as good as any */
     uint32_t width;   /* storages in a window, about */
     uint32_t threads; /* 0: all cores; the plan does not depend on it */
-};
-
-struct tarn_windows_report {
-    uint32_t count;    /* windows */
-    uint32_t crossing; /* storages that are in more than one of them */
+    /* 0: good values. Storages released so many windows after their producer are far from it; so
+     * many that cross are still placed at once. */
+    uint32_t far_windows, crossing_max;
 };
 
 /* Writes the offset of every planned storage, and the footprint; neither where some window's plan
@@ -21,6 +19,6 @@ struct tarn_windows_report {
 enum tarn_status tarn_windows_place(const struct tarn_problem *problem,
                                     const struct tarn_antichain *antichain,
                                     const struct tarn_windows_options *options, uint64_t *offset,
-                                    uint64_t *footprint, struct tarn_windows_report *report);
+                                    uint64_t *footprint);
 
 #endif

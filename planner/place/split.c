@@ -1,0 +1,144 @@
+/* Where a stream waits for another one late or never, what the other makes is in conflict with all
+ * that follows, and nearly every storage crosses all cuts, although each stream by itself could be
+ * cut well. far[s][t] counts the storages of s that only stream t keeps from being released near
+ * their producer. As long as these are many, the stream without which they are fewest goes first,
+ * by itself. Source: DESIGN.md, section 3 (Windows: streams that are left out).
+ * Cost: O(T S + S^3 turns). */
+#include "split.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { STREAMS_MAX = 64, ENOUGH = 8 };
+
+struct split {
+    const struct tarn_problem *problem;
+    uint32_t streams_count, distance;
+    uint32_t *place;    /* scratch: position in a stream -> place in the order, as in cuts.c */
+    uint32_t *produced; /* place in the order -> storages produced before */
+    bool *own;          /* by storage: is it its own stream that releases it far away? */
+    uint32_t *far;      /* [s * streams_count + t] */
+    bool *gone;         /* by stream: has a turn of its own */
+};
+
+static void fill_places(struct split *split, uint32_t t)
+{
+    const struct tarn_graph *graph = split->problem->graph;
+    const struct tarn_graph_stream *stream = &graph->streams[t];
+    split->place[0] = 0;
+    for (uint32_t i = 0; i < stream->ops_count; i++)
+        split->place[i + 1] = graph->rank[stream->ops[i]];
+}
+
+/* Does stream t keep the storage far from its producer? */
+static bool is_far(const struct split *split, uint32_t t, uint32_t a)
+{
+    const struct tarn_reuse *reuse = split->problem->conflicts->reuse;
+    const struct tarn_graph *graph = split->problem->graph;
+    uint32_t first = reuse->first[(size_t)t * reuse->count + a];
+    uint32_t since = graph->rank[graph->storages[a].producer], last = split->place[first];
+    return last > since && split->produced[last] > split->produced[since] + split->distance;
+}
+
+static void count_far(struct split *split)
+{
+    const struct tarn_reuse *reuse = split->problem->conflicts->reuse;
+    for (uint32_t t = 0; t < split->streams_count; t++) {
+        fill_places(split, t);
+        for (uint32_t a = 0; a < reuse->count; a++)
+            if (reuse->stream[a] == t) split->own[a] = is_far(split, t, a);
+    }
+    for (uint32_t t = 0; t < split->streams_count; t++) {
+        fill_places(split, t);
+        for (uint32_t a = 0; a < reuse->count; a++)
+            if (!split->own[a] && is_far(split, t, a))
+                split->far[reuse->stream[a] * split->streams_count + t]++;
+    }
+}
+
+/* How many storages the streams that are left keep far, when stream `without` goes as well. */
+static uint64_t count_kept(const struct split *split, uint32_t without)
+{
+    uint64_t kept = 0;
+    for (uint32_t s = 0; s < split->streams_count; s++) {
+        uint32_t most = 0;
+        if (split->gone[s] || s == without) continue;
+        for (uint32_t t = 0; t < split->streams_count; t++) {
+            uint32_t far = split->far[s * split->streams_count + t];
+            if (t != s && t != without && !split->gone[t] && far > most) most = far;
+        }
+        kept += most;
+    }
+    return kept;
+}
+
+/* How many of its storages other streams keep far: the more, the less is lost by its own turn. */
+static uint64_t count_outward(const struct split *split, uint32_t s)
+{
+    uint64_t sum = 0;
+    for (uint32_t t = 0; t < split->streams_count; t++)
+        if (!split->gone[t]) sum += split->far[s * split->streams_count + t];
+    return sum;
+}
+
+/* The stream without which the fewest are kept far; TARN_NONE where that is no fewer than now. */
+static uint32_t choose(const struct split *split, uint64_t kept)
+{
+    uint32_t best = TARN_NONE;
+    for (uint32_t s = 0; s < split->streams_count; s++) {
+        if (split->gone[s]) continue;
+        uint64_t left = count_kept(split, s);
+        if (left > kept || (left == kept && best == TARN_NONE)) continue;
+        if (left < kept || count_outward(split, s) > count_outward(split, best)) best = s;
+        kept = left;
+    }
+    return best;
+}
+
+static void take_turns(struct split *split, uint32_t *turn, uint32_t *turns_count)
+{
+    uint32_t enough = split->problem->conflicts->reuse->count / ENOUGH;
+    for (uint64_t kept; (kept = count_kept(split, TARN_NONE)) > enough;) {
+        uint32_t stream = choose(split, kept);
+        if (stream == TARN_NONE) break;
+        split->gone[stream] = true;
+        turn[stream] = (*turns_count)++;
+    }
+    for (uint32_t s = 0; s < split->streams_count; s++)
+        if (!split->gone[s]) turn[s] = *turns_count;
+    ++*turns_count;
+}
+
+enum tarn_status tarn_split_streams(const struct tarn_problem *problem, uint32_t far,
+                                    uint32_t *turn, uint32_t *turns_count)
+{
+    const struct tarn_reuse *reuse = problem->conflicts->reuse;
+    const struct tarn_graph *graph = problem->graph;
+    size_t streams_count = reuse->streams_count;
+    struct split split = {problem, reuse->streams_count, far, .place = NULL};
+    *turns_count = 0;
+    for (size_t s = 0; s < streams_count; s++) turn[s] = 0;
+    if (streams_count > STREAMS_MAX) {
+        *turns_count = 1;
+        return TARN_OK;
+    }
+    split.place = malloc(((size_t)graph->ops_count + 1) * sizeof *split.place);
+    split.produced = calloc((size_t)graph->ops_count + 2, sizeof *split.produced);
+    split.own = malloc((size_t)reuse->count + 1);
+    split.far = calloc(streams_count * streams_count + 1, sizeof *split.far);
+    split.gone = calloc(streams_count + 1, sizeof *split.gone);
+    bool ok = split.place && split.produced && split.own && split.far && split.gone;
+    if (ok) {
+        for (uint32_t a = 0; a < reuse->count; a++)
+            split.produced[graph->rank[graph->storages[a].producer] + 1]++;
+        for (uint32_t i = 0; i < graph->ops_count; i++) split.produced[i + 1] += split.produced[i];
+        count_far(&split);
+        take_turns(&split, turn, turns_count);
+    }
+    free(split.place);
+    free(split.produced);
+    free(split.own);
+    free(split.far);
+    free(split.gone);
+    return ok ? TARN_OK : TARN_SYSTEM;
+}
