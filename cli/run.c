@@ -8,8 +8,9 @@
 #include "print.h"
 #include "verbs.h"
 
-#define MEASURED_ITERATIONS 100u /* unless told otherwise */
-#define FLIGHT_COMMANDS 64u      /* per stream */
+#define MEASURED_ITERATIONS 100u           /* unless told otherwise */
+#define FLIGHT_COMMANDS 64u                /* per stream */
+#define TRACE_COMMANDS (UINT32_C(1) << 17) /* per stream, at most */
 
 struct request {
     const char *paths[2]; /* graph, and plan or NULL */
@@ -19,6 +20,7 @@ struct request {
     struct tarn_check_options check;
     const char *device; /* NULL: the host */
     const char *flight; /* file for the flight recorder's dump, or NULL */
+    const char *trace;  /* file for the trace, or NULL */
     bool checked, unverified, json;
     const char *kernel, *order;
     uint64_t deadline_ns; /* 0: none */
@@ -77,6 +79,19 @@ static enum tarn_status open_flight(const struct request *request, struct result
     return TARN_SYSTEM;
 }
 
+/* The recorder is as large as the last iterations that a picture can show. */
+static void record_trace(const struct request *request, const struct result *result,
+                         struct tarn_session_options *options)
+{
+    struct tarn_graph_summary summary;
+    struct tarn_error unused;
+    if (!request->trace || tarn_graph_summarize(result->graph, &summary, &unused)) return;
+    uint64_t iterations = (uint64_t)request->check.iterations + 1; /* one to warm up */
+    uint64_t commands = summary.ops * iterations;
+    options->flight = commands < TRACE_COMMANDS ? (uint32_t)commands : TRACE_COMMANDS;
+    options->stamps = true;
+}
+
 static enum tarn_status open_session(const struct request *request, struct result *result,
                                      struct tarn_error *error)
 {
@@ -84,6 +99,7 @@ static enum tarn_status open_session(const struct request *request, struct resul
     struct tarn_session_options options = request->session;
     options.patience_ns = request->deadline_ns;
     enum tarn_status status = open_flight(request, result, &options, error);
+    record_trace(request, result, &options);
     if (status == TARN_OK)
         status = tarn_cli_device_open(&result->device, request->device, &request->host, error);
     if (status == TARN_OK)
@@ -217,6 +233,8 @@ static enum tarn_status carry_out(const struct request *request)
         status = request->kernel ? run_measured(request, &result, &error)
                                  : run_checked(request, &result, &error);
     }
+    if (status == TARN_OK && request->trace)
+        status = tarn_session_save_trace(result.session, request->trace, &error);
     if (status == TARN_OK) print_result(request, &result);
     if (status == TARN_OK && result.flight)
         tarn_session_dump(result.session, write_line, result.flight);
@@ -314,6 +332,10 @@ enum tarn_status tarn_verb_run(char **words)
         {"flight", 0, TARN_OPTION_TEXT, &request.flight, "FILE",
          "write every stream's last commands to a file,\nat the end or when an error stops the "
          "run"},
+        {"trace", 0, TARN_OPTION_TEXT, &request.trace, "FILE.json",
+         "write the last iterations as a Chrome trace (Perfetto):\na track per stream, and the "
+         "bytes "
+         "alive"},
         {"deadline", 0, TARN_OPTION_SECONDS, &request.deadline_ns, "SECONDS",
          "give up when the run takes longer, for example 0.5"},
         {"no-verify", 0, TARN_OPTION_FLAG, &request.unverified, NULL,
@@ -326,8 +348,8 @@ enum tarn_status tarn_verb_run(char **words)
         .usage = "GRAPH [PLAN] [--check] [--iterations N] [--order FILE|seed:N] [--delay NS]\n"
                  "                [--seed N] [--kernel empty|spin:NS] [--workers N]\n"
                  "                [--device host|cuda[:N]] [--capture] [--unroll N] [--depth N]\n"
-                 "                [--flight FILE] [--deadline SECONDS] [--no-verify] [--json]\n"
-                 "                [planning options]",
+                 "                [--flight FILE] [--trace FILE.json] [--deadline SECONDS]\n"
+                 "                [--no-verify] [--json] [planning options]",
         .about = about,
         .options = options,
         .options_count = TARN_COUNT(options),

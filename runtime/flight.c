@@ -14,6 +14,58 @@
 
 /* ---- Life ---- */
 
+static bool wants_stamps(const struct tarn_session *session, uint32_t device)
+{
+    const struct tarn_session_options *options = &session->settings.options;
+    const struct tarn_device_table *table = session->settings.devices[device].table;
+    return options->stamps && !options->capture && table->stamp_create &&
+           !tarn_session_calls(session, table);
+}
+
+static bool allocate(const struct tarn_session *session, struct tarn_flight *flight)
+{
+    uint32_t streams_count = session->graph->streams_count;
+    flight->rings = calloc((size_t)streams_count + 1, sizeof *flight->rings);
+    flight->bases = calloc(session->settings.devices_count, sizeof *flight->bases);
+    if (!flight->rings || !flight->bases) return false;
+    flight->streams_count = streams_count;
+    flight->bases_count = session->settings.devices_count;
+    for (uint32_t s = 0; s < streams_count; s++) {
+        struct tarn_flight_ring *ring = &flight->rings[s];
+        uint32_t device = session->settings.streams[s].device;
+        ring->entries = calloc(flight->capacity, sizeof *ring->entries);
+        if (!ring->entries) return false;
+        if (!wants_stamps(session, device)) continue;
+        ring->base = &flight->bases[device];
+        ring->stamps = calloc(2 * (size_t)flight->capacity, sizeof *ring->stamps);
+        if (!ring->stamps) return false;
+    }
+    return true;
+}
+
+static int create_stamp(const struct tarn_device *device, void **stamp)
+{
+    int code = device->table->stamp_create(device->self, stamp);
+    if (code) *stamp = NULL;
+    return code;
+}
+
+static enum tarn_status create_stamps(const struct tarn_session *session,
+                                      struct tarn_flight *flight, struct tarn_error *error)
+{
+    for (uint32_t s = 0; s < flight->streams_count; s++) {
+        const struct tarn_flight_ring *ring = &flight->rings[s];
+        if (!ring->stamps) continue;
+        ring->base->device = session->settings.devices[session->settings.streams[s].device];
+        int code = 0;
+        if (!ring->base->stamp) code = create_stamp(&ring->base->device, &ring->base->stamp);
+        for (uint32_t i = 0; i < 2 * flight->capacity && !code; i++)
+            code = create_stamp(&ring->base->device, &ring->stamps[i]);
+        if (code) return tarn_device_failed(ring->base->device, "creating a stamp", code, error);
+    }
+    return TARN_OK;
+}
+
 enum tarn_status tarn_flight_create(const struct tarn_session *session, uint32_t commands,
                                     struct tarn_flight **result, struct tarn_error *error)
 {
@@ -21,27 +73,80 @@ enum tarn_status tarn_flight_create(const struct tarn_session *session, uint32_t
     if (!flight) return tarn_error_no_memory(error);
     if (commands > COMMANDS_MAX) commands = COMMANDS_MAX;
     for (flight->capacity = 1; flight->capacity < commands;) flight->capacity *= 2;
-    flight->rings = calloc((size_t)session->graph->streams_count + 1, sizeof *flight->rings);
-    bool is_complete = flight->rings;
-    for (uint32_t s = 0; is_complete && s < session->graph->streams_count; s++) {
-        flight->rings[s].entries = calloc(flight->capacity, sizeof(struct tarn_flight_entry));
-        flight->streams_count = s + 1;
-        is_complete = flight->rings[s].entries;
-    }
-    if (!is_complete) {
+    enum tarn_status status = allocate(session, flight) ? create_stamps(session, flight, error)
+                                                        : tarn_error_no_memory(error);
+    if (status)
         tarn_flight_destroy(flight);
-        return tarn_error_no_memory(error);
-    }
-    *result = flight;
-    return TARN_OK;
+    else
+        *result = flight;
+    return status;
+}
+
+static void destroy_stamps(struct tarn_flight_ring *ring, uint32_t count)
+{
+    const struct tarn_device *device = ring->stamps ? &ring->base->device : NULL;
+    for (uint32_t i = 0; ring->stamps && i < count; i++)
+        if (ring->stamps[i]) device->table->stamp_destroy(device->self, ring->stamps[i]);
+    free(ring->stamps);
 }
 
 void tarn_flight_destroy(struct tarn_flight *flight)
 {
     if (!flight) return;
-    for (uint32_t s = 0; s < flight->streams_count; s++) free(flight->rings[s].entries);
+    for (uint32_t s = 0; s < flight->streams_count; s++) {
+        destroy_stamps(&flight->rings[s], 2 * flight->capacity);
+        free(flight->rings[s].entries);
+    }
+    for (uint32_t i = 0; i < flight->bases_count; i++) {
+        struct tarn_flight_base *base = &flight->bases[i];
+        if (base->stamp) base->device.table->stamp_destroy(base->device.self, base->stamp);
+    }
     free(flight->rings);
+    free(flight->bases);
     free(flight);
+}
+
+/* ---- Stamps ---- */
+
+static int record_base(struct tarn_flight_base *base, void *queue)
+{
+    if (base->recorded) return 0;
+    base->at_ns = tarn_now_ns();
+    int code = base->device.table->stamp_record(base->device.self, base->stamp, queue);
+    base->recorded = code == 0;
+    return code;
+}
+
+int tarn_flight_stamp(struct tarn_flight *flight, uint32_t stream, void *queue, bool is_end)
+{
+    if (!flight || !flight->rings[stream].stamps) return 0;
+    struct tarn_flight_ring *ring = &flight->rings[stream];
+    uint64_t count = atomic_load_explicit(&ring->count, memory_order_relaxed);
+    size_t entry = (count - 1) & (flight->capacity - 1);
+    int code = record_base(ring->base, queue);
+    if (code) return code;
+    return ring->base->device.table->stamp_record(ring->base->device.self,
+                                                  ring->stamps[2 * entry + is_end], queue);
+}
+
+static int since_base(const struct tarn_flight_base *base, void *stamp, uint64_t *at_ns)
+{
+    double elapsed_ns;
+    int code =
+        base->device.table->stamp_elapsed(base->device.self, base->stamp, stamp, &elapsed_ns);
+    if (!code) *at_ns = base->at_ns + (uint64_t)(int64_t)elapsed_ns; /* may be before the base */
+    return code;
+}
+
+int tarn_flight_times(const struct tarn_flight_ring *ring, uint32_t index, uint64_t *begin_ns,
+                      uint64_t *end_ns)
+{
+    const struct tarn_flight_entry *entry = &ring->entries[index];
+    *begin_ns = atomic_load_explicit(&entry->begin_ns, memory_order_relaxed);
+    *end_ns = atomic_load_explicit(&entry->end_ns, memory_order_relaxed);
+    if (!ring->stamps || !ring->base->recorded || *end_ns == 0) return 0;
+    int code = since_base(ring->base, ring->stamps[2 * (size_t)index], begin_ns);
+    return code ? code : since_base(ring->base, ring->stamps[2 * (size_t)index + 1], end_ns);
 }
 
 /* ---- Where streams are ---- */

@@ -89,6 +89,16 @@ static enum tarn_status launch_closure(struct tarn_queues *queues, uint32_t inde
                 : TARN_OK;
 }
 
+static enum tarn_status stamp(struct tarn_queues *queues, const struct tarn_program_step *step,
+                              uint64_t iteration, bool is_end, struct tarn_error *error)
+{
+    int code = tarn_flight_stamp(queues->session->flight, step->stream,
+                                 queues->queues[step->stream], is_end);
+    return code ? tarn_queues_failed_call(queues, "recording a stamp", step->op, iteration, code,
+                                          error)
+                : TARN_OK;
+}
+
 enum tarn_status tarn_queues_launch(struct tarn_queues *queues, uint32_t index, uint64_t iteration,
                                     struct tarn_error *error)
 {
@@ -98,14 +108,18 @@ enum tarn_status tarn_queues_launch(struct tarn_queues *queues, uint32_t index, 
     queues->is_used = true;
     if (tarn_session_calls(session, table)) return launch_closure(queues, index, iteration, error);
     tarn_flight_begin(session->flight, step->stream, step->op, iteration);
+    enum tarn_status status = stamp(queues, step, iteration, false, error);
+    if (status) return status;
     if (table->range_begin) {
         const char *name = session->graph->ops[step->op].name;
         table->range_begin(queues->device.self, name ? name : "");
     }
     int code = tarn_session_launch(session, step->op, iteration);
     if (table->range_end) table->range_end(queues->device.self);
+    if (code) return tarn_session_kernel_failed(session, step->op, iteration, code, error);
+    status = stamp(queues, step, iteration, true, error);
     tarn_flight_end(session->flight, step->stream);
-    return code ? tarn_session_kernel_failed(session, step->op, iteration, code, error) : TARN_OK;
+    return status;
 }
 
 enum tarn_status tarn_queues_record(struct tarn_queues *queues, uint32_t index, uint64_t iteration,

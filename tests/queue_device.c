@@ -11,11 +11,11 @@
 
 #include "runtime/pattern.h"
 
-enum { FAILURE = 700, NO_MEMORY = 2, MISUSE = 901, ALIGNMENT = 4096 };
+enum { FAILURE = 700, NO_MEMORY = 2, MISUSE = 901, ALIGNMENT = 4096, TICK_NS = 1000 };
 
 #define OFF_HOST (UINT64_C(1) << 62) /* marks addresses that host code cannot follow */
 
-enum piece_kind { NOTHING, WORK, CALL, FILL, COMPARE, RECORD, WAIT, LAUNCH };
+enum piece_kind { NOTHING, WORK, CALL, FILL, COMPARE, RECORD, WAIT, STAMP, LAUNCH };
 
 struct event {
     uint64_t recorded;                  /* records enqueued */
@@ -36,6 +36,7 @@ struct piece {
     unsigned char *bytes; /* of pattern kernels */
     uint64_t size;
     uint64_t *seed, *wrong;
+    uint64_t *stamp; /* where the clock goes */
     struct queue_device_graph *graph;
 };
 
@@ -77,8 +78,10 @@ static int leave(struct queue_device *device, int code)
 
 /* ---- Running ---- */
 
-static void run_kernel(const struct piece *piece)
+static void run_kernel(struct queue_device *device, const struct piece *piece)
 {
+    device->clock++;
+    if (piece->kind == STAMP) *piece->stamp = device->clock;
     if (piece->kind == WORK) piece->work(piece->user, &piece->call);
     if (piece->kind == CALL) piece->function(piece->user);
     if (piece->kind == FILL) tarn_pattern_fill(piece->bytes, piece->size, *piece->seed);
@@ -105,7 +108,7 @@ static bool run_node(struct queue_device *device, struct queue_device_graph *gra
         if (ready == 8) break;
     }
     if (chosen) {
-        run_kernel(&chosen->piece);
+        run_kernel(device, &chosen->piece);
         chosen->done = true;
         graph->done_count++;
     }
@@ -125,7 +128,7 @@ static void run_piece(struct queue_device *device, struct queue_device_queue *qu
 {
     struct piece *piece = queue->first;
     if (piece->kind == LAUNCH && !run_node(device, piece->graph)) return;
-    run_kernel(piece);
+    run_kernel(device, piece);
     queue->first = piece->next;
     if (!queue->first) queue->end = &queue->first;
     free(piece);
@@ -550,6 +553,43 @@ static enum tarn_error_class error_class(void *self, int code)
     return code == FAILURE ? ((struct queue_device *)self)->fail_class : TARN_ERROR_RETRYABLE;
 }
 
+/* ---- Stamps ---- */
+
+static int stamp_create(void *self, void **stamp)
+{
+    struct queue_device *device = self;
+    int code = enter(device);
+    if (!code) {
+        *stamp = calloc(1, sizeof(uint64_t));
+        assert(*stamp);
+        device->stamps_alive++;
+    }
+    return leave(device, code);
+}
+
+static void stamp_destroy(void *self, void *stamp)
+{
+    struct queue_device *device = self;
+    pthread_mutex_lock(&device->lock);
+    device->stamps_alive--;
+    free(stamp);
+    pthread_mutex_unlock(&device->lock);
+}
+
+static int stamp_record(void *self, void *stamp, void *queue)
+{
+    int code = enter(self);
+    if (!code) append(queue, (struct piece){.kind = STAMP, .stamp = stamp});
+    return leave(self, code);
+}
+
+static int stamp_elapsed(void *self, void *from, void *to, double *elapsed_ns)
+{
+    int code = enter(self);
+    *elapsed_ns = ((double)*(uint64_t *)to - (double)*(uint64_t *)from) * TICK_NS;
+    return leave(self, code);
+}
+
 /* ---- The table ---- */
 
 static const struct tarn_device_table whole_table = {
@@ -574,6 +614,10 @@ static const struct tarn_device_table whole_table = {
     .capture_end = capture_end,
     .graph_launch = graph_launch,
     .graph_destroy = graph_destroy,
+    .stamp_create = stamp_create,
+    .stamp_destroy = stamp_destroy,
+    .stamp_record = stamp_record,
+    .stamp_elapsed = stamp_elapsed,
     .range_begin = range_begin,
     .range_end = range_end,
     .memory_name = memory_name,
@@ -607,5 +651,5 @@ struct tarn_device queue_device(struct queue_device *device)
 uint32_t queue_device_alive(const struct queue_device *device)
 {
     return device->queues_alive + device->events_alive + device->memories_alive +
-           device->regions_alive + device->graphs_alive;
+           device->regions_alive + device->graphs_alive + device->stamps_alive;
 }

@@ -28,12 +28,14 @@ struct queue_device {
     enum tarn_error_class fail_class;
     /* What it has seen. */
     uint32_t queues_alive, events_alive, memories_alive, regions_alive, graphs_alive;
+    uint32_t stamps_alive;
     uint32_t urgent_queues;  /* created as such */
     _Atomic uint32_t named;  /* calls of memory_name */
     _Atomic int ranges_open; /* begun and not ended */
     uint32_t strange;        /* waits for events that were never recorded, or of another capture */
     /* Inside. */
     uint64_t memory_used;
+    uint64_t clock;                     /* pieces that ran */
     struct queue_device_queue *queues;  /* all that are alive, a list */
     struct queue_device_graph *capture; /* under way */
     struct tarn_device_table table;
