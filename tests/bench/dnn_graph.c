@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BUCKET = 8, BRANCH_EVERY = 4, WORKSPACE_EVERY = 2, COMPUTE = 0, COMM = 1, UPDATE = 2 };
+enum { BRANCH_EVERY = 4, WORKSPACE_EVERY = 2, COMPUTE = 0, COMM = 1, UPDATE = 2 };
 
 /* Tensors that a layer's backward half needs again. */
 struct layer {
@@ -26,8 +26,8 @@ struct network {
     const struct dnn_graph_options *options;
     struct layer *layers;
     uint32_t layers_count;
-    tarn_tensor gradients[BUCKET], reduced[BUCKET], weights[BUCKET]; /* of the open bucket */
-    uint32_t bucket_count;
+    tarn_tensor *gradients, *reduced, *weights; /* of the open bucket; room for bucket_max */
+    uint32_t bucket_count, bucket_max;
     uint32_t sizes_drawn;
 };
 
@@ -170,7 +170,7 @@ static tarn_tensor backward(struct network *network, uint32_t index, tarn_tensor
     weight_gradient(network, COMPUTE, norm, layer->input, layer->weight);
     if (side != TARN_NONE)
         through = compute(network, COMPUTE, "add_back", TARN_TENSORS(through, side));
-    if (network->bucket_count + 2 > BUCKET) close_bucket(network);
+    if (network->bucket_count + 2 > network->bucket_max) close_bucket(network);
     return through;
 }
 
@@ -198,16 +198,31 @@ static void build(struct network *network, uint32_t prepare_count)
     close_bucket(network);
 }
 
-struct tarn_graph *dnn_graph(const struct dnn_graph_options *options)
+static tarn_tensor *tensors_of(uint32_t count)
 {
-    assert(options->storages >= 64 && options->streams > UPDATE);
-    struct network network = {.builder = tarn_builder_create("dnn"), .options = options};
+    tarn_tensor *tensors = calloc(count, sizeof *tensors);
+    if (!tensors) abort();
+    return tensors;
+}
+
+struct tarn_graph *dnn_graph_in_buckets(const struct dnn_graph_options *options, uint32_t bucket)
+{
+    assert(options->storages >= 64 && options->streams > UPDATE && bucket >= 2);
+    struct network network = {.builder = tarn_builder_create("dnn"),
+                              .options = options,
+                              .gradients = tensors_of(bucket),
+                              .reduced = tensors_of(bucket),
+                              .weights = tensors_of(bucket),
+                              .bucket_max = bucket};
     uint32_t prepare_count = fit_layers(&network);
     network.layers = calloc(network.layers_count, sizeof *network.layers);
     if (!network.layers) abort();
     for (uint32_t s = 0; s < options->streams; s++) tarn_builder_stream(network.builder, NULL);
     build(&network, prepare_count);
     free(network.layers);
+    free(network.gradients);
+    free(network.reduced);
+    free(network.weights);
     struct tarn_graph *graph = NULL;
     struct tarn_error error;
     if (tarn_builder_finish(network.builder, &graph, &error) != TARN_OK) {
@@ -215,4 +230,9 @@ struct tarn_graph *dnn_graph(const struct dnn_graph_options *options)
         abort();
     }
     return graph;
+}
+
+struct tarn_graph *dnn_graph(const struct dnn_graph_options *options)
+{
+    return dnn_graph_in_buckets(options, 8);
 }

@@ -12,4 +12,7 @@ struct dnn_graph_options {
 /* The caller destroys it; never NULL. Same options, same graph. */
 struct tarn_graph *dnn_graph(const struct dnn_graph_options *options);
 
+/* The same with up to `bucket` gradients in a contiguous group instead of 8; at least 2. */
+struct tarn_graph *dnn_graph_in_buckets(const struct dnn_graph_options *options, uint32_t bucket);
+
 #endif

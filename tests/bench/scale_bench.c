@@ -5,7 +5,8 @@
  *
  *   scale_bench [--seconds S] [--threads N] [KIND:STORAGESxSTREAMS]...
  *
- * KIND: dnn (a data-parallel training step, see dnn_graph.h), chain or uncoupled (see cut_graph.h).
+ * KIND: dnn (a data-parallel training step, see dnn_graph.h), buckets (the same with 200 gradients
+ * in a contiguous group), chain or uncoupled (see cut_graph.h).
  * S: how long the search goes on after the first plan; default 0. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,8 @@
 #include "planner/place/place.h"
 #include "streams/order/gap_bound.h"
 #include "streams/plan/plan.h"
+
+enum { LARGE = 200 }; /* gradients in a large bucket */
 
 struct run {
     const char *name;
@@ -165,6 +168,8 @@ static struct tarn_graph *open_graph(const char *argument)
     if (sscanf(argument, "%15[a-z]:%ux%u", kind, &storages, &streams) == 3) {
         if (strcmp(kind, "dnn") == 0)
             return dnn_graph(&(struct dnn_graph_options){storages, streams});
+        if (strcmp(kind, "buckets") == 0)
+            return dnn_graph_in_buckets(&(struct dnn_graph_options){storages, streams}, LARGE);
         enum cut_kind cut = strcmp(kind, "uncoupled") == 0 ? CUT_UNCOUPLED : CUT_CHAIN;
         return cut_graph(&(struct cut_graph_options){cut, storages, streams});
     }

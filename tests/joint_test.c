@@ -1,0 +1,112 @@
+/* Order and address against the integer program of the MODeL paper, solved by CBC where that is
+ * installed (Debian: coinor-cbc). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "joint_program.h"
+#include "random_graph.h"
+#include "tarn.h"
+
+enum { OPS_MAX = 8, GRAPHS = 40 };
+
+static bool has_solver(void) { return system("cbc -quit >/dev/null 2>&1") == 0; }
+
+static struct tarn_graph *small_graph(uint64_t seed)
+{
+    struct random_graph_options options = random_graph_knobs(seed, OPS_MAX);
+    options.streams = 1;
+    options.shuffled = false;
+    options.group_share = options.alignment_share = options.view_share = 0;
+    options.size_max = 64;
+    return random_graph(&options);
+}
+
+/* The optimum that the solver found. */
+static uint64_t solve(const struct tarn_graph *graph, const char *folder)
+{
+    char program[128], answer[128], command[320], line[256];
+    double optimum = -1;
+    snprintf(program, sizeof program, "%s/joint.lp", folder);
+    snprintf(answer, sizeof answer, "%s/joint.txt", folder);
+    FILE *file = fopen(program, "w");
+    assert_non_null(file);
+    joint_program_write(graph, file);
+    assert_int_equal(fclose(file), 0);
+    snprintf(command, sizeof command, "cbc %s solve solution %s >/dev/null", program, answer);
+    assert_int_equal(system(command), 0);
+    file = fopen(answer, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof line, file));
+    assert_int_equal(sscanf(line, "Optimal - objective value %lf", &optimum), 1);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(remove(program), 0);
+    assert_int_equal(remove(answer), 0);
+    return (uint64_t)(optimum + 0.5);
+}
+
+static void reordered_and_placed_graphs_equal_the_integer_program(void **state)
+{
+    char folder[] = "/tmp/joint_test_XXXXXX";
+    (void)state;
+    if (!has_solver()) skip();
+    assert_non_null(mkdtemp(folder));
+    for (uint64_t seed = 0; seed < GRAPHS; seed++) {
+        struct tarn_graph *graph = small_graph(seed);
+        struct tarn_plan_summary made;
+        struct tarn_plan *plan;
+        assert_int_equal(
+            tarn_plan_create(graph,
+                             TARN_PLAN_OPTIONS(.alignment = 1, .threads = 1,
+                                               .reorder = TARN_REORDER_OPTIONS(.alignment = 1)),
+                             &plan, NULL),
+            TARN_OK);
+        tarn_plan_summarize(plan, &made);
+        assert_int_equal(made.footprint, solve(graph, folder));
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(graph);
+    }
+    assert_int_equal(rmdir(folder), 0);
+}
+
+/* What a solver is given needs no solver to be looked at. */
+static void the_program_names_every_op_and_every_storage(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct tarn_graph *graph = small_graph(seed);
+        char *text = NULL, name[32];
+        size_t size = 0;
+        FILE *file = open_memstream(&text, &size);
+        assert_non_null(file);
+        joint_program_write(graph, file);
+        assert_int_equal(fclose(file), 0);
+        for (uint32_t v = 0; v < tarn_graph_ops_count(graph); v++) {
+            snprintf(name, sizeof name, " R_%u_", v);
+            assert_non_null(strstr(text, name));
+        }
+        for (uint32_t a = 0; a < graph->planned_count; a++) {
+            snprintf(name, sizeof name, " peak - A_%u >=", a);
+            assert_non_null(strstr(text, name));
+        }
+        assert_non_null(strstr(text, "\nEnd\n"));
+        free(text);
+        tarn_graph_destroy(graph);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reordered_and_placed_graphs_equal_the_integer_program),
+        cmocka_unit_test(the_program_names_every_op_and_every_storage),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
