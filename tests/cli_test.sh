@@ -101,6 +101,10 @@ run $toy plan --method all
 run $toy --deadline soon
 run $toy --deadline 0
 run $toy --iterations 0
+run $toy --device moon
+run $toy --device cuda:x
+run $toy --unroll 0
+run $toy --unroll 2
 convert $toy
 convert $packing - --json
 convert - answer.csv --plan -
@@ -220,6 +224,17 @@ run_measures_kernels() {
 }
 run_measures_kernels
 report run_measures_kernels $?
+
+the_flight_recorder_lands_in_a_file() {
+    local flight=$folder/flight
+    exits 0 run "$streams" --iterations 3 --depth 1 --flight "$flight" &&
+        grep -q '^stream 0 .* has finished$' "$flight" && grep -q '^  iteration 2, op ' "$flight" &&
+        exits 5 run "$streams" --kernel spin:300000000 --deadline 0.05 --flight "$flight" &&
+        grep -q 'not finished' "$flight" && grep -q 'has not ended$' "$flight" &&
+        exits 8 run "$streams" --flight "$folder/absent/flight"
+}
+the_flight_recorder_lands_in_a_file
+report the_flight_recorder_lands_in_a_file $?
 
 # valid INSTANCE ANSWER CAPACITY: asks a validator that knows nothing of Tarn.
 valid() { python3 tests/validate_intervals.py "$@" >"$folder/out" 2>"$folder/err"; }
