@@ -276,6 +276,8 @@ static enum tarn_status settle(const struct tarn_command *command, struct reques
         return tarn_options_refuse(command, "--device is host, cuda or cuda:N, not '%s'",
                                    request->device);
     if (request->session.unroll > 0) request->session.capture = true;
+    if (request->session.capture && !is_cuda)
+        return tarn_options_refuse(command, "--capture and --unroll are for --device cuda");
     if (plans && request->paths[1])
         return tarn_options_refuse(command, "planning options and a plan exclude each other");
     if (request->unverified && !request->paths[1])
