@@ -21,6 +21,7 @@ static const struct {
     {"verify", tarn_verb_verify, "prove a plan safe for a graph, or say what is wrong with it"},
     {"run", tarn_verb_run, "run a plan: checked byte by byte, or measured"},
     {"transform", tarn_verb_transform, "a graph that computes the same in less memory"},
+    {"assign", tarn_verb_assign, "a graph whose ops run side by side in several streams"},
     {"convert", tarn_verb_convert, "a graph, or the answer in a plan, to another kind of file"},
 };
 

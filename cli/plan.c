@@ -160,7 +160,8 @@ enum tarn_status tarn_verb_plan(char **words)
     };
     const struct tarn_command command = {
         .verb = "plan",
-        .usage = "GRAPH [-o PLAN] [--reorder] [--couple] [--couple-keep PERCENT]\n"
+        .usage = "GRAPH [-o PLAN] [--assign] [--streams N] [--assign-mode MODE]\n"
+                 "                 [--wait-ns NS] [--reorder] [--couple] [--couple-keep PERCENT]\n"
                  "                 [--slowdown-max PERCENT] [--in-place] "
                  "[--in-place-kinds KIND,KIND...]\n"
                  "                 [--alignment BYTES] [--capacity BYTES] [--method NAME]\n"

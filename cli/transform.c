@@ -121,9 +121,10 @@ static enum tarn_status carry_out(struct request *request)
     return status;
 }
 
-enum tarn_status tarn_verb_transform(char **words_given)
+static enum tarn_status transform(char **words_given, bool assign)
 {
-    struct request request = {.planning.struct_size = sizeof request.planning};
+    struct request request = {.planning.struct_size = sizeof request.planning,
+                              .transforms.assign = assign};
     const struct tarn_option options[] = {
         {"output", 'o', TARN_OPTION_TEXT, &request.output_path, "GRAPH",
          "where to write the new graph; without it nothing is written"},
@@ -136,15 +137,21 @@ enum tarn_status tarn_verb_transform(char **words_given)
         TARN_JSON_OPTION(request.json),
     };
     const struct tarn_command command = {
-        .verb = "transform",
+        .verb = assign ? "assign" : "transform",
         .usage =
-            "GRAPH [-o GRAPH] [--reorder] [--couple] [--couple-keep PERCENT]\n"
+            "GRAPH [-o GRAPH] [--assign] [--streams N] [--assign-mode MODE]\n"
+            "                      [--wait-ns NS] [--reorder] [--couple] [--couple-keep PERCENT]\n"
             "                      [--slowdown-max PERCENT] [--in-place] "
             "[--in-place-kinds KIND,KIND...]\n"
             "                      [--capacity BYTES] [--alignment BYTES] [--changes] [--json]",
         .about = "Makes a new graph that computes the same and needs less memory. Its ops name\n"
                  "the ops that they come from; what data, control arcs and hazards ordered stays\n"
                  "in order. 'tarn plan' has the same flags and keeps the new graph in the plan.\n\n"
+                 "  assign    modelled critical path before and after, and what it would be if\n"
+                 "            waits took no time; its limits: no assignment to as many streams\n"
+                 "            is faster than `limit`, for the longest chain, an even share of the\n"
+                 "            work and where they meet; its costs: arcs between streams, event\n"
+                 "            waits, bytes alive at once in the worst case\n"
                  "  reorder   the most bytes that are alive at once, before and after; bound: no\n"
                  "            order has a lower peak\n"
                  "  couple    the most bytes alive at once in the worst case, and what the first\n"
@@ -157,7 +164,8 @@ enum tarn_status tarn_verb_transform(char **words_given)
         .arguments_min = 1,
         .arguments_max = 1,
         .exits = (const enum tarn_status[]){TARN_BAD_INPUT, TARN_OK},
-        .example = "  tarn transform graph.json --reorder -o better.json\n",
+        .example = assign ? "  tarn assign graph.json --streams 4 -o parallel.json\n"
+                          : "  tarn transform graph.json --reorder -o better.json\n",
     };
     enum tarn_status status;
     if (!tarn_options_parse(&command, words_given, request.paths, &status)) return status;
@@ -168,3 +176,7 @@ enum tarn_status tarn_verb_transform(char **words_given)
                                    TARN_KINDS_MAX);
     return carry_out(&request);
 }
+
+enum tarn_status tarn_verb_transform(char **words_given) { return transform(words_given, false); }
+
+enum tarn_status tarn_verb_assign(char **words_given) { return transform(words_given, true); }

@@ -23,6 +23,13 @@ bool tarn_transforms_ask(struct tarn_transforms *transforms, struct tarn_plan_op
 {
     size_t kinds_count;
     if (!split_kinds(transforms, &kinds_count)) return false;
+    const struct tarn_assign_options *assign = &transforms->assign_options;
+    if (transforms->assign || assign->streams > 0 || assign->mode != TARN_ASSIGN_SCHEDULE) {
+        transforms->assign_options.struct_size = sizeof transforms->assign_options;
+        transforms->assign_options.wait_ns = transforms->wait_ns;
+        transforms->assign_options.report = &transforms->assign_report;
+        options->assign = &transforms->assign_options;
+    }
     if (transforms->reorder) {
         transforms->reorder_options = (struct tarn_reorder_options){
             .struct_size = sizeof transforms->reorder_options,
@@ -33,6 +40,7 @@ bool tarn_transforms_ask(struct tarn_transforms *transforms, struct tarn_plan_op
     const struct tarn_couple_options *couple = &transforms->couple_options;
     if (transforms->couple || couple->keep > 0 || couple->slowdown_max > 0) {
         transforms->couple_options.struct_size = sizeof transforms->couple_options;
+        transforms->couple_options.wait_ns = transforms->wait_ns;
         transforms->couple_options.report = &transforms->couple_report;
         options->couple = &transforms->couple_options;
     }
@@ -46,6 +54,28 @@ bool tarn_transforms_ask(struct tarn_transforms *transforms, struct tarn_plan_op
         options->in_place = &transforms->in_place_options;
     }
     return true;
+}
+
+static void print_assign(struct tarn_sheet *sheet, const struct tarn_assign_report *report)
+{
+    tarn_sheet_open(sheet, "assign", '{');
+    tarn_sheet_count(sheet, "streams", report->streams);
+    tarn_sheet_count(sheet, "critical_path_before_ns", report->before_ns);
+    tarn_sheet_count(sheet, "critical_path_ns", report->after_ns);
+    tarn_sheet_count(sheet, "without_waits_ns", report->after_no_wait_ns);
+    tarn_sheet_close(sheet, '}');
+    tarn_sheet_open(sheet, "assign_limits", '{');
+    tarn_sheet_count(sheet, "limit_ns", report->limit_ns);
+    tarn_sheet_count(sheet, "chain_ns", report->chain_ns);
+    tarn_sheet_count(sheet, "work_ns", report->work_ns);
+    tarn_sheet_count(sheet, "serial_ns", report->serial_ns);
+    tarn_sheet_close(sheet, '}');
+    tarn_sheet_open(sheet, "assign_costs", '{');
+    tarn_sheet_count(sheet, "arcs", report->arcs);
+    tarn_sheet_count(sheet, "waits", report->waits);
+    tarn_sheet_bytes(sheet, "bound_before_bytes", report->bound_before);
+    tarn_sheet_bytes(sheet, "bound_bytes", report->bound_after);
+    tarn_sheet_close(sheet, '}');
 }
 
 static void print_reorder(struct tarn_sheet *sheet, const struct tarn_reorder_report *report)
@@ -86,6 +116,7 @@ static void print_couple(struct tarn_sheet *sheet, const struct tarn_couple_repo
 
 void tarn_transforms_print(struct tarn_sheet *sheet, const struct tarn_transforms *transforms)
 {
+    if (transforms->assign_options.report) print_assign(sheet, &transforms->assign_report);
     if (transforms->reorder_options.report) print_reorder(sheet, &transforms->reorder_report);
     if (transforms->couple_options.report) print_couple(sheet, &transforms->couple_report);
     if (transforms->in_place_options.report) {

@@ -8,10 +8,13 @@
 #define TARN_KINDS_MAX 32
 
 struct tarn_transforms {
-    bool reorder, couple, in_place;
+    bool assign, reorder, couple, in_place;
+    uint32_t wait_ns;       /* 0: not given */
     const char *kinds_text; /* words between commas */
     char kinds_copy[1024];  /* what `kinds` points into */
     const char *kinds[TARN_KINDS_MAX];
+    struct tarn_assign_options assign_options;
+    struct tarn_assign_report assign_report;
     struct tarn_reorder_options reorder_options;
     struct tarn_reorder_report reorder_report;
     struct tarn_couple_options couple_options;
@@ -22,12 +25,37 @@ struct tarn_transforms {
 
 /* Rows of an option table. */
 #define TARN_TRANSFORM_OPTIONS(transforms)                                                     \
-    {"reorder",                                                                                \
+    {"assign",                                                                                 \
      0,                                                                                        \
      TARN_OPTION_FLAG,                                                                         \
-     &(transforms).reorder,                                                                    \
+     &(transforms).assign,                                                                     \
      NULL,                                                                                     \
-     "look for an order of the ops in which less is alive at once"},                           \
+     "put the ops into streams that run side by side, whatever\nstreams they are in"},         \
+        {"streams",                                                                            \
+         0,                                                                                    \
+         TARN_OPTION_TIMES,                                                                    \
+         &(transforms).assign_options.streams,                                                 \
+         "N",                                                                                  \
+         "streams to compute in (default 2); communication and copies\nget one of their own"}, \
+        {"assign-mode",                                                                        \
+         0,                                                                                    \
+         TARN_OPTION_CHOICE,                                                                   \
+         &(transforms).assign_options.mode,                                                    \
+         "schedule|concurrency",                                                               \
+         "by a schedule of the ops' costs (default), or as many\nstreams as it takes to lose " \
+         "no concurrency"},                                                                    \
+        {"wait-ns",                                                                            \
+         0,                                                                                    \
+         TARN_OPTION_TIMES,                                                                    \
+         &(transforms).wait_ns,                                                                \
+         "NS",                                                                                 \
+         "what an event wait between two streams takes in the model\n(default 3000)"},         \
+        {"reorder",                                                                            \
+         0,                                                                                    \
+         TARN_OPTION_FLAG,                                                                     \
+         &(transforms).reorder,                                                                \
+         NULL,                                                                                 \
+         "look for an order of the ops in which less is alive at once"},                       \
         {"couple",                                                                             \
          0,                                                                                    \
          TARN_OPTION_FLAG,                                                                     \

@@ -56,7 +56,7 @@ leftovers() { find "$folder/new" -type f | wc -l; }
 every_verb_explains_itself() {
     local verb option
     exits 0 --help && exits 0 --version && grep -qE '^tarn [0-9]+\.[0-9]+' "$folder/out" || return
-    for verb in info pairs plan verify run convert; do
+    for verb in info pairs plan verify run transform assign convert; do
         exits 0 "$verb" --help || return
         for part in "Usage: tarn $verb" Options: "Exit codes:" Example: --json; do
             grep -qF -- "$part" "$folder/out" || return
@@ -406,6 +406,24 @@ unwritable_output_exits_8_and_leaves_nothing() {
 }
 unwritable_output_exits_8_and_leaves_nothing
 report unwritable_output_exits_8_and_leaves_nothing $?
+
+streams_and_waits_are_added() {
+    local parallel=$folder/parallel.json.gz branches=$graphs/googlenet_b1_adam.ddp_branch4.json.gz
+    exits 0 assign "$real" --streams 2 --json -o "$parallel" || return
+    json 'o["assign"]["streams"] == 4 and o["changed"]["assigned"] > 0 and
+          o["assign_limits"]["limit_ns"] <= o["assign"]["critical_path_ns"] and
+          o["assign"]["critical_path_ns"] < o["assign"]["critical_path_before_ns"]' || return
+    exits 0 info "$parallel" --json && json 'o["streams"] == 4' || return
+    exits 0 transform "$branches" --couple --json &&
+        json 'o["couple"]["bound_bytes"] <= o["couple"]["target_bytes"] and
+              o["couple_rows"][0]["critical_path_ns"] >= o["couple_rows"][-1]["critical_path_ns"] and
+              o["changed"]["ordered"] == o["couple"]["arcs"] > 0' || return
+    exits 0 plan "$branches" --couple --effort 0 -o "$plan" --json &&
+        json 'o["footprint_bytes"] < o["couple_rows"][0]["bound_bytes"]' || return
+    exits 0 verify "$branches" "$plan" && exits 0 run "$branches" "$plan" --check --iterations 1
+}
+streams_and_waits_are_added
+report streams_and_waits_are_added $?
 
 an_interrupt_exits_130() {
     local process
