@@ -165,9 +165,9 @@ static enum tarn_status find_bound(const struct assigning *all, const struct tar
     struct tarn_blocks blocks;
     enum tarn_status status = tarn_blocks_init(&blocks, graph, false, all->options.alignment, NULL);
     if (status != TARN_OK) return status;
-    status = tarn_coupled_init(&coupled, graph, NULL, 0, blocks.reserved);
+    status = tarn_coupled_init(&coupled, graph, NULL, 0, blocks.reserved, all->options.alignment);
     if (status == TARN_OK) {
-        *bound = coupled.antichain.bound;
+        *bound = coupled.bound.bound;
         tarn_coupled_finish(&coupled);
     }
     tarn_blocks_finish(&blocks);

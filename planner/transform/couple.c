@@ -34,17 +34,14 @@ struct coupling {
     struct tarn_pace pace;       /* of that */
 };
 
-static uint64_t bound_of(const struct coupling *coupling)
-{
-    return coupling->coupled.antichain.bound;
-}
+static uint64_t bound_of(const struct coupling *coupling) { return coupling->coupled.bound.bound; }
 
 /* ---- The graph with the arcs ---- */
 
 static enum tarn_status try_arcs(struct tarn_coupled *coupled, const struct coupling *coupling)
 {
     return tarn_coupled_init(coupled, coupling->graph, coupling->arcs, coupling->arcs_count,
-                             coupling->blocks.reserved);
+                             coupling->blocks.reserved, coupling->options.alignment);
 }
 
 static enum tarn_status find_pace(struct coupling *coupling)
@@ -86,7 +83,7 @@ static bool is_better(const struct coupling *coupling, const struct tarn_candida
 {
     if (!other->is_there) return true;
     uint64_t now = coupling->pace.timeline.makespan_ns, bound = bound_of(coupling);
-    uint64_t b_bound = other->coupled.antichain.bound;
+    uint64_t b_bound = other->coupled.bound.bound;
     uint64_t a_ns = a->makespan_ns - now, b_ns = other->candidate.makespan_ns - now;
     if (a_bound < coupling->target) a_bound = coupling->target;
     if (b_bound < coupling->target) b_bound = coupling->target;
@@ -104,7 +101,7 @@ static enum tarn_status try_candidate(struct coupling *coupling,
     enum tarn_status status = try_arcs(&coupled, coupling);
     coupling->arcs_count--;
     if (status != TARN_OK) return status;
-    if (!is_better(coupling, candidate, coupled.antichain.bound, best)) {
+    if (!is_better(coupling, candidate, coupled.bound.bound, best)) {
         tarn_coupled_finish(&coupled);
         return TARN_OK;
     }
@@ -161,7 +158,7 @@ static enum tarn_status try_without(struct coupling *coupling, uint32_t i, uint6
     memmove(&coupling->arcs[i], &coupling->arcs[i + 1], behind * sizeof arc);
     coupling->arcs_count--;
     enum tarn_status status = try_arcs(&coupled, coupling);
-    if (status == TARN_OK && coupled.antichain.bound <= bound) {
+    if (status == TARN_OK && coupled.bound.bound <= bound) {
         take_coupled(coupling, &coupled);
         return TARN_OK;
     }
@@ -202,7 +199,7 @@ static enum tarn_status add_row(struct coupling *coupling, struct tarn_couple_re
     coupling->arcs_count = all;
     if (status != TARN_OK) return status;
     status = tarn_pace_init(&pace, &coupled.graph, coupling->options.wait_ns);
-    struct tarn_couple_row row = {arcs_count, pace.waits_count, coupled.antichain.bound,
+    struct tarn_couple_row row = {arcs_count, pace.waits_count, coupled.bound.bound,
                                   pace.timeline.makespan_ns};
     if (report->rows_count == 0 || row.bound < report->rows[report->rows_count - 1].bound)
         report->rows[report->rows_count++] = row;

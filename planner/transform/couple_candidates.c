@@ -263,7 +263,7 @@ static bool finder_init(struct finder *finder, const struct tarn_coupled *couple
     finder->members = malloc(((size_t)reuse->count + 1) * sizeof *finder->members);
     finder->best = malloc(((size_t)reuse->streams_count + 1) * sizeof *finder->best);
     for (uint32_t a = 0; finder->members && a < reuse->count; a++) {
-        if (!tarn_antichain_has(coupled->antichain.threshold, reuse, a)) continue;
+        if (!tarn_antichain_has(coupled->bound.threshold, reuse, a)) continue;
         finder->members[finder->members_count++] = a;
         touchers += finder->graph->storages[a].touchers_count;
     }

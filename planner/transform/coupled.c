@@ -87,25 +87,36 @@ static enum tarn_status init_graph(struct tarn_graph *coupled, const struct tarn
 
 /* ---- The bound ---- */
 
+static enum tarn_status find_bound(struct tarn_coupled *coupled, const uint64_t *reserved,
+                                   uint64_t alignment)
+{
+    struct tarn_reserve reserve = {&coupled->reuse, &coupled->graph, reserved, alignment};
+    struct tarn_antichain antichain;
+    enum tarn_status status =
+        tarn_antichain_init(&antichain, &coupled->reuse, &coupled->graph, reserved);
+    if (status != TARN_OK) return status;
+    status = tarn_gap_bound_init(&coupled->bound, &antichain, &reserve, TARN_GAP_EFFORT_LOW);
+    tarn_antichain_finish(&antichain);
+    return status;
+}
+
 enum tarn_status tarn_coupled_init(struct tarn_coupled *coupled, const struct tarn_graph *graph,
                                    const struct tarn_recipe_arc *arcs, uint32_t arcs_count,
-                                   const uint64_t *reserved)
+                                   const uint64_t *reserved, uint64_t alignment)
 {
     memset(coupled, 0, sizeof *coupled);
     enum tarn_status status = init_graph(&coupled->graph, graph, arcs, arcs_count);
     if (status == TARN_OK) status = tarn_clocks_init(&coupled->clocks, &coupled->graph);
     if (status == TARN_OK)
         status = tarn_reuse_init(&coupled->reuse, &coupled->clocks, &coupled->graph);
-    if (status == TARN_OK)
-        status =
-            tarn_antichain_init(&coupled->antichain, &coupled->reuse, &coupled->graph, reserved);
+    if (status == TARN_OK) status = find_bound(coupled, reserved, alignment);
     if (status != TARN_OK) tarn_coupled_finish(coupled);
     return status;
 }
 
 void tarn_coupled_finish(struct tarn_coupled *coupled)
 {
-    tarn_antichain_finish(&coupled->antichain);
+    tarn_gap_bound_finish(&coupled->bound);
     tarn_reuse_finish(&coupled->reuse);
     tarn_clocks_finish(&coupled->clocks);
     tarn_pool_destroy(coupled->graph.pool);

@@ -3,7 +3,7 @@
 #ifndef TARN_PLANNER_TRANSFORM_COUPLED_H
 #define TARN_PLANNER_TRANSFORM_COUPLED_H
 
-#include "../../streams/order/antichain.h"
+#include "../../streams/order/gap_bound.h"
 #include "../../streams/order/simulator.h"
 #include "transform.h"
 
@@ -11,14 +11,14 @@ struct tarn_coupled {
     struct tarn_graph graph; /* shares all but order and arcs with the graph that it was made of */
     struct tarn_clocks clocks;
     struct tarn_reuse reuse;
-    struct tarn_antichain antichain;
+    struct tarn_gap_bound bound; /* names the antichain that is to be broken */
 };
 
-/* The arcs' ends are in different streams and make no cycle. reserved: by planned storage.
- * TARN_SYSTEM: no memory. */
+/* The arcs' ends are in different streams and make no cycle. reserved: by planned storage, at this
+ * alignment. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_coupled_init(struct tarn_coupled *coupled, const struct tarn_graph *graph,
                                    const struct tarn_recipe_arc *arcs, uint32_t arcs_count,
-                                   const uint64_t *reserved);
+                                   const uint64_t *reserved, uint64_t alignment);
 void tarn_coupled_finish(struct tarn_coupled *coupled);
 
 /* When ops run with the fewest event waits, and how much time every op leaves behind it. */
