@@ -1,6 +1,6 @@
 /* Coupling against brute force: what was in order stays in order, the bound is the heaviest clique
- * of unsafe storages and never rises, the modelled time is the simulator's, and where one arc of all
- * that there are would do, one is found. */
+ * of unsafe storages and never rises, the modelled time is the simulator's, and where one arc of
+ * all that there are would do, one is found. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -167,10 +167,14 @@ static void write_pair(const struct program *program, uint32_t a, uint32_t b)
     const struct tarn_storage *storages = program->graph->storages;
     for (uint32_t s = 0; s < program->graph->ops_count; s++) { /* (6) */
         fprintf(program->file, " below_%u_%u + above_%u_%u", a, b, a, b);
-        write_made(program, '-', a, s);
         write_kept(program, '-', a, s);
-        write_made(program, '-', b, s);
         write_kept(program, '-', b, s);
+        if (storages[a].producer != storages[b].producer) {
+            write_made(program, '-', a, s);
+            write_made(program, '-', b, s);
+        } else if (may_run(program, storages[a].producer, s)) {
+            fprintf(program->file, " - 2 R_%u_%u", storages[a].producer, s);
+        }
         fprintf(program->file, " >= -1\n");
     }
     fprintf(program->file, " A_%u - A_%u + %" PRIu64 " below_%u_%u <= %" PRId64 "\n", a, b, sum, a,

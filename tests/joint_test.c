@@ -15,21 +15,26 @@
 #include "random_graph.h"
 #include "tarn.h"
 
-enum { OPS_MAX = 8, GRAPHS = 40 };
+enum { OPS_MAX = 7, STORAGES_MAX = 5, GRAPHS = 24 };
 
 static bool has_solver(void) { return system("cbc -quit >/dev/null 2>&1") == 0; }
 
+/* Small enough for a solver. */
 static struct tarn_graph *small_graph(uint64_t seed)
 {
-    struct random_graph_options options = random_graph_knobs(seed, OPS_MAX);
-    options.streams = 1;
-    options.shuffled = false;
-    options.group_share = options.alignment_share = options.view_share = 0;
-    options.size_max = 64;
-    return random_graph(&options);
+    for (;; seed += GRAPHS) {
+        struct random_graph_options options = random_graph_knobs(seed, OPS_MAX);
+        options.streams = 1;
+        options.shuffled = false;
+        options.group_share = options.alignment_share = options.view_share = 0;
+        options.size_max = 64;
+        struct tarn_graph *graph = random_graph(&options);
+        if (graph->planned_count > 1 && graph->planned_count <= STORAGES_MAX) return graph;
+        tarn_graph_destroy(graph);
+    }
 }
 
-/* The optimum that the solver found. */
+/* The optimum, or UINT64_MAX when the solver does not finish within a few seconds. */
 static uint64_t solve(const struct tarn_graph *graph, const char *folder)
 {
     char program[128], answer[128], command[320], line[256];
@@ -40,16 +45,16 @@ static uint64_t solve(const struct tarn_graph *graph, const char *folder)
     assert_non_null(file);
     joint_program_write(graph, file);
     assert_int_equal(fclose(file), 0);
-    snprintf(command, sizeof command, "cbc %s solve solution %s >/dev/null", program, answer);
+    snprintf(command, sizeof command, "cbc %s sec 2 solve solution %s >/dev/null", program, answer);
     assert_int_equal(system(command), 0);
     file = fopen(answer, "r");
     assert_non_null(file);
     assert_non_null(fgets(line, sizeof line, file));
-    assert_int_equal(sscanf(line, "Optimal - objective value %lf", &optimum), 1);
+    bool finished = sscanf(line, "Optimal - objective value %lf", &optimum) == 1;
     assert_int_equal(fclose(file), 0);
     assert_int_equal(remove(program), 0);
     assert_int_equal(remove(answer), 0);
-    return (uint64_t)(optimum + 0.5);
+    return finished ? (uint64_t)(optimum + 0.5) : UINT64_MAX;
 }
 
 static void reordered_and_placed_graphs_equal_the_integer_program(void **state)
@@ -57,6 +62,7 @@ static void reordered_and_placed_graphs_equal_the_integer_program(void **state)
     char folder[] = "/tmp/joint_test_XXXXXX";
     (void)state;
     if (!has_solver()) skip();
+    uint32_t compared = 0;
     assert_non_null(mkdtemp(folder));
     for (uint64_t seed = 0; seed < GRAPHS; seed++) {
         struct tarn_graph *graph = small_graph(seed);
@@ -69,11 +75,15 @@ static void reordered_and_placed_graphs_equal_the_integer_program(void **state)
                              &plan, NULL),
             TARN_OK);
         tarn_plan_summarize(plan, &made);
-        assert_int_equal(made.footprint, solve(graph, folder));
+        uint64_t optimum = solve(graph, folder);
+        if (optimum != UINT64_MAX) assert_int_equal(made.footprint, optimum);
+        compared += optimum != UINT64_MAX;
         tarn_plan_destroy(plan);
         tarn_graph_destroy(graph);
     }
     assert_int_equal(rmdir(folder), 0);
+    assert_true(compared >= GRAPHS / 4);
+    print_message("%u of %d programs solved\n", compared, GRAPHS);
 }
 
 /* What a solver is given needs no solver to be looked at. */

@@ -167,6 +167,7 @@ static void number_paths(struct tarn_assignment *assignment, const struct matchi
         assignment->stream[v] =
             u == TARN_NONE ? assignment->streams_count++ : assignment->stream[u];
     }
+    if (assignment->streams_count == 0) assignment->streams_count = 1; /* for lone views */
 }
 
 static enum tarn_status cover(struct tarn_assignment *assignment,
