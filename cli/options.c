@@ -160,6 +160,7 @@ static void print_option(char letter, const char *name, const char *value_name, 
         snprintf(form + used, sizeof form - used, " %s", value_name);
     }
     printf("  %-24s", form);
+    if (strlen(form) >= 24) printf("\n  %-24s", "");
     for (; *help; help++) {
         putchar(*help);
         if (*help == '\n') printf("  %-24s", "");

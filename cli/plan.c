@@ -167,27 +167,28 @@ enum tarn_status tarn_verb_plan(char **words)
                  "                 [--alignment BYTES] [--capacity BYTES] [--method NAME]\n"
                  "                 [--boundary refined|simple] [--threads N] [--effort STEPS]\n"
                  "                 [--seconds SECONDS] [--seed N] [--json]",
-        .about = "Decides where every storage of a graph lives in one arena, so that no legal\n"
-                 "interleaving of the streams can corrupt anything. An independent verifier\n"
-                 "proves that before anything is written (tarn.plan version 1).\n\n"
-                 "  footprint    bytes of arena that the plan needs\n"
-                 "  sum          bytes of all planned storages, each on its own\n"
-                 "  serial peak  most bytes alive in one step of list order\n"
-                 "  bound        bytes that no safe plan of the graph can be below, with a proof\n"
-                 "               in the plan file; gap: how far the footprint is above it\n"
-                 "  events       arcs between streams, the event waits kept of them inside an\n"
-                 "               iteration, and the waits on the iteration before\n"
-                 "  bound        no safe plan is smaller; optimal: the footprint is the bound\n"
-                 "A search prints a line for every better plan. Ctrl-C ends it: the best plan so\n"
-                 "far is written, exit code 130.\n"
-                 "With '-o -' the plan goes to standard output and these figures to standard\n"
-                 "error.\n",
+        .about =
+            "Decides where every storage of a graph lives in one arena, so that no legal\n"
+            "interleaving of the streams can corrupt anything. An independent verifier\n"
+            "proves that before anything is written (tarn.plan version 1).\n\n"
+            "  footprint    bytes of arena that the plan needs\n"
+            "  sum          bytes of all planned storages, each on its own\n"
+            "  serial peak  most bytes alive in one step of list order\n"
+            "  bound        bytes that no safe plan of the graph can be below, with a proof\n"
+            "               in the plan file; gap: how far the footprint is above it, optimal\n"
+            "               when that is nothing\n"
+            "  events       arcs between streams, the event waits kept of them inside an\n"
+            "               iteration, and the waits on the iteration before\n"
+            "A search prints a line for every better plan. Ctrl-C ends it: the best plan so\n"
+            "far is written, exit code 130.\n"
+            "With '-o -' the plan goes to standard output and these figures to standard\n"
+            "error.\n",
         .options = options,
         .options_count = TARN_COUNT(options),
         .arguments_min = 1,
         .arguments_max = 1,
-        .exits = (const enum tarn_status[]){TARN_DOES_NOT_FIT, TARN_BAD_INPUT, TARN_REJECTED,
-                                            TARN_INTERRUPTED, TARN_OK},
+        .exits =
+            (const enum tarn_status[]){TARN_DOES_NOT_FIT, TARN_BAD_INPUT, TARN_REJECTED, TARN_OK},
         .example = "  tarn plan examples/graphs/figure7.json --alignment 1 -o figure7.plan\n",
     };
     enum tarn_status status;
