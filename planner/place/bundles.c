@@ -132,7 +132,7 @@ static enum tarn_status frame_fill(struct frame *frame, const struct bundles *bu
             &frame->blocks.members[i], 1, (uint64_t)bundle->size, (uint64_t)bundle->alignment};
     }
     frame->problem = (struct tarn_problem){&frame->graph, &frame->blocks, &frame->conflicts};
-    return tarn_conflicts_init(&frame->conflicts, &frame->reuse, &frame->graph);
+    return tarn_conflicts_init_slots(&frame->conflicts, &frame->reuse, &frame->graph);
 }
 
 static void frame_finish(struct frame *frame)

@@ -51,8 +51,9 @@ static void fill_rows(struct tarn_conflicts *conflicts)
     }
 }
 
-enum tarn_status tarn_conflicts_init(struct tarn_conflicts *conflicts,
-                                     const struct tarn_reuse *reuse, const struct tarn_graph *graph)
+enum tarn_status tarn_conflicts_init_slots(struct tarn_conflicts *conflicts,
+                                           const struct tarn_reuse *reuse,
+                                           const struct tarn_graph *graph)
 {
     size_t streams = reuse->streams_count, count = reuse->count, positions = 0;
     for (size_t s = 0; s < streams; s++) positions += graph->streams[s].ops_count;
@@ -63,14 +64,26 @@ enum tarn_status tarn_conflicts_init(struct tarn_conflicts *conflicts,
     conflicts->begin = malloc((streams + 1) * sizeof(uint32_t));
     conflicts->ops_begin = malloc((streams + 1) * sizeof(uint32_t));
     conflicts->slot_at = calloc(positions + streams + 1, sizeof(uint32_t));
-    conflicts->row = calloc(streams * conflicts->words_count * WORD + 1, sizeof(uint32_t));
-    conflicts->highest = calloc(streams * conflicts->words_count + 1, sizeof(uint32_t));
-    if (!conflicts->slot_of || !conflicts->begin || !conflicts->ops_begin || !conflicts->slot_at ||
-        !conflicts->row || !conflicts->highest) {
+    if (!conflicts->slot_of || !conflicts->begin || !conflicts->ops_begin || !conflicts->slot_at) {
         tarn_conflicts_finish(conflicts);
         return TARN_SYSTEM;
     }
     number_slots(conflicts, graph);
+    return TARN_OK;
+}
+
+enum tarn_status tarn_conflicts_init(struct tarn_conflicts *conflicts,
+                                     const struct tarn_reuse *reuse, const struct tarn_graph *graph)
+{
+    enum tarn_status status = tarn_conflicts_init_slots(conflicts, reuse, graph);
+    size_t streams = reuse->streams_count;
+    if (status != TARN_OK) return status;
+    conflicts->row = calloc(streams * conflicts->words_count * WORD + 1, sizeof(uint32_t));
+    conflicts->highest = calloc(streams * conflicts->words_count + 1, sizeof(uint32_t));
+    if (!conflicts->row || !conflicts->highest) {
+        tarn_conflicts_finish(conflicts);
+        return TARN_SYSTEM;
+    }
     fill_rows(conflicts);
     return TARN_OK;
 }

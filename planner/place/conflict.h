@@ -29,6 +29,10 @@ struct tarn_conflicts {
 enum tarn_status tarn_conflicts_init(struct tarn_conflicts *conflicts,
                                      const struct tarn_reuse *reuse,
                                      const struct tarn_graph *graph);
+/* The same without rows, which only masks read. */
+enum tarn_status tarn_conflicts_init_slots(struct tarn_conflicts *conflicts,
+                                           const struct tarn_reuse *reuse,
+                                           const struct tarn_graph *graph);
 void tarn_conflicts_finish(struct tarn_conflicts *conflicts);
 
 /* Writes the slots in conflict with a storage, itself included: bit i % 64 of mask[i / 64]. */

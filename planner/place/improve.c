@@ -35,7 +35,7 @@ enum { SLICE = 32768, WALK_PLACES_MAX = 65536 };
 /* From so many blocks on windows come first. Above so many places they are all that is tried,
  * unless their plan is this many percent above the aim. */
 enum { WINDOWS_BLOCKS_MIN = 4096, KEYS_PLACES_MAX = 65536, WINDOWS_PERCENT = 25 };
-static const uint32_t widths[] = {1024, 256, 4096};
+static const uint32_t widths[] = {256, 1024, 4096};
 enum { WIDTHS_COUNT = sizeof widths / sizeof *widths };
 enum { WALKS = 8, COPYING_WALKS = 4, ROUND_STEPS = 40, STARTS = TARN_KEYS_COUNT + 1 };
 

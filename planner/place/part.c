@@ -187,7 +187,7 @@ enum tarn_status tarn_part_init(struct tarn_part *part, const struct tarn_whole 
         part->graph.rank = graph->rank;
         fill_storages(part, whole, tables);
         fill_blocks(part, whole);
-        ok = tarn_conflicts_init(&part->conflicts, &part->reuse, &part->graph) == TARN_OK;
+        ok = tarn_conflicts_init_slots(&part->conflicts, &part->reuse, &part->graph) == TARN_OK;
     }
     free_tables(tables, streams_count);
     part->problem = (struct tarn_problem){&part->graph, &part->blocks, &part->conflicts};

@@ -5,13 +5,13 @@
  *
  *   scale_bench [--seconds S] [--threads N] [KIND:STORAGESxSTREAMS]...
  *
- * KIND: dnn (a data-parallel training step, see dnn_graph.h), buckets (the same with 200 gradients
- * in a contiguous group), chain or uncoupled (see cut_graph.h).
+ * KIND: dnn (a data-parallel training step, see dnn_graph.h), chain or uncoupled (see cut_graph.h).
+ * `plan MiB` is the most that was taken beside the graph before the verifier.
  * S: how long the search goes on after the first plan; default 0. */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "cut_graph.h"
@@ -19,8 +19,6 @@
 #include "planner/place/place.h"
 #include "streams/order/gap_bound.h"
 #include "streams/plan/plan.h"
-
-enum { LARGE = 200 }; /* gradients in a large bucket */
 
 struct run {
     const char *name;
@@ -30,13 +28,14 @@ struct run {
     double build_ms, clocks_ms, bound_ms, conflicts_ms, first_ms, keys_ms, more_ms, verify_ms;
     double begin_ms;
     uint64_t bound, first, last;
+    long graph_kib, plan_kib; /* of the graph, and the most that planning took beside it */
     char method[64];
 };
 
 static double now_ms(void)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(getenv("TARN_CPU") ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
@@ -52,6 +51,28 @@ static void need(enum tarn_status status)
     if (status == TARN_OK) return;
     fprintf(stderr, "scale_bench: %s\n", tarn_status_text(status));
     exit(1);
+}
+
+/* ---- Memory ---- */
+
+/* A line of /proc/self/status in KiB; 0 where there is none. */
+static long memory_kib(const char *name)
+{
+    char line[128];
+    long found = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file && !found && fgets(line, sizeof line, file))
+        if (strncmp(line, name, strlen(name)) == 0) found = atol(line + strlen(name));
+    if (file) fclose(file);
+    return found;
+}
+
+/* From now on the peak is what is taken now, or more. */
+static void reset_peak(void)
+{
+    FILE *file = fopen("/proc/self/clear_refs", "w");
+    if (file) fputs("5", file);
+    if (file) fclose(file);
 }
 
 /* ---- Measuring ---- */
@@ -92,6 +113,7 @@ static void place(struct run *run, const struct tarn_reuse *reuse, const struct 
         run->more_ms = lap(&since);
         run->last = result.footprint;
     }
+    run->plan_kib = memory_kib("VmHWM:") - run->graph_kib;
     struct tarn_plan *plan = tarn_plan_of_graph(run->graph);
     if (!plan) need(TARN_SYSTEM);
     plan->alignment = 512;
@@ -122,6 +144,9 @@ static void measure(struct run *run)
     struct tarn_blocks blocks;
     struct tarn_antichain antichain;
     struct tarn_gap_bound bound;
+    malloc_trim(0);
+    reset_peak();
+    run->graph_kib = memory_kib("VmRSS:");
     double since = now_ms();
     need(tarn_clocks_init(&clocks, run->graph));
     need(tarn_reuse_init(&reuse, &clocks, run->graph));
@@ -149,15 +174,14 @@ static double gap_percent(uint64_t footprint, uint64_t bound)
 
 static void print_run(const struct run *run)
 {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
+    double entries = (double)run->graph->planned_count * run->graph->streams_count;
     printf("| %s | %u | %u | %.2f | %.1f | %.1f | %.1f | %.1f | %.3f | %.1f | %.1f | %.3f | %.1f | "
-           "%ld | "
-           "%s |\n",
+           "%ld | %ld | %.1f | %s |\n",
            run->name, run->graph->planned_count, run->graph->groups_count, run->build_ms / 1e3,
            run->clocks_ms, run->bound_ms, run->conflicts_ms, run->first_ms,
            gap_percent(run->first, run->bound), run->keys_ms, run->more_ms,
-           gap_percent(run->last, run->bound), run->verify_ms, usage.ru_maxrss / 1024, run->method);
+           gap_percent(run->last, run->bound), run->verify_ms, run->graph_kib / 1024,
+           run->plan_kib / 1024, 1024 * (double)run->plan_kib / entries, run->method);
     fflush(stdout);
 }
 
@@ -168,8 +192,6 @@ static struct tarn_graph *open_graph(const char *argument)
     if (sscanf(argument, "%15[a-z]:%ux%u", kind, &storages, &streams) == 3) {
         if (strcmp(kind, "dnn") == 0)
             return dnn_graph(&(struct dnn_graph_options){storages, streams});
-        if (strcmp(kind, "buckets") == 0)
-            return dnn_graph_in_buckets(&(struct dnn_graph_options){storages, streams}, LARGE);
         enum cut_kind cut = strcmp(kind, "uncoupled") == 0 ? CUT_UNCOUPLED : CUT_CHAIN;
         return cut_graph(&(struct cut_graph_options){cut, storages, streams});
     }
@@ -196,8 +218,10 @@ int main(int argc, char **argv)
     }
     printf(
         "| graph | storages | groups | build s | clocks + first | bound | conflicts | first plan "
-        "| gap %% | all keys | more | gap %% | verify | peak MiB | method |\n"
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n");
+        "| gap %% | all keys | more | gap %% | verify | graph MiB | plan MiB | bytes / storage / "
+        "stream "
+        "| method |\n"
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n");
     for (int i = 0; i < count; i++) {
         struct run run = options;
         double since = now_ms();
