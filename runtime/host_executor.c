@@ -176,6 +176,7 @@ static uint32_t run(struct tarn_worker *worker, struct tarn_host_stream *stream)
 {
     struct tarn_executor *executor = worker->executor;
     struct tarn_session *session = executor->session;
+    struct tarn_flight *flight = session->flight;
     uint32_t s = (uint32_t)(stream - executor->streams);
     uint32_t begin = executor->program->begin[s], length = tarn_steps_of(executor, s);
     const struct tarn_program_step *steps = executor->program->steps + begin;
@@ -191,9 +192,9 @@ static uint32_t run(struct tarn_worker *worker, struct tarn_host_stream *stream)
         is_blocked = !may_start(executor, stream, step, iteration);
         if (is_blocked) break;
         atomic_store_explicit(&stream->place, place, memory_order_relaxed);
-        tarn_flight_begin(session->flight, s, step->op, iteration);
+        tarn_flight_begin(flight, s, step->op, iteration);
         int code = tarn_session_launch(session, step->op, iteration);
-        tarn_flight_end(session->flight, s);
+        tarn_flight_end(flight, s);
         if (code) {
             kernel_failed(executor, step->op, iteration, code);
             break;
