@@ -161,7 +161,8 @@ enum tarn_status tarn_verb_plan(char **words)
     const struct tarn_command command = {
         .verb = "plan",
         .usage = "GRAPH [-o PLAN] [--assign] [--streams N] [--assign-mode MODE]\n"
-                 "                 [--wait-ns NS] [--reorder] [--couple] [--couple-keep PERCENT]\n"
+                 "                 [--wait-ns NS] [--reorder] [--reorder-keep-time]\n"
+                 "                 [--reorder-skip STAGE,STAGE...] [--couple] [--couple-keep PERCENT]\n"
                  "                 [--slowdown-max PERCENT] [--in-place] "
                  "[--in-place-kinds KIND,KIND...]\n"
                  "                 [--alignment BYTES] [--capacity BYTES] [--method NAME]\n"
@@ -196,8 +197,7 @@ enum tarn_status tarn_verb_plan(char **words)
     if (request.json && request.plan_path && strcmp(request.plan_path, "-") == 0)
         return tarn_options_refuse(&command, "plan and JSON cannot both go to standard output");
     fill_search(&request);
-    if (!tarn_transforms_ask(&request.transforms, &request.planning))
-        return tarn_options_refuse(&command, "--in-place-kinds takes up to %d kinds",
-                                   TARN_KINDS_MAX);
+    const char *wrong = tarn_transforms_ask(&request.transforms, &request.planning);
+    if (wrong) return tarn_options_refuse(&command, "%s", wrong);
     return carry_out(&request);
 }

@@ -140,7 +140,9 @@ static enum tarn_status transform(char **words_given, bool assign)
         .verb = assign ? "assign" : "transform",
         .usage =
             "GRAPH [-o GRAPH] [--assign] [--streams N] [--assign-mode MODE]\n"
-            "                      [--wait-ns NS] [--reorder] [--couple] [--couple-keep PERCENT]\n"
+            "                      [--wait-ns NS] [--reorder] [--reorder-keep-time]\n"
+            "                      [--reorder-skip STAGE,STAGE...] [--couple]\n"
+            "                      [--couple-keep PERCENT]\n"
             "                      [--slowdown-max PERCENT] [--in-place] "
             "[--in-place-kinds KIND,KIND...]\n"
             "                      [--capacity BYTES] [--alignment BYTES] [--changes] [--json]",
@@ -152,8 +154,9 @@ static enum tarn_status transform(char **words_given, bool assign)
                  "            is faster than `limit`, for the longest chain, an even share of the\n"
                  "            work and where they meet; its costs: arcs between streams, event\n"
                  "            waits, bytes alive at once in the worst case\n"
-                 "  reorder   the most bytes that are alive at once, before and after; bound: no\n"
-                 "            order has a lower peak\n"
+                 "  reorder   the most bytes that are alive at once, before and after (of several\n"
+                 "            streams: that no timing can do without); bound: no order has a\n"
+                 "            lower peak; gains: bytes, by the stages of the search\n"
                  "  couple    the most bytes alive at once in the worst case, and what the first\n"
                  "            of the waits between streams that were added do to it\n"
                  "  in place  outputs that are written over an input now\n"
@@ -171,9 +174,8 @@ static enum tarn_status transform(char **words_given, bool assign)
     if (!tarn_options_parse(&command, words_given, request.paths, &status)) return status;
     if (request.json && is_stdout(request.output_path))
         return tarn_options_refuse(&command, "graph and JSON cannot both go to standard output");
-    if (!tarn_transforms_ask(&request.transforms, &request.planning))
-        return tarn_options_refuse(&command, "--in-place-kinds takes up to %d kinds",
-                                   TARN_KINDS_MAX);
+    const char *wrong = tarn_transforms_ask(&request.transforms, &request.planning);
+    if (wrong) return tarn_options_refuse(&command, "%s", wrong);
     return carry_out(&request);
 }
 

@@ -19,10 +19,31 @@ static bool split_kinds(struct tarn_transforms *transforms, size_t *count)
     return true;
 }
 
-bool tarn_transforms_ask(struct tarn_transforms *transforms, struct tarn_plan_options *options)
+/* The stages that the text names, as bits. */
+static bool read_skip(const char *text, uint32_t *skip)
+{
+    while (text && *text) {
+        int stage = 0;
+        size_t length = strcspn(text, ",");
+        for (const char *word; stage < TARN_REORDER_STAGES; stage++) {
+            word = tarn_reorder_stage_text((enum tarn_reorder_stage)stage);
+            if (strlen(word) == length && strncmp(word, text, length) == 0) break;
+        }
+        if (stage == TARN_REORDER_STAGES) return false;
+        *skip |= 1u << stage;
+        text += length + (text[length] == ',');
+    }
+    return true;
+}
+
+const char *tarn_transforms_ask(struct tarn_transforms *transforms,
+                                struct tarn_plan_options *options)
 {
     size_t kinds_count;
-    if (!split_kinds(transforms, &kinds_count)) return false;
+    struct tarn_reorder_options *reorder = &transforms->reorder_options;
+    if (!split_kinds(transforms, &kinds_count)) return "--in-place-kinds takes up to 32 kinds";
+    if (!read_skip(transforms->skip_text, &reorder->skip))
+        return "--reorder-skip knows greedy, windows, cuts, cases and witness";
     const struct tarn_assign_options *assign = &transforms->assign_options;
     if (transforms->assign || assign->streams > 0 || assign->mode != TARN_ASSIGN_SCHEDULE) {
         transforms->assign_options.struct_size = sizeof transforms->assign_options;
@@ -30,12 +51,10 @@ bool tarn_transforms_ask(struct tarn_transforms *transforms, struct tarn_plan_op
         transforms->assign_options.report = &transforms->assign_report;
         options->assign = &transforms->assign_options;
     }
-    if (transforms->reorder) {
-        transforms->reorder_options = (struct tarn_reorder_options){
-            .struct_size = sizeof transforms->reorder_options,
-            .report = &transforms->reorder_report,
-        };
-        options->reorder = &transforms->reorder_options;
+    if (transforms->reorder || reorder->keep_time || reorder->skip != 0) {
+        reorder->struct_size = sizeof *reorder;
+        reorder->report = &transforms->reorder_report;
+        options->reorder = reorder;
     }
     const struct tarn_couple_options *couple = &transforms->couple_options;
     if (transforms->couple || couple->keep > 0 || couple->slowdown_max > 0) {
@@ -53,7 +72,7 @@ bool tarn_transforms_ask(struct tarn_transforms *transforms, struct tarn_plan_op
         };
         options->in_place = &transforms->in_place_options;
     }
-    return true;
+    return NULL;
 }
 
 static void print_assign(struct tarn_sheet *sheet, const struct tarn_assign_report *report)
@@ -89,6 +108,17 @@ static void print_reorder(struct tarn_sheet *sheet, const struct tarn_reorder_re
     tarn_sheet_bytes(sheet, "bound_bytes", report->bound);
     tarn_sheet_real(sheet, "gap_percent", gap);
     tarn_sheet_count(sheet, "rounds", report->rounds);
+    tarn_sheet_close(sheet, '}');
+    tarn_sheet_open(sheet, "reorder_gains", '{');
+    for (int stage = 0; stage < TARN_REORDER_STAGES; stage++) {
+        tarn_sheet_count(sheet, tarn_reorder_stage_text((enum tarn_reorder_stage)stage),
+                         report->gains[stage].bytes);
+    }
+    tarn_sheet_close(sheet, '}');
+    if (report->critical_path_before_ns == 0) return;
+    tarn_sheet_open(sheet, "reorder_time", '{');
+    tarn_sheet_count(sheet, "critical_path_before_ns", report->critical_path_before_ns);
+    tarn_sheet_count(sheet, "critical_path_ns", report->critical_path_ns);
     tarn_sheet_close(sheet, '}');
 }
 

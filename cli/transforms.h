@@ -10,8 +10,9 @@
 struct tarn_transforms {
     bool assign, reorder, couple, in_place;
     uint32_t wait_ns;       /* 0: not given */
-    const char *kinds_text; /* words between commas */
-    char kinds_copy[1024];  /* what `kinds` points into */
+    const char *skip_text;  /* words between commas, as is the next */
+    const char *kinds_text;
+    char kinds_copy[1024]; /* what `kinds` points into */
     const char *kinds[TARN_KINDS_MAX];
     struct tarn_assign_options assign_options;
     struct tarn_assign_report assign_report;
@@ -56,6 +57,18 @@ struct tarn_transforms {
          &(transforms).reorder,                                                                \
          NULL,                                                                                 \
          "look for an order of the ops in which less is alive at once"},                       \
+        {"reorder-keep-time",                                                                  \
+         0,                                                                                    \
+         TARN_OPTION_FLAG,                                                                     \
+         &(transforms).reorder_options.keep_time,                                              \
+         NULL,                                                                                 \
+         "several streams: no order whose modelled critical path is\nlonger"},                 \
+        {"reorder-skip",                                                                       \
+         0,                                                                                    \
+         TARN_OPTION_TEXT,                                                                     \
+         &(transforms).skip_text,                                                              \
+         "STAGE,STAGE...",                                                                     \
+         "leave out greedy, windows, cuts, cases or witness"},                                 \
         {"couple",                                                                             \
          0,                                                                                    \
          TARN_OPTION_FLAG,                                                                     \
@@ -84,9 +97,10 @@ struct tarn_transforms {
             "kinds of op that may do so whatever the graph says"                               \
     }
 
-/* Lets the options ask for what the flags ask for; they point into *transforms. False: too many
- * kinds. */
-bool tarn_transforms_ask(struct tarn_transforms *transforms, struct tarn_plan_options *options);
+/* Lets the options ask for what the flags ask for; they point into *transforms. NULL, or what is
+ * wrong with the flags. */
+const char *tarn_transforms_ask(struct tarn_transforms *transforms,
+                                struct tarn_plan_options *options);
 /* What the transforms that were asked for have found. */
 void tarn_transforms_print(struct tarn_sheet *sheet, const struct tarn_transforms *transforms);
 void tarn_transforms_finish(struct tarn_transforms *transforms);

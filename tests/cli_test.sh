@@ -414,6 +414,14 @@ streams_and_waits_are_added() {
           o["assign_limits"]["limit_ns"] <= o["assign"]["critical_path_ns"] and
           o["assign"]["critical_path_ns"] < o["assign"]["critical_path_before_ns"]' || return
     exits 0 info "$parallel" --json && json 'o["streams"] == 4' || return
+    exits 0 transform "$toy" --in-place --reorder-skip greedy,cuts --json &&
+        json 'o["reorder"]["bound_bytes"] <= o["reorder"]["peak_bytes"] and
+              o["reorder_gains"]["greedy"] == 0' || return
+    exits 2 transform "$toy" --reorder-skip greedy,magic || return
+    exits 0 plan "$real" --reorder --reorder-keep-time -o "$plan" --effort 0 --json &&
+        json 'o["reorder"]["peak_bytes"] < o["reorder"]["peak_before_bytes"] and
+              o["reorder_time"]["critical_path_ns"] <= o["reorder_time"]["critical_path_before_ns"]' &&
+        exits 0 verify "$real" "$plan" && exits 0 run "$real" "$plan" --check || return
     exits 0 transform "$branches" --couple --json &&
         json 'o["couple"]["bound_bytes"] <= o["couple"]["target_bytes"] and
               o["couple_rows"][0]["critical_path_ns"] >= o["couple_rows"][-1]["critical_path_ns"] and

@@ -89,6 +89,9 @@ enum tarn_reorder_stage {
     TARN_REORDER_STAGES
 };
 
+/* A word for a stage, for example "greedy"; static. */
+TARN_API const char *tarn_reorder_stage_text(enum tarn_reorder_stage stage);
+
 /* What a stage has brought. */
 struct tarn_reorder_gain {
     uint32_t tries; /* orders */

@@ -54,6 +54,16 @@ struct reordering {
     struct tarn_reorder_report report;
 };
 
+const char *tarn_reorder_stage_text(enum tarn_reorder_stage stage)
+{
+    static const char *const words[] = {
+        [TARN_REORDER_GREEDY] = "greedy",   [TARN_REORDER_WINDOWS] = "windows",
+        [TARN_REORDER_CUTS] = "cuts",       [TARN_REORDER_CASES] = "cases",
+        [TARN_REORDER_WITNESS] = "witness",
+    };
+    return (unsigned)stage < TARN_REORDER_STAGES ? words[stage] : "";
+}
+
 /* ---- Orders ---- */
 
 static struct score score_of(struct reordering *all, const uint32_t *order, uint64_t *step)

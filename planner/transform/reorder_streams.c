@@ -1,9 +1,10 @@
 /* A list of all ops gives every stream its order; data, control and hazards between streams are the
  * same for all lists. So an order is weighed on a copy of the graph in which only positions,
- * ranks and the order of touchers are new. The heaviest antichain names its witness: the storages
- * that cannot share bytes. Of the largest of them, the producer is put off behind where the
- * antichain lies in its stream, or the touchers beyond that are pulled before it; what lowers the
- * weight is kept. Cost: tries times the clocks and the antichain of the graph. */
+ * ranks and the order of touchers are new. Tried first are orders between the one that came in and
+ * the one that is best where everything runs in one stream. Then the heaviest antichain names its
+ * witness: the storages that cannot share bytes. Of the largest of them, the producer is put off
+ * behind where the antichain lies in its stream, or the touchers beyond that are pulled before it;
+ * what lowers the weight is kept. Cost: tries times the clocks and the antichain of the graph. */
 #include "reorder_streams.h"
 
 #include <stdlib.h>
@@ -25,6 +26,7 @@ struct weighing {
     uint32_t *rank;
     bool *mark; /* op */
     uint32_t *attempt, *room;
+    uint64_t *key;
     /* Of the order that was weighed last: */
     struct tarn_reuse reuse;
     struct tarn_antichain antichain;
@@ -89,6 +91,7 @@ static void finish(struct weighing *all)
     free(all->mark);
     free(all->attempt);
     free(all->room);
+    free(all->key);
 }
 
 static enum tarn_status copy_records(struct weighing *all)
@@ -104,11 +107,12 @@ static enum tarn_status copy_records(struct weighing *all)
     all->mark = malloc(count * sizeof *all->mark);
     all->attempt = malloc(count * sizeof *all->attempt);
     all->room = malloc(count * sizeof *all->room);
+    all->key = malloc(count * sizeof *all->key);
     if (graph->ops) memcpy(graph->ops, ops, graph->ops_count * sizeof *ops);
     if (graph->streams) memcpy(graph->streams, streams, graph->streams_count * sizeof *streams);
     enum tarn_status status = copy_storages(all);
     if (!graph->ops || !graph->streams || !all->places || !all->rank || !all->mark ||
-        !all->attempt || !all->room)
+        !all->attempt || !all->room || !all->key)
         return TARN_SYSTEM;
     return status;
 }
@@ -205,6 +209,12 @@ static bool has_marked(const struct weighing *all, const struct tarn_arcs *arcs,
     return false;
 }
 
+static int compare_keys(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
 /* Puts `early`, and all between that comes after it, behind `late`. False: late comes after it. */
 static bool put_off(struct weighing *all, const uint32_t *order, uint32_t early, uint32_t late)
 {
@@ -242,6 +252,18 @@ static bool pull(struct weighing *all, const uint32_t *order, uint32_t early, ui
         }
     }
     return !all->mark[early];
+}
+
+/* Between two orders: every op at the weighted mean of its places, `part` eighths of the second.
+ * Whoever comes first in both comes first. */
+static void mix(struct weighing *all, uint32_t *const order[2], uint32_t part)
+{
+    uint32_t count = all->graph.ops_count;
+    for (uint32_t i = 0; i < count; i++) all->room[order[0][i]] = (8 - part) * i;
+    for (uint32_t i = 0; i < count; i++) all->room[order[1][i]] += part * i;
+    for (uint32_t i = 0; i < count; i++) all->key[i] = (uint64_t)all->room[order[0][i]] << 32 | i;
+    qsort(all->key, count, sizeof *all->key, compare_keys);
+    for (uint32_t i = 0; i < count; i++) all->attempt[i] = order[0][(uint32_t)all->key[i]];
 }
 
 /* ---- The search ---- */
@@ -345,24 +367,27 @@ static enum tarn_status improve(struct search *search)
     return status;
 }
 
-/* Begins with the better one of the two orders. */
+/* Begins with the best of the two orders and of those between them. order[1] becomes the best. */
 static enum tarn_status start(struct search *search, uint32_t *const order[2])
 {
+    struct weighing *all = search->all;
     struct tarn_reorder_weights *weights = search->weights;
     bool better;
-    enum tarn_status status = weigh(search->all, order[0], &weights->before);
-    if (status == TARN_OK) status = find_time(search->all, &weights->before_ns);
-    if (status == TARN_OK) status = weigh(search->all, order[1], &weights->start);
+    enum tarn_status status = weigh(all, order[0], &weights->before);
+    if (status == TARN_OK) status = find_time(all, &weights->before_ns);
     search->weight = weights->before;
-    search->best = order[1];
-    if (status == TARN_OK) status = judge(search, weights->start, &better);
-    if (status != TARN_OK) return status;
-    if (!better) {
-        memcpy(order[1], order[0], search->all->graph.ops_count * sizeof *order[0]);
-        weights->start = weights->before;
+    memcpy(search->best, order[0], all->graph.ops_count * sizeof *search->best);
+    for (uint32_t part = 8; part > 0 && status == TARN_OK; part--) {
+        uint64_t weight;
+        mix(all, order, part);
+        status = weigh(all, all->attempt, &weight);
+        if (status == TARN_OK) status = judge(search, weight, &better);
+        if (status != TARN_OK || !better) continue;
+        search->weight = weight;
+        memcpy(search->best, all->attempt, all->graph.ops_count * sizeof *search->best);
     }
-    search->weight = weights->start;
-    return TARN_OK;
+    weights->start = search->weight;
+    return status;
 }
 
 enum tarn_status tarn_reorder_streams(const struct tarn_graph *graph, const uint64_t *reserved,
@@ -372,11 +397,13 @@ enum tarn_status tarn_reorder_streams(const struct tarn_graph *graph, const uint
     struct weighing all;
     struct search search = {.all = &all, .weights = weights, .tries = weights->tries};
     search.threshold = malloc(((size_t)graph->streams_count + 1) * sizeof *search.threshold);
+    search.best = malloc(((size_t)graph->ops_count + 1) * sizeof *search.best);
     enum tarn_status status = init(&all, graph, reserved);
-    if (!search.threshold) status = TARN_SYSTEM;
+    if (!search.threshold || !search.best) status = TARN_SYSTEM;
     if (status == TARN_OK) status = start(&search, order);
     if (status == TARN_OK) status = improve(&search);
     if (status == TARN_OK) {
+        memcpy(order[1], search.best, graph->ops_count * sizeof *order[1]);
         take_order(&all, order[1]);
         status = find_time(&all, &weights->after_ns);
     }
@@ -384,5 +411,6 @@ enum tarn_status tarn_reorder_streams(const struct tarn_graph *graph, const uint
     weights->tried = weights->tries - search.tries;
     finish(&all);
     free(search.threshold);
+    free(search.best);
     return status;
 }
