@@ -160,14 +160,15 @@ enum tarn_status tarn_verb_plan(char **words)
     };
     const struct tarn_command command = {
         .verb = "plan",
-        .usage = "GRAPH [-o PLAN] [--assign] [--streams N] [--assign-mode MODE]\n"
-                 "                 [--wait-ns NS] [--reorder] [--reorder-keep-time]\n"
-                 "                 [--reorder-skip STAGE,STAGE...] [--couple] [--couple-keep PERCENT]\n"
-                 "                 [--slowdown-max PERCENT] [--in-place] "
-                 "[--in-place-kinds KIND,KIND...]\n"
-                 "                 [--alignment BYTES] [--capacity BYTES] [--method NAME]\n"
-                 "                 [--boundary refined|simple] [--threads N] [--effort STEPS]\n"
-                 "                 [--seconds SECONDS] [--seed N] [--json]",
+        .usage =
+            "GRAPH [-o PLAN] [--assign] [--streams N] [--assign-mode MODE]\n"
+            "                 [--wait-ns NS] [--reorder] [--reorder-keep-time]\n"
+            "                 [--reorder-skip STAGE,STAGE...] [--couple] [--couple-keep PERCENT]\n"
+            "                 [--slowdown-max PERCENT] [--in-place] "
+            "[--in-place-kinds KIND,KIND...]\n"
+            "                 [--alignment BYTES] [--capacity BYTES] [--method NAME]\n"
+            "                 [--boundary refined|simple] [--threads N] [--effort STEPS]\n"
+            "                 [--seconds SECONDS] [--seed N] [--json]",
         .about =
             "Decides where every storage of a graph lives in one arena, so that no legal\n"
             "interleaving of the streams can corrupt anything. An independent verifier\n"

@@ -9,8 +9,8 @@
 
 struct tarn_transforms {
     bool assign, reorder, couple, in_place;
-    uint32_t wait_ns;       /* 0: not given */
-    const char *skip_text;  /* words between commas, as is the next */
+    uint32_t wait_ns;      /* 0: not given */
+    const char *skip_text; /* words between commas, as is the next */
     const char *kinds_text;
     char kinds_copy[1024]; /* what `kinds` points into */
     const char *kinds[TARN_KINDS_MAX];
@@ -63,12 +63,9 @@ struct tarn_transforms {
          &(transforms).reorder_options.keep_time,                                              \
          NULL,                                                                                 \
          "several streams: no order whose modelled critical path is\nlonger"},                 \
-        {"reorder-skip",                                                                       \
-         0,                                                                                    \
-         TARN_OPTION_TEXT,                                                                     \
-         &(transforms).skip_text,                                                              \
-         "STAGE,STAGE...",                                                                     \
-         "leave out greedy, windows, cuts, cases or witness"},                                 \
+        {"reorder-skip",   0,                                                                  \
+         TARN_OPTION_TEXT, &(transforms).skip_text,                                            \
+         "STAGE,STAGE...", "leave out greedy, windows, cuts, cases or witness"},               \
         {"couple",                                                                             \
          0,                                                                                    \
          TARN_OPTION_FLAG,                                                                     \
