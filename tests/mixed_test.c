@@ -206,6 +206,44 @@ static void every_call_of_a_device_may_fail_once(void **state)
     tarn_graph_destroy(graph);
 }
 
+/* What a lost device may still use is given up; it stays reachable here. */
+static void a_lost_device_ends_the_session(void **state)
+{
+    (void)state;
+    enum { LOSSES = 12 };
+    static struct machine machines[LOSSES];
+    static struct tarn_session *sessions[LOSSES];
+    static struct watch watches[LOSSES];
+    struct tarn_graph *graph = graph_of(9);
+    struct tarn_plan *plan = unshared_plan(graph, 64);
+    for (uint32_t n = 0; n < LOSSES; n++) {
+        struct machine *machine = &machines[n];
+        struct tarn_error error;
+        tarn_ticket ticket;
+        unsigned char byte;
+        machine_init(machine, 9);
+        watches[n].failing = TARN_NONE;
+        order_oracle_init(&watches[n].oracle, plan);
+        require(
+            tarn_session_create(plan, machine->devices[0], &machine->options, &sessions[n], &error),
+            &error);
+        assert_int_equal(tarn_session_bind_default(sessions[n], watch_kernel, &watches[n]),
+                         TARN_OK);
+        for (uint32_t i = 0; i < DEVICES; i++) {
+            machine->paper[i].fail_class = TARN_ERROR_POISONED;
+            machine->paper[i].fail_after = 3 * n + 2; /* the first call is the thread's */
+        }
+        require(tarn_session_submit(sessions[n], 20, &ticket, &error), &error);
+        assert_int_equal(tarn_session_wait(sessions[n], ticket, TARN_FOREVER, &error), TARN_DEVICE);
+        assert_int_equal(error.device_code, 700);
+        assert_int_equal(tarn_session_read(sessions[n], 0, &byte, 1, &error), TARN_USAGE);
+        tarn_session_destroy(sessions[n]);
+        assert_int_equal(watches[n].disorder, 0);
+    }
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+}
+
 static void note_line(void *user, const char *line)
 {
     strncat(user, line, 8000 - strlen(user));
@@ -279,6 +317,7 @@ int main(void)
         cmocka_unit_test(leaves_what_the_host_alone_leaves),
         cmocka_unit_test(a_failing_kernel_on_any_device_is_named),
         cmocka_unit_test(every_call_of_a_device_may_fail_once),
+        cmocka_unit_test(a_lost_device_ends_the_session),
         cmocka_unit_test(a_stuck_device_is_told_with_its_position_and_given_up),
         cmocka_unit_test(what_cannot_be_mixed_is_refused),
     };
