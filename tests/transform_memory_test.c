@@ -1,0 +1,85 @@
+/* Every allocation that fails in a transform, in turn, ends in TARN_SYSTEM and leaks nothing (a
+ * sanitizer sees to the second). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "failing_memory.h"
+#include "random_graph.h"
+#include "tarn.h"
+
+enum { OPS = 70 }; /* more than complete search takes as a whole */
+
+static struct tarn_graph *graph;
+
+static void draw(uint32_t streams)
+{
+    graph = random_graph(&(struct random_graph_options){.seed = 3,
+                                                        .ops = OPS,
+                                                        .streams = streams,
+                                                        .parameters = 2,
+                                                        .view_share = 10,
+                                                        .inplace_share = 10,
+                                                        .workspace_share = 10,
+                                                        .size_max = 4});
+}
+
+/* Whatever came of it: what changed is asked for as well. */
+static enum tarn_status compare(enum tarn_status status, struct tarn_graph *result,
+                                struct tarn_error *error)
+{
+    struct tarn_change *changes = NULL;
+    size_t count;
+    if (status == TARN_OK) status = tarn_graph_changes(graph, result, &changes, &count, error);
+    free(changes);
+    tarn_graph_destroy(result);
+    return status;
+}
+
+static enum tarn_status reorder(struct tarn_error *error)
+{
+    struct tarn_graph *result;
+    enum tarn_status status =
+        tarn_graph_reorder(graph, TARN_REORDER_OPTIONS(.effort = 4), &result, error);
+    return compare(status, result, error);
+}
+
+static enum tarn_status in_place(struct tarn_error *error)
+{
+    static const char *const kinds[] = {"work"};
+    struct tarn_graph *result;
+    enum tarn_status status = tarn_graph_in_place(
+        graph, TARN_IN_PLACE_OPTIONS(.kinds = kinds, .kinds_count = 1), &result, error);
+    return compare(status, result, error);
+}
+
+static void transforms_of_one_stream_survive_every_failing_allocation(void **state)
+{
+    (void)state;
+    draw(1);
+    fail_each_allocation(reorder, false);
+    fail_each_allocation(in_place, false);
+    tarn_graph_destroy(graph);
+}
+
+static void transforms_of_several_streams_survive_every_failing_allocation(void **state)
+{
+    (void)state;
+    draw(3);
+    fail_each_allocation(reorder, false);
+    fail_each_allocation(in_place, false);
+    tarn_graph_destroy(graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(transforms_of_one_stream_survive_every_failing_allocation),
+        cmocka_unit_test(transforms_of_several_streams_survive_every_failing_allocation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
