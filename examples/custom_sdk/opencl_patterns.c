@@ -4,39 +4,47 @@
  * a little-endian device; without them the table goes without these kernels. Cost: memory speed. */
 #include "opencl_patterns.h"
 
-#define ITEM_BYTES 512u /* of a work-item */
-#define GROUP 64u       /* work-items that run together */
+#define GROUP 64u   /* work-items that run together */
+#define ITEMS 2048u /* work-items; always as many, see enqueue */
 
-/* A work-item takes ITEM words, so that a CPU's vectors get long runs; the last one also the bytes
- * behind the words. Differing bytes are looked for only in an item where words differ. */
+/* A work-item takes CHUNK words at a time, so that a CPU's vectors get long runs; the last chunk
+ * has also the bytes behind the words, and may have nothing else. Differing bytes are looked for
+ * only in a chunk where words differ. */
 static const char source[] =
     "#pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable\n"
     "#define STEP (ulong)0x9e3779b97f4a7c15\n"
-    "#define ITEM 64\n"
+    "#define CHUNK 64\n"
     "kernel void fill(global uchar *bytes, ulong shift, global const uchar *seeds,\n"
     "                 ulong seeds_shift, ulong size, ulong seed)\n"
     "{\n"
-    "    ulong words = size / 8, i = get_global_id(0) * ITEM, end = min(i + ITEM, words);\n"
-    "    ulong value = as_ulong(vload8(seed, seeds + seeds_shift)) + i * STEP;\n"
+    "    ulong words = size / 8, first = as_ulong(vload8(seed, seeds + seeds_shift));\n"
     "    bytes += shift;\n"
-    "    for (; i < end; i++, value += STEP) vstore8(as_uchar8(value), i, bytes);\n"
-    "    if (i != words) return;\n"
-    "    for (ulong j = 8 * words; j < size; j++, value >>= 8) bytes[j] = (uchar)value;\n"
+    "    for (ulong begin = get_global_id(0) * CHUNK; begin <= words;\n"
+    "         begin += get_global_size(0) * CHUNK) {\n"
+    "        ulong end = min(begin + CHUNK, words), value = first + begin * STEP;\n"
+    "        for (ulong i = begin; i < end; i++, value += STEP)\n"
+    "            vstore8(as_uchar8(value), i, bytes);\n"
+    "        if (end < words) continue;\n"
+    "        for (ulong j = 8 * words; j < size; j++, value >>= 8) bytes[j] = (uchar)value;\n"
+    "    }\n"
     "}\n"
     "kernel void compare(global const uchar *bytes, ulong shift, global const uchar *seeds,\n"
     "                    ulong seeds_shift, ulong size, ulong seed, global uchar *wrongs,\n"
     "                    ulong wrongs_shift, ulong wrong)\n"
     "{\n"
-    "    ulong words = size / 8, begin = get_global_id(0) * ITEM, end = min(begin + ITEM, words);\n"
-    "    ulong first = as_ulong(vload8(seed, seeds + seeds_shift)), differing = 0;\n"
+    "    ulong words = size / 8, first = as_ulong(vload8(seed, seeds + seeds_shift));\n"
     "    bytes += shift;\n"
-    "    for (ulong i = begin; i < end; i++)\n"
-    "        differing |= as_ulong(vload8(i, bytes)) ^ (first + i * STEP);\n"
-    "    if (!differing && end < words) return;\n"
-    "    for (ulong j = 8 * begin; j < min(8 * (begin + ITEM), size); j++) {\n"
-    "        if (bytes[j] == (uchar)((first + j / 8 * STEP) >> 8 * (j % 8))) continue;\n"
-    "        atom_min((volatile global ulong *)(wrongs + wrongs_shift + 8 * wrong), j);\n"
-    "        return;\n"
+    "    for (ulong begin = get_global_id(0) * CHUNK; begin <= words;\n"
+    "         begin += get_global_size(0) * CHUNK) {\n"
+    "        ulong end = min(begin + CHUNK, words), differing = 0;\n"
+    "        for (ulong i = begin; i < end; i++)\n"
+    "            differing |= as_ulong(vload8(i, bytes)) ^ (first + i * STEP);\n"
+    "        if (!differing && end < words) continue;\n"
+    "        for (ulong j = 8 * begin; j < min(8 * (begin + CHUNK), size); j++) {\n"
+    "            if (bytes[j] == (uchar)((first + j / 8 * STEP) >> 8 * (j % 8))) continue;\n"
+    "            atom_min((volatile global ulong *)(wrongs + wrongs_shift + 8 * wrong), j);\n"
+    "            return;\n"
+    "        }\n"
     "    }\n"
     "}\n";
 
@@ -75,11 +83,11 @@ static cl_int set_pattern(struct opencl_device *device, cl_kernel kernel, const 
     return code;
 }
 
-/* The device's best size of group would do, but PoCL compiles a kernel anew for each. */
-static cl_int enqueue(cl_command_queue queue, cl_kernel kernel, uint64_t size)
+/* One grid for every size: PoCL compiles a kernel anew for others, and counts wrongly which of the
+ * results are in use (seen with 3.1: an assertion in pocl_release_dlhandle_cache). */
+static cl_int enqueue(cl_command_queue queue, cl_kernel kernel)
 {
-    size_t group = GROUP, items = (size_t)(size / ITEM_BYTES) + 1;
-    items = (items + GROUP - 1) / GROUP * GROUP;
+    const size_t items = ITEMS, group = GROUP;
     return clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, &group, 0, NULL, NULL);
 }
 
@@ -89,7 +97,7 @@ int opencl_pattern_fill(void *self, void *queue, void *bytes, uint64_t size, con
     struct opencl_device *device = self;
     pthread_mutex_lock(&device->lock);
     cl_int code = set_pattern(device, device->fill, bytes, size, seeds, seed);
-    if (!code) code = enqueue(queue, device->fill, size);
+    if (!code) code = enqueue(queue, device->fill);
     pthread_mutex_unlock(&device->lock);
     return code;
 }
@@ -103,7 +111,7 @@ int opencl_pattern_compare(void *self, void *queue, const void *bytes, uint64_t 
     cl_int code = set_pattern(device, kernel, bytes, size, seeds, seed);
     if (!code) code = opencl_device_argument(device, kernel, 6, wrongs);
     if (!code) code = clSetKernelArg(kernel, 8, sizeof wrong, &wrong);
-    if (!code) code = enqueue(queue, kernel, size);
+    if (!code) code = enqueue(queue, kernel);
     pthread_mutex_unlock(&device->lock);
     return code;
 }
