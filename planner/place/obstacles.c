@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK_AHEAD = 8 };
-
 enum tarn_status tarn_obstacles_add(struct tarn_obstacles *obstacles, struct tarn_span span,
                                     uint32_t storage)
 {
@@ -74,17 +72,13 @@ static bool is_met(const struct tarn_obstacles *obstacles, uint32_t i, uint32_t 
 int32_t tarn_obstacles_clear(const struct tarn_obstacles *obstacles, uint32_t storage,
                              int32_t offset, int32_t size, int32_t *ceiling)
 {
-    uint32_t i = first_above(obstacles, offset), ahead = 0;
-    for (; i < obstacles->count; i++) {
+    for (uint32_t i = first_above(obstacles, offset); i < obstacles->count; i++) {
         struct tarn_span span = obstacles->list[i].span;
-        bool is_ahead = span.begin >= offset + size;
-        if (span.end <= offset) continue;
-        if (is_ahead && span.begin >= *ceiling) break;
-        if (is_ahead && (++ahead > LOOK_AHEAD || is_met(obstacles, i, storage))) {
-            *ceiling = span.begin;
+        if (span.begin >= offset + size) { /* whether it is met is asked when it matters */
+            if (span.begin < *ceiling) *ceiling = span.begin;
             break;
         }
-        if (!is_ahead && is_met(obstacles, i, storage)) offset = span.end;
+        if (span.end > offset && is_met(obstacles, i, storage)) offset = span.end;
     }
     return offset;
 }
