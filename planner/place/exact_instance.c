@@ -13,11 +13,17 @@
 #include "../../streams/graph/size.h"
 #include "exact_set.h"
 
-enum { STORAGES_MAX = 8192 };
+enum { STORAGES_MAX = 8192, SECTIONS_MAX = 512 };
 #define UNITS_MAX ((uint64_t)1 << 60)
 #define SECTION_PIECES_MAX ((size_t)1 << 23)
 
-/* While being made: pieces are numbered as in the instance, neighbours are bits over pieces. */
+/* A piece by its turn: the larger come first, so that the largest of a set is its lowest bit. */
+struct turn {
+    int64_t size;
+    uint32_t piece;
+};
+
+/* While being made: pieces are numbered as in the instance, neighbours are bits over turns. */
 struct making {
     struct tarn_exact_instance *instance;
     const struct tarn_problem *problem;
@@ -29,8 +35,10 @@ struct making {
     uint32_t *storage;    /* piece -> storage */
     uint32_t *piece_of;   /* storage -> piece, or TARN_NONE */
     uint32_t *block_of;   /* storage -> block of the problem */
-    uint64_t *adjacent;   /* [piece][words] */
-    uint32_t *by_time;    /* pieces in list order of their producers */
+    struct turn *turns;
+    uint32_t *turn_of;  /* piece -> turn */
+    uint64_t *adjacent; /* [turn][words] */
+    uint32_t *by_time;  /* turns of pieces in list order of their producers */
     size_t section_pieces_room;
     uint32_t sections_room;
     size_t bans_room, walls_room;
@@ -107,6 +115,21 @@ static void take_blocks(struct making *making)
     }
 }
 
+static int compare_turns(const void *a, const void *b)
+{
+    const struct turn *x = a, *y = b;
+    if (x->size != y->size) return x->size > y->size ? -1 : 1;
+    return (x->piece > y->piece) - (x->piece < y->piece);
+}
+
+static void sort_by_size(struct making *making)
+{
+    for (uint32_t p = 0; p < making->pieces_count; p++)
+        making->turns[p] = (struct turn){making->instance->piece_size[p], p};
+    qsort(making->turns, making->pieces_count, sizeof *making->turns, compare_turns);
+    for (uint32_t i = 0; i < making->pieces_count; i++) making->turn_of[making->turns[i].piece] = i;
+}
+
 /* ---- Bans ---- */
 
 static bool grow(void **array, size_t *room, size_t count, size_t size)
@@ -171,7 +194,7 @@ static bool take_conflict(struct making *making, uint32_t p, uint32_t a, uint32_
         return true;
     }
     uint32_t c = instance->piece_block[q];
-    tarn_set_add(making->adjacent + (size_t)p * making->words, q);
+    tarn_set_add(making->adjacent + (size_t)making->turn_of[p] * making->words, making->turn_of[q]);
     tarn_set_add(instance->adjacent + (size_t)b * instance->set_words, c);
     if (tarn_exact_is_simple(instance, b, c)) return true;
     if (!grow((void **)&instance->bans, &making->bans_room, *bans, sizeof *instance->bans))
@@ -238,7 +261,8 @@ static bool sort_by_time(struct making *making)
         begin[graph->rank[graph->storages[making->storage[p]].producer] + 1]++;
     for (uint32_t v = 0; v < graph->ops_count; v++) begin[v + 1] += begin[v];
     for (uint32_t p = 0; p < making->pieces_count; p++)
-        making->by_time[begin[graph->rank[graph->storages[making->storage[p]].producer]]++] = p;
+        making->by_time[begin[graph->rank[graph->storages[making->storage[p]].producer]]++] =
+            making->turn_of[p];
     free(begin);
     return true;
 }
@@ -246,16 +270,10 @@ static bool sort_by_time(struct making *making)
 /* The largest piece of a set; TARN_NONE when the set is empty. */
 static uint32_t largest_of(const struct making *making, const uint64_t *set)
 {
-    uint32_t best = TARN_NONE;
     for (uint32_t w = 0; w < making->words; w++) {
-        for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1) {
-            uint32_t p = tarn_set_next(w, rest);
-            if (best == TARN_NONE ||
-                making->instance->piece_size[p] > making->instance->piece_size[best])
-                best = p;
-        }
+        if (set[w] != 0) return tarn_set_next(w, set[w]);
     }
-    return best;
+    return TARN_NONE;
 }
 
 /* Moves piece p into the clique: only its neighbours stay candidates. */
@@ -282,14 +300,14 @@ static bool keep_section(struct making *making, const uint64_t *clique)
             if (!grow((void **)&instance->section_pieces, &making->section_pieces_room, at,
                       sizeof *instance->section_pieces))
                 return false;
-            instance->section_pieces[at++] = tarn_set_next(w, rest);
+            instance->section_pieces[at++] = making->turns[tarn_set_next(w, rest)].piece;
         }
     }
     for (uint32_t before = s; before > 0 && s - before < 16; before--) {
         uint32_t k = instance->section_begin[before - 1], missing = 0;
         if (instance->section_begin[before] - k != at - begin) continue;
         for (; k < instance->section_begin[before]; k++)
-            missing += !tarn_set_has(clique, instance->section_pieces[k]);
+            missing += !tarn_set_has(clique, making->turn_of[instance->section_pieces[k]]);
         if (missing == 0) return true;
     }
     instance->section_begin[s + 1] = at;
@@ -376,20 +394,87 @@ static bool make_sections(struct making *making)
     return ok;
 }
 
+static int64_t load_of(const struct tarn_exact_instance *instance, uint32_t s)
+{
+    int64_t load = 0;
+    for (uint32_t k = instance->section_begin[s]; k < instance->section_begin[s + 1]; k++)
+        load += instance->piece_size[instance->section_pieces[k]];
+    return load;
+}
+
+/* Notes the load of the blocks in a section, and its pieces as seen; true if one was not before. */
+static bool note_load(struct tarn_exact_instance *instance, uint32_t s, int64_t load,
+                      uint64_t *seen)
+{
+    bool first = false;
+    for (uint32_t k = instance->section_begin[s]; k < instance->section_begin[s + 1]; k++) {
+        uint32_t p = instance->section_pieces[k], b = instance->piece_block[p];
+        if (!tarn_set_has(seen, p)) first = true;
+        tarn_set_add(seen, p);
+        if (load > instance->load[b]) instance->load[b] = load;
+    }
+    return first;
+}
+
+static int compare_loads(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x < y) - (x > y);
+}
+
+/* The load from which on sections are kept. */
+static int64_t least_load(const struct tarn_exact_instance *instance, int64_t *loads)
+{
+    for (uint32_t s = 0; s < instance->sections_count; s++) loads[s] = load_of(instance, s);
+    if (instance->sections_count == 0) return 0;
+    qsort(loads, instance->sections_count, sizeof *loads, compare_loads);
+    int64_t half = loads[0] / 2;
+    if (instance->sections_count <= SECTIONS_MAX) return half;
+    return loads[SECTIONS_MAX] > half ? loads[SECTIONS_MAX] : half;
+}
+
+/* Leaves out light sections in which no piece is for the first time: they hardly ever overflow, and
+ * with several streams there can be thousands of them. */
+static void drop_light_sections(struct tarn_exact_instance *instance, int64_t *loads,
+                                uint64_t *seen)
+{
+    int64_t least = least_load(instance, loads);
+    uint32_t kept = 0;
+    for (uint32_t s = 0; s < instance->sections_count; s++) {
+        uint32_t begin = instance->section_begin[s], to = instance->section_begin[kept];
+        uint32_t count = instance->section_begin[s + 1] - begin;
+        int64_t load = load_of(instance, s);
+        if (!note_load(instance, s, load, seen) && load < least) continue;
+        memmove(instance->section_pieces + to, instance->section_pieces + begin,
+                count * sizeof *instance->section_pieces);
+        instance->section_begin[++kept] = to + count;
+    }
+    instance->sections_count = kept;
+}
+
+static bool choose_sections(struct tarn_exact_instance *instance)
+{
+    size_t pieces = instance->piece_begin[instance->count];
+    int64_t *loads = calloc((size_t)instance->sections_count + 1, sizeof *loads);
+    uint64_t *seen = calloc(pieces / 64 + 1, sizeof *seen);
+    bool ok = loads && seen;
+    if (ok) drop_light_sections(instance, loads, seen);
+    free(loads);
+    free(seen);
+    return ok;
+}
+
 static bool note_sections(struct tarn_exact_instance *instance)
 {
+    if (!choose_sections(instance)) return false;
     instance->section_words = instance->sections_count / 64 + 1;
     instance->section_sets =
         calloc((size_t)instance->count * instance->section_words + 1, sizeof(uint64_t));
     if (!instance->section_sets) return false;
     for (uint32_t s = 0; s < instance->sections_count; s++) {
-        int64_t load = 0;
-        for (uint32_t k = instance->section_begin[s]; k < instance->section_begin[s + 1]; k++)
-            load += instance->piece_size[instance->section_pieces[k]];
         for (uint32_t k = instance->section_begin[s]; k < instance->section_begin[s + 1]; k++) {
             uint32_t b = instance->piece_block[instance->section_pieces[k]];
             tarn_set_add(instance->section_sets + (size_t)b * instance->section_words, s);
-            if (load > instance->load[b]) instance->load[b] = load;
         }
     }
     return true;
@@ -448,8 +533,10 @@ static bool allocate_making(struct making *making, size_t pieces)
     making->block_of = calloc(storages + 1, sizeof *making->block_of);
     making->adjacent = calloc(pieces * making->words + 1, sizeof *making->adjacent);
     making->by_time = calloc(pieces + 1, sizeof *making->by_time);
+    making->turns = calloc(pieces + 1, sizeof *making->turns);
+    making->turn_of = calloc(pieces + 1, sizeof *making->turn_of);
     return making->free_index && making->storage && making->piece_of && making->block_of &&
-           making->adjacent && making->by_time;
+           making->adjacent && making->by_time && making->turns && making->turn_of;
 }
 
 static void free_making(struct making *making)
@@ -460,6 +547,8 @@ static void free_making(struct making *making)
     free(making->block_of);
     free(making->adjacent);
     free(making->by_time);
+    free(making->turns);
+    free(making->turn_of);
 }
 
 /* Counts what is free; false when there is too much of it. */
@@ -491,6 +580,7 @@ enum tarn_status tarn_exact_instance_init(struct tarn_exact_instance *instance,
     bool ok = allocate_instance(instance, blocks, pieces) && allocate_making(&making, pieces);
     if (ok) {
         take_blocks(&making);
+        sort_by_size(&making);
         measure_lives(&making);
     }
     ok = ok && take_conflicts(&making) && make_sections(&making) && note_sections(instance);

@@ -2,7 +2,7 @@
  * for it, and how it is called. After the first one that changed something, origins are brought
  * back to the source graph. Cost: the transforms'. */
 #include "../../streams/graph/options.h"
-#include "transform.h"
+#include "joint.h"
 
 static enum tarn_status assign(struct tarn_graph *graph, const struct tarn_plan_options *options,
                                struct tarn_graph **result, struct tarn_error *error)
@@ -25,7 +25,7 @@ static enum tarn_status reorder(struct tarn_graph *graph, const struct tarn_plan
         tarn_options_take(&reorder, sizeof reorder, options->reorder, "reorder options", error);
     if (status != TARN_OK) return status;
     if (reorder.alignment == 0) reorder.alignment = options->alignment;
-    return tarn_graph_reorder(graph, &reorder, result, error);
+    return tarn_joint_reorder(graph, &reorder, options, result, error);
 }
 
 static bool wants_reorder(const struct tarn_plan_options *options) { return options->reorder; }
