@@ -10,32 +10,21 @@
 
 #include "../streams/graph/options.h"
 #include "../streams/graph/report.h"
+#include "check.h"
 #include "check_device.h"
 #include "event_count.h"
-#include "linear.h"
 
 #define DEVICE_ROWS 4u /* iterations at a time of a device that checks */
 
-struct check {
-    struct tarn_session *session;
-    struct tarn_checker *checker;       /* the session's */
-    struct tarn_device_checker *device; /* the checker's; NULL: the host does the work */
-    struct tarn_check_options options;
-    struct tarn_linear linear; /* how far the streams are */
-    uint64_t *finals;          /* by storage: seed of what must be there in the end, 0: none */
-    struct tarn_check_report report;
-    uint64_t deadline_ns;
-};
-
 /* ---- Time ---- */
 
-static void set_deadline(struct check *check)
+static void set_deadline(struct tarn_check *check)
 {
     uint64_t now = tarn_now_ns(), timeout = check->options.timeout_ns;
     check->deadline_ns = timeout == 0 || timeout > UINT64_MAX - now ? UINT64_MAX : now + timeout;
 }
 
-static uint64_t time_left(const struct check *check)
+uint64_t tarn_check_time_left(const struct tarn_check *check)
 {
     if (check->deadline_ns == UINT64_MAX) return TARN_FOREVER;
     uint64_t now = tarn_now_ns();
@@ -44,7 +33,7 @@ static uint64_t time_left(const struct check *check)
 
 /* ---- Set-up ---- */
 
-static enum tarn_status fill_persistent(const struct check *check, struct tarn_error *error)
+static enum tarn_status fill_persistent(const struct tarn_check *check, struct tarn_error *error)
 {
     const struct tarn_graph *graph = check->session->graph;
     enum tarn_status status = TARN_OK;
@@ -59,7 +48,7 @@ static enum tarn_status fill_persistent(const struct check *check, struct tarn_e
     return status;
 }
 
-static void bind_checker(const struct check *check)
+static void bind_checker(const struct tarn_check *check)
 {
     struct tarn_session *session = check->session;
     struct tarn_binding host = {tarn_checker_kernel, check->checker, true};
@@ -78,7 +67,7 @@ static void unbind_checker(struct tarn_session *session)
     session->ready = false;
 }
 
-static void check_finish(struct check *check)
+static void check_finish(struct tarn_check *check)
 {
     unbind_checker(check->session);
     tarn_linear_finish(&check->linear);
@@ -87,11 +76,16 @@ static void check_finish(struct check *check)
 
 /* Iterations that the device's kernels check before anybody looks: one captured block, or so many
  * that they overlap. */
-static uint64_t rows_of(const struct check *check)
+static uint64_t rows_of(const struct tarn_check *check)
 {
     const struct tarn_session_options *options = &check->session->settings.options;
     uint64_t rows = tarn_expected_window(&check->checker->expected);
     if (options->capture) return options->unroll > 0 ? options->unroll : 1;
+    if (check->options.order) { /* a legal one has a step of each iteration */
+        rows = tarn_check_order_iterations(&check->options);
+        if (rows > check->options.order_count) rows = check->options.order_count;
+        return rows > 0 ? rows : 1;
+    }
     if (rows > DEVICE_ROWS) rows = DEVICE_ROWS;
     return rows < check->options.iterations ? rows : check->options.iterations;
 }
@@ -108,7 +102,7 @@ static bool host_reaches(const struct tarn_session *session)
     return reaches;
 }
 
-static enum tarn_status check_open(struct check *check, struct tarn_error *error)
+static enum tarn_status check_open(struct tarn_check *check, struct tarn_error *error)
 {
     struct tarn_session *session = check->session;
     enum tarn_status status = TARN_OK;
@@ -123,12 +117,12 @@ static enum tarn_status check_open(struct check *check, struct tarn_error *error
 
 /* The checker stays with the session: a kernel may still be at work after a deadline, and what one
  * check leaves in the arena would hide from the next what is missing. */
-static enum tarn_status check_init(struct check *check, struct tarn_session *session,
+static enum tarn_status check_init(struct tarn_check *check, struct tarn_session *session,
                                    const struct tarn_check_options *options,
                                    struct tarn_error *error)
 {
     const struct tarn_graph *graph = session->graph;
-    *check = (struct check){.session = session, .options = *options};
+    *check = (struct tarn_check){.session = session, .options = *options};
     if (check->options.iterations == 0) check->options.iterations = 1;
     check->finals = calloc((size_t)graph->storages_count + 1, sizeof *check->finals);
     check->checker = tarn_checker_create(session, options->seed, options->delay_ns);
@@ -145,7 +139,7 @@ static enum tarn_status check_init(struct check *check, struct tarn_session *ses
 
 /* ---- What ran, and what it must have left ---- */
 
-static bool has_run(const struct check *check, uint32_t op, uint64_t iteration)
+static bool has_run(const struct tarn_check *check, uint32_t op, uint64_t iteration)
 {
     const struct tarn_program *program = &check->session->program;
     uint32_t step = program->step_of[op], stream = program->steps[step].stream;
@@ -153,7 +147,7 @@ static bool has_run(const struct check *check, uint32_t op, uint64_t iteration)
     return launch + (step - program->begin[stream]) < check->linear.done[stream];
 }
 
-static void settle_op(struct check *check, uint32_t op, uint64_t iteration)
+static void settle_op(struct tarn_check *check, uint32_t op, uint64_t iteration)
 {
     const struct tarn_expected *expected = &check->checker->expected;
     const struct tarn_graph *graph = check->session->graph;
@@ -171,14 +165,14 @@ static void settle_op(struct check *check, uint32_t op, uint64_t iteration)
 }
 
 /* Outputs last until an op of the next iteration runs. */
-static void forget_outputs(struct check *check)
+static void forget_outputs(struct tarn_check *check)
 {
     const struct tarn_graph *graph = check->session->graph;
     for (uint32_t a = 0; a < graph->planned_count; a++) check->finals[a] = 0;
 }
 
 /* Counts what ran in the window and finds the version that each storage has now. */
-static void settle_window(struct check *check)
+void tarn_check_settle(struct tarn_check *check)
 {
     const struct tarn_graph *graph = check->session->graph;
     const struct tarn_expected *expected = &check->checker->expected;
@@ -194,7 +188,7 @@ static void settle_window(struct check *check)
     }
 }
 
-static enum tarn_status check_failed(const struct check *check, struct tarn_error *error)
+enum tarn_status tarn_check_failed(const struct tarn_check *check, struct tarn_error *error)
 {
     tarn_error_clear(error);
     if (error) *error = check->checker->failure;
@@ -202,7 +196,7 @@ static enum tarn_status check_failed(const struct check *check, struct tarn_erro
 }
 
 /* Looks at everything that outlives the run. */
-static enum tarn_status inspect_finals(struct check *check, struct tarn_error *error)
+static enum tarn_status inspect_finals(struct tarn_check *check, struct tarn_error *error)
 {
     const struct tarn_graph *graph = check->session->graph;
     for (uint32_t a = 0; a < graph->storages_count; a++) {
@@ -212,7 +206,7 @@ static enum tarn_status inspect_finals(struct check *check, struct tarn_error *e
         if (check->device)
             status = tarn_device_checker_look(check->device, a, seed, error);
         else if (!tarn_checker_look(check->checker, a, seed))
-            status = check_failed(check, error);
+            status = tarn_check_failed(check, error);
         if (status) return status;
         check->report.bytes_read += graph->storages[a].size;
         check->report.digest = tarn_seed_mix(tarn_seed_mix(check->report.digest, a), seed);
@@ -222,32 +216,32 @@ static enum tarn_status inspect_finals(struct check *check, struct tarn_error *e
 
 /* ---- On the session's streams ---- */
 
-static enum tarn_status run_window(struct check *check, uint64_t iterations,
+static enum tarn_status run_window(struct tarn_check *check, uint64_t iterations,
                                    struct tarn_error *error)
 {
     tarn_ticket ticket;
     enum tarn_status status = TARN_OK;
-    uint64_t timeout_ns = time_left(check);
+    uint64_t timeout_ns = tarn_check_time_left(check);
     if (check->device) status = tarn_device_checker_begin(check->device, error);
     if (!status) status = tarn_session_submit(check->session, iterations, &ticket, error);
     if (status != TARN_OK) return status;
     status = tarn_session_wait(check->session, ticket, timeout_ns > 0 ? timeout_ns : 1, error);
     if (check->device && status == TARN_OK) return tarn_device_checker_end(check->device, error);
     if (status == TARN_DEVICE && atomic_load(&check->checker->failed) == 2)
-        return check_failed(check, error);
+        return tarn_check_failed(check, error);
     return status;
 }
 
-static uint64_t window_of(const struct check *check)
+uint64_t tarn_check_window(const struct tarn_check *check)
 {
     return check->device ? check->device->rows : tarn_expected_window(&check->checker->expected);
 }
 
-static enum tarn_status run_streams(struct check *check, struct tarn_error *error)
+static enum tarn_status run_streams(struct tarn_check *check, struct tarn_error *error)
 {
     const struct tarn_program *program = &check->session->program;
     struct tarn_expected *expected = &check->checker->expected;
-    uint64_t window = window_of(check), left = check->options.iterations;
+    uint64_t window = tarn_check_window(check), left = check->options.iterations;
     while (left > 0) {
         uint64_t iterations = left < window ? left : window;
         if (left < window && check->device && check->session->settings.options.capture)
@@ -259,103 +253,10 @@ static enum tarn_status run_streams(struct check *check, struct tarn_error *erro
         for (uint32_t s = 0; s < program->streams_count; s++) {
             check->linear.done[s] += iterations * tarn_linear_length(&check->linear, s);
         }
-        settle_window(check);
+        tarn_check_settle(check);
         left -= iterations;
     }
     return TARN_OK;
-}
-
-/* ---- As one linear order ---- */
-
-static enum tarn_status launch(const struct check *check, struct tarn_step step,
-                               struct tarn_error *error)
-{
-    if (time_left(check) == 0) {
-        return tarn_error_set(error, TARN_DEADLINE,
-                              "the checked linear order is not finished; next would be %s of "
-                              "iteration %u",
-                              tarn_op_label(check->session->graph, step.op).text, step.iteration);
-    }
-    int code = tarn_session_launch(check->session, step.op, step.iteration);
-    if (code == 0) return TARN_OK;
-    if (check->device)
-        return tarn_session_kernel_failed(check->session, step.op, step.iteration, code, error);
-    return check_failed(check, error);
-}
-
-/* A device works through a linear order in one queue. */
-static enum tarn_status begin_order(struct check *check, uint64_t iterations,
-                                    struct tarn_error *error)
-{
-    if (tarn_expected_advance(&check->checker->expected, iterations) != TARN_OK)
-        return tarn_error_no_memory(error);
-    if (!check->device || check->session->program.steps_count == 0) return TARN_OK;
-    check->device->queue = check->session->calls[check->session->program.steps[0].op].queue;
-    return tarn_device_checker_begin(check->device, error);
-}
-
-static enum tarn_status end_order(struct check *check, enum tarn_status status,
-                                  struct tarn_error *error)
-{
-    if (check->device && check->device->queue) {
-        enum tarn_status drained =
-            tarn_device_checker_drain(check->device, time_left(check), status ? NULL : error);
-        if (!status) status = drained;
-        if (!status) status = tarn_device_checker_end(check->device, error);
-    }
-    if (!status) settle_window(check);
-    return status;
-}
-
-static enum tarn_status run_given_order(struct check *check, struct tarn_error *error)
-{
-    const struct tarn_step *steps = check->options.order;
-    size_t count = check->options.order_count;
-    enum tarn_status status = tarn_linear_follow(&check->linear, steps, count, error);
-    if (status != TARN_OK) return status;
-    uint64_t iterations = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (iterations <= steps[i].iteration) iterations = (uint64_t)steps[i].iteration + 1;
-    }
-    if (check->device && iterations > check->device->rows)
-        return tarn_error_set(error, TARN_USAGE,
-                              "the order has %llu iterations; say so in the options where a device "
-                              "checks it, %u at most",
-                              (unsigned long long)iterations, DEVICE_ROWS);
-    status = begin_order(check, iterations, error);
-    if (status != TARN_OK) return status;
-    for (size_t i = 0; i < count && status == TARN_OK; i++) status = launch(check, steps[i], error);
-    return end_order(check, status, error);
-}
-
-/* The next iterations to the end; no stream runs ahead of a window. */
-static enum tarn_status draw_window(struct check *check, struct tarn_draw *draw,
-                                    uint64_t iterations, struct tarn_error *error)
-{
-    struct tarn_step step;
-    enum tarn_status status = begin_order(check, iterations, error);
-    if (status != TARN_OK) return status;
-    uint64_t end = check->checker->expected.window_end;
-    while (status == TARN_OK && tarn_draw_step(draw, &check->linear, end, &step))
-        status = launch(check, step, error);
-    return end_order(check, status, error);
-}
-
-static enum tarn_status run_random_order(struct check *check, struct tarn_error *error)
-{
-    struct tarn_draw draw;
-    if (tarn_draw_init(&draw, check->session->program.streams_count, check->options.seed) !=
-        TARN_OK) {
-        return tarn_error_no_memory(error);
-    }
-    enum tarn_status status = TARN_OK;
-    uint64_t window = window_of(check), begin = 0;
-    for (; status == TARN_OK && begin < check->options.iterations; begin += window) {
-        uint64_t left = check->options.iterations - begin;
-        status = draw_window(check, &draw, left < window ? left : window, error);
-    }
-    tarn_draw_finish(&draw);
-    return status;
 }
 
 /* ---- The call ---- */
@@ -392,10 +293,10 @@ static enum tarn_status refuse_use(const struct tarn_session *session,
     return TARN_OK;
 }
 
-static enum tarn_status run(struct check *check, struct tarn_error *error)
+static enum tarn_status run(struct tarn_check *check, struct tarn_error *error)
 {
-    if (check->options.order) return run_given_order(check, error);
-    if (check->options.random_order) return run_random_order(check, error);
+    if (check->options.order) return tarn_check_run_given_order(check, error);
+    if (check->options.random_order) return tarn_check_run_random_order(check, error);
     return run_streams(check, error);
 }
 
@@ -403,7 +304,7 @@ enum tarn_status tarn_session_check(struct tarn_session *session,
                                     const struct tarn_check_options *options,
                                     struct tarn_check_report *report, struct tarn_error *error)
 {
-    struct check check;
+    struct tarn_check check;
     struct tarn_check_options taken;
     tarn_error_clear(error);
     if (report) *report = (struct tarn_check_report){0};

@@ -117,6 +117,28 @@ static void run_directly(const struct subject *subject, struct tarn_device devic
     requires_expected(subject, device, NULL, TARN_CHECK_OPTIONS(.seed = 5, .random_order = true));
 }
 
+/* Whole iterations, one op after another, in list order. */
+static void run_in_given_order(const struct subject *subject, struct tarn_device device)
+{
+    const struct tarn_graph *graph = subject->graph;
+    struct tarn_step *steps = calloc((size_t)graph->ops_count * ITERATIONS + 1, sizeof *steps);
+    size_t count = 0;
+    for (uint32_t k = 0; k < ITERATIONS; k++) {
+        for (uint32_t rank = 0; rank < graph->ops_count; rank++) {
+            tarn_op op = graph->order[rank];
+            if (!graph->ops[op].view) steps[count++] = (struct tarn_step){op, k};
+        }
+    }
+    requires_expected(subject, device, NULL,
+                      TARN_CHECK_OPTIONS(.order = steps, .order_count = count));
+    free(steps);
+}
+
+static void a_given_order_leaves_what_the_graph_says(void **state)
+{
+    for_all_graphs(need_checks(state), run_in_given_order);
+}
+
 static void direct_execution_leaves_what_the_graph_says(void **state)
 {
     for_all_graphs(need_checks(state), run_directly);
@@ -521,6 +543,7 @@ static void every_call_may_fail_once(void **state)
     cmocka_unit_test_prestate_setup_teardown(test, device_suite_open, device_suite_close, NULL)
 const struct CMUnitTest device_suite_sessions[] = {
     PART(direct_execution_leaves_what_the_graph_says),
+    PART(a_given_order_leaves_what_the_graph_says),
     PART(captured_execution_leaves_what_the_graph_says),
     PART(the_caller_may_bring_the_memory),
     PART(persistent_tensors_may_be_the_callers),
