@@ -32,9 +32,11 @@
 
 enum { SLICE = 32768, WALK_PLACES_MAX = 65536 };
 
-/* From so many blocks on windows come first. Above so many places they are all that is tried,
- * unless their plan is this many percent above the aim. */
-enum { WINDOWS_BLOCKS_MIN = 4096, KEYS_PLACES_MAX = 65536, WINDOWS_PERCENT = 25 };
+/* From so many blocks on windows are tried as well, and from so many on they come first. Above so
+ * many blocks times streams they are all that is tried, unless their plan is this many percent
+ * above the aim. */
+enum { WINDOWS_BLOCKS_MIN = 1024, WINDOWS_FIRST_MIN = 16384 };
+enum { KEYS_ENTRIES_MAX = 1 << 19, WINDOWS_PERCENT = 25 };
 static const uint32_t widths[] = {256, 1024, 4096};
 enum { WIDTHS_COUNT = sizeof widths / sizeof *widths };
 enum { WALKS = 8, COPYING_WALKS = 4, ROUND_STEPS = 40, STARTS = TARN_KEYS_COUNT + 1 };
@@ -341,7 +343,7 @@ static enum tarn_status place_windows(struct search *search, const struct tarn_p
 static bool is_worth_more(const struct tarn_problem *problem, uint64_t aim, uint64_t footprint)
 {
     if (footprint <= aim) return false;
-    return problem->blocks->count <= KEYS_PLACES_MAX ||
+    return (uint64_t)problem->blocks->count * problem->graph->streams_count <= KEYS_ENTRIES_MAX ||
            footprint - aim > aim / 100 * WINDOWS_PERCENT;
 }
 
@@ -432,9 +434,11 @@ enum tarn_status tarn_improve_place(const struct tarn_problem *problem,
 {
     struct search search = {.options = options, .begin_ms = now_ms()};
     uint64_t aim = aim_bytes(problem, options);
+    uint32_t count = problem->blocks->count;
+    bool by_windows = count >= WINDOWS_BLOCKS_MIN && options->steps == 0;
     memset(report, 0, sizeof *report);
     if (*footprint <= aim) return TARN_OK;
-    if (problem->blocks->count >= WINDOWS_BLOCKS_MIN && options->steps == 0 &&
+    if (by_windows && count >= WINDOWS_FIRST_MIN &&
         place_windows(&search, problem, antichain, aim, offset, footprint, report) != TARN_OK)
         return TARN_SYSTEM;
     if (!is_worth_more(problem, aim, *footprint)) return TARN_OK;
@@ -447,6 +451,8 @@ enum tarn_status tarn_improve_place(const struct tarn_problem *problem,
         if (ok) walk(&search);
     }
     if (ok) take_best(&search, report, offset, footprint);
+    if (ok && by_windows && count<WINDOWS_FIRST_MIN && * footprint> aim)
+        ok = place_windows(&search, problem, antichain, aim, offset, footprint, report) == TARN_OK;
     report->steps = search.steps;
     report->walks_ms = now_ms() - search.begin_ms - report->keys_ms;
     search_finish(&search);
