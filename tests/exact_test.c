@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "planner/place/exact.h"
+#include "planner/place/repair.h"
 #include "random_graph.h"
 
 enum { STORAGES_MAX = 64, SMALL = 6, SIZES = 3, RANDOM_GRAPHS = 6000 };
@@ -408,6 +409,36 @@ static void valid_on_graphs_with_every_feature(void **state)
     assert_true(found > 300);
 }
 
+/* ---- Parts of a plan ---- */
+
+/* From one behind the other down to what is asked for, or as near as it comes. */
+static void repair_keeps_plans_safe_and_lowers_them(void **state)
+{
+    uint32_t reached = 0, lowered = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed <= 150; seed++) {
+        struct random_graph_options knobs = random_graph_knobs(seed, 40);
+        struct tarn_graph *graph = random_graph(&knobs);
+        struct setup setup;
+        if (graph->planned_count > STORAGES_MAX) {
+            tarn_graph_destroy(graph);
+            continue;
+        }
+        set_up(&setup, graph, UINT64_C(1) << seed % 10);
+        uint64_t row = tarn_blocks_place_in_a_row(&setup.blocks, setup.offset), end = row;
+        const struct tarn_improve_options options = {
+            .bound = row * (40 + seed % 50) / 100, .steps = 40, .seed = seed};
+        assert_int_equal(tarn_repair_place(&setup.problem, &options, setup.offset, &end), TARN_OK);
+        assert_int_equal(end, tarn_blocks_footprint(&setup.blocks, setup.offset));
+        assert_true(end <= row);
+        assert_valid(&setup, end);
+        reached += end <= options.bound;
+        lowered += end < row;
+        tear_down(&setup);
+    }
+    assert_true(reached > 40 && lowered > reached);
+}
+
 /* ---- Limits ---- */
 
 static void stops_when_told_to(void **state)
@@ -457,6 +488,7 @@ int main(void)
         cmocka_unit_test(solves_puzzles_without_a_gap),
         cmocka_unit_test(the_same_for_any_number_of_threads),
         cmocka_unit_test(valid_on_graphs_with_every_feature),
+        cmocka_unit_test(repair_keeps_plans_safe_and_lowers_them),
         cmocka_unit_test(stops_when_told_to),
         cmocka_unit_test(stops_at_its_number_of_nodes),
         cmocka_unit_test(offsets_stay_when_nothing_was_found),
