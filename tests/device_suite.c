@@ -743,10 +743,12 @@ int device_suite_run(const struct device_suite *suite)
         PART(patterns_keep_to_their_bytes_and_the_smallest_wrong),
     };
     enum { PROMISES = sizeof promises / sizeof *promises };
-    size_t count = PROMISES + device_suite_sessions_count;
+    size_t sessions_count;
+    const struct CMUnitTest *sessions = device_suite_sessions(&sessions_count);
+    size_t count = PROMISES + sessions_count;
     struct CMUnitTest *tests = calloc(count, sizeof *tests);
     for (size_t i = 0; i < count; i++) {
-        tests[i] = i < PROMISES ? promises[i] : device_suite_sessions[i - PROMISES];
+        tests[i] = i < PROMISES ? promises[i] : sessions[i - PROMISES];
         tests[i].initial_state = (void *)(uintptr_t)suite;
     }
     int failures = _cmocka_run_group_tests(suite->name, tests, count, NULL, NULL);

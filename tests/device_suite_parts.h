@@ -16,9 +16,8 @@ const struct device_suite *device_suite_facts(void **state);
 /* Skips the test where the device, or what the test needs of it, is not there. */
 void device_suite_need(void **state, bool is_there);
 
-/* The parts about whole sessions (device_suite_session.c). */
+/* The parts about whole sessions (device_suite_session.c), *count of them; static. */
 struct CMUnitTest;
-extern const struct CMUnitTest device_suite_sessions[];
-extern const size_t device_suite_sessions_count;
+const struct CMUnitTest *device_suite_sessions(size_t *count);
 
 #endif
