@@ -122,9 +122,8 @@ static void add_arc(struct unrolled *unrolled, uint32_t node, uint32_t before)
 /* `op` of the second iteration must come after `on` of the first. */
 static void need(struct unrolled *unrolled, uint32_t op, uint32_t on)
 {
-    const struct tarn_graph *graph = unrolled->graph;
-    if (graph->ops[op].stream == graph->ops[on].stream) return;
-    add_arc(unrolled, graph->ops_count + op, on);
+    const uint32_t *stream = unrolled->nodes.stream;
+    if (stream[op] != stream[on]) add_arc(unrolled, unrolled->graph->ops_count + op, on);
 }
 
 /* Those who produce what lies first where a storage lies last wait for `on`. */
@@ -145,7 +144,7 @@ static void need_last_touchers(struct unrolled *unrolled, uint32_t storage)
     const struct tarn_graph *graph = unrolled->graph;
     const struct tarn_storage *record = &graph->storages[storage];
     for (uint32_t k = record->touchers_count; k-- > 0;) {
-        uint32_t stream = graph->ops[record->touchers[k]].stream;
+        uint32_t stream = unrolled->nodes.stream[record->touchers[k]];
         if (unrolled->seen[stream] == storage + 1) continue;
         unrolled->seen[stream] = storage + 1;
         need_on_cells(unrolled, storage, record->touchers[k]);
