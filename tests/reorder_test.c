@@ -513,6 +513,44 @@ static void several_streams_are_judged_by_their_heaviest_antichain(void **state)
     assert_true(improved > 50);
 }
 
+static uint64_t footprint_of(struct tarn_graph *graph, const struct tarn_reorder_options *reorder,
+                             const struct tarn_couple_options *couple)
+{
+    struct tarn_plan *plan;
+    struct tarn_plan_summary made;
+    struct tarn_error error;
+    enum tarn_status status = tarn_plan_create(
+        graph,
+        TARN_PLAN_OPTIONS(.threads = 1, .method = "lowest", .effort = TARN_NO_EFFORT,
+                          .reorder = reorder, .couple = couple),
+        &plan, &error);
+    if (status != TARN_OK) fail_msg("%s", error.text);
+    tarn_plan_summarize(plan, &made);
+    tarn_plan_destroy(plan);
+    return made.footprint;
+}
+
+static void contiguous_groups_and_coupling_count_before_an_order_is_taken(void **state)
+{
+    uint32_t improved = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        struct random_graph_options options = random_graph_knobs(seed, 60);
+        options.group_share = 40;
+        struct tarn_graph *graph = random_graph(&options);
+        uint64_t before = footprint_of(graph, NULL, NULL);
+        uint64_t after = footprint_of(graph, TARN_REORDER_OPTIONS(0), NULL);
+        assert_true(after <= before);
+        improved += after < before;
+        before = footprint_of(graph, NULL, TARN_COUPLE_OPTIONS(.slowdown_max = 1));
+        after =
+            footprint_of(graph, TARN_REORDER_OPTIONS(0), TARN_COUPLE_OPTIONS(.slowdown_max = 1));
+        if (graph->streams_count > 1) assert_true(after <= before);
+        tarn_graph_destroy(graph);
+    }
+    assert_true(improved > 10);
+}
+
 /* ---- Stages ---- */
 
 static void stages_can_be_left_out(void **state)
@@ -581,6 +619,7 @@ int main(void)
         cmocka_unit_test(flow_equals_the_least_of_all_cuts),
         cmocka_unit_test(never_worse_and_every_plan_refines_its_source),
         cmocka_unit_test(several_streams_are_judged_by_their_heaviest_antichain),
+        cmocka_unit_test(contiguous_groups_and_coupling_count_before_an_order_is_taken),
         cmocka_unit_test(stages_can_be_left_out),
         cmocka_unit_test(the_same_twice),
         cmocka_unit_test(refuses_an_alignment_that_is_no_power_of_two),
