@@ -348,9 +348,10 @@ static void submit_gives_up_when_its_patience_ends(void **state)
 {
     (void)state;
     static struct subject *s; /* what is given up stays reachable */
+    static struct tarn_session *session;
     open_subject((void **)&s);
     s->device.stuck = true;
-    struct tarn_session *session =
+    session =
         open_session(s, queue_device(&s->device),
                      TARN_SESSION_OPTIONS(.depth = 2, .patience_ns = 3000000), do_nothing, NULL);
     struct tarn_error error;
