@@ -16,13 +16,11 @@ for log in sys.argv[2:]:
         broken = test["result"] not in ("OK", "SKIP", "EXPECTEDFAIL")
         if broken and not fails:
             fails = 1  # crashed, timed out or complained outside its test points
-        if test["result"] == "SKIP" and not points:
-            skips = 1
         if broken:
             print("failed: %s (%s)" % (test["name"], test["result"]))
         passed += len(points) - skips - sum(bool(bad) and not skip for bad, skip in points)
         failed += fails
-        skipped += skips
+        skipped += skips + (test["result"] == "SKIP" and not points)
 if sys.argv[1] != "0" and not failed:
     failed = 1
 print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
