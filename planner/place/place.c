@@ -6,8 +6,8 @@
  *     bound      raised, if it can be: perhaps this was the best plan already
  *     baseline   the paper's methods, so that no plan is worse than the best of them
  *     walks      from the best plan so far, for as many steps as were asked for
+ *     exact      once more, for longer
  *     repair     exact search around what still sticks out of the aim, the rest being fixed
- *     exact      of all at once, for longer
  *
  * Every rung is deterministic for any number of threads, hence the result is. */
 #include "place.h"
@@ -27,7 +27,7 @@ enum { BASELINE_BLOCKS_MAX = 16384 };
 /* Exact search is for lone storages (a node costs too much where groups have many members). What a
  * node costs grows with the blocks, so that this many block visits are a fixed effort: a quick try
  * before the walks, and one for each of their steps after them. */
-enum { STEPS_A_REPAIR = 5 };
+enum { STEPS_A_REPAIR = 2 };
 enum { EXACT_VISITS = 40000000, EXACT_VISITS_A_STEP = 80000, EXACT_RUNS = 24 };
 
 /* ---- Words ---- */
@@ -192,9 +192,9 @@ static enum tarn_status climb_all(const struct climb *given)
         status = exact_for(&climb, EXACT_VISITS);
     if (status == TARN_OK && !is_done(&climb) && small) status = baseline(&climb, TARN_NONE);
     if (status == TARN_OK && !is_done(&climb) && steps > 0) status = improve(&climb, steps);
-    if (status == TARN_OK && !is_done(&climb)) status = repair(&climb, steps / STEPS_A_REPAIR);
     if (status == TARN_OK && !is_done(&climb) && steps > 0)
         status = exact_for(&climb, visits_for(steps));
+    if (status == TARN_OK && !is_done(&climb)) status = repair(&climb, steps / STEPS_A_REPAIR);
     return status;
 }
 

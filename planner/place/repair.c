@@ -206,7 +206,7 @@ static enum tarn_status approach(struct repair *repair, uint64_t *offset, uint64
         uint64_t down = (*footprint - aim) >> level;
         if (down == 0) break;
         memcpy(repair->offset, offset, size);
-        status = lower(repair, *footprint - down, options->steps / (2 * LEVELS) + 1);
+        status = lower(repair, *footprint - down, options->steps / LEVELS + 1);
         if (status != TARN_OK) return status;
         if (repair->above_count > 0) continue;
         memcpy(offset, repair->offset, size);
