@@ -273,7 +273,7 @@ static bool place_crossing(const struct windows *windows)
     bool again = count > most && count < all / 2;
     bool ok = tarn_obstacles_sort(&none) == TARN_OK &&
               tarn_window_place_storages(&wider, windows->field, &windows->whole, storages, count,
-                                         again ? NULL : &none, 0, 1, top);
+                                         again ? NULL : &none, 0, TARN_KEYS_COUNT, top);
     tarn_obstacles_finish(&none);
     return ok;
 }
