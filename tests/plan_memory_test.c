@@ -10,6 +10,8 @@
 #include "failing_memory.h"
 #include "random_graph.h"
 #include "tarn/plan.h"
+#include "tarn/simulate.h"
+#include "tarn/transform.h"
 
 static struct tarn_graph *graph;
 
@@ -70,11 +72,60 @@ static void memory_that_runs_out_in_any_thread_is_reported(void **state)
     fail_each_allocation(plan_in_four_threads, false);
 }
 
+static enum tarn_status assign(enum tarn_assign_mode mode, struct tarn_error *error)
+{
+    struct tarn_assign_report report;
+    struct tarn_graph *after;
+    enum tarn_status status = tarn_graph_assign(
+        graph, TARN_ASSIGN_OPTIONS(.mode = mode, .report = &report), &after, error);
+    tarn_graph_destroy(after);
+    return status;
+}
+
+static enum tarn_status schedule(struct tarn_error *error)
+{
+    return assign(TARN_ASSIGN_SCHEDULE, error);
+}
+
+static enum tarn_status chain(struct tarn_error *error)
+{
+    return assign(TARN_ASSIGN_CONCURRENCY, error);
+}
+
+static enum tarn_status couple(struct tarn_error *error)
+{
+    struct tarn_couple_report report = {.rows = NULL};
+    struct tarn_graph *after;
+    enum tarn_status status = tarn_graph_couple(
+        graph, TARN_COUPLE_OPTIONS(.wait_ns = 1, .report = &report), &after, error);
+    tarn_couple_report_finish(&report);
+    tarn_graph_destroy(after);
+    return status;
+}
+
+static enum tarn_status simulate(struct tarn_error *error)
+{
+    struct tarn_simulation *simulation;
+    enum tarn_status status = tarn_graph_simulate(graph, TARN_WAIT_NS, &simulation, error);
+    tarn_simulation_destroy(simulation);
+    return status;
+}
+
+static void streams_and_waits_survive_every_failing_allocation(void **state)
+{
+    (void)state;
+    fail_each_allocation(schedule, false);
+    fail_each_allocation(chain, false);
+    fail_each_allocation(couple, false);
+    fail_each_allocation(simulate, false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(planning_survives_every_failing_allocation),
         cmocka_unit_test(memory_that_runs_out_in_any_thread_is_reported),
+        cmocka_unit_test(streams_and_waits_survive_every_failing_allocation),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
