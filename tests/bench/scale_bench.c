@@ -7,7 +7,8 @@
  *
  * KIND: dnn (a data-parallel training step, see dnn_graph.h), chain or uncoupled (see cut_graph.h).
  * `plan MiB` is the most that was taken beside the graph before the verifier.
- * S: how long the search goes on after the first plan; default 0. */
+ * With TARN_CPU in the environment times are those of the processor, all threads together: for busy
+ * machines. S: how long the search goes on after the first plan; default 0. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
