@@ -88,19 +88,19 @@ static enum tarn_status find_predecessors(struct pass *pass, uint32_t **ops, uin
     return TARN_OK;
 }
 
-static enum tarn_status turn_round(struct tarn_arcs *to, const struct tarn_arcs *from,
-                                   uint32_t count)
+enum tarn_status tarn_arcs_turn_round(struct tarn_arcs *to, const struct tarn_arcs *from,
+                                      uint32_t count, uint32_t names)
 {
     uint32_t arcs = from->begin[count];
-    uint32_t *begin = calloc((size_t)count + 2, sizeof *begin);
-    uint32_t *ops = malloc(((size_t)arcs + 1) * sizeof *ops);
-    *to = (struct tarn_arcs){begin, ops};
-    if (!begin || !ops) return TARN_SYSTEM;
+    uint32_t *begin = calloc((size_t)names + 2, sizeof *begin);
+    uint32_t *list = malloc(((size_t)arcs + 1) * sizeof *list);
+    *to = (struct tarn_arcs){begin, list};
+    if (!begin || !list) return TARN_SYSTEM;
     for (uint32_t i = 0; i < arcs; i++) begin[from->ops[i] + 2]++;
-    for (uint32_t v = 0; v < count; v++) begin[v + 2] += begin[v + 1];
+    for (uint32_t n = 0; n < names; n++) begin[n + 2] += begin[n + 1];
     for (uint32_t v = 0; v < count; v++) {
         for (uint32_t i = from->begin[v]; i < from->begin[v + 1]; i++)
-            ops[begin[from->ops[i] + 1]++] = v;
+            list[begin[from->ops[i] + 1]++] = v;
     }
     return TARN_OK;
 }
@@ -125,7 +125,8 @@ enum tarn_status tarn_constraints_init(struct tarn_constraints *constraints,
     constraints->predecessors = (struct tarn_arcs){begin, ops};
     if (status == TARN_OK) {
         constraints->arcs_count = begin[graph->ops_count];
-        status = turn_round(&constraints->successors, &constraints->predecessors, graph->ops_count);
+        status = tarn_arcs_turn_round(&constraints->successors, &constraints->predecessors,
+                                      graph->ops_count, graph->ops_count);
     }
     free(pass.writer);
     free(pass.reader);

@@ -17,4 +17,10 @@ enum tarn_status tarn_constraints_init(struct tarn_constraints *constraints,
                                        const struct tarn_graph *graph);
 void tarn_constraints_finish(struct tarn_constraints *constraints);
 
+/* The other direction of the neighbour lists of `count` things, which name things below `names`:
+ * the lists of those, ascending. The caller frees both arrays. TARN_SYSTEM: no memory, the caller
+ * frees what there is. */
+enum tarn_status tarn_arcs_turn_round(struct tarn_arcs *to, const struct tarn_arcs *from,
+                                      uint32_t count, uint32_t names);
+
 #endif

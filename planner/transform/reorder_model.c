@@ -53,25 +53,6 @@ static void name_nodes(const struct nodes *nodes, uint32_t *begin, uint32_t *lis
     }
 }
 
-/* The other direction of neighbour lists `from` of `count` things, which name things below
- * `names`. */
-static enum tarn_status turn_round(struct tarn_arcs *to, const struct tarn_arcs *from,
-                                   uint32_t count, uint32_t names)
-{
-    uint32_t arcs = from->begin[count];
-    uint32_t *begin = calloc((size_t)names + 2, sizeof *begin);
-    uint32_t *list = malloc(((size_t)arcs + 1) * sizeof *list);
-    *to = (struct tarn_arcs){begin, list};
-    if (!begin || !list) return TARN_SYSTEM;
-    for (uint32_t i = 0; i < arcs; i++) begin[from->ops[i] + 2]++;
-    for (uint32_t n = 0; n < names; n++) begin[n + 2] += begin[n + 1];
-    for (uint32_t v = 0; v < count; v++) {
-        for (uint32_t i = from->begin[v]; i < from->begin[v + 1]; i++)
-            list[begin[from->ops[i] + 1]++] = v;
-    }
-    return TARN_OK;
-}
-
 static enum tarn_status fill_nodes(struct nodes *nodes)
 {
     struct tarn_reorder_model *model = nodes->model;
@@ -82,8 +63,8 @@ static enum tarn_status fill_nodes(struct nodes *nodes)
     model->op = malloc((ops + 1) * sizeof *model->op);
     if (!begin || !list || !model->op) return TARN_SYSTEM;
     name_nodes(nodes, begin, list);
-    return turn_round(&model->successors, &model->predecessors, model->nodes_count,
-                      model->nodes_count);
+    return tarn_arcs_turn_round(&model->successors, &model->predecessors, model->nodes_count,
+                                model->nodes_count);
 }
 
 /* ---- Storages ---- */
@@ -104,7 +85,8 @@ static enum tarn_status fill_touchers(struct tarn_reorder_model *model)
         for (uint32_t k = 0; k < storage->touchers_count; k++)
             list[begin[a] + k] = model->node_of[storage->touchers[k]];
     }
-    return turn_round(&model->touched, &model->touchers, model->storages_count, model->nodes_count);
+    return tarn_arcs_turn_round(&model->touched, &model->touchers, model->storages_count,
+                                model->nodes_count);
 }
 
 static enum tarn_status fill_storages(struct tarn_reorder_model *model, const uint64_t *reserved)
