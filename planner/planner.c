@@ -51,6 +51,7 @@ struct planning {
     struct tarn_blocks blocks; /* of planned storages */
     struct tarn_antichain antichain;
     struct tarn_gap_bound bound; /* the plan's certificate, in positions of the graph */
+    bool cannot_fit; /* proved by search: no placement is at the bound, or within the capacity */
 };
 
 /* Lists, waits and reuse: everything that follows from the final graph alone. */
@@ -203,6 +204,7 @@ static enum tarn_status place_planned(struct planning *planning, struct tarn_err
     if (status == TARN_OK) {
         take_offsets(plan, result.offset);
         plan->footprint = result.footprint;
+        planning->cannot_fit = result.cannot_fit;
         plan->method = strdup(result.method);
         if (!plan->method) status = TARN_SYSTEM;
     }
@@ -237,6 +239,13 @@ static enum tarn_status check_capacity(const struct planning *planning, struct t
     uint64_t footprint = planning->plan->footprint, capacity = planning->options.capacity;
     enum tarn_status status = check_bound(planning, error);
     if (status != TARN_OK || capacity == 0 || footprint <= capacity) return status;
+    if (planning->cannot_fit)
+        return tarn_error_set(error, TARN_DOES_NOT_FIT,
+                              "no plan fits %llu bytes, although the bound is %llu: exact search "
+                              "went through all placements; %s gave the best footprint found, %llu",
+                              (unsigned long long)capacity,
+                              (unsigned long long)planning->bound.bound, planning->plan->method,
+                              (unsigned long long)footprint);
     return tarn_error_set(error, TARN_DOES_NOT_FIT,
                           "the graph needs %llu bytes, the capacity is %llu, short by %llu; "
                           "%s gave the best footprint found",

@@ -14,6 +14,7 @@
 #include "planner/place/exact.h"
 #include "planner/place/repair.h"
 #include "random_graph.h"
+#include "tarn/plan.h"
 
 enum { STORAGES_MAX = 64, SMALL = 6, SIZES = 3, RANDOM_GRAPHS = 6000 };
 
@@ -439,6 +440,32 @@ static void repair_keeps_plans_safe_and_lowers_them(void **state)
     assert_true(reached > 40 && lowered > reached);
 }
 
+/* ---- Why not ---- */
+
+/* Two storages of 512 bytes at multiples of 1024, alive at once: 1024 bytes would do but for that.
+ */
+static void says_when_search_proves_that_nothing_fits(void **state)
+{
+    struct tarn_builder *builder = tarn_builder_create("aligned");
+    struct tarn_graph *graph;
+    struct tarn_plan *plan;
+    struct tarn_error error;
+    uint32_t outputs[] = {0, 1};
+    (void)state;
+    tarn_builder_stream(builder, "stream");
+    for (int i = 0; i < 2; i++)
+        tarn_builder_tensor(builder, &(struct tarn_tensor_info){.size = 512, .alignment = 1024});
+    tarn_builder_op(builder, &(struct tarn_op_info){.outputs = {outputs, 2}});
+    assert_int_equal(tarn_builder_finish(builder, &graph, NULL), TARN_OK);
+    assert_int_equal(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.capacity = 1024), &plan, &error),
+                     TARN_DOES_NOT_FIT);
+    assert_non_null(strstr(error.text, "exact search went through all placements"));
+    assert_int_equal(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.capacity = 1536), &plan, &error),
+                     TARN_OK);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+}
+
 /* ---- Limits ---- */
 
 static void stops_when_told_to(void **state)
@@ -489,6 +516,7 @@ int main(void)
         cmocka_unit_test(the_same_for_any_number_of_threads),
         cmocka_unit_test(valid_on_graphs_with_every_feature),
         cmocka_unit_test(repair_keeps_plans_safe_and_lowers_them),
+        cmocka_unit_test(says_when_search_proves_that_nothing_fits),
         cmocka_unit_test(stops_when_told_to),
         cmocka_unit_test(stops_at_its_number_of_nodes),
         cmocka_unit_test(offsets_stay_when_nothing_was_found),
