@@ -116,9 +116,9 @@ static void print_row(const struct row *row, bool csv)
 
 static void print_head(bool csv)
 {
-    printf(csv ? "graph,streams,storages,bound,footprint,gap_percent,baseline,ms\n"
-               : "| graph | streams | storages | bound | footprint | gap % | best of the paper's "
-                 "methods | ms |\n|---|---:|---:|---:|---:|---:|---:|---:|\n");
+    puts(csv ? "graph,streams,storages,bound,footprint,gap_percent,baseline,ms"
+             : "| graph | streams | storages | bound | footprint | gap % | best of the paper's "
+               "methods | ms |\n|---|---:|---:|---:|---:|---:|---:|---:|");
 }
 
 /* What the rows of one kind come to. */
