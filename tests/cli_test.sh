@@ -171,7 +171,7 @@ plan_reports_and_writes_a_plan_that_verifies() {
               "persistent_bytes", "sum_bytes", "serial_peak_bytes", "footprint_bytes",
               "bound_bytes", "gap_percent", "optimal", "method")) and
               o["optimal"] == (o["footprint_bytes"] == o["bound_bytes"]) and set(o["events"]) >= {"arcs", "kept"} and
-              set(o["ms"]) == {"load", "order", "place", "verify", "total"} and
+              set(o["ms"]) == {"load", "transform", "order", "place", "verify", "total"} and
               o["footprint_bytes"] < o["sum_bytes"]' &&
         python3 -c "import json; assert json.load(open('$plan'))['format'] == 'tarn.plan'" &&
         exits 0 verify "$real" "$plan" --json && json 'o["safe"] and o["violations"] == []'
