@@ -48,11 +48,11 @@ build() {
 
 logs=()
 status=0
-# check NAME ARGUMENTS...: runs the tests of build-NAME, one after another.
+# check NAME ARGUMENTS...: runs the tests of build-NAME, as many at a time as there are cores.
 check() {
     local folder=build-$1
     shift
-    meson test -C "$folder" --no-rebuild --num-processes 1 --print-errorlogs "$@" || status=1
+    meson test -C "$folder" --no-rebuild --print-errorlogs "$@" || status=1
     logs+=("$folder/meson-logs/testlog.json")
 }
 
