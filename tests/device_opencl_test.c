@@ -50,7 +50,7 @@ static bool fail_after(void *user, uint64_t calls)
 const char *__lsan_default_options(void);
 const char *__lsan_default_options(void) { return "use_tls=0"; }
 const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) { return "leak:libgomp"; }
+const char *__lsan_default_suppressions(void) { return "leak:libgomp\nleak:ld-linux"; }
 
 /* device_opencl_test opencl_svm|opencl_buffers */
 int main(int count, char **words)

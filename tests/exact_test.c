@@ -16,7 +16,7 @@
 #include "random_graph.h"
 #include "tarn/plan.h"
 
-enum { STORAGES_MAX = 64, SMALL = 6, SIZES = 3, RANDOM_GRAPHS = 6000 };
+enum { STORAGES_MAX = 64, SMALL = 6, SIZES = 3, RANDOM_GRAPHS = 3000 };
 
 /* ---- Problems ---- */
 
