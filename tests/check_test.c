@@ -447,7 +447,8 @@ static void sees_that_an_ops_own_storages_share_bytes(void **state)
         if (kind == 0) *offset_of(&toy, toy.out) = *offset_of(&toy, toy.t); /* input, output */
         if (kind == 1) *workspace = *offset_of(&toy, toy.t) + 60;
         if (kind == 2) *workspace = *offset_of(&toy, toy.out) + 60;
-        assert_int_equal(check(toy.plan, 2, NULL, NULL, &error), TARN_CHECK_FAILED);
+        /* one worker: the moved workspace also reaches into u, which `late` writes at any time */
+        assert_int_equal(check(toy.plan, 1, NULL, NULL, &error), TARN_CHECK_FAILED);
         assert_int_equal(error.op, toy.use);
         toy_destroy(&toy);
     }
