@@ -93,11 +93,10 @@ static uint64_t rows_of(const struct tarn_check *check)
 /* Can the host do the work wherever the session has streams? */
 static bool host_reaches(const struct tarn_session *session)
 {
-    const struct tarn_settings *settings = &session->settings;
     bool reaches = session->arena.on_host && !session->device.table->region_create;
     for (uint32_t s = 0; s < session->graph->streams_count; s++) {
-        const struct tarn_device *device = &settings->devices[settings->streams[s].device];
-        reaches = reaches && (tarn_device_is_host(*device) || device->table->launch);
+        struct tarn_device device = tarn_settings_device(&session->settings, s);
+        reaches = reaches && (tarn_device_is_host(device) || device.table->launch);
     }
     return reaches;
 }

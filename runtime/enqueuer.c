@@ -66,12 +66,6 @@ static void *run(void *argument)
 
 /* ---- Creation and destruction ---- */
 
-static bool is_foreign(const struct tarn_session *session, uint32_t stream)
-{
-    uint32_t device = session->settings.streams[stream].device;
-    return !tarn_device_is_host(session->settings.devices[device]);
-}
-
 /* Marks the steps that others than queues of the same device wait for, and all last steps. */
 static void mark_visible(const struct tarn_session *session, bool *marks)
 {
@@ -115,7 +109,8 @@ static enum tarn_status open_lanes(struct tarn_enqueuer *enqueuer, const bool *m
     enum tarn_status status = TARN_OK;
     for (uint32_t s = 0; s < session->graph->streams_count && !status; s++) {
         uint32_t device = session->settings.streams[s].device;
-        if (!is_foreign(session, s) || tarn_steps_of(enqueuer->executor, s) == 0) continue;
+        if (tarn_device_is_host(session->settings.devices[device])) continue;
+        if (tarn_steps_of(enqueuer->executor, s) == 0) continue;
         if (!enqueuer->queues[device].session)
             status = tarn_queues_init(&enqueuer->queues[device], session, device, true, error);
         if (!status) status = open_lane(enqueuer, s, marks, error);

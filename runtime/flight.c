@@ -56,7 +56,7 @@ static enum tarn_status create_stamps(const struct tarn_session *session,
     for (uint32_t s = 0; s < flight->streams_count; s++) {
         const struct tarn_flight_ring *ring = &flight->rings[s];
         if (!ring->stamps) continue;
-        ring->base->device = session->settings.devices[session->settings.streams[s].device];
+        ring->base->device = tarn_settings_device(&session->settings, s);
         int code = 0;
         if (!ring->base->stamp) code = create_stamp(&ring->base->device, &ring->base->stamp);
         for (uint32_t i = 0; i < 2 * flight->capacity && !code; i++)
@@ -203,13 +203,12 @@ static void tell_stream(const struct dump *dump, uint32_t s)
 {
     const struct tarn_session *session = dump->session;
     const struct tarn_flight *flight = session->flight;
-    const struct tarn_device *device =
-        &session->settings.devices[session->settings.streams[s].device];
-    bool runs = tarn_device_is_host(*device) || tarn_session_calls(session, device->table);
+    struct tarn_device device = tarn_settings_device(&session->settings, s);
+    bool runs = tarn_device_is_host(device) || tarn_session_calls(session, device.table);
     char text[300], at[160] = "launches nothing";
     position(dump->session, s, at);
     snprintf(text, sizeof text, "%s on device '%s' %s", tarn_stream_label(session->graph, s).text,
-             device->table->name, at);
+             device.table->name, at);
     dump->line(dump->user, text);
     if (!flight) return;
     uint64_t count = atomic_load_explicit(&flight->rings[s].count, memory_order_acquire);

@@ -26,8 +26,7 @@ static bool have_drained(struct tarn_executor *executor)
 
 static bool is_foreign(const struct tarn_executor *executor, uint32_t s)
 {
-    const struct tarn_settings *settings = &executor->session->settings;
-    return !tarn_device_is_host(settings->devices[settings->streams[s].device]);
+    return !tarn_device_is_host(tarn_settings_device(&executor->session->settings, s));
 }
 
 /* 'runs op 7 "relu" of iteration 3': a stream that is stuck runs. */

@@ -36,4 +36,11 @@ static inline bool tarn_device_is_host(struct tarn_device device)
     return !device.table->queue_create;
 }
 
+/* Whose queue a stream is. */
+static inline struct tarn_device tarn_settings_device(const struct tarn_settings *settings,
+                                                      uint32_t stream)
+{
+    return settings->devices[settings->streams[stream].device];
+}
+
 #endif
