@@ -43,8 +43,7 @@ static bool may_start(struct tarn_executor *executor, struct tarn_host_stream *s
 {
     for (uint32_t i = step->waits_begin; i < step->waits_end; i++) {
         const struct tarn_program_wait *wait = &executor->program->waits[i];
-        int64_t passes = (int64_t)iteration - (int64_t)wait->previous;
-        int64_t count = passes * tarn_steps_of(executor, wait->stream) + wait->place + 1;
+        int64_t count = tarn_awaited_count(executor, wait, iteration);
         if (tarn_has_reached(executor, wait->stream, count)) continue;
         atomic_store_explicit(&stream->awaited_stream, wait->stream, memory_order_relaxed);
         atomic_store_explicit(&stream->awaited_count, count, memory_order_relaxed);

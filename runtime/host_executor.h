@@ -75,6 +75,14 @@ static inline bool tarn_has_reached(struct tarn_executor *executor, uint32_t str
     return atomic_load(&executor->streams[stream].progress) >= count;
 }
 
+/* The progress of its stream that a wait in that iteration asks for. */
+static inline int64_t tarn_awaited_count(const struct tarn_executor *executor,
+                                         const struct tarn_program_wait *wait, uint64_t iteration)
+{
+    int64_t passes = (int64_t)iteration - (int64_t)wait->previous;
+    return passes * tarn_steps_of(executor, wait->stream) + wait->place + 1;
+}
+
 /* Have all streams finished that many iterations? */
 bool tarn_have_finished(struct tarn_executor *executor, uint64_t target);
 

@@ -23,13 +23,6 @@
 
 /* ---- May the next step be enqueued? ---- */
 
-static int64_t awaited_count(const struct tarn_executor *executor,
-                             const struct tarn_program_wait *wait, uint64_t iteration)
-{
-    int64_t passes = (int64_t)iteration - (int64_t)wait->previous;
-    return passes * tarn_steps_of(executor, wait->stream) + wait->place + 1;
-}
-
 /* Is the awaited step in a queue of the same device, where an event can be waited for? */
 static const struct tarn_lane *neighbour(const struct tarn_enqueuer *enqueuer,
                                          const struct tarn_lane *lane,
@@ -63,7 +56,7 @@ static bool may_enqueue(const struct tarn_enqueuer *enqueuer, const struct tarn_
     for (uint32_t i = step->waits_begin; i < step->waits_end; i++) {
         const struct tarn_program_wait *wait = &executor->program->waits[i];
         const struct tarn_lane *other = neighbour(enqueuer, lane, wait);
-        int64_t count = awaited_count(executor, wait, iteration);
+        int64_t count = tarn_awaited_count(executor, wait, iteration);
         bool is_met = other ? (int64_t)other->enqueued >= count
                             : tarn_has_reached(executor, wait->stream, count);
         if (!is_met) return false;
@@ -83,7 +76,7 @@ static enum tarn_status enqueue_step(const struct tarn_enqueuer *enqueuer, struc
     enum tarn_status status = TARN_OK;
     for (uint32_t i = step->waits_begin; i < step->waits_end && !status; i++) {
         const struct tarn_program_wait *wait = &executor->program->waits[i];
-        int64_t count = awaited_count(executor, wait, iteration);
+        int64_t count = tarn_awaited_count(executor, wait, iteration);
         if (!neighbour(enqueuer, lane, wait)) continue;
         if (tarn_has_reached(executor, wait->stream, count)) continue;
         status = tarn_queues_wait(lane->queues, step, wait, iteration, error);
