@@ -61,18 +61,6 @@ static int join_streams(struct tarn_capture *capture)
     return code;
 }
 
-static enum tarn_status enqueue_block(struct tarn_capture *capture, uint64_t iterations,
-                                      struct tarn_error *error)
-{
-    const struct tarn_program *program = program_of(capture);
-    enum tarn_status status = TARN_OK;
-    for (uint64_t k = 0; k < iterations; k++) {
-        for (uint32_t i = 0; i < program->steps_count && !status; i++)
-            status = tarn_queues_enqueue(capture->queues, program->order[i], k, error);
-    }
-    return status;
-}
-
 static enum tarn_status record(struct tarn_capture *capture, uint64_t iterations,
                                uint64_t iteration, void **graph, struct tarn_error *error)
 {
@@ -84,7 +72,8 @@ static enum tarn_status record(struct tarn_capture *capture, uint64_t iterations
     enum tarn_status status = TARN_OK;
     code = fork_streams(capture);
     if (code) status = failed(capture, "forking a capture", iteration, code, error);
-    if (!status) status = enqueue_block(capture, iterations, error);
+    for (uint64_t k = 0; k < iterations && !status; k++)
+        status = tarn_queues_enqueue(capture->queues, k, error);
     if (!status) code = join_streams(capture);
     if (!status && code) status = failed(capture, "joining a capture", iteration, code, error);
     void *made = NULL;

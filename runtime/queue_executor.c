@@ -173,16 +173,6 @@ static enum tarn_status make_room(struct tarn_executor *executor, struct tarn_er
     return executor_wait(executor, oldest, patience_ns, error);
 }
 
-static enum tarn_status enqueue_iteration(struct tarn_executor *executor, struct tarn_error *error)
-{
-    enum tarn_status status = TARN_OK;
-    for (uint32_t i = 0; i < executor->program->steps_count && !status; i++) {
-        status = tarn_queues_enqueue(&executor->queues, executor->program->order[i],
-                                     executor->enqueued, error);
-    }
-    return status;
-}
-
 static enum tarn_status enqueue_lap(struct tarn_executor *executor, uint64_t target,
                                     struct tarn_error *error)
 {
@@ -193,7 +183,7 @@ static enum tarn_status enqueue_lap(struct tarn_executor *executor, uint64_t tar
         iterations = tarn_capture_next(&executor->capture, target - executor->enqueued);
         status = tarn_capture_launch(&executor->capture, iterations, executor->enqueued, error);
     } else {
-        status = enqueue_iteration(executor, error);
+        status = tarn_queues_enqueue(&executor->queues, executor->enqueued, error);
     }
     if (status) return status;
     executor->enqueued += iterations;

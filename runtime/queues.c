@@ -135,7 +135,7 @@ enum tarn_status tarn_queues_record(struct tarn_queues *queues, uint32_t index, 
                 : TARN_OK;
 }
 
-enum tarn_status tarn_queues_enqueue(struct tarn_queues *queues, uint32_t index, uint64_t iteration,
+static enum tarn_status enqueue_step(struct tarn_queues *queues, uint32_t index, uint64_t iteration,
                                      struct tarn_error *error)
 {
     const struct tarn_program *program = &queues->session->program;
@@ -145,6 +145,16 @@ enum tarn_status tarn_queues_enqueue(struct tarn_queues *queues, uint32_t index,
         status = tarn_queues_wait(queues, step, &program->waits[i], iteration, error);
     if (!status) status = tarn_queues_launch(queues, index, iteration, error);
     if (!status) status = tarn_queues_record(queues, index, iteration, error);
+    return status;
+}
+
+enum tarn_status tarn_queues_enqueue(struct tarn_queues *queues, uint64_t iteration,
+                                     struct tarn_error *error)
+{
+    const struct tarn_program *program = &queues->session->program;
+    enum tarn_status status = TARN_OK;
+    for (uint32_t i = 0; i < program->steps_count && !status; i++)
+        status = enqueue_step(queues, program->order[i], iteration, error);
     return status;
 }
 
