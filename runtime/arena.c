@@ -157,6 +157,7 @@ static enum tarn_status memory_refused(struct tarn_device device,
 static enum tarn_status borrow(struct tarn_arena *arena, const struct tarn_session_memory *memory,
                                const struct tarn_session_options *options, struct tarn_error *error)
 {
+    if (memory->size == 0) return TARN_OK;
     if (options->memory_size < memory->size)
         return tarn_error_set(error, TARN_USAGE,
                               "the memory brought is of %llu bytes; the session needs %llu (arena "
@@ -174,29 +175,24 @@ static enum tarn_status borrow(struct tarn_arena *arena, const struct tarn_sessi
 }
 
 static enum tarn_status allocate(struct tarn_arena *arena, const struct tarn_session_memory *memory,
-                                 const struct tarn_memory_limits *limits,
-                                 const struct tarn_session_options *options,
-                                 struct tarn_error *error)
+                                 const struct tarn_memory_limits *limits, struct tarn_error *error)
 {
     const struct tarn_device *device = &arena->device;
-    arena->size = memory->size;
-    arena->persistent_begin = memory->size - memory->persistent;
-    arena->on_host = limits->on_host;
-    if (memory->size == 0) return TARN_OK;
-    enum tarn_status status = TARN_OK;
-    int code = 0;
-    if (options->memory) {
-        status = borrow(arena, memory, options, error);
-    } else {
-        status = check_limits(arena->plan, *device, memory, limits, error);
-        if (!status) code = device->table->memory_create(device->self, arena->size, &arena->memory);
-        if (code) arena->memory = NULL;
-        if (code) status = memory_refused(*device, memory, limits->available, code, error);
-    }
-    if (status) return status;
-    /* The host's system gives zeros; touching them here would be work for nothing. */
-    if (tarn_device_is_host(*device) && !arena->is_borrowed) return TARN_OK;
-    code = device->table->fill(device->self, arena->memory, 0, arena->size);
+    enum tarn_status status = check_limits(arena->plan, *device, memory, limits, error);
+    if (status || memory->size == 0) return status;
+    int code = device->table->memory_create(device->self, memory->size, &arena->memory);
+    if (!code) return TARN_OK;
+    arena->memory = NULL;
+    return memory_refused(*device, memory, limits->available, code, error);
+}
+
+/* The host's system gives zeros; touching them here would be work for nothing. */
+static enum tarn_status clear(const struct tarn_arena *arena, struct tarn_error *error)
+{
+    const struct tarn_device *device = &arena->device;
+    bool is_clear = tarn_device_is_host(*device) && !arena->is_borrowed;
+    if (is_clear || arena->size == 0) return TARN_OK;
+    int code = device->table->fill(device->self, arena->memory, 0, arena->size);
     return code ? tarn_device_failed(*device, "filling the arena with zeros", code, error)
                 : TARN_OK;
 }
@@ -292,9 +288,13 @@ enum tarn_status tarn_arena_init(struct tarn_arena *arena, const struct tarn_pla
     if (!arena->addresses || !arena->is_region) return tarn_error_no_memory(error);
     enum tarn_status status = ask_limits(device, &limits, error);
     if (!status) status = measure(plan, arena->is_bound, &memory, error);
-    if (!status && memory.alignment > limits.alignment && !options->memory)
-        status = refuse_alignment(plan, device.table->name, limits.alignment, error);
-    if (!status) status = allocate(arena, &memory, &limits, options, error);
+    if (status) return status;
+    arena->size = memory.size;
+    arena->persistent_begin = memory.size - memory.persistent;
+    arena->on_host = limits.on_host;
+    status = options->memory ? borrow(arena, &memory, options, error)
+                             : allocate(arena, &memory, &limits, error);
+    if (!status) status = clear(arena, error);
     if (!status) status = place_storages(arena, error);
     return status;
 }
