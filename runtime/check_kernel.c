@@ -155,38 +155,38 @@ static void explain(const struct tarn_checker *checker, const struct finding *fi
     }
 }
 
-static void note_wrong_byte(struct tarn_checker *checker, const struct finding *finding)
+/* `verdict`: what the byte is. */
+static void publish_failure(struct tarn_checker *checker, const struct finding *finding,
+                            const char *verdict)
 {
-    if (!claim_failure(checker)) return;
     const struct tarn_graph *graph = checker->session->graph;
-    unsigned found = checker->addresses[finding->storage][finding->byte];
-    char who[160], author[320];
+    char who[160];
     write_who_looked(checker, finding, who);
-    explain(checker, finding, author);
     tarn_error_clear(&checker->failure);
-    tarn_error_set(
-        &checker->failure, TARN_CHECK_FAILED, "%s: byte %llu of %s is 0x%02x instead of 0x%02x%s",
-        who, (unsigned long long)finding->byte, tarn_storage_label(graph, finding->storage).text,
-        found, tarn_pattern_byte(finding->seed, finding->byte), author);
+    tarn_error_set(&checker->failure, TARN_CHECK_FAILED, "%s: byte %llu of %s is %s", who,
+                   (unsigned long long)finding->byte,
+                   tarn_storage_label(graph, finding->storage).text, verdict);
     checker->failure.op = finding->op;
     checker->failure.tensor = graph->storages[finding->storage].tensor;
     atomic_store_explicit(&checker->failed, 2, memory_order_release);
+}
+
+static void note_wrong_byte(struct tarn_checker *checker, const struct finding *finding)
+{
+    if (!claim_failure(checker)) return;
+    unsigned found = checker->addresses[finding->storage][finding->byte];
+    char author[320], verdict[360];
+    explain(checker, finding, author);
+    snprintf(verdict, sizeof verdict, "0x%02x instead of 0x%02x%s", found,
+             tarn_pattern_byte(finding->seed, finding->byte), author);
+    publish_failure(checker, finding, verdict);
 }
 
 void tarn_checker_note(struct tarn_checker *checker, uint32_t op, uint64_t iteration,
                        uint32_t storage, uint64_t byte)
 {
     struct finding finding = {.op = op, .iteration = iteration, .storage = storage, .byte = byte};
-    char who[160];
-    if (!claim_failure(checker)) return;
-    write_who_looked(checker, &finding, who);
-    tarn_error_clear(&checker->failure);
-    tarn_error_set(&checker->failure, TARN_CHECK_FAILED, "%s: byte %llu of %s is wrong", who,
-                   (unsigned long long)byte,
-                   tarn_storage_label(checker->session->graph, storage).text);
-    checker->failure.op = op;
-    checker->failure.tensor = checker->session->graph->storages[storage].tensor;
-    atomic_store_explicit(&checker->failed, 2, memory_order_release);
+    if (claim_failure(checker)) publish_failure(checker, &finding, "wrong");
 }
 
 /* ---- Looking and writing ---- */
