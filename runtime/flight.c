@@ -221,10 +221,9 @@ static void tell_stream(const struct dump *dump, uint32_t s)
 void tarn_flight_dump(struct tarn_session *session, const char *reason, tarn_line line, void *user)
 {
     struct dump dump = {session, line, user, tarn_now_ns()};
-    const char *name = session->graph->name;
     char text[700];
     snprintf(text, sizeof text, "session of graph %s: %llu iterations submitted%s%s",
-             tarn_quote(name ? name : "").text, (unsigned long long)session->submitted,
+             tarn_quote(session->graph->name).text, (unsigned long long)session->submitted,
              reason ? "; " : "", reason ? reason : "");
     line(user, text);
     for (uint32_t s = 0; s < session->graph->streams_count; s++) tell_stream(&dump, s);

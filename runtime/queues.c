@@ -110,10 +110,8 @@ enum tarn_status tarn_queues_launch(struct tarn_queues *queues, uint32_t index, 
     tarn_flight_begin(session->flight, step->stream, step->op, iteration);
     enum tarn_status status = stamp(queues, step, iteration, false, error);
     if (status) return status;
-    if (table->range_begin) {
-        const char *name = session->graph->ops[step->op].name;
-        table->range_begin(queues->device.self, name ? name : "");
-    }
+    if (table->range_begin)
+        table->range_begin(queues->device.self, session->graph->ops[step->op].name);
     int code = tarn_session_launch(session, step->op, iteration);
     if (table->range_end) table->range_end(queues->device.self);
     if (code) return tarn_session_kernel_failed(session, step->op, iteration, code, error);
@@ -163,8 +161,7 @@ enum tarn_status tarn_queues_enqueue(struct tarn_queues *queues, uint64_t iterat
 static int create_queue(struct tarn_queues *queues, uint32_t stream)
 {
     const struct tarn_session *session = queues->session;
-    const char *name = session->graph->streams[stream].name;
-    struct tarn_queue_info info = {.name = name ? name : "",
+    struct tarn_queue_info info = {.name = session->graph->streams[stream].name,
                                    .urgent = session->settings.streams[stream].urgent};
     return queues->device.table->queue_create(queues->device.self, &info, &queues->queues[stream]);
 }

@@ -170,7 +170,7 @@ static void print_track(const struct trace *trace, uint32_t s, FILE *file)
     const char *name = trace->session->graph->streams[s].name;
     fprintf(file,
             "{\"ph\":\"M\",\"pid\":0,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":", s);
-    tarn_json_write_string(file, name && name[0] ? name : "stream");
+    tarn_json_write_string(file, name[0] ? name : "stream");
     fprintf(file,
             "}},\n{\"ph\":\"M\",\"pid\":0,\"tid\":%u,\"name\":\"thread_sort_index\",\"args\":"
             "{\"sort_index\":%u}},\n",
@@ -186,9 +186,9 @@ static void print_command(const struct trace *trace, const struct command *comma
     if (has_ended)
         fprintf(file, "\"dur\":%.3f,", (double)(command->end_ns - command->begin_ns) * 1e-3);
     fputs("\"name\":", file);
-    tarn_json_write_string(file, op->name && op->name[0] ? op->name : "op");
+    tarn_json_write_string(file, op->name[0] ? op->name : "op");
     fputs(",\"cat\":", file);
-    tarn_json_write_string(file, op->kind && op->kind[0] ? op->kind : "op");
+    tarn_json_write_string(file, op->kind[0] ? op->kind : "op");
     fprintf(file, ",\"args\":{\"op\":%u,\"iteration\":%llu}},\n", command->op,
             (unsigned long long)command->iteration);
 }
@@ -218,7 +218,7 @@ static void print_trace(const void *subject, FILE *file)
         print_command(trace, &trace->commands[i], file);
     print_counter(trace, file);
     fputs("{\"ph\":\"M\",\"pid\":0,\"name\":\"process_name\",\"args\":{\"name\":", file);
-    tarn_json_write_string(file, name && name[0] ? name : "tarn");
+    tarn_json_write_string(file, name[0] ? name : "tarn");
     fputs("}}\n]}\n", file);
 }
 
