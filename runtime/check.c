@@ -18,12 +18,6 @@
 
 /* ---- Time ---- */
 
-static void set_deadline(struct tarn_check *check)
-{
-    uint64_t now = tarn_now_ns(), timeout = check->options.timeout_ns;
-    check->deadline_ns = timeout == 0 || timeout > UINT64_MAX - now ? UINT64_MAX : now + timeout;
-}
-
 uint64_t tarn_check_time_left(const struct tarn_check *check)
 {
     if (check->deadline_ns == UINT64_MAX) return TARN_FOREVER;
@@ -132,7 +126,7 @@ static enum tarn_status check_init(struct tarn_check *check, struct tarn_session
     else
         status = check_open(check, error);
     if (status) check_finish(check);
-    set_deadline(check);
+    check->deadline_ns = tarn_deadline_ns(options->timeout_ns ? options->timeout_ns : TARN_FOREVER);
     return status;
 }
 

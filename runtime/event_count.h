@@ -15,6 +15,13 @@ struct tarn_event_count {
 /* Nanoseconds of the monotonic clock. */
 uint64_t tarn_now_ns(void);
 
+/* The moment in that many nanoseconds; UINT64_MAX, for ever, when there is none. */
+static inline uint64_t tarn_deadline_ns(uint64_t timeout_ns)
+{
+    uint64_t now = tarn_now_ns();
+    return timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX;
+}
+
 static inline unsigned tarn_event_count_read(struct tarn_event_count *count)
 {
     return atomic_load(&count->events);

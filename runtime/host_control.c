@@ -68,12 +68,6 @@ static bool drain(struct tarn_executor *executor, uint64_t deadline_ns)
     }
 }
 
-static uint64_t deadline_after(uint64_t timeout_ns)
-{
-    uint64_t now = tarn_now_ns();
-    return timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX;
-}
-
 static enum tarn_status failure(const struct tarn_executor *executor, struct tarn_error *error)
 {
     if (error && error->status == TARN_OK) *error = executor->failure_text;
@@ -83,7 +77,7 @@ static enum tarn_status failure(const struct tarn_executor *executor, struct tar
 static enum tarn_status executor_wait(struct tarn_executor *executor, uint64_t target,
                                       uint64_t timeout_ns, struct tarn_error *error)
 {
-    uint64_t deadline_ns = deadline_after(timeout_ns);
+    uint64_t deadline_ns = tarn_deadline_ns(timeout_ns);
     bool in_time = true;
     atomic_store(&executor->awaited, target);
     for (;;) {
@@ -153,7 +147,7 @@ static bool executor_destroy(struct tarn_executor *executor)
     stop(executor);
     atomic_store(&executor->quit, true);
     tarn_event_count_wake(&executor->events, TARN_EVERYBODY, UINT32_MAX);
-    uint64_t deadline_ns = executor->overdue ? deadline_after(GRACE_NS) : UINT64_MAX;
+    uint64_t deadline_ns = executor->overdue ? tarn_deadline_ns(GRACE_NS) : UINT64_MAX;
     bool returned = drain(executor, deadline_ns);
     uint32_t threads = executor->workers ? executor->workers_count + executor->blocking_count : 0;
     for (uint32_t i = 0; i < threads; i++) {
