@@ -83,11 +83,9 @@ static enum tarn_status open_flight(const struct request *request, struct result
 static void record_trace(const struct request *request, const struct result *result,
                          struct tarn_session_options *options)
 {
-    struct tarn_graph_summary summary;
-    struct tarn_error unused;
-    if (!request->trace || tarn_graph_summarize(result->graph, &summary, &unused)) return;
+    if (!request->trace) return;
     uint64_t iterations = (uint64_t)request->check.iterations + 1; /* one to warm up */
-    uint64_t commands = summary.ops * iterations;
+    uint64_t commands = tarn_graph_ops_count(result->graph) * iterations;
     options->flight = commands < TRACE_COMMANDS ? (uint32_t)commands : TRACE_COMMANDS;
     options->stamps = true;
 }
