@@ -107,15 +107,10 @@ static enum tarn_status open_session(const struct request *request, struct resul
     return status;
 }
 
-/* "seed:N" draws an order; anything else is a file. */
-static enum tarn_status choose_order(const struct request *request, struct result *result,
-                                     struct tarn_check_options *check, struct tarn_error *error)
+static enum tarn_status load_order(const struct request *request, struct result *result,
+                                   struct tarn_check_options *check, struct tarn_error *error)
 {
-    if (!request->order) return TARN_OK;
-    if (strncmp(request->order, "seed:", 5) == 0) {
-        check->random_order = true;
-        return TARN_OK; /* the number was read with the command line */
-    }
+    if (!request->order || check->random_order) return TARN_OK;
     enum tarn_status status =
         tarn_order_load(request->order, &result->order, &check->order_count, error);
     check->order = result->order;
@@ -128,7 +123,7 @@ static enum tarn_status run_checked(const struct request *request, struct result
     struct tarn_check_options check = request->check;
     check.struct_size = sizeof check;
     check.timeout_ns = request->deadline_ns;
-    enum tarn_status status = choose_order(request, result, &check, error);
+    enum tarn_status status = load_order(request, result, &check, error);
     if (status != TARN_OK) return status;
     double begin = tarn_now_ms();
     status = tarn_session_check(result->session, &check, &result->report, error);
@@ -255,13 +250,20 @@ static bool parse_kernel(struct request *request)
            tarn_number_parse(request->kernel + 5, &request->spin_ns);
 }
 
+/* "seed:N" draws an order; anything else is a file. */
+static bool parse_order(struct request *request)
+{
+    struct tarn_check_options *check = &request->check;
+    check->random_order = request->order && strncmp(request->order, "seed:", 5) == 0;
+    return !check->random_order || tarn_number_parse(request->order + 5, &check->seed);
+}
+
 /* What the options say together must make sense. */
 static enum tarn_status settle(const struct tarn_command *command, struct request *request)
 {
     const struct tarn_plan_options *planning = &request->planning;
     bool plans = planning->alignment || planning->capacity || planning->method ||
                  planning->threads || planning->boundary;
-    bool drawn = request->order && strncmp(request->order, "seed:", 5) == 0;
     if (!parse_kernel(request))
         return tarn_options_refuse(command, "--kernel is empty or spin:NS, not '%s'",
                                    request->kernel);
@@ -283,10 +285,10 @@ static enum tarn_status settle(const struct tarn_command *command, struct reques
     if (request->paths[1] && strcmp(request->paths[0], "-") == 0 &&
         strcmp(request->paths[1], "-") == 0)
         return tarn_options_refuse(command, "graph and plan cannot both be standard input");
-    if (drawn && !tarn_number_parse(request->order + 5, &request->check.seed))
+    if (!parse_order(request))
         return tarn_options_refuse(command, "--order is a file or seed:N, not '%s'",
                                    request->order);
-    if (request->order && !drawn && request->check.iterations)
+    if (request->order && !request->check.random_order && request->check.iterations)
         return tarn_options_refuse(command, "an order in a file says itself how many iterations");
     if (request->check.iterations == 0)
         request->check.iterations = request->kernel ? MEASURED_ITERATIONS : 1;
