@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "builder.h"
+#include "csv.h"
 #include "text_file.h"
 #include "validate.h"
 
@@ -102,31 +103,6 @@ __attribute__((format(printf, 2, 3))) static enum tarn_status bad_line(const str
     return TARN_BAD_INPUT;
 }
 
-/* Cuts the next line off, without blanks and carriage return at its ends; NULL after the last. */
-static char *next_line(char **text)
-{
-    char *line = *text, *end;
-    if (!line || *line == 0) return NULL;
-    end = strchr(line, '\n');
-    *text = end ? end + 1 : NULL;
-    if (!end) end = line + strlen(line);
-    while (end > line && (end[-1] == '\r' || end[-1] == ' ' || end[-1] == '\t')) end--;
-    *end = 0;
-    return line + strspn(line, " \t");
-}
-
-static char *next_cell(char **line)
-{
-    char *cell = *line, *comma, *end;
-    if (!cell) return NULL;
-    comma = strchr(cell, ',');
-    *line = comma ? comma + 1 : NULL;
-    end = comma ? comma : cell + strlen(cell);
-    while (end > cell && (end[-1] == ' ' || end[-1] == '\t')) end--;
-    *end = 0;
-    return cell + strspn(cell, " \t");
-}
-
 /* COLUMNS when there is no such column. */
 static enum column find_column(const char *name)
 {
@@ -139,7 +115,7 @@ static enum column find_column(const char *name)
 static enum tarn_status read_header(struct table *table, char *line)
 {
     bool seen[COLUMNS] = {false};
-    for (char *cell; (cell = next_cell(&line)) != NULL;) {
+    for (char *cell; (cell = tarn_csv_next_cell(&line)) != NULL;) {
         enum column column = find_column(cell);
         uint32_t fills = column == COLUMN_END ? COLUMN_UPPER : column;
         if (column == COLUMNS)
@@ -159,15 +135,8 @@ static enum tarn_status read_header(struct table *table, char *line)
 
 static enum tarn_status read_number(const struct table *table, const char *cell, uint64_t *number)
 {
-    uint64_t value = 0;
-    const char *at = cell;
-    for (; *at >= '0' && *at <= '9' && value <= TARN_NUMBER_MAX; at++)
-        value = value * 10 + (uint64_t)(*at - '0');
-    if (at == cell || *at != 0 || value > TARN_NUMBER_MAX)
-        return bad_line(table, "expected a number from 0 to 2^53-1, found %s",
-                        tarn_quote(cell).text);
-    *number = value;
-    return TARN_OK;
+    if (tarn_csv_number(cell, number)) return TARN_OK;
+    return bad_line(table, "expected a number from 0 to 2^53-1, found %s", tarn_quote(cell).text);
 }
 
 static enum tarn_status read_id(const struct table *table, char *cell, struct buffer *buffer)
@@ -208,7 +177,7 @@ static enum tarn_status read_buffer(struct table *table, char *line)
     enum tarn_status status = TARN_OK;
     buffer->line = table->line;
     for (uint32_t c = 0; c < table->columns_count; c++) {
-        char *cell = next_cell(&line);
+        char *cell = tarn_csv_next_cell(&line);
         if (!cell) return bad_line(table, "%u values for %u columns", c, table->columns_count);
         status = read_cell(table, table->order[c], cell, buffer);
         if (status != TARN_OK) return status;
@@ -225,24 +194,14 @@ static enum tarn_status read_buffer(struct table *table, char *line)
     return TARN_OK;
 }
 
-static size_t lines_in(const char *text)
-{
-    size_t lines = 1;
-    while ((text = strchr(text, '\n')) != NULL) {
-        lines++;
-        text++;
-    }
-    return lines;
-}
-
 static enum tarn_status read_lines(struct table *table, char *text)
 {
     enum tarn_status status = TARN_OK;
-    size_t lines = lines_in(text);
+    size_t lines = tarn_csv_lines_count(text);
     if (lines > TARN_TENSORS_MAX) return bad_line(table, "the text has %zu lines", lines);
     table->buffers = calloc(lines, sizeof *table->buffers);
     if (!table->buffers) return tarn_error_no_memory(table->report->error);
-    for (char *line; status == TARN_OK && (line = next_line(&text)) != NULL;) {
+    for (char *line; status == TARN_OK && (line = tarn_csv_next_line(&text)) != NULL;) {
         table->line++;
         if (*line == 0) continue;
         status = table->columns_count > 0 ? read_buffer(table, line) : read_header(table, line);
@@ -270,12 +229,12 @@ static enum tarn_status refuse_twins(struct table *table)
 
 static enum tarn_status read_table(struct table *table, char *text, size_t size)
 {
-    if (strlen(text) != size) {
-        table->line = (uint32_t)lines_in(text);
+    char *lines = tarn_csv_begin(text, size);
+    if (!lines) {
+        table->line = (uint32_t)tarn_csv_lines_count(text);
         return bad_line(table, "holds a NUL byte: not a text");
     }
-    if (strncmp(text, "\xef\xbb\xbf", 3) == 0) text += 3; /* as spreadsheets begin a text */
-    enum tarn_status status = read_lines(table, text);
+    enum tarn_status status = read_lines(table, lines);
     return status == TARN_OK ? refuse_twins(table) : status;
 }
 
