@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../streams/graph/options.h"
 #include "../streams/graph/report.h"
 #include "cuda_device.h"
 
@@ -137,20 +138,17 @@ void tarn_device_cuda_close(struct tarn_device device)
 enum tarn_status tarn_device_cuda_open(const struct tarn_cuda_options *options,
                                        struct tarn_device *device, struct tarn_error *error)
 {
-    const struct tarn_cuda_options defaults = {.struct_size = sizeof defaults};
+    struct tarn_cuda_options taken;
     tarn_error_clear(error);
-    if (!options) options = &defaults;
     if (!device) return tarn_error_set(error, TARN_USAGE, "no place for the device");
     *device = (struct tarn_device){0};
-    if (options->struct_size < sizeof *options)
-        return tarn_error_set(error, TARN_USAGE,
-                              "CUDA options of %zu bytes where %zu are needed: fill them with "
-                              "their macro",
-                              options->struct_size, sizeof *options);
+    enum tarn_status status =
+        tarn_options_take(&taken, sizeof taken, options, "CUDA options", error);
+    if (status) return status;
     struct tarn_cuda *cuda = calloc(1, sizeof *cuda);
     if (!cuda) return tarn_error_no_memory(error);
     pthread_mutex_init(&cuda->lock, NULL);
-    enum tarn_status status = open_device(cuda, options, error);
+    status = open_device(cuda, &taken, error);
     const struct tarn_device opened = {&tarn_cuda_table, cuda};
     if (status)
         tarn_device_cuda_close(opened);
