@@ -15,6 +15,7 @@
 #include "order_oracle.h"
 #include "queue_device.h"
 #include "random_graph.h"
+#include "session_calls.h"
 #include "tarn.h"
 #include "unshared_plan.h"
 
@@ -29,11 +30,6 @@ struct subject {
     atomic_uint overlaps;        /* launches before the previous iteration's last one */
     uint32_t launches;           /* of one iteration */
 };
-
-static void require(enum tarn_status status, const struct tarn_error *error)
-{
-    if (status) fail_msg("%s: %s", tarn_status_text(status), error->text);
-}
 
 static void draw_waits(struct tarn_plan *plan, struct random_source *source)
 {

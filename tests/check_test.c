@@ -14,15 +14,11 @@
 #include "random_graph.h"
 #include "runtime/expected.h"
 #include "runtime/linear.h"
+#include "session_calls.h"
 #include "streams/order/pairs.h"
 #include "streams/plan/plan.h"
 #include "tarn.h"
 #include "unshared_plan.h"
-
-static void require(enum tarn_status status, const struct tarn_error *error)
-{
-    if (status) fail_msg("%s: %s", tarn_status_text(status), error->text);
-}
 
 /* A fresh session, checked and destroyed. */
 static enum tarn_status check(struct tarn_plan *plan, uint32_t workers,
@@ -346,11 +342,6 @@ static uint64_t *offset_of(const struct toy *toy, tarn_tensor tensor)
     return &place_of(toy->plan, toy->graph->tensors[tensor].storage)->offset;
 }
 
-static void requires_text(const struct tarn_error *error, const char *part)
-{
-    if (!strstr(error->text, part)) fail_msg("\"%s\" lacks \"%s\"", error->text, part);
-}
-
 static void names_reader_byte_and_writer_of_an_overwritten_input(void **state)
 {
     (void)state;
@@ -364,8 +355,8 @@ static void names_reader_byte_and_writer_of_an_overwritten_input(void **state)
     assert_int_equal(error.status, TARN_CHECK_FAILED);
     assert_int_equal(error.op, toy.use);
     assert_int_equal(error.tensor, toy.t);
-    requires_text(&error, "op 1 \"use\" of iteration 0: byte 16 of tensor 1 \"t\" is 0x");
-    requires_text(&error, ": op 2 \"late\" of iteration 0 wrote it there as tensor 2 \"u\"");
+    assert_says(&error, "op 1 \"use\" of iteration 0: byte 16 of tensor 1 \"t\" is 0x");
+    assert_says(&error, ": op 2 \"late\" of iteration 0 wrote it there as tensor 2 \"u\"");
     toy_destroy(&toy);
 }
 
@@ -376,10 +367,10 @@ static void sees_that_a_wait_is_missing(void **state)
     struct tarn_error error;
     const struct tarn_step steps[] = {{toy.use, 0}, {toy.make, 0}, {toy.late, 0}};
     assert_int_equal(check_order(toy.plan, steps, 3, &error), TARN_BAD_INPUT);
-    requires_text(&error, "must wait for op 0 \"make\" of iteration 0");
+    assert_says(&error, "must wait for op 0 \"make\" of iteration 0");
     toy.plan->waits_count = 0;
     assert_int_equal(check_order(toy.plan, steps, 3, &error), TARN_CHECK_FAILED);
-    requires_text(&error, "op 1 \"use\" of iteration 0: byte 0 of tensor 1 \"t\" is 0x00");
+    assert_says(&error, "op 1 \"use\" of iteration 0: byte 0 of tensor 1 \"t\" is 0x00");
     toy_destroy(&toy);
 }
 
@@ -391,12 +382,12 @@ static void sees_that_a_wait_on_the_previous_iteration_is_missing(void **state)
     /* make of iteration 1 reads w before use of iteration 0 has updated it */
     const struct tarn_step steps[] = {{toy.make, 0}, {toy.make, 1}};
     assert_int_equal(check_order(toy.plan, steps, 2, &error), TARN_BAD_INPUT);
-    requires_text(&error, "of iteration 0");
+    assert_says(&error, "of iteration 0");
     toy.plan->boundary_waits_count = 0;
     assert_int_equal(check_order(toy.plan, steps, 2, &error), TARN_CHECK_FAILED);
     assert_int_equal(error.op, toy.make);
     assert_int_equal(error.tensor, toy.w);
-    requires_text(&error, "iteration 1");
+    assert_says(&error, "iteration 1");
     toy_destroy(&toy);
 }
 
@@ -410,8 +401,8 @@ static void sees_an_output_that_is_overwritten_before_the_end(void **state)
     assert_int_equal(check_order(toy.plan, steps, 3, &error), TARN_CHECK_FAILED);
     assert_int_equal(error.op, TARN_NONE);
     assert_int_equal(error.tensor, toy.out);
-    requires_text(&error, "after the last op: byte 0 of tensor 3 \"out\"");
-    requires_text(&error, "op 2 \"late\"");
+    assert_says(&error, "after the last op: byte 0 of tensor 3 \"out\"");
+    assert_says(&error, "op 2 \"late\"");
     require(check_order(toy.plan, steps, 2, &error), &error); /* a beginning that does no harm */
     toy_destroy(&toy);
 }
@@ -470,7 +461,7 @@ static void the_first_of_many_failures_on_many_workers_is_told_whole(void **stat
         enum tarn_status status = check(plan, 1, TARN_CHECK_OPTIONS(.iterations = 4), NULL, &error);
         assert_int_equal(status, TARN_CHECK_FAILED);
         assert_int_equal(error.status, TARN_CHECK_FAILED);
-        requires_text(&error, " instead of 0x");
+        assert_says(&error, " instead of 0x");
         tarn_plan_destroy(plan);
         tarn_graph_destroy(graph);
     }
@@ -512,7 +503,7 @@ static void refuses_orders_that_are_not_legal(void **state)
         enum tarn_status status = check_order(plan, cases[i].steps, cases[i].count, &error);
         assert_int_equal(status, TARN_BAD_INPUT);
         assert_int_equal(error.status, TARN_BAD_INPUT);
-        requires_text(&error, cases[i].text);
+        assert_says(&error, cases[i].text);
     }
     const struct tarn_step legal[] = {{0, 0}, {2, 0}, {0, 1}};
     require(check_order(plan, legal, 3, &error), &error);
@@ -597,15 +588,8 @@ static void stops_at_the_deadline_on_streams_and_in_order(void **state)
     assert_int_equal(check(toy.plan, 2, &options, NULL, &error), TARN_DEADLINE);
     options.random_order = true;
     assert_int_equal(check(toy.plan, 2, &options, NULL, &error), TARN_DEADLINE);
-    requires_text(&error, "next would be op");
+    assert_says(&error, "next would be op");
     toy_destroy(&toy);
-}
-
-static int do_nothing(void *user, const struct tarn_call *call)
-{
-    (void)user;
-    (void)call;
-    return 0;
 }
 
 static void asks_for_a_fresh_session_and_leaves_it_unbound(void **state)
@@ -620,7 +604,7 @@ static void asks_for_a_fresh_session_and_leaves_it_unbound(void **state)
     require(tarn_session_check(session, NULL, NULL, &error), &error);
     assert_int_equal(tarn_session_check(session, NULL, NULL, &error), TARN_USAGE);
     assert_int_equal(tarn_session_submit(session, 1, &ticket, &error), TARN_USAGE);
-    requires_text(&error, "no kernel");
+    assert_says(&error, "no kernel");
     assert_int_equal(tarn_session_bind_default(session, do_nothing, NULL), TARN_OK);
     require(tarn_session_submit(session, 1, &ticket, &error), &error);
     require(tarn_session_wait(session, ticket, TARN_FOREVER, &error), &error);
@@ -630,7 +614,7 @@ static void asks_for_a_fresh_session_and_leaves_it_unbound(void **state)
     require(tarn_session_submit(session, 1, &ticket, &error), &error);
     require(tarn_session_wait(session, ticket, TARN_FOREVER, &error), &error);
     assert_int_equal(tarn_session_check(session, NULL, NULL, &error), TARN_USAGE);
-    requires_text(&error, "fresh session");
+    assert_says(&error, "fresh session");
     tarn_session_destroy(session);
     toy_destroy(&toy);
 }

@@ -18,16 +18,12 @@
 #include "random_graph.h"
 #include "runtime/pattern.h"
 #include "runtime/settings.h"
+#include "session_calls.h"
 #include "streams/plan/plan.h"
 #include "tarn.h"
 #include "unshared_plan.h"
 
 enum { ITERATIONS = 5, GRAPHS = 12 };
-
-static void require(enum tarn_status status, const struct tarn_error *error)
-{
-    if (status) fail_msg("%s: %s", tarn_status_text(status), error->text);
-}
 
 /* ---- A graph, its plan, and what the host makes of it ---- */
 
@@ -290,7 +286,7 @@ struct kernel_state {
 };
 
 /* Enqueues nothing, which any device allows. */
-static int do_nothing(void *user, const struct tarn_call *call)
+static int fail_if_told(void *user, const struct tarn_call *call)
 {
     const struct kernel_state *state = user;
     return state && call->op == state->failing && call->iteration == state->iteration ? 33 : 0;
@@ -305,7 +301,7 @@ static struct tarn_session *open_idle(const struct subject *subject, void **stat
     require(
         tarn_session_create(subject->plan, device_suite_device(state), options, &session, &error),
         &error);
-    assert_int_equal(tarn_session_bind_default(session, do_nothing, NULL), TARN_OK);
+    assert_int_equal(tarn_session_bind_default(session, fail_if_told, NULL), TARN_OK);
     return session;
 }
 
@@ -340,7 +336,7 @@ static void a_failing_kernel_ends_the_session(void **state)
         struct kernel_state failure = {op, 2};
         if (subject.graph->ops[op].view) continue;
         struct tarn_session *session = open_idle(&subject, state, NULL);
-        tarn_session_bind_default(session, do_nothing, &failure);
+        tarn_session_bind_default(session, fail_if_told, &failure);
         enum tarn_status status = tarn_session_submit(session, 20, &ticket, &error);
         if (!status) status = tarn_session_wait(session, ticket, TARN_FOREVER, &error);
         assert_int_equal(status, TARN_DEVICE);
@@ -406,14 +402,6 @@ static uint64_t resident_bytes(void)
     if (!file || fscanf(file, "%lu %lu", &whole, &resident) != 2) resident = 0;
     if (file) fclose(file);
     return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-static void run_iterations(struct tarn_session *session, uint64_t iterations)
-{
-    struct tarn_error error;
-    tarn_ticket ticket;
-    require(tarn_session_submit(session, iterations, &ticket, &error), &error);
-    require(tarn_session_wait(session, ticket, TARN_FOREVER, &error), &error);
 }
 
 static void nothing_grows(const struct subject *subject, void **state,

@@ -17,14 +17,10 @@
 
 #include "order_oracle.h"
 #include "random_graph.h"
+#include "session_calls.h"
 #include "streams/plan/plan.h"
 #include "tarn.h"
 #include "unshared_plan.h"
-
-static void require(enum tarn_status status, const struct tarn_error *error)
-{
-    if (status) fail_msg("%s: %s", tarn_status_text(status), error->text);
-}
 
 static struct tarn_session *open_session(struct tarn_plan *plan,
                                          const struct tarn_host_options *host,
@@ -34,14 +30,6 @@ static struct tarn_session *open_session(struct tarn_plan *plan,
     struct tarn_error error;
     require(tarn_session_create(plan, tarn_device_host(host), options, &session, &error), &error);
     return session;
-}
-
-static void run_to_end(struct tarn_session *session, uint64_t iterations)
-{
-    struct tarn_error error;
-    tarn_ticket ticket;
-    require(tarn_session_submit(session, iterations, &ticket, &error), &error);
-    require(tarn_session_wait(session, ticket, TARN_FOREVER, &error), &error);
 }
 
 /* ---- Order: every op starts after all its ancestors have ended ---- */
@@ -84,7 +72,7 @@ static void check_order_of(struct tarn_graph *graph, const struct tarn_host_opti
     struct tarn_session *session = open_session(plan, host, options);
     assert_int_equal(tarn_session_bind_default(session, check_order, &test), TARN_OK);
     const uint64_t iterations = 6;
-    run_to_end(session, iterations);
+    run_iterations(session, iterations);
     assert_int_equal(atomic_load(&test.disorder), 0);
     for (uint32_t v = 0; v < graph->ops_count; v++)
         assert_int_equal(atomic_load(&test.oracle.ended[v]), graph->ops[v].view ? 0 : iterations);
@@ -237,7 +225,7 @@ static void check_results_over(struct tarn_plan *plan)
     unsigned char **expected = run_serially(&kernel, iterations);
     struct tarn_session *session = open_session(plan, TARN_HOST_OPTIONS(.workers = 3), NULL);
     assert_int_equal(tarn_session_bind_default(session, hash_inputs, &kernel), TARN_OK);
-    run_to_end(session, iterations);
+    run_iterations(session, iterations);
     compare_lasting(session, plan->graph, expected);
     assert_int_equal(atomic_load(&kernel.workspaces_lost), 0);
     tarn_session_destroy(session);
@@ -334,7 +322,7 @@ static void runs_again_after_it_was_idle(void **state)
     assert_int_equal(tarn_session_bind_default(session, count_op, &counter), TARN_OK);
     for (uint64_t i = 1; i <= 50; i++) {
         if (i % 10 == 0) nanosleep(&(struct timespec){.tv_nsec = 300000}, NULL); /* all asleep */
-        run_to_end(session, 1);
+        run_iterations(session, 1);
         assert_int_equal(atomic_load(&counter.ops), i * count_launched(graph));
     }
     tarn_session_destroy(session);
@@ -366,7 +354,7 @@ static void runs_nothing_beyond_what_was_submitted(void **state)
     assert_int_equal(tarn_session_bind_default(session, stay_below_limit, &limit), TARN_OK);
     for (uint64_t i = 1; i <= 3000; i++) {
         atomic_store(&limit.submitted, i);
-        run_to_end(session, 1);
+        run_iterations(session, 1);
     }
     assert_int_equal(atomic_load(&limit.beyond), 0);
     assert_int_equal(atomic_load(&limit.ops), 3000 * count_launched(graph));
@@ -522,12 +510,6 @@ static struct tarn_graph *graph_with_a_stuck_op(void)
     return graph;
 }
 
-static int do_nothing(void *user, const struct tarn_call *call)
-{
-    (void)user, (void)call;
-    return 0;
-}
-
 static struct tarn_session *open_stuck_session(struct tarn_plan *plan, struct gate *gate)
 {
     struct tarn_session *session = open_session(plan, TARN_HOST_OPTIONS(.workers = 2), NULL);
@@ -639,9 +621,9 @@ static void two_workers_run_two_ready_streams_at_the_same_time(void **state)
     assert_int_equal(tarn_session_bind(session, 4, meet, &meeting), TARN_OK);
     for (uint32_t turn = 0; turn < 20; turn++) {
         atomic_store(&meeting.is_on, false);
-        run_to_end(session, 2000);
+        run_iterations(session, 2000);
         atomic_store(&meeting.is_on, true);
-        run_to_end(session, 5);
+        run_iterations(session, 5);
     }
     assert_int_equal(atomic_load(&meeting.arrived), 20 * 5 * 2);
     tarn_session_destroy(session);
@@ -663,7 +645,7 @@ static void a_blocking_stream_does_not_hold_up_the_others(void **state)
     assert_int_equal(tarn_session_bind_default(session, do_nothing, NULL), TARN_OK);
     assert_int_equal(tarn_session_bind(session, 1, pass_gate, &gate), TARN_OK);
     assert_int_equal(tarn_session_bind(session, 4, open_gate, &gate), TARN_OK);
-    run_to_end(session, 3);
+    run_iterations(session, 3);
     tarn_session_destroy(session);
     tarn_plan_destroy(plan);
     tarn_graph_destroy(graph);
@@ -710,9 +692,9 @@ static void allocates_nothing_once_it_runs(void **state)
     struct tarn_session *session = open_session(plan, NULL, NULL);
     assert_true(atomic_load(&allocations) > created); /* the counter counts */
     assert_int_equal(tarn_session_bind_default(session, do_nothing, NULL), TARN_OK);
-    run_to_end(session, 10);
+    run_iterations(session, 10);
     uint64_t before = atomic_load(&allocations);
-    for (uint32_t i = 0; i < 10; i++) run_to_end(session, 1000);
+    for (uint32_t i = 0; i < 10; i++) run_iterations(session, 1000);
     assert_int_equal(atomic_load(&allocations), before);
     tarn_session_destroy(session);
     tarn_plan_destroy(plan);

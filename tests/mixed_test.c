@@ -13,15 +13,11 @@
 #include "order_oracle.h"
 #include "queue_device.h"
 #include "random_graph.h"
+#include "session_calls.h"
 #include "tarn.h"
 #include "unshared_plan.h"
 
 enum { STREAMS = 6, DEVICES = 3, GRAPHS = 40 };
-
-static void require(enum tarn_status status, const struct tarn_error *error)
-{
-    if (status) fail_msg("%s: %s", tarn_status_text(status), error->text);
-}
 
 /* Paper devices whose kernels are closures on host memory, and the host; in a drawn order. */
 struct machine {

@@ -13,6 +13,7 @@
 #include "order_oracle.h"
 #include "queue_device.h"
 #include "random_graph.h"
+#include "session_calls.h"
 #include "tarn.h"
 #include "unshared_plan.h"
 
@@ -25,11 +26,6 @@ struct subject {
     uint32_t disorder;
     tarn_op failing; /* its kernel fails in iteration 1 */
 };
-
-static void require(enum tarn_status status, const struct tarn_error *error)
-{
-    if (status) fail_msg("%s: %s", tarn_status_text(status), error->text);
-}
 
 static void work(void *user, const struct tarn_call *call)
 {

@@ -9,16 +9,11 @@
 
 #include "failing_memory.h"
 #include "random_graph.h"
+#include "session_calls.h"
 #include "streams/plan/plan.h"
 #include "tarn.h"
 
 static struct tarn_graph *graph;
-
-static int do_nothing(void *user, const struct tarn_call *call)
-{
-    (void)user, (void)call;
-    return 0;
-}
 
 static enum tarn_status run(struct tarn_session *session, struct tarn_error *error)
 {

@@ -14,19 +14,10 @@
 #include <time.h>
 
 #include "queue_device.h"
+#include "session_calls.h"
 #include "streams/plan/plan.h"
 #include "tarn.h"
 #include "unshared_plan.h"
-
-static void require(enum tarn_status status, const struct tarn_error *error)
-{
-    if (status) fail_msg("%s: %s", tarn_status_text(status), error->text);
-}
-
-static void assert_says(const struct tarn_error *error, const char *words)
-{
-    if (!strstr(error->text, words)) fail_msg("\"%s\" is not in: %s", words, error->text);
-}
 
 /* ---- One small graph: compute: make ─► use;  comm: reduce;  copy: load;  both: send, more ---- */
 
@@ -80,12 +71,6 @@ static int close_subject(void **state)
     return 0;
 }
 
-static int do_nothing(void *user, const struct tarn_call *call)
-{
-    (void)user, (void)call;
-    return 0;
-}
-
 static struct tarn_session *open_session(const struct subject *s, struct tarn_device device,
                                          const struct tarn_session_options *options,
                                          tarn_kernel kernel, void *user)
@@ -95,14 +80,6 @@ static struct tarn_session *open_session(const struct subject *s, struct tarn_de
     require(tarn_session_create(s->plan, device, options, &session, &error), &error);
     assert_int_equal(tarn_session_bind_default(session, kernel, user), TARN_OK);
     return session;
-}
-
-static void run_iterations(struct tarn_session *session, uint64_t iterations)
-{
-    struct tarn_error error;
-    tarn_ticket ticket;
-    require(tarn_session_submit(session, iterations, &ticket, &error), &error);
-    require(tarn_session_wait(session, ticket, TARN_FOREVER, &error), &error);
 }
 
 static void refuses(const struct subject *s, struct tarn_device device,

@@ -12,19 +12,10 @@
 #include "queue_device.h"
 #include "runtime/session.h"
 #include "runtime/topology.h"
+#include "session_calls.h"
 #include "streams/graph/builder.h"
 #include "tarn.h"
 #include "unshared_plan.h"
-
-static void require(enum tarn_status status, const struct tarn_error *error)
-{
-    if (status) fail_msg("%s: %s", tarn_status_text(status), error->text);
-}
-
-static void assert_says(const struct tarn_error *error, const char *words)
-{
-    if (!strstr(error->text, words)) fail_msg("\"%s\" is not in: %s", words, error->text);
-}
 
 /* ---- One small session: w ─► scale ─► x ─► sum ─► y (output), a view of x, an empty stream ----
  */
@@ -107,12 +98,6 @@ static int sum(void *user, const struct tarn_call *call)
     for (uint32_t i = 0; i < 64; i++) total += x[i];
     memset(call->workspace, 0xff, 32);
     memcpy(call->outputs[0], &total, sizeof total);
-    return 0;
-}
-
-static int do_nothing(void *user, const struct tarn_call *call)
-{
-    (void)user, (void)call;
     return 0;
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "queue_device.h"
+#include "session_calls.h"
 #include "tarn.h"
 
 enum { ITERATIONS = 3, OPS = 60 };
@@ -33,22 +34,11 @@ struct subject {
     char path[64];
 };
 
-static void require(enum tarn_status status, const struct tarn_error *error)
-{
-    if (status) fail_msg("%s: %s", tarn_status_text(status), error->text);
-}
-
 static void work(void *user, const struct tarn_call *call) { (void)user, (void)call; }
 
 static int enqueue_work(void *user, const struct tarn_call *call)
 {
     queue_device_enqueue(user, work, NULL, call);
-    return 0;
-}
-
-static int do_nothing(void *user, const struct tarn_call *call)
-{
-    (void)user, (void)call;
     return 0;
 }
 
