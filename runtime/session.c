@@ -61,7 +61,7 @@ static enum tarn_status make_calls(struct tarn_session *session, struct tarn_err
         struct tarn_call *call = &session->calls[v];
         call->op = v;
         call->origin = tarn_plan_origin(session->plan, v);
-        call->implementation = graph->ops[v].implementation;
+        call->implementation = tarn_plan_implementation(session->plan, v);
         call->stream = graph->ops[v].stream;
     }
     find_addresses(session);

@@ -55,7 +55,7 @@ static struct step step_begin(void)
                                                              .workspace = 64,
                                                              .cost = 7,
                                                              .flops = 9,
-                                                             .recomputable = true});
+                                                             .recomputable = TARN_RECOMPUTABLE});
     s.reduce = tarn_builder_op(s.b, &(struct tarn_op_info){.name = "reduce",
                                                            .stream = s.comm,
                                                            .inputs = TARN_TENSORS(s.g),
@@ -83,7 +83,7 @@ static void gives_back_what_was_put_in(void **state)
     assert_int_equal(op.workspace, 64);
     assert_int_equal(op.cost, 7);
     assert_int_equal(op.flops, 9);
-    assert_true(op.recomputable && !op.view);
+    assert_true(op.recomputable == TARN_RECOMPUTABLE && !op.view);
     assert_int_equal(op.inputs.count, 1);
     assert_int_equal(op.inputs.ids[0], s.w);
     assert_true(tarn_graph_op(graph, s.reduce, &op));
@@ -692,7 +692,7 @@ static void finds_exactly_the_cycles_of_brute_force_and_shows_one(void **state)
 
 /* ---- Hash ---- */
 
-enum { VARIANTS = 22 };
+enum { VARIANTS = 28 };
 
 /* One graph, with one thing changed for every variant above 0. */
 static struct tarn_hash hash_of_variant(int variant)
@@ -711,24 +711,34 @@ static struct tarn_hash hash_of_variant(int variant)
         tarn_builder_tensor(b, &(struct tarn_tensor_info){.name = "c", .size = 8});
     else
         tarn_builder_alias(b, 1, "c");
-    tarn_builder_op(b, &(struct tarn_op_info){.name = variant == 9 ? "O" : "o",
-                                              .kind = variant == 10 ? "K" : "k",
-                                              .outputs = TARN_TENSORS(0, 1),
-                                              .workspace = variant == 11,
-                                              .cost = variant == 12,
-                                              .flops = variant == 13,
-                                              .recomputable = variant == 14});
+    tarn_builder_op(b,
+                    &(struct tarn_op_info){.name = variant == 9 ? "O" : "o",
+                                           .kind = variant == 10 ? "K" : "k",
+                                           .outputs = TARN_TENSORS(0, 1),
+                                           .workspace = variant == 11,
+                                           .cost = variant == 12,
+                                           .flops = variant == 13,
+                                           .recomputable = variant == 14   ? TARN_RECOMPUTABLE
+                                                           : variant == 22 ? TARN_NOT_RECOMPUTABLE
+                                                                           : 0});
+    struct tarn_implementation fast = {.name = "fast", .cost = 1};
+    const uint32_t read[] = {0}, made[] = {2};
+    if (variant == 23) fast.inputs = (struct tarn_list){read, 1};
+    if (variant == 24) fast.outputs = (struct tarn_list){made, 1};
     uint32_t swapped[] = {variant == 15 ? 1 : 0, variant == 15 ? 0 : 1};
-    tarn_builder_op(
-        b, &(struct tarn_op_info){.stream = variant == 16,
-                                  .inputs = {swapped, 2},
-                                  .outputs = TARN_TENSORS(2),
-                                  .inplace = &(const uint32_t[2]){1, 2},
-                                  .inplace_count = variant == 18,
-                                  .implementations = &(struct tarn_implementation){"fast", 1, 0},
-                                  .implementations_count = variant == 19});
+    tarn_builder_op(b, &(struct tarn_op_info){.stream = variant == 16,
+                                              .inputs = {swapped, 2},
+                                              .outputs = TARN_TENSORS(2),
+                                              .inplace = &(const uint32_t[2]){1, 2},
+                                              .inplace_count = variant == 18,
+                                              .implementations = &fast,
+                                              .implementations_count =
+                                                  variant == 19 || variant == 23 || variant == 24});
     if (variant == 17) tarn_builder_control(b, 1, 0);
-    if (variant == 20) tarn_builder_origin(b, 5, 0);
+    if (variant == 20) tarn_builder_origin(b, 5, TARN_NONE);
+    if (variant == 25) tarn_builder_origin(b, 1, 0);
+    if (variant == 26) tarn_builder_origin(b, 1, 1);
+    if (variant == 27) tarn_builder_tensor_origin(b, 1);
     if (variant == 21) tarn_builder_group(b, TARN_TENSORS(0, 1));
     struct tarn_graph *graph = finish(b);
     struct tarn_hash hash = graph->hash;

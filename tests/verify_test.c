@@ -488,11 +488,13 @@ enum change { FAITHFUL, NOT_RECOMPUTABLE, WRONG_INPUT, NO_H, OTHER_SIZE, BAD_ORI
 static void add_copy(struct tarn_builder *builder, bool final, tarn_op origin, uint32_t stream,
                      struct tarn_list inputs, struct tarn_list outputs, bool recomputable)
 {
-    tarn_builder_op(builder, &(struct tarn_op_info){.stream = stream,
-                                                    .inputs = inputs,
-                                                    .outputs = outputs,
-                                                    .recomputable = recomputable});
-    if (final) tarn_builder_origin(builder, origin, 0);
+    tarn_builder_op(builder,
+                    &(struct tarn_op_info){.stream = stream,
+                                           .inputs = inputs,
+                                           .outputs = outputs,
+                                           .recomputable = recomputable ? TARN_RECOMPUTABLE
+                                                                        : TARN_NOT_RECOMPUTABLE});
+    if (final) tarn_builder_origin(builder, origin, TARN_NONE);
 }
 
 static struct tarn_graph *chain(bool final, enum change change)

@@ -61,12 +61,24 @@ struct tarn_tensor_info {
     uint64_t alignment; /* power of two that the offset must be a multiple of; 0: the plan's */
 };
 
-/* One way of carrying out an op, for transforms that may choose. */
+/* Another way of carrying out an op than the op as written, for transforms that may choose.
+ *
+ * `inputs`, if not empty, are the tensors that it reads instead of the op's inputs, each as its
+ * producer left it: so a backward op reads its forward op's output, or a mask, instead of the
+ * input. `outputs`, if not empty, are the part of the op's outputs that it makes, each once: such
+ * an implementation is *partial*, and may read what it leaves out. So batch-norm is repeated from
+ * the statistics it saved, and a convolution's backward split into input and weight gradient. */
 struct tarn_implementation {
     const char *name;
     uint64_t cost;      /* nanoseconds */
     uint64_t workspace; /* bytes */
+    struct tarn_list inputs;
+    struct tarn_list outputs;
 };
+
+/* May an op run twice: same inputs, same outputs, no side effect? The rule says yes unless the op
+ * is a view, draws random numbers, communicates, copies from the host or changes what persists. */
+enum tarn_recomputable { TARN_RECOMPUTABLE_BY_RULE, TARN_RECOMPUTABLE, TARN_NOT_RECOMPUTABLE };
 
 struct tarn_op_info {
     const char *name; /* NULL: "" */
@@ -78,8 +90,8 @@ struct tarn_op_info {
     uint64_t workspace;       /* bytes needed while the op runs */
     uint64_t cost;            /* estimated nanoseconds */
     uint64_t flops;
-    bool view;         /* touches no memory and is never launched; its outputs alias inputs */
-    bool recomputable; /* may run twice: same inputs, same outputs, no side effect */
+    bool view; /* touches no memory and is never launched; its outputs alias inputs */
+    enum tarn_recomputable recomputable;
     const uint32_t (*inplace)[2]; /* pairs {input, output} that may share a storage */
     size_t inplace_count;
     const struct tarn_implementation *implementations;

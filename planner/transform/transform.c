@@ -88,7 +88,7 @@ static void add_ops(const struct rebuild *rebuild)
             rebuild->ids[k] = rebuild->place[info.control.ids[k]];
         info.control.ids = rebuild->ids;
         tarn_builder_op(rebuild->builder, &info);
-        tarn_builder_origin(rebuild->builder, v, rebuild->graph->ops[v].implementation);
+        tarn_builder_origin(rebuild->builder, v, TARN_NONE);
     }
 }
 
@@ -214,7 +214,16 @@ enum tarn_status tarn_recipe_build(const struct tarn_recipe *recipe, struct tarn
 
 void tarn_transform_compose(const struct tarn_graph *before, struct tarn_graph *after)
 {
-    for (uint32_t v = 0; v < after->ops_count; v++)
-        after->ops[v].origin = before->ops[after->ops[v].origin].origin;
+    for (uint32_t v = 0; v < after->ops_count; v++) {
+        struct tarn_graph_op *op = &after->ops[v];
+        const struct tarn_graph_op *old = &before->ops[op->origin];
+        op->origin = old->origin;
+        if (op->implementation == TARN_NONE) op->implementation = old->implementation;
+    }
+    for (uint32_t t = 0; t < after->tensors_count; t++) {
+        struct tarn_graph_tensor *tensor = &after->tensors[t];
+        if (tensor->origin < before->tensors_count)
+            tensor->origin = before->tensors[tensor->origin].origin;
+    }
     after->hash = tarn_hash_of_graph(after);
 }

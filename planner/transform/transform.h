@@ -39,8 +39,10 @@ struct tarn_recipe {
 enum tarn_status tarn_recipe_build(const struct tarn_recipe *recipe, struct tarn_graph **result,
                                    struct tarn_error *error);
 
-/* For a chain of transforms source -> ... -> before -> after: lets the ops of `after`, which name
- * ops of `before`, name those of the source. `after` must not be shared with anybody yet. */
+/* For a chain of transforms source -> ... -> before -> after: lets the ops and tensors of `after`,
+ * which name ops, implementations and tensors of `before`, name those of the source. An op with an
+ * implementation chosen has none of its own left to choose from. `after` must not be shared with
+ * anybody yet. */
 void tarn_transform_compose(const struct tarn_graph *before, struct tarn_graph *after);
 
 #endif

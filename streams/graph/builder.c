@@ -205,6 +205,7 @@ tarn_tensor tarn_builder_alias_of(struct tarn_builder *builder, const struct tar
                                    .alignment = info->alignment,
                                    .root = root,
                                    .producer = TARN_NONE,
+                                   .origin = id,
                                    .kind = info->kind};
     if (!is_usable(builder)) return TARN_NONE;
     return graph->tensors_count++;
@@ -236,8 +237,12 @@ copy_implementations(struct tarn_builder *builder, const struct tarn_op_info *in
     size_t count = info->implementations_count;
     struct tarn_implementation *copy =
         copy_list(builder, info->implementations, count, sizeof *copy);
-    for (size_t i = 0; copy && i < count; i++)
+    for (size_t i = 0; copy && i < count; i++) {
+        struct tarn_list *inputs = &copy[i].inputs, *outputs = &copy[i].outputs;
         copy[i].name = copy_name(builder, copy[i].name, "op", id, "implementations");
+        inputs->ids = copy_list(builder, inputs->ids, inputs->count, sizeof *inputs->ids);
+        outputs->ids = copy_list(builder, outputs->ids, outputs->count, sizeof *outputs->ids);
+    }
     return copy;
 }
 
@@ -255,6 +260,7 @@ static struct tarn_graph_op copy_op(struct tarn_builder *builder, const struct t
         .control_count = (uint32_t)info->control.count,
         .stream = info->stream,
         .origin = id,
+        .implementation = TARN_NONE,
         .workspace_storage = TARN_NONE,
         .inplace = copy_list(builder, info->inplace, info->inplace_count, sizeof *info->inplace),
         .inplace_count = (uint32_t)info->inplace_count,
@@ -289,6 +295,12 @@ void tarn_builder_origin(struct tarn_builder *builder, tarn_op origin, uint32_t 
     struct tarn_graph_op *op = &builder->graph->ops[builder->graph->ops_count - 1];
     op->origin = origin;
     op->implementation = implementation;
+}
+
+void tarn_builder_tensor_origin(struct tarn_builder *builder, tarn_tensor origin)
+{
+    if (!is_usable(builder) || builder->graph->tensors_count == 0) return;
+    builder->graph->tensors[builder->graph->tensors_count - 1].origin = origin;
 }
 
 void tarn_builder_control(struct tarn_builder *builder, tarn_op later, tarn_op earlier)

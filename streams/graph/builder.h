@@ -16,8 +16,10 @@ void tarn_builder_meta(struct tarn_builder *builder, const char *meta);
 tarn_tensor tarn_builder_alias_of(struct tarn_builder *builder, const struct tarn_tensor_info *info,
                                   tarn_tensor root);
 /* Of the op that was added last: the source graph's op that it comes from, and which of its
- * implementations it is. */
+ * implementations it is (TARN_NONE: that op as written). */
 void tarn_builder_origin(struct tarn_builder *builder, tarn_op origin, uint32_t implementation);
+/* Of the tensor that was added last: the source graph's tensor whose content it holds again. */
+void tarn_builder_tensor_origin(struct tarn_builder *builder, tarn_tensor origin);
 
 /* Bytes of the UTF-8 character (RFC 3629) that a text begins with; 0: it begins with none. */
 size_t tarn_utf8_size(const char *text);

@@ -33,7 +33,15 @@ static const struct tarn_json_field stream_fields[] = {
     [STREAM_NAME] = {"name", true},
 };
 
-enum { TENSOR_ID, TENSOR_NAME, TENSOR_SIZE, TENSOR_KIND, TENSOR_ALIAS_OF, TENSOR_ALIGNMENT };
+enum {
+    TENSOR_ID,
+    TENSOR_NAME,
+    TENSOR_SIZE,
+    TENSOR_KIND,
+    TENSOR_ALIAS_OF,
+    TENSOR_ALIGNMENT,
+    TENSOR_ORIGIN
+};
 static const struct tarn_json_field tensor_fields[] = {
     [TENSOR_ID] = {"id", true},
     [TENSOR_NAME] = {"name", true},
@@ -41,6 +49,7 @@ static const struct tarn_json_field tensor_fields[] = {
     [TENSOR_KIND] = {"kind", true},
     [TENSOR_ALIAS_OF] = {"alias_of", false},
     [TENSOR_ALIGNMENT] = {"alignment", false},
+    [TENSOR_ORIGIN] = {"origin", false},
 };
 
 enum {
@@ -80,11 +89,19 @@ static const struct tarn_json_field op_fields[] = {
     [OP_IMPLEMENTATION] = {"implementation", false},
 };
 
-enum { IMPLEMENTATION_NAME, IMPLEMENTATION_COST, IMPLEMENTATION_WORKSPACE };
+enum {
+    IMPLEMENTATION_NAME,
+    IMPLEMENTATION_COST,
+    IMPLEMENTATION_WORKSPACE,
+    IMPLEMENTATION_INPUTS,
+    IMPLEMENTATION_OUTPUTS
+};
 static const struct tarn_json_field implementation_fields[] = {
     [IMPLEMENTATION_NAME] = {"name", true},
     [IMPLEMENTATION_COST] = {"cost", true},
     [IMPLEMENTATION_WORKSPACE] = {"workspace", false},
+    [IMPLEMENTATION_INPUTS] = {"inputs", false},
+    [IMPLEMENTATION_OUTPUTS] = {"outputs", false},
 };
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
@@ -100,14 +117,15 @@ struct list {
 struct loader {
     const struct tarn_report *report;
     struct tarn_builder *builder;
-    struct list inputs, outputs, control, inplace, members;
+    struct list inputs, outputs, control, inplace, members, choices;
     struct tarn_implementation *implementations;
     size_t implementations_capacity;
 };
 
+/* Room for so many more. */
 static bool reserve(struct list *list, size_t count)
 {
-    list->count = 0;
+    count += list->count;
     if (count <= list->capacity) return true;
     uint32_t *ids = realloc(list->ids, 2 * count * sizeof *ids);
     if (!ids) return false;
@@ -116,19 +134,26 @@ static bool reserve(struct list *list, size_t count)
     return true;
 }
 
+static enum tarn_status append_ids(const struct loader *loader, const struct tarn_json_at *at,
+                                   json_t *value, struct list *list, size_t *count)
+{
+    enum tarn_status status = tarn_json_array(loader->report, at, value, count);
+    if (status != TARN_OK) return status;
+    if (!reserve(list, *count)) return tarn_error_no_memory(loader->report->error);
+    for (size_t i = 0; i < *count && status == TARN_OK; i++) {
+        struct tarn_json_at place = tarn_json_in(at, NULL, i);
+        status = tarn_json_id(loader->report, &place, json_array_get(value, i),
+                              &list->ids[list->count++]);
+    }
+    return status;
+}
+
 static enum tarn_status read_ids(const struct loader *loader, const struct tarn_json_at *at,
                                  json_t *value, struct list *list)
 {
     size_t count = 0;
-    enum tarn_status status = tarn_json_array(loader->report, at, value, &count);
-    if (status != TARN_OK) return status;
-    if (!reserve(list, count)) return tarn_error_no_memory(loader->report->error);
-    for (; list->count < count && status == TARN_OK; list->count++) {
-        struct tarn_json_at place = tarn_json_in(at, NULL, list->count);
-        status = tarn_json_id(loader->report, &place, json_array_get(value, list->count),
-                              &list->ids[list->count]);
-    }
-    return status;
+    list->count = 0;
+    return append_ids(loader, at, value, list, &count);
 }
 
 static enum tarn_status read_pair(const struct loader *loader, const struct tarn_json_at *at,
@@ -152,6 +177,7 @@ static enum tarn_status read_inplace(struct loader *loader, const struct tarn_js
     enum tarn_status status = tarn_json_array(loader->report, at, value, &count);
     if (status != TARN_OK) return status;
     struct list *list = &loader->inplace;
+    list->count = 0;
     if (!reserve(list, 2 * count)) return tarn_error_no_memory(loader->report->error);
     for (size_t i = 0; i < count && status == TARN_OK; i++, list->count += 2) {
         struct tarn_json_at place = tarn_json_in(at, NULL, i);
@@ -160,8 +186,9 @@ static enum tarn_status read_inplace(struct loader *loader, const struct tarn_js
     return status;
 }
 
-static enum tarn_status read_implementation(const struct loader *loader,
-                                            const struct tarn_json_at *at, json_t *value,
+/* Its lists are appended to the loader's `choices`: only their counts are known so far. */
+static enum tarn_status read_implementation(struct loader *loader, const struct tarn_json_at *at,
+                                            json_t *value,
                                             struct tarn_implementation *implementation)
 {
     const struct tarn_report *report = loader->report;
@@ -170,7 +197,9 @@ static enum tarn_status read_implementation(const struct loader *loader,
     enum tarn_status status = tarn_json_fields(report, at, value, implementation_fields,
                                                COUNT_OF(implementation_fields), fields);
     struct tarn_json_at name = tarn_json_in(at, "name", 0), cost = tarn_json_in(at, "cost", 0),
-                        workspace = tarn_json_in(at, "workspace", 0);
+                        workspace = tarn_json_in(at, "workspace", 0),
+                        inputs = tarn_json_in(at, "inputs", 0),
+                        outputs = tarn_json_in(at, "outputs", 0);
     if (!status)
         status =
             tarn_json_string(report, &name, fields[IMPLEMENTATION_NAME], &implementation->name);
@@ -180,7 +209,26 @@ static enum tarn_status read_implementation(const struct loader *loader,
     if (!status)
         status = tarn_json_integer(report, &workspace, fields[IMPLEMENTATION_WORKSPACE],
                                    TARN_JSON_INTEGER_MAX, &implementation->workspace);
+    if (!status)
+        status = append_ids(loader, &inputs, fields[IMPLEMENTATION_INPUTS], &loader->choices,
+                            &implementation->inputs.count);
+    if (!status)
+        status = append_ids(loader, &outputs, fields[IMPLEMENTATION_OUTPUTS], &loader->choices,
+                            &implementation->outputs.count);
     return status;
+}
+
+/* Now that `choices` moves no more. */
+static void find_choices(struct loader *loader, size_t count)
+{
+    const uint32_t *ids = loader->choices.ids;
+    for (size_t i = 0; i < count; i++) {
+        struct tarn_implementation *implementation = &loader->implementations[i];
+        implementation->inputs.ids = ids;
+        ids += implementation->inputs.count;
+        implementation->outputs.ids = ids;
+        ids += implementation->outputs.count;
+    }
 }
 
 static enum tarn_status read_implementations(struct loader *loader, const struct tarn_json_at *at,
@@ -195,11 +243,13 @@ static enum tarn_status read_implementations(struct loader *loader, const struct
         loader->implementations = larger;
         loader->implementations_capacity = *count;
     }
+    loader->choices.count = 0;
     for (size_t i = 0; i < *count && status == TARN_OK; i++) {
         struct tarn_json_at place = tarn_json_in(at, NULL, i);
         status = read_implementation(loader, &place, json_array_get(value, i),
                                      &loader->implementations[i]);
     }
+    if (status == TARN_OK) find_choices(loader, *count);
     return status;
 }
 
@@ -255,10 +305,11 @@ static enum tarn_status read_tensor(struct loader *loader, const struct tarn_jso
     const struct tarn_report *report = loader->report;
     json_t *fields[COUNT_OF(tensor_fields)];
     struct tarn_tensor_info info = {0};
-    tarn_tensor root = TARN_NONE;
+    tarn_tensor root = TARN_NONE, origin = (uint32_t)at->index;
     struct tarn_json_at name = tarn_json_in(at, "name", 0), size = tarn_json_in(at, "size", 0),
                         kind = tarn_json_in(at, "kind", 0), alias = tarn_json_in(at, "alias_of", 0),
-                        alignment = tarn_json_in(at, "alignment", 0);
+                        alignment = tarn_json_in(at, "alignment", 0),
+                        origin_at = tarn_json_in(at, "origin", 0);
     enum tarn_status status =
         tarn_json_fields(report, at, value, tensor_fields, COUNT_OF(tensor_fields), fields);
     if (!status) status = check_id(loader, at, fields[TENSOR_ID]);
@@ -271,8 +322,11 @@ static enum tarn_status read_tensor(struct loader *loader, const struct tarn_jso
     if (!status)
         status = tarn_json_integer(report, &alignment, fields[TENSOR_ALIGNMENT],
                                    TARN_JSON_INTEGER_MAX, &info.alignment);
-    if (!status) tarn_builder_alias_of(loader->builder, &info, root);
-    return status;
+    if (!status) status = tarn_json_id(report, &origin_at, fields[TENSOR_ORIGIN], &origin);
+    if (status != TARN_OK) return status;
+    tarn_builder_alias_of(loader->builder, &info, root);
+    tarn_builder_tensor_origin(loader->builder, origin);
+    return TARN_OK;
 }
 
 /* name, kind, stream and the numbers. */
@@ -297,9 +351,11 @@ static enum tarn_status read_op_plain(const struct loader *loader, const struct 
                                    numbers[i].number);
     }
     if (!status) status = tarn_json_boolean(report, &view, fields[OP_VIEW], &info->view);
+    bool may_run_twice = false;
     if (!status)
-        status =
-            tarn_json_boolean(report, &recomputable, fields[OP_RECOMPUTABLE], &info->recomputable);
+        status = tarn_json_boolean(report, &recomputable, fields[OP_RECOMPUTABLE], &may_run_twice);
+    if (fields[OP_RECOMPUTABLE])
+        info->recomputable = may_run_twice ? TARN_RECOMPUTABLE : TARN_NOT_RECOMPUTABLE;
     return status;
 }
 
@@ -332,7 +388,7 @@ static enum tarn_status read_op(struct loader *loader, const struct tarn_json_at
     const struct tarn_report *report = loader->report;
     json_t *fields[COUNT_OF(op_fields)];
     struct tarn_op_info info = {0};
-    uint32_t origin = (uint32_t)at->index, implementation = 0;
+    uint32_t origin = (uint32_t)at->index, implementation = TARN_NONE;
     struct tarn_json_at origin_at = tarn_json_in(at, "origin", 0),
                         implementation_at = tarn_json_in(at, "implementation", 0);
     enum tarn_status status =
@@ -441,6 +497,7 @@ static void loader_finish(struct loader *loader)
     free(loader->control.ids);
     free(loader->inplace.ids);
     free(loader->members.ids);
+    free(loader->choices.ids);
     free(loader->implementations);
 }
 
@@ -515,12 +572,20 @@ static void write_choices(const struct tarn_graph_op *op, FILE *file)
         tarn_json_write_ids(file, op->inplace[i], 2);
     }
     if (op->inplace_count > 0) fputc(']', file);
-    if (op->recomputable) fputs(",\"recomputable\":true", file);
+    if (op->recomputable != TARN_RECOMPUTABLE_BY_RULE)
+        fprintf(file, ",\"recomputable\":%s",
+                op->recomputable == TARN_RECOMPUTABLE ? "true" : "false");
     for (uint32_t i = 0; i < op->implementations_count; i++) {
         fputs(i > 0 ? ",{\"name\":" : ",\"implementations\":[{\"name\":", file);
         tarn_json_write_string(file, op->implementations[i].name);
         fprintf(file, ",\"cost\":%" PRIu64, op->implementations[i].cost);
         write_number(file, "workspace", op->implementations[i].workspace, 0);
+        if (op->implementations[i].inputs.count > 0)
+            write_list(file, "inputs", op->implementations[i].inputs.ids,
+                       op->implementations[i].inputs.count);
+        if (op->implementations[i].outputs.count > 0)
+            write_list(file, "outputs", op->implementations[i].outputs.ids,
+                       op->implementations[i].outputs.count);
         fputc('}', file);
     }
     if (op->implementations_count > 0) fputc(']', file);
@@ -543,7 +608,7 @@ static void write_op(const struct tarn_graph *graph, uint32_t v, FILE *file)
     if (op->view) fputs(",\"view\":true", file);
     write_choices(op, file);
     write_number(file, "origin", op->origin, v);
-    write_number(file, "implementation", op->implementation, 0);
+    write_number(file, "implementation", op->implementation, TARN_NONE);
     fputc('}', file);
 }
 
@@ -556,6 +621,7 @@ static void write_tensor(const struct tarn_graph *graph, uint32_t t, FILE *file)
             tarn_kind_text(tensor->kind));
     write_number(file, "alias_of", tensor->root, t);
     write_number(file, "alignment", tensor->alignment, 0);
+    write_number(file, "origin", tensor->origin, t);
     fputc('}', file);
 }
 

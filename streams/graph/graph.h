@@ -30,7 +30,7 @@ struct tarn_graph_op {
     uint32_t stream;
     uint32_t position; /* in its stream, views included */
     uint32_t origin;   /* op of the source graph that it comes from; its own id in a source graph */
-    uint32_t implementation;    /* chosen one of the source op's; 0 by default */
+    uint32_t implementation;    /* chosen one of the source op's, or TARN_NONE: as written */
     uint32_t workspace_storage; /* storage index, or TARN_NONE */
     uint32_t inplace_count;
     uint32_t implementations_count;
@@ -39,8 +39,8 @@ struct tarn_graph_op {
     uint64_t workspace; /* bytes */
     uint64_t cost;      /* ns */
     uint64_t flops;
+    enum tarn_recomputable recomputable;
     bool view;
-    bool recomputable;
 };
 
 struct tarn_graph_tensor {
@@ -50,6 +50,7 @@ struct tarn_graph_tensor {
     uint32_t root;      /* its own id for a root */
     uint32_t producer;  /* op, or TARN_NONE (persistent only) */
     uint32_t storage;   /* index into storages, the root's */
+    uint32_t origin;    /* tensor of the source graph whose content it holds again; else itself */
     enum tarn_tensor_kind kind;
 };
 

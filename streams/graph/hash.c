@@ -1,7 +1,8 @@
 /* The content hash: every field of every record is fed as a 64-bit word, lists and strings with
  * their length first, so that no two different graphs feed the same words. Two lanes with different
  * odd multipliers (of splitmix64 and murmur3) absorb each word and are mixed together at the end.
- * Cost: a few nanoseconds a word.
+ * What came into the format later is fed only where a graph has it, behind a flag in a word that
+ * was there before, so that a graph keeps its hash for ever. Cost: a few nanoseconds a word.
  */
 #include "hash.h"
 
@@ -42,9 +43,14 @@ static void add_implementations(struct hasher *hasher, const struct tarn_graph_o
 {
     add(hasher, op->implementations_count);
     for (uint32_t i = 0; i < op->implementations_count; i++) {
+        const struct tarn_list *inputs = &op->implementations[i].inputs;
+        const struct tarn_list *outputs = &op->implementations[i].outputs;
         add_string(hasher, op->implementations[i].name);
         add(hasher, op->implementations[i].cost);
-        add(hasher, op->implementations[i].workspace);
+        add(hasher, (uint64_t)(inputs->count > 0) << 63 | (uint64_t)(outputs->count > 0) << 62 |
+                        op->implementations[i].workspace);
+        if (inputs->count > 0) add_list(hasher, inputs->ids, inputs->count);
+        if (outputs->count > 0) add_list(hasher, outputs->ids, outputs->count);
     }
 }
 
@@ -59,20 +65,25 @@ static void add_op(struct hasher *hasher, const struct tarn_graph_op *op)
     add(hasher, op->workspace);
     add(hasher, op->cost);
     add(hasher, op->flops);
-    add(hasher, (uint64_t)op->view << 1 | op->recomputable);
+    bool yes = op->recomputable == TARN_RECOMPUTABLE,
+         no = op->recomputable == TARN_NOT_RECOMPUTABLE;
+    add(hasher, (uint64_t)no << 2 | (uint64_t)op->view << 1 | yes);
     add(hasher, op->inplace_count);
     for (uint32_t i = 0; i < op->inplace_count; i++) add_list(hasher, op->inplace[i], 2);
     add_implementations(hasher, op);
     add(hasher, op->origin);
-    add(hasher, op->implementation);
+    add(hasher, op->implementation + UINT32_C(1)); /* as written: 0 */
 }
 
-static void add_tensor(struct hasher *hasher, const struct tarn_graph_tensor *tensor)
+static void add_tensor(struct hasher *hasher, const struct tarn_graph *graph, uint32_t t)
 {
+    const struct tarn_graph_tensor *tensor = &graph->tensors[t];
     add_string(hasher, tensor->name);
     add(hasher, tensor->size);
     add(hasher, tensor->alignment);
-    add(hasher, (uint64_t)tensor->root << 8 | (uint64_t)tensor->kind);
+    bool is_copy = tensor->origin != t;
+    add(hasher, (uint64_t)tensor->root << 8 | (uint64_t)is_copy << 7 | (uint64_t)tensor->kind);
+    if (is_copy) add(hasher, tensor->origin);
 }
 
 static void add_group(struct hasher *hasher, const struct tarn_graph *graph,
@@ -99,7 +110,7 @@ struct tarn_hash tarn_hash_of_graph(const struct tarn_graph *graph)
     add(&hasher, graph->ops_count);
     for (uint32_t v = 0; v < graph->ops_count; v++) add_op(&hasher, &graph->ops[v]);
     add(&hasher, graph->tensors_count);
-    for (uint32_t t = 0; t < graph->tensors_count; t++) add_tensor(&hasher, &graph->tensors[t]);
+    for (uint32_t t = 0; t < graph->tensors_count; t++) add_tensor(&hasher, graph, t);
     add(&hasher, graph->groups_count);
     for (uint32_t g = 0; g < graph->groups_count; g++) add_group(&hasher, graph, &graph->groups[g]);
     uint64_t a = finish(hasher.a), b = finish(hasher.b + a);

@@ -47,6 +47,27 @@ static enum tarn_status check_alias(const struct tarn_graph *graph,
     return TARN_OK;
 }
 
+static enum tarn_status check_tensor_origin(const struct tarn_graph *graph,
+                                            const struct tarn_report *report, uint32_t t)
+{
+    const struct tarn_graph_tensor *tensor = &graph->tensors[t];
+    if (tensor->origin == t) return TARN_OK;
+    if (tensor->origin >= graph->tensors_count)
+        return tarn_report_bad(report, tarn_spot_at(TARN_NONE, t, "/tensors/%u/origin", t),
+                               "%s holds again what tensor %u held, but there are %u tensors",
+                               tarn_tensor_label(graph, t).text, tensor->origin,
+                               graph->tensors_count);
+    const struct tarn_graph_tensor *origin = &graph->tensors[tensor->origin];
+    if (origin->origin != tensor->origin)
+        return bad_tensor(graph, report, t, "origin",
+                          "holds again what a tensor held that is such a copy as well; name the "
+                          "tensor of the source graph");
+    if (tensor->size != origin->size)
+        return bad_tensor(graph, report, t, "origin",
+                          "differs in size from the tensor whose content it holds again");
+    return TARN_OK;
+}
+
 static enum tarn_status check_tensor(const struct tarn_graph *graph,
                                      const struct tarn_report *report, uint32_t t)
 {
@@ -62,7 +83,8 @@ static enum tarn_status check_tensor(const struct tarn_graph *graph,
                           "has an alignment that is not a power of two");
     if (tensor->alignment > TARN_ALIGNMENT_MAX)
         return bad_tensor(graph, report, t, "alignment", "has an alignment above 2^30");
-    return tensor->root == TARN_NONE ? TARN_OK : check_alias(graph, report, t);
+    enum tarn_status status = check_tensor_origin(graph, report, t);
+    return status || tensor->root == TARN_NONE ? status : check_alias(graph, report, t);
 }
 
 static enum tarn_status check_tensors(struct tarn_graph *graph, const struct tarn_report *report)
@@ -175,9 +197,14 @@ static enum tarn_status claim_outputs(struct tarn_graph *graph, const struct tar
     return TARN_OK;
 }
 
-/* mark[root] == v + 1: view v has an input of that storage. */
+/* A set of tensors at a time: of[t] == stamp. */
+struct marks {
+    uint32_t *of;
+    uint32_t stamp;
+};
+
 static enum tarn_status check_view(const struct tarn_graph *graph, const struct tarn_report *report,
-                                   uint32_t v, uint32_t *mark)
+                                   uint32_t v, struct marks *read)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
     if (op->workspace > 0)
@@ -189,11 +216,13 @@ static enum tarn_status check_view(const struct tarn_graph *graph, const struct 
     if (op->inplace_count > 0)
         return bad_op(graph, report, v, "inplace",
                       "is a view, which writes nothing, and must not write in place");
+    read->stamp++;
     for (uint32_t k = 0; k < op->inputs_count; k++)
-        mark[graph->tensors[op->inputs[k]].root] = v + 1;
+        read->of[graph->tensors[op->inputs[k]].root] = read->stamp;
     for (uint32_t k = 0; k < op->outputs_count; k++) {
         uint32_t t = op->outputs[k];
-        if (graph->tensors[t].root != t && mark[graph->tensors[t].root] == v + 1) continue;
+        uint32_t root = graph->tensors[t].root;
+        if (root != t && read->of[root] == read->stamp) continue;
         return tarn_report_bad(report, tarn_spot_at(v, t, "/ops/%u/outputs/%u", v, k),
                                "%s is a view, so its output %s must alias the storage of one of "
                                "its inputs",
@@ -204,16 +233,17 @@ static enum tarn_status check_view(const struct tarn_graph *graph, const struct 
 
 /* ---- Ops: what transforms may do with them ---- */
 
-/* mark[tensor] == v + 1: op v reads it. */
 static enum tarn_status check_inplace(const struct tarn_graph *graph,
-                                      const struct tarn_report *report, uint32_t v, uint32_t *mark)
+                                      const struct tarn_report *report, uint32_t v,
+                                      struct marks *read)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
     if (op->inplace_count == 0) return TARN_OK;
-    for (uint32_t k = 0; k < op->inputs_count; k++) mark[op->inputs[k]] = v + 1;
+    read->stamp++;
+    for (uint32_t k = 0; k < op->inputs_count; k++) read->of[op->inputs[k]] = read->stamp;
     for (uint32_t k = 0; k < op->inplace_count; k++) {
         uint32_t input = op->inplace[k][0], output = op->inplace[k][1];
-        bool has_input = input < graph->tensors_count && mark[input] == v + 1;
+        bool has_input = input < graph->tensors_count && read->of[input] == read->stamp;
         bool has_output = output < graph->tensors_count && graph->tensors[output].producer == v;
         if (!has_input || !has_output)
             return tarn_report_bad(
@@ -233,20 +263,78 @@ static enum tarn_status check_inplace(const struct tarn_graph *graph,
     return TARN_OK;
 }
 
-static enum tarn_status check_implementations(const struct tarn_graph *graph,
-                                              const struct tarn_report *report, uint32_t v)
+static enum tarn_status bad_implementation(const struct tarn_graph *graph,
+                                           const struct tarn_report *report, uint32_t v, uint32_t i,
+                                           const char *field, const char *what)
+{
+    return tarn_report_bad(report,
+                           tarn_spot_at(v, TARN_NONE, "/ops/%u/implementations/%u/%s", v, i, field),
+                           "%s has an implementation %s", tarn_op_label(graph, v).text, what);
+}
+
+/* Marks what the implementation makes. */
+static enum tarn_status check_part(const struct tarn_graph *graph, const struct tarn_report *report,
+                                   uint32_t v, uint32_t i, struct marks *made)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
-    for (uint32_t k = 0; k < op->implementations_count; k++) {
-        bool cost = op->implementations[k].cost > TARN_NUMBER_MAX;
-        if (!cost && op->implementations[k].workspace <= TARN_NUMBER_MAX) continue;
-        const char *field = cost ? "cost" : "workspace";
+    const struct tarn_list *outputs = &op->implementations[i].outputs;
+    made->stamp++;
+    for (size_t k = 0; k < outputs->count; k++) {
+        uint32_t t = outputs->ids[k];
+        bool is_output = t < graph->tensors_count && graph->tensors[t].producer == v;
+        if (is_output && made->of[t] != made->stamp) {
+            made->of[t] = made->stamp;
+            continue;
+        }
         return tarn_report_bad(
-            report, tarn_spot_at(v, TARN_NONE, "/ops/%u/implementations/%u/%s", v, k, field),
-            "%s has an implementation with a %s above 2^53 - 1", tarn_op_label(graph, v).text,
-            field);
+            report, tarn_spot_at(v, t, "/ops/%u/implementations/%u/outputs/%zu", v, i, k),
+            "%s has an implementation that makes tensor %u%s", tarn_op_label(graph, v).text, t,
+            is_output ? " twice" : ", which is not one of its outputs");
     }
-    if (op->implementations_count > 0 && op->implementation >= op->implementations_count)
+    return TARN_OK;
+}
+
+/* It may read an output of the op that it does not make itself: another run of the op has. */
+static enum tarn_status check_reads(const struct tarn_graph *graph,
+                                    const struct tarn_report *report, uint32_t v, uint32_t i,
+                                    const struct marks *made)
+{
+    const struct tarn_graph_op *op = &graph->ops[v];
+    const struct tarn_list *inputs = &op->implementations[i].inputs;
+    bool is_partial = op->implementations[i].outputs.count > 0;
+    for (size_t k = 0; k < inputs->count; k++) {
+        uint32_t t = inputs->ids[k];
+        bool is_tensor = t < graph->tensors_count;
+        bool is_made = is_tensor && graph->tensors[t].producer == v &&
+                       (!is_partial || made->of[t] == made->stamp);
+        if (is_tensor && !is_made) continue;
+        return tarn_report_bad(
+            report, tarn_spot_at(v, t, "/ops/%u/implementations/%u/inputs/%zu", v, i, k),
+            "%s has an implementation that reads tensor %u, %s", tarn_op_label(graph, v).text, t,
+            is_made ? "which it makes itself" : "which there is not");
+    }
+    return TARN_OK;
+}
+
+static enum tarn_status check_implementations(const struct tarn_graph *graph,
+                                              const struct tarn_report *report, uint32_t v,
+                                              struct marks *made)
+{
+    const struct tarn_graph_op *op = &graph->ops[v];
+    for (uint32_t i = 0; i < op->implementations_count; i++) {
+        if (op->implementations[i].cost > TARN_NUMBER_MAX)
+            return bad_implementation(graph, report, v, i, "cost", "with a cost above 2^53 - 1");
+        if (op->implementations[i].workspace > TARN_NUMBER_MAX)
+            return bad_implementation(graph, report, v, i, "workspace",
+                                      "with a workspace above 2^53 - 1");
+        enum tarn_status status = check_part(graph, report, v, i, made);
+        if (!status) status = check_reads(graph, report, v, i, made);
+        if (status != TARN_OK) return status;
+    }
+    /* the list of an op that comes from another is its own: what is chosen counts in the other's */
+    bool is_own = op->origin == v && op->implementations_count > 0;
+    if (is_own && op->implementation != TARN_NONE &&
+        op->implementation >= op->implementations_count)
         return tarn_report_bad(report, tarn_spot_at(v, TARN_NONE, "/ops/%u/implementation", v),
                                "%s uses implementation %u, but has %u",
                                tarn_op_label(graph, v).text, op->implementation,
@@ -274,14 +362,14 @@ static enum tarn_status check_names(struct tarn_graph *graph, const struct tarn_
 }
 
 static enum tarn_status check_op(const struct tarn_graph *graph, const struct tarn_report *report,
-                                 uint32_t v, uint32_t *mark)
+                                 uint32_t v, struct marks *marks)
 {
     enum tarn_status status = check_arcs(graph, report, v);
     if (!status && graph->ops[v].view)
-        status = check_view(graph, report, v, mark);
+        status = check_view(graph, report, v, marks);
     else if (!status)
-        status = check_inplace(graph, report, v, mark);
-    if (!status) status = check_implementations(graph, report, v);
+        status = check_inplace(graph, report, v, marks);
+    if (!status) status = check_implementations(graph, report, v, marks);
     return status;
 }
 
@@ -289,11 +377,11 @@ static enum tarn_status check_ops(struct tarn_graph *graph, const struct tarn_re
 {
     enum tarn_status status = check_names(graph, report);
     if (status != TARN_OK) return status;
-    uint32_t *mark = calloc((size_t)graph->tensors_count + 1, sizeof *mark);
-    if (!mark) return TARN_SYSTEM;
+    struct marks marks = {.of = calloc((size_t)graph->tensors_count + 1, sizeof *marks.of)};
+    if (!marks.of) return TARN_SYSTEM;
     for (uint32_t v = 0; !status && v < graph->ops_count; v++)
-        status = check_op(graph, report, v, mark);
-    free(mark);
+        status = check_op(graph, report, v, &marks);
+    free(marks.of);
     return status;
 }
 

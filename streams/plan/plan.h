@@ -54,6 +54,13 @@ static inline uint32_t tarn_plan_origin(const struct tarn_plan *plan, uint32_t o
     return is_source ? op : plan->graph->ops[op].origin;
 }
 
+/* The implementation of that op that an op of the plan's graph is, or TARN_NONE: as written. */
+static inline uint32_t tarn_plan_implementation(const struct tarn_plan *plan, uint32_t op)
+{
+    bool is_source = tarn_hash_equal(plan->graph->hash, plan->source_hash);
+    return is_source ? TARN_NONE : plan->graph->ops[op].implementation;
+}
+
 /* A plan with stream lists, waits and boundary waits of the graph filled in and the places sized
  * (ids and sizes set, offsets zero); the planner sets the offsets. NULL when out of memory. */
 struct tarn_plan *tarn_plan_of_graph(struct tarn_graph *graph);

@@ -43,7 +43,7 @@ static bool has_same_tensors(const struct comparison *all, const uint32_t *final
 
 static bool has_workspace(const struct tarn_graph_op *op, const struct tarn_graph_op *origin)
 {
-    if (op->implementation == origin->implementation) return op->workspace == origin->workspace;
+    if (op->implementation == TARN_NONE) return op->workspace == origin->workspace;
     return op->implementation < origin->implementations_count &&
            op->workspace == origin->implementations[op->implementation].workspace;
 }
@@ -91,7 +91,7 @@ static bool check_shape(struct comparison *all)
         const struct tarn_graph_op *op = &all->source->ops[v];
         if (op->view) continue;
         if (copies[v] == 0) add_count(all, v, "is absent from the plan's graph");
-        if (copies[v] > 1 && !op->recomputable)
+        if (copies[v] > 1 && op->recomputable == TARN_NOT_RECOMPUTABLE)
             add_count(all, v, "runs more than once, but is not recomputable");
     }
     free(copies);
