@@ -41,11 +41,12 @@ static uint32_t root_of(const struct tarn_recipe *recipe, uint32_t t)
 static void add_streams(const struct rebuild *rebuild)
 {
     const struct tarn_recipe *recipe = rebuild->recipe;
-    uint32_t count = recipe->stream_names ? recipe->streams_count : rebuild->graph->streams_count;
-    for (uint32_t s = 0; s < count; s++)
-        tarn_builder_stream(rebuild->builder, recipe->stream_names
-                                                  ? recipe->stream_names[s]
-                                                  : rebuild->graph->streams[s].name);
+    if (!recipe->stream_names) {
+        tarn_transform_add_streams(rebuild->builder, rebuild->graph);
+        return;
+    }
+    for (uint32_t s = 0; s < recipe->streams_count; s++)
+        tarn_builder_stream(rebuild->builder, recipe->stream_names[s]);
 }
 
 /* A storage is as demanding as the most demanding of those that it takes in. */
@@ -74,16 +75,20 @@ static enum tarn_status add_tensors(const struct rebuild *rebuild)
         tarn_builder_alias_of(rebuild->builder, &infos[t], root == t ? TARN_NONE : root);
     }
     free(infos);
+    for (uint32_t t = 0; t < rebuild->recipe->tensors_count; t++)
+        tarn_builder_tensor(rebuild->builder, &rebuild->recipe->tensors[t]);
     return TARN_OK;
 }
 
 static void add_ops(const struct rebuild *rebuild)
 {
+    const struct tarn_recipe *recipe = rebuild->recipe;
     for (uint32_t i = 0; i < rebuild->graph->ops_count; i++) {
         uint32_t v = old_op(rebuild, i);
         struct tarn_op_info info;
         tarn_graph_op(rebuild->graph, v, &info);
-        info.stream = stream_of(rebuild->recipe, v);
+        if (recipe->amend) recipe->amend(recipe->context, v, &info);
+        info.stream = stream_of(recipe, v);
         for (size_t k = 0; k < info.control.count; k++)
             rebuild->ids[k] = rebuild->place[info.control.ids[k]];
         info.control.ids = rebuild->ids;
@@ -92,15 +97,20 @@ static void add_ops(const struct rebuild *rebuild)
     }
 }
 
-static void add_groups(const struct rebuild *rebuild)
+void tarn_transform_add_streams(struct tarn_builder *builder, const struct tarn_graph *graph)
 {
-    const struct tarn_graph *graph = rebuild->graph;
+    for (uint32_t s = 0; s < graph->streams_count; s++)
+        tarn_builder_stream(builder, graph->streams[s].name);
+}
+
+void tarn_transform_add_groups(struct tarn_builder *builder, const struct tarn_graph *graph,
+                               uint32_t *ids)
+{
     for (uint32_t g = 0; g < graph->groups_count; g++) {
         const struct tarn_group *group = &graph->groups[g];
         for (uint32_t k = 0; k < group->storages_count; k++)
-            rebuild->ids[k] = graph->storages[group->storages[k]].tensor;
-        tarn_builder_group(rebuild->builder,
-                           (struct tarn_list){rebuild->ids, group->storages_count});
+            ids[k] = graph->storages[group->storages[k]].tensor;
+        tarn_builder_group(builder, (struct tarn_list){ids, group->storages_count});
     }
 }
 
@@ -144,7 +154,7 @@ static enum tarn_status keep_hazards(const struct rebuild *rebuild)
 static bool changes_nothing(const struct tarn_recipe *recipe)
 {
     const struct tarn_graph *graph = recipe->graph;
-    if (recipe->arcs_count > 0) return false;
+    if (recipe->arcs_count > 0 || recipe->tensors_count > 0 || recipe->amend) return false;
     if (recipe->stream_names && recipe->streams_count != graph->streams_count) return false;
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         if (recipe->order && recipe->order[v] != v) return false;
@@ -156,7 +166,7 @@ static bool changes_nothing(const struct tarn_recipe *recipe)
     return true;
 }
 
-static size_t longest_list(const struct tarn_graph *graph)
+size_t tarn_transform_longest_list(const struct tarn_graph *graph)
 {
     size_t longest = 0;
     for (uint32_t v = 0; v < graph->ops_count; v++) {
@@ -173,7 +183,7 @@ static enum tarn_status add_all(const struct rebuild *rebuild)
     add_streams(rebuild);
     if (add_tensors(rebuild) != TARN_OK) return TARN_SYSTEM;
     add_ops(rebuild);
-    add_groups(rebuild);
+    tarn_transform_add_groups(rebuild->builder, rebuild->graph, rebuild->ids);
     for (uint32_t i = 0; i < rebuild->recipe->arcs_count; i++)
         add_arc(rebuild, rebuild->recipe->arcs[i].later, rebuild->recipe->arcs[i].earlier);
     return keep_hazards(rebuild);
@@ -193,7 +203,7 @@ enum tarn_status tarn_recipe_build(const struct tarn_recipe *recipe, struct tarn
         .graph = graph,
         .builder = tarn_builder_create(graph->name),
         .place = malloc(((size_t)graph->ops_count + 1) * sizeof *rebuild.place),
-        .ids = malloc((longest_list(graph) + 1) * sizeof *rebuild.ids),
+        .ids = malloc((tarn_transform_longest_list(graph) + 1) * sizeof *rebuild.ids),
     };
     enum tarn_status status = TARN_SYSTEM;
     if (rebuild.builder && rebuild.place && rebuild.ids) {

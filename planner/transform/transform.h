@@ -31,6 +31,11 @@ struct tarn_recipe {
     uint32_t arcs_count;
     const uint32_t *root; /* tensor -> root of the new graph, which is a root of the old one; a
                              storage that takes in a pinned one is pinned */
+    const struct tarn_tensor_info *tensors; /* appended, with storages of their own */
+    uint32_t tensors_count;
+    /* Changes what an op's record says, other than its stream; goes with `context`. */
+    void (*amend)(const void *context, uint32_t op, struct tarn_op_info *info);
+    const void *context;
 };
 
 /* Makes the new graph, or shares the old one when they would be equal. `origin` of every op is its
@@ -38,6 +43,14 @@ struct tarn_recipe {
  * (a cycle, a data race), which is a fault of the transform. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_recipe_build(const struct tarn_recipe *recipe, struct tarn_graph **result,
                                    struct tarn_error *error);
+
+/* What new graphs take over as it is: the streams, and the groups by their roots, whose ids must not
+ * have changed. `ids`: room for the longest list of the graph. */
+void tarn_transform_add_streams(struct tarn_builder *builder, const struct tarn_graph *graph);
+void tarn_transform_add_groups(struct tarn_builder *builder, const struct tarn_graph *graph,
+                               uint32_t *ids);
+/* The longest control list or group: so many ids. */
+size_t tarn_transform_longest_list(const struct tarn_graph *graph);
 
 /* For a chain of transforms source -> ... -> before -> after: lets the ops and tensors of `after`,
  * which name ops, implementations and tensors of `before`, name those of the source. An op with an

@@ -1,0 +1,188 @@
+/* What a policy of keeping and recomputing comes to, against the graph that is built from it: its
+ * peak by the counter of serial peaks, its time by the sum of its ops, its meaning by the verifier
+ * and by checked execution. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "planner/transform/recompute_model.h"
+#include "random_graph.h"
+#include "streams/order/peak.h"
+#include "tarn.h"
+#include "training_graph.h"
+
+enum { ALIGNMENT = 16 };
+
+static void require(enum tarn_status status, const struct tarn_error *error)
+{
+    if (status != TARN_OK) fail_msg("%s", error->text);
+}
+
+static struct tarn_graph *draw_graph(uint64_t seed, uint32_t streams)
+{
+    struct random_source source = {seed};
+    return training_graph(&(struct training_graph_options){
+        .seed = seed,
+        .ops = 1 + random_below(&source, 16),
+        .branch_share = random_below(&source, 60),
+        .inplace_share = random_below(&source, 60),
+        .weight_share = random_below(&source, 100),
+        .implementation_share = random_below(&source, 80),
+        .fixed_share = random_below(&source, 30),
+        .streams = streams,
+    });
+}
+
+static void draw_policy(const struct tarn_recompute_model *model, struct tarn_policy *policy,
+                        uint64_t seed)
+{
+    struct random_source source = {seed};
+    uint32_t kept = random_below(&source, 100), retained = random_below(&source, 100);
+    assert_int_equal(tarn_policy_init(policy, model), TARN_OK);
+    for (uint32_t w = 0; w < model->versions_count; w++) {
+        policy->keep[w] = random_percent(&source, kept);
+        policy->retain[w] = random_percent(&source, retained);
+    }
+    for (uint32_t v = 0; v < model->graph->ops_count; v++) {
+        struct tarn_range forms = model->op_forms[v];
+        if (forms.end == forms.begin || !random_percent(&source, 30)) continue;
+        uint32_t f = forms.begin + random_below(&source, forms.end - forms.begin);
+        if (model->forms[f].whole || model->forms[f].splits) policy->form[v] = f;
+    }
+}
+
+/* ---- Peak and time ---- */
+
+static uint64_t reserved_peak(const struct tarn_graph *graph)
+{
+    uint64_t peak, *size = malloc(((size_t)graph->planned_count + 1) * sizeof *size);
+    assert_non_null(size);
+    for (uint32_t a = 0; a < graph->planned_count; a++)
+        size[a] = (graph->storages[a].size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    assert_int_equal(tarn_peak_of(graph, size, &peak), TARN_OK);
+    free(size);
+    return peak;
+}
+
+static uint64_t cost_of(const struct tarn_graph *graph)
+{
+    uint64_t cost = 0;
+    for (uint32_t v = 0; v < graph->ops_count; v++) cost += graph->ops[v].cost;
+    return cost;
+}
+
+/* ---- One policy ---- */
+
+static uint64_t digest_of(struct tarn_plan *plan)
+{
+    struct tarn_session *session;
+    struct tarn_check_report report;
+    struct tarn_error error;
+    struct tarn_host_options *host = TARN_HOST_OPTIONS(.workers = 2, .unpinned = true);
+    require(tarn_session_create(plan, tarn_device_host(host), NULL, &session, &error), &error);
+    require(tarn_session_check(session, TARN_CHECK_OPTIONS(.iterations = 3), &report, &error),
+            &error);
+    tarn_session_destroy(session);
+    return report.digest;
+}
+
+static uint64_t digest_of_graph(struct tarn_graph *graph)
+{
+    struct tarn_plan *plan;
+    struct tarn_error error;
+    require(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.effort = TARN_NO_EFFORT), &plan, &error),
+            &error);
+    uint64_t digest = digest_of(plan);
+    tarn_plan_destroy(plan);
+    return digest;
+}
+
+static void requires_the_graph_to_be_as_told(const struct tarn_recompute_model *model,
+                                             const struct tarn_schedule *schedule,
+                                             struct tarn_graph **final)
+{
+    struct tarn_error error;
+    require(tarn_recompute_build(model, schedule, final, &error), &error);
+    assert_int_equal(cost_of(*final), schedule->time_ns);
+    if (model->graph->streams_count == 1)
+        assert_int_equal(reserved_peak(*final), schedule->peak);
+}
+
+struct counts {
+    uint32_t stuck, repeated, split, implemented;
+};
+
+static void count(const struct tarn_recompute_model *model, const struct tarn_schedule *schedule,
+                  struct counts *counts)
+{
+    for (uint32_t e = 0; e < schedule->count; e++) {
+        counts->repeated += schedule->executions[e].recomputed;
+        counts->split += model->forms[schedule->executions[e].form].splits;
+        counts->implemented += schedule->executions[e].implementation != TARN_NONE;
+    }
+}
+
+/* `run`: what is done with a graph that was built. */
+static void try_policies(struct tarn_graph *graph, uint64_t seed, struct counts *counts,
+                         void (*run)(struct tarn_graph *source, struct tarn_graph *final))
+{
+    struct tarn_recompute_model model;
+    assert_int_equal(tarn_recompute_model_init(&model, graph, ALIGNMENT), TARN_OK);
+    struct tarn_evaluator *evaluator = tarn_evaluator_create(&model);
+    assert_non_null(evaluator);
+    for (uint64_t draw = 0; draw < 4; draw++) {
+        struct tarn_policy policy;
+        struct tarn_graph *final;
+        draw_policy(&model, &policy, seed * 4 + draw);
+        const struct tarn_schedule *schedule =
+            tarn_evaluate(evaluator, &policy, 20000 * (seed % 3));
+        assert_non_null(schedule);
+        if (schedule->peak == UINT64_MAX) {
+            counts->stuck++;
+        } else {
+            count(&model, schedule, counts);
+            requires_the_graph_to_be_as_told(&model, schedule, &final);
+            run(graph, final);
+            tarn_graph_destroy(final);
+        }
+        tarn_policy_finish(&policy);
+    }
+    tarn_evaluator_destroy(evaluator);
+    tarn_recompute_model_finish(&model);
+}
+
+static void do_nothing(struct tarn_graph *source, struct tarn_graph *final)
+{
+    (void)source;
+    (void)final;
+}
+
+static void peak_and_time_are_those_of_the_graph_that_is_built(void **state)
+{
+    (void)state;
+    struct counts counts = {0};
+    for (uint64_t seed = 0; seed < 2000; seed++) {
+        struct tarn_graph *graph = draw_graph(seed, 1);
+        try_policies(graph, seed, &counts, do_nothing);
+        tarn_graph_destroy(graph);
+    }
+    print_message("# %u stuck, %u ops again, %u parts, %u implementations\n", counts.stuck,
+                  counts.repeated, counts.split, counts.implemented);
+    assert_true(counts.repeated > 1000 && counts.split > 100 && counts.implemented > 1000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(peak_and_time_are_those_of_the_graph_that_is_built),
+    };
+    setenv("HWLOC_SYNTHETIC", "core:4 pu:1", 0);
+    (void)digest_of_graph;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
