@@ -201,6 +201,54 @@ TARN_API enum tarn_status tarn_graph_in_place(struct tarn_graph *graph,
                                               const struct tarn_in_place_options *options,
                                               struct tarn_graph **result, struct tarn_error *error);
 
+/* ---- Implementations ----
+ * Other ways to carry out ops, for `budget` to choose from. The result is a source graph of its
+ * own, with the ops and tensors of the one that was given under their ids, to be planned and
+ * verified as itself; so this is not among the transforms of a plan. */
+
+/* A table of costs, immutable, from a file: rows that model a kind of op, and rows that were
+ * measured on an op; see docs/formats.md. */
+struct tarn_cost_table;
+
+/* Reads a table, from standard input when path is "-", ".gz" or not. The caller destroys it.
+ * TARN_BAD_INPUT: `error` has line and column. TARN_SYSTEM: it cannot be read, or no memory. */
+TARN_API enum tarn_status tarn_cost_table_load(const char *path, struct tarn_cost_table **table,
+                                               struct tarn_error *error);
+TARN_API void tarn_cost_table_destroy(struct tarn_cost_table *table);
+
+struct tarn_implementations_report {
+    uint32_t ops;             /* that have new implementations */
+    uint32_t implementations; /* new ones */
+    uint32_t workspaces;      /* ops that got the workspace of what they were traced as */
+    uint32_t measured;        /* measurements used */
+    uint32_t tensors;         /* added as outputs of forward ops, for backward ops to read */
+    uint64_t bytes;           /* of those */
+    uint32_t split;           /* backward ops that may run as two */
+    uint32_t unpaired;        /* ops with rows that were passed over: no forward op was found */
+};
+
+struct tarn_implementations_options {
+    size_t struct_size;
+    const struct tarn_cost_table *costs; /* NULL: none */
+    /* A convolution's backward may run as two: the gradient of its input, which reads no forward
+     * result, and that of its weights. Each takes half of the time. */
+    bool split_backward;
+    struct tarn_implementations_report *report; /* filled in; NULL: not wanted */
+};
+#ifndef __cplusplus
+#define TARN_IMPLEMENTATIONS_OPTIONS(...)    \
+    (&(struct tarn_implementations_options){ \
+        .struct_size = sizeof(struct tarn_implementations_options), __VA_ARGS__})
+#endif
+
+/* Adds implementations that ops do not have yet, by name; options NULL: none. Which forward op a
+ * backward op belongs to follows from the tensors that both touch. TARN_BAD_INPUT: an op that was
+ * measured is not there (`error` has the line), or a cost is above 2^53 - 1. Near-linear. */
+TARN_API enum tarn_status
+tarn_graph_implementations(struct tarn_graph *graph,
+                           const struct tarn_implementations_options *options,
+                           struct tarn_graph **result, struct tarn_error *error);
+
 /* ---- One after another ----
  * All transforms that plan options ask for, as tarn_plan_create runs them. Ops of the result name
  * ops of `graph` as their origin. Of the other options only the alignment counts. */

@@ -1,0 +1,247 @@
+/* Pairing by data flow. A backward op reads the gradient and some of what its forward op has read
+ * or written: its forward op is the one that shares most of its inputs. A value is known again
+ * through views and copies of it.
+ *
+ *     x, w ──convolution──► y ─ ─ ─ ─► dy ──convolution_backward──► dx, dw
+ *     └─┴───────────────────────────────────────┴─ x, w: two shared; who wrote x shares one
+ *
+ * Forward ops are those that follow from no backward op: what has made dy is none. Where several
+ * share as much, the one whose kind begins with the same words wins (gelu and gelu_backward, not
+ * who wrote what both read), then one that wrote something shared (relu and threshold_backward,
+ * not who reads what relu wrote), then one that has no backward op yet, then the latest, because
+ * gradients come in the reverse order. */
+#include "pairing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A value that more forward ops touch, such as a mask of all layers, tells little. */
+#define USERS_MAX 1000
+
+struct search {
+    const struct tarn_graph *graph;
+    struct tarn_pairing *pairing;
+    bool *is_late;         /* op: backward, or follows from one that is */
+    bool *is_taken;        /* op: has a backward op */
+    uint32_t *users_begin; /* value -> users; those of t are [begin[t], begin[t + 1]) */
+    uint32_t *users;       /* forward ops that touch a value */
+    uint32_t *seen;        /* value -> 1 + the op whose list it was met in last */
+    uint32_t *shares;      /* op -> values that it shares with the op at hand; 0 in between */
+    uint32_t *candidates;  /* whose shares are not 0 */
+    uint32_t candidates_count;
+};
+
+bool tarn_is_backward(const struct tarn_graph_op *op)
+{
+    return strstr(op->kind, "backward") || strstr(op->kind, "Backprop") || strstr(op->kind, "Grad");
+}
+
+/* ---- Values, and where the backward pass begins ---- */
+
+static bool repeats_its_input(const struct tarn_graph_op *op)
+{
+    size_t length = strlen(op->kind), word = strlen("clone");
+    if (op->inputs_count == 0) return false;
+    return op->view || (length >= word && strcmp(op->kind + length - word, "clone") == 0);
+}
+
+static void trace_op(struct search *search, uint32_t v)
+{
+    const struct tarn_graph_op *op = &search->graph->ops[v];
+    uint32_t *value = search->pairing->value;
+    search->is_late[v] = tarn_is_backward(op);
+    for (uint32_t k = 0; k < op->inputs_count; k++) {
+        uint32_t producer = search->graph->tensors[op->inputs[k]].producer;
+        if (producer != TARN_NONE && search->is_late[producer]) search->is_late[v] = true;
+    }
+    if (!repeats_its_input(op)) return;
+    for (uint32_t k = 0; k < op->outputs_count; k++) value[op->outputs[k]] = value[op->inputs[0]];
+}
+
+static bool may_be_forward(const struct search *search, uint32_t v)
+{
+    return !search->is_late[v] && !search->graph->ops[v].view;
+}
+
+/* ---- Users of values ---- */
+
+/* The value behind entry k of inputs and outputs; TARN_NONE when an entry before showed it. */
+static uint32_t next_value(struct search *search, uint32_t v, uint32_t k)
+{
+    const struct tarn_graph_op *op = &search->graph->ops[v];
+    uint32_t t = k < op->inputs_count ? op->inputs[k] : op->outputs[k - op->inputs_count];
+    uint32_t value = search->pairing->value[t];
+    if (search->seen[value] == v + 1) return TARN_NONE;
+    search->seen[value] = v + 1;
+    return value;
+}
+
+/* Counts, or, when there is room, fills in. */
+static void visit_users(struct search *search, uint32_t *place)
+{
+    const struct tarn_graph *graph = search->graph;
+    memset(search->seen, 0, graph->tensors_count * sizeof *search->seen);
+    for (uint32_t i = 0; i < graph->ops_count; i++) {
+        uint32_t v = graph->order[i];
+        const struct tarn_graph_op *op = &graph->ops[v];
+        if (!may_be_forward(search, v)) continue;
+        for (uint32_t k = 0; k < op->inputs_count + op->outputs_count; k++) {
+            uint32_t value = next_value(search, v, k);
+            if (value == TARN_NONE) continue;
+            if (search->users) search->users[place[value]] = v;
+            place[value]++;
+        }
+    }
+}
+
+static enum tarn_status list_users(struct search *search)
+{
+    uint32_t count = search->graph->tensors_count, sum = 0;
+    uint32_t *place = calloc((size_t)count + 1, sizeof *place);
+    if (!place) return TARN_SYSTEM;
+    visit_users(search, place);
+    for (uint32_t t = 0; t < count; t++) {
+        uint32_t users = place[t];
+        search->users_begin[t] = place[t] = sum;
+        sum += users;
+    }
+    search->users_begin[count] = sum;
+    search->users = malloc(((size_t)sum + 1) * sizeof *search->users);
+    if (search->users) visit_users(search, place);
+    free(place);
+    return search->users ? TARN_OK : TARN_SYSTEM;
+}
+
+/* ---- Choosing ---- */
+
+/* How many words two kinds begin with in common. */
+static uint32_t common_words(const char *a, const char *b)
+{
+    uint32_t words = 0;
+    for (;; a++, b++, words++) {
+        size_t length = strcspn(a, "._");
+        if (length != strcspn(b, "._") || strncmp(a, b, length) != 0) return words;
+        a += length;
+        b += length;
+        if (*a == 0 || *b == 0) return words + 1;
+    }
+}
+
+static bool wrote_what_is_shared(const struct search *search, uint32_t u, uint32_t v)
+{
+    const struct tarn_graph *graph = search->graph;
+    const struct tarn_graph_op *op = &graph->ops[v];
+    for (uint32_t k = 0; k < op->inputs_count; k++)
+        if (graph->tensors[search->pairing->value[op->inputs[k]]].producer == u) return true;
+    return false;
+}
+
+/* Is `a` more likely the forward op of v than `b`? */
+static bool is_better(const struct search *search, uint32_t a, uint32_t b, uint32_t v)
+{
+    const struct tarn_graph *graph = search->graph;
+    const char *kind = graph->ops[v].kind;
+    if (search->shares[a] != search->shares[b]) return search->shares[a] > search->shares[b];
+    uint32_t words_a = common_words(graph->ops[a].kind, kind);
+    uint32_t words_b = common_words(graph->ops[b].kind, kind);
+    if (words_a != words_b) return words_a > words_b;
+    bool wrote_a = wrote_what_is_shared(search, a, v), wrote_b = wrote_what_is_shared(search, b, v);
+    if (wrote_a != wrote_b) return wrote_a;
+    if (search->is_taken[a] != search->is_taken[b]) return !search->is_taken[a];
+    return graph->rank[a] > graph->rank[b];
+}
+
+static void count_shares(struct search *search, uint32_t v)
+{
+    for (uint32_t k = 0; k < search->graph->ops[v].inputs_count; k++) {
+        uint32_t value = next_value(search, v, k);
+        if (value == TARN_NONE) continue;
+        uint32_t begin = search->users_begin[value], end = search->users_begin[value + 1];
+        if (end - begin > USERS_MAX) end = begin + USERS_MAX;
+        for (uint32_t i = begin; i < end; i++) {
+            uint32_t u = search->users[i];
+            if (search->shares[u]++ == 0) search->candidates[search->candidates_count++] = u;
+        }
+    }
+}
+
+static uint32_t find_forward(struct search *search, uint32_t v)
+{
+    uint32_t best = TARN_NONE;
+    count_shares(search, v);
+    for (uint32_t i = 0; i < search->candidates_count; i++) {
+        uint32_t u = search->candidates[i];
+        if (search->graph->rank[u] > search->graph->rank[v]) continue;
+        if (best == TARN_NONE || is_better(search, u, best, v)) best = u;
+    }
+    for (uint32_t i = 0; i < search->candidates_count; i++)
+        search->shares[search->candidates[i]] = 0;
+    search->candidates_count = 0;
+    return best;
+}
+
+static void pair_all(struct search *search)
+{
+    const struct tarn_graph *graph = search->graph;
+    memset(search->seen, 0, graph->tensors_count * sizeof *search->seen);
+    for (uint32_t i = 0; i < graph->ops_count; i++) {
+        uint32_t v = graph->order[i];
+        if (!tarn_is_backward(&graph->ops[v])) continue;
+        uint32_t forward = find_forward(search, v);
+        search->pairing->forward[v] = forward;
+        if (forward != TARN_NONE) search->is_taken[forward] = true;
+    }
+}
+
+/* ---- All of it ---- */
+
+static enum tarn_status find_pairs(struct search *search)
+{
+    const struct tarn_graph *graph = search->graph;
+    struct tarn_pairing *pairing = search->pairing;
+    if (!pairing->forward || !pairing->value || !search->is_late || !search->is_taken ||
+        !search->users_begin || !search->seen || !search->shares || !search->candidates)
+        return TARN_SYSTEM;
+    for (uint32_t v = 0; v < graph->ops_count; v++) pairing->forward[v] = TARN_NONE;
+    for (uint32_t t = 0; t < graph->tensors_count; t++) pairing->value[t] = t;
+    for (uint32_t i = 0; i < graph->ops_count; i++) trace_op(search, graph->order[i]);
+    if (list_users(search) != TARN_OK) return TARN_SYSTEM;
+    pair_all(search);
+    return TARN_OK;
+}
+
+enum tarn_status tarn_pairing_init(struct tarn_pairing *pairing, const struct tarn_graph *graph)
+{
+    size_t ops = (size_t)graph->ops_count + 1, tensors = (size_t)graph->tensors_count + 1;
+    *pairing = (struct tarn_pairing){
+        .forward = malloc(ops * sizeof *pairing->forward),
+        .value = malloc(tensors * sizeof *pairing->value),
+    };
+    struct search search = {
+        .graph = graph,
+        .pairing = pairing,
+        .is_late = calloc(ops, sizeof *search.is_late),
+        .is_taken = calloc(ops, sizeof *search.is_taken),
+        .users_begin = malloc(tensors * sizeof *search.users_begin),
+        .seen = malloc(tensors * sizeof *search.seen),
+        .shares = calloc(ops, sizeof *search.shares),
+        .candidates = malloc(ops * sizeof *search.candidates),
+    };
+    enum tarn_status status = find_pairs(&search);
+    free(search.is_late);
+    free(search.is_taken);
+    free(search.users_begin);
+    free(search.users);
+    free(search.seen);
+    free(search.shares);
+    free(search.candidates);
+    if (status != TARN_OK) tarn_pairing_finish(pairing);
+    return status;
+}
+
+void tarn_pairing_finish(struct tarn_pairing *pairing)
+{
+    free(pairing->forward);
+    free(pairing->value);
+    *pairing = (struct tarn_pairing){0};
+}
