@@ -197,14 +197,9 @@ static enum tarn_status claim_outputs(struct tarn_graph *graph, const struct tar
     return TARN_OK;
 }
 
-/* A set of tensors at a time: of[t] == stamp. */
-struct marks {
-    uint32_t *of;
-    uint32_t stamp;
-};
-
+/* mark[root] == v + 1: view v has an input of that storage. */
 static enum tarn_status check_view(const struct tarn_graph *graph, const struct tarn_report *report,
-                                   uint32_t v, struct marks *read)
+                                   uint32_t v, uint32_t *mark)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
     if (op->workspace > 0)
@@ -216,129 +211,16 @@ static enum tarn_status check_view(const struct tarn_graph *graph, const struct 
     if (op->inplace_count > 0)
         return bad_op(graph, report, v, "inplace",
                       "is a view, which writes nothing, and must not write in place");
-    read->stamp++;
     for (uint32_t k = 0; k < op->inputs_count; k++)
-        read->of[graph->tensors[op->inputs[k]].root] = read->stamp;
+        mark[graph->tensors[op->inputs[k]].root] = v + 1;
     for (uint32_t k = 0; k < op->outputs_count; k++) {
         uint32_t t = op->outputs[k];
-        uint32_t root = graph->tensors[t].root;
-        if (root != t && read->of[root] == read->stamp) continue;
+        if (graph->tensors[t].root != t && mark[graph->tensors[t].root] == v + 1) continue;
         return tarn_report_bad(report, tarn_spot_at(v, t, "/ops/%u/outputs/%u", v, k),
                                "%s is a view, so its output %s must alias the storage of one of "
                                "its inputs",
                                tarn_op_label(graph, v).text, tarn_tensor_label(graph, t).text);
     }
-    return TARN_OK;
-}
-
-/* ---- Ops: what transforms may do with them ---- */
-
-static enum tarn_status check_inplace(const struct tarn_graph *graph,
-                                      const struct tarn_report *report, uint32_t v,
-                                      struct marks *read)
-{
-    const struct tarn_graph_op *op = &graph->ops[v];
-    if (op->inplace_count == 0) return TARN_OK;
-    read->stamp++;
-    for (uint32_t k = 0; k < op->inputs_count; k++) read->of[op->inputs[k]] = read->stamp;
-    for (uint32_t k = 0; k < op->inplace_count; k++) {
-        uint32_t input = op->inplace[k][0], output = op->inplace[k][1];
-        bool has_input = input < graph->tensors_count && read->of[input] == read->stamp;
-        bool has_output = output < graph->tensors_count && graph->tensors[output].producer == v;
-        if (!has_input || !has_output)
-            return tarn_report_bad(
-                report,
-                tarn_spot_at(v, has_input ? output : input, "/ops/%u/inplace/%u/%d", v, k,
-                             has_input),
-                "%s may write in place over tensor %u, which is not one of its %s",
-                tarn_op_label(graph, v).text, has_input ? output : input,
-                has_input ? "outputs" : "inputs");
-        if (graph->tensors[input].size != graph->tensors[output].size)
-            return tarn_report_bad(report, tarn_spot_at(v, input, "/ops/%u/inplace/%u", v, k),
-                                   "%s may write %s in place over %s, but their sizes differ",
-                                   tarn_op_label(graph, v).text,
-                                   tarn_tensor_label(graph, output).text,
-                                   tarn_tensor_label(graph, input).text);
-    }
-    return TARN_OK;
-}
-
-static enum tarn_status bad_implementation(const struct tarn_graph *graph,
-                                           const struct tarn_report *report, uint32_t v, uint32_t i,
-                                           const char *field, const char *what)
-{
-    return tarn_report_bad(report,
-                           tarn_spot_at(v, TARN_NONE, "/ops/%u/implementations/%u/%s", v, i, field),
-                           "%s has an implementation %s", tarn_op_label(graph, v).text, what);
-}
-
-/* Marks what the implementation makes. */
-static enum tarn_status check_part(const struct tarn_graph *graph, const struct tarn_report *report,
-                                   uint32_t v, uint32_t i, struct marks *made)
-{
-    const struct tarn_graph_op *op = &graph->ops[v];
-    const struct tarn_list *outputs = &op->implementations[i].outputs;
-    made->stamp++;
-    for (size_t k = 0; k < outputs->count; k++) {
-        uint32_t t = outputs->ids[k];
-        bool is_output = t < graph->tensors_count && graph->tensors[t].producer == v;
-        if (is_output && made->of[t] != made->stamp) {
-            made->of[t] = made->stamp;
-            continue;
-        }
-        return tarn_report_bad(
-            report, tarn_spot_at(v, t, "/ops/%u/implementations/%u/outputs/%zu", v, i, k),
-            "%s has an implementation that makes tensor %u%s", tarn_op_label(graph, v).text, t,
-            is_output ? " twice" : ", which is not one of its outputs");
-    }
-    return TARN_OK;
-}
-
-/* It may read an output of the op that it does not make itself: another run of the op has. */
-static enum tarn_status check_reads(const struct tarn_graph *graph,
-                                    const struct tarn_report *report, uint32_t v, uint32_t i,
-                                    const struct marks *made)
-{
-    const struct tarn_graph_op *op = &graph->ops[v];
-    const struct tarn_list *inputs = &op->implementations[i].inputs;
-    bool is_partial = op->implementations[i].outputs.count > 0;
-    for (size_t k = 0; k < inputs->count; k++) {
-        uint32_t t = inputs->ids[k];
-        bool is_tensor = t < graph->tensors_count;
-        bool is_made = is_tensor && graph->tensors[t].producer == v &&
-                       (!is_partial || made->of[t] == made->stamp);
-        if (is_tensor && !is_made) continue;
-        return tarn_report_bad(
-            report, tarn_spot_at(v, t, "/ops/%u/implementations/%u/inputs/%zu", v, i, k),
-            "%s has an implementation that reads tensor %u, %s", tarn_op_label(graph, v).text, t,
-            is_made ? "which it makes itself" : "which there is not");
-    }
-    return TARN_OK;
-}
-
-static enum tarn_status check_implementations(const struct tarn_graph *graph,
-                                              const struct tarn_report *report, uint32_t v,
-                                              struct marks *made)
-{
-    const struct tarn_graph_op *op = &graph->ops[v];
-    for (uint32_t i = 0; i < op->implementations_count; i++) {
-        if (op->implementations[i].cost > TARN_NUMBER_MAX)
-            return bad_implementation(graph, report, v, i, "cost", "with a cost above 2^53 - 1");
-        if (op->implementations[i].workspace > TARN_NUMBER_MAX)
-            return bad_implementation(graph, report, v, i, "workspace",
-                                      "with a workspace above 2^53 - 1");
-        enum tarn_status status = check_part(graph, report, v, i, made);
-        if (!status) status = check_reads(graph, report, v, i, made);
-        if (status != TARN_OK) return status;
-    }
-    /* the list of an op that comes from another is its own: what is chosen counts in the other's */
-    bool is_own = op->origin == v && op->implementations_count > 0;
-    if (is_own && op->implementation != TARN_NONE &&
-        op->implementation >= op->implementations_count)
-        return tarn_report_bad(report, tarn_spot_at(v, TARN_NONE, "/ops/%u/implementation", v),
-                               "%s uses implementation %u, but has %u",
-                               tarn_op_label(graph, v).text, op->implementation,
-                               op->implementations_count);
     return TARN_OK;
 }
 
@@ -361,27 +243,17 @@ static enum tarn_status check_names(struct tarn_graph *graph, const struct tarn_
     return status;
 }
 
-static enum tarn_status check_op(const struct tarn_graph *graph, const struct tarn_report *report,
-                                 uint32_t v, struct marks *marks)
-{
-    enum tarn_status status = check_arcs(graph, report, v);
-    if (!status && graph->ops[v].view)
-        status = check_view(graph, report, v, marks);
-    else if (!status)
-        status = check_inplace(graph, report, v, marks);
-    if (!status) status = check_implementations(graph, report, v, marks);
-    return status;
-}
-
 static enum tarn_status check_ops(struct tarn_graph *graph, const struct tarn_report *report)
 {
     enum tarn_status status = check_names(graph, report);
     if (status != TARN_OK) return status;
-    struct marks marks = {.of = calloc((size_t)graph->tensors_count + 1, sizeof *marks.of)};
-    if (!marks.of) return TARN_SYSTEM;
-    for (uint32_t v = 0; !status && v < graph->ops_count; v++)
-        status = check_op(graph, report, v, &marks);
-    free(marks.of);
+    uint32_t *mark = calloc((size_t)graph->tensors_count + 1, sizeof *mark);
+    if (!mark) return TARN_SYSTEM;
+    for (uint32_t v = 0; !status && v < graph->ops_count; v++) {
+        status = check_arcs(graph, report, v);
+        if (!status && graph->ops[v].view) status = check_view(graph, report, v, mark);
+    }
+    free(mark);
     return status;
 }
 
@@ -494,6 +366,7 @@ enum tarn_status tarn_validate_records(struct tarn_graph *graph, const struct ta
 {
     enum tarn_status status = check_tensors(graph, report);
     if (!status) status = check_ops(graph, report);
+    if (!status) status = tarn_validate_choices(graph, report);
     if (!status) status = check_producers(graph, report);
     if (!status) status = check_groups(graph, report, groups);
     if (!status) status = check_sums(graph, report);

@@ -32,6 +32,10 @@
 enum tarn_status tarn_validate_records(struct tarn_graph *graph, const struct tarn_list *groups,
                                        const struct tarn_report *report);
 
+/* Checks what ops say that transforms may do with them; part of the records. */
+enum tarn_status tarn_validate_choices(const struct tarn_graph *graph,
+                                       const struct tarn_report *report);
+
 /* Checks that the touchers of every storage are ordered and that a planned storage's producer is
  * the first; the graph must be derived. Near-linear. TARN_BAD_INPUT; TARN_SYSTEM: no memory. */
 enum tarn_status tarn_validate_races(const struct tarn_graph *graph,

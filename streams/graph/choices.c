@@ -1,0 +1,140 @@
+/* The rules for what transforms may do with an op: write over one of its inputs, run in another
+ * implementation. They look up producers, so the records have been checked before.
+ * Cost: linear in inputs, outputs and lists of choices.
+ */
+#include <stdlib.h>
+
+#include "validate.h"
+
+/* A set of tensors at a time: of[t] == stamp. */
+struct marks {
+    uint32_t *of;
+    uint32_t stamp;
+};
+
+/* ---- In place ---- */
+
+static enum tarn_status check_inplace(const struct tarn_graph *graph,
+                                      const struct tarn_report *report, uint32_t v,
+                                      struct marks *read)
+{
+    const struct tarn_graph_op *op = &graph->ops[v];
+    if (op->inplace_count == 0) return TARN_OK;
+    read->stamp++;
+    for (uint32_t k = 0; k < op->inputs_count; k++) read->of[op->inputs[k]] = read->stamp;
+    for (uint32_t k = 0; k < op->inplace_count; k++) {
+        uint32_t input = op->inplace[k][0], output = op->inplace[k][1];
+        bool has_input = input < graph->tensors_count && read->of[input] == read->stamp;
+        bool has_output = output < graph->tensors_count && graph->tensors[output].producer == v;
+        if (!has_input || !has_output)
+            return tarn_report_bad(
+                report,
+                tarn_spot_at(v, has_input ? output : input, "/ops/%u/inplace/%u/%d", v, k,
+                             has_input),
+                "%s may write in place over tensor %u, which is not one of its %s",
+                tarn_op_label(graph, v).text, has_input ? output : input,
+                has_input ? "outputs" : "inputs");
+        if (graph->tensors[input].size != graph->tensors[output].size)
+            return tarn_report_bad(report, tarn_spot_at(v, input, "/ops/%u/inplace/%u", v, k),
+                                   "%s may write %s in place over %s, but their sizes differ",
+                                   tarn_op_label(graph, v).text,
+                                   tarn_tensor_label(graph, output).text,
+                                   tarn_tensor_label(graph, input).text);
+    }
+    return TARN_OK;
+}
+
+/* ---- Implementations ---- */
+
+static enum tarn_status bad_implementation(const struct tarn_graph *graph,
+                                           const struct tarn_report *report, uint32_t v, uint32_t i,
+                                           const char *field, const char *what)
+{
+    return tarn_report_bad(report,
+                           tarn_spot_at(v, TARN_NONE, "/ops/%u/implementations/%u/%s", v, i, field),
+                           "%s has an implementation %s", tarn_op_label(graph, v).text, what);
+}
+
+/* Marks what the implementation makes. */
+static enum tarn_status check_part(const struct tarn_graph *graph, const struct tarn_report *report,
+                                   uint32_t v, uint32_t i, struct marks *made)
+{
+    const struct tarn_graph_op *op = &graph->ops[v];
+    const struct tarn_list *outputs = &op->implementations[i].outputs;
+    made->stamp++;
+    for (size_t k = 0; k < outputs->count; k++) {
+        uint32_t t = outputs->ids[k];
+        bool is_output = t < graph->tensors_count && graph->tensors[t].producer == v;
+        if (is_output && made->of[t] != made->stamp) {
+            made->of[t] = made->stamp;
+            continue;
+        }
+        return tarn_report_bad(
+            report, tarn_spot_at(v, t, "/ops/%u/implementations/%u/outputs/%zu", v, i, k),
+            "%s has an implementation that makes tensor %u%s", tarn_op_label(graph, v).text, t,
+            is_output ? " twice" : ", which is not one of its outputs");
+    }
+    return TARN_OK;
+}
+
+/* It may read an output of the op that it does not make itself: another run of the op has. */
+static enum tarn_status check_reads(const struct tarn_graph *graph,
+                                    const struct tarn_report *report, uint32_t v, uint32_t i,
+                                    const struct marks *made)
+{
+    const struct tarn_graph_op *op = &graph->ops[v];
+    const struct tarn_list *inputs = &op->implementations[i].inputs;
+    bool is_partial = op->implementations[i].outputs.count > 0;
+    for (size_t k = 0; k < inputs->count; k++) {
+        uint32_t t = inputs->ids[k];
+        bool is_tensor = t < graph->tensors_count;
+        bool is_made = is_tensor && graph->tensors[t].producer == v &&
+                       (!is_partial || made->of[t] == made->stamp);
+        if (is_tensor && !is_made) continue;
+        return tarn_report_bad(
+            report, tarn_spot_at(v, t, "/ops/%u/implementations/%u/inputs/%zu", v, i, k),
+            "%s has an implementation that reads tensor %u, %s", tarn_op_label(graph, v).text, t,
+            is_made ? "which it makes itself" : "which there is not");
+    }
+    return TARN_OK;
+}
+
+static enum tarn_status check_implementations(const struct tarn_graph *graph,
+                                              const struct tarn_report *report, uint32_t v,
+                                              struct marks *made)
+{
+    const struct tarn_graph_op *op = &graph->ops[v];
+    for (uint32_t i = 0; i < op->implementations_count; i++) {
+        if (op->implementations[i].cost > TARN_NUMBER_MAX)
+            return bad_implementation(graph, report, v, i, "cost", "with a cost above 2^53 - 1");
+        if (op->implementations[i].workspace > TARN_NUMBER_MAX)
+            return bad_implementation(graph, report, v, i, "workspace",
+                                      "with a workspace above 2^53 - 1");
+        enum tarn_status status = check_part(graph, report, v, i, made);
+        if (!status) status = check_reads(graph, report, v, i, made);
+        if (status != TARN_OK) return status;
+    }
+    /* the list of an op that comes from another is its own: what is chosen counts in the other's */
+    bool is_own = op->origin == v && op->implementations_count > 0;
+    if (is_own && op->implementation != TARN_NONE &&
+        op->implementation >= op->implementations_count)
+        return tarn_report_bad(report, tarn_spot_at(v, TARN_NONE, "/ops/%u/implementation", v),
+                               "%s uses implementation %u, but has %u",
+                               tarn_op_label(graph, v).text, op->implementation,
+                               op->implementations_count);
+    return TARN_OK;
+}
+
+enum tarn_status tarn_validate_choices(const struct tarn_graph *graph,
+                                       const struct tarn_report *report)
+{
+    enum tarn_status status = TARN_OK;
+    struct marks marks = {.of = calloc((size_t)graph->tensors_count + 1, sizeof *marks.of)};
+    if (!marks.of) return TARN_SYSTEM;
+    for (uint32_t v = 0; !status && v < graph->ops_count; v++) {
+        status = check_inplace(graph, report, v, &marks);
+        if (!status) status = check_implementations(graph, report, v, &marks);
+    }
+    free(marks.of);
+    return status;
+}
