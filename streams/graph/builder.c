@@ -391,6 +391,7 @@ static enum tarn_status complete(struct tarn_builder *builder)
     enum tarn_status status = builder->error.status;
     if (!status) status = merge_arcs(builder);
     if (!status) status = tarn_validate_records(graph, builder->groups, &report);
+    if (!status) status = tarn_derive_implementations(graph);
     if (!status) status = tarn_derive_streams(graph);
     if (!status) status = tarn_derive_arcs(graph);
     if (!status) status = tarn_derive_order(graph, &report);

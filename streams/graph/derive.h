@@ -14,6 +14,10 @@ enum tarn_status tarn_derive_order(struct tarn_graph *graph, const struct tarn_r
 /* Storages with their touchers, and groups (given as lists of root tensors). */
 enum tarn_status tarn_derive_storages(struct tarn_graph *graph, const struct tarn_list *groups);
 
+/* Implementations that follow from what an op is, appended unless it has one of that name: a
+ * batch-norm that is trained gets `from_saved`. Needs validated records; twice is once. */
+enum tarn_status tarn_derive_implementations(struct tarn_graph *graph);
+
 /* The arcs into an op as its record gives them: the producers of its inputs, then its control
  * arcs. TARN_NONE for an input that nobody produces. */
 static inline uint32_t tarn_op_arcs_count(const struct tarn_graph_op *op)

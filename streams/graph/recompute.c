@@ -2,33 +2,59 @@
  * gives the same again; unless it speaks, its kind does: no random numbers, no communication. In
  * either case a repetition must leave alone what outlives the iteration, and must be able to write
  * to storages of its own: where it overwrites, it has to read what was there.
+ *
+ * Batch-norm breaks the rule as it stands, since it moves the running statistics on; it gets the
+ * implementation that spares them:   x, weight, bias, saved mean, saved invstd -> y
  * Cost: linear in the op's inputs and outputs.
  */
 #include "recompute.h"
 
 #include <string.h>
 
+#include "derive.h"
+#include "pool.h"
+
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
 /* ---- By kind ---- */
 
-/* Words of kinds whose ops draw random numbers, or that another machine or the host takes part in.
- */
+/* In kinds of ops that draw random numbers, or in which others take part. */
 static const char *const unrepeatable_words[] = {
-    "dropout",        "bernoulli",  "multinomial",   "poisson",
-    "exponential",    "randint",    "randn",         "randperm",
-    "rand_",          "random",     "normal_",       "uniform",
-    "seed",           "rng",        "philox",        "all_reduce",
-    "allreduce",      "all_gather", "allgather",     "reduce_scatter",
-    "all_to_all",     "alltoall",   "reducescatter", "broadcast_",
-    "send",           "recv",       "barrier",       "h2d",
-    "host_to_device", "d2h",        "memcpy_h2d",    "device_to_host",
+    "dropout",
+    "bernoulli",
+    "multinomial",
+    "poisson",
+    "exponential_",
+    "rand",
+    "normal_",
+    "uniform",
+    "philox",
+    "rng",
+    "seed",
+    "all_reduce",
+    "send",
+    "allreduce",
+    "all_gather",
+    "allgather",
+    "all_to_all",
+    "alltoall",
+    "recv",
+    "barrier",
+    "reduce_scatter",
+    "reducescatter",
+    "broadcast_",
+    "h2d",
+    "d2h",
+    "htod",
+    "dtoh",
+    "host_to_device",
+    "device_to_host",
 };
 
 static bool is_repeatable_kind(const char *kind)
 {
     for (size_t i = 0; i < COUNT_OF(unrepeatable_words); i++) {
-        if (strstr(kind, unrepeatable_words[i])) return false;
+        if (strcasestr(kind, unrepeatable_words[i])) return false;
     }
     return true;
 }
@@ -69,4 +95,81 @@ bool tarn_op_repeats(const struct tarn_graph *graph, uint32_t op, uint32_t imple
         if (other->outputs.count > 0) outputs = other->outputs;
     }
     return can_write_elsewhere(graph, op, inputs, outputs);
+}
+
+/* ---- Batch-norm ---- */
+
+#define FROM_SAVED "from_saved"
+
+static bool is_fresh_output(const struct tarn_graph *graph, uint32_t t)
+{
+    return graph->tensors[t].root == t && !tarn_kind_is_persistent(graph->tensors[t].kind);
+}
+
+static bool is_written(const struct tarn_graph *graph, const struct tarn_graph_op *op, uint32_t t)
+{
+    for (uint32_t k = 0; k < op->outputs_count; k++) {
+        if (graph->tensors[op->outputs[k]].root == graph->tensors[t].root) return true;
+    }
+    return false;
+}
+
+/* Does the op move statistics on while it makes y and what it saves? */
+static bool is_training_batch_norm(const struct tarn_graph *graph, const struct tarn_graph_op *op)
+{
+    uint32_t fresh = 0, persistent = 0;
+    if (!strcasestr(op->kind, "batch_norm") || strcasestr(op->kind, "backward")) return false;
+    for (uint32_t k = 0; k < op->outputs_count; k++) {
+        fresh += is_fresh_output(graph, op->outputs[k]);
+        persistent += tarn_kind_is_persistent(graph->tensors[op->outputs[k]].kind);
+    }
+    return fresh >= 2 && persistent > 0;
+}
+
+static bool wants_from_saved(const struct tarn_graph *graph, const struct tarn_graph_op *op)
+{
+    if (op->implementation != TARN_NONE || !is_training_batch_norm(graph, op)) return false;
+    for (uint32_t i = 0; i < op->implementations_count; i++) {
+        if (strcmp(op->implementations[i].name, FROM_SAVED) == 0) return false;
+    }
+    return true;
+}
+
+/* Reads what the op reads but the running statistics, and what it saved; makes y, its first fresh
+ * output. NULL ids: out of memory. */
+static struct tarn_implementation from_saved(struct tarn_graph *graph,
+                                             const struct tarn_graph_op *op)
+{
+    uint32_t *ids =
+        tarn_pool_take(graph->pool, (size_t)op->inputs_count + op->outputs_count, sizeof *ids);
+    uint32_t first = 0, count = 1;
+    if (!ids) return (struct tarn_implementation){0};
+    while (!is_fresh_output(graph, op->outputs[first])) first++;
+    ids[0] = op->outputs[first];
+    for (uint32_t k = 0; k < op->inputs_count; k++) {
+        if (!is_written(graph, op, op->inputs[k])) ids[count++] = op->inputs[k];
+    }
+    for (uint32_t k = first + 1; k < op->outputs_count; k++) {
+        if (is_fresh_output(graph, op->outputs[k])) ids[count++] = op->outputs[k];
+    }
+    return (struct tarn_implementation){
+        .name = FROM_SAVED, .cost = op->cost, .inputs = {ids + 1, count - 1}, .outputs = {ids, 1}};
+}
+
+enum tarn_status tarn_derive_implementations(struct tarn_graph *graph)
+{
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        struct tarn_graph_op *op = &graph->ops[v];
+        if (!wants_from_saved(graph, op)) continue;
+        uint32_t count = op->implementations_count;
+        struct tarn_implementation *all =
+            tarn_pool_take(graph->pool, (size_t)count + 1, sizeof *all);
+        if (!all) return TARN_SYSTEM;
+        if (count > 0) memcpy(all, op->implementations, count * sizeof *all);
+        all[count] = from_saved(graph, op);
+        if (!all[count].inputs.ids) return TARN_SYSTEM;
+        op->implementations = all;
+        op->implementations_count = count + 1;
+    }
+    return TARN_OK;
 }
