@@ -9,13 +9,18 @@
 struct request {
     const char *paths[1];
     const char *output_path; /* NULL: only report */
+    const char *costs_path;  /* NULL: no table of costs */
+    struct tarn_implementations_options implementations;
+    struct tarn_implementations_report implementations_report;
     struct tarn_plan_options planning;
     struct tarn_transforms transforms;
     bool list, json;
 };
 
 struct result {
-    struct tarn_graph *before, *after;
+    struct tarn_graph *loaded;
+    struct tarn_graph *before; /* the same, with the implementations that it gets */
+    struct tarn_graph *after;
     struct tarn_change *changes;
     size_t changes_count;
     double ms;
@@ -67,12 +72,34 @@ static void print_changes(struct tarn_sheet *sheet, const struct request *reques
     if (sheet->json) tarn_sheet_close(sheet, ']');
 }
 
+static bool wants_implementations(const struct request *request)
+{
+    return request->costs_path || request->implementations.split_backward;
+}
+
+static void print_implementations(struct tarn_sheet *sheet,
+                                  const struct tarn_implementations_report *report)
+{
+    tarn_sheet_open(sheet, "implementations", '{');
+    tarn_sheet_count(sheet, "ops", report->ops);
+    tarn_sheet_count(sheet, "added", report->implementations);
+    tarn_sheet_count(sheet, "workspaces", report->workspaces);
+    tarn_sheet_count(sheet, "measured", report->measured);
+    tarn_sheet_count(sheet, "split", report->split);
+    tarn_sheet_count(sheet, "unpaired", report->unpaired);
+    tarn_sheet_count(sheet, "kept_tensors", report->tensors);
+    tarn_sheet_bytes(sheet, "kept_bytes", report->bytes);
+    tarn_sheet_close(sheet, '}');
+}
+
 static void print_result(const struct request *request, const struct result *result)
 {
     struct tarn_sheet sheet;
     tarn_sheet_begin(&sheet, is_stdout(request->output_path) ? stderr : stdout, request->json);
     tarn_sheet_text(&sheet, "name", tarn_graph_name(result->before));
     tarn_sheet_count(&sheet, "ops", tarn_graph_ops_count(result->after));
+    if (wants_implementations(request))
+        print_implementations(&sheet, &request->implementations_report);
     tarn_transforms_print(&sheet, &request->transforms);
     print_changes(&sheet, request, result);
     tarn_sheet_real(&sheet, "ms", result->ms);
@@ -81,12 +108,30 @@ static void print_result(const struct request *request, const struct result *res
 
 /* ---- Making ---- */
 
-static enum tarn_status make(const struct request *request, struct result *result,
+static enum tarn_status implement(struct request *request, struct result *result,
+                                  struct tarn_error *error)
+{
+    struct tarn_cost_table *costs = NULL;
+    enum tarn_status status = TARN_OK;
+    if (request->costs_path) status = tarn_cost_table_load(request->costs_path, &costs, error);
+    request->implementations.struct_size = sizeof request->implementations;
+    request->implementations.costs = costs;
+    request->implementations.report = &request->implementations_report;
+    if (status == TARN_OK)
+        status = tarn_graph_implementations(result->loaded, &request->implementations,
+                                            &result->before, error);
+    tarn_cost_table_destroy(costs);
+    return status;
+}
+
+static enum tarn_status make(struct request *request, struct result *result,
                              struct tarn_error *error)
 {
-    enum tarn_status status = tarn_graph_load(request->paths[0], &result->before, error);
+    enum tarn_status status = tarn_graph_load(request->paths[0], &result->loaded, error);
     if (status != TARN_OK) return status;
     double begin = tarn_now_ms();
+    status = implement(request, result, error);
+    if (status != TARN_OK) return status;
     status = tarn_graph_transform(result->before, &request->planning, &result->after, error);
     if (status != TARN_OK) return status;
     result->ms = tarn_now_ms() - begin;
@@ -116,6 +161,7 @@ static enum tarn_status carry_out(struct request *request)
         tarn_print_error(&error, status);
     free(result.changes);
     tarn_transforms_finish(&request->transforms);
+    tarn_graph_destroy(result.loaded);
     tarn_graph_destroy(result.before);
     tarn_graph_destroy(result.after);
     return status;
@@ -132,6 +178,10 @@ static enum tarn_status transform(char **words_given, bool assign)
          "of the plan to come: sizes count as what they reserve in it\n(default 512)"},
         {"capacity", 0, TARN_OPTION_SIZE, &request.planning.capacity, "BYTES",
          "of the arena that the plan to come has to fit in"},
+        {"implementations", 0, TARN_OPTION_TEXT, &request.costs_path, "COSTS.csv",
+         "give ops the implementations that the table has for their\nkinds, first of all"},
+        {"split-backward", 0, TARN_OPTION_FLAG, &request.implementations.split_backward, NULL,
+         "let a convolution's backward run as two: input gradient and\nweight gradient"},
         TARN_TRANSFORM_OPTIONS(request.transforms),
         {"changes", 0, TARN_OPTION_FLAG, &request.list, NULL, "list every change"},
         TARN_JSON_OPTION(request.json),
@@ -139,7 +189,8 @@ static enum tarn_status transform(char **words_given, bool assign)
     const struct tarn_command command = {
         .verb = assign ? "assign" : "transform",
         .usage =
-            "GRAPH [-o GRAPH] [--assign] [--streams N] [--assign-mode MODE]\n"
+            "GRAPH [-o GRAPH] [--implementations COSTS.csv] [--split-backward]\n"
+            "                      [--assign] [--streams N] [--assign-mode MODE]\n"
             "                      [--wait-ns NS] [--reorder] [--reorder-keep-time]\n"
             "                      [--reorder-skip STAGE,STAGE...] [--couple]\n"
             "                      [--couple-keep PERCENT]\n"
@@ -149,6 +200,12 @@ static enum tarn_status transform(char **words_given, bool assign)
         .about = "Makes a new graph that computes the same and needs less memory. Its ops name\n"
                  "the ops that they come from; what data, control arcs and hazards ordered stays\n"
                  "in order. 'tarn plan' has the same flags and keeps the new graph in the plan.\n\n"
+                 "  implementations\n"
+                 "            other ways to carry out ops that were added to the graph itself, so\n"
+                 "            that plans of the new one are not plans of the old one; workspaces:\n"
+                 "            ops that got the one they were traced without; kept: outputs of\n"
+                 "            forward ops that backward ops may read instead of other tensors;\n"
+                 "            unpaired: backward ops whose forward op was not found\n"
                  "  assign    modelled critical path before and after, and what it would be if\n"
                  "            waits took no time; its limits: no assignment to as many streams\n"
                  "            is faster than `limit`, for the longest chain, an even share of the\n"

@@ -433,6 +433,25 @@ streams_and_waits_are_added() {
 streams_and_waits_are_added
 report streams_and_waits_are_added $?
 
+implementations_are_added() {
+    local richer=$folder/richer.json.gz measured=$folder/measured.csv
+    exits 0 transform "$real" --implementations examples/costs.csv --split-backward --json -o "$richer" || return
+    json 'o["implementations"]["split"] == 52 and o["implementations"]["kept_tensors"] == 50 and
+          o["implementations"]["unpaired"] == 0 and o["changed"]["moved"] == 0' || return
+    exits 0 info "$richer" --json || return
+    exits 0 transform "$richer" --implementations examples/costs.csv --split-backward --json &&
+        json 'o["implementations"]["added"] == 0' || return
+    printf 'op,implementation,ns,workspace\nconvolution,implicit,77,0\n' >"$measured"
+    exits 0 transform "$richer" --implementations "$measured" --json &&
+        json 'o["implementations"]["measured"] == 1' || return
+    exits 0 plan "$richer" -o "$plan" --effort 0 && exits 0 verify "$richer" "$plan" || return
+    exits 0 run "$richer" "$plan" --check --iterations 1 || return
+    printf 'op,implementation,ns,workspace\nconvolutoin,implicit,77,0\n' >"$measured"
+    exits 3 transform "$richer" --implementations "$measured" && says "line 2" && says convolutoin
+}
+implementations_are_added
+report implementations_are_added $?
+
 an_interrupt_exits_130() {
     local process
     "$tarn" run "$streams" --kernel spin:20000000000 >"$folder/out" 2>"$folder/err" &
