@@ -162,7 +162,8 @@ enum tarn_status tarn_verb_plan(char **words)
         .verb = "plan",
         .usage =
             "GRAPH [-o PLAN] [--assign] [--streams N] [--assign-mode MODE]\n"
-            "                 [--wait-ns NS] [--reorder] [--reorder-keep-time]\n"
+            "                 [--wait-ns NS] [--budget BYTES] [--budget-method METHOD]\n"
+            "                 [--budget-skip CLASS,CLASS...] [--reorder] [--reorder-keep-time]\n"
             "                 [--reorder-skip STAGE,STAGE...] [--couple] [--couple-keep PERCENT]\n"
             "                 [--slowdown-max PERCENT] [--in-place] "
             "[--in-place-kinds KIND,KIND...]\n"

@@ -36,6 +36,45 @@ static bool read_skip(const char *text, uint32_t *skip)
     return true;
 }
 
+/* The classes that the text leaves; 0: it names one that there is not, or leaves none. */
+static unsigned read_classes(const char *text)
+{
+    static const char *const words[] = {"recompute", "inputs", "algorithms", "split"};
+    unsigned classes = TARN_BUDGET_ALL;
+    while (text && *text) {
+        size_t length = strcspn(text, ","), i = 0;
+        while (i < 4 && (strlen(words[i]) != length || strncmp(words[i], text, length) != 0)) i++;
+        if (i == 4) return 0;
+        classes &= ~(1u << i);
+        text += length + (text[length] == ',');
+    }
+    return classes;
+}
+
+static bool ask_budget(struct tarn_transforms *transforms, struct tarn_plan_options *options)
+{
+    static const struct {
+        enum tarn_budget_method method;
+        unsigned classes;
+    } ways[] = {
+        [TARN_BUDGET_WAY_SEARCH] = {TARN_BUDGET_SEARCH, TARN_BUDGET_ALL},
+        [TARN_BUDGET_WAY_KEEP] = {TARN_BUDGET_KEEP, TARN_BUDGET_ALL},
+        [TARN_BUDGET_WAY_CHEN] = {TARN_BUDGET_CHEN, TARN_BUDGET_RECOMPUTE},
+        [TARN_BUDGET_WAY_CHECKMATE] = {TARN_BUDGET_SEARCH, TARN_BUDGET_RECOMPUTE},
+        [TARN_BUDGET_WAY_GIST] = {TARN_BUDGET_SEARCH, TARN_BUDGET_ALL & ~TARN_BUDGET_RECOMPUTE},
+    };
+    struct tarn_budget_options *budget = &transforms->budget_options;
+    unsigned classes = read_classes(transforms->budget_skip_text);
+    if (classes == 0) return false;
+    if (budget->budget == 0 && transforms->budget_way == TARN_BUDGET_WAY_SEARCH) return true;
+    budget->struct_size = sizeof *budget;
+    budget->method = ways[transforms->budget_way].method;
+    budget->classes = ways[transforms->budget_way].classes & classes;
+    budget->report = &transforms->budget_report;
+    options->budget = budget;
+    return true;
+}
+
 const char *tarn_transforms_ask(struct tarn_transforms *transforms,
                                 struct tarn_plan_options *options)
 {
@@ -44,6 +83,9 @@ const char *tarn_transforms_ask(struct tarn_transforms *transforms,
     if (!split_kinds(transforms, &kinds_count)) return "--in-place-kinds takes up to 32 kinds";
     if (!read_skip(transforms->skip_text, &reorder->skip))
         return "--reorder-skip knows greedy, windows, cuts, cases and witness";
+    if (!ask_budget(transforms, options))
+        return "--budget-skip knows recompute, inputs, algorithms and split, not all of them at "
+               "once";
     const struct tarn_assign_options *assign = &transforms->assign_options;
     if (transforms->assign || assign->streams > 0 || assign->mode != TARN_ASSIGN_SCHEDULE) {
         transforms->assign_options.struct_size = sizeof transforms->assign_options;
@@ -97,6 +139,28 @@ static void print_assign(struct tarn_sheet *sheet, const struct tarn_assign_repo
     tarn_sheet_close(sheet, '}');
 }
 
+static void print_budget(struct tarn_sheet *sheet, const struct tarn_budget_report *report)
+{
+    double slower =
+        report->time_before_ns > 0 ? (double)report->time_ns / (double)report->time_before_ns : 1;
+    tarn_sheet_open(sheet, "budget", '{');
+    tarn_sheet_bytes(sheet, "footprint_before_bytes", report->footprint_before);
+    tarn_sheet_bytes(sheet, "footprint_bytes", report->footprint);
+    tarn_sheet_real(sheet, "overhead_percent", 100 * (slower - 1));
+    tarn_sheet_close(sheet, '}');
+    tarn_sheet_open(sheet, "budget_time", '{');
+    tarn_sheet_count(sheet, "critical_path_before_ns", report->time_before_ns);
+    tarn_sheet_count(sheet, "critical_path_ns", report->time_ns);
+    tarn_sheet_count(sheet, "recomputed_ns", report->recomputed_ns);
+    tarn_sheet_close(sheet, '}');
+    tarn_sheet_open(sheet, "budget_ops", '{');
+    tarn_sheet_count(sheet, "launched", report->executions);
+    tarn_sheet_count(sheet, "recomputed", report->recomputed);
+    tarn_sheet_count(sheet, "other_implementation", report->implemented);
+    tarn_sheet_count(sheet, "evaluations", report->evaluations);
+    tarn_sheet_close(sheet, '}');
+}
+
 static void print_reorder(struct tarn_sheet *sheet, const struct tarn_reorder_report *report)
 {
     double gap = report->bound > 0
@@ -147,6 +211,7 @@ static void print_couple(struct tarn_sheet *sheet, const struct tarn_couple_repo
 void tarn_transforms_print(struct tarn_sheet *sheet, const struct tarn_transforms *transforms)
 {
     if (transforms->assign_options.report) print_assign(sheet, &transforms->assign_report);
+    if (transforms->budget_options.report) print_budget(sheet, &transforms->budget_report);
     if (transforms->reorder_options.report) print_reorder(sheet, &transforms->reorder_report);
     if (transforms->couple_options.report) print_couple(sheet, &transforms->couple_report);
     if (transforms->in_place_options.report) {

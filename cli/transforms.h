@@ -7,15 +7,28 @@
 
 #define TARN_KINDS_MAX 32
 
+/* Named ways to keep to a budget: a method, and what it may do. */
+enum tarn_budget_way {
+    TARN_BUDGET_WAY_SEARCH,
+    TARN_BUDGET_WAY_KEEP,
+    TARN_BUDGET_WAY_CHEN,
+    TARN_BUDGET_WAY_CHECKMATE,
+    TARN_BUDGET_WAY_GIST
+};
+
 struct tarn_transforms {
     bool assign, reorder, couple, in_place;
-    uint32_t wait_ns;      /* 0: not given */
-    const char *skip_text; /* words between commas, as is the next */
+    enum tarn_budget_way budget_way;
+    const char *budget_skip_text; /* words between commas, as is the next */
+    uint32_t wait_ns;             /* 0: not given */
+    const char *skip_text;        /* words between commas, as is the next */
     const char *kinds_text;
     char kinds_copy[1024]; /* what `kinds` points into */
     const char *kinds[TARN_KINDS_MAX];
     struct tarn_assign_options assign_options;
     struct tarn_assign_report assign_report;
+    struct tarn_budget_options budget_options;
+    struct tarn_budget_report budget_report;
     struct tarn_reorder_options reorder_options;
     struct tarn_reorder_report reorder_report;
     struct tarn_couple_options couple_options;
@@ -51,6 +64,23 @@ struct tarn_transforms {
          &(transforms).wait_ns,                                                                \
          "NS",                                                                                 \
          "what an event wait between two streams takes in the model\n(default 3000)"},         \
+        {"budget",                                                                             \
+         0,                                                                                    \
+         TARN_OPTION_SIZE,                                                                     \
+         &(transforms).budget_options.budget,                                                  \
+         "BYTES",                                                                              \
+         "of arena to keep to: compute forward results again instead of\nkeeping them, and "   \
+         "carry out ops in other ways, for the least\nmodelled time"},                         \
+        {"budget-method",                                                                      \
+         0,                                                                                    \
+         TARN_OPTION_CHOICE,                                                                   \
+         &(transforms).budget_way,                                                             \
+         "search|keep|chen|checkmate|gist",                                                    \
+         "search (default); keep everything; keep the ends of\nsquare-root-many segments; "    \
+         "recompute only; other\nimplementations only"},                                       \
+        {"budget-skip",    0,                                                                  \
+         TARN_OPTION_TEXT, &(transforms).budget_skip_text,                                     \
+         "CLASS,CLASS...", "leave out recompute, inputs, algorithms or split"},                \
         {"reorder",                                                                            \
          0,                                                                                    \
          TARN_OPTION_FLAG,                                                                     \

@@ -13,9 +13,9 @@
 
 #include "planner/transform/recompute_model.h"
 #include "random_graph.h"
+#include "random_training.h"
 #include "streams/order/peak.h"
 #include "tarn.h"
-#include "training_graph.h"
 
 enum { ALIGNMENT = 16 };
 
@@ -27,7 +27,7 @@ static void require(enum tarn_status status, const struct tarn_error *error)
 static struct tarn_graph *draw_graph(uint64_t seed, uint32_t streams)
 {
     struct random_source source = {seed};
-    return training_graph(&(struct training_graph_options){
+    return random_training(&(struct random_training_options){
         .seed = seed,
         .ops = 1 + random_below(&source, 16),
         .branch_share = random_below(&source, 60),
@@ -110,8 +110,7 @@ static void requires_the_graph_to_be_as_told(const struct tarn_recompute_model *
     struct tarn_error error;
     require(tarn_recompute_build(model, schedule, final, &error), &error);
     assert_int_equal(cost_of(*final), schedule->time_ns);
-    if (model->graph->streams_count == 1)
-        assert_int_equal(reserved_peak(*final), schedule->peak);
+    if (model->graph->streams_count == 1) assert_int_equal(reserved_peak(*final), schedule->peak);
 }
 
 struct counts {
@@ -140,9 +139,14 @@ static void try_policies(struct tarn_graph *graph, uint64_t seed, struct counts 
         struct tarn_policy policy;
         struct tarn_graph *final;
         draw_policy(&model, &policy, seed * 4 + draw);
-        const struct tarn_schedule *schedule =
-            tarn_evaluate(evaluator, &policy, 20000 * (seed % 3));
+        uint64_t budget = 20000 * (seed % 3);
+        struct tarn_schedule quick = *tarn_evaluate(evaluator, &policy, budget);
+        const struct tarn_schedule *schedule = tarn_evaluate_whole(evaluator, &policy, budget);
         assert_non_null(schedule);
+        assert_int_equal(quick.peak, schedule->peak);
+        assert_int_equal(quick.peak_at, schedule->peak_at);
+        assert_int_equal(quick.time_ns, schedule->time_ns);
+        assert_int_equal(quick.recomputed_ns, schedule->recomputed_ns);
         if (schedule->peak == UINT64_MAX) {
             counts->stuck++;
         } else {
@@ -160,7 +164,7 @@ static void try_policies(struct tarn_graph *graph, uint64_t seed, struct counts 
 static void do_nothing(struct tarn_graph *source, struct tarn_graph *final)
 {
     (void)source;
-    (void)final;
+    (void) final;
 }
 
 static void peak_and_time_are_those_of_the_graph_that_is_built(void **state)

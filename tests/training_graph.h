@@ -1,26 +1,32 @@
-/* Random training steps: a forward part, a backward part in reverse that reads gradients and
- * forward results, and updates of parameters in place. Same knobs, same graph. */
+/* A small training step with the ops that real ones have, as a tracer writes them: convolution,
+ * batch-norm, relu in place and max-pool, forward and backward. */
 #ifndef TARN_TESTS_TRAINING_GRAPH_H
 #define TARN_TESTS_TRAINING_GRAPH_H
 
-#include <stdbool.h>
-
 #include "tarn/graph.h"
 
-/* Shares are percentages. */
-struct training_graph_options {
-    uint64_t seed;
-    uint32_t ops;                  /* of the forward part, at least 1 */
-    uint32_t branch_share;         /* ops that also read an older result */
-    uint32_t inplace_share;        /* ops that write over what they read */
-    uint32_t weight_share;         /* ops with a parameter, which is updated at the end */
-    uint32_t implementation_share; /* ops with implementations of each kind */
-    uint32_t fixed_share;          /* ops that must not be recomputed */
-    uint32_t streams;              /* parameters are updated in the last one; 0: 1 */
-    uint32_t size_max;             /* 0: 4096 */
+enum { TRAINING_LAYERS_MAX = 8 };
+
+/* What a layer's ops read and write; `raw` is convolution's output, `normal` batch-norm's, `active`
+ * the alias of it that relu_ writes; `pooled` and `indices` max-pool's, and `dpooled` its backward
+ * op's input. */
+struct training_layer {
+    tarn_op convolution, norm, relu, pool;
+    tarn_op convolution_backward, norm_backward, relu_backward, pool_backward;
+    tarn_tensor x, weight, raw, normal, mean, invstd, running, active, pooled, indices;
+    tarn_tensor dpooled, dactive, dnormal, draw, dx, dweight;
 };
 
-/* The caller destroys it; never NULL (a refused graph fails the test). */
-struct tarn_graph *training_graph(const struct training_graph_options *options);
+struct training_graph {
+    struct training_layer layers[TRAINING_LAYERS_MAX];
+    unsigned layers_count;
+    struct tarn_graph *graph;
+};
+
+enum { TRAINING_BYTES = 4096, TRAINING_COST = 1001 };
+
+/* Layer after layer, one stream; activations have TRAINING_BYTES >> layer bytes (indices twice as
+ * many as pooled activations), ops cost TRAINING_COST. The caller destroys `graph`; never NULL. */
+struct training_graph training_graph(unsigned layers);
 
 #endif

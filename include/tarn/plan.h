@@ -15,6 +15,7 @@ extern "C" {
 struct tarn_plan;
 struct tarn_verdict;
 struct tarn_assign_options;
+struct tarn_budget_options;
 struct tarn_couple_options;
 struct tarn_in_place_options;
 struct tarn_reorder_options;
@@ -67,6 +68,7 @@ struct tarn_plan_options {
     const struct tarn_couple_options *couple;
     const struct tarn_in_place_options *in_place;
     enum tarn_boundary boundary;
+    const struct tarn_budget_options *budget; /* a transform, too */
 };
 #ifndef __cplusplus
 #define TARN_PLAN_OPTIONS(...) \

@@ -74,6 +74,69 @@ TARN_API enum tarn_status tarn_graph_assign(struct tarn_graph *graph,
                                             const struct tarn_assign_options *options,
                                             struct tarn_graph **result, struct tarn_error *error);
 
+/* ---- Budget ----
+ * When the arena does not fit: forward results that the backward pass needs are dropped and
+ * computed again, and ops are carried out by other implementations, for the least modelled time at
+ * which the plan fits. Ops of the result name the op that they come from; one that runs again has
+ * outputs of its own, which name the tensors that they hold again. See
+ * planner/transform/recompute_model.h. */
+
+/* Ways to save memory, for comparisons: any sum of them. */
+enum tarn_budget_class {
+    TARN_BUDGET_RECOMPUTE = 1,  /* forward results may be dropped and computed again */
+    TARN_BUDGET_INPUTS = 2,     /* ops may read something else than they were written to */
+    TARN_BUDGET_ALGORITHMS = 4, /* same inputs and outputs, other time and workspace */
+    TARN_BUDGET_SPLIT = 8,      /* ops may yield their outputs in parts */
+    TARN_BUDGET_ALL = 15
+};
+
+enum tarn_budget_method {
+    TARN_BUDGET_SEARCH, /* for the least time within the budget */
+    TARN_BUDGET_KEEP,   /* everything is kept */
+    /* About as many segments as a segment has ops, and only what crosses between two is kept. T.
+     * Chen et al., "Training deep nets with sublinear memory cost", 2016. */
+    TARN_BUDGET_CHEN
+};
+
+struct tarn_budget_report {
+    uint64_t budget;                      /* of the footprint, bytes */
+    uint64_t footprint_before, footprint; /* of quick plans: of the graph that came in, and now */
+    uint64_t peak;                        /* reserved bytes at once when ops run one by one */
+    uint64_t time_before_ns, time_ns;     /* modelled critical path, see simulate.h */
+    uint64_t work_ns;                     /* of all ops together */
+    uint64_t recomputed_ns;               /* part of it spent on ops that run again */
+    uint32_t executions;                  /* ops launched */
+    uint32_t recomputed;                  /* of them: again */
+    uint32_t implemented;                 /* of them: by another implementation than as written */
+    uint64_t evaluations;                 /* steps of the search */
+};
+
+struct tarn_budget_options {
+    size_t struct_size;
+    uint64_t budget; /* bytes the footprint must not exceed; 0: as fast as can be */
+    enum tarn_budget_method method;
+    unsigned classes;   /* of enum tarn_budget_class; 0: all */
+    uint64_t effort;    /* evaluations at most; 0: enough for what is usual */
+    uint64_t alignment; /* of the plan, a power of two: what a storage reserves; 0: 512 */
+    struct tarn_budget_report *report; /* filled in, also when nothing fits; NULL: not wanted */
+};
+#ifndef __cplusplus
+#define TARN_BUDGET_OPTIONS(...) \
+    (&(struct tarn_budget_options){.struct_size = sizeof(struct tarn_budget_options), __VA_ARGS__})
+#endif
+
+/* options NULL: defaults. TARN_DOES_NOT_FIT: `error` tells the least footprint found, and how far
+ * down no choice could come, with the op that needs so much. */
+TARN_API enum tarn_status tarn_graph_budget(struct tarn_graph *graph,
+                                            const struct tarn_budget_options *options,
+                                            struct tarn_graph **result, struct tarn_error *error);
+/* What `count` budgets cost, from the footprint of keeping everything down to the least that was
+ * found, evenly spaced. The budget of the options is not used. */
+TARN_API enum tarn_status tarn_graph_budget_curve(struct tarn_graph *graph,
+                                                  const struct tarn_budget_options *options,
+                                                  struct tarn_budget_report *rows, size_t count,
+                                                  struct tarn_error *error);
+
 /* ---- Reorder ----
  * Another order of the ops, in which less is alive at once. The order that came in is always among
  * those compared: the peak never rises. What was found is compared with a lower bound on the peak

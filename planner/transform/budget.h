@@ -6,15 +6,7 @@
 #define TARN_PLANNER_TRANSFORM_BUDGET_H
 
 #include "recompute_model.h"
-
-/* Ways to save memory, for comparisons: any sum of them. */
-enum tarn_budget_class {
-    TARN_BUDGET_RECOMPUTE = 1,  /* forward results may be dropped and computed again */
-    TARN_BUDGET_INPUTS = 2,     /* ops may read something else than they were written to */
-    TARN_BUDGET_ALGORITHMS = 4, /* same inputs and outputs, other time and workspace */
-    TARN_BUDGET_SPLIT = 8,      /* ops may yield their outputs in parts */
-    TARN_BUDGET_ALL = 15
-};
+#include "tarn/transform.h"
 
 struct tarn_budget_limits {
     unsigned classes; /* 0: all */
@@ -41,10 +33,10 @@ enum tarn_status tarn_budget_search(const struct tarn_recompute_model *model, ui
                                     struct tarn_policy *policy,
                                     struct tarn_budget_outcome *outcome);
 
-/* Chen's rule ("Training deep nets with sublinear memory cost", 2016): the forward part is cut where
- * little crosses into about as many segments as a segment has cuts; what crosses is kept,
- * everything else is dropped and stays, once recomputed, until its last reader. Keeping everything is
- * what tarn_policy_init gives. */
+/* Chen's rule ("Training deep nets with sublinear memory cost", 2016): the forward part is cut
+ * about every square root of its ops, where little crosses. What crosses is kept; everything else
+ * is dropped and stays, once recomputed, until its last reader. Keeping everything is what
+ * tarn_policy_init gives. */
 enum tarn_status tarn_policy_chen(const struct tarn_recompute_model *model,
                                   struct tarn_policy *policy);
 

@@ -17,6 +17,19 @@ static enum tarn_status assign(struct tarn_graph *graph, const struct tarn_plan_
 
 static bool wants_assign(const struct tarn_plan_options *options) { return options->assign; }
 
+static enum tarn_status budget(struct tarn_graph *graph, const struct tarn_plan_options *options,
+                               struct tarn_graph **result, struct tarn_error *error)
+{
+    struct tarn_budget_options budget;
+    enum tarn_status status =
+        tarn_options_take(&budget, sizeof budget, options->budget, "budget options", error);
+    if (status != TARN_OK) return status;
+    if (budget.alignment == 0) budget.alignment = options->alignment;
+    return tarn_graph_budget(graph, &budget, result, error);
+}
+
+static bool wants_budget(const struct tarn_plan_options *options) { return options->budget; }
+
 static enum tarn_status reorder(struct tarn_graph *graph, const struct tarn_plan_options *options,
                                 struct tarn_graph **result, struct tarn_error *error)
 {
@@ -58,10 +71,8 @@ static const struct {
     enum tarn_status (*run)(struct tarn_graph *graph, const struct tarn_plan_options *options,
                             struct tarn_graph **result, struct tarn_error *error);
 } stages[] = {
-    {wants_assign, assign},
-    {wants_reorder, reorder},
-    {wants_couple, couple},
-    {wants_in_place, in_place},
+    {wants_assign, assign}, {wants_budget, budget},     {wants_reorder, reorder},
+    {wants_couple, couple}, {wants_in_place, in_place},
 };
 
 static enum tarn_status run_stages(struct tarn_graph *graph,

@@ -87,9 +87,9 @@ struct tarn_policy {
     uint8_t *keep;   /* droppable version: stays until its last reader */
     uint8_t *retain; /* version recomputed behind the turn: stays until its last reader, instead of
                         only for the op that asked */
-    uint32_t *form; /* op -> its form, an index into `forms`, and for one that `splits` all of those
-                       one after another; TARN_NONE: whichever whole one costs least to get its
-                       reads for */
+    uint32_t *form;  /* op -> its form, an index into `forms`, and for one that `splits` all of
+                        those,  this one first; TARN_NONE: whichever whole one costs least to get its
+                        reads for */
 };
 
 /* A run of an op. */
@@ -144,11 +144,15 @@ struct tarn_evaluator *tarn_evaluator_create(const struct tarn_recompute_model *
 void tarn_evaluator_destroy(struct tarn_evaluator *evaluator);
 
 /* What the policy leads to. Each execution takes the fastest implementation whose workspace fits
- * under `budget` bytes beside what is alive, else the one with the least workspace. The schedule is
- * the evaluator's and valid until its next call; NULL: no memory. Linear in the reads and writes of
- * what is run. */
+ * under `budget` bytes beside what is alive, else the one with the least workspace. Counts all ops,
+ * but leaves out of `executions` those at the end that no policy changes (recompute_tail.h). The
+ * schedule is the evaluator's and valid until its next call; NULL: no memory. Linear in the reads
+ * and writes of what is run. */
 const struct tarn_schedule *tarn_evaluate(struct tarn_evaluator *evaluator,
                                           const struct tarn_policy *policy, uint64_t budget);
+/* The same with all executions. */
+const struct tarn_schedule *tarn_evaluate_whole(struct tarn_evaluator *evaluator,
+                                                const struct tarn_policy *policy, uint64_t budget);
 
 /* Is the copy written in place of the one that was there before, rather than beside it? */
 bool tarn_copy_is_over(const struct tarn_recompute_model *model,

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recompute_model.h"
+#include "recompute_tail.h"
 
 /* Executions of all ops together, as a multiple of the ops, before a policy is given up. */
 enum { EXECUTIONS_MAX = 64, GUESS_DEPTH_MAX = 48 };
@@ -20,8 +20,20 @@ struct frame {
     uint32_t next; /* of its reads, to be looked at */
 };
 
+/* How things stand at the turn, when no policy changes anything before it. */
+struct beginning {
+    bool is_known;
+    uint32_t count, copies_count, reads_count;
+    uint32_t *last_read; /* copy -> execution */
+    uint32_t *latest, *updates;
+};
+
 struct tarn_evaluator {
     const struct tarn_recompute_model *model;
+    struct tarn_tail tail;
+    struct beginning beginning;
+    bool begins_alike; /* whatever the policy */
+    bool whole;        /* the tail is run, too */
     const struct tarn_policy *policy;
     struct tarn_schedule schedule;
     uint32_t executions_capacity;
@@ -43,6 +55,21 @@ struct tarn_evaluator {
 
 /* ---- Room ---- */
 
+/* Has every op before the turn one way to run? */
+static bool begins_alike(const struct tarn_recompute_model *model)
+{
+    for (uint32_t place = 0; place < model->turn; place++) {
+        struct tarn_range forms = model->op_forms[model->order[place]];
+        uint32_t whole = 0;
+        for (uint32_t f = forms.begin; f < forms.end; f++) {
+            whole += model->forms[f].whole;
+            if (model->forms[f].splits) return false;
+        }
+        if (whole != 1) return false;
+    }
+    return true;
+}
+
 struct tarn_evaluator *tarn_evaluator_create(const struct tarn_recompute_model *model)
 {
     struct tarn_evaluator *all = calloc(1, sizeof *all);
@@ -54,7 +81,13 @@ struct tarn_evaluator *tarn_evaluator_create(const struct tarn_recompute_model *
     all->passing = malloc(versions * sizeof *all->passing);
     all->frames = malloc(((size_t)model->graph->ops_count + 2) * sizeof *all->frames);
     all->guessed = calloc(versions, sizeof *all->guessed);
-    if (all->latest && all->updates && all->passing && all->frames && all->guessed) return all;
+    all->beginning.latest = malloc(versions * sizeof *all->latest);
+    all->beginning.updates =
+        malloc(((size_t)model->graph->storages_count + 1) * sizeof *all->updates);
+    all->begins_alike = begins_alike(model);
+    bool enough = all->latest && all->updates && all->passing && all->frames && all->guessed &&
+                  all->beginning.latest && all->beginning.updates;
+    if (enough && tarn_tail_init(&all->tail, model) == TARN_OK) return all;
     tarn_evaluator_destroy(all);
     return NULL;
 }
@@ -71,6 +104,10 @@ void tarn_evaluator_destroy(struct tarn_evaluator *evaluator)
     free(evaluator->passing);
     free(evaluator->frames);
     free(evaluator->guessed);
+    free(evaluator->beginning.last_read);
+    free(evaluator->beginning.latest);
+    free(evaluator->beginning.updates);
+    tarn_tail_finish(&evaluator->tail);
     free(evaluator);
 }
 
@@ -307,17 +344,67 @@ static void turn(struct tarn_evaluator *all)
     }
 }
 
-static void run_all(struct tarn_evaluator *all)
+static void run_places(struct tarn_evaluator *all, uint32_t begin, uint32_t end)
+{
+    for (all->place = begin; all->place < end && !has_failed(all); all->place++)
+        run_primary(all, all->model->order[all->place]);
+}
+
+static void run_beginning(struct tarn_evaluator *all)
 {
     const struct tarn_recompute_model *model = all->model;
-    all->schedule.count = all->schedule.copies_count = all->reads_count = all->passing_count = 0;
-    all->stuck = all->no_memory = false;
+    all->schedule.count = all->schedule.copies_count = all->reads_count = 0;
     memset(all->updates, 0, model->graph->storages_count * sizeof *all->updates);
-    for (uint32_t w = 0; w < model->versions_count; w++) all->latest[w] = TARN_NONE;
-    for (all->place = 0; all->place < model->ops_count && !has_failed(all); all->place++) {
-        if (all->place == model->turn) turn(all);
-        run_primary(all, model->order[all->place]);
+    memset(all->latest, 0xff, model->versions_count * sizeof *all->latest);
+    run_places(all, 0, model->turn);
+}
+
+static void remember_beginning(struct tarn_evaluator *all)
+{
+    struct beginning *beginning = &all->beginning;
+    const struct tarn_schedule *schedule = &all->schedule;
+    uint32_t *last_read =
+        realloc(beginning->last_read, ((size_t)schedule->copies_count + 1) * sizeof *last_read);
+    if (!last_read) return; /* it can do without */
+    beginning->last_read = last_read;
+    for (uint32_t c = 0; c < schedule->copies_count; c++)
+        last_read[c] = schedule->copies[c].last_read;
+    beginning->count = schedule->count;
+    beginning->copies_count = schedule->copies_count;
+    beginning->reads_count = all->reads_count;
+    memcpy(beginning->latest, all->latest, all->model->versions_count * sizeof *all->latest);
+    memcpy(beginning->updates, all->updates,
+           all->model->graph->storages_count * sizeof *all->updates);
+    beginning->is_known = true;
+}
+
+/* Executions, copies and reads are still there: only what came behind them has changed. */
+static void recall_beginning(struct tarn_evaluator *all)
+{
+    const struct beginning *beginning = &all->beginning;
+    struct tarn_schedule *schedule = &all->schedule;
+    schedule->count = beginning->count;
+    schedule->copies_count = beginning->copies_count;
+    all->reads_count = beginning->reads_count;
+    for (uint32_t c = 0; c < schedule->copies_count; c++)
+        schedule->copies[c].last_read = beginning->last_read[c];
+    memcpy(all->latest, beginning->latest, all->model->versions_count * sizeof *all->latest);
+    memcpy(all->updates, beginning->updates,
+           all->model->graph->storages_count * sizeof *all->updates);
+}
+
+static void run_all(struct tarn_evaluator *all)
+{
+    all->stuck = all->no_memory = false;
+    all->passing_count = 0;
+    if (all->begins_alike && all->beginning.is_known) {
+        recall_beginning(all);
+    } else {
+        run_beginning(all);
+        if (all->begins_alike && !has_failed(all)) remember_beginning(all);
     }
+    turn(all);
+    run_places(all, all->model->turn, all->whole ? all->model->ops_count : all->tail.place);
 }
 
 /* ---- Second pass ---- */
@@ -331,18 +418,38 @@ bool tarn_copy_is_over(const struct tarn_recompute_model *model,
            schedule->copies[copy->over].last_read == copy->birth;
 }
 
+/* Executions of the tail that have not been run. */
+static uint32_t rest_of(const struct tarn_evaluator *all)
+{
+    return all->whole ? 0 : all->tail.count;
+}
+
+/* What the tail reads of the versions that are there when it begins. */
+static void read_by_tail(struct tarn_evaluator *all)
+{
+    struct tarn_schedule *schedule = &all->schedule;
+    for (uint32_t i = 0; i < all->tail.reads_count; i++) {
+        const struct tarn_tail_read *read = &all->tail.reads[i];
+        schedule->copies[all->latest[read->version]].last_read = schedule->count + read->offset;
+    }
+}
+
 /* The execution behind the last one in which the copy is alive. */
 static uint32_t end_of(const struct tarn_evaluator *all, const struct tarn_copy *copy)
 {
     uint32_t storage = all->model->versions[copy->version].storage;
     bool pinned = all->model->graph->storages[storage].pinned && !copy->recomputed;
-    return pinned ? all->schedule.count : copy->last_read + 1;
+    return pinned ? all->schedule.count + rest_of(all) : copy->last_read + 1;
 }
 
 static void note_lives(struct tarn_evaluator *all)
 {
     const struct tarn_schedule *schedule = &all->schedule;
+    uint32_t rest = rest_of(all);
     memset(all->change, 0, ((size_t)schedule->count + 2) * sizeof *all->change);
+    if (rest > 0)
+        memcpy(all->change + schedule->count, all->tail.change,
+               ((size_t)rest + 1) * sizeof *all->change);
     for (uint32_t c = 0; c < schedule->copies_count; c++) {
         const struct tarn_copy *copy = &schedule->copies[c];
         int64_t size = (int64_t)all->model->versions[copy->version].size;
@@ -363,6 +470,14 @@ static const struct tarn_choice *choose(const struct tarn_recompute_model *model
     return &model->choices[i];
 }
 
+static void note_step(struct tarn_schedule *schedule, uint32_t e, uint64_t bytes, uint64_t budget)
+{
+    if (bytes > budget) schedule->excess += (double)(bytes - budget);
+    if (bytes <= schedule->peak) return;
+    schedule->peak = bytes;
+    schedule->peak_at = e;
+}
+
 static void measure(struct tarn_evaluator *all, uint64_t budget)
 {
     struct tarn_schedule *schedule = &all->schedule;
@@ -372,36 +487,52 @@ static void measure(struct tarn_evaluator *all, uint64_t budget)
         alive += all->change[e];
         const struct tarn_choice *choice =
             choose(all->model, &all->model->forms[execution->form], (uint64_t)alive, budget);
-        uint64_t step = (uint64_t)alive + choice->workspace;
         execution->implementation = choice->implementation;
         schedule->time_ns += choice->time_ns;
         if (execution->recomputed) schedule->recomputed_ns += choice->time_ns;
-        if (step > budget) schedule->excess += (double)(step - budget);
-        if (step <= schedule->peak) continue;
-        schedule->peak = step;
-        schedule->peak_at = e;
+        note_step(schedule, e, (uint64_t)alive + choice->workspace, budget);
     }
+    for (uint32_t i = 0; i < rest_of(all); i++) {
+        alive += all->change[schedule->count + i];
+        note_step(schedule, schedule->count + i, (uint64_t)alive + all->tail.workspace[i], budget);
+    }
+    if (!all->whole) schedule->time_ns += all->tail.time_ns;
+}
+
+static const struct tarn_schedule *evaluate(struct tarn_evaluator *all,
+                                            const struct tarn_policy *policy, uint64_t budget)
+{
+    struct tarn_schedule *schedule = &all->schedule;
+    all->policy = policy;
+    schedule->peak = schedule->time_ns = schedule->recomputed_ns = 0;
+    schedule->peak_at = 0;
+    schedule->excess = 0;
+    run_all(all);
+    if (all->no_memory) return NULL;
+    if (all->stuck) {
+        schedule->peak = schedule->time_ns = UINT64_MAX;
+        return schedule;
+    }
+    int64_t *change = with_room(all->change, 0, schedule->count + rest_of(all) + 2,
+                                &all->change_capacity, sizeof *change);
+    if (!change) return NULL;
+    all->change = change;
+    if (!all->whole) read_by_tail(all);
+    note_lives(all);
+    measure(all, budget);
+    return schedule;
 }
 
 const struct tarn_schedule *tarn_evaluate(struct tarn_evaluator *evaluator,
                                           const struct tarn_policy *policy, uint64_t budget)
 {
-    struct tarn_schedule *schedule = &evaluator->schedule;
-    evaluator->policy = policy;
-    schedule->peak = schedule->time_ns = schedule->recomputed_ns = 0;
-    schedule->peak_at = 0;
-    schedule->excess = 0;
-    run_all(evaluator);
-    if (evaluator->no_memory) return NULL;
-    if (evaluator->stuck) {
-        schedule->peak = schedule->time_ns = UINT64_MAX;
-        return schedule;
-    }
-    int64_t *change = with_room(evaluator->change, 0, schedule->count + 2,
-                                &evaluator->change_capacity, sizeof *change);
-    if (!change) return NULL;
-    evaluator->change = change;
-    note_lives(evaluator);
-    measure(evaluator, budget);
-    return schedule;
+    evaluator->whole = false;
+    return evaluate(evaluator, policy, budget);
+}
+
+const struct tarn_schedule *tarn_evaluate_whole(struct tarn_evaluator *evaluator,
+                                                const struct tarn_policy *policy, uint64_t budget)
+{
+    evaluator->whole = true;
+    return evaluate(evaluator, policy, budget);
 }

@@ -1,0 +1,319 @@
+/* A budget for the arena: what to keep, what to compute again, and by which implementation. The
+ * search (budget.h) knows the bytes alive at once when ops run one by one; a plan may need more,
+ * for contiguous groups and for streams side by side. So each answer is built and placed without
+ * any search, and the search is asked again for as much less as the plan was above the budget, or
+ * more where it was below. The fastest graph whose plan fits is the result. Sources: A. Shah et
+ * al., "Memory optimization for deep networks" (MONeT); DESIGN section 3. Cost: some searches and
+ * quick plans. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../streams/graph/error.h"
+#include "../../streams/graph/options.h"
+#include "../../streams/graph/report.h"
+#include "../../streams/graph/size.h"
+#include "budget.h"
+#include "recompute_model.h"
+#include "tarn/simulate.h"
+#include "tarn/transform.h"
+
+enum { ATTEMPTS_MAX = 6, DEFAULT_ALIGNMENT = 512 };
+
+/* A graph that was built and placed. */
+struct attempt {
+    struct tarn_graph *graph; /* NULL: none */
+    uint64_t footprint, time_ns;
+    struct tarn_budget_report report;
+};
+
+struct budgeting {
+    struct tarn_budget_options options;
+    struct tarn_graph *graph;
+    struct tarn_recompute_model model;
+    struct tarn_evaluator *evaluator;
+    struct tarn_policy policy;
+    uint64_t placed, before_ns; /* of the graph that came in */
+    struct tarn_error *error;
+};
+
+/* ---- Looking at a graph ---- */
+
+static enum tarn_status place(const struct budgeting *all, struct tarn_graph *graph,
+                              uint64_t *footprint)
+{
+    struct tarn_plan *plan;
+    struct tarn_plan_summary made;
+    const struct tarn_plan_options quick = {.struct_size = sizeof quick,
+                                            .alignment = all->options.alignment,
+                                            .method = "lowest",
+                                            .effort = TARN_NO_EFFORT};
+    enum tarn_status status = tarn_plan_create(graph, &quick, &plan, all->error);
+    if (status != TARN_OK) return status;
+    tarn_plan_summarize(plan, &made);
+    tarn_plan_destroy(plan);
+    *footprint = made.footprint;
+    return TARN_OK;
+}
+
+static enum tarn_status take_time(const struct budgeting *all, const struct tarn_graph *graph,
+                                  uint64_t *ns)
+{
+    struct tarn_simulation *simulation;
+    enum tarn_status status = tarn_graph_simulate(graph, TARN_WAIT_NS, &simulation, all->error);
+    if (status != TARN_OK) return status;
+    *ns = simulation->makespan_ns;
+    tarn_simulation_destroy(simulation);
+    return TARN_OK;
+}
+
+/* ---- Trying ---- */
+
+static bool changes_nothing(const struct budgeting *all, const struct tarn_schedule *schedule)
+{
+    if (schedule->count != all->model.ops_count) return false;
+    for (uint32_t e = 0; e < schedule->count; e++) {
+        const struct tarn_execution *execution = &schedule->executions[e];
+        struct tarn_range forms = all->model.op_forms[all->model.order[execution->place]];
+        if (execution->form != forms.begin || execution->implementation != TARN_NONE) return false;
+    }
+    for (uint32_t c = 0; c < schedule->copies_count; c++) {
+        if (schedule->copies[c].over != TARN_NONE && !tarn_copy_is_over(&all->model, schedule, c))
+            return false;
+    }
+    return true;
+}
+
+static void count_executions(const struct tarn_schedule *schedule,
+                             struct tarn_budget_report *report)
+{
+    for (uint32_t e = 0; e < schedule->count; e++) {
+        const struct tarn_execution *execution = &schedule->executions[e];
+        report->recomputed += execution->recomputed;
+        report->implemented += execution->implementation != TARN_NONE;
+    }
+    report->executions = schedule->count;
+    report->peak = schedule->peak;
+    report->work_ns = schedule->time_ns;
+    report->recomputed_ns = schedule->recomputed_ns;
+}
+
+/* What the policy at hand comes to, placed. */
+static enum tarn_status make(struct budgeting *all, uint64_t target, struct attempt *attempt)
+{
+    const struct tarn_schedule *schedule =
+        tarn_evaluate_whole(all->evaluator, &all->policy, target);
+    *attempt = (struct attempt){0};
+    if (!schedule) {
+        tarn_error_no_memory(all->error);
+        return TARN_SYSTEM;
+    }
+    count_executions(schedule, &attempt->report);
+    enum tarn_status status = TARN_OK;
+    if (changes_nothing(all, schedule))
+        attempt->graph = tarn_graph_retain(all->graph);
+    else
+        status = tarn_recompute_build(&all->model, schedule, &attempt->graph, all->error);
+    if (status == TARN_OK) status = place(all, attempt->graph, &attempt->footprint);
+    if (status == TARN_OK) status = take_time(all, attempt->graph, &attempt->time_ns);
+    return status;
+}
+
+/* Gives up the worse one: what fits comes before what does not, then the faster, then the smaller.
+ */
+static void keep_better(struct attempt *best, struct attempt *other, uint64_t budget)
+{
+    bool fits = other->footprint <= budget, fitted = best->graph && best->footprint <= budget;
+    bool better = !best->graph || fits > fitted;
+    if (!better && fits == fitted) {
+        better = fits ? other->time_ns < best->time_ns : other->footprint < best->footprint;
+    }
+    if (better) {
+        struct attempt swap = *best;
+        *best = *other;
+        *other = swap;
+    }
+    tarn_graph_destroy(other->graph);
+}
+
+static enum tarn_status search(struct budgeting *all, uint64_t target, uint64_t *evaluations)
+{
+    if (all->options.method == TARN_BUDGET_KEEP) return TARN_OK;
+    if (all->options.method == TARN_BUDGET_CHEN) return tarn_policy_chen(&all->model, &all->policy);
+    const struct tarn_budget_limits limits = {.classes = all->options.classes,
+                                              .steps = all->options.effort};
+    struct tarn_budget_outcome outcome = {0};
+    enum tarn_status status =
+        tarn_budget_search(&all->model, target, &limits, &all->policy, &outcome);
+    *evaluations += outcome.evaluations;
+    return status;
+}
+
+/* The next target for the search, or the same when there is no use in another one. */
+static uint64_t next_target(const struct budgeting *all, const struct attempt *attempt,
+                            uint64_t target)
+{
+    uint64_t budget = all->options.budget, above = attempt->footprint;
+    if (above > budget) return target > above - budget ? target - (above - budget) : target;
+    uint64_t slack = budget - above;
+    bool equal = attempt->footprint == attempt->report.peak || slack < budget / 100;
+    return equal ? target : target + slack;
+}
+
+static enum tarn_status try_targets(struct budgeting *all, struct attempt *best)
+{
+    uint64_t target = all->options.budget, evaluations = 0;
+    for (int i = 0; i < ATTEMPTS_MAX; i++) {
+        struct attempt attempt = {0};
+        enum tarn_status status = search(all, target, &evaluations);
+        if (status == TARN_OK) status = make(all, target, &attempt);
+        if (status != TARN_OK) {
+            tarn_graph_destroy(attempt.graph);
+            return status;
+        }
+        uint64_t next = next_target(all, &attempt, target);
+        keep_better(best, &attempt, all->options.budget);
+        if (next == target || all->options.method != TARN_BUDGET_SEARCH) break;
+        target = next;
+    }
+    best->report.evaluations = evaluations;
+    return TARN_OK;
+}
+
+/* ---- Saying that it is impossible ---- */
+
+static enum tarn_status refuse(struct budgeting *all, const struct attempt *best)
+{
+    uint64_t floor;
+    uint32_t at;
+    if (tarn_recompute_floor(&all->model, &floor, &at) != TARN_OK) {
+        tarn_error_no_memory(all->error);
+        return TARN_SYSTEM;
+    }
+    uint32_t v = all->model.order[at];
+    tarn_error_set(
+        all->error, TARN_DOES_NOT_FIT,
+        "the budget of %llu bytes cannot be met: the least footprint found is %llu bytes; "
+        "no choice can come below %llu bytes, which %s needs at once, with what must be "
+        "kept beside it",
+        (unsigned long long)all->options.budget, (unsigned long long)best->footprint,
+        (unsigned long long)floor, tarn_op_label(all->graph, v).text);
+    all->error->op = v;
+    return TARN_DOES_NOT_FIT;
+}
+
+/* ---- The transform ---- */
+
+static enum tarn_status take_options(struct budgeting *all,
+                                     const struct tarn_budget_options *options)
+{
+    enum tarn_status status = tarn_options_take(&all->options, sizeof all->options, options,
+                                                "budget options", all->error);
+    if (status != TARN_OK) return status;
+    if (all->options.alignment == 0) all->options.alignment = DEFAULT_ALIGNMENT;
+    if (all->options.classes == 0) all->options.classes = TARN_BUDGET_ALL;
+    if (all->options.budget == 0) all->options.budget = UINT64_MAX / 4;
+    if (tarn_is_power_of_two(all->options.alignment)) return TARN_OK;
+    tarn_error_set(all->error, TARN_USAGE, "budget options: alignment %llu is no power of two",
+                   (unsigned long long)all->options.alignment);
+    return TARN_USAGE;
+}
+
+static enum tarn_status init(struct budgeting *all)
+{
+    if (tarn_recompute_model_init(&all->model, all->graph, all->options.alignment) != TARN_OK)
+        return TARN_SYSTEM;
+    tarn_recompute_model_restrict(&all->model, all->options.classes);
+    all->evaluator = tarn_evaluator_create(&all->model);
+    if (!all->evaluator || tarn_policy_init(&all->policy, &all->model) != TARN_OK)
+        return TARN_SYSTEM;
+    return TARN_OK;
+}
+
+static void finish(struct budgeting *all)
+{
+    tarn_evaluator_destroy(all->evaluator);
+    tarn_policy_finish(&all->policy);
+    tarn_recompute_model_finish(&all->model);
+}
+
+static enum tarn_status begin(struct budgeting *all, struct tarn_graph *graph,
+                              const struct tarn_budget_options *options, struct tarn_error *error)
+{
+    *all = (struct budgeting){.graph = graph, .error = error};
+    tarn_error_clear(error);
+    enum tarn_status status = take_options(all, options);
+    if (status != TARN_OK) return status;
+    if (init(all) != TARN_OK) {
+        tarn_error_no_memory(error);
+        return TARN_SYSTEM;
+    }
+    status = place(all, graph, &all->placed);
+    if (status == TARN_OK) status = take_time(all, graph, &all->before_ns);
+    return status;
+}
+
+static void fill_report(const struct budgeting *all, const struct attempt *attempt,
+                        struct tarn_budget_report *report)
+{
+    *report = attempt->report;
+    report->budget = all->options.budget;
+    report->footprint_before = all->placed;
+    report->footprint = attempt->footprint;
+    report->time_before_ns = all->before_ns;
+    report->time_ns = attempt->time_ns;
+}
+
+enum tarn_status tarn_graph_budget(struct tarn_graph *graph,
+                                   const struct tarn_budget_options *options,
+                                   struct tarn_graph **result, struct tarn_error *error)
+{
+    struct budgeting all;
+    struct attempt best = {0};
+    *result = NULL;
+    enum tarn_status status = begin(&all, graph, options, error);
+    if (status == TARN_OK) status = try_targets(&all, &best);
+    if (status == TARN_OK && all.options.report) fill_report(&all, &best, all.options.report);
+    if (status == TARN_OK && best.footprint > all.options.budget) status = refuse(&all, &best);
+    if (status == TARN_OK)
+        *result = best.graph;
+    else
+        tarn_graph_destroy(best.graph);
+    finish(&all);
+    return status;
+}
+
+/* ---- The curve ---- */
+
+/* The point for one budget; the policy found is where the next search starts. */
+static enum tarn_status find_point(struct budgeting *all, uint64_t budget,
+                                   struct tarn_budget_report *row)
+{
+    struct attempt best = {0};
+    all->options.budget = budget;
+    enum tarn_status status = try_targets(all, &best);
+    if (status == TARN_OK) fill_report(all, &best, row);
+    tarn_graph_destroy(best.graph);
+    return status;
+}
+
+enum tarn_status tarn_graph_budget_curve(struct tarn_graph *graph,
+                                         const struct tarn_budget_options *options,
+                                         struct tarn_budget_report *rows, size_t count,
+                                         struct tarn_error *error)
+{
+    struct budgeting all;
+    enum tarn_status status = begin(&all, graph, options, error);
+    struct tarn_budget_report least = {0};
+    uint64_t below = 1;
+    if (status == TARN_OK) status = find_point(&all, below, &least);
+    for (size_t i = 0; i < count && status == TARN_OK; i++) {
+        uint64_t span = all.placed > least.footprint ? all.placed - least.footprint : 0;
+        uint64_t budget =
+            all.placed - (uint64_t)((double)span * (double)i / (double)(count > 1 ? count - 1 : 1));
+        tarn_policy_finish(&all.policy);
+        status = tarn_policy_init(&all.policy, &all.model);
+        if (status == TARN_OK) status = find_point(&all, budget, &rows[i]);
+    }
+    finish(&all);
+    return status;
+}

@@ -1,0 +1,282 @@
+/* Forward op i reads the result before it, sometimes an older one and a parameter, and makes one
+ * result, beside its input or over it. Its backward op reads the gradient of that result and those
+ * forward results that are still there, and makes gradients of what op i has read; a gradient that
+ * comes from two sides is added up in place. Implementations: other times and workspaces, other
+ * forward results to read, gradients one by one. */
+#include "random_training.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "random_graph.h"
+
+enum { OPS_MAX = 64, IMPLEMENTATIONS_MAX = 8 };
+
+struct forward {
+    tarn_op op;
+    tarn_tensor inputs[2], output, weight;
+    uint32_t inputs_count;
+    uint32_t from[2]; /* ops that made the inputs; TARN_NONE: the graph's input */
+    bool overwrites;  /* its first input */
+    bool overwritten; /* its output */
+};
+
+struct growth {
+    const struct random_training_options *options;
+    struct tarn_builder *b;
+    struct random_source source;
+    struct forward forward[OPS_MAX];
+    tarn_tensor gradient[OPS_MAX]; /* of a forward op's output, as it is now; TARN_NONE: none yet */
+    tarn_stream updating;
+};
+
+static uint64_t draw_size(struct growth *g)
+{
+    uint32_t most = g->options->size_max ? g->options->size_max : 4096;
+    return 1 + random_below(&g->source, most);
+}
+
+static tarn_tensor add_tensor(struct growth *g, uint64_t size, enum tarn_tensor_kind kind)
+{
+    return tarn_builder_tensor(g->b, &(struct tarn_tensor_info){.size = size, .kind = kind});
+}
+
+/* ---- Forward ---- */
+
+static void choose_inputs(struct growth *g, uint32_t i, tarn_tensor input)
+{
+    struct forward *op = &g->forward[i];
+    op->inputs[0] = i > 0 ? g->forward[i - 1].output : input;
+    op->from[0] = i > 0 ? i - 1 : TARN_NONE;
+    op->inputs_count = 1;
+    if (i < 2 || !random_percent(&g->source, g->options->branch_share)) return;
+    uint32_t other = random_below(&g->source, i - 1);
+    if (g->forward[other].overwritten) return;
+    op->inputs[1] = g->forward[other].output;
+    op->from[1] = other;
+    op->inputs_count = 2;
+}
+
+/* Nobody else has read what an op overwrites: only then is the order of the list enough. */
+static bool may_overwrite(const struct growth *g, uint32_t i)
+{
+    if (i == 0) return false;
+    for (uint32_t j = 0; j < i; j++) {
+        for (uint32_t k = 0; k < g->forward[j].inputs_count; k++) {
+            if (g->forward[j].inputs[k] == g->forward[i].inputs[0]) return false;
+        }
+    }
+    return true;
+}
+
+static uint32_t draw_algorithms(struct growth *g, struct tarn_implementation *list, uint64_t cost)
+{
+    uint32_t count = 0;
+    if (!random_percent(&g->source, g->options->implementation_share)) return 0;
+    list[count++] = (struct tarn_implementation){
+        .name = "fast", .cost = cost * 9 / 10, .workspace = draw_size(g)};
+    list[count++] = (struct tarn_implementation){.name = "slow", .cost = cost * 12 / 10};
+    return count;
+}
+
+static void add_forward(struct growth *g, uint32_t i, tarn_tensor input)
+{
+    struct forward *op = &g->forward[i];
+    struct tarn_implementation list[IMPLEMENTATIONS_MAX];
+    uint64_t cost = 10 + random_below(&g->source, 1000);
+    char name[16];
+    choose_inputs(g, i, input);
+    op->weight = TARN_NONE;
+    if (random_percent(&g->source, g->options->weight_share))
+        op->weight = add_tensor(g, draw_size(g), TARN_PARAMETER);
+    op->overwrites = may_overwrite(g, i) && random_percent(&g->source, g->options->inplace_share);
+    if (op->overwrites) g->forward[op->from[0]].overwritten = true;
+    op->output = op->overwrites ? tarn_builder_alias(g->b, op->inputs[0], NULL)
+                                : add_tensor(g, draw_size(g), TARN_INTERMEDIATE);
+    uint32_t reads[3] = {op->inputs[0], op->inputs[1], op->weight};
+    uint32_t count = op->inputs_count;
+    if (op->weight != TARN_NONE) reads[count++] = op->weight;
+    snprintf(name, sizeof name, "f%u", i);
+    bool fixed = random_percent(&g->source, g->options->fixed_share);
+    op->op = tarn_builder_op(
+        g->b, &(struct tarn_op_info){.name = name,
+                                     .kind = "forward",
+                                     .inputs = {reads, count},
+                                     .outputs = TARN_TENSORS(op->output),
+                                     .cost = cost,
+                                     .workspace = random_percent(&g->source, 20) ? draw_size(g) : 0,
+                                     .recomputable =
+                                         fixed ? TARN_NOT_RECOMPUTABLE : TARN_RECOMPUTABLE_BY_RULE,
+                                     .implementations = list,
+                                     .implementations_count = draw_algorithms(g, list, cost)});
+}
+
+/* ---- Backward ---- */
+
+struct backward {
+    uint32_t reads[6], writes[3];
+    uint32_t reads_count, writes_count;
+    uint32_t to[3]; /* op whose output's gradient a write is; TARN_NONE: the parameter's */
+    tarn_tensor weight_gradient;
+    bool reads_input, reads_output;
+};
+
+static void choose_reads(struct growth *g, uint32_t i, struct backward *back)
+{
+    const struct forward *op = &g->forward[i];
+    back->reads[back->reads_count++] = g->gradient[i];
+    if (op->weight != TARN_NONE) back->reads[back->reads_count++] = op->weight;
+    bool can_input =
+        !op->overwrites && (op->from[0] == TARN_NONE || !g->forward[op->from[0]].overwritten);
+    back->reads_input = can_input && random_percent(&g->source, 70);
+    back->reads_output = !op->overwritten && random_percent(&g->source, 50);
+    if (back->reads_input) back->reads[back->reads_count++] = op->inputs[0];
+    if (back->reads_output) back->reads[back->reads_count++] = op->output;
+}
+
+static void choose_writes(struct growth *g, uint32_t i, struct backward *back)
+{
+    const struct forward *op = &g->forward[i];
+    back->weight_gradient = TARN_NONE;
+    for (uint32_t k = 0; k < op->inputs_count; k++) {
+        if (op->from[k] == TARN_NONE) continue;
+        back->to[back->writes_count] = op->from[k];
+        back->writes[back->writes_count++] = add_tensor(g, draw_size(g), TARN_GRADIENT);
+    }
+    if (op->weight == TARN_NONE && back->writes_count > 0) return;
+    back->weight_gradient = add_tensor(g, draw_size(g), TARN_GRADIENT);
+    back->to[back->writes_count] = TARN_NONE;
+    back->writes[back->writes_count++] = back->weight_gradient;
+}
+
+/* Reads the output instead of the input, or the other way round, or neither: also what has been
+ * overwritten since. */
+static uint32_t draw_forms(struct growth *g, uint32_t i, const struct backward *back,
+                           uint32_t lists[3][6], struct tarn_implementation *list, uint64_t cost)
+{
+    const struct forward *op = &g->forward[i];
+    uint32_t count = draw_algorithms(g, list, cost);
+    if (random_percent(&g->source, g->options->implementation_share)) {
+        uint32_t n = 0;
+        for (uint32_t k = 0; k < back->reads_count; k++) {
+            if (back->reads[k] != op->inputs[0] && back->reads[k] != op->output)
+                lists[0][n++] = back->reads[k];
+        }
+        lists[0][n++] = back->reads_input ? op->output : op->inputs[0];
+        list[count++] = (struct tarn_implementation){
+            .name = "other", .cost = cost * 11 / 10, .inputs = {lists[0], n}};
+    }
+    if (back->writes_count < 2 || !random_percent(&g->source, g->options->implementation_share))
+        return count;
+    list[count++] = (struct tarn_implementation){.name = "first",
+                                                 .cost = cost / 2,
+                                                 .inputs = {back->reads, 1},
+                                                 .outputs = {back->writes, 1}};
+    list[count++] =
+        (struct tarn_implementation){.name = "rest",
+                                     .cost = cost / 2,
+                                     .inputs = {back->reads, back->reads_count},
+                                     .outputs = {back->writes + 1, back->writes_count - 1}};
+    return count;
+}
+
+/* Adds what has come in to the gradient of an op's output. */
+static void accumulate(struct growth *g, uint32_t to, tarn_tensor more)
+{
+    if (g->gradient[to] == TARN_NONE) {
+        g->gradient[to] = more;
+        return;
+    }
+    tarn_tensor sum = tarn_builder_alias(g->b, g->gradient[to], NULL);
+    tarn_builder_op(g->b, &(struct tarn_op_info){.name = "add",
+                                                 .kind = "backward",
+                                                 .inputs = TARN_TENSORS(g->gradient[to], more),
+                                                 .outputs = TARN_TENSORS(sum),
+                                                 .cost = 5});
+    g->gradient[to] = sum;
+}
+
+static void add_backward(struct growth *g, uint32_t i, tarn_tensor *weight_gradient, tarn_op *last)
+{
+    struct backward back = {0};
+    struct tarn_implementation list[IMPLEMENTATIONS_MAX];
+    uint32_t lists[3][6];
+    uint64_t cost = 10 + random_below(&g->source, 1500);
+    char name[16];
+    choose_reads(g, i, &back);
+    choose_writes(g, i, &back);
+    snprintf(name, sizeof name, "b%u", i);
+    *last = tarn_builder_op(g->b,
+                            &(struct tarn_op_info){.name = name,
+                                                   .kind = "backward",
+                                                   .inputs = {back.reads, back.reads_count},
+                                                   .outputs = {back.writes, back.writes_count},
+                                                   .cost = cost,
+                                                   .implementations = list,
+                                                   .implementations_count =
+                                                       draw_forms(g, i, &back, lists, list, cost)});
+    *weight_gradient = back.weight_gradient;
+    for (uint32_t k = 0; k < back.writes_count; k++) {
+        if (back.to[k] != TARN_NONE) accumulate(g, back.to[k], back.writes[k]);
+    }
+}
+
+static void add_update(struct growth *g, uint32_t i, tarn_tensor weight_gradient, tarn_op reader)
+{
+    const struct forward *op = &g->forward[i];
+    if (op->weight == TARN_NONE) return;
+    tarn_tensor updated = tarn_builder_alias(g->b, op->weight, NULL);
+    tarn_builder_op(g->b,
+                    &(struct tarn_op_info){.name = "update",
+                                           .kind = "update",
+                                           .stream = g->updating,
+                                           .inputs = TARN_TENSORS(op->weight, weight_gradient),
+                                           .outputs = TARN_TENSORS(updated),
+                                           .control = TARN_OPS(op->op, reader),
+                                           .cost = 20});
+}
+
+/* ---- The graph ---- */
+
+static void add_loss(struct growth *g)
+{
+    uint32_t last = g->options->ops - 1;
+    tarn_tensor loss = add_tensor(g, 8, TARN_OUTPUT);
+    g->gradient[last] = add_tensor(g, draw_size(g), TARN_GRADIENT);
+    tarn_builder_op(g->b, &(struct tarn_op_info){.name = "loss",
+                                                 .kind = "loss",
+                                                 .inputs = TARN_TENSORS(g->forward[last].output),
+                                                 .outputs = TARN_TENSORS(loss, g->gradient[last]),
+                                                 .recomputable = TARN_NOT_RECOMPUTABLE,
+                                                 .cost = 10});
+}
+
+struct tarn_graph *random_training(const struct random_training_options *options)
+{
+    struct growth g = {
+        .options = options, .b = tarn_builder_create("training"), .source = {options->seed}};
+    struct tarn_graph *graph;
+    struct tarn_error error;
+    assert_true(options->ops > 0 && options->ops <= OPS_MAX);
+    for (uint32_t s = 0; s < (options->streams ? options->streams : 1); s++)
+        g.updating = tarn_builder_stream(g.b, NULL);
+    tarn_tensor input = add_tensor(&g, draw_size(&g), TARN_INPUT);
+    for (uint32_t i = 0; i < options->ops; i++) add_forward(&g, i, input);
+    for (uint32_t i = 0; i < options->ops; i++) g.gradient[i] = TARN_NONE;
+    add_loss(&g);
+    for (uint32_t i = options->ops; i-- > 0;) {
+        tarn_tensor weight_gradient;
+        tarn_op last;
+        if (g.gradient[i] == TARN_NONE) continue; /* nobody has read it */
+        add_backward(&g, i, &weight_gradient, &last);
+        add_update(&g, i, weight_gradient, last);
+    }
+    if (tarn_builder_finish(g.b, &graph, &error) != TARN_OK) fail_msg("%s", error.text);
+    return graph;
+}
