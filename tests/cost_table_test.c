@@ -1,0 +1,182 @@
+/* Tables of costs: what is read, what is refused and where, and factors against wide arithmetic. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "planner/transform/cost_table.h"
+#include "random_graph.h"
+#include "tarn.h"
+
+#define MODEL \
+    "kind,implementation,time_factor,workspace_factor,needs_input,needs_output,keeps_factor\n"
+#define MEASURED "op,implementation,ns,workspace\n"
+
+__extension__ typedef unsigned __int128 wide;
+
+static enum tarn_status load(const char *text, size_t size, struct tarn_cost_table **table,
+                             struct tarn_error *error)
+{
+    char path[] = "/tmp/tarn_costs_XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, size), size);
+    close(fd);
+    enum tarn_status status = tarn_cost_table_load(path, table, error);
+    unlink(path);
+    return status;
+}
+
+static struct tarn_cost_table *loaded(const char *text)
+{
+    struct tarn_cost_table *table;
+    struct tarn_error error;
+    if (load(text, strlen(text), &table, &error) != TARN_OK) fail_msg("%s", error.text);
+    return table;
+}
+
+static void rows_are_found_by_name_in_the_order_of_the_file(void **state)
+{
+    (void)state;
+    struct tarn_cost_table *table =
+        loaded("\xef\xbb\xbf" MODEL "b, y ,1.5,0.25,1,0,0.03125\r\n\n"
+               "a,z,2,0,,,\n"
+               "b,x,0.000000001,1000,0,1,\n" MEASURED
+               "conv_1,,7,8\nconv_0,fast,9007199254740991,0\n" MODEL "b,w,1,1,,,1");
+    size_t count;
+    const struct tarn_model_row *rows = tarn_cost_table_models(table, "b", &count);
+    assert_int_equal(count, 3);
+    assert_string_equal(rows[0].implementation, "y");
+    assert_string_equal(rows[1].implementation, "x");
+    assert_string_equal(rows[2].implementation, "w");
+    assert_true(rows[0].time.whole == 1 && rows[0].time.billionths == 500000000);
+    assert_int_equal(rows[0].keeps.billionths, 31250000);
+    assert_true(rows[0].input == TARN_NEEDED && rows[0].output == TARN_NOT_NEEDED);
+    assert_true(rows[0].replaces_kept && !rows[1].replaces_kept && rows[2].replaces_kept);
+    assert_int_equal(rows[1].time.billionths, 1);
+    assert_true(tarn_factor_is(rows[1].workspace, 1000) && tarn_factor_is(rows[2].keeps, 1));
+    assert_true(rows[2].input == TARN_AS_TRACED && rows[2].output == TARN_AS_TRACED);
+    tarn_cost_table_models(table, "a", &count);
+    assert_int_equal(count, 1);
+    tarn_cost_table_models(table, "", &count);
+    assert_int_equal(count, 0);
+    tarn_cost_table_models(table, "c", &count);
+    assert_int_equal(count, 0);
+    const struct tarn_measured_row *measured = tarn_cost_table_measured(table, "conv_0", &count);
+    assert_int_equal(count, 1);
+    assert_true(measured->ns == 9007199254740991 && measured->workspace == 0);
+    measured = tarn_cost_table_measured(table, "conv_1", &count);
+    assert_true(count == 1 && measured->ns == 7 && measured->workspace == 8);
+    assert_string_equal(measured->implementation, "");
+    tarn_cost_table_destroy(table);
+    tarn_cost_table_destroy(NULL);
+}
+
+static void what_is_wrong_is_refused_with_line_and_column(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t line, column;
+        const char *says;
+    } cases[] = {
+        {"kind,implementation\n", 1, 1, "expected the columns"},
+        {"\n\n", 2, 1, "found nothing"},
+        {"a,b,c,d\n", 1, 1, "expected the columns"},
+        {MODEL "a,b,1,0,,\n", 2, 1, "6 values for 7 columns"},
+        {MODEL "a,b,1,0,,,,\n", 2, 12, "more than 7 values"},
+        {MODEL "\na,,1,0,,,\n", 3, 3, "a name is missing"},
+        {MODEL ",b,1,0,,,\n", 2, 1, "a name is missing"},
+        {MODEL "a,\"b\",1,0,,,\n", 2, 3, "quoted"},
+        {MODEL "a,b,,0,,,\n", 2, 5, "a factor from 0 to 1000"},
+        {MODEL "a,b,.5,0,,,\n", 2, 5, "a factor"},
+        {MODEL "a,b,1e3,0,,,\n", 2, 5, "found \"1e3\""},
+        {MODEL "a,b,-1,0,,,\n", 2, 5, "a factor"},
+        {MODEL "a,b,1,1000.000000001,,,\n", 2, 7, "a factor"},
+        {MODEL "a,b,1,1001,,,\n", 2, 7, "a factor"},
+        {MODEL "a,b,1,0.0000000001,,,\n", 2, 7, "nine decimals"},
+        {MODEL "a,b,1,99999999999999999999,,,\n", 2, 7, "a factor"},
+        {MODEL "a,b,1,0,2,,\n", 2, 9, "0, 1 or nothing"},
+        {MODEL "a,b,1,0,,yes,\n", 2, 10, "0, 1 or nothing"},
+        {MODEL "a,b,1,0,,,1.5\n", 2, 11, "a factor from 0 to 1 "},
+        {MEASURED "a,b,1\n", 2, 1, "3 values for 4 columns"},
+        {MEASURED "a,b,1.5,0\n", 2, 5, "a number from 0 to 2^53-1"},
+        {MEASURED "a,b,1,9007199254740992\n", 2, 7, "a number"},
+        {MEASURED MODEL "a,b,7,8\n", 3, 1, "4 values for 7 columns"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tarn_cost_table *table;
+        struct tarn_error error;
+        assert_int_equal(load(cases[i].text, strlen(cases[i].text), &table, &error),
+                         TARN_BAD_INPUT);
+        assert_null(table);
+        if (!strstr(error.text, cases[i].says) || error.line != cases[i].line ||
+            error.column != cases[i].column)
+            fail_msg("case %zu: %u:%u %s", i, error.line, error.column, error.text);
+    }
+}
+
+static void what_is_no_table_is_refused(void **state)
+{
+    struct tarn_cost_table *table;
+    struct tarn_error error;
+    (void)state;
+    assert_int_equal(load(MODEL "a\0b", sizeof MODEL + 2, &table, &error), TARN_BAD_INPUT);
+    assert_non_null(strstr(error.text, "NUL"));
+    assert_int_equal(load("", 0, &table, &error), TARN_BAD_INPUT);
+    assert_int_equal(tarn_cost_table_load("/no/such/file.csv", &table, &error), TARN_SYSTEM);
+}
+
+/* Every prefix and every change of a byte: refused or read, never worse (sanitizers look on). */
+static void damaged_tables_do_no_harm(void **state)
+{
+    static const char whole[] = MODEL "a,b,1.25,0.5,1,0,0.125\n" MEASURED "op,fast,12,34\n";
+    struct random_source source = {1};
+    (void)state;
+    for (unsigned i = 0; i < 3000; i++) {
+        char text[sizeof whole];
+        struct tarn_cost_table *table;
+        size_t size = i < sizeof whole ? i : sizeof whole - 1;
+        memcpy(text, whole, sizeof whole);
+        if (i >= sizeof whole)
+            text[random_below(&source, (uint32_t)size)] = (char)random_below(&source, 256);
+        enum tarn_status status = load(text, size, &table, NULL);
+        assert_true(status == TARN_OK || status == TARN_BAD_INPUT);
+        assert_true((status == TARN_OK) == (table != NULL));
+        tarn_cost_table_destroy(table);
+    }
+}
+
+static void factors_are_exact(void **state)
+{
+    struct random_source source = {2};
+    (void)state;
+    for (unsigned i = 0; i < 200000; i++) {
+        struct tarn_factor factor = {random_below(&source, 1001),
+                                     random_below(&source, 1000000000)};
+        uint64_t n = random_next(&source) >> random_below(&source, 64);
+        wide product = (wide)n * ((wide)factor.whole * 1000000000 + factor.billionths);
+        wide up = (product + 999999999) / 1000000000, near = (product + 500000000) / 1000000000;
+        assert_true(tarn_factor_up(factor, n) == (up > UINT64_MAX ? UINT64_MAX : (uint64_t)up));
+        assert_true(tarn_factor_nearest(factor, n) ==
+                    (near > UINT64_MAX ? UINT64_MAX : (uint64_t)near));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_found_by_name_in_the_order_of_the_file),
+        cmocka_unit_test(what_is_wrong_is_refused_with_line_and_column),
+        cmocka_unit_test(what_is_no_table_is_refused),
+        cmocka_unit_test(damaged_tables_do_no_harm),
+        cmocka_unit_test(factors_are_exact),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
