@@ -11,6 +11,7 @@
 #include "failing_memory.h"
 #include "random_graph.h"
 #include "tarn.h"
+#include "training_graph.h"
 
 enum { OPS = 70 }; /* more than complete search takes as a whole */
 
@@ -75,11 +76,35 @@ static void transforms_of_several_streams_survive_every_failing_allocation(void 
     tarn_graph_destroy(graph);
 }
 
+static enum tarn_status implement(struct tarn_error *error)
+{
+    struct tarn_cost_table *costs;
+    struct tarn_graph *result = NULL;
+    enum tarn_status status =
+        tarn_cost_table_load(TARN_SOURCE_DIR "/examples/costs.csv", &costs, error);
+    if (status == TARN_OK)
+        status = tarn_graph_implementations(
+            graph, TARN_IMPLEMENTATIONS_OPTIONS(.costs = costs, .split_backward = true), &result,
+            error);
+    tarn_cost_table_destroy(costs);
+    tarn_graph_destroy(result);
+    return status;
+}
+
+static void adding_implementations_survives_every_failing_allocation(void **state)
+{
+    (void)state;
+    graph = training_graph(3).graph;
+    fail_each_allocation(implement, false);
+    tarn_graph_destroy(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transforms_of_one_stream_survive_every_failing_allocation),
         cmocka_unit_test(transforms_of_several_streams_survive_every_failing_allocation),
+        cmocka_unit_test(adding_implementations_survives_every_failing_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
