@@ -284,6 +284,16 @@ static enum tarn_status verify(struct planning *planning, const struct tarn_grap
 
 /* ---- The pipeline ---- */
 
+/* A budget is a capacity, too, once the work has been changed to fit. */
+static void take_budget(struct planning *planning)
+{
+    const struct tarn_budget_options *given = planning->options.budget;
+    struct tarn_budget_options budget;
+    if (!given || planning->options.capacity > 0) return;
+    if (tarn_options_take(&budget, sizeof budget, given, "budget options", NULL) == TARN_OK)
+        planning->options.capacity = budget.budget;
+}
+
 /* The plan of the final graph, which remembers where that came from. */
 static enum tarn_status begin_plan(struct planning *planning, struct tarn_graph *graph,
                                    struct tarn_error *error)
@@ -293,6 +303,7 @@ static enum tarn_status begin_plan(struct planning *planning, struct tarn_graph 
     enum tarn_status status = tarn_graph_transform(graph, &planning->options, &final, error);
     double transform_ms = now_ms() - begin;
     if (status != TARN_OK) return status;
+    take_budget(planning);
     status = order(planning, final);
     if (status == TARN_OK) {
         planning->plan->source_hash = graph->hash;

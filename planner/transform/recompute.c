@@ -17,7 +17,7 @@
 #include "tarn/simulate.h"
 #include "tarn/transform.h"
 
-enum { ATTEMPTS_MAX = 6, DEFAULT_ALIGNMENT = 512 };
+enum { ATTEMPTS_MAX = 6, RETRY_STEPS = 3000, DEFAULT_ALIGNMENT = 512 };
 
 /* A graph that was built and placed. */
 struct attempt {
@@ -38,20 +38,38 @@ struct budgeting {
 
 /* ---- Looking at a graph ---- */
 
+static enum tarn_status plan_as(const struct budgeting *all, struct tarn_graph *graph,
+                                const struct tarn_plan_options *options,
+                                struct tarn_plan_summary *made)
+{
+    struct tarn_plan *plan;
+    enum tarn_status status = tarn_plan_create(graph, options, &plan, all->error);
+    if (status != TARN_OK) return status;
+    tarn_plan_summarize(plan, made);
+    tarn_plan_destroy(plan);
+    return TARN_OK;
+}
+
+/* Without any search, unless that is all that is missing. */
 static enum tarn_status place(const struct budgeting *all, struct tarn_graph *graph,
                               uint64_t *footprint)
 {
-    struct tarn_plan *plan;
     struct tarn_plan_summary made;
-    const struct tarn_plan_options quick = {.struct_size = sizeof quick,
-                                            .alignment = all->options.alignment,
-                                            .method = "lowest",
-                                            .effort = TARN_NO_EFFORT};
-    enum tarn_status status = tarn_plan_create(graph, &quick, &plan, all->error);
+    struct tarn_plan_options options = {.struct_size = sizeof options,
+                                        .alignment = all->options.alignment,
+                                        .method = "lowest",
+                                        .effort = TARN_NO_EFFORT};
+    enum tarn_status status = plan_as(all, graph, &options, &made);
     if (status != TARN_OK) return status;
-    tarn_plan_summarize(plan, &made);
-    tarn_plan_destroy(plan);
     *footprint = made.footprint;
+    if (made.footprint <= all->options.budget || made.bound > all->options.budget) return TARN_OK;
+    options.method = NULL;
+    options.effort = 0;
+    options.capacity = all->options.budget;
+    status = plan_as(all, graph, &options, &made);
+    if (status == TARN_OK) *footprint = made.footprint;
+    if (status != TARN_DOES_NOT_FIT) return status;
+    tarn_error_clear(all->error);
     return TARN_OK;
 }
 
@@ -135,12 +153,12 @@ static void keep_better(struct attempt *best, struct attempt *other, uint64_t bu
     tarn_graph_destroy(other->graph);
 }
 
-static enum tarn_status search(struct budgeting *all, uint64_t target, uint64_t *evaluations)
+static enum tarn_status search(struct budgeting *all, uint64_t target, uint64_t steps,
+                               uint64_t *evaluations)
 {
     if (all->options.method == TARN_BUDGET_KEEP) return TARN_OK;
     if (all->options.method == TARN_BUDGET_CHEN) return tarn_policy_chen(&all->model, &all->policy);
-    const struct tarn_budget_limits limits = {.classes = all->options.classes,
-                                              .steps = all->options.effort};
+    const struct tarn_budget_limits limits = {.classes = all->options.classes, .steps = steps};
     struct tarn_budget_outcome outcome = {0};
     enum tarn_status status =
         tarn_budget_search(&all->model, target, &limits, &all->policy, &outcome);
@@ -153,6 +171,7 @@ static uint64_t next_target(const struct budgeting *all, const struct attempt *a
                             uint64_t target)
 {
     uint64_t budget = all->options.budget, above = attempt->footprint;
+    if (attempt->report.peak > target) return target; /* as low as it comes */
     if (above > budget) return target > above - budget ? target - (above - budget) : target;
     uint64_t slack = budget - above;
     bool equal = attempt->footprint == attempt->report.peak || slack < budget / 100;
@@ -164,7 +183,8 @@ static enum tarn_status try_targets(struct budgeting *all, struct attempt *best)
     uint64_t target = all->options.budget, evaluations = 0;
     for (int i = 0; i < ATTEMPTS_MAX; i++) {
         struct attempt attempt = {0};
-        enum tarn_status status = search(all, target, &evaluations);
+        uint64_t steps = i == 0 || all->options.effort > 0 ? all->options.effort : RETRY_STEPS;
+        enum tarn_status status = search(all, target, steps, &evaluations);
         if (status == TARN_OK) status = make(all, target, &attempt);
         if (status != TARN_OK) {
             tarn_graph_destroy(attempt.graph);
