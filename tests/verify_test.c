@@ -513,6 +513,7 @@ static struct tarn_graph *chain(bool final, enum change change)
     tarn_tensor again = y;
     if (final) {
         again = add_tensor(builder, "y2", 64, TARN_INTERMEDIATE);
+        tarn_builder_tensor_origin(builder, y);
         tarn_tensor from = change == WRONG_INPUT ? z : x;
         add_copy(builder, final, change == BAD_ORIGIN ? 9 : 1, s, TARN_LIST(from), TARN_LIST(again),
                  recomputable);

@@ -54,6 +54,13 @@ static inline uint32_t tarn_plan_origin(const struct tarn_plan *plan, uint32_t o
     return is_source ? op : plan->graph->ops[op].origin;
 }
 
+/* The source graph's tensor whose content a tensor of the plan's graph holds. */
+static inline uint32_t tarn_plan_tensor_origin(const struct tarn_plan *plan, uint32_t tensor)
+{
+    bool is_source = tarn_hash_equal(plan->graph->hash, plan->source_hash);
+    return is_source ? tensor : plan->graph->tensors[tensor].origin;
+}
+
 /* The implementation of that op that an op of the plan's graph is, or TARN_NONE: as written. */
 static inline uint32_t tarn_plan_implementation(const struct tarn_plan *plan, uint32_t op)
 {

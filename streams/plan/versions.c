@@ -1,4 +1,4 @@
-/* Which write each read sees: one pass that remembers the last writer of every storage. The
+/* Which write each read sees: one pass that remembers the last version of every storage. The
  * meaning of a graph is what this gives for its list order; a plan must give the same for the
  * order in which it launches. Cost: linear in ops and their inputs and outputs. */
 #include "versions.h"
@@ -9,11 +9,19 @@
 static void run_op(struct tarn_versions *versions, const struct tarn_graph *graph, uint32_t v)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
-    uint32_t *writer = versions->writer + versions->begin[v];
+    uint32_t *found = versions->found + versions->begin[v];
     for (uint32_t k = 0; k < tarn_slots_count(op); k++)
-        writer[k] = versions->last[tarn_slot_storage(graph, op, k)];
-    for (uint32_t k = op->inputs_count; k < tarn_slots_count(op); k++)
-        versions->last[tarn_slot_storage(graph, op, k)] = v;
+        found[k] = versions->last[tarn_slot_storage(graph, op, k)];
+    for (uint32_t k = 0; k < op->outputs_count; k++) {
+        uint32_t t = op->outputs[k], *last = &versions->last[graph->tensors[t].storage];
+        if (!op->view && tarn_version_writer(graph, *last) != v) *last = t;
+        versions->left[t] = *last;
+    }
+}
+
+static void fill(uint32_t *items, size_t count)
+{
+    for (size_t i = 0; i < count; i++) items[i] = TARN_NONE;
 }
 
 enum tarn_status tarn_versions_init(struct tarn_versions *versions, const struct tarn_graph *graph,
@@ -21,21 +29,21 @@ enum tarn_status tarn_versions_init(struct tarn_versions *versions, const struct
 {
     memset(versions, 0, sizeof *versions);
     versions->begin = malloc(((size_t)graph->ops_count + 1) * sizeof *versions->begin);
+    versions->left = malloc(((size_t)graph->tensors_count + 1) * sizeof *versions->left);
     versions->last = malloc(((size_t)graph->storages_count + 1) * sizeof *versions->last);
-    if (!versions->begin || !versions->last) goto fail;
+    if (!versions->begin || !versions->left || !versions->last) goto fail;
     uint32_t slots = 0;
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         versions->begin[v] = slots;
         slots += tarn_slots_count(&graph->ops[v]);
     }
     versions->begin[graph->ops_count] = slots;
-    versions->writer = malloc(((size_t)slots + 1) * sizeof *versions->writer);
-    if (!versions->writer) goto fail;
-    for (uint32_t k = 0; k < slots; k++) versions->writer[k] = TARN_NONE;
-    for (uint32_t a = 0; a < graph->storages_count; a++) versions->last[a] = TARN_NONE;
-    for (uint32_t i = 0; i < count; i++) {
-        if (!graph->ops[ops[i]].view) run_op(versions, graph, ops[i]);
-    }
+    versions->found = malloc(((size_t)slots + 1) * sizeof *versions->found);
+    if (!versions->found) goto fail;
+    fill(versions->found, slots);
+    fill(versions->left, graph->tensors_count);
+    fill(versions->last, graph->storages_count);
+    for (uint32_t i = 0; i < count; i++) run_op(versions, graph, ops[i]);
     return TARN_OK;
 fail:
     tarn_versions_finish(versions);
@@ -45,7 +53,8 @@ fail:
 void tarn_versions_finish(struct tarn_versions *versions)
 {
     free(versions->begin);
-    free(versions->writer);
+    free(versions->found);
+    free(versions->left);
     free(versions->last);
     memset(versions, 0, sizeof *versions);
 }

@@ -4,19 +4,27 @@
 
 #include "../graph/graph.h"
 
-/* An op has a slot for each input, then for each output. A slot tells who wrote its storage last
- * before the op ran; TARN_NONE: nobody in this iteration. A version of a storage is the op that
- * wrote it. */
+/* A version of a storage is called by the tensor through which it was written, the first one where
+ * an op has several outputs in the storage; TARN_NONE: what was there before the iteration. An op
+ * has a slot for each input, then for each output; a slot tells which version its storage had just
+ * before the op. */
 struct tarn_versions {
-    uint32_t *begin;  /* op -> its first slot; ops_count + 1 */
-    uint32_t *writer; /* slot -> op */
-    uint32_t *last;   /* storage -> the op that wrote it last in the whole iteration */
+    uint32_t *begin; /* op -> its first slot; ops_count + 1 */
+    uint32_t *found; /* slot -> version */
+    uint32_t *left;  /* tensor -> version of its storage just after its producer (a view: before) */
+    uint32_t *last;  /* storage -> version at the end of the iteration */
 };
 
-/* Runs ops[0..count) of the graph; views are passed over. TARN_SYSTEM: no memory. */
+/* Runs ops[0..count) of the graph; views look but write nothing. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_versions_init(struct tarn_versions *versions, const struct tarn_graph *graph,
                                     const uint32_t *ops, uint32_t count);
 void tarn_versions_finish(struct tarn_versions *versions);
+
+/* The op that wrote a version, or TARN_NONE. */
+static inline uint32_t tarn_version_writer(const struct tarn_graph *graph, uint32_t version)
+{
+    return version == TARN_NONE ? TARN_NONE : graph->tensors[version].producer;
+}
 
 /* The storage of an op's slot. */
 static inline uint32_t tarn_slot_storage(const struct tarn_graph *graph,

@@ -53,7 +53,7 @@ static void write_storage(struct memory *memory, uint32_t storage, uint32_t op, 
     memory->versions[storage].iteration = iteration;
 }
 
-/* Does the slot of an op hold what the graph says it must? `expected`: the writer in the same
+/* Does the slot of an op hold what the graph says it must? `expected`: the version of the same
  * iteration; TARN_NONE stands for the last one of the previous iteration. */
 static bool reads_right(const struct memory *memory, uint32_t storage, uint32_t expected,
                         uint32_t iteration)
@@ -65,7 +65,8 @@ static bool reads_right(const struct memory *memory, uint32_t storage, uint32_t 
         iteration--;
     }
     if (expected == TARN_NONE) return version->writer == TARN_NONE;
-    return version->writer == expected && version->iteration == iteration;
+    return version->writer == tarn_version_writer(memory->graph, expected) &&
+           version->iteration == iteration;
 }
 
 /* A write in place may be partial, so that it reads what it leaves. */
@@ -89,7 +90,7 @@ static bool holds_all(const struct memory *memory, const struct tarn_graph_op *o
 static bool run_op(struct memory *memory, uint32_t v, uint32_t iteration)
 {
     const struct tarn_graph_op *op = &memory->graph->ops[v];
-    const uint32_t *expected = memory->expected.writer + memory->expected.begin[v];
+    const uint32_t *expected = memory->expected.found + memory->expected.begin[v];
     for (uint32_t k = 0; k < tarn_slots_count(op); k++) {
         uint32_t storage = tarn_slot_storage(memory->graph, op, k);
         if (is_read(memory, op, v, k) && !reads_right(memory, storage, expected[k], iteration))
