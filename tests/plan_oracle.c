@@ -1,5 +1,5 @@
 /* The oracle shares nothing with the verifier: no clocks, no interval map, no compiled program. It
- * is quadratic in touches and copies all bytes at every branch; the graphs are tiny. */
+ * is quadratic in touches and copies all memory at every branch; the graphs are tiny. */
 #include "plan_oracle.h"
 
 #include <assert.h>
@@ -297,48 +297,88 @@ bool oracle_is_legal(const struct tarn_plan *plan, const struct tarn_step *steps
 
 /* ---- Bytes ---- */
 
-struct byte {
+/* The bytes between two neighbouring ends of storages, of which all are written by the same ops. */
+struct cell {
     uint32_t storage, op, iteration; /* TARN_NONE, TARN_NONE: never written */
 };
 
-struct memory {
+/* Where storages begin and end: arena, then persistent part. */
+struct layout {
     const struct tarn_plan *plan;
-    size_t size;
-    struct byte *bytes; /* arena, then persistent part */
+    uint64_t *ends; /* ascending, not distinct */
+    size_t ends_count;
 };
 
-static struct byte *bytes_of(const struct memory *memory, uint32_t storage)
+struct memory {
+    const struct layout *layout;
+    struct cell *cells; /* from each end to the next */
+};
+
+static uint64_t begin_of(const struct tarn_plan *plan, uint32_t storage)
 {
-    bool persistent = memory->plan->graph->storages[storage].persistent;
-    return memory->bytes + place_of(memory->plan, storage)->offset +
-           (persistent ? memory->plan->footprint : 0);
+    bool persistent = plan->graph->storages[storage].persistent;
+    return place_of(plan, storage)->offset + (persistent ? plan->footprint : 0);
+}
+
+static int compare_addresses(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static struct layout layout_create(const struct tarn_plan *plan)
+{
+    uint32_t storages = plan->graph->storages_count;
+    struct layout layout = {.plan = plan, .ends_count = 2 * (size_t)storages};
+    layout.ends = malloc((layout.ends_count + 1) * sizeof *layout.ends);
+    assert(layout.ends);
+    for (uint32_t a = 0; a < storages; a++) {
+        layout.ends[2 * a] = begin_of(plan, a);
+        layout.ends[2 * a + 1] = begin_of(plan, a) + plan->graph->storages[a].size;
+    }
+    qsort(layout.ends, layout.ends_count, sizeof *layout.ends, compare_addresses);
+    return layout;
+}
+
+/* The first cell of a storage; *end: behind its last. */
+static size_t cells_of(const struct layout *layout, uint32_t storage, size_t *end)
+{
+    uint64_t begin_address = begin_of(layout->plan, storage);
+    uint64_t end_address = begin_address + layout->plan->graph->storages[storage].size;
+    size_t begin = 0;
+    while (layout->ends[begin] < begin_address) begin++;
+    *end = begin;
+    while (layout->ends[*end] < end_address) ++*end;
+    return begin;
 }
 
 static void fill(struct memory *memory, uint32_t storage, uint32_t op, uint32_t iteration)
 {
-    struct byte *bytes = bytes_of(memory, storage);
-    for (uint64_t i = 0; i < memory->plan->graph->storages[storage].size; i++)
-        bytes[i] = (struct byte){storage, op, iteration};
+    size_t end;
+    for (size_t i = cells_of(memory->layout, storage, &end); i < end; i++)
+        memory->cells[i] = (struct cell){storage, op, iteration};
 }
 
 static bool holds(const struct memory *memory, uint32_t storage, uint32_t op, uint32_t iteration)
 {
-    const struct byte *bytes = bytes_of(memory, storage);
-    for (uint64_t i = 0; i < memory->plan->graph->storages[storage].size; i++) {
-        if (bytes[i].storage != storage || bytes[i].op != op || bytes[i].iteration != iteration)
+    size_t end;
+    for (size_t i = cells_of(memory->layout, storage, &end); i < end; i++) {
+        const struct cell *cell = &memory->cells[i];
+        if (cell->storage != storage || cell->op != op || cell->iteration != iteration)
             return false;
     }
     return true;
 }
 
-static struct memory memory_create(const struct tarn_plan *plan)
+static struct memory memory_create(const struct layout *layout)
 {
-    struct memory memory = {.plan = plan, .size = plan->footprint + plan->persistent};
-    memory.bytes = malloc((memory.size + 1) * sizeof *memory.bytes);
-    assert(memory.bytes);
-    for (size_t i = 0; i < memory.size; i++)
-        memory.bytes[i] = (struct byte){TARN_NONE, TARN_NONE, 0};
-    for (uint32_t a = plan->graph->planned_count; a < plan->graph->storages_count; a++)
+    const struct tarn_graph *graph = layout->plan->graph;
+    struct memory memory = {.layout = layout};
+    memory.cells = malloc((layout->ends_count + 1) * sizeof *memory.cells);
+    assert(memory.cells);
+    for (size_t i = 0; i < layout->ends_count; i++)
+        memory.cells[i] = (struct cell){TARN_NONE, TARN_NONE, 0};
+    for (uint32_t a = graph->planned_count; a < graph->storages_count; a++)
         fill(&memory, a, TARN_NONE, 0);
     return memory;
 }
@@ -346,15 +386,16 @@ static struct memory memory_create(const struct tarn_plan *plan)
 static struct memory memory_copy(const struct memory *memory)
 {
     struct memory copy = *memory;
-    copy.bytes = malloc((memory->size + 1) * sizeof *copy.bytes);
-    assert(copy.bytes);
-    memcpy(copy.bytes, memory->bytes, memory->size * sizeof *copy.bytes);
+    size_t size = memory->layout->ends_count * sizeof *copy.cells;
+    copy.cells = malloc(size + 1);
+    assert(copy.cells);
+    memcpy(copy.cells, memory->cells, size);
     return copy;
 }
 
 static bool finds(const struct memory *memory, uint32_t op, uint32_t iteration, uint32_t storage)
 {
-    const struct tarn_graph *graph = memory->plan->graph;
+    const struct tarn_graph *graph = memory->layout->plan->graph;
     uint32_t writer = writer_before(graph, graph->rank[op], storage);
     if (writer == TARN_NONE && iteration > 0 && graph->storages[storage].persistent) {
         writer = writer_before(graph, graph->ops_count, storage);
@@ -366,7 +407,7 @@ static bool finds(const struct memory *memory, uint32_t op, uint32_t iteration, 
 /* False: the op reads a wrong byte, or its own storages overwrite each other. */
 static bool launch(struct memory *memory, struct tarn_step step)
 {
-    const struct tarn_graph *graph = memory->plan->graph;
+    const struct tarn_graph *graph = memory->layout->plan->graph;
     for (uint32_t a = 0; a < graph->storages_count; a++) {
         if (sees(graph, step.op, a) && !finds(memory, step.op, step.iteration, a)) return false;
     }
@@ -386,7 +427,7 @@ static bool launch(struct memory *memory, struct tarn_step step)
 /* Is an output damaged, all iterations' work being done? */
 static bool has_lost_output(const struct memory *memory, uint32_t iterations)
 {
-    const struct tarn_graph *graph = memory->plan->graph;
+    const struct tarn_graph *graph = memory->layout->plan->graph;
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         if (!graph->storages[a].pinned) continue;
         uint32_t writer = writer_before(graph, graph->ops_count, a);
@@ -405,7 +446,8 @@ static bool is_complete(const struct progress *progress, uint32_t iterations)
 
 bool oracle_corrupts(const struct tarn_plan *plan, const struct tarn_step *steps, size_t count)
 {
-    struct memory memory = memory_create(plan);
+    struct layout layout = layout_create(plan);
+    struct memory memory = memory_create(&layout);
     struct progress progress = {.plan = plan};
     uint32_t iterations = 1;
     bool corrupt = false;
@@ -416,7 +458,8 @@ bool oracle_corrupts(const struct tarn_plan *plan, const struct tarn_step *steps
     }
     if (!corrupt && is_complete(&progress, iterations))
         corrupt = has_lost_output(&memory, iterations);
-    free(memory.bytes);
+    free(memory.cells);
+    free(layout.ends);
     return corrupt;
 }
 
@@ -437,7 +480,7 @@ static bool branch(struct progress *progress, const struct memory *memory, uint3
         progress->done[s]++;
         harm = !launch(&copy, step) || branch(progress, &copy, iterations, tries);
         progress->done[s]--;
-        free(copy.bytes);
+        free(copy.cells);
     }
     return harm;
 }
@@ -445,9 +488,11 @@ static bool branch(struct progress *progress, const struct memory *memory, uint3
 bool oracle_finds_harm(const struct tarn_plan *plan, uint32_t iterations, uint32_t *tries)
 {
     struct progress progress = {.plan = plan};
-    struct memory memory = memory_create(plan);
+    struct layout layout = layout_create(plan);
+    struct memory memory = memory_create(&layout);
     bool harm = branch(&progress, &memory, iterations, tries);
-    free(memory.bytes);
+    free(memory.cells);
+    free(layout.ends);
     return harm;
 }
 
@@ -455,7 +500,8 @@ bool oracle_draws_harm(const struct tarn_plan *plan, uint32_t iterations,
                        struct random_source *source)
 {
     struct progress progress = {.plan = plan};
-    struct memory memory = memory_create(plan);
+    struct layout layout = layout_create(plan);
+    struct memory memory = memory_create(&layout);
     bool harm = false;
     while (!harm && !is_complete(&progress, iterations)) {
         uint32_t s = random_below(source, plan->streams_count);
@@ -464,6 +510,7 @@ bool oracle_draws_harm(const struct tarn_plan *plan, uint32_t iterations,
         progress.done[s]++;
     }
     if (!harm) harm = has_lost_output(&memory, iterations);
-    free(memory.bytes);
+    free(memory.cells);
+    free(layout.ends);
     return harm;
 }
