@@ -33,7 +33,8 @@ static enum tarn_status find_way(struct tarn_place_request *request, const char 
     if (tarn_way_find(word ? word : "all", &request->way, &request->method)) return TARN_OK;
     return tarn_error_set(
         error, TARN_USAGE,
-        "there is no method '%.80s'; choose \"all\", \"baseline\", \"lowest\", \"exact\", or "
+        "there is no method '%.80s'; choose \"all\", \"baseline\", \"lowest\", \"exact\", "
+        "\"roam-tree\", \"llfb\", or "
         "ALGORITHM:SORT:FIT with ALGORITHM single-object or many-objects, SORT size, breadth, "
         "source, unsafe or lifetime, FIT first-fit or best-fit, and \":paper\" behind it for the "
         "paper's head-size test",

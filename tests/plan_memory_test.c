@@ -49,6 +49,13 @@ static enum tarn_status plan_one_method(struct tarn_error *error)
     return plan("many-objects:unsafe:best-fit", 1, error);
 }
 
+static enum tarn_status plan_by_tree(struct tarn_error *error)
+{
+    return plan("roam-tree", 1, error);
+}
+
+static enum tarn_status plan_by_skyline(struct tarn_error *error) { return plan("llfb", 1, error); }
+
 static enum tarn_status plan_in_one_thread(struct tarn_error *error)
 {
     return plan("all", 1, error);
@@ -63,6 +70,8 @@ static void planning_survives_every_failing_allocation(void **state)
 {
     (void)state;
     fail_each_allocation(plan_one_method, false);
+    fail_each_allocation(plan_by_tree, false);
+    fail_each_allocation(plan_by_skyline, false);
     fail_each_allocation(plan_in_one_thread, false);
 }
 

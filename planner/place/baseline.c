@@ -22,7 +22,7 @@ struct interval {
     uint64_t left, right; /* [left, right) */
 };
 
-struct placer {
+struct tarn_placer {
     const struct tarn_problem *problem;
     const struct tarn_method *method;
     uint64_t *offset;      /* the result, by storage */
@@ -43,7 +43,7 @@ struct placer {
 /* ---- Avoid ---- */
 
 /* Marks where the placed storages lie with which this one must not share bytes. */
-static void mark_conflicts(struct placer *placer, uint32_t storage)
+static void mark_conflicts(struct tarn_placer *placer, uint32_t storage)
 {
     const struct tarn_conflicts *conflicts = placer->problem->conflicts;
     tarn_conflicts_mask(conflicts, storage, placer->mask);
@@ -59,7 +59,7 @@ static void mark_conflicts(struct placer *placer, uint32_t storage)
 
 /* Pushes the starts of a block that a taken run of bytes forbids to a member of it: the member has
  * `size` bytes, and `before` bytes of the block come before it. Limits of the object hold. */
-static void push_forbidden(struct placer *placer, struct interval run, uint64_t object,
+static void push_forbidden(struct tarn_placer *placer, struct interval run, uint64_t object,
                            uint64_t size, uint64_t before)
 {
     uint64_t left = run.left > size - 1 + before ? run.left - (size - 1 + before) : 0;
@@ -70,7 +70,7 @@ static void push_forbidden(struct placer *placer, struct interval run, uint64_t 
 
 /* Unmarks all edges and pushes what they forbid, touching ones in one run. A run over the border of
  * two objects counts as the first one's, which forbids all that it must in both. */
-static void push_marked(struct placer *placer, uint64_t size, uint64_t before)
+static void push_marked(struct tarn_placer *placer, uint64_t size, uint64_t before)
 {
     struct interval run = {0, 0};
     uint64_t object = 0;
@@ -92,7 +92,7 @@ static void push_marked(struct placer *placer, uint64_t size, uint64_t before)
     push_forbidden(placer, run, object, size, before);
 }
 
-static bool reserve_stack(struct placer *placer, size_t more)
+static bool reserve_stack(struct tarn_placer *placer, size_t more)
 {
     if (placer->stack_count + more <= placer->stack_capacity) return true;
     size_t capacity = 2 * (placer->stack_count + more);
@@ -104,7 +104,7 @@ static bool reserve_stack(struct placer *placer, size_t more)
 }
 
 /* Algorithm 8: the intervals of offsets at which the block must not start. */
-static bool avoid(struct placer *placer, const struct tarn_block *block)
+static bool avoid(struct tarn_placer *placer, const struct tarn_block *block)
 {
     const struct tarn_blocks *blocks = placer->problem->blocks;
     placer->stack_count = 0;
@@ -126,7 +126,7 @@ static int compare_left(const void *left, const void *right)
 }
 
 /* Algorithm 9: the same offsets in as few intervals as possible, in increasing order. */
-static void merge(struct placer *placer, const struct tarn_block *block)
+static void merge(struct tarn_placer *placer, const struct tarn_block *block)
 {
     struct interval *stack = placer->stack;
     size_t count = placer->stack_count, top = 0;
@@ -151,7 +151,7 @@ struct candidate {
 /* How much room there is for a block's start in the gap [start, upper) of an object; 0: it does not
  * fit. The paper compares the size of the block's head with the gap, and so rejects gaps of allowed
  * starts that are shorter than the head. */
-static uint64_t gap_for(const struct placer *placer, const struct tarn_block *block,
+static uint64_t gap_for(const struct tarn_placer *placer, const struct tarn_block *block,
                         struct interval object, uint64_t start, uint64_t upper)
 {
     if (start >= upper || object.right - start < block->size) return 0;
@@ -165,7 +165,7 @@ static uint64_t gap_for(const struct placer *placer, const struct tarn_block *bl
 
 /* First-fit takes the first candidate, best-fit the one with the smallest gap, the lowest of equal
  * ones. True when no further one can be better. */
-static bool consider(const struct placer *placer, const struct tarn_block *block,
+static bool consider(const struct tarn_placer *placer, const struct tarn_block *block,
                      struct interval object, uint64_t lower, uint64_t upper, struct candidate *best)
 {
     uint64_t start;
@@ -177,8 +177,8 @@ static bool consider(const struct placer *placer, const struct tarn_block *block
 
 /* Algorithm 10, with Algorithms 11 and 12: where the block may start in the object. `from` is the
  * first merged interval that reaches into it. */
-static bool fit(const struct placer *placer, const struct tarn_block *block, struct interval object,
-                size_t from, uint64_t *start)
+static bool fit(const struct tarn_placer *placer, const struct tarn_block *block,
+                struct interval object, size_t from, uint64_t *start)
 {
     struct candidate best = {0, 0};
     uint64_t lower = object.left;
@@ -196,14 +196,14 @@ static bool fit(const struct placer *placer, const struct tarn_block *block, str
 
 /* ---- Set offsets ---- */
 
-static void renumber_edges(struct placer *placer, uint32_t from)
+static void renumber_edges(struct tarn_placer *placer, uint32_t from)
 {
     uint32_t *edge_of = placer->edge_of, count = placer->problem->blocks->storages_count;
     for (uint32_t i = 0; i < count; i++) edge_of[i] += edge_of[i] >= from;
 }
 
 /* The edge at an offset; a new one moves up those behind it. */
-static uint32_t edge_at(struct placer *placer, uint64_t offset, uint64_t object)
+static uint32_t edge_at(struct tarn_placer *placer, uint64_t offset, uint64_t object)
 {
     uint32_t low = 0, high = placer->edges_count;
     while (low < high) {
@@ -225,7 +225,7 @@ static uint32_t edge_at(struct placer *placer, uint64_t offset, uint64_t object)
 }
 
 /* Algorithm 13: the members lie in a row from the block's start. */
-static void set_offsets(struct placer *placer, const struct tarn_block *block, uint64_t object,
+static void set_offsets(struct tarn_placer *placer, const struct tarn_block *block, uint64_t object,
                         uint64_t start)
 {
     const struct tarn_blocks *blocks = placer->problem->blocks;
@@ -241,7 +241,7 @@ static void set_offsets(struct placer *placer, const struct tarn_block *block, u
 /* ---- Algorithms 6 and 7 ---- */
 
 /* Places the block in the first object where it fits, or in a new one that it spans. */
-static bool place_block(struct placer *placer, const struct tarn_block *block)
+static bool place_block(struct tarn_placer *placer, const struct tarn_block *block)
 {
     uint64_t start = 0;
     size_t from = 0;
@@ -264,7 +264,7 @@ static bool place_block(struct placer *placer, const struct tarn_block *block)
     return true;
 }
 
-static void placer_finish(struct placer *placer)
+static void placer_finish(struct tarn_placer *placer)
 {
     free(placer->edge);
     free(placer->edge_object);
@@ -278,11 +278,11 @@ static void placer_finish(struct placer *placer)
     free(placer->stack);
 }
 
-static bool placer_init(struct placer *placer, const struct tarn_problem *problem,
+static bool placer_init(struct tarn_placer *placer, const struct tarn_problem *problem,
                         const struct tarn_method *method, uint64_t *offset)
 {
     size_t count = (size_t)problem->blocks->storages_count + 2;
-    *placer = (struct placer){.problem = problem, .method = method, .offset = offset};
+    *placer = (struct tarn_placer){.problem = problem, .method = method, .offset = offset};
     placer->edge = calloc(count, sizeof *placer->edge);
     placer->edge_object = calloc(count, sizeof *placer->edge_object);
     placer->reach = calloc(count, sizeof *placer->reach);
@@ -301,6 +301,57 @@ static bool placer_init(struct placer *placer, const struct tarn_problem *proble
            placer->edge_of && placer->end && placer->placed && placer->mask && placer->objects;
 }
 
+/* ---- Step by step ---- */
+
+static const struct tarn_method step_by_step = {
+    .name = "", .sort = TARN_SORT_SIZE, .best_fit = true};
+
+struct tarn_placer *tarn_placer_create(const struct tarn_problem *problem, uint64_t *offset)
+{
+    struct tarn_placer *placer = malloc(sizeof *placer);
+    if (!placer) return NULL;
+    if (placer_init(placer, problem, &step_by_step, offset)) return placer;
+    tarn_placer_destroy(placer);
+    return NULL;
+}
+
+void tarn_placer_destroy(struct tarn_placer *placer)
+{
+    if (!placer) return;
+    placer_finish(placer);
+    free(placer);
+}
+
+void tarn_placer_clear(struct tarn_placer *placer)
+{
+    size_t words = (size_t)placer->problem->blocks->storages_count / 64 + 1;
+    memset(placer->placed, 0, words * sizeof *placer->placed);
+    placer->edges_count = 1;
+}
+
+void tarn_placer_put(struct tarn_placer *placer, const struct tarn_block *block, uint64_t start)
+{
+    set_offsets(placer, block, 0, start);
+}
+
+enum tarn_status tarn_placer_place(struct tarn_placer *placer, const struct tarn_block *block)
+{
+    return place_block(placer, block) ? TARN_OK : TARN_SYSTEM;
+}
+
+enum tarn_status tarn_placer_try(struct tarn_placer *placer, const struct tarn_block *block,
+                                 uint64_t start, bool *fits)
+{
+    *fits = true;
+    if (!avoid(placer, block)) return TARN_SYSTEM;
+    for (size_t i = 0; i < placer->stack_count && *fits; i++)
+        *fits = start < placer->stack[i].left || placer->stack[i].right <= start;
+    if (*fits) set_offsets(placer, block, 0, start);
+    return TARN_OK;
+}
+
+/* ---- All of it ---- */
+
 static uint64_t highest_end(const struct tarn_blocks *blocks, const uint64_t *offset)
 {
     uint64_t highest = 0;
@@ -313,7 +364,7 @@ enum tarn_status tarn_baseline_place(const struct tarn_problem *problem,
                                      const struct tarn_method *method, uint64_t *offset,
                                      uint64_t *footprint)
 {
-    struct placer placer;
+    struct tarn_placer placer;
     uint32_t *order = malloc(((size_t)problem->blocks->count + 1) * sizeof *order);
     bool ok = placer_init(&placer, problem, method, offset) && order &&
               tarn_blocks_sort(problem, method->sort, order) == TARN_OK;

@@ -33,6 +33,23 @@ enum tarn_status tarn_baseline_place(const struct tarn_problem *problem,
                                      const struct tarn_method *method, uint64_t *offset,
                                      uint64_t *footprint);
 
+/* ---- Step by step ----
+ * Single Object with best-fit as a tool for methods that decide themselves what comes when. */
+struct tarn_placer;
+
+/* offset: by storage, written as blocks are placed. NULL: no memory. */
+struct tarn_placer *tarn_placer_create(const struct tarn_problem *problem, uint64_t *offset);
+void tarn_placer_destroy(struct tarn_placer *placer);
+/* Nothing is placed any more. Cheap. */
+void tarn_placer_clear(struct tarn_placer *placer);
+/* Places a block, which is not yet, where it is told, whatever else is there. */
+void tarn_placer_put(struct tarn_placer *placer, const struct tarn_block *block, uint64_t start);
+/* The same if no conflicting storage is there; *fits: so it was. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_placer_try(struct tarn_placer *placer, const struct tarn_block *block,
+                                 uint64_t start, bool *fits);
+/* Places it where it fits best. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_placer_place(struct tarn_placer *placer, const struct tarn_block *block);
+
 /* The paper's Sort: block indices in the order in which they are placed; ties by index. A block of
  * several members has its turn when the first of them would. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_blocks_sort(const struct tarn_problem *problem, enum tarn_sort sort,

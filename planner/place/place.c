@@ -17,8 +17,10 @@
 #include <string.h>
 
 #include "exact.h"
+#include "llfb.h"
 #include "portfolio.h"
 #include "repair.h"
+#include "roam_tree.h"
 
 /* The paper's methods look at every pair: above this many blocks they take minutes, and are left
  * out unless asked for by name. */
@@ -32,7 +34,7 @@ enum { EXACT_VISITS = 40000000, EXACT_VISITS_A_STEP = 80000, EXACT_RUNS = 24 };
 
 /* ---- Words ---- */
 
-static const char *const words[] = {"all", "baseline", "lowest", "exact"};
+static const char *const words[] = {"all", "baseline", "lowest", "exact", "roam-tree", "llfb"};
 enum { WORDS_COUNT = sizeof words / sizeof *words };
 
 bool tarn_way_find(const char *word, enum tarn_way *way, uint32_t *method)
@@ -207,6 +209,18 @@ static enum tarn_status climb_exact(const struct climb *given)
     return status == TARN_OK && !is_done(&climb) ? exact(&climb, nodes + 1) : status;
 }
 
+/* ROAM's layout, or what its paper compares that with. */
+static enum tarn_status lay_out(const struct climb *climb)
+{
+    struct tarn_place_result *result = climb->result;
+    enum tarn_way way = climb->request.way;
+    snprintf(result->method, sizeof result->method, "%s", words[way]);
+    if (way == TARN_WAY_LLFB)
+        return tarn_llfb_place(climb->problem, result->offset, &result->footprint);
+    return tarn_roam_place(climb->problem, climb->request.node_limit, result->offset,
+                           &result->footprint);
+}
+
 enum tarn_status tarn_place(const struct tarn_problem *problem,
                             const struct tarn_antichain *antichain,
                             const struct tarn_place_request *request,
@@ -219,6 +233,8 @@ enum tarn_status tarn_place(const struct tarn_problem *problem,
     case TARN_WAY_BASELINE: return baseline(&climb, TARN_NONE);
     case TARN_WAY_LOWEST: return improve(&climb, request->improve.steps);
     case TARN_WAY_EXACT: return climb_exact(&climb);
+    case TARN_WAY_ROAM:
+    case TARN_WAY_LLFB: return lay_out(&climb);
     case TARN_WAY_METHOD: return baseline(&climb, request->method);
     }
     return TARN_USAGE;

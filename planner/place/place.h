@@ -9,6 +9,8 @@ enum tarn_way {
     TARN_WAY_BASELINE, /* all methods of the paper, see portfolio.h */
     TARN_WAY_LOWEST,   /* lowest-offset-first: keys and walks, see improve.h */
     TARN_WAY_EXACT,    /* complete search at the bound, or the capacity, for so many steps */
+    TARN_WAY_ROAM,     /* the layout of ROAM's subgraph tree, see roam_tree.h */
+    TARN_WAY_LLFB,     /* longest-lived first, best-fit, see llfb.h */
     TARN_WAY_METHOD    /* one method of the paper */
 };
 
@@ -20,6 +22,7 @@ const char *tarn_way_word(size_t i);
 struct tarn_place_request {
     enum tarn_way way;
     uint32_t method;
+    uint32_t node_limit; /* TARN_WAY_ROAM: nodes in a leaf at most; 0: a default */
     /* NULL, or called once when cheap ways have not met the bound: writes one at least as high. */
     enum tarn_status (*raise_bound)(void *user, uint64_t *bound);
     void *user;
