@@ -1,0 +1,429 @@
+/* Refinement of recomputing plans: one small training step, final graphs of it built by hand that
+ * repeat, split and write elsewhere as they may, and as many with one thing wrong. Nothing shares a
+ * byte in these plans, so that only refinement can object. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "streams/graph/builder.h"
+#include "streams/plan/plan.h"
+
+/* ---- The step ----
+ *
+ *     x -conv-> c -bn-> y -relu_-> y' -head-> h -drop-> d -loss-> g -conv_backward-> gx, gw
+ *     gx, y' -relu_backward-> r          w, gw -update-> w'          gx -log-> record
+ *     h -pair-> a, b;  h -fill-> part of a;  h -report-> p -scale-> q;  h -beep-> nothing */
+
+enum tensor {
+    X,
+    W,
+    C,
+    GAIN,
+    MEAN,
+    Y,
+    SAVED,
+    MEAN_1, /* of MEAN */
+    Y_1,    /* of Y */
+    H,
+    D,
+    G,
+    GX,
+    GW,
+    R,
+    W_1, /* of W */
+    A,
+    B,
+    A_1, /* of A */
+    P,
+    Q,
+    RECORD,
+    TENSORS, /* copies come behind */
+    C_2 = TENSORS,
+    Y_2,
+    Y_1_2,
+    SPARE,
+    SPARE_2
+};
+
+enum op {
+    LOAD,
+    CONV,
+    BN,
+    RELU,
+    HEAD,
+    DROP,
+    LOSS,
+    CONV_BACKWARD,
+    RELU_BACKWARD,
+    PAIR,
+    FILL,
+    REPORT,
+    SCALE,
+    BEEP,
+    LOG,
+    UPDATE
+};
+
+/* What a final graph does otherwise than the first one. */
+enum change {
+    NONE,
+    /* all right */
+    NOTHING_TWICE,
+    WHOLE_BACKWARD,
+    RELU_ELSEWHERE,
+    RELU_AGAIN_ELSEWHERE,
+    FROM_INPUT,
+    SCALE_IN_PLACE_OF_H,
+    /* wrong */
+    READS_COPY_BEFORE_RELU,
+    READS_STALE_VERSION,
+    CONV_AGAIN_AFTER_UPDATE,
+    COPY_NAMES_OTHER_TENSOR,
+    BN_AGAIN_AS_WRITTEN,
+    DROP_AGAIN,
+    BEEP_AGAIN,
+    UPDATE_AGAIN,
+    PART_WITHOUT_ITS_INPUT,
+    PART_WITH_FEWER_INPUTS,
+    HOLE_BEHIND_A_VIEW,
+    PART_OF_A_STRANGER,
+    UNKNOWN_IMPLEMENTATION,
+    NO_WORKSPACE,
+    FILL_ELSEWHERE,
+    OUTPUT_OVERWRITTEN,
+    OUTPUT_NOT_PINNED,
+    UPDATE_ELSEWHERE,
+    CONTROL_DROPPED,
+    LOG_ABSENT
+};
+
+struct making {
+    struct tarn_builder *builder;
+    bool final;
+    enum change change;
+};
+
+static bool is(const struct making *making, enum change change)
+{
+    return making->final && making->change == change;
+}
+
+static void add_tensor(const struct making *making, uint32_t root, enum tarn_tensor_kind kind,
+                       uint32_t origin)
+{
+    struct tarn_tensor_info info = {.size = 64, .kind = kind};
+    uint32_t t = tarn_builder_alias_of(making->builder, &info, root);
+    tarn_builder_tensor_origin(making->builder, origin == TARN_NONE ? t : origin);
+}
+
+static void add_tensors(const struct making *making)
+{
+    static const enum tarn_tensor_kind kinds[TENSORS] = {
+        [W] = TARN_PARAMETER,      [GAIN] = TARN_PARAMETER, [MEAN] = TARN_PARAMETER,
+        [MEAN_1] = TARN_PARAMETER, [W_1] = TARN_PARAMETER,  [G] = TARN_GRADIENT,
+        [GW] = TARN_GRADIENT,      [P] = TARN_OUTPUT,       [RECORD] = TARN_OUTPUT};
+    uint32_t roots[TENSORS];
+    for (uint32_t t = 0; t < TENSORS; t++) roots[t] = TARN_NONE;
+    roots[MEAN_1] = MEAN;
+    roots[W_1] = is(making, UPDATE_ELSEWHERE) ? TARN_NONE : W;
+    roots[Y_1] = is(making, RELU_ELSEWHERE) ? TARN_NONE : Y;
+    roots[A_1] = is(making, FILL_ELSEWHERE) ? TARN_NONE : A;
+    if (is(making, SCALE_IN_PLACE_OF_H)) roots[Q] = H;
+    if (is(making, OUTPUT_OVERWRITTEN)) roots[Q] = P;
+    if (is(making, HOLE_BEHIND_A_VIEW)) roots[B] = A;
+    for (uint32_t t = 0; t < TENSORS; t++) {
+        enum tarn_tensor_kind kind = kinds[roots[t] == TARN_NONE ? t : roots[t]];
+        if (t == P && is(making, OUTPUT_NOT_PINNED)) kind = TARN_INTERMEDIATE;
+        if (t == W_1 && is(making, UPDATE_ELSEWHERE)) kind = TARN_INTERMEDIATE;
+        add_tensor(making, roots[t], kind, TARN_NONE);
+    }
+}
+
+/* ---- Ops ---- */
+
+static tarn_op add_op(const struct making *making, enum op origin, uint32_t implementation,
+                      struct tarn_op_info info)
+{
+    tarn_op op = tarn_builder_op(making->builder, &info);
+    if (making->final) tarn_builder_origin(making->builder, origin, implementation);
+    return op;
+}
+
+#define OP(making, origin, ...) RUN(making, origin, TARN_NONE, __VA_ARGS__)
+#define RUN(making, origin, implementation, ...) \
+    add_op(making, origin, implementation, (struct tarn_op_info){__VA_ARGS__})
+
+static void add_forward(const struct making *making)
+{
+    OP(making, LOAD, .kind = "load", .outputs = TARN_LIST(X));
+    OP(making, CONV, .kind = "conv", .inputs = TARN_LIST(X, W), .outputs = TARN_LIST(C));
+    OP(making, BN, .kind = "batch_norm", .inputs = TARN_LIST(C, GAIN, MEAN),
+       .outputs = TARN_LIST(Y, SAVED, MEAN_1));
+    OP(making, RELU, .kind = "relu_", .inputs = TARN_LIST(Y), .outputs = TARN_LIST(Y_1));
+    OP(making, HEAD, .kind = "mm", .inputs = TARN_LIST(Y_1), .outputs = TARN_LIST(H));
+    OP(making, DROP, .kind = "dropout", .inputs = TARN_LIST(H), .outputs = TARN_LIST(D));
+    OP(making, LOSS, .kind = "loss", .inputs = TARN_LIST(D), .outputs = TARN_LIST(G));
+}
+
+enum { BACKWARD_INPUT, BACKWARD_WEIGHT };
+
+static void add_conv_backward(const struct making *making)
+{
+    const struct tarn_implementation parts[] = {
+        {.name = "input", .inputs = TARN_LIST(G, W), .outputs = TARN_LIST(GX)},
+        {.name = "weight", .workspace = 16, .inputs = TARN_LIST(G, X), .outputs = TARN_LIST(GW)}};
+    if (!making->final || is(making, WHOLE_BACKWARD)) {
+        OP(making, CONV_BACKWARD, .kind = "conv_backward", .inputs = TARN_LIST(G, X, W),
+           .outputs = TARN_LIST(GX, GW), .implementations = making->final ? NULL : parts,
+           .implementations_count = making->final ? 0 : 2);
+        return;
+    }
+    const uint32_t reads[] = {G, is(making, PART_WITHOUT_ITS_INPUT) ? C : X};
+    RUN(making, CONV_BACKWARD, BACKWARD_INPUT, .inputs = TARN_LIST(G, W), .outputs = TARN_LIST(GX));
+    RUN(making, CONV_BACKWARD, is(making, UNKNOWN_IMPLEMENTATION) ? 2 : BACKWARD_WEIGHT,
+        .inputs = {reads, is(making, PART_WITH_FEWER_INPUTS) ? 1 : 2}, .outputs = TARN_LIST(GW),
+        .workspace = is(making, NO_WORKSPACE) ? 0 : 16);
+}
+
+static void add_relu_backward(const struct making *making)
+{
+    const struct tarn_implementation from_input = {.name = "from_input",
+                                                   .inputs = TARN_LIST(GX, Y)};
+    uint32_t read = Y_1, implementation = TARN_NONE;
+    if (making->final && making->change != NOTHING_TWICE) read = Y_1_2;
+    if (is(making, READS_COPY_BEFORE_RELU)) read = Y_2;
+    if (is(making, READS_STALE_VERSION) || is(making, FROM_INPUT)) implementation = 0;
+    if (is(making, READS_STALE_VERSION)) read = Y; /* relu_ has overwritten it */
+    if (is(making, FROM_INPUT)) read = Y_2;
+    RUN(making, RELU_BACKWARD, implementation, .kind = "relu_backward",
+        .inputs = TARN_LIST(GX, read), .outputs = TARN_LIST(R),
+        .implementations = making->final ? NULL : &from_input,
+        .implementations_count = making->final ? 0 : 1);
+}
+
+static void add_side(const struct making *making)
+{
+    const struct tarn_implementation parts[] = {{.name = "a", .outputs = TARN_LIST(A)},
+                                                {.name = "b", .outputs = TARN_LIST(B)}};
+    if (is(making, HOLE_BEHIND_A_VIEW) || is(making, PART_OF_A_STRANGER)) {
+        RUN(making, PAIR, 0, .inputs = TARN_LIST(H), .outputs = TARN_LIST(A));
+        if (is(making, HOLE_BEHIND_A_VIEW))
+            OP(making, PAIR, .inputs = TARN_LIST(A), .outputs = TARN_LIST(B), .view = true);
+        else
+            RUN(making, HEAD, TARN_NONE, .inputs = TARN_LIST(Y_1_2), .outputs = TARN_LIST(B));
+    } else {
+        OP(making, PAIR, .kind = "pair", .inputs = TARN_LIST(H), .outputs = TARN_LIST(A, B),
+           .implementations = parts, .implementations_count = making->final ? 0 : 2);
+    }
+    OP(making, FILL, .kind = "fill_", .inputs = TARN_LIST(H), .outputs = TARN_LIST(A_1));
+    OP(making, REPORT, .kind = "sum", .inputs = TARN_LIST(H), .outputs = TARN_LIST(P));
+    OP(making, SCALE, .kind = "mul", .inputs = TARN_LIST(P, H), .outputs = TARN_LIST(Q));
+    tarn_op beep = OP(making, BEEP, .kind = "beep", .inputs = TARN_LIST(X),
+                      .recomputable = TARN_NOT_RECOMPUTABLE);
+    if (is(making, BEEP_AGAIN)) OP(making, BEEP, .inputs = TARN_LIST(X));
+    if (is(making, LOG_ABSENT)) { /* somebody else makes the record */
+        OP(making, LOAD, .outputs = TARN_LIST(RECORD));
+        return;
+    }
+    OP(making, LOG, .kind = "log", .stream = 1, .inputs = TARN_LIST(GX),
+       .outputs = TARN_LIST(RECORD), .control = {&beep, is(making, CONTROL_DROPPED) ? 0 : 1});
+}
+
+static void add_update(const struct making *making)
+{
+    OP(making, UPDATE, .kind = "sgd", .inputs = TARN_LIST(W, GW), .outputs = TARN_LIST(W_1));
+    if (is(making, UPDATE_AGAIN))
+        OP(making, UPDATE, .inputs = TARN_LIST(W, GW), .outputs = TARN_LIST(SPARE));
+}
+
+static void add_recomputation(const struct making *making)
+{
+    OP(making, CONV, .inputs = TARN_LIST(X, W), .outputs = TARN_LIST(C_2));
+    if (is(making, BN_AGAIN_AS_WRITTEN))
+        OP(making, BN, .inputs = TARN_LIST(C_2, GAIN, MEAN),
+           .outputs = TARN_LIST(Y_2, SPARE, SPARE_2));
+    else
+        RUN(making, BN, 0, .inputs = TARN_LIST(C_2, GAIN, SAVED), .outputs = TARN_LIST(Y_2));
+    OP(making, RELU, .inputs = TARN_LIST(Y_2), .outputs = TARN_LIST(Y_1_2));
+    if (is(making, DROP_AGAIN))
+        OP(making, DROP, .inputs = TARN_LIST(H), .outputs = TARN_LIST(SPARE));
+}
+
+static void add_copies(const struct making *making)
+{
+    bool elsewhere = is(making, RELU_AGAIN_ELSEWHERE) || is(making, READS_COPY_BEFORE_RELU) ||
+                     is(making, FROM_INPUT);
+    uint32_t of_c = is(making, COPY_NAMES_OTHER_TENSOR) ? H : C;
+    add_tensor(making, TARN_NONE, TARN_INTERMEDIATE, of_c);
+    add_tensor(making, TARN_NONE, TARN_INTERMEDIATE, Y);
+    add_tensor(making, elsewhere ? TARN_NONE : Y_2, TARN_INTERMEDIATE, Y_1);
+    if (is(making, DROP_AGAIN)) add_tensor(making, TARN_NONE, TARN_INTERMEDIATE, D);
+    if (is(making, UPDATE_AGAIN)) add_tensor(making, W, TARN_PARAMETER, W_1);
+    if (is(making, BN_AGAIN_AS_WRITTEN)) {
+        add_tensor(making, TARN_NONE, TARN_INTERMEDIATE, SAVED);
+        add_tensor(making, MEAN, TARN_PARAMETER, MEAN_1);
+    }
+}
+
+static struct tarn_graph *make(bool final, enum change change)
+{
+    struct making making = {tarn_builder_create("step"), final, change};
+    bool again = final && change != NOTHING_TWICE, late = is(&making, CONV_AGAIN_AFTER_UPDATE);
+    struct tarn_graph *graph;
+    struct tarn_error error;
+    tarn_builder_stream(making.builder, "compute");
+    tarn_builder_stream(making.builder, "log");
+    add_tensors(&making);
+    if (again) add_copies(&making);
+    add_forward(&making);
+    if (again && !late) add_recomputation(&making);
+    add_conv_backward(&making);
+    if (late) add_update(&making);
+    if (late) add_recomputation(&making);
+    add_relu_backward(&making);
+    add_side(&making);
+    if (!late) add_update(&making);
+    if (tarn_builder_finish(making.builder, &graph, &error)) fail_msg("%d: %s", change, error.text);
+    return graph;
+}
+
+/* ---- Verifying ---- */
+
+static struct tarn_plan *plan_of(struct tarn_graph *final, const struct tarn_graph *source)
+{
+    struct tarn_plan *plan = tarn_plan_of_graph(final);
+    assert_non_null(plan);
+    plan->transformed = true;
+    plan->source_hash = source->hash;
+    plan->alignment = 64;
+    for (uint32_t i = 0; i < plan->storages_count; i++, plan->footprint += 64)
+        plan->storages[i].offset = plan->footprint;
+    for (uint32_t i = 0; i < plan->workspaces_count; i++, plan->footprint += 64)
+        plan->workspaces[i].offset = plan->footprint;
+    for (uint32_t i = 0; i < plan->places_persistent_count; i++, plan->persistent += 64)
+        plan->places_persistent[i].offset = plan->persistent;
+    return plan;
+}
+
+static enum tarn_status verify(enum change change, struct tarn_verdict **verdict,
+                               struct tarn_error *error)
+{
+    struct tarn_graph *source = make(false, NONE), *final = make(true, change);
+    struct tarn_plan *plan = plan_of(final, source);
+    enum tarn_status status = tarn_plan_verify(plan, source, verdict, error);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(source);
+    tarn_graph_destroy(final);
+    return status;
+}
+
+static void require_rejected(enum change change, enum tarn_violation_kind kind, const char *part)
+{
+    struct tarn_verdict *verdict;
+    struct tarn_error error;
+    bool found = false;
+    if (verify(change, &verdict, &error) != TARN_REJECTED) fail_msg("%d: not rejected", change);
+    for (size_t i = 0; i < tarn_verdict_count(verdict); i++) {
+        const struct tarn_violation *violation = tarn_verdict_get(verdict, i);
+        found = found || (violation->kind == kind && strstr(violation->text, part));
+    }
+    if (!found) fail_msg("%d: %s", change, error.text);
+    tarn_verdict_destroy(verdict);
+}
+
+static void accepts_what_repeats_and_splits_and_writes_elsewhere_as_it_may(void **state)
+{
+    (void)state;
+    static const enum change changes[] = {
+        NONE,       NOTHING_TWICE,      WHOLE_BACKWARD, RELU_ELSEWHERE, RELU_AGAIN_ELSEWHERE,
+        FROM_INPUT, SCALE_IN_PLACE_OF_H};
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        struct tarn_error error;
+        if (verify(changes[i], NULL, &error)) fail_msg("%d: %s", changes[i], error.text);
+    }
+}
+
+static void rejects_a_wrong_or_stale_version(void **state)
+{
+    (void)state;
+    require_rejected(READS_COPY_BEFORE_RELU, TARN_HAZARD_LOST, "must see");
+    require_rejected(READS_STALE_VERSION, TARN_HAZARD_LOST, "must see");
+    require_rejected(CONV_AGAIN_AFTER_UPDATE, TARN_HAZARD_LOST,
+                     "as the previous iteration left it");
+}
+
+static void rejects_a_copy_that_names_another_tensor(void **state)
+{
+    (void)state;
+    require_rejected(COPY_NAMES_OTHER_TENSOR, TARN_WRONG_GRAPH, "has not the inputs and outputs");
+}
+
+static void rejects_a_second_run_of_what_may_run_once(void **state)
+{
+    (void)state;
+    require_rejected(BN_AGAIN_AS_WRITTEN, TARN_MISSING, "runs more than once");
+    require_rejected(DROP_AGAIN, TARN_MISSING, "runs more than once");
+    require_rejected(BEEP_AGAIN, TARN_MISSING, "runs more than once");
+    require_rejected(UPDATE_AGAIN, TARN_MISSING, "runs more than once");
+}
+
+static void rejects_an_implementation_that_is_not_what_it_says(void **state)
+{
+    (void)state;
+    require_rejected(PART_WITHOUT_ITS_INPUT, TARN_HAZARD_LOST, "must see");
+    require_rejected(PART_WITH_FEWER_INPUTS, TARN_WRONG_GRAPH, "has not the inputs and outputs");
+    require_rejected(UNKNOWN_IMPLEMENTATION, TARN_WRONG_GRAPH, "names an implementation that");
+    require_rejected(NO_WORKSPACE, TARN_WRONG_GRAPH, "has not the workspace");
+}
+
+static void rejects_parts_that_leave_a_hole(void **state)
+{
+    (void)state;
+    require_rejected(HOLE_BEHIND_A_VIEW, TARN_MISSING, "runs in parts, of which none makes");
+    require_rejected(PART_OF_A_STRANGER, TARN_WRONG_GRAPH, "has not the inputs and outputs");
+    require_rejected(PART_OF_A_STRANGER, TARN_MISSING, "runs in parts, of which none makes");
+    require_rejected(LOG_ABSENT, TARN_MISSING, "op 14 of the source graph is absent");
+}
+
+static void rejects_a_write_elsewhere_that_loses_what_it_leaves(void **state)
+{
+    (void)state;
+    require_rejected(FILL_ELSEWHERE, TARN_HAZARD_LOST, "must see");
+    require_rejected(UPDATE_ELSEWHERE, TARN_WRONG_GRAPH, "has not the inputs and outputs");
+}
+
+static void rejects_outputs_that_do_not_last(void **state)
+{
+    (void)state;
+    require_rejected(OUTPUT_OVERWRITTEN, TARN_HAZARD_LOST, "who reads it after the iteration");
+    require_rejected(OUTPUT_NOT_PINNED, TARN_WRONG_GRAPH, "has not the inputs and outputs");
+}
+
+static void rejects_a_control_arc_of_the_source_that_nothing_keeps(void **state)
+{
+    (void)state;
+    require_rejected(CONTROL_DROPPED, TARN_HAZARD_LOST,
+                     "a control arc of the source graph forbids");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(accepts_what_repeats_and_splits_and_writes_elsewhere_as_it_may),
+        cmocka_unit_test(rejects_a_wrong_or_stale_version),
+        cmocka_unit_test(rejects_a_copy_that_names_another_tensor),
+        cmocka_unit_test(rejects_a_second_run_of_what_may_run_once),
+        cmocka_unit_test(rejects_an_implementation_that_is_not_what_it_says),
+        cmocka_unit_test(rejects_parts_that_leave_a_hole),
+        cmocka_unit_test(rejects_a_write_elsewhere_that_loses_what_it_leaves),
+        cmocka_unit_test(rejects_outputs_that_do_not_last),
+        cmocka_unit_test(rejects_a_control_arc_of_the_source_that_nothing_keeps),
+    };
+    return cmocka_run_group_tests_name("refine", tests, NULL, NULL);
+}
