@@ -20,16 +20,19 @@
 
 enum {
     COMPLETE_MAX = 1 << 15, /* policies that are tried one by one */
-    STEPS_PER_DECISION = 20,
-    STEPS_MIN = 4000,
-    MOVE_MAX = 64, /* decisions that one move changes */
-    NEAR = 4,
+    STEPS_PER_DECISION = 12,
+    PLACES = 6 << 20, /* looked at by further steps, all in all */
+    MOVE_MAX = 64,    /* decisions that one move changes */
+    NEAR = 10,
+    FORM_MOVES = 15,   /* in a hundred */
+    SINGLE_MOVES = 50, /* of one version */
     EXCESS_WEIGHT = 10,
 };
 
 /* At the start of annealing: what is paid for the whole budget, as a part of the time; how much
- * worse a move may be, in usual times of a forward op. */
-static const double PRICE = 0.3, HEAT = 2;
+ * worse a move may be, in usual times of a forward op. Then how the price changes with each step.
+ */
+static const double PRICE = 0.3, HEAT = 3, RISE = 1.003;
 
 struct change {
     uint32_t decision, value;
@@ -40,13 +43,18 @@ struct search {
     struct tarn_budget_space space;
     struct tarn_evaluator *evaluator;
     uint64_t budget;
+    uint64_t aim;               /* the budget, or what no policy can come below */
     struct tarn_policy *policy; /* at hand */
     struct tarn_policy best;
     uint64_t peak, time_ns; /* of the policy evaluated last */
-    double above;           /* the budget: bytes, see `measure` */
+    double above;           /* the aim: bytes, see bytes_above */
     uint64_t best_peak, best_time;
     uint64_t evaluations;
     uint64_t random;
+    const struct tarn_schedule *schedule; /* evaluated last */
+    uint8_t *roles;                       /* decision about a version -> what became of it */
+    uint32_t *active;                     /* decisions that made a difference, in order */
+    uint32_t active_count;
     struct change undo[MOVE_MAX]; /* what the move at hand has changed, and its values before */
     uint32_t undo_count;
     bool no_memory;
@@ -73,24 +81,26 @@ static bool is_better(const struct search *all)
 
 /* How far a schedule is above the budget: the peak counts, and that the rest is high, too, for
  * where many executions are, none alone lowers the peak. */
-static double bytes_above(const struct tarn_schedule *schedule, uint64_t budget)
+static double bytes_above(const struct tarn_schedule *schedule, uint64_t aim)
 {
-    if (schedule->peak <= budget) return 0;
-    return (double)(schedule->peak - budget) + EXCESS_WEIGHT * schedule->excess / schedule->count;
+    if (schedule->peak <= aim) return 0;
+    return (double)(schedule->peak - aim) +
+           EXCESS_WEIGHT * schedule->excess / ((double)schedule->count + 1);
 }
 
 /* Evaluates the policy at hand and notes it where it is the best so far. */
 static void evaluate(struct search *all)
 {
-    const struct tarn_schedule *schedule = tarn_evaluate(all->evaluator, all->policy, all->budget);
+    const struct tarn_schedule *schedule = tarn_evaluate(all->evaluator, all->policy, all->aim);
     all->evaluations++;
     if (!schedule) {
         all->no_memory = true;
         return;
     }
+    all->schedule = schedule;
     all->peak = schedule->peak;
     all->time_ns = schedule->time_ns;
-    all->above = bytes_above(schedule, all->budget);
+    all->above = bytes_above(schedule, all->aim);
     if (!is_better(all)) return;
     all->best_peak = all->peak;
     all->best_time = all->time_ns;
@@ -146,28 +156,32 @@ static void try_all(struct search *all)
 
 /* ---- Start ---- */
 
-/* Drops what nobody reads behind the turn; when it is wanted nevertheless, it is recomputed. */
+/* The first execution behind the turn. */
+static uint32_t find_turn(const struct search *all)
+{
+    const struct tarn_schedule *schedule = all->schedule;
+    uint32_t turn = 0;
+    while (turn < schedule->count && schedule->executions[turn].place < all->model->turn) turn++;
+    return turn;
+}
+
+/* Drops what is kept although nobody reads it behind the turn; when it is wanted nevertheless, it
+ * is recomputed. */
 static void drop_unread(struct search *all)
 {
-    const struct tarn_recompute_model *model = all->model;
-    const struct tarn_schedule *schedule = tarn_evaluate(all->evaluator, all->policy, all->budget);
+    struct tarn_budget_space *space = &all->space;
+    const struct tarn_schedule *schedule = tarn_evaluate(all->evaluator, all->policy, all->aim);
     if (!schedule) {
         all->no_memory = true;
         return;
     }
-    struct tarn_budget_space *space = &all->space;
-    for (uint32_t d = 0; d < space->versions_count; d++) {
+    all->schedule = schedule;
+    uint32_t turn = find_turn(all);
+    for (uint32_t c = 0; c < schedule->copies_count && schedule->copies[c].birth < turn; c++) {
+        uint32_t d = space->of_version[schedule->copies[c].version];
+        if (d == TARN_NONE || schedule->copies[c].last_read >= turn) continue;
         if (tarn_decision_get(space, all->policy, d) == TARN_KEEP)
             tarn_decision_set(space, all->policy, d, TARN_DROP);
-    }
-    for (uint32_t e = 0; e < schedule->count; e++) {
-        const struct tarn_form *form = &model->forms[schedule->executions[e].form];
-        if (schedule->executions[e].place < model->turn) continue;
-        for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
-            uint32_t d = space->of_version[model->reads[i]];
-            if (d != TARN_NONE && !schedule->executions[e].recomputed)
-                tarn_decision_set(space, all->policy, d, TARN_KEEP);
-        }
     }
 }
 
@@ -277,38 +291,76 @@ static uint32_t draw_below(struct search *all, uint32_t count)
     return (uint32_t)(((draw(all) >> 32) * count) >> 32);
 }
 
-static void move_value(struct search *all, uint32_t d)
+/* What became of a version behind the turn. */
+enum { KEPT = 1, RECOMPUTED = 2, AGAIN = 4, SHARED = 8 };
+
+/* Notes which decisions have made a difference in the schedule evaluated last. */
+static void note_roles(struct search *all)
 {
+    const struct tarn_schedule *schedule = all->schedule;
+    uint32_t turn = find_turn(all);
+    memset(all->roles, 0, all->space.versions_count);
+    for (uint32_t c = 0; c < schedule->copies_count; c++) {
+        const struct tarn_copy *copy = &schedule->copies[c];
+        uint32_t d = all->space.of_version[copy->version];
+        if (d == TARN_NONE || copy->last_read < turn) continue;
+        if (!copy->recomputed) {
+            all->roles[d] |= KEPT;
+            continue;
+        }
+        bool shared =
+            copy->last_read >= schedule->count ||
+            schedule->executions[copy->birth].place != schedule->executions[copy->last_read].place;
+        all->roles[d] |= (uint8_t)(RECOMPUTED | (all->roles[d] & RECOMPUTED ? AGAIN : 0) |
+                                   (shared ? SHARED : 0));
+    }
+    all->active_count = 0;
+    for (uint32_t d = 0; d < all->space.versions_count; d++) {
+        if (all->roles[d]) all->active[all->active_count++] = d;
+    }
+}
+
+/* Another value for a version, if it can make a difference; mostly kept becomes dropped and back.
+ */
+static void move_version(struct search *all, uint32_t d)
+{
+    uint32_t value = tarn_decision_get(&all->space, all->policy, d), luck = draw_below(all, 8);
+    if (value == TARN_KEEP)
+        value = luck == 0 ? TARN_DROP_EACH_TIME : TARN_DROP;
+    else if (value == TARN_DROP && (all->roles[d] & SHARED) && luck < 2)
+        value = TARN_DROP_EACH_TIME;
+    else if (value == TARN_DROP_EACH_TIME && (all->roles[d] & AGAIN) && luck < 2)
+        value = TARN_DROP;
+    else
+        value = TARN_KEEP;
+    set(all, d, value);
+}
+
+static void move_form(struct search *all)
+{
+    uint32_t first = all->space.versions_count;
+    uint32_t d = first + draw_below(all, all->space.count - first);
     uint32_t values = all->space.decisions[d].values;
     uint32_t value = tarn_decision_get(&all->space, all->policy, d);
     value = (value + 1 + draw_below(all, values - 1)) % values;
-    if (d < all->space.versions_count) {
-        set(all, d, value);
-    } else {
-        set_form(all, d, value, draw_below(all, 2) > 0);
-    }
+    set_form(all, d, value, draw_below(all, 2) > 0);
 }
 
-static void flip(struct search *all, uint32_t d)
-{
-    bool kept = tarn_decision_get(&all->space, all->policy, d) == TARN_KEEP;
-    set(all, d, kept ? TARN_DROP : TARN_KEEP);
-}
-
-/* One decision anew, or two versions near each other change places. */
+/* One decision anew, or two about versions near each other. */
 static void move(struct search *all)
 {
-    uint32_t versions = all->space.versions_count, kind = draw_below(all, 10);
-    uint32_t d = draw_below(all, all->space.count);
-    if (kind < 7 || versions == 0) {
-        if (kind < 5 && versions > 0) d = draw_below(all, versions);
-        move_value(all, d);
+    bool forms = all->space.count > all->space.versions_count;
+    uint32_t kind = draw_below(all, 100);
+    if (kind < FORM_MOVES || all->active_count == 0) {
+        if (forms) move_form(all);
         return;
     }
-    d = draw_below(all, versions);
-    uint32_t other = d + draw_below(all, 2 * NEAR + 1);
-    flip(all, d);
-    if (other >= NEAR && other - NEAR < versions && other != d + NEAR) flip(all, other - NEAR);
+    uint32_t i = draw_below(all, all->active_count);
+    move_version(all, all->active[i]);
+    uint32_t other = i + draw_below(all, 2 * NEAR + 1);
+    if (kind < FORM_MOVES + SINGLE_MOVES || other == i + NEAR) return;
+    if (other >= NEAR && other - NEAR < all->active_count)
+        move_version(all, all->active[other - NEAR]);
 }
 
 /* In nanoseconds. */
@@ -335,6 +387,7 @@ static void step(struct search *all, struct annealing *state, double heat)
         state->above = all->above;
         state->time_ns = all->time_ns;
         all->undo_count = 0;
+        note_roles(all);
     } else {
         take_back(all);
     }
@@ -346,7 +399,7 @@ static void anneal(struct search *all, struct annealing state, uint64_t steps)
     for (uint64_t i = 0; i < steps && !all->no_memory; i++) {
         double left = 1 - (double)i / (double)steps;
         step(all, &state, state.heat * left * left);
-        state.price *= state.above > 0 ? 1.01 : 0.99;
+        state.price *= state.above > 0 ? RISE : 1 / RISE;
         if (state.price < lowest) state.price = lowest;
         if (state.price > highest) state.price = highest;
     }
@@ -363,18 +416,56 @@ static double usual_time(const struct tarn_recompute_model *model)
     return model->turn > 0 ? sum / model->turn : 0;
 }
 
-static void search(struct search *all, uint64_t steps)
+static uint64_t usual_steps(const struct search *all, const struct tarn_budget_limits *limits)
 {
+    uint64_t steps = (uint64_t)STEPS_PER_DECISION * all->space.count +
+                     PLACES / ((uint64_t)all->model->ops_count + 1);
+    if (limits->refine) steps /= 4;
+    return limits->steps > 0 ? limits->steps : steps;
+}
+
+static void search(struct search *all, const struct tarn_budget_limits *limits)
+{
+    uint64_t steps = usual_steps(all, limits);
     drop_unread(all);
     run_greedy(all);
     if (all->no_memory) return;
     copy_policy(all->model, all->policy, &all->best);
     evaluate(all);
+    if (all->no_memory || all->evaluations >= steps) return;
+    double heat = HEAT * usual_time(all->model);
     struct annealing state = {.time_ns = all->time_ns,
                               .above = all->above,
-                              .price = PRICE * (double)all->best_time / (double)(all->budget + 1),
-                              .heat = HEAT * usual_time(all->model)};
-    anneal(all, state, steps);
+                              .price = PRICE * (double)all->best_time / (double)all->aim,
+                              .heat = limits->refine ? heat / 4 : heat};
+    note_roles(all);
+    anneal(all, state, steps - all->evaluations);
+}
+
+/* ---- The whole ---- */
+
+static enum tarn_status init(struct search *all, const struct tarn_budget_limits *limits)
+{
+    bool recompute = limits->classes == 0 || (limits->classes & TARN_BUDGET_RECOMPUTE);
+    uint64_t floor;
+    uint32_t at;
+    if (tarn_policy_init(&all->best, all->model)) return TARN_SYSTEM;
+    if (tarn_budget_space_init(&all->space, all->model, recompute)) return TARN_SYSTEM;
+    if (tarn_recompute_floor(all->model, &floor, &at)) return TARN_SYSTEM;
+    all->aim = all->budget > floor ? all->budget : floor + 1;
+    all->evaluator = tarn_evaluator_create(all->model);
+    all->roles = malloc((size_t)all->space.count + 1);
+    all->active = malloc(((size_t)all->space.count + 1) * sizeof *all->active);
+    return all->evaluator && all->roles && all->active ? TARN_OK : TARN_SYSTEM;
+}
+
+static void finish(struct search *all)
+{
+    tarn_policy_finish(&all->best);
+    tarn_budget_space_finish(&all->space);
+    tarn_evaluator_destroy(all->evaluator);
+    free(all->roles);
+    free(all->active);
 }
 
 enum tarn_status tarn_budget_search(const struct tarn_recompute_model *model, uint64_t budget,
@@ -386,32 +477,26 @@ enum tarn_status tarn_budget_search(const struct tarn_recompute_model *model, ui
                          .policy = policy,
                          .best_peak = UINT64_MAX,
                          .best_time = UINT64_MAX};
-    bool recompute = limits->classes == 0 || (limits->classes & TARN_BUDGET_RECOMPUTE);
-    enum tarn_status status = tarn_budget_space_init(&all.space, model, recompute);
-    all.evaluator = tarn_evaluator_create(model);
-    if (tarn_policy_init(&all.best, model) || !all.evaluator) status = TARN_SYSTEM;
-    if (!status) {
+    enum tarn_status status = init(&all, limits);
+    if (status == TARN_OK) {
+        uint64_t most =
+            limits->steps > 0 && limits->steps < COMPLETE_MAX ? limits->steps : COMPLETE_MAX;
+        bool complete = tarn_budget_space_size(&all.space, most + 1) <= most;
         copy_policy(model, &all.best, policy);
         evaluate(&all);
-        uint64_t size = tarn_budget_space_size(&all.space, COMPLETE_MAX + 1);
-        uint64_t steps = limits->steps > 0
-                             ? limits->steps
-                             : STEPS_MIN + (uint64_t)STEPS_PER_DECISION * all.space.count;
-        if (size <= COMPLETE_MAX) {
+        if (complete) {
             try_all(&all);
-        } else if (all.space.count > 0) {
-            search(&all, steps);
+        } else {
+            search(&all, limits);
         }
         copy_policy(model, policy, &all.best);
         *outcome = (struct tarn_budget_outcome){.peak = all.best_peak,
                                                 .time_ns = all.best_time,
                                                 .evaluations = all.evaluations,
                                                 .fits = all.best_peak <= budget,
-                                                .complete = size <= COMPLETE_MAX};
+                                                .complete = complete};
         if (all.no_memory) status = TARN_SYSTEM;
     }
-    tarn_policy_finish(&all.best);
-    tarn_evaluator_destroy(all.evaluator);
-    tarn_budget_space_finish(&all.space);
+    finish(&all);
     return status;
 }
