@@ -1,6 +1,7 @@
 /* tarn plan: a graph in, a verified plan out, and the figures of both. */
 #include <string.h>
 
+#include "curve.h"
 #include "interrupt.h"
 #include "print.h"
 #include "transforms.h"
@@ -14,6 +15,7 @@ struct request {
     struct tarn_plan_options planning;
     struct tarn_transforms transforms;
     uint64_t effort, nanoseconds; /* of search */
+    uint32_t curve_points;        /* 0: no curve */
     bool json;
 };
 
@@ -151,6 +153,9 @@ enum tarn_status tarn_verb_plan(char **words)
          "for the answer to a packing\ninstance (see 'tarn convert')"},
         TARN_PLANNING_OPTIONS(request.planning),
         TARN_TRANSFORM_OPTIONS(request.transforms),
+        {"budget-curve", 0, TARN_OPTION_TIMES, &request.curve_points, "POINTS",
+         "plan nothing, tell what so many budgets cost, down to the\nleast; -o writes CSV, or a "
+         "picture to a name that ends in .svg"},
         {"effort", 0, TARN_OPTION_NUMBER, &request.effort, "STEPS",
          "steps of search when nothing simpler meets the bound\n(default 1000; 0: none)"},
         {"seconds", 0, TARN_OPTION_SECONDS, &request.nanoseconds, "SECONDS",
@@ -163,7 +168,8 @@ enum tarn_status tarn_verb_plan(char **words)
         .usage =
             "GRAPH [-o PLAN] [--assign] [--streams N] [--assign-mode MODE]\n"
             "                 [--wait-ns NS] [--budget BYTES] [--budget-method METHOD]\n"
-            "                 [--budget-skip CLASS,CLASS...] [--reorder] [--reorder-keep-time]\n"
+            "                 [--budget-skip CLASS,CLASS...] [--budget-curve POINTS] [--reorder] "
+            "[--reorder-keep-time]\n"
             "                 [--reorder-skip STAGE,STAGE...] [--couple] [--couple-keep PERCENT]\n"
             "                 [--slowdown-max PERCENT] [--in-place] "
             "[--in-place-kinds KIND,KIND...]\n"
@@ -201,5 +207,11 @@ enum tarn_status tarn_verb_plan(char **words)
     fill_search(&request);
     const char *wrong = tarn_transforms_ask(&request.transforms, &request.planning);
     if (wrong) return tarn_options_refuse(&command, "%s", wrong);
+    if (request.curve_points > TARN_CURVE_POINTS_MAX)
+        return tarn_options_refuse(&command, "--budget-curve takes up to %d points",
+                                   TARN_CURVE_POINTS_MAX);
+    if (request.curve_points > 0)
+        return tarn_curve(request.graph_path, request.planning.budget, request.curve_points,
+                          request.plan_path, request.json);
     return carry_out(&request);
 }

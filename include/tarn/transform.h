@@ -136,6 +136,12 @@ TARN_API enum tarn_status tarn_graph_budget_curve(struct tarn_graph *graph,
                                                   const struct tarn_budget_options *options,
                                                   struct tarn_budget_report *rows, size_t count,
                                                   struct tarn_error *error);
+/* Writes the rows to a temporary name, then renames; "-" is standard output. A name that ends in
+ * ".svg" asks for a picture, any other for CSV. `graph`: what they were made of. */
+TARN_API enum tarn_status tarn_budget_curve_save(const struct tarn_graph *graph,
+                                                 const struct tarn_budget_report *rows,
+                                                 size_t count, const char *path,
+                                                 struct tarn_error *error);
 
 /* ---- Reorder ----
  * Another order of the ops, in which less is alive at once. The order that came in is always among

@@ -17,7 +17,7 @@
 #include "tarn/simulate.h"
 #include "tarn/transform.h"
 
-enum { ATTEMPTS_MAX = 6, RETRY_STEPS = 3000, DEFAULT_ALIGNMENT = 512 };
+enum { ATTEMPTS_MAX = 6, RETRY_STEPS = 3000, PLACE_STEPS = 80, DEFAULT_ALIGNMENT = 512 };
 
 /* A graph that was built and placed. */
 struct attempt {
@@ -64,7 +64,7 @@ static enum tarn_status place(const struct budgeting *all, struct tarn_graph *gr
     *footprint = made.footprint;
     if (made.footprint <= all->options.budget || made.bound > all->options.budget) return TARN_OK;
     options.method = NULL;
-    options.effort = 0;
+    options.effort = PLACE_STEPS;
     options.capacity = all->options.budget;
     status = plan_as(all, graph, &options, &made);
     if (status == TARN_OK) *footprint = made.footprint;
@@ -178,12 +178,15 @@ static uint64_t next_target(const struct budgeting *all, const struct attempt *a
     return equal ? target : target + slack;
 }
 
-static enum tarn_status try_targets(struct budgeting *all, struct attempt *best)
+static enum tarn_status try_targets(struct budgeting *all, uint64_t first_steps,
+                                    struct attempt *best)
 {
     uint64_t target = all->options.budget, evaluations = 0;
     for (int i = 0; i < ATTEMPTS_MAX; i++) {
         struct attempt attempt = {0};
-        uint64_t steps = i == 0 || all->options.effort > 0 ? all->options.effort : RETRY_STEPS;
+        uint64_t steps = all->options.effort > 0 ? all->options.effort
+                         : i == 0                ? first_steps
+                                                 : RETRY_STEPS;
         enum tarn_status status = search(all, target, steps, &evaluations);
         if (status == TARN_OK) status = make(all, target, &attempt);
         if (status != TARN_OK) {
@@ -291,7 +294,7 @@ enum tarn_status tarn_graph_budget(struct tarn_graph *graph,
     struct attempt best = {0};
     *result = NULL;
     enum tarn_status status = begin(&all, graph, options, error);
-    if (status == TARN_OK) status = try_targets(&all, &best);
+    if (status == TARN_OK) status = try_targets(&all, 0, &best);
     if (status == TARN_OK && all.options.report) fill_report(&all, &best, all.options.report);
     if (status == TARN_OK && best.footprint > all.options.budget) status = refuse(&all, &best);
     if (status == TARN_OK)
@@ -304,35 +307,35 @@ enum tarn_status tarn_graph_budget(struct tarn_graph *graph,
 
 /* ---- The curve ---- */
 
-/* The point for one budget; the policy found is where the next search starts. */
+/* The point for one budget; the policy that was found is where the next search starts. */
 static enum tarn_status find_point(struct budgeting *all, uint64_t budget,
                                    struct tarn_budget_report *row)
 {
     struct attempt best = {0};
     all->options.budget = budget;
-    enum tarn_status status = try_targets(all, &best);
+    enum tarn_status status = try_targets(all, budget == 1 ? 0 : RETRY_STEPS, &best);
     if (status == TARN_OK) fill_report(all, &best, row);
     tarn_graph_destroy(best.graph);
     return status;
 }
 
+/* From the least upwards: what fits a budget also fits a larger one, so no point is slower than the
+ * one below it. */
 enum tarn_status tarn_graph_budget_curve(struct tarn_graph *graph,
                                          const struct tarn_budget_options *options,
                                          struct tarn_budget_report *rows, size_t count,
                                          struct tarn_error *error)
 {
     struct budgeting all;
-    enum tarn_status status = begin(&all, graph, options, error);
     struct tarn_budget_report least = {0};
-    uint64_t below = 1;
-    if (status == TARN_OK) status = find_point(&all, below, &least);
-    for (size_t i = 0; i < count && status == TARN_OK; i++) {
-        uint64_t span = all.placed > least.footprint ? all.placed - least.footprint : 0;
-        uint64_t budget =
-            all.placed - (uint64_t)((double)span * (double)i / (double)(count > 1 ? count - 1 : 1));
-        tarn_policy_finish(&all.policy);
-        status = tarn_policy_init(&all.policy, &all.model);
-        if (status == TARN_OK) status = find_point(&all, budget, &rows[i]);
+    enum tarn_status status = begin(&all, graph, options, error);
+    if (status == TARN_OK) status = find_point(&all, 1, &least);
+    uint64_t span = all.placed > least.footprint ? all.placed - least.footprint : 0;
+    least.budget = least.footprint;
+    if (status == TARN_OK && count > 0) rows[count - 1] = least;
+    for (size_t i = count; i-- > 1 && status == TARN_OK;) {
+        double share = (double)(i - 1) / (double)(count - 1);
+        status = find_point(&all, all.placed - (uint64_t)((double)span * share), &rows[i - 1]);
     }
     finish(&all);
     return status;

@@ -1,0 +1,61 @@
+/* The rows come from the library; here they are printed, and saved where that is asked for. */
+#include "curve.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "interrupt.h"
+
+static void print_rows(FILE *file, const struct tarn_graph *graph,
+                       const struct tarn_budget_report *rows, size_t count, bool json, double ms)
+{
+    struct tarn_sheet sheet;
+    tarn_sheet_begin(&sheet, file, json);
+    tarn_sheet_text(&sheet, "name", tarn_graph_name(graph));
+    if (json) tarn_sheet_open(&sheet, "budgets", '[');
+    for (size_t i = 0; i < count; i++) {
+        const struct tarn_budget_report *row = &rows[i];
+        double slower =
+            row->time_before_ns > 0 ? (double)row->time_ns / (double)row->time_before_ns : 1;
+        tarn_sheet_open(&sheet, json ? NULL : "budget", '{');
+        tarn_sheet_bytes(&sheet, "bytes", row->budget);
+        tarn_sheet_bytes(&sheet, "footprint_bytes", row->footprint);
+        tarn_sheet_real(&sheet, "overhead_percent", 100 * (slower - 1));
+        tarn_sheet_count(&sheet, "recomputed", row->recomputed);
+        tarn_sheet_count(&sheet, "other_implementation", row->implemented);
+        tarn_sheet_close(&sheet, '}');
+    }
+    if (json) tarn_sheet_close(&sheet, ']');
+    tarn_sheet_real(&sheet, "ms", ms);
+    tarn_sheet_end(&sheet);
+}
+
+static enum tarn_status save(const struct tarn_graph *graph, const struct tarn_budget_report *rows,
+                             size_t count, const char *path, struct tarn_error *error)
+{
+    if (!path) return TARN_OK;
+    tarn_interrupt_hold();
+    enum tarn_status status = tarn_budget_curve_save(graph, rows, count, path, error);
+    tarn_interrupt_release();
+    return status;
+}
+
+enum tarn_status tarn_curve(const char *graph_path, const struct tarn_budget_options *options,
+                            uint32_t points, const char *output_path, bool json)
+{
+    static struct tarn_budget_report rows[TARN_CURVE_POINTS_MAX];
+    struct tarn_graph *graph = NULL;
+    struct tarn_error error;
+    bool on_stdout = output_path && strcmp(output_path, "-") == 0;
+    enum tarn_status status = tarn_graph_load(graph_path, &graph, &error);
+    double begin = tarn_now_ms();
+    if (status == TARN_OK) status = tarn_graph_budget_curve(graph, options, rows, points, &error);
+    double ms = tarn_now_ms() - begin;
+    if (status == TARN_OK) status = save(graph, rows, points, output_path, &error);
+    if (status == TARN_OK)
+        print_rows(on_stdout ? stderr : stdout, graph, rows, points, json, ms);
+    else
+        tarn_print_error(&error, status);
+    tarn_graph_destroy(graph);
+    return status;
+}
