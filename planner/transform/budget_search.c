@@ -468,6 +468,29 @@ static void finish(struct search *all)
     free(all->active);
 }
 
+static void run(struct search *all, const struct tarn_budget_limits *limits,
+                struct tarn_budget_outcome *outcome)
+{
+    uint64_t most = COMPLETE_MAX;
+    if (limits->steps > 0 && limits->steps < most) most = limits->steps;
+    bool complete = tarn_budget_space_size(&all->space, most + 1) <= most;
+    copy_policy(all->model, &all->best, all->policy);
+    evaluate(all);
+    if (complete) {
+        try_all(all);
+    } else {
+        search(all, limits);
+    }
+    copy_policy(all->model, all->policy, &all->best);
+    all->aim = all->budget; /* workspaces as the caller will see them */
+    evaluate(all);
+    *outcome = (struct tarn_budget_outcome){.peak = all->peak,
+                                            .time_ns = all->time_ns,
+                                            .evaluations = all->evaluations,
+                                            .fits = all->peak <= all->budget,
+                                            .complete = complete};
+}
+
 enum tarn_status tarn_budget_search(const struct tarn_recompute_model *model, uint64_t budget,
                                     const struct tarn_budget_limits *limits,
                                     struct tarn_policy *policy, struct tarn_budget_outcome *outcome)
@@ -478,25 +501,8 @@ enum tarn_status tarn_budget_search(const struct tarn_recompute_model *model, ui
                          .best_peak = UINT64_MAX,
                          .best_time = UINT64_MAX};
     enum tarn_status status = init(&all, limits);
-    if (status == TARN_OK) {
-        uint64_t most =
-            limits->steps > 0 && limits->steps < COMPLETE_MAX ? limits->steps : COMPLETE_MAX;
-        bool complete = tarn_budget_space_size(&all.space, most + 1) <= most;
-        copy_policy(model, &all.best, policy);
-        evaluate(&all);
-        if (complete) {
-            try_all(&all);
-        } else {
-            search(&all, limits);
-        }
-        copy_policy(model, policy, &all.best);
-        *outcome = (struct tarn_budget_outcome){.peak = all.best_peak,
-                                                .time_ns = all.best_time,
-                                                .evaluations = all.evaluations,
-                                                .fits = all.best_peak <= budget,
-                                                .complete = complete};
-        if (all.no_memory) status = TARN_SYSTEM;
-    }
+    if (status == TARN_OK) run(&all, limits, outcome);
+    if (all.no_memory) status = TARN_SYSTEM;
     finish(&all);
     return status;
 }

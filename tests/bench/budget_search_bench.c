@@ -98,9 +98,14 @@ static void measure(const char *path, const struct tarn_cost_table *costs,
     if (!evaluator || tarn_policy_init(&policy, &model)) need(TARN_SYSTEM, path, NULL);
     uint64_t peak = tarn_evaluate(evaluator, &policy, 0)->peak; /* least workspaces */
     tarn_recompute_model_restrict(&model, options->limits.classes);
-    printf("%s: persistent %.3f GB, peak %.3f GB, %.1f ms\n", path,
-           (double)summary.persistent / 1e9, (double)peak / 1e9, (double)summary.cost / 1e6);
-    search_all(&model, options, (double)summary.persistent, (double)peak, (double)summary.cost);
+    uint64_t floor;
+    uint32_t at;
+    need(tarn_recompute_floor(&model, &floor, &at), path, NULL);
+    double persistent = (double)summary.persistent, all = persistent + (double)peak;
+    printf("%s: persistent %.3f GB, peak %.3f GB, %.1f ms, no ratio below %.3f\n", path,
+           persistent / 1e9, (double)peak / 1e9, (double)summary.cost / 1e6,
+           (persistent + (double)floor) / all);
+    search_all(&model, options, persistent, (double)peak, (double)summary.cost);
     tarn_policy_finish(&policy);
     tarn_evaluator_destroy(evaluator);
     tarn_recompute_model_finish(&model);
