@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every table about bounds and placement, in one run: real graphs, packing instances, synthetic
+# Every table about bounds, placement and budgets, in one run: real graphs, packing instances, synthetic
 # graphs of any size, and whether plans depend on the number of threads. Prints Markdown, and writes
 # the same rows as CSV, a file a table.
 #
@@ -67,7 +67,7 @@ same_plans() {
 }
 
 [ -z "$csv" ] || mkdir -p "$csv"
-echo "# Bounds and placement"
+echo "# Bounds, placement and budgets"
 echo
 echo "Made by \`tests/bench/tables.sh\` on $(date -u +%F), $(nproc) cores," \
     "$(sed -nE 's/^model name[^:]*: //p' /proc/cpuinfo | head -1); load before: $(cut -d' ' -f1 /proc/loadavg)."
@@ -82,4 +82,8 @@ table buckets "Large contiguous buckets" "$bench/scale_bench" buckets:1500x4 buc
 table scale "Many storages" "$bench/scale_bench"
 table scale_5_s "Many storages, five seconds" "$bench/scale_bench" --seconds 5 \
     dnn:1000000x6 chain:1000000x6 uncoupled:1000000x6 chain:1000000x55
-table same "The same plan every time" same_plans "$(dirname "$0")"/../../examples/graphs/*.json*
+examples=$(dirname "$0")/../../examples
+for kind in least ten-percent curve; do
+    table "budget_$kind" "Memory against time: $kind" "$bench/budget_bench" $kind "$examples/costs.csv" "$graphs"
+done
+table same "The same plan every time" same_plans "$examples"/graphs/*.json*
