@@ -83,7 +83,7 @@ table scale "Many storages" "$bench/scale_bench"
 table scale_5_s "Many storages, five seconds" "$bench/scale_bench" --seconds 5 \
     dnn:1000000x6 chain:1000000x6 uncoupled:1000000x6 chain:1000000x55
 examples=$(dirname "$0")/../../examples
-for kind in least ten-percent curve; do
+for kind in least ten-percent ablation curve; do
     table "budget_$kind" "Memory against time: $kind" "$bench/budget_bench" $kind "$examples/costs.csv" "$graphs"
 done
 table same "The same plan every time" same_plans "$examples"/graphs/*.json*
