@@ -32,7 +32,7 @@ enum {
 /* At the start of annealing: what is paid for the whole budget, as a part of the time; how much
  * worse a move may be, in usual times of a forward op. Then how the price changes with each step.
  */
-static const double PRICE = 0.3, HEAT = 3, RISE = 1.003;
+static const double PRICE = 0.3, HEAT = 4, RISE = 1.003;
 
 struct change {
     uint32_t decision, value;
@@ -424,11 +424,31 @@ static uint64_t usual_steps(const struct search *all, const struct tarn_budget_l
     return limits->steps > 0 ? limits->steps : steps;
 }
 
+static bool keeps_everything(const struct search *all)
+{
+    for (uint32_t d = 0; d < all->space.count; d++) {
+        if (tarn_decision_get(&all->space, all->policy, d) != 0) return false;
+    }
+    return true;
+}
+
+static void start(struct search *all)
+{
+    drop_unread(all);
+    if (!all->no_memory) run_greedy(all);
+}
+
+/* Starts from the policy that was given, and from keeping everything. */
 static void search(struct search *all, const struct tarn_budget_limits *limits)
 {
     uint64_t steps = usual_steps(all, limits);
-    drop_unread(all);
-    run_greedy(all);
+    bool again = !limits->refine && !keeps_everything(all);
+    start(all);
+    if (again && !all->no_memory) {
+        for (uint32_t d = 0; d < all->space.count; d++)
+            tarn_decision_set(&all->space, all->policy, d, 0);
+        start(all);
+    }
     if (all->no_memory) return;
     copy_policy(all->model, all->policy, &all->best);
     evaluate(all);
@@ -437,7 +457,7 @@ static void search(struct search *all, const struct tarn_budget_limits *limits)
     struct annealing state = {.time_ns = all->time_ns,
                               .above = all->above,
                               .price = PRICE * (double)all->best_time / (double)all->aim,
-                              .heat = limits->refine ? heat / 4 : heat};
+                              .heat = limits->refine ? heat / 8 : heat};
     note_roles(all);
     anneal(all, state, steps - all->evaluations);
 }
