@@ -10,7 +10,7 @@
 #include "random_graph.h"
 #include "streams/order/antichain.h"
 
-enum { OPS_MAX = 12, GRAPHS = 100000, STORAGES_MAX = 24 };
+enum { OPS_MAX = 12, GRAPHS = DRAWS(100000), STORAGES_MAX = 24 };
 
 static uint64_t heaviest_clique(const uint32_t *unsafe, const uint64_t *weight, uint32_t candidates)
 {

@@ -14,7 +14,13 @@
 #include "tarn/simulate.h"
 #include "tarn/transform.h"
 
-enum { GRAPHS = 3000, OPS_MAX = 30, TINY_GRAPHS = 1500, TINY_OPS_MAX = 7, WAIT_NS = 40 };
+enum {
+    GRAPHS = DRAWS(3000),
+    OPS_MAX = 30,
+    TINY_GRAPHS = DRAWS(1500),
+    TINY_OPS_MAX = 7,
+    WAIT_NS = 40
+};
 
 /* ---- What must be in order ---- */
 

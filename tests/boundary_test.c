@@ -145,7 +145,7 @@ no_interleaving_of_tiny_graphs_with_all_features_harms_and_every_wait_is_needed(
 {
     (void)state;
     struct tally tally = {0};
-    for (uint64_t seed = 0; seed < 3000; seed++) {
+    for (uint64_t seed = 0; seed < DRAWS(3000); seed++) {
         struct tarn_graph *graph = graph_of_seed(seed, 6);
         struct tarn_plan *plan = refined_plan(graph, UINT64_C(1) << seed % 4);
         play(plan, seed % 8 == 0 ? 3 : 2, &tally);
@@ -154,7 +154,7 @@ no_interleaving_of_tiny_graphs_with_all_features_harms_and_every_wait_is_needed(
         tarn_graph_destroy(graph);
     }
     say("all features", &tally);
-    assert_true(tally.waits > 1000);
+    assert_true(tally.waits > DRAWS(1000));
 }
 
 /* ---- The definition ---- */
@@ -261,7 +261,7 @@ static void waits_are_the_reduction_of_all_pairs_of_touches(void **state)
     (void)state;
     uint64_t waits = 0;
     struct relation *relation = malloc(sizeof *relation);
-    for (uint64_t seed = 0; seed < 600; seed++) {
+    for (uint64_t seed = 0; seed < DRAWS(600); seed++) {
         struct tarn_graph *graph = graph_of_seed(seed, OPS_MAX);
         struct tarn_plan *plan = refined_plan(graph, UINT64_C(1) << seed % 4);
         waits += require_the_reduction(plan, relation);
@@ -269,13 +269,13 @@ static void waits_are_the_reduction_of_all_pairs_of_touches(void **state)
         tarn_graph_destroy(graph);
     }
     free(relation);
-    assert_true(waits > 600);
+    assert_true(waits > DRAWS(600));
 }
 
 static void waits_come_by_rank_and_stream(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < 500; seed++) {
+    for (uint64_t seed = 0; seed < DRAWS(500); seed++) {
         struct tarn_graph *graph = graph_of_seed(seed, OPS_MAX);
         struct tarn_plan *plan = refined_plan(graph, 1);
         for (uint32_t i = 1; i < plan->boundary_waits_count; i++) {

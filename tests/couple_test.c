@@ -16,8 +16,14 @@
 #include "tarn/simulate.h"
 #include "tarn/transform.h"
 
-enum { GRAPHS = 2000, OPS_MAX = 12, TINY_GRAPHS = 2000, TINY_OPS_MAX = 9, STORAGES_MAX = 24 };
-enum { BIG_GRAPHS = 300, BIG_OPS_MAX = 60, WAIT_NS = 20 };
+enum {
+    GRAPHS = DRAWS(2000),
+    OPS_MAX = 12,
+    TINY_GRAPHS = 2000,
+    TINY_OPS_MAX = 9,
+    STORAGES_MAX = 24
+};
+enum { BIG_GRAPHS = DRAWS(300), BIG_OPS_MAX = 60, WAIT_NS = 20 };
 
 /* ---- Oracles ---- */
 

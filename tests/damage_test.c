@@ -215,7 +215,7 @@ static void say(const char *name, const struct tally *tally)
 static void accepts_every_plan_that_the_planner_makes(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < 1500; seed++) {
+    for (uint64_t seed = 0; seed < DRAWS(1500); seed++) {
         struct tarn_graph *graph = graph_of_seed(seed, 40);
         struct tarn_plan *plan = plan_of(graph, seed);
         bool accepted;
@@ -253,7 +253,7 @@ static void says_of_damaged_plans_what_all_pairs_say(void **state)
 {
     (void)state;
     struct tally tally = {0};
-    for (uint64_t seed = 0; seed < 1200; seed++) {
+    for (uint64_t seed = 0; seed < DRAWS(1200); seed++) {
         struct random_source source = {seed * 77 + 5};
         struct tarn_graph *graph = graph_of_seed(seed, 30);
         struct tarn_plan *plan = plan_of(graph, seed);
@@ -266,7 +266,7 @@ static void says_of_damaged_plans_what_all_pairs_say(void **state)
         tarn_graph_destroy(graph);
     }
     say("all pairs", &tally);
-    assert_true(tally.harmful > 100 && tally.accepted > 100);
+    assert_true(tally.harmful > DRAWS(100) && tally.accepted > DRAWS(100));
 }
 
 /* Every legal order of two iterations is run: harm and witness come together. */
@@ -300,7 +300,7 @@ static void finds_a_witness_whenever_some_legal_order_corrupts(void **state)
 {
     (void)state;
     struct tally tally = {0};
-    for (uint64_t seed = 0; seed < 2500; seed++) {
+    for (uint64_t seed = 0; seed < DRAWS(2500); seed++) {
         struct random_source source = {seed * 31 + 1};
         struct tarn_graph *graph = graph_of_seed(seed, 6);
         struct tarn_plan *plan = plan_of(graph, seed);
@@ -313,7 +313,7 @@ static void finds_a_witness_whenever_some_legal_order_corrupts(void **state)
         tarn_graph_destroy(graph);
     }
     say("all orders", &tally);
-    assert_true(tally.harmful > 100 && tally.accepted > 100);
+    assert_true(tally.harmful > DRAWS(100) && tally.accepted > DRAWS(100));
 }
 
 /* ---- Checked execution agrees ---- */

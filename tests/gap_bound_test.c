@@ -16,7 +16,7 @@
 #include "streams/plan/plan.h"
 #include "tarn.h"
 
-enum { GRAPHS = 6000, STORAGES_MAX = 8, DAMAGES = 8 };
+enum { GRAPHS = DRAWS(6000), STORAGES_MAX = 8, DAMAGES = 8 };
 
 /* ---- A graph with what bounds it ---- */
 

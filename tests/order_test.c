@@ -14,7 +14,7 @@
 #include "streams/order/events.h"
 #include "streams/order/peak.h"
 
-enum { OPS_MAX = 40, GRAPHS = 4000 };
+enum { OPS_MAX = 40, GRAPHS = DRAWS(4000) };
 
 /* Bit u of before[v]: u happens strictly before v. */
 struct closure {

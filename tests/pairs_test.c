@@ -17,7 +17,7 @@
 #include "streams/order/stream_graph.h"
 
 static const char *const methods[] = {"clocks", "ancestors", "ancestors-opt", "stream-graph"};
-enum { METHODS = sizeof methods / sizeof *methods, RANDOM_GRAPHS = 10000, RANDOM_OPS = 40 };
+enum { METHODS = sizeof methods / sizeof *methods, RANDOM_GRAPHS = DRAWS(10000), RANDOM_OPS = 40 };
 
 static struct tarn_graph *load(const char *path)
 {

@@ -17,13 +17,7 @@
 #include "streams/order/pairs.h"
 #include "streams/plan/plan.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define RANDOM_GRAPHS 400 /* several times slower there */
-#else
-#define RANDOM_GRAPHS 2000
-#endif
-
-enum { RANDOM_OPS = 40, LARGE_GRAPHS = 10, LARGE_OPS = 400 };
+enum { RANDOM_GRAPHS = DRAWS(2000), RANDOM_OPS = 40, LARGE_GRAPHS = DRAWS(10), LARGE_OPS = 400 };
 
 /* ---- Helpers ---- */
 
@@ -407,10 +401,10 @@ static void assert_same_places(const struct tarn_place *a, const struct tarn_pla
 
 static void assert_plan_does_not_depend_on_threads(struct tarn_graph *graph)
 {
-    struct tarn_plan *one = plan_with(graph, TARN_PLAN_OPTIONS(.threads = 1, .effort = 50));
+    struct tarn_plan *one = plan_with(graph, TARN_PLAN_OPTIONS(.threads = 1, .effort = DRAWS(50)));
     for (uint32_t threads = 2; threads <= 8; threads *= 2) {
         struct tarn_plan *plan =
-            plan_with(graph, TARN_PLAN_OPTIONS(.threads = threads, .effort = 50));
+            plan_with(graph, TARN_PLAN_OPTIONS(.threads = threads, .effort = DRAWS(50)));
         assert_string_equal(plan->method, one->method);
         assert_int_equal(plan->footprint, one->footprint);
         assert_same_places(plan->storages, one->storages, one->storages_count);

@@ -39,7 +39,8 @@ static enum tarn_status plan(const char *method, uint32_t threads, struct tarn_e
 {
     struct tarn_plan *made = NULL;
     enum tarn_status status = tarn_plan_create(
-        graph, TARN_PLAN_OPTIONS(.method = method, .threads = threads, .effort = 10), &made, error);
+        graph, TARN_PLAN_OPTIONS(.method = method, .threads = threads, .effort = DRAWS(10)), &made,
+        error);
     tarn_plan_destroy(made);
     return status;
 }

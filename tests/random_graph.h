@@ -6,6 +6,14 @@
 
 #include "tarn/graph.h"
 
+/* How many random graphs a test draws. Sanitized code is five to ten times slower, and what
+ * sanitizers see shows on fewer. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define DRAWS(count) (((count) + 7) / 8)
+#else
+#define DRAWS(count) (count)
+#endif
+
 /* A small generator of random numbers (splitmix64), free for any test to use. */
 struct random_source {
     uint64_t state; /* the seed */

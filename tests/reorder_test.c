@@ -22,13 +22,7 @@
 #include "streams/plan/plan.h"
 #include "tarn.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define GRAPHS 1000 /* ten times slower there */
-#else
-#define GRAPHS 10000
-#endif
-
-enum { OPS_MAX = 9, SETS = 1 << OPS_MAX };
+enum { GRAPHS = DRAWS(10000), OPS_MAX = 9, SETS = 1 << OPS_MAX };
 
 static struct tarn_graph *small_graph(uint64_t seed, uint32_t ops_max)
 {
@@ -389,7 +383,7 @@ static void flow_equals_the_least_of_all_cuts(void **state)
 {
     struct tarn_flow flow = {0};
     (void)state;
-    for (uint64_t seed = 0; seed < 3000; seed++) {
+    for (uint64_t seed = 0; seed < DRAWS(3000); seed++) {
         struct random_source source = {seed};
         uint64_t room[FLOW_NODES][FLOW_NODES] = {{0}}, least = UINT64_MAX, sent;
         uint32_t arcs = random_below(&source, 24), smallest = 0, largest = 0;

@@ -12,7 +12,7 @@
 #include "random_graph.h"
 #include "tarn/simulate.h"
 
-enum { GRAPHS = 3000, OPS_MAX = 24, TINY_GRAPHS = 20000, TINY_OPS_MAX = 9 };
+enum { GRAPHS = DRAWS(3000), OPS_MAX = 24, TINY_GRAPHS = DRAWS(20000), TINY_OPS_MAX = 9 };
 
 static struct tarn_simulation *simulate(const struct tarn_graph *graph, uint32_t wait_ns)
 {

@@ -72,7 +72,7 @@ static void close(const struct tarn_graph *graph, uint32_t *before)
 static void constraints_are_data_control_and_hazards(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < 3000; seed++) {
+    for (uint64_t seed = 0; seed < DRAWS(3000); seed++) {
         struct random_graph_options options = random_graph_knobs(seed, OPS_MAX);
         struct tarn_graph *graph = random_graph(&options);
         struct tarn_constraints constraints;
@@ -203,7 +203,7 @@ static void in_place_refines_and_never_raises_the_bound(void **state)
 {
     uint32_t merged = 0;
     (void)state;
-    for (uint64_t seed = 0; seed < 500; seed++) {
+    for (uint64_t seed = 0; seed < DRAWS(500); seed++) {
         struct tarn_graph *graph = in_place_graph(seed);
         struct tarn_in_place_report report;
         struct tarn_error error;
@@ -223,7 +223,7 @@ static void in_place_refines_and_never_raises_the_bound(void **state)
         tarn_graph_destroy(final);
         tarn_graph_destroy(graph);
     }
-    assert_true(merged > 200);
+    assert_true(merged > DRAWS(200));
 }
 
 /* reach: happens-before by brute force over data, control and stream order. */
@@ -246,7 +246,7 @@ static void fill_reach(const struct tarn_graph *graph, uint32_t *before)
 static void in_place_misses_nothing_that_it_may_do(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < 2000; seed++) {
+    for (uint64_t seed = 0; seed < DRAWS(2000); seed++) {
         struct tarn_graph *graph = in_place_graph(seed);
         struct tarn_in_place_report report;
         struct tarn_graph *final = in_place(graph, &report);

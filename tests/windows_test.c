@@ -17,7 +17,7 @@
 #include "planner/place/windows.h"
 #include "random_graph.h"
 
-enum { SEEDS = 2000, OPS_MAX = 60, RUNS = 2, CAMPAIGN_RUNS = 20 };
+enum { SEEDS = DRAWS(2000), OPS_MAX = 60, RUNS = 2, CAMPAIGN_RUNS = 20 };
 
 struct fixture {
     struct tarn_graph *graph;
