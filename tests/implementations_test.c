@@ -227,6 +227,99 @@ static void what_needs_a_forward_op_is_passed_over_without_one(void **state)
     tarn_graph_destroy(result);
 }
 
+/* x ─clone► copy, x ─hardtanh_► y (in place), y ─dropout► z, flags; backward: dz, flags ► dy;
+ * dy, copy ► dx; once more dy, copy ► again. The sizes: 64, flags 16. */
+struct elementwise {
+    struct tarn_graph *graph;
+    tarn_tensor x, copy, y, z, flags, dz, dy, dx, again;
+    tarn_op clone, hardtanh, dropout, dropout_backward, hardtanh_backward, second;
+};
+
+static tarn_op add(struct tarn_builder *builder, const char *kind, struct tarn_list inputs,
+                   struct tarn_list outputs)
+{
+    return tarn_builder_op(
+        builder,
+        &(struct tarn_op_info){
+            .name = kind, .kind = kind, .inputs = inputs, .outputs = outputs, .cost = 100});
+}
+
+static tarn_tensor sized(struct tarn_builder *builder, uint64_t size)
+{
+    return tarn_builder_tensor(builder, &(struct tarn_tensor_info){.name = "t", .size = size});
+}
+
+static struct elementwise elementwise(void)
+{
+    struct elementwise made;
+    struct tarn_builder *builder = tarn_builder_create("elementwise");
+    tarn_builder_stream(builder, "compute");
+    made.x = sized(builder, 64);
+    add(builder, "load", (struct tarn_list){0}, TARN_TENSORS(made.x));
+    made.copy = sized(builder, 64);
+    made.clone = add(builder, "clone", TARN_TENSORS(made.x), TARN_TENSORS(made.copy));
+    made.y = tarn_builder_alias(builder, made.x, "y");
+    made.hardtanh = add(builder, "hardtanh_", TARN_TENSORS(made.x), TARN_TENSORS(made.y));
+    tarn_builder_control(builder, made.hardtanh, made.clone);
+    made.z = sized(builder, 64);
+    made.flags = sized(builder, 16);
+    made.dropout = add(builder, "dropout", TARN_TENSORS(made.y), TARN_TENSORS(made.z, made.flags));
+    made.dz = sized(builder, 64);
+    add(builder, "loss_backward", TARN_TENSORS(made.z), TARN_TENSORS(made.dz));
+    made.dy = sized(builder, 64);
+    made.dropout_backward =
+        add(builder, "dropout_backward", TARN_TENSORS(made.dz, made.flags), TARN_TENSORS(made.dy));
+    made.dx = sized(builder, 64);
+    made.again = sized(builder, 64);
+    made.hardtanh_backward =
+        add(builder, "hardtanh_backward", TARN_TENSORS(made.dy, made.copy), TARN_TENSORS(made.dx));
+    made.second = add(builder, "hardtanh_backward", TARN_TENSORS(made.dy, made.copy),
+                      TARN_TENSORS(made.again));
+    assert_int_equal(tarn_builder_finish(builder, &made.graph, NULL), TARN_OK);
+    return made;
+}
+
+static void what_is_left_out_and_what_is_kept_instead(void **state)
+{
+    struct elementwise made = elementwise();
+    struct tarn_cost_table *costs =
+        table_of("kind,implementation,time_factor,workspace_factor,needs_input,needs_output,"
+                 "keeps_factor\n"
+                 "hardtanh_backward,as_traced,1,0,1,0,0\n"
+                 "hardtanh_backward,from_output,1,0,0,1,\n"
+                 "hardtanh_backward,from_bits,1.5,0.25,0,0,0.03\n"
+                 "hardtanh_backward,both,2,0,1,1,\n"
+                 "dropout_backward,from_bits,1,0,,,0.125\n"
+                 "dropout_backward,from_flags,2,0,,,1\n"
+                 "dropout_backward,from_nothing,3,0,1,0,0\n");
+    struct tarn_graph *graph = implemented(made.graph, costs, false, NULL);
+    const struct tarn_graph_op *hardtanh = &graph->ops[made.hardtanh];
+    const struct tarn_graph_op *dropout = &graph->ops[made.dropout];
+    (void)state;
+    assert_int_equal(graph->tensors_count, made.graph->tensors_count + 2);
+    assert_int_equal(hardtanh->outputs_count, 2); /* one for both backward ops */
+    assert_int_equal(size_of(graph, hardtanh->outputs[1]), 2);
+    assert_int_equal(dropout->outputs_count, 3);
+    assert_int_equal(size_of(graph, dropout->outputs[2]), 2);
+    tarn_op backward[] = {made.hardtanh_backward, made.second};
+    for (size_t i = 0; i < COUNT_OF(backward); i++) {
+        assert_int_equal(graph->ops[backward[i]].implementations_count, 3);
+        expect(graph, backward[i], "from_output", 100, 0, TARN_TENSORS(made.dy, made.y), SAME);
+        expect(graph, backward[i], "from_bits", 150, 32,
+               TARN_TENSORS(made.dy, hardtanh->outputs[1]), SAME);
+        expect(graph, backward[i], "both", 200, 0, TARN_TENSORS(made.dy, made.copy, made.y), SAME);
+    }
+    assert_int_equal(graph->ops[made.dropout_backward].implementations_count, 3);
+    expect(graph, made.dropout_backward, "from_bits", 100, 0,
+           TARN_TENSORS(made.dz, dropout->outputs[2]), SAME);
+    expect(graph, made.dropout_backward, "from_flags", 200, 0, SAME, SAME);
+    expect(graph, made.dropout_backward, "from_nothing", 300, 0, TARN_TENSORS(made.dz, made.y),
+           SAME);
+    tarn_cost_table_destroy(costs);
+    tarn_graph_destroy(graph);
+    tarn_graph_destroy(made.graph);
+}
+
 /* ---- Measurements ---- */
 
 static void measurements_replace_the_model(void **state)
@@ -438,6 +531,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_op_gets_what_the_table_says),
         cmocka_unit_test(what_needs_a_forward_op_is_passed_over_without_one),
+        cmocka_unit_test(what_is_left_out_and_what_is_kept_instead),
         cmocka_unit_test(measurements_replace_the_model),
         cmocka_unit_test(traced_steps_get_them_by_the_same_rules),
         cmocka_unit_test(the_same_holds_in_a_folder_of_graphs),

@@ -11,9 +11,8 @@
  * kind times its inputs. */
 #include "implementations.h"
 
-#include <string.h>
-
 #include <stdlib.h>
+#include <string.h>
 
 /* What a backward op may read of its forward op. */
 struct partner {
