@@ -452,6 +452,29 @@ implementations_are_added() {
 implementations_are_added
 report implementations_are_added $?
 
+budgets_are_kept_or_refused() {
+    local richer=$folder/richer.json.gz curve=$folder/curve keep budget digest
+    exits 0 plan "$richer" --effort 0 -o "$plan" --json || return
+    keep=$(python3 -c "import json; print(json.load(open('$folder/out'))['footprint_bytes'])")
+    budget=$((keep * 8 / 10))
+    exits 0 run "$richer" "$plan" --check --iterations 2 --json || return
+    digest=$(python3 -c "import json; print(json.load(open('$folder/out'))['digest'])")
+    exits 0 plan "$richer" --budget $budget -o "$plan" --json &&
+        json "o['footprint_bytes'] == o['budget']['footprint_bytes'] <= $budget and
+              o['budget_ops']['recomputed'] > 0" &&
+        exits 0 verify "$richer" "$plan" || return
+    exits 0 run "$richer" "$plan" --check --iterations 2 --json && json "o['digest'] == '$digest'" || return
+    exits 0 transform "$richer" --budget-method chen --json &&
+        json "o['budget']['footprint_bytes'] < $keep and o['budget']['overhead_percent'] > 0" || return
+    exits 1 plan "$richer" --budget 1MB && says "the least footprint found is" || return
+    exits 2 plan "$richer" --budget 1GB --budget-skip magic || return
+    exits 0 plan "$toy" --budget-curve 3 -o "$curve.csv" --json && json "len(o['budgets']) == 3" &&
+        [ "$(wc -l <"$curve.csv")" = 4 ] || return
+    exits 0 plan "$toy" --budget-curve 3 -o "$curve.svg" && grep -q "</svg>" "$curve.svg"
+}
+budgets_are_kept_or_refused
+report budgets_are_kept_or_refused $?
+
 an_interrupt_exits_130() {
     local process
     "$tarn" run "$streams" --kernel spin:20000000000 >"$folder/out" 2>"$folder/err" &

@@ -15,6 +15,7 @@
 #include "random_graph.h"
 #include "random_training.h"
 #include "streams/order/peak.h"
+#include "streams/plan/plan.h"
 #include "tarn.h"
 
 enum { ALIGNMENT = 16 };
@@ -108,7 +109,8 @@ static void requires_the_graph_to_be_as_told(const struct tarn_recompute_model *
                                              struct tarn_graph **final)
 {
     struct tarn_error error;
-    require(tarn_recompute_build(model, schedule, final, &error), &error);
+    bool at_home = model->graph->hash.word[0] & 1;
+    require(tarn_recompute_build(model, schedule, at_home, final, &error), &error);
     assert_int_equal(cost_of(*final), schedule->time_ns);
     if (model->graph->streams_count == 1) assert_int_equal(reserved_peak(*final), schedule->peak);
 }
@@ -167,6 +169,31 @@ static void do_nothing(struct tarn_graph *source, struct tarn_graph *final)
     (void) final;
 }
 
+/* A plan of `final` that says that it does what `source` says. */
+static struct tarn_plan *plan_as(struct tarn_graph *source, struct tarn_graph *final)
+{
+    struct tarn_plan *plan;
+    struct tarn_error error;
+    require(tarn_plan_create(final, TARN_PLAN_OPTIONS(.effort = TARN_NO_EFFORT), &plan, &error),
+            &error);
+    plan->source_hash = source->hash;
+    plan->transformed = !tarn_hash_equal(source->hash, final->hash);
+    require(tarn_plan_verify(plan, source, NULL, &error), &error);
+    return plan;
+}
+
+static void requires_the_same_meaning(struct tarn_graph *source, struct tarn_graph *final)
+{
+    tarn_plan_destroy(plan_as(source, final));
+}
+
+static void requires_the_same_digest(struct tarn_graph *source, struct tarn_graph *final)
+{
+    struct tarn_plan *plan = plan_as(source, final);
+    assert_int_equal(digest_of(plan), digest_of_graph(source));
+    tarn_plan_destroy(plan);
+}
+
 static void peak_and_time_are_those_of_the_graph_that_is_built(void **state)
 {
     (void)state;
@@ -181,12 +208,133 @@ static void peak_and_time_are_those_of_the_graph_that_is_built(void **state)
     assert_true(counts.repeated > 1000 && counts.split > 100 && counts.implemented > 1000);
 }
 
+static void every_graph_that_is_built_refines_its_source(void **state)
+{
+    (void)state;
+    struct counts counts = {0};
+    for (uint64_t seed = 0; seed < 600; seed++) {
+        struct tarn_graph *graph = draw_graph(seed, 1 + (uint32_t)(seed % 3));
+        try_policies(graph, seed, &counts, requires_the_same_meaning);
+        tarn_graph_destroy(graph);
+    }
+    assert_true(counts.repeated > 1000 && counts.split > 100 && counts.implemented > 1000);
+}
+
+static void checked_execution_ends_with_the_digest_of_keeping_everything(void **state)
+{
+    (void)state;
+    struct counts counts = {0};
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        struct tarn_graph *graph = draw_graph(seed, 1 + (uint32_t)(seed % 3));
+        try_policies(graph, seed, &counts, requires_the_same_digest);
+        tarn_graph_destroy(graph);
+    }
+    assert_true(counts.repeated > 100);
+}
+
+/* ---- The floor ---- */
+
+static void no_policy_comes_below_the_floor(void **state)
+{
+    (void)state;
+    uint32_t met = 0;
+    for (uint64_t seed = 0; seed < 400; seed++) {
+        struct tarn_graph *graph = draw_graph(seed, 1);
+        struct tarn_recompute_model model;
+        uint64_t floor, least = UINT64_MAX;
+        uint32_t place;
+        assert_int_equal(tarn_recompute_model_init(&model, graph, ALIGNMENT), TARN_OK);
+        assert_int_equal(tarn_recompute_floor(&model, &floor, &place), TARN_OK);
+        struct tarn_evaluator *evaluator = tarn_evaluator_create(&model);
+        for (uint64_t draw = 0; draw < 200; draw++) {
+            struct tarn_policy policy;
+            draw_policy(&model, &policy, seed * 200 + draw);
+            uint64_t peak = tarn_evaluate(evaluator, &policy, 0)->peak;
+            assert_true(peak >= floor);
+            if (peak < least) least = peak;
+            tarn_policy_finish(&policy);
+        }
+        met += least == floor;
+        tarn_evaluator_destroy(evaluator);
+        tarn_recompute_model_finish(&model);
+        tarn_graph_destroy(graph);
+    }
+    print_message("# the floor was met %u times\n", met);
+    assert_true(met > 50);
+}
+
+/* ---- The transform ---- */
+
+static void a_budget_is_kept_or_refused_with_its_floor(void **state)
+{
+    (void)state;
+    uint32_t kept = 0, refused = 0;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        struct tarn_graph *graph = draw_graph(seed, 1 + (uint32_t)(seed % 3));
+        struct tarn_plan *all, *plan;
+        struct tarn_plan_summary before, after;
+        struct tarn_error error;
+        require(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = ALIGNMENT), &all, &error),
+                &error);
+        tarn_plan_summarize(all, &before);
+        uint64_t budget = before.footprint * (4 + seed % 6) / 10;
+        struct tarn_budget_report report;
+        struct tarn_budget_options *options =
+            TARN_BUDGET_OPTIONS(.budget = budget, .effort = 500, .report = &report);
+        struct tarn_plan_options *planning =
+            TARN_PLAN_OPTIONS(.alignment = ALIGNMENT, .budget = options);
+        enum tarn_status status = tarn_plan_create(graph, planning, &plan, &error);
+        if (status == TARN_OK) {
+            tarn_plan_summarize(plan, &after);
+            assert_true(after.footprint <= budget);
+            assert_true(report.footprint <= budget);
+            assert_int_equal(digest_of(plan), digest_of(all));
+            tarn_plan_destroy(plan);
+            kept++;
+        } else {
+            assert_int_equal(status, TARN_DOES_NOT_FIT);
+            assert_true(report.footprint > budget);
+            assert_non_null(strstr(error.text, "the least footprint found is"));
+            assert_true(error.op < graph->ops_count);
+            refused++;
+        }
+        tarn_plan_destroy(all);
+        tarn_graph_destroy(graph);
+    }
+    print_message("# %u kept, %u refused\n", kept, refused);
+    assert_true(kept > 5 && refused > 5);
+}
+
+static void a_curve_never_gets_slower_with_more_memory(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        struct tarn_graph *graph = draw_graph(seed, 1);
+        struct tarn_budget_report rows[5];
+        struct tarn_error error;
+        struct tarn_budget_options *options =
+            TARN_BUDGET_OPTIONS(.alignment = ALIGNMENT, .effort = 300);
+        require(tarn_graph_budget_curve(graph, options, rows, 5, &error), &error);
+        for (size_t i = 0; i < 5; i++) {
+            assert_true(rows[i].footprint <= rows[i].budget);
+            if (i == 0) continue;
+            assert_true(rows[i - 1].budget >= rows[i].budget);
+            assert_true(rows[i - 1].time_ns <= rows[i].time_ns);
+        }
+        tarn_graph_destroy(graph);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(peak_and_time_are_those_of_the_graph_that_is_built),
+        cmocka_unit_test(every_graph_that_is_built_refines_its_source),
+        cmocka_unit_test(checked_execution_ends_with_the_digest_of_keeping_everything),
+        cmocka_unit_test(no_policy_comes_below_the_floor),
+        cmocka_unit_test(a_budget_is_kept_or_refused_with_its_floor),
+        cmocka_unit_test(a_curve_never_gets_slower_with_more_memory),
     };
     setenv("HWLOC_SYNTHETIC", "core:4 pu:1", 0);
-    (void)digest_of_graph;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

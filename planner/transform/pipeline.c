@@ -3,6 +3,7 @@
  * back to the source graph. Cost: the transforms'. */
 #include "../../streams/graph/options.h"
 #include "joint.h"
+#include "recompute_model.h"
 
 static enum tarn_status assign(struct tarn_graph *graph, const struct tarn_plan_options *options,
                                struct tarn_graph **result, struct tarn_error *error)
@@ -25,7 +26,7 @@ static enum tarn_status budget(struct tarn_graph *graph, const struct tarn_plan_
         tarn_options_take(&budget, sizeof budget, options->budget, "budget options", error);
     if (status != TARN_OK) return status;
     if (budget.alignment == 0) budget.alignment = options->alignment;
-    return tarn_graph_budget(graph, &budget, result, error);
+    return tarn_recompute_within(graph, &budget, options, result, error);
 }
 
 static bool wants_budget(const struct tarn_plan_options *options) { return options->budget; }

@@ -17,7 +17,13 @@
 #include "tarn/simulate.h"
 #include "tarn/transform.h"
 
-enum { ATTEMPTS_MAX = 6, RETRY_STEPS = 3000, PLACE_STEPS = 80, DEFAULT_ALIGNMENT = 512 };
+enum {
+    ATTEMPTS_MAX = 6,
+    RETRY_STEPS = 3000,
+    PLACE_STEPS = 40,
+    NEAR = 100,
+    DEFAULT_ALIGNMENT = 512
+};
 
 /* A graph that was built and placed. */
 struct attempt {
@@ -28,6 +34,7 @@ struct attempt {
 
 struct budgeting {
     struct tarn_budget_options options;
+    const struct tarn_plan_options *planning; /* what will place the result; NULL: defaults */
     struct tarn_graph *graph;
     struct tarn_recompute_model model;
     struct tarn_evaluator *evaluator;
@@ -50,7 +57,7 @@ static enum tarn_status plan_as(const struct budgeting *all, struct tarn_graph *
     return TARN_OK;
 }
 
-/* Without any search, unless that is all that is missing. */
+/* Without any search, unless a little of it may be all that is missing. */
 static enum tarn_status place(const struct budgeting *all, struct tarn_graph *graph,
                               uint64_t *footprint)
 {
@@ -62,10 +69,13 @@ static enum tarn_status place(const struct budgeting *all, struct tarn_graph *gr
     enum tarn_status status = plan_as(all, graph, &options, &made);
     if (status != TARN_OK) return status;
     *footprint = made.footprint;
-    if (made.footprint <= all->options.budget || made.bound > all->options.budget) return TARN_OK;
+    uint64_t budget = all->options.budget;
+    bool near = made.footprint <= budget + budget / NEAR && made.bound <= budget;
+    if (made.footprint <= budget || !near) return TARN_OK;
+    if (all->planning && all->planning->effort == TARN_NO_EFFORT) return TARN_OK;
     options.method = NULL;
     options.effort = PLACE_STEPS;
-    options.capacity = all->options.budget;
+    options.capacity = budget;
     status = plan_as(all, graph, &options, &made);
     if (status == TARN_OK) *footprint = made.footprint;
     if (status != TARN_DOES_NOT_FIT) return status;
@@ -115,27 +125,6 @@ static void count_executions(const struct tarn_schedule *schedule,
     report->recomputed_ns = schedule->recomputed_ns;
 }
 
-/* What the policy at hand comes to, placed. */
-static enum tarn_status make(struct budgeting *all, uint64_t target, struct attempt *attempt)
-{
-    const struct tarn_schedule *schedule =
-        tarn_evaluate_whole(all->evaluator, &all->policy, target);
-    *attempt = (struct attempt){0};
-    if (!schedule) {
-        tarn_error_no_memory(all->error);
-        return TARN_SYSTEM;
-    }
-    count_executions(schedule, &attempt->report);
-    enum tarn_status status = TARN_OK;
-    if (changes_nothing(all, schedule))
-        attempt->graph = tarn_graph_retain(all->graph);
-    else
-        status = tarn_recompute_build(&all->model, schedule, &attempt->graph, all->error);
-    if (status == TARN_OK) status = place(all, attempt->graph, &attempt->footprint);
-    if (status == TARN_OK) status = take_time(all, attempt->graph, &attempt->time_ns);
-    return status;
-}
-
 /* Gives up the worse one: what fits comes before what does not, then the faster, then the smaller.
  */
 static void keep_better(struct attempt *best, struct attempt *other, uint64_t budget)
@@ -151,6 +140,43 @@ static void keep_better(struct attempt *best, struct attempt *other, uint64_t bu
         *other = swap;
     }
     tarn_graph_destroy(other->graph);
+}
+
+/* Takes over the graph, placed. */
+static enum tarn_status look_at(struct budgeting *all, struct tarn_graph *graph,
+                                const struct tarn_schedule *schedule, struct attempt *best)
+{
+    struct attempt attempt = {.graph = graph};
+    count_executions(schedule, &attempt.report);
+    enum tarn_status status = place(all, graph, &attempt.footprint);
+    if (status == TARN_OK) status = take_time(all, graph, &attempt.time_ns);
+    if (status == TARN_OK)
+        keep_better(best, &attempt, all->options.budget);
+    else
+        tarn_graph_destroy(graph);
+    return status;
+}
+
+/* What the policy at hand comes to, with recomputations on the stream that is better for it. */
+static enum tarn_status make(struct budgeting *all, uint64_t target, struct attempt *attempt)
+{
+    const struct tarn_schedule *schedule =
+        tarn_evaluate_whole(all->evaluator, &all->policy, target);
+    bool choice = all->graph->streams_count > 1;
+    *attempt = (struct attempt){0};
+    if (!schedule) {
+        tarn_error_no_memory(all->error);
+        return TARN_SYSTEM;
+    }
+    if (changes_nothing(all, schedule))
+        return look_at(all, tarn_graph_retain(all->graph), schedule, attempt);
+    enum tarn_status status = TARN_OK;
+    for (int at_home = 0; at_home <= choice && status == TARN_OK; at_home++) {
+        struct tarn_graph *graph;
+        status = tarn_recompute_build(&all->model, schedule, at_home, &graph, all->error);
+        if (status == TARN_OK) status = look_at(all, graph, schedule, attempt);
+    }
+    return status;
 }
 
 static enum tarn_status search(struct budgeting *all, uint64_t target, uint64_t steps,
@@ -290,10 +316,19 @@ enum tarn_status tarn_graph_budget(struct tarn_graph *graph,
                                    const struct tarn_budget_options *options,
                                    struct tarn_graph **result, struct tarn_error *error)
 {
+    return tarn_recompute_within(graph, options, NULL, result, error);
+}
+
+enum tarn_status tarn_recompute_within(struct tarn_graph *graph,
+                                       const struct tarn_budget_options *options,
+                                       const struct tarn_plan_options *planning,
+                                       struct tarn_graph **result, struct tarn_error *error)
+{
     struct budgeting all;
     struct attempt best = {0};
     *result = NULL;
     enum tarn_status status = begin(&all, graph, options, error);
+    all.planning = planning;
     if (status == TARN_OK) status = try_targets(&all, 0, &best);
     if (status == TARN_OK && all.options.report) fill_report(&all, &best, all.options.report);
     if (status == TARN_OK && best.footprint > all.options.budget) status = refuse(&all, &best);

@@ -19,6 +19,7 @@ struct building {
     const struct tarn_recompute_model *model;
     const struct tarn_graph *graph;
     const struct tarn_schedule *schedule;
+    bool at_home; /* recomputations run where their origin does */
     struct tarn_builder *builder;
     uint32_t *copy_tensor;  /* copy -> its tensor in the new graph */
     uint32_t *primary_copy; /* version -> copy by the primary op */
@@ -290,7 +291,8 @@ static void add_ops(struct building *all)
             continue;
         }
         for (; e < schedule->count && schedule->executions[e].place == place; e++) {
-            all->stream[e] = all->graph->ops[v].stream;
+            uint32_t origin = all->model->forms[schedule->executions[e].form].op;
+            all->stream[e] = all->graph->ops[all->at_home ? origin : v].stream;
             if (!schedule->executions[e].recomputed && all->ops[v].end == 0) all->ops[v].begin = e;
             if (!schedule->executions[e].recomputed) all->ops[v].end = e + 1;
             add_execution(all, e);
@@ -397,10 +399,11 @@ static enum tarn_status build(struct building *all)
 }
 
 enum tarn_status tarn_recompute_build(const struct tarn_recompute_model *model,
-                                      const struct tarn_schedule *schedule,
+                                      const struct tarn_schedule *schedule, bool at_home,
                                       struct tarn_graph **result, struct tarn_error *error)
 {
-    struct building all = {.model = model, .graph = model->graph, .schedule = schedule};
+    struct building all = {
+        .model = model, .graph = model->graph, .schedule = schedule, .at_home = at_home};
     *result = NULL;
     enum tarn_status status = build(&all);
     if (status == TARN_OK) {

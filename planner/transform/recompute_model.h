@@ -20,6 +20,7 @@
 #define TARN_PLANNER_TRANSFORM_RECOMPUTE_MODEL_H
 
 #include "../../streams/graph/graph.h"
+#include "tarn/transform.h"
 
 /* A version of a planned storage (workspaces have none). */
 struct tarn_version {
@@ -167,10 +168,19 @@ enum tarn_status tarn_recompute_floor(const struct tarn_recompute_model *model, 
 
 /* ---- recompute_build.c ---- */
 
-/* The new graph: source tensors keep their ids, copies are appended and name their origin; a
- * recomputation runs on the stream of the op that asked. The caller destroys it. */
+/* The new graph: source tensors keep their ids, copies are appended and name their origin. A
+ * recomputation runs on the stream of the op that asked, or at_home: on that of the op that it
+ * repeats. The caller destroys it. */
 enum tarn_status tarn_recompute_build(const struct tarn_recompute_model *model,
-                                      const struct tarn_schedule *schedule,
+                                      const struct tarn_schedule *schedule, bool at_home,
                                       struct tarn_graph **result, struct tarn_error *error);
+
+/* ---- recompute.c ---- */
+
+/* tarn_graph_budget, for a plan by these options. */
+enum tarn_status tarn_recompute_within(struct tarn_graph *graph,
+                                       const struct tarn_budget_options *options,
+                                       const struct tarn_plan_options *planning,
+                                       struct tarn_graph **result, struct tarn_error *error);
 
 #endif
