@@ -1,8 +1,12 @@
 #!/usr/bin/env bash
 # The long campaign: three checked iterations of every multi-stream graph of a folder that fits into
-# the memory that is free. Prints a table (Markdown); exits 1 when any run fails.
+# the memory that is free. Prints a table (Markdown); exits 1 when any run fails. With transforms, all
+# graphs are run, and every plan file is verified once more against the graph that was given, whether
+# it can be run here or not.
 #
 #   tests/campaign.sh FOLDER [TARN [PATTERN]]     TARN: build/tarn, PATTERN: *.json*
+#   TRANSFORMS="--reorder --couple" tests/campaign.sh ...   plans of transformed graphs
+#   ITERATIONS=1 tests/campaign.sh ...
 #   SDK=build/tests/custom_sdk tests/campaign.sh ...     the same on an OpenCL device
 set -u
 folder=${1:?usage: campaign.sh FOLDER [TARN [PATTERN]]}
@@ -33,14 +37,20 @@ row() {
 check_graph() {
     local graph=$1 needed code
     streams=- ops=- footprint=0 persistent=0 checked=- speed=- seconds=-
-    if ! "$tarn" plan "$graph" ${SDK:+--alignment 128} -o "$work/plan" --json >"$work/report" 2>"$work/errors"; then
+    read -ra transforms <<<"${TRANSFORMS:-}"
+    if ! "$tarn" plan "$graph" "${transforms[@]}" ${SDK:+--alignment 128} -o "$work/plan" --json >"$work/report" 2>"$work/errors"; then
         failed=$((failed + 1))
         row "$graph" "$(cat "$work/errors")"
         return
     fi
     streams=$(field streams) ops=$(field ops)
     footprint=$(field footprint_bytes) persistent=$(field persistent_bytes)
-    [ "$streams" -gt 1 ] || return
+    [ -n "${TRANSFORMS:-}" ] || [ "$streams" -gt 1 ] || return
+    if [ -n "${TRANSFORMS:-}" ] && ! "$tarn" verify "$graph" "$work/plan" >"$work/errors" 2>&1; then
+        failed=$((failed + 1))
+        row "$graph" "rejected: $(head -1 "$work/errors")"
+        return
+    fi
     needed=$((footprint + persistent))
     if [ $needed -gt "$(free_bytes)" ]; then
         left_out=$((left_out + 1))
@@ -48,9 +58,9 @@ check_graph() {
         return
     fi
     if [ -n "${SDK:-}" ]; then
-        "$SDK" "$graph" "$work/plan" 3 >"$work/report" 2>"$work/errors"
+        "$SDK" "$graph" "$work/plan" "${ITERATIONS:-3}" >"$work/report" 2>"$work/errors"
     else
-        "$tarn" run "$graph" "$work/plan" --check --iterations 3 --json >"$work/report" 2>"$work/errors"
+        "$tarn" run "$graph" "$work/plan" --check --iterations "${ITERATIONS:-3}" --json >"$work/report" 2>"$work/errors"
     fi
     code=$?
     if [ $code = 0 ]; then
