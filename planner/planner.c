@@ -195,6 +195,7 @@ static enum tarn_status place_planned(struct planning *planning, struct tarn_err
     struct tarn_problem problem = {plan->graph, &planning->blocks, &conflicts};
     struct tarn_place_result result = {0};
     fill_request(planning);
+    planning->request.node_limit = planning->options.node_limit;
     planning->request.raise_bound = raise_bound;
     planning->request.user = planning;
     result.offset = malloc(((size_t)planning->blocks.storages_count + 1) * sizeof *result.offset);

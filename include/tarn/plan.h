@@ -69,6 +69,7 @@ struct tarn_plan_options {
     const struct tarn_in_place_options *in_place;
     enum tarn_boundary boundary;
     const struct tarn_budget_options *budget; /* a transform, too */
+    uint32_t node_limit; /* method "roam-tree": nodes of a leaf at most; 0: 60 */
 };
 #ifndef __cplusplus
 #define TARN_PLAN_OPTIONS(...) \

@@ -5,7 +5,8 @@
  *   greedy  the guide is the best order so far, the limit between the bound and its peak
  *   window  the nodes around the highest step in their best order, by complete search
  *   cut     the minimum cut at the highest step says which nodes should have run before it: they
- * are moved before it, the others behind it
+ *           are moved before it, the others behind it
+ *   tree    independent segments one by one, weight updates put where activations leave room
  *
  * Several streams take their orders from that list, as reorder_streams.h goes on to say; the bound
  * holds for them as well, since what is alive in one step of a list is an antichain.
@@ -22,6 +23,7 @@
 #include "reorder_postpone.h"
 #include "reorder_proof.h"
 #include "reorder_streams.h"
+#include "reorder_tree.h"
 #include "tarn/transform.h"
 #include "transform.h"
 
@@ -42,6 +44,8 @@ struct reordering {
     struct tarn_reorder_bound bound;
     struct tarn_reorder_exact exact;
     struct tarn_reorder_postpone postpone;
+    struct tarn_reorder_tree tree; /* made when it is needed first */
+    uint32_t node_limit;
     uint64_t least;    /* no order has a lower peak */
     uint32_t *best;    /* the best order so far */
     uint32_t *attempt; /* another one */
@@ -57,9 +61,9 @@ struct reordering {
 const char *tarn_reorder_stage_text(enum tarn_reorder_stage stage)
 {
     static const char *const words[] = {
-        [TARN_REORDER_GREEDY] = "greedy",   [TARN_REORDER_WINDOWS] = "windows",
-        [TARN_REORDER_CUTS] = "cuts",       [TARN_REORDER_CASES] = "cases",
-        [TARN_REORDER_WITNESS] = "witness",
+        [TARN_REORDER_GREEDY] = "greedy", [TARN_REORDER_WINDOWS] = "windows",
+        [TARN_REORDER_CUTS] = "cuts",     [TARN_REORDER_TREE] = "tree",
+        [TARN_REORDER_CASES] = "cases",   [TARN_REORDER_WITNESS] = "witness",
     };
     return (unsigned)stage < TARN_REORDER_STAGES ? words[stage] : "";
 }
@@ -200,6 +204,24 @@ static bool try_windows(struct reordering *all, uint32_t middle)
     return false;
 }
 
+/* ---- Tree ---- */
+
+/* Also with the greedy rules behind it, which look across segments. */
+static enum tarn_status try_tree(struct reordering *all, bool *better)
+{
+    if (!all->tree.model && tarn_reorder_tree_init(&all->tree, all->model) != TARN_OK)
+        return TARN_SYSTEM;
+    for (enum tarn_reorder_delay delay = 0; delay < TARN_REORDER_DELAYS && !*better; delay++) {
+        tarn_reorder_tree_run(&all->tree, all->best, delay, all->node_limit, all->least,
+                              &all->exact, all->attempt);
+        *better = take(all, all->attempt, TARN_REORDER_TREE);
+        if (*better) break;
+        tarn_reorder_greedy_run(&all->greedy, all->attempt, all->least);
+        *better = take(all, all->greedy.run, TARN_REORDER_TREE);
+    }
+    return TARN_OK;
+}
+
 /* ---- Rounds ---- */
 
 /* Raises the bound by what step i of the best order says; *here: that step's own. */
@@ -221,7 +243,8 @@ static enum tarn_status improve(struct reordering *all, bool *better)
     *better = (is_on(all, TARN_REORDER_GREEDY) && try_greedy(all, all->best)) ||
               (is_on(all, TARN_REORDER_WINDOWS) && try_windows(all, middle)) ||
               (is_on(all, TARN_REORDER_CUTS) && try_cuts(all, middle));
-    return TARN_OK;
+    if (!*better && is_on(all, TARN_REORDER_TREE)) status = try_tree(all, better);
+    return status;
 }
 
 /* Cuts at other steps: those above the bound, the highest first. */
@@ -306,6 +329,7 @@ static void finish(struct reordering *all)
     tarn_reorder_bound_finish(&all->bound);
     tarn_reorder_exact_finish(&all->exact);
     tarn_reorder_postpone_finish(&all->postpone);
+    tarn_reorder_tree_finish(&all->tree);
     free(all->best);
     free(all->attempt);
     free(all->late);
@@ -358,7 +382,7 @@ static enum tarn_status reorder(struct tarn_graph *graph, const uint64_t *reserv
                                 struct tarn_graph **result, struct tarn_error *error)
 {
     struct tarn_reorder_model model;
-    struct reordering all = {.skip = options->skip};
+    struct reordering all = {.skip = options->skip, .node_limit = options->node_limit};
     if (tarn_reorder_model_init(&model, graph, reserved) != TARN_OK)
         return tarn_error_no_memory(error);
     uint32_t *list = malloc(((size_t)graph->ops_count + 1) * sizeof *list);
@@ -391,6 +415,7 @@ enum tarn_status tarn_graph_reorder(struct tarn_graph *graph,
     if (status != TARN_OK) return status;
     if (options.alignment == 0) options.alignment = ALIGNMENT_DEFAULT;
     if (options.effort == 0) options.effort = EFFORT_DEFAULT;
+    if (options.node_limit == 0) options.node_limit = TARN_NODE_LIMIT;
     if (!tarn_is_power_of_two(options.alignment))
         return tarn_error_set(error, TARN_USAGE, "the alignment %llu is not a power of two",
                               (unsigned long long)options.alignment);
