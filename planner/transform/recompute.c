@@ -179,12 +179,13 @@ static enum tarn_status make(struct budgeting *all, uint64_t target, struct atte
     return status;
 }
 
-static enum tarn_status search(struct budgeting *all, uint64_t target, uint64_t steps,
+static enum tarn_status search(struct budgeting *all, uint64_t target, bool refine,
                                uint64_t *evaluations)
 {
     if (all->options.method == TARN_BUDGET_KEEP) return TARN_OK;
     if (all->options.method == TARN_BUDGET_CHEN) return tarn_policy_chen(&all->model, &all->policy);
-    const struct tarn_budget_limits limits = {.classes = all->options.classes, .steps = steps};
+    const struct tarn_budget_limits limits = {
+        .classes = all->options.classes, .steps = all->options.effort, .refine = refine};
     struct tarn_budget_outcome outcome = {0};
     enum tarn_status status =
         tarn_budget_search(&all->model, target, &limits, &all->policy, &outcome);
@@ -204,16 +205,13 @@ static uint64_t next_target(const struct budgeting *all, const struct attempt *a
     return equal ? target : target + slack;
 }
 
-static enum tarn_status try_targets(struct budgeting *all, uint64_t first_steps,
-                                    struct attempt *best)
+/* refine: the policy at hand is nearly right for the budget. */
+static enum tarn_status try_targets(struct budgeting *all, bool refine, struct attempt *best)
 {
     uint64_t target = all->options.budget, evaluations = 0;
     for (int i = 0; i < ATTEMPTS_MAX; i++) {
         struct attempt attempt = {0};
-        uint64_t steps = all->options.effort > 0 ? all->options.effort
-                         : i == 0                ? first_steps
-                                                 : RETRY_STEPS;
-        enum tarn_status status = search(all, target, steps, &evaluations);
+        enum tarn_status status = search(all, target, refine || i > 0, &evaluations);
         if (status == TARN_OK) status = make(all, target, &attempt);
         if (status != TARN_OK) {
             tarn_graph_destroy(attempt.graph);
@@ -329,7 +327,7 @@ enum tarn_status tarn_recompute_within(struct tarn_graph *graph,
     *result = NULL;
     enum tarn_status status = begin(&all, graph, options, error);
     all.planning = planning;
-    if (status == TARN_OK) status = try_targets(&all, 0, &best);
+    if (status == TARN_OK) status = try_targets(&all, false, &best);
     if (status == TARN_OK && all.options.report) fill_report(&all, &best, all.options.report);
     if (status == TARN_OK && best.footprint > all.options.budget) status = refuse(&all, &best);
     if (status == TARN_OK)
@@ -343,12 +341,12 @@ enum tarn_status tarn_recompute_within(struct tarn_graph *graph,
 /* ---- The curve ---- */
 
 /* The point for one budget; the policy that was found is where the next search starts. */
-static enum tarn_status find_point(struct budgeting *all, uint64_t budget,
+static enum tarn_status find_point(struct budgeting *all, uint64_t budget, bool refine,
                                    struct tarn_budget_report *row)
 {
     struct attempt best = {0};
     all->options.budget = budget;
-    enum tarn_status status = try_targets(all, budget == 1 ? 0 : RETRY_STEPS, &best);
+    enum tarn_status status = try_targets(all, refine, &best);
     if (status == TARN_OK) fill_report(all, &best, row);
     tarn_graph_destroy(best.graph);
     return status;
@@ -364,13 +362,14 @@ enum tarn_status tarn_graph_budget_curve(struct tarn_graph *graph,
     struct budgeting all;
     struct tarn_budget_report least = {0};
     enum tarn_status status = begin(&all, graph, options, error);
-    if (status == TARN_OK) status = find_point(&all, 1, &least);
+    if (status == TARN_OK) status = find_point(&all, 1, false, &least);
     uint64_t span = all.placed > least.footprint ? all.placed - least.footprint : 0;
     least.budget = least.footprint;
     if (status == TARN_OK && count > 0) rows[count - 1] = least;
     for (size_t i = count; i-- > 1 && status == TARN_OK;) {
         double share = (double)(i - 1) / (double)(count - 1);
-        status = find_point(&all, all.placed - (uint64_t)((double)span * share), &rows[i - 1]);
+        status =
+            find_point(&all, all.placed - (uint64_t)((double)span * share), true, &rows[i - 1]);
     }
     finish(&all);
     return status;
