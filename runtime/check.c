@@ -32,7 +32,7 @@ static enum tarn_status fill_persistent(const struct tarn_check *check, struct t
     const struct tarn_graph *graph = check->session->graph;
     enum tarn_status status = TARN_OK;
     for (uint32_t a = graph->planned_count; a < graph->storages_count && !status; a++) {
-        uint64_t seed = tarn_expected_initial(a);
+        uint64_t seed = tarn_expected_initial(graph->storages[a].tensor);
         if (check->device)
             status = tarn_device_checker_fill(check->device, a, seed, error);
         else
@@ -202,7 +202,7 @@ static enum tarn_status inspect_finals(struct tarn_check *check, struct tarn_err
             status = tarn_check_failed(check, error);
         if (status) return status;
         check->report.bytes_read += graph->storages[a].size;
-        check->report.digest = tarn_seed_mix(tarn_seed_mix(check->report.digest, a), seed);
+        check->report.digest += tarn_seed_mix(seed, 0); /* ids differ from graph to graph */
     }
     return TARN_OK;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "../streams/graph/size.h"
+#include "../streams/graph/versions.h"
 
 #define WINDOW_BYTES (UINT64_C(64) << 20)
 
@@ -29,14 +30,13 @@ static struct tarn_access *collect(struct collector *collector, uint32_t storage
     return access;
 }
 
-static void collect_write(struct collector *collector, uint32_t op, uint32_t storage,
-                          uint32_t output)
+static void collect_write(struct collector *collector, uint32_t op, uint32_t storage, uint32_t made)
 {
     const struct tarn_storage *written = &collector->expected->graph->storages[storage];
     struct tarn_access *access = collect(collector, storage);
     if (access->writes) return;
     access->writes = true;
-    access->output = output;
+    access->made = made;
     if (written->persistent || written->producer != op) access->reads = true;
 }
 
@@ -51,10 +51,11 @@ static void collect_op(struct collector *collector, uint32_t op)
         collect(collector, graph->tensors[info->inputs[i]].storage)->reads = true;
     }
     for (uint32_t i = 0; i < info->outputs_count; i++) {
-        collect_write(collector, op, graph->tensors[info->outputs[i]].storage, i);
+        const struct tarn_graph_tensor *output = &graph->tensors[info->outputs[i]];
+        collect_write(collector, op, output->storage, output->origin);
     }
     if (info->workspace_storage != TARN_NONE) {
-        collect_write(collector, op, info->workspace_storage, info->outputs_count);
+        collect_write(collector, op, info->workspace_storage, TARN_NONE);
     }
 }
 
@@ -84,18 +85,74 @@ static enum tarn_status collect_accesses(struct tarn_expected *expected)
     return TARN_OK;
 }
 
+/* ---- What the digest takes in ---- */
+
+static void mix_all(struct tarn_expected *expected, uint32_t op)
+{
+    const struct tarn_access *accesses = expected->accesses + expected->begin[op];
+    for (uint32_t i = 0; i < expected->begin[op + 1] - expected->begin[op]; i++) {
+        if (accesses[i].reads) expected->mixed[expected->mixed_begin[op + 1]++] = i;
+    }
+}
+
+static bool is_called(const struct tarn_expected *expected, const struct tarn_versions *versions,
+                      uint32_t op, uint32_t input, uint32_t name)
+{
+    const struct tarn_graph *graph = expected->graph;
+    return tarn_version_name(graph, graph->ops[op].inputs[input],
+                             versions->found[versions->begin[op] + input]) == name;
+}
+
+static void mix_common(struct tarn_expected *expected, const struct tarn_versions *versions,
+                       uint32_t op)
+{
+    const struct tarn_graph *graph = expected->graph;
+    const struct tarn_graph_op *info = &graph->ops[op];
+    const struct tarn_access *accesses = expected->accesses + expected->begin[op];
+    for (uint32_t k = 0; k < info->common_count; k++) {
+        uint32_t input = 0, i = 0;
+        while (input < info->inputs_count &&
+               !is_called(expected, versions, op, input, info->common[k]))
+            input++;
+        if (input == info->inputs_count) continue; /* no verified plan has this */
+        while (accesses[i].storage != graph->tensors[info->inputs[input]].storage) i++;
+        expected->mixed[expected->mixed_begin[op + 1]++] = i;
+    }
+}
+
+static enum tarn_status find_mixed(struct tarn_expected *expected)
+{
+    const struct tarn_graph *graph = expected->graph;
+    struct tarn_versions versions;
+    expected->mixed_begin = calloc((size_t)graph->ops_count + 2, sizeof *expected->mixed_begin);
+    expected->mixed = calloc(accesses_most(graph) + 1, sizeof *expected->mixed);
+    if (!expected->mixed_begin || !expected->mixed ||
+        tarn_versions_init(&versions, graph, graph->order, graph->ops_count) != TARN_OK)
+        return TARN_SYSTEM;
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        expected->mixed_begin[v + 1] = expected->mixed_begin[v];
+        if (graph->ops[v].view) continue;
+        if (graph->ops[v].common)
+            mix_common(expected, &versions, v);
+        else
+            mix_all(expected, v);
+    }
+    tarn_versions_finish(&versions);
+    return TARN_OK;
+}
+
 /* ---- Life ---- */
 
-uint64_t tarn_expected_initial(uint32_t storage) { return tarn_seed_mix(UINT64_MAX, storage); }
+uint64_t tarn_expected_initial(uint32_t tensor) { return tarn_seed_mix(UINT64_MAX, tensor); }
 
 enum tarn_status tarn_expected_init(struct tarn_expected *expected, const struct tarn_graph *graph)
 {
     *expected = (struct tarn_expected){.graph = graph};
-    if (collect_accesses(expected) != TARN_OK) goto fail;
+    if (collect_accesses(expected) != TARN_OK || find_mixed(expected) != TARN_OK) goto fail;
     expected->versions = calloc((size_t)graph->storages_count + 1, sizeof *expected->versions);
     if (!expected->versions) goto fail;
     for (uint32_t a = graph->planned_count; a < graph->storages_count; a++) {
-        expected->versions[a] = tarn_expected_initial(a);
+        expected->versions[a] = tarn_expected_initial(graph->storages[a].tensor);
     }
     return TARN_OK;
 fail:
@@ -107,6 +164,8 @@ void tarn_expected_finish(struct tarn_expected *expected)
 {
     free(expected->begin);
     free(expected->accesses);
+    free(expected->mixed_begin);
+    free(expected->mixed);
     free(expected->versions);
     free(expected->seeds);
     *expected = (struct tarn_expected){0};
@@ -129,11 +188,9 @@ const uint64_t *tarn_expected_seeds(const struct tarn_expected *expected, uint32
 uint64_t tarn_expected_digest(const struct tarn_expected *expected, uint32_t op, uint64_t iteration)
 {
     const uint64_t *seeds = seeds_of(expected, op, iteration);
-    uint32_t count = expected->begin[op + 1] - expected->begin[op];
     uint64_t digest = tarn_seed_mix(expected->graph->ops[op].origin, iteration);
-    for (uint32_t i = 0; i < count; i++) {
-        if (seeds[i] != 0) digest = tarn_seed_mix(digest, seeds[i]);
-    }
+    for (uint32_t i = expected->mixed_begin[op]; i < expected->mixed_begin[op + 1]; i++)
+        digest = tarn_seed_mix(digest, seeds[expected->mixed[i]]);
     return digest;
 }
 

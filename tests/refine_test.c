@@ -95,6 +95,7 @@ enum change {
     PART_OF_A_STRANGER,
     UNKNOWN_IMPLEMENTATION,
     NO_WORKSPACE,
+    OTHER_COMMON,
     FILL_ELSEWHERE,
     OUTPUT_OVERWRITTEN,
     OUTPUT_NOT_PINNED,
@@ -178,33 +179,34 @@ static void add_conv_backward(const struct making *making)
     const struct tarn_implementation parts[] = {
         {.name = "input", .inputs = TARN_LIST(G, W), .outputs = TARN_LIST(GX)},
         {.name = "weight", .workspace = 16, .inputs = TARN_LIST(G, X), .outputs = TARN_LIST(GW)}};
+    struct tarn_list common = TARN_LIST(G);
     if (!making->final || is(making, WHOLE_BACKWARD)) {
         OP(making, CONV_BACKWARD, .kind = "conv_backward", .inputs = TARN_LIST(G, X, W),
-           .outputs = TARN_LIST(GX, GW), .implementations = making->final ? NULL : parts,
-           .implementations_count = making->final ? 0 : 2);
+           .outputs = TARN_LIST(GX, GW), .implementations = parts, .implementations_count = 2);
         return;
     }
     const uint32_t reads[] = {G, is(making, PART_WITHOUT_ITS_INPUT) ? C : X};
-    RUN(making, CONV_BACKWARD, BACKWARD_INPUT, .inputs = TARN_LIST(G, W), .outputs = TARN_LIST(GX));
+    RUN(making, CONV_BACKWARD, BACKWARD_INPUT, .inputs = TARN_LIST(G, W), .outputs = TARN_LIST(GX),
+        .common = common);
     RUN(making, CONV_BACKWARD, is(making, UNKNOWN_IMPLEMENTATION) ? 2 : BACKWARD_WEIGHT,
         .inputs = {reads, is(making, PART_WITH_FEWER_INPUTS) ? 1 : 2}, .outputs = TARN_LIST(GW),
-        .workspace = is(making, NO_WORKSPACE) ? 0 : 16);
+        .workspace = is(making, NO_WORKSPACE) ? 0 : 16, .common = common);
 }
 
 static void add_relu_backward(const struct making *making)
 {
     const struct tarn_implementation from_input = {.name = "from_input",
                                                    .inputs = TARN_LIST(GX, Y)};
-    uint32_t read = Y_1, implementation = TARN_NONE;
+    uint32_t read = Y_1, implementation = TARN_NONE, common = is(making, OTHER_COMMON) ? G : GX;
     if (making->final && making->change != NOTHING_TWICE) read = Y_1_2;
     if (is(making, READS_COPY_BEFORE_RELU)) read = Y_2;
     if (is(making, READS_STALE_VERSION) || is(making, FROM_INPUT)) implementation = 0;
     if (is(making, READS_STALE_VERSION)) read = Y; /* relu_ has overwritten it */
     if (is(making, FROM_INPUT)) read = Y_2;
     RUN(making, RELU_BACKWARD, implementation, .kind = "relu_backward",
-        .inputs = TARN_LIST(GX, read), .outputs = TARN_LIST(R),
-        .implementations = making->final ? NULL : &from_input,
-        .implementations_count = making->final ? 0 : 1);
+        .inputs = TARN_LIST(GX, read), .outputs = TARN_LIST(R), .implementations = &from_input,
+        .implementations_count = making->final ? 0 : 1,
+        .common = {making->final ? &common : NULL, 1});
 }
 
 static void add_side(const struct making *making)
@@ -249,7 +251,8 @@ static void add_recomputation(const struct making *making)
         OP(making, BN, .inputs = TARN_LIST(C_2, GAIN, MEAN),
            .outputs = TARN_LIST(Y_2, SPARE, SPARE_2));
     else
-        RUN(making, BN, 0, .inputs = TARN_LIST(C_2, GAIN, SAVED), .outputs = TARN_LIST(Y_2));
+        RUN(making, BN, 0, .inputs = TARN_LIST(C_2, GAIN, SAVED), .outputs = TARN_LIST(Y_2),
+            .common = TARN_LIST(C, GAIN));
     OP(making, RELU, .inputs = TARN_LIST(Y_2), .outputs = TARN_LIST(Y_1_2));
     if (is(making, DROP_AGAIN))
         OP(making, DROP, .inputs = TARN_LIST(H), .outputs = TARN_LIST(SPARE));
@@ -380,6 +383,7 @@ static void rejects_an_implementation_that_is_not_what_it_says(void **state)
     require_rejected(PART_WITH_FEWER_INPUTS, TARN_WRONG_GRAPH, "has not the inputs and outputs");
     require_rejected(UNKNOWN_IMPLEMENTATION, TARN_WRONG_GRAPH, "names an implementation that");
     require_rejected(NO_WORKSPACE, TARN_WRONG_GRAPH, "has not the workspace");
+    require_rejected(OTHER_COMMON, TARN_WRONG_GRAPH, "has not the common inputs");
 }
 
 static void rejects_parts_that_leave_a_hole(void **state)

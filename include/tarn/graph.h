@@ -96,6 +96,9 @@ struct tarn_op_info {
     size_t inplace_count;
     const struct tarn_implementation *implementations;
     size_t implementations_count;
+    /* ids NULL: follows from `implementations`. In a transformed graph: what the source graph's op
+     * reads in every implementation, as tensors of that graph through which it was written. */
+    struct tarn_list common;
 };
 
 /* ---- Building ----

@@ -246,6 +246,15 @@ copy_implementations(struct tarn_builder *builder, const struct tarn_op_info *in
     return copy;
 }
 
+/* An empty list is one as well. */
+static const uint32_t *copy_common(struct tarn_builder *builder, struct tarn_list common)
+{
+    static const uint32_t nothing;
+    if (!common.ids || common.count > 0)
+        return copy_list(builder, common.ids, common.ids ? common.count : 0, sizeof *common.ids);
+    return &nothing;
+}
+
 static struct tarn_graph_op copy_op(struct tarn_builder *builder, const struct tarn_op_info *info,
                                     uint32_t id)
 {
@@ -266,6 +275,9 @@ static struct tarn_graph_op copy_op(struct tarn_builder *builder, const struct t
         .inplace_count = (uint32_t)info->inplace_count,
         .implementations = copy_implementations(builder, info, id),
         .implementations_count = (uint32_t)info->implementations_count,
+        .common = copy_common(builder, info->common),
+        .common_count = info->common.ids ? (uint32_t)info->common.count : 0,
+        .common_is_given = info->common.ids != NULL,
         .workspace = info->workspace,
         .cost = info->cost,
         .flops = info->flops,
@@ -397,6 +409,7 @@ static enum tarn_status complete(struct tarn_builder *builder)
     if (!status) status = tarn_derive_order(graph, &report);
     if (!status) status = tarn_derive_storages(graph, builder->groups);
     if (!status) status = tarn_validate_races(graph, &report);
+    if (!status) status = tarn_derive_common(graph);
     if (!status) graph->hash = tarn_hash_of_graph(graph);
     if (status == TARN_SYSTEM) tarn_error_no_memory(&builder->error);
     return status;

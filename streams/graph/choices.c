@@ -114,6 +114,13 @@ static enum tarn_status check_implementations(const struct tarn_graph *graph,
         if (!status) status = check_reads(graph, report, v, i, made);
         if (status != TARN_OK) return status;
     }
+    for (uint32_t k = 0; k < op->common_count; k++) {
+        if (op->common[k] < graph->tensors_count) continue;
+        return tarn_report_bad(
+            report, tarn_spot_at(v, op->common[k], "/ops/%u/common/%u", v, k),
+            "%s reads tensor %u in every implementation, but there are %u tensors",
+            tarn_op_label(graph, v).text, op->common[k], graph->tensors_count);
+    }
     /* the list of an op that comes from another is its own: what is chosen counts in the other's */
     bool is_own = op->origin == v && op->implementations_count > 0;
     if (is_own && op->implementation != TARN_NONE &&

@@ -18,6 +18,11 @@ enum tarn_status tarn_derive_storages(struct tarn_graph *graph, const struct tar
  * batch-norm that is trained gets `from_saved`. Needs validated records; twice is once. */
 enum tarn_status tarn_derive_implementations(struct tarn_graph *graph);
 
+/* What an op reads in every implementation, where one of them reads other inputs than the op: of
+ * this each run of the op is made the same, see runtime/expected.h. What is given stays. Needs storages.
+ */
+enum tarn_status tarn_derive_common(struct tarn_graph *graph);
+
 /* The arcs into an op as its record gives them: the producers of its inputs, then its control
  * arcs. TARN_NONE for an input that nobody produces. */
 static inline uint32_t tarn_op_arcs_count(const struct tarn_graph_op *op)

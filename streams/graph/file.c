@@ -67,6 +67,7 @@ enum {
     OP_INPLACE,
     OP_RECOMPUTABLE,
     OP_IMPLEMENTATIONS,
+    OP_COMMON,
     OP_ORIGIN,
     OP_IMPLEMENTATION
 };
@@ -85,6 +86,7 @@ static const struct tarn_json_field op_fields[] = {
     [OP_INPLACE] = {"inplace", false},
     [OP_RECOMPUTABLE] = {"recomputable", false},
     [OP_IMPLEMENTATIONS] = {"implementations", false},
+    [OP_COMMON] = {"common", false},
     [OP_ORIGIN] = {"origin", false},
     [OP_IMPLEMENTATION] = {"implementation", false},
 };
@@ -117,7 +119,7 @@ struct list {
 struct loader {
     const struct tarn_report *report;
     struct tarn_builder *builder;
-    struct list inputs, outputs, control, inplace, members, choices;
+    struct list inputs, outputs, control, inplace, members, choices, common;
     struct tarn_implementation *implementations;
     size_t implementations_capacity;
 };
@@ -359,6 +361,8 @@ static enum tarn_status read_op_plain(const struct loader *loader, const struct 
     return status;
 }
 
+static const uint32_t no_ids[1]; /* where an empty list differs from none */
+
 static enum tarn_status read_op_lists(struct loader *loader, const struct tarn_json_at *at,
                                       json_t **fields, struct tarn_op_info *info)
 {
@@ -366,7 +370,8 @@ static enum tarn_status read_op_lists(struct loader *loader, const struct tarn_j
                         outputs = tarn_json_in(at, "outputs", 0),
                         control = tarn_json_in(at, "control", 0),
                         inplace = tarn_json_in(at, "inplace", 0),
-                        implementations = tarn_json_in(at, "implementations", 0);
+                        implementations = tarn_json_in(at, "implementations", 0),
+                        common = tarn_json_in(at, "common", 0);
     enum tarn_status status = read_ids(loader, &inputs, fields[OP_INPUTS], &loader->inputs);
     if (!status) status = read_ids(loader, &outputs, fields[OP_OUTPUTS], &loader->outputs);
     if (!status) status = read_ids(loader, &control, fields[OP_CONTROL], &loader->control);
@@ -374,6 +379,10 @@ static enum tarn_status read_op_lists(struct loader *loader, const struct tarn_j
     if (!status)
         status = read_implementations(loader, &implementations, fields[OP_IMPLEMENTATIONS],
                                       &info->implementations_count);
+    if (!status) status = read_ids(loader, &common, fields[OP_COMMON], &loader->common);
+    if (fields[OP_COMMON])
+        info->common = (struct tarn_list){loader->common.count > 0 ? loader->common.ids : no_ids,
+                                          loader->common.count};
     info->inputs = (struct tarn_list){loader->inputs.ids, loader->inputs.count};
     info->outputs = (struct tarn_list){loader->outputs.ids, loader->outputs.count};
     info->control = (struct tarn_list){loader->control.ids, loader->control.count};
@@ -498,6 +507,7 @@ static void loader_finish(struct loader *loader)
     free(loader->inplace.ids);
     free(loader->members.ids);
     free(loader->choices.ids);
+    free(loader->common.ids);
     free(loader->implementations);
 }
 
@@ -589,6 +599,7 @@ static void write_choices(const struct tarn_graph_op *op, FILE *file)
         fputc('}', file);
     }
     if (op->implementations_count > 0) fputc(']', file);
+    if (op->common_is_given) write_list(file, "common", op->common, op->common_count);
 }
 
 static void write_op(const struct tarn_graph *graph, uint32_t v, FILE *file)

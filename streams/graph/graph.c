@@ -75,6 +75,7 @@ bool tarn_graph_op(const struct tarn_graph *graph, tarn_op op, struct tarn_op_in
         .inplace_count = record->inplace_count,
         .implementations = record->implementations,
         .implementations_count = record->implementations_count,
+        .common = {record->common, record->common_count},
     };
     return true;
 }

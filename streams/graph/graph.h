@@ -36,8 +36,12 @@ struct tarn_graph_op {
     uint32_t implementations_count;
     const uint32_t (*inplace)[2];
     const struct tarn_implementation *implementations;
-    uint64_t workspace; /* bytes */
-    uint64_t cost;      /* ns */
+    const uint32_t *common; /* NULL: all; what the source op reads in every implementation, by names
+                               of versions (versions.h) */
+    uint32_t common_count;
+    bool common_is_given; /* it does not just follow from the implementations */
+    uint64_t workspace;   /* bytes */
+    uint64_t cost;        /* ns */
     uint64_t flops;
     enum tarn_recomputable recomputable;
     bool view;

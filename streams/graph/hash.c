@@ -72,6 +72,10 @@ static void add_op(struct hasher *hasher, const struct tarn_graph_op *op)
     for (uint32_t i = 0; i < op->inplace_count; i++) add_list(hasher, op->inplace[i], 2);
     add_implementations(hasher, op);
     add(hasher, op->origin);
+    if (op->common_is_given) {
+        add(hasher, UINT64_C(1) << 63);
+        add_list(hasher, op->common, op->common_count);
+    }
     add(hasher, op->implementation + UINT32_C(1)); /* as written: 0 */
 }
 

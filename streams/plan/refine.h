@@ -2,8 +2,8 @@
 #ifndef TARN_STREAMS_PLAN_REFINE_H
 #define TARN_STREAMS_PLAN_REFINE_H
 
+#include "../graph/versions.h"
 #include "verdict.h"
-#include "versions.h"
 
 struct tarn_comparison {
     const struct tarn_plan *plan;

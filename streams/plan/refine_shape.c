@@ -65,6 +65,18 @@ static bool has_outputs(const struct tarn_comparison *all, uint32_t v)
     return true;
 }
 
+/* Else checked execution would not prove that all runs make the same. */
+static bool has_common(const struct tarn_comparison *all, uint32_t v)
+{
+    const struct tarn_graph_op *op = &all->final->ops[v];
+    const struct tarn_graph_op *origin = &all->source->ops[tarn_plan_origin(all->plan, v)];
+    if (!op->common != !origin->common || op->common_count != origin->common_count) return false;
+    for (uint32_t k = 0; k < op->common_count; k++) {
+        if (op->common[k] != origin->common[k]) return false;
+    }
+    return true;
+}
+
 static bool has_workspace(const struct tarn_comparison *all, uint32_t v)
 {
     const struct tarn_graph_op *op = &all->final->ops[v];
@@ -87,6 +99,7 @@ static bool check_run(struct tarn_comparison *all, uint32_t v)
         return add_shape(all, v, "names an implementation that its origin has not");
     if (!has_inputs(all, v) || !has_outputs(all, v))
         return add_shape(all, v, "has not the inputs and outputs of its origin");
+    if (!has_common(all, v)) add_shape(all, v, "has not the common inputs of its origin");
     if (!has_workspace(all, v)) add_shape(all, v, "has not the workspace of its origin");
     return true;
 }

@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../graph/versions.h"
 #include "byte_map.h"
 #include "verdict.h"
-#include "versions.h"
 
 #define STEPS_MAX 8000000u
 

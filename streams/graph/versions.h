@@ -1,8 +1,8 @@
 /* Which write each read sees, when the ops of a graph run one after another in a given order. */
-#ifndef TARN_STREAMS_PLAN_VERSIONS_H
-#define TARN_STREAMS_PLAN_VERSIONS_H
+#ifndef TARN_STREAMS_GRAPH_VERSIONS_H
+#define TARN_STREAMS_GRAPH_VERSIONS_H
 
-#include "../graph/graph.h"
+#include "graph.h"
 
 /* A version of a storage is called by the tensor through which it was written, the first one where
  * an op has several outputs in the storage; TARN_NONE: what was there before the iteration. An op
@@ -24,6 +24,14 @@ void tarn_versions_finish(struct tarn_versions *versions);
 static inline uint32_t tarn_version_writer(const struct tarn_graph *graph, uint32_t version)
 {
     return version == TARN_NONE ? TARN_NONE : graph->tensors[version].producer;
+}
+
+/* What a version is called in the source graph. `tensor`: any of its storage, for the content from
+ * before the iteration, which goes by the root. */
+static inline uint32_t tarn_version_name(const struct tarn_graph *graph, uint32_t tensor,
+                                         uint32_t version)
+{
+    return graph->tensors[version == TARN_NONE ? graph->tensors[tensor].root : version].origin;
 }
 
 /* The storage of an op's slot. */
