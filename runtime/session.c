@@ -62,6 +62,7 @@ static enum tarn_status make_calls(struct tarn_session *session, struct tarn_err
         call->op = v;
         call->origin = tarn_plan_origin(session->plan, v);
         call->implementation = tarn_plan_implementation(session->plan, v);
+        call->recomputed = tarn_plan_recomputes(session->plan, v);
         call->stream = graph->ops[v].stream;
     }
     find_addresses(session);

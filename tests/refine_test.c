@@ -1,6 +1,6 @@
-/* Refinement of recomputing plans: one small training step, final graphs of it built by hand that
- * repeat, split and write elsewhere as they may, and as many with one thing wrong. Nothing shares a
- * byte in these plans, so that only refinement can object. */
+/* Recomputing plans, verified and run: one small training step, final graphs of it built by hand
+ * that repeat, split and write elsewhere as they may, and many with one thing wrong. Nothing shares
+ * a byte in these plans, so that only refinement can object. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "queue_device.h"
+#include "session_calls.h"
 #include "streams/graph/builder.h"
 #include "streams/plan/plan.h"
 
@@ -314,6 +316,11 @@ static struct tarn_plan *plan_of(struct tarn_graph *final, const struct tarn_gra
     return plan;
 }
 
+static const enum change sound[] = {
+    NONE,       NOTHING_TWICE,      WHOLE_BACKWARD, RELU_ELSEWHERE, RELU_AGAIN_ELSEWHERE,
+    FROM_INPUT, SCALE_IN_PLACE_OF_H};
+#define SOUND (sizeof sound / sizeof *sound)
+
 static enum tarn_status verify(enum change change, struct tarn_verdict **verdict,
                                struct tarn_error *error)
 {
@@ -343,12 +350,9 @@ static void require_rejected(enum change change, enum tarn_violation_kind kind, 
 static void accepts_what_repeats_and_splits_and_writes_elsewhere_as_it_may(void **state)
 {
     (void)state;
-    static const enum change changes[] = {
-        NONE,       NOTHING_TWICE,      WHOLE_BACKWARD, RELU_ELSEWHERE, RELU_AGAIN_ELSEWHERE,
-        FROM_INPUT, SCALE_IN_PLACE_OF_H};
-    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+    for (size_t i = 0; i < SOUND; i++) {
         struct tarn_error error;
-        if (verify(changes[i], NULL, &error)) fail_msg("%d: %s", changes[i], error.text);
+        if (verify(sound[i], NULL, &error)) fail_msg("%d: %s", sound[i], error.text);
     }
 }
 
@@ -416,6 +420,116 @@ static void rejects_a_control_arc_of_the_source_that_nothing_keeps(void **state)
                      "a control arc of the source graph forbids");
 }
 
+/* ---- Running ---- */
+
+static uint64_t digest_of(struct tarn_plan *plan, struct tarn_device device, bool random_order)
+{
+    struct tarn_session *session;
+    struct tarn_check_report report;
+    struct tarn_error error;
+    struct tarn_check_options *options =
+        TARN_CHECK_OPTIONS(.iterations = 4, .random_order = random_order);
+    require(tarn_session_create(plan, device, NULL, &session, &error), &error);
+    require(tarn_session_check(session, options, &report, &error), &error);
+    tarn_session_destroy(session);
+    return report.digest;
+}
+
+static uint64_t digest_of_change(bool final, enum change change, bool random_order, bool queues)
+{
+    struct tarn_graph *source = make(false, NONE), *graph = make(final, change);
+    struct tarn_plan *plan = plan_of(graph, source);
+    struct queue_device on_paper = {.closures = true};
+    plan->transformed = final;
+    uint64_t digest =
+        digest_of(plan, queues ? queue_device(&on_paper) : tarn_device_host(NULL), random_order);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+    tarn_graph_destroy(source);
+    return digest;
+}
+
+static void recomputing_ends_with_the_digest_of_keeping_everything(void **state)
+{
+    (void)state;
+    uint64_t digest = digest_of_change(false, NONE, false, false);
+    for (size_t i = 0; i < SOUND; i++) {
+        for (int order = 0; order < 2; order++)
+            assert_int_equal(digest_of_change(true, sound[i], order, false), digest);
+        assert_int_equal(digest_of_change(true, sound[i], false, true), digest);
+    }
+}
+
+static void computing_something_else_ends_with_another_digest(void **state)
+{
+    (void)state;
+    static const enum change others[] = {LOG_ABSENT, UPDATE_AGAIN, OUTPUT_OVERWRITTEN};
+    uint64_t digest = digest_of_change(false, NONE, false, false);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_int_not_equal(digest_of_change(true, others[i], false, false), digest);
+}
+
+/* By op of the plan's graph. */
+struct seen {
+    tarn_op origin[32];
+    uint32_t implementation[32];
+    bool recomputed[32];
+};
+
+static int note_call(void *user, const struct tarn_call *call)
+{
+    struct seen *seen = user;
+    seen->origin[call->op] = call->origin;
+    seen->implementation[call->op] = call->implementation;
+    seen->recomputed[call->op] = call->recomputed;
+    return 0;
+}
+
+static void require_call(const struct seen *seen, tarn_op op, enum op origin,
+                         uint32_t implementation, bool recomputed)
+{
+    assert_int_equal(seen->origin[op], origin);
+    assert_int_equal(seen->implementation[op], implementation);
+    assert_int_equal(seen->recomputed[op], recomputed);
+}
+
+static void see_calls(struct tarn_device device, bool capture)
+{
+    struct tarn_graph *source = make(false, NONE), *final = make(true, NONE);
+    struct tarn_plan *plan = plan_of(final, source);
+    struct tarn_session *session;
+    struct tarn_error error;
+    struct seen seen;
+    require(tarn_session_create(plan, device, TARN_SESSION_OPTIONS(.capture = capture), &session,
+                                &error),
+            &error);
+    assert_int_equal(tarn_session_bind_default(session, note_call, &seen), TARN_OK);
+    run_iterations(session, 2);
+    require_call(&seen, CONV, CONV, TARN_NONE, false);
+    require_call(&seen, BN, BN, TARN_NONE, false);
+    tarn_op again = LOSS + 1;
+    require_call(&seen, again, CONV, TARN_NONE, true);
+    require_call(&seen, again + 1, BN, 0, true);
+    require_call(&seen, again + 2, RELU, TARN_NONE, true);
+    require_call(&seen, again + 3, CONV_BACKWARD, BACKWARD_INPUT, false);
+    require_call(&seen, again + 4, CONV_BACKWARD, BACKWARD_WEIGHT, false);
+    require_call(&seen, again + 5, RELU_BACKWARD, TARN_NONE, false);
+    tarn_session_destroy(session);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(final);
+    tarn_graph_destroy(source);
+}
+
+static void kernels_see_what_they_run_and_whether_again(void **state)
+{
+    (void)state;
+    struct queue_device plain = {0}, closures = {.closures = true}, captured = {0};
+    see_calls(tarn_device_host(NULL), false);
+    see_calls(queue_device(&plain), false);
+    see_calls(queue_device(&closures), false);
+    see_calls(queue_device(&captured), true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -428,6 +542,9 @@ int main(void)
         cmocka_unit_test(rejects_a_write_elsewhere_that_loses_what_it_leaves),
         cmocka_unit_test(rejects_outputs_that_do_not_last),
         cmocka_unit_test(rejects_a_control_arc_of_the_source_that_nothing_keeps),
+        cmocka_unit_test(recomputing_ends_with_the_digest_of_keeping_everything),
+        cmocka_unit_test(computing_something_else_ends_with_another_digest),
+        cmocka_unit_test(kernels_see_what_they_run_and_whether_again),
     };
     return cmocka_run_group_tests_name("refine", tests, NULL, NULL);
 }

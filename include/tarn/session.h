@@ -23,7 +23,12 @@ typedef uint64_t tarn_ticket;
 struct tarn_call {
     tarn_op op;     /* in the plan's graph */
     tarn_op origin; /* the source graph's op that it comes from; `op` unless a transform ran */
-    uint32_t implementation; /* which of the origin's; TARN_NONE: the op as written */
+    /* Which of the origin's `implementations` to run: its inputs and outputs, which may be fewer,
+     * are what the call has. TARN_NONE: the op as written. */
+    uint32_t implementation;
+    /* This run makes again what another run made and nobody kept: the same bytes, in memory of its
+     * own, and nothing else may change. */
+    bool recomputed;
     uint32_t stream;
     /* Counts from 0 over the life of the session. In a capture: from 0 inside the captured block,
      * as a kernel that enqueues is called once and its work runs at every replay. */

@@ -98,6 +98,15 @@ enum tarn_status tarn_plan_refine_boundary(struct tarn_plan *plan)
     return TARN_OK;
 }
 
+bool tarn_plan_recomputes(const struct tarn_plan *plan, uint32_t op)
+{
+    const struct tarn_graph_op *record = &plan->graph->ops[op];
+    for (uint32_t k = 0; k < record->outputs_count; k++) {
+        if (tarn_plan_tensor_origin(plan, record->outputs[k]) != record->outputs[k]) return true;
+    }
+    return false;
+}
+
 struct tarn_plan *tarn_plan_retain(struct tarn_plan *plan)
 {
     atomic_fetch_add_explicit(&plan->references, 1, memory_order_relaxed);

@@ -68,6 +68,9 @@ static inline uint32_t tarn_plan_implementation(const struct tarn_plan *plan, ui
     return is_source ? TARN_NONE : plan->graph->ops[op].implementation;
 }
 
+/* Does an op of the plan's graph make what another one has made? */
+bool tarn_plan_recomputes(const struct tarn_plan *plan, uint32_t op);
+
 /* A plan with stream lists, waits and boundary waits of the graph filled in and the places sized
  * (ids and sizes set, offsets zero); the planner sets the offsets. NULL when out of memory. */
 struct tarn_plan *tarn_plan_of_graph(struct tarn_graph *graph);
