@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recompute_tail.h"
+#include "recompute_measure.h"
 
 /* Executions of all ops together, as a multiple of the ops, before a policy is given up. */
 enum { EXECUTIONS_MAX = 64, GUESS_DEPTH_MAX = 48 };
@@ -39,8 +39,7 @@ struct tarn_evaluator {
     uint32_t executions_capacity;
     uint32_t copies_capacity;
     uint32_t reads_count, reads_capacity;
-    uint32_t change_capacity;
-    int64_t *change;   /* execution -> bytes that appear, less those that go, when it begins */
+    struct tarn_lives lives;
     uint32_t *latest;  /* version -> its copy that can be read, or TARN_NONE */
     uint32_t *updates; /* persistent storage -> writes so far */
     uint32_t *passing; /* versions that are there for the primary op at hand only */
@@ -98,7 +97,7 @@ void tarn_evaluator_destroy(struct tarn_evaluator *evaluator)
     free(evaluator->schedule.executions);
     free(evaluator->schedule.copies);
     free(evaluator->schedule.reads);
-    free(evaluator->change);
+    free(evaluator->lives.change);
     free(evaluator->latest);
     free(evaluator->updates);
     free(evaluator->passing);
@@ -406,23 +405,7 @@ static void run_all(struct tarn_evaluator *all)
     turn(all);
     run_places(all, all->model->turn, all->whole ? all->model->ops_count : all->tail.place);
 }
-
-/* ---- Second pass ---- */
-
-bool tarn_copy_is_over(const struct tarn_recompute_model *model,
-                       const struct tarn_schedule *schedule, uint32_t c)
-{
-    const struct tarn_copy *copy = &schedule->copies[c];
-    if (copy->over == TARN_NONE) return false;
-    return model->versions[copy->version].forced ||
-           schedule->copies[copy->over].last_read == copy->birth;
-}
-
-/* Executions of the tail that have not been run. */
-static uint32_t rest_of(const struct tarn_evaluator *all)
-{
-    return all->whole ? 0 : all->tail.count;
-}
+/* ---- The whole ---- */
 
 /* What the tail reads of the versions that are there when it begins. */
 static void read_by_tail(struct tarn_evaluator *all)
@@ -432,71 +415,6 @@ static void read_by_tail(struct tarn_evaluator *all)
         const struct tarn_tail_read *read = &all->tail.reads[i];
         schedule->copies[all->latest[read->version]].last_read = schedule->count + read->offset;
     }
-}
-
-/* The execution behind the last one in which the copy is alive. */
-static uint32_t end_of(const struct tarn_evaluator *all, const struct tarn_copy *copy)
-{
-    uint32_t storage = all->model->versions[copy->version].storage;
-    bool pinned = all->model->graph->storages[storage].pinned && !copy->recomputed;
-    return pinned ? all->schedule.count + rest_of(all) : copy->last_read + 1;
-}
-
-static void note_lives(struct tarn_evaluator *all)
-{
-    const struct tarn_schedule *schedule = &all->schedule;
-    uint32_t rest = rest_of(all);
-    memset(all->change, 0, ((size_t)schedule->count + 2) * sizeof *all->change);
-    if (rest > 0)
-        memcpy(all->change + schedule->count, all->tail.change,
-               ((size_t)rest + 1) * sizeof *all->change);
-    for (uint32_t c = 0; c < schedule->copies_count; c++) {
-        const struct tarn_copy *copy = &schedule->copies[c];
-        int64_t size = (int64_t)all->model->versions[copy->version].size;
-        all->change[copy->birth] += size;
-        all->change[end_of(all, copy)] -= size;
-        if (!tarn_copy_is_over(all->model, schedule, c)) continue;
-        all->change[copy->birth] -= size; /* of one storage: the same */
-        all->change[end_of(all, &schedule->copies[copy->over])] += size;
-    }
-}
-
-static const struct tarn_choice *choose(const struct tarn_recompute_model *model,
-                                        const struct tarn_form *form, uint64_t alive,
-                                        uint64_t budget)
-{
-    uint32_t i = form->choices.begin;
-    while (i + 1 < form->choices.end && alive + model->choices[i].workspace > budget) i++;
-    return &model->choices[i];
-}
-
-static void note_step(struct tarn_schedule *schedule, uint32_t e, uint64_t bytes, uint64_t budget)
-{
-    if (bytes > budget) schedule->excess += (double)(bytes - budget);
-    if (bytes <= schedule->peak) return;
-    schedule->peak = bytes;
-    schedule->peak_at = e;
-}
-
-static void measure(struct tarn_evaluator *all, uint64_t budget)
-{
-    struct tarn_schedule *schedule = &all->schedule;
-    int64_t alive = 0;
-    for (uint32_t e = 0; e < schedule->count; e++) {
-        struct tarn_execution *execution = &schedule->executions[e];
-        alive += all->change[e];
-        const struct tarn_choice *choice =
-            choose(all->model, &all->model->forms[execution->form], (uint64_t)alive, budget);
-        execution->implementation = choice->implementation;
-        schedule->time_ns += choice->time_ns;
-        if (execution->recomputed) schedule->recomputed_ns += choice->time_ns;
-        note_step(schedule, e, (uint64_t)alive + choice->workspace, budget);
-    }
-    for (uint32_t i = 0; i < rest_of(all); i++) {
-        alive += all->change[schedule->count + i];
-        note_step(schedule, schedule->count + i, (uint64_t)alive + all->tail.workspace[i], budget);
-    }
-    if (!all->whole) schedule->time_ns += all->tail.time_ns;
 }
 
 static const struct tarn_schedule *evaluate(struct tarn_evaluator *all,
@@ -513,14 +431,9 @@ static const struct tarn_schedule *evaluate(struct tarn_evaluator *all,
         schedule->peak = schedule->time_ns = UINT64_MAX;
         return schedule;
     }
-    int64_t *change = with_room(all->change, 0, schedule->count + rest_of(all) + 2,
-                                &all->change_capacity, sizeof *change);
-    if (!change) return NULL;
-    all->change = change;
     if (!all->whole) read_by_tail(all);
-    note_lives(all);
-    measure(all, budget);
-    return schedule;
+    const struct tarn_tail *tail = all->whole ? NULL : &all->tail;
+    return tarn_schedule_measure(schedule, all->model, tail, &all->lives, budget) ? schedule : NULL;
 }
 
 const struct tarn_schedule *tarn_evaluate(struct tarn_evaluator *evaluator,

@@ -1,0 +1,18 @@
+/* The peak and the time of a schedule whose copies know their last reads. */
+#ifndef TARN_PLANNER_TRANSFORM_RECOMPUTE_MEASURE_H
+#define TARN_PLANNER_TRANSFORM_RECOMPUTE_MEASURE_H
+
+#include "recompute_tail.h"
+
+/* Room that is used again. `change` is freed with free(). */
+struct tarn_lives {
+    int64_t *change;
+    uint32_t capacity;
+};
+
+/* Chooses implementations and fills in what the schedule comes to. tail: what runs behind its
+ * executions, or NULL. false: no memory. */
+bool tarn_schedule_measure(struct tarn_schedule *schedule, const struct tarn_recompute_model *model,
+                           const struct tarn_tail *tail, struct tarn_lives *lives, uint64_t budget);
+
+#endif
