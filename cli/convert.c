@@ -1,7 +1,5 @@
 /* tarn convert: a graph from one kind of file to another, or a plan to the answer that other
  * packers write. */
-#include <string.h>
-
 #include "interrupt.h"
 #include "print.h"
 #include "verbs.h"
@@ -47,13 +45,13 @@ static enum tarn_status convert(const struct request *request, struct tarn_graph
 {
     struct tarn_graph_summary given;
     struct tarn_plan *plan = NULL;
-    bool is_stdout = strcmp(request->paths[1], "-") == 0;
+    bool on_stdout = tarn_is_dash(request->paths[1]);
     enum tarn_status status = tarn_graph_summarize(graph, &given, error);
     if (status == TARN_OK && request->plan_path)
         status = tarn_plan_load(request->plan_path, graph, TARN_VERIFY, &plan, error);
     if (status == TARN_OK) status = save(request, graph, plan, error);
     if (status == TARN_OK)
-        print_result(is_stdout ? stderr : stdout, request->json, graph, &given, plan);
+        print_result(on_stdout ? stderr : stdout, request->json, graph, &given, plan);
     tarn_plan_destroy(plan);
     return status;
 }
@@ -97,10 +95,9 @@ enum tarn_status tarn_verb_convert(char **words)
     };
     enum tarn_status status;
     if (!tarn_options_parse(&command, words, request.paths, &status)) return status;
-    if (request.json && strcmp(request.paths[1], "-") == 0)
+    if (request.json && tarn_is_dash(request.paths[1]))
         return tarn_options_refuse(&command, "file and JSON cannot both go to standard output");
-    if (request.plan_path && strcmp(request.paths[0], "-") == 0 &&
-        strcmp(request.plan_path, "-") == 0)
+    if (tarn_is_dash(request.paths[0]) && tarn_is_dash(request.plan_path))
         return tarn_options_refuse(&command, "graph and plan cannot both be standard input");
     return carry_out(&request);
 }

@@ -2,9 +2,9 @@
 #include "curve.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "interrupt.h"
+#include "options.h"
 
 static void print_rows(FILE *file, const struct tarn_graph *graph,
                        const struct tarn_budget_report *rows, size_t count, bool json, double ms)
@@ -46,7 +46,7 @@ enum tarn_status tarn_curve(const char *graph_path, const struct tarn_budget_opt
     static struct tarn_budget_report rows[TARN_CURVE_POINTS_MAX];
     struct tarn_graph *graph = NULL;
     struct tarn_error error;
-    bool on_stdout = output_path && strcmp(output_path, "-") == 0;
+    bool on_stdout = tarn_is_dash(output_path);
     enum tarn_status status = tarn_graph_load(graph_path, &graph, &error);
     double begin = tarn_now_ms();
     if (status == TARN_OK) status = tarn_graph_budget_curve(graph, options, rows, points, &error);

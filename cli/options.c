@@ -268,6 +268,8 @@ static enum tarn_status take_option(const struct tarn_command *command, char ***
                                value_wanted(option), value);
 }
 
+bool tarn_is_dash(const char *path) { return path && strcmp(path, "-") == 0; }
+
 static bool is_help(const char *word)
 {
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;

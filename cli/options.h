@@ -50,6 +50,9 @@ bool tarn_options_parse(const struct tarn_command *command, char **words, const 
 enum tarn_status tarn_options_refuse(const struct tarn_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Is the path "-", standard input or output? NULL: no. */
+bool tarn_is_dash(const char *path);
+
 /* A decimal number without sign or space; false when it is none or does not fit. */
 bool tarn_number_parse(const char *text, uint64_t *number);
 

@@ -1,6 +1,4 @@
 /* tarn plan: a graph in, a verified plan out, and the figures of both. */
-#include <string.h>
-
 #include "curve.h"
 #include "interrupt.h"
 #include "print.h"
@@ -24,12 +22,6 @@ struct result {
     struct tarn_plan *plan;
     double load_ms, total_ms;
 };
-
-/* How far above the bound, in percent of it. */
-static double gap_percent(uint64_t footprint, uint64_t bound)
-{
-    return bound > 0 ? 100.0 * ((double)footprint - (double)bound) / (double)bound : 0;
-}
 
 static void print_times(struct tarn_sheet *sheet, const struct result *result,
                         const struct tarn_plan_summary *made)
@@ -63,7 +55,7 @@ static void print_result(FILE *file, const struct request *request, const struct
     tarn_transforms_print(&sheet, &request->transforms);
     tarn_sheet_bytes(&sheet, "footprint_bytes", made.footprint);
     tarn_sheet_bytes(&sheet, "bound_bytes", made.bound);
-    tarn_sheet_real(&sheet, "gap_percent", gap_percent(made.footprint, made.bound));
+    tarn_sheet_real(&sheet, "gap_percent", tarn_gap_percent(made.footprint, made.bound));
     tarn_sheet_boolean(&sheet, "optimal", made.optimal);
     tarn_sheet_text(&sheet, "method", made.method);
     tarn_sheet_count(&sheet, "alignment", made.alignment);
@@ -84,7 +76,7 @@ static void print_progress(void *user, const struct tarn_plan_progress *progress
     fprintf(stderr, "tarn: %s: step %llu: footprint %llu, bound %llu, gap %.4f %%\n",
             (const char *)user, (unsigned long long)progress->steps,
             (unsigned long long)progress->footprint, (unsigned long long)progress->bound,
-            gap_percent(progress->footprint, progress->bound));
+            tarn_gap_percent(progress->footprint, progress->bound));
 }
 
 static void fill_search(struct request *request)
@@ -125,7 +117,7 @@ static enum tarn_status carry_out(struct request *request)
     struct tarn_error error;
     struct tarn_graph_summary given;
     struct result result = {0};
-    bool plan_on_stdout = request->plan_path && strcmp(request->plan_path, "-") == 0;
+    bool plan_on_stdout = tarn_is_dash(request->plan_path);
     enum tarn_status status = make(request, &result, &error);
     if (status == TARN_OK) status = tarn_graph_summarize(result.graph, &given, &error);
     if (status == TARN_OK) status = save(request, &result, &error);
@@ -203,7 +195,7 @@ enum tarn_status tarn_verb_plan(char **words)
     };
     enum tarn_status status;
     if (!tarn_options_parse(&command, words, &request.graph_path, &status)) return status;
-    if (request.json && request.plan_path && strcmp(request.plan_path, "-") == 0)
+    if (request.json && tarn_is_dash(request.plan_path))
         return tarn_options_refuse(&command, "plan and JSON cannot both go to standard output");
     fill_search(&request);
     const char *wrong = tarn_transforms_ask(&request.transforms, &request.planning);

@@ -157,12 +157,17 @@ void tarn_sheet_close(struct tarn_sheet *sheet, char bracket)
     sheet->first = false;
 }
 
-/* ---- Errors and time ---- */
+/* ---- Errors, gaps and time ---- */
 
 enum tarn_status tarn_print_error(const struct tarn_error *error, enum tarn_status status)
 {
     fprintf(stderr, "tarn: %s\n", error->text[0] ? error->text : tarn_status_text(status));
     return status;
+}
+
+double tarn_gap_percent(uint64_t bytes, uint64_t bound)
+{
+    return bound > 0 ? 100.0 * ((double)bytes - (double)bound) / (double)bound : 0;
 }
 
 double tarn_now_ms(void)

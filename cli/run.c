@@ -282,8 +282,7 @@ static enum tarn_status settle(const struct tarn_command *command, struct reques
         return tarn_options_refuse(command, "planning options and a plan exclude each other");
     if (request->unverified && !request->paths[1])
         return tarn_options_refuse(command, "--no-verify needs a plan to trust");
-    if (request->paths[1] && strcmp(request->paths[0], "-") == 0 &&
-        strcmp(request->paths[1], "-") == 0)
+    if (tarn_is_dash(request->paths[0]) && tarn_is_dash(request->paths[1]))
         return tarn_options_refuse(command, "graph and plan cannot both be standard input");
     if (!parse_order(request))
         return tarn_options_refuse(command, "--order is a file or seed:N, not '%s'",

@@ -1,6 +1,5 @@
 /* tarn transform: a graph in, the graph that the transforms make of it out, and what changed. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "interrupt.h"
 #include "transforms.h"
@@ -25,8 +24,6 @@ struct result {
     size_t changes_count;
     double ms;
 };
-
-static bool is_stdout(const char *path) { return path && strcmp(path, "-") == 0; }
 
 /* ---- Printing ---- */
 
@@ -95,7 +92,7 @@ static void print_implementations(struct tarn_sheet *sheet,
 static void print_result(const struct request *request, const struct result *result)
 {
     struct tarn_sheet sheet;
-    tarn_sheet_begin(&sheet, is_stdout(request->output_path) ? stderr : stdout, request->json);
+    tarn_sheet_begin(&sheet, tarn_is_dash(request->output_path) ? stderr : stdout, request->json);
     tarn_sheet_text(&sheet, "name", tarn_graph_name(result->before));
     tarn_sheet_count(&sheet, "ops", tarn_graph_ops_count(result->after));
     if (wants_implementations(request))
@@ -234,7 +231,7 @@ static enum tarn_status transform(char **words_given, bool assign)
     };
     enum tarn_status status;
     if (!tarn_options_parse(&command, words_given, request.paths, &status)) return status;
-    if (request.json && is_stdout(request.output_path))
+    if (request.json && tarn_is_dash(request.output_path))
         return tarn_options_refuse(&command, "graph and JSON cannot both go to standard output");
     const char *wrong = tarn_transforms_ask(&request.transforms, &request.planning);
     if (wrong) return tarn_options_refuse(&command, "%s", wrong);

@@ -164,14 +164,11 @@ static void print_budget(struct tarn_sheet *sheet, const struct tarn_budget_repo
 
 static void print_reorder(struct tarn_sheet *sheet, const struct tarn_reorder_report *report)
 {
-    double gap = report->bound > 0
-                     ? 100.0 * (double)(report->peak_after - report->bound) / (double)report->bound
-                     : 0;
     tarn_sheet_open(sheet, "reorder", '{');
     tarn_sheet_bytes(sheet, "peak_before_bytes", report->peak_before);
     tarn_sheet_bytes(sheet, "peak_bytes", report->peak_after);
     tarn_sheet_bytes(sheet, "bound_bytes", report->bound);
-    tarn_sheet_real(sheet, "gap_percent", gap);
+    tarn_sheet_real(sheet, "gap_percent", tarn_gap_percent(report->peak_after, report->bound));
     tarn_sheet_count(sheet, "rounds", report->rounds);
     tarn_sheet_close(sheet, '}');
     tarn_sheet_open(sheet, "reorder_gains", '{');

@@ -1,6 +1,4 @@
 /* tarn verify: asks the independent verifier about a plan file, and prints every violation. */
-#include <string.h>
-
 #include "interrupt.h"
 #include "print.h"
 #include "verbs.h"
@@ -10,8 +8,6 @@ struct request {
     const char *witness_path;
     bool json;
 };
-
-static bool is_stdout(const char *path) { return path && strcmp(path, "-") == 0; }
 
 static void print_witness(struct tarn_sheet *sheet, const struct tarn_violation *violation)
 {
@@ -53,7 +49,7 @@ static void print_verdict(const struct request *request, const struct tarn_graph
     struct tarn_sheet sheet;
     bool json = request->json;
     size_t count = tarn_verdict_count(verdict);
-    tarn_sheet_begin(&sheet, is_stdout(request->witness_path) ? stderr : stdout, json);
+    tarn_sheet_begin(&sheet, tarn_is_dash(request->witness_path) ? stderr : stdout, json);
     tarn_sheet_text(&sheet, "name", tarn_graph_name(graph));
     tarn_sheet_boolean(&sheet, "safe", count == 0);
     if (json) tarn_sheet_open(&sheet, "violations", '[');
@@ -133,9 +129,9 @@ enum tarn_status tarn_verb_verify(char **words)
     };
     enum tarn_status status;
     if (!tarn_options_parse(&command, words, request.paths, &status)) return status;
-    if (request.json && is_stdout(request.witness_path))
+    if (request.json && tarn_is_dash(request.witness_path))
         return tarn_options_refuse(&command, "witness and JSON cannot both go to standard output");
-    if (strcmp(request.paths[0], "-") == 0 && strcmp(request.paths[1], "-") == 0)
+    if (tarn_is_dash(request.paths[0]) && tarn_is_dash(request.paths[1]))
         return tarn_options_refuse(&command, "graph and plan cannot both be standard input");
     return carry_out(&request);
 }
