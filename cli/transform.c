@@ -127,6 +127,7 @@ static enum tarn_status make(struct request *request, struct result *result,
     enum tarn_status status = tarn_graph_load(request->paths[0], &result->loaded, error);
     if (status != TARN_OK) return status;
     double begin = tarn_now_ms();
+    request->planning.stop = tarn_interrupt_note();
     status = implement(request, result, error);
     if (status != TARN_OK) return status;
     status = tarn_graph_transform(result->before, &request->planning, &result->after, error);
@@ -161,6 +162,10 @@ static enum tarn_status carry_out(struct request *request)
     tarn_graph_destroy(result.loaded);
     tarn_graph_destroy(result.before);
     tarn_graph_destroy(result.after);
+    if (status == TARN_OK && *request->planning.stop) {
+        fprintf(stderr, "tarn: interrupted: this is the best graph so far\n");
+        return TARN_INTERRUPTED;
+    }
     return status;
 }
 

@@ -516,6 +516,86 @@ static void every_kind_of_bug_is_refused(void **state)
     tarn_graph_destroy(source);
 }
 
+/* ---- Steps ---- */
+
+struct watched {
+    struct tarn_transform_control control;
+    uint64_t steps;
+    uint64_t stop_at; /* 0: never */
+    bool stop;
+};
+
+static void watch(void *user, const struct tarn_transform_progress *progress)
+{
+    struct watched *watched = user;
+    assert_int_equal(progress->step, ++watched->steps);
+    assert_true(progress->bytes > 0);
+    watched->stop = watched->steps == watched->stop_at;
+}
+
+/* Reordered and coupled by what `watched` says; peak or bound is returned. */
+static uint64_t search_with(struct tarn_graph *graph, bool couple, struct watched *watched,
+                            struct tarn_graph **result)
+{
+    struct tarn_reorder_report reordered;
+    struct tarn_couple_report coupled = {0};
+    watched->control.progress = watch;
+    watched->control.user = watched;
+    watched->control.stop = &watched->stop;
+    watched->steps = 0;
+    watched->stop = false;
+    if (couple)
+        assert_int_equal(
+            tarn_graph_couple(graph,
+                              TARN_COUPLE_OPTIONS(.control = &watched->control, .report = &coupled),
+                              result, NULL),
+            TARN_OK);
+    else
+        assert_int_equal(tarn_graph_reorder(graph,
+                                            TARN_REORDER_OPTIONS(.control = &watched->control,
+                                                                 .effort = 6, .report = &reordered),
+                                            result, NULL),
+                         TARN_OK);
+    tarn_couple_report_finish(&coupled);
+    return couple ? coupled.bound : reordered.peak_after;
+}
+
+/* A budget is kept to, and gives the same every time; all steps give what no budget does; who stops
+ * in the first step gets no second one. */
+static void steps_are_counted_told_and_limited(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph, *result[2];
+    assert_int_equal(tarn_graph_load(TARN_SOURCE_DIR
+                                     "/examples/graphs/googlenet_b1_adam.ddp_branch4.json.gz",
+                                     &graph, NULL),
+                     TARN_OK);
+    for (int couple = 0; couple < 2; couple++) {
+        struct watched free_run = {.stop_at = 0}, limited;
+        uint64_t all = search_with(graph, couple, &free_run, &result[0]);
+        tarn_graph_destroy(result[0]);
+        assert_true(free_run.steps > 1);
+        for (uint64_t steps = 1; steps <= free_run.steps; steps++) {
+            uint64_t bytes[2];
+            for (int i = 0; i < 2; i++) {
+                limited = (struct watched){.control.steps = steps};
+                bytes[i] = search_with(graph, couple, &limited, &result[i]);
+                assert_int_equal(limited.steps, steps);
+            }
+            assert_int_equal(bytes[0], bytes[1]);
+            assert_true(tarn_hash_equal(result[0]->hash, result[1]->hash));
+            if (steps == free_run.steps) assert_int_equal(bytes[0], all);
+            tarn_graph_destroy(result[0]);
+            tarn_graph_destroy(result[1]);
+        }
+        limited = (struct watched){.stop_at = 1};
+        search_with(graph, couple, &limited, &result[0]);
+        assert_int_equal(limited.steps, 1);
+        tarn_graph_destroy(result[0]);
+    }
+    tarn_graph_destroy(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -528,6 +608,7 @@ int main(void)
         cmocka_unit_test(names_the_fewest_moved_ops),
         cmocka_unit_test(names_every_merge_and_every_new_arc),
         cmocka_unit_test(every_kind_of_bug_is_refused),
+        cmocka_unit_test(steps_are_counted_told_and_limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,6 +22,29 @@
 extern "C" {
 #endif
 
+/* ---- How far a search goes ----
+ * Reordering and coupling search, in steps: a round of improvement or an order that is weighed, an
+ * arc that is chosen. The others are single passes, and over soon. */
+
+/* What a step is about to improve. */
+struct tarn_transform_progress {
+    const char *transform; /* "reorder" or "couple"; static */
+    uint64_t step;         /* from 1 */
+    uint64_t bytes; /* the best so far: the bound for coupling; for reordering the list's peak,
+                       then, of several streams, the heaviest antichain */
+};
+
+struct tarn_transform_control {
+    uint64_t
+        steps; /* at most; 0: until nothing helps any more. The result depends on nothing else */
+    /* NULL, or called before every step, from the thread that transforms. */
+    void (*progress)(void *user, const struct tarn_transform_progress *progress);
+    void *user;
+    /* NULL, or set to true by anybody, also by `progress`, to end the search: the best graph so far
+     * is the result. */
+    const bool *stop;
+};
+
 /* ---- Assign ----
  * Streams for a graph that comes without, or other ones than it came with. */
 
@@ -186,7 +209,8 @@ struct tarn_reorder_options {
     uint32_t skip;       /* stages to leave out: 1u << TARN_REORDER_GREEDY, ... */
     uint32_t node_limit; /* TARN_REORDER_TREE: nodes that are ordered at once, at most 64; 0: 60 */
     bool keep_time;      /* several streams: no order with a longer modelled critical path */
-    struct tarn_reorder_report *report; /* filled in; NULL: not wanted */
+    struct tarn_reorder_report *report;           /* filled in; NULL: not wanted */
+    const struct tarn_transform_control *control; /* NULL: to the end, silently */
 };
 #ifndef __cplusplus
 #define TARN_REORDER_OPTIONS(...)                                                       \
@@ -229,6 +253,7 @@ struct tarn_couple_options {
     double slowdown_max; /* share by which the modelled critical path may grow; 0: not at all */
     uint32_t wait_ns;    /* that an event wait takes in the model; 0: TARN_WAIT_NS */
     struct tarn_couple_report *report; /* filled in, the caller finishes it; NULL: not wanted */
+    const struct tarn_transform_control *control; /* NULL: to the end, silently */
 };
 #ifndef __cplusplus
 #define TARN_COUPLE_OPTIONS(...) \
@@ -322,7 +347,7 @@ tarn_graph_implementations(struct tarn_graph *graph,
 
 /* ---- One after another ----
  * All transforms that plan options ask for, as tarn_plan_create runs them. Ops of the result name
- * ops of `graph` as their origin. Of the other options only the alignment counts. */
+ * ops of `graph` as their origin. Of the other options only the alignment and the stop count. */
 TARN_API enum tarn_status tarn_graph_transform(struct tarn_graph *graph,
                                                const struct tarn_plan_options *options,
                                                struct tarn_graph **result,

@@ -18,6 +18,7 @@
 #include "../../streams/order/peak.h"
 #include "../place/block.h"
 #include "couple_candidates.h"
+#include "steps.h"
 #include "tarn/transform.h"
 
 enum { ALIGNMENT_DEFAULT = 512, STALLS_MAX = 32 };
@@ -136,7 +137,9 @@ static enum tarn_status go_down(struct coupling *coupling)
     uint64_t lowest = bound_of(coupling);
     uint32_t kept = 0, stalls = 0;
     bool found = true;
-    while (found && lowest > coupling->target && stalls < STALLS_MAX) {
+    struct tarn_steps steps = {coupling->options.control, "couple", 0};
+    while (found && lowest > coupling->target && stalls < STALLS_MAX &&
+           tarn_steps_next(&steps, lowest)) {
         enum tarn_status status = add_best(coupling, &found);
         if (status != TARN_OK) return status;
         stalls++;

@@ -31,14 +31,25 @@ static enum tarn_status budget(struct tarn_graph *graph, const struct tarn_plan_
 
 static bool wants_budget(const struct tarn_plan_options *options) { return options->budget; }
 
+/* The plan's own stop ends the searches of transforms, too, where they have no control of their
+ * own. */
+static const struct tarn_transform_control *stopped_by(struct tarn_transform_control *control,
+                                                       const struct tarn_plan_options *options)
+{
+    *control = (struct tarn_transform_control){.stop = options->stop};
+    return control;
+}
+
 static enum tarn_status reorder(struct tarn_graph *graph, const struct tarn_plan_options *options,
                                 struct tarn_graph **result, struct tarn_error *error)
 {
     struct tarn_reorder_options reorder;
+    struct tarn_transform_control control;
     enum tarn_status status =
         tarn_options_take(&reorder, sizeof reorder, options->reorder, "reorder options", error);
     if (status != TARN_OK) return status;
     if (reorder.alignment == 0) reorder.alignment = options->alignment;
+    if (!reorder.control) reorder.control = stopped_by(&control, options);
     return tarn_joint_reorder(graph, &reorder, options, result, error);
 }
 
@@ -49,10 +60,12 @@ static enum tarn_status couple(struct tarn_graph *graph, const struct tarn_plan_
                                struct tarn_graph **result, struct tarn_error *error)
 {
     struct tarn_couple_options couple;
+    struct tarn_transform_control control;
     enum tarn_status status =
         tarn_options_take(&couple, sizeof couple, options->couple, "couple options", error);
     if (status != TARN_OK) return status;
     if (couple.alignment == 0) couple.alignment = options->alignment;
+    if (!couple.control) couple.control = stopped_by(&control, options);
     if (couple.capacity == 0) couple.capacity = options->capacity;
     return tarn_graph_couple(graph, &couple, result, error);
 }

@@ -24,6 +24,7 @@
 #include "reorder_proof.h"
 #include "reorder_streams.h"
 #include "reorder_tree.h"
+#include "steps.h"
 #include "tarn/transform.h"
 #include "transform.h"
 
@@ -46,6 +47,7 @@ struct reordering {
     struct tarn_reorder_postpone postpone;
     struct tarn_reorder_tree tree; /* made when it is needed first */
     uint32_t node_limit;
+    struct tarn_steps steps;
     uint64_t least;    /* no order has a lower peak */
     uint32_t *best;    /* the best order so far */
     uint32_t *attempt; /* another one */
@@ -289,7 +291,7 @@ static enum tarn_status search(struct reordering *all, uint32_t effort)
     bool better = true;
     enum tarn_status status = TARN_OK;
     while (status == TARN_OK && better && all->score.peak > all->least &&
-           all->report.rounds < effort) {
+           all->report.rounds < effort && tarn_steps_next(&all->steps, all->score.peak)) {
         all->report.rounds++;
         status = improve(all, &better);
         if (status == TARN_OK && !better && all->score.peak > all->least)
@@ -349,6 +351,7 @@ static enum tarn_status weigh(struct reordering *all, const struct tarn_graph *g
     struct tarn_reorder_weights weights = {
         .tries = is_on(all, TARN_REORDER_WITNESS) ? options->effort : 0,
         .keep_time = options->keep_time,
+        .steps = &all->steps,
     };
     enum tarn_status status =
         tarn_reorder_streams(graph, reserved, (uint32_t *const[]){came_in, list}, &weights);
@@ -382,7 +385,9 @@ static enum tarn_status reorder(struct tarn_graph *graph, const uint64_t *reserv
                                 struct tarn_graph **result, struct tarn_error *error)
 {
     struct tarn_reorder_model model;
-    struct reordering all = {.skip = options->skip, .node_limit = options->node_limit};
+    struct reordering all = {.skip = options->skip,
+                             .node_limit = options->node_limit,
+                             .steps = {options->control, "reorder", 0}};
     if (tarn_reorder_model_init(&model, graph, reserved) != TARN_OK)
         return tarn_error_no_memory(error);
     uint32_t *list = malloc(((size_t)graph->ops_count + 1) * sizeof *list);

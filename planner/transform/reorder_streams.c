@@ -273,7 +273,8 @@ struct search {
     uint32_t *best;
     struct tarn_reorder_weights *weights;
     uint64_t weight;
-    uint32_t tries;
+    uint32_t tries;                /* left */
+    uint32_t given_up;             /* of them, not taken when the search was ended */
     uint32_t members[MEMBERS_MAX]; /* of the best order's antichain, the heaviest first */
     uint32_t members_count;
     uint32_t *threshold; /* its place in every stream */
@@ -313,6 +314,12 @@ static enum tarn_status try_attempt(struct search *search, bool *better)
 {
     struct weighing *all = search->all;
     uint64_t weight;
+    *better = false;
+    if (!tarn_steps_next(search->weights->steps, search->weight)) {
+        search->given_up += search->tries;
+        search->tries = 0;
+        return TARN_OK;
+    }
     search->tries--;
     enum tarn_status status = weigh(all, all->attempt, &weight);
     if (status == TARN_OK) status = judge(search, weight, better);
@@ -408,7 +415,7 @@ enum tarn_status tarn_reorder_streams(const struct tarn_graph *graph, const uint
         status = find_time(&all, &weights->after_ns);
     }
     weights->after = search.weight;
-    weights->tried = weights->tries - search.tries;
+    weights->tried = weights->tries - search.tries - search.given_up;
     finish(&all);
     free(search.threshold);
     free(search.best);

@@ -4,10 +4,12 @@
 #define TARN_PLANNER_TRANSFORM_REORDER_STREAMS_H
 
 #include "../../streams/graph/graph.h"
+#include "steps.h"
 
 struct tarn_reorder_weights {
-    uint32_t tries; /* changes to look at */
-    bool keep_time; /* no order in which the modelled critical path is longer */
+    uint32_t tries;           /* changes to look at */
+    struct tarn_steps *steps; /* one for each change */
+    bool keep_time;           /* no order in which the modelled critical path is longer */
     /* Filled in: the heaviest antichain of the first order, of the best one between the two, and
      * of the result; the critical path of the first and of the result; changes looked at. */
     uint64_t before, start, after;
