@@ -7,21 +7,11 @@
 
 #include <cmocka.h>
 
+#include "heaviest.h"
 #include "random_graph.h"
 #include "streams/order/antichain.h"
 
 enum { OPS_MAX = 12, GRAPHS = DRAWS(100000), STORAGES_MAX = 24 };
-
-static uint64_t heaviest_clique(const uint32_t *unsafe, const uint64_t *weight, uint32_t candidates)
-{
-    if (candidates == 0) return 0;
-    uint32_t a = (uint32_t)__builtin_ctz(candidates);
-    uint32_t rest = candidates & (candidates - 1);
-    uint64_t with = weight[a] + heaviest_clique(unsafe, weight, rest & unsafe[a]);
-    if ((rest & ~unsafe[a]) == 0) return with;
-    uint64_t without = heaviest_clique(unsafe, weight, rest);
-    return with > without ? with : without;
-}
 
 static uint64_t oracle(const struct tarn_reuse *reuse, const uint64_t *weight)
 {

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "heaviest.h"
 #include "order_oracle.h"
 #include "planner/transform/transform.h"
 #include "random_graph.h"
@@ -26,17 +27,6 @@ enum {
 enum { BIG_GRAPHS = DRAWS(300), BIG_OPS_MAX = 60, WAIT_NS = 20 };
 
 /* ---- Oracles ---- */
-
-static uint64_t heaviest_clique(const uint32_t *unsafe, const uint64_t *weight, uint32_t candidates)
-{
-    if (candidates == 0) return 0;
-    uint32_t a = (uint32_t)__builtin_ctz(candidates);
-    uint32_t rest = candidates & (candidates - 1);
-    uint64_t with = weight[a] + heaviest_clique(unsafe, weight, rest & unsafe[a]);
-    if ((rest & ~unsafe[a]) == 0) return with;
-    uint64_t without = heaviest_clique(unsafe, weight, rest);
-    return with > without ? with : without;
-}
 
 /* In exact bytes. */
 static uint64_t brute_bound(const struct tarn_graph *graph)

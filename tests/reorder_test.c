@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "heaviest.h"
 #include "planner/transform/flow.h"
 #include "planner/transform/reorder_bound.h"
 #include "planner/transform/reorder_exact.h"
@@ -17,7 +18,6 @@
 #include "planner/transform/reorder_postpone.h"
 #include "planner/transform/reorder_proof.h"
 #include "random_graph.h"
-#include "streams/order/antichain.h"
 #include "streams/order/peak.h"
 #include "streams/plan/plan.h"
 #include "tarn.h"
@@ -456,25 +456,6 @@ static uint64_t makespan(const struct tarn_graph *graph)
     uint64_t ns = simulation->makespan_ns;
     tarn_simulation_destroy(simulation);
     return ns;
-}
-
-static uint64_t heaviest_antichain(const struct tarn_graph *graph)
-{
-    struct tarn_clocks clocks;
-    struct tarn_reuse reuse;
-    struct tarn_antichain antichain;
-    uint64_t *size = calloc((size_t)graph->planned_count + 1, sizeof *size);
-    assert_non_null(size);
-    for (uint32_t a = 0; a < graph->planned_count; a++) size[a] = graph->storages[a].size;
-    assert_int_equal(tarn_clocks_init(&clocks, graph), TARN_OK);
-    assert_int_equal(tarn_reuse_init(&reuse, &clocks, graph), TARN_OK);
-    assert_int_equal(tarn_antichain_init(&antichain, &reuse, graph, size), TARN_OK);
-    uint64_t weight = antichain.bound;
-    tarn_antichain_finish(&antichain);
-    tarn_reuse_finish(&reuse);
-    tarn_clocks_finish(&clocks);
-    free(size);
-    return weight;
 }
 
 static void several_streams_are_judged_by_their_heaviest_antichain(void **state)
