@@ -365,6 +365,12 @@ static void keeps_every_field(void **state)
     assert_int_equal(op->implementations[1].inputs.ids[1], 3);
     assert_int_equal(op->implementations[1].outputs.count, 1);
     assert_int_equal(op->implementations[1].outputs.ids[0], 2);
+    assert_int_equal(op->common_count, 1); /* the weight, in every implementation */
+    assert_int_equal(op->common[0], 0);
+    assert_false(op->common_is_given);
+    assert_null(graph->ops[0].common);
+    assert_true(graph->ops[2].common && graph->ops[2].common_count == 0);
+    assert_true(graph->ops[4].common_is_given && graph->ops[4].common[0] == 5);
     assert_int_equal(op->origin, 7);
     assert_int_equal(op->implementation, 1);
     assert_int_equal(graph->ops[0].implementation, TARN_NONE);

@@ -692,7 +692,7 @@ static void finds_exactly_the_cycles_of_brute_force_and_shows_one(void **state)
 
 /* ---- Hash ---- */
 
-enum { VARIANTS = 28 };
+enum { VARIANTS = 30 };
 
 /* One graph, with one thing changed for every variant above 0. */
 static struct tarn_hash hash_of_variant(int variant)
@@ -726,14 +726,16 @@ static struct tarn_hash hash_of_variant(int variant)
     if (variant == 23) fast.inputs = (struct tarn_list){read, 1};
     if (variant == 24) fast.outputs = (struct tarn_list){made, 1};
     uint32_t swapped[] = {variant == 15 ? 1 : 0, variant == 15 ? 0 : 1};
-    tarn_builder_op(b, &(struct tarn_op_info){.stream = variant == 16,
-                                              .inputs = {swapped, 2},
-                                              .outputs = TARN_TENSORS(2),
-                                              .inplace = &(const uint32_t[2]){1, 2},
-                                              .inplace_count = variant == 18,
-                                              .implementations = &fast,
-                                              .implementations_count =
-                                                  variant == 19 || variant == 23 || variant == 24});
+    tarn_builder_op(b,
+                    &(struct tarn_op_info){
+                        .stream = variant == 16,
+                        .inputs = {swapped, 2},
+                        .outputs = TARN_TENSORS(2),
+                        .inplace = &(const uint32_t[2]){1, 2},
+                        .inplace_count = variant == 18,
+                        .common = {variant >= 28 ? swapped : NULL, variant == 29},
+                        .implementations = &fast,
+                        .implementations_count = variant == 19 || variant == 23 || variant == 24});
     if (variant == 17) tarn_builder_control(b, 1, 0);
     if (variant == 20) tarn_builder_origin(b, 5, TARN_NONE);
     if (variant == 25) tarn_builder_origin(b, 1, 0);
