@@ -1,0 +1,54 @@
+/* The state that the parts of the search share: the policy at hand, what it came to, and what the
+ * move at hand has changed. */
+#ifndef TARN_PLANNER_TRANSFORM_BUDGET_SEARCH_H
+#define TARN_PLANNER_TRANSFORM_BUDGET_SEARCH_H
+
+#include "budget_space.h"
+
+enum { TARN_MOVE_MAX = 64 }; /* decisions that one move changes */
+
+/* A decision and a value of it. */
+struct tarn_setting {
+    uint32_t decision, value;
+};
+
+struct tarn_search {
+    const struct tarn_recompute_model *model;
+    struct tarn_budget_space space;
+    struct tarn_evaluator *evaluator;
+    uint64_t budget;
+    uint64_t aim;               /* the budget, or what no policy can come below */
+    struct tarn_policy *policy; /* at hand */
+    struct tarn_policy best;
+    uint64_t peak, time_ns; /* of the policy evaluated last */
+    double above;           /* the aim: bytes, see bytes_above */
+    uint64_t best_peak, best_time;
+    uint64_t evaluations;
+    uint64_t random;
+    const struct tarn_schedule *schedule; /* evaluated last */
+    uint8_t *roles;                       /* decision about a version -> what became of it */
+    uint32_t *active;                     /* decisions that made a difference, in order */
+    uint32_t active_count;
+    /* What the move at hand has changed, as it was before. */
+    struct tarn_setting undo[TARN_MOVE_MAX];
+    uint32_t undo_count;
+    bool no_memory;
+};
+
+/* Evaluates the policy at hand and notes it where it is the best so far. */
+void tarn_search_evaluate(struct tarn_search *search);
+/* The first execution behind the turn of the schedule evaluated last. */
+uint32_t tarn_search_turn(const struct tarn_search *search);
+
+/* Parts of a move. */
+void tarn_search_set(struct tarn_search *search, uint32_t d, uint32_t value);
+/* Sets the form of an op; `keep`: and keeps what it reads. */
+void tarn_search_set_form(struct tarn_search *search, uint32_t d, uint32_t value, bool keep);
+void tarn_search_take_back(struct tarn_search *search);
+
+/* ---- budget_anneal.c ---- */
+
+/* From the policy at hand, which has been evaluated last. `refine`: it is nearly right. */
+void tarn_search_anneal(struct tarn_search *search, bool refine, uint64_t steps);
+
+#endif
