@@ -23,15 +23,16 @@ extern "C" {
 #endif
 
 /* ---- How far a search goes ----
- * Reordering and coupling search, in steps: a round of improvement or an order that is weighed, an
- * arc that is chosen. The others are single passes, and over soon. */
+ * Reordering, coupling and keeping to a budget search, in steps: a round of improvement or an order
+ * that is weighed, an arc that is chosen, a policy that is evaluated. The others are single passes,
+ * and over soon. */
 
 /* What a step is about to improve. */
 struct tarn_transform_progress {
-    const char *transform; /* "reorder" or "couple"; static */
+    const char *transform; /* "reorder", "couple" or "budget"; static */
     uint64_t step;         /* from 1 */
     uint64_t bytes; /* the best so far: the bound for coupling; for reordering the list's peak,
-                       then, of several streams, the heaviest antichain */
+                       then, of several streams, the heaviest antichain; for a budget the peak */
 };
 
 struct tarn_transform_control {
@@ -142,6 +143,7 @@ struct tarn_budget_options {
     uint64_t effort;    /* evaluations at most; 0: enough for what is usual */
     uint64_t alignment; /* of the plan, a power of two: what a storage reserves; 0: 512 */
     struct tarn_budget_report *report; /* filled in, also when nothing fits; NULL: not wanted */
+    const struct tarn_transform_control *control; /* NULL: to the end, silently */
 };
 #ifndef __cplusplus
 #define TARN_BUDGET_OPTIONS(...) \

@@ -9,9 +9,10 @@
 #include "tarn/transform.h"
 
 struct tarn_budget_limits {
-    unsigned classes; /* 0: all */
-    uint64_t steps;   /* evaluations; 0: enough for what is usual */
-    bool refine;      /* the start is nearly right: a quarter of the steps, and little is upset */
+    unsigned classes;                             /* 0: all */
+    uint64_t steps;                               /* evaluations; 0: enough for what is usual */
+    const struct tarn_transform_control *control; /* NULL: to the end, silently */
+    bool refine; /* the start is nearly right: a quarter of the steps, and little is upset */
 };
 
 struct tarn_budget_outcome {

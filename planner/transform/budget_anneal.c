@@ -156,7 +156,7 @@ void tarn_search_anneal(struct tarn_search *all, bool refine, uint64_t steps)
     double heat = HEAT * usual_time(all->model) / (refine ? COOLER : 1);
     struct annealing state = {.time_ns = all->time_ns, .above = all->above, .price = price};
     note_roles(all);
-    for (uint64_t i = 0; i < steps && !all->no_memory; i++) {
+    for (uint64_t i = 0; i < steps && !all->ended; i++) {
         double left = 1 - (double)i / (double)steps;
         step(all, &state, heat * left * left);
         state.price *= state.above > 0 ? RISE : 1 / RISE;

@@ -56,8 +56,9 @@ void tarn_search_evaluate(struct tarn_search *all)
 {
     const struct tarn_schedule *schedule = tarn_evaluate(all->evaluator, all->policy, all->aim);
     all->evaluations++;
+    if (!tarn_steps_next(&all->steps, all->best_peak)) all->ended = true;
     if (!schedule) {
-        all->no_memory = true;
+        all->no_memory = all->ended = true;
         return;
     }
     all->schedule = schedule;
@@ -107,7 +108,7 @@ static void try_all(struct tarn_search *all)
 {
     struct tarn_budget_space *space = &all->space;
     for (uint32_t d = 0; d < space->count; d++) tarn_decision_set(space, all->policy, d, 0);
-    for (uint32_t d = 0; d < space->count && !all->no_memory;) {
+    for (uint32_t d = 0; d < space->count && !all->ended;) {
         tarn_search_evaluate(all);
         for (d = 0; d < space->count; d++) { /* the next point, as on a milometer */
             uint32_t value = tarn_decision_get(space, all->policy, d) + 1;
@@ -135,7 +136,7 @@ static void drop_unread(struct tarn_search *all)
     struct tarn_budget_space *space = &all->space;
     const struct tarn_schedule *schedule = tarn_evaluate(all->evaluator, all->policy, all->aim);
     if (!schedule) {
-        all->no_memory = true;
+        all->no_memory = all->ended = true;
         return;
     }
     all->schedule = schedule;
@@ -209,7 +210,7 @@ static void descend(struct tarn_search *all, struct option *options, uint32_t co
     uint64_t time_ns = all->time_ns;
     double above = all->above;
     uint32_t looked_at = TARN_NONE;
-    while (above > 0 && count > 0 && !all->no_memory) {
+    while (above > 0 && count > 0 && !all->ended) {
         uint32_t i = most_worth(options, count);
         if (options[i].worth <= 0) return;
         if (i != looked_at) {
@@ -234,7 +235,7 @@ static void run_greedy(struct tarn_search *all)
     if (options) {
         descend(all, options, count);
     } else {
-        all->no_memory = true;
+        all->no_memory = all->ended = true;
     }
     free(options);
 }
@@ -258,7 +259,7 @@ static bool keeps_everything(const struct tarn_search *all)
 static void start(struct tarn_search *all)
 {
     drop_unread(all);
-    if (!all->no_memory) run_greedy(all);
+    if (!all->ended) run_greedy(all);
 }
 
 /* Starts from the policy that was given, and from keeping everything. */
@@ -267,15 +268,15 @@ static void search(struct tarn_search *all, const struct tarn_budget_limits *lim
     uint64_t steps = usual_steps(all, limits);
     bool again = !limits->refine && !keeps_everything(all);
     start(all);
-    if (again && !all->no_memory) {
+    if (again && !all->ended) {
         for (uint32_t d = 0; d < all->space.count; d++)
             tarn_decision_set(&all->space, all->policy, d, 0);
         start(all);
     }
-    if (all->no_memory) return;
+    if (all->ended) return;
     copy_policy(all->model, all->policy, &all->best);
     tarn_search_evaluate(all);
-    if (all->no_memory || all->evaluations >= steps) return;
+    if (all->ended || all->evaluations >= steps) return;
     tarn_search_anneal(all, limits->refine, steps - all->evaluations);
 }
 
@@ -325,7 +326,7 @@ static void run(struct tarn_search *all, const struct tarn_budget_limits *limits
                                             .time_ns = all->time_ns,
                                             .evaluations = all->evaluations,
                                             .fits = all->peak <= all->budget,
-                                            .complete = complete};
+                                            .complete = complete && !all->ended};
 }
 
 enum tarn_status tarn_budget_search(const struct tarn_recompute_model *model, uint64_t budget,
@@ -336,7 +337,8 @@ enum tarn_status tarn_budget_search(const struct tarn_recompute_model *model, ui
                               .budget = budget,
                               .policy = policy,
                               .best_peak = UINT64_MAX,
-                              .best_time = UINT64_MAX};
+                              .best_time = UINT64_MAX,
+                              .steps = {limits->control, "budget", 0}};
     enum tarn_status status = init(&all, limits);
     if (status == TARN_OK) run(&all, limits, outcome);
     if (all.no_memory) status = TARN_SYSTEM;

@@ -4,6 +4,7 @@
 #define TARN_PLANNER_TRANSFORM_BUDGET_SEARCH_H
 
 #include "budget_space.h"
+#include "steps.h"
 
 enum { TARN_MOVE_MAX = 64 }; /* decisions that one move changes */
 
@@ -32,7 +33,9 @@ struct tarn_search {
     /* What the move at hand has changed, as it was before. */
     struct tarn_setting undo[TARN_MOVE_MAX];
     uint32_t undo_count;
+    struct tarn_steps steps;
     bool no_memory;
+    bool ended; /* no memory, or the caller has had enough */
 };
 
 /* Evaluates the policy at hand and notes it where it is the best so far. */

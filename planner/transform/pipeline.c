@@ -18,19 +18,6 @@ static enum tarn_status assign(struct tarn_graph *graph, const struct tarn_plan_
 
 static bool wants_assign(const struct tarn_plan_options *options) { return options->assign; }
 
-static enum tarn_status budget(struct tarn_graph *graph, const struct tarn_plan_options *options,
-                               struct tarn_graph **result, struct tarn_error *error)
-{
-    struct tarn_budget_options budget;
-    enum tarn_status status =
-        tarn_options_take(&budget, sizeof budget, options->budget, "budget options", error);
-    if (status != TARN_OK) return status;
-    if (budget.alignment == 0) budget.alignment = options->alignment;
-    return tarn_recompute_within(graph, &budget, options, result, error);
-}
-
-static bool wants_budget(const struct tarn_plan_options *options) { return options->budget; }
-
 /* The plan's own stop ends the searches of transforms, too, where they have no control of their
  * own. */
 static const struct tarn_transform_control *stopped_by(struct tarn_transform_control *control,
@@ -38,6 +25,42 @@ static const struct tarn_transform_control *stopped_by(struct tarn_transform_con
 {
     *control = (struct tarn_transform_control){.stop = options->stop};
     return control;
+}
+
+static enum tarn_status budget(struct tarn_graph *graph, const struct tarn_plan_options *options,
+                               struct tarn_graph **result, struct tarn_error *error)
+{
+    struct tarn_budget_options budget;
+    struct tarn_transform_control control;
+    enum tarn_status status =
+        tarn_options_take(&budget, sizeof budget, options->budget, "budget options", error);
+    if (status != TARN_OK) return status;
+    if (budget.alignment == 0) budget.alignment = options->alignment;
+    if (!budget.control) budget.control = stopped_by(&control, options);
+    return tarn_recompute_within(graph, &budget, options, result, error);
+}
+
+static bool wants_budget(const struct tarn_plan_options *options) { return options->budget; }
+
+/* Updates of parameters that come early free gradients before the budget is looked at. */
+static enum tarn_status reorder_first(struct tarn_graph *graph,
+                                      const struct tarn_plan_options *options,
+                                      struct tarn_graph **result, struct tarn_error *error)
+{
+    struct tarn_reorder_options reorder;
+    struct tarn_transform_control control;
+    enum tarn_status status =
+        tarn_options_take(&reorder, sizeof reorder, options->reorder, "reorder options", error);
+    if (status != TARN_OK) return status;
+    if (reorder.alignment == 0) reorder.alignment = options->alignment;
+    if (!reorder.control) reorder.control = stopped_by(&control, options);
+    reorder.report = NULL;
+    return tarn_graph_reorder(graph, &reorder, result, error);
+}
+
+static bool wants_both(const struct tarn_plan_options *options)
+{
+    return options->budget && options->reorder;
 }
 
 static enum tarn_status reorder(struct tarn_graph *graph, const struct tarn_plan_options *options,
@@ -85,8 +108,8 @@ static const struct {
     enum tarn_status (*run)(struct tarn_graph *graph, const struct tarn_plan_options *options,
                             struct tarn_graph **result, struct tarn_error *error);
 } stages[] = {
-    {wants_assign, assign}, {wants_budget, budget},     {wants_reorder, reorder},
-    {wants_couple, couple}, {wants_in_place, in_place},
+    {wants_assign, assign},   {wants_both, reorder_first}, {wants_budget, budget},
+    {wants_reorder, reorder}, {wants_couple, couple},      {wants_in_place, in_place},
 };
 
 static enum tarn_status run_stages(struct tarn_graph *graph,

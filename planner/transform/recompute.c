@@ -17,13 +17,9 @@
 #include "tarn/simulate.h"
 #include "tarn/transform.h"
 
-enum {
-    ATTEMPTS_MAX = 6,
-    RETRY_STEPS = 3000,
-    PLACE_STEPS = 40,
-    NEAR = 100,
-    DEFAULT_ALIGNMENT = 512
-};
+#define UNLIMITED (UINT64_MAX / 4) /* a budget that anything keeps to */
+
+enum { ATTEMPTS_MAX = 6, PLACE_STEPS = 40, NEAR = 100, DEFAULT_ALIGNMENT = 512 };
 
 /* A graph that was built and placed. */
 struct attempt {
@@ -57,28 +53,43 @@ static enum tarn_status plan_as(const struct budgeting *all, struct tarn_graph *
     return TARN_OK;
 }
 
-/* Without any search, unless a little of it may be all that is missing. */
+/* What will place the result, with so many steps of search. */
+static struct tarn_plan_options final_options(const struct budgeting *all, uint64_t effort)
+{
+    struct tarn_plan_options options = {.struct_size = sizeof options,
+                                        .alignment = all->options.alignment,
+                                        .capacity = all->options.budget,
+                                        .effort = effort};
+    if (!all->planning) return options;
+    options.method = all->planning->method;
+    options.seed = all->planning->seed;
+    options.threads = all->planning->threads;
+    return options;
+}
+
+/* The footprint that a plan for the budget will have: the first placement that fits it. Where none
+ * does, that of a quick plan; a little search is spent where that may be all that is missing. */
 static enum tarn_status place(const struct budgeting *all, struct tarn_graph *graph,
                               uint64_t *footprint)
 {
     struct tarn_plan_summary made;
-    struct tarn_plan_options options = {.struct_size = sizeof options,
-                                        .alignment = all->options.alignment,
-                                        .method = "lowest",
-                                        .effort = TARN_NO_EFFORT};
-    enum tarn_status status = plan_as(all, graph, &options, &made);
+    uint64_t budget = all->options.budget;
+    const struct tarn_plan_options quick = {.struct_size = sizeof quick,
+                                            .alignment = all->options.alignment,
+                                            .method = "lowest",
+                                            .effort = TARN_NO_EFFORT};
+    enum tarn_status status = plan_as(all, graph, &quick, &made);
     if (status != TARN_OK) return status;
     *footprint = made.footprint;
-    uint64_t budget = all->options.budget;
-    bool near = made.footprint <= budget + budget / NEAR && made.bound <= budget;
-    if (made.footprint <= budget || !near) return TARN_OK;
-    if (all->planning && all->planning->effort == TARN_NO_EFFORT) return TARN_OK;
-    options.method = NULL;
-    options.effort = PLACE_STEPS;
-    options.capacity = budget;
-    status = plan_as(all, graph, &options, &made);
+    bool fits = made.footprint <= budget, patient = true;
+    bool near = made.footprint - made.footprint / NEAR <= budget && made.bound <= budget;
+    if (all->planning) patient = all->planning->effort != TARN_NO_EFFORT;
+    if (budget == UNLIMITED || (!fits && !(near && patient))) return TARN_OK;
+    struct tarn_plan_options final = final_options(all, fits ? TARN_NO_EFFORT : PLACE_STEPS);
+    status = plan_as(all, graph, &final, &made);
     if (status == TARN_OK) *footprint = made.footprint;
     if (status != TARN_DOES_NOT_FIT) return status;
+    if (fits) *footprint = budget + all->options.alignment; /* not by the method asked for */
     tarn_error_clear(all->error);
     return TARN_OK;
 }
@@ -184,8 +195,10 @@ static enum tarn_status search(struct budgeting *all, uint64_t target, bool refi
 {
     if (all->options.method == TARN_BUDGET_KEEP) return TARN_OK;
     if (all->options.method == TARN_BUDGET_CHEN) return tarn_policy_chen(&all->model, &all->policy);
-    const struct tarn_budget_limits limits = {
-        .classes = all->options.classes, .steps = all->options.effort, .refine = refine};
+    const struct tarn_budget_limits limits = {.classes = all->options.classes,
+                                              .steps = all->options.effort,
+                                              .refine = refine,
+                                              .control = all->options.control};
     struct tarn_budget_outcome outcome = {0};
     enum tarn_status status =
         tarn_budget_search(&all->model, target, &limits, &all->policy, &outcome);
@@ -244,7 +257,7 @@ static enum tarn_status refuse(struct budgeting *all, const struct attempt *best
         "kept beside it",
         (unsigned long long)all->options.budget, (unsigned long long)best->footprint,
         (unsigned long long)floor, tarn_op_label(all->graph, v).text);
-    all->error->op = v;
+    if (all->error) all->error->op = v;
     return TARN_DOES_NOT_FIT;
 }
 
@@ -258,7 +271,7 @@ static enum tarn_status take_options(struct budgeting *all,
     if (status != TARN_OK) return status;
     if (all->options.alignment == 0) all->options.alignment = DEFAULT_ALIGNMENT;
     if (all->options.classes == 0) all->options.classes = TARN_BUDGET_ALL;
-    if (all->options.budget == 0) all->options.budget = UINT64_MAX / 4;
+    if (all->options.budget == 0) all->options.budget = UNLIMITED;
     if (tarn_is_power_of_two(all->options.alignment)) return TARN_OK;
     tarn_error_set(all->error, TARN_USAGE, "budget options: alignment %llu is no power of two",
                    (unsigned long long)all->options.alignment);
@@ -294,7 +307,10 @@ static enum tarn_status begin(struct budgeting *all, struct tarn_graph *graph,
         tarn_error_no_memory(error);
         return TARN_SYSTEM;
     }
+    uint64_t budget = all->options.budget;
+    all->options.budget = UNLIMITED;
     status = place(all, graph, &all->placed);
+    all->options.budget = budget;
     if (status == TARN_OK) status = take_time(all, graph, &all->before_ns);
     return status;
 }

@@ -151,7 +151,7 @@ static void add_tensor(struct building *all, uint32_t tensor, uint32_t id, uint3
     if (id != tensor && !tarn_kind_is_persistent(info.kind)) info.kind = TARN_INTERMEDIATE;
     info.alignment = root == id ? owner.alignment : 0;
     tarn_builder_alias_of(all->builder, &info, root == id ? TARN_NONE : root);
-    tarn_builder_tensor_origin(all->builder, all->graph->tensors[tensor].origin);
+    tarn_builder_tensor_origin(all->builder, tensor);
 }
 
 static void add_tensors(struct building *all)
@@ -254,9 +254,7 @@ static void add_execution(struct building *all, uint32_t e)
     if (execution->implementation != TARN_NONE || execution->recomputed)
         info.implementations_count = 0; /* it has been chosen */
     all->new_op[e] = tarn_builder_op(all->builder, &info);
-    uint32_t implementation = execution->implementation;
-    if (implementation == TARN_NONE) implementation = all->graph->ops[v].implementation;
-    tarn_builder_origin(all->builder, v, implementation);
+    tarn_builder_origin(all->builder, v, execution->implementation);
 }
 
 /* A view names the version that its storage has then, by whatever name it was given. */
@@ -277,7 +275,7 @@ static void add_view(struct building *all, uint32_t v)
     info.inputs.ids = all->ids;
     uint32_t op = tarn_builder_op(all->builder, &info);
     all->ops[v] = (struct tarn_range){op, op + 1};
-    tarn_builder_origin(all->builder, v, all->graph->ops[v].implementation);
+    tarn_builder_origin(all->builder, v, TARN_NONE);
 }
 
 static void add_ops(struct building *all)
