@@ -73,4 +73,9 @@ check thread --suite thread
 configure small "${plainly[@]}" -Dhwloc=disabled -Dopenmp=disabled
 check small --suite small
 
+if [ -n "$long" ]; then
+    tests/campaign.sh "$long" build-tests/tarn || status=1
+    TRANSFORMS=--reorder ITERATIONS=1 tests/campaign.sh "$long" build-tests/tarn || status=1
+fi
+
 python3 tests/count.py "$status" "${logs[@]}"
