@@ -181,10 +181,9 @@ static void fill_request(struct planning *planning)
         .steps = steps_for(options),
         .seed = options->seed,
         .threads = options->threads,
-        .seconds = options->seconds,
         .progress = options->progress ? report_progress : NULL,
         .user = planning,
-        .stop = (const atomic_bool *)options->stop,
+        .until = tarn_until_in((const atomic_bool *)options->stop, options->seconds),
     };
 }
 

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
+#include "planner/place/core.h"
 #include "planner/place/exact.h"
-#include "planner/place/repair.h"
 #include "random_graph.h"
 #include "tarn/plan.h"
 
@@ -410,34 +410,50 @@ static void valid_on_graphs_with_every_feature(void **state)
     assert_true(found > 300);
 }
 
-/* ---- Parts of a plan ---- */
+/* ---- Cores ---- */
 
-/* From one behind the other down to what is asked for, or as near as it comes. */
-static void repair_keeps_plans_safe_and_lowers_them(void **state)
+/* From one behind the other down to what is asked for, or as near as it comes; what it proves
+ * impossible, exact search of everything does not find. */
+static void cores_keep_plans_safe_and_lower_them(void **state)
 {
-    uint32_t reached = 0, lowered = 0;
+    uint32_t reached = 0, lowered = 0, proved = 0;
     (void)state;
-    for (uint64_t seed = 1; seed <= 150; seed++) {
+    for (uint64_t seed = 1; seed <= 200; seed++) {
         struct random_graph_options knobs = random_graph_knobs(seed, 40);
         struct tarn_graph *graph = random_graph(&knobs);
         struct setup setup;
+        struct tarn_antichain antichain;
+        bool impossible;
         if (graph->planned_count > STORAGES_MAX) {
             tarn_graph_destroy(graph);
             continue;
         }
         set_up(&setup, graph, UINT64_C(1) << seed % 10);
+        assert_int_equal(
+            tarn_antichain_init(&antichain, &setup.reuse, graph, setup.blocks.reserved), TARN_OK);
         uint64_t row = tarn_blocks_place_in_a_row(&setup.blocks, setup.offset), end = row;
-        const struct tarn_improve_options options = {
-            .bound = row * (40 + seed % 50) / 100, .steps = 40, .seed = seed};
-        assert_int_equal(tarn_repair_place(&setup.problem, &options, setup.offset, &end), TARN_OK);
+        const struct tarn_core_options options = {.aim = row * (30 + seed % 60) / 100,
+                                                  .visits = 100000,
+                                                  .seed = seed,
+                                                  .threads = 1 + (uint32_t)seed % 3};
+        assert_int_equal(
+            tarn_core_place(&setup.problem, &antichain, &options, setup.offset, &end, &impossible),
+            TARN_OK);
         assert_int_equal(end, tarn_blocks_footprint(&setup.blocks, setup.offset));
         assert_true(end <= row);
         assert_valid(&setup, end);
-        reached += end <= options.bound;
+        if (impossible) {
+            const struct tarn_exact_options exact = {.seed = seed, .nodes_max = 20000};
+            assert_int_not_equal(search(&setup, options.aim, &exact).result, TARN_EXACT_FOUND);
+        }
+        proved += impossible;
+        reached += end <= options.aim;
         lowered += end < row;
+        tarn_antichain_finish(&antichain);
         tear_down(&setup);
     }
-    assert_true(reached > 40 && lowered > reached);
+
+    assert_true(reached > 75 && lowered > 75 && proved > 25);
 }
 
 /* ---- Why not ---- */
@@ -474,7 +490,7 @@ static void stops_when_told_to(void **state)
     struct setup setup;
     (void)state;
     set_up(&setup, puzzle(1, 60), 1);
-    const struct tarn_exact_options options = {.stop = &stop};
+    const struct tarn_exact_options options = {.until = {.stop = &stop}};
     assert_int_equal(search(&setup, 1000, &options).result, TARN_EXACT_STOPPED);
     tear_down(&setup);
 }
@@ -515,7 +531,7 @@ int main(void)
         cmocka_unit_test(solves_puzzles_without_a_gap),
         cmocka_unit_test(the_same_for_any_number_of_threads),
         cmocka_unit_test(valid_on_graphs_with_every_feature),
-        cmocka_unit_test(repair_keeps_plans_safe_and_lowers_them),
+        cmocka_unit_test(cores_keep_plans_safe_and_lower_them),
         cmocka_unit_test(says_when_search_proves_that_nothing_fits),
         cmocka_unit_test(stops_when_told_to),
         cmocka_unit_test(stops_at_its_number_of_nodes),

@@ -361,16 +361,20 @@ static uint64_t highest_end(const struct tarn_blocks *blocks, const uint64_t *of
 }
 
 enum tarn_status tarn_baseline_place(const struct tarn_problem *problem,
-                                     const struct tarn_method *method, uint64_t *offset,
+                                     const struct tarn_method *method,
+                                     const struct tarn_until *until, uint64_t *offset,
                                      uint64_t *footprint)
 {
     struct tarn_placer placer;
     uint32_t *order = malloc(((size_t)problem->blocks->count + 1) * sizeof *order);
     bool ok = placer_init(&placer, problem, method, offset) && order &&
               tarn_blocks_sort(problem, method->sort, order) == TARN_OK;
-    for (uint32_t i = 0; ok && i < problem->blocks->count; i++)
+    bool over = false;
+    for (uint32_t i = 0; ok && !over && i < problem->blocks->count; i++) {
         ok = place_block(&placer, &problem->blocks->blocks[order[i]]);
-    if (ok) *footprint = highest_end(problem->blocks, offset);
+        over = until && tarn_until_is_over(until);
+    }
+    if (ok) *footprint = over ? UINT64_MAX : highest_end(problem->blocks, offset);
     placer_finish(&placer);
     free(order);
     return ok ? TARN_OK : TARN_SYSTEM;

@@ -4,6 +4,7 @@
 
 #include "block.h"
 #include "conflict.h"
+#include "until.h"
 
 enum tarn_sort {
     TARN_SORT_SIZE,     /* largest block first */
@@ -28,9 +29,11 @@ struct tarn_problem {
     const struct tarn_conflicts *conflicts;
 };
 
-/* Writes the offset of every planned storage. TARN_SYSTEM: no memory. */
+/* Writes the offset of every planned storage. Where it has to end before that is done, the
+ * footprint is UINT64_MAX; until may be NULL. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_baseline_place(const struct tarn_problem *problem,
-                                     const struct tarn_method *method, uint64_t *offset,
+                                     const struct tarn_method *method,
+                                     const struct tarn_until *until, uint64_t *offset,
                                      uint64_t *footprint);
 
 /* ---- Step by step ----

@@ -9,7 +9,7 @@
 
 #include "limits.h"
 
-enum { PLACED = INT32_MAX };
+enum { PLACED = INT32_MAX, LOOK_EVERY = 1024 };
 
 /* ---- Exact looks ---- */
 
@@ -226,11 +226,17 @@ static int64_t miss_of(struct tarn_objective objective, int32_t size, int32_t en
            (int64_t)(rise > 0 ? rise : 0) * objective.top_weight;
 }
 
+static bool is_over(const struct tarn_decoder *decoder)
+{
+    return decoder->until && tarn_until_is_over(decoder->until);
+}
+
 bool tarn_decoder_advance(struct tarn_decoder *decoder, const int32_t *key, const int32_t *floor,
                           struct tarn_objective objective, int64_t miss_max, uint32_t until)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
     while (decoder->done < until) {
+        if (decoder->done % LOOK_EVERY == 0 && is_over(decoder)) return false;
         uint32_t place = tarn_limits_select(decoder, key);
         int32_t offset = settle(decoder, place, floor), size = lowest->size[place];
         if (offset > TARN_UNITS_MAX - size) return false;

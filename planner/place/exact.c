@@ -48,7 +48,6 @@ struct contest {
     uint64_t nodes;
     atomic_uint done; /* the smallest number of a searcher that is conclusive in this round */
     atomic_bool no_memory;
-    double deadline_ms;
 };
 
 /* ---- Chance ---- */
@@ -152,10 +151,9 @@ static void run_searcher(struct contest *contest, uint32_t number)
     }
     struct tarn_exact_guide guide = {.rank = searcher->rank,
                                      .nodes_max = contest->nodes_max,
-                                     .stop = contest->options->stop,
+                                     .until = &contest->options->until,
                                      .done = &contest->done,
-                                     .turn = number,
-                                     .deadline_ms = contest->deadline_ms};
+                                     .turn = number};
     choose_manner(contest, searcher, &guide);
     searcher->result = tarn_exact_search_run(searcher->search, &guide);
     if (searcher->result == TARN_EXACT_STOPPED) return;
@@ -193,9 +191,7 @@ static bool is_over(const struct contest *contest)
 {
     const struct tarn_exact_options *options = contest->options;
     if (options->nodes_max > 0 && contest->nodes >= options->nodes_max) return true;
-    if (contest->no_memory) return true;
-    if (options->stop && atomic_load_explicit(options->stop, memory_order_relaxed)) return true;
-    return contest->deadline_ms > 0 && tarn_exact_now_ms() > contest->deadline_ms;
+    return contest->no_memory || tarn_until_is_over(&options->until);
 }
 
 static void limit_round(struct contest *contest)
@@ -255,7 +251,6 @@ static enum tarn_status search_instance(const struct tarn_problem *problem,
     struct contest contest = {.instance = instance,
                               .options = options,
                               .capacity = (int64_t)(units < CAPACITY_MAX ? units : CAPACITY_MAX)};
-    if (options->seconds > 0) contest.deadline_ms = tarn_exact_now_ms() + options->seconds * 1e3;
     const struct searcher *winner = hold(&contest);
     report->result = winner ? winner->result : TARN_EXACT_STOPPED;
     report->nodes = contest.nodes;

@@ -7,9 +7,8 @@
 struct tarn_exact_options {
     uint64_t seed;
     uint64_t nodes_max; /* of all searchers together; 0: no limit */
-    double seconds;     /* not 0: no longer than that; what comes of it depends on the machine */
     uint32_t threads;   /* 0: all cores; results do not depend on it */
-    const atomic_bool *stop; /* NULL, or set from anywhere to end the search */
+    struct tarn_until until;
 };
 
 struct tarn_exact_report {
@@ -23,7 +22,7 @@ struct tarn_exact_report {
  *
  * role: by block, enum tarn_exact_role; NULL: all are free. offset: by storage; that of the members
  * of fixed blocks is read, that of free ones is written when a placement was found. The same for
- * any number of threads unless `seconds` or `stop` ended it. TARN_USAGE: more than some thousand
+ * any number of threads unless `until` ended it. TARN_USAGE: more than some thousand
  * free storages. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_exact_place(const struct tarn_problem *problem, const uint8_t *role,
                                   uint64_t capacity, const struct tarn_exact_options *options,

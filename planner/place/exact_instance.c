@@ -13,7 +13,7 @@
 #include "../../streams/graph/size.h"
 #include "exact_set.h"
 
-enum { STORAGES_MAX = 8192, SECTIONS_MAX = 512 };
+enum { STORAGES_MAX = 8192, SECTIONS_A_PIECE = 64 };
 #define UNITS_MAX ((uint64_t)1 << 60)
 #define SECTION_PIECES_MAX ((size_t)1 << 23)
 
@@ -416,26 +416,36 @@ static bool note_load(struct tarn_exact_instance *instance, uint32_t s, int64_t 
     return first;
 }
 
+struct load {
+    int64_t sum; /* of sizes */
+    uint32_t pieces;
+};
+
 static int compare_loads(const void *a, const void *b)
 {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    int64_t x = ((const struct load *)a)->sum, y = ((const struct load *)b)->sum;
     return (x < y) - (x > y);
 }
 
-/* The load from which on sections are kept. */
-static int64_t least_load(const struct tarn_exact_instance *instance, int64_t *loads)
+/* The load from which on sections are kept: half of the greatest, or what so many pieces make. */
+static int64_t least_load(const struct tarn_exact_instance *instance, struct load *loads)
 {
-    for (uint32_t s = 0; s < instance->sections_count; s++) loads[s] = load_of(instance, s);
-    if (instance->sections_count == 0) return 0;
+    uint64_t room = SECTIONS_A_PIECE * (uint64_t)instance->piece_begin[instance->count];
+    const uint32_t *begin = instance->section_begin;
+    for (uint32_t s = 0; s < instance->sections_count; s++)
+        loads[s] = (struct load){load_of(instance, s), begin[s + 1] - begin[s]};
     qsort(loads, instance->sections_count, sizeof *loads, compare_loads);
-    int64_t half = loads[0] / 2;
-    if (instance->sections_count <= SECTIONS_MAX) return half;
-    return loads[SECTIONS_MAX] > half ? loads[SECTIONS_MAX] : half;
+    int64_t half = instance->sections_count > 0 ? loads[0].sum / 2 : 0;
+    for (uint32_t s = 0; s < instance->sections_count && loads[s].sum > half; s++) {
+        if (loads[s].pieces > room) return loads[s].sum;
+        room -= loads[s].pieces;
+    }
+    return half;
 }
 
 /* Leaves out light sections in which no piece is for the first time: they hardly ever overflow, and
  * with several streams there can be thousands of them. */
-static void drop_light_sections(struct tarn_exact_instance *instance, int64_t *loads,
+static void drop_light_sections(struct tarn_exact_instance *instance, struct load *loads,
                                 uint64_t *seen)
 {
     int64_t least = least_load(instance, loads);
@@ -455,7 +465,7 @@ static void drop_light_sections(struct tarn_exact_instance *instance, int64_t *l
 static bool choose_sections(struct tarn_exact_instance *instance)
 {
     size_t pieces = instance->piece_begin[instance->count];
-    int64_t *loads = calloc((size_t)instance->sections_count + 1, sizeof *loads);
+    struct load *loads = calloc((size_t)instance->sections_count + 1, sizeof *loads);
     uint64_t *seen = calloc(pieces / 64 + 1, sizeof *seen);
     bool ok = loads && seen;
     if (ok) drop_light_sections(instance, loads, seen);

@@ -39,21 +39,21 @@ static int64_t round_up(int64_t position, int64_t alignment)
     return (position + alignment - 1) / alignment * alignment;
 }
 
-/* The bans of the pair b, c as seen from b; b and c are not both lone. */
-static uint32_t bans_of(const struct tarn_exact_instance *instance, uint32_t b, uint32_t c,
-                        const struct tarn_exact_ban **bans)
+/* The first ban of the pair b, c, not both lone, as seen from b, whose high end is above `above`;
+ * what follows belongs to the pair as long as it names c. Neither end ever falls along the list. */
+static const struct tarn_exact_ban *first_ban(const struct tarn_exact_instance *instance,
+                                              uint32_t b, uint32_t c, int64_t above)
 {
-    uint32_t low = instance->bans_begin[b], end = instance->bans_begin[b + 1], high = end;
+    uint32_t low = instance->bans_begin[b], high = instance->bans_begin[b + 1];
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (instance->bans[middle].other < c)
+        const struct tarn_exact_ban *ban = &instance->bans[middle];
+        if (ban->other < c || (ban->other == c && ban->high <= above))
             low = middle + 1;
         else
             high = middle;
     }
-    *bans = instance->bans + low;
-    while (high < end && instance->bans[high].other == c) high++;
-    return high - low;
+    return instance->bans + low;
 }
 
 /* The lowest position from `position` on at which c does not meet b, which is placed. */
@@ -61,17 +61,15 @@ static int64_t escape(const struct tarn_exact_state *state, uint32_t b, uint32_t
                       int64_t position)
 {
     const struct tarn_exact_instance *instance = state->instance;
-    const struct tarn_exact_ban *bans;
+    const struct tarn_exact_ban *end = instance->bans + instance->bans_begin[b + 1];
     int64_t from = state->limit[b];
     if (tarn_exact_is_simple(instance, b, c)) {
         bool meets = position < from + instance->size[b] && position + instance->size[c] > from;
         return meets ? from + instance->size[b] : position;
     }
-    uint32_t count = bans_of(instance, b, c, &bans);
-    for (uint32_t k = 0; k < count; k++) {
-        if (position > from + bans[k].low && position < from + bans[k].high)
-            position = from + bans[k].high;
-    }
+    for (const struct tarn_exact_ban *ban = first_ban(instance, b, c, position - from);
+         ban < end && ban->other == c && position > from + ban->low; ban++)
+        position = from + ban->high;
     return position;
 }
 
@@ -79,6 +77,7 @@ static int64_t escape(const struct tarn_exact_state *state, uint32_t b, uint32_t
 static int64_t settle(const struct tarn_exact_state *state, uint32_t c, int64_t position)
 {
     const struct tarn_exact_instance *instance = state->instance;
+    const uint64_t *adjacent = tarn_exact_adjacent(state, c);
     int64_t before;
     if (instance->plain[c]) return round_up(position, instance->alignment[c]);
     do {
@@ -87,10 +86,11 @@ static int64_t settle(const struct tarn_exact_state *state, uint32_t c, int64_t 
             const struct tarn_exact_ban *wall = &instance->walls[k];
             if (position > wall->low && position < wall->high) position = wall->high;
         }
-        for (uint32_t w = 0; w < instance->set_words; w++) {
-            uint64_t rest = tarn_exact_adjacent(state, c)[w] & ~state->unplaced[w];
-            for (; rest != 0; rest &= rest - 1)
-                position = escape(state, tarn_set_next(w, rest), c, position);
+        for (uint32_t k = 0; k < state->placed_count; k++) {
+            uint32_t b = state->placed[k];
+            if (state->limit[b] >= position + instance->size[c]) break;
+            if (state->limit[b] + instance->size[b] > position && tarn_set_has(adjacent, b))
+                position = escape(state, b, c, position);
         }
     } while (position != before);
     return position;
@@ -100,15 +100,12 @@ static int64_t settle(const struct tarn_exact_state *state, uint32_t c, int64_t 
 static int64_t support(const struct tarn_exact_state *state, uint32_t b, int64_t p, uint32_t c)
 {
     const struct tarn_exact_instance *instance = state->instance;
-    const struct tarn_exact_ban *bans;
-    int64_t limit = state->limit[c], least = POSITION_MAX;
+    int64_t limit = state->limit[c];
     if (instance->plain[b] || tarn_exact_is_simple(instance, b, c))
         return limit < p + instance->size[b] ? limit + instance->size[c] : POSITION_MAX;
-    uint32_t count = bans_of(instance, c, b, &bans);
-    for (uint32_t k = 0; k < count; k++) {
-        if (limit < p - bans[k].low && limit + bans[k].high < least) least = limit + bans[k].high;
-    }
-    return least > p ? least : p + 1;
+    const struct tarn_exact_ban *lowest = first_ban(instance, c, b, INT64_MIN);
+    if (limit >= p - lowest->low) return POSITION_MAX;
+    return limit + lowest->high > p ? limit + lowest->high : p + 1;
 }
 
 /* The least of all supports that b may have when it is above p; notes whose it is. */
@@ -220,8 +217,11 @@ static bool support_block(struct tarn_exact_state *state, uint32_t b)
     return true;
 }
 
+/* Blocks of several members can support each other in turn, a few units higher each time: after as
+ * many raises as there are blocks the rest is left out, which proves less and nothing wrong. */
 static bool support_all(struct tarn_exact_state *state)
 {
+    uint32_t raises = state->instance->count;
     for (uint32_t w = 0; w < state->instance->set_words;) {
         uint64_t rest = state->unsupported[w] & state->unplaced[w] & state->postponed[w];
         if (rest == 0) {
@@ -233,7 +233,9 @@ static bool support_all(struct tarn_exact_state *state)
         tarn_set_drop(state->unsupported, b);
         if (is_supported(state, b)) continue;
         if (!support_block(state, b)) return false;
-        if (state->limit[b] > before) w = 0;
+        if (state->limit[b] == before) continue;
+        if (--raises == 0) return true;
+        w = 0;
     }
     return true;
 }
@@ -313,10 +315,10 @@ static bool pack_all(struct tarn_exact_state *state)
 /* Follows up all that was raised or placed. */
 static bool follow_up(struct tarn_exact_state *state)
 {
-    if (support_all(state) && pack_all(state)) return true;
+    bool ok = support_all(state) && pack_all(state);
     memset(state->unsupported, 0, state->instance->set_words * sizeof(uint64_t));
     memset(state->unpacked, 0, state->instance->section_words * sizeof(uint64_t));
-    return false;
+    return ok;
 }
 
 /* ---- Steps ---- */
@@ -407,34 +409,34 @@ static void add_print(struct tarn_exact_print *sum, const struct tarn_exact_prin
     sum->word[1] += print->word[1];
 }
 
-/* What is placed next to b, which is not plain. */
-static void add_neighbours(const struct tarn_exact_state *state, struct tarn_exact_print *sum,
-                           uint32_t b)
+/* Those of the placed blocks, which must not be taken for unplaced ones with the same limit. */
+static void add_placed(const struct tarn_exact_state *state, struct tarn_exact_print *sum,
+                       const uint64_t *set)
 {
-    uint64_t turn = (b + 1) * UINT64_C(0x9e3779b97f4a7c15);
     for (uint32_t w = 0; w < state->instance->set_words; w++) {
-        uint64_t rest = tarn_exact_adjacent(state, b)[w] & ~state->unplaced[w];
-        for (; rest != 0; rest &= rest - 1) {
+        for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1) {
             const uint64_t *word = state->print[tarn_set_next(w, rest)].word;
-            uint64_t x = (word[0] ^ turn) * UINT64_C(0xbf58476d1ce4e5b9);
-            uint64_t y = (word[1] ^ turn) * UINT64_C(0x94d049bb133111eb);
+            uint64_t x = word[0] * UINT64_C(0xbf58476d1ce4e5b9);
+            uint64_t y = word[1] * UINT64_C(0x94d049bb133111eb);
             sum->word[0] += x ^ x >> 32;
             sum->word[1] += y ^ y >> 32;
         }
     }
 }
 
-struct tarn_exact_print tarn_exact_describe(const struct tarn_exact_state *state,
-                                            const uint64_t *set)
+struct tarn_exact_print tarn_exact_describe(struct tarn_exact_state *state, const uint64_t *set)
 {
     struct tarn_exact_print sum = {{0, 0}};
+    uint64_t *near = state->blame; /* free to be used: nothing has failed */
+    clear_blame(state);
     for (uint32_t w = 0; w < state->instance->set_words; w++) {
         for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1) {
             uint32_t b = tarn_set_next(w, rest);
             add_print(&sum, &state->print[b]);
-            if (!state->instance->plain[b]) add_neighbours(state, &sum, b);
+            if (!state->instance->plain[b]) join_placed_neighbours(state, near, b);
         }
     }
+    add_placed(state, &sum, near);
     return sum;
 }
 

@@ -15,8 +15,7 @@ bool tarn_exact_put(struct tarn_exact_state *state, uint32_t b);
 bool tarn_exact_postpone(struct tarn_exact_state *state, uint32_t b);
 
 /* What the rules use of a set of blocks. */
-struct tarn_exact_print tarn_exact_describe(const struct tarn_exact_state *state,
-                                            const uint64_t *set);
+struct tarn_exact_print tarn_exact_describe(struct tarn_exact_state *state, const uint64_t *set);
 /* Makes blame all that such a description follows from. */
 void tarn_exact_blame_all(struct tarn_exact_state *state, const uint64_t *set);
 

@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "exact_rules.h"
 
@@ -27,13 +26,6 @@ struct tarn_exact_search {
     uint32_t deepest; /* fewest unplaced blocks */
     int64_t *positions;
 };
-
-double tarn_exact_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-}
 
 /* ---- Picking ---- */
 
@@ -222,10 +214,9 @@ static bool should_stop(const struct tarn_exact_search *search)
     const struct tarn_exact_guide *guide = search->guide;
     if (search->nodes > guide->nodes_max) return true;
     if (search->nodes % STOP_EVERY != 0) return false;
-    if (guide->stop && atomic_load_explicit(guide->stop, memory_order_relaxed)) return true;
     if (guide->done && atomic_load_explicit(guide->done, memory_order_relaxed) < guide->turn)
         return true;
-    return guide->deadline_ms > 0 && tarn_exact_now_ms() > guide->deadline_ms;
+    return tarn_until_is_over(guide->until);
 }
 
 static enum tarn_exact_result solve_rest(struct tarn_exact_search *search, uint32_t depth,

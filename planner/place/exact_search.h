@@ -2,9 +2,8 @@
 #ifndef TARN_PLANNER_PLACE_EXACT_SEARCH_H
 #define TARN_PLANNER_PLACE_EXACT_SEARCH_H
 
-#include <stdatomic.h>
-
 #include "exact_instance.h"
+#include "until.h"
 
 enum tarn_exact_result {
     TARN_EXACT_FOUND,
@@ -20,12 +19,10 @@ struct tarn_exact_guide {
     double slack;    /* units added to every section's slack: the more, the more weights count */
     const uint32_t *rank; /* block -> its turn among equally low ones */
     uint64_t nodes_max;
-    /* Each ends the run: what the user says (may be NULL), a run with a smaller turn that is done,
-     * the time (of tarn_exact_now_ms; 0: none). */
-    const atomic_bool *stop;
+    /* Each ends the run: what the caller says, a run with a smaller turn that is done. */
+    const struct tarn_until *until;
     const atomic_uint *done;
     uint32_t turn;
-    double deadline_ms;
 };
 
 /* Capacity in units. NULL: no memory. */
@@ -43,7 +40,5 @@ const int64_t *tarn_exact_search_positions(const struct tarn_exact_search *searc
 /* Of the last run: nodes, and how many blocks its deepest state had placed. */
 uint64_t tarn_exact_search_nodes(const struct tarn_exact_search *search);
 uint32_t tarn_exact_search_depth(const struct tarn_exact_search *search);
-
-double tarn_exact_now_ms(void);
 
 #endif

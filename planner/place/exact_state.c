@@ -161,6 +161,25 @@ static void move_to_front(struct tarn_exact_state *state, uint32_t s, uint32_t p
     state->order[front] = p;
 }
 
+/* Keeps the list of placed blocks in order; what is placed or taken back is near its end. */
+static void list_placed(struct tarn_exact_state *state, uint32_t b)
+{
+    uint32_t i = state->placed_count++;
+    for (; i > 0 && state->limit[state->placed[i - 1]] > state->limit[b]; i--)
+        state->placed[i] = state->placed[i - 1];
+    state->placed[i] = b;
+}
+
+static void unlist_placed(struct tarn_exact_state *state, uint32_t b)
+{
+    uint32_t i = --state->placed_count, next = state->placed[i];
+    while (next != b) {
+        uint32_t moved = next;
+        next = state->placed[--i];
+        state->placed[i] = moved;
+    }
+}
+
 void tarn_exact_state_count(struct tarn_exact_state *state, uint32_t b, bool placed)
 {
     const struct tarn_exact_instance *instance = state->instance;
@@ -168,6 +187,10 @@ void tarn_exact_state_count(struct tarn_exact_state *state, uint32_t b, bool pla
     uint32_t step = placed ? 1 : UINT32_MAX;
     tarn_set_put(state->unplaced, b, !placed);
     state->unplaced_count -= step;
+    if (placed)
+        list_placed(state, b);
+    else
+        unlist_placed(state, b);
     for (uint32_t w = 0; w < instance->section_words; w++) {
         for (uint64_t rest = sections[w]; rest != 0; rest &= rest - 1) {
             uint32_t s = tarn_set_next(w, rest);
@@ -194,6 +217,7 @@ static bool allocate(struct tarn_exact_state *state)
     state->piece_limit = calloc(pieces, sizeof *state->piece_limit);
     state->unplaced = calloc(set, sizeof *state->unplaced);
     state->postponed = calloc(set, sizeof *state->postponed);
+    state->placed = calloc(count, sizeof *state->placed);
     state->supporter = calloc(count, sizeof *state->supporter);
     state->print = calloc(count, sizeof *state->print);
     state->reasons = calloc(count * set, sizeof *state->reasons);
@@ -256,6 +280,7 @@ void tarn_exact_state_finish(struct tarn_exact_state *state)
     free(state->piece_limit);
     free(state->unplaced);
     free(state->postponed);
+    free(state->placed);
     free(state->supporter);
     free(state->print);
     free(state->reasons);

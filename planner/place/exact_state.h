@@ -32,6 +32,7 @@ struct tarn_exact_state {
     uint64_t *unplaced;   /* set of blocks */
     uint64_t *postponed;  /* those whose hole is below their limit */
     uint32_t unplaced_count;
+    uint32_t *placed, placed_count; /* blocks, by increasing position */
     uint32_t *supporter;            /* of a postponed block: the last one found; may be outdated */
     struct tarn_exact_print *print; /* block -> of its limit and hole */
 

@@ -67,6 +67,7 @@ static bool decode_keys(const struct tarn_windows_settings *settings,
     size_t count = (size_t)lowest->count + 1;
     int32_t *key = malloc(count * sizeof *key), *floor = malloc(count * sizeof *floor);
     bool ok = tarn_decoder_init(&decoder, lowest) == TARN_OK && key && floor;
+    decoder.until = settings->until;
     for (uint32_t place = 0; ok && place < lowest->count; place++)
         floor[place] = field->floor[lowest->block[place]];
     for (uint32_t i = begin; ok && i<end && * top> settings->aim; i++) {

@@ -19,6 +19,7 @@ struct tarn_windows_settings {
     uint32_t unit_shift, width, far, crossing_max;
     int32_t aim;
     int threads;
+    const struct tarn_until *until; /* may be NULL */
 };
 
 /* No floors, all offsets 0; who is in the antichain is the caller's to fill in. False: no memory.

@@ -17,7 +17,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "../../streams/graph/size.h"
 #include "moves.h"
@@ -64,18 +63,9 @@ struct search {
     double begin_ms;
 };
 
-static double now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-}
-
 static bool is_over(const struct search *search)
 {
-    const struct tarn_improve_options *options = search->options;
-    if (options->stop && atomic_load_explicit(options->stop, memory_order_relaxed)) return true;
-    return options->seconds > 0 && now_ms() - search->begin_ms > options->seconds * 1e3;
+    return tarn_until_is_over(&search->options->until);
 }
 
 static int threads_for(const struct search *search, uint32_t shares)
@@ -153,7 +143,7 @@ static bool decode_in_slices(struct search *search, struct tarn_decoder *decoder
     tarn_decoder_start(decoder, NULL);
     while (until < count) {
         until = count - until > SLICE ? until + SLICE : count;
-        if (i > atomic_load(&search->found) || is_over(search)) return false;
+        if (i > atomic_load(&search->found)) return false;
         if (!tarn_decoder_advance(decoder, search->keys[i], NULL, objective, TARN_MISS_MAX, until))
             return false;
     }
@@ -178,6 +168,7 @@ static bool decode_share(struct search *search, struct candidate *best)
     struct tarn_decoder decoder;
     bool ok = tarn_decoder_init(&decoder, &search->lowest) == TARN_OK &&
               tarn_decoder_narrow(&decoder) == TARN_OK;
+    decoder.until = &search->options->until;
     ok = candidate_init(best, search) && ok;
     IN_PARALLEL(omp for schedule(dynamic, 1) nowait)
     for (uint32_t i = 0; i < STARTS; i++) {
@@ -325,7 +316,7 @@ static enum tarn_status place_windows(struct search *search, const struct tarn_p
     if (!trial) return TARN_SYSTEM;
     for (uint32_t i = 0; status == TARN_OK && i<WIDTHS_COUNT && * footprint> aim; i++) {
         struct tarn_windows_options windows = {
-            .aim = aim, .width = widths[i], .threads = options->threads};
+            .aim = aim, .width = widths[i], .threads = options->threads, .until = &options->until};
         uint64_t found = UINT64_MAX;
         if (is_over(search)) break;
         status = tarn_windows_place(problem, antichain, &windows, trial, &found);
@@ -385,7 +376,7 @@ static bool search_init(struct search *search, const struct tarn_problem *proble
     memset(search, 0, sizeof *search);
     search->options = options;
     search->given = offset;
-    search->begin_ms = now_ms();
+    search->begin_ms = tarn_now_ms();
     if (!tarn_size_multiply(aim, 4, &most)) most = UINT64_MAX;
     bool *inside = find_antichain(problem, antichain);
     bool ok = inside && tarn_lowest_init(&search->lowest, problem, most) == TARN_OK &&
@@ -432,7 +423,7 @@ enum tarn_status tarn_improve_place(const struct tarn_problem *problem,
                                     const struct tarn_improve_options *options, uint64_t *offset,
                                     uint64_t *footprint, struct tarn_improve_report *report)
 {
-    struct search search = {.options = options, .begin_ms = now_ms()};
+    struct search search = {.options = options, .begin_ms = tarn_now_ms()};
     uint64_t aim = aim_bytes(problem, options);
     uint32_t count = problem->blocks->count;
     bool by_windows = count >= WINDOWS_BLOCKS_MIN && options->steps == 0;
@@ -443,7 +434,7 @@ enum tarn_status tarn_improve_place(const struct tarn_problem *problem,
         return TARN_SYSTEM;
     if (!is_worth_more(problem, aim, *footprint)) return TARN_OK;
     bool ok = search_init(&search, problem, antichain, options, offset) && decode_keys(&search);
-    report->keys_ms = now_ms() - search.begin_ms;
+    report->keys_ms = tarn_now_ms() - search.begin_ms;
     if (ok && search.best.top < INT32_MAX) report_progress(&search, search.best.top);
     if (ok && search.best.top < INT32_MAX && search.best.top > search.aim && options->steps > 0 &&
         search.lowest.count <= WALK_PLACES_MAX && !is_over(&search)) {
@@ -454,7 +445,7 @@ enum tarn_status tarn_improve_place(const struct tarn_problem *problem,
     if (ok && by_windows && count<WINDOWS_FIRST_MIN && * footprint> aim)
         ok = place_windows(&search, problem, antichain, aim, offset, footprint, report) == TARN_OK;
     report->steps = search.steps;
-    report->walks_ms = now_ms() - search.begin_ms - report->keys_ms;
+    report->walks_ms = tarn_now_ms() - search.begin_ms - report->keys_ms;
     search_finish(&search);
     return ok ? TARN_OK : TARN_SYSTEM;
 }

@@ -4,8 +4,6 @@
 #ifndef TARN_PLANNER_PLACE_IMPROVE_H
 #define TARN_PLANNER_PLACE_IMPROVE_H
 
-#include <stdatomic.h>
-
 #include "../../streams/order/antichain.h"
 #include "baseline.h"
 
@@ -15,11 +13,10 @@ struct tarn_improve_options {
     uint64_t steps;    /* of each of the walks; 0: keys only */
     uint64_t seed;
     uint32_t threads; /* 0: all cores; results do not depend on it */
-    double seconds;   /* not 0: no longer than that; results then depend on the machine */
     /* NULL, or called from the calling thread whenever the best footprint has become smaller. */
     void (*progress)(void *user, uint64_t footprint, uint64_t steps);
     void *user;
-    const atomic_bool *stop; /* NULL, or set from anywhere to end the search */
+    struct tarn_until until;
 };
 
 struct tarn_improve_report {

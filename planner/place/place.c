@@ -2,35 +2,40 @@
  * bound, or the capacity where that is more) ends the climb.
  *
  *     keys       lowest-offset-first with each of a few keys: nearly every real graph ends here
- *     exact      complete search at the aim, for a while: where the aim is tight and blocks are few
  *     bound      raised, if it can be: perhaps this was the best plan already
+ *     core       exact search for the few blocks that matter (core.h): nearly all others end here
+ *     exact      complete search at the aim, for a while: where the aim is tight and blocks are few
  *     baseline   the paper's methods, so that no plan is worse than the best of them
- *     walks      from the best plan so far, for as many steps as were asked for
- *     exact      once more, for longer
- *     repair     exact search around what still sticks out of the aim, the rest being fixed
+ *     walks  ┐   from the best plan so far
+ *     exact  │   once more, for longer; these three in rounds that grow, for as many steps
+ *     core   ┘   for longer, then at places half, a quarter, an eighth of the way to the aim
  *
- * Every rung is deterministic for any number of threads, hence the result is. */
+ * Every rung is deterministic for any number of threads, hence the result is, and none takes a plan
+ * that is worse than the one it began with. All share one deadline. */
 #include "place.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core.h"
 #include "exact.h"
 #include "llfb.h"
 #include "portfolio.h"
-#include "repair.h"
 #include "roam_tree.h"
 
 /* The paper's methods look at every pair: above this many blocks they take minutes, and are left
  * out unless asked for by name. */
 enum { BASELINE_BLOCKS_MAX = 16384 };
 
-/* Exact search is for lone storages (a node costs too much where groups have many members). What a
- * node costs grows with the blocks, so that this many block visits are a fixed effort: a quick try
- * before the walks, and one for each of their steps after them. */
-enum { STEPS_A_REPAIR = 2 };
+/* Exact search of everything is for lone storages (a node costs too much where groups have many
+ * members). What a node costs grows with the blocks, so that this many block visits are a fixed
+ * effort: a quick try before the walks, and one for each of their steps after them. */
 enum { EXACT_VISITS = 40000000, EXACT_VISITS_A_STEP = 80000, EXACT_RUNS = 24 };
+enum { CORE_VISITS_A_STEP = 10000, CORE_LEVELS = 4 };
+/* The first round has at most so many steps, each of the next ones twice as many; for more blocks
+ * there is none. */
+enum { ROUND_STEPS = 1000, ROUND_BLOCKS_MAX = 65536 };
 
 /* ---- Words ---- */
 
@@ -100,9 +105,11 @@ static enum tarn_status baseline(const struct climb *climb, uint32_t method)
     uint64_t *offset = malloc((count + 1) * sizeof *offset);
     enum tarn_status status =
         offset ? tarn_portfolio_place(climb->problem, method, options->threads, options->bound,
-                                      offset, &footprint, &winner)
+                                      &options->until, offset, &footprint, &winner)
                : TARN_SYSTEM;
-    if (status == TARN_OK && (method != TARN_NONE || footprint <= climb->result->footprint)) {
+    bool ended = status == TARN_OK && footprint == UINT64_MAX;
+    if (status == TARN_OK && !ended &&
+        (method != TARN_NONE || footprint <= climb->result->footprint)) {
         memcpy(climb->result->offset, offset, count * sizeof *offset);
         climb->result->footprint = footprint;
         snprintf(climb->result->method, sizeof climb->result->method, "%s",
@@ -121,9 +128,9 @@ static uint64_t nodes_for(const struct climb *climb, uint64_t visits)
     return lone && nodes >= (uint64_t)EXACT_RUNS * blocks->count ? nodes : 0;
 }
 
-static uint64_t visits_for(uint64_t steps)
+static uint64_t visits_for(uint64_t steps, uint64_t visits_a_step)
 {
-    return steps < UINT64_MAX / EXACT_VISITS_A_STEP ? steps * EXACT_VISITS_A_STEP : UINT64_MAX;
+    return steps < UINT64_MAX / visits_a_step ? steps * visits_a_step : UINT64_MAX;
 }
 
 static uint64_t aim_of(const struct climb *climb)
@@ -132,19 +139,20 @@ static uint64_t aim_of(const struct climb *climb)
     return options->bound > options->capacity ? options->bound : options->capacity;
 }
 
+/* With a capacity, that nothing fits ends the climb; else there may be something in between. */
 static bool is_done(const struct climb *climb)
 {
-    const atomic_bool *stop = climb->request.improve.stop;
-    if (stop && atomic_load_explicit(stop, memory_order_relaxed)) return true;
-    return climb->result->footprint <= aim_of(climb) || climb->result->cannot_fit;
+    if (climb->result->footprint <= aim_of(climb)) return true;
+    if (climb->result->cannot_fit && climb->request.improve.capacity > 0) return true;
+    return tarn_until_is_over(&climb->request.improve.until);
 }
 
 /* Complete search at the aim itself; finds nothing where there are too many blocks for it. */
 static enum tarn_status exact(const struct climb *climb, uint64_t nodes)
 {
     const struct tarn_improve_options *improve = &climb->request.improve;
-    const struct tarn_exact_options options = {improve->seed, nodes, improve->seconds,
-                                               improve->threads, improve->stop};
+    const struct tarn_exact_options options = {improve->seed, nodes, improve->threads,
+                                               improve->until};
     const struct tarn_blocks *blocks = climb->problem->blocks;
     struct tarn_exact_report report;
     enum tarn_status status = tarn_exact_place(climb->problem, NULL, aim_of(climb), &options,
@@ -161,18 +169,38 @@ static enum tarn_status exact(const struct climb *climb, uint64_t nodes)
 static enum tarn_status exact_for(const struct climb *climb, uint64_t visits)
 {
     uint64_t nodes = nodes_for(climb, visits);
-    return nodes > 0 ? exact(climb, nodes) : TARN_OK;
+    return nodes > 0 && !climb->result->cannot_fit ? exact(climb, nodes) : TARN_OK;
 }
 
-static enum tarn_status repair(const struct climb *climb, uint64_t steps)
+/* Search by cores for a plan within `aim`. */
+static enum tarn_status core(const struct climb *climb, uint64_t aim, uint64_t visits)
 {
-    struct tarn_improve_options options = climb->request.improve;
-    uint64_t before = climb->result->footprint;
-    options.steps = steps;
-    enum tarn_status status = tarn_repair_place(climb->problem, &options, climb->result->offset,
-                                                &climb->result->footprint);
-    if (status == TARN_OK && climb->result->footprint < before)
-        snprintf(climb->result->method, sizeof climb->result->method, "exact:part");
+    const struct tarn_improve_options *improve = &climb->request.improve;
+    const struct tarn_core_options options = {aim, visits, improve->seed, improve->threads,
+                                              improve->until};
+    struct tarn_place_result *result = climb->result;
+    uint64_t before = result->footprint;
+    bool impossible;
+    enum tarn_status status = tarn_core_place(climb->problem, climb->antichain, &options,
+                                              result->offset, &result->footprint, &impossible);
+    if (impossible && aim == aim_of(climb)) result->cannot_fit = true;
+    if (status == TARN_OK && result->footprint < before) {
+        snprintf(result->method, sizeof result->method, "exact:core");
+        if (improve->progress) improve->progress(improve->user, result->footprint, 0);
+    }
+    return status;
+}
+
+/* At the aim, then at places on the way to it. */
+static enum tarn_status approach(const struct climb *climb, uint64_t visits)
+{
+    uint64_t aim = aim_of(climb);
+    enum tarn_status status = TARN_OK;
+    for (uint32_t n = climb->result->cannot_fit; status == TARN_OK && n < CORE_LEVELS; n++) {
+        uint64_t way = climb->result->footprint - aim;
+        if (is_done(climb) || way >> n == 0) break;
+        status = core(climb, climb->result->footprint - (way >> n), visits);
+    }
     return status;
 }
 
@@ -183,20 +211,45 @@ static enum tarn_status raise_bound(struct climb *climb)
     return request->raise_bound(request->user, &climb->request.improve.bound);
 }
 
+/* What goes on for as long as it is allowed to. */
+static enum tarn_status search(struct climb *climb, uint64_t steps)
+{
+    enum tarn_status status = improve(climb, steps);
+    if (status == TARN_OK && !is_done(climb))
+        status = exact_for(climb, visits_for(steps, EXACT_VISITS_A_STEP));
+    if (status == TARN_OK && !is_done(climb))
+        status = approach(climb, visits_for(steps, CORE_VISITS_A_STEP) / CORE_LEVELS);
+    climb->request.improve.seed++;
+    return status;
+}
+
 static enum tarn_status climb_all(const struct climb *given)
 {
     struct climb climb = *given;
-    uint64_t steps = climb.request.improve.steps;
-    bool small = climb.problem->blocks->count <= BASELINE_BLOCKS_MAX;
+    uint64_t left = climb.request.improve.steps, steps = ROUND_STEPS;
+    uint64_t first = left < ROUND_STEPS ? left : ROUND_STEPS;
+    uint32_t count = climb.problem->blocks->count;
     enum tarn_status status = improve(&climb, 0);
     if (status == TARN_OK && !is_done(&climb)) status = raise_bound(&climb);
-    if (status == TARN_OK && !is_done(&climb) && steps > 0)
-        status = exact_for(&climb, EXACT_VISITS);
-    if (status == TARN_OK && !is_done(&climb) && small) status = baseline(&climb, TARN_NONE);
-    if (status == TARN_OK && !is_done(&climb) && steps > 0) status = improve(&climb, steps);
-    if (status == TARN_OK && !is_done(&climb) && steps > 0)
-        status = exact_for(&climb, visits_for(steps));
-    if (status == TARN_OK && !is_done(&climb)) status = repair(&climb, steps / STEPS_A_REPAIR);
+    if (status == TARN_OK && !is_done(&climb) && left > 0)
+        status = core(&climb, aim_of(&climb), visits_for(first, CORE_VISITS_A_STEP));
+    if (status == TARN_OK && !is_done(&climb) && left > 0) status = exact_for(&climb, EXACT_VISITS);
+    if (status == TARN_OK && !is_done(&climb) && count <= BASELINE_BLOCKS_MAX)
+        status = baseline(&climb, TARN_NONE);
+    if (count > ROUND_BLOCKS_MAX) return status;
+    for (; status == TARN_OK && left > 0 && !is_done(&climb); left -= steps, steps *= 2) {
+        if (steps > left) steps = left;
+        status = search(&climb, steps);
+    }
+    return status;
+}
+
+/* Keys, which take windows where blocks are many, then walks. */
+static enum tarn_status climb_lowest(const struct climb *climb)
+{
+    enum tarn_status status = improve(climb, 0);
+    if (status == TARN_OK && climb->request.improve.steps > 0 && !is_done(climb))
+        status = improve(climb, climb->request.improve.steps);
     return status;
 }
 
@@ -205,7 +258,8 @@ static enum tarn_status climb_exact(const struct climb *given)
     struct climb climb = *given;
     enum tarn_status status = improve(&climb, 0);
     if (status == TARN_OK && !is_done(&climb)) status = raise_bound(&climb);
-    uint64_t nodes = visits_for(climb.request.improve.steps) / (climb.problem->blocks->count + 1u);
+    uint64_t nodes = visits_for(climb.request.improve.steps, EXACT_VISITS_A_STEP) /
+                     (climb.problem->blocks->count + 1u);
     return status == TARN_OK && !is_done(&climb) ? exact(&climb, nodes + 1) : status;
 }
 
@@ -231,7 +285,7 @@ enum tarn_status tarn_place(const struct tarn_problem *problem,
     switch (request->way) {
     case TARN_WAY_ALL: return climb_all(&climb);
     case TARN_WAY_BASELINE: return baseline(&climb, TARN_NONE);
-    case TARN_WAY_LOWEST: return improve(&climb, request->improve.steps);
+    case TARN_WAY_LOWEST: return climb_lowest(&climb);
     case TARN_WAY_EXACT: return climb_exact(&climb);
     case TARN_WAY_ROAM:
     case TARN_WAY_LLFB: return lay_out(&climb);

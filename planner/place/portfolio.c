@@ -91,8 +91,8 @@ static void note_finish(struct finish *finish, const struct outcome *outcome)
 
 /* One thread's share of the methods: its best into *best, which takes an array of offsets that the
  * caller frees. False when memory ran out. */
-static bool run_share(const struct tarn_problem *problem, struct finish *finish,
-                      struct outcome *best)
+static bool run_share(const struct tarn_problem *problem, const struct tarn_until *until,
+                      struct finish *finish, struct outcome *best)
 {
     size_t bytes = ((size_t)problem->blocks->storages_count + 1) * sizeof(uint64_t);
     struct outcome trial = {malloc(bytes), 0, TARN_NONE};
@@ -102,8 +102,8 @@ static bool run_share(const struct tarn_problem *problem, struct finish *finish,
     for (uint32_t m = 0; m < tarn_methods_count; m++) {
         if (!ok || m > atomic_load(&finish->method) || !is_worth_running(problem, m)) continue;
         trial.method = m;
-        ok = tarn_baseline_place(problem, &tarn_methods[m], trial.offset, &trial.footprint) ==
-             TARN_OK;
+        ok = tarn_baseline_place(problem, &tarn_methods[m], until, trial.offset,
+                                 &trial.footprint) == TARN_OK;
         if (ok) note_finish(finish, &trial);
         if (ok) keep_better(best, &trial);
     }
@@ -120,7 +120,7 @@ static int threads_for(uint32_t threads)
 }
 
 static enum tarn_status run_all(const struct tarn_problem *problem, int threads, uint64_t bound,
-                                struct outcome *best)
+                                const struct tarn_until *until, struct outcome *best)
 {
     struct finish finish = {.bound = bound};
     bool ok = true;
@@ -129,7 +129,7 @@ static enum tarn_status run_all(const struct tarn_problem *problem, int threads,
     IN_PARALLEL(omp parallel num_threads(threads))
     {
         struct outcome own;
-        bool own_ok = run_share(problem, &finish, &own);
+        bool own_ok = run_share(problem, until, &finish, &own);
         IN_PARALLEL(omp critical)
         {
             ok = ok && own_ok;
@@ -141,15 +141,16 @@ static enum tarn_status run_all(const struct tarn_problem *problem, int threads,
 }
 
 enum tarn_status tarn_portfolio_place(const struct tarn_problem *problem, uint32_t method,
-                                      uint32_t threads, uint64_t bound, uint64_t *offset,
+                                      uint32_t threads, uint64_t bound,
+                                      const struct tarn_until *until, uint64_t *offset,
                                       uint64_t *footprint, uint32_t *winner)
 {
     struct outcome best = {NULL, 0, TARN_NONE};
     if (method != TARN_NONE) {
         *winner = method;
-        return tarn_baseline_place(problem, &tarn_methods[method], offset, footprint);
+        return tarn_baseline_place(problem, &tarn_methods[method], until, offset, footprint);
     }
-    enum tarn_status status = run_all(problem, threads_for(threads), bound, &best);
+    enum tarn_status status = run_all(problem, threads_for(threads), bound, until, &best);
     if (status == TARN_OK) {
         memcpy(offset, best.offset, problem->blocks->storages_count * sizeof *offset);
         *footprint = best.footprint;

@@ -60,6 +60,7 @@ bool tarn_window_place_storages(const struct tarn_windows_settings *settings,
     struct tarn_part part;
     struct tarn_field field = {0};
     int32_t before = *top;
+    if (settings->until && tarn_until_is_over(settings->until)) return true;
     if (tarn_part_init(&part, whole, storages, count) != TARN_OK) return false;
     bool ok = tarn_field_init_part(&field, whole_field, &part);
     if (ok && obstacles) {

@@ -143,7 +143,8 @@ static struct tarn_windows_settings settings_of(const struct tarn_problem *probl
         .width = options->width,
         .far = far_windows * options->width,
         .crossing_max = options->crossing_max ? options->crossing_max : CROSSING_MAX,
-        .threads = threads_for(options->threads)};
+        .threads = threads_for(options->threads),
+        .until = options->until};
     if (settings.far > problem->blocks->storages_count / FAR_SHARE && !options->far_windows)
         settings.far = problem->blocks->storages_count / FAR_SHARE;
     if (!tarn_size_multiply(options->aim, 4, &most)) most = UINT64_MAX;

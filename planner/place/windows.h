@@ -4,6 +4,7 @@
 
 #include "../../streams/order/antichain.h"
 #include "baseline.h"
+#include "until.h"
 
 struct tarn_windows_options {
     uint64_t aim;     /* bytes: a plan up to there is as good as any */
@@ -12,10 +13,11 @@ struct tarn_windows_options {
     /* 0: good values. Storages released so many windows after their producer are far from it; so
      * many that cross are still placed at once. */
     uint32_t far_windows, crossing_max;
+    const struct tarn_until *until; /* may be NULL: nothing ends it */
 };
 
 /* Writes the offset of every planned storage, and the footprint; neither where some window's plan
- * is too high to be counted. TARN_SYSTEM: no memory. */
+ * is too high to be counted, or missing when it has to end. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_windows_place(const struct tarn_problem *problem,
                                     const struct tarn_antichain *antichain,
                                     const struct tarn_windows_options *options, uint64_t *offset,

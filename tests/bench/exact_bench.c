@@ -66,7 +66,7 @@ static uint64_t solve(const struct tarn_graph *graph, uint64_t capacity,
     struct tarn_problem problem = {graph, &blocks, &conflicts};
     struct tarn_exact_report report;
     uint64_t *offset = calloc((size_t)graph->planned_count + 1, sizeof *offset);
-    double begin = tarn_exact_now_ms();
+    double begin = tarn_now_ms();
     stop_unless(offset && !tarn_clocks_init(&clocks, graph) &&
                     !tarn_reuse_init(&reuse, &clocks, graph) &&
                     !tarn_blocks_init(&blocks, graph, false, 1, NULL) &&
@@ -76,7 +76,7 @@ static uint64_t solve(const struct tarn_graph *graph, uint64_t capacity,
     if (capacity == 0) capacity = antichain.bound;
     stop_unless(!tarn_exact_place(&problem, NULL, capacity, options, offset, &report),
                 "too large for exact search");
-    *run = (struct run){tarn_exact_now_ms() - begin, (double)report.nodes, report.result};
+    *run = (struct run){tarn_now_ms() - begin, (double)report.nodes, report.result};
     if (report.result == TARN_EXACT_FOUND) check_offsets(&problem, &reuse, capacity, offset);
     tarn_antichain_finish(&antichain);
     tarn_conflicts_finish(&conflicts);
@@ -101,7 +101,8 @@ static uint64_t capacity_of(char *argument)
 }
 
 /* Prints the row of an instance and returns its median time. */
-static double print_instance(char *argument, int seeds, struct tarn_exact_options options)
+static double print_instance(char *argument, int seeds, double seconds,
+                             struct tarn_exact_options options)
 {
     static double ms[SEEDS_MAX], nodes[SEEDS_MAX];
     uint64_t capacity = capacity_of(argument);
@@ -112,6 +113,7 @@ static double print_instance(char *argument, int seeds, struct tarn_exact_option
     for (int i = 0; i < seeds; i++) {
         struct run run;
         options.seed = (uint64_t)i + 1;
+        options.until = tarn_until_in(NULL, seconds);
         capacity = solve(graph, capacity, &options, &run);
         ms[i] = run.ms;
         nodes[i] = run.nodes;
@@ -129,19 +131,21 @@ static double print_instance(char *argument, int seeds, struct tarn_exact_option
 
 int main(int argc, char **argv)
 {
-    struct tarn_exact_options options = {.seconds = 60};
+    struct tarn_exact_options options = {0};
+    double seconds = 60;
     int seeds = 11, next = 1, count = 0;
     double logs = 0;
     for (; next + 1 < argc && strncmp(argv[next], "--", 2) == 0; next += 2) {
         if (strcmp(argv[next], "--seeds") == 0) seeds = atoi(argv[next + 1]);
-        if (strcmp(argv[next], "--seconds") == 0) options.seconds = atof(argv[next + 1]);
+        if (strcmp(argv[next], "--seconds") == 0) seconds = atof(argv[next + 1]);
         if (strcmp(argv[next], "--threads") == 0) options.threads = (uint32_t)atoi(argv[next + 1]);
     }
     stop_unless(seeds >= 1 && seeds <= SEEDS_MAX && next < argc,
                 "[--seeds N] [--seconds S] [--threads T] {INSTANCE[:CAPACITY]}...");
     printf("| instance | storages | capacity | found | impossible | median ms | worst ms | median "
            "nodes |\n|---|---:|---:|---:|---:|---:|---:|---:|\n");
-    for (; next < argc; next++, count++) logs += log(print_instance(argv[next], seeds, options));
+    for (; next < argc; next++, count++)
+        logs += log(print_instance(argv[next], seeds, seconds, options));
     printf("\ngeometric mean of the medians: %.1f ms\n", exp(logs / count));
     return 0;
 }

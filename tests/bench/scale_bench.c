@@ -1,14 +1,16 @@
 /* How planning grows: for each graph the time to build it, for clocks and reuse, for the bound, for
- * the first plan, for all keys of lowest-offset-first, for the walks, and for the verifier, and how
- * far the plans are from the bound. `first plan` ends with the first one of a key, `all keys` with
- * the last. Prints Markdown; times in milliseconds, one run.
+ * the first plan, for the whole search, and for the verifier, and how far the plans are from the
+ * bound. `first plan` ends with the first one of a key or width of windows, `all` with the last or,
+ * with --seconds, with the search of a default plan. Prints Markdown; times in milliseconds, one
+ * run.
  *
  *   scale_bench [--seconds S] [--threads N] [KIND:STORAGESxSTREAMS]...
  *
- * KIND: dnn (a data-parallel training step, see dnn_graph.h), chain or uncoupled (see cut_graph.h).
+ * KIND: dnn (a data-parallel training step, see dnn_graph.h), buckets (the same with 200 gradients
+ * in a contiguous group), chain or uncoupled (see cut_graph.h).
  * `plan MiB` is the most that was taken beside the graph before the verifier.
  * With TARN_CPU in the environment times are those of the processor, all threads together: for busy
- * machines. S: how long the search goes on after the first plan; default 0. */
+ * machines. S: how long the search may take, first plan included; default: keys only. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,12 +23,14 @@
 #include "streams/order/gap_bound.h"
 #include "streams/plan/plan.h"
 
+enum { LARGE = 200 }; /* gradients in a large bucket */
+
 struct run {
     const char *name;
     double seconds;
     uint32_t threads;
     struct tarn_graph *graph;
-    double build_ms, clocks_ms, bound_ms, conflicts_ms, first_ms, keys_ms, more_ms, verify_ms;
+    double build_ms, clocks_ms, bound_ms, conflicts_ms, first_ms, all_ms, verify_ms;
     double begin_ms;
     uint64_t bound, first, last;
     long graph_kib, plan_kib; /* of the graph, and the most that planning took beside it */
@@ -88,6 +92,30 @@ static void note_first(void *user, uint64_t footprint, uint64_t steps)
     run->first_ms = now_ms() - run->begin_ms;
 }
 
+static void verify(struct run *run, const struct tarn_place_result *result)
+{
+    struct tarn_plan *plan = tarn_plan_of_graph(run->graph);
+    if (!plan) need(TARN_SYSTEM);
+    plan->alignment = 512;
+    plan->footprint = result->footprint;
+    for (uint32_t i = 0; i < plan->storages_count; i++)
+        plan->storages[i].offset = result->offset[i];
+    for (uint32_t i = 0; i < plan->workspaces_count; i++)
+        plan->workspaces[i].offset = result->offset[plan->storages_count + i];
+    struct tarn_blocks persistent;
+    need(tarn_blocks_init(&persistent, run->graph, true, 512, NULL));
+    plan->persistent = tarn_blocks_place_in_a_row(&persistent, result->offset);
+    for (uint32_t i = 0; i < persistent.storages_count; i++)
+        plan->places_persistent[i].offset = result->offset[i];
+    tarn_blocks_finish(&persistent);
+    double since = now_ms();
+    struct tarn_error error;
+    if (tarn_plan_verify(plan, run->graph, NULL, &error) != TARN_OK)
+        fprintf(stderr, "scale_bench: %s: %s\n", run->name, error.text);
+    run->verify_ms = lap(&since);
+    tarn_plan_destroy(plan);
+}
+
 static void place(struct run *run, const struct tarn_reuse *reuse, const struct tarn_blocks *blocks,
                   const struct tarn_antichain *antichain)
 {
@@ -96,44 +124,23 @@ static void place(struct run *run, const struct tarn_reuse *reuse, const struct 
     need(tarn_conflicts_init(&conflicts, reuse, run->graph));
     run->conflicts_ms = lap(&since);
     struct tarn_problem problem = {run->graph, blocks, &conflicts};
-    struct tarn_place_request request = {.way = TARN_WAY_LOWEST};
+    struct tarn_place_request request = {.way = run->seconds > 0 ? TARN_WAY_ALL : TARN_WAY_LOWEST};
     run->begin_ms = since;
-    request.improve = (struct tarn_improve_options){
-        .bound = run->bound, .threads = run->threads, .progress = note_first, .user = run};
+    request.improve = (struct tarn_improve_options){.bound = run->bound,
+                                                    .threads = run->threads,
+                                                    .steps = run->seconds > 0 ? UINT64_MAX : 0,
+                                                    .until = tarn_until_in(NULL, run->seconds),
+                                                    .progress = note_first,
+                                                    .user = run};
     struct tarn_place_result result = {.offset =
                                            malloc(((size_t)reuse->count + 1) * sizeof(uint64_t))};
     if (!result.offset) need(TARN_SYSTEM);
     need(tarn_place(&problem, antichain, &request, &result));
-    run->keys_ms = lap(&since);
+    run->all_ms = lap(&since);
     run->last = result.footprint;
     memcpy(run->method, result.method, sizeof run->method);
-    if (run->seconds > 0) {
-        request.improve.steps = UINT64_MAX;
-        request.improve.seconds = run->seconds;
-        need(tarn_place(&problem, antichain, &request, &result));
-        run->more_ms = lap(&since);
-        run->last = result.footprint;
-    }
     run->plan_kib = memory_kib("VmHWM:") - run->graph_kib;
-    struct tarn_plan *plan = tarn_plan_of_graph(run->graph);
-    if (!plan) need(TARN_SYSTEM);
-    plan->alignment = 512;
-    plan->footprint = result.footprint;
-    for (uint32_t i = 0; i < plan->storages_count; i++) plan->storages[i].offset = result.offset[i];
-    for (uint32_t i = 0; i < plan->workspaces_count; i++)
-        plan->workspaces[i].offset = result.offset[plan->storages_count + i];
-    struct tarn_blocks persistent;
-    need(tarn_blocks_init(&persistent, run->graph, true, 512, NULL));
-    plan->persistent = tarn_blocks_place_in_a_row(&persistent, result.offset);
-    for (uint32_t i = 0; i < persistent.storages_count; i++)
-        plan->places_persistent[i].offset = result.offset[i];
-    tarn_blocks_finish(&persistent);
-    lap(&since);
-    struct tarn_error error;
-    if (tarn_plan_verify(plan, run->graph, NULL, &error) != TARN_OK)
-        fprintf(stderr, "scale_bench: %s: %s\n", run->name, error.text);
-    run->verify_ms = lap(&since);
-    tarn_plan_destroy(plan);
+    verify(run, &result);
     free(result.offset);
     tarn_conflicts_finish(&conflicts);
 }
@@ -176,13 +183,13 @@ static double gap_percent(uint64_t footprint, uint64_t bound)
 static void print_run(const struct run *run)
 {
     double entries = (double)run->graph->planned_count * run->graph->streams_count;
-    printf("| %s | %u | %u | %.2f | %.1f | %.1f | %.1f | %.1f | %.3f | %.1f | %.1f | %.3f | %.1f | "
+    printf("| %s | %u | %u | %.2f | %.1f | %.1f | %.1f | %.1f | %.3f | %.1f | %.3f | %.1f | "
            "%ld | %ld | %.1f | %s |\n",
            run->name, run->graph->planned_count, run->graph->groups_count, run->build_ms / 1e3,
            run->clocks_ms, run->bound_ms, run->conflicts_ms, run->first_ms,
-           gap_percent(run->first, run->bound), run->keys_ms, run->more_ms,
-           gap_percent(run->last, run->bound), run->verify_ms, run->graph_kib / 1024,
-           run->plan_kib / 1024, 1024 * (double)run->plan_kib / entries, run->method);
+           gap_percent(run->first, run->bound), run->all_ms, gap_percent(run->last, run->bound),
+           run->verify_ms, run->graph_kib / 1024, run->plan_kib / 1024,
+           1024 * (double)run->plan_kib / entries, run->method);
     fflush(stdout);
 }
 
@@ -193,8 +200,12 @@ static struct tarn_graph *open_graph(const char *argument)
     if (sscanf(argument, "%15[a-z]:%ux%u", kind, &storages, &streams) == 3) {
         if (strcmp(kind, "dnn") == 0)
             return dnn_graph(&(struct dnn_graph_options){storages, streams});
-        enum cut_kind cut = strcmp(kind, "uncoupled") == 0 ? CUT_UNCOUPLED : CUT_CHAIN;
-        return cut_graph(&(struct cut_graph_options){cut, storages, streams});
+        if (strcmp(kind, "buckets") == 0)
+            return dnn_graph_in_buckets(&(struct dnn_graph_options){storages, streams}, LARGE);
+        if (strcmp(kind, "chain") == 0)
+            return cut_graph(&(struct cut_graph_options){CUT_CHAIN, storages, streams});
+        if (strcmp(kind, "uncoupled") == 0)
+            return cut_graph(&(struct cut_graph_options){CUT_UNCOUPLED, storages, streams});
     }
     fprintf(stderr, "scale_bench: '%s' is not KIND:STORAGESxSTREAMS\n", argument);
     exit(2);
@@ -219,10 +230,10 @@ int main(int argc, char **argv)
     }
     printf(
         "| graph | storages | groups | build s | clocks + first | bound | conflicts | first plan "
-        "| gap %% | all keys | more | gap %% | verify | graph MiB | plan MiB | bytes / storage / "
+        "| gap %% | all | gap %% | verify | graph MiB | plan MiB | bytes / storage / "
         "stream "
         "| method |\n"
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n");
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n");
     for (int i = 0; i < count; i++) {
         struct run run = options;
         double since = now_ms();

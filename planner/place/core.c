@@ -1,0 +1,328 @@
+/* Search by cores. Where a plan cannot reach its aim, that is the matter of a few blocks: those of
+ * the heaviest antichain, which must be stacked without a hole, and those that get in their way.
+ *
+ *     aim ──┬─────┬──────┬─────────    1. Exact search places the core within the aim.
+ *           │ core│  ░░░ │  ░░░        2. All others (░) go around it, lowest-offset-first.
+ *         ░░│     ├──────┤  ░░░░       3. The largest of those that still end above the aim join
+ *         ░░│     │ core │░░░░░           the core, and a few next to them; back to 1.
+ *
+ * It begins with the antichain and what sticks out of the plan at hand. Most blocks never join, so
+ * that exact search, which costs too much for thousands of blocks, is left with some hundred. A
+ * core that exact search proves not to fit proves the same of the whole. This is what constraint
+ * generation does for constraints; with variables the idea is known as kernel search (Angelelli,
+ * Mansini, Speranza 2010).
+ * Cost: an exact search and a decode for each time that the core grows. */
+#include "core.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../streams/graph/size.h"
+#include "exact.h"
+#include "exact_set.h"
+#include "keys.h"
+#include "window.h"
+
+/* An exact search has so many nodes for every storage of the core, twice as many in each attempt; a
+ * core has at most so many storages. To place a storage by all keys costs as much as so many visits
+ * by a node. */
+enum { NODES_A_STORAGE = 12, STORAGES_MAX = 2048, VISITS_A_DECODE = 80, VISITS_A_NODE = 128 };
+/* At most so many blocks join the core at a time, and one for so many that are in it; in
+ * every other attempt at least one for so many. */
+enum { JOIN_MIN = 8, JOIN_SHARE = 8, NEAR_SHARE = 32 };
+
+struct outer {
+    uint64_t size;
+    uint32_t block;
+};
+
+struct core {
+    const struct tarn_problem *problem;
+    const struct tarn_core_options *options;
+    struct tarn_windows_settings settings;
+    struct tarn_whole whole;
+    struct tarn_field field;
+    uint64_t *offset;        /* the plan at hand, by storage */
+    uint8_t *role;           /* by block: free in the core, ignored outside of it */
+    uint32_t storages_count; /* in the core */
+    uint32_t *storage_at;    /* by slot */
+    uint32_t *rest;          /* storages outside of the core, in the order of slots */
+    struct outer *outer;     /* blocks outside of the core: those that end above the aim, */
+    uint32_t above_count;    /* so many of them, or that are near these */
+    bool *near;              /* by block */
+    uint64_t *mask;          /* of slots */
+    uint64_t visits_left;
+    uint64_t seed;
+    uint32_t attempts; /* begun so far */
+};
+
+static const struct tarn_block *block_at(const struct core *core, uint32_t b)
+{
+    return &core->problem->blocks->blocks[b];
+}
+
+static bool is_inside(const struct core *core, uint32_t b)
+{
+    return core->role[b] == TARN_EXACT_FREE;
+}
+
+static void join(struct core *core, uint32_t b)
+{
+    core->role[b] = TARN_EXACT_FREE;
+    core->storages_count += block_at(core, b)->members_count;
+}
+
+/* ---- The core ---- */
+
+/* The antichain, and what sticks out of the plan given. */
+static void begin(struct core *core, const struct tarn_antichain *antichain, const uint64_t *offset)
+{
+    const struct tarn_blocks *blocks = core->problem->blocks;
+    const struct tarn_reuse *reuse = core->problem->conflicts->reuse;
+    core->storages_count = 0;
+    memset(core->role, TARN_EXACT_IGNORED, blocks->count);
+    for (uint32_t a = 0; a < reuse->count; a++) {
+        core->storage_at[core->problem->conflicts->slot_of[a]] = a;
+        core->field.in_antichain[a] = tarn_antichain_has(antichain->threshold, reuse, a);
+    }
+    for (uint32_t b = 0; b < blocks->count; b++) {
+        const struct tarn_block *block = block_at(core, b);
+        bool inside = offset[block->members[0]] + block->size > core->options->aim;
+        for (uint32_t k = 0; k < block->members_count; k++)
+            inside = inside || core->field.in_antichain[block->members[k]];
+        if (inside) join(core, b);
+    }
+}
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/* True when the core has its place in core->offset. */
+static enum tarn_status place_inside(struct core *core, enum tarn_exact_result *result)
+{
+    const struct tarn_core_options *options = core->options;
+    uint64_t storages = (uint64_t)core->storages_count + VISITS_A_NODE;
+    const struct tarn_exact_options exact = {
+        .seed = core->seed++,
+        .nodes_max = least(((uint64_t)NODES_A_STORAGE << core->attempts) * storages,
+                           core->visits_left / storages) +
+                     1,
+        .threads = options->threads,
+        .until = options->until};
+    struct tarn_exact_report report;
+    enum tarn_status status =
+        tarn_exact_place(core->problem, core->role, options->aim, &exact, core->offset, &report);
+    *result = status == TARN_OK ? report.result : TARN_EXACT_STOPPED;
+    core->visits_left -= least(core->visits_left, (report.nodes + 1) * storages);
+    return status == TARN_SYSTEM ? status : TARN_OK;
+}
+
+/* ---- The others ---- */
+
+/* Rounded outward to units, which need not divide where exact search puts a block. */
+static struct tarn_span span_of(const struct core *core, uint32_t a)
+{
+    uint32_t shift = core->settings.unit_shift;
+    uint64_t unit = (UINT64_C(1) << shift) - 1;
+    uint64_t end = core->offset[a] + core->problem->blocks->reserved[a] + unit;
+    return (struct tarn_span){(int32_t)(core->offset[a] >> shift), (int32_t)(end >> shift)};
+}
+
+/* Splits the storages into obstacles and rest. */
+static enum tarn_status divide(struct core *core, struct tarn_obstacles *obstacles,
+                               uint32_t *rest_count)
+{
+    enum tarn_status status = TARN_OK;
+    *rest_count = 0;
+    for (uint32_t slot = 0; slot < core->problem->blocks->storages_count; slot++) {
+        uint32_t a = core->storage_at[slot];
+        if (!is_inside(core, core->whole.block_of[a]))
+            core->rest[(*rest_count)++] = a;
+        else if (status == TARN_OK)
+            status = tarn_obstacles_add(obstacles, span_of(core, a), a);
+    }
+    return status == TARN_OK ? tarn_obstacles_sort(obstacles) : status;
+}
+
+/* *placed: false where it was too high to be counted, or time was over. */
+static enum tarn_status place_outside(struct core *core, bool *placed)
+{
+    struct tarn_obstacles obstacles = {.unit_shift = core->settings.unit_shift,
+                                       .reuse = core->problem->conflicts->reuse};
+    int32_t top = INT32_MAX;
+    uint32_t rest_count;
+    bool ok = divide(core, &obstacles, &rest_count) == TARN_OK;
+    *placed = rest_count == 0;
+    if (ok && rest_count > 0) {
+        ok = tarn_window_place_storages(&core->settings, &core->field, &core->whole, core->rest,
+                                        rest_count, &obstacles, 0, TARN_KEYS_COUNT, &top);
+        *placed = top < INT32_MAX;
+    }
+    tarn_obstacles_finish(&obstacles);
+    core->visits_left -= least(core->visits_left, (uint64_t)rest_count * VISITS_A_DECODE);
+    return ok ? TARN_OK : TARN_SYSTEM;
+}
+
+/* Gives the others the offsets of the field, and lists those that end above the aim. */
+static void take_outside(struct core *core)
+{
+    const struct tarn_blocks *blocks = core->problem->blocks;
+    core->above_count = 0;
+    for (uint32_t b = 0; b < blocks->count; b++) {
+        const struct tarn_block *block = block_at(core, b);
+        uint64_t at = (uint64_t)core->field.offset[b] << core->settings.unit_shift;
+        if (is_inside(core, b)) continue;
+        for (uint32_t k = 0; k < block->members_count; k++)
+            core->offset[block->members[k]] = at + blocks->within[block->members[k]];
+        if (at + block->size > core->options->aim)
+            core->outer[core->above_count++] = (struct outer){block->size, b};
+    }
+}
+
+static int compare_outer(const void *left, const void *right)
+{
+    const struct outer *a = left, *b = right;
+    if (a->size != b->size) return a->size > b->size ? -1 : 1;
+    return a->block < b->block ? -1 : a->block > b->block;
+}
+
+/* Makes the largest of those listed join, which are not inside. */
+static void join_largest(struct core *core, uint32_t count, uint32_t most)
+{
+    qsort(core->outer, count, sizeof *core->outer, compare_outer);
+    for (uint32_t i = 0; i < count && i < most; i++) join(core, core->outer[i].block);
+}
+
+/* Lists what is outside and in conflict with those listed. */
+static uint32_t list_near(struct core *core, uint32_t listed)
+{
+    const struct tarn_conflicts *conflicts = core->problem->conflicts;
+    uint32_t count = 0;
+    memset(core->near, 0, core->problem->blocks->count * sizeof *core->near);
+    for (uint32_t i = 0; i < listed; i++) {
+        const struct tarn_block *block = block_at(core, core->outer[i].block);
+        for (uint32_t k = 0; k < block->members_count; k++) {
+            tarn_conflicts_mask(conflicts, block->members[k], core->mask);
+            for (uint32_t w = 0; w < conflicts->words_count; w++)
+                for (uint64_t rest = core->mask[w]; rest != 0; rest &= rest - 1)
+                    core->near[core->whole.block_of[core->storage_at[tarn_set_next(w, rest)]]] =
+                        true;
+        }
+    }
+    for (uint32_t b = 0; b < core->problem->blocks->count; b++)
+        if (core->near[b] && !is_inside(core, b))
+            core->outer[count++] = (struct outer){block_at(core, b)->size, b};
+    return count;
+}
+
+static void grow(struct core *core)
+{
+    uint32_t most = JOIN_MIN + core->storages_count / JOIN_SHARE;
+    uint32_t fewest = core->attempts % 2 == 1 ? core->storages_count / NEAR_SHARE : 0;
+    uint32_t above = core->above_count;
+    join_largest(core, above, most);
+    if (above < fewest) join_largest(core, list_near(core, above), fewest - above);
+}
+
+/* ---- The search ---- */
+
+static void keep_better(const struct core *core, uint64_t *offset, uint64_t *footprint)
+{
+    const struct tarn_blocks *blocks = core->problem->blocks;
+    uint64_t found = tarn_blocks_footprint(blocks, core->offset);
+    if (found >= *footprint) return;
+    memcpy(offset, core->offset, blocks->storages_count * sizeof *offset);
+    *footprint = found;
+}
+
+static bool is_over(const struct core *core)
+{
+    return core->visits_left == 0 || core->storages_count > STORAGES_MAX ||
+           tarn_until_is_over(&core->options->until);
+}
+
+/* A core, from its beginning to where the others fit around it, or to where it is not placed. */
+static enum tarn_status attempt(struct core *core, uint64_t *offset, uint64_t *footprint,
+                                enum tarn_exact_result *result)
+{
+    enum tarn_status status = TARN_OK;
+    bool placed = true;
+    *result = TARN_EXACT_STOPPED;
+    while (status == TARN_OK && placed && *footprint > core->options->aim && !is_over(core)) {
+        status = place_inside(core, result);
+        if (status != TARN_OK || *result != TARN_EXACT_FOUND) break;
+        status = place_outside(core, &placed);
+        if (status != TARN_OK || !placed) break;
+        take_outside(core);
+        keep_better(core, offset, footprint);
+        grow(core);
+    }
+    return status;
+}
+
+/* Short attempts first: one that begins well is over soon. */
+static enum tarn_status search(struct core *core, const struct tarn_antichain *antichain,
+                               uint64_t *offset, uint64_t *footprint, bool *impossible)
+{
+    enum tarn_status status = TARN_OK;
+    for (*impossible = false; !*impossible && status == TARN_OK && !is_over(core);) {
+        enum tarn_exact_result result;
+        begin(core, antichain, offset);
+        core->attempts++;
+        status = attempt(core, offset, footprint, &result);
+        *impossible = result == TARN_EXACT_INFEASIBLE;
+        if (*footprint <= core->options->aim) break;
+    }
+    return status;
+}
+
+/* ---- The whole ---- */
+
+static bool core_init(struct core *core)
+{
+    const struct tarn_blocks *blocks = core->problem->blocks;
+    size_t storages = (size_t)blocks->storages_count + 1;
+    uint64_t most;
+    if (!tarn_size_multiply(core->options->aim, 4, &most)) most = UINT64_MAX;
+    core->settings.unit_shift = tarn_lowest_unit_shift(blocks, most);
+    core->settings.aim = (int32_t)(core->options->aim >> core->settings.unit_shift);
+    core->settings.until = &core->options->until;
+    core->offset = calloc(storages, sizeof *core->offset);
+    core->role = calloc(storages, sizeof *core->role);
+    core->storage_at = calloc(storages, sizeof *core->storage_at);
+    core->rest = calloc(storages, sizeof *core->rest);
+    core->outer = calloc(storages, sizeof *core->outer);
+    core->near = calloc(storages, sizeof *core->near);
+    core->mask = calloc((size_t)core->problem->conflicts->words_count + 1, sizeof *core->mask);
+    return tarn_whole_init(&core->whole, core->problem) == TARN_OK &&
+           tarn_field_init(&core->field, core->problem) && core->offset && core->role &&
+           core->storage_at && core->rest && core->outer && core->near && core->mask;
+}
+
+static void core_finish(struct core *core)
+{
+    tarn_field_finish(&core->field);
+    tarn_whole_finish(&core->whole);
+    free(core->offset);
+    free(core->role);
+    free(core->storage_at);
+    free(core->rest);
+    free(core->outer);
+    free(core->near);
+    free(core->mask);
+}
+
+enum tarn_status tarn_core_place(const struct tarn_problem *problem,
+                                 const struct tarn_antichain *antichain,
+                                 const struct tarn_core_options *options, uint64_t *offset,
+                                 uint64_t *footprint, bool *impossible)
+{
+    struct core core = {.problem = problem,
+                        .options = options,
+                        .visits_left = options->visits,
+                        .seed = options->seed};
+    enum tarn_status status = core_init(&core) ? TARN_OK : TARN_SYSTEM;
+    *impossible = false;
+    if (status == TARN_OK) status = search(&core, antichain, offset, footprint, impossible);
+    core_finish(&core);
+    return status;
+}
