@@ -3,23 +3,25 @@
 # graphs of any size, and whether plans depend on the number of threads. Prints Markdown, and writes
 # the same rows as CSV, a file a table.
 #
-#   tests/bench/tables.sh [--build FOLDER] [--csv FOLDER] GRAPHS [INSTANCES]
+#   tests/bench/tables.sh [--build FOLDER] [--csv FOLDER] [--same FILE]... GRAPHS [INSTANCES]
 #
 # GRAPHS: a folder of graphs; INSTANCES: a folder of packing instances whose names end in
 # ".CAPACITY.csv", or in ".csv" where the heaviest antichain is the capacity. Default: build, and no
-# CSV. Build with -Dbuildtype=release and leave the machine alone meanwhile.
+# CSV. --same: a file whose plans must be the same every time, beside those of examples. Build with
+# -Dbuildtype=release and leave the machine alone meanwhile.
 set -euo pipefail
 shopt -s nullglob extglob
-build=build csv=''
+build=build csv='' same=()
 while [[ ${1:-} == --* ]]; do
     case $1 in
     --build) build=$2 ;;
     --csv) csv=$2 ;;
+    --same) same+=("$2") ;;
     *) break ;;
     esac
     shift 2
 done
-graphs=${1:?usage: tables.sh [--build FOLDER] [--csv FOLDER] GRAPHS [INSTANCES]}
+graphs=${1:?usage: tables.sh [--build FOLDER] [--csv FOLDER] [--same FILE]... GRAPHS [INSTANCES]}
 instances=${2:-}
 bench=$build/tests
 
@@ -86,4 +88,4 @@ examples=$(dirname "$0")/../../examples
 for kind in least ten-percent ablation curve; do
     table "budget_$kind" "Memory against time: $kind" "$bench/budget_bench" $kind "$examples/costs.csv" "$graphs"
 done
-table same "The same plan every time" same_plans "$examples"/graphs/*.json*
+table same "The same plan every time" same_plans "$examples"/graphs/*.json* "${same[@]}"
