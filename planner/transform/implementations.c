@@ -162,6 +162,7 @@ static void amend(const void *context, uint32_t v, struct tarn_op_info *info)
     info->workspace = addition->workspace;
     info->implementations = addition->list;
     info->implementations_count = addition->count;
+    if (!additions->graph->ops[v].common_is_given) info->common = (struct tarn_list){0};
     if (addition->outputs)
         info->outputs = (struct tarn_list){addition->outputs, addition->outputs_count};
 }
