@@ -39,12 +39,13 @@ static bool read_skip(const char *text, uint32_t *skip)
 /* The classes that the text leaves; 0: it names one that there is not, or leaves none. */
 static unsigned read_classes(const char *text)
 {
-    static const char *const words[] = {"recompute", "inputs", "algorithms", "split"};
+    static const char *const words[] = {"recompute", "inputs", "algorithms", "split", "masks"};
     unsigned classes = TARN_BUDGET_ALL;
     while (text && *text) {
-        size_t length = strcspn(text, ","), i = 0;
-        while (i < 4 && (strlen(words[i]) != length || strncmp(words[i], text, length) != 0)) i++;
-        if (i == 4) return 0;
+        size_t length = strcspn(text, ","), i = 0, count = sizeof words / sizeof *words;
+        while (i < count && (strlen(words[i]) != length || strncmp(words[i], text, length) != 0))
+            i++;
+        if (i == count) return 0;
         classes &= ~(1u << i);
         text += length + (text[length] == ',');
     }
@@ -84,8 +85,8 @@ const char *tarn_transforms_ask(struct tarn_transforms *transforms,
     if (!read_skip(transforms->skip_text, &reorder->skip))
         return "--reorder-skip knows greedy, windows, cuts, tree, cases and witness";
     if (!ask_budget(transforms, options))
-        return "--budget-skip knows recompute, inputs, algorithms and split, not all of them at "
-               "once";
+        return "--budget-skip knows recompute, inputs, masks, algorithms and split, not all of "
+               "them at once";
     const struct tarn_assign_options *assign = &transforms->assign_options;
     if (transforms->assign || assign->streams > 0 || assign->mode != TARN_ASSIGN_SCHEDULE) {
         transforms->assign_options.struct_size = sizeof transforms->assign_options;

@@ -80,7 +80,7 @@ struct tarn_transforms {
          "recompute only; other\nimplementations only"},                                       \
         {"budget-skip",    0,                                                                  \
          TARN_OPTION_TEXT, &(transforms).budget_skip_text,                                     \
-         "CLASS,CLASS...", "leave out recompute, inputs, algorithms or split"},                \
+         "CLASS,CLASS...", "leave out recompute, inputs, masks, algorithms or split"},         \
         {"reorder",                                                                            \
          0,                                                                                    \
          TARN_OPTION_FLAG,                                                                     \

@@ -108,10 +108,11 @@ TARN_API enum tarn_status tarn_graph_assign(struct tarn_graph *graph,
 /* Ways to save memory, for comparisons: any sum of them. */
 enum tarn_budget_class {
     TARN_BUDGET_RECOMPUTE = 1,  /* forward results may be dropped and computed again */
-    TARN_BUDGET_INPUTS = 2,     /* ops may read something else than they were written to */
+    TARN_BUDGET_INPUTS = 2,     /* ops may read other forward results than as written */
     TARN_BUDGET_ALGORITHMS = 4, /* same inputs and outputs, other time and workspace */
     TARN_BUDGET_SPLIT = 8,      /* ops may yield their outputs in parts */
-    TARN_BUDGET_ALL = 15
+    TARN_BUDGET_MASKS = 16,     /* ... or what is kept for nothing else: a mask, small indices */
+    TARN_BUDGET_ALL = 31
 };
 
 enum tarn_budget_method {

@@ -19,6 +19,16 @@ static bool reads_the_same(const struct tarn_recompute_model *model, const struc
     return true;
 }
 
+/* Does it read what exists for implementations only? */
+static bool reads_a_mask(const struct tarn_recompute_model *model, const struct tarn_form *form)
+{
+    for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
+        const struct tarn_version *version = &model->versions[model->reads[i]];
+        if (model->graph->storages[version->storage].touchers_count == 1) return true;
+    }
+    return false;
+}
+
 /* An op as written stays, and what only recomputation uses. */
 static bool is_allowed(const struct tarn_recompute_model *model, const struct tarn_form *form,
                        unsigned classes)
@@ -26,7 +36,7 @@ static bool is_allowed(const struct tarn_recompute_model *model, const struct ta
     const struct tarn_form *own = &model->forms[model->op_forms[form->op].begin];
     if (form->splits) return classes & TARN_BUDGET_SPLIT;
     if (!form->whole || form == own || reads_the_same(model, form, own)) return true;
-    return classes & TARN_BUDGET_INPUTS;
+    return classes & (reads_a_mask(model, form) ? TARN_BUDGET_MASKS : TARN_BUDGET_INPUTS);
 }
 
 static void drop_forms(struct tarn_recompute_model *model, struct tarn_range *range,

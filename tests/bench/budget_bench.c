@@ -41,6 +41,7 @@ static const struct way {
     {"implementations alone", TARN_BUDGET_ALL - TARN_BUDGET_RECOMPUTE},
     {"recomputation, algorithms", TARN_BUDGET_RECOMPUTE + TARN_BUDGET_ALGORITHMS},
     {"recomputation, other inputs", TARN_BUDGET_RECOMPUTE + TARN_BUDGET_INPUTS},
+    {"recomputation, masks", TARN_BUDGET_RECOMPUTE + TARN_BUDGET_MASKS},
     {"recomputation, split backward", TARN_BUDGET_RECOMPUTE + TARN_BUDGET_SPLIT},
 };
 enum { EVERYTHING, RECOMPUTATION, IMPLEMENTATIONS };
