@@ -27,6 +27,7 @@
  * core has at most so many storages. To place a storage by all keys costs as much as so many visits
  * by a node. */
 enum { NODES_A_STORAGE = 12, STORAGES_MAX = 2048, VISITS_A_DECODE = 80, VISITS_A_NODE = 128 };
+enum { ATTEMPTS_MAX = 16 };
 /* At most so many blocks join the core at a time, and one for so many that are in it; in
  * every other attempt at least one for so many. */
 enum { JOIN_MIN = 8, JOIN_SHARE = 8, NEAR_SHARE = 32 };
@@ -264,7 +265,8 @@ static enum tarn_status search(struct core *core, const struct tarn_antichain *a
                                uint64_t *offset, uint64_t *footprint, bool *impossible)
 {
     enum tarn_status status = TARN_OK;
-    for (*impossible = false; !*impossible && status == TARN_OK && !is_over(core);) {
+    *impossible = false;
+    while (status == TARN_OK && !*impossible && core->attempts < ATTEMPTS_MAX && !is_over(core)) {
         enum tarn_exact_result result;
         begin(core, antichain, offset);
         core->attempts++;

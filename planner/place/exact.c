@@ -267,8 +267,10 @@ enum tarn_status tarn_exact_place(const struct tarn_problem *problem, const uint
                                   uint64_t *offset, struct tarn_exact_report *report)
 {
     struct tarn_exact_instance instance;
-    enum tarn_status status = tarn_exact_instance_init(&instance, problem, role, offset);
+    enum tarn_status status =
+        tarn_exact_instance_init(&instance, problem, role, offset, &options->until);
     *report = (struct tarn_exact_report){.result = TARN_EXACT_STOPPED};
+    if (status == TARN_USAGE && tarn_until_is_over(&options->until)) return TARN_OK;
     if (status != TARN_OK) return status;
     status = search_instance(problem, &instance, capacity, options, offset, report);
     tarn_exact_instance_finish(&instance);

@@ -22,8 +22,8 @@ struct tarn_exact_report {
  *
  * role: by block, enum tarn_exact_role; NULL: all are free. offset: by storage; that of the members
  * of fixed blocks is read, that of free ones is written when a placement was found. The same for
- * any number of threads unless `until` ended it. TARN_USAGE: more than some thousand
- * free storages. TARN_SYSTEM: no memory. */
+ * any number of threads unless `until` ended it. TARN_USAGE: more than some thousand free storages.
+ * TARN_SYSTEM: no memory. */
 enum tarn_status tarn_exact_place(const struct tarn_problem *problem, const uint8_t *role,
                                   uint64_t capacity, const struct tarn_exact_options *options,
                                   uint64_t *offset, struct tarn_exact_report *report);

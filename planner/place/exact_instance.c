@@ -29,6 +29,8 @@ struct making {
     const struct tarn_problem *problem;
     const uint8_t *role;
     const uint64_t *offset;
+    const struct tarn_until *until;
+    bool over; /* it ended the making */
     uint32_t pieces_count;
     uint32_t words;       /* of a set of pieces */
     uint32_t *free_index; /* block of the problem -> of the instance, or TARN_NONE */
@@ -43,6 +45,13 @@ struct making {
     uint32_t sections_room;
     size_t bans_room, walls_room;
 };
+
+/* Looked at for every block and piece: hundreds of them can take a second. */
+static bool is_over(struct making *making)
+{
+    making->over = making->over || tarn_until_is_over(making->until);
+    return making->over;
+}
 
 static uint8_t role_of(const struct making *making, uint32_t block)
 {
@@ -243,7 +252,7 @@ static bool take_conflicts(struct making *making)
     for (uint32_t a = 0; ok && a < count; a++)
         storage_at[making->problem->conflicts->slot_of[a]] = a;
     for (uint32_t b = 0; ok && b < making->instance->count; b++)
-        ok = take_conflicts_of(making, b, storage_at, mask);
+        ok = !is_over(making) && take_conflicts_of(making, b, storage_at, mask);
     free(storage_at);
     free(mask);
     return ok;
@@ -387,7 +396,7 @@ static bool make_sections(struct making *making)
     bool ok = sets && instance->section_begin && sort_by_time(making);
     for (uint32_t i = 0; ok && i < making->pieces_count; i++) {
         uint32_t p = making->by_time[i];
-        ok = cover(making, p, sets + (size_t)making->words * 4, sets);
+        ok = !is_over(making) && cover(making, p, sets + (size_t)making->words * 4, sets);
         tarn_set_add(sets + (size_t)making->words * 4, p);
     }
     free(sets);
@@ -580,10 +589,10 @@ static bool count_free(const struct making *making, size_t *blocks, size_t *piec
 
 enum tarn_status tarn_exact_instance_init(struct tarn_exact_instance *instance,
                                           const struct tarn_problem *problem, const uint8_t *role,
-                                          const uint64_t *offset)
+                                          const uint64_t *offset, const struct tarn_until *until)
 {
     struct making making = {
-        .instance = instance, .problem = problem, .role = role, .offset = offset};
+        .instance = instance, .problem = problem, .role = role, .offset = offset, .until = until};
     size_t blocks, pieces;
     memset(instance, 0, sizeof *instance);
     if (!count_free(&making, &blocks, &pieces)) return TARN_USAGE;
@@ -597,7 +606,7 @@ enum tarn_status tarn_exact_instance_init(struct tarn_exact_instance *instance,
     free_making(&making);
     if (ok) return TARN_OK;
     tarn_exact_instance_finish(instance);
-    return TARN_SYSTEM;
+    return making.over ? TARN_USAGE : TARN_SYSTEM;
 }
 
 void tarn_exact_instance_finish(struct tarn_exact_instance *instance)

@@ -56,10 +56,10 @@ struct tarn_exact_instance {
 };
 
 /* role, offset (of storages; read for fixed blocks): NULL: all blocks are free. TARN_USAGE: too
- * large to be searched in this way. TARN_SYSTEM: no memory. */
+ * large to be searched in this way, or time was over. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_exact_instance_init(struct tarn_exact_instance *instance,
                                           const struct tarn_problem *problem, const uint8_t *role,
-                                          const uint64_t *offset);
+                                          const uint64_t *offset, const struct tarn_until *until);
 void tarn_exact_instance_finish(struct tarn_exact_instance *instance);
 
 /* Are both blocks lone, so that no ban tells how far apart they must be? */
