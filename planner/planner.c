@@ -12,6 +12,7 @@
 #include "../streams/plan/plan.h"
 #include "blocking.h"
 #include "place/place.h"
+#include "transform/recompute_model.h"
 #include "transform/transform.h"
 
 enum { ALIGNMENT_DEFAULT = 512, EFFORT_DEFAULT = 1000 };
@@ -291,8 +292,12 @@ static void take_budget(struct planning *planning)
     const struct tarn_budget_options *given = planning->options.budget;
     struct tarn_budget_options budget;
     if (!given || planning->options.capacity > 0) return;
-    if (tarn_options_take(&budget, sizeof budget, given, "budget options", NULL) == TARN_OK)
-        planning->options.capacity = budget.budget;
+    if (tarn_options_take(&budget, sizeof budget, given, "budget options", NULL) != TARN_OK) return;
+    planning->options.capacity = budget.budget;
+    bool goes_on =
+        planning->options.reorder || planning->options.couple || planning->options.in_place;
+    if (planning->options.effort == 0 && budget.budget > 0 && !goes_on)
+        planning->options.effort = TARN_BUDGET_PLACE_STEPS; /* the very plan that was tried */
 }
 
 /* The plan of the final graph, which remembers where that came from. */

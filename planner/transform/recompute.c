@@ -19,7 +19,7 @@
 
 #define UNLIMITED (UINT64_MAX / 4) /* a budget that anything keeps to */
 
-enum { ATTEMPTS_MAX = 6, PLACE_STEPS = 40, NEAR = 100, DEFAULT_ALIGNMENT = 512 };
+enum { ATTEMPTS_MAX = 6, NEAR = 100, DEFAULT_ALIGNMENT = 512 };
 
 /* A graph that was built and placed. */
 struct attempt {
@@ -53,17 +53,18 @@ static enum tarn_status plan_as(const struct budgeting *all, struct tarn_graph *
     return TARN_OK;
 }
 
-/* What will place the result, with so many steps of search. */
-static struct tarn_plan_options final_options(const struct budgeting *all, uint64_t effort)
+/* What will place the result. */
+static struct tarn_plan_options final_options(const struct budgeting *all)
 {
     struct tarn_plan_options options = {.struct_size = sizeof options,
                                         .alignment = all->options.alignment,
                                         .capacity = all->options.budget,
-                                        .effort = effort};
+                                        .effort = TARN_BUDGET_PLACE_STEPS};
     if (!all->planning) return options;
     options.method = all->planning->method;
     options.seed = all->planning->seed;
     options.threads = all->planning->threads;
+    if (all->planning->effort > 0) options.effort = all->planning->effort;
     return options;
 }
 
@@ -85,7 +86,7 @@ static enum tarn_status place(const struct budgeting *all, struct tarn_graph *gr
     bool near = made.footprint - made.footprint / NEAR <= budget && made.bound <= budget;
     if (all->planning) patient = all->planning->effort != TARN_NO_EFFORT;
     if (budget == UNLIMITED || (!fits && !(near && patient))) return TARN_OK;
-    struct tarn_plan_options final = final_options(all, fits ? TARN_NO_EFFORT : PLACE_STEPS);
+    struct tarn_plan_options final = final_options(all);
     status = plan_as(all, graph, &final, &made);
     if (status == TARN_OK) *footprint = made.footprint;
     if (status != TARN_DOES_NOT_FIT) return status;
