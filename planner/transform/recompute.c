@@ -19,7 +19,7 @@
 
 #define UNLIMITED (UINT64_MAX / 4) /* a budget that anything keeps to */
 
-enum { ATTEMPTS_MAX = 6, NEAR = 100, DEFAULT_ALIGNMENT = 512 };
+enum { ATTEMPTS_MAX = 6, IMPATIENT_MAX = 3, NEAR = 100, DEFAULT_ALIGNMENT = 512 };
 
 /* A graph that was built and placed. */
 struct attempt {
@@ -36,6 +36,7 @@ struct budgeting {
     struct tarn_evaluator *evaluator;
     struct tarn_policy policy;
     uint64_t placed, before_ns; /* of the graph that came in */
+    bool patient; /* a little search for a placement, where that may be all that is missing */
     struct tarn_error *error;
 };
 
@@ -69,7 +70,7 @@ static struct tarn_plan_options final_options(const struct budgeting *all)
 }
 
 /* The footprint that a plan for the budget will have: the first placement that fits it. Where none
- * does, that of a quick plan; a little search is spent where that may be all that is missing. */
+ * does, that of a quick plan. */
 static enum tarn_status place(const struct budgeting *all, struct tarn_graph *graph,
                               uint64_t *footprint)
 {
@@ -82,9 +83,9 @@ static enum tarn_status place(const struct budgeting *all, struct tarn_graph *gr
     enum tarn_status status = plan_as(all, graph, &quick, &made);
     if (status != TARN_OK) return status;
     *footprint = made.footprint;
-    bool fits = made.footprint <= budget, patient = true;
+    bool fits = made.footprint <= budget, patient = all->patient;
     bool near = made.footprint - made.footprint / NEAR <= budget && made.bound <= budget;
-    if (all->planning) patient = all->planning->effort != TARN_NO_EFFORT;
+    if (all->planning && all->planning->effort == TARN_NO_EFFORT) patient = false;
     if (budget == UNLIMITED || (!fits && !(near && patient))) return TARN_OK;
     struct tarn_plan_options final = final_options(all);
     status = plan_as(all, graph, &final, &made);
@@ -223,8 +224,10 @@ static uint64_t next_target(const struct budgeting *all, const struct attempt *a
 static enum tarn_status try_targets(struct budgeting *all, bool refine, struct attempt *best)
 {
     uint64_t target = all->options.budget, evaluations = 0;
+    all->patient = all->options.method != TARN_BUDGET_SEARCH;
     for (int i = 0; i < ATTEMPTS_MAX; i++) {
         struct attempt attempt = {0};
+        all->patient = all->patient || i >= IMPATIENT_MAX;
         enum tarn_status status = search(all, target, refine || i > 0, &evaluations);
         if (status == TARN_OK) status = make(all, target, &attempt);
         if (status != TARN_OK) {
@@ -233,7 +236,8 @@ static enum tarn_status try_targets(struct budgeting *all, bool refine, struct a
         }
         uint64_t next = next_target(all, &attempt, target);
         keep_better(best, &attempt, all->options.budget);
-        if (next == target || all->options.method != TARN_BUDGET_SEARCH) break;
+        if (next == target && (all->patient || best->footprint <= all->options.budget)) break;
+        if (next == target) all->patient = true;
         target = next;
     }
     best->report.evaluations = evaluations;
