@@ -218,7 +218,7 @@ static enum tarn_status search(struct climb *climb, uint64_t steps)
     if (status == TARN_OK && !is_done(climb))
         status = exact_for(climb, visits_for(steps, EXACT_VISITS_A_STEP));
     if (status == TARN_OK && !is_done(climb))
-        status = approach(climb, visits_for(steps, CORE_VISITS_A_STEP) / CORE_LEVELS);
+        status = approach(climb, visits_for(steps, CORE_VISITS_A_STEP));
     climb->request.improve.seed++;
     return status;
 }
