@@ -44,8 +44,8 @@ struct tarn_recipe {
 enum tarn_status tarn_recipe_build(const struct tarn_recipe *recipe, struct tarn_graph **result,
                                    struct tarn_error *error);
 
-/* What new graphs take over as it is: the streams, and the groups by their roots, whose ids must not
- * have changed. `ids`: room for the longest list of the graph. */
+/* What new graphs take over as it is: the streams, and the groups by their roots, whose ids must
+ * not have changed. `ids`: room for the longest list of the graph. */
 void tarn_transform_add_streams(struct tarn_builder *builder, const struct tarn_graph *graph);
 void tarn_transform_add_groups(struct tarn_builder *builder, const struct tarn_graph *graph,
                                uint32_t *ids);
