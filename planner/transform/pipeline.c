@@ -42,6 +42,20 @@ static enum tarn_status budget(struct tarn_graph *graph, const struct tarn_plan_
 
 static bool wants_budget(const struct tarn_plan_options *options) { return options->budget; }
 
+/* What reordering is asked for; what the options leave open is the plan's. */
+static enum tarn_status take_reorder(struct tarn_reorder_options *reorder,
+                                     struct tarn_transform_control *control,
+                                     const struct tarn_plan_options *options,
+                                     struct tarn_error *error)
+{
+    enum tarn_status status =
+        tarn_options_take(reorder, sizeof *reorder, options->reorder, "reorder options", error);
+    if (status != TARN_OK) return status;
+    if (reorder->alignment == 0) reorder->alignment = options->alignment;
+    if (!reorder->control) reorder->control = stopped_by(control, options);
+    return TARN_OK;
+}
+
 /* Updates of parameters that come early free gradients before the budget is looked at. */
 static enum tarn_status reorder_first(struct tarn_graph *graph,
                                       const struct tarn_plan_options *options,
@@ -49,11 +63,8 @@ static enum tarn_status reorder_first(struct tarn_graph *graph,
 {
     struct tarn_reorder_options reorder;
     struct tarn_transform_control control;
-    enum tarn_status status =
-        tarn_options_take(&reorder, sizeof reorder, options->reorder, "reorder options", error);
+    enum tarn_status status = take_reorder(&reorder, &control, options, error);
     if (status != TARN_OK) return status;
-    if (reorder.alignment == 0) reorder.alignment = options->alignment;
-    if (!reorder.control) reorder.control = stopped_by(&control, options);
     reorder.report = NULL;
     return tarn_graph_reorder(graph, &reorder, result, error);
 }
@@ -68,11 +79,8 @@ static enum tarn_status reorder(struct tarn_graph *graph, const struct tarn_plan
 {
     struct tarn_reorder_options reorder;
     struct tarn_transform_control control;
-    enum tarn_status status =
-        tarn_options_take(&reorder, sizeof reorder, options->reorder, "reorder options", error);
+    enum tarn_status status = take_reorder(&reorder, &control, options, error);
     if (status != TARN_OK) return status;
-    if (reorder.alignment == 0) reorder.alignment = options->alignment;
-    if (!reorder.control) reorder.control = stopped_by(&control, options);
     return tarn_joint_reorder(graph, &reorder, options, result, error);
 }
 
