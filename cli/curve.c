@@ -15,12 +15,11 @@ static void print_rows(FILE *file, const struct tarn_graph *graph,
     if (json) tarn_sheet_open(&sheet, "budgets", '[');
     for (size_t i = 0; i < count; i++) {
         const struct tarn_budget_report *row = &rows[i];
-        double slower =
-            row->time_before_ns > 0 ? (double)row->time_ns / (double)row->time_before_ns : 1;
         tarn_sheet_open(&sheet, json ? NULL : "budget", '{');
         tarn_sheet_bytes(&sheet, "bytes", row->budget);
         tarn_sheet_bytes(&sheet, "footprint_bytes", row->footprint);
-        tarn_sheet_real(&sheet, "overhead_percent", 100 * (slower - 1));
+        tarn_sheet_real(&sheet, "overhead_percent",
+                        tarn_gap_percent(row->time_ns, row->time_before_ns));
         tarn_sheet_count(&sheet, "recomputed", row->recomputed);
         tarn_sheet_count(&sheet, "other_implementation", row->implemented);
         tarn_sheet_close(&sheet, '}');

@@ -37,7 +37,8 @@ void tarn_sheet_close(struct tarn_sheet *sheet, char bracket);                 /
 /* Prints "tarn: TEXT" for a failed call and returns its status. */
 enum tarn_status tarn_print_error(const struct tarn_error *error, enum tarn_status status);
 
-/* How far a footprint or a peak is above its bound, in percent of that; 0 without a bound. */
+/* How far a footprint or a peak is above its bound, or a time above what it was, in percent of
+ * that; 0 without one. */
 double tarn_gap_percent(uint64_t bytes, uint64_t bound);
 
 /* Milliseconds of a clock that only goes forward. */

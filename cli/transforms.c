@@ -143,12 +143,11 @@ static void print_assign(struct tarn_sheet *sheet, const struct tarn_assign_repo
 
 static void print_budget(struct tarn_sheet *sheet, const struct tarn_budget_report *report)
 {
-    double slower =
-        report->time_before_ns > 0 ? (double)report->time_ns / (double)report->time_before_ns : 1;
     tarn_sheet_open(sheet, "budget", '{');
     tarn_sheet_bytes(sheet, "footprint_before_bytes", report->footprint_before);
     tarn_sheet_bytes(sheet, "footprint_bytes", report->footprint);
-    tarn_sheet_real(sheet, "overhead_percent", 100 * (slower - 1));
+    tarn_sheet_real(sheet, "overhead_percent",
+                    tarn_gap_percent(report->time_ns, report->time_before_ns));
     tarn_sheet_close(sheet, '}');
     tarn_sheet_open(sheet, "budget_time", '{');
     tarn_sheet_count(sheet, "critical_path_before_ns", report->time_before_ns);
