@@ -5,9 +5,6 @@
  * more where it was below. The fastest graph whose plan fits is the result. Sources: A. Shah et
  * al., "Memory optimization for deep networks" (MONeT); DESIGN section 3. Cost: some searches and
  * quick plans. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "../../streams/graph/error.h"
 #include "../../streams/graph/options.h"
 #include "../../streams/graph/report.h"
