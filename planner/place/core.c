@@ -113,7 +113,8 @@ static enum tarn_status place_inside(struct core *core, enum tarn_exact_result *
     enum tarn_status status =
         tarn_exact_place(core->problem, core->role, options->aim, &exact, core->offset, &report);
     *result = status == TARN_OK ? report.result : TARN_EXACT_STOPPED;
-    core->visits_left -= least(core->visits_left, (report.nodes + 1) * storages);
+    core->visits_left -=
+        least(core->visits_left, (report.nodes + 1) * ((uint64_t)report.storages + VISITS_A_NODE));
     return status == TARN_SYSTEM ? status : TARN_OK;
 }
 

@@ -8,12 +8,15 @@
  * the searcher with the smallest number that is conclusive wins, so nothing depends on the number
  * of threads. (That later runs follow the one that got deepest, by its keys or by where it had
  * placed the blocks, was tried: runs from scratch were as good.)
+ * What need not be searched at all is left out before (exact_ground.c).
  * Cost: see exact_search.c, for each node. */
 #include "exact.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "exact_ground.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -255,6 +258,7 @@ static enum tarn_status search_instance(const struct tarn_problem *problem,
     report->result = winner ? winner->result : TARN_EXACT_STOPPED;
     report->nodes = contest.nodes;
     report->rounds = contest.round;
+    report->storages = instance->piece_begin[instance->count];
     if (report->result == TARN_EXACT_FOUND)
         write_offsets(problem, instance, tarn_exact_search_positions(winner->search), offset);
     enum tarn_status status = contest.no_memory ? TARN_SYSTEM : TARN_OK;
@@ -262,17 +266,38 @@ static enum tarn_status search_instance(const struct tarn_problem *problem,
     return status;
 }
 
+/* ---- Above what is at the bottom ---- */
+
+static enum tarn_status search_above(const struct tarn_exact_ground *ground, uint64_t capacity,
+                                     const struct tarn_exact_options *options, uint64_t *offset,
+                                     struct tarn_exact_report *report)
+{
+    struct tarn_exact_instance instance;
+    if (ground->size > capacity) {
+        report->result = TARN_EXACT_INFEASIBLE;
+        return TARN_OK;
+    }
+    enum tarn_status status =
+        tarn_exact_instance_init(&instance, ground->problem, ground->role, offset, &options->until);
+    if (status == TARN_USAGE && tarn_until_is_over(&options->until)) return TARN_OK;
+    if (status != TARN_OK) return status;
+    status = search_instance(ground->problem, &instance, capacity - ground->size, options, offset,
+                             report);
+    tarn_exact_instance_finish(&instance);
+    if (status == TARN_OK && report->result == TARN_EXACT_FOUND)
+        tarn_exact_ground_lift(ground, offset);
+    return status;
+}
+
 enum tarn_status tarn_exact_place(const struct tarn_problem *problem, const uint8_t *role,
                                   uint64_t capacity, const struct tarn_exact_options *options,
                                   uint64_t *offset, struct tarn_exact_report *report)
 {
-    struct tarn_exact_instance instance;
-    enum tarn_status status =
-        tarn_exact_instance_init(&instance, problem, role, offset, &options->until);
+    struct tarn_exact_ground ground;
+    enum tarn_status status = TARN_SYSTEM;
     *report = (struct tarn_exact_report){.result = TARN_EXACT_STOPPED};
-    if (status == TARN_USAGE && tarn_until_is_over(&options->until)) return TARN_OK;
-    if (status != TARN_OK) return status;
-    status = search_instance(problem, &instance, capacity, options, offset, report);
-    tarn_exact_instance_finish(&instance);
+    if (tarn_exact_ground_init(&ground, problem, role) == TARN_OK)
+        status = search_above(&ground, capacity, options, offset, report);
+    tarn_exact_ground_finish(&ground);
     return status;
 }

@@ -13,7 +13,8 @@ struct tarn_exact_options {
 
 struct tarn_exact_report {
     enum tarn_exact_result result;
-    uint64_t nodes; /* of the searcher that ended the search and of what it followed upon */
+    uint64_t nodes;    /* of the searcher that ended the search and of what it followed upon */
+    uint32_t storages; /* that a node had to do with: not those in conflict with all others */
     uint32_t rounds;
 };
 

@@ -1,4 +1,5 @@
-/* Making the instance for exact search. Conflicts of storages become adjacency of blocks and, where
+/* Making the instance for exact search. Neighbouring members of a group that are in conflict with
+ * the same others become one piece. Conflicts of pieces become adjacency of blocks and, where
  * groups are concerned, bans. Sections are cliques of pieces: going through the storages in list
  * order, each with its earlier neighbours, which on a single stream are themselves a clique (the
  * classic enumeration of an interval graph's maximal cliques); with several streams they are
@@ -37,6 +38,8 @@ struct making {
     uint32_t *storage;    /* piece -> storage */
     uint32_t *piece_of;   /* storage -> piece, or TARN_NONE */
     uint32_t *block_of;   /* storage -> block of the problem */
+    uint64_t *present;    /* set of slots: whose blocks are not ignored */
+    uint64_t *mask[2];    /* sets of slots to work in */
     struct turn *turns;
     uint32_t *turn_of;  /* piece -> turn */
     uint64_t *adjacent; /* [turn][words] */
@@ -70,57 +73,104 @@ static uint64_t gcd(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Of everything that positions are sums of. An alignment of 1 asks for nothing. */
-static uint64_t find_unit(const struct making *making)
+/* Writes which slots of other blocks the storage is in conflict with. */
+static void look_around(const struct making *making, const struct tarn_block *block, uint32_t a,
+                        uint64_t *mask)
 {
+    const struct tarn_conflicts *conflicts = making->problem->conflicts;
+    tarn_conflicts_mask(conflicts, a, mask);
+    for (uint32_t k = 0; k < block->members_count; k++)
+        tarn_set_drop(mask, conflicts->slot_of[block->members[k]]);
+    for (uint32_t w = 0; w < conflicts->words_count; w++) mask[w] &= making->present[w];
+}
+
+/* Appends a member to the pieces of block i: to the last one, if the same are in conflict with
+ * both. */
+static void take_member(struct making *making, uint32_t i, const struct tarn_block *block,
+                        uint32_t k)
+{
+    struct tarn_exact_instance *instance = making->instance;
     const struct tarn_blocks *blocks = making->problem->blocks;
-    uint64_t unit = 0;
-    for (uint32_t b = 0; b < blocks->count; b++) {
-        const struct tarn_block *block = &blocks->blocks[b];
-        if (role_of(making, b) == TARN_EXACT_IGNORED) continue;
-        if (block->alignment > 1) unit = gcd(unit, block->alignment);
-        for (uint32_t k = 0; k < block->members_count; k++) {
-            unit = gcd(unit, blocks->reserved[block->members[k]]);
-            if (role_of(making, b) == TARN_EXACT_FIXED)
-                unit = gcd(unit, making->offset[block->members[k]]);
-        }
+    size_t bytes = making->problem->conflicts->words_count * sizeof(uint64_t);
+    uint32_t a = block->members[k];
+    uint64_t *mask = making->mask[k % 2];
+    if (block->members_count > 1) look_around(making, block, a, mask);
+    if (k == 0 || memcmp(mask, making->mask[1 - k % 2], bytes) != 0) {
+        uint32_t p = making->pieces_count++;
+        making->storage[p] = a;
+        instance->piece_block[p] = i;
+        instance->piece_within[p] = (int64_t)blocks->within[a];
     }
-    return unit == 0 ? 1 : unit;
+    making->piece_of[a] = making->pieces_count - 1;
+    instance->piece_size[making->piece_of[a]] += (int64_t)blocks->reserved[a];
 }
 
 static void take_block(struct making *making, uint32_t b)
 {
     struct tarn_exact_instance *instance = making->instance;
-    const struct tarn_blocks *blocks = making->problem->blocks;
-    const struct tarn_block *block = &blocks->blocks[b];
+    const struct tarn_block *block = &making->problem->blocks->blocks[b];
     uint32_t i = instance->count++;
     making->free_index[b] = i;
     instance->block[i] = b;
-    instance->size[i] = (int64_t)(block->size / instance->unit);
-    instance->alignment[i] =
-        block->alignment > 1 ? (int64_t)(block->alignment / instance->unit) : 1;
+    instance->size[i] = (int64_t)block->size;
+    instance->alignment[i] = (int64_t)block->alignment;
     instance->piece_begin[i] = making->pieces_count;
-    for (uint32_t k = 0; k < block->members_count; k++) {
-        uint32_t a = block->members[k], p = making->pieces_count++;
-        making->storage[p] = a;
-        making->piece_of[a] = p;
-        instance->piece_block[p] = i;
-        instance->piece_within[p] = (int64_t)(blocks->within[a] / instance->unit);
-        instance->piece_size[p] = (int64_t)(blocks->reserved[a] / instance->unit);
-    }
+    for (uint32_t k = 0; k < block->members_count; k++) take_member(making, i, block, k);
     instance->piece_begin[i + 1] = making->pieces_count;
 }
 
+static void note_present(struct making *making)
+{
+    const struct tarn_blocks *blocks = making->problem->blocks;
+    for (uint32_t b = 0; b < blocks->count; b++) {
+        const struct tarn_block *block = &blocks->blocks[b];
+        for (uint32_t k = 0; k < block->members_count; k++) {
+            making->block_of[block->members[k]] = b;
+            if (role_of(making, b) != TARN_EXACT_IGNORED)
+                tarn_set_add(making->present,
+                             making->problem->conflicts->slot_of[block->members[k]]);
+        }
+    }
+}
+
+/* In bytes. */
 static void take_blocks(struct making *making)
 {
     const struct tarn_blocks *blocks = making->problem->blocks;
-    making->instance->unit = find_unit(making);
+    note_present(making);
     for (uint32_t a = 0; a < blocks->storages_count; a++) making->piece_of[a] = TARN_NONE;
     for (uint32_t b = 0; b < blocks->count; b++) {
-        for (uint32_t k = 0; k < blocks->blocks[b].members_count; k++)
-            making->block_of[blocks->blocks[b].members[k]] = b;
         making->free_index[b] = TARN_NONE;
         if (role_of(making, b) == TARN_EXACT_FREE) take_block(making, b);
+    }
+}
+
+/* The unit: of everything that positions are sums of. An alignment of 1 asks for nothing. */
+static void find_unit(const struct making *making)
+{
+    struct tarn_exact_instance *instance = making->instance;
+    const struct tarn_blocks *blocks = making->problem->blocks;
+    uint64_t unit = 0;
+    for (uint32_t i = 0; i < instance->count; i++)
+        if (instance->alignment[i] > 1) unit = gcd(unit, (uint64_t)instance->alignment[i]);
+    for (uint32_t p = 0; p < making->pieces_count; p++)
+        unit = gcd(unit, (uint64_t)instance->piece_size[p]);
+    for (uint32_t a = 0; a < blocks->storages_count; a++)
+        if (role_of(making, making->block_of[a]) == TARN_EXACT_FIXED)
+            unit = gcd(gcd(unit, making->offset[a]), blocks->reserved[a]);
+    instance->unit = unit == 0 ? 1 : unit;
+}
+
+static void count_units(struct tarn_exact_instance *instance, uint32_t pieces_count)
+{
+    int64_t unit = (int64_t)instance->unit;
+    for (uint32_t i = 0; i < instance->count; i++) {
+        instance->size[i] /= unit;
+        if (instance->alignment[i] > 1) instance->alignment[i] /= unit;
+    }
+    for (uint32_t p = 0; p < pieces_count; p++) {
+        instance->piece_within[p] /= unit;
+        instance->piece_size[p] /= unit;
     }
 }
 
@@ -194,6 +244,7 @@ static bool take_conflict(struct making *making, uint32_t p, uint32_t a, uint32_
     uint32_t b = instance->piece_block[p], q = making->piece_of[a];
     uint8_t role = role_of(making, making->block_of[a]);
     if (making->block_of[a] == instance->block[b] || role == TARN_EXACT_IGNORED) return true;
+    if (q != TARN_NONE && making->storage[q] != a) return true; /* another one stands for it */
     if (role == TARN_EXACT_FIXED) {
         if (!grow((void **)&instance->walls, &making->walls_room, *walls, sizeof *instance->walls))
             return false;
@@ -544,18 +595,23 @@ static bool allocate_instance(struct tarn_exact_instance *instance, size_t block
 static bool allocate_making(struct making *making, size_t pieces)
 {
     size_t blocks = making->problem->blocks->count,
-           storages = making->problem->blocks->storages_count;
+           storages = making->problem->blocks->storages_count,
+           slots = making->problem->conflicts->words_count;
     making->words = (uint32_t)(pieces / 64 + 1);
     making->free_index = calloc(blocks + 1, sizeof *making->free_index);
     making->storage = calloc(pieces + 1, sizeof *making->storage);
     making->piece_of = calloc(storages + 1, sizeof *making->piece_of);
     making->block_of = calloc(storages + 1, sizeof *making->block_of);
+    making->present = calloc(slots + 1, sizeof *making->present);
+    making->mask[0] = calloc(slots + 1, sizeof *making->mask[0]);
+    making->mask[1] = calloc(slots + 1, sizeof *making->mask[1]);
     making->adjacent = calloc(pieces * making->words + 1, sizeof *making->adjacent);
     making->by_time = calloc(pieces + 1, sizeof *making->by_time);
     making->turns = calloc(pieces + 1, sizeof *making->turns);
     making->turn_of = calloc(pieces + 1, sizeof *making->turn_of);
     return making->free_index && making->storage && making->piece_of && making->block_of &&
-           making->adjacent && making->by_time && making->turns && making->turn_of;
+           making->present && making->mask[0] && making->mask[1] && making->adjacent &&
+           making->by_time && making->turns && making->turn_of;
 }
 
 static void free_making(struct making *making)
@@ -564,6 +620,9 @@ static void free_making(struct making *making)
     free(making->storage);
     free(making->piece_of);
     free(making->block_of);
+    free(making->present);
+    free(making->mask[0]);
+    free(making->mask[1]);
     free(making->adjacent);
     free(making->by_time);
     free(making->turns);
@@ -599,6 +658,8 @@ enum tarn_status tarn_exact_instance_init(struct tarn_exact_instance *instance,
     bool ok = allocate_instance(instance, blocks, pieces) && allocate_making(&making, pieces);
     if (ok) {
         take_blocks(&making);
+        find_unit(&making);
+        count_units(instance, making.pieces_count);
         sort_by_size(&making);
         measure_lives(&making);
     }

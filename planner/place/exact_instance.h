@@ -1,7 +1,8 @@
 /* What exact search works on: blocks, which of them must not share bytes, and at which distances.
  *
  * Sizes and positions count units: the greatest common divisor of all that a position can be a sum
- * of. Sets of blocks are bits in words. Pieces are the members of the blocks, in order:
+ * of. Sets of blocks are bits in words. Pieces are the members of the blocks, in order; members
+ * side by side that are in conflict with the same storages of other blocks are one:
  *
  *     blocks   0 ──────────── 1 ───── 2 ──────────────────
  *     pieces   0              1       2 │ 3 │ 4            piece_begin[2] = 2, piece_begin[3] = 5
