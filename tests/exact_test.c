@@ -13,6 +13,7 @@
 
 #include "planner/place/core.h"
 #include "planner/place/exact.h"
+#include "planner/place/exact_rules.h"
 #include "random_graph.h"
 #include "tarn/plan.h"
 
@@ -327,6 +328,107 @@ static void exact_around_what_is_fixed(void **state)
     }
 }
 
+/* ---- What the rules keep ---- */
+
+/* The placement of the free blocks within the capacity with the least sum of positions. */
+struct least {
+    uint64_t capacity, sum;
+    uint64_t offset[STORAGES_MAX];
+};
+
+static void find_least(struct setup *setup, uint32_t b, uint64_t sum, struct least *least)
+{
+    if (sum >= least->sum) return;
+    if (b == setup->blocks.count) {
+        least->sum = sum;
+        memcpy(least->offset, setup->offset, sizeof least->offset);
+        return;
+    }
+    const struct tarn_block *block = &setup->blocks.blocks[b];
+    for (uint64_t at = 0; at + block->size <= least->capacity; at += block->alignment) {
+        bool collides = false;
+        move(setup, b, at);
+        for (uint32_t c = 0; c < b && !collides; c++) collides = collide(setup, b, c);
+        if (!collides) find_least(setup, b + 1, sum + at, least);
+    }
+}
+
+static int64_t least_position(const struct setup *setup, const struct tarn_exact_instance *instance,
+                              const struct least *least, uint32_t b)
+{
+    const struct tarn_block *block = &setup->blocks.blocks[instance->block[b]];
+    return (int64_t)(least->offset[block->members[0]] / instance->unit);
+}
+
+/* Any unplaced block that has no lower unplaced neighbour. */
+static uint32_t pick_any(struct random_source *source, const struct tarn_exact_state *state)
+{
+    uint32_t b = random_below(source, state->instance->count);
+    while (!tarn_set_has(state->unplaced, b)) b = (b + 1) % state->instance->count;
+    for (uint32_t c = 0; c < state->instance->count; c++) {
+        if (tarn_set_has(tarn_exact_adjacent(state, b), c) && tarn_set_has(state->unplaced, c) &&
+            state->limit[c] < state->limit[b]) {
+            b = c;
+            c = UINT32_MAX;
+        }
+    }
+    return b;
+}
+
+/* Goes down to the least placement by right decisions, in any order: no rule may object, and none
+ * may raise a block above its place there. */
+static void follow_least(struct setup *setup, const struct least *least,
+                         struct random_source *source)
+{
+    struct tarn_exact_instance instance;
+    struct tarn_exact_state state;
+    struct tarn_exact_mark mark;
+    const struct tarn_until forever = {0};
+    assert_int_equal(
+        tarn_exact_instance_init(&instance, &setup->problem, NULL, setup->offset, &forever),
+        TARN_OK);
+    assert_true(
+        tarn_exact_state_init(&state, &instance, (int64_t)(least->capacity / instance.unit)));
+    assert_true(tarn_exact_begin(&state));
+    while (state.unplaced_count > 0) {
+        uint32_t b = pick_any(source, &state);
+        assert_true(tarn_exact_state_open(&state, &mark));
+        if (state.limit[b] == least_position(setup, &instance, least, b)) {
+            assert_true(tarn_exact_put(&state, b));
+        } else {
+            for (uint32_t w = 0; w < instance.set_words; w++) state.blame[w] = ~state.unplaced[w];
+            assert_true(tarn_exact_postpone(&state, b));
+        }
+        for (uint32_t c = 0; c < instance.count; c++)
+            assert_true(state.limit[c] <= least_position(setup, &instance, least, c));
+    }
+    tarn_exact_state_finish(&state);
+    tarn_exact_instance_finish(&instance);
+}
+
+/* At the least capacity of all and with a little more room. */
+static void assert_least_is_kept(struct setup *setup, struct random_source *source)
+{
+    struct least least = {.capacity = least_capacity(setup, 0)};
+    for (uint32_t extra = 0; extra < 3; extra++, least.capacity++) {
+        least.sum = UINT64_MAX;
+        find_least(setup, 0, 0, &least);
+        for (uint32_t i = 0; i < 4; i++) follow_least(setup, &least, source);
+    }
+}
+
+static void rules_keep_the_least_placement(void **state)
+{
+    struct random_source source = {5};
+    (void)state;
+    for (uint32_t i = 0; i < RANDOM_GRAPHS / 10; i++) {
+        struct setup setup;
+        set_up(&setup, small_graph(&source, i % 2 ? 40 : 0), 1);
+        assert_least_is_kept(&setup, &source);
+        tear_down(&setup);
+    }
+}
+
 /* ---- Larger problems ---- */
 
 /* Cuts a rectangle of steps and bytes at random places: pieces that fit together without a gap. */
@@ -358,6 +460,29 @@ static struct tarn_graph *puzzle(uint64_t seed, unsigned count)
     struct interval pieces[STORAGES_MAX];
     unsigned made = cut(&source, (struct interval){0, 39, 1000}, pieces, count);
     return interval_graph(pieces, made, 40);
+}
+
+/* Puzzles of which one piece was made larger or longer: most steps are full, some too full for the
+ * height that the others would make do with. Here most is proved by what cannot be first. */
+static void exact_on_nearly_full_puzzles(void **state)
+{
+    enum { PIECES = 8, STEPS = 6, HEIGHT = 9 };
+    struct random_source source = {4};
+    (void)state;
+    for (uint32_t i = 0; i < RANDOM_GRAPHS; i++) {
+        struct interval pieces[PIECES];
+        struct setup setup;
+        unsigned made = cut(&source, (struct interval){0, STEPS - 1, HEIGHT}, pieces, PIECES);
+        struct interval *piece = &pieces[random_below(&source, made)];
+        if (random_percent(&source, 50))
+            piece->size++;
+        else if (piece->last + 1 < STEPS)
+            piece->last++;
+        set_up(&setup, interval_graph(pieces, made, STEPS), 1);
+        assert_exact(&setup, greatest_load(pieces, made, STEPS), i);
+        if (i % 50 == 0) assert_least_is_kept(&setup, &source);
+        tear_down(&setup);
+    }
 }
 
 static void solves_puzzles_without_a_gap(void **state)
@@ -537,6 +662,8 @@ int main(void)
         cmocka_unit_test(exact_with_several_streams),
         cmocka_unit_test(exact_with_groups_and_alignment),
         cmocka_unit_test(exact_around_what_is_fixed),
+        cmocka_unit_test(rules_keep_the_least_placement),
+        cmocka_unit_test(exact_on_nearly_full_puzzles),
         cmocka_unit_test(solves_puzzles_without_a_gap),
         cmocka_unit_test(the_same_for_any_number_of_threads),
         cmocka_unit_test(valid_on_graphs_with_every_feature),

@@ -4,11 +4,11 @@
  * length. What differs from run to run is where blocks are picked and how ties among equally low
  * ones are broken: by keys in which long life counts most and size a little, either way.
  *
- * Eight searchers run side by side, each with its own section weights and failed states. In a round
- * the searcher with the smallest number that is conclusive wins, so nothing depends on the number
- * of threads. (That later runs follow the one that got deepest, by its keys or by where it had
- * placed the blocks, was tried: runs from scratch were as good.)
- * What need not be searched at all is left out before (exact_ground.c).
+ * Eight searchers run side by side, each with its own failed states; after each round they share
+ * what they learnt about sections. In a round the searcher with the smallest number that is
+ * conclusive wins, so nothing depends on the number of threads. (That later runs follow the one
+ * that got deepest, by its keys or by where it had placed the blocks, was tried: runs from scratch
+ * were as good.) What need not be searched at all is left out before (exact_ground.c).
  * Cost: see exact_search.c, for each node. */
 #include "exact.h"
 
@@ -110,7 +110,7 @@ static void choose_manner(const struct contest *contest, struct searcher *search
     double load = draw_percent(searcher, 50) ? 0 : 5.0 * (double)(draw(searcher) % 3);
     double size = 0.6 * (draw_unit(searcher) - 0.5);
     double noise = draw_percent(searcher, 20) ? 0 : draw_scale(searcher, -2, 0);
-    guide->by_section = draw_percent(searcher, 60);
+    guide->by_section = draw_percent(searcher, 90);
     guide->slack = draw_scale(searcher, -3.5, 0) * (double)contest->capacity;
     for (uint32_t b = 0; b < instance->count; b++) {
         double key = log((double)instance->life[b]) + size * log((double)instance->size[b]) +
@@ -206,6 +206,14 @@ static void limit_round(struct contest *contest)
         contest->nodes_max = left / SEARCHERS + 1;
 }
 
+/* Where one searcher failed, the others had better be careful, too. */
+static void share_weights(const struct contest *contest)
+{
+    struct tarn_exact_search *searches[SEARCHERS];
+    for (uint32_t i = 0; i < SEARCHERS; i++) searches[i] = contest->searchers[i].search;
+    tarn_exact_search_share(searches, SEARCHERS);
+}
+
 /* The conclusive searcher; NULL: the search was ended without one. */
 static struct searcher *hold(struct contest *contest)
 {
@@ -217,7 +225,9 @@ static struct searcher *hold(struct contest *contest)
             count_nodes(contest, done + 1);
             return &contest->searchers[done];
         }
-        if (!contest->no_memory) count_nodes(contest, SEARCHERS);
+        if (contest->no_memory) return NULL;
+        count_nodes(contest, SEARCHERS);
+        share_weights(contest);
     }
     return NULL;
 }

@@ -63,6 +63,8 @@ static uint32_t first_of_set(const struct tarn_exact_search *search, const uint6
     return first;
 }
 
+/* The least slack, the fewer of its pieces can come first and the more often it failed the better:
+ * after dom/wdeg (Boussemart, Hemery, Lecoutre, Sais 2004). */
 static uint32_t tightest_section(const struct tarn_exact_search *search, const uint64_t *sections)
 {
     const struct tarn_exact_state *state = &search->state;
@@ -71,7 +73,8 @@ static uint32_t tightest_section(const struct tarn_exact_search *search, const u
     for (uint32_t w = 0; w < state->instance->section_words; w++) {
         for (uint64_t rest = sections[w] & state->lively[w]; rest != 0; rest &= rest - 1) {
             uint32_t s = tarn_set_next(w, rest);
-            double value = (room - (double)state->section_end[s]) * state->section_ease[s];
+            double value = (room - (double)state->section_end[s]) * state->section_ease[s] *
+                           state->section_firsts[s];
             if (best != TARN_NONE && value >= least) continue;
             least = value;
             best = s;
@@ -329,6 +332,15 @@ static enum tarn_exact_result solve_rest(struct tarn_exact_search *search, uint3
 }
 
 /* ---- Runs ---- */
+
+void tarn_exact_search_share(struct tarn_exact_search *const *searches, uint32_t count)
+{
+    for (uint32_t s = 0; s < searches[0]->state.instance->sections_count; s++) {
+        double sum = 0; /* of 1 + failures */
+        for (uint32_t i = 0; i < count; i++) sum += 1 / searches[i]->state.section_ease[s];
+        for (uint32_t i = 0; i < count; i++) searches[i]->state.section_ease[s] = count / sum;
+    }
+}
 
 enum tarn_exact_result tarn_exact_search_run(struct tarn_exact_search *search,
                                              const struct tarn_exact_guide *guide)

@@ -34,6 +34,10 @@ void tarn_exact_search_destroy(struct tarn_exact_search *search);
 enum tarn_exact_result tarn_exact_search_run(struct tarn_exact_search *search,
                                              const struct tarn_exact_guide *guide);
 
+/* Makes the weights of sections, failures counted in each run, their mean in all of the searches.
+ */
+void tarn_exact_search_share(struct tarn_exact_search *const *searches, uint32_t count);
+
 /* By block, in units: the placement after TARN_EXACT_FOUND; else that of the run's deepest state,
  * -1 for what was not placed. */
 const int64_t *tarn_exact_search_positions(const struct tarn_exact_search *search);

@@ -26,6 +26,11 @@ static inline void tarn_set_put(uint64_t *set, uint32_t i, bool in)
     set[i / 64] = (set[i / 64] & ~((uint64_t)1 << (i % 64))) | (uint64_t)in << (i % 64);
 }
 
+static inline void tarn_set_clear(uint64_t *set, uint32_t words)
+{
+    for (uint32_t w = 0; w < words; w++) set[w] = 0;
+}
+
 static inline void tarn_set_join(uint64_t *set, const uint64_t *other, uint32_t words)
 {
     for (uint32_t w = 0; w < words; w++) set[w] |= other[w];

@@ -228,12 +228,15 @@ static bool allocate(struct tarn_exact_state *state)
     state->section_placed = calloc(sections, sizeof *state->section_placed);
     state->section_open = calloc(sections, sizeof *state->section_open);
     state->section_ease = calloc(sections, sizeof *state->section_ease);
+    state->section_firsts = calloc(sections, sizeof *state->section_firsts);
     state->simple_sections = calloc(section_set, sizeof *state->simple_sections);
     state->not_in_next = calloc(sections, sizeof *state->not_in_next);
     state->not_in_last = calloc(sections, sizeof *state->not_in_last);
     state->lively = calloc(section_set, sizeof *state->lively);
     state->unsupported = calloc(set, sizeof *state->unsupported);
     state->unpacked = calloc(section_set, sizeof *state->unpacked);
+    state->unsifted = calloc(section_set, sizeof *state->unsifted);
+    state->why = calloc(set, sizeof *state->why);
     state->block_level = calloc(count, sizeof *state->block_level);
     state->section_level = calloc(sections, sizeof *state->section_level);
     return state->limit && state->hole && state->piece_limit && state->unplaced &&
@@ -241,13 +244,15 @@ static bool allocate(struct tarn_exact_state *state)
            state->order && state->section_end && state->section_placed && state->section_open &&
            state->section_ease && state->simple_sections && state->not_in_next &&
            state->not_in_last && state->lively && state->unsupported && state->unpacked &&
-           state->block_level && state->section_level;
+           state->unsifted && state->why && state->section_firsts && state->block_level &&
+           state->section_level;
 }
 
 static void take_section(struct tarn_exact_state *state, uint32_t s)
 {
     const struct tarn_exact_instance *instance = state->instance;
     state->section_ease[s] = 1;
+    state->section_firsts[s] = instance->section_begin[s + 1] - instance->section_begin[s];
     tarn_set_add(state->simple_sections, s);
     for (uint32_t k = instance->section_begin[s]; k < instance->section_begin[s + 1]; k++) {
         uint32_t b = instance->piece_block[instance->section_pieces[k]];
@@ -291,12 +296,15 @@ void tarn_exact_state_finish(struct tarn_exact_state *state)
     free(state->section_placed);
     free(state->section_open);
     free(state->section_ease);
+    free(state->section_firsts);
     free(state->simple_sections);
     free(state->not_in_next);
     free(state->not_in_last);
     free(state->lively);
     free(state->unsupported);
     free(state->unpacked);
+    free(state->unsifted);
+    free(state->why);
     free(state->block_level);
     free(state->section_level);
     free(state->saved_blocks);

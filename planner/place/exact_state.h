@@ -45,6 +45,7 @@ struct tarn_exact_state {
     int64_t *section_open;     /* size of all pieces that are to be packed; huge: not known */
     uint32_t *section_placed;  /* how many of its pieces are placed */
     double *section_ease;      /* 1 / (1 + failures) */
+    uint32_t *section_firsts;  /* how many could be the lowest open piece when last looked at */
     uint64_t *simple_sections; /* set of sections all of whose blocks are lone */
     uint64_t *lively;          /* set of sections but simple ones all of whose open pieces are in
                                 * another one */
@@ -53,6 +54,8 @@ struct tarn_exact_state {
 
     uint64_t *unsupported; /* blocks whose support may have changed */
     uint64_t *unpacked;    /* sections whose end may have changed */
+    uint64_t *unsifted;    /* packed sections in which late pieces may be raised */
+    uint64_t *why;         /* set of blocks to work in */
 
     uint32_t level; /* what was saved at this level is not saved again */
     uint32_t levels_count;
