@@ -3,6 +3,7 @@
  *
  *     keys       lowest-offset-first with each of a few keys: nearly every real graph ends here
  *     bound      raised, if it can be: perhaps this was the best plan already
+ *     exact      complete search at the aim, at a glance: where blocks are few and it is tight
  *     core       exact search for the few blocks that matter (core.h): nearly all others end here
  *     exact      complete search at the aim, for a while: where the aim is tight and blocks are few
  *     baseline   the paper's methods, so that no plan is worse than the best of them
@@ -30,8 +31,14 @@ enum { BASELINE_BLOCKS_MAX = 16384 };
 
 /* Exact search of everything is for lone storages (a node costs too much where groups have many
  * members). What a node costs grows with the blocks, so that this many block visits are a fixed
- * effort: a quick try before the walks, and one for each of their steps after them. */
-enum { EXACT_VISITS = 40000000, EXACT_VISITS_A_STEP = 80000, EXACT_RUNS = 24 };
+ * effort: a glance before anything dearer, a quick try before the walks, and one for each of their
+ * steps after them. */
+enum {
+    EXACT_GLANCE = 6000000,
+    EXACT_VISITS = 40000000,
+    EXACT_VISITS_A_STEP = 80000,
+    EXACT_RUNS = 24
+};
 enum { CORE_VISITS_A_STEP = 10000, CORE_LEVELS = 4 };
 /* The first round has at most so many steps, each of the next ones twice as many; for more blocks
  * there is none. */
@@ -231,6 +238,7 @@ static enum tarn_status climb_all(const struct climb *given)
     uint32_t count = climb.problem->blocks->count;
     enum tarn_status status = improve(&climb, 0);
     if (status == TARN_OK && !is_done(&climb)) status = raise_bound(&climb);
+    if (status == TARN_OK && !is_done(&climb) && left > 0) status = exact_for(&climb, EXACT_GLANCE);
     if (status == TARN_OK && !is_done(&climb) && left > 0)
         status = core(&climb, aim_of(&climb), visits_for(first, CORE_VISITS_A_STEP));
     if (status == TARN_OK && !is_done(&climb) && left > 0) status = exact_for(&climb, EXACT_VISITS);
