@@ -14,6 +14,7 @@
 #include "bench/dnn_graph.h"
 #include "planner/place/cuts.h"
 #include "planner/place/part.h"
+#include "planner/place/radix.h"
 #include "planner/place/windows.h"
 #include "random_graph.h"
 
@@ -94,13 +95,58 @@ static uint64_t *place(const struct fixture *fixture, struct tarn_windows_option
                        uint64_t *footprint)
 {
     uint64_t *offset = calloc((size_t)fixture->reuse.count + 1, sizeof *offset);
-    *footprint = UINT64_MAX;
+    *footprint = UINT64_MAX; /* anything is better */
     options.aim = fixture->antichain.bound;
     assert_int_equal(
         tarn_windows_place(&fixture->problem, &fixture->antichain, &options, offset, footprint),
         TARN_OK);
     assert_int_not_equal(*footprint, UINT64_MAX);
     return offset;
+}
+
+/* All storages, in the order of slots; the caller's to free. */
+static uint32_t *all_storages(const struct fixture *fixture)
+{
+    uint32_t *storages = calloc((size_t)fixture->reuse.count + 1, sizeof *storages);
+    for (uint32_t a = 0; a < fixture->reuse.count; a++) storages[fixture->conflicts.slot_of[a]] = a;
+    return storages;
+}
+
+/* Some of them, whole blocks: those drawn with one in `share`. */
+static uint32_t *some_storages(const struct fixture *fixture, const uint32_t *block_of,
+                               uint64_t seed, uint32_t share, uint32_t *count)
+{
+    uint32_t *storages = all_storages(fixture);
+    *count = 0;
+    for (uint32_t slot = 0; slot < fixture->reuse.count; slot++) {
+        uint64_t draw = (seed * 1000 + block_of[storages[slot]]) * UINT64_C(0x9e3779b97f4a7c15);
+        if ((draw >> 40) % share == 0) storages[(*count)++] = storages[slot];
+    }
+    return storages;
+}
+
+/* storage -> block; the caller's to free. */
+static uint32_t *blocks_of(const struct fixture *fixture)
+{
+    uint32_t *block_of = calloc((size_t)fixture->reuse.count + 1, sizeof *block_of);
+    for (uint32_t b = 0; b < fixture->blocks.count; b++)
+        for (uint32_t i = 0; i < fixture->blocks.blocks[b].members_count; i++)
+            block_of[fixture->blocks.blocks[b].members[i]] = b;
+    return block_of;
+}
+
+/* Random storages of a random graph, cut. */
+static void set_up_cut(struct fixture *fixture, struct tarn_cuts *cuts, uint32_t **block_of,
+                       uint64_t seed, uint32_t width)
+{
+    uint32_t count;
+    set_up_random(fixture, seed);
+    *block_of = blocks_of(fixture);
+    uint32_t *storages = some_storages(fixture, *block_of, seed, 1 + (uint32_t)(seed % 3), &count);
+    assert_int_equal(tarn_cuts_init(cuts, &fixture->problem, *block_of, storages, count, width),
+                     TARN_OK);
+    assert_int_equal(cuts->begin[cuts->count + 1], count);
+    free(storages);
 }
 
 /* ---- Tests ---- */
@@ -111,65 +157,125 @@ static void storages_of_different_windows_are_safe(void **state)
     for (uint64_t seed = 0; seed < seeds(); seed++) {
         struct fixture fixture;
         struct tarn_cuts cuts;
-        set_up_random(&fixture, seed);
-        assert_int_equal(tarn_cuts_init(&cuts, &fixture.problem, 1 + (uint32_t)(seed % 7)),
-                         TARN_OK);
-        assert_int_equal(cuts.begin[cuts.count + 1], fixture.reuse.count);
+        uint32_t *block_of;
+        set_up_cut(&fixture, &cuts, &block_of, seed, 1 + (uint32_t)(seed % 7));
         for (uint32_t w = 0; w < cuts.count; w++)
             for (uint32_t i = cuts.begin[w]; i < cuts.begin[w + 1]; i++)
                 for (uint32_t k = cuts.begin[w + 1]; k < cuts.begin[cuts.count]; k++)
                     assert_true(
                         tarn_reuse_is_safe(&fixture.reuse, cuts.storages[i], cuts.storages[k]));
         tarn_cuts_finish(&cuts);
+        free(block_of);
         tear_down(&fixture);
     }
 }
 
-/* Everything that is produced between a's producer and whole[a] is in conflict with a. */
-static void what_is_called_whole_is_in_conflict(void **state)
+/* What crosses is in conflict only with windows first .. end, and with all of those between `first`
+ * and `whole`. */
+static void what_crosses_tells_the_windows_that_it_meets(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < seeds(); seed++) {
         struct fixture fixture;
         struct tarn_cuts cuts;
-        set_up_random(&fixture, seed);
-        assert_int_equal(tarn_cuts_init(&cuts, &fixture.problem, 4), TARN_OK);
-        for (uint32_t a = 0; a < fixture.reuse.count; a++)
-            for (uint32_t b = 0; b < fixture.reuse.count; b++)
-                if (cuts.since[a] < cuts.since[b] && cuts.since[b] < cuts.whole[a])
-                    assert_false(tarn_reuse_is_safe(&fixture.reuse, a, b));
+        uint32_t *block_of;
+        set_up_cut(&fixture, &cuts, &block_of, seed, 1 + (uint32_t)(seed % 4));
+        uint32_t crossing_begin = cuts.begin[cuts.count];
+        for (uint32_t c = crossing_begin; c < cuts.begin[cuts.count + 1]; c++) {
+            const struct tarn_crossing *crossing = &cuts.crossing[c - crossing_begin];
+            for (uint32_t w = 0; w < cuts.count; w++)
+                for (uint32_t i = cuts.begin[w]; i < cuts.begin[w + 1]; i++) {
+                    bool safe =
+                        tarn_reuse_is_safe(&fixture.reuse, cuts.storages[c], cuts.storages[i]);
+                    if (w < crossing->first || w >= crossing->end) assert_true(safe);
+                    if (w > crossing->first && w < crossing->whole) assert_false(safe);
+                }
+        }
         tarn_cuts_finish(&cuts);
+        free(block_of);
         tear_down(&fixture);
     }
 }
 
-/* A part has the conflicts of the whole. */
-static void parts_keep_every_conflict(void **state)
+/* Lifetimes of storages in conflict meet; what is produced within one's `whole` is in conflict. */
+static void lifetimes_enclose_every_conflict(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < seeds(); seed++) {
+        struct fixture fixture;
+        struct tarn_lifetimes life;
+        uint32_t count;
+        set_up_random(&fixture, seed);
+        uint32_t *block_of = blocks_of(&fixture);
+        uint32_t *storages =
+            some_storages(&fixture, block_of, seed, 1 + (uint32_t)(seed % 3), &count);
+        assert_int_equal(tarn_lifetimes_init(&life, &fixture.problem, storages, count), TARN_OK);
+        for (uint32_t i = 0; i < count; i++)
+            for (uint32_t k = 0; k < count; k++) {
+                bool safe = tarn_reuse_is_safe(&fixture.reuse, storages[i], storages[k]);
+                if (life.until[i] <= life.since[k]) assert_true(safe);
+                if (life.since[i] < life.since[k] && life.since[k] < life.whole[i])
+                    assert_false(safe);
+            }
+        tarn_lifetimes_finish(&life);
+        free(storages);
+        free(block_of);
+        tear_down(&fixture);
+    }
+}
+
+static void parts_keep_every_conflict_and_block(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < seeds(); seed++) {
         struct fixture fixture;
         struct tarn_cuts cuts;
-        struct tarn_whole whole;
-        set_up_random(&fixture, seed);
-        assert_int_equal(tarn_cuts_init(&cuts, &fixture.problem, 1 + (uint32_t)(seed % 20)),
-                         TARN_OK);
-        assert_int_equal(tarn_whole_init(&whole, &fixture.problem), TARN_OK);
+        uint32_t *block_of;
+        set_up_cut(&fixture, &cuts, &block_of, seed, 1 + (uint32_t)(seed % 20));
         for (uint32_t w = 0; w <= cuts.count; w++) {
             struct tarn_part part;
             uint32_t count = cuts.begin[w + 1] - cuts.begin[w];
-            assert_int_equal(tarn_part_init(&part, &whole, cuts.storages + cuts.begin[w], count),
+            assert_int_equal(tarn_part_init(&part, &fixture.problem, block_of,
+                                            cuts.storages + cuts.begin[w], count),
                              TARN_OK);
             for (uint32_t a = 0; a < count; a++)
                 for (uint32_t b = 0; b < count; b++)
                     assert_int_equal(
                         tarn_reuse_precedes(&part.reuse, a, b),
                         tarn_reuse_precedes(&fixture.reuse, part.origin[a], part.origin[b]));
+            for (uint32_t b = 0; b < part.blocks.count; b++) {
+                const struct tarn_block *block = &part.blocks.blocks[b];
+                const struct tarn_block *whole = &fixture.blocks.blocks[part.origin_block[b]];
+                assert_int_equal(block->members_count, whole->members_count);
+                for (uint32_t m = 0; m < block->members_count; m++)
+                    assert_int_equal(part.origin[block->members[m]], whole->members[m]);
+            }
             tarn_part_finish(&part);
         }
-        tarn_whole_finish(&whole);
         tarn_cuts_finish(&cuts);
+        free(block_of);
         tear_down(&fixture);
+    }
+}
+
+static void radix_sort_is_stable(void **state)
+{
+    enum { COUNT = 3000 };
+    static uint64_t packed[COUNT], spare[COUNT];
+    (void)state;
+    for (uint32_t bits = 1; bits <= 32; bits++) {
+        uint32_t key_max = (uint32_t)((UINT64_C(1) << bits) - 1);
+        for (uint32_t i = 0; i < COUNT; i++) {
+            uint64_t draw = (i % 1000 + 1) * UINT64_C(0x9e3779b97f4a7c15); /* each thrice */
+            packed[i] = tarn_radix_pack((uint32_t)(draw >> 32) & key_max, i);
+        }
+        const uint64_t *sorted = tarn_radix_sort(packed, spare, COUNT, key_max);
+        uint64_t sum = 0;
+        for (uint32_t i = 0; i < COUNT; i++) {
+            sum += tarn_radix_number(sorted[i]);
+            if (i > 0) assert_true(sorted[i - 1] < sorted[i]); /* numbers tell equal keys apart */
+        }
+        assert_int_equal(sum, (uint64_t)COUNT * (COUNT - 1) / 2);
     }
 }
 
@@ -236,8 +342,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(storages_of_different_windows_are_safe),
-        cmocka_unit_test(what_is_called_whole_is_in_conflict),
-        cmocka_unit_test(parts_keep_every_conflict),
+        cmocka_unit_test(what_crosses_tells_the_windows_that_it_meets),
+        cmocka_unit_test(lifetimes_enclose_every_conflict),
+        cmocka_unit_test(parts_keep_every_conflict_and_block),
+        cmocka_unit_test(radix_sort_is_stable),
         cmocka_unit_test(tiny_windows_of_random_graphs_give_safe_plans),
         cmocka_unit_test(large_graphs_are_safe_and_do_not_depend_on_the_number_of_threads),
     };

@@ -2,13 +2,14 @@
  * conflicts as far as windows can tell, and are stacked; what is left to place are some thousand
  * bundles with lifetimes in windows: a single-stream problem. Exact conflicts come back when the
  * windows are placed around the blocks, each by itself.
- * Cost: O(n log n), and a decode of the bundles. */
+ * Cost: linear in the blocks, and a decode of the bundles. */
 #include "bundles.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "keys.h"
+#include "radix.h"
 
 struct bundle {
     uint32_t begin, end; /* in the order of blocks */
@@ -19,35 +20,34 @@ struct bundle {
 
 struct bundles {
     struct tarn_bundled *blocks;
-    uint32_t *order; /* of blocks: by window of production, then of release */
+    uint32_t *order; /* of blocks */
     struct bundle *list;
     uint32_t count, windows_count;
 };
 
 /* ---- Stacking ---- */
 
-struct ranked {
-    uint32_t first, last, block;
-};
-
-static int compare(const void *left, const void *right)
-{
-    const struct ranked *a = left, *b = right;
-    if (a->first != b->first) return a->first < b->first ? -1 : 1;
-    if (a->last != b->last) return a->last < b->last ? -1 : 1;
-    return a->block < b->block ? -1 : a->block > b->block;
-}
-
+/* By window of production, then of release. */
 static bool sort(struct bundles *bundles, uint32_t count)
 {
-    struct ranked *ranked = malloc(((size_t)count + 1) * sizeof *ranked);
-    if (!ranked) return false;
-    for (uint32_t i = 0; i < count; i++)
-        ranked[i] = (struct ranked){bundles->blocks[i].first, bundles->blocks[i].last, i};
-    qsort(ranked, count, sizeof *ranked, compare);
-    for (uint32_t i = 0; i < count; i++) bundles->order[i] = ranked[i].block;
-    free(ranked);
-    return true;
+    uint64_t *packed = malloc(((size_t)count + 1) * sizeof *packed);
+    uint64_t *spare = malloc(((size_t)count + 1) * sizeof *spare);
+    uint32_t key_max = bundles->windows_count;
+    bool ok = packed && spare;
+    if (ok) {
+        for (uint32_t i = 0; i < count; i++)
+            packed[i] = tarn_radix_pack(bundles->blocks[i].last, i);
+        uint64_t *sorted = tarn_radix_sort(packed, spare, count, key_max);
+        for (uint32_t n = 0; n < count; n++) {
+            uint32_t i = tarn_radix_number(sorted[n]);
+            sorted[n] = tarn_radix_pack(bundles->blocks[i].first, i);
+        }
+        sorted = tarn_radix_sort(sorted, sorted == packed ? spare : packed, count, key_max);
+        for (uint32_t n = 0; n < count; n++) bundles->order[n] = tarn_radix_number(sorted[n]);
+    }
+    free(packed);
+    free(spare);
+    return ok;
 }
 
 /* Puts a block on top of the bundle, whose start is a multiple of every alignment in it. */

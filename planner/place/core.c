@@ -41,7 +41,6 @@ struct core {
     const struct tarn_problem *problem;
     const struct tarn_core_options *options;
     struct tarn_windows_settings settings;
-    struct tarn_whole whole;
     struct tarn_field field;
     uint64_t *offset;        /* the plan at hand, by storage */
     uint8_t *role;           /* by block: free in the core, ignored outside of it */
@@ -82,15 +81,13 @@ static void begin(struct core *core, const struct tarn_antichain *antichain, con
     const struct tarn_reuse *reuse = core->problem->conflicts->reuse;
     core->storages_count = 0;
     memset(core->role, TARN_EXACT_IGNORED, blocks->count);
-    for (uint32_t a = 0; a < reuse->count; a++) {
+    for (uint32_t a = 0; a < reuse->count; a++)
         core->storage_at[core->problem->conflicts->slot_of[a]] = a;
-        core->field.in_antichain[a] = tarn_antichain_has(antichain->threshold, reuse, a);
-    }
     for (uint32_t b = 0; b < blocks->count; b++) {
         const struct tarn_block *block = block_at(core, b);
         bool inside = offset[block->members[0]] + block->size > core->options->aim;
         for (uint32_t k = 0; k < block->members_count; k++)
-            inside = inside || core->field.in_antichain[block->members[k]];
+            inside = inside || tarn_antichain_has(antichain->threshold, reuse, block->members[k]);
         if (inside) join(core, b);
     }
 }
@@ -137,7 +134,7 @@ static enum tarn_status divide(struct core *core, struct tarn_obstacles *obstacl
     *rest_count = 0;
     for (uint32_t slot = 0; slot < core->problem->blocks->storages_count; slot++) {
         uint32_t a = core->storage_at[slot];
-        if (!is_inside(core, core->whole.block_of[a]))
+        if (!is_inside(core, core->field.block_of[a]))
             core->rest[(*rest_count)++] = a;
         else if (status == TARN_OK)
             status = tarn_obstacles_add(obstacles, span_of(core, a), a);
@@ -155,8 +152,8 @@ static enum tarn_status place_outside(struct core *core, bool *placed)
     bool ok = divide(core, &obstacles, &rest_count) == TARN_OK;
     *placed = rest_count == 0;
     if (ok && rest_count > 0) {
-        ok = tarn_window_place_storages(&core->settings, &core->field, &core->whole, core->rest,
-                                        rest_count, &obstacles, 0, TARN_KEYS_COUNT, &top);
+        ok = tarn_field_decode(&core->field, &core->settings, core->rest, rest_count, &obstacles, 0,
+                               TARN_KEYS_COUNT, &top);
         *placed = top < INT32_MAX;
     }
     tarn_obstacles_finish(&obstacles);
@@ -206,7 +203,7 @@ static uint32_t list_near(struct core *core, uint32_t listed)
             tarn_conflicts_mask(conflicts, block->members[k], core->mask);
             for (uint32_t w = 0; w < conflicts->words_count; w++)
                 for (uint64_t rest = core->mask[w]; rest != 0; rest &= rest - 1)
-                    core->near[core->whole.block_of[core->storage_at[tarn_set_next(w, rest)]]] =
+                    core->near[core->field.block_of[core->storage_at[tarn_set_next(w, rest)]]] =
                         true;
         }
     }
@@ -280,7 +277,7 @@ static enum tarn_status search(struct core *core, const struct tarn_antichain *a
 
 /* ---- The whole ---- */
 
-static bool core_init(struct core *core)
+static bool core_init(struct core *core, const struct tarn_antichain *antichain)
 {
     const struct tarn_blocks *blocks = core->problem->blocks;
     size_t storages = (size_t)blocks->storages_count + 1;
@@ -296,15 +293,13 @@ static bool core_init(struct core *core)
     core->outer = calloc(storages, sizeof *core->outer);
     core->near = calloc(storages, sizeof *core->near);
     core->mask = calloc((size_t)core->problem->conflicts->words_count + 1, sizeof *core->mask);
-    return tarn_whole_init(&core->whole, core->problem) == TARN_OK &&
-           tarn_field_init(&core->field, core->problem) && core->offset && core->role &&
+    return tarn_field_init(&core->field, core->problem, antichain) && core->offset && core->role &&
            core->storage_at && core->rest && core->outer && core->near && core->mask;
 }
 
 static void core_finish(struct core *core)
 {
     tarn_field_finish(&core->field);
-    tarn_whole_finish(&core->whole);
     free(core->offset);
     free(core->role);
     free(core->storage_at);
@@ -323,7 +318,7 @@ enum tarn_status tarn_core_place(const struct tarn_problem *problem,
                         .options = options,
                         .visits_left = options->visits,
                         .seed = options->seed};
-    enum tarn_status status = core_init(&core) ? TARN_OK : TARN_SYSTEM;
+    enum tarn_status status = core_init(&core, antichain) ? TARN_OK : TARN_SYSTEM;
     *impossible = false;
     if (status == TARN_OK) status = search(&core, antichain, offset, footprint, impossible);
     core_finish(&core);

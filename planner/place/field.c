@@ -1,5 +1,5 @@
-/* Fields: the parts of a placement by windows, each decoded at once by lowest-offset-first. Cost: a
- * decode for every key (decode.c). */
+/* Fields: the state of a placement by windows, of which a part at a time is decoded by
+ * lowest-offset-first. Cost: for a part, a decode for every key (decode.c). */
 #include "field.h"
 
 #include <stdlib.h>
@@ -7,71 +7,72 @@
 
 #include "keys.h"
 
-bool tarn_field_init(struct tarn_field *field, const struct tarn_problem *problem)
+bool tarn_field_init(struct tarn_field *field, const struct tarn_problem *problem,
+                     const struct tarn_antichain *antichain)
 {
-    size_t storages = (size_t)problem->blocks->storages_count + 1;
-    size_t blocks = (size_t)problem->blocks->count + 1;
+    const struct tarn_blocks *all = problem->blocks;
     field->problem = problem;
-    field->in_antichain = malloc(storages);
-    field->floor = calloc(blocks, sizeof *field->floor);
-    field->offset = calloc(blocks, sizeof *field->offset);
-    return field->in_antichain && field->floor && field->offset;
+    field->threshold = antichain->threshold;
+    field->block_of = malloc(((size_t)all->storages_count + 1) * sizeof *field->block_of);
+    field->floor = calloc((size_t)all->count + 1, sizeof *field->floor);
+    field->offset = calloc((size_t)all->count + 1, sizeof *field->offset);
+    if (!field->block_of || !field->floor || !field->offset) {
+        tarn_field_finish(field);
+        return false;
+    }
+    for (uint32_t b = 0; b < all->count; b++)
+        for (uint32_t i = 0; i < all->blocks[b].members_count; i++)
+            field->block_of[all->blocks[b].members[i]] = b;
+    return true;
 }
 
 void tarn_field_finish(struct tarn_field *field)
 {
-    free(field->in_antichain);
+    free(field->block_of);
     free(field->floor);
     free(field->offset);
+    memset(field, 0, sizeof *field);
 }
 
-bool tarn_field_init_part(struct tarn_field *field, const struct tarn_field *whole,
-                          const struct tarn_part *part)
-{
-    if (!tarn_field_init(field, &part->problem)) return false;
-    for (uint32_t i = 0; i < part->blocks.storages_count; i++)
-        field->in_antichain[i] = whole->in_antichain[part->origin[i]];
-    for (uint32_t b = 0; b < part->blocks.count; b++)
-        field->floor[b] = whole->floor[part->origin_block[b]];
-    return true;
-}
-
-void tarn_field_take_offsets(const struct tarn_field *whole, const struct tarn_part *part,
-                             const struct tarn_field *field)
-{
-    for (uint32_t b = 0; b < part->blocks.count; b++)
-        whole->offset[part->origin_block[b]] = field->offset[b];
-}
-
-struct tarn_span tarn_field_span(const struct tarn_field *field, uint32_t unit_shift,
-                                 uint32_t block, uint32_t a)
+struct tarn_span tarn_field_span(const struct tarn_field *field, uint32_t unit_shift, uint32_t a)
 {
     const struct tarn_blocks *blocks = field->problem->blocks;
     uint64_t unit = (UINT64_C(1) << unit_shift) - 1;
     uint64_t begin = blocks->within[a] >> unit_shift;
     uint64_t end = (blocks->within[a] + blocks->reserved[a] + unit) >> unit_shift;
-    return (struct tarn_span){field->offset[block] + (int32_t)begin,
-                              field->offset[block] + (int32_t)end};
+    int32_t offset = field->offset[field->block_of[a]];
+    return (struct tarn_span){offset + (int32_t)begin, offset + (int32_t)end};
 }
 
 /* ---- Decoding ---- */
 
-/* Decodes with keys begin..end until the aim is met; the best plan becomes the field's where it is
- * lower than *top. */
-static bool decode_keys(const struct tarn_windows_settings *settings,
-                        const struct tarn_field *field, const struct tarn_lowest *lowest,
-                        const struct tarn_traits *traits, uint32_t begin, uint32_t end,
-                        int32_t *top)
+/* One part, ready for it. */
+struct decoding {
+    const struct tarn_field *field;
+    const struct tarn_windows_settings *settings;
+    const struct tarn_part *part;
+    struct tarn_lowest lowest;
+    struct tarn_traits traits;
+};
+
+static uint32_t block_at(const struct decoding *decoding, uint32_t place)
 {
+    return decoding->part->origin_block[decoding->lowest.block[place]];
+}
+
+static bool decode_keys(const struct decoding *decoding, uint32_t begin, uint32_t end, int32_t *top)
+{
+    const struct tarn_field *field = decoding->field;
+    const struct tarn_lowest *lowest = &decoding->lowest;
     struct tarn_decoder decoder;
     size_t count = (size_t)lowest->count + 1;
     int32_t *key = malloc(count * sizeof *key), *floor = malloc(count * sizeof *floor);
     bool ok = tarn_decoder_init(&decoder, lowest) == TARN_OK && key && floor;
-    decoder.until = settings->until;
+    decoder.until = decoding->settings->until;
     for (uint32_t place = 0; ok && place < lowest->count; place++)
-        floor[place] = field->floor[lowest->block[place]];
-    for (uint32_t i = begin; ok && i<end && * top> settings->aim; i++) {
-        ok = tarn_keys_fill(lowest, traits, i, key) == TARN_OK;
+        floor[place] = field->floor[block_at(decoding, place)];
+    for (uint32_t i = begin; ok && i<end && * top> decoding->settings->aim; i++) {
+        ok = tarn_keys_fill(lowest, &decoding->traits, i, key) == TARN_OK;
         if (!ok) break;
         tarn_decoder_start(&decoder, floor);
         if (!tarn_decoder_advance(&decoder, key, floor, (struct tarn_objective){0, 1, 0}, *top - 1,
@@ -79,7 +80,7 @@ static bool decode_keys(const struct tarn_windows_settings *settings,
             continue;
         *top = decoder.top;
         for (uint32_t place = 0; place < lowest->count; place++)
-            field->offset[lowest->block[place]] = decoder.offset[place];
+            field->offset[block_at(decoding, place)] = decoder.offset[place];
     }
     tarn_decoder_finish(&decoder);
     free(key);
@@ -87,16 +88,36 @@ static bool decode_keys(const struct tarn_windows_settings *settings,
     return ok;
 }
 
-bool tarn_field_decode(const struct tarn_field *field, const struct tarn_windows_settings *settings,
-                       const struct tarn_obstacles *obstacles, uint32_t begin, uint32_t end,
-                       int32_t *top)
+static bool decode_part(struct decoding *decoding, const struct tarn_obstacles *obstacles,
+                        uint32_t begin, uint32_t end, int32_t *top)
 {
-    struct tarn_lowest lowest = {0};
-    struct tarn_traits traits = {0};
-    bool ok = tarn_lowest_init_around(&lowest, field->problem, obstacles) == TARN_OK &&
-              tarn_traits_init(&traits, &lowest, field->in_antichain) == TARN_OK &&
-              decode_keys(settings, field, &lowest, &traits, begin, end, top);
-    tarn_traits_finish(&traits);
-    tarn_lowest_finish(&lowest);
+    const struct tarn_field *field = decoding->field;
+    const struct tarn_part *part = decoding->part;
+    const struct tarn_reuse *reuse = field->problem->conflicts->reuse;
+    bool *in_antichain = malloc((size_t)part->reuse.count + 1);
+    for (uint32_t i = 0; in_antichain && i < part->reuse.count; i++)
+        in_antichain[i] = tarn_antichain_has(field->threshold, reuse, part->origin[i]);
+    bool ok = in_antichain &&
+              tarn_lowest_init_around(&decoding->lowest, &part->problem, obstacles) == TARN_OK &&
+              tarn_traits_init(&decoding->traits, &decoding->lowest, in_antichain) == TARN_OK &&
+              decode_keys(decoding, begin, end, top);
+    tarn_traits_finish(&decoding->traits);
+    tarn_lowest_finish(&decoding->lowest);
+    free(in_antichain);
+    return ok;
+}
+
+bool tarn_field_decode(const struct tarn_field *field, const struct tarn_windows_settings *settings,
+                       const uint32_t *storages, uint32_t count, struct tarn_obstacles *obstacles,
+                       uint32_t begin, uint32_t end, int32_t *top)
+{
+    struct tarn_part part;
+    struct decoding decoding = {.field = field, .settings = settings, .part = &part};
+    if (settings->until && tarn_until_is_over(settings->until)) return true;
+    if (tarn_part_init(&part, field->problem, field->block_of, storages, count) != TARN_OK)
+        return false;
+    obstacles->origin = part.origin;
+    bool ok = decode_part(&decoding, obstacles, begin, end, top);
+    tarn_part_finish(&part);
     return ok;
 }

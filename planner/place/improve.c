@@ -312,21 +312,16 @@ static enum tarn_status place_windows(struct search *search, const struct tarn_p
 {
     const struct tarn_improve_options *options = search->options;
     enum tarn_status status = TARN_OK;
-    uint64_t *trial = malloc(((size_t)problem->blocks->storages_count + 1) * sizeof *trial);
-    if (!trial) return TARN_SYSTEM;
     for (uint32_t i = 0; status == TARN_OK && i<WIDTHS_COUNT && * footprint> aim; i++) {
         struct tarn_windows_options windows = {
             .aim = aim, .width = widths[i], .threads = options->threads, .until = &options->until};
-        uint64_t found = UINT64_MAX;
+        uint64_t before = *footprint;
         if (is_over(search)) break;
-        status = tarn_windows_place(problem, antichain, &windows, trial, &found);
-        if (status != TARN_OK || found >= *footprint) continue;
-        memcpy(offset, trial, problem->blocks->storages_count * sizeof *offset);
-        *footprint = found;
+        status = tarn_windows_place(problem, antichain, &windows, offset, footprint);
+        if (*footprint == before) continue;
         report->key = "windows";
-        if (options->progress) options->progress(options->user, found, 0);
+        if (options->progress) options->progress(options->user, *footprint, 0);
     }
-    free(trial);
     return status;
 }
 

@@ -7,7 +7,7 @@
  *            │  └───┘    └─────          or rises to the height of [1, 3)
  *            └──────────────── time
  *
- * With several streams a lifetime ends where nothing in conflict can begin any more (cuts.h), so
+ * With several streams a lifetime ends where nothing in conflict can begin any more, so
  * that what does not meet in time is safe. A group moves as one, over the time of all its members.
  * Source: T. Sekiyama et al., "Profile-guided memory optimization for deep neural networks",
  * section 3.2. Cost: O(T) for each block and line: quadratic. */
@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "../../streams/graph/size.h"
-#include "cuts.h"
 
 struct line {
     uint32_t begin; /* in time; it ends where the next one begins */
@@ -48,16 +47,35 @@ static int compare_life(const void *left, const void *right)
     return a->block < b->block ? -1 : a->block > b->block;
 }
 
-static void queue_blocks(struct skyline *skyline, const struct tarn_cuts *cuts)
+static uint32_t since(const struct tarn_problem *problem, uint32_t a)
+{
+    return problem->graph->rank[problem->graph->storages[a].producer];
+}
+
+/* Behind the last op, in the global order, that may be in conflict with it. */
+static uint32_t until(const struct tarn_problem *problem, uint32_t a)
+{
+    const struct tarn_reuse *reuse = problem->conflicts->reuse;
+    uint32_t end = since(problem, a) + 1;
+    for (uint32_t s = 0; s < reuse->streams_count; s++) {
+        uint32_t first = reuse->first[(size_t)s * reuse->count + a];
+        if (first == 0) continue;
+        uint32_t last = problem->graph->rank[problem->graph->streams[s].ops[first - 1]];
+        if (last + 1 > end) end = last + 1;
+    }
+    return end;
+}
+
+static void queue_blocks(struct skyline *skyline)
 {
     const struct tarn_blocks *blocks = skyline->problem->blocks;
     for (uint32_t b = 0; b < blocks->count; b++) {
         struct waiting *own = &skyline->waiting[skyline->waiting_count++];
         *own = (struct waiting){UINT32_MAX, 0, b};
         for (uint32_t i = 0; i < blocks->blocks[b].members_count; i++) {
-            uint32_t a = blocks->blocks[b].members[i];
-            if (cuts->since[a] < own->begin) own->begin = cuts->since[a];
-            if (cuts->until[a] > own->end) own->end = cuts->until[a];
+            uint32_t a = blocks->blocks[b].members[i], end = until(skyline->problem, a);
+            if (since(skyline->problem, a) < own->begin) own->begin = since(skyline->problem, a);
+            if (end > own->end) own->end = end;
         }
     }
     qsort(skyline->waiting, skyline->waiting_count, sizeof *skyline->waiting, compare_life);
@@ -157,7 +175,6 @@ enum tarn_status tarn_llfb_place(const struct tarn_problem *problem, uint64_t *o
                                  uint64_t *footprint)
 {
     const struct tarn_blocks *blocks = problem->blocks;
-    struct tarn_cuts cuts = {0};
     struct skyline skyline = {
         .problem = problem,
         .offset = offset,
@@ -165,17 +182,14 @@ enum tarn_status tarn_llfb_place(const struct tarn_problem *problem, uint64_t *o
         .lines_count = 1,
         .waiting = malloc(((size_t)blocks->count + 1) * sizeof *skyline.waiting),
     };
-    enum tarn_status status = skyline.lines && skyline.waiting
-                                  ? tarn_cuts_init(&cuts, problem, blocks->storages_count)
-                                  : TARN_SYSTEM;
-    if (status == TARN_OK) {
+    bool ok = skyline.lines && skyline.waiting;
+    if (ok) {
         skyline.lines[1].begin = problem->graph->ops_count;
-        queue_blocks(&skyline, &cuts);
+        queue_blocks(&skyline);
         place_all(&skyline);
         *footprint = tarn_blocks_footprint(blocks, offset);
     }
-    tarn_cuts_finish(&cuts);
     free(skyline.lines);
     free(skyline.waiting);
-    return status;
+    return ok ? TARN_OK : TARN_SYSTEM;
 }

@@ -6,30 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum tarn_status tarn_whole_init(struct tarn_whole *whole, const struct tarn_problem *problem)
-{
-    const struct tarn_blocks *blocks = problem->blocks;
-    size_t count = (size_t)blocks->storages_count + 1;
-    whole->problem = problem;
-    whole->block_of = malloc(count * sizeof *whole->block_of);
-    whole->local = malloc(count * sizeof *whole->local);
-    if (!whole->block_of || !whole->local) {
-        tarn_whole_finish(whole);
-        return TARN_SYSTEM;
-    }
-    for (uint32_t b = 0; b < blocks->count; b++)
-        for (uint32_t i = 0; i < blocks->blocks[b].members_count; i++)
-            whole->block_of[blocks->blocks[b].members[i]] = b;
-    return TARN_OK;
-}
-
-void tarn_whole_finish(struct tarn_whole *whole)
-{
-    free(whole->block_of);
-    free(whole->local);
-    memset(whole, 0, sizeof *whole);
-}
-
 /* ---- Streams ---- */
 
 /* How storages of the whole map to positions of a stream of the part. */
@@ -121,10 +97,10 @@ static bool allocate(struct tarn_part *part, uint32_t count, uint32_t streams_co
            part->blocks.within;
 }
 
-static void fill_storages(struct tarn_part *part, const struct tarn_whole *whole,
+static void fill_storages(struct tarn_part *part, const struct tarn_problem *whole,
                           const struct table *tables)
 {
-    const struct tarn_conflicts *conflicts = whole->problem->conflicts;
+    const struct tarn_conflicts *conflicts = whole->conflicts;
     const struct tarn_reuse *reuse = conflicts->reuse;
     uint32_t count = part->reuse.count;
     for (uint32_t k = 0; k < part->reuse.streams_count; k++) {
@@ -141,40 +117,52 @@ static void fill_storages(struct tarn_part *part, const struct tarn_whole *whole
                 below(&tables[k], conflicts, first[part->origin[i]]);
     }
     for (uint32_t i = 0; i < count; i++) {
-        part->graph.storages[i] = whole->problem->graph->storages[part->origin[i]];
+        part->graph.storages[i] = whole->graph->storages[part->origin[i]];
         part->ops[i] = part->graph.storages[i].producer;
     }
 }
 
-/* A block comes with its first storage in the part. */
-static void fill_blocks(struct tarn_part *part, const struct tarn_whole *whole)
+/* The number that a storage of the whole has in the part. */
+static uint32_t number_of(const struct tarn_part *part, const uint32_t *slot_of, uint32_t a)
 {
-    const struct tarn_blocks *blocks = whole->problem->blocks;
+    uint32_t begin = 0, end = part->reuse.count;
+    while (begin + 1 < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (slot_of[part->origin[middle]] <= slot_of[a])
+            begin = middle;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+/* A block comes with its first member. */
+static void fill_blocks(struct tarn_part *part, const struct tarn_problem *whole,
+                        const uint32_t *block_of)
+{
+    const struct tarn_blocks *blocks = whole->blocks;
     uint32_t *members = part->blocks.members, count = part->reuse.count;
-    for (uint32_t i = 0; i < count; i++) whole->local[part->origin[i]] = i;
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t a = part->origin[i], b = whole->block_of[a];
+        uint32_t a = part->origin[i], b = block_of[a];
         const struct tarn_block *block = &blocks->blocks[b];
-        uint32_t least = i;
         part->blocks.reserved[i] = blocks->reserved[a];
         part->blocks.within[i] = blocks->within[a];
-        for (uint32_t m = 0; m < block->members_count; m++)
-            if (whole->local[block->members[m]] < least) least = whole->local[block->members[m]];
-        if (least < i) continue;
+        if (block->members[0] != a) continue;
         part->origin_block[part->blocks.count] = b;
         part->blocks.blocks[part->blocks.count] = *block;
         part->blocks.blocks[part->blocks.count++].members = members;
-        for (uint32_t m = 0; m < block->members_count; m++)
-            *members++ = whole->local[block->members[m]];
+        *members++ = i;
+        for (uint32_t m = 1; m < block->members_count; m++)
+            *members++ = number_of(part, whole->conflicts->slot_of, block->members[m]);
     }
     part->blocks.storages_count = count;
 }
 
-enum tarn_status tarn_part_init(struct tarn_part *part, const struct tarn_whole *whole,
-                                const uint32_t *storages, uint32_t count)
+enum tarn_status tarn_part_init(struct tarn_part *part, const struct tarn_problem *whole,
+                                const uint32_t *block_of, const uint32_t *storages, uint32_t count)
 {
-    const struct tarn_graph *graph = whole->problem->graph;
-    const struct tarn_conflicts *conflicts = whole->problem->conflicts;
+    const struct tarn_graph *graph = whole->graph;
+    const struct tarn_conflicts *conflicts = whole->conflicts;
     memset(part, 0, sizeof *part);
     uint32_t streams_count = count_streams(conflicts->reuse, storages, count);
     struct table *tables = make_tables(conflicts, storages, count, streams_count);
@@ -186,7 +174,7 @@ enum tarn_status tarn_part_init(struct tarn_part *part, const struct tarn_whole 
         part->graph.ops_count = graph->ops_count;
         part->graph.rank = graph->rank;
         fill_storages(part, whole, tables);
-        fill_blocks(part, whole);
+        fill_blocks(part, whole, block_of);
         ok = tarn_conflicts_init_slots(&part->conflicts, &part->reuse, &part->graph) == TARN_OK;
     }
     free_tables(tables, streams_count);

@@ -19,19 +19,10 @@ struct tarn_part {
     struct tarn_conflicts conflicts;
 };
 
-/* What parts look up in the whole problem; shared by threads. */
-struct tarn_whole {
-    const struct tarn_problem *problem;
-    uint32_t *block_of; /* storage -> block */
-    uint32_t *local;    /* storage -> its number in the part that it was last put into */
-};
-enum tarn_status tarn_whole_init(struct tarn_whole *whole, const struct tarn_problem *problem);
-void tarn_whole_finish(struct tarn_whole *whole);
-
-/* storages: whole blocks, in the order of slots. Parts without a common storage may be made side by
- * side. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_part_init(struct tarn_part *part, const struct tarn_whole *whole,
-                                const uint32_t *storages, uint32_t count);
+/* block_of: storage of the whole -> block. storages: whole blocks, in the order of slots.
+ * TARN_SYSTEM: no memory. */
+enum tarn_status tarn_part_init(struct tarn_part *part, const struct tarn_problem *whole,
+                                const uint32_t *block_of, const uint32_t *storages, uint32_t count);
 void tarn_part_finish(struct tarn_part *part);
 
 #endif

@@ -14,45 +14,41 @@ enum { STREAMS_MAX = 64, ENOUGH = 8 };
 struct split {
     const struct tarn_problem *problem;
     uint32_t streams_count, distance;
-    uint32_t *place;    /* scratch: position in a stream -> place in the order, as in cuts.c */
     uint32_t *produced; /* place in the order -> storages produced before */
-    bool *own;          /* by storage: is it its own stream that releases it far away? */
+    uint32_t *before;   /* [conflicts->ops_begin[s] + position]: storages produced before the op
+                           that comes before it in its stream */
     uint32_t *far;      /* [s * streams_count + t] */
     bool *gone;         /* by stream: has a turn of its own */
 };
 
-static void fill_places(struct split *split, uint32_t t)
+static void count_produced(const struct split *split)
 {
     const struct tarn_graph *graph = split->problem->graph;
-    const struct tarn_graph_stream *stream = &graph->streams[t];
-    split->place[0] = 0;
-    for (uint32_t i = 0; i < stream->ops_count; i++)
-        split->place[i + 1] = graph->rank[stream->ops[i]];
+    const struct tarn_conflicts *conflicts = split->problem->conflicts;
+    const struct tarn_reuse *reuse = conflicts->reuse;
+    for (uint32_t a = 0; a < reuse->count; a++)
+        split
+            ->produced[graph->rank[graph->streams[reuse->stream[a]].ops[reuse->position[a]]] + 1]++;
+    for (uint32_t i = 0; i < graph->ops_count; i++) split->produced[i + 1] += split->produced[i];
+    for (uint32_t s = 0; s < split->streams_count; s++)
+        for (uint32_t p = 0; p < graph->streams[s].ops_count; p++)
+            split->before[conflicts->ops_begin[s] + p + 1] =
+                split->produced[graph->rank[graph->streams[s].ops[p]]];
 }
 
-/* Does stream t keep the storage far from its producer? */
-static bool is_far(const struct split *split, uint32_t t, uint32_t a)
+static void count_far(const struct split *split)
 {
-    const struct tarn_reuse *reuse = split->problem->conflicts->reuse;
-    const struct tarn_graph *graph = split->problem->graph;
-    uint32_t first = reuse->first[(size_t)t * reuse->count + a];
-    uint32_t since = graph->rank[graph->storages[a].producer], last = split->place[first];
-    return last > since && split->produced[last] > split->produced[since] + split->distance;
-}
-
-static void count_far(struct split *split)
-{
-    const struct tarn_reuse *reuse = split->problem->conflicts->reuse;
-    for (uint32_t t = 0; t < split->streams_count; t++) {
-        fill_places(split, t);
-        for (uint32_t a = 0; a < reuse->count; a++)
-            if (reuse->stream[a] == t) split->own[a] = is_far(split, t, a);
-    }
-    for (uint32_t t = 0; t < split->streams_count; t++) {
-        fill_places(split, t);
-        for (uint32_t a = 0; a < reuse->count; a++)
-            if (!split->own[a] && is_far(split, t, a))
-                split->far[reuse->stream[a] * split->streams_count + t]++;
+    const struct tarn_conflicts *conflicts = split->problem->conflicts;
+    const struct tarn_reuse *reuse = conflicts->reuse;
+    for (uint32_t a = 0; a < reuse->count; a++) {
+        uint32_t own = reuse->stream[a];
+        const uint32_t *first = reuse->first + a;
+        const uint32_t *produced = split->before + conflicts->ops_begin[own];
+        uint32_t near = produced[reuse->position[a] + 1] + split->distance;
+        if (produced[first[(size_t)own * reuse->count]] > near) continue;
+        for (uint32_t t = 0; t < split->streams_count; t++)
+            split->far[own * split->streams_count + t] +=
+                split->before[conflicts->ops_begin[t] + first[(size_t)t * reuse->count]] > near;
     }
 }
 
@@ -115,29 +111,25 @@ enum tarn_status tarn_split_streams(const struct tarn_problem *problem, uint32_t
     const struct tarn_reuse *reuse = problem->conflicts->reuse;
     const struct tarn_graph *graph = problem->graph;
     size_t streams_count = reuse->streams_count;
-    struct split split = {problem, reuse->streams_count, far, .place = NULL};
+    struct split split = {problem, reuse->streams_count, far, .produced = NULL};
     *turns_count = 0;
     for (size_t s = 0; s < streams_count; s++) turn[s] = 0;
     if (streams_count > STREAMS_MAX) {
         *turns_count = 1;
         return TARN_OK;
     }
-    split.place = malloc(((size_t)graph->ops_count + 1) * sizeof *split.place);
     split.produced = calloc((size_t)graph->ops_count + 2, sizeof *split.produced);
-    split.own = malloc((size_t)reuse->count + 1);
+    split.before = calloc((size_t)graph->ops_count + streams_count + 1, sizeof *split.before);
     split.far = calloc(streams_count * streams_count + 1, sizeof *split.far);
     split.gone = calloc(streams_count + 1, sizeof *split.gone);
-    bool ok = split.place && split.produced && split.own && split.far && split.gone;
+    bool ok = split.produced && split.before && split.far && split.gone;
     if (ok) {
-        for (uint32_t a = 0; a < reuse->count; a++)
-            split.produced[graph->rank[graph->storages[a].producer] + 1]++;
-        for (uint32_t i = 0; i < graph->ops_count; i++) split.produced[i + 1] += split.produced[i];
+        count_produced(&split);
         count_far(&split);
         take_turns(&split, turn, turns_count);
     }
-    free(split.place);
     free(split.produced);
-    free(split.own);
+    free(split.before);
     free(split.far);
     free(split.gone);
     return ok ? TARN_OK : TARN_SYSTEM;

@@ -23,6 +23,7 @@
 #include "bundles.h"
 #include "cuts.h"
 #include "keys.h"
+#include "radix.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -39,40 +40,23 @@ struct spans {
     uint32_t count, capacity;
 };
 
-/* A field cut into windows. */
+/* Storages cut into windows. */
 struct windows {
     const struct tarn_windows_settings *settings;
     const struct tarn_field *field;
-    struct tarn_whole whole;
     struct tarn_cuts cuts;
     int32_t *top;    /* by window; the last is that of what crosses; INT32_MAX: not placed */
     uint32_t leaves; /* of the tree: leaf w is node leaves + w */
     struct spans *wholly;
-    struct tarn_obstacles *partly; /* by window */
+    uint32_t *partly_begin; /* window -> where its entries of `partly` begin; one more at the end */
+    uint32_t *partly;       /* storages that cross, by where they begin */
 };
 
-bool tarn_window_place_storages(const struct tarn_windows_settings *settings,
-                                const struct tarn_field *whole_field,
-                                const struct tarn_whole *whole, const uint32_t *storages,
-                                uint32_t count, struct tarn_obstacles *obstacles, uint32_t begin,
-                                uint32_t end, int32_t *top)
+static const uint32_t *crossing_storages(const struct windows *windows, uint32_t *count)
 {
-    struct tarn_part part;
-    struct tarn_field field = {0};
-    int32_t before = *top;
-    if (settings->until && tarn_until_is_over(settings->until)) return true;
-    if (tarn_part_init(&part, whole, storages, count) != TARN_OK) return false;
-    bool ok = tarn_field_init_part(&field, whole_field, &part);
-    if (ok && obstacles) {
-        obstacles->origin = part.origin;
-        ok = tarn_field_decode(&field, settings, obstacles, begin, end, top);
-    } else if (ok) {
-        ok = tarn_window_place_field(settings, &field, top);
-    }
-    if (ok && *top < before) tarn_field_take_offsets(whole_field, &part, &field);
-    tarn_field_finish(&field);
-    tarn_part_finish(&part);
-    return ok;
+    uint32_t begin = windows->cuts.begin[windows->cuts.count];
+    *count = windows->cuts.begin[windows->cuts.count + 1] - begin;
+    return windows->cuts.storages + begin;
 }
 
 /* ---- Obstacles ---- */
@@ -109,90 +93,118 @@ static bool add_wholly(struct windows *windows, uint32_t begin, uint32_t end, st
     return ok;
 }
 
-static bool add_partly(struct windows *windows, uint32_t begin, uint32_t end, struct tarn_span span,
-                       uint32_t storage)
+/* A storage that crosses is partly in conflict with the windows in which it is produced and
+ * released; so it may be with more, of which the last few are told apart. Returns the first one
+ * behind those that it is wholly in conflict with. */
+static uint32_t whole_end(const struct tarn_crossing *crossing)
 {
-    for (uint32_t w = begin; w < end; w++)
-        if (tarn_obstacles_add(&windows->partly[w], span, storage) != TARN_OK) return false;
-    return true;
+    uint32_t whole = crossing->whole;
+    if (crossing->end > whole + PARTLY_MAX) whole = crossing->end - PARTLY_MAX;
+    if (whole > crossing->end) whole = crossing->end;
+    return whole > crossing->first ? whole : crossing->first + 1;
 }
 
-/* A storage that crosses, to the windows that it crosses: those in which it is produced and
- * released are in conflict with it partly; so may be more, of which the last few are told apart. */
-static bool add_obstacle(struct windows *windows, uint32_t a, struct tarn_span span)
+/* Makes room for what is partly in conflict with each window. */
+static bool count_partly(struct windows *windows, uint32_t count)
 {
-    const struct tarn_cuts *cuts = &windows->cuts;
-    uint32_t first = cuts->window_of[cuts->since[a]], end = cuts->window_of[cuts->until[a] - 1] + 1;
-    uint32_t whole = cuts->window_of[cuts->whole[a]];
-    if (end > whole + PARTLY_MAX) whole = end - PARTLY_MAX;
-    if (whole > end) whole = end;
-    if (whole < first + 1) whole = first + 1;
-    return add_partly(windows, first, first + 1, span, a) &&
-           add_wholly(windows, first + 1, whole, span) && add_partly(windows, whole, end, span, a);
+    uint32_t *begin = calloc((size_t)windows->cuts.count + 2, sizeof *begin);
+    windows->partly_begin = begin;
+    if (!begin) return false;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct tarn_crossing *crossing = &windows->cuts.crossing[i];
+        begin[crossing->first + 1]++;
+        for (uint32_t w = whole_end(crossing); w < crossing->end; w++) begin[w + 1]++;
+    }
+    for (uint32_t w = 0; w < windows->cuts.count; w++) begin[w + 1] += begin[w];
+    windows->partly = malloc(((size_t)begin[windows->cuts.count] + 1) * sizeof *windows->partly);
+    return windows->partly != NULL;
 }
 
-struct placed {
-    struct tarn_span span;
-    uint32_t storage;
-};
-
-static int compare_placed(const void *left, const void *right)
+/* Numbers of those that cross, by where they begin. */
+static bool sort_crossing(const struct windows *windows, const uint32_t *storages, uint32_t count,
+                          uint32_t *sorted)
 {
-    const struct placed *a = left, *b = right;
-    if (a->span.begin != b->span.begin) return a->span.begin < b->span.begin ? -1 : 1;
-    return a->storage < b->storage ? -1 : a->storage > b->storage;
+    uint64_t *packed = malloc(((size_t)count + 1) * sizeof *packed);
+    uint64_t *spare = malloc(((size_t)count + 1) * sizeof *spare);
+    bool ok = packed && spare;
+    if (ok) {
+        for (uint32_t i = 0; i < count; i++) {
+            struct tarn_span span =
+                tarn_field_span(windows->field, windows->settings->unit_shift, storages[i]);
+            packed[i] = tarn_radix_pack((uint32_t)span.begin, i);
+        }
+        const uint64_t *by_begin = tarn_radix_sort(packed, spare, count, INT32_MAX);
+        for (uint32_t n = 0; n < count; n++) sorted[n] = tarn_radix_number(by_begin[n]);
+    }
+    free(packed);
+    free(spare);
+    return ok;
+}
+
+/* To the windows that a storage crosses; next: by window, its next entry of `partly`. */
+static bool add_obstacle(struct windows *windows, uint32_t a, const struct tarn_crossing *crossing,
+                         uint32_t *next)
+{
+    uint32_t whole = whole_end(crossing);
+    windows->partly[next[crossing->first]++] = a;
+    for (uint32_t w = whole; w < crossing->end; w++) windows->partly[next[w]++] = a;
+    return add_wholly(windows, crossing->first + 1, whole,
+                      tarn_field_span(windows->field, windows->settings->unit_shift, a));
 }
 
 static bool spread_obstacles(struct windows *windows)
 {
-    const struct tarn_cuts *cuts = &windows->cuts;
-    const uint32_t *storages = cuts->storages + cuts->begin[cuts->count];
-    uint32_t count = cuts->begin[cuts->count + 1] - cuts->begin[cuts->count];
-    struct placed *placed = malloc(((size_t)count + 1) * sizeof *placed);
-    bool ok = placed != NULL;
-    for (uint32_t i = 0; ok && i < count; i++)
-        placed[i] =
-            (struct placed){tarn_field_span(windows->field, windows->settings->unit_shift,
-                                            windows->whole.block_of[storages[i]], storages[i]),
-                            storages[i]};
-    if (ok && count > 0) qsort(placed, count, sizeof *placed, compare_placed);
-    for (uint32_t i = 0; ok && i < count; i++)
-        ok = add_obstacle(windows, placed[i].storage, placed[i].span);
-    free(placed);
+    uint32_t count, windows_count = windows->cuts.count;
+    const uint32_t *storages = crossing_storages(windows, &count);
+    uint32_t *sorted = malloc(((size_t)count + 1) * sizeof *sorted);
+    uint32_t *next = malloc(((size_t)windows_count + 1) * sizeof *next);
+    bool ok = sorted && next && sort_crossing(windows, storages, count, sorted) &&
+              count_partly(windows, count);
+    if (ok) memcpy(next, windows->partly_begin, windows_count * sizeof *next);
+    for (uint32_t n = 0; ok && n < count; n++)
+        ok = add_obstacle(windows, storages[sorted[n]], &windows->cuts.crossing[sorted[n]], next);
+    free(sorted);
+    free(next);
     return ok;
 }
 
 /* ---- Windows ---- */
 
-static const struct tarn_reuse *reuse_of(const struct windows *windows)
+static struct tarn_obstacles no_obstacles(const struct windows *windows)
 {
-    return windows->field->problem->conflicts->reuse;
+    return (struct tarn_obstacles){.unit_shift = windows->settings->unit_shift,
+                                   .reuse = windows->field->problem->conflicts->reuse};
+}
+
+/* What crosses the window. */
+static bool collect_obstacles(const struct windows *windows, uint32_t w,
+                              struct tarn_obstacles *obstacles)
+{
+    enum tarn_status status = TARN_OK;
+    for (uint32_t node = windows->leaves + w; node > 0; node /= 2)
+        for (uint32_t i = 0; status == TARN_OK && i < windows->wholly[node].count; i++)
+            status = tarn_obstacles_add(obstacles, windows->wholly[node].list[i], TARN_NONE);
+    for (uint32_t i = windows->partly_begin[w]; i < windows->partly_begin[w + 1]; i++) {
+        uint32_t a = windows->partly[i];
+        struct tarn_span span = tarn_field_span(windows->field, obstacles->unit_shift, a);
+        if (status == TARN_OK) status = tarn_obstacles_add(obstacles, span, a);
+    }
+    return status == TARN_OK && tarn_obstacles_sort(obstacles) == TARN_OK;
 }
 
 /* Places a window with keys begin..end. */
 static bool place_window(const struct windows *windows, uint32_t w, uint32_t begin, uint32_t end)
 {
     const struct tarn_cuts *cuts = &windows->cuts;
-    const struct tarn_obstacles *partly = &windows->partly[w];
-    struct tarn_obstacles obstacles = {.unit_shift = windows->settings->unit_shift,
-                                       .reuse = reuse_of(windows)};
+    struct tarn_obstacles obstacles = no_obstacles(windows);
     uint32_t count = cuts->begin[w + 1] - cuts->begin[w];
-    bool ok = true;
     if (count == 0) {
         windows->top[w] = 0;
         return true;
     }
-    for (uint32_t node = windows->leaves + w; ok && node > 0; node /= 2)
-        for (uint32_t i = 0; ok && i < windows->wholly[node].count; i++)
-            ok =
-                tarn_obstacles_add(&obstacles, windows->wholly[node].list[i], TARN_NONE) == TARN_OK;
-    for (uint32_t i = 0; ok && i < partly->count; i++)
-        ok = tarn_obstacles_add(&obstacles, partly->list[i].span, partly->list[i].storage) ==
-             TARN_OK;
-    ok = ok && tarn_obstacles_sort(&obstacles) == TARN_OK &&
-         tarn_window_place_storages(windows->settings, windows->field, &windows->whole,
-                                    cuts->storages + cuts->begin[w], count, &obstacles, begin, end,
-                                    &windows->top[w]);
+    bool ok = collect_obstacles(windows, w, &obstacles) &&
+              tarn_field_decode(windows->field, windows->settings, cuts->storages + cuts->begin[w],
+                                count, &obstacles, begin, end, &windows->top[w]);
     tarn_obstacles_finish(&obstacles);
     return ok;
 }
@@ -200,10 +212,11 @@ static bool place_window(const struct windows *windows, uint32_t w, uint32_t beg
 /* ---- What crosses ---- */
 
 /* Of the block's members, the first window of the first one and the last window of the last. */
-static struct tarn_bundled bundled_of(const struct windows *windows, uint32_t b)
+static struct tarn_bundled bundled_of(const struct windows *windows,
+                                      const struct tarn_slot_set *crossing, uint32_t b)
 {
-    const struct tarn_cuts *cuts = &windows->cuts;
     const struct tarn_field *field = windows->field;
+    const struct tarn_conflicts *conflicts = field->problem->conflicts;
     const struct tarn_block *block = &field->problem->blocks->blocks[b];
     uint32_t shift = windows->settings->unit_shift;
     uint64_t unit = (UINT64_C(1) << shift) - 1;
@@ -211,70 +224,78 @@ static struct tarn_bundled bundled_of(const struct windows *windows, uint32_t b)
                                    .size = (int32_t)((block->size + unit) >> shift),
                                    .alignment = (int32_t)((block->alignment + unit) >> shift),
                                    .floor = field->floor[b]};
-    for (uint32_t i = 0; i < block->members_count; i++) {
-        uint32_t a = block->members[i];
-        uint32_t first = cuts->window_of[cuts->since[a]],
-                 last = cuts->window_of[cuts->until[a] - 1];
+    for (uint32_t m = 0; m < block->members_count; m++) {
+        uint32_t a = block->members[m];
+        uint32_t i = tarn_slot_set_below(crossing, conflicts->slot_of[a]);
+        uint32_t first = windows->cuts.crossing[i].first, last = windows->cuts.crossing[i].end - 1;
         if (first < bundled.first) bundled.first = first;
         if (last > bundled.last) bundled.last = last;
-        bundled.in_antichain = bundled.in_antichain || field->in_antichain[a];
+        bundled.in_antichain =
+            bundled.in_antichain || tarn_antichain_has(field->threshold, conflicts->reuse, a);
     }
     return bundled;
 }
 
-static bool place_bundles(const struct windows *windows, const uint32_t *storages, uint32_t count,
-                          int32_t *top)
+/* The block of which a storage is the first member; TARN_NONE where it is another one. */
+static uint32_t block_begun_by(const struct tarn_field *field, uint32_t a)
 {
-    const struct tarn_blocks *blocks = windows->field->problem->blocks;
+    uint32_t b = field->block_of[a];
+    return field->problem->blocks->blocks[b].members[0] == a ? b : TARN_NONE;
+}
+
+static bool place_bundles(const struct windows *windows, int32_t *top)
+{
+    const struct tarn_field *field = windows->field;
+    uint32_t count, n = 0;
+    const uint32_t *storages = crossing_storages(windows, &count);
+    struct tarn_slot_set crossing;
     struct tarn_bundled *list = malloc(((size_t)count + 1) * sizeof *list);
-    uint32_t *block = malloc(((size_t)count + 1) * sizeof *block), n = 0;
-    bool ok = list && block, placed = false;
+    bool placed = false,
+         ok = tarn_slot_set_init(&crossing, field->problem->conflicts, storages, count) == TARN_OK;
+    ok = ok && list;
     for (uint32_t i = 0; ok && i < count; i++) {
-        uint32_t b = windows->whole.block_of[storages[i]];
-        if (blocks->blocks[b].members[0] != storages[i]) continue;
-        block[n] = b;
-        list[n++] = bundled_of(windows, b);
+        uint32_t b = block_begun_by(field, storages[i]);
+        if (b != TARN_NONE) list[n++] = bundled_of(windows, &crossing, b);
     }
+    tarn_slot_set_finish(&crossing);
     ok = ok && tarn_bundles_place(list, n, windows->cuts.count,
                                   windows->settings->aim / BUNDLES_IN_ALL, top, &placed) == TARN_OK;
-    for (uint32_t i = 0; placed && i < n; i++) windows->field->offset[block[i]] = list[i].offset;
+    for (uint32_t i = n = 0; placed && i < count; i++) {
+        uint32_t b = block_begun_by(field, storages[i]);
+        if (b != TARN_NONE) field->offset[b] = list[n++].offset;
+    }
     if (!placed) *top = INT32_MAX;
     free(list);
-    free(block);
     return ok;
 }
 
 /* Do these mostly cross so many windows that the first and the last one hardly count? */
-static bool are_long(const struct windows *windows, const uint32_t *storages, uint32_t count)
+static bool are_long(const struct tarn_crossing *crossing, uint32_t count)
 {
-    const struct tarn_cuts *cuts = &windows->cuts;
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < count; i++)
-        sum += cuts->window_of[cuts->until[storages[i]] - 1] -
-               cuts->window_of[cuts->since[storages[i]]];
+    for (uint32_t i = 0; i < count; i++) sum += crossing[i].end - 1 - crossing[i].first;
     return sum / BUNDLED_SPAN >= count;
 }
 
-static bool place_crossing(const struct windows *windows)
+/* all: storages, those that do not cross included. */
+static bool place_crossing(const struct windows *windows, uint32_t all)
 {
-    const struct tarn_cuts *cuts = &windows->cuts;
-    const uint32_t *storages = cuts->storages + cuts->begin[cuts->count];
-    uint32_t all = cuts->begin[cuts->count + 1], count = all - cuts->begin[cuts->count];
-    uint32_t most = windows->settings->crossing_max;
-    int32_t *top = &windows->top[cuts->count];
+    uint32_t count, most = windows->settings->crossing_max;
+    const uint32_t *storages = crossing_storages(windows, &count);
+    int32_t *top = &windows->top[windows->cuts.count];
     struct tarn_windows_settings wider = *windows->settings;
-    struct tarn_obstacles none = {.unit_shift = wider.unit_shift, .reuse = reuse_of(windows)};
+    struct tarn_obstacles none = no_obstacles(windows);
     if (count == 0) {
         *top = 0;
         return true;
     }
-    if (count > most && are_long(windows, storages, count))
-        return place_bundles(windows, storages, count, top);
+    if (count > most && are_long(windows->cuts.crossing, count)) return place_bundles(windows, top);
     wider.width *= WIDER;
-    bool again = count > most && count < all / 2;
-    bool ok = tarn_obstacles_sort(&none) == TARN_OK &&
-              tarn_window_place_storages(&wider, windows->field, &windows->whole, storages, count,
-                                         again ? NULL : &none, 0, TARN_KEYS_COUNT, top);
+    if (count > most && count < all / 2)
+        return tarn_window_place(&wider, windows->field, storages, count, top);
+    bool ok =
+        tarn_obstacles_sort(&none) == TARN_OK &&
+        tarn_field_decode(windows->field, &wider, storages, count, &none, 0, TARN_KEYS_COUNT, top);
     tarn_obstacles_finish(&none);
     return ok;
 }
@@ -324,21 +345,20 @@ static bool place_highest_again(const struct windows *windows)
     return ok;
 }
 
-/* ---- A field ---- */
+/* ---- The whole ---- */
 
-static bool windows_init(struct windows *windows)
+static bool windows_init(struct windows *windows, const uint32_t *storages, uint32_t count)
 {
-    const struct tarn_problem *problem = windows->field->problem;
-    if (tarn_whole_init(&windows->whole, problem) != TARN_OK ||
-        tarn_cuts_init(&windows->cuts, problem, windows->settings->width) != TARN_OK)
+    const struct tarn_field *field = windows->field;
+    if (tarn_cuts_init(&windows->cuts, field->problem, field->block_of, storages, count,
+                       windows->settings->width) != TARN_OK)
         return false;
-    uint32_t count = windows->cuts.count;
-    windows->top = malloc(((size_t)count + 1) * sizeof *windows->top);
-    for (windows->leaves = 1; windows->leaves < count;) windows->leaves *= 2;
+    uint32_t windows_count = windows->cuts.count;
+    windows->top = malloc(((size_t)windows_count + 1) * sizeof *windows->top);
+    for (windows->leaves = 1; windows->leaves < windows_count;) windows->leaves *= 2;
     windows->wholly = calloc(2 * (size_t)windows->leaves, sizeof *windows->wholly);
-    windows->partly = calloc((size_t)count + 1, sizeof *windows->partly);
-    if (!windows->top || !windows->wholly || !windows->partly) return false;
-    for (uint32_t w = 0; w <= count; w++) windows->top[w] = INT32_MAX;
+    if (!windows->top || !windows->wholly) return false;
+    for (uint32_t w = 0; w <= windows_count; w++) windows->top[w] = INT32_MAX;
     return true;
 }
 
@@ -346,21 +366,18 @@ static void windows_finish(struct windows *windows)
 {
     for (uint32_t i = 0; windows->wholly && i < 2 * windows->leaves; i++)
         free(windows->wholly[i].list);
-    for (uint32_t w = 0; windows->partly && w < windows->cuts.count; w++)
-        tarn_obstacles_finish(&windows->partly[w]);
     free(windows->wholly);
+    free(windows->partly_begin);
     free(windows->partly);
     free(windows->top);
     tarn_cuts_finish(&windows->cuts);
-    tarn_whole_finish(&windows->whole);
 }
 
-/* Writes the field's offsets, and how high they reach; INT32_MAX where that cannot be counted. */
-bool tarn_window_place_field(const struct tarn_windows_settings *settings,
-                             const struct tarn_field *field, int32_t *top)
+bool tarn_window_place(const struct tarn_windows_settings *settings, const struct tarn_field *field,
+                       const uint32_t *storages, uint32_t count, int32_t *top)
 {
     struct windows windows = {.settings = settings, .field = field};
-    bool ok = windows_init(&windows) && place_crossing(&windows);
+    bool ok = windows_init(&windows, storages, count) && place_crossing(&windows, count);
     *top = 0;
     if (ok && windows.top[windows.cuts.count] < INT32_MAX)
         ok = spread_obstacles(&windows) && place_all(&windows) && place_highest_again(&windows);

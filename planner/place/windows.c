@@ -23,104 +23,117 @@ enum { FAR_WINDOWS = 16, FAR_SHARE = 8, CROSSING_MAX = 32768 }; /* unless option
 struct turns {
     const struct tarn_windows_settings *settings;
     const struct tarn_field *field;
-    struct tarn_whole whole;
-    uint32_t *turn;     /* by stream */
-    uint32_t *storages; /* of the turn at hand, in the order of slots */
-    int32_t *reach;     /* position in the turn's stream -> how high those before it reach */
+    uint32_t *turn; /* by stream */
+    uint32_t count;
+    uint32_t *storages; /* turn by turn, each in the order of slots */
+    uint32_t *begin;    /* turn -> where its storages begin; count + 1 */
 };
 
-static bool is_in_turn(const struct turns *turns, uint32_t b, uint32_t n)
+/* A block has the last turn of its members' streams. */
+static uint32_t turn_of(const struct turns *turns, uint32_t a)
 {
-    const struct tarn_block *block = &turns->field->problem->blocks->blocks[b];
-    const uint32_t *stream = turns->field->problem->conflicts->reuse->stream;
+    const struct tarn_problem *problem = turns->field->problem;
+    const struct tarn_block *block = &problem->blocks->blocks[turns->field->block_of[a]];
     uint32_t last = 0;
-    for (uint32_t i = 0; i < block->members_count; i++)
-        if (turns->turn[stream[block->members[i]]] > last)
-            last = turns->turn[stream[block->members[i]]];
-    return last == n;
+    for (uint32_t i = 0; i < block->members_count; i++) {
+        uint32_t turn = turns->turn[problem->conflicts->reuse->stream[block->members[i]]];
+        if (turn > last) last = turn;
+    }
+    return last;
 }
 
-/* Everything that does not precede a storage of stream s up to where the block is released is below
- * its floor. */
-static void raise_floors(const struct turns *turns, uint32_t s, uint32_t count)
+/* Counting sort; begin[n] is moved along, and back at the end. */
+static bool sort_storages(struct turns *turns)
+{
+    const struct tarn_conflicts *conflicts = turns->field->problem->conflicts;
+    uint32_t count = conflicts->reuse->count;
+    uint32_t *storage_at = malloc(((size_t)count + 1) * sizeof *storage_at);
+    turns->begin = calloc((size_t)turns->count + 1, sizeof *turns->begin);
+    turns->storages = malloc(((size_t)count + 1) * sizeof *turns->storages);
+    bool ok = storage_at && turns->begin && turns->storages;
+    if (ok) {
+        for (uint32_t a = 0; a < count; a++) {
+            storage_at[conflicts->slot_of[a]] = a;
+            turns->begin[turn_of(turns, a) + 1]++;
+        }
+        for (uint32_t n = 0; n < turns->count; n++) turns->begin[n + 1] += turns->begin[n];
+        for (uint32_t slot = 0; slot < count; slot++) {
+            uint32_t a = storage_at[slot];
+            turns->storages[turns->begin[turn_of(turns, a)]++] = a;
+        }
+        for (uint32_t n = turns->count; n > 0; n--) turns->begin[n] = turns->begin[n - 1];
+        turns->begin[0] = 0;
+    }
+    free(storage_at);
+    return ok;
+}
+
+/* Writes how high what turn n has placed of stream s reaches, by position: what was produced
+ * before. */
+static void measure_reach(const struct turns *turns, uint32_t n, uint32_t s, int32_t *reach)
 {
     const struct tarn_field *field = turns->field;
     const struct tarn_reuse *reuse = field->problem->conflicts->reuse;
-    const struct tarn_blocks *blocks = field->problem->blocks;
     uint32_t length = field->problem->graph->streams[s].ops_count;
-    memset(turns->reach, 0, ((size_t)length + 2) * sizeof *turns->reach);
-    for (uint32_t i = 0; i < count; i++) {
+    memset(reach, 0, ((size_t)length + 1) * sizeof *reach);
+    for (uint32_t i = turns->begin[n]; i < turns->begin[n + 1]; i++) {
         uint32_t a = turns->storages[i];
         if (reuse->stream[a] != s) continue;
-        int32_t end =
-            tarn_field_span(field, turns->settings->unit_shift, turns->whole.block_of[a], a).end;
-        int32_t *reach = &turns->reach[reuse->position[a] + 1];
-        if (end > *reach) *reach = end;
+        int32_t end = tarn_field_span(field, turns->settings->unit_shift, a).end;
+        if (end > reach[reuse->position[a] + 1]) reach[reuse->position[a] + 1] = end;
     }
     for (uint32_t p = 0; p < length; p++)
-        if (turns->reach[p] > turns->reach[p + 1]) turns->reach[p + 1] = turns->reach[p];
-    for (uint32_t b = 0; b < blocks->count; b++)
-        for (uint32_t i = 0; i < blocks->blocks[b].members_count; i++) {
-            uint32_t a = blocks->blocks[b].members[i];
-            int32_t floor = turns->reach[reuse->first[(size_t)s * reuse->count + a]];
-            if (floor > field->floor[b]) field->floor[b] = floor;
+        if (reach[p] > reach[p + 1]) reach[p + 1] = reach[p];
+}
+
+/* Everything that does not precede a storage of these streams up to where the block is released is
+ * below its floor. */
+static bool raise_floors(const struct turns *turns, uint32_t n)
+{
+    const struct tarn_field *field = turns->field;
+    const struct tarn_reuse *reuse = field->problem->conflicts->reuse;
+    int32_t *reach = malloc(((size_t)field->problem->graph->ops_count + 1) * sizeof *reach);
+    for (uint32_t s = 0; reach && s < reuse->streams_count; s++) {
+        if (turns->turn[s] > n) continue;
+        measure_reach(turns, n, s, reach);
+        for (uint32_t a = 0; a < reuse->count; a++) {
+            int32_t *floor = &field->floor[field->block_of[a]];
+            int32_t end = reach[reuse->first[(size_t)s * reuse->count + a]];
+            if (end > *floor) *floor = end;
         }
-}
-
-static uint32_t list_storages(const struct turns *turns, const uint32_t *storage_at, uint32_t n)
-{
-    uint32_t count = 0;
-    for (uint32_t slot = 0; slot < turns->field->problem->conflicts->reuse->count; slot++) {
-        uint32_t a = storage_at[slot];
-        if (is_in_turn(turns, turns->whole.block_of[a], n)) turns->storages[count++] = a;
     }
-    return count;
+    free(reach);
+    return reach != NULL;
 }
 
-static bool take_turns(const struct turns *turns, uint32_t turns_count, int32_t *top)
+static bool take_turns(const struct turns *turns, int32_t *top)
 {
-    const struct tarn_reuse *reuse = turns->field->problem->conflicts->reuse;
-    const uint32_t *slot_of = turns->field->problem->conflicts->slot_of;
-    uint32_t *storage_at = malloc(((size_t)reuse->count + 1) * sizeof *storage_at);
-    bool ok = storage_at != NULL;
-    for (uint32_t a = 0; ok && a < reuse->count; a++) storage_at[slot_of[a]] = a;
+    bool ok = true;
     *top = 0;
-    for (uint32_t n = 0; ok && n < turns_count && *top < INT32_MAX; n++) {
-        uint32_t count = list_storages(turns, storage_at, n);
+    for (uint32_t n = 0; ok && n < turns->count && *top < INT32_MAX; n++) {
+        uint32_t begin = turns->begin[n], count = turns->begin[n + 1] - begin;
         int32_t own_top = INT32_MAX;
         if (count == 0) continue;
-        ok = tarn_window_place_storages(turns->settings, turns->field, &turns->whole,
-                                        turns->storages, count, NULL, 0, 0, &own_top);
+        ok = tarn_window_place(turns->settings, turns->field, turns->storages + begin, count,
+                               &own_top);
         if (own_top > *top) *top = own_top;
-        for (uint32_t s = 0; ok && n + 1 < turns_count && s < reuse->streams_count; s++)
-            if (turns->turn[s] <= n && own_top < INT32_MAX) raise_floors(turns, s, count);
+        if (ok && n + 1 < turns->count && own_top < INT32_MAX) ok = raise_floors(turns, n);
     }
-    free(storage_at);
     return ok;
 }
 
 static bool place_by_turns(const struct tarn_windows_settings *settings,
                            const struct tarn_field *field, int32_t *top)
 {
+    const struct tarn_problem *problem = field->problem;
     struct turns turns = {.settings = settings, .field = field};
-    const struct tarn_reuse *reuse = field->problem->conflicts->reuse;
-    uint32_t turns_count = 1;
-    turns.turn = malloc(((size_t)reuse->streams_count + 1) * sizeof *turns.turn);
-    bool ok = turns.turn && tarn_split_streams(field->problem, settings->far, turns.turn,
-                                               &turns_count) == TARN_OK;
-    if (ok && turns_count == 1) {
-        ok = tarn_window_place_field(settings, field, top);
-    } else if (ok) {
-        turns.storages = malloc(((size_t)reuse->count + 1) * sizeof *turns.storages);
-        turns.reach = malloc(((size_t)field->problem->graph->ops_count + 2) * sizeof *turns.reach);
-        ok = turns.storages && turns.reach &&
-             tarn_whole_init(&turns.whole, field->problem) == TARN_OK &&
-             take_turns(&turns, turns_count, top);
-        tarn_whole_finish(&turns.whole);
-        free(turns.storages);
-        free(turns.reach);
-    }
+    turns.turn = malloc(((size_t)problem->graph->streams_count + 1) * sizeof *turns.turn);
+    bool ok = turns.turn &&
+              tarn_split_streams(problem, settings->far, turns.turn, &turns.count) == TARN_OK &&
+              sort_storages(&turns) && take_turns(&turns, top);
     free(turns.turn);
+    free(turns.begin);
+    free(turns.storages);
     return ok;
 }
 
@@ -154,15 +167,26 @@ static struct tarn_windows_settings settings_of(const struct tarn_problem *probl
     return settings;
 }
 
+static uint64_t footprint_of(const struct tarn_windows_settings *settings,
+                             const struct tarn_field *field)
+{
+    const struct tarn_blocks *blocks = field->problem->blocks;
+    uint64_t footprint = 0;
+    for (uint32_t b = 0; b < blocks->count; b++) {
+        uint64_t start = (uint64_t)field->offset[b] << settings->unit_shift;
+        if (start + blocks->blocks[b].size > footprint) footprint = start + blocks->blocks[b].size;
+    }
+    return footprint;
+}
+
 static void write_offsets(const struct tarn_windows_settings *settings,
                           const struct tarn_field *field, uint64_t *offset)
 {
     const struct tarn_blocks *blocks = field->problem->blocks;
-    for (uint32_t b = 0; b < blocks->count; b++)
-        for (uint32_t i = 0; i < blocks->blocks[b].members_count; i++) {
-            uint32_t a = blocks->blocks[b].members[i];
-            offset[a] = ((uint64_t)field->offset[b] << settings->unit_shift) + blocks->within[a];
-        }
+    for (uint32_t a = 0; a < blocks->storages_count; a++) {
+        uint64_t start = (uint64_t)field->offset[field->block_of[a]] << settings->unit_shift;
+        offset[a] = start + blocks->within[a];
+    }
 }
 
 enum tarn_status tarn_windows_place(const struct tarn_problem *problem,
@@ -170,19 +194,15 @@ enum tarn_status tarn_windows_place(const struct tarn_problem *problem,
                                     const struct tarn_windows_options *options, uint64_t *offset,
                                     uint64_t *footprint)
 {
-    const struct tarn_reuse *reuse = problem->conflicts->reuse;
     struct tarn_windows_settings settings = settings_of(problem, options);
     struct tarn_field field = {0};
     int32_t top = INT32_MAX;
-    bool ok = tarn_field_init(&field, problem);
-    if (ok) {
-        for (uint32_t a = 0; a < reuse->count; a++)
-            field.in_antichain[a] = tarn_antichain_has(antichain->threshold, reuse, a);
-        ok = place_by_turns(&settings, &field, &top);
-    }
+    bool ok =
+        tarn_field_init(&field, problem, antichain) && place_by_turns(&settings, &field, &top);
     if (ok && top < INT32_MAX) {
-        write_offsets(&settings, &field, offset);
-        *footprint = tarn_blocks_footprint(problem->blocks, offset);
+        uint64_t found = footprint_of(&settings, &field);
+        if (found < *footprint) write_offsets(&settings, &field, offset);
+        if (found < *footprint) *footprint = found;
     }
     tarn_field_finish(&field);
     return ok ? TARN_OK : TARN_SYSTEM;

@@ -16,8 +16,9 @@ struct tarn_windows_options {
     const struct tarn_until *until; /* may be NULL: nothing ends it */
 };
 
-/* Writes the offset of every planned storage, and the footprint; neither where some window's plan
- * is too high to be counted, or missing when it has to end. TARN_SYSTEM: no memory. */
+/* offset, by planned storage, and footprint: replaced where the plan by windows is lower; not where
+ * some window's plan is too high to be counted, or missing when it has to end. TARN_SYSTEM: no
+ * memory. */
 enum tarn_status tarn_windows_place(const struct tarn_problem *problem,
                                     const struct tarn_antichain *antichain,
                                     const struct tarn_windows_options *options, uint64_t *offset,

@@ -1,0 +1,81 @@
+/* Lifetimes. Of what stream s produces, the last one before first[a][s] is in conflict with a, or
+ * may be, and the next one is not; so with the last of these over all streams as the end of a,
+ * storages in conflict have lifetimes that meet. Streams that produce none of the list do not
+ * count: left out, what they release late is not late.
+ * Source: DESIGN.md, section 3 (Windows). Cost: O(T S), 12 bytes for each storage listed. */
+#include "lifetimes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void begin_all(const struct tarn_lifetimes *lifetimes)
+{
+    const struct tarn_graph *graph = lifetimes->problem->graph;
+    const struct tarn_reuse *reuse = lifetimes->problem->conflicts->reuse;
+    for (uint32_t i = 0; i < lifetimes->count; i++) {
+        uint32_t a = lifetimes->storages[i];
+        lifetimes->since[i] = graph->rank[graph->streams[reuse->stream[a]].ops[reuse->position[a]]];
+        lifetimes->until[i] = lifetimes->since[i] + 1;
+        lifetimes->whole[i] = graph->ops_count;
+    }
+}
+
+/* One stream's part in the ends of all. */
+static void extend_all(const struct tarn_lifetimes *lifetimes, uint32_t s)
+{
+    const struct tarn_conflicts *conflicts = lifetimes->problem->conflicts;
+    const uint32_t *first = conflicts->reuse->first + (size_t)s * conflicts->reuse->count;
+    const uint32_t *slot_at = conflicts->slot_at + conflicts->ops_begin[s];
+    uint32_t begin = tarn_slot_set_below(&lifetimes->listed, conflicts->begin[s]);
+    uint32_t end = tarn_slot_set_below(&lifetimes->listed, conflicts->begin[s + 1]);
+    if (begin == end) return;
+    for (uint32_t i = 0; i < lifetimes->count; i++) {
+        uint32_t slot = slot_at[first[lifetimes->storages[i]]];
+        uint32_t next = tarn_slot_set_below(&lifetimes->listed, slot);
+        if (next > begin && lifetimes->since[next - 1] + 1 > lifetimes->until[i])
+            lifetimes->until[i] = lifetimes->since[next - 1] + 1;
+        if (next < end && lifetimes->since[next] < lifetimes->whole[i])
+            lifetimes->whole[i] = lifetimes->since[next];
+    }
+}
+
+enum tarn_status tarn_lifetimes_init(struct tarn_lifetimes *lifetimes,
+                                     const struct tarn_problem *problem, const uint32_t *storages,
+                                     uint32_t count)
+{
+    size_t bytes = ((size_t)count + 1) * sizeof(uint32_t);
+    *lifetimes = (struct tarn_lifetimes){problem, storages, count, .since = malloc(bytes)};
+    lifetimes->until = malloc(bytes);
+    lifetimes->whole = malloc(bytes);
+    if (!lifetimes->since || !lifetimes->until || !lifetimes->whole ||
+        tarn_slot_set_init(&lifetimes->listed, problem->conflicts, storages, count) != TARN_OK) {
+        tarn_lifetimes_finish(lifetimes);
+        return TARN_SYSTEM;
+    }
+    begin_all(lifetimes);
+    for (uint32_t s = 0; s < problem->conflicts->reuse->streams_count; s++)
+        extend_all(lifetimes, s);
+    return TARN_OK;
+}
+
+void tarn_lifetimes_finish(struct tarn_lifetimes *lifetimes)
+{
+    tarn_slot_set_finish(&lifetimes->listed);
+    free(lifetimes->since);
+    free(lifetimes->until);
+    free(lifetimes->whole);
+    memset(lifetimes, 0, sizeof *lifetimes);
+}
+
+void tarn_lifetimes_of_block(const struct tarn_lifetimes *lifetimes, const struct tarn_block *block,
+                             uint32_t *begin, uint32_t *end)
+{
+    const uint32_t *slot_of = lifetimes->problem->conflicts->slot_of;
+    *begin = UINT32_MAX;
+    *end = 0;
+    for (uint32_t m = 0; m < block->members_count; m++) {
+        uint32_t i = tarn_slot_set_below(&lifetimes->listed, slot_of[block->members[m]]);
+        if (lifetimes->since[i] < *begin) *begin = lifetimes->since[i];
+        if (lifetimes->until[i] > *end) *end = lifetimes->until[i];
+    }
+}
