@@ -200,7 +200,8 @@ static enum tarn_status place_planned(struct planning *planning, struct tarn_err
     planning->request.user = planning;
     result.offset = malloc(((size_t)planning->blocks.storages_count + 1) * sizeof *result.offset);
     enum tarn_status status = result.offset ? TARN_OK : TARN_SYSTEM;
-    if (status == TARN_OK) status = tarn_conflicts_init(&conflicts, &planning->reuse, plan->graph);
+    if (status == TARN_OK)
+        status = tarn_conflicts_init_slots(&conflicts, &planning->reuse, plan->graph);
     if (status == TARN_OK)
         status = tarn_place(&problem, &planning->antichain, &planning->request, &result);
     if (status == TARN_OK) {

@@ -72,20 +72,33 @@ enum tarn_status tarn_conflicts_init_slots(struct tarn_conflicts *conflicts,
     return TARN_OK;
 }
 
-enum tarn_status tarn_conflicts_init(struct tarn_conflicts *conflicts,
-                                     const struct tarn_reuse *reuse, const struct tarn_graph *graph)
+enum tarn_status tarn_conflicts_init_rows(struct tarn_conflicts *conflicts)
 {
-    enum tarn_status status = tarn_conflicts_init_slots(conflicts, reuse, graph);
-    size_t streams = reuse->streams_count;
-    if (status != TARN_OK) return status;
+    size_t streams = conflicts->reuse->streams_count;
     conflicts->row = calloc(streams * conflicts->words_count * WORD + 1, sizeof(uint32_t));
     conflicts->highest = calloc(streams * conflicts->words_count + 1, sizeof(uint32_t));
     if (!conflicts->row || !conflicts->highest) {
-        tarn_conflicts_finish(conflicts);
+        tarn_conflicts_finish_rows(conflicts);
         return TARN_SYSTEM;
     }
     fill_rows(conflicts);
     return TARN_OK;
+}
+
+void tarn_conflicts_finish_rows(struct tarn_conflicts *conflicts)
+{
+    free(conflicts->row);
+    free(conflicts->highest);
+    conflicts->row = conflicts->highest = NULL;
+}
+
+enum tarn_status tarn_conflicts_init(struct tarn_conflicts *conflicts,
+                                     const struct tarn_reuse *reuse, const struct tarn_graph *graph)
+{
+    enum tarn_status status = tarn_conflicts_init_slots(conflicts, reuse, graph);
+    if (status == TARN_OK) status = tarn_conflicts_init_rows(conflicts);
+    if (status != TARN_OK) tarn_conflicts_finish(conflicts);
+    return status;
 }
 
 void tarn_conflicts_finish(struct tarn_conflicts *conflicts)
@@ -94,8 +107,7 @@ void tarn_conflicts_finish(struct tarn_conflicts *conflicts)
     free(conflicts->begin);
     free(conflicts->ops_begin);
     free(conflicts->slot_at);
-    free(conflicts->row);
-    free(conflicts->highest);
+    tarn_conflicts_finish_rows(conflicts);
     memset(conflicts, 0, sizeof *conflicts);
 }
 

@@ -33,6 +33,9 @@ enum tarn_status tarn_conflicts_init(struct tarn_conflicts *conflicts,
 enum tarn_status tarn_conflicts_init_slots(struct tarn_conflicts *conflicts,
                                            const struct tarn_reuse *reuse,
                                            const struct tarn_graph *graph);
+/* Makes the rows. TARN_SYSTEM: no memory, and none are there. */
+enum tarn_status tarn_conflicts_init_rows(struct tarn_conflicts *conflicts);
+void tarn_conflicts_finish_rows(struct tarn_conflicts *conflicts);
 void tarn_conflicts_finish(struct tarn_conflicts *conflicts);
 
 /* Writes the slots in conflict with a storage, itself included: bit i % 64 of mask[i / 64]. */

@@ -76,7 +76,14 @@ struct climb {
     const struct tarn_antichain *antichain;
     struct tarn_place_request request; /* a copy: its bound may rise */
     struct tarn_place_result *result;
+    struct tarn_conflicts *conflicts; /* the problem's: with rows from the first rung on that reads
+                                         masks, which most climbs do not come to */
 };
+
+static enum tarn_status make_rows(const struct climb *climb)
+{
+    return climb->conflicts->row ? TARN_OK : tarn_conflicts_init_rows(climb->conflicts);
+}
 
 /* Always there, whatever else is cut short. */
 static void begin_in_a_row(const struct climb *climb)
@@ -110,10 +117,10 @@ static enum tarn_status baseline(const struct climb *climb, uint32_t method)
     uint32_t winner;
     size_t count = climb->problem->blocks->storages_count;
     uint64_t *offset = malloc((count + 1) * sizeof *offset);
-    enum tarn_status status =
-        offset ? tarn_portfolio_place(climb->problem, method, options->threads, options->bound,
-                                      &options->until, offset, &footprint, &winner)
-               : TARN_SYSTEM;
+    enum tarn_status status = offset ? make_rows(climb) : TARN_SYSTEM;
+    if (status == TARN_OK)
+        status = tarn_portfolio_place(climb->problem, method, options->threads, options->bound,
+                                      &options->until, offset, &footprint, &winner);
     bool ended = status == TARN_OK && footprint == UINT64_MAX;
     if (status == TARN_OK && !ended &&
         (method != TARN_NONE || footprint <= climb->result->footprint)) {
@@ -162,8 +169,10 @@ static enum tarn_status exact(const struct climb *climb, uint64_t nodes)
                                                improve->until};
     const struct tarn_blocks *blocks = climb->problem->blocks;
     struct tarn_exact_report report;
-    enum tarn_status status = tarn_exact_place(climb->problem, NULL, aim_of(climb), &options,
-                                               climb->result->offset, &report);
+    enum tarn_status status = make_rows(climb);
+    if (status == TARN_OK)
+        status = tarn_exact_place(climb->problem, NULL, aim_of(climb), &options,
+                                  climb->result->offset, &report);
     if (status == TARN_USAGE) return TARN_OK;
     if (status != TARN_OK) return status;
     climb->result->cannot_fit = report.result == TARN_EXACT_INFEASIBLE;
@@ -187,9 +196,11 @@ static enum tarn_status core(const struct climb *climb, uint64_t aim, uint64_t v
                                               improve->until};
     struct tarn_place_result *result = climb->result;
     uint64_t before = result->footprint;
-    bool impossible;
-    enum tarn_status status = tarn_core_place(climb->problem, climb->antichain, &options,
-                                              result->offset, &result->footprint, &impossible);
+    bool impossible = false;
+    enum tarn_status status = make_rows(climb);
+    if (status == TARN_OK)
+        status = tarn_core_place(climb->problem, climb->antichain, &options, result->offset,
+                                 &result->footprint, &impossible);
     if (impossible && aim == aim_of(climb)) result->cannot_fit = true;
     if (status == TARN_OK && result->footprint < before) {
         snprintf(result->method, sizeof result->method, "exact:core");
@@ -279,8 +290,24 @@ static enum tarn_status lay_out(const struct climb *climb)
     snprintf(result->method, sizeof result->method, "%s", words[way]);
     if (way == TARN_WAY_LLFB)
         return tarn_llfb_place(climb->problem, result->offset, &result->footprint);
+    enum tarn_status status = make_rows(climb);
+    if (status != TARN_OK) return status;
     return tarn_roam_place(climb->problem, climb->request.node_limit, result->offset,
                            &result->footprint);
+}
+
+static enum tarn_status go(const struct climb *climb)
+{
+    switch (climb->request.way) {
+    case TARN_WAY_ALL: return climb_all(climb);
+    case TARN_WAY_BASELINE: return baseline(climb, TARN_NONE);
+    case TARN_WAY_LOWEST: return climb_lowest(climb);
+    case TARN_WAY_EXACT: return climb_exact(climb);
+    case TARN_WAY_ROAM:
+    case TARN_WAY_LLFB: return lay_out(climb);
+    case TARN_WAY_METHOD: return baseline(climb, climb->request.method);
+    }
+    return TARN_USAGE;
 }
 
 enum tarn_status tarn_place(const struct tarn_problem *problem,
@@ -288,16 +315,11 @@ enum tarn_status tarn_place(const struct tarn_problem *problem,
                             const struct tarn_place_request *request,
                             struct tarn_place_result *result)
 {
-    const struct climb climb = {problem, antichain, *request, result};
+    struct tarn_conflicts conflicts = *problem->conflicts;
+    const struct tarn_problem own = {problem->graph, problem->blocks, &conflicts};
+    const struct climb climb = {&own, antichain, *request, result, &conflicts};
     begin_in_a_row(&climb);
-    switch (request->way) {
-    case TARN_WAY_ALL: return climb_all(&climb);
-    case TARN_WAY_BASELINE: return baseline(&climb, TARN_NONE);
-    case TARN_WAY_LOWEST: return climb_lowest(&climb);
-    case TARN_WAY_EXACT: return climb_exact(&climb);
-    case TARN_WAY_ROAM:
-    case TARN_WAY_LLFB: return lay_out(&climb);
-    case TARN_WAY_METHOD: return baseline(&climb, request->method);
-    }
-    return TARN_USAGE;
+    enum tarn_status status = go(&climb);
+    if (!problem->conflicts->row) tarn_conflicts_finish_rows(&conflicts);
+    return status;
 }

@@ -121,7 +121,7 @@ static void place(struct run *run, const struct tarn_reuse *reuse, const struct 
 {
     struct tarn_conflicts conflicts;
     double since = now_ms();
-    need(tarn_conflicts_init(&conflicts, reuse, run->graph));
+    need(tarn_conflicts_init_slots(&conflicts, reuse, run->graph));
     run->conflicts_ms = lap(&since);
     struct tarn_problem problem = {run->graph, blocks, &conflicts};
     struct tarn_place_request request = {.way = run->seconds > 0 ? TARN_WAY_ALL : TARN_WAY_LOWEST};
