@@ -8,8 +8,8 @@
  *      stream, so one pointer per stream is the whole visited set. When no op in reach lacks bytes
  *      the flow is maximal and the pointers are the certificate.
  *
- * Source: DESIGN.md, section 3. Cost: O(T S) for the greedy and for each search; 4 bytes per
- * storage and stream beside what comes in. */
+ * Source: DESIGN.md, section 3. Cost: O(T S) for the greedy and for each search; 64 bytes for each
+ * storage, and 1.3 for each and every stream, beside what comes in. */
 #include "antichain.h"
 
 #include <stdlib.h>
@@ -19,7 +19,6 @@
 struct gift {
     uint64_t bytes;
     uint32_t storage;
-    uint32_t op;
     uint32_t next; /* gift + 1; 0 ends the list */
 };
 
@@ -33,13 +32,9 @@ struct flow {
     uint32_t gifts_count, gifts_capacity;
 };
 
+/* The first gift of a storage to an op. */
 static bool give(struct flow *flow, uint32_t storage, uint32_t op, uint64_t bytes)
 {
-    for (uint32_t g = flow->gifts_of[op]; g; g = flow->gifts[g - 1].next) {
-        if (flow->gifts[g - 1].storage != storage) continue;
-        flow->gifts[g - 1].bytes += bytes;
-        return true;
-    }
     if (flow->gifts_count == flow->gifts_capacity) {
         uint32_t capacity = flow->gifts_capacity ? 2 * flow->gifts_capacity : 1024;
         struct gift *gifts = realloc(flow->gifts, capacity * sizeof *gifts);
@@ -47,9 +42,19 @@ static bool give(struct flow *flow, uint32_t storage, uint32_t op, uint64_t byte
         flow->gifts = gifts;
         flow->gifts_capacity = capacity;
     }
-    flow->gifts[flow->gifts_count++] = (struct gift){bytes, storage, op, flow->gifts_of[op]};
+    flow->gifts[flow->gifts_count++] = (struct gift){bytes, storage, flow->gifts_of[op]};
     flow->gifts_of[op] = flow->gifts_count;
     return true;
+}
+
+static bool give_more(struct flow *flow, uint32_t storage, uint32_t op, uint64_t bytes)
+{
+    for (uint32_t g = flow->gifts_of[op]; g; g = flow->gifts[g - 1].next) {
+        if (flow->gifts[g - 1].storage != storage) continue;
+        flow->gifts[g - 1].bytes += bytes;
+        return true;
+    }
+    return give(flow, storage, op, bytes);
 }
 
 static uint32_t first_of(const struct flow *flow, uint32_t a, uint32_t s)
@@ -107,13 +112,25 @@ static uint32_t ranks_greatest(const struct ranks *ranks)
     return rank;
 }
 
+/* Storages by increasing first[.][s] for one stream s, some at a time: those of the positions up to
+ * `until`. How many there are of every 256th of the stream tells how far that may be. */
+enum { SHARES = 256, REFILLS = 4 };
+struct queue {
+    uint32_t *storages;
+    uint32_t capacity, count;
+    uint32_t next;  /* those before it are released or used up */
+    uint32_t until; /* a whole share's end */
+    uint32_t share_shift;
+    uint32_t shares[SHARES];
+};
+
 /* How late a storage becomes usable elsewhere depends on the stream in question only where that is
  * the stream in which it is usable first: two ranks for each storage are enough. */
 struct greedy {
-    struct ranks *released;   /* stream -> ranks of storages that may be taken there */
-    uint64_t *words;          /* what they are made of */
-    uint32_t *by_first;       /* [stream][..]: storages by increasing first */
-    uint32_t *entered;        /* stream -> how many of those are released or used up */
+    struct ranks *released; /* stream -> ranks of storages that may be taken there */
+    uint64_t *words;        /* what they are made of */
+    struct queue *queues;   /* by stream */
+    uint32_t streams_count;
     uint32_t *soonest;        /* [2 * storage], [.. + 1]: the two lowest places in list order of ops
                                  that may take its bytes, then their ranks among all of these */
     uint32_t *soonest_stream; /* of the lowest */
@@ -124,25 +141,70 @@ static void greedy_finish(struct greedy *greedy)
 {
     free(greedy->released);
     free(greedy->words);
-    free(greedy->by_first);
-    free(greedy->entered);
+    for (uint32_t s = 0; greedy->queues && s < greedy->streams_count; s++)
+        free(greedy->queues[s].storages);
+    free(greedy->queues);
     free(greedy->soonest);
     free(greedy->soonest_stream);
     free(greedy->storage_at);
 }
 
-/* Counting sort of the storages by first[.][s]. */
-static bool sort_by_first(const struct flow *flow, uint32_t s, uint32_t *sorted)
+/* ---- Greedy: what is released ---- */
+
+static void start_queue(struct queue *queue, const struct flow *flow, uint32_t s)
 {
+    const uint32_t *first = flow->reuse->first + (size_t)s * flow->reuse->count;
     uint32_t length = flow->graph->streams[s].ops_count;
-    uint32_t *begin = calloc((size_t)length + 2, sizeof *begin);
-    if (!begin) return false;
-    for (uint32_t a = 0; a < flow->reuse->count; a++) begin[first_of(flow, a, s) + 1]++;
-    for (uint32_t p = 0; p <= length; p++) begin[p + 1] += begin[p];
-    for (uint32_t a = 0; a < flow->reuse->count; a++) sorted[begin[first_of(flow, a, s)]++] = a;
-    free(begin);
-    return true;
+    while (length >> queue->share_shift >= SHARES) queue->share_shift++;
+    for (uint32_t a = 0; a < flow->reuse->count; a++)
+        if (first[a] < length) queue->shares[first[a] >> queue->share_shift]++;
 }
+
+/* As many shares as there is room for, and at least one. */
+static uint32_t count_next(const struct queue *queue, uint32_t most, uint32_t length, uint32_t *end)
+{
+    uint32_t count = 0, share = queue->until >> queue->share_shift;
+    do count += queue->shares[share++];
+    while (share << queue->share_shift < length && count + queue->shares[share] <= most);
+    *end = share << queue->share_shift < length ? share << queue->share_shift : length;
+    return count;
+}
+
+/* Counting sort of those of positions [until, end). */
+static void sort_next(struct queue *queue, const uint32_t *first, uint32_t count, uint32_t end,
+                      uint32_t *at)
+{
+    uint32_t begin = queue->until, positions = end - begin;
+    memset(at, 0, ((size_t)positions + 1) * sizeof *at);
+    for (uint32_t a = 0; a < count; a++)
+        if (first[a] - begin < positions) at[first[a] - begin + 1]++;
+    for (uint32_t p = 0; p < positions; p++) at[p + 1] += at[p];
+    for (uint32_t a = 0; a < count; a++)
+        if (first[a] - begin < positions) queue->storages[at[first[a] - begin]++] = a;
+}
+
+static bool refill(struct queue *queue, const struct flow *flow, uint32_t s)
+{
+    const struct tarn_reuse *reuse = flow->reuse;
+    uint32_t end,
+        count = count_next(queue, reuse->count / REFILLS, flow->graph->streams[s].ops_count, &end);
+    if (count > queue->capacity) {
+        free(queue->storages);
+        queue->storages = malloc(count * sizeof *queue->storages);
+        queue->capacity = queue->storages ? count : 0;
+    }
+    uint32_t *at = malloc(((size_t)(end - queue->until) + 1) * sizeof *at);
+    bool ok = at && queue->capacity >= count;
+    if (ok && count > 0)
+        sort_next(queue, reuse->first + (size_t)s * reuse->count, reuse->count, end, at);
+    free(at);
+    queue->next = 0;
+    queue->count = ok ? count : 0;
+    queue->until = end;
+    return ok;
+}
+
+/* ---- Greedy: what is usable latest ---- */
 
 static void find_soonest(struct greedy *greedy, const struct flow *flow)
 {
@@ -192,32 +254,40 @@ static bool greedy_init(struct greedy *greedy, const struct flow *flow)
     memset(greedy, 0, sizeof *greedy);
     greedy->released = malloc((streams_count + 1) * sizeof *greedy->released);
     greedy->words = calloc(words * streams_count + 1, sizeof *greedy->words);
-    greedy->by_first = malloc((count * streams_count + 1) * sizeof *greedy->by_first);
-    greedy->entered = calloc(streams_count + 1, sizeof *greedy->entered);
+    greedy->queues = calloc(streams_count + 1, sizeof *greedy->queues);
+    greedy->streams_count = (uint32_t)streams_count;
     greedy->soonest = malloc((2 * count + 1) * sizeof *greedy->soonest);
     greedy->soonest_stream = malloc((count + 1) * sizeof *greedy->soonest_stream);
     greedy->storage_at = malloc((2 * count + 1) * sizeof *greedy->storage_at);
-    if (!greedy->released || !greedy->words || !greedy->by_first || !greedy->entered ||
-        !greedy->soonest || !greedy->soonest_stream || !greedy->storage_at)
+    if (!greedy->released || !greedy->words || !greedy->queues || !greedy->soonest ||
+        !greedy->soonest_stream || !greedy->storage_at)
         return false;
     for (uint32_t s = 0; s < streams_count; s++) {
         ranks_shape(&greedy->released[s], greedy->words + s * words, 2 * count);
-        if (!sort_by_first(flow, s, greedy->by_first + s * count)) return false;
+        start_queue(&greedy->queues[s], flow, s);
     }
     find_soonest(greedy, flow);
     return rank_soonest(greedy, flow);
 }
 
-static void enter_released(struct greedy *greedy, const struct flow *flow, uint32_t s, uint32_t pos)
+/* ---- Greedy: handing out ---- */
+
+static bool enter_released(struct greedy *greedy, const struct flow *flow, uint32_t s, uint32_t pos)
 {
-    const uint32_t *sorted = greedy->by_first + (size_t)s * flow->reuse->count;
-    for (uint32_t *n = &greedy->entered[s]; *n < flow->reuse->count; (*n)++) {
-        uint32_t a = sorted[*n];
+    struct queue *queue = &greedy->queues[s];
+    while (queue->next < queue->count || queue->until <= pos) {
+        if (queue->next == queue->count) {
+            if (!refill(queue, flow, s)) return false;
+            continue;
+        }
+        uint32_t a = queue->storages[queue->next];
         if (first_of(flow, a, s) > pos) break;
         bool is_first_here = greedy->soonest_stream[a] == s;
         if (flow->left[a] > 0)
             ranks_insert(&greedy->released[s], greedy->soonest[2 * (size_t)a + is_first_here]);
+        queue->next++;
     }
+    return true;
 }
 
 /* Gives an op what it lacks, as far as that is released. */
@@ -243,8 +313,8 @@ static bool greedy_run(struct flow *flow)
     for (uint32_t i = 0; ok && i < flow->graph->ops_count; i++) {
         uint32_t op = flow->graph->order[i], stream = flow->graph->ops[op].stream;
         if (flow->lacking[op] == 0) continue;
-        enter_released(&greedy, flow, stream, flow->graph->ops[op].position);
-        ok = serve(flow, &greedy.released[stream], greedy.storage_at, op);
+        ok = enter_released(&greedy, flow, stream, flow->graph->ops[op].position) &&
+             serve(flow, &greedy.released[stream], greedy.storage_at, op);
     }
     greedy_finish(&greedy);
     return ok;
@@ -256,6 +326,7 @@ struct search {
     uint32_t *threshold;    /* stream -> ops from this position on are in reach */
     uint32_t *from_storage; /* op -> the storage whose reach brought it in */
     uint32_t *from_gift;    /* storage -> gift + 1 that brought it in; 0: it has bytes left */
+    uint32_t *from_op;      /* storage -> the op that has that gift */
     uint32_t *queue;        /* storages in reach */
     bool *reached;          /* storage */
     uint32_t queued;
@@ -265,6 +336,7 @@ static void search_finish(struct search *search)
 {
     free(search->from_storage);
     free(search->from_gift);
+    free(search->from_op);
     free(search->queue);
     free(search->reached);
 }
@@ -276,16 +348,19 @@ static bool search_init(struct search *search, const struct flow *flow, uint32_t
     search->threshold = threshold;
     search->from_storage = malloc(((size_t)flow->graph->ops_count + 1) * sizeof(uint32_t));
     search->from_gift = malloc((count + 1) * sizeof(uint32_t));
+    search->from_op = malloc((count + 1) * sizeof(uint32_t));
     search->queue = malloc((count + 1) * sizeof(uint32_t));
     search->reached = malloc(count + 1);
-    return search->from_storage && search->from_gift && search->queue && search->reached;
+    return search->from_storage && search->from_gift && search->from_op && search->queue &&
+           search->reached;
 }
 
-static void reach(struct search *search, uint32_t storage, uint32_t gift)
+static void reach(struct search *search, uint32_t storage, uint32_t gift, uint32_t op)
 {
     if (search->reached[storage]) return;
     search->reached[storage] = true;
     search->from_gift[storage] = gift;
+    search->from_op[storage] = op;
     search->queue[search->queued++] = storage;
 }
 
@@ -299,20 +374,20 @@ static bool augment(struct flow *flow, const struct search *search, uint32_t op,
         uint64_t room = gift ? flow->gifts[gift - 1].bytes : flow->left[a];
         if (room < bytes) bytes = room;
         if (!gift) break;
-        v = flow->gifts[gift - 1].op;
+        v = search->from_op[a];
     }
     if (bytes == 0) return true;
     *moved = true;
     flow->lacking[op] -= bytes;
     for (uint32_t v = op;;) {
         uint32_t a = search->from_storage[v], gift = search->from_gift[a];
-        if (!give(flow, a, v, bytes)) return false;
+        if (!give_more(flow, a, v, bytes)) return false;
         if (!gift) {
             flow->left[a] -= bytes;
             return true;
         }
         flow->gifts[gift - 1].bytes -= bytes;
-        v = flow->gifts[gift - 1].op;
+        v = search->from_op[a];
     }
 }
 
@@ -322,7 +397,7 @@ static bool bring_in(struct flow *flow, struct search *search, uint32_t storage,
     search->from_storage[op] = storage;
     if (flow->lacking[op] > 0 && !augment(flow, search, op, moved)) return false;
     for (uint32_t g = flow->gifts_of[op]; g; g = flow->gifts[g - 1].next) {
-        if (flow->gifts[g - 1].bytes > 0) reach(search, flow->gifts[g - 1].storage, g);
+        if (flow->gifts[g - 1].bytes > 0) reach(search, flow->gifts[g - 1].storage, g, op);
     }
     return true;
 }
@@ -336,7 +411,7 @@ static bool search_once(struct flow *flow, struct search *search, bool *moved)
     for (uint32_t s = 0; s < flow->reuse->streams_count; s++)
         search->threshold[s] = flow->graph->streams[s].ops_count;
     for (uint32_t a = 0; a < flow->reuse->count; a++) {
-        if (flow->left[a] > 0) reach(search, a, 0);
+        if (flow->left[a] > 0) reach(search, a, 0, TARN_NONE);
     }
     for (uint32_t n = 0; n < search->queued; n++) {
         uint32_t a = search->queue[n];
