@@ -90,10 +90,10 @@ static struct tarn_graph *interval_graph(const struct interval *intervals, unsig
 /* Do the blocks, at the offsets of their members, share a byte that they must not share? */
 static bool collide(const struct setup *setup, uint32_t b, uint32_t c)
 {
-    const struct tarn_block *x = &setup->blocks.blocks[b], *y = &setup->blocks.blocks[c];
-    for (uint32_t i = 0; i < x->members_count; i++) {
-        for (uint32_t k = 0; k < y->members_count; k++) {
-            uint32_t p = x->members[i], q = y->members[k];
+    struct tarn_block x = tarn_block_at(&setup->blocks, b), y = tarn_block_at(&setup->blocks, c);
+    for (uint32_t i = 0; i < x.members_count; i++) {
+        for (uint32_t k = 0; k < y.members_count; k++) {
+            uint32_t p = x.members[i], q = y.members[k];
             if (setup->unsafe[p] >> q & 1 &&
                 setup->offset[p] < setup->offset[q] + setup->blocks.reserved[q] &&
                 setup->offset[q] < setup->offset[p] + setup->blocks.reserved[p])
@@ -105,9 +105,9 @@ static bool collide(const struct setup *setup, uint32_t b, uint32_t c)
 
 static void move(struct setup *setup, uint32_t b, uint64_t offset)
 {
-    const struct tarn_block *block = &setup->blocks.blocks[b];
-    for (uint32_t i = 0; i < block->members_count; i++)
-        setup->offset[block->members[i]] = offset + setup->blocks.within[block->members[i]];
+    const struct tarn_block block = tarn_block_at(&setup->blocks, b);
+    for (uint32_t i = 0; i < block.members_count; i++)
+        setup->offset[block.members[i]] = offset + setup->blocks.within[block.members[i]];
 }
 
 /* Is there room within the capacity for the free blocks from b on? */
@@ -115,8 +115,8 @@ static bool fits(struct setup *setup, uint32_t b, uint64_t capacity)
 {
     if (b == setup->blocks.count) return true;
     if (setup->role[b] != TARN_EXACT_FREE) return fits(setup, b + 1, capacity);
-    const struct tarn_block *block = &setup->blocks.blocks[b];
-    for (uint64_t at = 0; at + block->size <= capacity; at += block->alignment) {
+    const struct tarn_block block = tarn_block_at(&setup->blocks, b);
+    for (uint64_t at = 0; at + block.size <= capacity; at += block.alignment) {
         bool collides = false;
         move(setup, b, at);
         for (uint32_t c = 0; c < setup->blocks.count && !collides; c++) {
@@ -138,12 +138,12 @@ static uint64_t least_capacity(struct setup *setup, uint64_t from)
 static void assert_valid(const struct setup *setup, uint64_t capacity)
 {
     for (uint32_t b = 0; b < setup->blocks.count; b++) {
-        const struct tarn_block *block = &setup->blocks.blocks[b];
-        uint64_t at = setup->offset[block->members[0]];
+        const struct tarn_block block = tarn_block_at(&setup->blocks, b);
+        uint64_t at = setup->offset[block.members[0]];
         if (setup->role[b] == TARN_EXACT_IGNORED) continue;
-        for (uint32_t i = 0; i < block->members_count; i++)
-            assert_int_equal(setup->offset[block->members[i]],
-                             at + setup->blocks.within[block->members[i]]);
+        for (uint32_t i = 0; i < block.members_count; i++)
+            assert_int_equal(setup->offset[block.members[i]],
+                             at + setup->blocks.within[block.members[i]]);
         for (uint32_t c = 0; c < b; c++) {
             if (setup->role[c] == TARN_EXACT_IGNORED ||
                 (setup->role[b] == TARN_EXACT_FIXED && setup->role[c] == TARN_EXACT_FIXED))
@@ -151,8 +151,8 @@ static void assert_valid(const struct setup *setup, uint64_t capacity)
             assert_false(collide(setup, b, c));
         }
         if (setup->role[b] == TARN_EXACT_FIXED) continue;
-        assert_int_equal(at % block->alignment, 0);
-        assert_true(at + block->size <= capacity);
+        assert_int_equal(at % block.alignment, 0);
+        assert_true(at + block.size <= capacity);
     }
 }
 
@@ -344,8 +344,8 @@ static void find_least(struct setup *setup, uint32_t b, uint64_t sum, struct lea
         memcpy(least->offset, setup->offset, sizeof least->offset);
         return;
     }
-    const struct tarn_block *block = &setup->blocks.blocks[b];
-    for (uint64_t at = 0; at + block->size <= least->capacity; at += block->alignment) {
+    const struct tarn_block block = tarn_block_at(&setup->blocks, b);
+    for (uint64_t at = 0; at + block.size <= least->capacity; at += block.alignment) {
         bool collides = false;
         move(setup, b, at);
         for (uint32_t c = 0; c < b && !collides; c++) collides = collide(setup, b, c);
@@ -356,8 +356,8 @@ static void find_least(struct setup *setup, uint32_t b, uint64_t sum, struct lea
 static int64_t least_position(const struct setup *setup, const struct tarn_exact_instance *instance,
                               const struct least *least, uint32_t b)
 {
-    const struct tarn_block *block = &setup->blocks.blocks[instance->block[b]];
-    return (int64_t)(least->offset[block->members[0]] / instance->unit);
+    const struct tarn_block block = tarn_block_at(&setup->blocks, instance->block[b]);
+    return (int64_t)(least->offset[block.members[0]] / instance->unit);
 }
 
 /* Any unplaced block that has no lower unplaced neighbour. */

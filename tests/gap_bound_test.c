@@ -100,11 +100,11 @@ static bool is_free(const struct arena *arena, uint32_t a, uint32_t b)
 
 static bool is_block_free(const struct arena *arena, uint32_t block)
 {
-    const struct tarn_block *blocks = arena->instance->blocks.blocks;
-    for (uint32_t i = 0; i < blocks[block].members_count; i++)
-        for (uint32_t b = 0; b < block; b++)
-            for (uint32_t k = 0; k < blocks[b].members_count; k++)
-                if (!is_free(arena, blocks[block].members[i], blocks[b].members[k])) return false;
+    const struct tarn_blocks *blocks = &arena->instance->blocks;
+    const uint32_t *members = blocks->members;
+    for (uint32_t i = blocks->members_begin[block]; i < blocks->members_begin[block + 1]; i++)
+        for (uint32_t k = 0; k < blocks->members_begin[block]; k++)
+            if (!is_free(arena, members[i], members[k])) return false;
     return true;
 }
 
@@ -116,11 +116,11 @@ static void try_offsets(struct arena *arena, uint32_t b, uint64_t highest)
         arena->best = highest;
         return;
     }
-    const struct tarn_block *block = &blocks->blocks[b];
-    for (uint64_t at = 0; at + block->size < arena->best; at += block->alignment) {
-        for (uint32_t i = 0; i < block->members_count; i++)
-            arena->offset[block->members[i]] = at + blocks->within[block->members[i]];
-        uint64_t end = at + block->size;
+    const struct tarn_block block = tarn_block_at(blocks, b);
+    for (uint64_t at = 0; at + block.size < arena->best; at += block.alignment) {
+        for (uint32_t i = 0; i < block.members_count; i++)
+            arena->offset[block.members[i]] = at + blocks->within[block.members[i]];
+        uint64_t end = at + block.size;
         if (is_block_free(arena, b)) try_offsets(arena, b + 1, highest > end ? highest : end);
     }
 }
@@ -129,7 +129,8 @@ static uint64_t smallest_arena(const struct instance *instance)
 {
     struct arena arena = {.instance = instance, .best = 1};
     for (uint32_t b = 0; b < instance->blocks.count; b++)
-        arena.best += instance->blocks.blocks[b].size + instance->blocks.blocks[b].alignment;
+        arena.best += tarn_block_at(&instance->blocks, b).size +
+                      tarn_block_at(&instance->blocks, b).alignment;
     try_offsets(&arena, 0, 0);
     return arena.best;
 }

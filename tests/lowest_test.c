@@ -69,13 +69,13 @@ static uint64_t check_plan(const struct fixture *fixture, const uint64_t *offset
     const struct tarn_blocks *blocks = &fixture->blocks;
     uint64_t footprint = 0;
     for (uint32_t b = 0; b < blocks->count; b++) {
-        const struct tarn_block *block = &blocks->blocks[b];
-        uint64_t end = offset[block->members[0]];
-        assert_int_equal(end % block->alignment, 0);
-        if (end + block->size > footprint) footprint = end + block->size;
-        for (uint32_t i = 0; i < block->members_count; i++) {
-            assert_int_equal(offset[block->members[i]], end);
-            end += fixture->graph->storages[block->members[i]].size;
+        const struct tarn_block block = tarn_block_at(blocks, b);
+        uint64_t end = offset[block.members[0]];
+        assert_int_equal(end % block.alignment, 0);
+        if (end + block.size > footprint) footprint = end + block.size;
+        for (uint32_t i = 0; i < block.members_count; i++) {
+            assert_int_equal(offset[block.members[i]], end);
+            end += fixture->graph->storages[block.members[i]].size;
         }
     }
     for (uint32_t a = 0; a < fixture->reuse.count; a++)
@@ -116,16 +116,15 @@ static int32_t member_end(const struct tarn_lowest *lowest, uint32_t place, uint
 static int32_t clear_of(const struct tarn_lowest *lowest, uint32_t place, int32_t offset,
                         uint32_t other, int32_t other_offset)
 {
-    const struct tarn_block *a = &lowest->problem->blocks->blocks[lowest->block[place]];
-    const struct tarn_block *b = &lowest->problem->blocks->blocks[lowest->block[other]];
-    for (uint32_t i = 0; i < a->members_count; i++) {
-        for (uint32_t k = 0; k < b->members_count; k++) {
+    const struct tarn_block a = tarn_block_at(lowest->problem->blocks, lowest->block[place]);
+    const struct tarn_block b = tarn_block_at(lowest->problem->blocks, lowest->block[other]);
+    for (uint32_t i = 0; i < a.members_count; i++) {
+        for (uint32_t k = 0; k < b.members_count; k++) {
             int32_t begin = member_begin(lowest, place, i), end = member_end(lowest, place, i);
             int32_t other_begin = other_offset + member_begin(lowest, other, k);
             int32_t other_end = other_offset + member_end(lowest, other, k);
             if (offset + begin < other_end && other_begin < offset + end &&
-                !tarn_reuse_is_safe(lowest->problem->conflicts->reuse, a->members[i],
-                                    b->members[k]))
+                !tarn_reuse_is_safe(lowest->problem->conflicts->reuse, a.members[i], b.members[k]))
                 return other_end - begin;
         }
     }

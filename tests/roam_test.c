@@ -329,8 +329,8 @@ static void activations_fill_the_lowest_bytes(void **state)
         assert_int_equal(tarn_roam_place(&fixture.problem, 40, offset, &footprint), TARN_OK);
         for (uint32_t b = 0; b < count; b++) {
             if (!leaves.blocks[b].activation) continue;
-            taken[activations][0] = offset[fixture.blocks.blocks[b].members[0]];
-            taken[activations][1] = taken[activations][0] + fixture.blocks.blocks[b].size;
+            taken[activations][0] = offset[tarn_block_at(&fixture.blocks, b).members[0]];
+            taken[activations][1] = taken[activations][0] + tarn_block_at(&fixture.blocks, b).size;
             activations++;
         }
         qsort(taken, activations, sizeof *taken, compare_starts);

@@ -73,13 +73,13 @@ static uint64_t check_plan(const struct fixture *fixture, const uint64_t *offset
     const struct tarn_blocks *blocks = &fixture->blocks;
     uint64_t footprint = 0;
     for (uint32_t b = 0; b < blocks->count; b++) {
-        const struct tarn_block *block = &blocks->blocks[b];
-        uint64_t end = offset[block->members[0]];
-        assert_int_equal(end % block->alignment, 0);
-        if (end + block->size > footprint) footprint = end + block->size;
-        for (uint32_t i = 0; i < block->members_count; i++) {
-            assert_int_equal(offset[block->members[i]], end);
-            end += fixture->graph->storages[block->members[i]].size;
+        const struct tarn_block block = tarn_block_at(blocks, b);
+        uint64_t end = offset[block.members[0]];
+        assert_int_equal(end % block.alignment, 0);
+        if (end + block.size > footprint) footprint = end + block.size;
+        for (uint32_t i = 0; i < block.members_count; i++) {
+            assert_int_equal(offset[block.members[i]], end);
+            end += fixture->graph->storages[block.members[i]].size;
         }
     }
     for (uint32_t a = 0; a < fixture->reuse.count; a++)
@@ -130,8 +130,8 @@ static uint32_t *blocks_of(const struct fixture *fixture)
 {
     uint32_t *block_of = calloc((size_t)fixture->reuse.count + 1, sizeof *block_of);
     for (uint32_t b = 0; b < fixture->blocks.count; b++)
-        for (uint32_t i = 0; i < fixture->blocks.blocks[b].members_count; i++)
-            block_of[fixture->blocks.blocks[b].members[i]] = b;
+        for (uint32_t i = 0; i < tarn_block_at(&fixture->blocks, b).members_count; i++)
+            block_of[tarn_block_at(&fixture->blocks, b).members[i]] = b;
     return block_of;
 }
 
@@ -244,11 +244,12 @@ static void parts_keep_every_conflict_and_block(void **state)
                         tarn_reuse_precedes(&part.reuse, a, b),
                         tarn_reuse_precedes(&fixture.reuse, part.origin[a], part.origin[b]));
             for (uint32_t b = 0; b < part.blocks.count; b++) {
-                const struct tarn_block *block = &part.blocks.blocks[b];
-                const struct tarn_block *whole = &fixture.blocks.blocks[part.origin_block[b]];
-                assert_int_equal(block->members_count, whole->members_count);
-                for (uint32_t m = 0; m < block->members_count; m++)
-                    assert_int_equal(part.origin[block->members[m]], whole->members[m]);
+                const struct tarn_block block = tarn_block_at(&part.blocks, b);
+                const struct tarn_block whole =
+                    tarn_block_at(&fixture.blocks, part.origin_block[b]);
+                assert_int_equal(block.members_count, whole.members_count);
+                for (uint32_t m = 0; m < block.members_count; m++)
+                    assert_int_equal(part.origin[block.members[m]], whole.members[m]);
             }
             tarn_part_finish(&part);
         }

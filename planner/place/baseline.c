@@ -104,12 +104,12 @@ static bool reserve_stack(struct tarn_placer *placer, size_t more)
 }
 
 /* Algorithm 8: the intervals of offsets at which the block must not start. */
-static bool avoid(struct tarn_placer *placer, const struct tarn_block *block)
+static bool avoid(struct tarn_placer *placer, struct tarn_block block)
 {
     const struct tarn_blocks *blocks = placer->problem->blocks;
     placer->stack_count = 0;
-    for (uint32_t i = 0; i < block->members_count; i++) {
-        uint32_t a = block->members[i];
+    for (uint32_t i = 0; i < block.members_count; i++) {
+        uint32_t a = block.members[i];
         if (!reserve_stack(placer, (size_t)placer->edges_count + 1)) return false;
         mark_conflicts(placer, a);
         push_marked(placer, blocks->reserved[a], blocks->within[a]);
@@ -126,12 +126,12 @@ static int compare_left(const void *left, const void *right)
 }
 
 /* Algorithm 9: the same offsets in as few intervals as possible, in increasing order. */
-static void merge(struct tarn_placer *placer, const struct tarn_block *block)
+static void merge(struct tarn_placer *placer, struct tarn_block block)
 {
     struct interval *stack = placer->stack;
     size_t count = placer->stack_count, top = 0;
     if (count == 0) return;
-    if (block->members_count > 1) qsort(stack, count, sizeof *stack, compare_left);
+    if (block.members_count > 1) qsort(stack, count, sizeof *stack, compare_left);
     for (size_t i = 1; i < count; i++) {
         if (stack[top].right < stack[i].left)
             stack[++top] = stack[i];
@@ -151,25 +151,25 @@ struct candidate {
 /* How much room there is for a block's start in the gap [start, upper) of an object; 0: it does not
  * fit. The paper compares the size of the block's head with the gap, and so rejects gaps of allowed
  * starts that are shorter than the head. */
-static uint64_t gap_for(const struct tarn_placer *placer, const struct tarn_block *block,
+static uint64_t gap_for(const struct tarn_placer *placer, struct tarn_block block,
                         struct interval object, uint64_t start, uint64_t upper)
 {
-    if (start >= upper || object.right - start < block->size) return 0;
-    if (placer->method->paper && block->members_count > 1) {
-        uint64_t head = placer->problem->blocks->reserved[block->members[0]];
+    if (start >= upper || object.right - start < block.size) return 0;
+    if (placer->method->paper && block.members_count > 1) {
+        uint64_t head = placer->problem->blocks->reserved[block.members[0]];
         return upper - start < head ? 0 : upper - start;
     }
-    uint64_t last = object.right - block->size;
+    uint64_t last = object.right - block.size;
     return (upper <= last ? upper : last + 1) - start;
 }
 
 /* First-fit takes the first candidate, best-fit the one with the smallest gap, the lowest of equal
  * ones. True when no further one can be better. */
-static bool consider(const struct tarn_placer *placer, const struct tarn_block *block,
+static bool consider(const struct tarn_placer *placer, struct tarn_block block,
                      struct interval object, uint64_t lower, uint64_t upper, struct candidate *best)
 {
     uint64_t start;
-    if (!tarn_size_round_up(lower, block->alignment, &start)) return false;
+    if (!tarn_size_round_up(lower, block.alignment, &start)) return false;
     uint64_t gap = gap_for(placer, block, object, start, upper);
     if (gap != 0 && (best->gap == 0 || gap < best->gap)) *best = (struct candidate){start, gap};
     return gap != 0 && !placer->method->best_fit;
@@ -177,8 +177,8 @@ static bool consider(const struct tarn_placer *placer, const struct tarn_block *
 
 /* Algorithm 10, with Algorithms 11 and 12: where the block may start in the object. `from` is the
  * first merged interval that reaches into it. */
-static bool fit(const struct tarn_placer *placer, const struct tarn_block *block,
-                struct interval object, size_t from, uint64_t *start)
+static bool fit(const struct tarn_placer *placer, struct tarn_block block, struct interval object,
+                size_t from, uint64_t *start)
 {
     struct candidate best = {0, 0};
     uint64_t lower = object.left;
@@ -225,12 +225,12 @@ static uint32_t edge_at(struct tarn_placer *placer, uint64_t offset, uint64_t ob
 }
 
 /* Algorithm 13: the members lie in a row from the block's start. */
-static void set_offsets(struct tarn_placer *placer, const struct tarn_block *block, uint64_t object,
+static void set_offsets(struct tarn_placer *placer, struct tarn_block block, uint64_t object,
                         uint64_t start)
 {
     const struct tarn_blocks *blocks = placer->problem->blocks;
-    for (uint32_t i = 0; i < block->members_count; i++) {
-        uint32_t a = block->members[i], slot = placer->problem->conflicts->slot_of[a];
+    for (uint32_t i = 0; i < block.members_count; i++) {
+        uint32_t a = block.members[i], slot = placer->problem->conflicts->slot_of[a];
         placer->offset[a] = start + blocks->within[a];
         placer->placed[slot / 64] |= UINT64_C(1) << (slot % 64);
         placer->end[slot] = placer->offset[a] + blocks->reserved[a];
@@ -241,7 +241,7 @@ static void set_offsets(struct tarn_placer *placer, const struct tarn_block *blo
 /* ---- Algorithms 6 and 7 ---- */
 
 /* Places the block in the first object where it fits, or in a new one that it spans. */
-static bool place_block(struct tarn_placer *placer, const struct tarn_block *block)
+static bool place_block(struct tarn_placer *placer, struct tarn_block block)
 {
     uint64_t start = 0;
     size_t from = 0;
@@ -256,10 +256,10 @@ static bool place_block(struct tarn_placer *placer, const struct tarn_block *blo
     }
     uint64_t memory_end =
         placer->objects_count ? placer->objects[placer->objects_count - 1].right : 0;
-    bool addressable = tarn_size_round_up(memory_end, block->alignment, &start);
+    bool addressable = tarn_size_round_up(memory_end, block.alignment, &start);
     assert(addressable); /* checked when the blocks were made */
     (void)addressable;
-    placer->objects[placer->objects_count++] = (struct interval){start, start + block->size};
+    placer->objects[placer->objects_count++] = (struct interval){start, start + block.size};
     set_offsets(placer, block, start, start);
     return true;
 }
@@ -329,17 +329,17 @@ void tarn_placer_clear(struct tarn_placer *placer)
     placer->edges_count = 1;
 }
 
-void tarn_placer_put(struct tarn_placer *placer, const struct tarn_block *block, uint64_t start)
+void tarn_placer_put(struct tarn_placer *placer, struct tarn_block block, uint64_t start)
 {
     set_offsets(placer, block, 0, start);
 }
 
-enum tarn_status tarn_placer_place(struct tarn_placer *placer, const struct tarn_block *block)
+enum tarn_status tarn_placer_place(struct tarn_placer *placer, struct tarn_block block)
 {
     return place_block(placer, block) ? TARN_OK : TARN_SYSTEM;
 }
 
-enum tarn_status tarn_placer_try(struct tarn_placer *placer, const struct tarn_block *block,
+enum tarn_status tarn_placer_try(struct tarn_placer *placer, struct tarn_block block,
                                  uint64_t start, bool *fits)
 {
     *fits = true;
@@ -371,7 +371,7 @@ enum tarn_status tarn_baseline_place(const struct tarn_problem *problem,
               tarn_blocks_sort(problem, method->sort, order) == TARN_OK;
     bool over = false;
     for (uint32_t i = 0; ok && !over && i < problem->blocks->count; i++) {
-        ok = place_block(&placer, &problem->blocks->blocks[order[i]]);
+        ok = place_block(&placer, tarn_block_at(problem->blocks, order[i]));
         over = until && tarn_until_is_over(until);
     }
     if (ok) *footprint = over ? UINT64_MAX : highest_end(problem->blocks, offset);

@@ -46,12 +46,12 @@ void tarn_placer_destroy(struct tarn_placer *placer);
 /* Nothing is placed any more. Cheap. */
 void tarn_placer_clear(struct tarn_placer *placer);
 /* Places a block, which is not yet, where it is told, whatever else is there. */
-void tarn_placer_put(struct tarn_placer *placer, const struct tarn_block *block, uint64_t start);
+void tarn_placer_put(struct tarn_placer *placer, struct tarn_block block, uint64_t start);
 /* The same if no conflicting storage is there; *fits: so it was. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_placer_try(struct tarn_placer *placer, const struct tarn_block *block,
+enum tarn_status tarn_placer_try(struct tarn_placer *placer, struct tarn_block block,
                                  uint64_t start, bool *fits);
 /* Places it where it fits best. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_placer_place(struct tarn_placer *placer, const struct tarn_block *block);
+enum tarn_status tarn_placer_place(struct tarn_placer *placer, struct tarn_block block);
 
 /* The paper's Sort: block indices in the order in which they are placed; ties by index. A block of
  * several members has its turn when the first of them would. TARN_SYSTEM: no memory. */

@@ -14,45 +14,44 @@
 
 /* ---- Making ---- */
 
-/* Lays the members out from the block's start; false when a size overflows. */
-static bool measure(struct tarn_blocks *blocks, struct tarn_block *block,
-                    const struct tarn_graph *graph, uint64_t alignment)
+/* Lays the members of block b out from its start; false when a size overflows. */
+static bool measure(struct tarn_blocks *blocks, uint32_t b, const struct tarn_graph *graph,
+                    uint64_t alignment)
 {
-    uint64_t end = 0, own = graph->storages[block->members[0]].alignment;
-    uint32_t last = block->members[block->members_count - 1] - blocks->storages_begin;
-    for (uint32_t i = 0; i < block->members_count; i++) {
-        uint64_t size = graph->storages[block->members[i]].size;
-        blocks->within[block->members[i] - blocks->storages_begin] = end;
-        blocks->reserved[block->members[i] - blocks->storages_begin] = size;
+    const uint32_t *members = blocks->members + blocks->members_begin[b];
+    uint32_t count = blocks->members_begin[b + 1] - blocks->members_begin[b];
+    uint64_t end = 0, padded, own = graph->storages[members[0]].alignment;
+    uint32_t last = members[count - 1] - blocks->storages_begin;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t size = graph->storages[members[i]].size;
+        blocks->within[members[i] - blocks->storages_begin] = end;
+        blocks->reserved[members[i] - blocks->storages_begin] = size;
         if (!tarn_size_add(end, size, &end)) return false;
     }
-    if (!tarn_size_round_up(end, alignment, &block->size)) return false;
-    blocks->reserved[last] = block->size - blocks->within[last];
-    block->alignment = own > alignment ? own : alignment;
+    if (!tarn_size_round_up(end, alignment, &padded)) return false;
+    blocks->reserved[last] = padded - blocks->within[last];
+    blocks->alignment_shift[b] = (uint8_t)__builtin_ctzll(own > alignment ? own : alignment);
     return true;
 }
 
 static void collect_members(struct tarn_blocks *blocks, const struct tarn_graph *graph)
 {
-    uint32_t *members = blocks->members;
+    uint32_t at = 0;
     for (uint32_t i = 0; i < blocks->storages_count; i++) {
         uint32_t a = blocks->storages_begin + i, group = graph->storages[a].group;
-        struct tarn_block *block = &blocks->blocks[blocks->count];
+        if (group != TARN_NONE && blocks->within[i] != 0) continue; /* met with its group */
+        blocks->members_begin[blocks->count++] = at;
         if (group == TARN_NONE) {
-            *members = a;
-            *block = (struct tarn_block){.members = members, .members_count = 1};
-        } else if (blocks->within[i] == 0) { /* first of its group to be met */
-            const struct tarn_group *list = &graph->groups[group];
-            memcpy(members, list->storages, list->storages_count * sizeof *members);
-            *block = (struct tarn_block){.members = members, .members_count = list->storages_count};
-            for (uint32_t k = 0; k < list->storages_count; k++)
-                blocks->within[list->storages[k] - blocks->storages_begin] = 1; /* met */
-        } else {
+            blocks->members[at++] = a;
             continue;
         }
-        members += block->members_count;
-        blocks->count++;
+        const struct tarn_group *list = &graph->groups[group];
+        for (uint32_t k = 0; k < list->storages_count; k++) {
+            blocks->within[list->storages[k] - blocks->storages_begin] = 1; /* met */
+            blocks->members[at++] = list->storages[k];
+        }
     }
+    blocks->members_begin[blocks->count] = at;
 }
 
 /* Can the blocks stand in a row, whatever their order? Then no offset in any placement overflows.
@@ -62,9 +61,9 @@ static bool measure_all(struct tarn_blocks *blocks, const struct tarn_graph *gra
 {
     uint64_t sum = 0;
     for (uint32_t b = 0; b < blocks->count; b++) {
-        struct tarn_block *block = &blocks->blocks[b];
-        if (!measure(blocks, block, graph, alignment) || !tarn_size_add(sum, block->size, &sum) ||
-            !tarn_size_add(sum, block->alignment, &sum))
+        if (!measure(blocks, b, graph, alignment)) return false;
+        struct tarn_block block = tarn_block_at(blocks, b);
+        if (!tarn_size_add(sum, block.size, &sum) || !tarn_size_add(sum, block.alignment, &sum))
             return false;
     }
     return true;
@@ -73,11 +72,13 @@ static bool measure_all(struct tarn_blocks *blocks, const struct tarn_graph *gra
 static bool allocate(struct tarn_blocks *blocks)
 {
     size_t count = (size_t)blocks->storages_count + 1;
-    blocks->blocks = calloc(count, sizeof *blocks->blocks);
     blocks->members = calloc(count, sizeof *blocks->members);
+    blocks->members_begin = calloc(count, sizeof *blocks->members_begin);
+    blocks->alignment_shift = calloc(count, sizeof *blocks->alignment_shift);
     blocks->reserved = calloc(count, sizeof *blocks->reserved);
     blocks->within = calloc(count, sizeof *blocks->within);
-    return blocks->blocks && blocks->members && blocks->reserved && blocks->within;
+    return blocks->members && blocks->members_begin && blocks->alignment_shift &&
+           blocks->reserved && blocks->within;
 }
 
 enum tarn_status tarn_blocks_init(struct tarn_blocks *blocks, const struct tarn_graph *graph,
@@ -110,8 +111,9 @@ fail:
 
 void tarn_blocks_finish(struct tarn_blocks *blocks)
 {
-    free(blocks->blocks);
     free(blocks->members);
+    free(blocks->members_begin);
+    free(blocks->alignment_shift);
     free(blocks->reserved);
     free(blocks->within);
     memset(blocks, 0, sizeof *blocks);
@@ -123,16 +125,16 @@ uint64_t tarn_blocks_place_in_a_row(const struct tarn_blocks *blocks, uint64_t *
 {
     uint64_t end = 0;
     for (uint32_t b = 0; b < blocks->count; b++) {
-        const struct tarn_block *block = &blocks->blocks[b];
+        struct tarn_block block = tarn_block_at(blocks, b);
         uint64_t start = 0;
-        bool addressable = tarn_size_round_up(end, block->alignment, &start);
+        bool addressable = tarn_size_round_up(end, block.alignment, &start);
         assert(addressable);
         (void)addressable;
-        for (uint32_t i = 0; i < block->members_count; i++) {
-            uint32_t a = block->members[i] - blocks->storages_begin;
+        for (uint32_t i = 0; i < block.members_count; i++) {
+            uint32_t a = block.members[i] - blocks->storages_begin;
             offset[a] = start + blocks->within[a];
         }
-        end = start + block->size;
+        end = start + block.size;
     }
     return end;
 }

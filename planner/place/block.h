@@ -18,16 +18,27 @@ struct tarn_block {
 };
 
 /* All planned storages of a graph as blocks, or all persistent ones. Blocks stand in the order of
- * their first member's storage index. */
+ * their first member's storage index; tarn_block_at puts one together. */
 struct tarn_blocks {
-    struct tarn_block *blocks;
     uint32_t count;
     uint32_t storages_begin, storages_count; /* storages begin.. are what the blocks consist of */
-    uint32_t *members;
+    uint32_t *members;                       /* block by block */
+    uint32_t *members_begin;                 /* block -> where its members begin; count + 1 */
+    uint8_t *alignment_shift;                /* by block: log2 of its alignment */
     /* By storage, counted from storages_begin. */
     uint64_t *reserved; /* what the storage reserves: the last of a group has the padding */
     uint64_t *within;   /* its place inside its block */
 };
+
+static inline struct tarn_block tarn_block_at(const struct tarn_blocks *blocks, uint32_t b)
+{
+    uint32_t begin = blocks->members_begin[b], end = blocks->members_begin[b + 1];
+    uint32_t last = blocks->members[end - 1] - blocks->storages_begin;
+    return (struct tarn_block){.members = blocks->members + begin,
+                               .members_count = end - begin,
+                               .size = blocks->within[last] + blocks->reserved[last],
+                               .alignment = UINT64_C(1) << blocks->alignment_shift[b]};
+}
 
 /* alignment: a power of two. TARN_BAD_INPUT: so many bytes that an arena in which no two storages
  * share any cannot be addressed with 64 bits. TARN_SYSTEM: no memory. */

@@ -99,13 +99,14 @@ static bool frame_init(struct frame *frame, const struct bundles *bundles)
     frame->reuse.first = malloc(count * sizeof *frame->reuse.first);
     frame->reuse.position = malloc(count * sizeof *frame->reuse.position);
     frame->reuse.stream = calloc(count, sizeof *frame->reuse.stream);
-    frame->blocks.blocks = calloc(count, sizeof *frame->blocks.blocks);
+    frame->blocks.members_begin = malloc(count * sizeof *frame->blocks.members_begin);
+    frame->blocks.alignment_shift = malloc(count);
     frame->blocks.members = malloc(count * sizeof *frame->blocks.members);
     frame->blocks.reserved = malloc(count * sizeof *frame->blocks.reserved);
     frame->blocks.within = calloc(count, sizeof *frame->blocks.within);
     return frame->windows && frame->graph.storages && frame->reuse.first && frame->reuse.position &&
-           frame->reuse.stream && frame->blocks.blocks && frame->blocks.members &&
-           frame->blocks.reserved && frame->blocks.within;
+           frame->reuse.stream && frame->blocks.members_begin && frame->blocks.alignment_shift &&
+           frame->blocks.members && frame->blocks.reserved && frame->blocks.within;
 }
 
 static enum tarn_status frame_fill(struct frame *frame, const struct bundles *bundles)
@@ -128,9 +129,10 @@ static enum tarn_status frame_fill(struct frame *frame, const struct bundles *bu
         frame->reuse.first[i] = bundle->last + 1;
         frame->blocks.members[i] = i;
         frame->blocks.reserved[i] = (uint64_t)bundle->size;
-        frame->blocks.blocks[i] = (struct tarn_block){
-            &frame->blocks.members[i], 1, (uint64_t)bundle->size, (uint64_t)bundle->alignment};
+        frame->blocks.members_begin[i] = i;
+        frame->blocks.alignment_shift[i] = (uint8_t)__builtin_ctz((uint32_t)bundle->alignment);
     }
+    frame->blocks.members_begin[bundles->count] = bundles->count;
     frame->problem = (struct tarn_problem){&frame->graph, &frame->blocks, &frame->conflicts};
     return tarn_conflicts_init_slots(&frame->conflicts, &frame->reuse, &frame->graph);
 }

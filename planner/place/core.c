@@ -56,9 +56,9 @@ struct core {
     uint32_t attempts; /* begun so far */
 };
 
-static const struct tarn_block *block_at(const struct core *core, uint32_t b)
+static struct tarn_block block_at(const struct core *core, uint32_t b)
 {
-    return &core->problem->blocks->blocks[b];
+    return tarn_block_at(core->problem->blocks, b);
 }
 
 static bool is_inside(const struct core *core, uint32_t b)
@@ -69,7 +69,7 @@ static bool is_inside(const struct core *core, uint32_t b)
 static void join(struct core *core, uint32_t b)
 {
     core->role[b] = TARN_EXACT_FREE;
-    core->storages_count += block_at(core, b)->members_count;
+    core->storages_count += block_at(core, b).members_count;
 }
 
 /* ---- The core ---- */
@@ -84,10 +84,10 @@ static void begin(struct core *core, const struct tarn_antichain *antichain, con
     for (uint32_t a = 0; a < reuse->count; a++)
         core->storage_at[core->problem->conflicts->slot_of[a]] = a;
     for (uint32_t b = 0; b < blocks->count; b++) {
-        const struct tarn_block *block = block_at(core, b);
-        bool inside = offset[block->members[0]] + block->size > core->options->aim;
-        for (uint32_t k = 0; k < block->members_count; k++)
-            inside = inside || tarn_antichain_has(antichain->threshold, reuse, block->members[k]);
+        const struct tarn_block block = block_at(core, b);
+        bool inside = offset[block.members[0]] + block.size > core->options->aim;
+        for (uint32_t k = 0; k < block.members_count; k++)
+            inside = inside || tarn_antichain_has(antichain->threshold, reuse, block.members[k]);
         if (inside) join(core, b);
     }
 }
@@ -167,13 +167,13 @@ static void take_outside(struct core *core)
     const struct tarn_blocks *blocks = core->problem->blocks;
     core->above_count = 0;
     for (uint32_t b = 0; b < blocks->count; b++) {
-        const struct tarn_block *block = block_at(core, b);
+        const struct tarn_block block = block_at(core, b);
         uint64_t at = (uint64_t)core->field.offset[b] << core->settings.unit_shift;
         if (is_inside(core, b)) continue;
-        for (uint32_t k = 0; k < block->members_count; k++)
-            core->offset[block->members[k]] = at + blocks->within[block->members[k]];
-        if (at + block->size > core->options->aim)
-            core->outer[core->above_count++] = (struct outer){block->size, b};
+        for (uint32_t k = 0; k < block.members_count; k++)
+            core->offset[block.members[k]] = at + blocks->within[block.members[k]];
+        if (at + block.size > core->options->aim)
+            core->outer[core->above_count++] = (struct outer){block.size, b};
     }
 }
 
@@ -198,9 +198,9 @@ static uint32_t list_near(struct core *core, uint32_t listed)
     uint32_t count = 0;
     memset(core->near, 0, core->problem->blocks->count * sizeof *core->near);
     for (uint32_t i = 0; i < listed; i++) {
-        const struct tarn_block *block = block_at(core, core->outer[i].block);
-        for (uint32_t k = 0; k < block->members_count; k++) {
-            tarn_conflicts_mask(conflicts, block->members[k], core->mask);
+        const struct tarn_block block = block_at(core, core->outer[i].block);
+        for (uint32_t k = 0; k < block.members_count; k++) {
+            tarn_conflicts_mask(conflicts, block.members[k], core->mask);
             for (uint32_t w = 0; w < conflicts->words_count; w++)
                 for (uint64_t rest = core->mask[w]; rest != 0; rest &= rest - 1)
                     core->near[core->field.block_of[core->storage_at[tarn_set_next(w, rest)]]] =
@@ -209,7 +209,7 @@ static uint32_t list_near(struct core *core, uint32_t listed)
     }
     for (uint32_t b = 0; b < core->problem->blocks->count; b++)
         if (core->near[b] && !is_inside(core, b))
-            core->outer[count++] = (struct outer){block_at(core, b)->size, b};
+            core->outer[count++] = (struct outer){block_at(core, b).size, b};
     return count;
 }
 

@@ -16,12 +16,12 @@ struct cutting {
     uint32_t windows_count;
 };
 
-/* The block of which storage i of the list is the first member, or NULL. */
-static const struct tarn_block *block_at(const struct cutting *cutting, uint32_t i)
+/* The block of which storage i of the list is the first member; false where it is another one. */
+static bool begins_block(const struct cutting *cutting, uint32_t i, struct tarn_block *block)
 {
     uint32_t a = cutting->lifetimes.storages[i];
-    const struct tarn_block *block = &cutting->blocks->blocks[cutting->block_of[a]];
-    return block->members[0] == a ? block : NULL;
+    *block = tarn_block_at(cutting->blocks, cutting->block_of[a]);
+    return block->members[0] == a;
 }
 
 /* ---- Cutting ---- */
@@ -31,13 +31,13 @@ static const struct tarn_block *block_at(const struct cutting *cutting, uint32_t
 static void count_crossings(const struct cutting *cutting, int32_t *crossing, uint32_t *produced)
 {
     for (uint32_t i = 0; i < cutting->lifetimes.count; i++) {
-        const struct tarn_block *block = block_at(cutting, i);
-        produced[cutting->lifetimes.since[i] + 1]++;
-        if (!block) continue;
+        struct tarn_block block;
         uint32_t begin, end;
-        tarn_lifetimes_of_block(&cutting->lifetimes, block, &begin, &end);
-        crossing[begin + 1] += (int32_t)block->members_count;
-        crossing[end] -= (int32_t)block->members_count;
+        produced[cutting->lifetimes.since[i] + 1]++;
+        if (!begins_block(cutting, i, &block)) continue;
+        tarn_lifetimes_of_block(&cutting->lifetimes, block, i, &begin, &end);
+        crossing[begin + 1] += (int32_t)block.members_count;
+        crossing[end] -= (int32_t)block.members_count;
     }
     for (uint32_t i = 0; i < cutting->ops_count; i++) {
         crossing[i + 1] += crossing[i];
@@ -85,19 +85,22 @@ static bool cut(struct cutting *cutting, uint32_t width)
 
 /* ---- Who is where ---- */
 
-/* The window of a block; windows_count where it crosses. */
-static uint32_t window_of(const struct cutting *cutting, const struct tarn_block *block)
+/* Storage of the list -> window; windows_count for what crosses. */
+static void find_windows(const struct cutting *cutting, uint32_t *window)
 {
-    uint32_t begin, end;
-    tarn_lifetimes_of_block(&cutting->lifetimes, block, &begin, &end);
-    uint32_t own = cutting->window_of[begin];
-    return cutting->window_of[end - 1] == own ? own : cutting->windows_count;
-}
-
-static uint32_t window_at(const struct cutting *cutting, uint32_t i)
-{
-    uint32_t b = cutting->block_of[cutting->lifetimes.storages[i]];
-    return window_of(cutting, &cutting->blocks->blocks[b]);
+    const struct tarn_lifetimes *lifetimes = &cutting->lifetimes;
+    const uint32_t *slot_of = lifetimes->problem->conflicts->slot_of;
+    for (uint32_t i = 0; i < lifetimes->count; i++) {
+        struct tarn_block block;
+        uint32_t begin, end;
+        if (!begins_block(cutting, i, &block)) continue;
+        tarn_lifetimes_of_block(lifetimes, block, i, &begin, &end);
+        uint32_t own = cutting->window_of[begin];
+        if (cutting->window_of[end - 1] != own) own = cutting->windows_count;
+        window[i] = own;
+        for (uint32_t m = 1; m < block.members_count; m++)
+            window[tarn_slot_set_below(&lifetimes->listed, slot_of[block.members[m]])] = own;
+    }
 }
 
 static struct tarn_crossing crossing_at(const struct cutting *cutting, uint32_t i)
@@ -108,28 +111,43 @@ static struct tarn_crossing crossing_at(const struct cutting *cutting, uint32_t 
                                   cutting->window_of[lifetimes->until[i] - 1] + 1};
 }
 
-/* Counting sort: begin[w] is moved along, and back at the end. */
-static bool sort_storages(const struct cutting *cutting, struct tarn_cuts *cuts)
+static bool allocate(struct tarn_cuts *cuts, uint32_t windows_count, uint32_t count)
 {
-    uint32_t count = cutting->lifetimes.count, windows_count = cutting->windows_count;
     cuts->count = windows_count;
     cuts->begin = calloc((size_t)windows_count + 2, sizeof *cuts->begin);
     cuts->storages = malloc(((size_t)count + 1) * sizeof *cuts->storages);
-    if (!cuts->begin || !cuts->storages) return false;
-    for (uint32_t i = 0; i < count; i++) cuts->begin[window_at(cutting, i) + 1]++;
-    uint32_t crosses_count = cuts->begin[windows_count + 1];
-    cuts->crossing = malloc(((size_t)crosses_count + 1) * sizeof *cuts->crossing);
+    return cuts->begin && cuts->storages;
+}
+
+/* Counting sort: begin[w] is moved along, and back at the end. */
+static bool fill_cuts(const struct cutting *cutting, const uint32_t *window, struct tarn_cuts *cuts)
+{
+    uint32_t count = cutting->lifetimes.count, crosses = cuts->count;
+    for (uint32_t i = 0; i < count; i++) cuts->begin[window[i] + 1]++;
+    uint32_t crossing_count = cuts->begin[crosses + 1];
+    cuts->crossing = malloc(((size_t)crossing_count + 1) * sizeof *cuts->crossing);
     if (!cuts->crossing) return false;
-    for (uint32_t w = 0; w <= windows_count; w++) cuts->begin[w + 1] += cuts->begin[w];
+    for (uint32_t w = 0; w <= crosses; w++) cuts->begin[w + 1] += cuts->begin[w];
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t w = window_at(cutting, i), at = cuts->begin[w]++;
+        uint32_t at = cuts->begin[window[i]]++;
         cuts->storages[at] = cutting->lifetimes.storages[i];
-        if (w == windows_count)
-            cuts->crossing[at - (count - crosses_count)] = crossing_at(cutting, i);
+        if (window[i] == crosses)
+            cuts->crossing[at - (count - crossing_count)] = crossing_at(cutting, i);
     }
-    for (uint32_t w = windows_count + 1; w > 0; w--) cuts->begin[w] = cuts->begin[w - 1];
+    for (uint32_t w = crosses + 1; w > 0; w--) cuts->begin[w] = cuts->begin[w - 1];
     cuts->begin[0] = 0;
     return true;
+}
+
+static bool sort_storages(const struct cutting *cutting, struct tarn_cuts *cuts)
+{
+    uint32_t count = cutting->lifetimes.count;
+    uint32_t *window = malloc(((size_t)count + 1) * sizeof *window);
+    bool ok = window && allocate(cuts, cutting->windows_count, count);
+    if (ok) find_windows(cutting, window);
+    ok = ok && fill_cuts(cutting, window, cuts);
+    free(window);
+    return ok;
 }
 
 enum tarn_status tarn_cuts_init(struct tarn_cuts *cuts, const struct tarn_problem *problem,

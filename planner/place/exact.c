@@ -248,10 +248,10 @@ static void write_offsets(const struct tarn_problem *problem,
                           uint64_t *offset)
 {
     for (uint32_t b = 0; b < instance->count; b++) {
-        const struct tarn_block *block = &problem->blocks->blocks[instance->block[b]];
-        for (uint32_t k = 0; k < block->members_count; k++)
-            offset[block->members[k]] =
-                (uint64_t)position[b] * instance->unit + problem->blocks->within[block->members[k]];
+        const struct tarn_block block = tarn_block_at(problem->blocks, instance->block[b]);
+        for (uint32_t k = 0; k < block.members_count; k++)
+            offset[block.members[k]] =
+                (uint64_t)position[b] * instance->unit + problem->blocks->within[block.members[k]];
     }
 }
 

@@ -20,23 +20,23 @@ static bool note_free(struct tarn_exact_ground *ground, uint64_t *alignment)
     const struct tarn_blocks *blocks = ground->problem->blocks;
     *alignment = 1;
     for (uint32_t b = 0; b < blocks->count; b++) {
-        const struct tarn_block *block = &blocks->blocks[b];
+        const struct tarn_block block = tarn_block_at(blocks, b);
         if (ground->role[b] == TARN_EXACT_FIXED) return false;
         if (ground->role[b] != TARN_EXACT_FREE) continue;
-        if (block->alignment > *alignment) *alignment = block->alignment;
-        for (uint32_t k = 0; k < block->members_count; k++)
-            tarn_set_add(ground->free, ground->problem->conflicts->slot_of[block->members[k]]);
+        if (block.alignment > *alignment) *alignment = block.alignment;
+        for (uint32_t k = 0; k < block.members_count; k++)
+            tarn_set_add(ground->free, ground->problem->conflicts->slot_of[block.members[k]]);
     }
     return true;
 }
 
-static bool meets_all(struct tarn_exact_ground *ground, const struct tarn_block *block)
+static bool meets_all(struct tarn_exact_ground *ground, struct tarn_block block)
 {
     const struct tarn_conflicts *conflicts = ground->problem->conflicts;
-    for (uint32_t k = 0; k < block->members_count; k++) {
-        tarn_conflicts_mask(conflicts, block->members[k], ground->mask);
-        for (uint32_t m = 0; m < block->members_count; m++)
-            tarn_set_add(ground->mask, conflicts->slot_of[block->members[m]]);
+    for (uint32_t k = 0; k < block.members_count; k++) {
+        tarn_conflicts_mask(conflicts, block.members[k], ground->mask);
+        for (uint32_t m = 0; m < block.members_count; m++)
+            tarn_set_add(ground->mask, conflicts->slot_of[block.members[m]]);
         for (uint32_t w = 0; w < conflicts->words_count; w++)
             if (ground->free[w] & ~ground->mask[w]) return false;
     }
@@ -49,11 +49,11 @@ static void take_to_bottom(struct tarn_exact_ground *ground)
     uint64_t alignment;
     if (!note_free(ground, &alignment)) return;
     for (uint32_t b = 0; b < blocks->count; b++) {
-        const struct tarn_block *block = &blocks->blocks[b];
-        if (ground->role[b] != TARN_EXACT_FREE || block->size % alignment != 0) continue;
+        const struct tarn_block block = tarn_block_at(blocks, b);
+        if (ground->role[b] != TARN_EXACT_FREE || block.size % alignment != 0) continue;
         if (!meets_all(ground, block)) continue;
         ground->blocks[ground->count++] = b;
-        ground->size += block->size;
+        ground->size += block.size;
     }
     for (uint32_t i = 0; i < ground->count; i++)
         ground->role[ground->blocks[i]] = TARN_EXACT_IGNORED;
@@ -92,9 +92,9 @@ void tarn_exact_ground_finish(struct tarn_exact_ground *ground)
 
 static void move_block(const struct tarn_blocks *blocks, uint32_t b, uint64_t to, uint64_t *offset)
 {
-    const struct tarn_block *block = &blocks->blocks[b];
-    for (uint32_t k = 0; k < block->members_count; k++)
-        offset[block->members[k]] = to + blocks->within[block->members[k]];
+    const struct tarn_block block = tarn_block_at(blocks, b);
+    for (uint32_t k = 0; k < block.members_count; k++)
+        offset[block.members[k]] = to + blocks->within[block.members[k]];
 }
 
 void tarn_exact_ground_lift(const struct tarn_exact_ground *ground, uint64_t *offset)
@@ -103,9 +103,10 @@ void tarn_exact_ground_lift(const struct tarn_exact_ground *ground, uint64_t *of
     uint64_t top = 0;
     for (uint32_t b = 0; b < blocks->count && ground->count > 0; b++)
         if (ground->role[b] == TARN_EXACT_FREE)
-            move_block(blocks, b, ground->size + offset[blocks->blocks[b].members[0]], offset);
+            move_block(blocks, b, ground->size + offset[tarn_block_at(blocks, b).members[0]],
+                       offset);
     for (uint32_t i = 0; i < ground->count; i++) {
         move_block(blocks, ground->blocks[i], top, offset);
-        top += blocks->blocks[ground->blocks[i]].size;
+        top += tarn_block_at(blocks, ground->blocks[i]).size;
     }
 }

@@ -74,27 +74,26 @@ static uint64_t gcd(uint64_t a, uint64_t b)
 }
 
 /* Writes which slots of other blocks the storage is in conflict with. */
-static void look_around(const struct making *making, const struct tarn_block *block, uint32_t a,
+static void look_around(const struct making *making, struct tarn_block block, uint32_t a,
                         uint64_t *mask)
 {
     const struct tarn_conflicts *conflicts = making->problem->conflicts;
     tarn_conflicts_mask(conflicts, a, mask);
-    for (uint32_t k = 0; k < block->members_count; k++)
-        tarn_set_drop(mask, conflicts->slot_of[block->members[k]]);
+    for (uint32_t k = 0; k < block.members_count; k++)
+        tarn_set_drop(mask, conflicts->slot_of[block.members[k]]);
     for (uint32_t w = 0; w < conflicts->words_count; w++) mask[w] &= making->present[w];
 }
 
 /* Appends a member to the pieces of block i: to the last one, if the same are in conflict with
  * both. */
-static void take_member(struct making *making, uint32_t i, const struct tarn_block *block,
-                        uint32_t k)
+static void take_member(struct making *making, uint32_t i, struct tarn_block block, uint32_t k)
 {
     struct tarn_exact_instance *instance = making->instance;
     const struct tarn_blocks *blocks = making->problem->blocks;
     size_t bytes = making->problem->conflicts->words_count * sizeof(uint64_t);
-    uint32_t a = block->members[k];
+    uint32_t a = block.members[k];
     uint64_t *mask = making->mask[k % 2];
-    if (block->members_count > 1) look_around(making, block, a, mask);
+    if (block.members_count > 1) look_around(making, block, a, mask);
     if (k == 0 || memcmp(mask, making->mask[1 - k % 2], bytes) != 0) {
         uint32_t p = making->pieces_count++;
         making->storage[p] = a;
@@ -108,14 +107,14 @@ static void take_member(struct making *making, uint32_t i, const struct tarn_blo
 static void take_block(struct making *making, uint32_t b)
 {
     struct tarn_exact_instance *instance = making->instance;
-    const struct tarn_block *block = &making->problem->blocks->blocks[b];
+    const struct tarn_block block = tarn_block_at(making->problem->blocks, b);
     uint32_t i = instance->count++;
     making->free_index[b] = i;
     instance->block[i] = b;
-    instance->size[i] = (int64_t)block->size;
-    instance->alignment[i] = (int64_t)block->alignment;
+    instance->size[i] = (int64_t)block.size;
+    instance->alignment[i] = (int64_t)block.alignment;
     instance->piece_begin[i] = making->pieces_count;
-    for (uint32_t k = 0; k < block->members_count; k++) take_member(making, i, block, k);
+    for (uint32_t k = 0; k < block.members_count; k++) take_member(making, i, block, k);
     instance->piece_begin[i + 1] = making->pieces_count;
 }
 
@@ -123,12 +122,12 @@ static void note_present(struct making *making)
 {
     const struct tarn_blocks *blocks = making->problem->blocks;
     for (uint32_t b = 0; b < blocks->count; b++) {
-        const struct tarn_block *block = &blocks->blocks[b];
-        for (uint32_t k = 0; k < block->members_count; k++) {
-            making->block_of[block->members[k]] = b;
+        const struct tarn_block block = tarn_block_at(blocks, b);
+        for (uint32_t k = 0; k < block.members_count; k++) {
+            making->block_of[block.members[k]] = b;
             if (role_of(making, b) != TARN_EXACT_IGNORED)
                 tarn_set_add(making->present,
-                             making->problem->conflicts->slot_of[block->members[k]]);
+                             making->problem->conflicts->slot_of[block.members[k]]);
         }
     }
 }
@@ -638,9 +637,9 @@ static bool count_free(const struct making *making, size_t *blocks, size_t *piec
     for (uint32_t b = 0; b < all->count; b++) {
         if (role_of(making, b) != TARN_EXACT_FREE) continue;
         ++*blocks;
-        *pieces += all->blocks[b].members_count;
-        if (!tarn_size_add(sum, all->blocks[b].size, &sum) ||
-            !tarn_size_add(sum, all->blocks[b].alignment, &sum))
+        *pieces += tarn_block_at(all, b).members_count;
+        if (!tarn_size_add(sum, tarn_block_at(all, b).size, &sum) ||
+            !tarn_size_add(sum, tarn_block_at(all, b).alignment, &sum))
             return false;
     }
     return *pieces <= STORAGES_MAX && sum < UNITS_MAX;

@@ -21,8 +21,8 @@ bool tarn_field_init(struct tarn_field *field, const struct tarn_problem *proble
         return false;
     }
     for (uint32_t b = 0; b < all->count; b++)
-        for (uint32_t i = 0; i < all->blocks[b].members_count; i++)
-            field->block_of[all->blocks[b].members[i]] = b;
+        for (uint32_t i = 0; i < tarn_block_at(all, b).members_count; i++)
+            field->block_of[tarn_block_at(all, b).members[i]] = b;
     return true;
 }
 

@@ -339,7 +339,7 @@ uint64_t tarn_improve_round_bound(const struct tarn_blocks *blocks, uint64_t byt
 {
     uint64_t bits = UINT64_C(1) << 62, rounded;
     for (uint32_t b = 0; b < blocks->count; b++)
-        bits |= blocks->blocks[b].size | blocks->blocks[b].alignment;
+        bits |= tarn_block_at(blocks, b).size | tarn_block_at(blocks, b).alignment;
     return tarn_size_round_up(bytes, bits & -bits, &rounded) ? rounded : bytes;
 }
 

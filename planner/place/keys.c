@@ -73,9 +73,10 @@ static void take_traits(struct tarn_traits *traits, const struct tarn_lowest *lo
                         const bool *in_antichain, const double *sum)
 {
     for (uint32_t place = 0; place < lowest->count; place++) {
-        const struct tarn_block *block = &lowest->problem->blocks->blocks[lowest->block[place]];
-        for (uint32_t i = 0; i < block->members_count; i++) {
-            uint32_t a = block->members[i];
+        const struct tarn_block block =
+            tarn_block_at(lowest->problem->blocks, lowest->block[place]);
+        for (uint32_t i = 0; i < block.members_count; i++) {
+            uint32_t a = block.members[i];
             double life = life_of(lowest->problem->graph, a);
             if (in_antichain[a]) traits->in_antichain[place] = true;
             if (life > traits->life[place]) traits->life[place] = life;
@@ -188,8 +189,9 @@ enum tarn_status tarn_keys_of_plan(const struct tarn_lowest *lowest, const uint6
     struct ranked *ranked = malloc(((size_t)lowest->count + 1) * sizeof *ranked);
     if (!ranked) return TARN_SYSTEM;
     for (uint32_t place = 0; place < lowest->count; place++) {
-        const struct tarn_block *block = &lowest->problem->blocks->blocks[lowest->block[place]];
-        ranked[place] = (struct ranked){false, -(double)offset[block->members[0]], place};
+        const struct tarn_block block =
+            tarn_block_at(lowest->problem->blocks, lowest->block[place]);
+        ranked[place] = (struct ranked){false, -(double)offset[block.members[0]], place};
     }
     spread(lowest, ranked, key);
     free(ranked);

@@ -67,14 +67,14 @@ void tarn_lifetimes_finish(struct tarn_lifetimes *lifetimes)
     memset(lifetimes, 0, sizeof *lifetimes);
 }
 
-void tarn_lifetimes_of_block(const struct tarn_lifetimes *lifetimes, const struct tarn_block *block,
-                             uint32_t *begin, uint32_t *end)
+void tarn_lifetimes_of_block(const struct tarn_lifetimes *lifetimes, struct tarn_block block,
+                             uint32_t i, uint32_t *begin, uint32_t *end)
 {
     const uint32_t *slot_of = lifetimes->problem->conflicts->slot_of;
-    *begin = UINT32_MAX;
-    *end = 0;
-    for (uint32_t m = 0; m < block->members_count; m++) {
-        uint32_t i = tarn_slot_set_below(&lifetimes->listed, slot_of[block->members[m]]);
+    *begin = lifetimes->since[i];
+    *end = lifetimes->until[i];
+    for (uint32_t m = 0; block.members_count > 1 && m < block.members_count; m++) {
+        i = tarn_slot_set_below(&lifetimes->listed, slot_of[block.members[m]]);
         if (lifetimes->since[i] < *begin) *begin = lifetimes->since[i];
         if (lifetimes->until[i] > *end) *end = lifetimes->until[i];
     }

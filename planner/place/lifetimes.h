@@ -22,8 +22,9 @@ enum tarn_status tarn_lifetimes_init(struct tarn_lifetimes *lifetimes,
                                      uint32_t count);
 void tarn_lifetimes_finish(struct tarn_lifetimes *lifetimes);
 
-/* From the first `since` to the last `until` of a block's members. */
-void tarn_lifetimes_of_block(const struct tarn_lifetimes *lifetimes, const struct tarn_block *block,
-                             uint32_t *begin, uint32_t *end);
+/* From the first `since` to the last `until` of a block's members, of which one is the i-th of the
+ * list. */
+void tarn_lifetimes_of_block(const struct tarn_lifetimes *lifetimes, struct tarn_block block,
+                             uint32_t i, uint32_t *begin, uint32_t *end);
 
 #endif

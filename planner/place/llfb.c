@@ -72,8 +72,8 @@ static void queue_blocks(struct skyline *skyline)
     for (uint32_t b = 0; b < blocks->count; b++) {
         struct waiting *own = &skyline->waiting[skyline->waiting_count++];
         *own = (struct waiting){UINT32_MAX, 0, b};
-        for (uint32_t i = 0; i < blocks->blocks[b].members_count; i++) {
-            uint32_t a = blocks->blocks[b].members[i], end = until(skyline->problem, a);
+        for (uint32_t i = 0; i < tarn_block_at(blocks, b).members_count; i++) {
+            uint32_t a = tarn_block_at(blocks, b).members[i], end = until(skyline->problem, a);
             if (since(skyline->problem, a) < own->begin) own->begin = since(skyline->problem, a);
             if (end > own->end) own->end = end;
         }
@@ -146,15 +146,15 @@ static uint32_t split_line(struct skyline *skyline, uint32_t line, uint32_t time
 static void put_block(struct skyline *skyline, uint32_t line, const struct waiting *waiting)
 {
     const struct tarn_blocks *blocks = skyline->problem->blocks;
-    const struct tarn_block *block = &blocks->blocks[waiting->block];
+    const struct tarn_block block = tarn_block_at(blocks, waiting->block);
     uint64_t start = skyline->lines[line].height;
-    (void)tarn_size_round_up(start, block->alignment, &start); /* blocks in a row are addressable */
+    (void)tarn_size_round_up(start, block.alignment, &start); /* blocks in a row are addressable */
     line = split_line(skyline, line, waiting->begin);
     if (skyline->lines[line + 1].begin != waiting->end) split_line(skyline, line, waiting->end);
-    skyline->lines[line].height = start + block->size;
+    skyline->lines[line].height = start + block.size;
     join_lines(skyline, line);
-    for (uint32_t i = 0; i < block->members_count; i++)
-        skyline->offset[block->members[i]] = start + blocks->within[block->members[i]];
+    for (uint32_t i = 0; i < block.members_count; i++)
+        skyline->offset[block.members[i]] = start + blocks->within[block.members[i]];
 }
 
 /* ---- All of it ---- */

@@ -35,7 +35,7 @@ uint32_t tarn_lowest_unit_shift(const struct tarn_blocks *blocks, uint64_t bytes
 {
     uint64_t bits = UINT64_C(1) << 62;
     for (uint32_t b = 0; b < blocks->count; b++)
-        bits |= blocks->blocks[b].size | blocks->blocks[b].alignment;
+        bits |= tarn_block_at(blocks, b).size | tarn_block_at(blocks, b).alignment;
     for (uint32_t a = 0; a < blocks->storages_count; a++)
         bits |= blocks->within[a] | blocks->reserved[a];
     uint32_t shift = (uint32_t)__builtin_ctzll(bits);
@@ -54,10 +54,10 @@ static enum tarn_status init_some(struct tarn_lowest *lowest, enum kind kind,
     bool *chosen = malloc((size_t)blocks->storages_count + 1);
     if (!chosen) return TARN_SYSTEM;
     for (uint32_t b = 0; b < blocks->count; b++) {
-        const struct tarn_block *block = &blocks->blocks[b];
-        for (uint32_t i = 0; i < block->members_count; i++)
-            chosen[block->members[i]] =
-                (block->members_count == 1) == (kind == ALONE) && (kind != HEAD || i == 0);
+        const struct tarn_block block = tarn_block_at(blocks, b);
+        for (uint32_t i = 0; i < block.members_count; i++)
+            chosen[block.members[i]] =
+                (block.members_count == 1) == (kind == ALONE) && (kind != HEAD || i == 0);
     }
     enum tarn_status status = tarn_lanes_init(lanes, lowest->problem->conflicts, chosen);
     free(chosen);
@@ -103,22 +103,23 @@ static uint32_t place_in(const struct tarn_lanes *lanes, uint32_t storage)
 
 static void fill_place(struct tarn_lowest *lowest, uint32_t place, uint32_t b)
 {
-    const struct tarn_block *block = &lowest->problem->blocks->blocks[b];
-    uint64_t alignment = round_units(lowest, block->alignment, true);
+    const struct tarn_block block = tarn_block_at(lowest->problem->blocks, b);
+    uint64_t alignment = round_units(lowest, block.alignment, true);
     lowest->block[place] = b;
-    lowest->size[place] = units_up(lowest, block->size);
+    lowest->size[place] = units_up(lowest, block.size);
     lowest->alignment[place] =
         (int32_t)(alignment <= TARN_UNITS_MAX ? alignment : TARN_UNITS_MAX + 1);
-    lowest->ceiling[place] = alignment > 1 || block->members_count > 1 ? 0 : INT32_MAX;
+    lowest->ceiling[place] = alignment > 1 || block.members_count > 1 ? 0 : INT32_MAX;
 }
 
 static void fill_group(struct tarn_lowest *lowest, uint32_t group)
 {
     const struct tarn_blocks *blocks = lowest->problem->blocks;
-    const struct tarn_block *block = &blocks->blocks[lowest->block[lowest->lone.count + group]];
+    const struct tarn_block block =
+        tarn_block_at(blocks, lowest->block[lowest->lone.count + group]);
     uint32_t at = lowest->group_begin[group];
-    for (uint32_t i = 0; i < block->members_count; i++) {
-        uint32_t a = block->members[i], m = place_in(&lowest->members, a);
+    for (uint32_t i = 0; i < block.members_count; i++) {
+        uint32_t a = block.members[i], m = place_in(&lowest->members, a);
         lowest->within[m] =
             (int32_t)(round_units(lowest, blocks->within[a], false) & TARN_UNITS_MAX);
         lowest->member_end[m] = units_up(lowest, blocks->within[a] + blocks->reserved[a]);
@@ -183,9 +184,9 @@ static enum tarn_status init(struct tarn_lowest *lowest)
         return TARN_SYSTEM;
     }
     for (uint32_t b = 0; b < blocks->count; b++) {
-        uint32_t a = blocks->blocks[b].members[0];
+        uint32_t a = tarn_block_at(blocks, b).members[0];
         fill_place(lowest,
-                   blocks->blocks[b].members_count == 1
+                   tarn_block_at(blocks, b).members_count == 1
                        ? place_in(&lowest->lone, a)
                        : lowest->lone.count + place_in(&lowest->heads, a),
                    b);
@@ -248,7 +249,7 @@ uint64_t tarn_lowest_footprint(const struct tarn_lowest *lowest, const int32_t *
     uint64_t footprint = 0;
     for (uint32_t place = 0; place < lowest->count; place++) {
         uint64_t end = start_of(lowest, place_offset, place) +
-                       lowest->problem->blocks->blocks[lowest->block[place]].size;
+                       tarn_block_at(lowest->problem->blocks, lowest->block[place]).size;
         if (end > footprint) footprint = end;
     }
     return footprint;
@@ -259,9 +260,9 @@ void tarn_lowest_offsets(const struct tarn_lowest *lowest, const int32_t *place_
 {
     const struct tarn_blocks *blocks = lowest->problem->blocks;
     for (uint32_t place = 0; place < lowest->count; place++) {
-        const struct tarn_block *block = &blocks->blocks[lowest->block[place]];
+        const struct tarn_block block = tarn_block_at(blocks, lowest->block[place]);
         uint64_t start = start_of(lowest, place_offset, place);
-        for (uint32_t i = 0; i < block->members_count; i++)
-            offset[block->members[i]] = start + blocks->within[block->members[i]];
+        for (uint32_t i = 0; i < block.members_count; i++)
+            offset[block.members[i]] = start + blocks->within[block.members[i]];
     }
 }

@@ -87,14 +87,15 @@ static bool allocate(struct tarn_part *part, uint32_t count, uint32_t streams_co
     part->reuse.first = malloc(((size_t)count * streams_count + 1) * sizeof *part->reuse.first);
     part->reuse.position = malloc(n * sizeof *part->reuse.position);
     part->reuse.stream = malloc(n * sizeof *part->reuse.stream);
-    part->blocks.blocks = malloc(n * sizeof *part->blocks.blocks);
+    part->blocks.members_begin = malloc(n * sizeof *part->blocks.members_begin);
+    part->blocks.alignment_shift = malloc(n);
     part->blocks.members = malloc(n * sizeof *part->blocks.members);
     part->blocks.reserved = malloc(n * sizeof *part->blocks.reserved);
     part->blocks.within = malloc(n * sizeof *part->blocks.within);
     return part->origin && part->origin_block && part->graph.streams && part->graph.storages &&
            part->ops && part->reuse.first && part->reuse.position && part->reuse.stream &&
-           part->blocks.blocks && part->blocks.members && part->blocks.reserved &&
-           part->blocks.within;
+           part->blocks.members_begin && part->blocks.alignment_shift && part->blocks.members &&
+           part->blocks.reserved && part->blocks.within;
 }
 
 static void fill_storages(struct tarn_part *part, const struct tarn_problem *whole,
@@ -144,17 +145,19 @@ static void fill_blocks(struct tarn_part *part, const struct tarn_problem *whole
     uint32_t *members = part->blocks.members, count = part->reuse.count;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t a = part->origin[i], b = block_of[a];
-        const struct tarn_block *block = &blocks->blocks[b];
+        struct tarn_block block = tarn_block_at(blocks, b);
         part->blocks.reserved[i] = blocks->reserved[a];
         part->blocks.within[i] = blocks->within[a];
-        if (block->members[0] != a) continue;
+        if (block.members[0] != a) continue;
         part->origin_block[part->blocks.count] = b;
-        part->blocks.blocks[part->blocks.count] = *block;
-        part->blocks.blocks[part->blocks.count++].members = members;
+        part->blocks.alignment_shift[part->blocks.count] = blocks->alignment_shift[b];
+        part->blocks.members_begin[part->blocks.count++] =
+            (uint32_t)(members - part->blocks.members);
         *members++ = i;
-        for (uint32_t m = 1; m < block->members_count; m++)
-            *members++ = number_of(part, whole->conflicts->slot_of, block->members[m]);
+        for (uint32_t m = 1; m < block.members_count; m++)
+            *members++ = number_of(part, whole->conflicts->slot_of, block.members[m]);
     }
+    part->blocks.members_begin[part->blocks.count] = count;
     part->blocks.storages_count = count;
 }
 

@@ -30,12 +30,12 @@ struct halves {
 
 /* ---- Blocks ---- */
 
-static void measure_block(const struct tarn_reorder_model *model, const struct tarn_block *block,
+static void measure_block(const struct tarn_reorder_model *model, struct tarn_block block,
                           struct tarn_roam_block *known)
 {
     *known = (struct tarn_roam_block){.birth = model->nodes_count};
-    for (uint32_t i = 0; i < block->members_count; i++) {
-        uint32_t a = block->members[i],
+    for (uint32_t i = 0; i < block.members_count; i++) {
+        uint32_t a = block.members[i],
                  death = model->touchers.ops[model->touchers.begin[a + 1] - 1];
         if (model->pinned[a]) death = model->nodes_count;
         if (model->producer[a] < known->birth) known->birth = model->producer[a];
@@ -44,11 +44,11 @@ static void measure_block(const struct tarn_reorder_model *model, const struct t
 }
 
 /* Does a core node read it that does not make it? */
-static bool is_read_by_core(const struct tarn_subgraph_tree *tree, const struct tarn_block *block)
+static bool is_read_by_core(const struct tarn_subgraph_tree *tree, struct tarn_block block)
 {
     const struct tarn_reorder_model *model = tree->model;
-    for (uint32_t i = 0; i < block->members_count; i++) {
-        uint32_t a = block->members[i];
+    for (uint32_t i = 0; i < block.members_count; i++) {
+        uint32_t a = block.members[i];
         for (uint32_t k = model->touchers.begin[a]; k < model->touchers.begin[a + 1]; k++) {
             uint32_t v = model->touchers.ops[k];
             if (v != model->producer[a] && tree->role[v] == TARN_SUBGRAPH_CORE) return true;
@@ -74,9 +74,9 @@ static void find_turn(struct halves *halves, uint64_t *crossing)
     for (uint32_t b = 0; b < blocks->count; b++) {
         const struct tarn_roam_block *known = &halves->leaves->blocks[b];
         uint32_t begin = cuts_before(tree, known->birth), end = cuts_before(tree, known->death);
-        if (begin >= end || !is_read_by_core(tree, &blocks->blocks[b])) continue;
-        crossing[begin] += blocks->blocks[b].size;
-        crossing[end] -= blocks->blocks[b].size;
+        if (begin >= end || !is_read_by_core(tree, tarn_block_at(blocks, b))) continue;
+        crossing[begin] += tarn_block_at(blocks, b).size;
+        crossing[end] -= tarn_block_at(blocks, b).size;
     }
     for (uint32_t c = 0; c < tree->cuts_count; c++) {
         alive += crossing[c];
@@ -260,7 +260,7 @@ enum tarn_status tarn_roam_leaves_init(struct tarn_roam_leaves *leaves,
                        : TARN_SYSTEM;
     if (status == TARN_OK) status = tarn_subgraph_tree_init(&tree, &model);
     for (uint32_t b = 0; status == TARN_OK && b < blocks->count; b++)
-        measure_block(&model, &blocks->blocks[b], &leaves->blocks[b]);
+        measure_block(&model, tarn_block_at(blocks, b), &leaves->blocks[b]);
     if (status == TARN_OK && tree.cuts_count == 0)
         leaves->count = 1; /* the whole graph is the one leaf, no block is an activation */
     else if (status == TARN_OK && !run(&halves, node_limit))

@@ -49,7 +49,7 @@ static void key_blocks(struct layout *layout, const uint32_t *blocks, uint32_t c
     for (uint32_t i = 0; i < count; i++) {
         uint32_t b = blocks[i];
         double life = life_of(&layout->leaves.blocks[b]);
-        double size = (double)layout->problem->blocks->blocks[b].size;
+        double size = (double)tarn_block_at(layout->problem->blocks, b).size;
         layout->key[b] = order == BY_SIZE ? size : order == BY_LIFE ? life : size * life;
     }
 }
@@ -81,14 +81,14 @@ static bool sort_blocks(const struct layout *layout, uint32_t *blocks, uint32_t 
     return true;
 }
 
-static const struct tarn_block *block_at(const struct layout *layout, uint32_t b)
+static struct tarn_block block_at(const struct layout *layout, uint32_t b)
 {
-    return &layout->problem->blocks->blocks[b];
+    return tarn_block_at(layout->problem->blocks, b);
 }
 
 static uint64_t placed_at(const struct layout *layout, uint32_t b)
 {
-    return layout->offset[block_at(layout, b)->members[0]];
+    return layout->offset[block_at(layout, b).members[0]];
 }
 
 /* Rounding cannot fail: all blocks in a row are addressable. */
@@ -106,9 +106,9 @@ static uint64_t put_activations(struct layout *layout, const uint32_t *blocks, u
 {
     uint64_t end = 0;
     for (uint32_t i = 0; i < count; i++) {
-        end = round_up(end, block_at(layout, blocks[i])->alignment);
+        end = round_up(end, block_at(layout, blocks[i]).alignment);
         tarn_placer_put(layout->placer, block_at(layout, blocks[i]), end);
-        end += block_at(layout, blocks[i])->size;
+        end += block_at(layout, blocks[i]).size;
     }
     return end;
 }
@@ -120,9 +120,9 @@ static enum tarn_status lay_out(struct layout *layout, const uint32_t *blocks, u
     tarn_placer_clear(layout->placer);
     *peak = put_activations(layout, blocks, activations);
     for (uint32_t i = activations; i < count; i++) {
-        const struct tarn_block *block = block_at(layout, blocks[i]);
+        const struct tarn_block block = block_at(layout, blocks[i]);
         if (tarn_placer_place(layout->placer, block) != TARN_OK) return TARN_SYSTEM;
-        uint64_t end = placed_at(layout, blocks[i]) + block->size;
+        uint64_t end = placed_at(layout, blocks[i]) + block.size;
         if (end > *peak) *peak = end;
     }
     return TARN_OK;
@@ -160,7 +160,7 @@ static enum tarn_status solve_leaf(struct layout *layout, uint32_t *blocks, uint
     layout->base[leaf] =
         top == TARN_NONE
             ? 0
-            : round_up(layout->start[top] + block_at(layout, top)->size, layout->alignment);
+            : round_up(layout->start[top] + block_at(layout, top).size, layout->alignment);
     return TARN_OK;
 }
 
@@ -208,7 +208,7 @@ static enum tarn_status join(struct layout *layout, const uint32_t *temporaries,
         if (layout->leaves.blocks[b].activation)
             tarn_placer_put(layout->placer, block_at(layout, b), layout->start[b]);
     for (uint32_t i = 0; i < count; i++) {
-        const struct tarn_block *block = block_at(layout, temporaries[i]);
+        const struct tarn_block block = block_at(layout, temporaries[i]);
         bool fits;
         if (tarn_placer_try(layout->placer, block, layout->start[temporaries[i]], &fits) != TARN_OK)
             return TARN_SYSTEM;
@@ -247,8 +247,8 @@ static bool init(struct layout *layout, uint32_t node_limit)
     if (tarn_roam_leaves_init(&layout->leaves, layout->problem, node_limit) != TARN_OK)
         return false;
     for (uint32_t b = 0; b < blocks->count; b++)
-        if (blocks->blocks[b].alignment > layout->alignment)
-            layout->alignment = blocks->blocks[b].alignment;
+        if (tarn_block_at(blocks, b).alignment > layout->alignment)
+            layout->alignment = tarn_block_at(blocks, b).alignment;
     layout->offset = malloc(((size_t)blocks->storages_count + 1) * sizeof *layout->offset);
     if (!layout->offset) return false;
     layout->placer = tarn_placer_create(layout->problem, layout->offset);

@@ -90,12 +90,12 @@ static enum tarn_status key_storages(const struct tarn_problem *problem, enum ta
     return TARN_OK;
 }
 
-static uint64_t key_block(const struct tarn_block *block, enum tarn_sort sort, const uint64_t *key)
+static uint64_t key_block(struct tarn_block block, enum tarn_sort sort, const uint64_t *key)
 {
-    if (sort == TARN_SORT_SIZE) return block->size;
+    if (sort == TARN_SORT_SIZE) return block.size;
     uint64_t most = 0;
-    for (uint32_t i = 0; i < block->members_count; i++)
-        if (key[block->members[i]] > most) most = key[block->members[i]];
+    for (uint32_t i = 0; i < block.members_count; i++)
+        if (key[block.members[i]] > most) most = key[block.members[i]];
     return most;
 }
 
@@ -109,7 +109,7 @@ enum tarn_status tarn_blocks_sort(const struct tarn_problem *problem, enum tarn_
     if (key && keyed) status = key_storages(problem, sort, key);
     if (status == TARN_OK) {
         for (uint32_t b = 0; b < blocks->count; b++)
-            keyed[b] = (struct keyed_block){key_block(&blocks->blocks[b], sort, key), b};
+            keyed[b] = (struct keyed_block){key_block(tarn_block_at(blocks, b), sort, key), b};
         qsort(keyed, blocks->count, sizeof *keyed, compare_keyed);
         for (uint32_t b = 0; b < blocks->count; b++) order[b] = keyed[b].block;
     }

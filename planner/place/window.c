@@ -217,15 +217,15 @@ static struct tarn_bundled bundled_of(const struct windows *windows,
 {
     const struct tarn_field *field = windows->field;
     const struct tarn_conflicts *conflicts = field->problem->conflicts;
-    const struct tarn_block *block = &field->problem->blocks->blocks[b];
+    const struct tarn_block block = tarn_block_at(field->problem->blocks, b);
     uint32_t shift = windows->settings->unit_shift;
     uint64_t unit = (UINT64_C(1) << shift) - 1;
     struct tarn_bundled bundled = {.first = UINT32_MAX,
-                                   .size = (int32_t)((block->size + unit) >> shift),
-                                   .alignment = (int32_t)((block->alignment + unit) >> shift),
+                                   .size = (int32_t)((block.size + unit) >> shift),
+                                   .alignment = (int32_t)((block.alignment + unit) >> shift),
                                    .floor = field->floor[b]};
-    for (uint32_t m = 0; m < block->members_count; m++) {
-        uint32_t a = block->members[m];
+    for (uint32_t m = 0; m < block.members_count; m++) {
+        uint32_t a = block.members[m];
         uint32_t i = tarn_slot_set_below(crossing, conflicts->slot_of[a]);
         uint32_t first = windows->cuts.crossing[i].first, last = windows->cuts.crossing[i].end - 1;
         if (first < bundled.first) bundled.first = first;
@@ -240,7 +240,7 @@ static struct tarn_bundled bundled_of(const struct windows *windows,
 static uint32_t block_begun_by(const struct tarn_field *field, uint32_t a)
 {
     uint32_t b = field->block_of[a];
-    return field->problem->blocks->blocks[b].members[0] == a ? b : TARN_NONE;
+    return tarn_block_at(field->problem->blocks, b).members[0] == a ? b : TARN_NONE;
 }
 
 static bool place_bundles(const struct windows *windows, int32_t *top)

@@ -30,40 +30,52 @@ struct turns {
 };
 
 /* A block has the last turn of its members' streams. */
-static uint32_t turn_of(const struct turns *turns, uint32_t a)
+static void find_turns(const struct turns *turns, uint32_t *turn_of)
 {
-    const struct tarn_problem *problem = turns->field->problem;
-    const struct tarn_block *block = &problem->blocks->blocks[turns->field->block_of[a]];
-    uint32_t last = 0;
-    for (uint32_t i = 0; i < block->members_count; i++) {
-        uint32_t turn = turns->turn[problem->conflicts->reuse->stream[block->members[i]]];
-        if (turn > last) last = turn;
+    const struct tarn_blocks *blocks = turns->field->problem->blocks;
+    const uint32_t *stream = turns->field->problem->conflicts->reuse->stream;
+    for (uint32_t b = 0; b < blocks->count; b++) {
+        struct tarn_block block = tarn_block_at(blocks, b);
+        turn_of[b] = 0;
+        for (uint32_t i = 0; i < block.members_count; i++)
+            if (turns->turn[stream[block.members[i]]] > turn_of[b])
+                turn_of[b] = turns->turn[stream[block.members[i]]];
     }
-    return last;
 }
 
 /* Counting sort; begin[n] is moved along, and back at the end. */
-static bool sort_storages(struct turns *turns)
+static void fill_storages(struct turns *turns, const uint32_t *turn_of, uint32_t *storage_at)
 {
     const struct tarn_conflicts *conflicts = turns->field->problem->conflicts;
+    const uint32_t *block_of = turns->field->block_of;
     uint32_t count = conflicts->reuse->count;
-    uint32_t *storage_at = malloc(((size_t)count + 1) * sizeof *storage_at);
-    turns->begin = calloc((size_t)turns->count + 1, sizeof *turns->begin);
-    turns->storages = malloc(((size_t)count + 1) * sizeof *turns->storages);
-    bool ok = storage_at && turns->begin && turns->storages;
-    if (ok) {
-        for (uint32_t a = 0; a < count; a++) {
-            storage_at[conflicts->slot_of[a]] = a;
-            turns->begin[turn_of(turns, a) + 1]++;
-        }
-        for (uint32_t n = 0; n < turns->count; n++) turns->begin[n + 1] += turns->begin[n];
-        for (uint32_t slot = 0; slot < count; slot++) {
-            uint32_t a = storage_at[slot];
-            turns->storages[turns->begin[turn_of(turns, a)]++] = a;
-        }
-        for (uint32_t n = turns->count; n > 0; n--) turns->begin[n] = turns->begin[n - 1];
-        turns->begin[0] = 0;
+    for (uint32_t a = 0; a < count; a++) {
+        storage_at[conflicts->slot_of[a]] = a;
+        turns->begin[turn_of[block_of[a]] + 1]++;
     }
+    for (uint32_t n = 0; n < turns->count; n++) turns->begin[n + 1] += turns->begin[n];
+    for (uint32_t slot = 0; slot < count; slot++) {
+        uint32_t a = storage_at[slot];
+        turns->storages[turns->begin[turn_of[block_of[a]]]++] = a;
+    }
+    for (uint32_t n = turns->count; n > 0; n--) turns->begin[n] = turns->begin[n - 1];
+    turns->begin[0] = 0;
+}
+
+static bool sort_storages(struct turns *turns)
+{
+    const struct tarn_blocks *blocks = turns->field->problem->blocks;
+    size_t count = (size_t)blocks->storages_count + 1;
+    uint32_t *turn_of = malloc(((size_t)blocks->count + 1) * sizeof *turn_of);
+    uint32_t *storage_at = malloc(count * sizeof *storage_at);
+    turns->begin = calloc((size_t)turns->count + 1, sizeof *turns->begin);
+    turns->storages = malloc(count * sizeof *turns->storages);
+    bool ok = turn_of && storage_at && turns->begin && turns->storages;
+    if (ok) {
+        find_turns(turns, turn_of);
+        fill_storages(turns, turn_of, storage_at);
+    }
+    free(turn_of);
     free(storage_at);
     return ok;
 }
@@ -174,7 +186,8 @@ static uint64_t footprint_of(const struct tarn_windows_settings *settings,
     uint64_t footprint = 0;
     for (uint32_t b = 0; b < blocks->count; b++) {
         uint64_t start = (uint64_t)field->offset[b] << settings->unit_shift;
-        if (start + blocks->blocks[b].size > footprint) footprint = start + blocks->blocks[b].size;
+        if (start + tarn_block_at(blocks, b).size > footprint)
+            footprint = start + tarn_block_at(blocks, b).size;
     }
     return footprint;
 }
