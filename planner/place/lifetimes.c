@@ -20,23 +20,54 @@ static void begin_all(const struct tarn_lifetimes *lifetimes)
     }
 }
 
+/* By position in a stream: when the last of its storages listed was produced that comes before, and
+ * when the next one; `since` of that, plus 1, and the same without. */
+struct neighbour {
+    uint32_t last_end, next;
+};
+
+static void find_neighbours(const struct tarn_lifetimes *lifetimes, uint32_t begin, uint32_t end,
+                            uint32_t length, struct neighbour *at)
+{
+    const struct tarn_problem *problem = lifetimes->problem;
+    const uint32_t *position = problem->conflicts->reuse->position;
+    struct neighbour now = {0, problem->graph->ops_count};
+    uint32_t p = 0;
+    for (uint32_t i = begin; i < end; i++) {
+        now.next = lifetimes->since[i];
+        while (p <= position[lifetimes->storages[i]]) at[p++] = now;
+        now.last_end = lifetimes->since[i] + 1;
+    }
+    now.next = problem->graph->ops_count;
+    while (p <= length) at[p++] = now;
+}
+
 /* One stream's part in the ends of all. */
-static void extend_all(const struct tarn_lifetimes *lifetimes, uint32_t s)
+static void extend_all(const struct tarn_lifetimes *lifetimes, uint32_t s, struct neighbour *at)
 {
     const struct tarn_conflicts *conflicts = lifetimes->problem->conflicts;
     const uint32_t *first = conflicts->reuse->first + (size_t)s * conflicts->reuse->count;
-    const uint32_t *slot_at = conflicts->slot_at + conflicts->ops_begin[s];
     uint32_t begin = tarn_slot_set_below(&lifetimes->listed, conflicts->begin[s]);
     uint32_t end = tarn_slot_set_below(&lifetimes->listed, conflicts->begin[s + 1]);
     if (begin == end) return;
+    find_neighbours(lifetimes, begin, end, lifetimes->problem->graph->streams[s].ops_count, at);
     for (uint32_t i = 0; i < lifetimes->count; i++) {
-        uint32_t slot = slot_at[first[lifetimes->storages[i]]];
-        uint32_t next = tarn_slot_set_below(&lifetimes->listed, slot);
-        if (next > begin && lifetimes->since[next - 1] + 1 > lifetimes->until[i])
-            lifetimes->until[i] = lifetimes->since[next - 1] + 1;
-        if (next < end && lifetimes->since[next] < lifetimes->whole[i])
-            lifetimes->whole[i] = lifetimes->since[next];
+        struct neighbour own = at[first[lifetimes->storages[i]]];
+        if (own.last_end > lifetimes->until[i]) lifetimes->until[i] = own.last_end;
+        if (own.next < lifetimes->whole[i]) lifetimes->whole[i] = own.next;
     }
+}
+
+static bool find_ends(const struct tarn_lifetimes *lifetimes)
+{
+    const struct tarn_graph *graph = lifetimes->problem->graph;
+    uint32_t longest = 0, streams_count = lifetimes->problem->conflicts->reuse->streams_count;
+    for (uint32_t s = 0; s < streams_count; s++)
+        if (graph->streams[s].ops_count > longest) longest = graph->streams[s].ops_count;
+    struct neighbour *at = malloc(((size_t)longest + 1) * sizeof *at);
+    for (uint32_t s = 0; at && s < streams_count; s++) extend_all(lifetimes, s, at);
+    free(at);
+    return at != NULL;
 }
 
 enum tarn_status tarn_lifetimes_init(struct tarn_lifetimes *lifetimes,
@@ -48,14 +79,14 @@ enum tarn_status tarn_lifetimes_init(struct tarn_lifetimes *lifetimes,
     lifetimes->until = malloc(bytes);
     lifetimes->whole = malloc(bytes);
     if (!lifetimes->since || !lifetimes->until || !lifetimes->whole ||
-        tarn_slot_set_init(&lifetimes->listed, problem->conflicts, storages, count) != TARN_OK) {
-        tarn_lifetimes_finish(lifetimes);
-        return TARN_SYSTEM;
-    }
+        tarn_slot_set_init(&lifetimes->listed, problem->conflicts, storages, count) != TARN_OK)
+        goto fail;
     begin_all(lifetimes);
-    for (uint32_t s = 0; s < problem->conflicts->reuse->streams_count; s++)
-        extend_all(lifetimes, s);
+    if (!find_ends(lifetimes)) goto fail;
     return TARN_OK;
+fail:
+    tarn_lifetimes_finish(lifetimes);
+    return TARN_SYSTEM;
 }
 
 void tarn_lifetimes_finish(struct tarn_lifetimes *lifetimes)

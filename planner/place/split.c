@@ -36,19 +36,29 @@ static void count_produced(const struct split *split)
                 split->produced[graph->rank[graph->streams[s].ops[p]]];
 }
 
-static void count_far(const struct split *split)
+/* Writes up to how many storages produced a storage is near its producer; never far where its own
+ * stream keeps it. */
+static void find_near(const struct split *split, uint32_t *near)
 {
     const struct tarn_conflicts *conflicts = split->problem->conflicts;
     const struct tarn_reuse *reuse = conflicts->reuse;
     for (uint32_t a = 0; a < reuse->count; a++) {
         uint32_t own = reuse->stream[a];
-        const uint32_t *first = reuse->first + a;
-        const uint32_t *produced = split->before + conflicts->ops_begin[own];
-        uint32_t near = produced[reuse->position[a] + 1] + split->distance;
-        if (produced[first[(size_t)own * reuse->count]] > near) continue;
-        for (uint32_t t = 0; t < split->streams_count; t++)
-            split->far[own * split->streams_count + t] +=
-                split->before[conflicts->ops_begin[t] + first[(size_t)t * reuse->count]] > near;
+        const uint32_t *before = split->before + conflicts->ops_begin[own];
+        near[a] = before[reuse->position[a] + 1] + split->distance;
+        if (before[reuse->first[(size_t)own * reuse->count + a]] > near[a]) near[a] = UINT32_MAX;
+    }
+}
+
+static void count_far(const struct split *split, const uint32_t *near)
+{
+    const struct tarn_conflicts *conflicts = split->problem->conflicts;
+    const struct tarn_reuse *reuse = conflicts->reuse;
+    for (uint32_t t = 0; t < split->streams_count; t++) {
+        const uint32_t *first = reuse->first + (size_t)t * reuse->count;
+        const uint32_t *before = split->before + conflicts->ops_begin[t];
+        for (uint32_t a = 0; a < reuse->count; a++)
+            split->far[reuse->stream[a] * split->streams_count + t] += before[first[a]] > near[a];
     }
 }
 
@@ -118,16 +128,19 @@ enum tarn_status tarn_split_streams(const struct tarn_problem *problem, uint32_t
         *turns_count = 1;
         return TARN_OK;
     }
+    uint32_t *near = malloc(((size_t)reuse->count + 1) * sizeof *near);
     split.produced = calloc((size_t)graph->ops_count + 2, sizeof *split.produced);
     split.before = calloc((size_t)graph->ops_count + streams_count + 1, sizeof *split.before);
     split.far = calloc(streams_count * streams_count + 1, sizeof *split.far);
     split.gone = calloc(streams_count + 1, sizeof *split.gone);
-    bool ok = split.produced && split.before && split.far && split.gone;
+    bool ok = near && split.produced && split.before && split.far && split.gone;
     if (ok) {
         count_produced(&split);
-        count_far(&split);
+        find_near(&split, near);
+        count_far(&split, near);
         take_turns(&split, turn, turns_count);
     }
+    free(near);
     free(split.produced);
     free(split.before);
     free(split.far);

@@ -113,8 +113,9 @@ static uint32_t ranks_greatest(const struct ranks *ranks)
 }
 
 /* Storages by increasing first[.][s] for one stream s, some at a time: those of the positions up to
- * `until`. How many there are of every 256th of the stream tells how far that may be. */
-enum { SHARES = 256, REFILLS = 4 };
+ * `until`. How many there are of every 256th of the stream tells how far that may be. Few streams
+ * have little in memory beside what is sorted, and sort it in more parts. */
+enum { SHARES = 256, PARTS_MAX = 4, PARTS_STREAMS = 32 };
 struct queue {
     uint32_t *storages;
     uint32_t capacity, count;
@@ -183,11 +184,18 @@ static void sort_next(struct queue *queue, const uint32_t *first, uint32_t count
         if (first[a] - begin < positions) queue->storages[at[first[a] - begin]++] = a;
 }
 
+static uint32_t part_size(const struct tarn_reuse *reuse)
+{
+    uint32_t parts = PARTS_STREAMS / reuse->streams_count;
+    if (parts > PARTS_MAX) parts = PARTS_MAX;
+    return parts > 1 ? reuse->count / parts : reuse->count;
+}
+
 static bool refill(struct queue *queue, const struct flow *flow, uint32_t s)
 {
     const struct tarn_reuse *reuse = flow->reuse;
-    uint32_t end,
-        count = count_next(queue, reuse->count / REFILLS, flow->graph->streams[s].ops_count, &end);
+    uint32_t end, length = flow->graph->streams[s].ops_count;
+    uint32_t count = count_next(queue, part_size(reuse), length, &end);
     if (count > queue->capacity) {
         free(queue->storages);
         queue->storages = malloc(count * sizeof *queue->storages);
@@ -206,26 +214,38 @@ static bool refill(struct queue *queue, const struct flow *flow, uint32_t s)
 
 /* ---- Greedy: what is usable latest ---- */
 
+enum { SOME = 4096 };
+
+/* Stream s's part in the soonest places of storages begin..end. */
+static void find_soonest_in(struct greedy *greedy, const struct flow *flow, uint32_t s,
+                            uint32_t begin, uint32_t end)
+{
+    const struct tarn_graph_stream *stream = &flow->graph->streams[s];
+    const uint32_t *first = flow->reuse->first + (size_t)s * flow->reuse->count;
+    for (uint32_t a = begin; a < end; a++) {
+        uint32_t *low = &greedy->soonest[2 * (size_t)a], *second = low + 1;
+        if (first[a] == stream->ops_count) continue;
+        uint32_t place = flow->graph->rank[stream->ops[first[a]]];
+        if (place < *low) {
+            *second = *low;
+            *low = place;
+            greedy->soonest_stream[a] = s;
+        } else if (place < *second) {
+            *second = place;
+        }
+    }
+}
+
+/* Some storages at a time, which stay in the caches. */
 static void find_soonest(struct greedy *greedy, const struct flow *flow)
 {
-    const struct tarn_graph *graph = flow->graph;
-    for (uint32_t a = 0; a < flow->reuse->count; a++) {
-        uint32_t low = graph->ops_count, second = graph->ops_count, stream = UINT32_MAX;
-        for (uint32_t s = 0; s < flow->reuse->streams_count; s++) {
-            uint32_t first = first_of(flow, a, s);
-            if (first == graph->streams[s].ops_count) continue;
-            uint32_t place = graph->rank[graph->streams[s].ops[first]];
-            if (place < low) {
-                second = low;
-                low = place;
-                stream = s;
-            } else if (place < second) {
-                second = place;
-            }
-        }
-        greedy->soonest[2 * (size_t)a] = low;
-        greedy->soonest[2 * (size_t)a + 1] = second;
-        greedy->soonest_stream[a] = stream;
+    uint32_t count = flow->reuse->count;
+    for (size_t i = 0; i < 2 * (size_t)count; i++) greedy->soonest[i] = flow->graph->ops_count;
+    memset(greedy->soonest_stream, 0xff, count * sizeof *greedy->soonest_stream);
+    for (uint32_t begin = 0, end; begin < count; begin = end) {
+        end = count - begin < SOME ? count : begin + SOME;
+        for (uint32_t s = 0; s < flow->reuse->streams_count; s++)
+            find_soonest_in(greedy, flow, s, begin, end);
     }
 }
 
