@@ -53,8 +53,7 @@ struct search {
     struct tarn_traits traits;
     int32_t aim;           /* a plan up to there ends the search */
     const uint64_t *given; /* the offsets that came in, by storage */
-    int32_t *keys[STARTS]; /* by place; the last one is the order of the plan given */
-    int32_t tops[STARTS];  /* of their plans; INT32_MAX: not decoded, or too high */
+    int32_t tops[STARTS];  /* by key, of its plan; INT32_MAX: not decoded, or too high */
     struct tarn_walk walks[WALKS];
     struct candidate bests[WALKS]; /* of each walk */
     struct candidate best;         /* of all */
@@ -135,8 +134,16 @@ static void report_progress(const struct search *search, int32_t top)
 
 /* ---- Keys ---- */
 
+/* The last key is the order of the plan given. */
+static enum tarn_status fill_key(const struct search *search, uint32_t i, int32_t *key)
+{
+    return i < TARN_KEYS_COUNT ? tarn_keys_fill(&search->lowest, &search->traits, i, key)
+                               : tarn_keys_of_plan(&search->lowest, search->given, key);
+}
+
 /* False when there is no plan, or when it does not matter any more. */
-static bool decode_in_slices(struct search *search, struct tarn_decoder *decoder, uint32_t i)
+static bool decode_in_slices(struct search *search, struct tarn_decoder *decoder, uint32_t i,
+                             const int32_t *key)
 {
     struct tarn_objective objective = {search->aim, 1, 0};
     uint32_t count = search->lowest.count, until = 0;
@@ -144,20 +151,18 @@ static bool decode_in_slices(struct search *search, struct tarn_decoder *decoder
     while (until < count) {
         until = count - until > SLICE ? until + SLICE : count;
         if (i > atomic_load(&search->found)) return false;
-        if (!tarn_decoder_advance(decoder, search->keys[i], NULL, objective, TARN_MISS_MAX, until))
+        if (!tarn_decoder_advance(decoder, key, NULL, objective, TARN_MISS_MAX, until))
             return false;
     }
     return true;
 }
 
 /* False where memory ran out. */
-static bool decode_key(struct search *search, struct tarn_decoder *decoder, uint32_t i)
+static bool decode_key(struct search *search, struct tarn_decoder *decoder, uint32_t i,
+                       int32_t *key)
 {
-    enum tarn_status status =
-        i < TARN_KEYS_COUNT ? tarn_keys_fill(&search->lowest, &search->traits, i, search->keys[i])
-                            : tarn_keys_of_plan(&search->lowest, search->given, search->keys[i]);
-    if (status != TARN_OK) return false;
-    if (decode_in_slices(search, decoder, i)) search->tops[i] = decoder->top;
+    if (fill_key(search, i, key) != TARN_OK) return false;
+    if (decode_in_slices(search, decoder, i, key)) search->tops[i] = decoder->top;
     if (search->tops[i] <= search->aim) note_found(search, i);
     return true;
 }
@@ -168,17 +173,19 @@ static bool decode_share(struct search *search, struct candidate *best)
     struct tarn_decoder decoder;
     bool ok = tarn_decoder_init(&decoder, &search->lowest) == TARN_OK &&
               tarn_decoder_narrow(&decoder) == TARN_OK;
+    int32_t *key = malloc(((size_t)search->lowest.count + 1) * sizeof *key);
     decoder.until = &search->options->until;
-    ok = candidate_init(best, search) && ok;
+    ok = candidate_init(best, search) && ok && key;
     IN_PARALLEL(omp for schedule(dynamic, 1) nowait)
     for (uint32_t i = 0; i < STARTS; i++) {
         if (!ok || i > atomic_load(&search->found) || is_over(search)) continue;
-        ok = decode_key(search, &decoder, i);
+        ok = decode_key(search, &decoder, i, key);
         struct candidate own = {decoder.offset, search->tops[i], i};
         if (ok && offer(search, best, &own) && is_calling_thread())
             report_progress(search, best->top);
     }
     tarn_decoder_finish(&decoder);
+    free(key);
     return ok;
 }
 
@@ -246,16 +253,19 @@ static void note_plan(struct search *search, uint32_t w)
 static bool init_walks(struct search *search)
 {
     struct tarn_walk_setting settings[4];
-    int32_t *floor = calloc((size_t)search->lowest.count + 1, sizeof *floor);
-    bool ok = floor != NULL;
+    size_t count = (size_t)search->lowest.count + 1;
+    int32_t *floor = calloc(count, sizeof *floor), *key = malloc(count * sizeof *key);
+    bool ok = floor && key;
     settings_fill(search, settings);
     for (uint32_t w = 0; ok && w < WALKS; w++) {
         ok = tarn_walk_init(&search->walks[w], &search->lowest, &search->traits, &settings[w % 4],
                             search->options->seed * WALKS + w) == TARN_OK &&
-             candidate_init(&search->bests[w], search);
-        if (ok) tarn_walk_start(&search->walks[w], search->keys[start_of(search, w)], floor);
+             candidate_init(&search->bests[w], search) &&
+             fill_key(search, start_of(search, w), key) == TARN_OK;
+        if (ok) tarn_walk_start(&search->walks[w], key, floor);
     }
     free(floor);
+    free(key);
     return ok;
 }
 
@@ -379,11 +389,7 @@ static bool search_init(struct search *search, const struct tarn_problem *proble
               candidate_init(&search->best, search);
     free(inside);
     search->aim = tarn_lowest_units(&search->lowest, aim);
-    for (uint32_t i = 0; ok && i < STARTS; i++) {
-        search->tops[i] = INT32_MAX;
-        search->keys[i] = calloc((size_t)search->lowest.count + 1, sizeof *search->keys[i]);
-        ok = search->keys[i] != NULL;
-    }
+    for (uint32_t i = 0; i < STARTS; i++) search->tops[i] = INT32_MAX;
     return ok;
 }
 
@@ -393,7 +399,6 @@ static void search_finish(struct search *search)
         tarn_walk_finish(&search->walks[w]);
         free(search->bests[w].offset);
     }
-    for (uint32_t i = 0; i < STARTS; i++) free(search->keys[i]);
     free(search->best.offset);
     tarn_traits_finish(&search->traits);
     tarn_lowest_finish(&search->lowest);

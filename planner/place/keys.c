@@ -1,12 +1,14 @@
 /* The key portfolio. A key is a number made of a block's traits; blocks of the heaviest antichain
  * may come before all others, since a plan at the bound must stack exactly these without a gap.
  * Source: DESIGN.md, section 3 (Placement); which keys and in what order was measured.
- * Cost: traits O(T S), a key O(T log T). */
+ * Cost: traits O(T S), a key O(T). */
 #include "keys.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "radix.h"
 
 /* ---- Traits ---- */
 
@@ -134,18 +136,12 @@ static const struct {
 
 const char *tarn_keys_name(uint32_t i) { return keys[i].name; }
 
-struct ranked {
-    bool first;
-    double value; /* descending */
-    uint32_t place;
-};
-
-static int compare_ranked(const void *left, const void *right)
+/* Greater numbers, which are not negative, come to smaller ones; the highest bit is set. */
+static uint64_t descending(double value)
 {
-    const struct ranked *a = left, *b = right;
-    if (a->first != b->first) return a->first ? -1 : 1;
-    if (a->value > b->value || a->value < b->value) return a->value > b->value ? -1 : 1;
-    return a->place < b->place ? -1 : a->place > b->place;
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return ~bits;
 }
 
 static double value_of(const struct tarn_lowest *lowest, const struct tarn_traits *traits,
@@ -161,39 +157,55 @@ static double value_of(const struct tarn_lowest *lowest, const struct tarn_trait
     return lowest->size[place];
 }
 
-/* Sorts, and turns ranks into keys. */
-static void spread(const struct tarn_lowest *lowest, struct ranked *ranked, int32_t *key)
+/* Turns numbers by place into keys: the smallest number, of equal ones the first place, has the
+ * largest key. Sorted by their lower halves, then by their higher ones. */
+static enum tarn_status spread(uint32_t count, const uint64_t *number, int32_t *key)
 {
-    uint64_t count = lowest->count;
-    qsort(ranked, count, sizeof *ranked, compare_ranked);
-    for (uint64_t rank = 0; rank < count; rank++)
-        key[ranked[rank].place] = (int32_t)((count - rank) * TARN_KEY_MAX / (count + 1));
+    uint64_t *packed = malloc(((size_t)count + 1) * sizeof *packed);
+    uint64_t *spare = malloc(((size_t)count + 1) * sizeof *spare);
+    bool ok = packed && spare;
+    if (ok) {
+        for (uint32_t place = 0; place < count; place++)
+            packed[place] = tarn_radix_pack((uint32_t)number[place], place);
+        uint64_t *sorted = tarn_radix_sort(packed, spare, count, UINT32_MAX);
+        for (uint32_t rank = 0; rank < count; rank++) {
+            uint32_t place = tarn_radix_number(sorted[rank]);
+            sorted[rank] = tarn_radix_pack((uint32_t)(number[place] >> 32), place);
+        }
+        sorted = tarn_radix_sort(sorted, sorted == packed ? spare : packed, count, UINT32_MAX);
+        for (uint32_t rank = 0; rank < count; rank++)
+            key[tarn_radix_number(sorted[rank])] =
+                (int32_t)((uint64_t)(count - rank) * TARN_KEY_MAX / ((uint64_t)count + 1));
+    }
+    free(packed);
+    free(spare);
+    return ok ? TARN_OK : TARN_SYSTEM;
 }
 
 enum tarn_status tarn_keys_fill(const struct tarn_lowest *lowest, const struct tarn_traits *traits,
                                 uint32_t i, int32_t *key)
 {
-    struct ranked *ranked = malloc(((size_t)lowest->count + 1) * sizeof *ranked);
-    if (!ranked) return TARN_SYSTEM;
-    for (uint32_t place = 0; place < lowest->count; place++)
-        ranked[place] = (struct ranked){keys[i].antichain_first && traits->in_antichain[place],
-                                        value_of(lowest, traits, keys[i].measure, place), place};
-    spread(lowest, ranked, key);
-    free(ranked);
-    return TARN_OK;
+    uint64_t *number = malloc(((size_t)lowest->count + 1) * sizeof *number);
+    if (!number) return TARN_SYSTEM;
+    for (uint32_t place = 0; place < lowest->count; place++) {
+        number[place] = descending(value_of(lowest, traits, keys[i].measure, place));
+        if (keys[i].antichain_first && traits->in_antichain[place]) number[place] &= INT64_MAX;
+    }
+    enum tarn_status status = spread(lowest->count, number, key);
+    free(number);
+    return status;
 }
 
 enum tarn_status tarn_keys_of_plan(const struct tarn_lowest *lowest, const uint64_t *offset,
                                    int32_t *key)
 {
-    struct ranked *ranked = malloc(((size_t)lowest->count + 1) * sizeof *ranked);
-    if (!ranked) return TARN_SYSTEM;
+    uint64_t *number = malloc(((size_t)lowest->count + 1) * sizeof *number);
+    if (!number) return TARN_SYSTEM;
     for (uint32_t place = 0; place < lowest->count; place++) {
-        const struct tarn_block block =
-            tarn_block_at(lowest->problem->blocks, lowest->block[place]);
-        ranked[place] = (struct ranked){false, -(double)offset[block.members[0]], place};
+        const struct tarn_blocks *blocks = lowest->problem->blocks;
+        number[place] = offset[tarn_block_at(blocks, lowest->block[place]).members[0]];
     }
-    spread(lowest, ranked, key);
-    free(ranked);
-    return TARN_OK;
+    enum tarn_status status = spread(lowest->count, number, key);
+    free(number);
+    return status;
 }

@@ -1,28 +1,32 @@
-/* Radix sort, least significant digit first. Cost: a pass over the numbers for every 11 bits of the
- * largest key. */
+/* Radix sort, least significant digit first; digits that are the same everywhere are passed over.
+ * Cost: for every 11 bits of the largest key, two passes over the numbers. */
 #include "radix.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 
-static void sort_digit(const uint64_t *from, uint64_t *to, uint32_t count, uint32_t shift)
+/* False where nothing has to move. */
+static bool sort_digit(const uint64_t *from, uint64_t *to, uint32_t count, uint32_t shift)
 {
     uint32_t at[DIGITS], sum = 0;
     memset(at, 0, sizeof at);
     for (uint32_t i = 0; i < count; i++) at[from[i] >> shift & (DIGITS - 1)]++;
+    if (count == 0 || at[from[0] >> shift & (DIGITS - 1)] == count) return false;
     for (uint32_t digit = 0; digit < DIGITS; digit++) {
         uint32_t own = at[digit];
         at[digit] = sum;
         sum += own;
     }
     for (uint32_t i = 0; i < count; i++) to[at[from[i] >> shift & (DIGITS - 1)]++] = from[i];
+    return true;
 }
 
 uint64_t *tarn_radix_sort(uint64_t *packed, uint64_t *spare, uint32_t count, uint32_t key_max)
 {
     for (uint32_t shift = 0; shift < 32 && key_max >> shift > 0; shift += DIGIT_BITS) {
-        sort_digit(packed, spare, count, 32 + shift);
+        if (!sort_digit(packed, spare, count, 32 + shift)) continue;
         uint64_t *sorted = spare;
         spare = packed;
         packed = sorted;
