@@ -177,8 +177,8 @@ static bool try_gaps(struct search *search)
     const struct tarn_reserve *reserve = search->gaps.reserve;
     size_t count = (size_t)reserve->reuse->count + 1;
     uint64_t heaviest = search->heaviest;
-    if (!is_sum_small(reserve, heaviest + 1)) return true;
     uint64_t tries = search->effort / (2 * count * (reserve->reuse->streams_count + 1));
+    if (tries == 0 || !is_sum_small(reserve, heaviest + 1)) return true;
     struct candidate *candidates = malloc(count * sizeof *candidates);
     uint64_t *weight = malloc(count * sizeof *weight);
     bool ok = candidates && weight;
