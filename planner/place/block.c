@@ -14,7 +14,8 @@
 
 /* ---- Making ---- */
 
-/* Lays the members of block b out from its start; false when a size overflows. */
+/* Lays the members of block b out from its start; false when a size overflows. Lone ones are there
+ * already: memory for `within` is taken where groups are only. */
 static bool measure(struct tarn_blocks *blocks, uint32_t b, const struct tarn_graph *graph,
                     uint64_t alignment)
 {
@@ -24,7 +25,7 @@ static bool measure(struct tarn_blocks *blocks, uint32_t b, const struct tarn_gr
     uint32_t last = members[count - 1] - blocks->storages_begin;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t size = graph->storages[members[i]].size;
-        blocks->within[members[i] - blocks->storages_begin] = end;
+        if (count > 1) blocks->within[members[i] - blocks->storages_begin] = end;
         blocks->reserved[members[i] - blocks->storages_begin] = size;
         if (!tarn_size_add(end, size, &end)) return false;
     }

@@ -8,8 +8,8 @@
  *      stream, so one pointer per stream is the whole visited set. When no op in reach lacks bytes
  *      the flow is maximal and the pointers are the certificate.
  *
- * Source: DESIGN.md, section 3. Cost: O(T S) for the greedy and for each search; 64 bytes for each
- * storage, and 1.3 for each and every stream, beside what comes in. */
+ * Source: DESIGN.md, section 3. Cost: O(T S) for the greedy and for each search; 46 bytes for each
+ * storage, and 1.2 for each and every stream, beside what comes in. */
 #include "antichain.h"
 
 #include <stdlib.h>
@@ -125,17 +125,16 @@ struct queue {
     uint32_t shares[SHARES];
 };
 
-/* How late a storage becomes usable elsewhere depends on the stream in question only where that is
- * the stream in which it is usable first: two ranks for each storage are enough. */
+/* How late a storage becomes usable elsewhere than in the stream where it is usable first: this
+ * ranks storages, the same in every stream. */
 struct greedy {
     struct ranks *released; /* stream -> ranks of storages that may be taken there */
     uint64_t *words;        /* what they are made of */
     struct queue *queues;   /* by stream */
     uint32_t streams_count;
-    uint32_t *soonest;        /* [2 * storage], [.. + 1]: the two lowest places in list order of ops
-                                 that may take its bytes, then their ranks among all of these */
-    uint32_t *soonest_stream; /* of the lowest */
-    uint32_t *storage_at;     /* rank -> storage */
+    uint32_t *rank;       /* storage -> the second lowest place in list order of ops that may take
+                             its bytes, then its rank by that */
+    uint32_t *storage_at; /* rank -> storage */
 };
 
 static void greedy_finish(struct greedy *greedy)
@@ -145,8 +144,7 @@ static void greedy_finish(struct greedy *greedy)
     for (uint32_t s = 0; greedy->queues && s < greedy->streams_count; s++)
         free(greedy->queues[s].storages);
     free(greedy->queues);
-    free(greedy->soonest);
-    free(greedy->soonest_stream);
+    free(greedy->rank);
     free(greedy->storage_at);
 }
 
@@ -216,51 +214,50 @@ static bool refill(struct queue *queue, const struct flow *flow, uint32_t s)
 
 enum { SOME = 4096 };
 
-/* Stream s's part in the soonest places of storages begin..end. */
-static void find_soonest_in(struct greedy *greedy, const struct flow *flow, uint32_t s,
-                            uint32_t begin, uint32_t end)
+/* Stream s's part in the two lowest places of storages begin..end. */
+static void find_places(const struct flow *flow, uint32_t s, uint32_t begin, uint32_t end,
+                        uint32_t *lowest, uint32_t *second)
 {
     const struct tarn_graph_stream *stream = &flow->graph->streams[s];
     const uint32_t *first = flow->reuse->first + (size_t)s * flow->reuse->count;
     for (uint32_t a = begin; a < end; a++) {
-        uint32_t *low = &greedy->soonest[2 * (size_t)a], *second = low + 1;
+        uint32_t *low = &lowest[a - begin];
         if (first[a] == stream->ops_count) continue;
         uint32_t place = flow->graph->rank[stream->ops[first[a]]];
         if (place < *low) {
-            *second = *low;
+            second[a] = *low;
             *low = place;
-            greedy->soonest_stream[a] = s;
-        } else if (place < *second) {
-            *second = place;
+        } else if (place < second[a]) {
+            second[a] = place;
         }
     }
 }
 
 /* Some storages at a time, which stay in the caches. */
-static void find_soonest(struct greedy *greedy, const struct flow *flow)
+static void find_second_places(const struct flow *flow, uint32_t *second)
 {
-    uint32_t count = flow->reuse->count;
-    for (size_t i = 0; i < 2 * (size_t)count; i++) greedy->soonest[i] = flow->graph->ops_count;
-    memset(greedy->soonest_stream, 0xff, count * sizeof *greedy->soonest_stream);
+    uint32_t count = flow->reuse->count, lowest[SOME];
     for (uint32_t begin = 0, end; begin < count; begin = end) {
         end = count - begin < SOME ? count : begin + SOME;
+        for (uint32_t a = begin; a < end; a++)
+            lowest[a - begin] = second[a] = flow->graph->ops_count;
         for (uint32_t s = 0; s < flow->reuse->streams_count; s++)
-            find_soonest_in(greedy, flow, s, begin, end);
+            find_places(flow, s, begin, end, lowest, second);
     }
 }
 
-/* Counting sort of all places in `soonest`, which become ranks. */
-static bool rank_soonest(struct greedy *greedy, const struct flow *flow)
+/* Counting sort of all places, which become ranks. */
+static bool rank_places(struct greedy *greedy, const struct flow *flow)
 {
-    size_t count = 2 * (size_t)flow->reuse->count;
+    uint32_t count = flow->reuse->count;
     uint32_t *begin = calloc((size_t)flow->graph->ops_count + 2, sizeof *begin);
     if (!begin) return false;
-    for (size_t i = 0; i < count; i++) begin[greedy->soonest[i] + 1]++;
+    for (uint32_t a = 0; a < count; a++) begin[greedy->rank[a] + 1]++;
     for (uint32_t place = 0; place <= flow->graph->ops_count; place++)
         begin[place + 1] += begin[place];
-    for (size_t i = 0; i < count; i++) {
-        greedy->soonest[i] = begin[greedy->soonest[i]]++;
-        greedy->storage_at[greedy->soonest[i]] = (uint32_t)(i / 2);
+    for (uint32_t a = 0; a < count; a++) {
+        greedy->rank[a] = begin[greedy->rank[a]]++;
+        greedy->storage_at[greedy->rank[a]] = a;
     }
     free(begin);
     return true;
@@ -270,24 +267,23 @@ static bool greedy_init(struct greedy *greedy, const struct flow *flow)
 {
     size_t count = flow->reuse->count, streams_count = flow->reuse->streams_count;
     struct ranks shape;
-    size_t words = ranks_shape(&shape, NULL, 2 * count);
+    size_t words = ranks_shape(&shape, NULL, count);
     memset(greedy, 0, sizeof *greedy);
     greedy->released = malloc((streams_count + 1) * sizeof *greedy->released);
     greedy->words = calloc(words * streams_count + 1, sizeof *greedy->words);
     greedy->queues = calloc(streams_count + 1, sizeof *greedy->queues);
     greedy->streams_count = (uint32_t)streams_count;
-    greedy->soonest = malloc((2 * count + 1) * sizeof *greedy->soonest);
-    greedy->soonest_stream = malloc((count + 1) * sizeof *greedy->soonest_stream);
-    greedy->storage_at = malloc((2 * count + 1) * sizeof *greedy->storage_at);
-    if (!greedy->released || !greedy->words || !greedy->queues || !greedy->soonest ||
-        !greedy->soonest_stream || !greedy->storage_at)
+    greedy->rank = malloc((count + 1) * sizeof *greedy->rank);
+    greedy->storage_at = malloc((count + 1) * sizeof *greedy->storage_at);
+    if (!greedy->released || !greedy->words || !greedy->queues || !greedy->rank ||
+        !greedy->storage_at)
         return false;
     for (uint32_t s = 0; s < streams_count; s++) {
-        ranks_shape(&greedy->released[s], greedy->words + s * words, 2 * count);
+        ranks_shape(&greedy->released[s], greedy->words + s * words, count);
         start_queue(&greedy->queues[s], flow, s);
     }
-    find_soonest(greedy, flow);
-    return rank_soonest(greedy, flow);
+    find_second_places(flow, greedy->rank);
+    return rank_places(greedy, flow);
 }
 
 /* ---- Greedy: handing out ---- */
@@ -302,9 +298,7 @@ static bool enter_released(struct greedy *greedy, const struct flow *flow, uint3
         }
         uint32_t a = queue->storages[queue->next];
         if (first_of(flow, a, s) > pos) break;
-        bool is_first_here = greedy->soonest_stream[a] == s;
-        if (flow->left[a] > 0)
-            ranks_insert(&greedy->released[s], greedy->soonest[2 * (size_t)a + is_first_here]);
+        if (flow->left[a] > 0) ranks_insert(&greedy->released[s], greedy->rank[a]);
         queue->next++;
     }
     return true;
