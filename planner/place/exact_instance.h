@@ -51,9 +51,9 @@ struct tarn_exact_instance {
     uint32_t *section_pieces;
     uint64_t *section_sets; /* [block][section_words]: where it has pieces */
 
-    /* By block, to guide the search: steps of list order that it lives, life times size, and the
-     * heaviest section that it is in. */
-    int64_t *life, *area, *load;
+    /* By block, to guide the search: steps of list order that it lives, and the heaviest section
+     * that it is in. */
+    int64_t *life, *load;
 };
 
 /* role, offset (of storages; read for fixed blocks): NULL: all blocks are free. TARN_USAGE: too

@@ -23,7 +23,6 @@ struct tarn_exact_search {
     size_t failed_count;
     bool hopeless; /* proved before the first node */
     uint64_t nodes;
-    uint32_t deepest; /* fewest unplaced blocks */
     int64_t *positions;
 };
 
@@ -202,16 +201,6 @@ static bool stays_whole(const struct tarn_exact_search *search, uint32_t b, cons
 
 /* ---- The search ---- */
 
-/* Called where the search turns back: keeps what is placed if it never got further in this run. */
-static void note_deepest(struct tarn_exact_search *search)
-{
-    const struct tarn_exact_state *state = &search->state;
-    if (state->unplaced_count >= search->deepest) return;
-    search->deepest = state->unplaced_count;
-    for (uint32_t b = 0; b < state->instance->count; b++)
-        search->positions[b] = tarn_set_has(state->unplaced, b) ? -1 : state->limit[b];
-}
-
 static bool should_stop(const struct tarn_exact_search *search)
 {
     const struct tarn_exact_guide *guide = search->guide;
@@ -259,7 +248,6 @@ static enum tarn_exact_result try_block(struct tarn_exact_search *search, uint32
         if (result == TARN_EXACT_FOUND) return result;
         unplace(state, at.set, b);
     }
-    note_deepest(search);
     take_back(state, b, &mark);
     return result;
 }
@@ -351,13 +339,13 @@ enum tarn_exact_result tarn_exact_search_run(struct tarn_exact_search *search,
     size_t set_size = state->instance->set_words * sizeof *top.rest;
     search->guide = guide;
     search->nodes = 0;
-    search->deepest = state->instance->count + 1;
     if (search->hopeless) return TARN_EXACT_INFEASIBLE;
     memcpy(top.rest, state->unplaced, set_size);
     memcpy(top.set, state->unplaced, set_size);
     if (!tarn_exact_state_open(state, &mark)) return TARN_EXACT_STOPPED;
     enum tarn_exact_result result = solve_parts(search, 0);
-    note_deepest(search);
+    if (result == TARN_EXACT_FOUND)
+        memcpy(search->positions, state->limit, state->instance->count * sizeof *state->limit);
     unplace(state, top.set, TARN_NONE);
     tarn_exact_state_close(state, &mark);
     return result;
@@ -369,11 +357,6 @@ const int64_t *tarn_exact_search_positions(const struct tarn_exact_search *searc
 }
 
 uint64_t tarn_exact_search_nodes(const struct tarn_exact_search *search) { return search->nodes; }
-
-uint32_t tarn_exact_search_depth(const struct tarn_exact_search *search)
-{
-    return search->state.instance->count - search->deepest;
-}
 
 struct tarn_exact_search *tarn_exact_search_create(const struct tarn_exact_instance *instance,
                                                    int64_t capacity)

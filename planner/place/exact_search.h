@@ -38,11 +38,9 @@ enum tarn_exact_result tarn_exact_search_run(struct tarn_exact_search *search,
  */
 void tarn_exact_search_share(struct tarn_exact_search *const *searches, uint32_t count);
 
-/* By block, in units: the placement after TARN_EXACT_FOUND; else that of the run's deepest state,
- * -1 for what was not placed. */
+/* By block, in units: the placement that the last run found. */
 const int64_t *tarn_exact_search_positions(const struct tarn_exact_search *search);
-/* Of the last run: nodes, and how many blocks its deepest state had placed. */
+/* Of the last run. */
 uint64_t tarn_exact_search_nodes(const struct tarn_exact_search *search);
-uint32_t tarn_exact_search_depth(const struct tarn_exact_search *search);
 
 #endif
