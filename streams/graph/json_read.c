@@ -5,6 +5,7 @@
  */
 #include "json_read.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -133,6 +134,20 @@ enum tarn_status tarn_json_id(const struct tarn_report *report, const struct tar
     return status;
 }
 
+enum tarn_status tarn_json_own_id(const struct tarn_report *report,
+                                  const struct tarn_json_at *record, json_t *value)
+{
+    struct tarn_json_at at = tarn_json_in(record, "id", 0);
+    uint32_t id = 0;
+    enum tarn_status status = tarn_json_id(report, &at, value, &id);
+    if (status == TARN_OK && id != record->index)
+        return tarn_json_bad(report, &at,
+                             "the id is %" PRIu32 ", but ids number the list from 0, so %zu is "
+                             "expected here",
+                             id, record->index);
+    return status;
+}
+
 enum tarn_status tarn_json_boolean(const struct tarn_report *report, const struct tarn_json_at *at,
                                    json_t *value, bool *result)
 {
@@ -158,6 +173,41 @@ enum tarn_status tarn_json_array(const struct tarn_report *report, const struct 
     if (!json_is_array(value)) return wrong_type(report, at, value, "an array");
     *count = json_array_size(value);
     return TARN_OK;
+}
+
+/* ---- Lists of ids ---- */
+
+bool tarn_json_ids_reserve(struct tarn_json_ids *ids, size_t count)
+{
+    count += ids->count;
+    if (count <= ids->capacity) return true;
+    uint32_t *larger = realloc(ids->ids, 2 * count * sizeof *larger);
+    if (!larger) return false;
+    ids->ids = larger;
+    ids->capacity = 2 * count;
+    return true;
+}
+
+enum tarn_status tarn_json_ids_append(const struct tarn_report *report,
+                                      const struct tarn_json_at *at, json_t *value,
+                                      struct tarn_json_ids *ids, size_t *count)
+{
+    enum tarn_status status = tarn_json_array(report, at, value, count);
+    if (status != TARN_OK) return status;
+    if (!tarn_json_ids_reserve(ids, *count)) return tarn_error_no_memory(report->error);
+    for (size_t i = 0; i < *count && status == TARN_OK; i++) {
+        struct tarn_json_at place = tarn_json_in(at, NULL, i);
+        status = tarn_json_id(report, &place, json_array_get(value, i), &ids->ids[ids->count++]);
+    }
+    return status;
+}
+
+enum tarn_status tarn_json_ids(const struct tarn_report *report, const struct tarn_json_at *at,
+                               json_t *value, struct tarn_json_ids *ids)
+{
+    size_t count = 0;
+    ids->count = 0;
+    return tarn_json_ids_append(report, at, value, ids, &count);
 }
 
 /* ---- Objects ---- */

@@ -61,8 +61,26 @@ enum tarn_status tarn_json_boolean(const struct tarn_report *report, const struc
 /* Borrowed from the document. */
 enum tarn_status tarn_json_string(const struct tarn_report *report, const struct tarn_json_at *at,
                                   json_t *value, const char **result);
+/* The "id" of a record in a list: ids number the list from 0, so that it is the place's index. */
+enum tarn_status tarn_json_own_id(const struct tarn_report *report,
+                                  const struct tarn_json_at *record, json_t *value);
 /* The number of elements of an array. */
 enum tarn_status tarn_json_array(const struct tarn_report *report, const struct tarn_json_at *at,
                                  json_t *value, size_t *count);
+
+/* A list of ids whose memory is used again; the owner gives `ids` up with free. */
+struct tarn_json_ids {
+    uint32_t *ids;
+    size_t count, capacity;
+};
+
+/* Room for so many more; false: no memory. */
+bool tarn_json_ids_reserve(struct tarn_json_ids *ids, size_t count);
+/* Appends those of an array, `count` of them; tarn_json_ids puts them in the place of others. */
+enum tarn_status tarn_json_ids_append(const struct tarn_report *report,
+                                      const struct tarn_json_at *at, json_t *value,
+                                      struct tarn_json_ids *ids, size_t *count);
+enum tarn_status tarn_json_ids(const struct tarn_report *report, const struct tarn_json_at *at,
+                               json_t *value, struct tarn_json_ids *ids);
 
 #endif
