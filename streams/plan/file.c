@@ -1,7 +1,5 @@
-/* `tarn.plan` version 1: what the planner found, for anybody's runtime and anybody's checker. One
- * record per line, keys and places in a fixed order, so that equal plans give equal bytes.
- *
- * The loader takes nothing on trust: types, ranges, duplicates and the graph's hash are checked
+/* `tarn.plan` version 1: what the planner found, for anybody's runtime and anybody's checker. The
+ * loader takes nothing on trust: types, ranges, duplicates and the graph's hash are checked
  * here, everything about meaning by the verifier. Under TARN_TRUST a plan must still be complete
  * and in range, so that a session can replay what a bad plan does without harm to itself.
  * Cost: linear, plus sorting of waits and places. */
@@ -11,104 +9,13 @@
 
 #include "../graph/file.h"
 #include "../graph/hash.h"
-#include "../graph/json_write.h"
 #include "../graph/size.h"
-#include "../graph/text_file.h"
+#include "file_lists.h"
 #include "verdict.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
-/* ---- Writing ---- */
-
-static void print_streams(const struct tarn_plan *plan, FILE *file)
-{
-    fputs(",\n\"streams\":[", file);
-    for (uint32_t s = 0; s < plan->streams_count; s++) {
-        fputs(s > 0 ? ",\n" : "\n", file);
-        tarn_json_write_ids(file, plan->list + plan->list_begin[s],
-                            plan->list_begin[s + 1] - plan->list_begin[s]);
-    }
-    fputs(plan->streams_count > 0 ? "\n]" : "]", file);
-}
-
-static void print_waits(const char *key, const struct tarn_wait *waits, uint32_t count, FILE *file)
-{
-    fprintf(file, ",\n\"%s\":[", key);
-    for (uint32_t i = 0; i < count; i++)
-        fprintf(file, "%s\n[%" PRIu32 ",%" PRIu32 "]", i > 0 ? "," : "", waits[i].op, waits[i].on);
-    fputs(count > 0 ? "\n]" : "]", file);
-}
-
-static void print_places(const char *key, const struct tarn_place *places, uint32_t count,
-                         FILE *file)
-{
-    fprintf(file, ",\n\"%s\":[", key);
-    for (uint32_t i = 0; i < count; i++)
-        fprintf(file, "%s\n[%" PRIu32 ",%" PRIu64 ",%" PRIu64 "]", i > 0 ? "," : "", places[i].id,
-                places[i].offset, places[i].size);
-    fputs(count > 0 ? "\n]" : "]", file);
-}
-
-static void print_bound(const struct tarn_plan *plan, FILE *file)
-{
-    if (!plan->threshold) {
-        fputs("null,\n\"certificate\":null", file);
-        return;
-    }
-    fprintf(file, "%" PRIu64 ",\n\"certificate\":{\"thresholds\":", plan->bound);
-    tarn_json_write_ids(file, plan->threshold, plan->streams_count);
-    fputs(",\"gaps\":", file);
-    tarn_json_write_ids(file, plan->gaps, plan->gaps_count);
-    fputc('}', file);
-}
-
-static void print_head(const struct tarn_plan *plan, FILE *file)
-{
-    fputs("{\"format\":\"tarn.plan\",\"version\":1,\"name\":", file);
-    tarn_json_write_string(file, plan->graph->name);
-    fprintf(file, ",\n\"source_hash\":\"%s\",\n\"graph_hash\":\"%s\"",
-            tarn_hash_format(plan->source_hash).text, tarn_hash_format(plan->graph->hash).text);
-    if (plan->transformed) {
-        fputs(",\n\"graph\":", file);
-        tarn_graph_write(plan->graph, file);
-    }
-    fputs(",\n\"method\":", file);
-    tarn_json_write_string(file, plan->method ? plan->method : "");
-    fprintf(file,
-            ",\n\"alignment\":%" PRIu64 ",\n\"footprint_bytes\":%" PRIu64 ",\n\"bound_bytes\":",
-            plan->alignment, plan->footprint);
-    print_bound(plan, file);
-    fprintf(file, ",\n\"persistent_bytes\":%" PRIu64, plan->persistent);
-}
-
-static void print_plan(const void *subject, FILE *file)
-{
-    const struct tarn_plan *plan = subject;
-    print_head(plan, file);
-    print_streams(plan, file);
-    print_waits("waits", plan->waits, plan->waits_count, file);
-    print_waits("boundary_waits", plan->boundary_waits, plan->boundary_waits_count, file);
-    print_places("storages", plan->storages, plan->storages_count, file);
-    print_places("workspaces", plan->workspaces, plan->workspaces_count, file);
-    print_places("persistent", plan->places_persistent, plan->places_persistent_count, file);
-    fputs("}\n", file);
-}
-
-enum tarn_status tarn_plan_save(const struct tarn_plan *plan, const char *path,
-                                struct tarn_error *error)
-{
-    tarn_error_clear(error);
-    if (tarn_text_is_named(path, "csv")) return tarn_plan_save_intervals(plan, path, error);
-    if (plan->footprint > TARN_JSON_INTEGER_MAX || plan->persistent > TARN_JSON_INTEGER_MAX ||
-        plan->alignment > TARN_JSON_INTEGER_MAX)
-        return tarn_error_set(error, TARN_BAD_INPUT,
-                              "%s: the plan needs more than 2^53 - 1 bytes, or is aligned to more, "
-                              "which a plan file cannot say",
-                              path);
-    return tarn_text_save(path, print_plan, plan, error);
-}
-
-/* ---- Reading: the head ---- */
+/* ---- The head ---- */
 
 enum {
     FORMAT,
@@ -293,201 +200,6 @@ static enum tarn_status read_head(struct loader *loader)
     return plan->method ? TARN_OK : tarn_error_no_memory(loader->report.error);
 }
 
-/* ---- Reading: lists ---- */
-
-static enum tarn_status read_op(struct loader *loader, const struct tarn_json_at *at, json_t *value,
-                                uint32_t *op)
-{
-    uint32_t count = loader->plan->graph->ops_count;
-    enum tarn_status status = tarn_json_id(&loader->report, at, value, op);
-    if (!status && *op >= count)
-        status =
-            tarn_json_bad(&loader->report, at,
-                          "there is no op %" PRIu32 "; the graph has %" PRIu32 " ops", *op, count);
-    return status;
-}
-
-static enum tarn_status read_stream(struct loader *loader, uint32_t s, json_t *value)
-{
-    struct tarn_json_at streams_at = field_at(STREAMS), at = tarn_json_in(&streams_at, NULL, s);
-    struct tarn_plan *plan = loader->plan;
-    uint32_t begin = plan->list_begin[s];
-    size_t count = 0;
-    enum tarn_status status = tarn_json_array(&loader->report, &at, value, &count);
-    if (!status && count > plan->graph->ops_count - begin)
-        return tarn_json_bad(&loader->report, &at, "the lists have more ops than the graph");
-    for (size_t i = 0; i < count && !status; i++) {
-        struct tarn_json_at here = tarn_json_in(&at, NULL, i);
-        status = read_op(loader, &here, json_array_get(value, i), &plan->list[begin + i]);
-    }
-    plan->list_begin[s + 1] = begin + (uint32_t)count;
-    return status;
-}
-
-static enum tarn_status read_streams(struct loader *loader)
-{
-    struct tarn_json_at at = field_at(STREAMS);
-    struct tarn_plan *plan = loader->plan;
-    json_t *value = loader->fields[STREAMS];
-    size_t count = 0;
-    enum tarn_status status = tarn_json_array(&loader->report, &at, value, &count);
-    if (status != TARN_OK) return status;
-    if (count != plan->graph->streams_count)
-        return tarn_json_bad(&loader->report, &at, "%zu lists for a graph of %" PRIu32 " streams",
-                             count, plan->graph->streams_count);
-    plan->list_begin = calloc(count + 1, sizeof *plan->list_begin);
-    plan->list = calloc((size_t)plan->graph->ops_count + 1, sizeof *plan->list);
-    if (!plan->list_begin || !plan->list) return tarn_error_no_memory(loader->report.error);
-    plan->streams_count = (uint32_t)count;
-    for (uint32_t s = 0; s < plan->streams_count && !status; s++)
-        status = read_stream(loader, s, json_array_get(value, s));
-    return status;
-}
-
-/* A list's length, as far as it makes sense: more records than ids allow are an error. */
-static enum tarn_status read_count(struct loader *loader, size_t field, uint64_t max, size_t *count)
-{
-    struct tarn_json_at at = field_at(field);
-    enum tarn_status status = tarn_json_array(&loader->report, &at, loader->fields[field], count);
-    if (!status && *count > max)
-        status = tarn_json_bad(&loader->report, &at,
-                               "has %zu records, at most %" PRIu64 " make sense", *count, max);
-    return status;
-}
-
-/* Checks that a record is a list of `count` elements. */
-static enum tarn_status check_record(struct loader *loader, const struct tarn_json_at *at,
-                                     json_t *value, size_t count, const char *what)
-{
-    size_t found = 0;
-    enum tarn_status status = tarn_json_array(&loader->report, at, value, &found);
-    if (!status && found != count)
-        status = tarn_json_bad(&loader->report, at, "must be %s, not a list of %zu", what, found);
-    return status;
-}
-
-/* ---- Reading: waits ---- */
-
-static enum tarn_status read_wait(struct loader *loader, const struct tarn_json_at *at,
-                                  json_t *value, struct tarn_wait *wait)
-{
-    const struct tarn_graph *graph = loader->plan->graph;
-    struct tarn_json_at op_at = tarn_json_in(at, NULL, 0), on_at = tarn_json_in(at, NULL, 1);
-    enum tarn_status status = check_record(loader, at, value, 2, "[op, op that it waits for]");
-    if (!status) status = read_op(loader, &op_at, json_array_get(value, 0), &wait->op);
-    if (!status) status = read_op(loader, &on_at, json_array_get(value, 1), &wait->on);
-    if (!status && graph->ops[wait->op].stream == graph->ops[wait->on].stream)
-        status =
-            tarn_json_bad(&loader->report, at,
-                          "%s and %s are in one stream, where order "
-                          "needs no wait",
-                          tarn_op_label(graph, wait->op).text, tarn_op_label(graph, wait->on).text);
-    return status;
-}
-
-static int compare_waits(const void *a, const void *b)
-{
-    const struct tarn_wait *x = a, *y = b;
-    if (x->op != y->op) return x->op < y->op ? -1 : 1;
-    return x->on < y->on ? -1 : x->on > y->on;
-}
-
-/* Waits keep the file's order; a sorted copy shows which are there twice. */
-static enum tarn_status refuse_twins(struct loader *loader, size_t field,
-                                     const struct tarn_wait *waits, size_t count)
-{
-    struct tarn_json_at at = field_at(field);
-    enum tarn_status status = TARN_OK;
-    struct tarn_wait *sorted = malloc((count + 1) * sizeof *sorted);
-    if (!sorted) return tarn_error_no_memory(loader->report.error);
-    if (count > 0) memcpy(sorted, waits, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, compare_waits);
-    for (size_t i = 1; i < count && !status; i++) {
-        if (compare_waits(&sorted[i - 1], &sorted[i]) == 0)
-            status = tarn_json_bad(&loader->report, &at, "[%" PRIu32 ",%" PRIu32 "] is there twice",
-                                   sorted[i].op, sorted[i].on);
-    }
-    free(sorted);
-    return status;
-}
-
-static enum tarn_status read_waits(struct loader *loader, size_t field, struct tarn_wait **waits,
-                                   uint32_t *waits_count)
-{
-    struct tarn_json_at at = field_at(field);
-    size_t count = 0;
-    enum tarn_status status = read_count(loader, field, TARN_NONE / 2, &count);
-    if (status != TARN_OK) return status;
-    *waits = calloc(count + 1, sizeof **waits);
-    if (!*waits) return tarn_error_no_memory(loader->report.error);
-    *waits_count = (uint32_t)count;
-    for (size_t i = 0; i < count && !status; i++) {
-        struct tarn_json_at here = tarn_json_in(&at, NULL, i);
-        status = read_wait(loader, &here, json_array_get(loader->fields[field], i), &(*waits)[i]);
-    }
-    if (!status) status = refuse_twins(loader, field, *waits, count);
-    return status;
-}
-
-/* ---- Reading: places ---- */
-
-static enum tarn_status read_place(struct loader *loader, const struct tarn_json_at *at,
-                                   json_t *value, uint32_t ids_count, struct tarn_place *place)
-{
-    struct tarn_json_at id_at = tarn_json_in(at, NULL, 0), offset_at = tarn_json_in(at, NULL, 1),
-                        size_at = tarn_json_in(at, NULL, 2);
-    enum tarn_status status = check_record(loader, at, value, 3, "[id, offset, size]");
-    if (!status)
-        status = tarn_json_id(&loader->report, &id_at, json_array_get(value, 0), &place->id);
-    if (!status && place->id >= ids_count)
-        status = tarn_json_bad(&loader->report, &id_at,
-                               "there is no such id; the graph's end at %" PRIu32, ids_count);
-    if (!status)
-        status = tarn_json_integer(&loader->report, &offset_at, json_array_get(value, 1),
-                                   TARN_JSON_INTEGER_MAX, &place->offset);
-    if (!status)
-        status = tarn_json_integer(&loader->report, &size_at, json_array_get(value, 2),
-                                   TARN_JSON_INTEGER_MAX, &place->size);
-    return status;
-}
-
-static int compare_places(const void *a, const void *b)
-{
-    uint32_t x = ((const struct tarn_place *)a)->id, y = ((const struct tarn_place *)b)->id;
-    return x < y ? -1 : x > y;
-}
-
-static enum tarn_status sort_places(struct loader *loader, size_t field, struct tarn_place *places,
-                                    size_t count)
-{
-    struct tarn_json_at at = field_at(field);
-    qsort(places, count, sizeof *places, compare_places);
-    for (size_t i = 1; i < count; i++) {
-        if (places[i - 1].id == places[i].id)
-            return tarn_json_bad(&loader->report, &at, "id %" PRIu32 " has two places",
-                                 places[i].id);
-    }
-    return TARN_OK;
-}
-
-static enum tarn_status read_places(struct loader *loader, size_t field, uint32_t ids_count,
-                                    struct tarn_place **places, uint32_t *places_count)
-{
-    struct tarn_json_at at = field_at(field);
-    size_t count = 0;
-    enum tarn_status status = read_count(loader, field, ids_count, &count);
-    if (status != TARN_OK) return status;
-    *places = calloc(count + 1, sizeof **places);
-    if (!*places) return tarn_error_no_memory(loader->report.error);
-    *places_count = (uint32_t)count;
-    for (size_t i = 0; i < count && !status; i++) {
-        struct tarn_json_at here = tarn_json_in(&at, NULL, i);
-        status = read_place(loader, &here, json_array_get(loader->fields[field], i), ids_count,
-                            &(*places)[i]);
-    }
-    return status ? status : sort_places(loader, field, *places, count);
-}
-
 /* The highest reserved end, for files that do not say how large the persistent part is. */
 static uint64_t persistent_end(const struct tarn_plan *plan)
 {
@@ -499,13 +211,31 @@ static uint64_t persistent_end(const struct tarn_plan *plan)
     return tarn_size_round_up(end, plan->alignment, &end) ? end : UINT64_MAX;
 }
 
-/* ---- Reading: the whole ---- */
+/* ---- The whole ---- */
+
+static enum tarn_status read_waits(struct loader *loader, size_t field, struct tarn_wait **waits,
+                                   uint32_t *count)
+{
+    struct tarn_json_at at = field_at(field);
+    return tarn_plan_read_waits(&loader->report, &at, loader->fields[field], loader->plan->graph,
+                                waits, count);
+}
+
+static enum tarn_status read_places(struct loader *loader, size_t field, uint32_t ids_count,
+                                    struct tarn_place **places, uint32_t *count)
+{
+    struct tarn_json_at at = field_at(field);
+    return tarn_plan_read_places(&loader->report, &at, loader->fields[field], ids_count, places,
+                                 count);
+}
 
 static enum tarn_status read_lists(struct loader *loader)
 {
     struct tarn_plan *plan = loader->plan;
+    struct tarn_json_at streams_at = field_at(STREAMS);
     uint32_t ops = plan->graph->ops_count, tensors = plan->graph->tensors_count;
-    enum tarn_status status = read_streams(loader);
+    enum tarn_status status =
+        tarn_plan_read_streams(&loader->report, &streams_at, loader->fields[STREAMS], plan);
     if (!status) status = read_waits(loader, WAITS, &plan->waits, &plan->waits_count);
     if (!status)
         status =
