@@ -3,6 +3,7 @@
  */
 #include "csv.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "validate.h"
@@ -57,4 +58,22 @@ bool tarn_csv_number(const char *cell, uint64_t *number)
     if (at == cell || *at != 0 || value > TARN_NUMBER_MAX) return false;
     *number = value;
     return true;
+}
+
+/* ---- Names ---- */
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct tarn_csv_name *x = a, *y = b;
+    int order = strcmp(x->text, y->text);
+    return order != 0 ? order : (x->index > y->index) - (x->index < y->index);
+}
+
+const struct tarn_csv_name *tarn_csv_find_twin(struct tarn_csv_name *names, uint32_t count)
+{
+    qsort(names, count, sizeof *names, compare_names);
+    for (uint32_t i = 1; i < count; i++) {
+        if (strcmp(names[i - 1].text, names[i].text) == 0) return &names[i];
+    }
+    return NULL;
 }

@@ -19,4 +19,13 @@ char *tarn_csv_next_cell(char **line);
 /* A whole decimal number from 0 to 2^53 - 1, nothing else. */
 bool tarn_csv_number(const char *cell, uint64_t *number);
 
+/* What a row is called, and which row it is. */
+struct tarn_csv_name {
+    const char *text;
+    uint32_t index;
+};
+
+/* Sorts by name, then row. The second of two equal names, behind the first; NULL: all differ. */
+const struct tarn_csv_name *tarn_csv_find_twin(struct tarn_csv_name *names, uint32_t count);
+
 #endif
