@@ -7,184 +7,17 @@
  * Order is transitive, so whoever overwrites next need only be after the latest content of each
  * byte; and what holds between the first two iterations holds between any two.
  * Cost: near-linear in steps, waits times streams, and touches. */
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "../graph/report.h"
-#include "byte_map.h"
-#include "past.h"
-#include "verdict.h"
+#include "replay.h"
 
 #define LOOKS_MAX 50000000u
 
-struct touch {
-    uint32_t stream, node;
-    uint32_t next; /* index into the pool, or TARN_NONE */
-};
-
-struct touch_pool {
-    struct touch *items;
-    uint32_t count, capacity;
-    uint32_t free; /* list of those given back */
-};
-
-struct content {
-    uint32_t touches; /* the last touch of every stream that touched this version */
-    uint32_t writer;  /* node that made this version; TARN_NONE: nobody yet */
-    uint32_t made_in; /* iteration of its first write; TARN_NONE: never written */
-    uint32_t spoiler; /* node that overwrote some of its bytes, or TARN_NONE */
-    uint32_t spoiler_storage;
-    bool dubious; /* what lay beneath was not bound to come first: being after this content says
-                     nothing about being after that */
-};
-
-struct replay {
-    const struct tarn_plan *plan;
-    const struct tarn_graph *graph;
-    struct tarn_verdict *verdict;
-    struct tarn_past past;
-    struct tarn_byte_map map;
-    struct touch_pool pool;
-    struct content *contents; /* by storage */
-    uint32_t *seen, *stack;   /* by op, for control arcs through views */
-    uint64_t looks_left;      /* storages that may still be looked at beneath dubious content */
-    bool no_memory;
-};
-
-/* ---- Saying what is wrong ---- */
-
-static uint32_t op_at(const struct replay *replay, uint32_t node)
-{
-    return tarn_past_step(&replay->past, node)->op;
-}
-
-struct node_label {
-    char text[128];
-};
-
-/* What messages about the step that runs now call a node. */
-static struct node_label label(const struct replay *replay, uint32_t node)
-{
-    struct node_label result;
-    bool previous = tarn_past_iteration(&replay->past, node) < replay->past.iteration;
-    snprintf(result.text, sizeof result.text, "%s%s",
-             tarn_op_label(replay->graph, op_at(replay, node)).text,
-             previous ? " of the previous iteration" : "");
-    return result;
-}
-
-struct bytes_label {
-    char text[160];
-};
-
-static struct bytes_label bytes(const struct replay *replay, uint32_t storage)
-{
-    struct bytes_label result;
-    const struct tarn_place *place = tarn_plan_place(replay->plan, storage);
-    snprintf(result.text, sizeof result.text, "%s (bytes %llu..%llu)",
-             tarn_storage_label(replay->graph, storage).text, (unsigned long long)place->offset,
-             (unsigned long long)(place->offset + place->size));
-    return result;
-}
-
-/* Between the step that runs now and another node (TARN_NONE: none). */
-static struct tarn_violation violation_with(const struct replay *replay,
-                                            enum tarn_violation_kind kind, uint32_t other,
-                                            uint32_t storage, uint32_t other_storage)
-{
-    const struct tarn_storage *storages = replay->graph->storages;
-    struct tarn_violation violation = tarn_violation_of(kind);
-    violation.op = replay->past.step->op;
-    if (other != TARN_NONE) violation.other_op = op_at(replay, other);
-    if (storage != TARN_NONE) violation.tensor = storages[storage].tensor;
-    if (other_storage != TARN_NONE) violation.other_tensor = storages[other_storage].tensor;
-    return violation;
-}
-
-static struct tarn_suspects suspects(const struct replay *replay, uint32_t other, uint32_t third)
-{
-    struct tarn_suspects result = {{replay->past.node, other, third}, 1};
-    if (other != TARN_NONE) result.count = third != TARN_NONE ? 3 : 2;
-    return result;
-}
-
-static void report_overlap(struct replay *replay, uint32_t storage, uint32_t victim,
-                           uint32_t toucher)
-{
-    struct tarn_violation violation =
-        violation_with(replay, TARN_UNORDERED_OVERLAP, toucher, storage, victim);
-    struct tarn_suspects who = suspects(replay, toucher, replay->contents[victim].writer);
-    bool self = toucher == replay->past.node;
-    tarn_verdict_add(
-        replay->verdict, &violation, &who, "%s writes %s, which shares bytes with %s that %s %s%s",
-        label(replay, replay->past.node).text, bytes(replay, storage).text,
-        bytes(replay, victim).text, self ? "it" : label(replay, toucher).text,
-        self ? "uses itself" : "uses", self ? "" : ", and nothing orders the use before the write");
-}
-
-static void report_lost_output(struct replay *replay, uint32_t storage, uint32_t victim)
-{
-    uint32_t writer = replay->contents[victim].writer;
-    struct tarn_violation violation =
-        violation_with(replay, TARN_OVERWRITTEN_INPUT, writer, storage, victim);
-    struct tarn_suspects who = suspects(replay, writer, TARN_NONE);
-    tarn_verdict_add(replay->verdict, &violation, &who,
-                     "%s writes %s over the output %s, which must stay until the iteration ends",
-                     label(replay, replay->past.node).text, bytes(replay, storage).text,
-                     bytes(replay, victim).text);
-}
-
-static void report_spoiled(struct replay *replay, uint32_t storage)
-{
-    const struct content *content = &replay->contents[storage];
-    uint32_t spoiler = content->spoiler;
-    bool ordered =
-        tarn_past_has(&replay->past, tarn_past_step(&replay->past, spoiler)->stream, spoiler);
-    struct tarn_violation violation =
-        violation_with(replay, ordered ? TARN_OVERWRITTEN_INPUT : TARN_UNORDERED_OVERLAP, spoiler,
-                       storage, content->spoiler_storage);
-    struct tarn_suspects who = suspects(replay, spoiler, content->writer);
-    tarn_verdict_add(replay->verdict, &violation, &who,
-                     "%s reads %s, but %s %s overwritten it with %s",
-                     label(replay, replay->past.node).text, bytes(replay, storage).text,
-                     label(replay, spoiler).text, ordered ? "has" : "may have",
-                     bytes(replay, content->spoiler_storage).text);
-}
-
-/* Two touchers of one storage that nothing orders any more. */
-static void report_hazard(struct replay *replay, uint32_t storage, uint32_t other, const char *does,
-                          const char *other_does)
-{
-    struct tarn_violation violation =
-        violation_with(replay, TARN_HAZARD_LOST, other, storage, TARN_NONE);
-    struct tarn_suspects who = suspects(replay, other, TARN_NONE);
-    tarn_verdict_add(replay->verdict, &violation, &who,
-                     "%s %s %s, which %s %s, and nothing orders the two: a wait is missing",
-                     label(replay, replay->past.node).text, does,
-                     tarn_storage_label(replay->graph, storage).text, label(replay, other).text,
-                     other_does);
-}
-
-static void report_unwritten(struct replay *replay, uint32_t storage)
-{
-    const struct tarn_graph *graph = replay->graph;
-    uint32_t producer = graph->storages[storage].producer;
-    struct tarn_violation violation =
-        violation_with(replay, TARN_HAZARD_LOST, TARN_NONE, storage, TARN_NONE);
-    violation.other_op = producer;
-    struct tarn_suspects who = suspects(replay, TARN_NONE, TARN_NONE);
-    tarn_verdict_add(replay->verdict, &violation, &who,
-                     "%s reads %s before its producer %s has run in the same iteration",
-                     label(replay, replay->past.node).text, tarn_storage_label(graph, storage).text,
-                     tarn_op_label(graph, producer).text);
-}
-
 /* ---- Touches ---- */
 
-static uint32_t new_touch(struct replay *replay)
+static uint32_t new_touch(struct tarn_replay *replay)
 {
-    struct touch_pool *pool = &replay->pool;
+    struct tarn_touch_pool *pool = &replay->pool;
     if (pool->free != TARN_NONE) {
         uint32_t touch = pool->free;
         pool->free = pool->items[touch].next;
@@ -192,7 +25,7 @@ static uint32_t new_touch(struct replay *replay)
     }
     if (pool->count == pool->capacity) {
         size_t capacity = 2 * (size_t)pool->capacity + 256;
-        struct touch *items = realloc(pool->items, capacity * sizeof *items);
+        struct tarn_touch *items = realloc(pool->items, capacity * sizeof *items);
         if (!items) return TARN_NONE;
         pool->items = items;
         pool->capacity = (uint32_t)capacity;
@@ -201,7 +34,7 @@ static uint32_t new_touch(struct replay *replay)
 }
 
 /* The step that runs now touches this version of a storage. */
-static void add_touch(struct replay *replay, struct content *content)
+static void add_touch(struct tarn_replay *replay, struct tarn_content *content)
 {
     uint32_t stream = replay->past.step->stream, node = replay->past.node;
     for (uint32_t t = content->touches; t != TARN_NONE; t = replay->pool.items[t].next) {
@@ -215,11 +48,11 @@ static void add_touch(struct replay *replay, struct content *content)
         replay->no_memory = true;
         return;
     }
-    replay->pool.items[touch] = (struct touch){stream, node, content->touches};
+    replay->pool.items[touch] = (struct tarn_touch){stream, node, content->touches};
     content->touches = touch;
 }
 
-static void drop_touches(struct replay *replay, struct content *content)
+static void drop_touches(struct tarn_replay *replay, struct tarn_content *content)
 {
     while (content->touches != TARN_NONE) {
         uint32_t touch = content->touches;
@@ -231,11 +64,11 @@ static void drop_touches(struct replay *replay, struct content *content)
 
 /* A touch that does not lie before the step that runs now; TARN_NONE: all do. Reads first, since
  * it is them that an overwrite harms. */
-static uint32_t find_unordered(const struct replay *replay, const struct content *content)
+static uint32_t find_unordered(const struct tarn_replay *replay, const struct tarn_content *content)
 {
     uint32_t found = TARN_NONE;
     for (uint32_t t = content->touches; t != TARN_NONE; t = replay->pool.items[t].next) {
-        const struct touch *touch = &replay->pool.items[t];
+        const struct tarn_touch *touch = &replay->pool.items[t];
         if (tarn_past_has(&replay->past, touch->stream, touch->node)) continue;
         if (touch->node != content->writer) return touch->node;
         found = touch->node;
@@ -245,51 +78,52 @@ static uint32_t find_unordered(const struct replay *replay, const struct content
 
 /* ---- Reading and writing ---- */
 
-static bool is_first_write(const struct replay *replay, uint32_t storage)
+static bool is_first_write(const struct tarn_replay *replay, uint32_t storage)
 {
     return replay->graph->storages[storage].producer == replay->past.step->op;
 }
 
-static void read_storage(struct replay *replay, uint32_t storage)
+static void read_storage(struct tarn_replay *replay, uint32_t storage)
 {
-    struct content *content = &replay->contents[storage];
+    struct tarn_content *content = &replay->contents[storage];
     uint32_t writer = content->writer;
     bool persistent = replay->graph->storages[storage].persistent;
     if (!persistent && content->made_in != replay->past.iteration)
-        report_unwritten(replay, storage);
+        tarn_replay_report_unwritten(replay, storage);
     else if (content->spoiler != TARN_NONE)
-        report_spoiled(replay, storage);
+        tarn_replay_report_spoiled(replay, storage);
     else if (writer != TARN_NONE && writer != replay->past.node &&
              !tarn_past_has(&replay->past, tarn_past_step(&replay->past, writer)->stream, writer))
-        report_hazard(replay, storage, writer, "reads", "writes");
+        tarn_replay_report_hazard(replay, storage, writer, "reads", "writes");
     add_touch(replay, content);
 }
 
 /* Another write to the same storage: after all that touched it. */
-static void check_hazards(struct replay *replay, uint32_t storage)
+static void check_hazards(struct tarn_replay *replay, uint32_t storage)
 {
-    const struct content *content = &replay->contents[storage];
+    const struct tarn_content *content = &replay->contents[storage];
     for (uint32_t t = content->touches; t != TARN_NONE; t = replay->pool.items[t].next) {
-        const struct touch *touch = &replay->pool.items[t];
+        const struct tarn_touch *touch = &replay->pool.items[t];
         if (touch->node == replay->past.node ||
             tarn_past_has(&replay->past, touch->stream, touch->node))
             continue;
         bool wrote = touch->node == content->writer;
-        report_hazard(replay, storage, touch->node, "writes", wrote ? "writes" : "reads");
+        tarn_replay_report_hazard(replay, storage, touch->node, "writes",
+                                  wrote ? "writes" : "reads");
         return;
     }
 }
 
 /* A storage that lies under the bytes of `storage`, which is being written for the first time.
  * False: it was not bound to come first, or that was not known of what lay beneath it. */
-static bool overwrite(struct replay *replay, uint32_t storage, uint32_t victim)
+static bool overwrite(struct tarn_replay *replay, uint32_t storage, uint32_t victim)
 {
-    struct content *content = &replay->contents[victim];
+    struct tarn_content *content = &replay->contents[victim];
     uint32_t toucher = find_unordered(replay, content);
     if (toucher != TARN_NONE)
-        report_overlap(replay, storage, victim, toucher);
+        tarn_replay_report_overlap(replay, storage, victim, toucher);
     else if (replay->graph->storages[victim].pinned && content->made_in == replay->past.iteration)
-        report_lost_output(replay, storage, victim);
+        tarn_replay_report_lost_output(replay, storage, victim);
     content->spoiler = replay->past.node;
     content->spoiler_storage = storage;
     return toucher == TARN_NONE && !content->dubious;
@@ -297,7 +131,7 @@ static bool overwrite(struct replay *replay, uint32_t storage, uint32_t victim)
 
 /* Once an order is broken, what was overwritten before counts again: every storage of those bytes
  * is asked for itself, so that a harmless violation does not hide a harmful one. */
-static void look_beneath(struct replay *replay, uint32_t storage)
+static void look_beneath(struct tarn_replay *replay, uint32_t storage)
 {
     const struct tarn_byte_map *map = &replay->map;
     uint32_t count = replay->graph->planned_count;
@@ -308,11 +142,11 @@ static void look_beneath(struct replay *replay, uint32_t storage)
             map->end[a] <= map->begin[storage])
             continue;
         uint32_t toucher = find_unordered(replay, &replay->contents[a]);
-        if (toucher != TARN_NONE) report_overlap(replay, storage, a, toucher);
+        if (toucher != TARN_NONE) tarn_replay_report_overlap(replay, storage, a, toucher);
     }
 }
 
-static void take_bytes(struct replay *replay, uint32_t storage)
+static void take_bytes(struct tarn_replay *replay, uint32_t storage)
 {
     struct tarn_byte_map *map = &replay->map;
     bool dubious = false;
@@ -328,9 +162,9 @@ static void take_bytes(struct replay *replay, uint32_t storage)
 }
 
 /* A write in place may be partial: it reads what it leaves. */
-static void write_storage(struct replay *replay, uint32_t storage)
+static void write_storage(struct tarn_replay *replay, uint32_t storage)
 {
-    struct content *content = &replay->contents[storage];
+    struct tarn_content *content = &replay->contents[storage];
     bool first = is_first_write(replay, storage);
     if (!first) read_storage(replay, storage);
     check_hazards(replay, storage);
@@ -345,20 +179,15 @@ static void write_storage(struct replay *replay, uint32_t storage)
 
 /* ---- Control arcs ---- */
 
-static void check_control_arc(struct replay *replay, uint32_t earlier)
+static void check_control_arc(struct tarn_replay *replay, uint32_t earlier)
 {
     uint32_t node = replay->past.iteration * replay->past.program->steps_count +
                     replay->past.program->step_of[earlier];
-    if (tarn_past_has(&replay->past, tarn_past_step(&replay->past, node)->stream, node)) return;
-    struct tarn_violation violation =
-        violation_with(replay, TARN_HAZARD_LOST, node, TARN_NONE, TARN_NONE);
-    struct tarn_suspects who = suspects(replay, node, TARN_NONE);
-    tarn_verdict_add(replay->verdict, &violation, &who,
-                     "a control arc says that %s comes after %s, but nothing in the plan does",
-                     label(replay, replay->past.node).text, label(replay, node).text);
+    if (!tarn_past_has(&replay->past, tarn_past_step(&replay->past, node)->stream, node))
+        tarn_replay_report_lost_arc(replay, node);
 }
 
-static void push_view(struct replay *replay, uint32_t *depth, uint32_t op)
+static void push_view(struct tarn_replay *replay, uint32_t *depth, uint32_t op)
 {
     if (op == TARN_NONE || !replay->graph->ops[op].view) return;
     if (replay->seen[op] == replay->past.node) return;
@@ -367,7 +196,7 @@ static void push_view(struct replay *replay, uint32_t *depth, uint32_t op)
 }
 
 /* Views are not launched: what they come after, the ops behind them come after. */
-static void check_control(struct replay *replay)
+static void check_control(struct tarn_replay *replay)
 {
     const struct tarn_graph *graph = replay->graph;
     uint32_t depth = 1;
@@ -387,7 +216,7 @@ static void check_control(struct replay *replay)
 
 /* ---- The two iterations ---- */
 
-static void run_node(struct replay *replay, uint32_t node)
+static void run_node(struct tarn_replay *replay, uint32_t node)
 {
     tarn_past_enter(&replay->past, node);
     const struct tarn_graph_op *op = &replay->graph->ops[replay->past.step->op];
@@ -402,25 +231,20 @@ static void run_node(struct replay *replay, uint32_t node)
 }
 
 /* The caller writes persistent storages before the first iteration. */
-static void place_persistent(struct replay *replay)
+static void place_persistent(struct tarn_replay *replay)
 {
     struct tarn_byte_map *map = &replay->map;
     for (uint32_t a = replay->graph->planned_count; a < replay->graph->storages_count; a++) {
         for (uint32_t c = tarn_byte_map_floor(map, map->begin[a]); c < map->end[a];
              c = tarn_byte_map_next(map, c)) {
             if (map->owner[c] == TARN_NONE) continue;
-            struct tarn_violation violation = tarn_violation_of(TARN_UNORDERED_OVERLAP);
-            violation.tensor = replay->graph->storages[a].tensor;
-            violation.other_tensor = replay->graph->storages[map->owner[c]].tensor;
-            tarn_verdict_add(replay->verdict, &violation, &(struct tarn_suspects){{0}, 1},
-                             "persistent %s shares bytes with %s; both live for ever",
-                             bytes(replay, a).text, bytes(replay, map->owner[c]).text);
+            tarn_replay_report_persistent(replay, a, map->owner[c]);
         }
         tarn_byte_map_assign(map, a);
     }
 }
 
-static enum tarn_status replay_init(struct replay *replay, const struct tarn_plan *plan,
+static enum tarn_status replay_init(struct tarn_replay *replay, const struct tarn_plan *plan,
                                     const struct tarn_program *program)
 {
     const struct tarn_graph *graph = plan->graph;
@@ -435,13 +259,13 @@ static enum tarn_status replay_init(struct replay *replay, const struct tarn_pla
     if (!replay->contents || !replay->seen || !replay->stack) return TARN_SYSTEM;
     for (uint32_t a = 0; a < graph->storages_count; a++) {
         replay->contents[a] =
-            (struct content){TARN_NONE, TARN_NONE, TARN_NONE, TARN_NONE, TARN_NONE, false};
+            (struct tarn_content){TARN_NONE, TARN_NONE, TARN_NONE, TARN_NONE, TARN_NONE, false};
     }
     for (uint32_t v = 0; v < graph->ops_count; v++) replay->seen[v] = TARN_NONE;
     return TARN_OK;
 }
 
-static void replay_finish(struct replay *replay)
+static void replay_finish(struct tarn_replay *replay)
 {
     tarn_past_finish(&replay->past);
     tarn_byte_map_finish(&replay->map);
@@ -455,7 +279,7 @@ enum tarn_status tarn_verify_replay(const struct tarn_plan *plan,
                                     const struct tarn_program *program,
                                     struct tarn_verdict *verdict)
 {
-    struct replay replay = {.verdict = verdict, .looks_left = LOOKS_MAX};
+    struct tarn_replay replay = {.verdict = verdict, .looks_left = LOOKS_MAX};
     enum tarn_status status = replay_init(&replay, plan, program);
     if (status == TARN_OK) place_persistent(&replay);
     for (uint32_t k = 0; status == TARN_OK && k < 2; k++) {
