@@ -61,17 +61,16 @@ check() {
 
 [ -z "$long" ] || export TARN_GRAPHS=$long
 
-# Only the first build is optimised: to compile the others so would take longer than their tests.
-plainly=(-Doptimization=1 -Dc_args=-g1 -Dcpp_args=-g1)
+# Only the first build is optimised: to compile the others so would take longer than their tests. Nor
+# do they need kernels for a GPU. The last is without all that is optional.
+plainly=(-Doptimization=1 -Dc_args=-g1 -Dcpp_args=-g1 -Dcuda=disabled)
 configure tests
 meson compile -C build-tests
 check tests
 configure address "${plainly[@]}" -Db_sanitize=address,undefined -Db_lundef=false
 check address --no-suite release
-configure thread "${plainly[@]}" -Db_sanitize=thread -Db_lundef=false -Dopenmp=disabled
+configure thread "${plainly[@]}" -Db_sanitize=thread -Db_lundef=false -Dopenmp=disabled -Dhwloc=disabled
 check thread --suite thread
-configure small "${plainly[@]}" -Dhwloc=disabled -Dopenmp=disabled
-check small --suite small
 
 if [ -n "$long" ]; then
     tests/campaign.sh "$long" build-tests/tarn || status=1
