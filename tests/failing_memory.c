@@ -41,20 +41,31 @@ static void allow(long long allocations)
     allowed = allocations;
 }
 
-void fail_each_allocation(enum tarn_status (*act)(struct tarn_error *error), bool with_jansson)
+static void sweep(enum tarn_status (*act)(struct tarn_error *error), long long stride,
+                  bool with_jansson)
 {
     long long runs = 0;
     enum tarn_status status = TARN_SYSTEM;
-    while (status != TARN_OK) {
+    for (; status != TARN_OK; runs++) {
         struct tarn_error error = {0};
-        allow(runs++);
+        allow(runs * stride);
         status = act(&error);
         bool was_denied = failed;
         allow(INT64_MAX);
         if (with_jansson && was_denied && status == TARN_BAD_INPUT) continue;
         if (status != (was_denied ? TARN_SYSTEM : TARN_OK))
-            fail_msg("allocation %lld: %s", runs, error.text);
+            fail_msg("allocation %lld: %s", runs * stride, error.text);
         if (was_denied) assert_string_equal(error.text, "out of memory");
     }
     assert_true(runs > 20);
+}
+
+void fail_each_allocation(enum tarn_status (*act)(struct tarn_error *error), bool with_jansson)
+{
+    sweep(act, 1, with_jansson);
+}
+
+void fail_some_allocations(enum tarn_status (*act)(struct tarn_error *error), long long stride)
+{
+    sweep(act, stride, false);
 }

@@ -18,4 +18,7 @@ void *__wrap_realloc(void *block, size_t size);
  * TARN_BAD_INPUT is right as well. */
 void fail_each_allocation(enum tarn_status (*act)(struct tarn_error *error), bool with_jansson);
 
+/* The same from the first, then from `stride` further on, and so on. */
+void fail_some_allocations(enum tarn_status (*act)(struct tarn_error *error), long long stride);
+
 #endif

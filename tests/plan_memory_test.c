@@ -39,8 +39,7 @@ static enum tarn_status plan(const char *method, uint32_t threads, struct tarn_e
 {
     struct tarn_plan *made = NULL;
     enum tarn_status status = tarn_plan_create(
-        graph, TARN_PLAN_OPTIONS(.method = method, .threads = threads, .effort = DRAWS(10)), &made,
-        error);
+        graph, TARN_PLAN_OPTIONS(.method = method, .threads = threads, .effort = 2), &made, error);
     tarn_plan_destroy(made);
     return status;
 }
@@ -79,7 +78,7 @@ static void planning_survives_every_failing_allocation(void **state)
 static void memory_that_runs_out_in_any_thread_is_reported(void **state)
 {
     (void)state;
-    fail_each_allocation(plan_in_four_threads, false);
+    fail_some_allocations(plan_in_four_threads, 7); /* which one is whose is never the same */
 }
 
 static enum tarn_status assign(enum tarn_assign_mode mode, struct tarn_error *error)
