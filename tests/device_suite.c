@@ -364,7 +364,8 @@ static void a_large_allocation_is_usable_to_its_last_byte(void **state)
     struct bench *bench = open_bench(state);
     struct tarn_memory_limits limits;
     unsigned char *bytes = malloc(SLOT_BYTES);
-    uint64_t size = bench->suite->large_bytes ? bench->suite->large_bytes : UINT64_C(256) << 20;
+    uint64_t size = bench->suite->large_bytes ? bench->suite->large_bytes
+                                              : (uint64_t)(SANITIZED ? 16 : 256) << 20;
     void *memory, *end;
     ok(bench, bench->table->memory_limits(bench->self, &limits));
     if (size > limits.allocation_max) size = limits.allocation_max;

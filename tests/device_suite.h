@@ -21,7 +21,7 @@ struct device_suite {
     /* Optional: lets `calls` more calls of the table that can fail succeed and the one after them
      * fail, once; true from the call on when it has happened. UINT64_MAX: none fails. */
     bool (*fail_after)(void *user, uint64_t calls);
-    uint64_t large_bytes; /* of an arena that must work; 0: 256 MiB */
+    uint64_t large_bytes; /* of an arena that must work; 0: 256 MiB, sanitized 16 */
 };
 
 /* Runs it all as one cmocka group. Returns the number of failures. */

@@ -23,7 +23,7 @@
 #include "tarn.h"
 #include "unshared_plan.h"
 
-enum { ITERATIONS = 5, GRAPHS = 12 };
+enum { ITERATIONS = 5, GRAPHS = SANITIZED ? 4 : 12 };
 
 /* ---- A graph, its plan, and what the host makes of it ---- */
 
@@ -46,11 +46,11 @@ static void check_on(struct tarn_plan *plan, struct tarn_device device,
     require(status, &error);
 }
 
-static struct subject subject_create(uint64_t seed)
+static struct subject subject_of(uint64_t seed, uint32_t ops_max)
 {
     struct subject subject;
     struct tarn_error error;
-    struct random_graph_options knobs = random_graph_knobs(seed, 60);
+    struct random_graph_options knobs = random_graph_knobs(seed, ops_max);
     knobs.parameters += 2;
     knobs.alignment_share = 0;
     subject.graph = random_graph(&knobs);
@@ -62,6 +62,8 @@ static struct subject subject_create(uint64_t seed)
              &subject.expected);
     return subject;
 }
+
+static struct subject subject_create(uint64_t seed) { return subject_of(seed, 60); }
 
 static void subject_destroy(struct subject *subject)
 {
@@ -414,11 +416,7 @@ static void nothing_grows(const struct subject *subject, void **state,
     for (uint32_t i = 0; i < 10; i++) run_iterations(session, 100);
     if (suite->alive) assert_int_equal(suite->alive(suite->user), alive);
     uint64_t grown = resident_bytes() > resident ? resident_bytes() - resident : 0;
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    if (grown > (1 << 20)) fail_msg("%llu bytes more", (unsigned long long)grown);
-#else
-    (void)grown;
-#endif
+    if (!SANITIZED && grown > (1 << 20)) fail_msg("%llu bytes more", (unsigned long long)grown);
     tarn_session_destroy(session);
 }
 
@@ -491,17 +489,18 @@ static enum tarn_status whole_life(const struct subject *subject, struct tarn_de
     return status;
 }
 
-/* The n-th call fails once, for every n. Only a failure while destroying may go unnoticed. */
+/* The n-th call fails once, for every n (sanitized, every seventh). Only a failure while destroying
+ * may go unnoticed. */
 static void fail_each_call(const struct subject *subject, void **state,
                            const struct tarn_session_options *options)
 {
     const struct device_suite *suite = device_suite_facts(state);
     struct tarn_device device = device_suite_device(state);
     uint64_t before = suite->alive ? suite->alive(suite->user) : 0;
-    uint32_t unnoticed = 0, calls = 0;
-    for (bool failed = true; failed; calls++) {
+    uint32_t unnoticed = 0, runs = 0;
+    for (bool failed = true; failed; runs++) {
         struct tarn_error error = {0};
-        suite->fail_after(suite->user, calls);
+        suite->fail_after(suite->user, runs * (SANITIZED ? 7 : 1));
         enum tarn_status status = whole_life(subject, device, options, &error);
         failed = suite->fail_after(suite->user, UINT64_MAX);
         if (!failed) require(status, &error);
@@ -510,15 +509,15 @@ static void fail_each_call(const struct subject *subject, void **state,
         if (status) assert_true(error.text[0]);
         if (suite->alive) assert_int_equal(suite->alive(suite->user), before);
     }
-    assert_true(calls > 20);
-    assert_true(unnoticed < calls / 2);
+    assert_true(runs > 20);
+    assert_true(unnoticed < runs / 2);
 }
 
 static void every_call_may_fail_once(void **state)
 {
     struct tarn_device device = need_checks(state);
     device_suite_need(state, device_suite_facts(state)->fail_after != NULL);
-    struct subject subject = subject_create(10);
+    struct subject subject = subject_of(17, 20); /* small, with everything in it */
     fail_each_call(&subject, state, NULL);
     if (device.table->capture_begin)
         fail_each_call(&subject, state, TARN_SESSION_OPTIONS(.capture = true, .unroll = 2));

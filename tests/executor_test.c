@@ -232,10 +232,12 @@ static void check_results_over(struct tarn_plan *plan)
     free_contents(expected, plan->graph);
 }
 
+enum { GRAPHS = SANITIZED ? 15 : 60 };
+
 static void gives_the_serial_result_when_nothing_is_shared(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < 60; seed++) {
+    for (uint64_t seed = 0; seed < GRAPHS; seed++) {
         struct random_graph_options knobs = random_graph_knobs(seed, 80);
         struct tarn_graph *graph = random_graph(&knobs);
         struct tarn_plan *plan = unshared_plan(graph, 64);
@@ -248,7 +250,7 @@ static void gives_the_serial_result_when_nothing_is_shared(void **state)
 static void gives_the_serial_result_over_the_real_plan(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < 60; seed++) {
+    for (uint64_t seed = 0; seed < GRAPHS; seed++) {
         struct random_graph_options knobs = random_graph_knobs(seed, 80);
         struct tarn_graph *graph = random_graph(&knobs);
         struct tarn_plan *plan;
@@ -653,7 +655,7 @@ static void a_blocking_stream_does_not_hold_up_the_others(void **state)
 
 /* ---- Steady state ---- */
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !SANITIZED
 /* This program's own allocator front counts; the work is glibc's. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
@@ -755,7 +757,7 @@ int main(void)
         cmocka_unit_test(destroying_does_not_wait_for_a_kernel_that_never_returns),
         cmocka_unit_test(two_workers_run_two_ready_streams_at_the_same_time),
         cmocka_unit_test(a_blocking_stream_does_not_hold_up_the_others),
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !SANITIZED
         cmocka_unit_test(allocates_nothing_once_it_runs),
 #endif
         cmocka_unit_test(two_sessions_of_one_plan_run_at_once),

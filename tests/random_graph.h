@@ -9,8 +9,10 @@
 /* How many random graphs a test draws. Sanitized code is five to ten times slower, and what
  * sanitizers see shows on fewer. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define DRAWS(count) (((count) + 7) / 8)
+#define SANITIZED 1
+#define DRAWS(count) (((count) + 31) / 32)
 #else
+#define SANITIZED 0
 #define DRAWS(count) (count)
 #endif
 
