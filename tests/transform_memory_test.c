@@ -99,12 +99,38 @@ static void adding_implementations_survives_every_failing_allocation(void **stat
     tarn_graph_destroy(graph);
 }
 
+static uint64_t budget;
+
+static enum tarn_status keep_to_budget(struct tarn_error *error)
+{
+    struct tarn_graph *result = NULL;
+    enum tarn_status status = tarn_graph_budget(
+        graph, TARN_BUDGET_OPTIONS(.budget = budget, .effort = 20), &result, error);
+    return compare(status, result, error);
+}
+
+/* Nine tenths of what keeping everything takes: there is something to search. */
+static void keeping_to_a_budget_survives_every_failing_allocation(void **state)
+{
+    struct tarn_budget_report report;
+    struct tarn_graph *fastest;
+    (void)state;
+    graph = training_graph(3).graph;
+    assert_int_equal(
+        tarn_graph_budget(graph, TARN_BUDGET_OPTIONS(.report = &report), &fastest, NULL), TARN_OK);
+    tarn_graph_destroy(fastest);
+    budget = report.footprint / 10 * 9;
+    fail_each_allocation(keep_to_budget, false);
+    tarn_graph_destroy(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transforms_of_one_stream_survive_every_failing_allocation),
         cmocka_unit_test(transforms_of_several_streams_survive_every_failing_allocation),
         cmocka_unit_test(adding_implementations_survives_every_failing_allocation),
+        cmocka_unit_test(keeping_to_a_budget_survives_every_failing_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

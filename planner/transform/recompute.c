@@ -192,17 +192,18 @@ static enum tarn_status make(struct budgeting *all, uint64_t target, struct atte
 static enum tarn_status search(struct budgeting *all, uint64_t target, bool refine,
                                uint64_t *evaluations)
 {
-    if (all->options.method == TARN_BUDGET_KEEP) return TARN_OK;
-    if (all->options.method == TARN_BUDGET_CHEN) return tarn_policy_chen(&all->model, &all->policy);
     const struct tarn_budget_limits limits = {.classes = all->options.classes,
                                               .steps = all->options.effort,
                                               .refine = refine,
                                               .control = all->options.control};
     struct tarn_budget_outcome outcome = {0};
-    enum tarn_status status =
-        tarn_budget_search(&all->model, target, &limits, &all->policy, &outcome);
+    enum tarn_status status = TARN_OK;
+    if (all->options.method == TARN_BUDGET_CHEN)
+        status = tarn_policy_chen(&all->model, &all->policy);
+    else if (all->options.method == TARN_BUDGET_SEARCH)
+        status = tarn_budget_search(&all->model, target, &limits, &all->policy, &outcome);
     *evaluations += outcome.evaluations;
-    return status;
+    return status ? tarn_error_no_memory(all->error) : TARN_OK;
 }
 
 /* The next target for the search, or the same when there is no use in another one. */
