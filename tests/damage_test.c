@@ -346,7 +346,7 @@ static void every_witness_fails_checked_execution(void **state)
 {
     (void)state;
     uint32_t runs = 0;
-    for (uint64_t seed = 0; seed < 150; seed++) {
+    for (uint64_t seed = 0; seed < DRAWS(150); seed++) {
         struct random_source source = {seed * 13 + 7};
         struct tarn_graph *graph = large_graph_of_seed(seed);
         struct tarn_plan *plan = plan_of(graph, 3);

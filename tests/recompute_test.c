@@ -198,7 +198,7 @@ static void peak_and_time_are_those_of_the_graph_that_is_built(void **state)
 {
     (void)state;
     struct counts counts = {0};
-    for (uint64_t seed = 0; seed < 2000; seed++) {
+    for (uint64_t seed = 0; seed < DRAWS(2000); seed++) {
         struct tarn_graph *graph = draw_graph(seed, 1);
         try_policies(graph, seed, &counts, do_nothing);
         tarn_graph_destroy(graph);
@@ -212,7 +212,7 @@ static void every_graph_that_is_built_refines_its_source(void **state)
 {
     (void)state;
     struct counts counts = {0};
-    for (uint64_t seed = 0; seed < 600; seed++) {
+    for (uint64_t seed = 0; seed < DRAWS(600); seed++) {
         struct tarn_graph *graph = draw_graph(seed, 1 + (uint32_t)(seed % 3));
         try_policies(graph, seed, &counts, requires_the_same_meaning);
         tarn_graph_destroy(graph);
@@ -224,7 +224,7 @@ static void checked_execution_ends_with_the_digest_of_keeping_everything(void **
 {
     (void)state;
     struct counts counts = {0};
-    for (uint64_t seed = 0; seed < 60; seed++) {
+    for (uint64_t seed = 0; seed < DRAWS(60); seed++) {
         struct tarn_graph *graph = draw_graph(seed, 1 + (uint32_t)(seed % 3));
         try_policies(graph, seed, &counts, requires_the_same_digest);
         tarn_graph_destroy(graph);
@@ -238,7 +238,7 @@ static void no_policy_comes_below_the_floor(void **state)
 {
     (void)state;
     uint32_t met = 0;
-    for (uint64_t seed = 0; seed < 400; seed++) {
+    for (uint64_t seed = 0; seed < DRAWS(400); seed++) {
         struct tarn_graph *graph = draw_graph(seed, 1);
         struct tarn_recompute_model model;
         uint64_t floor, least = UINT64_MAX;

@@ -140,7 +140,7 @@ static void both_oracles_agree(void **state)
 {
     static struct oracle oracle;
     (void)state;
-    for (uint64_t seed = 0; seed < 500; seed++) {
+    for (uint64_t seed = 0; seed < DRAWS(500); seed++) {
         struct tarn_graph *graph = small_graph(seed, 7);
         oracle_init(&oracle, graph);
         assert_int_equal(optimum(&oracle), least_of_all_orders(&oracle, 0, 0));
@@ -314,7 +314,7 @@ static void exact_search_by_itself_equals_brute_force(void **state)
 static void undoing_leaves_no_trace(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < 300; seed++) {
+    for (uint64_t seed = 0; seed < DRAWS(300); seed++) {
         struct parts parts;
         struct tarn_reorder_state fresh;
         parts_init(&parts, small_graph(seed, 60));
@@ -353,7 +353,7 @@ static void assert_legal(const struct tarn_reorder_model *model, const uint32_t 
 static void greedy_and_put_off_orders_are_legal_and_the_latter_no_worse(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < 400; seed++) {
+    for (uint64_t seed = 0; seed < DRAWS(400); seed++) {
         struct parts parts;
         struct tarn_reorder_greedy greedy;
         struct tarn_reorder_postpone postpone;
@@ -421,7 +421,7 @@ static void flow_equals_the_least_of_all_cuts(void **state)
 static void never_worse_and_every_plan_refines_its_source(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < 60; seed++) {
+    for (uint64_t seed = 0; seed < DRAWS(60); seed++) {
         struct random_graph_options options = random_graph_knobs(seed, 120);
         if (seed % 3 != 0) options.streams = 1;
         struct tarn_graph *graph = random_graph(&options);
@@ -462,7 +462,7 @@ static void several_streams_are_judged_by_their_heaviest_antichain(void **state)
 {
     uint32_t improved = 0;
     (void)state;
-    for (uint64_t seed = 0; seed < 150; seed++) {
+    for (uint64_t seed = 0; seed < DRAWS(150); seed++) {
         struct random_graph_options options = random_graph_knobs(seed, 80);
         struct tarn_reorder_report report;
         struct tarn_graph *result;

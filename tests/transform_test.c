@@ -121,7 +121,7 @@ static void any_legal_order_in_any_streams_is_a_refinement(void **state)
 {
     static const char *const names[STREAMS_MAX] = {"a", "b", "c", "d"};
     (void)state;
-    for (uint64_t seed = 0; seed < 200; seed++) {
+    for (uint64_t seed = 0; seed < DRAWS(200); seed++) {
         struct random_graph_options options = random_graph_knobs(seed, OPS_MAX);
         struct tarn_graph *graph = random_graph(&options), *final;
         struct random_source source = {seed};
@@ -280,7 +280,7 @@ static void a_chain_of_transforms_refines_its_source_and_runs_alike(void **state
     static const char *const kinds[] = {"work"};
     uint32_t transformed = 0;
     (void)state;
-    for (uint64_t seed = 0; seed < 100; seed++) {
+    for (uint64_t seed = 0; seed < DRAWS(100); seed++) {
         struct random_graph_options options = random_graph_knobs(seed, 60);
         options.size_max = 2;
         struct tarn_graph *graph = random_graph(&options);
@@ -335,7 +335,7 @@ static void names_the_fewest_moved_ops(void **state)
 {
     enum { COUNT = 8 };
     (void)state;
-    for (uint64_t seed = 0; seed < 500; seed++) {
+    for (uint64_t seed = 0; seed < DRAWS(500); seed++) {
         struct tarn_builder *builder = tarn_builder_create("free");
         tarn_stream stream = tarn_builder_stream(builder, "s");
         struct random_source source = {seed};
@@ -360,7 +360,7 @@ static void names_the_fewest_moved_ops(void **state)
 static void names_every_merge_and_every_new_arc(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < 200; seed++) {
+    for (uint64_t seed = 0; seed < DRAWS(200); seed++) {
         struct tarn_graph *graph = in_place_graph(seed);
         struct tarn_in_place_report report;
         struct tarn_graph *final = in_place(graph, &report);

@@ -18,7 +18,7 @@
 #include "planner/place/windows.h"
 #include "random_graph.h"
 
-enum { SEEDS = DRAWS(2000), OPS_MAX = 60, RUNS = 2, CAMPAIGN_RUNS = 20 };
+enum { SEEDS = DRAWS(2000), OPS_MAX = 60, RUNS = SANITIZED ? 1 : 2, CAMPAIGN_RUNS = 20 };
 
 struct fixture {
     struct tarn_graph *graph;
@@ -328,7 +328,8 @@ static void large_graphs_are_safe_and_do_not_depend_on_the_number_of_threads(voi
             assert_int_equal(check_plan(&fixture, one), footprint);
             assert_true(footprint >= fixture.antichain.bound);
             for (uint32_t run = 0; run < runs; run++)
-                for (options.threads = 1; options.threads <= 8; options.threads *= 2) {
+                for (options.threads = 1; options.threads <= (SANITIZED ? 2 : 8);
+                     options.threads *= 2) {
                     uint64_t *other = place(&fixture, options, &other_footprint);
                     assert_memory_equal(one, other, fixture.reuse.count * sizeof *one);
                     free(other);
