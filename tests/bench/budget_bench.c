@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "tarn.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
@@ -59,13 +59,6 @@ struct outcome {
     uint32_t recomputed, implemented;
 };
 
-static double now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-}
-
 static double percent_over(uint64_t a, uint64_t b) { return 100.0 * ((double)a / (double)b - 1.0); }
 
 static double share_of(const struct subject *subject, uint64_t footprint)
@@ -100,10 +93,10 @@ static struct outcome run(const struct subject *subject, enum tarn_budget_method
     const struct tarn_budget_options *budget =
         TARN_BUDGET_OPTIONS(.budget = (uint64_t)bytes - subject->persistent, .method = method,
                             .classes = classes, .effort = subject->effort, .report = &report);
-    double begin = now_ms();
+    double begin = clock_ms(CLOCK_MONOTONIC);
     enum tarn_status status =
         tarn_plan_create(subject->graph, TARN_PLAN_OPTIONS(.budget = budget), &plan, &error);
-    outcome.ms = now_ms() - begin;
+    outcome.ms = clock_ms(CLOCK_MONOTONIC) - begin;
     outcome.share = share_of(subject, report.footprint);
     if (status != TARN_OK) return outcome;
     tarn_plan_summarize(plan, &summary);

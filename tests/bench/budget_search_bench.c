@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "planner/transform/budget.h"
 
 static const double ratios[] = {0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.38, 0.36, 0.33, 0.3};
@@ -28,13 +28,6 @@ static void need(enum tarn_status status, const char *name, const struct tarn_er
     if (status == TARN_OK) return;
     fprintf(stderr, "budget_search_bench: %s: %s\n", name, error ? error->text : "no memory");
     exit(1);
-}
-
-static double now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
 static struct tarn_graph *load(const char *path, const struct tarn_cost_table *costs)
@@ -74,12 +67,13 @@ static void search_all(const struct tarn_recompute_model *model, const struct op
             tarn_policy_finish(&policy);
             need(tarn_policy_init(&policy, model), "policy", NULL);
         }
-        double began = now_ms();
+        double began = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
         need(tarn_budget_search(model, budget > 1 ? (uint64_t)budget : 1, &options->limits, &policy,
                                 &found),
              "search", NULL);
         print_row(&found, ratios[i], (persistent + (double)found.peak) / (persistent + peak),
-                  (double)found.time_ns / traced_ns - 1, now_ms() - began);
+                  (double)found.time_ns / traced_ns - 1,
+                  clock_ms(CLOCK_PROCESS_CPUTIME_ID) - began);
     }
     tarn_policy_finish(&policy);
 }

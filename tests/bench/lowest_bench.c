@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "dnn_graph.h"
 #include "planner/place/improve.h"
 #include "planner/place/portfolio.h"
@@ -22,13 +22,6 @@ struct bench {
     uint32_t graphs, proved, proved_by_keys;
     double worst, sum; /* gaps */
 };
-
-static double now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-}
 
 static void check(enum tarn_status status)
 {
@@ -49,11 +42,11 @@ static void print_baseline(const struct bench *bench, const struct tarn_problem 
     uint64_t *offset = calloc((size_t)problem->blocks->storages_count + 1, sizeof *offset);
     uint64_t footprint;
     uint32_t winner;
-    double begin = now_ms();
+    double begin = clock_ms(CLOCK_MONOTONIC);
     if (!offset) check(TARN_SYSTEM);
     check(tarn_portfolio_place(problem, TARN_NONE, bench->threads, 0, NULL, offset, &footprint,
                                &winner));
-    printf(" %.4f | %.1f |", gap(footprint, bound), now_ms() - begin);
+    printf(" %.4f | %.1f |", gap(footprint, bound), clock_ms(CLOCK_MONOTONIC) - begin);
     free(offset);
 }
 
@@ -87,12 +80,12 @@ static void print_graph(struct bench *bench, const struct tarn_graph *graph)
     struct tarn_conflicts conflicts;
     struct tarn_antichain antichain;
     struct tarn_error error;
-    double begin = now_ms();
+    double begin = clock_ms(CLOCK_MONOTONIC);
     check(tarn_clocks_init(&clocks, graph));
     check(tarn_reuse_init(&reuse, &clocks, graph));
     check(tarn_blocks_init(&blocks, graph, false, 512, &error));
     check(tarn_antichain_init(&antichain, &reuse, graph, blocks.reserved));
-    double ready_ms = now_ms() - begin;
+    double ready_ms = clock_ms(CLOCK_MONOTONIC) - begin;
     check(tarn_conflicts_init(&conflicts, &reuse, graph));
     struct tarn_problem problem = {graph, &blocks, &conflicts};
     uint64_t bound = tarn_improve_round_bound(&blocks, antichain.bound);

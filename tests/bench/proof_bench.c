@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "tarn/plan.h"
 
 enum { RUNS_MAX = 21 };
@@ -36,9 +36,7 @@ struct row {
 
 static double now_ms(bool cpu)
 {
-    struct timespec now;
-    clock_gettime(cpu ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+    return clock_ms(cpu ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC);
 }
 
 static void need(enum tarn_status status, const char *name, const struct tarn_error *error)

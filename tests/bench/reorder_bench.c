@@ -10,18 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "dnn_graph.h"
 #include "planner/transform/transform.h"
 #include "tarn.h"
-
-static double now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-}
 
 static double percent(uint64_t part, uint64_t whole)
 {
@@ -69,11 +62,11 @@ static void measure(const char *path, const char *format)
     struct tarn_graph *graph = take_graph(path), *result;
     struct tarn_error error;
     struct tarn_reorder_report report;
-    double begin = now_ms();
+    double begin = clock_ms(CLOCK_MONOTONIC);
     if (tarn_graph_reorder(graph, TARN_REORDER_OPTIONS(.alignment = 1, .report = &report), &result,
                            &error) != TARN_OK)
         fail(path, &error);
-    double ms = now_ms() - begin;
+    double ms = clock_ms(CLOCK_MONOTONIC) - begin;
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     printf(format, name, tarn_graph_ops_count(graph), (double)report.peak_before * 1e-6,
            (double)report.peak_after * 1e-6,
@@ -99,12 +92,12 @@ static struct standing reorder_all(struct tarn_graph **graphs, int count, uint32
         struct tarn_graph *result;
         struct tarn_error error;
         struct tarn_reorder_report report;
-        double begin = now_ms();
+        double begin = clock_ms(CLOCK_MONOTONIC);
         if (tarn_graph_reorder(
                 graphs[i], TARN_REORDER_OPTIONS(.alignment = 1, .skip = skip, .report = &report),
                 &result, &error) != TARN_OK)
             fail("stages", &error);
-        standing.ms += (now_ms() - begin) / count;
+        standing.ms += (clock_ms(CLOCK_MONOTONIC) - begin) / count;
         standing.saved +=
             percent(report.peak_before - report.peak_after, report.peak_before) / count;
         standing.gap += percent(report.peak_after - report.bound, report.bound) / count;

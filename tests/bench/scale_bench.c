@@ -15,8 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "cut_graph.h"
 #include "dnn_graph.h"
 #include "planner/place/place.h"
@@ -39,9 +39,7 @@ struct run {
 
 static double now_ms(void)
 {
-    struct timespec now;
-    clock_gettime(getenv("TARN_CPU") ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+    return clock_ms(getenv("TARN_CPU") ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC);
 }
 
 static double lap(double *since)

@@ -5,16 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "tarn.h"
-
-static double now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-}
 
 static double ratio(uint64_t a, uint64_t b) { return b > 0 ? (double)a / (double)b : 0; }
 
@@ -34,14 +27,14 @@ static void couple(struct tarn_graph *graph, double slowdown_max)
     struct tarn_couple_report report;
     struct tarn_graph *after;
     struct tarn_error error;
-    double begin = now_ms();
+    double begin = clock_ms(CLOCK_MONOTONIC);
     if (tarn_graph_couple(graph,
                           TARN_COUPLE_OPTIONS(.slowdown_max = slowdown_max, .report = &report),
                           &after, &error) != TARN_OK) {
         printf("| %s | %s |\n", tarn_graph_name(graph), error.text);
         return;
     }
-    double ms = now_ms() - begin;
+    double ms = clock_ms(CLOCK_MONOTONIC) - begin;
     const struct tarn_couple_row *first = &report.rows[0];
     const struct tarn_couple_row *last = &report.rows[report.rows_count - 1];
     printf("| %s | %u | %.1f | %.4f | %.4f | %.4f | %u | %u | %u | %.2f %% | %.1f |\n",
@@ -59,13 +52,13 @@ static void assign(struct tarn_graph *graph, uint32_t streams)
     struct tarn_assign_report report;
     struct tarn_graph *after;
     struct tarn_error error;
-    double begin = now_ms();
+    double begin = clock_ms(CLOCK_MONOTONIC);
     if (tarn_graph_assign(graph, TARN_ASSIGN_OPTIONS(.streams = streams, .report = &report), &after,
                           &error) != TARN_OK) {
         printf("| %s | %s |\n", tarn_graph_name(graph), error.text);
         return;
     }
-    double ms = now_ms() - begin;
+    double ms = clock_ms(CLOCK_MONOTONIC) - begin;
     printf("| %s | %u | %.3f | %.3f | %.3f | %.3f | %.3f | %.3f | %u | %u | %.1f | %.1f | %.1f |\n",
            tarn_graph_name(graph), streams, (double)report.serial_ns * 1e-6,
            (double)report.chain_ns * 1e-6, (double)report.work_ns * 1e-6,
