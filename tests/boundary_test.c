@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph_files.h"
 #include "interleaving_oracle.h"
 #include "order_oracle.h"
 #include "plan_oracle.h"
@@ -339,26 +340,22 @@ static void the_verifier_accepts_large_plans_and_misses_every_wait(void **state)
 
 /* ---- Graphs of a folder ---- */
 
+static uint64_t judge_file(const char *path)
+{
+    struct tarn_graph *graph;
+    struct tarn_error error;
+    if (tarn_graph_load(path, &graph, &error)) fail_msg("%s: %s", path, error.text);
+    struct tarn_plan *plan = refined_plan(graph, 512);
+    judge(plan, 0, false);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+    return 1;
+}
+
 static void graphs_of_a_folder(void **state)
 {
     (void)state;
-    const char *folder = getenv("TARN_GRAPHS");
-    char command[512], path[512];
-    if (!folder) skip();
-    snprintf(command, sizeof command, "ls '%s'/*.json.gz '%s'/*.json 2>/dev/null", folder, folder);
-    FILE *list = popen(command, "r");
-    assert_non_null(list);
-    while (fgets(path, sizeof path, list)) {
-        struct tarn_graph *graph;
-        struct tarn_error error;
-        path[strcspn(path, "\n")] = '\0';
-        if (tarn_graph_load(path, &graph, &error)) fail_msg("%s: %s", path, error.text);
-        struct tarn_plan *plan = refined_plan(graph, 512);
-        judge(plan, 0, false);
-        tarn_plan_destroy(plan);
-        tarn_graph_destroy(graph);
-    }
-    pclose(list);
+    for_given_graph_files(judge_file);
 }
 
 int main(void)

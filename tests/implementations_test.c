@@ -1,7 +1,6 @@
 /* Implementations from the table in examples/costs.csv: on a small training step one by one, on
  * traced steps by what must hold of every one of them; measurements; what is the same whichever way
  * it was come by. More traced steps: TARN_GRAPHS names a folder of them. */
-#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "graph_files.h"
 #include "planner/transform/pairing.h"
 #include "tarn.h"
 #include "training_graph.h"
@@ -474,7 +474,7 @@ static void check_sameness(struct tarn_graph *before, struct tarn_graph *graph,
     unlink(path);
 }
 
-static uint32_t check_file(const char *path)
+static uint64_t check_file(const char *path)
 {
     struct tarn_graph *before, *graph;
     struct tarn_error error;
@@ -513,17 +513,8 @@ static void traced_steps_get_them_by_the_same_rules(void **state)
 
 static void the_same_holds_in_a_folder_of_graphs(void **state)
 {
-    const char *folder = getenv("TARN_GRAPHS");
-    char pattern[1024];
-    glob_t found;
     (void)state;
-    if (!folder) skip();
-    snprintf(pattern, sizeof pattern, "%s/*.json*", folder);
-    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
-    uint64_t sum = 0;
-    for (size_t i = 0; i < found.gl_pathc; i++) sum += check_file(found.gl_pathv[i]);
-    print_message("%zu graphs, %llu implementations\n", found.gl_pathc, (unsigned long long)sum);
-    globfree(&found);
+    for_given_graph_files(check_file);
 }
 
 int main(void)

@@ -1,7 +1,6 @@
 /* Pairing of forward and backward ops: on traced steps against what only the right forward op can
  * have written or read, kind by kind, and on small graphs for what decides between several. More
  * traced steps: TARN_GRAPHS names a folder of them. */
-#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "graph_files.h"
 #include "planner/transform/pairing.h"
 #include "tarn.h"
 #include "training_graph.h"
@@ -142,7 +142,7 @@ static unsigned check_graph(const struct tarn_graph *graph)
     return checked;
 }
 
-static unsigned check_file(const char *path)
+static uint64_t check_file(const char *path)
 {
     struct tarn_graph *graph;
     struct tarn_error error;
@@ -173,17 +173,8 @@ static void traced_backward_ops_find_their_forward_ops(void **state)
 
 static void the_same_holds_in_a_folder_of_graphs(void **state)
 {
-    const char *folder = getenv("TARN_GRAPHS");
-    char pattern[1024];
-    glob_t found;
     (void)state;
-    if (!folder) skip();
-    snprintf(pattern, sizeof pattern, "%s/*.json*", folder);
-    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
-    unsigned pairs = 0;
-    for (size_t i = 0; i < found.gl_pathc; i++) pairs += check_file(found.gl_pathv[i]);
-    print_message("%zu graphs, %u pairs\n", found.gl_pathc, pairs);
-    globfree(&found);
+    for_given_graph_files(check_file);
 }
 
 /* ---- Small graphs ---- */

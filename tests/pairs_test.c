@@ -1,6 +1,5 @@
 /* The four ways to find unsafe pairs give the same set: on random graphs with every feature,
  * against a naive oracle, on the paper's figures with the paper's own facts, and on real graphs. */
-#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "graph_files.h"
 #include "random_graph.h"
 #include "streams/order/clocks.h"
 #include "streams/order/pairs.h"
@@ -561,40 +561,24 @@ static void an_unknown_method_is_a_usage_error_that_lists_the_methods(void **sta
 
 /* ---- Real graphs ---- */
 
-static unsigned agree_on_files_of(const char *folder)
+static uint64_t agree_on_file(const char *path)
 {
-    struct dirent **entries;
-    int count = scandir(folder, &entries, NULL, alphasort);
-    unsigned graphs = 0;
-    for (int i = 0; i < count; i++) {
-        if (strstr(entries[i]->d_name, ".json")) {
-            char path[4096];
-            snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
-            struct tarn_graph *graph = load(path);
-            assert_methods_agree(graph);
-            tarn_graph_destroy(graph);
-            graphs++;
-        }
-        free(entries[i]);
-    }
-    if (count >= 0) free(entries);
-    return graphs;
+    struct tarn_graph *graph = load(path);
+    assert_methods_agree(graph);
+    tarn_graph_destroy(graph);
+    return 1;
 }
 
 static void four_methods_agree_on_the_examples(void **state)
 {
     (void)state;
-    assert_true(agree_on_files_of(TARN_SOURCE_DIR "/examples/graphs") >= 2);
+    assert_true(for_graph_files(TARN_SOURCE_DIR "/examples/graphs", agree_on_file) >= 2);
 }
 
 static void four_methods_agree_on_every_graph_of_the_given_folder(void **state)
 {
     (void)state;
-    const char *folder = getenv("TARN_GRAPHS");
-    if (!folder) skip();
-    unsigned graphs = agree_on_files_of(folder);
-    print_message("# %u graphs of %s\n", graphs, folder);
-    assert_true(graphs > 0);
+    for_given_graph_files(agree_on_file);
 }
 
 int main(void)
