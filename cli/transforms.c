@@ -19,37 +19,36 @@ static bool split_kinds(struct tarn_transforms *transforms, size_t *count)
     return true;
 }
 
-/* The stages that the text names, as bits. */
-static bool read_skip(const char *text, uint32_t *skip)
+/* A list of words by commas as bits; false: it holds one that is not among them. */
+static bool read_words(const char *text, const char *const *words, size_t count, unsigned *bits)
 {
+    *bits = 0;
     while (text && *text) {
-        int stage = 0;
-        size_t length = strcspn(text, ",");
-        for (const char *word; stage < TARN_REORDER_STAGES; stage++) {
-            word = tarn_reorder_stage_text((enum tarn_reorder_stage)stage);
-            if (strlen(word) == length && strncmp(word, text, length) == 0) break;
-        }
-        if (stage == TARN_REORDER_STAGES) return false;
-        *skip |= 1u << stage;
+        size_t length = strcspn(text, ","), i = 0;
+        while (i < count && (strlen(words[i]) != length || strncmp(words[i], text, length) != 0))
+            i++;
+        if (i == count) return false;
+        *bits |= 1u << i;
         text += length + (text[length] == ',');
     }
     return true;
+}
+
+static bool read_skip(const char *text, uint32_t *skip)
+{
+    const char *words[TARN_REORDER_STAGES];
+    for (int i = 0; i < TARN_REORDER_STAGES; i++)
+        words[i] = tarn_reorder_stage_text((enum tarn_reorder_stage)i);
+    return read_words(text, words, TARN_REORDER_STAGES, skip);
 }
 
 /* The classes that the text leaves; 0: it names one that there is not, or leaves none. */
 static unsigned read_classes(const char *text)
 {
     static const char *const words[] = {"recompute", "inputs", "algorithms", "split", "masks"};
-    unsigned classes = TARN_BUDGET_ALL;
-    while (text && *text) {
-        size_t length = strcspn(text, ","), i = 0, count = sizeof words / sizeof *words;
-        while (i < count && (strlen(words[i]) != length || strncmp(words[i], text, length) != 0))
-            i++;
-        if (i == count) return 0;
-        classes &= ~(1u << i);
-        text += length + (text[length] == ',');
-    }
-    return classes;
+    unsigned left_out;
+    bool known = read_words(text, words, sizeof words / sizeof *words, &left_out);
+    return known ? TARN_BUDGET_ALL & ~left_out : 0;
 }
 
 static bool ask_budget(struct tarn_transforms *transforms, struct tarn_plan_options *options)
