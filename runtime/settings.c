@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
+#include "../streams/graph/kinds.h"
 #include "../streams/graph/options.h"
 #include "../streams/graph/report.h"
 
@@ -84,14 +84,7 @@ static enum tarn_status take_devices(struct tarn_settings *settings, struct tarn
 
 static bool is_communication(const struct tarn_graph_op *op)
 {
-    static const char *const kinds[] = {
-        "all_reduce",     "allreduce",     "all_gather", "allgather",
-        "reduce_scatter", "reducescatter", "all_to_all", "alltoall",
-        "send",           "recv",          "h2d",        "d2h"};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        if (strcasestr(op->kind, kinds[i])) return true;
-    }
-    return false;
+    return tarn_kind_communicates(op->kind) || tarn_kind_copies(op->kind);
 }
 
 /* Of streams that launch something: do they only communicate? */

@@ -79,7 +79,8 @@ struct tarn_assign_options {
     uint32_t streams; /* for computing; 0: 2. Streams for communication and copies come on top,
                          where there are such ops */
     uint32_t wait_ns; /* that an event wait takes in the model; 0: TARN_WAIT_NS */
-    /* Ops whose kind contains one of these words communicate, or copy; NULL: usual words. */
+    /* Ops whose kind contains one of these words, in capitals or not, communicate, or copy; NULL:
+     * usual words. */
     const char *const *communication_words;
     size_t communication_words_count;
     const char *const *copy_words;

@@ -3,9 +3,9 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "../../streams/graph/error.h"
+#include "../../streams/graph/kinds.h"
 #include "../../streams/graph/options.h"
 #include "../../streams/graph/size.h"
 #include "../../streams/graph/validate.h"
@@ -29,18 +29,16 @@ struct assigning {
 
 /* ---- Pools ---- */
 
-static bool has_word(const char *kind, const char *const *words, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strstr(kind, words[i])) return true;
-    return false;
-}
-
 static enum pool pool_of(const struct tarn_assign_options *options, const char *kind)
 {
-    if (has_word(kind, options->communication_words, options->communication_words_count))
+    const char *const *words = options->communication_words, *const *copies = options->copy_words;
+    if (words ? tarn_kind_has_word(kind, words, options->communication_words_count)
+              : tarn_kind_communicates(kind))
         return COMMUNICATION;
-    return has_word(kind, options->copy_words, options->copy_words_count) ? COPY : COMPUTE;
+    if (copies ? tarn_kind_has_word(kind, copies, options->copy_words_count)
+               : tarn_kind_copies(kind))
+        return COPY;
+    return COMPUTE;
 }
 
 /* Pools without ops get no streams. */
@@ -193,22 +191,9 @@ static enum tarn_status fill_report(struct assigning *all, const struct tarn_gra
 
 static void fill_defaults(struct tarn_assign_options *options)
 {
-    static const char *const communication[] = {
-        "all_reduce", "allreduce",      "all_gather", "allgather", "all_to_all",
-        "alltoall",   "reduce_scatter", "broadcast_", "send",      "recv"};
-    static const char *const copies[] = {"h2d", "d2h", "memcpy", "host_to_device",
-                                         "device_to_host"};
     if (options->alignment == 0) options->alignment = ALIGNMENT_DEFAULT;
     if (options->streams == 0) options->streams = STREAMS_DEFAULT;
     if (options->wait_ns == 0) options->wait_ns = TARN_WAIT_NS;
-    if (!options->communication_words) {
-        options->communication_words = communication;
-        options->communication_words_count = sizeof communication / sizeof *communication;
-    }
-    if (!options->copy_words) {
-        options->copy_words = copies;
-        options->copy_words_count = sizeof copies / sizeof *copies;
-    }
 }
 
 static enum tarn_status check_options(const struct tarn_assign_options *options,

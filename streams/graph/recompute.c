@@ -12,51 +12,20 @@
 #include <string.h>
 
 #include "derive.h"
+#include "kinds.h"
 #include "pool.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
 /* ---- By kind ---- */
 
-/* In kinds of ops that draw random numbers, or in which others take part. */
-static const char *const unrepeatable_words[] = {
-    "dropout",
-    "bernoulli",
-    "multinomial",
-    "poisson",
-    "exponential_",
-    "rand",
-    "normal_",
-    "uniform",
-    "philox",
-    "rng",
-    "seed",
-    "all_reduce",
-    "send",
-    "allreduce",
-    "all_gather",
-    "allgather",
-    "all_to_all",
-    "alltoall",
-    "recv",
-    "barrier",
-    "reduce_scatter",
-    "reducescatter",
-    "broadcast_",
-    "h2d",
-    "d2h",
-    "htod",
-    "dtoh",
-    "host_to_device",
-    "device_to_host",
-};
-
 static bool is_repeatable_kind(const char *kind)
 {
-    for (size_t i = 0; i < COUNT_OF(unrepeatable_words); i++) {
-        if (strcasestr(kind, unrepeatable_words[i])) return false;
-    }
-    return true;
+    static const char *const random_words[] = {
+        "dropout", "bernoulli", "multinomial", "poisson", "exponential_", "rand",
+        "normal_", "uniform",   "philox",      "rng",     "seed"};
+    return !tarn_kind_has_word(kind, random_words, COUNT_OF(random_words)) &&
+           !tarn_kind_communicates(kind) && !tarn_kind_copies(kind);
 }
 
 /* ---- By what it reads and writes ---- */
