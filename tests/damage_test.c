@@ -365,7 +365,7 @@ static void every_witness_fails_checked_execution(void **state)
         tarn_plan_destroy(plan);
         tarn_graph_destroy(graph);
     }
-    assert_true(runs > 100);
+    assert_true(runs > DRAWS(100));
 }
 
 /* The first witness must fail; what is accepted must pass in an adverse order. */

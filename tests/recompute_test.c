@@ -205,7 +205,8 @@ static void peak_and_time_are_those_of_the_graph_that_is_built(void **state)
     }
     print_message("# %u stuck, %u ops again, %u parts, %u implementations\n", counts.stuck,
                   counts.repeated, counts.split, counts.implemented);
-    assert_true(counts.repeated > 1000 && counts.split > 100 && counts.implemented > 1000);
+    assert_true(counts.repeated > DRAWS(1000) && counts.split > DRAWS(100) &&
+                counts.implemented > DRAWS(1000));
 }
 
 static void every_graph_that_is_built_refines_its_source(void **state)
@@ -217,7 +218,8 @@ static void every_graph_that_is_built_refines_its_source(void **state)
         try_policies(graph, seed, &counts, requires_the_same_meaning);
         tarn_graph_destroy(graph);
     }
-    assert_true(counts.repeated > 1000 && counts.split > 100 && counts.implemented > 1000);
+    assert_true(counts.repeated > DRAWS(1000) && counts.split > DRAWS(100) &&
+                counts.implemented > DRAWS(1000));
 }
 
 static void checked_execution_ends_with_the_digest_of_keeping_everything(void **state)
@@ -229,7 +231,7 @@ static void checked_execution_ends_with_the_digest_of_keeping_everything(void **
         try_policies(graph, seed, &counts, requires_the_same_digest);
         tarn_graph_destroy(graph);
     }
-    assert_true(counts.repeated > 100);
+    assert_true(counts.repeated > DRAWS(100));
 }
 
 /* ---- The floor ---- */
@@ -260,7 +262,7 @@ static void no_policy_comes_below_the_floor(void **state)
         tarn_graph_destroy(graph);
     }
     print_message("# the floor was met %u times\n", met);
-    assert_true(met > 50);
+    assert_true(met > DRAWS(50));
 }
 
 /* ---- The transform ---- */

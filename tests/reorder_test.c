@@ -492,7 +492,7 @@ static void several_streams_are_judged_by_their_heaviest_antichain(void **state)
         tarn_graph_destroy(result);
         tarn_graph_destroy(graph);
     }
-    assert_true(improved > 20);
+    assert_true(improved > DRAWS(20));
 }
 
 static uint64_t footprint_of(struct tarn_graph *graph, const struct tarn_reorder_options *reorder,
