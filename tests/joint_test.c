@@ -83,7 +83,7 @@ static void reordered_and_placed_graphs_equal_the_integer_program(void **state)
     }
     assert_int_equal(rmdir(folder), 0);
     assert_true(compared >= (GRAPHS + 3) / 4);
-    print_message("%u of %d programs solved\n", compared, GRAPHS);
+    print_message("# %u of %d programs solved\n", compared, GRAPHS);
 }
 
 /* What a solver is given needs no solver to be looked at. */
