@@ -24,9 +24,9 @@
 #include "window.h"
 
 /* An exact search has so many nodes for every storage of the core, twice as many in each attempt; a
- * core has at most so many storages. To place a storage by all keys costs as much as so many visits
- * by a node. */
-enum { NODES_A_STORAGE = 12, STORAGES_MAX = 2048, VISITS_A_DECODE = 80, VISITS_A_NODE = 128 };
+ * core has at most so many storages. To place a storage by all keys costs as much as so many
+ * visits. */
+enum { NODES_A_STORAGE = 12, STORAGES_MAX = 2048, VISITS_A_DECODE = 1600, VISITS_A_NODE = 128 };
 enum { ATTEMPTS_MAX = 16 };
 /* At most so many blocks join the core at a time, and one for so many that are in it; in
  * every other attempt at least one for so many. */
@@ -101,17 +101,15 @@ static enum tarn_status place_inside(struct core *core, enum tarn_exact_result *
     uint64_t storages = (uint64_t)core->storages_count + VISITS_A_NODE;
     const struct tarn_exact_options exact = {
         .seed = core->seed++,
-        .nodes_max = least(((uint64_t)NODES_A_STORAGE << core->attempts) * storages,
-                           core->visits_left / storages) +
-                     1,
+        .nodes_max = ((uint64_t)NODES_A_STORAGE << core->attempts) * storages,
+        .visits_max = core->visits_left,
         .threads = options->threads,
         .until = options->until};
     struct tarn_exact_report report;
     enum tarn_status status =
         tarn_exact_place(core->problem, core->role, options->aim, &exact, core->offset, &report);
     *result = status == TARN_OK ? report.result : TARN_EXACT_STOPPED;
-    core->visits_left -=
-        least(core->visits_left, (report.nodes + 1) * ((uint64_t)report.storages + VISITS_A_NODE));
+    core->visits_left -= least(core->visits_left, report.visits + storages);
     return status == TARN_SYSTEM ? status : TARN_OK;
 }
 

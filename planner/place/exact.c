@@ -47,8 +47,8 @@ struct contest {
     int64_t capacity;
     struct searcher searchers[SEARCHERS];
     uint32_t round;
-    uint64_t nodes_max; /* of each run of the round */
-    uint64_t nodes;
+    uint64_t nodes_max, visits_max; /* of each run of the round */
+    uint64_t nodes, visits;
     atomic_uint done; /* the smallest number of a searcher that is conclusive in this round */
     atomic_bool no_memory;
 };
@@ -154,6 +154,7 @@ static void run_searcher(struct contest *contest, uint32_t number)
     }
     struct tarn_exact_guide guide = {.rank = searcher->rank,
                                      .nodes_max = contest->nodes_max,
+                                     .visits_max = contest->visits_max,
                                      .until = &contest->options->until,
                                      .done = &contest->done,
                                      .turn = number};
@@ -184,26 +185,36 @@ static void run_round(struct contest *contest)
     for (uint32_t i = 0; i < SEARCHERS; i++) run_searcher(contest, i);
 }
 
-static void count_nodes(struct contest *contest, uint32_t searchers)
+static void count_work(struct contest *contest, uint32_t searchers)
 {
-    for (uint32_t i = 0; i < searchers; i++)
+    for (uint32_t i = 0; i < searchers; i++) {
         contest->nodes += tarn_exact_search_nodes(contest->searchers[i].search);
+        contest->visits += tarn_exact_search_visits(contest->searchers[i].search);
+    }
 }
 
 static bool is_over(const struct contest *contest)
 {
     const struct tarn_exact_options *options = contest->options;
     if (options->nodes_max > 0 && contest->nodes >= options->nodes_max) return true;
+    if (options->visits_max > 0 && contest->visits >= options->visits_max) return true;
     return contest->no_memory || tarn_until_is_over(&options->until);
+}
+
+/* Each searcher's share of what is left of a limit; 0: there is none. */
+static uint64_t share_of(uint64_t max, uint64_t done)
+{
+    return max > 0 ? (max - done) / SEARCHERS + 1 : UINT64_MAX;
 }
 
 static void limit_round(struct contest *contest)
 {
-    uint64_t left = contest->options->nodes_max - contest->nodes;
-    contest->nodes_max =
-        NODES_PER_BLOCK * (uint64_t)(contest->instance->count + 10) * luby(contest->round + 1);
-    if (contest->options->nodes_max > 0 && contest->nodes_max > left / SEARCHERS)
-        contest->nodes_max = left / SEARCHERS + 1;
+    const struct tarn_exact_options *options = contest->options;
+    uint64_t nodes = NODES_PER_BLOCK * (uint64_t)(contest->instance->count + 10);
+    uint64_t share = share_of(options->nodes_max, contest->nodes);
+    nodes *= luby(contest->round + 1);
+    contest->nodes_max = nodes < share ? nodes : share;
+    contest->visits_max = share_of(options->visits_max, contest->visits);
 }
 
 /* Where one searcher failed, the others had better be careful, too. */
@@ -222,11 +233,11 @@ static struct searcher *hold(struct contest *contest)
         run_round(contest);
         uint32_t done = atomic_load(&contest->done);
         if (done < SEARCHERS) {
-            count_nodes(contest, done + 1);
+            count_work(contest, done + 1);
             return &contest->searchers[done];
         }
         if (contest->no_memory) return NULL;
-        count_nodes(contest, SEARCHERS);
+        count_work(contest, SEARCHERS);
         share_weights(contest);
     }
     return NULL;
@@ -267,6 +278,7 @@ static enum tarn_status search_instance(const struct tarn_problem *problem,
     const struct searcher *winner = hold(&contest);
     report->result = winner ? winner->result : TARN_EXACT_STOPPED;
     report->nodes = contest.nodes;
+    report->visits = contest.visits;
     report->rounds = contest.round;
     report->storages = instance->piece_begin[instance->count];
     if (report->result == TARN_EXACT_FOUND)

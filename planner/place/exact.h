@@ -6,14 +6,16 @@
 
 struct tarn_exact_options {
     uint64_t seed;
-    uint64_t nodes_max; /* of all searchers together; 0: no limit */
-    uint32_t threads;   /* 0: all cores; results do not depend on it */
+    uint64_t nodes_max;  /* of all searchers together; 0: no limit */
+    uint64_t visits_max; /* of pieces looked at, about; 0: no limit */
+    uint32_t threads;    /* 0: all cores; results do not depend on it */
     struct tarn_until until;
 };
 
 struct tarn_exact_report {
     enum tarn_exact_result result;
-    uint64_t nodes;    /* of the searcher that ended the search and of what it followed upon */
+    /* Of the searcher that ended the search and of what it followed upon. */
+    uint64_t nodes, visits;
     uint32_t storages; /* that a node had to do with: not those in conflict with all others */
     uint32_t rounds;
 };

@@ -205,6 +205,7 @@ static bool should_stop(const struct tarn_exact_search *search)
 {
     const struct tarn_exact_guide *guide = search->guide;
     if (search->nodes > guide->nodes_max) return true;
+    if (tarn_exact_search_visits(search) > guide->visits_max) return true;
     if (search->nodes % STOP_EVERY != 0) return false;
     if (guide->done && atomic_load_explicit(guide->done, memory_order_relaxed) < guide->turn)
         return true;
@@ -338,7 +339,7 @@ enum tarn_exact_result tarn_exact_search_run(struct tarn_exact_search *search,
     struct tarn_exact_mark mark;
     size_t set_size = state->instance->set_words * sizeof *top.rest;
     search->guide = guide;
-    search->nodes = 0;
+    search->nodes = state->packed = 0;
     if (search->hopeless) return TARN_EXACT_INFEASIBLE;
     memcpy(top.rest, state->unplaced, set_size);
     memcpy(top.set, state->unplaced, set_size);
@@ -357,6 +358,12 @@ const int64_t *tarn_exact_search_positions(const struct tarn_exact_search *searc
 }
 
 uint64_t tarn_exact_search_nodes(const struct tarn_exact_search *search) { return search->nodes; }
+
+uint64_t tarn_exact_search_visits(const struct tarn_exact_search *search)
+{
+    const struct tarn_exact_instance *instance = search->state.instance;
+    return search->nodes * instance->piece_begin[instance->count] + search->state.packed;
+}
 
 struct tarn_exact_search *tarn_exact_search_create(const struct tarn_exact_instance *instance,
                                                    int64_t capacity)

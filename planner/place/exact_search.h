@@ -18,7 +18,7 @@ struct tarn_exact_guide {
     bool by_section; /* pick in the tightest section, else the lowest of all blocks */
     double slack;    /* units added to every section's slack: the more, the more weights count */
     const uint32_t *rank; /* block -> its turn among equally low ones */
-    uint64_t nodes_max;
+    uint64_t nodes_max, visits_max;
     /* Each ends the run: what the caller says, a run with a smaller turn that is done. */
     const struct tarn_until *until;
     const atomic_uint *done;
@@ -40,7 +40,8 @@ void tarn_exact_search_share(struct tarn_exact_search *const *searches, uint32_t
 
 /* By block, in units: the placement that the last run found. */
 const int64_t *tarn_exact_search_positions(const struct tarn_exact_search *search);
-/* Of the last run. */
+/* Of the last run: nodes; pieces that were looked at, about, which is what it cost. */
 uint64_t tarn_exact_search_nodes(const struct tarn_exact_search *search);
+uint64_t tarn_exact_search_visits(const struct tarn_exact_search *search);
 
 #endif

@@ -31,6 +31,7 @@ static int64_t pack(struct tarn_exact_state *state, uint32_t s)
     uint32_t begin = tarn_exact_open_begin(state, s), end = instance->section_begin[s + 1];
     int64_t top = 0, last = 0;
     bool sorted = true;
+    state->packed += end - begin;
     for (uint32_t i = begin; i < end; i++) {
         int64_t own = limit[order[i]];
         if (own >= last) {

@@ -57,6 +57,8 @@ struct tarn_exact_state {
     uint64_t *unsifted;    /* packed sections in which late pieces may be raised */
     uint64_t *why;         /* set of blocks to work in */
 
+    uint64_t packed; /* pieces, in all sections that were packed so far */
+
     uint32_t level; /* what was saved at this level is not saved again */
     uint32_t levels_count;
     uint32_t *block_level, *section_level;

@@ -52,6 +52,7 @@ struct search {
     struct tarn_lowest lowest;
     struct tarn_traits traits;
     int32_t aim;           /* a plan up to there ends the search */
+    int32_t given_top;     /* how high the plan that came in is */
     const uint64_t *given; /* the offsets that came in, by storage */
     int32_t tops[STARTS];  /* by key, of its plan; INT32_MAX: not decoded, or too high */
     struct tarn_walk walks[WALKS];
@@ -296,18 +297,24 @@ static void copy_best_to_worst(struct search *search)
 static void walk(struct search *search)
 {
     int threads = threads_for(search, WALKS);
+    uint64_t patience = search->options->patience, better_at = 0;
     (void)threads;
     atomic_store(&search->found, UINT64_MAX);
     while (search->steps < search->options->steps && !is_over(search)) {
         uint64_t left = search->options->steps - search->steps;
         uint64_t steps = left < ROUND_STEPS ? left : ROUND_STEPS;
-        int32_t before = search->best.top;
+        int32_t before =
+            search->best.top < search->given_top ? search->best.top : search->given_top;
         IN_PARALLEL(omp parallel for num_threads(threads) schedule(dynamic, 1))
         for (uint32_t w = 0; w < WALKS; w++) run_round(search, w, steps);
         search->steps += steps;
         for (uint32_t w = 0; w < WALKS; w++) offer(search, &search->best, &search->bests[w]);
-        if (search->best.top < before) report_progress(search, search->best.top);
+        if (search->best.top < before) {
+            report_progress(search, search->best.top);
+            better_at = search->steps;
+        }
         if (search->best.top <= search->aim) return;
+        if (patience > 0 && search->steps - better_at >= patience) return;
         copy_best_to_worst(search);
     }
 }
@@ -434,6 +441,7 @@ enum tarn_status tarn_improve_place(const struct tarn_problem *problem,
         return TARN_SYSTEM;
     if (!is_worth_more(problem, aim, *footprint)) return TARN_OK;
     bool ok = search_init(&search, problem, antichain, options, offset) && decode_keys(&search);
+    search.given_top = ok ? tarn_lowest_units(&search.lowest, *footprint) : 0;
     report->keys_ms = tarn_now_ms() - search.begin_ms;
     if (ok && search.best.top < INT32_MAX) report_progress(&search, search.best.top);
     if (ok && search.best.top < INT32_MAX && search.best.top > search.aim && options->steps > 0 &&

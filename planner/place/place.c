@@ -7,9 +7,9 @@
  *     core       exact search for the few blocks that matter (core.h): nearly all others end here
  *     exact      complete search at the aim, for a while: where the aim is tight and blocks are few
  *     baseline   the paper's methods, so that no plan is worse than the best of them
- *     walks  ┐   from the best plan so far
- *     exact  │   once more, for longer; these three in rounds that grow, for as many steps
- *     core   ┘   for longer, then at places half, a quarter, an eighth of the way to the aim
+ *     core   ┐   by other chance, then at places half, a quarter, an eighth of the way to the aim
+ *     walks  │   from the best plan so far
+ *     exact  ┘   once more, for longer; these three in rounds that grow, for as many steps
  *
  * Every rung is deterministic for any number of threads, hence the result is, and none takes a plan
  * that is worse than the one it began with. All share one deadline. */
@@ -39,7 +39,10 @@ enum {
     EXACT_VISITS_A_STEP = 80000,
     EXACT_RUNS = 24
 };
-enum { CORE_VISITS_A_STEP = 10000, CORE_LEVELS = 4 };
+enum { CORE_VISITS_A_STEP = 250000, CORE_LEVELS = 4 };
+/* Walks seldom find what cores do not: they end when one in so many of their steps, in a row, has
+ * brought nothing. */
+enum { WALK_PATIENCE = 4 };
 /* The first round has at most so many steps, each of the next ones twice as many; for more blocks
  * there is none. */
 enum { ROUND_STEPS = 1000, ROUND_BLOCKS_MAX = 65536 };
@@ -99,6 +102,7 @@ static enum tarn_status improve(const struct climb *climb, uint64_t steps)
     struct tarn_improve_report report;
     uint64_t before = climb->result->footprint;
     options.steps = steps;
+    if (climb->request.way == TARN_WAY_ALL) options.patience = steps / WALK_PATIENCE + 1;
     enum tarn_status status =
         tarn_improve_place(climb->problem, climb->antichain, &options, climb->result->offset,
                            &climb->result->footprint, &report);
@@ -165,8 +169,10 @@ static bool is_done(const struct climb *climb)
 static enum tarn_status exact(const struct climb *climb, uint64_t nodes)
 {
     const struct tarn_improve_options *improve = &climb->request.improve;
-    const struct tarn_exact_options options = {improve->seed, nodes, improve->threads,
-                                               improve->until};
+    const struct tarn_exact_options options = {.seed = improve->seed,
+                                               .nodes_max = nodes,
+                                               .threads = improve->threads,
+                                               .until = improve->until};
     const struct tarn_blocks *blocks = climb->problem->blocks;
     struct tarn_exact_report report;
     enum tarn_status status = make_rows(climb);
@@ -229,15 +235,14 @@ static enum tarn_status raise_bound(struct climb *climb)
     return request->raise_bound(request->user, &climb->request.improve.bound);
 }
 
-/* What goes on for as long as it is allowed to. */
+/* What goes on for as long as it is allowed to; by chance, each time another one. */
 static enum tarn_status search(struct climb *climb, uint64_t steps)
 {
-    enum tarn_status status = improve(climb, steps);
+    climb->request.improve.seed++;
+    enum tarn_status status = approach(climb, visits_for(steps, CORE_VISITS_A_STEP));
+    if (status == TARN_OK && !is_done(climb)) status = improve(climb, steps);
     if (status == TARN_OK && !is_done(climb))
         status = exact_for(climb, visits_for(steps, EXACT_VISITS_A_STEP));
-    if (status == TARN_OK && !is_done(climb))
-        status = approach(climb, visits_for(steps, CORE_VISITS_A_STEP));
-    climb->request.improve.seed++;
     return status;
 }
 
