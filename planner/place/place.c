@@ -39,7 +39,9 @@ enum {
     EXACT_VISITS_A_STEP = 80000,
     EXACT_RUNS = 24
 };
-enum { CORE_VISITS_A_STEP = 250000, CORE_LEVELS = 4 };
+/* A step of search by cores is so many visits for each storage, up to so many storages: a small
+ * graph that cannot be placed at its bound is given up soon. */
+enum { CORE_VISITS_A_STORAGE = 250, CORE_STORAGES = 1000, CORE_LEVELS = 4 };
 /* Walks seldom find what cores do not: they end when one in so many of their steps, in a row, has
  * brought nothing. */
 enum { WALK_PATIENCE = 4 };
@@ -151,6 +153,13 @@ static uint64_t visits_for(uint64_t steps, uint64_t visits_a_step)
     return steps < UINT64_MAX / visits_a_step ? steps * visits_a_step : UINT64_MAX;
 }
 
+static uint64_t core_visits_for(const struct climb *climb, uint64_t steps)
+{
+    uint64_t storages = climb->problem->blocks->storages_count;
+    if (storages > CORE_STORAGES) storages = CORE_STORAGES;
+    return visits_for(steps, CORE_VISITS_A_STORAGE * (storages + 1));
+}
+
 static uint64_t aim_of(const struct climb *climb)
 {
     const struct tarn_improve_options *options = &climb->request.improve;
@@ -239,7 +248,7 @@ static enum tarn_status raise_bound(struct climb *climb)
 static enum tarn_status search(struct climb *climb, uint64_t steps)
 {
     climb->request.improve.seed++;
-    enum tarn_status status = approach(climb, visits_for(steps, CORE_VISITS_A_STEP));
+    enum tarn_status status = approach(climb, core_visits_for(climb, steps));
     if (status == TARN_OK && !is_done(climb)) status = improve(climb, steps);
     if (status == TARN_OK && !is_done(climb))
         status = exact_for(climb, visits_for(steps, EXACT_VISITS_A_STEP));
@@ -256,7 +265,7 @@ static enum tarn_status climb_all(const struct climb *given)
     if (status == TARN_OK && !is_done(&climb)) status = raise_bound(&climb);
     if (status == TARN_OK && !is_done(&climb) && left > 0) status = exact_for(&climb, EXACT_GLANCE);
     if (status == TARN_OK && !is_done(&climb) && left > 0)
-        status = core(&climb, aim_of(&climb), visits_for(first, CORE_VISITS_A_STEP));
+        status = core(&climb, aim_of(&climb), core_visits_for(&climb, first));
     if (status == TARN_OK && !is_done(&climb) && left > 0) status = exact_for(&climb, EXACT_VISITS);
     if (status == TARN_OK && !is_done(&climb) && count <= BASELINE_BLOCKS_MAX)
         status = baseline(&climb, TARN_NONE);
