@@ -92,12 +92,14 @@ static uint64_t capacity_of(char *argument)
 {
     char *colon = strrchr(argument, ':'), *slash = strrchr(argument, '/');
     uint64_t capacity;
+    int end = 0;
     if (colon && sscanf(colon + 1, "%" SCNu64, &capacity) == 1) {
         *colon = 0;
         return capacity;
     }
     const char *dot = strchr(slash ? slash : argument, '.');
-    return dot && sscanf(dot + 1, "%" SCNu64, &capacity) == 1 ? capacity : 0;
+    if (!dot || sscanf(dot + 1, "%" SCNu64 ".csv%n", &capacity, &end) != 1) return 0;
+    return end > 0 ? capacity : 0;
 }
 
 /* Prints the row of an instance and returns its median time. */
