@@ -3,7 +3,6 @@
  * Cost: the placement's, see place/, and the transforms'; everything else is near-linear. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "../streams/graph/error.h"
 #include "../streams/graph/options.h"
@@ -12,17 +11,11 @@
 #include "../streams/plan/plan.h"
 #include "blocking.h"
 #include "place/place.h"
+#include "place/until.h"
 #include "transform/recompute_model.h"
 #include "transform/transform.h"
 
 enum { ALIGNMENT_DEFAULT = 512, EFFORT_DEFAULT = 1000 };
-
-static double now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-}
 
 /* ---- Options ---- */
 
@@ -60,12 +53,12 @@ struct planning {
 static enum tarn_status order(struct planning *planning, struct tarn_graph *graph)
 {
     struct tarn_clocks clocks = {0};
-    double begin = now_ms();
+    double begin = tarn_now_ms();
     planning->plan = tarn_plan_of_graph(graph);
     enum tarn_status status = planning->plan ? tarn_clocks_init(&clocks, graph) : TARN_SYSTEM;
     if (status == TARN_OK) status = tarn_reuse_init(&planning->reuse, &clocks, graph);
     tarn_clocks_finish(&clocks);
-    if (status == TARN_OK) planning->plan->order_ms = now_ms() - begin;
+    if (status == TARN_OK) planning->plan->order_ms = tarn_now_ms() - begin;
     return status;
 }
 
@@ -137,7 +130,7 @@ static enum tarn_status check_bound(const struct planning *planning, struct tarn
 /* Blocks, and what no placement of them can be below. */
 static enum tarn_status find_bound(struct planning *planning, struct tarn_error *error)
 {
-    double begin = now_ms();
+    double begin = tarn_now_ms();
     struct tarn_plan *plan = planning->plan;
     enum tarn_status status =
         tarn_blocks_init(&planning->blocks, plan->graph, false, plan->alignment, error);
@@ -145,7 +138,7 @@ static enum tarn_status find_bound(struct planning *planning, struct tarn_error 
     status = tarn_antichain_init(&planning->antichain, &planning->reuse, plan->graph,
                                  planning->blocks.reserved);
     if (status == TARN_OK) status = find_gaps(planning, TARN_GAP_EFFORT_LOW);
-    plan->order_ms += now_ms() - begin;
+    plan->order_ms += tarn_now_ms() - begin;
     return status == TARN_OK ? check_bound(planning, error) : tarn_error_no_memory(error);
 }
 
@@ -258,11 +251,11 @@ static enum tarn_status check_capacity(const struct planning *planning, struct t
 
 static enum tarn_status place(struct planning *planning, struct tarn_error *error)
 {
-    double begin = now_ms();
+    double begin = tarn_now_ms();
     enum tarn_status status = place_planned(planning, error);
     if (status == TARN_OK) status = place_persistent(planning, error);
     if (status == TARN_OK) status = check_capacity(planning, error);
-    planning->plan->place_ms = now_ms() - begin;
+    planning->plan->place_ms = tarn_now_ms() - begin;
     return status;
 }
 
@@ -270,18 +263,18 @@ static enum tarn_status place(struct planning *planning, struct tarn_error *erro
 static enum tarn_status refine_boundary(struct planning *planning, struct tarn_error *error)
 {
     if (planning->options.boundary == TARN_BOUNDARY_SIMPLE) return TARN_OK;
-    double begin = now_ms();
+    double begin = tarn_now_ms();
     enum tarn_status status = tarn_plan_refine_boundary(planning->plan);
-    planning->plan->order_ms += now_ms() - begin;
+    planning->plan->order_ms += tarn_now_ms() - begin;
     return status == TARN_OK ? TARN_OK : tarn_error_no_memory(error);
 }
 
 static enum tarn_status verify(struct planning *planning, const struct tarn_graph *source,
                                struct tarn_error *error)
 {
-    double begin = now_ms();
+    double begin = tarn_now_ms();
     enum tarn_status status = tarn_plan_verify(planning->plan, source, NULL, error);
-    planning->plan->verify_ms = now_ms() - begin;
+    planning->plan->verify_ms = tarn_now_ms() - begin;
     return status;
 }
 
@@ -306,9 +299,9 @@ static enum tarn_status begin_plan(struct planning *planning, struct tarn_graph 
                                    struct tarn_error *error)
 {
     struct tarn_graph *final;
-    double begin = now_ms();
+    double begin = tarn_now_ms();
     enum tarn_status status = tarn_graph_transform(graph, &planning->options, &final, error);
-    double transform_ms = now_ms() - begin;
+    double transform_ms = tarn_now_ms() - begin;
     if (status != TARN_OK) return status;
     take_budget(planning);
     status = order(planning, final);
