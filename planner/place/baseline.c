@@ -352,14 +352,6 @@ enum tarn_status tarn_placer_try(struct tarn_placer *placer, struct tarn_block b
 
 /* ---- All of it ---- */
 
-static uint64_t highest_end(const struct tarn_blocks *blocks, const uint64_t *offset)
-{
-    uint64_t highest = 0;
-    for (uint32_t a = 0; a < blocks->storages_count; a++)
-        if (offset[a] + blocks->reserved[a] > highest) highest = offset[a] + blocks->reserved[a];
-    return highest;
-}
-
 enum tarn_status tarn_baseline_place(const struct tarn_problem *problem,
                                      const struct tarn_method *method,
                                      const struct tarn_until *until, uint64_t *offset,
@@ -374,7 +366,7 @@ enum tarn_status tarn_baseline_place(const struct tarn_problem *problem,
         ok = place_block(&placer, tarn_block_at(problem->blocks, order[i]));
         over = until && tarn_until_is_over(until);
     }
-    if (ok) *footprint = over ? UINT64_MAX : highest_end(problem->blocks, offset);
+    if (ok) *footprint = over ? UINT64_MAX : tarn_blocks_footprint(problem->blocks, offset);
     placer_finish(&placer);
     free(order);
     return ok ? TARN_OK : TARN_SYSTEM;

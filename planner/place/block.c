@@ -131,10 +131,7 @@ uint64_t tarn_blocks_place_in_a_row(const struct tarn_blocks *blocks, uint64_t *
         bool addressable = tarn_size_round_up(end, block.alignment, &start);
         assert(addressable);
         (void)addressable;
-        for (uint32_t i = 0; i < block.members_count; i++) {
-            uint32_t a = block.members[i] - blocks->storages_begin;
-            offset[a] = start + blocks->within[a];
-        }
+        tarn_block_put(blocks, block, start, offset);
         end = start + block.size;
     }
     return end;

@@ -46,8 +46,18 @@ enum tarn_status tarn_blocks_init(struct tarn_blocks *blocks, const struct tarn_
                                   bool persistent, uint64_t alignment, struct tarn_error *error);
 void tarn_blocks_finish(struct tarn_blocks *blocks);
 
-/* One block behind the other: offsets by storage (counted from storages_begin); the end is
- * returned. */
+/* Writes where the members of a block that begins at `start` are: offsets by storage, counted from
+ * storages_begin. */
+static inline void tarn_block_put(const struct tarn_blocks *blocks, struct tarn_block block,
+                                  uint64_t start, uint64_t *offset)
+{
+    for (uint32_t i = 0; i < block.members_count; i++) {
+        uint32_t a = block.members[i] - blocks->storages_begin;
+        offset[a] = start + blocks->within[a];
+    }
+}
+
+/* One block behind the other: offsets as above; the end is returned. */
 uint64_t tarn_blocks_place_in_a_row(const struct tarn_blocks *blocks, uint64_t *offset);
 
 /* The highest reserved end; offset as above. */

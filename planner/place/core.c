@@ -168,8 +168,7 @@ static void take_outside(struct core *core)
         const struct tarn_block block = block_at(core, b);
         uint64_t at = (uint64_t)core->field.offset[b] << core->settings.unit_shift;
         if (is_inside(core, b)) continue;
-        for (uint32_t k = 0; k < block.members_count; k++)
-            core->offset[block.members[k]] = at + blocks->within[block.members[k]];
+        tarn_block_put(blocks, block, at, core->offset);
         if (at + block.size > core->options->aim)
             core->outer[core->above_count++] = (struct outer){block.size, b};
     }

@@ -258,12 +258,9 @@ static void write_offsets(const struct tarn_problem *problem,
                           const struct tarn_exact_instance *instance, const int64_t *position,
                           uint64_t *offset)
 {
-    for (uint32_t b = 0; b < instance->count; b++) {
-        const struct tarn_block block = tarn_block_at(problem->blocks, instance->block[b]);
-        for (uint32_t k = 0; k < block.members_count; k++)
-            offset[block.members[k]] =
-                (uint64_t)position[b] * instance->unit + problem->blocks->within[block.members[k]];
-    }
+    for (uint32_t b = 0; b < instance->count; b++)
+        tarn_block_put(problem->blocks, tarn_block_at(problem->blocks, instance->block[b]),
+                       (uint64_t)position[b] * instance->unit, offset);
 }
 
 static enum tarn_status search_instance(const struct tarn_problem *problem,

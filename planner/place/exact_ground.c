@@ -90,23 +90,18 @@ void tarn_exact_ground_finish(struct tarn_exact_ground *ground)
     free(ground->blocks);
 }
 
-static void move_block(const struct tarn_blocks *blocks, uint32_t b, uint64_t to, uint64_t *offset)
-{
-    const struct tarn_block block = tarn_block_at(blocks, b);
-    for (uint32_t k = 0; k < block.members_count; k++)
-        offset[block.members[k]] = to + blocks->within[block.members[k]];
-}
-
 void tarn_exact_ground_lift(const struct tarn_exact_ground *ground, uint64_t *offset)
 {
     const struct tarn_blocks *blocks = ground->problem->blocks;
     uint64_t top = 0;
-    for (uint32_t b = 0; b < blocks->count && ground->count > 0; b++)
+    for (uint32_t b = 0; b < blocks->count && ground->count > 0; b++) {
+        const struct tarn_block block = tarn_block_at(blocks, b);
         if (ground->role[b] == TARN_EXACT_FREE)
-            move_block(blocks, b, ground->size + offset[tarn_block_at(blocks, b).members[0]],
-                       offset);
+            tarn_block_put(blocks, block, ground->size + offset[block.members[0]], offset);
+    }
     for (uint32_t i = 0; i < ground->count; i++) {
-        move_block(blocks, ground->blocks[i], top, offset);
-        top += tarn_block_at(blocks, ground->blocks[i]).size;
+        const struct tarn_block block = tarn_block_at(blocks, ground->blocks[i]);
+        tarn_block_put(blocks, block, top, offset);
+        top += block.size;
     }
 }

@@ -20,9 +20,10 @@ bool tarn_field_init(struct tarn_field *field, const struct tarn_problem *proble
         tarn_field_finish(field);
         return false;
     }
-    for (uint32_t b = 0; b < all->count; b++)
-        for (uint32_t i = 0; i < tarn_block_at(all, b).members_count; i++)
-            field->block_of[tarn_block_at(all, b).members[i]] = b;
+    for (uint32_t b = 0; b < all->count; b++) {
+        const struct tarn_block block = tarn_block_at(all, b);
+        for (uint32_t i = 0; i < block.members_count; i++) field->block_of[block.members[i]] = b;
+    }
     return true;
 }
 

@@ -153,8 +153,7 @@ static void put_block(struct skyline *skyline, uint32_t line, const struct waiti
     if (skyline->lines[line + 1].begin != waiting->end) split_line(skyline, line, waiting->end);
     skyline->lines[line].height = start + block.size;
     join_lines(skyline, line);
-    for (uint32_t i = 0; i < block.members_count; i++)
-        skyline->offset[block.members[i]] = start + blocks->within[block.members[i]];
+    tarn_block_put(blocks, block, start, skyline->offset);
 }
 
 /* ---- All of it ---- */

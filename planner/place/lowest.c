@@ -259,10 +259,7 @@ void tarn_lowest_offsets(const struct tarn_lowest *lowest, const int32_t *place_
                          uint64_t *offset)
 {
     const struct tarn_blocks *blocks = lowest->problem->blocks;
-    for (uint32_t place = 0; place < lowest->count; place++) {
-        const struct tarn_block block = tarn_block_at(blocks, lowest->block[place]);
-        uint64_t start = start_of(lowest, place_offset, place);
-        for (uint32_t i = 0; i < block.members_count; i++)
-            offset[block.members[i]] = start + blocks->within[block.members[i]];
-    }
+    for (uint32_t place = 0; place < lowest->count; place++)
+        tarn_block_put(blocks, tarn_block_at(blocks, lowest->block[place]),
+                       start_of(lowest, place_offset, place), offset);
 }
