@@ -11,6 +11,7 @@
 
 #include "bench/cut_graph.h"
 #include "bench/dnn_graph.h"
+#include "check_offsets.h"
 #include "planner/place/improve.h"
 #include "planner/place/lowest.h"
 
@@ -66,16 +67,6 @@ static void fill_keys(int32_t *key, uint32_t count, uint32_t seed)
     for (uint32_t i = 0; i < count; i++)
         key[i] =
             (int32_t)(((uint64_t)(i + 1) * (seed * 2 + 1) * UINT64_C(0x9e3779b97f4a7c15)) >> 44);
-}
-
-/* No reserved byte is shared by an unsafe pair, by every pair. */
-static void check_pairs(const struct fixture *fixture, const uint64_t *offset)
-{
-    const uint64_t *reserved = fixture->blocks.reserved;
-    for (uint32_t a = 0; a < fixture->reuse.count; a++)
-        for (uint32_t b = 0; b < a; b++)
-            if (offset[a] < offset[b] + reserved[b] && offset[b] < offset[a] + reserved[a])
-                assert_true(tarn_reuse_is_safe(&fixture->reuse, a, b));
 }
 
 static void decode(struct tarn_decoder *decoder, const int32_t *key)
@@ -139,7 +130,7 @@ static void large_graphs_are_safe_and_do_not_depend_on_the_number_of_threads(voi
             assert_int_equal(improve(&fixture, threads, other), footprint);
             assert_memory_equal(one, other, size);
         }
-        if (fixture.reuse.count <= PAIRS_MAX) check_pairs(&fixture, one);
+        if (fixture.reuse.count <= PAIRS_MAX) check_pairs(&fixture.reuse, &fixture.blocks, one);
         free(one);
         free(other);
         tear_down(&fixture);

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "check_offsets.h"
 #include "planner/place/improve.h"
 #include "planner/place/moves.h"
 #include "random_graph.h"
@@ -62,28 +63,9 @@ static void fixture_finish(struct fixture *fixture)
     tarn_graph_destroy(fixture->graph);
 }
 
-/* What must hold, from the definitions: no reserved byte shared by an unsafe pair, groups back to
- * back, offsets aligned. Returns the footprint. */
 static uint64_t check_plan(const struct fixture *fixture, const uint64_t *offset)
 {
-    const struct tarn_blocks *blocks = &fixture->blocks;
-    uint64_t footprint = 0;
-    for (uint32_t b = 0; b < blocks->count; b++) {
-        const struct tarn_block block = tarn_block_at(blocks, b);
-        uint64_t end = offset[block.members[0]];
-        assert_int_equal(end % block.alignment, 0);
-        if (end + block.size > footprint) footprint = end + block.size;
-        for (uint32_t i = 0; i < block.members_count; i++) {
-            assert_int_equal(offset[block.members[i]], end);
-            end += fixture->graph->storages[block.members[i]].size;
-        }
-    }
-    for (uint32_t a = 0; a < fixture->reuse.count; a++)
-        for (uint32_t b = 0; b < a; b++)
-            if (!tarn_reuse_is_safe(&fixture->reuse, a, b))
-                assert_true(offset[a] + blocks->reserved[a] <= offset[b] ||
-                            offset[b] + blocks->reserved[b] <= offset[a]);
-    return footprint;
+    return check_offsets(fixture->graph, &fixture->reuse, &fixture->blocks, offset);
 }
 
 static void draw_keys(const struct tarn_lowest *lowest, struct random_source *source, int32_t *key,

@@ -12,6 +12,7 @@
 
 #include "bench/cut_graph.h"
 #include "bench/dnn_graph.h"
+#include "check_offsets.h"
 #include "planner/place/cuts.h"
 #include "planner/place/part.h"
 #include "planner/place/radix.h"
@@ -66,28 +67,9 @@ static uint64_t seeds(void)
     return campaign ? strtoull(campaign, NULL, 10) : SEEDS;
 }
 
-/* What must hold, from the definitions: no reserved byte shared by an unsafe pair, groups back to
- * back, offsets aligned. Returns the footprint. */
 static uint64_t check_plan(const struct fixture *fixture, const uint64_t *offset)
 {
-    const struct tarn_blocks *blocks = &fixture->blocks;
-    uint64_t footprint = 0;
-    for (uint32_t b = 0; b < blocks->count; b++) {
-        const struct tarn_block block = tarn_block_at(blocks, b);
-        uint64_t end = offset[block.members[0]];
-        assert_int_equal(end % block.alignment, 0);
-        if (end + block.size > footprint) footprint = end + block.size;
-        for (uint32_t i = 0; i < block.members_count; i++) {
-            assert_int_equal(offset[block.members[i]], end);
-            end += fixture->graph->storages[block.members[i]].size;
-        }
-    }
-    for (uint32_t a = 0; a < fixture->reuse.count; a++)
-        for (uint32_t b = 0; b < a; b++)
-            if (offset[a] < offset[b] + blocks->reserved[b] &&
-                offset[b] < offset[a] + blocks->reserved[a])
-                assert_true(tarn_reuse_is_safe(&fixture->reuse, a, b));
-    return footprint;
+    return check_offsets(fixture->graph, &fixture->reuse, &fixture->blocks, offset);
 }
 
 /* Places by windows; the offsets are the caller's to free. */
