@@ -11,7 +11,7 @@ trap 'rm -rf "$work"' EXIT
 number=0
 graphs=(resnet50_b1_adam.ddp googlenet_b1_adam.ddp_branch4)
 [ -z "${TARN_GRAPHS:-}" ] || graphs+=(bert_base_b1_adam.ddp) # a long campaign
-echo "1..$((2 + 3 * ${#graphs[@]}))"
+echo "1..$((1 + 3 * ${#graphs[@]}))"
 
 # report NAME FINDINGS: passes when nothing was found.
 report() {
@@ -38,7 +38,6 @@ symbols() { nm --defined-only "$1" | awk -v kinds="$2" '$2 ~ kinds { print $3 }'
 [ -n "$(symbols "$planner" '[A-Z]')" ] || exit 1
 report the_program_has_no_symbol_of_the_planner \
     "$(comm -12 <(symbols "$planner" '[A-Z]') <(symbols "$program" .))"
-report the_program_needs_no_openmp "$(ldd "$program" | grep -iE 'gomp|libomp')"
 
 # same_digest NAME PLAN WORDS...: three checked iterations on OpenCL against the host's.
 same_digest() {

@@ -45,12 +45,11 @@ static bool fail_after(void *user, uint64_t calls)
     return opencl_calls_fail_after(calls);
 }
 
-/* The leak checker crashes when it looks for the thread-local storage of PoCL's threads; that is
- * also where libgomp keeps what it never frees. */
+/* The leak checker crashes when it looks for the thread-local storage of PoCL's threads. */
 const char *__lsan_default_options(void);
 const char *__lsan_default_options(void) { return "use_tls=0"; }
 const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) { return "leak:libgomp\nleak:ld-linux"; }
+const char *__lsan_default_suppressions(void) { return "leak:ld-linux"; }
 
 /* device_opencl_test opencl_svm|opencl_buffers */
 int main(int count, char **words)

@@ -75,7 +75,7 @@ meson compile -C build-tests
 check tests
 configure address "${plainly[@]}" -Db_sanitize=address,undefined -Db_lundef=false
 check address --no-suite release
-configure thread "${plainly[@]}" -Db_sanitize=thread -Db_lundef=false -Dopenmp=disabled -Dhwloc=disabled
+configure thread "${plainly[@]}" -Db_sanitize=thread -Db_lundef=false -Dhwloc=disabled
 check thread --suite thread
 
 if [ -n "$long" ]; then

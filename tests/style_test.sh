@@ -64,7 +64,6 @@ report third_party_headers_stay_in_their_rooms "$(
     third_party jansson '^streams/(graph|plan)/([a-z_]*file|json_read)\.[ch]$'
     third_party zlib '^streams/graph/text_file\.c$'
     third_party hwloc '^runtime/topology\.c$'
-    third_party omp '^planner/place/'
 )"
 
 report only_tarn_names_are_exported \

@@ -1,6 +1,6 @@
 /* A program on an SDK of one's own: loads a graph and a plan that was made elsewhere, proves the
  * plan, and runs checked iterations of it on an OpenCL device. It links tarn-core alone: what runs
- * plans, without planner and OpenMP.
+ * plans, without the planner.
  *
  *     tarn plan GRAPH -o PLAN
  *     custom_sdk GRAPH PLAN [ITERATIONS [DEVICE [buffers]]]

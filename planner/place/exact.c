@@ -16,16 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../parallel.h"
 #include "exact_ground.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#define IN_PARALLEL(directive) _Pragma(#directive)
-#else
-#define IN_PARALLEL(directive)
-#endif
-
-enum { SEARCHERS = 8, NODES_PER_BLOCK = 3 };
+enum { SEARCHERS = 8, NODES_PER_BLOCK = 3, EAGER_BLOCKS = 256 };
 #define CAPACITY_MAX ((uint64_t)1 << 61)
 
 struct turn {
@@ -46,6 +40,7 @@ struct contest {
     const struct tarn_exact_options *options;
     int64_t capacity;
     struct searcher searchers[SEARCHERS];
+    struct tarn_team team;
     uint32_t round;
     uint64_t nodes_max, visits_max; /* of each run of the round */
     uint64_t nodes, visits;
@@ -144,9 +139,11 @@ static bool searcher_init(struct searcher *searcher, const struct contest *conte
     return searcher->search;
 }
 
-static void run_searcher(struct contest *contest, uint32_t number)
+static void run_searcher(void *user, uint32_t thread, uint32_t number)
 {
+    struct contest *contest = user;
     struct searcher *searcher = &contest->searchers[number];
+    (void)thread;
     if (atomic_load_explicit(&contest->done, memory_order_relaxed) < number) return;
     if (!searcher_init(searcher, contest, number)) {
         atomic_store(&contest->no_memory, true);
@@ -167,23 +164,6 @@ static void run_searcher(struct contest *contest, uint32_t number)
 }
 
 /* ---- Rounds ---- */
-
-static int threads_for(uint32_t threads)
-{
-#ifdef _OPENMP
-    if (threads == 0) threads = (uint32_t)omp_get_num_procs();
-#endif
-    return (int)(threads < SEARCHERS ? threads : SEARCHERS);
-}
-
-static void run_round(struct contest *contest)
-{
-    int threads = threads_for(contest->options->threads);
-    (void)threads;
-    atomic_store(&contest->done, SEARCHERS);
-    IN_PARALLEL(omp parallel for num_threads(threads) schedule(dynamic, 1))
-    for (uint32_t i = 0; i < SEARCHERS; i++) run_searcher(contest, i);
-}
 
 static void count_work(struct contest *contest, uint32_t searchers)
 {
@@ -230,7 +210,8 @@ static struct searcher *hold(struct contest *contest)
 {
     for (; !is_over(contest); contest->round++) {
         limit_round(contest);
-        run_round(contest);
+        atomic_store(&contest->done, SEARCHERS);
+        tarn_team_run(&contest->team, SEARCHERS, run_searcher, contest);
         uint32_t done = atomic_load(&contest->done);
         if (done < SEARCHERS) {
             count_work(contest, done + 1);
@@ -247,6 +228,7 @@ static struct searcher *hold(struct contest *contest)
 
 static void contest_finish(struct contest *contest)
 {
+    tarn_team_finish(&contest->team);
     for (uint32_t i = 0; i < SEARCHERS; i++) {
         tarn_exact_search_destroy(contest->searchers[i].search);
         free(contest->searchers[i].turns);
@@ -272,6 +254,7 @@ static enum tarn_status search_instance(const struct tarn_problem *problem,
     struct contest contest = {.instance = instance,
                               .options = options,
                               .capacity = (int64_t)(units < CAPACITY_MAX ? units : CAPACITY_MAX)};
+    tarn_team_init(&contest.team, options->threads, instance->count >= EAGER_BLOCKS);
     const struct searcher *winner = hold(&contest);
     report->result = winner ? winner->result : TARN_EXACT_STOPPED;
     report->nodes = contest.nodes;

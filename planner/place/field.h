@@ -19,7 +19,7 @@ struct tarn_field {
 struct tarn_windows_settings {
     uint32_t unit_shift, width, far, crossing_max;
     int32_t aim;
-    int threads;
+    uint32_t threads;               /* 0: all cores */
     const struct tarn_until *until; /* may be NULL */
 };
 

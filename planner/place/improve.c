@@ -19,15 +19,9 @@
 #include <string.h>
 
 #include "../../streams/graph/size.h"
+#include "../parallel.h"
 #include "moves.h"
 #include "windows.h"
-
-#ifdef _OPENMP
-#include <omp.h>
-#define IN_PARALLEL(directive) _Pragma(#directive)
-#else
-#define IN_PARALLEL(directive)
-#endif
 
 enum { SLICE = 32768, WALK_PLACES_MAX = 65536 };
 
@@ -39,12 +33,21 @@ enum { KEYS_ENTRIES_MAX = 1 << 19, WINDOWS_PERCENT = 25 };
 static const uint32_t widths[] = {256, 1024, 4096};
 enum { WIDTHS_COUNT = sizeof widths / sizeof *widths };
 enum { WALKS = 8, COPYING_WALKS = 4, ROUND_STEPS = 40, STARTS = TARN_KEYS_COUNT + 1 };
+enum { EAGER_BLOCKS = 256 };
 
 /* A plan in units; `from` says which key or step made it, smaller ones win. */
 struct candidate {
     int32_t *offset; /* by place */
     int32_t top;     /* INT32_MAX: none yet */
     uint64_t from;
+};
+
+/* What a thread decodes keys with; made when it takes its first key. */
+struct decoding {
+    bool made;
+    struct tarn_decoder decoder;
+    int32_t *key;
+    struct candidate best;
 };
 
 struct search {
@@ -61,30 +64,15 @@ struct search {
     atomic_uint_least64_t found;   /* the least `from` of those that meet the aim */
     uint64_t steps;                /* that every walk has made */
     double begin_ms;
+    struct tarn_team team;
+    struct decoding decodings[STARTS]; /* by thread */
+    uint64_t round_steps;              /* of each walk */
+    atomic_bool no_memory;
 };
 
 static bool is_over(const struct search *search)
 {
     return tarn_until_is_over(&search->options->until);
-}
-
-static int threads_for(const struct search *search, uint32_t shares)
-{
-    uint32_t threads = search->options->threads;
-#ifdef _OPENMP
-    if (threads == 0) threads = (uint32_t)omp_get_num_procs();
-#endif
-    return (int)(threads < shares ? threads : shares);
-}
-
-/* May progress be reported from here? */
-static bool is_calling_thread(void)
-{
-#ifdef _OPENMP
-    return omp_get_thread_num() == 0;
-#else
-    return true;
-#endif
 }
 
 /* ---- Candidates ---- */
@@ -158,56 +146,44 @@ static bool decode_in_slices(struct search *search, struct tarn_decoder *decoder
     return true;
 }
 
-/* False where memory ran out. */
-static bool decode_key(struct search *search, struct tarn_decoder *decoder, uint32_t i,
-                       int32_t *key)
+static bool decoding_init(struct decoding *decoding, const struct search *search)
 {
-    if (fill_key(search, i, key) != TARN_OK) return false;
-    if (decode_in_slices(search, decoder, i, key)) search->tops[i] = decoder->top;
-    if (search->tops[i] <= search->aim) note_found(search, i);
-    return true;
+    if (decoding->made) return true;
+    bool ok = tarn_decoder_init(&decoding->decoder, &search->lowest) == TARN_OK &&
+              tarn_decoder_narrow(&decoding->decoder) == TARN_OK;
+    decoding->key = malloc(((size_t)search->lowest.count + 1) * sizeof *decoding->key);
+    decoding->decoder.until = &search->options->until;
+    decoding->made = candidate_init(&decoding->best, search) && ok && decoding->key;
+    return decoding->made;
 }
 
-/* One thread's share of the keys. False when memory ran out. */
-static bool decode_share(struct search *search, struct candidate *best)
+static void decode_key(void *user, uint32_t thread, uint32_t i)
 {
-    struct tarn_decoder decoder;
-    bool ok = tarn_decoder_init(&decoder, &search->lowest) == TARN_OK &&
-              tarn_decoder_narrow(&decoder) == TARN_OK;
-    int32_t *key = malloc(((size_t)search->lowest.count + 1) * sizeof *key);
-    decoder.until = &search->options->until;
-    ok = candidate_init(best, search) && ok && key;
-    IN_PARALLEL(omp for schedule(dynamic, 1) nowait)
-    for (uint32_t i = 0; i < STARTS; i++) {
-        if (!ok || i > atomic_load(&search->found) || is_over(search)) continue;
-        ok = decode_key(search, &decoder, i, key);
-        struct candidate own = {decoder.offset, search->tops[i], i};
-        if (ok && offer(search, best, &own) && is_calling_thread())
-            report_progress(search, best->top);
+    struct search *search = user;
+    struct decoding *own = &search->decodings[thread];
+    if (search->no_memory || i > atomic_load(&search->found) || is_over(search)) return;
+    if (!decoding_init(own, search) || fill_key(search, i, own->key) != TARN_OK) {
+        search->no_memory = true;
+        return;
     }
-    tarn_decoder_finish(&decoder);
-    free(key);
-    return ok;
+    if (decode_in_slices(search, &own->decoder, i, own->key)) search->tops[i] = own->decoder.top;
+    if (search->tops[i] <= search->aim) note_found(search, i);
+    struct candidate found = {own->decoder.offset, search->tops[i], i};
+    if (offer(search, &own->best, &found) && thread == 0) report_progress(search, own->best.top);
 }
 
 static bool decode_keys(struct search *search)
 {
-    int threads = threads_for(search, STARTS);
-    bool ok = true;
-    (void)threads;
     atomic_store(&search->found, UINT64_MAX);
-    IN_PARALLEL(omp parallel num_threads(threads))
-    {
-        struct candidate own;
-        bool own_ok = decode_share(search, &own);
-        IN_PARALLEL(omp critical)
-        {
-            ok = ok && own_ok;
-            if (own_ok) offer(search, &search->best, &own);
-        }
-        free(own.offset);
+    tarn_team_run(&search->team, STARTS, decode_key, search);
+    for (uint32_t t = 0; t < STARTS; t++) {
+        struct decoding *decoding = &search->decodings[t];
+        if (decoding->made && !search->no_memory) offer(search, &search->best, &decoding->best);
+        tarn_decoder_finish(&decoding->decoder);
+        free(decoding->key);
+        free(decoding->best.offset);
     }
-    return ok;
+    return !search->no_memory;
 }
 
 /* ---- Walks ---- */
@@ -270,9 +246,11 @@ static bool init_walks(struct search *search)
     return ok;
 }
 
-static void run_round(struct search *search, uint32_t w, uint64_t steps)
+static void run_round(void *user, uint32_t thread, uint32_t w)
 {
-    for (uint64_t i = 0; i < steps; i++) {
+    struct search *search = user;
+    (void)thread;
+    for (uint64_t i = 0; i < search->round_steps; i++) {
         struct tarn_walk *walk = &search->walks[w];
         if (step_number(w, walk->steps + 1) > atomic_load(&search->found) || is_over(search))
             return;
@@ -296,18 +274,15 @@ static void copy_best_to_worst(struct search *search)
 
 static void walk(struct search *search)
 {
-    int threads = threads_for(search, WALKS);
     uint64_t patience = search->options->patience, better_at = 0;
-    (void)threads;
     atomic_store(&search->found, UINT64_MAX);
     while (search->steps < search->options->steps && !is_over(search)) {
         uint64_t left = search->options->steps - search->steps;
-        uint64_t steps = left < ROUND_STEPS ? left : ROUND_STEPS;
+        search->round_steps = left < ROUND_STEPS ? left : ROUND_STEPS;
         int32_t before =
             search->best.top < search->given_top ? search->best.top : search->given_top;
-        IN_PARALLEL(omp parallel for num_threads(threads) schedule(dynamic, 1))
-        for (uint32_t w = 0; w < WALKS; w++) run_round(search, w, steps);
-        search->steps += steps;
+        tarn_team_run(&search->team, WALKS, run_round, search);
+        search->steps += search->round_steps;
         for (uint32_t w = 0; w < WALKS; w++) offer(search, &search->best, &search->bests[w]);
         if (search->best.top < before) {
             report_progress(search, search->best.top);
@@ -389,6 +364,7 @@ static bool search_init(struct search *search, const struct tarn_problem *proble
     search->options = options;
     search->given = offset;
     search->begin_ms = tarn_now_ms();
+    tarn_team_init(&search->team, options->threads, problem->blocks->count >= EAGER_BLOCKS);
     if (!tarn_size_multiply(aim, 4, &most)) most = UINT64_MAX;
     bool *inside = find_antichain(problem, antichain);
     bool ok = inside && tarn_lowest_init(&search->lowest, problem, most) == TARN_OK &&
@@ -402,6 +378,7 @@ static bool search_init(struct search *search, const struct tarn_problem *proble
 
 static void search_finish(struct search *search)
 {
+    tarn_team_finish(&search->team);
     for (uint32_t w = 0; w < WALKS; w++) {
         tarn_walk_finish(&search->walks[w]);
         free(search->bests[w].offset);

@@ -9,12 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef _OPENMP
-#include <omp.h>
-#define IN_PARALLEL(directive) _Pragma(#directive)
-#else
-#define IN_PARALLEL(directive)
-#endif
+#include "../parallel.h"
+
+enum { EAGER_BLOCKS = 256 };
 
 /* ---- The methods ---- */
 
@@ -38,7 +35,8 @@ const struct tarn_method tarn_methods[] = {
     METHODS("many-objects", true, "unsafe", TARN_SORT_UNSAFE),
     METHODS("many-objects", true, "lifetime", TARN_SORT_LIFETIME),
 };
-const uint32_t tarn_methods_count = sizeof tarn_methods / sizeof *tarn_methods;
+enum { METHODS_COUNT = sizeof tarn_methods / sizeof *tarn_methods };
+const uint32_t tarn_methods_count = METHODS_COUNT;
 
 uint32_t tarn_method_find(const char *name)
 {
@@ -89,55 +87,60 @@ static void note_finish(struct finish *finish, const struct outcome *outcome)
     }
 }
 
-/* One thread's share of the methods: its best into *best, which takes an array of offsets that the
- * caller frees. False when memory ran out. */
-static bool run_share(const struct tarn_problem *problem, const struct tarn_until *until,
-                      struct finish *finish, struct outcome *best)
+/* What a thread works in; made when it takes its first method. */
+struct bench {
+    struct outcome trial, best;
+};
+
+struct run {
+    const struct tarn_problem *problem;
+    const struct tarn_until *until;
+    struct finish finish;
+    struct bench benches[METHODS_COUNT]; /* by thread */
+    atomic_bool no_memory;
+};
+
+static bool bench_init(struct bench *bench, uint32_t storages_count)
 {
-    size_t bytes = ((size_t)problem->blocks->storages_count + 1) * sizeof(uint64_t);
-    struct outcome trial = {malloc(bytes), 0, TARN_NONE};
-    *best = (struct outcome){malloc(bytes), 0, TARN_NONE};
-    bool ok = trial.offset && best->offset;
-    IN_PARALLEL(omp for schedule(dynamic, 1) nowait)
-    for (uint32_t m = 0; m < tarn_methods_count; m++) {
-        if (!ok || m > atomic_load(&finish->method) || !is_worth_running(problem, m)) continue;
-        trial.method = m;
-        ok = tarn_baseline_place(problem, &tarn_methods[m], until, trial.offset,
-                                 &trial.footprint) == TARN_OK;
-        if (ok) note_finish(finish, &trial);
-        if (ok) keep_better(best, &trial);
-    }
-    free(trial.offset);
-    return ok;
+    size_t bytes = ((size_t)storages_count + 1) * sizeof(uint64_t);
+    if (bench->trial.offset) return true;
+    bench->best = (struct outcome){malloc(bytes), 0, TARN_NONE};
+    bench->trial = (struct outcome){bench->best.offset ? malloc(bytes) : NULL, 0, TARN_NONE};
+    return bench->trial.offset;
 }
 
-static int threads_for(uint32_t threads)
+static void run_method(void *user, uint32_t thread, uint32_t m)
 {
-#ifdef _OPENMP
-    if (threads == 0) threads = (uint32_t)omp_get_num_procs();
-#endif
-    return (int)(threads < tarn_methods_count ? threads : tarn_methods_count);
+    struct run *run = user;
+    struct bench *bench = &run->benches[thread];
+    struct outcome *trial = &bench->trial;
+    if (run->no_memory || m > atomic_load(&run->finish.method) ||
+        !is_worth_running(run->problem, m))
+        return;
+    if (!bench_init(bench, run->problem->blocks->storages_count) ||
+        tarn_baseline_place(run->problem, &tarn_methods[m], run->until, trial->offset,
+                            &trial->footprint) != TARN_OK) {
+        run->no_memory = true;
+        return;
+    }
+    trial->method = m;
+    note_finish(&run->finish, trial);
+    keep_better(&bench->best, trial);
 }
 
-static enum tarn_status run_all(const struct tarn_problem *problem, int threads, uint64_t bound,
-                                const struct tarn_until *until, struct outcome *best)
+/* The best of all into *best, the offsets of which the caller frees. */
+static enum tarn_status run_methods(struct run *run, uint32_t threads, struct outcome *best)
 {
-    struct finish finish = {.bound = bound};
-    bool ok = true;
-    atomic_init(&finish.method, TARN_NONE);
-    (void)threads;
-    IN_PARALLEL(omp parallel num_threads(threads))
-    {
-        struct outcome own;
-        bool own_ok = run_share(problem, until, &finish, &own);
-        IN_PARALLEL(omp critical)
-        {
-            ok = ok && own_ok;
-            keep_better(best, &own);
-        }
-        free(own.offset);
+    struct tarn_team team;
+    tarn_team_init(&team, threads, run->problem->blocks->count >= EAGER_BLOCKS);
+    tarn_team_run(&team, METHODS_COUNT, run_method, run);
+    tarn_team_finish(&team);
+    for (uint32_t t = 0; t < METHODS_COUNT; t++) {
+        if (run->benches[t].best.offset) keep_better(best, &run->benches[t].best);
+        free(run->benches[t].best.offset);
+        free(run->benches[t].trial.offset);
     }
-    return ok ? TARN_OK : TARN_SYSTEM;
+    return run->no_memory ? TARN_SYSTEM : TARN_OK;
 }
 
 enum tarn_status tarn_portfolio_place(const struct tarn_problem *problem, uint32_t method,
@@ -146,11 +149,12 @@ enum tarn_status tarn_portfolio_place(const struct tarn_problem *problem, uint32
                                       uint64_t *footprint, uint32_t *winner)
 {
     struct outcome best = {NULL, 0, TARN_NONE};
+    struct run run = {.problem = problem, .until = until, .finish = {bound, TARN_NONE}};
     if (method != TARN_NONE) {
         *winner = method;
         return tarn_baseline_place(problem, &tarn_methods[method], until, offset, footprint);
     }
-    enum tarn_status status = run_all(problem, threads_for(threads), bound, until, &best);
+    enum tarn_status status = run_methods(&run, threads, &best);
     if (status == TARN_OK) {
         memcpy(offset, best.offset, problem->blocks->storages_count * sizeof *offset);
         *footprint = best.footprint;

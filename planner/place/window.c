@@ -17,22 +17,18 @@
  * Source: DESIGN.md, section 3 (Windows). Cost: a decode of every window. */
 #include "window.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../parallel.h"
 #include "bundles.h"
 #include "cuts.h"
 #include "keys.h"
 #include "radix.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#define IN_PARALLEL(directive) _Pragma(#directive)
-#else
-#define IN_PARALLEL(directive)
-#endif
-
 enum { BATCH = 16, PARTLY_MAX = 4, BUNDLES_IN_ALL = 512, BUNDLED_SPAN = 16, WIDER = 16 };
+enum { EAGER_STORAGES = 1024 };
 
 /* Obstacles of a node of the tree: sorted, disjoint. */
 struct spans {
@@ -50,6 +46,8 @@ struct windows {
     struct spans *wholly;
     uint32_t *partly_begin; /* window -> where its entries of `partly` begin; one more at the end */
     uint32_t *partly;       /* storages that cross, by where they begin */
+    struct tarn_team team;
+    atomic_bool no_memory; /* in one of the windows */
 };
 
 static const uint32_t *crossing_storages(const struct windows *windows, uint32_t *count)
@@ -302,12 +300,17 @@ static bool place_crossing(const struct windows *windows, uint32_t all)
 
 /* ---- All windows ---- */
 
-static bool place_all(const struct windows *windows)
+static void place_once(void *user, uint32_t thread, uint32_t w)
 {
-    bool ok = true;
-    IN_PARALLEL(omp parallel for num_threads(windows->settings->threads) schedule(dynamic, 1) reduction(&& : ok))
-    for (uint32_t w = 0; w < windows->cuts.count; w++) ok = ok && place_window(windows, w, 0, 1);
-    return ok;
+    struct windows *windows = user;
+    (void)thread;
+    if (!windows->no_memory && !place_window(windows, w, 0, 1)) windows->no_memory = true;
+}
+
+static bool place_all(struct windows *windows)
+{
+    tarn_team_run(&windows->team, windows->cuts.count, place_once, windows);
+    return !windows->no_memory;
 }
 
 /* The highest window above `least` that is not done, or TARN_NONE. */
@@ -321,26 +324,38 @@ static uint32_t highest(const struct windows *windows, const bool *done, int32_t
     return found;
 }
 
+struct batch {
+    struct windows *windows;
+    uint32_t list[BATCH];
+};
+
+static void place_again(void *user, uint32_t thread, uint32_t i)
+{
+    struct batch *batch = user;
+    struct windows *windows = batch->windows;
+    (void)thread;
+    if (!windows->no_memory && !place_window(windows, batch->list[i], 1, TARN_KEYS_COUNT))
+        windows->no_memory = true;
+}
+
 /* The highest windows again, with the other keys, until what is left is below one of those. */
-static bool place_highest_again(const struct windows *windows)
+static bool place_highest_again(struct windows *windows)
 {
     int32_t least = windows->settings->aim;
-    bool ok = true, *done = calloc((size_t)windows->cuts.count + 1, sizeof *done);
+    bool *done = calloc((size_t)windows->cuts.count + 1, sizeof *done);
+    struct batch batch = {.windows = windows};
     if (windows->top[windows->cuts.count] > least) least = windows->top[windows->cuts.count];
-    for (uint32_t count = 1; done && ok && count > 0;) {
-        uint32_t batch[BATCH];
+    for (uint32_t count = 1; done && !windows->no_memory && count > 0;) {
         for (count = 0; count < BATCH; count++) {
-            batch[count] = highest(windows, done, least);
-            if (batch[count] == TARN_NONE) break;
-            done[batch[count]] = true;
+            batch.list[count] = highest(windows, done, least);
+            if (batch.list[count] == TARN_NONE) break;
+            done[batch.list[count]] = true;
         }
-        IN_PARALLEL(omp parallel for num_threads(windows->settings->threads) schedule(dynamic, 1) reduction(&& : ok))
+        tarn_team_run(&windows->team, count, place_again, &batch);
         for (uint32_t i = 0; i < count; i++)
-            ok = ok && place_window(windows, batch[i], 1, TARN_KEYS_COUNT);
-        for (uint32_t i = 0; i < count; i++)
-            if (windows->top[batch[i]] > least) least = windows->top[batch[i]];
+            if (windows->top[batch.list[i]] > least) least = windows->top[batch.list[i]];
     }
-    ok = ok && done;
+    bool ok = done && !windows->no_memory;
     free(done);
     return ok;
 }
@@ -370,6 +385,7 @@ static void windows_finish(struct windows *windows)
     free(windows->partly_begin);
     free(windows->partly);
     free(windows->top);
+    tarn_team_finish(&windows->team);
     tarn_cuts_finish(&windows->cuts);
 }
 
@@ -377,6 +393,7 @@ bool tarn_window_place(const struct tarn_windows_settings *settings, const struc
                        const uint32_t *storages, uint32_t count, int32_t *top)
 {
     struct windows windows = {.settings = settings, .field = field};
+    tarn_team_init(&windows.team, settings->threads, count >= EAGER_STORAGES);
     bool ok = windows_init(&windows, storages, count) && place_crossing(&windows, count);
     *top = 0;
     if (ok && windows.top[windows.cuts.count] < INT32_MAX)

@@ -12,10 +12,6 @@
 #include "split.h"
 #include "window.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 enum { FAR_WINDOWS = 16, FAR_SHARE = 8, CROSSING_MAX = 32768 }; /* unless options say otherwise */
 
 /* ---- Streams by themselves ---- */
@@ -151,14 +147,6 @@ static bool place_by_turns(const struct tarn_windows_settings *settings,
 
 /* ---- The whole ---- */
 
-static int threads_for(uint32_t threads)
-{
-#ifdef _OPENMP
-    if (threads == 0) threads = (uint32_t)omp_get_num_procs();
-#endif
-    return (int)threads;
-}
-
 static struct tarn_windows_settings settings_of(const struct tarn_problem *problem,
                                                 const struct tarn_windows_options *options)
 {
@@ -168,7 +156,7 @@ static struct tarn_windows_settings settings_of(const struct tarn_problem *probl
         .width = options->width,
         .far = far_windows * options->width,
         .crossing_max = options->crossing_max ? options->crossing_max : CROSSING_MAX,
-        .threads = threads_for(options->threads),
+        .threads = options->threads,
         .until = options->until};
     if (settings.far > problem->blocks->storages_count / FAR_SHARE && !options->far_windows)
         settings.far = problem->blocks->storages_count / FAR_SHARE;
