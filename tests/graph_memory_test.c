@@ -1,5 +1,5 @@
 /* Every allocation that fails, in turn, ends in TARN_SYSTEM and leaks nothing (a sanitizer sees to
- * the second). jansson is told to allocate as the library does. */
+ * the second). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,6 @@
 
 #include <cmocka.h>
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,21 +99,12 @@ static void saving_intervals_survives_every_failing_allocation(void **state)
     fail_each_allocation(save_intervals, false);
 }
 
-static void loading_survives_every_failing_allocation_of_jansson(void **state)
-{
-    (void)state;
-    json_set_alloc_funcs(__wrap_malloc, free);
-    fail_each_allocation(load_plain, true);
-    json_set_alloc_funcs(malloc, free);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(building_survives_every_failing_allocation),
         cmocka_unit_test(loading_survives_every_failing_allocation),
         cmocka_unit_test(saving_intervals_survives_every_failing_allocation),
-        cmocka_unit_test(loading_survives_every_failing_allocation_of_jansson),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

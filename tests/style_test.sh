@@ -61,7 +61,6 @@ third_party() {
     grep -rlE "#include <$1" include streams planner runtime cli | grep -vE "$2"
 }
 report third_party_headers_stay_in_their_rooms "$(
-    third_party jansson '^streams/(graph|plan)/([a-z_]*file|json_read)\.[ch]$'
     third_party zlib '^streams/graph/text_file\.c$'
     third_party hwloc '^runtime/topology\.c$'
 )"

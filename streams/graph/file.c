@@ -55,9 +55,9 @@ static const struct tarn_json_field tensor_fields[] = {
 /* ---- Records ---- */
 
 static enum tarn_status read_stream(struct tarn_graph_loader *loader, const struct tarn_json_at *at,
-                                    json_t *value)
+                                    const struct tarn_json *value)
 {
-    json_t *fields[COUNT_OF(stream_fields)];
+    const struct tarn_json *fields[COUNT_OF(stream_fields)];
     const char *text = NULL;
     struct tarn_json_at name = tarn_json_in(at, "name", 0);
     enum tarn_status status =
@@ -69,7 +69,7 @@ static enum tarn_status read_stream(struct tarn_graph_loader *loader, const stru
 }
 
 static enum tarn_status read_kind(const struct tarn_graph_loader *loader,
-                                  const struct tarn_json_at *at, json_t *value,
+                                  const struct tarn_json_at *at, const struct tarn_json *value,
                                   enum tarn_tensor_kind *kind)
 {
     const char *text = NULL;
@@ -86,10 +86,10 @@ static enum tarn_status read_kind(const struct tarn_graph_loader *loader,
 }
 
 static enum tarn_status read_tensor(struct tarn_graph_loader *loader, const struct tarn_json_at *at,
-                                    json_t *value)
+                                    const struct tarn_json *value)
 {
     const struct tarn_report *report = loader->report;
-    json_t *fields[COUNT_OF(tensor_fields)];
+    const struct tarn_json *fields[COUNT_OF(tensor_fields)];
     struct tarn_tensor_info info = {0};
     tarn_tensor root = TARN_NONE, origin = (uint32_t)at->index;
     struct tarn_json_at name = tarn_json_in(at, "name", 0), size = tarn_json_in(at, "size", 0),
@@ -116,7 +116,7 @@ static enum tarn_status read_tensor(struct tarn_graph_loader *loader, const stru
 }
 
 static enum tarn_status read_group(struct tarn_graph_loader *loader, const struct tarn_json_at *at,
-                                   json_t *value)
+                                   const struct tarn_json *value)
 {
     enum tarn_status status = tarn_json_ids(loader->report, at, value, &loader->members);
     if (status != TARN_OK) return status;
@@ -127,11 +127,18 @@ static enum tarn_status read_group(struct tarn_graph_loader *loader, const struc
 
 /* What is wrong with a record's fields is said with the record's name. */
 static void name_record(const struct tarn_graph_loader *loader, const char *list, size_t index,
-                        json_t *record)
+                        const struct tarn_json *record)
 {
     struct tarn_error *error = loader->report->error;
-    const char *name = json_string_value(json_object_get(record, "name"));
+    struct tarn_json_member member = {0};
+    const char *name = NULL;
     if (!error || error->status != TARN_BAD_INPUT) return;
+    bool is_object = tarn_json_type_of(record) == TARN_JSON_OBJECT;
+    while (is_object && !name && tarn_json_next_member(record, &member)) {
+        bool is_name = strcmp(member.key, "name") == 0;
+        if (is_name && tarn_json_type_of(member.value) == TARN_JSON_STRING)
+            name = tarn_json_characters(member.value);
+    }
     if (strcmp(list, "ops") == 0) error->op = (uint32_t)index;
     if (strcmp(list, "tensors") == 0) error->tensor = (uint32_t)index;
     size_t used = strlen(error->text);
@@ -139,57 +146,49 @@ static void name_record(const struct tarn_graph_loader *loader, const char *list
         snprintf(error->text + used, sizeof error->text - used, " (in %s)", tarn_quote(name).text);
 }
 
-static enum tarn_status read_list(struct tarn_graph_loader *loader, const char *key, json_t *value,
-                                  enum tarn_status (*read)(struct tarn_graph_loader *,
-                                                           const struct tarn_json_at *, json_t *))
+static enum tarn_status
+read_list(struct tarn_graph_loader *loader, const char *key, const struct tarn_json *value,
+          enum tarn_status (*read)(struct tarn_graph_loader *, const struct tarn_json_at *,
+                                   const struct tarn_json *))
 {
     struct tarn_json_at at = tarn_json_in(NULL, key, 0);
     size_t count = 0;
     enum tarn_status status = tarn_json_array(loader->report, &at, value, &count);
-    for (size_t i = 0; i < count && status == TARN_OK; i++) {
+    const struct tarn_json *record = tarn_json_first(value);
+    for (size_t i = 0; record && !status; i++, record = tarn_json_next(record)) {
         struct tarn_json_at place = tarn_json_in(&at, NULL, i);
-        status = read(loader, &place, json_array_get(value, i));
-        if (status != TARN_OK) name_record(loader, key, i, json_array_get(value, i));
+        status = read(loader, &place, record);
+        if (status != TARN_OK) name_record(loader, key, i, record);
     }
     return status;
 }
 
 /* ---- The document ---- */
 
-static bool is_deeper_than(json_t *value, int depth)
-{
-    const char *key;
-    size_t i;
-    json_t *child;
-    if (!json_is_object(value) && !json_is_array(value)) return false;
-    if (depth == 0) return true;
-    json_object_foreach(value, key, child)
-    {
-        if (is_deeper_than(child, depth - 1)) return true;
-    }
-    json_array_foreach(value, i, child)
-    {
-        if (is_deeper_than(child, depth - 1)) return true;
-    }
-    return false;
-}
+static void print_meta(const void *value, FILE *file) { tarn_json_write_compact(value, file); }
 
-static enum tarn_status read_meta(struct tarn_graph_loader *loader, json_t *value)
+static enum tarn_status read_meta(struct tarn_graph_loader *loader, const struct tarn_json *value)
 {
     struct tarn_json_at at = tarn_json_in(NULL, "meta", 0);
+    const struct tarn_report *report = loader->report;
+    const char *twin = NULL;
     if (!value) return TARN_OK;
-    if (!json_is_object(value)) return tarn_json_bad(loader->report, &at, "must be an object");
-    if (is_deeper_than(value, META_DEPTH_MAX))
-        return tarn_json_bad(loader->report, &at, "is nested deeper than %d levels",
-                             META_DEPTH_MAX);
-    char *text = json_dumps(value, JSON_COMPACT);
-    if (!text) return tarn_error_no_memory(loader->report->error);
+    if (tarn_json_type_of(value) != TARN_JSON_OBJECT)
+        return tarn_json_bad(report, &at, "must be an object");
+    if (tarn_json_depth(value) > META_DEPTH_MAX)
+        return tarn_json_bad(report, &at, "is nested deeper than %d levels", META_DEPTH_MAX);
+    if (!tarn_json_find_twin(value, &twin)) return tarn_error_no_memory(report->error);
+    if (twin)
+        return tarn_json_bad(report, &at, "an object has the key %s twice", tarn_quote(twin).text);
+    char *text = tarn_text_print(print_meta, value, NULL);
+    if (!text) return tarn_error_no_memory(report->error);
     tarn_builder_meta(loader->builder, text);
     free(text);
     return TARN_OK;
 }
 
-static enum tarn_status read_document(struct tarn_graph_loader *loader, json_t **fields)
+static enum tarn_status read_document(struct tarn_graph_loader *loader,
+                                      const struct tarn_json **fields)
 {
     enum tarn_status status = read_meta(loader, fields[TOP_META]);
     if (!status) status = read_list(loader, "streams", fields[TOP_STREAMS], read_stream);
@@ -212,11 +211,11 @@ static void loader_finish(struct tarn_graph_loader *loader)
     free(loader->implementations);
 }
 
-enum tarn_status tarn_graph_decode(const struct tarn_report *report, json_t *document,
-                                   struct tarn_graph **graph)
+enum tarn_status tarn_graph_decode(const struct tarn_report *report,
+                                   const struct tarn_json *document, struct tarn_graph **graph)
 {
     struct tarn_graph_loader loader = {.report = report};
-    json_t *fields[COUNT_OF(top_fields)];
+    const struct tarn_json *fields[COUNT_OF(top_fields)];
     const char *name = NULL;
     struct tarn_json_at name_at = tarn_json_in(NULL, "name", 0);
     *graph = NULL;
@@ -236,14 +235,12 @@ enum tarn_status tarn_graph_decode(const struct tarn_report *report, json_t *doc
     return status;
 }
 
-static enum tarn_status load_json(const struct tarn_report *report, const char *text, size_t size,
+static enum tarn_status load_json(const struct tarn_report *report, char *text, size_t size,
                                   struct tarn_graph **graph)
 {
-    json_t *document = NULL;
+    const struct tarn_json *document;
     enum tarn_status status = tarn_json_parse(report, text, size, &document);
-    if (!status) status = tarn_graph_decode(report, document, graph);
-    json_decref(document);
-    return status;
+    return status ? status : tarn_graph_decode(report, document, graph);
 }
 
 enum tarn_status tarn_graph_load(const char *path, struct tarn_graph **graph,

@@ -65,7 +65,8 @@ static const struct tarn_json_field implementation_fields[] = {
 /* ---- Lists ---- */
 
 static enum tarn_status read_pair(const struct tarn_graph_loader *loader,
-                                  const struct tarn_json_at *at, json_t *value, uint32_t *pair)
+                                  const struct tarn_json_at *at, const struct tarn_json *value,
+                                  uint32_t *pair)
 {
     size_t count = 0;
     enum tarn_status status = tarn_json_array(loader->report, at, value, &count);
@@ -73,13 +74,13 @@ static enum tarn_status read_pair(const struct tarn_graph_loader *loader,
         return tarn_json_bad(loader->report, at, "must be a pair [input, output]");
     for (size_t i = 0; i < 2 && status == TARN_OK; i++) {
         struct tarn_json_at place = tarn_json_in(at, NULL, i);
-        status = tarn_json_id(loader->report, &place, json_array_get(value, i), &pair[i]);
+        status = tarn_json_id(loader->report, &place, tarn_json_element(value, i), &pair[i]);
     }
     return status;
 }
 
 static enum tarn_status read_inplace(struct tarn_graph_loader *loader,
-                                     const struct tarn_json_at *at, json_t *value)
+                                     const struct tarn_json_at *at, const struct tarn_json *value)
 {
     size_t count = 0;
     enum tarn_status status = tarn_json_array(loader->report, at, value, &count);
@@ -87,20 +88,22 @@ static enum tarn_status read_inplace(struct tarn_graph_loader *loader,
     struct tarn_json_ids *list = &loader->inplace;
     list->count = 0;
     if (!tarn_json_ids_reserve(list, 2 * count)) return tarn_error_no_memory(loader->report->error);
-    for (size_t i = 0; i < count && status == TARN_OK; i++, list->count += 2) {
+    const struct tarn_json *pair = tarn_json_first(value);
+    for (size_t i = 0; pair && !status; i++, pair = tarn_json_next(pair), list->count += 2) {
         struct tarn_json_at place = tarn_json_in(at, NULL, i);
-        status = read_pair(loader, &place, json_array_get(value, i), &list->ids[2 * i]);
+        status = read_pair(loader, &place, pair, &list->ids[2 * i]);
     }
     return status;
 }
 
 /* Its lists are appended to the loader's `choices`: only their counts are known so far. */
 static enum tarn_status read_implementation(struct tarn_graph_loader *loader,
-                                            const struct tarn_json_at *at, json_t *value,
+                                            const struct tarn_json_at *at,
+                                            const struct tarn_json *value,
                                             struct tarn_implementation *implementation)
 {
     const struct tarn_report *report = loader->report;
-    json_t *fields[COUNT_OF(implementation_fields)];
+    const struct tarn_json *fields[COUNT_OF(implementation_fields)];
     *implementation = (struct tarn_implementation){0};
     enum tarn_status status = tarn_json_fields(report, at, value, implementation_fields,
                                                COUNT_OF(implementation_fields), fields);
@@ -140,8 +143,8 @@ static void find_choices(struct tarn_graph_loader *loader, size_t count)
 }
 
 static enum tarn_status read_implementations(struct tarn_graph_loader *loader,
-                                             const struct tarn_json_at *at, json_t *value,
-                                             size_t *count)
+                                             const struct tarn_json_at *at,
+                                             const struct tarn_json *value, size_t *count)
 {
     enum tarn_status status = tarn_json_array(loader->report, at, value, count);
     if (status != TARN_OK) return status;
@@ -153,10 +156,10 @@ static enum tarn_status read_implementations(struct tarn_graph_loader *loader,
         loader->implementations_capacity = *count;
     }
     loader->choices.count = 0;
-    for (size_t i = 0; i < *count && status == TARN_OK; i++) {
+    const struct tarn_json *element = tarn_json_first(value);
+    for (size_t i = 0; element && !status; i++, element = tarn_json_next(element)) {
         struct tarn_json_at place = tarn_json_in(at, NULL, i);
-        status = read_implementation(loader, &place, json_array_get(value, i),
-                                     &loader->implementations[i]);
+        status = read_implementation(loader, &place, element, &loader->implementations[i]);
     }
     if (status == TARN_OK) find_choices(loader, *count);
     return status;
@@ -166,8 +169,8 @@ static enum tarn_status read_implementations(struct tarn_graph_loader *loader,
 
 /* name, kind, stream and the numbers. */
 static enum tarn_status read_op_plain(const struct tarn_graph_loader *loader,
-                                      const struct tarn_json_at *at, json_t **fields,
-                                      struct tarn_op_info *info)
+                                      const struct tarn_json_at *at,
+                                      const struct tarn_json **fields, struct tarn_op_info *info)
 {
     const struct tarn_report *report = loader->report;
     const struct {
@@ -198,8 +201,8 @@ static enum tarn_status read_op_plain(const struct tarn_graph_loader *loader,
 static const uint32_t no_ids[1]; /* where an empty list differs from none */
 
 static enum tarn_status read_op_lists(struct tarn_graph_loader *loader,
-                                      const struct tarn_json_at *at, json_t **fields,
-                                      struct tarn_op_info *info)
+                                      const struct tarn_json_at *at,
+                                      const struct tarn_json **fields, struct tarn_op_info *info)
 {
     struct tarn_json_at inputs = tarn_json_in(at, "inputs", 0),
                         outputs = tarn_json_in(at, "outputs", 0),
@@ -232,10 +235,10 @@ static enum tarn_status read_op_lists(struct tarn_graph_loader *loader,
 }
 
 enum tarn_status tarn_load_op(struct tarn_graph_loader *loader, const struct tarn_json_at *at,
-                              json_t *value)
+                              const struct tarn_json *value)
 {
     const struct tarn_report *report = loader->report;
-    json_t *fields[COUNT_OF(op_fields)];
+    const struct tarn_json *fields[COUNT_OF(op_fields)];
     struct tarn_op_info info = {0};
     uint32_t origin = (uint32_t)at->index, implementation = TARN_NONE;
     struct tarn_json_at origin_at = tarn_json_in(at, "origin", 0),

@@ -15,6 +15,6 @@ struct tarn_graph_loader {
 
 /* Adds the op to the builder, whose errors come when it finishes. */
 enum tarn_status tarn_load_op(struct tarn_graph_loader *loader, const struct tarn_json_at *at,
-                              json_t *value);
+                              const struct tarn_json *value);
 
 #endif

@@ -1,7 +1,7 @@
-/* Decoding JSON with jansson. Syntax errors come with line and column, errors of meaning with a
- * JSON pointer (RFC 6901), which is spelt out from a chain of places only when it is needed. Cost:
- * one pass; finding an object's fields is linear in fields times known names, and about as fast as
- * their number when files list them in a fixed order.
+/* Decoding JSON. Syntax errors come with line and column, errors of meaning with a JSON pointer
+ * (RFC 6901), which is spelt out from a chain of places only when it is needed. Cost: linear in the
+ * text times the levels of nesting; finding an object's fields is linear in fields times known
+ * names, and about as fast as their number when files list them in a fixed order.
  */
 #include "json_read.h"
 
@@ -13,50 +13,47 @@
 
 /* ---- Syntax ---- */
 
-static enum tarn_status syntax_error(const struct tarn_report *report, const json_error_t *error)
+static enum tarn_status syntax_error(const struct tarn_report *report,
+                                     const struct tarn_json_fault *fault)
 {
-    struct tarn_error *result = report->error;
-    bool has_no_memory = json_error_code(error) == json_error_out_of_memory ||
-                         error->text[0] == '\0'; /* jansson mostly has nothing to say then */
-    if (has_no_memory) return tarn_error_no_memory(result);
-    bool is_first = result && result->status == TARN_OK;
-    char text[sizeof error->text];
-    size_t length = strnlen(error->text, sizeof text - 1);
-    for (size_t i = 0; i < length; i++)
-        text[i] = (unsigned char)error->text[i] < 0x20 ? '?' : error->text[i];
-    text[length] = '\0';
-    int column = error->column > 0 ? error->column : 1;
-    bool has_null = json_error_code(error) == json_error_null_character;
-    tarn_error_set(result, TARN_BAD_INPUT, "%s: line %d, column %d: %s",
-                   report->path ? report->path : "", error->line, column,
-                   has_null ? "a string contains \\u0000" : text);
+    struct tarn_error *error = report->error;
+    bool is_first = error && error->status == TARN_OK;
+    char found[32];
+    snprintf(found, sizeof found, "%.*s", (int)strcspn(fault->found, " \t\r\n"), fault->found);
+    tarn_error_set(error, TARN_BAD_INPUT, "%s: line %" PRIu32 ", column %" PRIu32 ": %s%s%s",
+                   report->path ? report->path : "", fault->line, fault->column, fault->what,
+                   found[0] ? ", found " : "", found[0] ? tarn_quote(found).text : "");
     if (is_first) {
-        result->line = error->line > 0 ? (uint32_t)error->line : 0;
-        result->column = (uint32_t)column;
+        error->line = fault->line;
+        error->column = fault->column;
     }
     return TARN_BAD_INPUT;
 }
 
-enum tarn_status tarn_json_parse(const struct tarn_report *report, const char *text, size_t size,
-                                 json_t **document)
+enum tarn_status tarn_json_parse(const struct tarn_report *report, char *text, size_t size,
+                                 const struct tarn_json **document)
 {
-    json_error_t error;
+    struct tarn_json_fault fault;
+    *document = NULL;
     if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         return tarn_json_bad(report, NULL,
                              "the text begins with a byte order mark; save it as plain UTF-8");
-    *document = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
-    return *document ? TARN_OK : syntax_error(report, &error);
+    *document = tarn_json_check(text, size, &fault);
+    return *document ? TARN_OK : syntax_error(report, &fault);
 }
 
-enum tarn_status tarn_json_load(struct tarn_report *report, const char *path, json_t **document)
+enum tarn_status tarn_json_load(struct tarn_report *report, const char *path, char **text,
+                                const struct tarn_json **document)
 {
-    char *text = NULL;
     size_t size = 0;
     report->path = strcmp(path, "-") == 0 ? "standard input" : path;
+    *text = NULL;
     *document = NULL;
-    enum tarn_status status = tarn_text_read(path, &text, &size, report->error);
-    if (!status) status = tarn_json_parse(report, text, size, document);
-    free(text);
+    enum tarn_status status = tarn_text_read(path, text, &size, report->error);
+    if (!status) status = tarn_json_parse(report, *text, size, document);
+    if (!status) return TARN_OK;
+    free(*text);
+    *text = NULL;
     return status;
 }
 
@@ -90,43 +87,54 @@ enum tarn_status tarn_json_bad(const struct tarn_report *report, const struct ta
 
 /* ---- Types ---- */
 
-static const char *type_text(const json_t *value)
+static const char *type_text(enum tarn_json_type type)
 {
-    switch (json_typeof(value)) {
-    case JSON_OBJECT: return "an object";
-    case JSON_ARRAY: return "an array";
-    case JSON_STRING: return "a string";
-    case JSON_INTEGER: return "an integer";
-    case JSON_REAL: return "a number with a fraction or exponent";
-    case JSON_TRUE:
-    case JSON_FALSE: return "true or false";
-    case JSON_NULL: return "null";
+    switch (type) {
+    case TARN_JSON_OBJECT: return "an object";
+    case TARN_JSON_ARRAY: return "an array";
+    case TARN_JSON_STRING: return "a string";
+    case TARN_JSON_INTEGER: return "an integer";
+    case TARN_JSON_REAL: return "a number with a fraction or exponent";
+    case TARN_JSON_BOOLEAN: return "true or false";
+    case TARN_JSON_NULL: return "null";
     }
     return "something else";
 }
 
 static enum tarn_status wrong_type(const struct tarn_report *report, const struct tarn_json_at *at,
-                                   const json_t *value, const char *wanted)
+                                   const struct tarn_json *value, const char *wanted)
 {
-    return tarn_json_bad(report, at, "must be %s, not %s", wanted, type_text(value));
+    return tarn_json_bad(report, at, "must be %s, not %s", wanted,
+                         type_text(tarn_json_type_of(value)));
+}
+
+static bool is_of(const struct tarn_json *value, enum tarn_json_type type)
+{
+    return tarn_json_type_of(value) == type;
 }
 
 enum tarn_status tarn_json_integer(const struct tarn_report *report, const struct tarn_json_at *at,
-                                   json_t *value, uint64_t max, uint64_t *result)
+                                   const struct tarn_json *value, uint64_t max, uint64_t *result)
 {
     if (!value) return TARN_OK;
-    if (!json_is_integer(value)) return wrong_type(report, at, value, "an integer");
-    json_int_t number = json_integer_value(value);
-    if (number < 0 || (uint64_t)number > max)
-        return tarn_json_bad(report, at,
-                             "must be an integer from 0 to %llu, not %" JSON_INTEGER_FORMAT,
-                             (unsigned long long)max, number);
-    *result = (uint64_t)number;
+    if (!is_of(value, TARN_JSON_INTEGER)) return wrong_type(report, at, value, "an integer");
+    size_t size;
+    const char *token = tarn_json_token(value, &size);
+    uint64_t number = 0;
+    bool fits = *token != '-' || (size == 2 && token[1] == '0'); /* minus nothing is nothing */
+    for (size_t i = *token == '-'; i < size && fits; i++) {
+        number = number * 10 + (uint64_t)(token[i] - '0');
+        fits = number <= max;
+    }
+    if (!fits)
+        return tarn_json_bad(report, at, "must be an integer from 0 to %" PRIu64 ", not %.*s%s",
+                             max, size > 24 ? 24 : (int)size, token, size > 24 ? "..." : "");
+    *result = number;
     return TARN_OK;
 }
 
 enum tarn_status tarn_json_id(const struct tarn_report *report, const struct tarn_json_at *at,
-                              json_t *value, uint32_t *result)
+                              const struct tarn_json *value, uint32_t *result)
 {
     uint64_t number = *result;
     enum tarn_status status = tarn_json_integer(report, at, value, TARN_NONE - 1, &number);
@@ -135,7 +143,7 @@ enum tarn_status tarn_json_id(const struct tarn_report *report, const struct tar
 }
 
 enum tarn_status tarn_json_own_id(const struct tarn_report *report,
-                                  const struct tarn_json_at *record, json_t *value)
+                                  const struct tarn_json_at *record, const struct tarn_json *value)
 {
     struct tarn_json_at at = tarn_json_in(record, "id", 0);
     uint32_t id = 0;
@@ -149,29 +157,32 @@ enum tarn_status tarn_json_own_id(const struct tarn_report *report,
 }
 
 enum tarn_status tarn_json_boolean(const struct tarn_report *report, const struct tarn_json_at *at,
-                                   json_t *value, bool *result)
+                                   const struct tarn_json *value, bool *result)
 {
     if (!value) return TARN_OK;
-    if (!json_is_boolean(value)) return wrong_type(report, at, value, "true or false");
-    *result = json_is_true(value);
+    if (!is_of(value, TARN_JSON_BOOLEAN)) return wrong_type(report, at, value, "true or false");
+    size_t size;
+    *result = *tarn_json_token(value, &size) == 't';
     return TARN_OK;
 }
 
 enum tarn_status tarn_json_string(const struct tarn_report *report, const struct tarn_json_at *at,
-                                  json_t *value, const char **result)
+                                  const struct tarn_json *value, const char **result)
 {
     if (!value) return TARN_OK;
-    if (!json_is_string(value)) return wrong_type(report, at, value, "a string");
-    *result = json_string_value(value);
+    if (!is_of(value, TARN_JSON_STRING)) return wrong_type(report, at, value, "a string");
+    *result = tarn_json_characters(value);
     return TARN_OK;
 }
 
 enum tarn_status tarn_json_array(const struct tarn_report *report, const struct tarn_json_at *at,
-                                 json_t *value, size_t *count)
+                                 const struct tarn_json *value, size_t *count)
 {
     if (!value) return TARN_OK;
-    if (!json_is_array(value)) return wrong_type(report, at, value, "an array");
-    *count = json_array_size(value);
+    if (!is_of(value, TARN_JSON_ARRAY)) return wrong_type(report, at, value, "an array");
+    *count = 0;
+    const struct tarn_json *element = tarn_json_first(value);
+    for (; element; element = tarn_json_next(element)) (*count)++;
     return TARN_OK;
 }
 
@@ -189,21 +200,22 @@ bool tarn_json_ids_reserve(struct tarn_json_ids *ids, size_t count)
 }
 
 enum tarn_status tarn_json_ids_append(const struct tarn_report *report,
-                                      const struct tarn_json_at *at, json_t *value,
+                                      const struct tarn_json_at *at, const struct tarn_json *value,
                                       struct tarn_json_ids *ids, size_t *count)
 {
     enum tarn_status status = tarn_json_array(report, at, value, count);
     if (status != TARN_OK) return status;
     if (!tarn_json_ids_reserve(ids, *count)) return tarn_error_no_memory(report->error);
-    for (size_t i = 0; i < *count && status == TARN_OK; i++) {
+    const struct tarn_json *element = tarn_json_first(value);
+    for (size_t i = 0; element && !status; i++, element = tarn_json_next(element)) {
         struct tarn_json_at place = tarn_json_in(at, NULL, i);
-        status = tarn_json_id(report, &place, json_array_get(value, i), &ids->ids[ids->count++]);
+        status = tarn_json_id(report, &place, element, &ids->ids[ids->count++]);
     }
     return status;
 }
 
 enum tarn_status tarn_json_ids(const struct tarn_report *report, const struct tarn_json_at *at,
-                               json_t *value, struct tarn_json_ids *ids)
+                               const struct tarn_json *value, struct tarn_json_ids *ids)
 {
     size_t count = 0;
     ids->count = 0;
@@ -237,20 +249,27 @@ static enum tarn_status unknown_field(const struct tarn_report *report,
                          tarn_quote(key).text, known);
 }
 
-enum tarn_status tarn_json_fields(const struct tarn_report *report, const struct tarn_json_at *at,
-                                  json_t *object, const struct tarn_json_field *fields,
-                                  size_t fields_count, json_t **values)
+static enum tarn_status field_twice(const struct tarn_report *report, const struct tarn_json_at *at,
+                                    const char *name)
 {
-    if (!json_is_object(object)) return wrong_type(report, at, object, "an object");
-    for (size_t i = 0; i < fields_count; i++) values[i] = NULL;
-    const char *key;
-    json_t *value;
+    struct tarn_json_at place = tarn_json_in(at, name, 0);
+    return tarn_json_bad(report, &place, "the field \"%s\" is there twice", name);
+}
+
+enum tarn_status tarn_json_fields(const struct tarn_report *report, const struct tarn_json_at *at,
+                                  const struct tarn_json *object,
+                                  const struct tarn_json_field *fields, size_t fields_count,
+                                  const struct tarn_json **values)
+{
+    struct tarn_json_member member = {0};
     size_t hint = 0;
-    json_object_foreach(object, key, value)
-    {
-        size_t k = find_field(fields, fields_count, hint, key);
-        if (k == fields_count) return unknown_field(report, at, key, fields, fields_count);
-        values[k] = value;
+    if (!is_of(object, TARN_JSON_OBJECT)) return wrong_type(report, at, object, "an object");
+    for (size_t i = 0; i < fields_count; i++) values[i] = NULL;
+    while (tarn_json_next_member(object, &member)) {
+        size_t k = find_field(fields, fields_count, hint, member.key);
+        if (k == fields_count) return unknown_field(report, at, member.key, fields, fields_count);
+        if (values[k]) return field_twice(report, at, fields[k].name);
+        values[k] = member.value;
         hint = k + 1;
     }
     for (size_t i = 0; i < fields_count; i++) {
@@ -260,17 +279,22 @@ enum tarn_status tarn_json_fields(const struct tarn_report *report, const struct
     return TARN_OK;
 }
 
-enum tarn_status tarn_json_check_format(const struct tarn_report *report, json_t *document,
-                                        const char *format)
+enum tarn_status tarn_json_check_format(const struct tarn_report *report,
+                                        const struct tarn_json *document, const char *format)
 {
     struct tarn_json_at format_at = tarn_json_in(NULL, "format", 0),
                         version_at = tarn_json_in(NULL, "version", 0);
+    const struct tarn_json *format_value = NULL, *version_value = NULL;
+    struct tarn_json_member member = {0};
     const char *found = NULL;
     uint64_t version = 1;
-    if (!json_is_object(document))
+    if (!is_of(document, TARN_JSON_OBJECT))
         return tarn_json_bad(report, NULL, "the document must be an object");
-    enum tarn_status status =
-        tarn_json_string(report, &format_at, json_object_get(document, "format"), &found);
+    while (tarn_json_next_member(document, &member)) {
+        if (strcmp(member.key, "format") == 0) format_value = member.value;
+        if (strcmp(member.key, "version") == 0) version_value = member.value;
+    }
+    enum tarn_status status = tarn_json_string(report, &format_at, format_value, &found);
     if (!status && !found)
         return tarn_json_bad(report, NULL,
                              "the field \"format\" is missing; such a file begins with "
@@ -280,8 +304,8 @@ enum tarn_status tarn_json_check_format(const struct tarn_report *report, json_t
         return tarn_json_bad(report, &format_at, "this is a %s, not a \"%s\"",
                              tarn_quote(found).text, format);
     if (!status)
-        status = tarn_json_integer(report, &version_at, json_object_get(document, "version"),
-                                   TARN_JSON_INTEGER_MAX, &version);
+        status =
+            tarn_json_integer(report, &version_at, version_value, TARN_JSON_INTEGER_MAX, &version);
     if (!status && version != 1)
         return tarn_json_bad(report, &version_at, "version %llu is not supported, only version 1",
                              (unsigned long long)version);

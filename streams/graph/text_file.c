@@ -319,18 +319,29 @@ enum tarn_status tarn_text_write(const char *path, const char *text, size_t size
     return status;
 }
 
-enum tarn_status tarn_text_save(const char *path, void (*print)(const void *subject, FILE *file),
-                                const void *subject, struct tarn_error *error)
+char *tarn_text_print(void (*print)(const void *subject, FILE *file), const void *subject,
+                      size_t *size)
 {
     char *text = NULL;
-    size_t size = 0;
-    FILE *memory = open_memstream(&text, &size);
-    if (!memory) return tarn_error_no_memory(error);
+    size_t length = 0;
+    FILE *memory = open_memstream(&text, &length);
+    if (!memory) return NULL;
     print(subject, memory);
     bool is_broken = ferror(memory) != 0;
     if (fclose(memory) != 0) is_broken = true;
+    if (size) *size = length;
+    if (!is_broken) return text;
+    free(text);
+    return NULL;
+}
+
+enum tarn_status tarn_text_save(const char *path, void (*print)(const void *subject, FILE *file),
+                                const void *subject, struct tarn_error *error)
+{
+    size_t size = 0;
+    char *text = tarn_text_print(print, subject, &size);
     enum tarn_status status =
-        is_broken ? tarn_error_no_memory(error) : tarn_text_write(path, text, size, error);
+        text ? tarn_text_write(path, text, size, error) : tarn_error_no_memory(error);
     free(text);
     return status;
 }

@@ -29,6 +29,11 @@ enum tarn_status tarn_text_read_at_most(const char *path, size_t size_max, char 
 enum tarn_status tarn_text_write(const char *path, const char *text, size_t size,
                                  struct tarn_error *error);
 
+/* What a function prints to the stream, NUL-terminated, for the caller to free; NULL: no memory.
+ * size: of it, or NULL. */
+char *tarn_text_print(void (*print)(const void *subject, FILE *file), const void *subject,
+                      size_t *size);
+
 /* The same for text that a function prints: what it writes to the stream is the file. */
 enum tarn_status tarn_text_save(const char *path, void (*print)(const void *subject, FILE *file),
                                 const void *subject, struct tarn_error *error);

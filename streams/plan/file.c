@@ -62,8 +62,13 @@ struct loader {
     struct tarn_report report;
     struct tarn_graph *source;
     struct tarn_plan *plan;
-    json_t *fields[COUNT_OF(plan_fields)];
+    const struct tarn_json *fields[COUNT_OF(plan_fields)];
 };
+
+static bool is_null(const struct tarn_json *value)
+{
+    return tarn_json_type_of(value) == TARN_JSON_NULL;
+}
 
 static struct tarn_json_at field_at(size_t field)
 {
@@ -99,7 +104,7 @@ static enum tarn_status read_graph(struct loader *loader)
     enum tarn_status status = read_hash(loader, SOURCE_HASH, &plan->source_hash);
     if (!status) status = read_hash(loader, GRAPH_HASH, &hash);
     if (status != TARN_OK) return status;
-    plan->transformed = loader->fields[GRAPH] && !json_is_null(loader->fields[GRAPH]);
+    plan->transformed = loader->fields[GRAPH] && !is_null(loader->fields[GRAPH]);
     if (!plan->transformed) {
         plan->graph = tarn_graph_retain(loader->source);
         if (tarn_hash_equal(hash, plan->source_hash)) return TARN_OK;
@@ -116,21 +121,23 @@ static enum tarn_status read_graph(struct loader *loader)
 
 /* A list of numbers that fit 32 bits. */
 static enum tarn_status read_numbers(struct loader *loader, const struct tarn_json_at *at,
-                                     json_t *value, uint32_t **numbers, size_t *count)
+                                     const struct tarn_json *value, uint32_t **numbers,
+                                     size_t *count)
 {
     enum tarn_status status = tarn_json_array(&loader->report, at, value, count);
     if (status != TARN_OK) return status;
     *numbers = calloc(*count + 1, sizeof **numbers);
     if (!*numbers) return tarn_error_no_memory(loader->report.error);
-    for (size_t i = 0; i < *count && !status; i++) {
+    const struct tarn_json *element = tarn_json_first(value);
+    for (size_t i = 0; element && !status; i++, element = tarn_json_next(element)) {
         struct tarn_json_at here = tarn_json_in(at, NULL, i);
-        status = tarn_json_id(&loader->report, &here, json_array_get(value, i), &(*numbers)[i]);
+        status = tarn_json_id(&loader->report, &here, element, &(*numbers)[i]);
     }
     return status;
 }
 
 static enum tarn_status read_gaps(struct loader *loader, const struct tarn_json_at *at,
-                                  json_t *value)
+                                  const struct tarn_json *value)
 {
     struct tarn_plan *plan = loader->plan;
     size_t count = 0;
@@ -154,7 +161,7 @@ static enum tarn_status read_certificate(struct loader *loader)
     struct tarn_json_at at = field_at(CERTIFICATE);
     struct tarn_json_at thresholds_at = tarn_json_in(&at, "thresholds", 0),
                         gaps_at = tarn_json_in(&at, "gaps", 0);
-    json_t *values[COUNT_OF(fields)];
+    const struct tarn_json *values[COUNT_OF(fields)];
     size_t count = 0;
     enum tarn_status status = tarn_json_fields(&loader->report, &at, loader->fields[CERTIFICATE],
                                                fields, COUNT_OF(fields), values);
@@ -170,10 +177,10 @@ static enum tarn_status read_certificate(struct loader *loader)
 static enum tarn_status read_bound(struct loader *loader)
 {
     struct tarn_json_at at = field_at(CERTIFICATE);
-    bool none = json_is_null(loader->fields[BOUND]);
+    bool none = is_null(loader->fields[BOUND]);
     enum tarn_status status = none ? TARN_OK : read_size(loader, BOUND, &loader->plan->bound);
     if (status != TARN_OK) return status;
-    if (json_is_null(loader->fields[CERTIFICATE]) != none)
+    if (is_null(loader->fields[CERTIFICATE]) != none)
         return tarn_json_bad(&loader->report, &at,
                              "must be null just where bound_bytes is: a bound needs its proof");
     return none ? TARN_OK : read_certificate(loader);
@@ -254,7 +261,8 @@ static enum tarn_status read_lists(struct loader *loader)
 
 /* A plan that was made for another graph is told as that, not as the first id that does not fit:
  * then its lists are left unread. */
-static enum tarn_status read_plan(struct loader *loader, json_t *document, bool of_any_graph)
+static enum tarn_status read_plan(struct loader *loader, const struct tarn_json *document,
+                                  bool of_any_graph)
 {
     enum tarn_status status = tarn_json_check_format(&loader->report, document, "tarn.plan");
     if (!status)
@@ -272,14 +280,15 @@ static struct tarn_plan *open_plan(const char *path, struct tarn_graph *source, 
                                    enum tarn_status *status, struct tarn_error *error)
 {
     struct loader loader = {.report = {.error = error}, .source = source};
-    json_t *document = NULL;
+    const struct tarn_json *document = NULL;
+    char *text = NULL;
     tarn_error_clear(error);
     loader.plan = calloc(1, sizeof *loader.plan);
     *status = loader.plan ? TARN_OK : tarn_error_no_memory(error);
     if (!*status) atomic_init(&loader.plan->references, 1);
-    if (!*status) *status = tarn_json_load(&loader.report, path, &document);
+    if (!*status) *status = tarn_json_load(&loader.report, path, &text, &document);
     if (!*status) *status = read_plan(&loader, document, of_any_graph);
-    json_decref(document);
+    free(text);
     if (*status == TARN_OK) return loader.plan;
     tarn_plan_destroy(loader.plan);
     return NULL;

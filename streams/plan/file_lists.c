@@ -9,7 +9,7 @@
 /* ---- Ops ---- */
 
 static enum tarn_status read_op(const struct tarn_report *report, const struct tarn_json_at *at,
-                                json_t *value, uint32_t count, uint32_t *op)
+                                const struct tarn_json *value, uint32_t count, uint32_t *op)
 {
     enum tarn_status status = tarn_json_id(report, at, value, op);
     if (!status && *op >= count)
@@ -19,25 +19,25 @@ static enum tarn_status read_op(const struct tarn_report *report, const struct t
 }
 
 static enum tarn_status read_stream(const struct tarn_report *report, const struct tarn_json_at *at,
-                                    json_t *value, struct tarn_plan *plan)
+                                    const struct tarn_json *value, struct tarn_plan *plan)
 {
     uint32_t s = (uint32_t)at->index, begin = plan->list_begin[s];
     size_t count = 0;
     enum tarn_status status = tarn_json_array(report, at, value, &count);
     if (!status && count > plan->graph->ops_count - begin)
         return tarn_json_bad(report, at, "the lists have more ops than the graph");
-    for (size_t i = 0; i < count && !status; i++) {
+    const struct tarn_json *op = tarn_json_first(value);
+    for (size_t i = 0; op && !status; i++, op = tarn_json_next(op)) {
         struct tarn_json_at here = tarn_json_in(at, NULL, i);
-        status = read_op(report, &here, json_array_get(value, i), plan->graph->ops_count,
-                         &plan->list[begin + i]);
+        status = read_op(report, &here, op, plan->graph->ops_count, &plan->list[begin + i]);
     }
     plan->list_begin[s + 1] = begin + (uint32_t)count;
     return status;
 }
 
 enum tarn_status tarn_plan_read_streams(const struct tarn_report *report,
-                                        const struct tarn_json_at *at, json_t *value,
-                                        struct tarn_plan *plan)
+                                        const struct tarn_json_at *at,
+                                        const struct tarn_json *value, struct tarn_plan *plan)
 {
     size_t count = 0;
     enum tarn_status status = tarn_json_array(report, at, value, &count);
@@ -49,16 +49,17 @@ enum tarn_status tarn_plan_read_streams(const struct tarn_report *report,
     plan->list = calloc((size_t)plan->graph->ops_count + 1, sizeof *plan->list);
     if (!plan->list_begin || !plan->list) return tarn_error_no_memory(report->error);
     plan->streams_count = (uint32_t)count;
-    for (uint32_t s = 0; s < plan->streams_count && !status; s++) {
+    const struct tarn_json *list = tarn_json_first(value);
+    for (uint32_t s = 0; list && !status; s++, list = tarn_json_next(list)) {
         struct tarn_json_at here = tarn_json_in(at, NULL, s);
-        status = read_stream(report, &here, json_array_get(value, s), plan);
+        status = read_stream(report, &here, list, plan);
     }
     return status;
 }
 
 /* A list's length, as far as it makes sense: more records than ids allow are an error. */
 static enum tarn_status read_count(const struct tarn_report *report, const struct tarn_json_at *at,
-                                   json_t *value, uint64_t max, size_t *count)
+                                   const struct tarn_json *value, uint64_t max, size_t *count)
 {
     enum tarn_status status = tarn_json_array(report, at, value, count);
     if (!status && *count > max)
@@ -69,8 +70,8 @@ static enum tarn_status read_count(const struct tarn_report *report, const struc
 
 /* Checks that a record is a list of `count` elements. */
 static enum tarn_status check_record(const struct tarn_report *report,
-                                     const struct tarn_json_at *at, json_t *value, size_t count,
-                                     const char *what)
+                                     const struct tarn_json_at *at, const struct tarn_json *value,
+                                     size_t count, const char *what)
 {
     size_t found = 0;
     enum tarn_status status = tarn_json_array(report, at, value, &found);
@@ -82,15 +83,15 @@ static enum tarn_status check_record(const struct tarn_report *report,
 /* ---- Waits ---- */
 
 static enum tarn_status read_wait(const struct tarn_report *report, const struct tarn_json_at *at,
-                                  json_t *value, const struct tarn_graph *graph,
+                                  const struct tarn_json *value, const struct tarn_graph *graph,
                                   struct tarn_wait *wait)
 {
     struct tarn_json_at op_at = tarn_json_in(at, NULL, 0), on_at = tarn_json_in(at, NULL, 1);
     enum tarn_status status = check_record(report, at, value, 2, "[op, op that it waits for]");
     if (!status)
-        status = read_op(report, &op_at, json_array_get(value, 0), graph->ops_count, &wait->op);
+        status = read_op(report, &op_at, tarn_json_element(value, 0), graph->ops_count, &wait->op);
     if (!status)
-        status = read_op(report, &on_at, json_array_get(value, 1), graph->ops_count, &wait->on);
+        status = read_op(report, &on_at, tarn_json_element(value, 1), graph->ops_count, &wait->on);
     if (!status && graph->ops[wait->op].stream == graph->ops[wait->on].stream)
         status =
             tarn_json_bad(report, at,
@@ -127,7 +128,7 @@ static enum tarn_status refuse_twins(const struct tarn_report *report,
 }
 
 enum tarn_status tarn_plan_read_waits(const struct tarn_report *report,
-                                      const struct tarn_json_at *at, json_t *value,
+                                      const struct tarn_json_at *at, const struct tarn_json *value,
                                       const struct tarn_graph *graph, struct tarn_wait **waits,
                                       uint32_t *waits_count)
 {
@@ -137,9 +138,10 @@ enum tarn_status tarn_plan_read_waits(const struct tarn_report *report,
     *waits = calloc(count + 1, sizeof **waits);
     if (!*waits) return tarn_error_no_memory(report->error);
     *waits_count = (uint32_t)count;
-    for (size_t i = 0; i < count && !status; i++) {
+    const struct tarn_json *wait = tarn_json_first(value);
+    for (size_t i = 0; wait && !status; i++, wait = tarn_json_next(wait)) {
         struct tarn_json_at here = tarn_json_in(at, NULL, i);
-        status = read_wait(report, &here, json_array_get(value, i), graph, &(*waits)[i]);
+        status = read_wait(report, &here, wait, graph, &(*waits)[i]);
     }
     if (!status) status = refuse_twins(report, at, *waits, count);
     return status;
@@ -148,20 +150,21 @@ enum tarn_status tarn_plan_read_waits(const struct tarn_report *report,
 /* ---- Places ---- */
 
 static enum tarn_status read_place(const struct tarn_report *report, const struct tarn_json_at *at,
-                                   json_t *value, uint32_t ids_count, struct tarn_place *place)
+                                   const struct tarn_json *value, uint32_t ids_count,
+                                   struct tarn_place *place)
 {
     struct tarn_json_at id_at = tarn_json_in(at, NULL, 0), offset_at = tarn_json_in(at, NULL, 1),
                         size_at = tarn_json_in(at, NULL, 2);
     enum tarn_status status = check_record(report, at, value, 3, "[id, offset, size]");
-    if (!status) status = tarn_json_id(report, &id_at, json_array_get(value, 0), &place->id);
+    if (!status) status = tarn_json_id(report, &id_at, tarn_json_element(value, 0), &place->id);
     if (!status && place->id >= ids_count)
         status = tarn_json_bad(report, &id_at, "there is no such id; the graph's end at %" PRIu32,
                                ids_count);
     if (!status)
-        status = tarn_json_integer(report, &offset_at, json_array_get(value, 1),
+        status = tarn_json_integer(report, &offset_at, tarn_json_element(value, 1),
                                    TARN_JSON_INTEGER_MAX, &place->offset);
     if (!status)
-        status = tarn_json_integer(report, &size_at, json_array_get(value, 2),
+        status = tarn_json_integer(report, &size_at, tarn_json_element(value, 2),
                                    TARN_JSON_INTEGER_MAX, &place->size);
     return status;
 }
@@ -184,7 +187,7 @@ static enum tarn_status sort_places(const struct tarn_report *report, const stru
 }
 
 enum tarn_status tarn_plan_read_places(const struct tarn_report *report,
-                                       const struct tarn_json_at *at, json_t *value,
+                                       const struct tarn_json_at *at, const struct tarn_json *value,
                                        uint32_t ids_count, struct tarn_place **places,
                                        uint32_t *places_count)
 {
@@ -194,9 +197,10 @@ enum tarn_status tarn_plan_read_places(const struct tarn_report *report,
     *places = calloc(count + 1, sizeof **places);
     if (!*places) return tarn_error_no_memory(report->error);
     *places_count = (uint32_t)count;
-    for (size_t i = 0; i < count && !status; i++) {
+    const struct tarn_json *place = tarn_json_first(value);
+    for (size_t i = 0; place && !status; i++, place = tarn_json_next(place)) {
         struct tarn_json_at here = tarn_json_in(at, NULL, i);
-        status = read_place(report, &here, json_array_get(value, i), ids_count, &(*places)[i]);
+        status = read_place(report, &here, place, ids_count, &(*places)[i]);
     }
     return status ? status : sort_places(report, at, *places, count);
 }

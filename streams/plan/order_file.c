@@ -35,42 +35,45 @@ enum tarn_status tarn_order_save(const struct tarn_step *steps, size_t count, co
 /* ---- Reading ---- */
 
 static enum tarn_status read_pair(const struct tarn_report *report, const struct tarn_json_at *at,
-                                  json_t *value, struct tarn_step *step)
+                                  const struct tarn_json *value, struct tarn_step *step)
 {
     struct tarn_json_at op_at = tarn_json_in(at, NULL, 0), iteration_at = tarn_json_in(at, NULL, 1);
     size_t count = 0;
     enum tarn_status status = tarn_json_array(report, at, value, &count);
     if (!status && count != 2)
         return tarn_json_bad(report, at, "must be [op, iteration], not a list of %zu", count);
-    if (!status) status = tarn_json_id(report, &op_at, json_array_get(value, 0), &step->op);
+    if (!status) status = tarn_json_id(report, &op_at, tarn_json_element(value, 0), &step->op);
     if (!status)
-        status = tarn_json_id(report, &iteration_at, json_array_get(value, 1), &step->iteration);
+        status = tarn_json_id(report, &iteration_at, tarn_json_element(value, 1), &step->iteration);
     return status;
 }
 
 /* bare: a list of op ids instead of pairs. */
 static enum tarn_status read_steps(const struct tarn_report *report, const struct tarn_json_at *at,
-                                   json_t *list, bool bare, struct tarn_step **steps, size_t *count)
+                                   const struct tarn_json *list, bool bare,
+                                   struct tarn_step **steps, size_t *count)
 {
     enum tarn_status status = tarn_json_array(report, at, list, count);
     if (status != TARN_OK) return status;
     *steps = calloc(*count + 1, sizeof **steps);
     if (!*steps) return tarn_error_no_memory(report->error);
-    for (size_t i = 0; status == TARN_OK && i < *count; i++) {
+    const struct tarn_json *value = tarn_json_first(list);
+    for (size_t i = 0; value && !status; i++, value = tarn_json_next(value)) {
         struct tarn_json_at here = tarn_json_in(at, NULL, i);
-        json_t *value = json_array_get(list, i);
+
         status = bare ? tarn_json_id(report, &here, value, &(*steps)[i].op)
                       : read_pair(report, &here, value, &(*steps)[i]);
     }
     return status;
 }
 
-static enum tarn_status read_document(const struct tarn_report *report, json_t *document,
-                                      struct tarn_step **steps, size_t *count)
+static enum tarn_status read_document(const struct tarn_report *report,
+                                      const struct tarn_json *document, struct tarn_step **steps,
+                                      size_t *count)
 {
     static const struct tarn_json_field fields[] = {
         {"format", true}, {"version", true}, {"order", true}};
-    json_t *values[3];
+    const struct tarn_json *values[3];
     struct tarn_json_at at = tarn_json_in(NULL, "order", 0);
     enum tarn_status status = tarn_json_check_format(report, document, "tarn.order");
     if (!status) status = tarn_json_fields(report, NULL, document, fields, 3, values);
@@ -82,15 +85,17 @@ enum tarn_status tarn_order_load(const char *path, struct tarn_step **steps, siz
                                  struct tarn_error *error)
 {
     struct tarn_report report = {.error = error};
-    json_t *document = NULL;
+    const struct tarn_json *document = NULL;
+    char *text = NULL;
     tarn_error_clear(error);
     *steps = NULL;
     *count = 0;
-    enum tarn_status status = tarn_json_load(&report, path, &document);
+    enum tarn_status status = tarn_json_load(&report, path, &text, &document);
     if (!status)
-        status = json_is_array(document) ? read_steps(&report, NULL, document, true, steps, count)
-                                         : read_document(&report, document, steps, count);
-    json_decref(document);
+        status = tarn_json_type_of(document) == TARN_JSON_ARRAY
+                     ? read_steps(&report, NULL, document, true, steps, count)
+                     : read_document(&report, document, steps, count);
+    free(text);
     if (status != TARN_OK) {
         free(*steps);
         *steps = NULL;
