@@ -6,7 +6,7 @@ set -u
 cd "$1" || exit 1
 build=$2
 number=0
-echo "1..7"
+echo "1..8"
 
 # report NAME FINDINGS: passes when nothing was found.
 report() {
@@ -67,6 +67,12 @@ report third_party_headers_stay_in_their_rooms "$(
 
 report only_tarn_names_are_exported \
     "$(nm -D --defined-only "$build/libtarn.so" 2>&1 | awk '$2 != "A" && $3 !~ /^tarn_/ {print}')"
+
+report every_public_function_is_called_with_null "$(
+    nm -D --defined-only "$build/libtarn.so" | awk '$2 != "A" {print $3}' | while read -r name; do
+        grep -qw "$name" tests/null_test.c || echo "$name is not in tests/null_test.c"
+    done
+)"
 
 report no_function_is_longer_than_a_screen "$(
     for file in $(code -name '*.c' -not -path 'tests/*'); do

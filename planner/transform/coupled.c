@@ -50,33 +50,14 @@ static enum tarn_status add_arcs(struct tarn_graph *graph, struct tarn_arcs *arc
     return TARN_OK;
 }
 
-/* The graph's own count of references is left alone: others may be looking at it. */
-static struct tarn_graph share(const struct tarn_graph *graph, struct tarn_pool *pool)
-{
-    return (struct tarn_graph){
-        .name = graph->name,
-        .meta = graph->meta,
-        .ops = graph->ops,
-        .tensors = graph->tensors,
-        .streams = graph->streams,
-        .storages = graph->storages,
-        .groups = graph->groups,
-        .ops_count = graph->ops_count,
-        .tensors_count = graph->tensors_count,
-        .streams_count = graph->streams_count,
-        .groups_count = graph->groups_count,
-        .storages_count = graph->storages_count,
-        .planned_count = graph->planned_count,
-        .pool = pool,
-    };
-}
-
 static enum tarn_status init_graph(struct tarn_graph *coupled, const struct tarn_graph *graph,
                                    const struct tarn_recipe_arc *arcs, uint32_t arcs_count)
 {
     struct side later = {arcs, arcs_count, true}, earlier = {arcs, arcs_count, false};
     struct tarn_report nobody = {.error = NULL};
-    *coupled = share(graph, tarn_pool_create());
+    *coupled = *graph;
+    coupled->references = NULL;
+    coupled->pool = tarn_pool_create();
     if (!coupled->pool) return TARN_SYSTEM;
     enum tarn_status status =
         add_arcs(coupled, &coupled->predecessors, &graph->predecessors, &later);

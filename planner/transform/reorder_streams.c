@@ -121,6 +121,7 @@ static enum tarn_status init(struct weighing *all, const struct tarn_graph *grap
                              const uint64_t *reserved)
 {
     *all = (struct weighing){.graph = *graph, .reserved = reserved};
+    all->graph.references = NULL;
     enum tarn_status status = copy_records(all);
     if (status == TARN_OK) status = tarn_constraints_init(&all->constraints, graph);
     if (status == TARN_OK) status = copy_arcs(all, 0, &all->constraints.predecessors);

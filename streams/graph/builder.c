@@ -5,7 +5,6 @@
  */
 #include "builder.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,12 +71,13 @@ struct tarn_builder *tarn_builder_create(const char *graph_name)
     struct tarn_builder *builder = calloc(1, sizeof *builder);
     struct tarn_pool *pool = tarn_pool_create();
     struct tarn_graph *graph = pool ? tarn_pool_take(pool, 1, sizeof *graph) : NULL;
-    if (!builder || !graph) {
+    if (graph) graph->references = tarn_pool_take(pool, 1, sizeof *graph->references);
+    if (!builder || !graph || !graph->references) {
         free(builder);
         tarn_pool_destroy(pool);
         return NULL;
     }
-    atomic_init(&graph->references, 1);
+    atomic_init(graph->references, 1);
     graph->pool = pool;
     graph->meta = "{}";
     builder->graph = graph;
@@ -101,6 +101,13 @@ void tarn_builder_destroy(struct tarn_builder *builder)
 static bool is_usable(const struct tarn_builder *builder)
 {
     return builder && builder->error.status == TARN_OK;
+}
+
+static bool has_info(struct tarn_builder *builder, const void *info, const char *function)
+{
+    if (!is_usable(builder)) return false;
+    if (!info) tarn_error_null(&builder->error, function);
+    return info;
 }
 
 static struct tarn_report report_of(struct tarn_builder *builder)
@@ -165,7 +172,10 @@ static bool has_references_left(struct tarn_builder *builder, size_t count)
 static void *copy_list(struct tarn_builder *builder, const void *list, size_t count, size_t size)
 {
     if (count == 0 || !has_references_left(builder, count)) return NULL;
-    assert(list);
+    if (!list) {
+        tarn_error_set(&builder->error, TARN_USAGE, "a list of %zu entries is NULL", count);
+        return NULL;
+    }
     builder->references += (uint32_t)count;
     void *copy = tarn_pool_copy(builder->graph->pool, list, count, size);
     if (!copy) tarn_error_no_memory(&builder->error);
@@ -213,6 +223,7 @@ tarn_tensor tarn_builder_alias_of(struct tarn_builder *builder, const struct tar
 
 tarn_tensor tarn_builder_tensor(struct tarn_builder *builder, const struct tarn_tensor_info *info)
 {
+    if (!has_info(builder, info, __func__)) return TARN_NONE;
     return tarn_builder_alias_of(builder, info, TARN_NONE);
 }
 
@@ -288,7 +299,7 @@ static struct tarn_graph_op copy_op(struct tarn_builder *builder, const struct t
 
 tarn_op tarn_builder_op(struct tarn_builder *builder, const struct tarn_op_info *info)
 {
-    if (!is_usable(builder)) return TARN_NONE;
+    if (!has_info(builder, info, __func__)) return TARN_NONE;
     struct tarn_graph *graph = builder->graph;
     uint32_t id = graph->ops_count;
     if (!has_id_left(builder, "ops", id, TARN_OPS_MAX)) return TARN_NONE;
@@ -418,8 +429,12 @@ static enum tarn_status complete(struct tarn_builder *builder)
 enum tarn_status tarn_builder_finish(struct tarn_builder *builder, struct tarn_graph **graph,
                                      struct tarn_error *error)
 {
+    if (graph) *graph = NULL;
+    if (!graph) {
+        tarn_builder_destroy(builder);
+        return tarn_error_null(error, __func__);
+    }
     tarn_error_clear(error);
-    *graph = NULL;
     if (!builder) return tarn_error_no_memory(error);
     enum tarn_status status = complete(builder);
     if (status == TARN_OK) {

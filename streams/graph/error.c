@@ -24,6 +24,12 @@ enum tarn_status tarn_error_set(struct tarn_error *error, enum tarn_status statu
     return status;
 }
 
+enum tarn_status tarn_error_null(struct tarn_error *error, const char *function)
+{
+    tarn_error_clear(error);
+    return tarn_error_set(error, TARN_USAGE, "%s: an argument that it needs is NULL", function);
+}
+
 enum tarn_status tarn_error_no_memory(struct tarn_error *error)
 {
     return tarn_error_set(error, TARN_SYSTEM, "out of memory");

@@ -13,6 +13,9 @@ void tarn_error_clear(struct tarn_error *error);
 enum tarn_status tarn_error_set(struct tarn_error *error, enum tarn_status status,
                                 const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* For public calls: empties *error, then TARN_USAGE. function: __func__. */
+enum tarn_status tarn_error_null(struct tarn_error *error, const char *function);
+
 /* TARN_SYSTEM, "out of memory". */
 enum tarn_status tarn_error_no_memory(struct tarn_error *error);
 

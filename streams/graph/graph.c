@@ -13,14 +13,14 @@
 
 struct tarn_graph *tarn_graph_retain(struct tarn_graph *graph)
 {
-    atomic_fetch_add_explicit(&graph->references, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(graph->references, 1, memory_order_relaxed);
     return graph;
 }
 
 void tarn_graph_destroy(struct tarn_graph *graph)
 {
     if (!graph) return;
-    if (atomic_fetch_sub_explicit(&graph->references, 1, memory_order_acq_rel) != 1) return;
+    if (atomic_fetch_sub_explicit(graph->references, 1, memory_order_acq_rel) != 1) return;
     free(graph->ops);
     free(graph->tensors);
     free(graph->streams);
@@ -42,22 +42,31 @@ const char *tarn_kind_text(enum tarn_tensor_kind kind)
     return "unknown";
 }
 
-const char *tarn_graph_name(const struct tarn_graph *graph) { return graph->name; }
+const char *tarn_graph_name(const struct tarn_graph *graph) { return graph ? graph->name : NULL; }
 
-uint32_t tarn_graph_streams_count(const struct tarn_graph *graph) { return graph->streams_count; }
+uint32_t tarn_graph_streams_count(const struct tarn_graph *graph)
+{
+    return graph ? graph->streams_count : 0;
+}
 
-uint32_t tarn_graph_ops_count(const struct tarn_graph *graph) { return graph->ops_count; }
+uint32_t tarn_graph_ops_count(const struct tarn_graph *graph)
+{
+    return graph ? graph->ops_count : 0;
+}
 
-uint32_t tarn_graph_tensors_count(const struct tarn_graph *graph) { return graph->tensors_count; }
+uint32_t tarn_graph_tensors_count(const struct tarn_graph *graph)
+{
+    return graph ? graph->tensors_count : 0;
+}
 
 const char *tarn_graph_stream_name(const struct tarn_graph *graph, tarn_stream stream)
 {
-    return stream < graph->streams_count ? graph->streams[stream].name : NULL;
+    return graph && stream < graph->streams_count ? graph->streams[stream].name : NULL;
 }
 
 bool tarn_graph_op(const struct tarn_graph *graph, tarn_op op, struct tarn_op_info *info)
 {
-    if (op >= graph->ops_count) return false;
+    if (!graph || !info || op >= graph->ops_count) return false;
     const struct tarn_graph_op *record = &graph->ops[op];
     *info = (struct tarn_op_info){
         .name = record->name,
@@ -83,7 +92,7 @@ bool tarn_graph_op(const struct tarn_graph *graph, tarn_op op, struct tarn_op_in
 bool tarn_graph_tensor(const struct tarn_graph *graph, tarn_tensor tensor,
                        struct tarn_tensor_info *info)
 {
-    if (tensor >= graph->tensors_count) return false;
+    if (!graph || !info || tensor >= graph->tensors_count) return false;
     const struct tarn_graph_tensor *record = &graph->tensors[tensor];
     *info = (struct tarn_tensor_info){
         .name = record->name,
@@ -96,12 +105,12 @@ bool tarn_graph_tensor(const struct tarn_graph *graph, tarn_tensor tensor,
 
 tarn_tensor tarn_graph_root(const struct tarn_graph *graph, tarn_tensor tensor)
 {
-    return tensor < graph->tensors_count ? graph->tensors[tensor].root : TARN_NONE;
+    return graph && tensor < graph->tensors_count ? graph->tensors[tensor].root : TARN_NONE;
 }
 
 tarn_op tarn_graph_find_op(const struct tarn_graph *graph, const char *name)
 {
-    for (uint32_t v = 0; v < graph->ops_count; v++) {
+    for (uint32_t v = 0; graph && name && v < graph->ops_count; v++) {
         if (strcmp(graph->ops[v].name, name) == 0) return v;
     }
     return TARN_NONE;
@@ -109,7 +118,7 @@ tarn_op tarn_graph_find_op(const struct tarn_graph *graph, const char *name)
 
 tarn_tensor tarn_graph_find_tensor(const struct tarn_graph *graph, const char *name)
 {
-    for (uint32_t t = 0; t < graph->tensors_count; t++) {
+    for (uint32_t t = 0; graph && name && t < graph->tensors_count; t++) {
         if (strcmp(graph->tensors[t].name, name) == 0) return t;
     }
     return TARN_NONE;

@@ -90,7 +90,8 @@ struct tarn_arcs {
 };
 
 struct tarn_graph {
-    atomic_uint references;
+    atomic_uint *references; /* outside, so that a graph can be copied while others share it; NULL
+                                in a view of a graph, which nobody shares */
     const char *name;
     const char *meta; /* JSON text of the file's meta object, "{}" if none */
     struct tarn_graph_op *ops;

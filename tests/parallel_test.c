@@ -1,0 +1,319 @@
+/* Teams of threads, and planning where the process forks or may not have threads. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "failing_threads.h"
+#include "planner/parallel.h"
+#include "random_graph.h"
+#include "tarn/plan.h"
+#include "tarn/transform.h"
+
+enum { ITEMS = 300, CHILD_SECONDS = 60, EFFORT = 80 };
+
+/* ---- Teams ---- */
+
+struct tally {
+    atomic_uint done[ITEMS];     /* by item */
+    atomic_bool busy[ITEMS];     /* by thread: is it doing an item? */
+    atomic_uint helped, wrong;   /* items done by helpers; rules broken, looked at by the test */
+    atomic_bool wait_for_helper; /* the caller holds its item until a helper has done one */
+    uint32_t threads;
+};
+
+static void count_item(void *user, uint32_t thread, uint32_t item)
+{
+    struct tally *tally = user;
+    if (thread >= tally->threads || atomic_exchange(&tally->busy[thread], true)) tally->wrong++;
+    tally->done[item]++;
+    if (thread > 0) tally->helped++;
+    while (thread == 0 && tally->wait_for_helper && tally->helped == 0) sched_yield();
+    tally->busy[thread] = false;
+}
+
+static struct tally *run_team(uint32_t threads, bool eager, uint32_t items, uint32_t rounds)
+{
+    struct tarn_team team;
+    struct tally *tally = calloc(1, sizeof *tally);
+    assert_non_null(tally);
+    tally->threads = threads;
+    tarn_team_init(&team, threads, eager);
+    for (uint32_t r = 0; r < rounds; r++) tarn_team_run(&team, items, count_item, tally);
+    tarn_team_finish(&team);
+    assert_int_equal(tally->wrong, 0);
+    for (uint32_t i = 0; i < ITEMS; i++) assert_int_equal(tally->done[i], i < items ? rounds : 0);
+    return tally;
+}
+
+static void does_every_item_once(void **state)
+{
+    (void)state;
+    static const uint32_t threads[] = {1, 2, 3, 8, 64}, items[] = {0, 1, 2, 7, ITEMS};
+    for (uint32_t t = 0; t < 5; t++)
+        for (uint32_t i = 0; i < 5; i++) {
+            free(run_team(threads[t], true, items[i], 3));
+            free(run_team(threads[t], false, items[i], 3));
+        }
+}
+
+static void helpers_take_part(void **state)
+{
+    (void)state;
+    struct tarn_team team;
+    struct tally *tally = calloc(1, sizeof *tally);
+    assert_non_null(tally);
+    tally->threads = 2;
+    tally->wait_for_helper = true;
+    tarn_team_init(&team, 2, true);
+    tarn_team_run(&team, ITEMS, count_item, tally);
+    tarn_team_finish(&team);
+    assert_true(tally->helped > 0);
+    free(tally);
+}
+
+static void starts_no_thread_for_little_work(void **state)
+{
+    (void)state;
+    refuse_threads_from(0);
+    struct tally *tally = run_team(8, true, 1, 1);
+    assert_int_equal(threads_asked_for(), 0);
+    free(tally);
+}
+
+/* Writes what a helper may be interrupted by. */
+static void note_mask(void *user, uint32_t thread, uint32_t item)
+{
+    (void)item;
+    sigset_t *masks = user;
+    pthread_sigmask(SIG_BLOCK, NULL, &masks[thread]);
+    struct timespec wait = {0, 1000000};
+    nanosleep(&wait, NULL);
+}
+
+static void helpers_leave_signals_to_the_host(void **state)
+{
+    (void)state;
+    struct tarn_team team;
+    sigset_t masks[2], before;
+    sigfillset(&masks[1]);
+    pthread_sigmask(SIG_BLOCK, NULL, &before);
+    allow_threads();
+    tarn_team_init(&team, 2, true);
+    for (uint32_t i = 0; i < 10; i++) tarn_team_run(&team, 8, note_mask, masks);
+    tarn_team_finish(&team);
+    assert_int_equal(sigismember(&masks[1], SIGINT), 1);
+    assert_int_equal(sigismember(&masks[1], SIGALRM), 1);
+    assert_int_equal(sigismember(&masks[1], SIGSEGV), 0);
+    for (int i = 1; i < NSIG; i++)
+        assert_int_equal(sigismember(&masks[0], i), sigismember(&before, i));
+}
+
+static void refused_threads_are_done_without(void **state)
+{
+    (void)state;
+    for (uint32_t allowed = 0; allowed < 8; allowed++) {
+        refuse_threads_from(allowed);
+        free(run_team(8, true, ITEMS, 2));
+        assert_int_equal(threads_asked_for(), allowed + 1 < 7 ? allowed + 1 : 7);
+    }
+    allow_threads();
+}
+
+/* ---- Planning ---- */
+
+/* For exact search, for keys and walks, and for windows. */
+static struct tarn_graph *graph_of(uint32_t n)
+{
+    static const struct random_graph_options options[] = {
+        {.seed = 1, .ops = 60, .streams = 4, .reach = 40, .size_max = 1 << 20},
+        {.seed = 2, .ops = 400, .streams = 4, .reach = 40, .size_max = 1 << 20},
+        {.seed = 3, .ops = 1500, .streams = 2, .reach = 3, .size_max = 1 << 20},
+    };
+    return random_graph(&options[n]);
+}
+
+static uint64_t plan_footprint(const struct tarn_plan *plan)
+{
+    struct tarn_plan_summary summary;
+    tarn_plan_summarize(plan, &summary);
+    return summary.footprint;
+}
+
+static uint64_t footprint_of(struct tarn_graph *graph, uint32_t threads)
+{
+    struct tarn_error error = {0};
+    struct tarn_plan *plan;
+    if (tarn_plan_create(graph, TARN_PLAN_OPTIONS(.threads = threads, .effort = EFFORT), &plan,
+                         &error))
+        fail_msg("%s", error.text);
+    uint64_t footprint = plan_footprint(plan);
+    tarn_plan_destroy(plan);
+    return footprint;
+}
+
+static void plans_the_same_with_every_thread_refused_in_turn(void **state)
+{
+    (void)state;
+    for (uint32_t n = 0; n < 3; n++) {
+        struct tarn_graph *graph = graph_of(n);
+        allow_threads();
+        uint64_t footprint = footprint_of(graph, 3);
+        uint32_t asked = threads_asked_for();
+        for (uint32_t allowed = 0; allowed <= asked; allowed += asked / DRAWS(8) + 1) {
+            refuse_threads_from(allowed);
+            assert_int_equal(footprint_of(graph, 3), footprint);
+        }
+        allow_threads();
+        tarn_graph_destroy(graph);
+    }
+}
+
+/* In a child that is killed when it hangs. */
+static void assert_child_plans(struct tarn_graph *graph, uint32_t threads, uint64_t footprint)
+{
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct tarn_error error;
+        struct tarn_plan *plan;
+        alarm(CHILD_SECONDS);
+        if (tarn_plan_create(graph, TARN_PLAN_OPTIONS(.threads = threads, .effort = EFFORT), &plan,
+                             &error))
+            _exit(1);
+        _exit(plan_footprint(plan) == footprint ? 0 : 2);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void a_forked_child_plans_after_its_parent_has(void **state)
+{
+    (void)state;
+    for (uint32_t n = 0; n < 3; n++) {
+        struct tarn_graph *graph = graph_of(n);
+        uint64_t footprint = footprint_of(graph, 4);
+        assert_child_plans(graph, 4, footprint);
+        assert_child_plans(graph, 1, footprint);
+        tarn_graph_destroy(graph);
+    }
+}
+
+struct planner {
+    struct tarn_graph *graph;
+    atomic_bool stop;
+    atomic_uint plans;
+};
+
+static void *plan_on(void *user)
+{
+    struct planner *planner = user;
+    while (!planner->stop) {
+        struct tarn_error error;
+        struct tarn_plan *plan = NULL;
+        tarn_plan_create(planner->graph, TARN_PLAN_OPTIONS(.threads = 3, .effort = EFFORT), &plan,
+                         &error);
+        tarn_plan_destroy(plan);
+        planner->plans++;
+    }
+    return NULL;
+}
+
+/* A child is made while another thread plans: it has that thread's memory, not the thread. */
+static void a_forked_child_plans_while_its_parent_does(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph = graph_of(1);
+    uint64_t footprint = footprint_of(graph, 3);
+    struct planner planner = {.graph = graph};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, plan_on, &planner), 0);
+    while (planner.plans == 0) sched_yield();
+    for (uint32_t i = 0; i < DRAWS(10); i++) assert_child_plans(graph, 3, footprint);
+    planner.stop = true;
+    pthread_join(thread, NULL);
+    tarn_graph_destroy(graph);
+}
+
+/* ---- A graph that several threads work on ---- */
+
+static enum tarn_status make_anew(struct tarn_graph *graph, uint32_t way)
+{
+    struct tarn_error error = {0};
+    struct tarn_graph *result = NULL;
+    struct tarn_plan *plan = NULL;
+    enum tarn_status status = TARN_OK;
+    switch (way) {
+    case 0: status = tarn_graph_reorder(graph, NULL, &result, &error); break;
+    case 1: status = tarn_graph_couple(graph, NULL, &result, &error); break;
+    case 2: status = tarn_graph_assign(graph, NULL, &result, &error); break;
+    case 3: status = tarn_graph_in_place(graph, NULL, &result, &error); break;
+    case 4: status = tarn_graph_budget(graph, NULL, &result, &error); break;
+    default: status = tarn_plan_create(graph, NULL, &plan, &error); break;
+    }
+    tarn_graph_destroy(result);
+    tarn_plan_destroy(plan);
+    return status;
+}
+
+enum { WAYS = 6 };
+
+struct worker {
+    struct tarn_graph *graph;
+    uint32_t way;
+    enum tarn_status status;
+    pthread_t thread;
+};
+
+static void *work_on(void *user)
+{
+    struct worker *worker = user;
+    for (uint32_t i = 0; i < 3 && !worker->status; i++)
+        worker->status = make_anew(worker->graph, worker->way);
+    return NULL;
+}
+
+static void one_graph_serves_many_threads(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph = random_graph(&(struct random_graph_options){
+        .seed = 7, .ops = 60, .streams = 3, .reach = 10, .size_max = 1 << 16});
+    struct worker workers[WAYS];
+    for (uint32_t i = 0; i < WAYS; i++) {
+        workers[i] = (struct worker){.graph = graph, .way = i};
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, work_on, &workers[i]), 0);
+    }
+    for (uint32_t i = 0; i < WAYS; i++) {
+        pthread_join(workers[i].thread, NULL);
+        assert_int_equal(workers[i].status, TARN_OK);
+    }
+    tarn_graph_destroy(graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(does_every_item_once),
+        cmocka_unit_test(helpers_take_part),
+        cmocka_unit_test(starts_no_thread_for_little_work),
+        cmocka_unit_test(helpers_leave_signals_to_the_host),
+        cmocka_unit_test(refused_threads_are_done_without),
+        cmocka_unit_test(plans_the_same_with_every_thread_refused_in_turn),
+        cmocka_unit_test(a_forked_child_plans_after_its_parent_has),
+        cmocka_unit_test(a_forked_child_plans_while_its_parent_does),
+        cmocka_unit_test(one_graph_serves_many_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
