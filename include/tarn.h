@@ -12,7 +12,18 @@
  *     session.h    a plan at work on a device; checked execution
  *
  * Objects are opaque handles. Graphs and plans are immutable once made and may be shared by
- * threads; builders and sessions belong to one thread at a time. Every *_destroy accepts NULL.
+ * threads; builders and sessions belong to one thread at a time.
+ *
+ * NULL where a call needs something: what returns a status answers TARN_USAGE, a getter 0, NULL,
+ * false, TARN_NONE or UINT64_MAX, and every destroy and finish accepts it. tarn_builder_finish
+ * takes a NULL builder for one that had no memory (TARN_SYSTEM). `error` may always be NULL; other
+ * arguments may where their comment says so.
+ *
+ * Forks: between calls the library keeps no threads and no locks, but for those of sessions. A
+ * forked child may use graphs and plans of its parent and make new ones, also where other threads
+ * of the parent were inside the library; it may make sessions where none of them was making one. A
+ * session of the parent is of no use to the child, not even to be destroyed: its threads and queues
+ * are not there.
  * Sizes and offsets are bytes in uint64_t unless a name says otherwise.
  */
 #ifndef TARN_H

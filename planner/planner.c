@@ -337,9 +337,10 @@ static enum tarn_status run(struct planning *planning, struct tarn_graph *graph,
 enum tarn_status tarn_plan_create(struct tarn_graph *graph, const struct tarn_plan_options *options,
                                   struct tarn_plan **plan, struct tarn_error *error)
 {
+    if (plan) *plan = NULL;
+    if (!graph || !plan) return tarn_error_null(error, __func__);
     struct planning planning = {0};
     tarn_error_clear(error);
-    *plan = NULL;
     enum tarn_status status = tarn_options_take(&planning.options, sizeof planning.options, options,
                                                 "plan options", error);
     if (status != TARN_OK) return status;

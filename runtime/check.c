@@ -258,7 +258,7 @@ static enum tarn_status refuse_use(const struct tarn_session *session,
                                    const struct tarn_check_options *options,
                                    struct tarn_error *error)
 {
-    if (!session) return tarn_error_set(error, TARN_USAGE, "no session");
+    if (!session) return tarn_error_null(error, "tarn_session_check");
     if (session->submitted != 0 || session->refused || session->checker)
         return tarn_error_set(error, TARN_USAGE, "checked execution needs a fresh session");
     if (tarn_arena_unbound(&session->arena) != TARN_NONE)

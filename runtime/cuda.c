@@ -365,6 +365,7 @@ static int pattern_compare(void *self, void *queue, const void *bytes, uint64_t 
 int tarn_device_cuda_spin(struct tarn_device device, void *queue, uint64_t duration_ns)
 {
     struct tarn_cuda *cuda = device.self;
+    if (!cuda) return 1; /* cudaErrorInvalidValue */
     return tarn_cuda_leave(cuda, tarn_cuda_spin(&cuda->check, &cuda->api, queue, duration_ns));
 }
 

@@ -49,8 +49,10 @@ struct tarn_plan_options {
      * method of the paper, "ALGORITHM:SORT:FIT[:paper]", for example "many-objects:size:first-fit".
      */
     const char *method;
-    uint32_t threads; /* 0: all cores. The plan does not depend on it. */
-    uint64_t seed;    /* of the search */
+    /* 0: as many as processors that the calling thread may run on. They end before the call
+     * returns; where the system refuses one, fewer do the work. The plan does not depend on it. */
+    uint32_t threads;
+    uint64_t seed; /* of the search */
     /* Steps of search when nothing simpler meets the bound; 0: 1000; TARN_NO_EFFORT: none. */
     uint64_t effort;
     /* Above 0: search no longer than that; the plan then depends on the machine's speed. With

@@ -243,9 +243,10 @@ enum tarn_status tarn_graph_assign(struct tarn_graph *graph,
                                    const struct tarn_assign_options *given,
                                    struct tarn_graph **result, struct tarn_error *error)
 {
+    if (result) *result = NULL;
+    if (!graph || !result) return tarn_error_null(error, __func__);
     struct assigning all = {.graph = graph};
     tarn_error_clear(error);
-    *result = NULL;
     enum tarn_status status =
         tarn_options_take(&all.options, sizeof all.options, given, "assign options", error);
     if (status != TARN_OK) return status;

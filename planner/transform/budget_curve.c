@@ -138,6 +138,7 @@ enum tarn_status tarn_budget_curve_save(const struct tarn_graph *graph,
                                         const struct tarn_budget_report *rows, size_t count,
                                         const char *path, struct tarn_error *error)
 {
+    if (!graph || !path || (!rows && count > 0)) return tarn_error_null(error, __func__);
     struct tarn_graph_summary summary;
     tarn_error_clear(error);
     enum tarn_status status = tarn_graph_summarize(graph, &summary, error);

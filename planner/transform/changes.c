@@ -129,9 +129,10 @@ enum tarn_status tarn_graph_changes(const struct tarn_graph *before, const struc
                                     struct tarn_change **changes, size_t *count,
                                     struct tarn_error *error)
 {
+    if (changes) *changes = NULL;
+    if (count) *count = 0;
+    if (!before || !after || !changes || !count) return tarn_error_null(error, __func__);
     tarn_error_clear(error);
-    *changes = NULL;
-    *count = 0;
     if (before == after) return TARN_OK;
     if (!are_comparable(before, after))
         return tarn_error_set(error, TARN_USAGE,

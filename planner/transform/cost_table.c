@@ -297,8 +297,9 @@ static enum tarn_status read_table(struct tarn_cost_table *table, size_t size,
 enum tarn_status tarn_cost_table_load(const char *path, struct tarn_cost_table **result,
                                       struct tarn_error *error)
 {
+    if (result) *result = NULL;
+    if (!path || !result) return tarn_error_null(error, __func__);
     size_t size;
-    *result = NULL;
     tarn_error_clear(error);
     struct tarn_cost_table *table = calloc(1, sizeof *table);
     if (!table) return tarn_error_no_memory(error);

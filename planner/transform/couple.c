@@ -228,6 +228,7 @@ static enum tarn_status fill_report(struct coupling *coupling, struct tarn_coupl
 
 void tarn_couple_report_finish(struct tarn_couple_report *report)
 {
+    if (!report) return;
     free(report->rows);
     memset(report, 0, sizeof *report);
 }
@@ -297,10 +298,11 @@ enum tarn_status tarn_graph_couple(struct tarn_graph *graph,
                                    const struct tarn_couple_options *given,
                                    struct tarn_graph **result, struct tarn_error *error)
 {
+    if (result) *result = NULL;
+    if (!graph || !result) return tarn_error_null(error, __func__);
     struct coupling coupling = {.graph = graph};
     struct tarn_couple_report report = {0};
     tarn_error_clear(error);
-    *result = NULL;
     enum tarn_status status = tarn_options_take(&coupling.options, sizeof coupling.options, given,
                                                 "couple options", error);
     if (status == TARN_OK) status = check_options(&coupling.options, error);

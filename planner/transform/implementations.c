@@ -210,8 +210,9 @@ enum tarn_status tarn_graph_implementations(struct tarn_graph *graph,
                                             const struct tarn_implementations_options *given,
                                             struct tarn_graph **result, struct tarn_error *error)
 {
+    if (result) *result = NULL;
+    if (!graph || !result) return tarn_error_null(error, __func__);
     struct tarn_implementations_options options;
-    *result = NULL;
     tarn_error_clear(error);
     enum tarn_status status =
         tarn_options_take(&options, sizeof options, given, "implementations options", error);

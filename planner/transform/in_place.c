@@ -97,8 +97,9 @@ enum tarn_status tarn_graph_in_place(struct tarn_graph *graph,
                                      const struct tarn_in_place_options *given,
                                      struct tarn_graph **result, struct tarn_error *error)
 {
+    if (result) *result = NULL;
+    if (!graph || !result) return tarn_error_null(error, __func__);
     struct tarn_in_place_options options = {0};
-    *result = NULL;
     tarn_error_clear(error);
     enum tarn_status status =
         tarn_options_take(&options, sizeof options, given, "in-place options", error);

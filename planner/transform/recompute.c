@@ -333,6 +333,8 @@ enum tarn_status tarn_graph_budget(struct tarn_graph *graph,
                                    const struct tarn_budget_options *options,
                                    struct tarn_graph **result, struct tarn_error *error)
 {
+    if (result) *result = NULL;
+    if (!graph || !result) return tarn_error_null(error, __func__);
     return tarn_recompute_within(graph, options, NULL, result, error);
 }
 
@@ -378,6 +380,7 @@ enum tarn_status tarn_graph_budget_curve(struct tarn_graph *graph,
                                          struct tarn_budget_report *rows, size_t count,
                                          struct tarn_error *error)
 {
+    if (!graph || (!rows && count > 0)) return tarn_error_null(error, __func__);
     struct budgeting all;
     struct tarn_budget_report least = {0};
     enum tarn_status status = begin(&all, graph, options, error);

@@ -411,9 +411,10 @@ enum tarn_status tarn_graph_reorder(struct tarn_graph *graph,
                                     const struct tarn_reorder_options *given,
                                     struct tarn_graph **result, struct tarn_error *error)
 {
+    if (result) *result = NULL;
+    if (!graph || !result) return tarn_error_null(error, __func__);
     struct tarn_reorder_options options = {0};
     struct tarn_blocks blocks;
-    *result = NULL;
     tarn_error_clear(error);
     enum tarn_status status =
         tarn_options_take(&options, sizeof options, given, "reorder options", error);

@@ -246,11 +246,12 @@ static enum tarn_status load_json(const struct tarn_report *report, char *text, 
 enum tarn_status tarn_graph_load(const char *path, struct tarn_graph **graph,
                                  struct tarn_error *error)
 {
+    if (graph) *graph = NULL;
+    if (!path || !graph) return tarn_error_null(error, __func__);
     struct tarn_report report = {.error = error, .path = path};
     char *text = NULL;
     size_t size = 0;
     tarn_error_clear(error);
-    *graph = NULL;
     if (strcmp(path, "-") == 0) report.path = "standard input";
     enum tarn_status status = tarn_text_read(path, &text, &size, error);
     if (!status)

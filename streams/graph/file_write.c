@@ -129,6 +129,7 @@ static void print_graph(const void *graph, FILE *file)
 enum tarn_status tarn_graph_save(const struct tarn_graph *graph, const char *path,
                                  struct tarn_error *error)
 {
+    if (!graph || !path) return tarn_error_null(error, __func__);
     tarn_error_clear(error);
     if (tarn_text_is_named(path, "csv")) return tarn_interval_save(graph, NULL, path, error);
     return tarn_text_save(path, print_graph, graph, error);

@@ -157,8 +157,9 @@ static pairs_method find_method(const char *name)
 enum tarn_status tarn_graph_pairs(const struct tarn_graph *graph, const char *name,
                                   struct tarn_pairs *pairs, struct tarn_error *error)
 {
+    if (pairs) memset(pairs, 0, sizeof *pairs);
+    if (!graph || !name || !pairs) return tarn_error_null(error, __func__);
     tarn_error_clear(error);
-    memset(pairs, 0, sizeof *pairs);
     pairs_method method = name ? find_method(name) : NULL;
     if (!method)
         return tarn_error_set(error, TARN_USAGE,

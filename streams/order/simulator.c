@@ -260,8 +260,9 @@ static void show(struct simulating *all, const struct tarn_graph *graph)
 enum tarn_status tarn_graph_simulate(const struct tarn_graph *graph, uint32_t wait_ns,
                                      struct tarn_simulation **simulation, struct tarn_error *error)
 {
+    if (simulation) *simulation = NULL;
+    if (!graph || !simulation) return tarn_error_null(error, __func__);
     tarn_error_clear(error);
-    *simulation = NULL;
     struct simulating *all = calloc(1, sizeof *all);
     if (!all) return tarn_error_no_memory(error);
     all->busy_ns = calloc((size_t)graph->streams_count + 1, sizeof *all->busy_ns);

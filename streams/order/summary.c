@@ -42,8 +42,9 @@ static enum tarn_status count_waits(const struct tarn_graph *graph, uint32_t *co
 enum tarn_status tarn_graph_summarize(const struct tarn_graph *graph,
                                       struct tarn_graph_summary *summary, struct tarn_error *error)
 {
+    if (summary) memset(summary, 0, sizeof *summary);
+    if (!graph || !summary) return tarn_error_null(error, __func__);
     tarn_error_clear(error);
-    memset(summary, 0, sizeof *summary);
     summary->streams = graph->streams_count;
     summary->tensors = graph->tensors_count;
     summary->groups = graph->groups_count;
@@ -78,10 +79,11 @@ static enum tarn_status find_bound(const struct tarn_graph *graph, const struct 
 enum tarn_status tarn_graph_bound(const struct tarn_graph *graph, uint64_t *bound,
                                   struct tarn_error *error)
 {
+    if (bound) *bound = 0;
+    if (!graph || !bound) return tarn_error_null(error, __func__);
     struct tarn_clocks clocks = {0};
     struct tarn_reuse reuse = {0};
     tarn_error_clear(error);
-    *bound = 0;
     uint64_t *size = malloc(((size_t)graph->planned_count + 1) * sizeof *size);
     enum tarn_status status = size ? tarn_clocks_init(&clocks, graph) : TARN_SYSTEM;
     if (status == TARN_OK) status = tarn_reuse_init(&reuse, &clocks, graph);

@@ -298,6 +298,8 @@ enum tarn_status tarn_plan_load(const char *path, struct tarn_graph *graph,
                                 enum tarn_plan_trust trust, struct tarn_plan **plan,
                                 struct tarn_error *error)
 {
+    if (plan) *plan = NULL;
+    if (!path || !graph || !plan) return tarn_error_null(error, __func__);
     enum tarn_status status;
     *plan = open_plan(path, graph, trust == TARN_TRUST, &status, error);
     if (status != TARN_OK) return status;
@@ -312,8 +314,9 @@ enum tarn_status tarn_plan_load(const char *path, struct tarn_graph *graph,
 enum tarn_status tarn_plan_verify_file(const char *path, struct tarn_graph *source,
                                        struct tarn_verdict **verdict, struct tarn_error *error)
 {
-    enum tarn_status status;
     if (verdict) *verdict = NULL;
+    if (!path || !source) return tarn_error_null(error, __func__);
+    enum tarn_status status;
     struct tarn_plan *plan = open_plan(path, source, false, &status, error);
     if (plan) status = tarn_plan_verify(plan, source, verdict, error);
     tarn_plan_destroy(plan);

@@ -85,6 +85,7 @@ static void print_plan(const void *subject, FILE *file)
 enum tarn_status tarn_plan_save(const struct tarn_plan *plan, const char *path,
                                 struct tarn_error *error)
 {
+    if (!plan || !path) return tarn_error_null(error, __func__);
     tarn_error_clear(error);
     if (tarn_text_is_named(path, "csv")) return tarn_plan_save_intervals(plan, path, error);
     if (plan->footprint > TARN_JSON_INTEGER_MAX || plan->persistent > TARN_JSON_INTEGER_MAX ||

@@ -9,6 +9,7 @@
 enum tarn_status tarn_plan_save_intervals(const struct tarn_plan *plan, const char *path,
                                           struct tarn_error *error)
 {
+    if (!plan || !path) return tarn_error_null(error, __func__);
     uint32_t count = plan->graph->planned_count;
     uint64_t *offset = calloc((size_t)count + 1, sizeof *offset);
     tarn_error_clear(error);

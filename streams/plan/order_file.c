@@ -27,6 +27,7 @@ static void print_order(const void *subject, FILE *file)
 enum tarn_status tarn_order_save(const struct tarn_step *steps, size_t count, const char *path,
                                  struct tarn_error *error)
 {
+    if (!path || (!steps && count > 0)) return tarn_error_null(error, __func__);
     struct order order = {steps, count};
     tarn_error_clear(error);
     return tarn_text_save(path, print_order, &order, error);
@@ -84,12 +85,13 @@ static enum tarn_status read_document(const struct tarn_report *report,
 enum tarn_status tarn_order_load(const char *path, struct tarn_step **steps, size_t *count,
                                  struct tarn_error *error)
 {
+    if (steps) *steps = NULL;
+    if (count) *count = 0;
+    if (!path || !steps || !count) return tarn_error_null(error, __func__);
     struct tarn_report report = {.error = error};
     const struct tarn_json *document = NULL;
     char *text = NULL;
     tarn_error_clear(error);
-    *steps = NULL;
-    *count = 0;
     enum tarn_status status = tarn_json_load(&report, path, &text, &document);
     if (!status)
         status = tarn_json_type_of(document) == TARN_JSON_ARRAY

@@ -147,11 +147,14 @@ const struct tarn_place *tarn_place_find(const struct tarn_place *places, uint32
     return low < count && places[low].id == id ? &places[low] : NULL;
 }
 
-const struct tarn_graph *tarn_plan_graph(const struct tarn_plan *plan) { return plan->graph; }
+const struct tarn_graph *tarn_plan_graph(const struct tarn_plan *plan)
+{
+    return plan ? plan->graph : NULL;
+}
 
 uint64_t tarn_plan_offset(const struct tarn_plan *plan, tarn_tensor tensor)
 {
-    if (tensor >= plan->graph->tensors_count) return UINT64_MAX;
+    if (!plan || tensor >= plan->graph->tensors_count) return UINT64_MAX;
     uint32_t root = plan->graph->tensors[tensor].root;
     const struct tarn_place *place =
         tarn_kind_is_persistent(plan->graph->tensors[root].kind)
@@ -162,12 +165,15 @@ uint64_t tarn_plan_offset(const struct tarn_plan *plan, tarn_tensor tensor)
 
 uint64_t tarn_plan_workspace_offset(const struct tarn_plan *plan, tarn_op op)
 {
+    if (!plan) return UINT64_MAX;
     const struct tarn_place *place = tarn_place_find(plan->workspaces, plan->workspaces_count, op);
     return place ? place->offset : UINT64_MAX;
 }
 
 void tarn_plan_summarize(const struct tarn_plan *plan, struct tarn_plan_summary *summary)
 {
+    if (summary) *summary = (struct tarn_plan_summary){0};
+    if (!plan || !summary) return;
     *summary = (struct tarn_plan_summary){
         .method = plan->method,
         .alignment = plan->alignment,

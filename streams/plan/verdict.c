@@ -73,11 +73,14 @@ void tarn_verdict_add(struct tarn_verdict *verdict, const struct tarn_violation 
     va_end(arguments);
 }
 
-size_t tarn_verdict_count(const struct tarn_verdict *verdict) { return verdict->count; }
+size_t tarn_verdict_count(const struct tarn_verdict *verdict)
+{
+    return verdict ? verdict->count : 0;
+}
 
 const struct tarn_violation *tarn_verdict_get(const struct tarn_verdict *verdict, size_t i)
 {
-    return i < verdict->count ? &verdict->violations[i] : NULL;
+    return verdict && i < verdict->count ? &verdict->violations[i] : NULL;
 }
 
 void tarn_verdict_destroy(struct tarn_verdict *verdict)

@@ -74,8 +74,9 @@ static enum tarn_status conclude(const struct tarn_verdict *verdict, struct tarn
 enum tarn_status tarn_plan_verify(const struct tarn_plan *plan, const struct tarn_graph *source,
                                   struct tarn_verdict **verdict, struct tarn_error *error)
 {
-    tarn_error_clear(error);
     if (verdict) *verdict = NULL;
+    if (!plan || !source) return tarn_error_null(error, __func__);
+    tarn_error_clear(error);
     struct tarn_verdict *found = calloc(1, sizeof *found);
     if (!found) return tarn_error_no_memory(error);
     enum tarn_status status = run_checks(plan, source, verdict != NULL, found);
