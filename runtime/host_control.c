@@ -222,7 +222,7 @@ static bool allocate_executor(struct tarn_executor *executor)
     executor->wakes_blocking =
         calloc((size_t)program->steps_count + 1, sizeof *executor->wakes_blocking);
     executor->shared = calloc((size_t)program->streams_count + 1, sizeof *executor->shared);
-    executor->topology = tarn_topology_create();
+    executor->topology = tarn_topology_create(NULL);
     return executor->streams && executor->wakes_blocking && executor->shared && executor->topology;
 }
 

@@ -1,179 +1,249 @@
-/* The host machine, through hwloc where Tarn is built with it, else through the affinity mask.
+/* The host machine, as Linux tells of it under /sys: which processors share a core, which belong to
+ * a NUMA node, which node a PCI device is near to. (Libraries for that allocate in hundreds of
+ * places, crash where one of these fails, and keep locks that a forked child would find taken.)
  *
- * Cores come in hwloc's logical order, which walks the machine depth first: workers 0..n-1 sit on
- * as few NUMA nodes as possible, and the arena is asked for on just those nodes. The only file that
- * includes hwloc. Cost: a few milliseconds to load, once per session; only cores and nodes are
- * loaded. HWLOC_SYNTHETIC shows another machine; then nothing is really pinned or bound. */
+ * Cores are numbered node by node: workers 0..n-1 sit on as few NUMA nodes as possible, and the
+ * arena is asked for on just those nodes. What the system does not tell is taken to be plain: one
+ * node, a core for each processor. Cost: a file for each core and node, some 10 µs each, once per
+ * session; one allocation. */
 #include "topology.h"
 
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-#ifdef TARN_HAVE_HWLOC
-#include <hwloc.h>
+/* Processors and nodes beyond these are left alone. */
+enum { CPUS_MAX = 4096, NODES_MAX = 1024, WORD_BITS = 8 * (int)sizeof(unsigned long) };
 
-struct tarn_topology {
-    hwloc_topology_t machine;
+/* Of mbind, see its manual page. */
+enum { PREFERRED = 1, PREFERRED_MANY = 5 };
+
+/* Numbers of processors or nodes; the form that the system's calls take. */
+struct set {
+    unsigned long word[CPUS_MAX / WORD_BITS];
 };
 
-struct tarn_topology *tarn_topology_create(void)
+struct tarn_topology {
+    struct set cpus;                               /* that this thread may run on */
+    uint16_t core_of[CPUS_MAX], node_of[CPUS_MAX]; /* by processor */
+    uint32_t cores_count;
+    bool elsewhere; /* not this machine: nothing is really pinned or bound */
+};
+
+/* ---- Sets ---- */
+
+static bool set_has(const struct set *set, uint32_t i)
+{
+    return set->word[i / WORD_BITS] >> i % WORD_BITS & 1;
+}
+
+static void set_add(struct set *set, uint32_t i)
+{
+    set->word[i / WORD_BITS] |= 1ul << i % WORD_BITS;
+}
+
+static bool set_is_empty(const struct set *set)
+{
+    for (size_t i = 0; i < CPUS_MAX / WORD_BITS; i++) {
+        if (set->word[i]) return false;
+    }
+    return true;
+}
+
+/* ---- Files ---- */
+
+/* The text of a small file, "" where there is none. */
+static void read_text(const char *path, char *text, size_t size)
+{
+    ssize_t length = 0;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file >= 0) {
+        length = read(file, text, size - 1);
+        close(file);
+    }
+    text[length > 0 ? length : 0] = '\0';
+}
+
+/* A list such as "0-3,8,10-11"; empty where the file is absent or says something else. */
+static void read_set(const char *path, struct set *set)
+{
+    char text[CPUS_MAX];
+    memset(set, 0, sizeof *set);
+    read_text(path, text, sizeof text);
+    for (char *next = text; isdigit((unsigned char)*next);) {
+        unsigned long first = strtoul(next, &next, 10), last = first;
+        if (*next == '-') last = strtoul(next + 1, &next, 10);
+        for (unsigned long i = first; i <= last && i < CPUS_MAX; i++) set_add(set, (uint32_t)i);
+        if (*next == ',') next++;
+    }
+}
+
+/* ---- The machine ---- */
+
+static void find_nodes(struct tarn_topology *topology, const char *root)
+{
+    char path[256];
+    struct set nodes, cpus;
+    snprintf(path, sizeof path, "%s/devices/system/node/online", root);
+    read_set(path, &nodes);
+    for (uint32_t n = 0; n < NODES_MAX; n++) {
+        if (!set_has(&nodes, n)) continue;
+        snprintf(path, sizeof path, "%s/devices/system/node/node%u/cpulist", root, n);
+        read_set(path, &cpus);
+        for (uint32_t i = 0; i < CPUS_MAX; i++) {
+            if (set_has(&cpus, i)) topology->node_of[i] = (uint16_t)n;
+        }
+    }
+}
+
+/* The core of processor `cpu`, and of those of its siblings that this thread may run on. */
+static void add_core(struct tarn_topology *topology, const char *root, uint32_t cpu,
+                     struct set *done)
+{
+    char path[256];
+    struct set siblings;
+    snprintf(path, sizeof path, "%s/devices/system/cpu/cpu%u/topology/thread_siblings_list", root,
+             cpu);
+    read_set(path, &siblings);
+    set_add(&siblings, cpu);
+    for (uint32_t i = 0; i < CPUS_MAX; i++) {
+        if (!set_has(&siblings, i) || set_has(done, i)) continue;
+        topology->core_of[i] = (uint16_t)topology->cores_count;
+        set_add(done, i);
+    }
+    topology->cores_count++;
+}
+
+static void find_cores(struct tarn_topology *topology, const char *root)
+{
+    struct set done = {{0}};
+    uint32_t nodes_count = 1;
+    for (uint32_t i = 0; i < CPUS_MAX; i++) {
+        if (topology->node_of[i] >= nodes_count) nodes_count = topology->node_of[i] + 1u;
+    }
+    for (uint32_t n = 0; n < nodes_count; n++) {
+        for (uint32_t i = 0; i < CPUS_MAX; i++) {
+            if (set_has(&topology->cpus, i) && topology->node_of[i] == n && !set_has(&done, i))
+                add_core(topology, root, i, &done);
+        }
+    }
+}
+
+struct tarn_topology *tarn_topology_create(const char *root)
 {
     struct tarn_topology *topology = calloc(1, sizeof *topology);
+    char path[256];
     if (!topology) return NULL;
-    if (hwloc_topology_init(&topology->machine) != 0) {
-        free(topology);
-        return NULL;
+    topology->elsewhere = root != NULL;
+    if (root) {
+        snprintf(path, sizeof path, "%s/devices/system/cpu/online", root);
+        read_set(path, &topology->cpus);
+    } else if (sched_getaffinity(0, sizeof topology->cpus, (cpu_set_t *)&topology->cpus) != 0) {
+        memset(&topology->cpus, 0, sizeof topology->cpus);
     }
-    hwloc_topology_set_all_types_filter(topology->machine, HWLOC_TYPE_FILTER_KEEP_NONE);
-    hwloc_topology_set_type_filter(topology->machine, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL);
-    if (hwloc_topology_load(topology->machine) != 0) {
-        tarn_topology_destroy(topology);
-        return NULL;
-    }
-    /* Keep what this process is bound to, so that `taskset` is respected. */
-    hwloc_bitmap_t bound = hwloc_bitmap_alloc();
-    if (bound && hwloc_get_cpubind(topology->machine, bound, HWLOC_CPUBIND_PROCESS) == 0 &&
-        !hwloc_bitmap_iszero(bound))
-        hwloc_topology_restrict(topology->machine, bound, 0);
-    hwloc_bitmap_free(bound);
-    return topology;
-}
-
-void tarn_topology_destroy(struct tarn_topology *topology)
-{
-    if (!topology) return;
-    hwloc_topology_destroy(topology->machine);
-    free(topology);
-}
-
-/* Machines whose cores are not reported have hardware threads only. */
-static hwloc_obj_type_t core_type(const struct tarn_topology *topology)
-{
-    int cores = hwloc_get_nbobjs_by_type(topology->machine, HWLOC_OBJ_CORE);
-    return cores > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
-}
-
-uint32_t tarn_topology_cores(const struct tarn_topology *topology)
-{
-    int cores = hwloc_get_nbobjs_by_type(topology->machine, core_type(topology));
-    return cores > 0 ? (uint32_t)cores : 1;
-}
-
-/* The NUMA nodes that the first `workers` cores belong to. */
-static bool find_nodes(const struct tarn_topology *topology, uint32_t workers, hwloc_bitmap_t nodes)
-{
-    hwloc_bitmap_zero(nodes);
-    for (uint32_t i = 0; i < workers; i++) {
-        hwloc_obj_t core = hwloc_get_obj_by_type(topology->machine, core_type(topology), i);
-        if (core) hwloc_bitmap_or(nodes, nodes, core->nodeset);
-    }
-    return !hwloc_bitmap_iszero(nodes);
-}
-
-bool tarn_topology_pin(const struct tarn_topology *topology, pthread_t thread, uint32_t worker,
-                       uint32_t workers)
-{
-    uint32_t cores = tarn_topology_cores(topology);
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
-    if (!set) return false;
-    if (workers >= cores) {
-        hwloc_obj_t core =
-            hwloc_get_obj_by_type(topology->machine, core_type(topology), worker % cores);
-        hwloc_bitmap_copy(set, core->cpuset);
-    } else if (find_nodes(topology, workers, set)) {
-        hwloc_bitmap_t nodes = hwloc_bitmap_dup(set);
-        if (nodes)
-            hwloc_cpuset_from_nodeset(topology->machine, set, nodes);
-        else
-            hwloc_bitmap_zero(set);
-        hwloc_bitmap_free(nodes);
-    }
-    bool pinned = !hwloc_bitmap_iszero(set) &&
-                  hwloc_set_thread_cpubind(topology->machine, thread, set, 0) == 0;
-    hwloc_bitmap_free(set);
-    return pinned;
-}
-
-void tarn_topology_bind_memory(const struct tarn_topology *topology, void *memory, uint64_t size,
-                               uint32_t workers)
-{
-    if (hwloc_get_nbobjs_by_type(topology->machine, HWLOC_OBJ_NUMANODE) < 2) return;
-    hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
-    if (nodes && find_nodes(topology, workers, nodes))
-        hwloc_set_area_membind(topology->machine, memory, (size_t)size, nodes, HWLOC_MEMBIND_BIND,
-                               HWLOC_MEMBIND_BYNODESET);
-    hwloc_bitmap_free(nodes);
-}
-
-static bool bind_near(hwloc_topology_t machine, const char *bus_id, void *memory, uint64_t size)
-{
-    hwloc_topology_set_io_types_filter(machine, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
-    if (hwloc_topology_load(machine) != 0) return false;
-    hwloc_obj_t device = hwloc_get_pcidev_by_busidstring(machine, bus_id);
-    hwloc_obj_t near = device ? hwloc_get_non_io_ancestor_obj(machine, device) : NULL;
-    return near && hwloc_set_area_membind(machine, memory, (size_t)size, near->nodeset,
-                                          HWLOC_MEMBIND_BIND, HWLOC_MEMBIND_BYNODESET) == 0;
-}
-
-bool tarn_topology_bind_near_pci(const char *bus_id, void *memory, uint64_t size)
-{
-    hwloc_topology_t machine;
-    if (hwloc_topology_init(&machine) != 0) return false;
-    bool bound = bind_near(machine, bus_id, memory, size);
-    hwloc_topology_destroy(machine);
-    return bound;
-}
-
-#else
-
-struct tarn_topology {
-    cpu_set_t allowed;
-};
-
-struct tarn_topology *tarn_topology_create(void)
-{
-    struct tarn_topology *topology = calloc(1, sizeof *topology);
-    if (topology) sched_getaffinity(0, sizeof topology->allowed, &topology->allowed);
+    if (set_is_empty(&topology->cpus)) set_add(&topology->cpus, 0);
+    find_nodes(topology, root ? root : "/sys");
+    find_cores(topology, root ? root : "/sys");
     return topology;
 }
 
 void tarn_topology_destroy(struct tarn_topology *topology) { free(topology); }
 
-uint32_t tarn_topology_cores(const struct tarn_topology *topology)
+uint32_t tarn_topology_cores(const struct tarn_topology *topology) { return topology->cores_count; }
+
+/* ---- Places ---- */
+
+/* The NUMA nodes of the first `workers` cores. */
+static void nodes_of(const struct tarn_topology *topology, uint32_t workers, struct set *nodes)
 {
-    int cores = CPU_COUNT(&topology->allowed);
-    return cores > 0 ? (uint32_t)cores : 1;
+    memset(nodes, 0, sizeof *nodes);
+    for (uint32_t i = 0; i < CPUS_MAX; i++) {
+        if (set_has(&topology->cpus, i) && topology->core_of[i] < workers)
+            set_add(nodes, topology->node_of[i]);
+    }
+}
+
+/* The processors where a worker belongs. */
+static void place_of(const struct tarn_topology *topology, uint32_t worker, uint32_t workers,
+                     struct set *place)
+{
+    struct set nodes;
+    bool fills = workers >= topology->cores_count;
+    memset(place, 0, sizeof *place);
+    nodes_of(topology, workers, &nodes);
+    for (uint32_t i = 0; i < CPUS_MAX; i++) {
+        if (!set_has(&topology->cpus, i)) continue;
+        if (fills ? topology->core_of[i] == worker % topology->cores_count
+                  : set_has(&nodes, topology->node_of[i]))
+            set_add(place, i);
+    }
+}
+
+bool tarn_topology_may_run(const struct tarn_topology *topology, uint32_t worker, uint32_t workers,
+                           uint32_t cpu)
+{
+    struct set place;
+    place_of(topology, worker, workers, &place);
+    return cpu < CPUS_MAX && set_has(&place, cpu);
 }
 
 bool tarn_topology_pin(const struct tarn_topology *topology, pthread_t thread, uint32_t worker,
                        uint32_t workers)
 {
-    uint32_t cores = tarn_topology_cores(topology), left = worker % cores;
-    if (workers < cores) return true;
-    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-        if (!CPU_ISSET(cpu, &topology->allowed) || left-- > 0) continue;
-        cpu_set_t one;
-        CPU_ZERO(&one);
-        CPU_SET(cpu, &one);
-        return pthread_setaffinity_np(thread, sizeof one, &one) == 0;
-    }
-    return false;
+    struct set place;
+    place_of(topology, worker, workers, &place);
+    if (topology->elsewhere) return true;
+    return pthread_setaffinity_np(thread, sizeof place, (const cpu_set_t *)&place) == 0;
+}
+
+/* Pages that are not there yet come from these nodes while they have any. Systems before Linux 5.15
+ * take one node only. */
+static bool prefer_nodes(void *memory, uint64_t size, const struct set *nodes)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = (uintptr_t)memory & ~(page - 1);
+    size_t length = (size_t)((uintptr_t)memory + size - begin);
+    if (syscall(SYS_mbind, begin, length, PREFERRED_MANY, nodes->word, NODES_MAX + 1, 0) == 0)
+        return true;
+    return errno == EINVAL &&
+           syscall(SYS_mbind, begin, length, PREFERRED, nodes->word, NODES_MAX + 1, 0) == 0;
 }
 
 void tarn_topology_bind_memory(const struct tarn_topology *topology, void *memory, uint64_t size,
                                uint32_t workers)
 {
-    (void)topology, (void)memory, (void)size, (void)workers;
+    struct set some, every;
+    nodes_of(topology, workers, &some);
+    nodes_of(topology, topology->cores_count, &every);
+    if (topology->elsewhere || memcmp(&some, &every, sizeof some) == 0) return;
+    prefer_nodes(memory, size, &some);
+}
+
+int tarn_topology_node_of_pci(const char *root, const char *bus_id)
+{
+    char path[256], text[32], name[32];
+    size_t length = strlen(bus_id);
+    if (length == 0 || length >= sizeof name || strchr(bus_id, '/')) return -1;
+    for (size_t i = 0; i <= length; i++) name[i] = (char)tolower((unsigned char)bus_id[i]);
+    snprintf(path, sizeof path, "%s/bus/pci/devices/%s/numa_node", root ? root : "/sys", name);
+    read_text(path, text, sizeof text);
+    return isdigit((unsigned char)text[0]) ? atoi(text) : -1;
 }
 
 bool tarn_topology_bind_near_pci(const char *bus_id, void *memory, uint64_t size)
 {
-    (void)bus_id, (void)memory, (void)size;
-    return false;
+    struct set nodes = {{0}};
+    int node = tarn_topology_node_of_pci(NULL, bus_id);
+    if (node < 0 || node >= NODES_MAX) return false;
+    set_add(&nodes, (uint32_t)node);
+    return prefer_nodes(memory, size, &nodes);
 }
-
-#endif
 
 /* ---- What the system grants ---- */
 

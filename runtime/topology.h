@@ -9,12 +9,13 @@
 
 struct tarn_topology;
 
-/* NULL when out of memory. */
-struct tarn_topology *tarn_topology_create(void);
+/* root: the folder that tells of the machine; NULL: of this one, /sys. Of another, for tests, all
+ * processors count, and nothing is really pinned or bound. NULL when out of memory. */
+struct tarn_topology *tarn_topology_create(const char *root);
 void tarn_topology_destroy(struct tarn_topology *topology);
 
-/* Cores that this process may use, at least 1: affinity and cpusets respected, hardware threads of
- * one core counted once. */
+/* Cores that the calling thread may use, at least 1: affinity and cpusets respected, hardware
+ * threads of one core counted once. */
 uint32_t tarn_topology_cores(const struct tarn_topology *topology);
 
 /* Pins a thread, the worker of that number among `workers`. When the workers fill the machine each
@@ -24,16 +25,22 @@ uint32_t tarn_topology_cores(const struct tarn_topology *topology);
 bool tarn_topology_pin(const struct tarn_topology *topology, pthread_t thread, uint32_t worker,
                        uint32_t workers);
 
+/* Where tarn_topology_pin keeps that worker: may it run on that processor? */
+bool tarn_topology_may_run(const struct tarn_topology *topology, uint32_t worker, uint32_t workers,
+                           uint32_t cpu);
+
 /* Asks that pages of this memory, when first touched, come from the NUMA nodes of the first
  * `workers` cores. A wish: nothing happens on one node or when the system refuses. */
 void tarn_topology_bind_memory(const struct tarn_topology *topology, void *memory, uint64_t size,
                                uint32_t workers);
 
 /* Asks that pages of this memory, when first touched, come from the NUMA nodes nearest to the PCI
- * device of that bus id ("0000:65:00.0"). Looks the device up by loading the machine's topology
- * with its devices: some milliseconds. False when the device is not known, the machine says nothing
- * of nodes, or the system refuses; the pages then come from anywhere. */
+ * device of that bus id ("0000:65:00.0"). False when the device is not known, the machine says
+ * nothing of nodes, or the system refuses; the pages then come from anywhere. */
 bool tarn_topology_bind_near_pci(const char *bus_id, void *memory, uint64_t size);
+
+/* That node; -1: not known. root: as above. */
+int tarn_topology_node_of_pci(const char *root, const char *bus_id);
 
 /* CPUs' worth of time that the control group grants, rounded up; UINT32_MAX without a limit. */
 uint32_t tarn_cpu_quota(void);

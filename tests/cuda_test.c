@@ -16,7 +16,6 @@
 
 #include "fake_cudart/fake_cudart.h"
 #include "runtime/cuda_api.h"
-#include "runtime/topology.h"
 #include "tarn/cuda.h"
 
 static struct fake_control control;
@@ -254,23 +253,6 @@ static void stamps_in_a_capture_take_the_time_of_the_replay(void **state)
     tarn_device_cuda_close(device);
     assert_int_equal(control.alive(), 0);
     assert_violations(0, NULL);
-}
-
-/* On a machine with two nodes, shown by hwloc, whose GPU hangs on the second: nothing is really
- * bound there. */
-static void pinned_memory_is_asked_for_beside_the_gpu(void **state)
-{
-    (void)state;
-#ifdef TARN_HAVE_HWLOC
-    static unsigned char memory[4096];
-    setenv("HWLOC_XMLFILE", TARN_SOURCE_DIR "/tests/data/machines/two_nodes_gpu_on_second.xml", 1);
-    assert_true(tarn_topology_bind_near_pci("0000:65:00.0", memory, sizeof memory));
-    assert_false(tarn_topology_bind_near_pci("0000:66:00.0", memory, sizeof memory));
-    assert_false(tarn_topology_bind_near_pci("", memory, sizeof memory));
-    unsetenv("HWLOC_XMLFILE");
-#else
-    skip();
-#endif
 }
 
 /* ---- The stand-in: what it refuses ---- */
@@ -543,7 +525,6 @@ int main(void)
         TEST(no_error_is_left_for_kernels_to_find),
         TEST(a_capture_in_which_a_call_failed_gives_no_graph),
         TEST(stamps_in_a_capture_take_the_time_of_the_replay),
-        TEST(pinned_memory_is_asked_for_beside_the_gpu),
         TEST(refuses_to_synchronise_in_a_capture),
         TEST(refuses_to_wait_in_a_capture_for_an_event_from_outside),
         TEST(refuses_to_end_a_capture_with_a_fork_left),

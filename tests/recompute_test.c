@@ -337,6 +337,5 @@ int main(void)
         cmocka_unit_test(a_budget_is_kept_or_refused_with_its_floor),
         cmocka_unit_test(a_curve_never_gets_slower_with_more_memory),
     };
-    setenv("HWLOC_SYNTHETIC", "core:4 pu:1", 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 # Three builds: optimised, where all tests run, with the counts of random and of all small graphs that
 # issues and papers ask for; under the address and undefined behaviour sanitizers, where tests draw a
 # 32nd (DRAWS in tests/random_graph.h) and those of the suite `release` do not run; and under the thread
-# sanitizer without all that is optional, where those of the suite `thread` do.
+# sanitizer, where those of the suite `thread` do.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -75,7 +75,7 @@ meson compile -C build-tests
 check tests
 configure address "${plainly[@]}" -Db_sanitize=address,undefined -Db_lundef=false
 check address --no-suite release
-configure thread "${plainly[@]}" -Db_sanitize=thread -Db_lundef=false -Dhwloc=disabled
+configure thread "${plainly[@]}" -Db_sanitize=thread -Db_lundef=false
 check thread --suite thread
 
 if [ -n "$long" ]; then

@@ -382,29 +382,54 @@ static void options_of_another_size_and_unknown_streams_are_refused(void **state
 
 /* ---- The machine ---- */
 
-static void another_machine_can_be_shown_through_a_synthetic_topology(void **state)
+/* Two nodes with two cores of two threads each, numbered as systems do it: 0 and 4 are one core, 0
+ * and 1 are on different nodes. */
+static void workers_sit_on_few_nodes_and_fill_a_machine_core_by_core(void **state)
 {
     (void)state;
-#ifdef TARN_HAVE_HWLOC
-    setenv("HWLOC_SYNTHETIC", "numa:2 core:8 pu:2", 1);
-    struct tarn_topology *topology = tarn_topology_create();
-    unsetenv("HWLOC_SYNTHETIC");
+    static const char machine[] = TARN_SOURCE_DIR "/tests/data/machines/two_nodes";
+    struct tarn_topology *topology = tarn_topology_create(machine);
     assert_non_null(topology);
-    assert_int_equal(tarn_topology_cores(topology), 16); /* two threads of a core count once */
+    assert_int_equal(tarn_topology_cores(topology), 4); /* two threads of a core count once */
+    for (uint32_t cpu = 0; cpu < 10; cpu++) {
+        bool first_node = cpu < 8 && cpu % 2 == 0;
+        for (uint32_t workers = 1; workers < 4; workers++)
+            assert_int_equal(tarn_topology_may_run(topology, workers - 1, workers, cpu),
+                             workers < 3 ? first_node : cpu < 8);
+        for (uint32_t worker = 0; worker < 5; worker++) {
+            static const uint32_t core_of[8] = {0, 2, 1, 3, 0, 2, 1, 3};
+            assert_int_equal(tarn_topology_may_run(topology, worker, 5, cpu),
+                             cpu < 8 && core_of[cpu] == worker % 4);
+        }
+    }
     char bytes[64];
-    tarn_topology_bind_memory(topology, bytes, sizeof bytes, 9); /* not this machine: no effect */
+    tarn_topology_bind_memory(topology, bytes, sizeof bytes, 1); /* not this machine: no effect */
+    assert_int_equal(tarn_topology_node_of_pci(machine, "0000:65:00.0"), 1);
+    assert_int_equal(tarn_topology_node_of_pci(machine, "0000:AF:00.0"), 0);
+    assert_int_equal(tarn_topology_node_of_pci(machine, "0000:66:00.0"), -1); /* says -1 */
+    assert_int_equal(tarn_topology_node_of_pci(machine, "0000:67:00.0"), -1); /* is not there */
+    assert_int_equal(tarn_topology_node_of_pci(machine, "../../devices"), -1);
+    assert_int_equal(tarn_topology_node_of_pci(machine, ""), -1);
     tarn_topology_destroy(topology);
-#else
-    skip();
-#endif
+}
+
+static void a_machine_that_tells_nothing_has_one_core(void **state)
+{
+    (void)state;
+    struct tarn_topology *topology = tarn_topology_create("/nowhere");
+    assert_non_null(topology);
+    assert_int_equal(tarn_topology_cores(topology), 1);
+    assert_true(tarn_topology_may_run(topology, 0, 1, 0));
+    tarn_topology_destroy(topology);
 }
 
 static void this_machine_has_cores_and_memory(void **state)
 {
     (void)state;
-    struct tarn_topology *topology = tarn_topology_create();
+    struct tarn_topology *topology = tarn_topology_create(NULL);
     assert_non_null(topology);
     assert_true(tarn_topology_cores(topology) >= 1);
+    assert_true(tarn_topology_pin(topology, pthread_self(), 0, 1));
     assert_true(tarn_memory_available() > 0);
     tarn_topology_destroy(topology);
 }
@@ -428,7 +453,8 @@ int main(void)
         WITH_SUBJECT(tickets_that_were_never_given_are_refused),
         WITH_SUBJECT(devices_of_another_abi_and_incomplete_tables_are_refused),
         WITH_SUBJECT(options_of_another_size_and_unknown_streams_are_refused),
-        cmocka_unit_test(another_machine_can_be_shown_through_a_synthetic_topology),
+        cmocka_unit_test(workers_sit_on_few_nodes_and_fill_a_machine_core_by_core),
+        cmocka_unit_test(a_machine_that_tells_nothing_has_one_core),
         cmocka_unit_test(this_machine_has_cores_and_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

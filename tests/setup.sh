@@ -18,7 +18,6 @@ need_command ninja ninja-build
 need_command python3 python3
 [ -e /usr/include/stdio.h ] || missing+=(libc6-dev)
 need_library zlib zlib1g-dev
-need_library hwloc libhwloc-dev
 for extra in "$@"; do
     case $extra in
     tests)

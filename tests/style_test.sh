@@ -62,7 +62,6 @@ third_party() {
 }
 report third_party_headers_stay_in_their_rooms "$(
     third_party zlib '^streams/graph/text_file\.c$'
-    third_party hwloc '^runtime/topology\.c$'
 )"
 
 report only_tarn_names_are_exported \

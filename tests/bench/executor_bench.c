@@ -205,7 +205,7 @@ static double price_of_wake(struct pair *pair)
 static void print_prices(uint32_t cores)
 {
     static struct pair pair;
-    pair.topology = tarn_topology_create();
+    pair.topology = tarn_topology_create(NULL);
     printf("indirect call %.1f ns", price_of_call(do_nothing, 1000000));
     if (cores > 1) {
         tarn_topology_pin(pair.topology, pthread_self(), 0, cores);
@@ -345,7 +345,7 @@ static void print_spin_row(struct subject *subject)
 
 int main(int count, char **paths)
 {
-    struct tarn_topology *topology = tarn_topology_create();
+    struct tarn_topology *topology = tarn_topology_create(NULL);
     uint32_t cores = tarn_topology_cores(topology);
     tarn_topology_destroy(topology);
     struct subject *subjects = calloc((size_t)count, sizeof *subjects);
