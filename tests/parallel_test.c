@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,7 +19,7 @@
 #include "failing_threads.h"
 #include "planner/parallel.h"
 #include "random_graph.h"
-#include "tarn/plan.h"
+#include "tarn/session.h"
 #include "tarn/transform.h"
 
 enum { ITEMS = 300, CHILD_SECONDS = 60, EFFORT = 80 };
@@ -302,6 +303,81 @@ static void one_graph_serves_many_threads(void **state)
     tarn_graph_destroy(graph);
 }
 
+/* ---- Sessions ---- */
+
+static int do_nothing(void *user, const struct tarn_call *call)
+{
+    (void)user, (void)call;
+    return 0;
+}
+
+/* Three streams of which one has a thread of its own. */
+static enum tarn_status run_session(struct tarn_plan *plan, struct tarn_error *error)
+{
+    static const uint32_t blocking = 0;
+    struct tarn_host_options host = {.struct_size = sizeof host, .workers = 2};
+    struct tarn_session *session = NULL;
+    enum tarn_status status =
+        tarn_session_create(plan, tarn_device_host(&host),
+                            TARN_SESSION_OPTIONS(.blocking = {&blocking, 1}), &session, error);
+    if (!status) status = tarn_session_bind_default(session, do_nothing, NULL);
+    if (!status) status = tarn_session_submit(session, 2, NULL, error);
+    if (!status) status = tarn_session_wait(session, 2, TARN_FOREVER, error);
+    tarn_session_destroy(session);
+    return status;
+}
+
+static struct tarn_plan *plan_of_three_streams(void)
+{
+    struct tarn_plan *plan;
+    struct tarn_graph *graph = random_graph(&(struct random_graph_options){
+        .seed = 5, .ops = 40, .streams = 3, .reach = 10, .size_max = 1 << 12});
+    assert_int_equal(tarn_plan_create(graph, NULL, &plan, NULL), TARN_OK);
+    tarn_graph_destroy(graph);
+    return plan;
+}
+
+static void a_session_whose_threads_are_refused_is_an_error(void **state)
+{
+    (void)state;
+    struct tarn_plan *plan = plan_of_three_streams();
+    struct tarn_error error;
+    allow_threads();
+    assert_int_equal(run_session(plan, &error), TARN_OK);
+    uint32_t asked = threads_asked_for();
+    assert_true(asked >= 3);
+    for (uint32_t allowed = 0; allowed <= asked; allowed++) {
+        refuse_threads_from(allowed);
+        assert_int_equal(run_session(plan, &error), allowed < asked ? TARN_SYSTEM : TARN_OK);
+        if (allowed < asked) assert_non_null(strstr(error.text, "no thread"));
+    }
+    allow_threads();
+    tarn_plan_destroy(plan);
+}
+
+/* The parent has had sessions, and one is alive. */
+static void a_forked_child_runs_sessions_of_its_own(void **state)
+{
+    (void)state;
+    struct tarn_plan *plan = plan_of_three_streams();
+    struct tarn_session *session;
+    struct tarn_error error;
+    assert_int_equal(run_session(plan, &error), TARN_OK);
+    assert_int_equal(tarn_session_create(plan, tarn_device_host(NULL), NULL, &session, &error),
+                     TARN_OK);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(CHILD_SECONDS);
+        _exit((int)run_session(plan, &error));
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    tarn_session_destroy(session);
+    tarn_plan_destroy(plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +390,8 @@ int main(void)
         cmocka_unit_test(a_forked_child_plans_after_its_parent_has),
         cmocka_unit_test(a_forked_child_plans_while_its_parent_does),
         cmocka_unit_test(one_graph_serves_many_threads),
+        cmocka_unit_test(a_session_whose_threads_are_refused_is_an_error),
+        cmocka_unit_test(a_forked_child_runs_sessions_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -212,12 +212,12 @@ static struct searcher *hold(struct contest *contest)
         limit_round(contest);
         atomic_store(&contest->done, SEARCHERS);
         tarn_team_run(&contest->team, SEARCHERS, run_searcher, contest);
+        if (contest->no_memory) return NULL; /* a searcher before the conclusive one is missing */
         uint32_t done = atomic_load(&contest->done);
         if (done < SEARCHERS) {
             count_work(contest, done + 1);
             return &contest->searchers[done];
         }
-        if (contest->no_memory) return NULL;
         count_work(contest, SEARCHERS);
         share_weights(contest);
     }

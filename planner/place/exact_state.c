@@ -240,12 +240,12 @@ static bool allocate(struct tarn_exact_state *state)
     state->block_level = calloc(count, sizeof *state->block_level);
     state->section_level = calloc(sections, sizeof *state->section_level);
     return state->limit && state->hole && state->piece_limit && state->unplaced &&
-           state->postponed && state->supporter && state->print && state->reasons && state->blame &&
-           state->order && state->section_end && state->section_placed && state->section_open &&
-           state->section_ease && state->simple_sections && state->not_in_next &&
-           state->not_in_last && state->lively && state->unsupported && state->unpacked &&
-           state->unsifted && state->why && state->section_firsts && state->block_level &&
-           state->section_level;
+           state->postponed && state->placed && state->supporter && state->print &&
+           state->reasons && state->blame && state->order && state->section_end &&
+           state->section_placed && state->section_open && state->section_ease &&
+           state->simple_sections && state->not_in_next && state->not_in_last && state->lively &&
+           state->unsupported && state->unpacked && state->unsifted && state->why &&
+           state->section_firsts && state->block_level && state->section_level;
 }
 
 static void take_section(struct tarn_exact_state *state, uint32_t s)
