@@ -143,6 +143,21 @@ static enum tarn_status make_plan(struct tarn_error *error)
     return status;
 }
 
+static enum tarn_status transform(struct tarn_error *error)
+{
+    struct tarn_plan *made = NULL;
+    enum tarn_status status = tarn_plan_create(
+        graph,
+        TARN_PLAN_OPTIONS(.threads = 1, .effort = 20,
+                          .assign = TARN_ASSIGN_OPTIONS(.mode = TARN_ASSIGN_SCHEDULE),
+                          .reorder = TARN_REORDER_OPTIONS(.effort = 2),
+                          .couple = TARN_COUPLE_OPTIONS(.wait_ns = 1),
+                          .in_place = TARN_IN_PLACE_OPTIONS(.kinds = NULL)),
+        &made, error);
+    tarn_plan_destroy(made);
+    return status;
+}
+
 static enum tarn_status verify(struct tarn_error *error)
 {
     struct tarn_verdict *verdict = NULL;
@@ -164,6 +179,9 @@ static enum tarn_status run_session(struct tarn_error *error)
 
 /* ---- The rule ---- */
 
+enum { TRIES_MAX = 500 };
+
+/* Of many allocations some, at equal distances. */
 static void fail_each_in_turn(enum tarn_status (*act)(struct tarn_error *), long long least)
 {
     struct tarn_error error;
@@ -171,7 +189,8 @@ static void fail_each_in_turn(enum tarn_status (*act)(struct tarn_error *), long
     memset(&error, 0, sizeof error);
     if (act(&error)) fail_msg("%s", error.text);
     assert_true(asked >= least); /* else this malloc is not the one that is called */
-    for (long long n = 0, more = 1; more; n++) {
+    long long step = asked / TRIES_MAX + 1;
+    for (long long n = 0, more = 1; more; n += step) {
         memset(&error, 0, sizeof error);
         asked = 0;
         denied = n;
@@ -217,6 +236,27 @@ static void planning_is_done_or_refused_for_memory(void **state)
     (void)state;
     fail_each_in_turn(make_plan, 100);
     fail_each_in_turn(verify, 10);
+    fail_each_in_turn(transform, 100);
+}
+
+/* What only the other graph needs: exact search on several streams, groups, alignments. */
+static void planning_another_graph_is_done_or_refused_for_memory(void **state)
+{
+    (void)state;
+    struct tarn_graph *small = graph;
+    uint64_t before = footprint;
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        struct random_graph_options options = random_graph_knobs(seed, 25);
+        struct tarn_plan *made;
+        graph = random_graph(&options);
+        assert_int_equal(tarn_plan_create(graph, NULL, &made, NULL), TARN_OK);
+        footprint = footprint_of(made);
+        tarn_plan_destroy(made);
+        fail_each_in_turn(make_plan, 10);
+        tarn_graph_destroy(graph);
+    }
+    graph = small;
+    footprint = before;
 }
 
 static void sessions_run_or_are_refused_for_memory(void **state)
@@ -232,6 +272,7 @@ int main(void)
         cmocka_unit_test(plans_are_loaded_or_refused_for_memory),
         cmocka_unit_test(files_are_written_or_refused_for_memory),
         cmocka_unit_test(planning_is_done_or_refused_for_memory),
+        cmocka_unit_test(planning_another_graph_is_done_or_refused_for_memory),
         cmocka_unit_test(sessions_run_or_are_refused_for_memory),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

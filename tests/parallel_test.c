@@ -236,6 +236,7 @@ static void *plan_on(void *user)
 static void a_forked_child_plans_while_its_parent_does(void **state)
 {
     (void)state;
+    if (SANITIZED) skip(); /* sanitizers do not follow a fork of several threads */
     struct tarn_graph *graph = graph_of(1);
     uint64_t footprint = footprint_of(graph, 3);
     struct planner planner = {.graph = graph};
@@ -359,6 +360,7 @@ static void a_session_whose_threads_are_refused_is_an_error(void **state)
 static void a_forked_child_runs_sessions_of_its_own(void **state)
 {
     (void)state;
+    if (SANITIZED) skip(); /* sanitizers do not follow a fork of several threads */
     struct tarn_plan *plan = plan_of_three_streams();
     struct tarn_session *session;
     struct tarn_error error;
