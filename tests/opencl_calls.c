@@ -1,13 +1,15 @@
 /* Every call of OpenCL that the device makes while sessions run and that creates, enqueues or asks.
  * Sessions on two threads may come through here at the same time. A marker must be flushed before
  * another queue or the host waits for it; PoCL forgives that, others hang, so here it ends the
- * program. */
+ * program. A blocking write may return as soon as it has read the host's bytes; PoCL writes at
+ * once, here it is done as late as OpenCL allows: when its queue is finished or read from. */
 #include "opencl_calls.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
@@ -200,16 +202,98 @@ WRAP(clEnqueueSVMMemFill,
      (cl_command_queue queue, void *to, const void *pattern, size_t pattern_size, size_t size,
       cl_uint count, const cl_event *list, cl_event *event),
      (queue, to, pattern, pattern_size, size, count, list, event))
-WRAP(clEnqueueWriteBuffer,
-     (cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset, size_t size,
-      const void *host, cl_uint count, const cl_event *list, cl_event *event),
-     (queue, buffer, blocking, offset, size, host, count, list, event))
-WRAP(clEnqueueReadBuffer,
-     (cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset, size_t size,
-      void *host, cl_uint count, const cl_event *list, cl_event *event),
-     (queue, buffer, blocking, offset, size, host, count, list, event))
 WRAP(clEnqueueFillBuffer,
      (cl_command_queue queue, cl_mem buffer, const void *pattern, size_t pattern_size,
       size_t offset, size_t size, cl_uint count, const cl_event *list, cl_event *event),
      (queue, buffer, pattern, pattern_size, offset, size, count, list, event))
-WRAP(clFinish, (cl_command_queue queue), (queue))
+
+/* ---- Writes ---- */
+
+enum { WRITES = 16 };
+
+static struct write {
+    cl_command_queue queue; /* NULL: free */
+    cl_event gate;
+    void *bytes;
+} writes[WRITES];
+
+cl_int __real_clFinish(cl_command_queue);
+cl_int __wrap_clFinish(cl_command_queue);
+cl_int __real_clEnqueueWriteBuffer(cl_command_queue, cl_mem, cl_bool, size_t, size_t, const void *,
+                                   cl_uint, const cl_event *, cl_event *);
+cl_int __wrap_clEnqueueWriteBuffer(cl_command_queue, cl_mem, cl_bool, size_t, size_t, const void *,
+                                   cl_uint, const cl_event *, cl_event *);
+cl_int __real_clEnqueueReadBuffer(cl_command_queue, cl_mem, cl_bool, size_t, size_t, void *,
+                                  cl_uint, const cl_event *, cl_event *);
+cl_int __wrap_clEnqueueReadBuffer(cl_command_queue, cl_mem, cl_bool, size_t, size_t, void *,
+                                  cl_uint, const cl_event *, cl_event *);
+
+/* Lets all writes of the queue happen. */
+static void land(cl_command_queue queue)
+{
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < WRITES; i++) {
+        if (writes[i].queue != queue) continue;
+        clSetUserEventStatus(writes[i].gate, CL_COMPLETE);
+        __real_clFinish(queue);
+        __real_clReleaseEvent(writes[i].gate);
+        free(writes[i].bytes);
+        writes[i].queue = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* A free place with a closed gate and a copy of the bytes, or NULL. Locked. */
+static struct write *hold_back(cl_command_queue queue, const void *host, size_t size)
+{
+    struct write *write = NULL;
+    cl_context context;
+    cl_int code = clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
+    for (int i = 0; i < WRITES && !write; i++) {
+        if (!writes[i].queue) write = &writes[i];
+    }
+    if (code || !write) return NULL;
+    write->bytes = malloc(size);
+    write->gate = clCreateUserEvent(context, &code);
+    if (write->bytes && !code) {
+        write->queue = queue;
+        return memcpy(write->bytes, host, size), write;
+    }
+    free(write->bytes);
+    return NULL;
+}
+
+cl_int __wrap_clEnqueueWriteBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
+                                   size_t offset, size_t size, const void *host, cl_uint count,
+                                   const cl_event *list, cl_event *event)
+{
+    if (fails()) return CL_OUT_OF_RESOURCES;
+    if (!blocking || count > 0)
+        return __real_clEnqueueWriteBuffer(queue, buffer, blocking, offset, size, host, count, list,
+                                           event);
+    pthread_mutex_lock(&lock);
+    struct write *write = hold_back(queue, host, size);
+    cl_int code = CL_OUT_OF_HOST_MEMORY;
+    if (write)
+        code = __real_clEnqueueWriteBuffer(queue, buffer, CL_FALSE, offset, size, write->bytes, 1,
+                                           &write->gate, event);
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+cl_int __wrap_clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
+                                  size_t offset, size_t size, void *host, cl_uint count,
+                                  const cl_event *list, cl_event *event)
+{
+    if (fails()) return CL_OUT_OF_RESOURCES;
+    land(queue);
+    return __real_clEnqueueReadBuffer(queue, buffer, blocking, offset, size, host, count, list,
+                                      event);
+}
+
+cl_int __wrap_clFinish(cl_command_queue queue)
+{
+    bool is_to_fail = fails();
+    land(queue);
+    return is_to_fail ? CL_OUT_OF_RESOURCES : __real_clFinish(queue);
+}

@@ -9,7 +9,10 @@
  *     allocation (here: shared virtual memory), that is all. If they take handles (cl_mem), give
  *     region_create too. Its offsets are multiples of the plan's alignment, except inside
  *     contiguous groups, where they are any byte: round down and remember the shift.
- *  3. Copies and fill. They block, and their bytes are not in use by any queue.
+ *  3. Copies and fill. They block until their bytes are there for every queue, and these are not in
+ *     use by any. Look up what "blocking" means to your API: a write of OpenCL may return as soon
+ *     as it has read the host's bytes, and reach the buffer after a kernel that was enqueued
+ *     behind it on another queue (Intel's runtime for processors does so).
  *  4. Queues. One in-order queue per stream. Never block in a call.
  *  5. Events. An event is a place that holds the latest record; a wait must keep what it found
  *     there, also when the event is recorded again before the wait is over. OpenCL's events are
@@ -119,8 +122,9 @@ static int copy_in(void *self, void *to, const void *host, uint64_t size)
     const struct region *region = to;
     if (device->is_svm)
         return clEnqueueSVMMemcpy(device->copies, CL_TRUE, to, host, size, 0, NULL, NULL);
-    return clEnqueueWriteBuffer(device->copies, region->buffer, CL_TRUE, region->shift, size, host,
-                                0, NULL, NULL);
+    int code = clEnqueueWriteBuffer(device->copies, region->buffer, CL_TRUE, region->shift, size,
+                                    host, 0, NULL, NULL);
+    return code ? code : clFinish(device->copies); /* "blocking" is: until `host` has been read */
 }
 
 static int copy_out(void *self, void *host, const void *from, uint64_t size)
