@@ -3,8 +3,9 @@
 # "N passed, N failed, N skipped".
 #
 #   tests/run.sh                 everything that belongs into every change (under ten minutes)
-#   tests/run.sh --with opencl   installs heavy optional parts too: starpu, opencl (a list by commas).
-#                                TARN_WITH=opencl: the same, but goes on where they cannot be had
+#   tests/run.sh --with opencl   also parts that not every machine has: opencl, starpu, gpu (a list by
+#                                commas). The first two are installed; what cannot run fails.
+#                                TARN_WITH=opencl: installs it too, but goes on where it cannot be had
 #   tests/run.sh --long FOLDER   also the long campaigns, over a folder of graphs
 #
 # Three builds: optimised, where all tests run, with the counts of random and of all small graphs that
@@ -20,6 +21,7 @@ while [ $# -gt 0 ]; do
     case $1 in
     --with)
         IFS=, read -ra with <<<"${2:?--with needs a list}"
+        export TARN_REQUIRE=$2 # what needs a part of it fails where others are skipped
         shift 2
         ;;
     --long)
@@ -27,14 +29,18 @@ while [ $# -gt 0 ]; do
         shift 2
         ;;
     *)
-        sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
+        sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
         exit 2
         ;;
     esac
 done
 
 tests/setup.sh tests "${with[@]}"
-[ -z "${TARN_WITH:-}" ] || tests/setup.sh ${TARN_WITH//,/ } || echo "run: going on without $TARN_WITH" >&2
+without=
+[ -z "${TARN_WITH:-}" ] || tests/setup.sh ${TARN_WITH//,/ } || without=$TARN_WITH
+
+# asked PART: as meson wants to know.
+asked() { case ,${TARN_REQUIRE:-}, in *,"$1",*) echo enabled ;; *) echo auto ;; esac }
 
 # configure NAME OPTIONS...: of build-NAME.
 configure() {
@@ -68,7 +74,7 @@ check() {
 
 # Debug information is for line numbers. Only the first build is optimised: to compile the others so
 # would take longer than their tests. Nor do they need kernels for a GPU.
-lines=(-Dc_args=-g1 -Dcpp_args=-g1)
+lines=(-Dc_args=-g1 -Dcpp_args=-g1 "-Dopencl=$(asked opencl)" "-Dstarpu=$(asked starpu)")
 plainly=("${lines[@]}" -Doptimization=1 -Dcuda=disabled)
 configure tests "${lines[@]}"
 meson compile -C build-tests
@@ -83,4 +89,5 @@ if [ -n "$long" ]; then
     TRANSFORMS=--reorder ITERATIONS=1 tests/campaign.sh "$long" build-tests/tarn || status=1
 fi
 
+[ -z "$without" ] || echo "run: $without could not be had (TARN_WITH): tests that need it were skipped"
 python3 tests/count.py "$status" "${logs[@]}"

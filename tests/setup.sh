@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what Tarn needs and this machine lacks (Debian, Ubuntu). Called by examples/quickstart.sh
-# and tests/run.sh; names on the command line ask for more: tests, starpu, opencl.
+# and tests/run.sh; names on the command line ask for more: tests, starpu, opencl; and gpu, for which
+# nothing can be installed.
 set -euo pipefail
 
 missing=()
@@ -30,8 +31,9 @@ for extra in "$@"; do
         [ -e /etc/OpenCL/vendors/pocl.icd ] || missing+=(pocl-opencl-icd)
         ;;
     starpu) need_library starpu-1.3 libstarpu-dev ;;
+    gpu) ;;
     *)
-        echo "setup: no optional part is called '$extra' (there are: tests, starpu, opencl)" >&2
+        echo "setup: no optional part is called '$extra' (there are: tests, starpu, opencl, gpu)" >&2
         exit 2
         ;;
     esac

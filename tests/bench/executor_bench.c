@@ -18,6 +18,7 @@
 
 #include "executor_rivals.h"
 #include "executor_sim.h"
+#include "required.h"
 #include "runtime/event_count.h"
 #include "runtime/session.h"
 #include "runtime/topology.h"
@@ -354,6 +355,10 @@ int main(int count, char **paths)
     for (int i = 1; i < count; i++) subjects[i] = open_subject(paths[i], cores);
 
     bool starpu = rival_starpu_start(cores);
+    if (!starpu && is_required("starpu")) {
+        fprintf(stderr, "executor_bench: StarPU was asked for, and does not start\n");
+        return 1;
+    }
     printf("empty kernels, ns per op\n%-36s %6s %7s %6s %8s %8s", "graph", "ops", "waits", "strms",
            "tarn", "1 by 1");
     if (rival_openmp_is_here()) printf(" %8s %8s", "openmp", "ratio");
