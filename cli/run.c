@@ -216,6 +216,18 @@ static void print_result(const struct request *request, const struct result *res
     tarn_sheet_end(&sheet);
 }
 
+/* What still runs after a deadline uses the result and the request: then only the process can end.
+ */
+static void close_session(struct result *result, enum tarn_status status)
+{
+    enum tarn_status ended = tarn_session_destroy(result->session);
+    if (ended != TARN_OK) {
+        fflush(NULL);
+        _Exit(status != TARN_OK ? (int)status : (int)ended);
+    }
+    tarn_cli_device_close(&result->device);
+}
+
 static enum tarn_status carry_out(const struct request *request)
 {
     struct tarn_error error;
@@ -232,8 +244,7 @@ static enum tarn_status carry_out(const struct request *request)
     if (status == TARN_OK && result.flight)
         tarn_session_dump(result.session, write_line, result.flight);
     if (status != TARN_OK) tarn_print_error(&error, status);
-    tarn_session_destroy(result.session);
-    tarn_cli_device_close(&result.device);
+    close_session(&result, status);
     if (result.flight) fclose(result.flight);
     free(result.order);
     tarn_plan_destroy(result.plan);

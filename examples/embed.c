@@ -47,7 +47,7 @@ int main(void)
         fprintf(stderr, "embed: %s: %s\n", tarn_status_text(status), error.text);
     else
         printf("gradient: %g %g %g\n", gradient[0], gradient[1], gradient[2]);
-    tarn_session_destroy(session);
+    tarn_session_destroy(session); /* waits, as no time was set: then `two` and `ranks` may go */
     tarn_plan_destroy(plan);
     tarn_graph_destroy(graph);
     return status || gradient[2] != 48;

@@ -30,6 +30,7 @@ template <auto destroy> struct destroyer {
 };
 using graph_owner = std::unique_ptr<tarn_graph, destroyer<tarn_graph_destroy>>;
 using plan_owner = std::unique_ptr<tarn_plan, destroyer<tarn_plan_destroy>>;
+// Without a deadline or patience, destroying waits until kernels are done with what they use.
 using session_owner = std::unique_ptr<tarn_session, destroyer<tarn_session_destroy>>;
 
 tarn_tensor add_tensor(tarn_builder *b, const char *name, tarn_tensor_kind kind)

@@ -68,6 +68,7 @@ void tarn_device_checker_destroy(struct tarn_device_checker *made)
     const struct tarn_device *device = &made->session->device;
     if (made->seeds) device->table->memory_destroy(device->self, made->seeds, made->table_size);
     if (made->wrongs) device->table->memory_destroy(device->self, made->wrongs, made->table_size);
+    if (made->end) device->table->event_destroy(device->self, made->end);
     free(made->words);
     free(made->bytes);
     free(made);
@@ -252,13 +253,13 @@ enum tarn_status tarn_device_checker_look(struct tarn_device_checker *made, uint
 
 /* ---- One queue ---- */
 
-static enum tarn_status poll(struct tarn_device_checker *made, void *event, uint64_t timeout_ns,
+static enum tarn_status poll(struct tarn_device_checker *made, uint64_t timeout_ns,
                              struct tarn_error *error)
 {
     const struct tarn_device *device = &made->session->device;
     uint64_t began = tarn_now_ns();
     for (bool done = false;;) {
-        int code = device->table->event_query(device->self, event, &done);
+        int code = device->table->event_query(device->self, made->end, &done);
         if (code) return failed(made, "the device's work", code, error);
         if (done) return TARN_OK;
         if (tarn_now_ns() - began >= timeout_ns)
@@ -272,16 +273,15 @@ enum tarn_status tarn_device_checker_drain(struct tarn_device_checker *made, uin
                                            struct tarn_error *error)
 {
     const struct tarn_device *device = &made->session->device;
-    void *event;
-    int code = device->table->event_create(device->self, &event);
-    if (code) return failed(made, "creating an event", code, error);
     enum tarn_status status = TARN_OK;
-    code = device->table->event_record(device->self, event, made->queue);
-    if (code) status = failed(made, "recording an event", code, error);
-    if (!status) status = poll(made, event, timeout_ns, error);
-    if (status)
-        made->session->abandoned = true; /* the queue may still be at work */
+    int code = made->end ? 0 : device->table->event_create(device->self, &made->end);
+    if (code) made->end = NULL;
+    if (!code) code = device->table->event_record(device->self, made->end, made->queue);
+    if (code)
+        status = failed(made, "recording the end of a linear order", code, error);
     else
-        device->table->event_destroy(device->self, event);
+        status = poll(made, timeout_ns, error);
+    made->session->refused |= status != TARN_OK; /* the queue may still be at work */
+    made->session->overdue |= status == TARN_DEADLINE;
     return status;
 }

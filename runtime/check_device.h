@@ -14,6 +14,7 @@ struct tarn_device_checker {
     uint64_t table_size;          /* bytes of each */
     unsigned char *bytes;         /* room for the largest storage */
     void *queue;                  /* that all ops are enqueued on; NULL: each on its own */
+    void *end;                    /* event: of what is on `queue`; NULL before the first */
 };
 
 /* Tables for that many iterations. TARN_SYSTEM, TARN_DEVICE. */
@@ -44,7 +45,8 @@ enum tarn_status tarn_device_checker_look(struct tarn_device_checker *device_che
                                           uint32_t storage, uint64_t seed,
                                           struct tarn_error *error);
 
-/* Waits until everything on `queue` has ended. TARN_DEADLINE. */
+/* Waits until everything on `queue` has ended. TARN_DEADLINE, TARN_DEVICE: the session has stopped,
+ * and its destruction asks again. */
 enum tarn_status tarn_device_checker_drain(struct tarn_device_checker *device_checker,
                                            uint64_t timeout_ns, struct tarn_error *error);
 

@@ -1,11 +1,13 @@
 /* The thread of a mixed session that enqueues for all devices: it drives the lanes (lane.h) of all
  * device streams in turn, sleeps on the executor's event count while nothing is on its way, and
- * naps between looks at events while something is. Devices are called from this thread alone once
- * it runs. Source: DESIGN.md, section 5. Cost: O(lanes) per round; creation O(steps + waits). */
+ * naps between looks at events while something is. Devices are called from this thread alone as
+ * long as it runs; it leaves as soon as the executor is told to quit. Source: DESIGN.md, section 5.
+ * Cost: O(lanes) per round; creation O(steps + waits). */
 #include "enqueuer.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "../streams/graph/error.h"
 #include "lane.h"
@@ -14,14 +16,20 @@
 
 /* ---- The thread ---- */
 
-static bool is_under_way(const struct tarn_enqueuer *enqueuer)
+/* A lane whose device has not ended yet, or NULL. */
+static const struct tarn_lane *find_under_way(const struct tarn_enqueuer *enqueuer)
 {
-    struct tarn_executor *executor = enqueuer->executor;
-    if (atomic_load(&executor->session->poisoned)) return false;
     for (uint32_t i = 0; i < enqueuer->lanes_count; i++) {
-        if (atomic_load(&executor->streams[enqueuer->lanes[i].stream].claimed)) return true;
+        const struct tarn_lane *lane = &enqueuer->lanes[i];
+        if (atomic_load(&enqueuer->executor->streams[lane->stream].claimed)) return lane;
     }
-    return false;
+    return NULL;
+}
+
+static void end_lanes(const struct tarn_enqueuer *enqueuer)
+{
+    for (uint32_t i = 0; i < enqueuer->lanes_count; i++)
+        tarn_lane_end(enqueuer, &enqueuer->lanes[i]);
 }
 
 static bool work_once(const struct tarn_enqueuer *enqueuer)
@@ -29,12 +37,8 @@ static bool work_once(const struct tarn_enqueuer *enqueuer)
     bool any = false;
     for (uint32_t i = 0; i < enqueuer->lanes_count; i++) {
         struct tarn_lane *lane = &enqueuer->lanes[i];
-        if (tarn_is_running(enqueuer->executor)) {
-            any |= tarn_lane_advance(enqueuer, lane);
-            any |= tarn_lane_settle(enqueuer, lane);
-        } else {
-            tarn_lane_end(enqueuer, lane);
-        }
+        any |= tarn_lane_advance(enqueuer, lane);
+        any |= tarn_lane_settle(enqueuer, lane);
     }
     return any;
 }
@@ -54,13 +58,38 @@ static void *run(void *argument)
     struct tarn_enqueuer *enqueuer = argument;
     struct tarn_executor *executor = enqueuer->executor;
     enter_devices(enqueuer);
-    for (;;) {
+    while (!atomic_load(&executor->quit)) {
         unsigned seen = tarn_event_count_read(&executor->events);
-        if (work_once(enqueuer)) continue;
-        bool under_way = is_under_way(enqueuer) && !atomic_load(&enqueuer->given_up);
-        if (!under_way && atomic_load(&executor->quit)) return NULL;
-        tarn_event_count_sleep(&executor->events, seen, TARN_BLOCKING,
-                               under_way ? tarn_now_ns() + NAP_NS : UINT64_MAX);
+        if (!tarn_is_running(executor))
+            end_lanes(enqueuer);
+        else if (work_once(enqueuer))
+            continue;
+        bool naps = find_under_way(enqueuer) && !atomic_load(&executor->session->poisoned);
+        if (!atomic_load(&executor->quit))
+            tarn_event_count_sleep(&executor->events, seen, TARN_BLOCKING,
+                                   naps ? tarn_now_ns() + NAP_NS : UINT64_MAX);
+    }
+    tarn_executor_leave(executor);
+    return NULL;
+}
+
+enum tarn_status tarn_enqueuer_drain(struct tarn_enqueuer *enqueuer, uint64_t deadline_ns,
+                                     struct tarn_error *error)
+{
+    if (!enqueuer) return TARN_OK;
+    struct tarn_executor *executor = enqueuer->executor;
+    if (enqueuer->started) pthread_join(enqueuer->thread, NULL);
+    enqueuer->started = false;
+    atomic_store(&executor->is_refused, false);
+    for (uint32_t i = 0; i < enqueuer->lanes_count; i++) enqueuer->lanes[i].refusals = 0;
+    for (;;) {
+        end_lanes(enqueuer);
+        const struct tarn_lane *lane = find_under_way(enqueuer);
+        if (!lane) return TARN_OK;
+        if (atomic_load(&executor->session->poisoned) || atomic_load(&executor->is_refused))
+            return tarn_session_lost(lane->queues->device, error);
+        if (tarn_now_ns() >= deadline_ns) return TARN_DEADLINE;
+        nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
     }
 }
 
@@ -135,8 +164,9 @@ static enum tarn_status open_all(struct tarn_enqueuer *enqueuer, struct tarn_err
     return status;
 }
 
-static void release(struct tarn_enqueuer *enqueuer)
+void tarn_enqueuer_destroy(struct tarn_enqueuer *enqueuer)
 {
+    if (!enqueuer) return;
     for (uint32_t i = 0; enqueuer->lanes && i < enqueuer->lanes_count; i++) {
         struct tarn_lane *lane = &enqueuer->lanes[i];
         const struct tarn_device *device = &lane->queues->device;
@@ -160,24 +190,12 @@ enum tarn_status tarn_enqueuer_create(struct tarn_executor *executor, struct tar
     if (!enqueuer) return tarn_error_no_memory(error);
     enqueuer->executor = executor;
     enum tarn_status status = open_all(enqueuer, error);
-    int code = status ? 0 : pthread_create(&enqueuer->thread, NULL, run, enqueuer);
+    int code = status ? 0 : tarn_executor_enter(executor, &enqueuer->thread, run, enqueuer);
     if (code) status = tarn_error_set(error, TARN_SYSTEM, "no thread: %s", strerror(code));
+    enqueuer->started = !status;
     if (!status)
         *result = enqueuer;
     else
-        release(enqueuer);
+        tarn_enqueuer_destroy(enqueuer);
     return status;
-}
-
-void tarn_enqueuer_destroy(struct tarn_enqueuer *enqueuer, bool has_drained)
-{
-    if (!enqueuer) return;
-    if (!has_drained) {
-        atomic_store(&enqueuer->given_up, true);
-        tarn_event_count_wake(&enqueuer->executor->events, TARN_BLOCKING, UINT32_MAX);
-        pthread_detach(enqueuer->thread);
-        return;
-    }
-    pthread_join(enqueuer->thread, NULL);
-    release(enqueuer);
 }

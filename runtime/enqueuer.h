@@ -12,8 +12,13 @@ struct tarn_enqueuer;
 enum tarn_status tarn_enqueuer_create(struct tarn_executor *executor,
                                       struct tarn_enqueuer **enqueuer, struct tarn_error *error);
 
-/* Ends the thread, after the executor was told to quit. has_drained: nothing is under way on the
- * devices; otherwise what they may still use is given up. */
-void tarn_enqueuer_destroy(struct tarn_enqueuer *enqueuer, bool has_drained);
+/* Once the thread has left, which it does when the executor is told to quit: asks the devices until
+ * nothing is under way on them. TARN_DEADLINE, without a text; TARN_DEVICE: a device does not tell.
+ */
+enum tarn_status tarn_enqueuer_drain(struct tarn_enqueuer *enqueuer, uint64_t deadline_ns,
+                                     struct tarn_error *error);
+
+/* When nothing is under way. */
+void tarn_enqueuer_destroy(struct tarn_enqueuer *enqueuer);
 
 #endif

@@ -12,8 +12,6 @@
 #include "flight.h"
 #include "host_executor.h"
 
-#define GRACE_NS 100000000 /* after a deadline, how long destroying waits for kernels */
-
 /* ---- Waiting ---- */
 
 static bool have_drained(struct tarn_executor *executor)
@@ -62,7 +60,8 @@ static bool drain(struct tarn_executor *executor, uint64_t deadline_ns)
     for (;;) {
         unsigned seen = tarn_event_count_read(&executor->events);
         if (have_drained(executor)) return true;
-        if (atomic_load(&executor->session->poisoned)) return false;
+        if (atomic_load(&executor->session->poisoned) || atomic_load(&executor->is_refused))
+            return false;
         if (!tarn_event_count_sleep(&executor->events, seen, TARN_WAITER, deadline_ns))
             return false;
     }
@@ -83,14 +82,14 @@ static enum tarn_status executor_wait(struct tarn_executor *executor, uint64_t t
     for (;;) {
         unsigned seen = tarn_event_count_read(&executor->events);
         if (!tarn_is_running(executor)) {
-            if (!drain(executor, deadline_ns)) executor->overdue = true;
+            if (!drain(executor, deadline_ns)) executor->session->overdue = true;
             return failure(executor, error);
         }
         if (tarn_have_finished(executor, target)) return TARN_OK;
         if (!in_time) break;
         in_time = tarn_event_count_sleep(&executor->events, seen, TARN_WAITER, deadline_ns);
     }
-    executor->overdue = true;
+    executor->session->overdue = true;
     tarn_session_deadline(executor->session, timeout_ns, error);
     stop(executor);
     return TARN_DEADLINE;
@@ -142,25 +141,45 @@ static void release_executor(struct tarn_executor *executor)
     free(executor);
 }
 
-static bool executor_destroy(struct tarn_executor *executor)
+/* Sleeps until no thread is left but this one. A kernel, or a call of a device, keeps its thread
+ * for as long as it takes. */
+static bool have_left(struct tarn_executor *executor, uint64_t deadline_ns)
 {
+    for (bool in_time = true;;) {
+        unsigned seen = tarn_event_count_read(&executor->events);
+        if (atomic_load(&executor->threads) == 0) return true;
+        if (!in_time) return false;
+        in_time = tarn_event_count_sleep(&executor->events, seen, TARN_WAITER, deadline_ns);
+    }
+}
+
+static void join_workers(struct tarn_executor *executor)
+{
+    uint32_t count = executor->workers ? executor->workers_count + executor->blocking_count : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (executor->workers[i].started) pthread_join(executor->workers[i].thread, NULL);
+        executor->workers[i].started = false;
+    }
+}
+
+/* What the devices still do, once the enqueuer has left, this thread asks them. */
+static enum tarn_status executor_destroy(struct tarn_executor *executor, uint64_t timeout_ns,
+                                         struct tarn_error *error)
+{
+    uint64_t deadline_ns = tarn_deadline_ns(timeout_ns);
+    enum tarn_status status = TARN_DEADLINE;
     stop(executor);
     atomic_store(&executor->quit, true);
     tarn_event_count_wake(&executor->events, TARN_EVERYBODY, UINT32_MAX);
-    uint64_t deadline_ns = executor->overdue ? tarn_deadline_ns(GRACE_NS) : UINT64_MAX;
-    bool returned = drain(executor, deadline_ns);
-    uint32_t threads = executor->workers ? executor->workers_count + executor->blocking_count : 0;
-    for (uint32_t i = 0; i < threads; i++) {
-        struct tarn_worker *worker = &executor->workers[i];
-        if (!worker->started) continue;
-        if (returned)
-            pthread_join(worker->thread, NULL);
-        else
-            pthread_detach(worker->thread);
+    if (have_left(executor, deadline_ns)) {
+        join_workers(executor);
+        status = tarn_enqueuer_drain(executor->enqueuer, deadline_ns, error);
     }
-    tarn_enqueuer_destroy(executor->enqueuer, returned);
-    if (returned) release_executor(executor);
-    return returned;
+    if (status == TARN_DEADLINE) return tarn_session_deadline(executor->session, timeout_ns, error);
+    if (status) return status;
+    tarn_enqueuer_destroy(executor->enqueuer);
+    release_executor(executor);
+    return TARN_OK;
 }
 
 /* Streams of the workers come first, those with own threads last. Streams without steps are
@@ -194,6 +213,15 @@ static void find_listeners(struct tarn_executor *executor)
     }
 }
 
+int tarn_executor_enter(struct tarn_executor *executor, pthread_t *thread, void *(*run)(void *),
+                        void *argument)
+{
+    atomic_fetch_add(&executor->threads, 1);
+    int code = pthread_create(thread, NULL, run, argument);
+    if (code) atomic_fetch_sub(&executor->threads, 1);
+    return code;
+}
+
 static enum tarn_status start_workers(struct tarn_executor *executor, struct tarn_error *error)
 {
     uint32_t streams_count = executor->program->streams_count;
@@ -204,7 +232,7 @@ static enum tarn_status start_workers(struct tarn_executor *executor, struct tar
         uint32_t own = streams_count - 1 - (i - executor->workers_count);
         worker->streams = worker->blocking ? &executor->shared[own] : executor->shared;
         worker->streams_count = worker->blocking ? 1 : executor->shared_count;
-        int code = pthread_create(&worker->thread, NULL, tarn_worker_run, worker);
+        int code = tarn_executor_enter(executor, &worker->thread, tarn_worker_run, worker);
         if (code) return tarn_error_set(error, TARN_SYSTEM, "no thread: %s", strerror(code));
         worker->started = true;
         if (!worker->blocking && !executor->unpinned)
@@ -278,7 +306,7 @@ static enum tarn_status executor_create(struct tarn_session *session, struct tar
     *result = executor;
     return TARN_OK;
 fail:
-    executor_destroy(executor);
+    executor_destroy(executor, TARN_FOREVER, NULL); /* nothing was submitted */
     return status ? status : tarn_error_no_memory(error);
 }
 

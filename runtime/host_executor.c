@@ -285,5 +285,6 @@ void *tarn_worker_run(void *argument)
         for (; stream; stream = claim(worker)) ops += run(worker, stream);
         learn(worker, ops, tarn_now_ns() - began);
     }
+    tarn_executor_leave(executor);
     return NULL;
 }

@@ -48,13 +48,14 @@ struct tarn_executor {
     struct tarn_worker *workers; /* shared ones, then one for each blocking stream */
     uint32_t workers_count;      /* of the shared ones */
     bool unpinned;
-    bool overdue;             /* a deadline passed: kernels may never return */
     enum tarn_status failure; /* of the first that failed, and what there is to say */
     struct tarn_error failure_text;
     _Alignas(TARN_LINE) _Atomic uint64_t target; /* iterations that may run */
     _Atomic uint64_t awaited;                    /* count of iterations that the caller waits for */
     _Atomic int phase;
     atomic_bool quit;
+    atomic_bool is_refused;   /* a device does not take the event that would tell its end */
+    _Atomic uint32_t threads; /* that have not left yet, the enqueuer's included */
     _Alignas(TARN_LINE) _Atomic uint32_t callers; /* sleeping workers that want to be called */
     atomic_bool is_calling;                       /* one of them is being called */
     struct tarn_event_count events;
@@ -85,6 +86,17 @@ static inline int64_t tarn_awaited_count(const struct tarn_executor *executor,
 
 /* Have all streams finished that many iterations? */
 bool tarn_have_finished(struct tarn_executor *executor, uint64_t target);
+
+/* A thread that does this is joined without waiting: it is the last that the thread does. */
+static inline void tarn_executor_leave(struct tarn_executor *executor)
+{
+    atomic_fetch_sub(&executor->threads, 1);
+    tarn_event_count_wake(&executor->events, TARN_WAITER, UINT32_MAX);
+}
+
+/* Creates a thread that leaves. Returns the error's number. */
+int tarn_executor_enter(struct tarn_executor *executor, pthread_t *thread, void *(*run)(void *),
+                        void *argument);
 
 /* A thread that runs streams until the executor quits; its argument is a struct tarn_worker. */
 void *tarn_worker_run(void *worker);

@@ -177,11 +177,12 @@ bool tarn_lane_settle(const struct tarn_enqueuer *enqueuer, struct tarn_lane *la
 
 /* ---- Stopping ---- */
 
-/* A device that does not even take the last event, however often it is asked, is lost. */
+/* Nobody waits any longer for a device that does not even take the last event, however often it is
+ * asked. */
 static void note_refusal(struct tarn_executor *executor, struct tarn_lane *lane)
 {
     if (++lane->refusals < TRIES) return;
-    atomic_store(&executor->session->poisoned, true);
+    atomic_store(&executor->is_refused, true);
     tarn_event_count_wake(&executor->events, TARN_WAITER, UINT32_MAX);
 }
 

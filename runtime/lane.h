@@ -25,8 +25,8 @@ struct tarn_enqueuer {
     struct tarn_lane *lanes;
     uint32_t lanes_count;
     struct tarn_lane **lane_of; /* by stream; NULL: the host's */
-    atomic_bool given_up;       /* the devices will not end */
     pthread_t thread;
+    bool started; /* and not joined yet */
 };
 
 /* Enqueues what it can; true when that was something. */

@@ -6,9 +6,10 @@
  *             reached ───────┘     └── at most `depth` iterations of laps are under way
  *
  * Submit waits for the oldest lap when there is no room for the next. Whoever waits polls the
- * oldest mark that was not reached. The first failure stops the enqueueing; memory that a queue may
- * still touch is never given back. Source: DESIGN.md, section 5. Cost: one call per wait, launch,
- * record and mark; nothing allocated after creation. */
+ * oldest mark that was not reached. The first failure stops the enqueueing; nothing that a queue
+ * may still touch is given back before a last mark, behind all that was enqueued, is reached.
+ * Source: DESIGN.md, section 5. Cost: one call per wait, launch, record and mark; nothing allocated
+ * after creation. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +19,7 @@
 #include "capture.h"
 #include "flight.h"
 
-#define GRACE_NS 100000000 /* after a deadline, how long destroying waits for the queues */
-#define PAUSE_NS 2000      /* between polls at first; doubles up to ... */
+#define PAUSE_NS 2000 /* between polls at first; doubles up to ... */
 #define PAUSE_MAX_NS 200000
 #define TRIES 3u /* of calls while destroying */
 #define DEPTH_DEFAULT 8u
@@ -41,7 +41,7 @@ struct tarn_executor {
     uint32_t marks_count;
     uint64_t marks_made, marks_reached; /* since the start */
     uint64_t enqueued, finished;        /* iterations */
-    bool overdue;                       /* a deadline passed: the queues may never end */
+    bool is_ending;                     /* the last mark was made */
 };
 
 /* ---- Marks ---- */
@@ -117,12 +117,24 @@ static enum tarn_status stopped(struct tarn_executor *executor, struct tarn_erro
     return status;
 }
 
+/* Sleeps for the pause, at most until the deadline; false when that has passed. */
+static bool rest(uint64_t *pause_ns, uint64_t deadline_ns)
+{
+    uint64_t now_ns = tarn_now_ns();
+    if (now_ns >= deadline_ns) return false;
+    uint64_t left_ns = deadline_ns - now_ns;
+    uint64_t nap_ns = *pause_ns < left_ns ? *pause_ns : left_ns;
+    nanosleep(&(struct timespec){.tv_nsec = (long)nap_ns}, NULL);
+    if (*pause_ns < PAUSE_MAX_NS) *pause_ns *= 2;
+    return true;
+}
+
 /* Polls until `target` iterations have finished, or all that are enqueued when there was a reason
  * to stop, or the time is up: TARN_DEADLINE. */
 static enum tarn_status poll(struct tarn_executor *executor, uint64_t target, uint64_t timeout_ns,
                              struct tarn_error *error)
 {
-    uint64_t began = tarn_now_ns(), pause_ns = PAUSE_NS;
+    uint64_t deadline_ns = tarn_deadline_ns(timeout_ns), pause_ns = PAUSE_NS;
     for (;;) {
         enum tarn_status status = look(executor, error);
         if (status) return status;
@@ -130,14 +142,9 @@ static enum tarn_status poll(struct tarn_executor *executor, uint64_t target, ui
         status = stopped(executor, error);
         if (status && ended) return status;
         if (!status && executor->finished >= target) return TARN_OK;
-        uint64_t spent_ns = tarn_now_ns() - began;
-        if (spent_ns >= timeout_ns) {
-            executor->overdue = true;
-            return status ? status : TARN_DEADLINE;
-        }
-        if (pause_ns > timeout_ns - spent_ns) pause_ns = timeout_ns - spent_ns;
-        nanosleep(&(struct timespec){.tv_nsec = (long)pause_ns}, NULL);
-        if (pause_ns < PAUSE_MAX_NS) pause_ns *= 2;
+        if (rest(&pause_ns, deadline_ns)) continue;
+        executor->session->overdue = true;
+        return status ? status : TARN_DEADLINE;
     }
 }
 
@@ -269,48 +276,57 @@ static void release_executor(struct tarn_executor *executor)
     free(executor);
 }
 
-/* Waits for all marks. A call that failed may succeed when it is tried again; a device that is
- * poisoned, or does not end in time, is not asked any more. */
-static bool reach_marks(struct tarn_executor *executor, uint64_t timeout_ns)
+/* A call that failed may succeed when it is tried again, but not on a poisoned device. */
+static bool may_retry(const struct tarn_executor *executor, uint32_t *failures)
 {
-    for (uint32_t tries = 0; tries < TRIES; tries++) {
-        poll(executor, UINT64_MAX, timeout_ns, NULL);
-        if (executor->marks_reached == executor->marks_made) return true;
-        if (executor->overdue || atomic_load(&executor->session->poisoned)) return false;
-    }
-    return false;
+    return ++*failures < TRIES && !atomic_load(&executor->session->poisoned);
 }
 
-static bool make_last_mark(struct tarn_executor *executor)
+/* Waits for all marks. TARN_DEADLINE, TARN_DEVICE. */
+static enum tarn_status reach_marks(struct tarn_executor *executor, uint64_t deadline_ns)
 {
+    uint64_t pause_ns = PAUSE_NS;
+    for (uint32_t failures = 0;;) {
+        enum tarn_status status = look(executor, NULL);
+        if (executor->marks_reached == executor->marks_made) return TARN_OK;
+        if (status && !may_retry(executor, &failures)) return status;
+        if (!rest(&pause_ns, deadline_ns)) return TARN_DEADLINE;
+    }
+}
+
+/* Work that is enqueued cannot be taken back: the last mark covers all of it, also what was
+ * enqueued beside the executor, or before a call failed half way. */
+static enum tarn_status make_last_mark(struct tarn_executor *executor)
+{
+    uint32_t failures = 0;
+    if (executor->is_ending) return TARN_OK;
     executor->enqueued++;
-    for (uint32_t tries = 0; tries < TRIES; tries++) {
-        if (make_mark(executor, NULL) == TARN_OK) return true;
+    while (make_mark(executor, NULL)) {
+        if (!may_retry(executor, &failures)) return TARN_DEVICE;
     }
-    return false;
+    executor->is_ending = true;
+    return TARN_OK;
 }
 
-/* Work that is enqueued cannot be taken back: waits for all of it, also for what no mark covers
- * since enqueueing it failed half way. */
-static bool has_ended(struct tarn_executor *executor)
+static enum tarn_status drain(struct tarn_executor *executor, uint64_t deadline_ns)
 {
-    uint64_t patience_ns = executor->session->settings.options.patience_ns;
-    uint64_t timeout_ns = patience_ns ? patience_ns : UINT64_MAX;
-    if (!executor->queues.is_used) return true;
-    if (atomic_load(&executor->session->poisoned)) return false;
-    if (executor->overdue) timeout_ns = GRACE_NS;
-    executor->overdue = false;
+    if (!executor->session->has_enqueued) return TARN_OK;
+    if (atomic_load(&executor->session->poisoned)) return TARN_DEVICE;
     tarn_queues_halt(&executor->queues);
-    atomic_store(&executor->session->cancelled, true);
-    return reach_marks(executor, timeout_ns) && make_last_mark(executor) &&
-           reach_marks(executor, timeout_ns);
+    enum tarn_status status = reach_marks(executor, deadline_ns); /* makes room for one more */
+    if (!status) status = make_last_mark(executor);
+    if (!status) status = reach_marks(executor, deadline_ns);
+    return status;
 }
 
-static bool executor_destroy(struct tarn_executor *executor)
+static enum tarn_status executor_destroy(struct tarn_executor *executor, uint64_t timeout_ns,
+                                         struct tarn_error *error)
 {
-    if (!has_ended(executor)) return false;
+    enum tarn_status status = drain(executor, tarn_deadline_ns(timeout_ns));
+    if (status == TARN_DEADLINE) return tarn_session_deadline(executor->session, timeout_ns, error);
+    if (status) return tarn_session_lost(executor->queues.device, error);
     release_executor(executor);
-    return true;
+    return TARN_OK;
 }
 
 /* In a capture everything is joined into one queue, whose end is the end of all. */

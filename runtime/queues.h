@@ -27,7 +27,6 @@ struct tarn_queues {
     uint32_t failed_op;
     uint64_t failed_iteration;
     int failed_code;
-    bool is_used; /* something was enqueued */
 };
 
 /* Queues for the streams of that device among the session's. records_ends: the last step of every

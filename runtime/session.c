@@ -7,12 +7,15 @@
 #include "session.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "../streams/graph/report.h"
 #include "../streams/graph/size.h"
 #include "check_kernel.h"
 #include "flight.h"
 #include "trace.h"
+
+#define GRACE_NS 100000000 /* after a deadline, how long destroying waits unless it is told */
 
 /* ---- Calls and addresses ---- */
 
@@ -85,13 +88,32 @@ static void release(struct tarn_session *session)
     free(session);
 }
 
-void tarn_session_destroy(struct tarn_session *session)
+enum tarn_status tarn_session_destroy_within(struct tarn_session *session, uint64_t timeout_ns,
+                                             struct tarn_error *error)
 {
-    if (!session) return;
-    /* What never ended may still use all of this: then it is given up for good. */
-    if (session->abandoned) return;
-    if (session->executor && !session->executor_table->destroy(session->executor)) return;
+    tarn_error_clear(error);
+    if (!session) return TARN_OK;
+    if (session->process != getpid())
+        return tarn_error_set(error, TARN_USAGE,
+                              "the session belongs to the process that created it; this one was "
+                              "forked from it");
+    session->refused = true;
+    if (session->executor) {
+        enum tarn_status status =
+            session->executor_table->destroy(session->executor, timeout_ns, error);
+        session->overdue |= status != TARN_OK;
+        if (status) return status;
+    }
     release(session);
+    return TARN_OK;
+}
+
+enum tarn_status tarn_session_destroy(struct tarn_session *session)
+{
+    uint64_t timeout_ns = session ? session->settings.options.patience_ns : 0;
+    if (timeout_ns == 0) timeout_ns = TARN_FOREVER;
+    if (session && session->overdue && timeout_ns > GRACE_NS) timeout_ns = GRACE_NS;
+    return tarn_session_destroy_within(session, timeout_ns, NULL);
 }
 
 static enum tarn_status build(struct tarn_session *session, struct tarn_device device,
@@ -123,14 +145,14 @@ enum tarn_status tarn_session_create(struct tarn_plan *plan, struct tarn_device 
     if (!made) return tarn_error_no_memory(error);
     made->plan = tarn_plan_retain(plan);
     made->graph = plan->graph;
+    made->process = getpid();
     made->device = device;
     enum tarn_status status = build(made, device, options, error);
-    if (status) {
-        tarn_session_destroy(made);
-        return status;
-    }
-    *session = made;
-    return TARN_OK;
+    if (status)
+        release(made);
+    else
+        *session = made;
+    return status;
 }
 
 /* ---- Bindings ---- */
@@ -314,6 +336,14 @@ enum tarn_status tarn_session_refuse(struct tarn_error *error)
 enum tarn_status tarn_session_was_cancelled(struct tarn_error *error)
 {
     return tarn_error_set(error, TARN_INTERRUPTED, "the session was cancelled");
+}
+
+enum tarn_status tarn_session_lost(struct tarn_device device, struct tarn_error *error)
+{
+    return tarn_error_set(error, TARN_DEVICE,
+                          "device '%s' does not tell whether its work has ended: it may still use "
+                          "the session's memory",
+                          device.table->name);
 }
 
 void tarn_session_dump(struct tarn_session *session, tarn_line line, void *user)

@@ -3,6 +3,7 @@
 #define TARN_RUNTIME_SESSION_H
 
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include "../streams/plan/program.h"
 #include "arena.h"
@@ -24,6 +25,7 @@ struct tarn_binding {
 struct tarn_session {
     struct tarn_plan *plan;
     const struct tarn_graph *graph; /* the plan's */
+    pid_t process;                  /* that made it, and has its threads */
     struct tarn_device device;
     struct tarn_settings settings;
     struct tarn_program program;
@@ -39,7 +41,8 @@ struct tarn_session {
     uint64_t finished;            /* iterations that the caller knows to be finished */
     bool ready;                   /* bindings and addresses are complete and with the executor */
     bool refused;                 /* after an error: nothing but destroy */
-    bool abandoned;               /* a device may use the memory for ever: it is given up */
+    bool overdue;                 /* a time was up: what is under way may never end */
+    bool has_enqueued;            /* something, on a queue of a device */
     enum tarn_kernels kernels;    /* how they run on devices with queues */
     atomic_bool poisoned;         /* a device answers nothing any more */
     atomic_bool cancelled;
@@ -69,8 +72,11 @@ struct tarn_executor_table {
      * turn it is to be told: streams that are stuck before those that wait for them. */
     enum tarn_turn (*describe)(struct tarn_executor *executor, uint32_t stream, char *text,
                                size_t size);
-    /* False when something never ended: then the session's memory must be given up. */
-    bool (*destroy)(struct tarn_executor *executor);
+    /* Stops, waits for what is under way, and frees the executor. TARN_DEADLINE, TARN_DEVICE: it
+     * cannot yet be said that all of it has ended, and the executor is still there; until the next
+     * call it calls no device, and no kernel that has not begun. */
+    enum tarn_status (*destroy)(struct tarn_executor *executor, uint64_t timeout_ns,
+                                struct tarn_error *error);
 };
 
 extern const struct tarn_executor_table tarn_executor_host;   /* worker threads claim streams */
@@ -92,6 +98,9 @@ enum tarn_status tarn_session_kernel_failed(const struct tarn_session *session, 
 enum tarn_status tarn_session_device_failed(struct tarn_session *session, struct tarn_device device,
                                             const char *what, tarn_op op, uint64_t iteration,
                                             int code, struct tarn_error *error);
+
+/* TARN_DEVICE: whether that device still uses the session's memory cannot be found out. */
+enum tarn_status tarn_session_lost(struct tarn_device device, struct tarn_error *error);
 
 static inline bool tarn_session_is_idle(const struct tarn_session *session)
 {

@@ -7,8 +7,12 @@
 
 #include <cmocka.h>
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "order_oracle.h"
 #include "queue_device.h"
@@ -202,7 +206,7 @@ static void every_call_of_a_device_may_fail_once(void **state)
     tarn_graph_destroy(graph);
 }
 
-/* What a lost device may still use is given up; it stays reachable here. */
+/* What a lost device may still use is nobody's; it stays reachable here. */
 static void a_lost_device_ends_the_session(void **state)
 {
     (void)state;
@@ -236,7 +240,7 @@ static void a_lost_device_ends_the_session(void **state)
         assert_int_equal(tarn_session_wait(sessions[n], ticket, TARN_FOREVER, &error), TARN_DEVICE);
         assert_int_equal(error.device_code, 700);
         assert_int_equal(tarn_session_read(sessions[n], 0, &byte, 1, &error), TARN_USAGE);
-        tarn_session_destroy(sessions[n]);
+        assert_int_equal(tarn_session_destroy(sessions[n]), TARN_DEVICE);
         assert_int_equal(watches[n].disorder, 0);
     }
     tarn_plan_destroy(plan);
@@ -249,12 +253,20 @@ static void note_line(void *user, const char *line)
     strncat(user, "\n", 8000 - strlen(user));
 }
 
-static void a_stuck_device_is_told_with_its_position_and_given_up(void **state)
+static void set_stuck(struct machine *machine, uint32_t i, bool stuck)
+{
+    if (!machine->paper[i].table.name) return; /* the host's place */
+    pthread_mutex_lock(&machine->paper[i].lock);
+    machine->paper[i].stuck = stuck;
+    pthread_mutex_unlock(&machine->paper[i].lock);
+}
+
+static void a_stuck_device_is_told_with_its_position(void **state)
 {
     (void)state;
-    static struct machine machine; /* reachable to the end */
+    struct machine machine;
     static char told[8001];
-    static struct watch watch;
+    struct watch watch;
     struct tarn_session *session;
     struct tarn_error error;
     tarn_ticket ticket;
@@ -268,15 +280,87 @@ static void a_stuck_device_is_told_with_its_position_and_given_up(void **state)
     require(tarn_session_create(plan, machine.devices[0], &machine.options, &session, &error),
             &error);
     assert_int_equal(tarn_session_bind_default(session, watch_kernel, &watch), TARN_OK);
-    for (uint32_t i = 0; i < DEVICES; i++) machine.paper[i].stuck = true;
+    for (uint32_t i = 0; i < DEVICES; i++) set_stuck(&machine, i, true);
     require(tarn_session_submit(session, 5, &ticket, &error), &error);
     assert_int_equal(tarn_session_wait(session, ticket, 20000000, &error), TARN_DEADLINE);
     assert_non_null(strstr(error.text, "has not passed op "));
     assert_non_null(strstr(told, "on device 'paper' has not passed op "));
     assert_non_null(strstr(told, "not finished after 0.020 s"));
-    tarn_session_destroy(session);
+    assert_int_equal(tarn_session_destroy(session), TARN_DEADLINE);
+    for (uint32_t i = 0; i < DEVICES; i++) set_stuck(&machine, i, false);
+    assert_int_equal(tarn_session_destroy_within(session, TARN_FOREVER, &error), TARN_OK);
+    assert_nothing_is_left(&machine);
     tarn_plan_destroy(plan);
     tarn_graph_destroy(graph);
+}
+
+/* ---- Ends ---- */
+
+struct moods {
+    struct machine *machine;
+    uint64_t seed;
+    atomic_bool ends;
+};
+
+/* Devices are stuck now and then. */
+static void *change_moods(void *argument)
+{
+    struct moods *moods = argument;
+    struct random_source source = {moods->seed};
+    while (!atomic_load(&moods->ends)) {
+        set_stuck(moods->machine, random_below(&source, DEVICES), random_below(&source, 2));
+        nanosleep(&(struct timespec){.tv_nsec = 1 + random_below(&source, 200000)}, NULL);
+    }
+    for (uint32_t i = 0; i < DEVICES; i++) set_stuck(moods->machine, i, false);
+    return NULL;
+}
+
+/* Everything goes as soon as the answer is there. */
+static void live_and_end(uint64_t seed)
+{
+    struct random_source source = {seed};
+    struct machine *machine = malloc(sizeof *machine);
+    struct watch *watch = calloc(1, sizeof *watch);
+    struct moods moods = {.machine = machine, .seed = seed};
+    struct tarn_graph *graph = graph_of(seed);
+    struct tarn_plan *plan = unshared_plan(graph, 64);
+    struct tarn_session *session;
+    struct tarn_error error;
+    enum tarn_status status = TARN_OK;
+    tarn_ticket ticket;
+    pthread_t thread;
+    machine_init(machine, seed);
+    machine->options.patience_ns = 1 + random_below(&source, 300000);
+    watch->failing = random_below(&source, 2 * graph->ops_count);
+    order_oracle_init(&watch->oracle, plan);
+    require(tarn_session_create(plan, machine->devices[0], &machine->options, &session, &error),
+            &error);
+    assert_int_equal(tarn_session_bind_default(session, watch_kernel, watch), TARN_OK);
+    assert_int_equal(pthread_create(&thread, NULL, change_moods, &moods), 0);
+    for (uint32_t n = 0; n < 4 && !status; n++) {
+        status = tarn_session_submit(session, 1 + random_below(&source, 3), &ticket, &error);
+        if (!status && random_below(&source, 2))
+            status = tarn_session_wait(session, ticket, 1 + random_below(&source, 300000), &error);
+    }
+    status = TARN_DEADLINE;
+    for (uint32_t n = 0; n < 3 && status == TARN_DEADLINE; n++)
+        status = tarn_session_destroy_within(session, random_below(&source, 200000), &error);
+    if (status) assert_int_equal(status, TARN_DEADLINE);
+    atomic_store(&moods.ends, true);
+    pthread_join(thread, NULL);
+    if (status) require(tarn_session_destroy_within(session, TARN_FOREVER, &error), &error);
+    assert_int_equal(watch->disorder, 0);
+    assert_nothing_is_left(machine);
+    free(machine);
+    free(watch);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+}
+
+static void whenever_it_is_destroyed_nothing_is_touched_after_the_answer(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < DRAWS(200); seed++) live_and_end(seed);
 }
 
 /* ---- What cannot be mixed ---- */
@@ -317,7 +401,8 @@ int main(void)
         cmocka_unit_test(a_failing_kernel_on_any_device_is_named),
         cmocka_unit_test(every_call_of_a_device_may_fail_once),
         cmocka_unit_test(a_lost_device_ends_the_session),
-        cmocka_unit_test(a_stuck_device_is_told_with_its_position_and_given_up),
+        cmocka_unit_test(a_stuck_device_is_told_with_its_position),
+        cmocka_unit_test(whenever_it_is_destroyed_nothing_is_touched_after_the_answer),
         cmocka_unit_test(what_cannot_be_mixed_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

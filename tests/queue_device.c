@@ -63,6 +63,7 @@ struct queue_device_queue {
 static int enter(struct queue_device *device)
 {
     pthread_mutex_lock(&device->lock);
+    device->calls++;
     if (device->fail_after == 0) return 0;
     if (device->fail_after > 1) return device->fail_after--, 0;
     if (device->fail_once) device->fail_after = 0;

@@ -27,6 +27,7 @@ struct queue_device {
     bool failed;         /* a call was made to fail */
     enum tarn_error_class fail_class;
     /* What it has seen. */
+    uint64_t calls; /* of those that can fail */
     uint32_t queues_alive, events_alive, memories_alive, regions_alive, graphs_alive;
     uint32_t stamps_alive;
     uint32_t urgent_queues;  /* created as such */

@@ -321,14 +321,11 @@ static void submit_keeps_to_the_depth(void **state)
     tarn_session_destroy(session);
 }
 
-static void submit_gives_up_when_its_patience_ends(void **state)
+static void submit_and_destroy_give_up_when_their_patience_ends(void **state)
 {
-    (void)state;
-    static struct subject *s; /* what is given up stays reachable */
-    static struct tarn_session *session;
-    open_subject((void **)&s);
+    struct subject *s = *state;
     s->device.stuck = true;
-    session =
+    struct tarn_session *session =
         open_session(s, queue_device(&s->device),
                      TARN_SESSION_OPTIONS(.depth = 2, .patience_ns = 3000000), do_nothing, NULL);
     struct tarn_error error;
@@ -337,8 +334,11 @@ static void submit_gives_up_when_its_patience_ends(void **state)
     assert_int_equal(tarn_session_submit(session, 1, &ticket, &error), TARN_DEADLINE);
     assert_says(&error, "not finished after 0.003 s; stream 0 \"compute\" has not passed");
     assert_int_equal(tarn_session_submit(session, 1, &ticket, &error), TARN_USAGE);
-    tarn_session_destroy(session);
+    assert_int_equal(tarn_session_destroy(session), TARN_DEADLINE);
     assert_int_equal(s->device.memories_alive, 1);
+    s->device.stuck = false;
+    assert_int_equal(tarn_session_destroy_within(session, TARN_FOREVER, &error), TARN_OK);
+    assert_int_equal(queue_device_alive(&s->device), 0);
 }
 
 struct held {
@@ -498,7 +498,7 @@ int main(void)
         WITH_SUBJECT(kernels_are_captured_once_until_something_is_bound),
         WITH_SUBJECT(what_cannot_be_captured_is_refused),
         WITH_SUBJECT(submit_keeps_to_the_depth),
-        cmocka_unit_test(submit_gives_up_when_its_patience_ends),
+        WITH_SUBJECT(submit_and_destroy_give_up_when_their_patience_ends),
         WITH_SUBJECT(cancellation_lets_what_runs_end_and_begins_nothing),
         WITH_SUBJECT(a_session_cancelled_while_idle_says_so_once),
         WITH_SUBJECT(a_device_that_is_lost_ends_the_session_at_a_copy),

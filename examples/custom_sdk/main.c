@@ -76,7 +76,7 @@ static void print(const struct run *run, uint32_t iterations)
 
 int main(int count, char **words)
 {
-    struct run run = {0};
+    static struct run run; /* what never ends may use its device to the end of the process */
     struct tarn_error error;
     bool with_buffers = count == 6 && strcmp(words[5], "buffers") == 0;
     if (count < 3 || count > 6 || (count == 6 && !with_buffers)) {
@@ -88,9 +88,8 @@ int main(int count, char **words)
     enum tarn_status status = open_device(&run, index, with_buffers);
     if (!status) status = run_checked(&run, words + 1, iterations, &error);
     if (!status) print(&run, iterations);
-    tarn_session_destroy(run.session);
+    if (tarn_session_destroy(run.session) == TARN_OK) opencl_device_close(&run.device);
     tarn_plan_destroy(run.plan);
     tarn_graph_destroy(run.graph);
-    opencl_device_close(&run.device);
     return (int)status;
 }

@@ -26,7 +26,7 @@ struct opencl_device {
  * shared virtual memory. Returns 0, or an OpenCL error code that device->table.error_text explains.
  * Either way the caller closes it. */
 cl_int opencl_device_open(struct opencl_device *device, uint32_t index, bool with_buffers);
-/* After every session on it was destroyed. */
+/* After tarn_session_destroy has answered TARN_OK for every session on it. */
 void opencl_device_close(struct opencl_device *device);
 
 /* What tarn_session_create takes. In a kernel's call, `queue` is the stream's cl_command_queue. */

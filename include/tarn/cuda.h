@@ -32,7 +32,8 @@ struct tarn_cuda_options {
 TARN_API enum tarn_status tarn_device_cuda_open(const struct tarn_cuda_options *options,
                                                 struct tarn_device *device,
                                                 struct tarn_error *error);
-/* After the last session on it was destroyed. The runtime library stays loaded. */
+/* After tarn_session_destroy has answered TARN_OK for every session on it. The runtime library
+ * stays loaded. */
 TARN_API void tarn_device_cuda_close(struct tarn_device device);
 
 /* Enqueues a kernel of one thread that does nothing for so long; for measurements. Returns the

@@ -8,7 +8,9 @@
  *
  * Threads: a session calls its device from one thread at a time, unless a function says otherwise;
  * where that is a thread of Tarn's own, memory_limits is called on it before anything else. Two
- * sessions may use one device at the same time, from two threads.
+ * sessions may use one device at the same time, from two threads. Once the destruction of a session
+ * has returned, whatever it answered, the session makes no further call unless it is destroyed
+ * again; only a call that has not returned yet may still be in the device.
  */
 #ifndef TARN_DEVICE_H
 #define TARN_DEVICE_H
@@ -136,8 +138,8 @@ struct tarn_device_table {
     enum tarn_error_class (*error_class)(void *self, int code);
 };
 
-/* A device by value: a table and the state it works on, which the caller keeps alive until every
- * session on it is destroyed. */
+/* A device by value: a table and the state it works on, which the caller keeps alive until
+ * tarn_session_destroy has answered TARN_OK for every session on it. */
 struct tarn_device {
     const struct tarn_device_table *table;
     void *self;
@@ -154,8 +156,8 @@ struct tarn_host_options {
     (&(struct tarn_host_options){.struct_size = sizeof(struct tarn_host_options), __VA_ARGS__})
 #endif
 
-/* This machine's cores as queues. options (NULL: defaults) must live until every session on the
- * device is destroyed. Kernels run on worker threads. */
+/* This machine's cores as queues. options (NULL: defaults) must live as long as the device, see
+ * above. Kernels run on worker threads. */
 TARN_API struct tarn_device tarn_device_host(const struct tarn_host_options *options);
 
 #ifdef __cplusplus

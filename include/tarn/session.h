@@ -59,7 +59,7 @@ struct tarn_session_options {
     /* ---- Memory ---- */
     /* An allocation of the device that the caller keeps, as large and as aligned as
      * tarn_session_memory_size says; NULL: the session allocates. The session fills it with zeros,
-     * and may use it until it is destroyed. */
+     * and may use it until tarn_session_destroy answers TARN_OK. */
     void *memory;
     uint64_t memory_size;
     /* No persistent part: the caller binds every persistent tensor to memory of its own. */
@@ -76,8 +76,7 @@ struct tarn_session_options {
     /* Most iterations that are submitted and not finished; submit waits while there are more. In a
      * capture rounded up to whole blocks. 0: 8 on devices with queues, no limit on the host. */
     uint32_t depth;
-    /* Submit and destroy give up, as after a deadline, when they have waited so long for the
-     * device; 0: never. */
+    /* Submit and destroy give up, as after a deadline, when they have waited so long; 0: never. */
     uint64_t patience_ns;
 
     /* ---- Flight recorder ---- */
@@ -92,8 +91,7 @@ struct tarn_session_options {
     /* ---- Streams on other devices ----
      * By stream of the plan's graph: 0 for the session's device, i for more_devices[i - 1]; NULL:
      * all 0. The arena is the session's device's; kernels of other devices get its addresses, which
-     * they must be able to follow, or to hand to somebody who is. The devices must outlive the
-     * session. Not with capture. */
+     * they must be able to follow, or to hand to somebody who is. Not with capture. */
     const uint32_t *stream_devices;
     const struct tarn_device *more_devices;
     size_t more_devices_count;
@@ -121,19 +119,42 @@ TARN_API enum tarn_status tarn_session_memory_size(const struct tarn_plan *plan,
                                                    struct tarn_error *error);
 
 /* Compiles the plan, allocates the arena and the persistent part, zero-filled, and creates queues
- * and events. The session keeps the plan alive. TARN_SYSTEM: no memory for the arena (the text says
- * how much is there); TARN_DEVICE; TARN_USAGE: a table of another ABI, an option that does not fit
- * the plan or the device. */
+ * and events. The session keeps the plan alive. The caller keeps alive what the session works with
+ * until tarn_session_destroy answers TARN_OK: devices, memory that it brings or binds, and what
+ * kernels use. It is used from one thread at a time, by the process that created it. TARN_SYSTEM:
+ * no memory for the arena (the text says how much is there); TARN_DEVICE; TARN_USAGE: a table of
+ * another ABI, an option that does not fit the plan or the device. */
 TARN_API enum tarn_status tarn_session_create(struct tarn_plan *plan, struct tarn_device device,
                                               const struct tarn_session_options *options,
                                               struct tarn_session **session,
                                               struct tarn_error *error);
-/* Stops what runs and waits for what is under way. After TARN_DEADLINE it does not wait for what
- * never returns: the memory of such a session, and of one whose device is poisoned, is given up and
- * never reused. */
-TARN_API void tarn_session_destroy(struct tarn_session *session);
+/* Begins nothing more, waits for what is under way, and frees the session. Nothing can be taken
+ * back from a device, and no kernel can be ended from outside; so this tells whether they are done:
+ *
+ * TARN_OK: all is over. Nothing of the session runs, calls a kernel or a device, or touches memory
+ * any more, and the session is gone. So it is for NULL.
+ *
+ * Otherwise nothing was freed: the session is there and refuses all but this call, which may be
+ * repeated as often as one likes, dump, and the destruction of host memory. In between it begins no
+ * kernel, and no thread of its own calls a device; what has not returned, and work on queues, go
+ * on. TARN_DEADLINE: they were not over in time; the text tells every stream's position.
+ * TARN_DEVICE: a device does not tell; one that is poisoned never will. TARN_USAGE: another process
+ * has created the session.
+ *
+ * Who gives up for good keeps alive, to the end of the process, all that the session works with
+ * (tarn_session_create), and need not call again.
+ *
+ * It waits `timeout_ns` at most (0: it only asks) for kernels and queues, not for calls of the
+ * device that free what it made. */
+TARN_API enum tarn_status tarn_session_destroy_within(struct tarn_session *session,
+                                                      uint64_t timeout_ns,
+                                                      struct tarn_error *error);
+/* The same within the option patience_ns; for ever without one, like a wait; but not longer than
+ * 0.1 s when there was a TARN_DEADLINE before, this call's own included. */
+TARN_API enum tarn_status tarn_session_destroy(struct tarn_session *session);
 
-/* Bindings go by the source graph's op (`origin`). Only while nothing is submitted. */
+/* Bindings go by the source graph's op (`origin`). Only while nothing is submitted. `user` is used
+ * as long as the session is: see tarn_session_create. */
 TARN_API enum tarn_status tarn_session_bind(struct tarn_session *session, tarn_op origin,
                                             tarn_kernel kernel, void *user);
 /* For every op without a binding of its own. */
@@ -141,10 +162,10 @@ TARN_API enum tarn_status tarn_session_bind_default(struct tarn_session *session
                                                     tarn_kernel kernel, void *user);
 
 /* Binds a persistent tensor (and what aliases it) to memory of the caller, who keeps it until it is
- * bound elsewhere or the session is destroyed. Only while nothing is submitted. `address` is what
- * kernels get: as large and as aligned as the tensor, and not used by another tensor. Members of a
- * contiguous group stay so only if the caller binds them so. TARN_USAGE: not a persistent tensor,
- * alignment, work in progress. */
+ * bound elsewhere or tarn_session_destroy answers TARN_OK. Only while nothing is submitted.
+ * `address` is what kernels get: as large and as aligned as the tensor, and not used by another
+ * tensor. Members of a contiguous group stay so only if the caller binds them so. TARN_USAGE: not a
+ * persistent tensor, alignment, work in progress. */
 TARN_API enum tarn_status tarn_session_bind_memory(struct tarn_session *session, tarn_tensor tensor,
                                                    void *address, struct tarn_error *error);
 /* What kernels get for a tensor; NULL when there is no such tensor, or it is not bound yet. */
