@@ -154,10 +154,11 @@ static enum tarn_status memory_refused(struct tarn_device device,
 }
 
 /* What the caller brings may be larger, not smaller. */
-static enum tarn_status borrow(struct tarn_arena *arena, const struct tarn_session_memory *memory,
-                               const struct tarn_session_options *options, struct tarn_error *error)
+static enum tarn_status check_brought(const struct tarn_arena *arena,
+                                      const struct tarn_session_memory *memory,
+                                      const struct tarn_session_options *options,
+                                      struct tarn_error *error)
 {
-    if (memory->size == 0) return TARN_OK;
     if (options->memory_size < memory->size)
         return tarn_error_set(error, TARN_USAGE,
                               "the memory brought is of %llu bytes; the session needs %llu (arena "
@@ -169,6 +170,30 @@ static enum tarn_status borrow(struct tarn_arena *arena, const struct tarn_sessi
     if (is_address && (uintptr_t)options->memory % memory->alignment != 0)
         return tarn_error_set(error, TARN_USAGE, "the memory brought must be aligned to %llu bytes",
                               (unsigned long long)memory->alignment);
+    if (options->shares_memory && memory->persistent > 0)
+        return tarn_error_set(error, TARN_USAGE,
+                              "other sessions overwrite what is in shared memory: bind persistent "
+                              "tensors to memory of their own");
+    return TARN_OK;
+}
+
+static enum tarn_status borrow(struct tarn_arena *arena, const struct tarn_session_memory *memory,
+                               const struct tarn_session_options *options, struct tarn_error *error)
+{
+    if (memory->size == 0) return TARN_OK;
+    enum tarn_status status = check_brought(arena, memory, options, error);
+    if (status) return status;
+    struct tarn_memory_use use = {.device = arena->device,
+                                  .begin = (uintptr_t)options->memory,
+                                  .size = memory->size,
+                                  .on_host = arena->on_host,
+                                  .is_shared = options->shares_memory};
+    arena->use = use;
+    status = tarn_memory_use_enter(&arena->use, error);
+    if (status) {
+        arena->use.size = 0;
+        return status;
+    }
     arena->memory = options->memory;
     arena->is_borrowed = true;
     return TARN_OK;
@@ -296,6 +321,7 @@ enum tarn_status tarn_arena_init(struct tarn_arena *arena, const struct tarn_pla
                              : allocate(arena, &memory, &limits, error);
     if (!status) status = clear(arena, error);
     if (!status) status = place_storages(arena, error);
+    if (!status) tarn_memory_use_end(&arena->use);
     return status;
 }
 
@@ -306,6 +332,7 @@ void tarn_arena_finish(struct tarn_arena *arena)
         drop_region(arena, a);
     if (arena->memory && !arena->is_borrowed)
         arena->device.table->memory_destroy(arena->device.self, arena->memory, arena->size);
+    tarn_memory_use_leave(&arena->use);
     free(arena->addresses);
     free(arena->is_region);
     memset(arena, 0, sizeof *arena);

@@ -4,6 +4,7 @@
 #define TARN_RUNTIME_ARENA_H
 
 #include "../streams/plan/plan.h"
+#include "memory_use.h"
 #include "tarn/session.h"
 
 struct tarn_arena {
@@ -11,12 +12,13 @@ struct tarn_arena {
     struct tarn_device device;
     void *memory; /* one allocation: the arena, then the persistent part; NULL: empty */
     uint64_t size;
-    uint64_t persistent_begin; /* in it */
-    bool is_borrowed;          /* the caller's */
-    bool is_bound;             /* persistent tensors are the caller's */
-    bool on_host;              /* host code may follow addresses */
-    void **addresses;          /* by storage, workspaces included; NULL: not bound yet */
-    bool *is_region;           /* by storage: to be given back to the device */
+    uint64_t persistent_begin;  /* in it */
+    bool is_borrowed;           /* the caller's */
+    struct tarn_memory_use use; /* of what is borrowed */
+    bool is_bound;              /* persistent tensors are the caller's */
+    bool on_host;               /* host code may follow addresses */
+    void **addresses;           /* by storage, workspaces included; NULL: not bound yet */
+    bool *is_region;            /* by storage: to be given back to the device */
 };
 
 /* Allocates (or takes what the options bring), fills with zeros, and finds all addresses. The

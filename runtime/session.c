@@ -271,11 +271,21 @@ enum tarn_status tarn_session_submit(struct tarn_session *session, uint64_t iter
     if (status) return status;
     if (ticket) *ticket = session->submitted + iterations;
     if (iterations == 0) return TARN_OK;
+    if (tarn_session_is_idle(session)) status = tarn_memory_use_begin(&session->arena.use, error);
+    if (status) return status;
     session->submitted += iterations;
     status = atomic_load(&session->cancelled)
                  ? tarn_session_was_cancelled(error)
                  : session->executor_table->submit(session->executor, session->submitted, error);
     return end(session, status, error);
+}
+
+/* So many iterations have finished, as the caller knows now. */
+static void note_finished(struct tarn_session *session, uint64_t finished)
+{
+    bool was_idle = tarn_session_is_idle(session);
+    session->finished = finished;
+    if (!was_idle && tarn_session_is_idle(session)) tarn_memory_use_end(&session->arena.use);
 }
 
 enum tarn_status tarn_session_query(struct tarn_session *session, uint64_t *finished,
@@ -286,7 +296,7 @@ enum tarn_status tarn_session_query(struct tarn_session *session, uint64_t *fini
     *finished = session->finished;
     if (session->refused) return tarn_session_refuse(error);
     enum tarn_status status = session->executor_table->query(session->executor, finished, error);
-    if (status == TARN_OK) session->finished = *finished;
+    if (status == TARN_OK) note_finished(session, *finished);
     return end(session, status, error);
 }
 
@@ -314,7 +324,7 @@ enum tarn_status tarn_session_wait(struct tarn_session *session, tarn_ticket tic
     if (timeout_ns == 0) return ask(session, ticket, error);
     enum tarn_status status =
         session->executor_table->wait(session->executor, ticket, timeout_ns, error);
-    if (!status) session->finished = ticket;
+    if (!status) note_finished(session, ticket);
     return end(session, status, error);
 }
 

@@ -59,11 +59,17 @@ struct tarn_session_options {
     /* ---- Memory ---- */
     /* An allocation of the device that the caller keeps, as large and as aligned as
      * tarn_session_memory_size says; NULL: the session allocates. The session fills it with zeros,
-     * and may use it until tarn_session_destroy answers TARN_OK. */
+     * and may use it until tarn_session_destroy answers TARN_OK; until then no other session of the
+     * process may have any of it, unless both share it. */
     void *memory;
     uint64_t memory_size;
     /* No persistent part: the caller binds every persistent tensor to memory of its own. */
     bool binds_persistent;
+    /* Other sessions that say so too may have the same memory, and take turns with this one: none
+     * is created, submits, copies or checks while another one has work that it has not waited for.
+     * What one leaves in the arena, outputs too, lasts until another one's turn. Persistent tensors
+     * must be bound elsewhere. */
+    bool shares_memory;
 
     /* ---- Captured execution (devices with capture only) ----
      * Kernels are called once for a block of `unroll` iterations (0: 1), whose work the device then
@@ -123,7 +129,8 @@ TARN_API enum tarn_status tarn_session_memory_size(const struct tarn_plan *plan,
  * until tarn_session_destroy answers TARN_OK: devices, memory that it brings or binds, and what
  * kernels use. It is used from one thread at a time, by the process that created it. TARN_SYSTEM:
  * no memory for the arena (the text says how much is there); TARN_DEVICE; TARN_USAGE: a table of
- * another ABI, an option that does not fit the plan or the device. */
+ * another ABI, an option that does not fit the plan or the device, memory that another session has.
+ */
 TARN_API enum tarn_status tarn_session_create(struct tarn_plan *plan, struct tarn_device device,
                                               const struct tarn_session_options *options,
                                               struct tarn_session **session,
@@ -192,7 +199,8 @@ TARN_API void tarn_session_host_memory_destroy(struct tarn_session *session, voi
 /* Lets `iterations` more iterations run. Returns at once on the host; on devices with queues when
  * all are enqueued, which is before the last `depth` of them have finished. Tickets are ordered:
  * waiting for one waits for all before it. TARN_USAGE: an op has no kernel, or a persistent tensor
- * no memory. Errors as tarn_session_wait. */
+ * no memory, or it is another session's turn on memory that is shared. Errors as tarn_session_wait.
+ */
 TARN_API enum tarn_status tarn_session_submit(struct tarn_session *session, uint64_t iterations,
                                               tarn_ticket *ticket, struct tarn_error *error);
 /* Waits until the ticket's iterations have finished; then outputs are valid until the next submit.
