@@ -68,7 +68,7 @@ static enum tarn_status record(struct tarn_capture *capture, uint64_t iterations
     void *origin = capture->queues->queues[capture->origin];
     int code = device->table->capture_begin(device->self, origin);
     if (code) return failed(capture, "beginning a capture", iteration, code, error);
-    capture->queues->session->has_enqueued = true;
+    tarn_session_enqueues(capture->queues->session);
     enum tarn_status status = TARN_OK;
     code = fork_streams(capture);
     if (code) status = failed(capture, "forking a capture", iteration, code, error);

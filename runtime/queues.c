@@ -71,7 +71,7 @@ enum tarn_status tarn_queues_wait(struct tarn_queues *queues, const struct tarn_
     if (iteration < wait->previous) return TARN_OK;
     uint32_t on = queues->session->program.begin[wait->stream] + wait->place;
     void *event = queues->events[(iteration - wait->previous) & 1][on];
-    queues->session->has_enqueued = true;
+    tarn_session_enqueues(queues->session);
     int code =
         queues->device.table->event_wait(queues->device.self, event, queues->queues[step->stream]);
     return code ? tarn_queues_failed_call(queues, "waiting for an event", step->op, iteration, code,
@@ -105,7 +105,7 @@ enum tarn_status tarn_queues_launch(struct tarn_queues *queues, uint32_t index, 
     struct tarn_session *session = queues->session;
     const struct tarn_program_step *step = &session->program.steps[index];
     const struct tarn_device_table *table = queues->device.table;
-    queues->session->has_enqueued = true;
+    tarn_session_enqueues(queues->session);
     if (tarn_session_calls(session, table)) return launch_closure(queues, index, iteration, error);
     tarn_flight_begin(session->flight, step->stream, step->op, iteration);
     enum tarn_status status = stamp(queues, step, iteration, false, error);

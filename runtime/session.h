@@ -102,6 +102,12 @@ enum tarn_status tarn_session_device_failed(struct tarn_session *session, struct
 /* TARN_DEVICE: whether that device still uses the session's memory cannot be found out. */
 enum tarn_status tarn_session_lost(struct tarn_device device, struct tarn_error *error);
 
+/* Something may be on a queue from here on. Written once: workers read what is beside it. */
+static inline void tarn_session_enqueues(struct tarn_session *session)
+{
+    if (!session->has_enqueued) session->has_enqueued = true;
+}
+
 static inline bool tarn_session_is_idle(const struct tarn_session *session)
 {
     return !session->refused && session->submitted == session->finished;
