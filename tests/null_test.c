@@ -51,7 +51,7 @@ static void create_world(struct world *world)
 
 static void destroy_world(struct world *world)
 {
-    tarn_session_destroy(world->session);
+    assert_int_equal(tarn_session_destroy_within(world->session, TARN_FOREVER, NULL), TARN_OK);
     tarn_plan_destroy(world->plan);
     tarn_graph_destroy(world->graph);
 }
@@ -66,7 +66,8 @@ static void destroying_nothing_does_nothing(void **state)
     tarn_simulation_destroy(NULL);
     tarn_cost_table_destroy(NULL);
     tarn_couple_report_finish(NULL);
-    tarn_session_destroy(NULL);
+    assert_int_equal(tarn_session_destroy(NULL), TARN_OK);
+    assert_int_equal(tarn_session_destroy_within(NULL, 0, NULL), TARN_OK);
     tarn_session_cancel(NULL);
     tarn_session_dump(NULL, NULL, NULL);
     tarn_session_host_memory_destroy(NULL, NULL, 0);
