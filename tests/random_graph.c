@@ -280,12 +280,12 @@ static void draw_draft(struct draft *draft)
 
 /* ---- Handing over to the builder ---- */
 
-/* Random groups of planned or of persistent roots; only the first member may be aligned, and a
- * group is drawn before the builder sees its tensors. */
+/* Random groups of one or more planned or persistent roots; only the first member may be aligned,
+ * and a group is drawn before the builder sees its tensors. */
 static uint32_t draw_group(struct draft *draft, uint32_t first, uint32_t *members)
 {
     uint32_t count = 0;
-    uint32_t wanted = 2 + random_below(&draft->source, GROUP_MAX - 1);
+    uint32_t wanted = 1 + random_below(&draft->source, GROUP_MAX);
     bool persistent = draft->tensors[first].kind >= TARN_PARAMETER;
     for (uint32_t t = first; t < draft->tensors_count && count < wanted; t++) {
         struct draft_tensor *tensor = &draft->tensors[t];
@@ -295,9 +295,8 @@ static uint32_t draw_group(struct draft *draft, uint32_t first, uint32_t *member
         if (count > 0) tensor->alignment = 0;
         members[count++] = t;
     }
-    if (count < 2) return 0;
     for (uint32_t i = 0; i < count; i++) draft->tensors[members[i]].grouped = true;
-    if (random_percent(&draft->source, 30)) { /* in any order */
+    if (count > 1 && random_percent(&draft->source, 30)) { /* in any order */
         uint32_t last = members[count - 1];
         members[count - 1] = members[0];
         members[0] = last;
@@ -321,8 +320,8 @@ static struct group_list draw_groups(struct draft *draft)
         struct draft_tensor *tensor = &draft->tensors[t];
         if (tensor->root != t || tensor->grouped) continue;
         if (!random_percent(&draft->source, draft->options->group_share)) continue;
-        uint32_t count = draw_group(draft, t, groups.members[groups.count]);
-        if (count > 0) groups.counts[groups.count++] = count;
+        groups.counts[groups.count] = draw_group(draft, t, groups.members[groups.count]);
+        groups.count++;
     }
     return groups;
 }
@@ -372,10 +371,14 @@ static uint32_t next_in_stream(const struct draft *draft, uint32_t stream, uint3
 static void build_op(const struct draft *draft, struct tarn_builder *builder, uint32_t index)
 {
     const struct draft_op *op = &draft->ops[index];
+    bool is_backward =
+        100 * (draft->ops_count - index) <= draft->options->backward_share * draft->ops_count;
     char name[32];
     snprintf(name, sizeof name, "op%u", index);
     tarn_builder_op(builder, &(struct tarn_op_info){.name = name,
-                                                    .kind = op->view ? "view" : "work",
+                                                    .kind = op->view      ? "view"
+                                                            : is_backward ? "backward"
+                                                                          : "work",
                                                     .stream = op->stream,
                                                     .inputs = {op->inputs, op->inputs_count},
                                                     .outputs = {op->outputs, op->outputs_count},

@@ -14,18 +14,19 @@
 
 /* ---- Making ---- */
 
-/* Lays the members of block b out from its start; false when a size overflows. Lone ones are there
- * already: memory for `within` is taken where groups are only. */
+/* Lays the members of block b out from its start; false when a size overflows. Lone storages are at
+ * 0 already: the pages of `within` are touched only where groups are. */
 static bool measure(struct tarn_blocks *blocks, uint32_t b, const struct tarn_graph *graph,
                     uint64_t alignment)
 {
     const uint32_t *members = blocks->members + blocks->members_begin[b];
     uint32_t count = blocks->members_begin[b + 1] - blocks->members_begin[b];
     uint64_t end = 0, padded, own = graph->storages[members[0]].alignment;
+    bool is_group = graph->storages[members[0]].group != TARN_NONE;
     uint32_t last = members[count - 1] - blocks->storages_begin;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t size = graph->storages[members[i]].size;
-        if (count > 1) blocks->within[members[i] - blocks->storages_begin] = end;
+        if (is_group) blocks->within[members[i] - blocks->storages_begin] = end;
         blocks->reserved[members[i] - blocks->storages_begin] = size;
         if (!tarn_size_add(end, size, &end)) return false;
     }

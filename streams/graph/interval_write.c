@@ -112,7 +112,7 @@ static enum tarn_status refuse_graph(const struct tarn_graph *graph, const char 
                 "%s: intervals cannot express the workspace of %s; save the graph as "
                 "JSON",
                 path, tarn_op_label(graph, storage->producer).text);
-        if (storage->group != TARN_NONE)
+        if (storage->group != TARN_NONE && graph->groups[storage->group].storages_count > 1)
             return tarn_error_set(
                 error, TARN_USAGE,
                 "%s: intervals cannot express that %s lies in a contiguous group; "
