@@ -34,11 +34,12 @@ static struct tarn_graph *large_graph_of_seed(uint64_t seed)
 
 static struct tarn_plan *plan_of(struct tarn_graph *graph, uint64_t seed)
 {
+    static const uint64_t alignments[] = {1, 4, 512, 8};
     struct tarn_plan *plan;
     struct tarn_error error;
     struct tarn_plan_options *options =
-        TARN_PLAN_OPTIONS(.alignment = UINT64_C(1) << seed % 4, .threads = 1,
-                          .effort = TARN_NO_EFFORT, .boundary = seed / 4 % 2);
+        TARN_PLAN_OPTIONS(.alignment = alignments[seed % 4], .threads = 1, .effort = TARN_NO_EFFORT,
+                          .boundary = seed / 4 % 2);
     if (tarn_plan_create(graph, options, &plan, &error))
         fail_msg("seed %llu: %s", (unsigned long long)seed, error.text);
     return plan;
@@ -75,28 +76,32 @@ static struct tarn_plan *copy_of(const struct tarn_plan *plan)
 
 /* ---- Damage ---- */
 
-/* Moves a storage to another aligned offset in range; members of groups stay. */
-static bool move_place(struct tarn_plan *plan, struct tarn_place *place,
-                       const struct tarn_storage *storage, uint64_t limit,
+/* Moves a lone storage or a whole group to another aligned offset in range. */
+static bool move_block(struct tarn_plan *plan, const uint32_t *members, uint32_t count,
                        struct random_source *source)
 {
-    uint64_t step = storage->alignment > plan->alignment ? storage->alignment : plan->alignment;
-    uint64_t reserved = (place->size + plan->alignment - 1) & ~(plan->alignment - 1);
-    if (storage->group != TARN_NONE || reserved > limit) return false;
-    uint64_t offset = step * random_below(source, (uint32_t)((limit - reserved) / step) + 1);
-    bool moved = offset != place->offset;
-    place->offset = offset;
-    return moved;
+    const struct tarn_storage *first = &plan->graph->storages[members[0]];
+    uint64_t limit = first->persistent ? plan->persistent : plan->footprint, reserved = 0;
+    uint64_t step = first->alignment > plan->alignment ? first->alignment : plan->alignment;
+    for (uint32_t i = 0; i < count; i++)
+        reserved += oracle_reserved(plan->graph, members[i], plan->alignment);
+    if (reserved > limit) return false;
+    uint64_t from = tarn_plan_place(plan, members[0])->offset;
+    uint64_t to = step * random_below(source, (uint32_t)((limit - reserved) / step) + 1);
+    for (uint32_t i = 0; i < count; i++) {
+        struct tarn_place *place = (struct tarn_place *)tarn_plan_place(plan, members[i]);
+        place->offset = place->offset - from + to;
+    }
+    return to != from;
 }
 
 static bool damage_offset(struct tarn_plan *plan, struct random_source *source)
 {
     const struct tarn_graph *graph = plan->graph;
     if (graph->storages_count == 0) return false;
-    uint32_t a = random_below(source, graph->storages_count);
-    struct tarn_place *place = (struct tarn_place *)tarn_plan_place(plan, a);
-    uint64_t limit = graph->storages[a].persistent ? plan->persistent : plan->footprint;
-    return move_place(plan, place, &graph->storages[a], limit, source);
+    uint32_t a = random_below(source, graph->storages_count), g = graph->storages[a].group;
+    if (g == TARN_NONE) return move_block(plan, &a, 1, source);
+    return move_block(plan, graph->groups[g].storages, graph->groups[g].storages_count, source);
 }
 
 static bool drop_wait(struct tarn_wait *waits, uint32_t *count, struct random_source *source)

@@ -1,5 +1,6 @@
-/* The bound against the smallest arena, found by trying every placement; and its certificate
- * against the verifier, which must believe every right one and no wrong one. */
+/* The bound against the smallest arena, found by trying every placement; its certificate against
+ * the verifier, which must believe every right one and no wrong one; and plans of tiny graphs that
+ * have everything at once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,13 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan_oracle.h"
 #include "planner/place/block.h"
 #include "random_graph.h"
 #include "streams/order/gap_bound.h"
 #include "streams/plan/plan.h"
 #include "tarn.h"
 
-enum { GRAPHS = DRAWS(6000), STORAGES_MAX = 8, DAMAGES = 8 };
+enum { GRAPHS = DRAWS(6000), STORAGES_MAX = 8, BLOCKS_MAX = 6, UNITS_MAX = 24, DAMAGES = 8 };
 
 /* ---- A graph with what bounds it ---- */
 
@@ -285,6 +287,80 @@ static void a_gap_by_another_name_or_twice_is_refused(void **state)
     assert_true(damaged > 20);
 }
 
+/* ---- Everything at once ---- */
+
+/* Groups of one and more, own alignments, aliases, writes in place, workspaces, views, control arcs
+ * to ops and to views, outputs; sizes below and above the alignment. */
+static struct tarn_graph *world(uint64_t seed, uint64_t alignment)
+{
+    struct random_graph_options options = random_graph_knobs(seed, 9);
+    options.streams = (uint32_t)(1 + seed % 3);
+    options.group_share = (uint32_t)(seed % 4 * 25);
+    options.size_max = alignment == 512 ? 1300 : 7;
+    if (alignment == 1) options.tiny_share = 100;
+    return random_graph(&options);
+}
+
+static uint32_t blocks_count(const struct tarn_graph *graph)
+{
+    uint32_t count = 0;
+    for (uint32_t a = 0; a < graph->planned_count; a++)
+        count += graph->storages[a].group == TARN_NONE;
+    for (uint32_t g = 0; g < graph->groups_count; g++) count += !graph->groups[g].persistent;
+    return count;
+}
+
+/* Some method's plan: safe, no less than the bound; returns whether it is called optimal. */
+static bool judge(struct tarn_graph *graph, uint64_t alignment, const char *method)
+{
+    struct tarn_plan *plan;
+    struct tarn_plan_summary summary;
+    struct tarn_error error;
+    if (tarn_plan_create(
+            graph,
+            TARN_PLAN_OPTIONS(.alignment = alignment, .method = method, .threads = 1, .effort = 50),
+            &plan, &error))
+        fail_msg("%s, %s, alignment %u: %s", tarn_graph_name(graph), method, (unsigned)alignment,
+                 error.text);
+    assert_true(oracle_accepts(plan));
+    tarn_plan_summarize(plan, &summary);
+    uint64_t smallest =
+        summary.footprint / alignment > UNITS_MAX ? UINT64_MAX : oracle_smallest_arena(plan);
+    if (summary.bound > smallest || (summary.optimal && summary.footprint > smallest))
+        fail_msg("%s, %s, alignment %u: bound %llu, smallest arena %llu, footprint %llu",
+                 tarn_graph_name(graph), method, (unsigned)alignment,
+                 (unsigned long long)summary.bound, (unsigned long long)smallest,
+                 (unsigned long long)summary.footprint);
+    tarn_plan_destroy(plan);
+    return summary.optimal;
+}
+
+static void what_is_called_optimal_is_the_smallest_arena(void **state)
+{
+    (void)state;
+    static const uint64_t alignments[] = {1, 4, 512};
+    static const char *const methods[] = {"all",
+                                          "all",
+                                          "lowest",
+                                          "exact",
+                                          "llfb",
+                                          "roam-tree",
+                                          "single-object:size:first-fit",
+                                          "many-objects:breadth:best-fit:paper"};
+    uint32_t judged = 0, optimal = 0;
+    for (uint64_t seed = 0; seed < DRAWS(4000); seed++) {
+        uint64_t alignment = alignments[seed / 4 % 3];
+        struct tarn_graph *graph = world(seed, alignment);
+        if (blocks_count(graph) <= BLOCKS_MAX) {
+            judged++;
+            optimal += judge(graph, alignment, methods[seed / 12 % 8]);
+        }
+        tarn_graph_destroy(graph);
+    }
+    print_message("# %u tiny graphs, %u plans called optimal\n", judged, optimal);
+    assert_true(judged > DRAWS(2000) && optimal > DRAWS(1500));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +369,7 @@ int main(void)
         cmocka_unit_test(the_verifier_proves_exactly_the_bound),
         cmocka_unit_test(no_certificate_proves_more_than_the_smallest_arena),
         cmocka_unit_test(a_gap_by_another_name_or_twice_is_refused),
+        cmocka_unit_test(what_is_called_optimal_is_the_smallest_arena),
     };
     return cmocka_run_group_tests_name("gap_bound", tests, NULL, NULL);
 }

@@ -139,22 +139,44 @@ static bool precedes(const struct reach *reach, uint32_t a, uint32_t i, uint32_t
     return true;
 }
 
+uint64_t oracle_reserved(const struct tarn_graph *graph, uint32_t storage, uint64_t alignment)
+{
+    const struct tarn_storage *record = &graph->storages[storage];
+    uint64_t block = 0;
+    bool is_last = true;
+    for (uint32_t b = 0; b < graph->storages_count; b++) {
+        bool is_member = b == storage ||
+                         (record->group != TARN_NONE && graph->storages[b].group == record->group);
+        if (is_member) block += graph->storages[b].size;
+    }
+    if (record->group != TARN_NONE) {
+        const struct tarn_group *group = &graph->groups[record->group];
+        is_last = group->storages[group->storages_count - 1] == storage;
+    }
+    return record->size + (is_last ? (alignment - block % alignment) % alignment : 0);
+}
+
 bool oracle_share_bytes(const struct tarn_plan *plan, uint32_t a, uint32_t b)
 {
     const struct tarn_storage *storages = plan->graph->storages;
-    const struct tarn_place *x = place_of(plan, a), *y = place_of(plan, b);
-    return storages[a].persistent == storages[b].persistent && x->offset < y->offset + y->size &&
-           y->offset < x->offset + x->size;
+    uint64_t x = place_of(plan, a)->offset, y = place_of(plan, b)->offset;
+    return storages[a].persistent == storages[b].persistent &&
+           x < y + oracle_reserved(plan->graph, b, plan->alignment) &&
+           y < x + oracle_reserved(plan->graph, a, plan->alignment);
+}
+
+/* May b take bytes of a in the same iteration? */
+static bool may_follow(const struct reach *reach, uint32_t a, uint32_t b)
+{
+    return !reach->plan->graph->storages[a].pinned && precedes(reach, a, 0, b, 0);
 }
 
 static bool is_pair_safe(const struct reach *reach, uint32_t a, uint32_t b)
 {
-    const struct tarn_storage *storages = reach->plan->graph->storages;
     if (!oracle_share_bytes(reach->plan, a, b)) return true;
-    if (storages[a].persistent) return false;
-    bool a_first = !storages[a].pinned && precedes(reach, a, 0, b, 0);
-    bool b_first = !storages[b].pinned && precedes(reach, b, 0, a, 0);
-    return (a_first || b_first) && precedes(reach, a, 0, b, 1) && precedes(reach, b, 0, a, 1);
+    if (reach->plan->graph->storages[a].persistent) return false;
+    return (may_follow(reach, a, b) || may_follow(reach, b, a)) && precedes(reach, a, 0, b, 1) &&
+           precedes(reach, b, 0, a, 1);
 }
 
 /* Two touches of one storage, u earlier in list order, of which one writes. */
@@ -235,6 +257,96 @@ bool oracle_accepts(const struct tarn_plan *plan)
     }
     free(reach);
     return ok;
+}
+
+/* ---- The smallest arena ---- */
+
+struct packing {
+    const struct tarn_plan *plan;
+    uint64_t best;
+    uint32_t blocks_count;
+    /* By planned storage. */
+    uint32_t block_of[ORACLE_NODES_MAX]; /* in the order in which blocks are placed */
+    uint64_t reserved[ORACLE_NODES_MAX];
+    uint64_t offset[ORACLE_NODES_MAX];
+    bool may_share[ORACLE_NODES_MAX][ORACLE_NODES_MAX];
+};
+
+static void packing_init(struct packing *packing, const struct tarn_plan *plan)
+{
+    const struct tarn_graph *graph = plan->graph;
+    struct reach *reach = reach_create(plan);
+    *packing = (struct packing){.plan = plan, .best = plan->footprint};
+    assert(graph->planned_count <= ORACLE_NODES_MAX);
+    for (uint32_t a = 0; a < graph->planned_count; a++) {
+        uint32_t b = 0, group = graph->storages[a].group;
+        while (b < a && (group == TARN_NONE || graph->storages[b].group != group)) b++;
+        packing->block_of[a] = b < a ? packing->block_of[b] : packing->blocks_count++;
+        packing->reserved[a] = oracle_reserved(graph, a, plan->alignment);
+        for (b = 0; b < graph->planned_count; b++)
+            packing->may_share[a][b] = may_follow(reach, a, b) || may_follow(reach, b, a);
+    }
+    free(reach);
+}
+
+static bool fits_in(const struct packing *packing, uint32_t a, uint32_t b)
+{
+    uint64_t x = packing->offset[a], y = packing->offset[b];
+    return packing->may_share[a][b] || x + packing->reserved[a] <= y ||
+           y + packing->reserved[b] <= x;
+}
+
+/* Puts a block there; its end, or UINT64_MAX where an earlier block is in the way. */
+static uint64_t put_block(struct packing *packing, uint32_t block, uint64_t at)
+{
+    const struct tarn_graph *graph = packing->plan->graph;
+    uint32_t alone = 0, count = 1;
+    while (packing->block_of[alone] != block) alone++;
+    const uint32_t *members = &alone;
+    if (graph->storages[alone].group != TARN_NONE) {
+        members = graph->groups[graph->storages[alone].group].storages;
+        count = graph->groups[graph->storages[alone].group].storages_count;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        packing->offset[members[i]] = at;
+        at += packing->reserved[members[i]];
+        for (uint32_t b = 0; b < graph->planned_count; b++)
+            if (packing->block_of[b] < block && !fits_in(packing, members[i], b)) return UINT64_MAX;
+    }
+    return at;
+}
+
+/* The largest alignment that one of its members asks for. */
+static uint64_t step_of(const struct packing *packing, uint32_t block)
+{
+    const struct tarn_graph *graph = packing->plan->graph;
+    uint64_t step = packing->plan->alignment;
+    for (uint32_t a = 0; a < graph->planned_count; a++)
+        if (packing->block_of[a] == block && graph->storages[a].alignment > step)
+            step = graph->storages[a].alignment;
+    return step;
+}
+
+static void pack(struct packing *packing, uint32_t block, uint64_t highest)
+{
+    if (highest >= packing->best) return;
+    if (block == packing->blocks_count) {
+        packing->best = highest;
+        return;
+    }
+    uint64_t step = step_of(packing, block);
+    for (uint64_t at = 0; at < packing->best; at += step) {
+        uint64_t end = put_block(packing, block, at);
+        if (end != UINT64_MAX) pack(packing, block + 1, end > highest ? end : highest);
+    }
+}
+
+uint64_t oracle_smallest_arena(const struct tarn_plan *plan)
+{
+    struct packing packing;
+    packing_init(&packing, plan);
+    pack(&packing, 0, 0);
+    return packing.best;
 }
 
 /* ---- Legal orders ---- */

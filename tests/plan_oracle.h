@@ -9,12 +9,20 @@
 bool oracle_writes(const struct tarn_graph *graph, uint32_t op, uint32_t storage);
 /* Reads or writes; views do neither. */
 bool oracle_touches(const struct tarn_graph *graph, uint32_t op, uint32_t storage);
+/* What a storage reserves at an alignment: alone its size rounded up, in a group its size, as the
+ * last member also what the group lacks to a multiple. */
+uint64_t oracle_reserved(const struct tarn_graph *graph, uint32_t storage, uint64_t alignment);
+/* Do they share reserved bytes? */
 bool oracle_share_bytes(const struct tarn_plan *plan, uint32_t a, uint32_t b);
 
 /* Do lists and waits (boundary waits included) order, over two iterations, every two touches that
  * need an order? The plan must be well-formed; at most ORACLE_NODES_MAX launches. */
 #define ORACLE_NODES_MAX 128
 bool oracle_accepts(const struct tarn_plan *plan);
+
+/* The least footprint of a safe plan with these lists and waits: every placement below that of the
+ * plan, which is safe, is tried. For up to about 8 blocks. */
+uint64_t oracle_smallest_arena(const struct tarn_plan *plan);
 
 /* Is it a beginning of the program's work that lists and waits allow? */
 bool oracle_is_legal(const struct tarn_plan *plan, const struct tarn_step *steps, size_t count);

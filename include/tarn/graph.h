@@ -119,7 +119,8 @@ TARN_API tarn_tensor tarn_builder_alias(struct tarn_builder *builder, tarn_tenso
 TARN_API tarn_op tarn_builder_op(struct tarn_builder *builder, const struct tarn_op_info *info);
 /* `later` must not start before `earlier` has finished. */
 TARN_API void tarn_builder_control(struct tarn_builder *builder, tarn_op later, tarn_op earlier);
-/* The storages of these root tensors lie back to back in this order, without padding. */
+/* The storages of these root tensors lie back to back in this order; only the whole is padded, to a
+ * multiple of the plan's alignment. */
 TARN_API void tarn_builder_group(struct tarn_builder *builder, struct tarn_list tensors);
 
 /* Validates everything and makes the graph. Consumes the builder, whatever the status.

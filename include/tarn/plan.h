@@ -40,7 +40,10 @@ enum tarn_boundary {
 
 struct tarn_plan_options {
     size_t struct_size; /* sizeof(struct tarn_plan_options), as the macro below says */
-    uint64_t alignment; /* power of two; 0: 512 */
+    /* Power of two; 0: 512. Every block (a lone storage, or a whole contiguous group) begins at a
+     * multiple of it and reserves its bytes up to one. Footprint, bound and overlap mean these
+     * reserved bytes. */
+    uint64_t alignment;
     /* Bytes the footprint must not exceed: the first plan that fits will do. 0: no limit, the
      * search ends at the bound. */
     uint64_t capacity;
@@ -138,17 +141,17 @@ TARN_API uint64_t tarn_plan_workspace_offset(const struct tarn_plan *plan, tarn_
  * plan's graph with the source graph. Near-linear. */
 
 enum tarn_violation_kind {
-    TARN_UNORDERED_OVERLAP, /* two storages share bytes and nothing orders them */
+    TARN_UNORDERED_OVERLAP, /* two storages share reserved bytes and nothing orders them */
     TARN_OVERWRITTEN_INPUT, /* an op reads bytes that another storage has overwritten */
-    TARN_HAZARD_LOST,       /* two touchers of one storage are no longer ordered, or a wrong version
-                               is read */
+    TARN_HAZARD_LOST,       /* two touchers of one storage are no longer ordered, a wrong version is
+                               read, or an order that control arcs demand is lost */
     TARN_GROUP_BROKEN,      /* members of a contiguous group are not back to back */
     TARN_MISALIGNED,
-    TARN_OUT_OF_RANGE, /* a storage ends above the footprint */
+    TARN_OUT_OF_RANGE, /* the reserved bytes of a storage end above the footprint */
     TARN_MISSING,      /* an op or storage of the graph is absent, or there twice */
     TARN_WRONG_GRAPH,  /* hashes differ, or the final graph does not refine the source */
     TARN_DEADLOCK,     /* lists and waits form a cycle */
-    TARN_WRONG_BOUND   /* the certificate does not prove the bound */
+    TARN_WRONG_BOUND   /* above the footprint, or the certificate does not prove it */
 };
 /* A word for a kind, for example "unordered overlap"; static. */
 TARN_API const char *tarn_violation_text(enum tarn_violation_kind kind);

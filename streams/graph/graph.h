@@ -118,6 +118,13 @@ static inline bool tarn_kind_is_persistent(enum tarn_tensor_kind kind)
     return kind >= TARN_PARAMETER;
 }
 
+/* What a storage takes in an arena, or in the persistent part, of a plan with this alignment (a
+ * power of two): alone its size rounded up to the alignment, in a contiguous group its size, as the
+ * last member also the padding to the group's end. An alignment of its own restricts its offset
+ * only. UINT64_MAX: more than 64 bits. Linear in the group for its last member, else constant. */
+uint64_t tarn_storage_reserved(const struct tarn_graph *graph, uint32_t storage,
+                               uint64_t alignment);
+
 /* The word of a kind in files, for example "optimizer_state". */
 const char *tarn_kind_text(enum tarn_tensor_kind kind);
 

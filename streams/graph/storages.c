@@ -6,6 +6,7 @@
 
 #include "derive.h"
 #include "pool.h"
+#include "size.h"
 
 /* ---- Numbering ---- */
 
@@ -146,6 +147,25 @@ static enum tarn_status fill_groups(struct tarn_graph *graph, const struct tarn_
     }
     return TARN_OK;
 }
+
+/* ---- Reserved bytes ---- */
+
+/* The sizes of all storages of a graph fit in 64 bits together. */
+uint64_t tarn_storage_reserved(const struct tarn_graph *graph, uint32_t storage, uint64_t alignment)
+{
+    const struct tarn_storage *record = &graph->storages[storage];
+    uint64_t before = 0, end;
+    if (record->group != TARN_NONE) {
+        const struct tarn_group *group = &graph->groups[record->group];
+        uint32_t last = group->storages_count - 1;
+        if (group->storages[last] != storage) return record->size;
+        for (uint32_t i = 0; i < last; i++) before += graph->storages[group->storages[i]].size;
+    }
+    bool fits = tarn_size_round_up(before + record->size, alignment, &end);
+    return fits ? end - before : UINT64_MAX;
+}
+
+/* ---- All of it ---- */
 
 enum tarn_status tarn_derive_storages(struct tarn_graph *graph, const struct tarn_list *groups)
 {

@@ -1,12 +1,12 @@
 /* What an iteration waits for in the one before it. Source: DESIGN.md, section 3.
  *
- * Refined rule. Storages that share a byte follow each other inside an iteration, so of all that
- * an iteration and the next one do to that byte only two storages meet at the boundary: the last
- * one here and the first one there. The producer of the first (cells.h) needs the last toucher of
- * the last in every stream. A persistent storage has no first write: what touches it up to its
- * first writer needs its last writer, and its first writer needs what touches it from its last
- * writer on. All else follows from the order inside an iteration, and greater distances from that
- * of the streams.
+ * Refined rule. Storages that share a reserved byte follow each other inside an iteration, so of
+ * all that an iteration and the next one do to that byte only two storages meet at the boundary:
+ * the last one here and the first one there. The producer of the first (cells.h) needs the last
+ * toucher of the last in every stream. A persistent storage has no first write: what touches it up
+ * to its first writer needs its last writer, and its first writer needs what touches it from its
+ * last writer on. All else follows from the order inside an iteration, and greater distances from
+ * that of the streams.
  *
  *     bytes   iteration k           iteration k + 1
  *     0       a ── b ── c ─────────► a                   producer of a needs who touches c last
@@ -245,7 +245,7 @@ static bool unroll(struct unrolled *unrolled, const struct tarn_boundary_inside 
         return false;
     fill_streams(&unrolled->nodes, graph);
     return fill_order(&unrolled->nodes, graph, unrolled->pool) &&
-           tarn_cells_take(&unrolled->cells, graph, inside->offset, unrolled->pool) &&
+           tarn_cells_take(&unrolled->cells, graph, inside->layout, unrolled->pool) &&
            find_writers(unrolled) && fill_arcs(unrolled, inside);
 }
 

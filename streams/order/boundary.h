@@ -2,6 +2,7 @@
 #ifndef TARN_STREAMS_ORDER_BOUNDARY_H
 #define TARN_STREAMS_ORDER_BOUNDARY_H
 
+#include "cells.h"
 #include "events.h"
 
 /* In the waits of both rules `on` is an op of the previous iteration; the caller frees *waits with
@@ -13,13 +14,14 @@ enum tarn_status tarn_boundary_simple(const struct tarn_graph *graph, struct tar
 
 /* What has been decided inside an iteration. */
 struct tarn_boundary_inside {
-    const uint64_t *offset; /* by planned storage; overlapping storages are safe pairs */
+    struct tarn_layout layout; /* storages that share reserved bytes are safe pairs */
     const struct tarn_wait *waits;
     uint32_t waits_count;
 };
 
-/* Every op comes after what touched its bytes in the previous iteration, if one of the two writes:
- * the transitive reduction of that order. Sorted by rank of `op`, then by stream of `on`. */
+/* Every op comes after what touched its reserved bytes in the previous iteration, if one of the two
+ * writes: the transitive reduction of that order. Sorted by rank of `op`, then by stream of `on`.
+ */
 enum tarn_status tarn_boundary_refined(const struct tarn_graph *graph,
                                        const struct tarn_boundary_inside *inside,
                                        struct tarn_wait **waits, uint32_t *count);

@@ -53,7 +53,7 @@ static const struct point *sort(struct point *points, struct point *spare, size_
 }
 
 static bool number_cells(struct tarn_cells *cells, const struct tarn_graph *graph,
-                         const uint64_t *offset, struct tarn_pool *pool)
+                         struct tarn_layout layout, struct tarn_pool *pool)
 {
     size_t count = 2 * (size_t)graph->planned_count;
     uint64_t highest = 0;
@@ -61,8 +61,9 @@ static bool number_cells(struct tarn_cells *cells, const struct tarn_graph *grap
     struct point *spare = tarn_pool_take(pool, count, sizeof *spare);
     if (!points || !spare) return false;
     for (uint32_t a = 0; a < graph->planned_count; a++) {
-        uint64_t end = offset[a] + graph->storages[a].size;
-        points[2 * a] = (struct point){offset[a], 2 * a};
+        uint64_t begin = layout.offset[a];
+        uint64_t end = begin + tarn_storage_reserved(graph, a, layout.alignment);
+        points[2 * a] = (struct point){begin, 2 * a};
         points[2 * a + 1] = (struct point){end, 2 * a + 1};
         if (end > highest) highest = end;
     }
@@ -158,11 +159,11 @@ static bool list_by_last(struct tarn_cells *cells, const struct tarn_graph *grap
 }
 
 bool tarn_cells_take(struct tarn_cells *cells, const struct tarn_graph *graph,
-                     const uint64_t *offset, struct tarn_pool *pool)
+                     struct tarn_layout layout, struct tarn_pool *pool)
 {
     memset(cells, 0, sizeof *cells);
     cells->begin = tarn_pool_take(pool, graph->planned_count, sizeof *cells->begin);
     cells->end = tarn_pool_take(pool, graph->planned_count, sizeof *cells->end);
-    return cells->begin && cells->end && number_cells(cells, graph, offset, pool) &&
+    return cells->begin && cells->end && number_cells(cells, graph, layout, pool) &&
            find_owners(cells, graph, pool) && list_by_last(cells, graph, pool);
 }

@@ -1,4 +1,5 @@
-/* The arena cut into cells at the ends of all storages, and who has each cell first and last. */
+/* The arena cut into cells at the ends of what all storages reserve, and who has each cell first
+ * and last. */
 #ifndef TARN_STREAMS_ORDER_CELLS_H
 #define TARN_STREAMS_ORDER_CELLS_H
 
@@ -16,8 +17,14 @@ struct tarn_cells {
                               ascending; TARN_NONE ends */
 };
 
-/* From offsets by planned storage; all in the pool. False: no memory. */
+/* Where planned storages lie. */
+struct tarn_layout {
+    const uint64_t *offset; /* by planned storage */
+    uint64_t alignment;     /* of the plan: what a storage reserves */
+};
+
+/* Cells of reserved bytes; all in the pool. False: no memory. */
 bool tarn_cells_take(struct tarn_cells *cells, const struct tarn_graph *graph,
-                     const uint64_t *offset, struct tarn_pool *pool);
+                     struct tarn_layout layout, struct tarn_pool *pool);
 
 #endif

@@ -95,23 +95,10 @@ static bool is_sum_small(const struct proof *proof)
 /* False when they exceed 64 bits together; after this no sum of them does. */
 static bool reserve(struct proof *proof)
 {
-    const struct tarn_graph *graph = proof->plan->graph;
-    uint64_t alignment = proof->plan->alignment;
-    for (uint32_t a = 0; a < graph->planned_count; a++) {
+    const struct tarn_plan *plan = proof->plan;
+    for (uint32_t a = 0; a < plan->graph->planned_count; a++) {
         proof->lone[a] = a;
-        proof->reserved[a] = graph->storages[a].size;
-        if (graph->storages[a].group == TARN_NONE &&
-            !tarn_size_round_up(graph->storages[a].size, alignment, &proof->reserved[a]))
-            return false;
-    }
-    for (uint32_t g = 0; g < graph->groups_count; g++) {
-        const struct tarn_group *group = &graph->groups[g];
-        uint64_t end = 0, padded;
-        if (group->persistent) continue;
-        for (uint32_t i = 0; i < group->storages_count; i++)
-            if (!tarn_size_add(end, proof->reserved[group->storages[i]], &end)) return false;
-        if (!tarn_size_round_up(end, alignment, &padded)) return false;
-        proof->reserved[group->storages[group->storages_count - 1]] += padded - end;
+        proof->reserved[a] = tarn_storage_reserved(plan->graph, a, plan->alignment);
     }
     return is_sum_small(proof);
 }

@@ -50,13 +50,18 @@ static struct point *sort_points(struct point *points, struct point *spare, uint
     return points;
 }
 
-static void write_points(struct point *points, const struct tarn_plan *plan)
+static void write_points(struct point *points, const struct tarn_plan *plan,
+                         enum tarn_byte_map_extent extent)
 {
-    for (uint32_t a = 0; a < plan->graph->storages_count; a++) {
-        const struct tarn_place *place = tarn_plan_place(plan, a);
-        uint64_t base = a < plan->graph->planned_count ? 0 : plan->footprint;
-        points[2 * a] = (struct point){base + place->offset, 2 * a};
-        points[2 * a + 1] = (struct point){base + place->offset + place->size, 2 * a + 1};
+    const struct tarn_graph *graph = plan->graph;
+    for (uint32_t a = 0; a < graph->storages_count; a++) {
+        uint64_t base = a < graph->planned_count ? 0 : plan->footprint;
+        uint64_t begin = base + tarn_plan_place(plan, a)->offset;
+        uint64_t bytes = extent == TARN_EXACT_BYTES
+                             ? graph->storages[a].size
+                             : tarn_storage_reserved(graph, a, plan->alignment);
+        points[2 * a] = (struct point){begin, 2 * a};
+        points[2 * a + 1] = (struct point){begin + bytes, 2 * a + 1};
     }
 }
 
@@ -74,13 +79,14 @@ static void number_cells(struct tarn_byte_map *map, const struct point *points, 
     map->cells_count = cell + 1;
 }
 
-static bool make_cells(struct tarn_byte_map *map, const struct tarn_plan *plan)
+static bool make_cells(struct tarn_byte_map *map, const struct tarn_plan *plan,
+                       enum tarn_byte_map_extent extent)
 {
     uint32_t count = 2 * plan->graph->storages_count;
     struct point *points = malloc(((size_t)count + 1) * sizeof *points);
     struct point *spare = malloc(((size_t)count + 1) * sizeof *spare);
     if (points && spare) {
-        write_points(points, plan);
+        write_points(points, plan, extent);
         number_cells(map, sort_points(points, spare, count), count);
     }
     bool ok = points && spare;
@@ -100,13 +106,14 @@ static bool make_bits(struct tarn_byte_map *map)
     return true;
 }
 
-enum tarn_status tarn_byte_map_init(struct tarn_byte_map *map, const struct tarn_plan *plan)
+enum tarn_status tarn_byte_map_init(struct tarn_byte_map *map, const struct tarn_plan *plan,
+                                    enum tarn_byte_map_extent extent)
 {
     memset(map, 0, sizeof *map);
     size_t count = plan->graph->storages_count;
     map->begin = malloc((count + 1) * sizeof *map->begin);
     map->end = malloc((count + 1) * sizeof *map->end);
-    if (!map->begin || !map->end || !make_cells(map, plan)) goto fail;
+    if (!map->begin || !map->end || !make_cells(map, plan, extent)) goto fail;
     map->owner = malloc(map->cells_count * sizeof *map->owner);
     if (!map->owner || !make_bits(map)) goto fail;
     tarn_byte_map_clear(map);

@@ -15,15 +15,21 @@
 struct tarn_byte_map {
     uint32_t cells_count;
     uint32_t *begin; /* storage -> cell of its first byte */
-    uint32_t *end;   /* storage -> cell behind its last byte */
+    uint32_t *end;   /* storage -> cell behind its last byte, reserved or exact */
     uint32_t *owner; /* cell where an interval begins -> storage, or TARN_NONE */
     uint64_t *bits[TARN_BYTE_MAP_LEVELS];
     uint32_t levels;
 };
 
+enum tarn_byte_map_extent {
+    TARN_RESERVED_BYTES, /* with padding: what two storages must not share */
+    TARN_EXACT_BYTES     /* what ops read and write */
+};
+
 /* All storages of the plan's graph at their places, the persistent part behind the arena; nobody
  * owns anything yet. The plan's places must be complete and in range. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_byte_map_init(struct tarn_byte_map *map, const struct tarn_plan *plan);
+enum tarn_status tarn_byte_map_init(struct tarn_byte_map *map, const struct tarn_plan *plan,
+                                    enum tarn_byte_map_extent extent);
 void tarn_byte_map_finish(struct tarn_byte_map *map);
 /* Nobody owns anything. */
 void tarn_byte_map_clear(struct tarn_byte_map *map);

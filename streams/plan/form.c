@@ -1,6 +1,6 @@
-/* What can be said of a plan without running it: lists, waits, and one place for every storage.
- * Members of a contiguous group lie back to back in exact bytes; only the group's start is aligned
- * and only its end padded. Cost: linear. */
+/* What can be said of a plan without running it: lists, waits, one place for every storage, and a
+ * footprint that is not below the bound. Members of a contiguous group lie back to back in exact
+ * bytes; only the group's start is aligned and only its end padded. Cost: linear. */
 #include <stdlib.h>
 
 #include "../graph/error.h"
@@ -171,22 +171,19 @@ static bool check_present(const struct tarn_plan *plan, struct tarn_verdict *ver
 
 /* ---- Places: where ---- */
 
-/* Reserved bytes: `size` from the storage's start on, rounded up to `padding`. */
-static void check_range(const struct tarn_plan *plan, uint32_t storage, uint64_t size,
-                        uint64_t padding, struct tarn_verdict *verdict)
+static void check_range(const struct tarn_plan *plan, uint32_t storage,
+                        struct tarn_verdict *verdict)
 {
     const struct tarn_storage *record = &plan->graph->storages[storage];
-    uint64_t offset = tarn_plan_place(plan, storage)->offset;
+    uint64_t offset = tarn_plan_place(plan, storage)->offset, end;
     uint64_t limit = record->persistent ? plan->persistent : plan->footprint;
-    uint64_t reserved, end;
-    if (tarn_size_round_up(size, padding, &reserved) && tarn_size_add(offset, reserved, &end) &&
-        end <= limit)
-        return;
+    uint64_t reserved = tarn_storage_reserved(plan->graph, storage, plan->alignment);
+    if (tarn_size_add(offset, reserved, &end) && end <= limit) return;
     struct tarn_violation violation = violation_of_storage(plan->graph, storage, TARN_OUT_OF_RANGE);
     tarn_verdict_add(verdict, &violation, NULL,
-                     "%s at offset %llu with %llu bytes%s ends above the %s of %llu bytes",
+                     "%s at offset %llu reserves %llu bytes, which end above the %s of %llu bytes",
                      tarn_storage_label(plan->graph, storage).text, (unsigned long long)offset,
-                     (unsigned long long)size, record->group == TARN_NONE ? "" : " of its group",
+                     (unsigned long long)reserved,
                      record->persistent ? "persistent part" : "footprint",
                      (unsigned long long)limit);
 }
@@ -223,28 +220,31 @@ static void check_behind(const struct tarn_plan *plan, uint32_t before, uint32_t
 static void check_group(const struct tarn_plan *plan, const struct tarn_group *group,
                         struct tarn_verdict *verdict)
 {
-    uint64_t total = 0;
-    for (uint32_t i = 0; i < group->storages_count; i++) {
-        uint32_t storage = group->storages[i];
-        uint64_t size = tarn_plan_place(plan, storage)->size;
-        check_range(plan, storage, size, 1, verdict);
-        if (i > 0) check_behind(plan, group->storages[i - 1], storage, verdict);
-        if (!tarn_size_add(total, size, &total)) total = UINT64_MAX;
-    }
-    check_range(plan, group->storages[0], total, plan->alignment, verdict);
     check_alignment(plan, group->storages[0], verdict);
+    for (uint32_t i = 1; i < group->storages_count; i++)
+        check_behind(plan, group->storages[i - 1], group->storages[i], verdict);
 }
 
 static void check_positions(const struct tarn_plan *plan, struct tarn_verdict *verdict)
 {
     const struct tarn_graph *graph = plan->graph;
     for (uint32_t a = 0; a < graph->storages_count; a++) {
-        if (graph->storages[a].group != TARN_NONE) continue;
-        check_range(plan, a, graph->storages[a].size, plan->alignment, verdict);
-        check_alignment(plan, a, verdict);
+        check_range(plan, a, verdict);
+        if (graph->storages[a].group == TARN_NONE) check_alignment(plan, a, verdict);
     }
     for (uint32_t g = 0; g < graph->groups_count; g++)
         check_group(plan, &graph->groups[g], verdict);
+}
+
+/* Whatever the certificate proves, one of the two numbers is wrong. */
+static void check_bound(const struct tarn_plan *plan, struct tarn_verdict *verdict)
+{
+    if (!plan->threshold || plan->bound <= plan->footprint) return;
+    struct tarn_violation violation = tarn_violation_of(TARN_WRONG_BOUND);
+    tarn_verdict_add(verdict, &violation, NULL,
+                     "the plan claims that none is below %llu bytes, but has a footprint of %llu "
+                     "itself: one of the two is wrong",
+                     (unsigned long long)plan->bound, (unsigned long long)plan->footprint);
 }
 
 static bool check_totals(const struct tarn_plan *plan, struct tarn_verdict *verdict)
@@ -283,6 +283,7 @@ bool tarn_verify_form(const struct tarn_plan *plan, struct tarn_verdict *verdict
     complete = check_present(plan, verdict) && complete;
     if (!complete || !check_totals(plan, verdict)) return false;
     check_positions(plan, verdict);
+    check_bound(plan, verdict);
     return !find_fatal(verdict);
 }
 

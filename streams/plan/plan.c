@@ -86,7 +86,8 @@ enum tarn_status tarn_plan_refine_boundary(struct tarn_plan *plan)
     uint64_t *offset = malloc(((size_t)planned_count + 1) * sizeof *offset);
     if (!offset) return TARN_SYSTEM;
     for (uint32_t a = 0; a < planned_count; a++) offset[a] = tarn_plan_place(plan, a)->offset;
-    struct tarn_boundary_inside inside = {offset, plan->waits, plan->waits_count};
+    struct tarn_boundary_inside inside = {
+        {offset, plan->alignment}, plan->waits, plan->waits_count};
     struct tarn_wait *waits;
     uint32_t count;
     enum tarn_status status = tarn_boundary_refined(plan->graph, &inside, &waits, &count);

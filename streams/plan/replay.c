@@ -1,7 +1,7 @@
 /* Safety: two iterations of the program, run once in one legal order, prove all legal orders.
  *
- * A byte map says whose content lies where, and every storage remembers the last touch per stream
- * of its content. Then
+ * A byte map says who has which bytes, those that a storage reserves counted as its own, and every
+ * storage remembers the last touch per stream of its content. Then
  *     a write must come after every touch of what it overwrites, by vector clocks, and
  *     a read must find its version whole, and come after the write that made it.
  * Order is transitive, so whoever overwrites next need only be after the latest content of each
@@ -252,7 +252,7 @@ static enum tarn_status replay_init(struct tarn_replay *replay, const struct tar
     replay->graph = graph;
     replay->pool.free = TARN_NONE;
     if (tarn_past_init(&replay->past, program) != TARN_OK) return TARN_SYSTEM;
-    if (tarn_byte_map_init(&replay->map, plan) != TARN_OK) return TARN_SYSTEM;
+    if (tarn_byte_map_init(&replay->map, plan, TARN_RESERVED_BYTES) != TARN_OK) return TARN_SYSTEM;
     replay->contents = malloc(((size_t)graph->storages_count + 1) * sizeof *replay->contents);
     replay->seen = malloc(((size_t)graph->ops_count + 1) * sizeof *replay->seen);
     replay->stack = malloc(((size_t)graph->ops_count + 1) * sizeof *replay->stack);

@@ -26,16 +26,23 @@ static struct node_label label(const struct tarn_replay *replay, uint32_t node)
 }
 
 struct bytes_label {
-    char text[160];
+    char text[200];
 };
 
+/* A storage with its exact bytes, and with the end of what it reserves where that is another. */
 static struct bytes_label bytes(const struct tarn_replay *replay, uint32_t storage)
 {
     struct bytes_label result;
     const struct tarn_place *place = tarn_plan_place(replay->plan, storage);
-    snprintf(result.text, sizeof result.text, "%s (bytes %llu..%llu)",
+    uint64_t reserved = tarn_storage_reserved(replay->graph, storage, replay->plan->alignment);
+    uint64_t end = place->offset + place->size;
+    char padding[40] = "";
+    if (reserved > place->size)
+        snprintf(padding, sizeof padding, ", reserved up to %llu",
+                 (unsigned long long)(place->offset + reserved));
+    snprintf(result.text, sizeof result.text, "%s (bytes %llu..%llu%s)",
              tarn_storage_label(replay->graph, storage).text, (unsigned long long)place->offset,
-             (unsigned long long)(place->offset + place->size));
+             (unsigned long long)end, padding);
     return result;
 }
 

@@ -150,7 +150,7 @@ static enum tarn_status memory_init(struct memory *memory, const struct tarn_pla
     bool ok =
         memory->versions &&
         tarn_versions_init(&memory->expected, graph, graph->order, graph->ops_count) == TARN_OK &&
-        tarn_byte_map_init(&memory->map, plan) == TARN_OK;
+        tarn_byte_map_init(&memory->map, plan, TARN_EXACT_BYTES) == TARN_OK;
     return ok ? TARN_OK : TARN_SYSTEM;
 }
 
