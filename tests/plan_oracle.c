@@ -214,7 +214,7 @@ static bool is_storage_ordered(const struct reach *reach, uint32_t storage)
     return true;
 }
 
-/* Every launched op behind `earlier` through control arcs and views must come after it. */
+/* Every launched op behind `earlier` through arcs and views must come after it. */
 static bool is_control_kept(const struct reach *reach, uint32_t earlier, uint32_t op)
 {
     const struct tarn_graph *graph = reach->plan->graph;
@@ -238,9 +238,15 @@ static bool are_control_arcs_kept(const struct reach *reach)
 {
     const struct tarn_graph *graph = reach->plan->graph;
     for (uint32_t v = 0; v < graph->ops_count; v++) {
-        for (uint32_t k = 0; k < graph->ops[v].control_count; k++) {
-            uint32_t u = graph->ops[v].control[k];
+        const struct tarn_graph_op *op = &graph->ops[v];
+        for (uint32_t k = 0; k < op->control_count; k++) {
+            uint32_t u = op->control[k];
             if (!graph->ops[u].view && !is_control_kept(reach, u, v)) return false;
+        }
+        for (uint32_t k = 0; k < op->inputs_count && op->view; k++) {
+            uint32_t u = graph->tensors[op->inputs[k]].producer;
+            if (u != TARN_NONE && !graph->ops[u].view && !is_control_kept(reach, u, v))
+                return false;
         }
     }
     return true;

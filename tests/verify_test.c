@@ -7,12 +7,16 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "plan_oracle.h"
 #include "streams/graph/builder.h"
+#include "streams/plan/verdict.h"
 #include "tarn.h"
+
+#define UNSAFE_PLANS TARN_SOURCE_DIR "/tests/data/unsafe_plans"
 
 /* ---- The plan to break ----
  *
@@ -316,6 +320,103 @@ static void rejects_a_control_arc_that_nothing_keeps(void **state)
     tarn_verdict_destroy(fixture.verdict);
     tarn_plan_destroy(fixture.plan);
     tarn_graph_destroy(fixture.graph);
+}
+
+/* ---- Orders that only views carry ----
+ *
+ *     first:   produce ──a──► (looks) ──v──► (glances)      views in brackets, on streams of their
+ *     second:                              update           own; who controls whom varies */
+enum { PRODUCE, LOOK, GLANCE, UPDATE_OP };
+
+/* The arcs into look, glance and update: by data (where there is a tensor), by control, or none. */
+enum link { NO_LINK, DATA, CONTROL };
+
+struct view_chain {
+    enum link look, glance;
+    bool is_update_free; /* no control arc to glance: nothing orders update */
+};
+
+static struct tarn_graph *view_chain(struct view_chain chain, bool final)
+{
+    struct tarn_builder *builder = tarn_builder_create("views");
+    for (int s = 0; s < 4; s++) tarn_builder_stream(builder, "");
+    tarn_tensor a = add_tensor(builder, "a", 8, TARN_INTERMEDIATE);
+    tarn_tensor w = add_tensor(builder, "w", 8, TARN_PARAMETER);
+    tarn_tensor looked = tarn_builder_alias(builder, chain.look == DATA ? a : w, "looked");
+    tarn_tensor glanced = tarn_builder_alias(builder, chain.glance == DATA ? looked : w, "glanced");
+    tarn_tensor b = add_tensor(builder, "b", 8, TARN_INTERMEDIATE);
+    const uint32_t looks_at[] = {chain.look == DATA ? a : w};
+    const uint32_t glances_at[] = {chain.glance == DATA ? looked : w};
+    const struct tarn_op_info ops[] = {
+        {.name = "produce", .stream = 0, .outputs = TARN_LIST(a)},
+        {.stream = 1, .inputs = {looks_at, 1}, .outputs = TARN_LIST(looked), .view = true},
+        {.stream = 2, .inputs = {glances_at, 1}, .outputs = TARN_LIST(glanced), .view = true},
+        {.name = "update", .stream = 3, .outputs = TARN_LIST(b)}};
+    for (uint32_t v = PRODUCE; v <= UPDATE_OP; v++) {
+        tarn_builder_op(builder, &ops[v]);
+        if (final) tarn_builder_origin(builder, v, TARN_NONE);
+    }
+    if (chain.look == CONTROL) tarn_builder_control(builder, LOOK, PRODUCE);
+    if (chain.glance == CONTROL) tarn_builder_control(builder, GLANCE, LOOK);
+    if (!chain.is_update_free) tarn_builder_control(builder, UPDATE_OP, GLANCE);
+    return finish(builder);
+}
+
+static struct tarn_plan *plan_of_views(struct tarn_graph *graph)
+{
+    struct tarn_plan *plan = tarn_plan_of_graph(graph);
+    plan->alignment = 8;
+    plan->footprint = 16;
+    plan->storages[1].offset = 8;
+    plan->persistent = 8;
+    return plan;
+}
+
+static void require_lost_order(struct fixture *fixture, const char *part)
+{
+    const struct tarn_violation *violation = find(fixture, TARN_HAZARD_LOST);
+    assert_int_equal(violation->op, UPDATE_OP);
+    assert_int_equal(violation->other_op, PRODUCE);
+    require_text(violation, part);
+    tarn_verdict_destroy(fixture->verdict);
+    fixture->verdict = NULL;
+}
+
+static const struct view_chain view_chains[] = {
+    {DATA, DATA, false}, {DATA, CONTROL, false}, {CONTROL, DATA, false}, {CONTROL, CONTROL, false}};
+
+static void rejects_a_plan_without_an_order_that_views_carry(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        struct fixture fixture = {.graph = view_chain(view_chains[i], false)};
+        fixture.plan = plan_of_views(fixture.graph);
+        assert_int_equal(fixture.plan->waits_count, 1); /* update waits for produce */
+        assert_int_equal(verify(&fixture), TARN_OK);
+        tarn_verdict_destroy(fixture.verdict);
+        fixture.plan->waits_count = 0;
+        require_lost_order(&fixture, "a control arc says");
+        tarn_plan_destroy(fixture.plan);
+        tarn_graph_destroy(fixture.graph);
+    }
+}
+
+static void rejects_a_final_graph_without_an_order_that_views_carry(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        struct fixture fixture = {.graph = view_chain(view_chains[i], false)};
+        struct view_chain freed = view_chains[i];
+        freed.is_update_free = true;
+        struct tarn_graph *final = view_chain(freed, true);
+        fixture.plan = plan_of_views(final);
+        fixture.plan->transformed = true;
+        fixture.plan->source_hash = fixture.graph->hash;
+        require_lost_order(&fixture, "of the source graph");
+        tarn_plan_destroy(fixture.plan);
+        tarn_graph_destroy(final);
+        tarn_graph_destroy(fixture.graph);
+    }
 }
 
 static void rejects_persistent_storages_that_share_bytes(void **state)
@@ -671,6 +772,51 @@ static void rejects_a_gap_outside_every_group(void **state)
     require_text(find(fixture, TARN_WRONG_BOUND), "names a gap that is none");
 }
 
+/* A proof of more bytes than the plan has is no proof, whatever it says. */
+static void rejects_a_footprint_below_the_bound(void **state)
+{
+    struct fixture *fixture = *state;
+    give_certificate(fixture, 576, 2, 2);
+    require_text(find(fixture, TARN_WRONG_BOUND), "none is below 576 bytes, but has a footprint of "
+                                                  "512 itself");
+    struct tarn_error error;
+    assert_int_equal(tarn_plan_check_form(fixture->plan, &error),
+                     TARN_BAD_INPUT); /* trusted, too */
+}
+
+/* ---- Plans from files that were accepted once ---- */
+
+static void rejects_plans_that_were_accepted_once(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        enum tarn_violation_kind kind;
+        const char *part;
+    } files[] = {
+        {"bound_above_footprint", TARN_WRONG_BOUND, "none is below 8 bytes"},
+        {"padding_shared", TARN_UNORDERED_OVERLAP, "reserved up to 4"},
+        {"control_arc_to_view", TARN_HAZARD_LOST, "op 2 \"X\" comes after op 0 \"P\""},
+        {"control_arc_to_view_assigned", TARN_HAZARD_LOST, "op 4 \"o4\" comes after op 0 \"o0\""},
+        {"control_arc_to_view_of_many", TARN_HAZARD_LOST, "a control arc"},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        struct fixture fixture = {0};
+        char path[200];
+        snprintf(path, sizeof path, UNSAFE_PLANS "/%s.graph.json", files[i].name);
+        assert_int_equal(tarn_graph_load(path, &fixture.graph, NULL), TARN_OK);
+        snprintf(path, sizeof path, UNSAFE_PLANS "/%s.plan.json", files[i].name);
+        enum tarn_status status =
+            tarn_plan_verify_file(path, fixture.graph, &fixture.verdict, &fixture.error);
+        if (status != TARN_REJECTED) fail_msg("%s: %d %s", path, status, fixture.error.text);
+        const struct tarn_violation *violation = tarn_verdict_get(fixture.verdict, 0);
+        assert_int_equal(violation->kind, files[i].kind);
+        require_text(violation, files[i].part);
+        tarn_verdict_destroy(fixture.verdict);
+        tarn_graph_destroy(fixture.graph);
+    }
+}
+
 static void a_bound_is_only_as_good_as_the_waits(void **state)
 {
     struct fixture *fixture = *state;
@@ -697,6 +843,8 @@ int main(void)
         with_fixture(rejects_ops_of_one_stream_in_an_order_that_breaks_a_hazard),
         with_fixture(rejects_iterations_that_may_overtake_each_other),
         cmocka_unit_test(rejects_a_control_arc_that_nothing_keeps),
+        cmocka_unit_test(rejects_a_plan_without_an_order_that_views_carry),
+        cmocka_unit_test(rejects_a_final_graph_without_an_order_that_views_carry),
         with_fixture(rejects_persistent_storages_that_share_bytes),
         with_fixture(rejects_waits_that_form_a_cycle_and_names_it),
         with_fixture(rejects_a_group_that_is_not_back_to_back),
@@ -726,6 +874,8 @@ int main(void)
         with_fixture(rejects_a_certificate_of_another_cut),
         with_fixture(rejects_a_threshold_beyond_its_stream),
         with_fixture(rejects_a_gap_outside_every_group),
+        with_fixture(rejects_a_footprint_below_the_bound),
+        cmocka_unit_test(rejects_plans_that_were_accepted_once),
         with_fixture(a_bound_is_only_as_good_as_the_waits),
     };
     return cmocka_run_group_tests_name("verify", tests, NULL, NULL);

@@ -4,9 +4,10 @@
  * Tensors: the source's keep their ids; each recomputed copy gets one behind them. Copies that are
  * written over each other share the storage of the first of them, all others have one of their own,
  * so an op in place may come to write elsewhere. Ops: the executions in their order, views where
- * they were. Arcs: a control arc of the source ties every execution that stands for its ends; where
- * a copy is written over another, or a persistent storage is updated, readers in other streams come
- * first. Cost: linear in the graph and the schedule. */
+ * they were. Arcs: a control arc of the source ties every execution that stands for its ends, also
+ * where a view between them carries it; where a copy is written over another, or a persistent
+ * storage is updated, readers in other streams come first. Cost: linear in the graph and the
+ * schedule. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -363,6 +364,29 @@ static enum tarn_status order_states(struct building *all)
     return TARN_OK;
 }
 
+/* A view carries control arcs to whoever reads its outputs. An op that reads a copy instead comes
+ * after the view all the same. `carries`: by view, found in the graph's order. */
+static enum tarn_status keep_carried(struct building *all)
+{
+    const struct tarn_graph *graph = all->graph;
+    bool *carries = calloc((size_t)graph->ops_count + 1, sizeof *carries);
+    if (!carries) return TARN_SYSTEM;
+    for (uint32_t p = 0; p < graph->ops_count; p++) {
+        uint32_t v = graph->order[p];
+        const struct tarn_graph_op *op = &graph->ops[v];
+        carries[v] = op->view && op->control_count > 0;
+        for (uint32_t k = 0; k < op->inputs_count; k++) {
+            uint32_t view = graph->tensors[op->inputs[k]].producer;
+            if (view == TARN_NONE || !carries[view]) continue;
+            carries[v] = op->view;
+            for (uint32_t i = all->ops[v].begin; i < all->ops[v].end && !op->view; i++)
+                tarn_builder_control(all->builder, all->new_op[i], all->ops[view].begin);
+        }
+    }
+    free(carries);
+    return TARN_OK;
+}
+
 /* The source's control arcs, between whatever stands for their ends. */
 static void keep_control(struct building *all)
 {
@@ -393,7 +417,8 @@ static enum tarn_status build(struct building *all)
     tarn_transform_add_groups(all->builder, all->graph, all->ids);
     keep_control(all);
     order_overwriting(all);
-    return order_states(all);
+    enum tarn_status status = keep_carried(all);
+    return status == TARN_OK ? order_states(all) : status;
 }
 
 enum tarn_status tarn_recompute_build(const struct tarn_recompute_model *model,

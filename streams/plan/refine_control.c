@@ -1,16 +1,27 @@
-/* Refinement, third part: control arcs between launched ops of the source graph, which may stand
- * for what no tensor shows. In every legal order of the program all primary runs of the earlier op
- * must come before all of the later one; copies are free. Cost: clocks along one legal order. */
+/* Refinement, third part: control arcs of the source graph, which may stand for what no tensor
+ * shows, between launched ops or with views between them. In every legal order of the program all
+ * primary runs of the earlier op must come before all of the later one; copies are free.
+ * Cost: clocks along one legal order, and a walk through views, see control.h. */
 #include "../graph/report.h"
+#include "control.h"
 #include "past.h"
 #include "refine.h"
 
-static void check_arc(const struct tarn_comparison *all, const struct tarn_past *past, uint32_t u)
+struct control_check {
+    struct tarn_comparison *all;
+    struct tarn_past past;
+    struct tarn_control control; /* of the source graph */
+};
+
+/* The run at hand comes after all primary runs of op u of the source graph. */
+static void check_demand(void *context, uint32_t u)
 {
-    uint32_t v = past->step->op;
+    const struct control_check *check = context;
+    const struct tarn_comparison *all = check->all;
+    uint32_t v = check->past.step->op;
     for (uint32_t e = all->first_primary[u]; e != TARN_NONE; e = all->next_primary[e]) {
-        uint32_t step = all->program->step_of[e];
-        if (tarn_past_has(past, all->final->ops[e].stream, step)) continue;
+        if (tarn_past_has(&check->past, all->final->ops[e].stream, all->program->step_of[e]))
+            continue;
         struct tarn_violation violation = tarn_violation_of(TARN_HAZARD_LOST);
         violation.op = v;
         violation.other_op = e;
@@ -21,26 +32,29 @@ static void check_arc(const struct tarn_comparison *all, const struct tarn_past 
     }
 }
 
-static void check_run(const struct tarn_comparison *all, const struct tarn_past *past)
+static enum tarn_status check_runs(struct control_check *check)
 {
-    uint32_t v = past->step->op;
-    const struct tarn_graph_op *origin = &all->source->ops[tarn_plan_origin(all->plan, v)];
-    if (origin->control_count == 0 || !tarn_refine_is_primary(all, v)) return;
-    for (uint32_t k = 0; k < origin->control_count; k++) {
-        if (!all->source->ops[origin->control[k]].view) check_arc(all, past, origin->control[k]);
+    const struct tarn_comparison *all = check->all;
+    enum tarn_status status = TARN_OK;
+    for (uint32_t i = 0; i < all->program->steps_count && !status; i++) {
+        tarn_past_enter(&check->past, all->program->order[i]);
+        const struct tarn_program_step *step = check->past.step;
+        if (tarn_refine_is_primary(all, step->op))
+            tarn_control_visit(&check->control, tarn_plan_origin(all->plan, step->op), step->stream,
+                               check_demand, check);
+        status = tarn_past_leave(&check->past);
     }
+    return status;
 }
 
 enum tarn_status tarn_refine_control(struct tarn_comparison *all)
 {
-    struct tarn_past past;
-    enum tarn_status status = tarn_past_init(&past, all->program);
-    if (status != TARN_OK) return status;
-    for (uint32_t i = 0; i < all->program->steps_count && !status; i++) {
-        tarn_past_enter(&past, all->program->order[i]);
-        check_run(all, &past);
-        status = tarn_past_leave(&past);
-    }
-    tarn_past_finish(&past);
+    struct control_check check = {.all = all};
+    enum tarn_status status = tarn_past_init(&check.past, all->program);
+    if (status == TARN_OK)
+        status = tarn_control_init(&check.control, all->source, all->program->streams_count);
+    if (status == TARN_OK) status = check_runs(&check);
+    tarn_control_finish(&check.control);
+    tarn_past_finish(&check.past);
     return status;
 }

@@ -179,39 +179,13 @@ static void write_storage(struct tarn_replay *replay, uint32_t storage)
 
 /* ---- Control arcs ---- */
 
-static void check_control_arc(struct tarn_replay *replay, uint32_t earlier)
+static void check_demand(void *context, uint32_t earlier)
 {
+    const struct tarn_replay *replay = context;
     uint32_t node = replay->past.iteration * replay->past.program->steps_count +
                     replay->past.program->step_of[earlier];
     if (!tarn_past_has(&replay->past, tarn_past_step(&replay->past, node)->stream, node))
         tarn_replay_report_lost_arc(replay, node);
-}
-
-static void push_view(struct tarn_replay *replay, uint32_t *depth, uint32_t op)
-{
-    if (op == TARN_NONE || !replay->graph->ops[op].view) return;
-    if (replay->seen[op] == replay->past.node) return;
-    replay->seen[op] = replay->past.node;
-    replay->stack[(*depth)++] = op;
-}
-
-/* Views are not launched: what they come after, the ops behind them come after. */
-static void check_control(struct tarn_replay *replay)
-{
-    const struct tarn_graph *graph = replay->graph;
-    uint32_t depth = 1;
-    replay->stack[0] = replay->past.step->op;
-    while (depth > 0) {
-        const struct tarn_graph_op *op = &graph->ops[replay->stack[--depth]];
-        for (uint32_t k = 0; k < op->control_count; k++) {
-            if (graph->ops[op->control[k]].view)
-                push_view(replay, &depth, op->control[k]);
-            else
-                check_control_arc(replay, op->control[k]);
-        }
-        for (uint32_t k = 0; k < op->inputs_count; k++)
-            push_view(replay, &depth, graph->tensors[op->inputs[k]].producer);
-    }
 }
 
 /* ---- The two iterations ---- */
@@ -221,7 +195,9 @@ static void run_node(struct tarn_replay *replay, uint32_t node)
     tarn_past_enter(&replay->past, node);
     const struct tarn_graph_op *op = &replay->graph->ops[replay->past.step->op];
     const struct tarn_graph_tensor *tensors = replay->graph->tensors;
-    if (replay->past.iteration == 0) check_control(replay);
+    if (replay->past.iteration == 0)
+        tarn_control_visit(&replay->control, replay->past.step->op, replay->past.step->stream,
+                           check_demand, replay);
     for (uint32_t k = 0; k < op->inputs_count; k++)
         read_storage(replay, tensors[op->inputs[k]].storage);
     if (op->workspace_storage != TARN_NONE) write_storage(replay, op->workspace_storage);
@@ -254,15 +230,12 @@ static enum tarn_status replay_init(struct tarn_replay *replay, const struct tar
     if (tarn_past_init(&replay->past, program) != TARN_OK) return TARN_SYSTEM;
     if (tarn_byte_map_init(&replay->map, plan, TARN_RESERVED_BYTES) != TARN_OK) return TARN_SYSTEM;
     replay->contents = malloc(((size_t)graph->storages_count + 1) * sizeof *replay->contents);
-    replay->seen = malloc(((size_t)graph->ops_count + 1) * sizeof *replay->seen);
-    replay->stack = malloc(((size_t)graph->ops_count + 1) * sizeof *replay->stack);
-    if (!replay->contents || !replay->seen || !replay->stack) return TARN_SYSTEM;
+    if (!replay->contents) return TARN_SYSTEM;
     for (uint32_t a = 0; a < graph->storages_count; a++) {
         replay->contents[a] =
             (struct tarn_content){TARN_NONE, TARN_NONE, TARN_NONE, TARN_NONE, TARN_NONE, false};
     }
-    for (uint32_t v = 0; v < graph->ops_count; v++) replay->seen[v] = TARN_NONE;
-    return TARN_OK;
+    return tarn_control_init(&replay->control, graph, program->streams_count);
 }
 
 static void replay_finish(struct tarn_replay *replay)
@@ -271,8 +244,7 @@ static void replay_finish(struct tarn_replay *replay)
     tarn_byte_map_finish(&replay->map);
     free(replay->pool.items);
     free(replay->contents);
-    free(replay->seen);
-    free(replay->stack);
+    tarn_control_finish(&replay->control);
 }
 
 enum tarn_status tarn_verify_replay(const struct tarn_plan *plan,

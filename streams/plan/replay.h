@@ -3,6 +3,7 @@
 #define TARN_STREAMS_PLAN_REPLAY_H
 
 #include "byte_map.h"
+#include "control.h"
 #include "past.h"
 #include "verdict.h"
 
@@ -35,7 +36,7 @@ struct tarn_replay {
     struct tarn_byte_map map;
     struct tarn_touch_pool pool;
     struct tarn_content *contents; /* by storage */
-    uint32_t *seen, *stack;        /* by op, for control arcs through views */
+    struct tarn_control control;
     uint64_t looks_left; /* storages that may still be looked at beneath dubious content */
     bool no_memory;
 };

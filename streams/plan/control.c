@@ -1,0 +1,78 @@
+/* Control arcs, looked at through views, of all launched ops: a depth-first walk back from each,
+ * which ends at launched ops, and at views that an op before it in its stream has met already.
+ * A view that was met through a control arc has demanded all that it demands through data arcs.
+ * Cost: O(arcs of launched ops + arcs of views * streams); 2 * views * streams bits. */
+#include "control.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void tarn_control_finish(struct tarn_control *control)
+{
+    free(control->number);
+    free(control->met);
+    free(control->stack);
+    memset(control, 0, sizeof *control);
+}
+
+enum tarn_status tarn_control_init(struct tarn_control *control, const struct tarn_graph *graph,
+                                   uint32_t streams_count)
+{
+    size_t views = 0;
+    *control = (struct tarn_control){.graph = graph, .streams_count = streams_count};
+    control->number = malloc(((size_t)graph->ops_count + 1) * sizeof *control->number);
+    for (uint32_t v = 0; v < graph->ops_count && control->number; v++) {
+        control->number[v] = (uint32_t)views;
+        views += graph->ops[v].view;
+    }
+    control->met = calloc(2 * views * streams_count / 64 + 1, sizeof *control->met);
+    control->stack = malloc((2 * views + 1) * sizeof *control->stack);
+    if (control->number && control->met && control->stack) return TARN_OK;
+    tarn_control_finish(control);
+    return TARN_SYSTEM;
+}
+
+/* False: it was met before. */
+static bool meet(struct tarn_control *control, uint32_t view, bool by_control, uint32_t stream)
+{
+    size_t row = 2 * (size_t)control->number[view] + by_control;
+    size_t bit = row * control->streams_count + stream;
+    uint64_t mask = UINT64_C(1) << bit % 64;
+    bool is_new = !(control->met[bit / 64] & mask);
+    control->met[bit / 64] |= mask;
+    return is_new;
+}
+
+/* One walk: what it is for, and how deep the stack is. */
+struct walk {
+    struct tarn_control *control;
+    uint32_t stream, depth;
+    tarn_control_demand demand;
+    void *context;
+};
+
+static void follow(struct walk *walk, uint32_t earlier, bool by_control)
+{
+    struct tarn_control *control = walk->control;
+    if (earlier == TARN_NONE) return;
+    if (!control->graph->ops[earlier].view) {
+        if (by_control) walk->demand(walk->context, earlier);
+    } else if (meet(control, earlier, by_control, walk->stream)) {
+        control->stack[walk->depth++] = 2 * earlier + by_control;
+    }
+}
+
+void tarn_control_visit(struct tarn_control *control, uint32_t op, uint32_t stream,
+                        tarn_control_demand demand, void *context)
+{
+    const struct tarn_graph *graph = control->graph;
+    struct walk walk = {control, stream, 0, demand, context};
+    control->stack[walk.depth++] = 2 * op;
+    while (walk.depth > 0) {
+        uint32_t top = control->stack[--walk.depth];
+        const struct tarn_graph_op *at = &graph->ops[top / 2];
+        for (uint32_t k = 0; k < at->control_count; k++) follow(&walk, at->control[k], true);
+        for (uint32_t k = 0; k < at->inputs_count; k++)
+            follow(&walk, graph->tensors[at->inputs[k]].producer, top % 2);
+    }
+}
