@@ -45,7 +45,7 @@ static void print_model(struct tarn_sheet *sheet, const struct tarn_graph *graph
     tarn_sheet_close(sheet, ']');
 }
 
-static enum tarn_status inform(const char *path, uint32_t wait_ns, bool json)
+static enum tarn_status inform(const char *path, uint64_t alignment, uint32_t wait_ns, bool json)
 {
     struct tarn_error error;
     struct tarn_graph *graph;
@@ -58,7 +58,8 @@ static enum tarn_status inform(const char *path, uint32_t wait_ns, bool json)
     uint64_t bound = 0;
     status = tarn_graph_summarize(graph, &summary, &error);
     if (status == TARN_OK) status = tarn_graph_bound(graph, &bound, &error);
-    if (status == TARN_OK) status = tarn_graph_simulate(graph, wait_ns, &simulation, &error);
+    if (status == TARN_OK)
+        status = tarn_graph_simulate(graph, alignment, wait_ns, &simulation, &error);
     if (status == TARN_OK) {
         struct tarn_sheet sheet;
         tarn_sheet_begin(&sheet, stdout, json);
@@ -80,16 +81,20 @@ static enum tarn_status inform(const char *path, uint32_t wait_ns, bool json)
 enum tarn_status tarn_verb_info(char **words)
 {
     bool json = false;
+    uint64_t alignment = 1;
     uint32_t wait_ns = TARN_WAIT_NS;
     const char *path;
     const struct tarn_option options[] = {
+        {"alignment", 0, TARN_OPTION_SIZE, &alignment, "BYTES",
+         "of the plan whose reserved bytes the model counts, a\npower of two (default 1: exact "
+         "sizes)"},
         {"wait-ns", 0, TARN_OPTION_COUNT, &wait_ns, "NS",
          "what an event wait between two streams takes in the\nmodel (default 3000)"},
         TARN_JSON_OPTION(json),
     };
     const struct tarn_command command = {
         .verb = "info",
-        .usage = "GRAPH [--wait-ns NS] [--json]",
+        .usage = "GRAPH [--alignment BYTES] [--wait-ns NS] [--json]",
         .about =
             "Loads a graph (tarn.graph version 1, or a packing instance as CSV; plain or\n"
             "gzip), checks every rule of the format, and prints its counts and sums.\n\n"
@@ -99,7 +104,7 @@ enum tarn_status tarn_verb_info(char **words)
             "  bound        bytes that every safe plan needs, at any alignment\n"
             "  events       arcs between streams, and the event waits kept of them\n"
             "  model        of the streams at work, by the ops' costs and with those waits:\n"
-            "               critical path, all costs in a row, most bytes alive in this timing\n"
+            "               critical path, all costs in a row, most bytes reserved in this timing\n"
             "               and in any legal one (the truth is from worst to worst bound)\n"
             "  busy         what each stream spends inside ops, of that critical path\n",
         .options = options,
@@ -111,5 +116,5 @@ enum tarn_status tarn_verb_info(char **words)
     };
     enum tarn_status status;
     if (!tarn_options_parse(&command, words, &path, &status)) return status;
-    return inform(path, wait_ns, json);
+    return inform(path, alignment, wait_ns, json);
 }

@@ -137,7 +137,7 @@ static void keeps_what_must_be_in_order(void **state)
 static uint64_t makespan_of(const struct tarn_graph *graph, uint32_t wait_ns)
 {
     struct tarn_simulation *simulation;
-    assert_int_equal(tarn_graph_simulate(graph, wait_ns, &simulation, NULL), TARN_OK);
+    assert_int_equal(tarn_graph_simulate(graph, 1, wait_ns, &simulation, NULL), TARN_OK);
     uint64_t makespan = simulation->makespan_ns;
     tarn_simulation_destroy(simulation);
     return makespan;

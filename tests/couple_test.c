@@ -51,7 +51,7 @@ static uint64_t brute_bound(const struct tarn_graph *graph)
 static uint64_t makespan_of(const struct tarn_graph *graph)
 {
     struct tarn_simulation *simulation;
-    assert_int_equal(tarn_graph_simulate(graph, WAIT_NS, &simulation, NULL), TARN_OK);
+    assert_int_equal(tarn_graph_simulate(graph, 1, WAIT_NS, &simulation, NULL), TARN_OK);
     uint64_t makespan = simulation->makespan_ns;
     tarn_simulation_destroy(simulation);
     return makespan;

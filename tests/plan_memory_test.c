@@ -115,7 +115,7 @@ static enum tarn_status couple(struct tarn_error *error)
 static enum tarn_status simulate(struct tarn_error *error)
 {
     struct tarn_simulation *simulation;
-    enum tarn_status status = tarn_graph_simulate(graph, TARN_WAIT_NS, &simulation, error);
+    enum tarn_status status = tarn_graph_simulate(graph, 1, TARN_WAIT_NS, &simulation, error);
     tarn_simulation_destroy(simulation);
     return status;
 }

@@ -452,7 +452,7 @@ static void never_worse_and_every_plan_refines_its_source(void **state)
 static uint64_t makespan(const struct tarn_graph *graph)
 {
     struct tarn_simulation *simulation;
-    assert_int_equal(tarn_graph_simulate(graph, TARN_WAIT_NS, &simulation, NULL), TARN_OK);
+    assert_int_equal(tarn_graph_simulate(graph, 1, TARN_WAIT_NS, &simulation, NULL), TARN_OK);
     uint64_t ns = simulation->makespan_ns;
     tarn_simulation_destroy(simulation);
     return ns;

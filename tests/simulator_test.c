@@ -1,5 +1,6 @@
 /* The simulator against brute force: begins from all ancestors at once instead of the fewest waits,
- * memory storage by storage, the worst case by walking through every state of tiny graphs. */
+ * memory storage by storage in reserved bytes, the worst case by walking through every state of
+ * tiny graphs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,16 +10,24 @@
 #include <cmocka.h>
 
 #include "order_oracle.h"
+#include "plan_oracle.h"
 #include "random_graph.h"
 #include "tarn/simulate.h"
 
-enum { GRAPHS = DRAWS(3000), OPS_MAX = 24, TINY_GRAPHS = DRAWS(20000), TINY_OPS_MAX = 9 };
+enum {
+    GRAPHS = DRAWS(3000),
+    OPS_MAX = 24,
+    TINY_GRAPHS = DRAWS(20000),
+    TINY_OPS_MAX = 9,
+    STORAGES_MAX = 64
+};
 
-static struct tarn_simulation *simulate(const struct tarn_graph *graph, uint32_t wait_ns)
+static struct tarn_simulation *simulate(const struct tarn_graph *graph, uint64_t alignment,
+                                        uint32_t wait_ns)
 {
     struct tarn_simulation *simulation;
     struct tarn_error error;
-    if (tarn_graph_simulate(graph, wait_ns, &simulation, &error) != TARN_OK)
+    if (tarn_graph_simulate(graph, alignment, wait_ns, &simulation, &error) != TARN_OK)
         fail_msg("%s", error.text);
     return simulation;
 }
@@ -41,6 +50,13 @@ static void draw_costs(struct tarn_graph *graph, uint64_t seed, bool with_zero)
         uint64_t cost = random_below(&source, random_percent(&source, 50) ? 4 : 1000);
         graph->ops[v].cost = with_zero || cost > 0 ? cost : 1;
     }
+}
+
+/* The plan's alignment, which memory is counted at. */
+static uint64_t alignment_of(uint64_t seed)
+{
+    static const uint64_t alignments[] = {1, 4, 512};
+    return alignments[seed % 3];
 }
 
 static uint64_t max(uint64_t a, uint64_t b) { return a > b ? a : b; }
@@ -82,7 +98,7 @@ static void ops_begin_when_all_that_happens_before_has_ended(void **state)
         uint32_t wait_ns = seed % 3 == 0 ? 0 : (uint32_t)(seed % 97);
         draw_costs(graph, seed, true);
         find_ancestors(graph, &oracle);
-        struct tarn_simulation *simulation = simulate(graph, wait_ns);
+        struct tarn_simulation *simulation = simulate(graph, 1, wait_ns);
         check_begins(graph, &oracle, simulation, wait_ns);
         tarn_simulation_destroy(simulation);
         tarn_graph_destroy(graph);
@@ -92,8 +108,8 @@ static void ops_begin_when_all_that_happens_before_has_ended(void **state)
 /* ---- Memory over time ---- */
 
 /* Bytes alive in [begin, end), or in [begin, end] with `closed`, around moment ns. */
-static uint64_t alive_at(const struct tarn_graph *graph, const struct tarn_simulation *simulation,
-                         uint64_t ns, bool closed)
+static uint64_t alive_at(const struct tarn_graph *graph, uint64_t alignment,
+                         const struct tarn_simulation *simulation, uint64_t ns, bool closed)
 {
     uint64_t bytes = 0;
     for (uint32_t a = 0; a < graph->planned_count; a++) {
@@ -102,28 +118,31 @@ static uint64_t alive_at(const struct tarn_graph *graph, const struct tarn_simul
         for (uint32_t k = 0; k < storage->touchers_count; k++)
             end = max(end, simulation->end_ns[storage->touchers[k]]);
         if (simulation->begin_ns[storage->producer] > ns) continue;
-        if (ns < end || (closed && ns == end)) bytes += storage->size;
+        if (ns < end || (closed && ns == end)) bytes += oracle_reserved(graph, a, alignment);
     }
     return bytes;
 }
 
-static void check_memory(const struct tarn_graph *graph, const struct tarn_simulation *simulation,
-                         bool with_zero)
+static void check_memory(const struct tarn_graph *graph, uint64_t alignment,
+                         const struct tarn_simulation *simulation, bool with_zero)
 {
     uint64_t highest = 0, closed = 0;
     assert_true(simulation->steps_count > 0 && simulation->steps[0].ns == 0);
     for (size_t i = 0; i < simulation->steps_count; i++) {
         uint64_t ns = simulation->steps[i].ns;
         if (i > 0) assert_true(simulation->steps[i - 1].ns < ns);
-        assert_int_equal(simulation->steps[i].bytes, alive_at(graph, simulation, ns, false));
+        assert_int_equal(simulation->steps[i].bytes,
+                         alive_at(graph, alignment, simulation, ns, false));
         highest = max(highest, simulation->steps[i].bytes);
-        closed = max(closed, alive_at(graph, simulation, ns, true));
+        closed = max(closed, alive_at(graph, alignment, simulation, ns, true));
     }
     for (uint32_t v = 0; v < graph->ops_count; v++) /* no step is left out */
-        highest = max(highest, alive_at(graph, simulation, simulation->begin_ns[v], false));
+        highest =
+            max(highest, alive_at(graph, alignment, simulation, simulation->begin_ns[v], false));
     assert_true(with_zero ? simulation->peak >= highest : simulation->peak == highest);
     assert_true(simulation->peak <= closed);
-    assert_true(alive_at(graph, simulation, simulation->peak_ns, true) >= simulation->peak);
+    assert_true(alive_at(graph, alignment, simulation, simulation->peak_ns, true) >=
+                simulation->peak);
 }
 
 static void memory_is_what_is_alive_at_every_moment(void **state)
@@ -134,8 +153,9 @@ static void memory_is_what_is_alive_at_every_moment(void **state)
         struct tarn_graph *graph = random_graph(&options);
         bool with_zero = seed % 2 == 0;
         draw_costs(graph, seed, with_zero);
-        struct tarn_simulation *simulation = simulate(graph, (uint32_t)(seed % 5));
-        check_memory(graph, simulation, with_zero);
+        struct tarn_simulation *simulation =
+            simulate(graph, alignment_of(seed), (uint32_t)(seed % 5));
+        check_memory(graph, alignment_of(seed), simulation, with_zero);
         tarn_simulation_destroy(simulation);
         tarn_graph_destroy(graph);
     }
@@ -143,7 +163,8 @@ static void memory_is_what_is_alive_at_every_moment(void **state)
 
 /* ---- The worst case ---- */
 
-static uint64_t alive_in(const struct tarn_graph *graph, uint64_t begun, uint64_t ended)
+static uint64_t alive_in(const struct tarn_graph *graph, const uint64_t *reserved, uint64_t begun,
+                         uint64_t ended)
 {
     uint64_t bytes = 0;
     for (uint32_t a = 0; a < graph->planned_count; a++) {
@@ -151,24 +172,29 @@ static uint64_t alive_in(const struct tarn_graph *graph, uint64_t begun, uint64_
         bool is_kept = storage->pinned;
         for (uint32_t k = 0; k < storage->touchers_count; k++)
             is_kept |= !(ended >> storage->touchers[k] & 1);
-        if (begun >> storage->producer & 1 && is_kept) bytes += storage->size;
+        if (begun >> storage->producer & 1 && is_kept) bytes += reserved[a];
     }
     return bytes;
 }
 
 /* All sets of ended ops with the started ones `begun`. */
-static uint64_t heaviest_with(const struct tarn_graph *graph, uint64_t begun, uint64_t must_end)
+static uint64_t heaviest_with(const struct tarn_graph *graph, const uint64_t *reserved,
+                              uint64_t begun, uint64_t must_end)
 {
     uint64_t heaviest = 0, may_end = begun & ~must_end;
     for (uint64_t more = may_end;; more = (more - 1) & may_end) {
-        heaviest = max(heaviest, alive_in(graph, begun, must_end | more));
+        heaviest = max(heaviest, alive_in(graph, reserved, begun, must_end | more));
         if (more == 0) return heaviest;
     }
 }
 
-static uint64_t heaviest_state(const struct tarn_graph *graph, const struct order_oracle *oracle)
+static uint64_t heaviest_state(const struct tarn_graph *graph, uint64_t alignment,
+                               const struct order_oracle *oracle)
 {
-    uint64_t heaviest = 0;
+    uint64_t heaviest = 0, reserved[STORAGES_MAX];
+    assert_true(graph->planned_count <= STORAGES_MAX);
+    for (uint32_t a = 0; a < graph->planned_count; a++)
+        reserved[a] = oracle_reserved(graph, a, alignment);
     for (uint64_t begun = 0; begun < UINT64_C(1) << graph->ops_count; begun++) {
         uint64_t must_end = 0;
         bool has_view = false;
@@ -178,7 +204,7 @@ static uint64_t heaviest_state(const struct tarn_graph *graph, const struct orde
             must_end |= oracle->ancestors[v];
         }
         if (!has_view && (must_end & ~begun) == 0)
-            heaviest = max(heaviest, heaviest_with(graph, begun, must_end));
+            heaviest = max(heaviest, heaviest_with(graph, reserved, begun, must_end));
     }
     return heaviest;
 }
@@ -193,8 +219,9 @@ static void worst_case_is_between_a_state_and_the_bound(void **state)
         struct tarn_graph *graph = random_graph(&options);
         struct order_oracle oracle;
         find_ancestors(graph, &oracle);
-        struct tarn_simulation *simulation = simulate(graph, 0);
-        uint64_t heaviest = heaviest_state(graph, &oracle);
+        uint64_t alignment = alignment_of(seed);
+        struct tarn_simulation *simulation = simulate(graph, alignment, 0);
+        uint64_t heaviest = heaviest_state(graph, alignment, &oracle);
         assert_true(simulation->worst <= heaviest);
         assert_true(heaviest <= simulation->worst_bound);
         assert_true(simulation->peak <= simulation->worst);
@@ -205,6 +232,23 @@ static void worst_case_is_between_a_state_and_the_bound(void **state)
     }
     assert_true(below_bound > 0);
     assert_int_equal(missed, 0);
+}
+
+static void refuses_an_alignment_that_is_none_or_too_much(void **state)
+{
+    (void)state;
+    struct random_graph_options options = random_graph_knobs(3, OPS_MAX);
+    struct tarn_graph *graph = random_graph(&options);
+    struct tarn_simulation *simulation;
+    struct tarn_error error;
+    assert_true(graph->planned_count > 2);
+    assert_int_equal(tarn_graph_simulate(graph, 24, 0, &simulation, &error), TARN_USAGE);
+    assert_non_null(strstr(error.text, "24 is not a power of two"));
+    assert_int_equal(tarn_graph_simulate(graph, UINT64_C(1) << 63, 0, &simulation, &error),
+                     TARN_BAD_INPUT);
+    assert_non_null(strstr(error.text, "use a smaller alignment"));
+    assert_null(simulation);
+    tarn_graph_destroy(graph);
 }
 
 /* x needs one reader of a to have ended, y the other: no moment has all three. */
@@ -225,7 +269,7 @@ static void bound_may_exceed_every_state(void **state)
     }
     struct tarn_graph *graph;
     assert_int_equal(tarn_builder_finish(b, &graph, NULL), TARN_OK);
-    struct tarn_simulation *simulation = simulate(graph, 2);
+    struct tarn_simulation *simulation = simulate(graph, 1, 2);
     assert_int_equal(simulation->worst, 110);
     assert_int_equal(simulation->worst_bound, 120);
     assert_int_equal(simulation->peak, 100);
@@ -242,6 +286,7 @@ int main(void)
         cmocka_unit_test(memory_is_what_is_alive_at_every_moment),
         cmocka_unit_test(worst_case_is_between_a_state_and_the_bound),
         cmocka_unit_test(bound_may_exceed_every_state),
+        cmocka_unit_test(refuses_an_alignment_that_is_none_or_too_much),
     };
     return cmocka_run_group_tests_name("simulator", tests, NULL, NULL);
 }

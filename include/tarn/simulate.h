@@ -17,20 +17,21 @@ extern "C" {
 /* A usual price of an event wait between two streams of an accelerator. */
 #define TARN_WAIT_NS 3000
 
-/* From `ns` on, until the next step, `bytes` of planned storages are alive. */
+/* From `ns` on, until the next step, planned storages that are alive reserve `bytes`. */
 struct tarn_memory_step {
     uint64_t ns;
     uint64_t bytes;
 };
 
 /* Everything belongs to the simulation. A storage is alive from the begin of the op that writes it
- * first to the end of the op that touches it last (an output to the end of the iteration), in exact
- * bytes. Views are not launched: they begin and end when the op before them in their stream ends.
+ * first to the end of the op that touches it last (an output to the end of the iteration), and
+ * counts with the bytes that it reserves in a plan of the alignment asked for. Views are not
+ * launched: they begin and end when the op before them in their stream ends.
  */
 struct tarn_simulation {
     uint64_t makespan_ns; /* the longest chain of costs and waits: the modelled critical path */
     uint64_t serial_ns;   /* all launched ops one after another, without waits */
-    uint64_t peak;        /* most bytes alive at a moment of this timing */
+    uint64_t peak;        /* most bytes reserved at a moment of this timing */
     uint64_t peak_ns;     /* the first such moment */
     /* Over all legal timings (any costs, any delays): a legal timing reaches `worst` bytes, and
      * none exceeds `worst_bound`. Where they differ the truth lies between: to find it is NP-hard.
@@ -44,10 +45,12 @@ struct tarn_simulation {
     const struct tarn_memory_step *steps; /* the memory over time; the first at 0 */
 };
 
-/* Simulates one iteration of a graph with its fewest event waits; wait_ns may be 0. The caller
- * destroys the simulation. TARN_SYSTEM: no memory. O((V + E) S + V log V), and a few bounds. */
-TARN_API enum tarn_status tarn_graph_simulate(const struct tarn_graph *graph, uint32_t wait_ns,
-                                              struct tarn_simulation **simulation,
+/* Simulates one iteration of a graph with its fewest event waits; wait_ns may be 0. alignment: of
+ * the plan, a power of two; 0: 512; at 1 all bytes are exact. The caller destroys the simulation.
+ * TARN_USAGE: not a power of two; TARN_BAD_INPUT: the reserved bytes of all storages exceed 64
+ * bits; TARN_SYSTEM: no memory. O((V + E) S + V log V), and a few bounds. */
+TARN_API enum tarn_status tarn_graph_simulate(const struct tarn_graph *graph, uint64_t alignment,
+                                              uint32_t wait_ns, struct tarn_simulation **simulation,
                                               struct tarn_error *error);
 TARN_API void tarn_simulation_destroy(struct tarn_simulation *simulation);
 

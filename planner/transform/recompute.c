@@ -97,7 +97,8 @@ static enum tarn_status take_time(const struct budgeting *all, const struct tarn
                                   uint64_t *ns)
 {
     struct tarn_simulation *simulation;
-    enum tarn_status status = tarn_graph_simulate(graph, TARN_WAIT_NS, &simulation, all->error);
+    enum tarn_status status =
+        tarn_graph_simulate(graph, all->options.alignment, TARN_WAIT_NS, &simulation, all->error);
     if (status != TARN_OK) return status;
     *ns = simulation->makespan_ns;
     tarn_simulation_destroy(simulation);

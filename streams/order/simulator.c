@@ -9,7 +9,10 @@
 #include <string.h>
 
 #include "../graph/error.h"
+#include "../graph/size.h"
 #include "worst.h"
+
+enum { ALIGNMENT_DEFAULT = 512 };
 
 /* ---- When ops run ---- */
 
@@ -93,18 +96,18 @@ struct changes {
 };
 
 static void fill_changes(const struct changes *changes, const struct tarn_timeline *timeline,
-                         const struct tarn_graph *graph)
+                         const struct tarn_graph *graph, const uint64_t *reserved)
 {
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         const struct tarn_storage *storage = &graph->storages[a];
-        changes->produced[storage->producer] += storage->size;
+        changes->produced[storage->producer] += reserved[a];
         if (storage->pinned) continue;
         struct moment last = end_of(timeline, graph, storage->touchers[0]);
         for (uint32_t k = 1; k < storage->touchers_count; k++) {
             struct moment end = end_of(timeline, graph, storage->touchers[k]);
             if (compare(&end, &last) > 0) last = end;
         }
-        changes->released[last.op] += storage->size;
+        changes->released[last.op] += reserved[a];
     }
 }
 
@@ -152,7 +155,7 @@ static void sweep(struct tarn_memory_curve *curve, const struct moment *moments,
 
 enum tarn_status tarn_memory_curve_init(struct tarn_memory_curve *curve,
                                         const struct tarn_timeline *timeline,
-                                        const struct tarn_graph *graph)
+                                        const struct tarn_graph *graph, const uint64_t *reserved)
 {
     size_t room = (size_t)graph->ops_count + 1;
     struct changes changes = {calloc(room, sizeof(uint64_t)), calloc(room, sizeof(uint64_t))};
@@ -161,7 +164,7 @@ enum tarn_status tarn_memory_curve_init(struct tarn_memory_curve *curve,
     curve->steps = malloc(2 * room * sizeof *curve->steps);
     enum tarn_status status = TARN_SYSTEM;
     if (changes.produced && changes.released && moments && curve->steps) {
-        fill_changes(&changes, timeline, graph);
+        fill_changes(&changes, timeline, graph, reserved);
         uint32_t count = collect_moments(moments, &changes, timeline, graph);
         sweep(curve, moments, count, &changes);
         status = TARN_OK;
@@ -186,8 +189,26 @@ struct simulating {
     struct tarn_simulation shown; /* first: its address is the whole's */
     struct tarn_timeline timeline;
     struct tarn_memory_curve curve;
+    uint64_t *reserved; /* by planned storage */
     uint64_t *busy_ns;
 };
+
+static enum tarn_status reserve(struct simulating *all, const struct tarn_graph *graph,
+                                uint64_t alignment, struct tarn_error *error)
+{
+    uint64_t sum = 0;
+    all->reserved = malloc(((size_t)graph->planned_count + 1) * sizeof *all->reserved);
+    if (!all->reserved) return tarn_error_no_memory(error);
+    for (uint32_t a = 0; a < graph->planned_count; a++) {
+        all->reserved[a] = tarn_storage_reserved(graph, a, alignment);
+        if (!tarn_size_add(sum, all->reserved[a], &sum))
+            return tarn_error_set(error, TARN_BAD_INPUT,
+                                  "the planned tensors need more than 2^64 bytes at alignment "
+                                  "%llu; use a smaller alignment",
+                                  (unsigned long long)alignment);
+    }
+    return TARN_OK;
+}
 
 static enum tarn_status run(struct simulating *all, const struct tarn_graph *graph,
                             uint32_t wait_ns)
@@ -197,7 +218,8 @@ static enum tarn_status run(struct simulating *all, const struct tarn_graph *gra
     enum tarn_status status = tarn_events_minimal(graph, &waits, &waits_count);
     if (status == TARN_OK)
         status = tarn_timeline_init(&all->timeline, graph, waits, waits_count, wait_ns);
-    if (status == TARN_OK) status = tarn_memory_curve_init(&all->curve, &all->timeline, graph);
+    if (status == TARN_OK)
+        status = tarn_memory_curve_init(&all->curve, &all->timeline, graph, all->reserved);
     free(waits);
     return status;
 }
@@ -226,7 +248,7 @@ static enum tarn_status find_worst(struct simulating *all, const struct tarn_gra
     if (status == TARN_OK) status = tarn_reuse_init(&reuse, &clocks, graph);
     if (status == TARN_OK) {
         count_begun(begun, all, graph);
-        status = tarn_worst_init(&worst, &clocks, &reuse, graph, begun);
+        status = tarn_worst_init(&worst, &clocks, &reuse, graph, all->reserved, begun);
     }
     all->shown.worst = worst.reached;
     all->shown.worst_bound = worst.bound;
@@ -257,24 +279,39 @@ static void show(struct simulating *all, const struct tarn_graph *graph)
     shown->steps_count = all->curve.steps_count;
 }
 
-enum tarn_status tarn_graph_simulate(const struct tarn_graph *graph, uint32_t wait_ns,
-                                     struct tarn_simulation **simulation, struct tarn_error *error)
+/* All that can fail after the reserved bytes are known is memory. */
+static enum tarn_status simulate(struct simulating *all, const struct tarn_graph *graph,
+                                 uint64_t alignment, uint32_t wait_ns, struct tarn_error *error)
+{
+    enum tarn_status status = reserve(all, graph, alignment, error);
+    if (status != TARN_OK) return status;
+    all->busy_ns = calloc((size_t)graph->streams_count + 1, sizeof *all->busy_ns);
+    status = all->busy_ns ? run(all, graph, wait_ns) : TARN_SYSTEM;
+    if (status == TARN_OK) status = find_worst(all, graph);
+    return status == TARN_OK ? TARN_OK : tarn_error_no_memory(error);
+}
+
+enum tarn_status tarn_graph_simulate(const struct tarn_graph *graph, uint64_t alignment,
+                                     uint32_t wait_ns, struct tarn_simulation **simulation,
+                                     struct tarn_error *error)
 {
     if (simulation) *simulation = NULL;
     if (!graph || !simulation) return tarn_error_null(error, __func__);
     tarn_error_clear(error);
+    if (alignment == 0) alignment = ALIGNMENT_DEFAULT;
+    if (!tarn_is_power_of_two(alignment))
+        return tarn_error_set(error, TARN_USAGE, "the alignment %llu is not a power of two",
+                              (unsigned long long)alignment);
     struct simulating *all = calloc(1, sizeof *all);
     if (!all) return tarn_error_no_memory(error);
-    all->busy_ns = calloc((size_t)graph->streams_count + 1, sizeof *all->busy_ns);
-    enum tarn_status status = all->busy_ns ? run(all, graph, wait_ns) : TARN_SYSTEM;
-    if (status == TARN_OK) status = find_worst(all, graph);
-    if (status != TARN_OK) {
+    enum tarn_status status = simulate(all, graph, alignment, wait_ns, error);
+    if (status == TARN_OK) {
+        show(all, graph);
+        *simulation = &all->shown;
+    } else {
         tarn_simulation_destroy(&all->shown);
-        return tarn_error_no_memory(error);
     }
-    show(all, graph);
-    *simulation = &all->shown;
-    return TARN_OK;
+    return status;
 }
 
 void tarn_simulation_destroy(struct tarn_simulation *simulation)
@@ -283,6 +320,7 @@ void tarn_simulation_destroy(struct tarn_simulation *simulation)
     struct simulating *all = (struct simulating *)simulation;
     tarn_timeline_finish(&all->timeline);
     tarn_memory_curve_finish(&all->curve);
+    free(all->reserved);
     free(all->busy_ns);
     free(all);
 }

@@ -27,10 +27,11 @@ struct tarn_memory_curve {
 };
 
 /* Of what happens at one moment, ops of some length end first; then the others begin, in
- * topological order, and those without length end at once. TARN_SYSTEM: no memory. */
+ * topological order, and those without length end at once. reserved: bytes by planned storage;
+ * their sum fits in 64 bits. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_memory_curve_init(struct tarn_memory_curve *curve,
                                         const struct tarn_timeline *timeline,
-                                        const struct tarn_graph *graph);
+                                        const struct tarn_graph *graph, const uint64_t *reserved);
 void tarn_memory_curve_finish(struct tarn_memory_curve *curve);
 
 #endif

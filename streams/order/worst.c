@@ -27,9 +27,9 @@ enum { ROUNDS_MAX = 16 };
 struct search {
     const struct tarn_clocks *clocks;
     const struct tarn_graph *graph;
-    uint64_t *size;          /* by planned storage */
-    struct tarn_reuse reuse; /* of the keepers */
-    uint32_t *begun;         /* the state looked at: stream -> started ops */
+    const uint64_t *reserved; /* by planned storage */
+    struct tarn_reuse reuse;  /* of the keepers */
+    uint32_t *begun;          /* the state looked at: stream -> started ops */
 };
 
 /* ---- A state ---- */
@@ -61,7 +61,7 @@ static uint64_t alive(const struct search *search)
 {
     uint64_t bytes = 0;
     for (uint32_t a = 0; a < search->reuse.count; a++)
-        if (keeper_of(search, a) != TARN_NONE) bytes += search->size[a];
+        if (keeper_of(search, a) != TARN_NONE) bytes += search->reserved[a];
     return bytes;
 }
 
@@ -129,7 +129,7 @@ static enum tarn_status start_heaviest(struct search *search)
 {
     struct tarn_antichain antichain;
     enum tarn_status status =
-        tarn_antichain_init(&antichain, &search->reuse, search->graph, search->size);
+        tarn_antichain_init(&antichain, &search->reuse, search->graph, search->reserved);
     if (status != TARN_OK) return status;
     start_antichain(search, antichain.threshold, &search->reuse);
     tarn_antichain_finish(&antichain);
@@ -162,19 +162,16 @@ static enum tarn_status climb(struct search *search, struct tarn_worst *worst)
 
 static void search_finish(struct search *search)
 {
-    free(search->size);
     free(search->begun);
     tarn_reuse_finish(&search->reuse);
 }
 
 static enum tarn_status search_init(struct search *search, const struct tarn_clocks *clocks,
-                                    const struct tarn_graph *graph)
+                                    const struct tarn_graph *graph, const uint64_t *reserved)
 {
-    *search = (struct search){.clocks = clocks, .graph = graph};
-    search->size = malloc(((size_t)graph->planned_count + 1) * sizeof *search->size);
+    *search = (struct search){.clocks = clocks, .graph = graph, .reserved = reserved};
     search->begun = malloc(((size_t)graph->streams_count + 1) * sizeof *search->begun);
-    if (!search->size || !search->begun) return TARN_SYSTEM;
-    for (uint32_t a = 0; a < graph->planned_count; a++) search->size[a] = graph->storages[a].size;
+    if (!search->begun) return TARN_SYSTEM;
     return tarn_reuse_init(&search->reuse, clocks, graph);
 }
 
@@ -182,7 +179,8 @@ static enum tarn_status climb_from_bound(struct search *search, struct tarn_wors
                                          const struct tarn_reuse *reuse)
 {
     struct tarn_antichain antichain;
-    enum tarn_status status = tarn_antichain_init(&antichain, reuse, search->graph, search->size);
+    enum tarn_status status =
+        tarn_antichain_init(&antichain, reuse, search->graph, search->reserved);
     if (status != TARN_OK) return status;
     worst->bound = antichain.bound;
     start_antichain(search, antichain.threshold, reuse);
@@ -208,12 +206,12 @@ static enum tarn_status climb_from_all(struct search *search, struct tarn_worst 
 
 enum tarn_status tarn_worst_init(struct tarn_worst *worst, const struct tarn_clocks *clocks,
                                  const struct tarn_reuse *reuse, const struct tarn_graph *graph,
-                                 const uint32_t *begun)
+                                 const uint64_t *reserved, const uint32_t *begun)
 {
     struct search search;
     memset(worst, 0, sizeof *worst);
     worst->begun = calloc((size_t)graph->streams_count + 1, sizeof *worst->begun);
-    enum tarn_status status = search_init(&search, clocks, graph);
+    enum tarn_status status = search_init(&search, clocks, graph, reserved);
     if (status == TARN_OK && !worst->begun) status = TARN_SYSTEM;
     if (status == TARN_OK) status = climb_from_all(&search, worst, reuse, begun);
     search_finish(&search);

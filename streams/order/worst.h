@@ -12,16 +12,17 @@
 
 struct tarn_worst {
     uint64_t reached; /* bytes alive in the state below */
-    uint64_t bound;   /* no state has more: the heaviest antichain in exact bytes */
+    uint64_t bound;   /* no state has more: the heaviest antichain */
     uint32_t *begun;  /* stream -> how many of its ops have started in that state; the ended ones
                          are those that a started one asks for */
 };
 
-/* begun: by stream, how many ops have started in a state to look at first, for example that of a
- * simulated peak. TARN_SYSTEM: no memory. */
+/* reserved: bytes by planned storage; their sum fits in 64 bits. begun: by stream, how many ops
+ * have started in a state to look at first, for example that of a simulated peak. TARN_SYSTEM: no
+ * memory. */
 enum tarn_status tarn_worst_init(struct tarn_worst *worst, const struct tarn_clocks *clocks,
                                  const struct tarn_reuse *reuse, const struct tarn_graph *graph,
-                                 const uint32_t *begun);
+                                 const uint64_t *reserved, const uint32_t *begun);
 void tarn_worst_finish(struct tarn_worst *worst);
 
 #endif

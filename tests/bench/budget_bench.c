@@ -72,7 +72,7 @@ static bool is_as_promised(const struct tarn_plan *plan, const struct tarn_budge
                            uint64_t footprint)
 {
     struct tarn_simulation *simulation;
-    if (tarn_graph_simulate(tarn_plan_graph(plan), TARN_WAIT_NS, &simulation, NULL) != TARN_OK)
+    if (tarn_graph_simulate(tarn_plan_graph(plan), 0, TARN_WAIT_NS, &simulation, NULL) != TARN_OK)
         return false;
     bool is_same = simulation->makespan_ns == report->time_ns && footprint == report->footprint;
     tarn_simulation_destroy(simulation);
