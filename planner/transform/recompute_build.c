@@ -143,13 +143,20 @@ static uint32_t root_of_tensor(const struct building *all, uint32_t tensor)
     return root_of_copy(all, all->primary_copy[version]);
 }
 
+/* All that share a storage are of one kind; a storage that only copies share is an intermediate. */
+static enum tarn_tensor_kind kind_of(const struct building *all, uint32_t root)
+{
+    const struct tarn_graph *graph = all->graph;
+    if (root >= graph->tensors_count) return TARN_INTERMEDIATE;
+    return graph->tensors[graph->tensors[root].root].kind;
+}
+
 static void add_tensor(struct building *all, uint32_t tensor, uint32_t id, uint32_t root)
 {
     struct tarn_tensor_info info, owner;
     tarn_graph_tensor(all->graph, tensor, &info);
     tarn_graph_tensor(all->graph, all->graph->tensors[tensor].root, &owner);
-    info.kind = owner.kind;
-    if (id != tensor && !tarn_kind_is_persistent(info.kind)) info.kind = TARN_INTERMEDIATE;
+    info.kind = kind_of(all, root);
     info.alignment = root == id ? owner.alignment : 0;
     tarn_builder_alias_of(all->builder, &info, root == id ? TARN_NONE : root);
     tarn_builder_tensor_origin(all->builder, tensor);

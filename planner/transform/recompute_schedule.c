@@ -110,11 +110,11 @@ void tarn_evaluator_destroy(struct tarn_evaluator *evaluator)
     free(evaluator);
 }
 
-/* A list that has room for `more` entries behind `count`; NULL: no memory, and the list as it was.
- */
+/* A list that has room for `more` entries behind `count`, never NULL otherwise; NULL: no memory,
+ * and the list as it was. */
 static void *with_room(void *list, uint32_t count, uint32_t more, uint32_t *capacity, size_t size)
 {
-    if (*capacity - count >= more) return list;
+    if (list && *capacity - count >= more) return list;
     uint32_t larger = *capacity * 2 + more + 64;
     void *room = realloc(list, larger * size);
     if (room) *capacity = larger;
