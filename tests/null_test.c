@@ -194,8 +194,8 @@ static void graphs_need_their_arguments(void **state)
     REFUSES(tarn_graph_pairs(NULL, "clocks", &pairs, error));
     REFUSES(tarn_graph_pairs(w.graph, NULL, &pairs, error));
     REFUSES(tarn_graph_pairs(w.graph, "clocks", NULL, error));
-    REFUSES(tarn_graph_simulate(NULL, 0, &simulation, error));
-    REFUSES(tarn_graph_simulate(w.graph, 0, NULL, error));
+    REFUSES(tarn_graph_simulate(NULL, 0, 0, &simulation, error));
+    REFUSES(tarn_graph_simulate(w.graph, 0, 0, NULL, error));
     destroy_world(&w);
 }
 
