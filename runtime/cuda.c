@@ -1,10 +1,12 @@
 /* The CUDA device: the device table on the CUDA runtime API, plain C. Handles are CUDA's own, so a
- * table call is one runtime call and nothing is allocated or looked up per op.
+ * table call is one runtime call within a visit (cuda_device.h), and nothing is allocated or looked
+ * up per op.
  *
  * Streams do not synchronise with the legacy stream, and Tarn uses none itself: copies have a
  * stream of their own. A capture is thread-local: a kernel callback that allocates or synchronises
  * in its own capture is an error, while other threads (another session, a watchdog's queries) go on
  * undisturbed; the relaxed mode would not see the first, the global mode would forbid the second.
+ * The nodes of a captured graph keep the priorities of the streams that they were captured on.
  * Source: CUDA Runtime API 13.0, "Stream Management", "Graph Management"; DESIGN.md, section 5. */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -14,27 +16,21 @@
 
 #define ALIGNMENT 512u /* what texture addresses need, which cudaMalloc is made for */
 
-tarn_cuda_code tarn_cuda_enter(struct tarn_cuda *cuda)
-{
-    return cuda->api.SetDevice(cuda->ordinal);
-}
-
 /* ---- Memory ---- */
 
 static int memory_limits(void *self, struct tarn_memory_limits *limits)
 {
-    struct tarn_cuda *cuda = self;
+    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
     size_t available = 0, total = 0;
-    tarn_cuda_code code = tarn_cuda_enter(cuda);
-    if (!code) code = cuda->api.MemGetInfo(&available, &total);
+    if (!visit.code) visit.code = visit.api->MemGetInfo(&available, &total);
     *limits = (struct tarn_memory_limits){.alignment = ALIGNMENT,
                                           .allocation_max = UINT64_MAX,
                                           .available = available,
-                                          .on_host = cuda->on_host};
-    return tarn_cuda_leave(cuda, code);
+                                          .on_host = visit.cuda->on_host};
+    return tarn_cuda_leave(&visit);
 }
 
-static tarn_cuda_code allocate(struct tarn_cuda *cuda, uint64_t size, void **memory)
+static tarn_cuda_code allocate(const struct tarn_cuda *cuda, uint64_t size, void **memory)
 {
     if (size > SIZE_MAX) return TARN_CUDA_OUT_OF_MEMORY;
     if (!cuda->pool) return cuda->api.Malloc(memory, (size_t)size);
@@ -46,25 +42,28 @@ static tarn_cuda_code allocate(struct tarn_cuda *cuda, uint64_t size, void **mem
     return code;
 }
 
+/* The pool's memory without waiting for anything; what cudaMalloc gave as cuda_release.h says. */
 static void give_back(struct tarn_cuda *cuda, void *memory)
 {
-    if (cuda->pool)
-        cuda->api.FreeAsync(memory, cuda->copies);
-    else
-        cuda->api.Free(memory);
+    if (!cuda->pool) {
+        tarn_cuda_release(cuda, memory, 0);
+        return;
+    }
+    struct tarn_cuda_visit visit = tarn_cuda_enter(cuda);
+    visit.api->FreeAsync(memory, cuda->copies);
+    tarn_cuda_leave(&visit);
 }
 
 static int memory_create(void *self, uint64_t size, void **memory)
 {
-    struct tarn_cuda *cuda = self;
-    tarn_cuda_code code = tarn_cuda_enter(cuda);
-    if (!code) code = allocate(cuda, size, memory);
-    if (!code && (uintptr_t)*memory % ALIGNMENT != 0) { /* not seen yet */
-        give_back(cuda, *memory);
-        code = TARN_CUDA_NOT_SUPPORTED;
+    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
+    if (!visit.code) visit.code = allocate(visit.cuda, size, memory);
+    if (!visit.code && (uintptr_t)*memory % ALIGNMENT != 0) { /* not seen yet */
+        give_back(visit.cuda, *memory);
+        visit.code = TARN_CUDA_NOT_SUPPORTED;
     }
-    if (!code) tarn_nvtx_heap_create(cuda->nvtx, *memory, size);
-    return tarn_cuda_leave(cuda, code);
+    if (!visit.code) tarn_nvtx_heap_create(visit.cuda->nvtx, *memory, size);
+    return tarn_cuda_leave(&visit);
 }
 
 static void memory_destroy(void *self, void *memory, uint64_t size)
@@ -72,94 +71,102 @@ static void memory_destroy(void *self, void *memory, uint64_t size)
     struct tarn_cuda *cuda = self;
     (void)size;
     tarn_nvtx_heap_destroy(cuda->nvtx, memory);
-    tarn_cuda_enter(cuda);
     give_back(cuda, memory);
-    tarn_cuda_leave(cuda, 0);
 }
 
 /* Until what the copy stream was given is done. Asks twice where that fails: after this, the host's
  * bytes are the caller's again. */
-static int finish_copy(struct tarn_cuda *cuda, tarn_cuda_code code)
+static int finish_copy(struct tarn_cuda_visit *visit)
 {
-    if (!code) code = cuda->api.StreamSynchronize(cuda->copies);
-    if (code) cuda->api.StreamSynchronize(cuda->copies);
-    return tarn_cuda_leave(cuda, code);
+    tarn_cuda_stream copies = visit->cuda->copies;
+    if (!visit->code) visit->code = visit->api->StreamSynchronize(copies);
+    if (visit->code) visit->api->StreamSynchronize(copies);
+    return tarn_cuda_leave(visit);
+}
+
+static int copy(void *self, void *to, const void *from, uint64_t size, unsigned kind)
+{
+    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
+    if (!visit.code)
+        visit.code = visit.api->MemcpyAsync(to, from, (size_t)size, kind, visit.cuda->copies);
+    return finish_copy(&visit);
 }
 
 static int copy_in(void *self, void *device, const void *host, uint64_t size)
 {
-    struct tarn_cuda *cuda = self;
-    return finish_copy(
-        cuda, cuda->api.MemcpyAsync(device, host, (size_t)size, TARN_CUDA_COPY_IN, cuda->copies));
+    return copy(self, device, host, size, TARN_CUDA_COPY_IN);
 }
 
 static int copy_out(void *self, void *host, const void *device, uint64_t size)
 {
-    struct tarn_cuda *cuda = self;
-    return finish_copy(
-        cuda, cuda->api.MemcpyAsync(host, device, (size_t)size, TARN_CUDA_COPY_OUT, cuda->copies));
+    return copy(self, host, device, size, TARN_CUDA_COPY_OUT);
 }
 
 static int fill(void *self, void *device, unsigned char byte, uint64_t size)
 {
-    struct tarn_cuda *cuda = self;
-    return finish_copy(cuda, cuda->api.MemsetAsync(device, byte, (size_t)size, cuda->copies));
+    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
+    if (!visit.code)
+        visit.code = visit.api->MemsetAsync(device, byte, (size_t)size, visit.cuda->copies);
+    return finish_copy(&visit);
 }
 
 /* Pages from the NUMA node beside the GPU, then pinned. */
 static int host_memory_create(void *self, uint64_t size, void **memory)
 {
-    struct tarn_cuda *cuda = self;
+    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
     void *mapping = size > SIZE_MAX ? MAP_FAILED
                                     : mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE,
                                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapping == MAP_FAILED) return TARN_CUDA_OUT_OF_MEMORY;
-    tarn_topology_bind_near_pci(cuda->pci_bus_id, mapping, size);
-    tarn_cuda_code code = tarn_cuda_enter(cuda);
-    if (!code) code = cuda->api.HostRegister(mapping, (size_t)size, TARN_CUDA_HOST_PORTABLE);
-    if (code)
-        munmap(mapping, (size_t)size);
-    else
+    if (!visit.code && mapping == MAP_FAILED) visit.code = TARN_CUDA_OUT_OF_MEMORY;
+    if (!visit.code) {
+        tarn_topology_bind_near_pci(visit.cuda->pci_bus_id, mapping, size);
+        visit.code = visit.api->HostRegister(mapping, (size_t)size, TARN_CUDA_HOST_PORTABLE);
+    }
+    if (!visit.code)
         *memory = mapping;
-    return tarn_cuda_leave(cuda, code);
+    else if (mapping != MAP_FAILED)
+        munmap(mapping, (size_t)size);
+    return tarn_cuda_leave(&visit);
 }
 
 static void host_memory_destroy(void *self, void *memory, uint64_t size)
 {
-    struct tarn_cuda *cuda = self;
-    cuda->api.HostUnregister(memory);
-    munmap(memory, (size_t)size);
-    tarn_cuda_leave(cuda, 0);
+    tarn_cuda_release(self, memory, size);
 }
 
 /* ---- Queues and events ---- */
 
 static int queue_create(void *self, const struct tarn_queue_info *info, void **queue)
 {
-    struct tarn_cuda *cuda = self;
+    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
     tarn_cuda_stream stream = NULL;
-    tarn_cuda_code code = tarn_cuda_enter(cuda);
-    if (!code)
-        code = cuda->api.StreamCreateWithPriority(&stream, TARN_CUDA_STREAM_NON_BLOCKING,
-                                                  cuda->priorities[info->urgent]);
+    if (!visit.code)
+        visit.code = visit.api->StreamCreateWithPriority(&stream, TARN_CUDA_STREAM_NON_BLOCKING,
+                                                         visit.cuda->priorities[info->urgent]);
     *queue = stream;
-    return tarn_cuda_leave(cuda, code);
+    return tarn_cuda_leave(&visit);
+}
+
+/* What ends something is called whatever came before. */
+static void end(struct tarn_cuda_visit *visit, tarn_cuda_code code)
+{
+    if (!visit->code) visit->code = code;
+    tarn_cuda_leave(visit);
 }
 
 static void queue_destroy(void *self, void *queue)
 {
-    struct tarn_cuda *cuda = self;
-    cuda->api.StreamDestroy(queue);
-    tarn_cuda_leave(cuda, 0);
+    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
+    end(&visit, visit.api->StreamDestroy(queue));
 }
 
 static int create_event(struct tarn_cuda *cuda, unsigned flags, void **event)
 {
+    struct tarn_cuda_visit visit = tarn_cuda_enter(cuda);
     tarn_cuda_event made = NULL;
-    tarn_cuda_code code = tarn_cuda_enter(cuda);
-    if (!code) code = cuda->api.EventCreateWithFlags(&made, flags);
+    if (!visit.code) visit.code = visit.api->EventCreateWithFlags(&made, flags);
     *event = made;
-    return tarn_cuda_leave(cuda, code);
+    return tarn_cuda_leave(&visit);
 }
 
 static int event_create(void *self, void **event)
@@ -169,80 +176,67 @@ static int event_create(void *self, void **event)
 
 static void event_destroy(void *self, void *event)
 {
-    struct tarn_cuda *cuda = self;
-    cuda->api.EventDestroy(event);
-    tarn_cuda_leave(cuda, 0);
+    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
+    end(&visit, visit.api->EventDestroy(event));
 }
 
 static int event_record(void *self, void *event, void *queue)
 {
-    struct tarn_cuda *cuda = self;
-    return tarn_cuda_leave(cuda, cuda->api.EventRecord(event, queue));
+    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
+    if (!visit.code) visit.code = visit.api->EventRecord(event, queue);
+    return tarn_cuda_leave(&visit);
 }
 
 static int event_wait(void *self, void *event, void *queue)
 {
-    struct tarn_cuda *cuda = self;
-    return tarn_cuda_leave(cuda, cuda->api.StreamWaitEvent(queue, event, 0));
+    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
+    if (!visit.code) visit.code = visit.api->StreamWaitEvent(queue, event, 0);
+    return tarn_cuda_leave(&visit);
 }
 
 static int event_query(void *self, void *event, bool *done)
 {
-    struct tarn_cuda *cuda = self;
-    tarn_cuda_code code = cuda->api.EventQuery(event);
-    *done = code == 0;
-    if (code != TARN_CUDA_NOT_READY) return tarn_cuda_leave(cuda, code);
-    cuda->api.GetLastError(); /* CUDA counts "not ready" as an error */
-    return 0;
+    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
+    if (!visit.code) visit.code = visit.api->EventQuery(event);
+    *done = visit.code == 0;
+    if (visit.code == TARN_CUDA_NOT_READY) {
+        visit.api->GetLastError(); /* CUDA counts "not ready" as an error */
+        visit.code = 0;
+    }
+    return tarn_cuda_leave(&visit);
 }
 
 static int launch(void *self, void *queue, void (*function)(void *argument), void *argument)
 {
-    struct tarn_cuda *cuda = self;
-    return tarn_cuda_leave(cuda, cuda->api.LaunchHostFunc(queue, function, argument));
+    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
+    if (!visit.code) visit.code = visit.api->LaunchHostFunc(queue, function, argument);
+    return tarn_cuda_leave(&visit);
 }
 
 /* ---- Capture and replay ---- */
 
-/* The contract says that capture_end fails after any failure in between, CUDA does not: so what
- * fails on the capturing thread is noted here. */
-struct tarn_cuda_capture {
-    struct tarn_cuda_capture *next;
-    void *queue;
-    pthread_t thread;
-    tarn_cuda_code failure;
-};
-
-int tarn_cuda_leave(struct tarn_cuda *cuda, tarn_cuda_code code)
+static void note_capture(struct tarn_cuda *cuda, struct tarn_cuda_capture *capture, void *queue)
 {
-    if (!code) return 0;
-    cuda->api.GetLastError();
-    pthread_mutex_lock(&cuda->lock);
-    for (struct tarn_cuda_capture *capture = cuda->captures; capture; capture = capture->next) {
-        if (pthread_equal(capture->thread, pthread_self()) && !capture->failure)
-            capture->failure = code;
-    }
-    pthread_mutex_unlock(&cuda->lock);
-    return (int)code;
-}
-
-static int capture_begin(void *self, void *queue)
-{
-    struct tarn_cuda *cuda = self;
-    struct tarn_cuda_capture *capture = calloc(1, sizeof *capture);
-    if (!capture) return TARN_CUDA_OUT_OF_MEMORY;
-    tarn_cuda_code code = cuda->api.StreamBeginCapture(queue, TARN_CUDA_CAPTURE_THREAD_LOCAL);
-    if (code) {
-        free(capture);
-        return tarn_cuda_leave(cuda, code);
-    }
     capture->queue = queue;
     capture->thread = pthread_self();
     pthread_mutex_lock(&cuda->lock);
     capture->next = cuda->captures;
     cuda->captures = capture;
     pthread_mutex_unlock(&cuda->lock);
-    return 0;
+}
+
+static int capture_begin(void *self, void *queue)
+{
+    struct tarn_cuda_capture *capture = calloc(1, sizeof *capture);
+    if (!capture) return TARN_CUDA_OUT_OF_MEMORY;
+    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
+    if (!visit.code)
+        visit.code = visit.api->StreamBeginCapture(queue, TARN_CUDA_CAPTURE_THREAD_LOCAL);
+    if (visit.code)
+        free(capture);
+    else
+        note_capture(visit.cuda, capture, queue);
+    return tarn_cuda_leave(&visit);
 }
 
 /* Strikes the queue's capture off the list; returns what failed in it. */
@@ -260,41 +254,41 @@ static tarn_cuda_code forget_capture(struct tarn_cuda *cuda, void *queue)
 }
 
 /* Upload: otherwise the first launch would pay for it. */
-static tarn_cuda_code instantiate(struct tarn_cuda *cuda, tarn_cuda_graph captured, void *queue,
-                                  tarn_cuda_exec *exec)
+static tarn_cuda_code instantiate(const struct tarn_cuda_api *api, tarn_cuda_graph captured,
+                                  void *queue, tarn_cuda_exec *exec)
 {
-    tarn_cuda_code code = cuda->api.GraphInstantiate(exec, captured, 0);
+    tarn_cuda_code code = api->GraphInstantiate(exec, captured, TARN_CUDA_NODE_PRIORITIES);
     if (code) return code;
-    code = cuda->api.GraphUpload(*exec, queue);
-    if (code) cuda->api.GraphExecDestroy(*exec);
+    code = api->GraphUpload(*exec, queue);
+    if (code) api->GraphExecDestroy(*exec);
     return code;
 }
 
 static int capture_end(void *self, void *queue, void **graph)
 {
-    struct tarn_cuda *cuda = self;
+    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
     tarn_cuda_graph captured = NULL;
     tarn_cuda_exec exec = NULL;
-    tarn_cuda_code ended = cuda->api.StreamEndCapture(queue, &captured);
-    tarn_cuda_code code = forget_capture(cuda, queue);
-    if (!code) code = ended;
-    if (!code) code = instantiate(cuda, captured, queue, &exec);
-    if (captured) cuda->api.GraphDestroy(captured);
-    if (!code) *graph = exec;
-    return tarn_cuda_leave(cuda, code);
+    tarn_cuda_code ended = visit.api->StreamEndCapture(queue, &captured);
+    tarn_cuda_code failure = forget_capture(visit.cuda, queue);
+    if (!visit.code) visit.code = failure ? failure : ended;
+    if (!visit.code) visit.code = instantiate(visit.api, captured, queue, &exec);
+    if (captured) visit.api->GraphDestroy(captured);
+    if (!visit.code) *graph = exec;
+    return tarn_cuda_leave(&visit);
 }
 
 static int graph_launch(void *self, void *graph, void *queue)
 {
-    struct tarn_cuda *cuda = self;
-    return tarn_cuda_leave(cuda, cuda->api.GraphLaunch(graph, queue));
+    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
+    if (!visit.code) visit.code = visit.api->GraphLaunch(graph, queue);
+    return tarn_cuda_leave(&visit);
 }
 
 static void graph_destroy(void *self, void *graph)
 {
-    struct tarn_cuda *cuda = self;
-    cuda->api.GraphExecDestroy(graph);
-    tarn_cuda_leave(cuda, 0);
+    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
+    end(&visit, visit.api->GraphExecDestroy(graph));
 }
 
 /* ---- Time stamps ---- */
@@ -308,33 +302,38 @@ static int stamp_create(void *self, void **stamp)
  * time at every replay. */
 static int stamp_record(void *self, void *stamp, void *queue)
 {
-    struct tarn_cuda *cuda = self;
+    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
     unsigned status = TARN_CUDA_CAPTURE_NONE;
-    tarn_cuda_code code = cuda->api.StreamIsCapturing(queue, &status);
-    if (!code)
-        code = cuda->api.EventRecordWithFlags(
+    if (!visit.code) visit.code = visit.api->StreamIsCapturing(queue, &status);
+    if (!visit.code)
+        visit.code = visit.api->EventRecordWithFlags(
             stamp, queue,
             status == TARN_CUDA_CAPTURE_NONE ? TARN_CUDA_RECORD_PLAIN : TARN_CUDA_RECORD_EXTERNAL);
-    return tarn_cuda_leave(cuda, code);
+    return tarn_cuda_leave(&visit);
 }
 
 static int stamp_elapsed(void *self, void *from, void *to, double *elapsed_ns)
 {
-    struct tarn_cuda *cuda = self;
+    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
     float ms = 0;
-    tarn_cuda_code code = cuda->api.EventElapsedTime(&ms, from, to);
+    if (!visit.code) visit.code = visit.api->EventElapsedTime(&ms, from, to);
     *elapsed_ns = (double)ms * 1e6;
-    return tarn_cuda_leave(cuda, code);
+    return tarn_cuda_leave(&visit);
 }
 
-/* ---- Names ---- */
+/* ---- Kernels of the caller's, and names ---- */
 
 static void range_begin(void *self, const char *name)
 {
+    tarn_cuda_lend(self);
     tarn_nvtx_range_begin(((struct tarn_cuda *)self)->nvtx, name);
 }
 
-static void range_end(void *self) { tarn_nvtx_range_end(((struct tarn_cuda *)self)->nvtx); }
+static void range_end(void *self)
+{
+    tarn_nvtx_range_end(((struct tarn_cuda *)self)->nvtx);
+    tarn_cuda_take_back(self);
+}
 
 static void memory_name(void *self, void *memory, uint64_t offset, uint64_t size, const char *name)
 {
@@ -347,26 +346,31 @@ static void memory_name(void *self, void *memory, uint64_t offset, uint64_t size
 static int pattern_fill(void *self, void *queue, void *bytes, uint64_t size, const void *seeds,
                         uint64_t seed)
 {
-    struct tarn_cuda *cuda = self;
-    return tarn_cuda_leave(cuda, tarn_cuda_pattern_fill(&cuda->check, &cuda->api, queue, bytes,
-                                                        size, (const uint64_t *)seeds + seed));
+    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
+    if (!visit.code)
+        visit.code = tarn_cuda_pattern_fill(&visit.cuda->check, visit.api, queue, bytes, size,
+                                            (const uint64_t *)seeds + seed);
+    return tarn_cuda_leave(&visit);
 }
 
 static int pattern_compare(void *self, void *queue, const void *bytes, uint64_t size,
                            const void *seeds, uint64_t seed, void *wrongs, uint64_t wrong)
 {
-    struct tarn_cuda *cuda = self;
-    return tarn_cuda_leave(cuda, tarn_cuda_pattern_compare(&cuda->check, &cuda->api, queue, bytes,
-                                                           size, (const uint64_t *)seeds + seed,
-                                                           (uint64_t *)wrongs + wrong));
+    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
+    if (!visit.code)
+        visit.code =
+            tarn_cuda_pattern_compare(&visit.cuda->check, visit.api, queue, bytes, size,
+                                      (const uint64_t *)seeds + seed, (uint64_t *)wrongs + wrong);
+    return tarn_cuda_leave(&visit);
 }
 #endif
 
 int tarn_device_cuda_spin(struct tarn_device device, void *queue, uint64_t duration_ns)
 {
-    struct tarn_cuda *cuda = device.self;
-    if (!cuda) return 1; /* cudaErrorInvalidValue */
-    return tarn_cuda_leave(cuda, tarn_cuda_spin(&cuda->check, &cuda->api, queue, duration_ns));
+    if (!device.self) return 1; /* cudaErrorInvalidValue */
+    struct tarn_cuda_visit visit = tarn_cuda_enter(device.self);
+    if (!visit.code) visit.code = tarn_cuda_spin(&visit.cuda->check, visit.api, queue, duration_ns);
+    return tarn_cuda_leave(&visit);
 }
 
 /* ---- Errors ---- */

@@ -8,7 +8,9 @@
 #ifndef TARN_RUNTIME_CUDA_API_H
 #define TARN_RUNTIME_CUDA_API_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "tarn/error.h"
 
@@ -19,10 +21,12 @@ typedef struct CUgraphExec_st *tarn_cuda_exec;
 typedef struct CUmemPoolHandle_st *tarn_cuda_pool;
 typedef struct CUlib_st *tarn_cuda_library;
 typedef struct CUkern_st *tarn_cuda_kernel;
+typedef struct CUctx_st *tarn_cuda_context;
 typedef unsigned tarn_cuda_code; /* cudaError_t */
 
 struct cudaPointerAttributes;
 struct cudaMemPoolProps;
+struct cudaMemAccessDesc;
 struct cudaLaunchConfig_st;
 
 /* ---- Values ---- */
@@ -39,6 +43,7 @@ enum {
     TARN_CUDA_NOT_READY = 600,
     TARN_CUDA_ILLEGAL_ADDRESS = 700,
     TARN_CUDA_LAUNCH_TIMEOUT = 702,
+    TARN_CUDA_PEER_ALREADY_ENABLED = 704,
     TARN_CUDA_CONTEXT_IS_DESTROYED = 709,
     TARN_CUDA_ASSERT = 710,
     TARN_CUDA_HARDWARE_STACK_ERROR = 714,
@@ -59,7 +64,9 @@ enum {
     TARN_CUDA_EVENT_NO_TIMING = 2,
     TARN_CUDA_RECORD_PLAIN = 0,
     TARN_CUDA_RECORD_EXTERNAL = 1, /* in a capture: a node that records, not a dependency */
+    TARN_CUDA_CAPTURE_GLOBAL = 0,
     TARN_CUDA_CAPTURE_THREAD_LOCAL = 1,
+    TARN_CUDA_CAPTURE_RELAXED = 2,
     TARN_CUDA_CAPTURE_NONE = 0, /* a stream's capture status */
     TARN_CUDA_COPY_IN = 1,
     TARN_CUDA_COPY_OUT = 2,
@@ -68,6 +75,8 @@ enum {
     TARN_CUDA_RELEASE_THRESHOLD = 4,  /* attribute of a pool */
     TARN_CUDA_PINNED_ALLOCATION = 1,  /* of a pool */
     TARN_CUDA_LOCATION_IS_DEVICE = 1, /* of a pool */
+    TARN_CUDA_ACCESS_READ_WRITE = 3,  /* to a pool */
+    TARN_CUDA_NODE_PRIORITIES = 8     /* instantiation: nodes run at their streams' priorities */
 };
 
 /* ---- Structs, as CUDA lays them out ---- */
@@ -91,6 +100,12 @@ struct tarn_cuda_pool_props {
     unsigned char reserved[54];
 };
 
+struct tarn_cuda_pool_access {
+    unsigned location_type;
+    int location_id;
+    unsigned flags;
+};
+
 struct tarn_cuda_launch {
     unsigned blocks[3];
     unsigned threads[3];
@@ -103,6 +118,8 @@ struct tarn_cuda_launch {
 /* ---- Entry points: ENTRY(name without "cuda", parameters); all return a tarn_cuda_code ---- */
 
 #define TARN_CUDA_ENTRIES(ENTRY)                                                                  \
+    ENTRY(DeviceCanAccessPeer, (int *can, int device, int peer))                                  \
+    ENTRY(DeviceEnablePeerAccess, (int peer, unsigned flags))                                     \
     ENTRY(DeviceGetAttribute, (int *value, unsigned attribute, int device))                       \
     ENTRY(DeviceGetPCIBusId, (char *text, int size, int device))                                  \
     ENTRY(DeviceGetStreamPriorityRange, (int *least, int *greatest))                              \
@@ -138,6 +155,8 @@ struct tarn_cuda_launch {
     ENTRY(MemGetInfo, (size_t * available, size_t * total))                                       \
     ENTRY(MemPoolCreate, (tarn_cuda_pool * pool, const struct cudaMemPoolProps *props))           \
     ENTRY(MemPoolDestroy, (tarn_cuda_pool pool))                                                  \
+    ENTRY(MemPoolSetAccess,                                                                       \
+          (tarn_cuda_pool pool, const struct cudaMemAccessDesc *access, size_t count))            \
     ENTRY(MemPoolSetAttribute, (tarn_cuda_pool pool, unsigned attribute, void *value))            \
     ENTRY(MemsetAsync, (void *memory, int byte, size_t size, tarn_cuda_stream stream))            \
     ENTRY(PointerGetAttributes, (struct cudaPointerAttributes * attributes, const void *pointer)) \
@@ -149,7 +168,25 @@ struct tarn_cuda_launch {
     ENTRY(StreamEndCapture, (tarn_cuda_stream stream, tarn_cuda_graph * graph))                   \
     ENTRY(StreamIsCapturing, (tarn_cuda_stream stream, unsigned *status))                         \
     ENTRY(StreamSynchronize, (tarn_cuda_stream stream))                                           \
-    ENTRY(StreamWaitEvent, (tarn_cuda_stream stream, tarn_cuda_event event, unsigned flags))
+    ENTRY(StreamWaitEvent, (tarn_cuda_stream stream, tarn_cuda_event event, unsigned flags))      \
+    ENTRY(ThreadExchangeStreamCaptureMode, (unsigned *mode))
+
+/* How the runtime hands out entry points of the driver: the second since CUDA 12.5, the first until
+ * it is removed; NULL where the runtime has none. */
+#define TARN_CUDA_LOOKUP_ENTRIES(ENTRY)                                                    \
+    ENTRY(GetDriverEntryPoint,                                                             \
+          (const char *name, void **entry, unsigned long long flags, unsigned *found))     \
+    ENTRY(GetDriverEntryPointByVersion, (const char *name, void **entry, unsigned version, \
+                                         unsigned long long flags, unsigned *found))
+
+/* Of the driver: ENTRY(name without "cu", parameters). Its codes are the runtime's. */
+#define TARN_CUDA_DRIVER_ENTRIES(ENTRY)                 \
+    ENTRY(CtxGetCurrent, (tarn_cuda_context * context)) \
+    ENTRY(CtxPopCurrent, (tarn_cuda_context * context)) \
+    ENTRY(CtxPushCurrent, (tarn_cuda_context context))  \
+    ENTRY(DeviceGet, (int *device, int ordinal))        \
+    ENTRY(DevicePrimaryCtxRelease, (int device))        \
+    ENTRY(DevicePrimaryCtxRetain, (tarn_cuda_context * context, int device))
 
 /* Since CUDA 12.8; NULL in an older runtime. */
 #define TARN_CUDA_LIBRARY_ENTRIES(ENTRY)                                                          \
@@ -163,13 +200,37 @@ struct tarn_cuda_launch {
 struct tarn_cuda_api {
 #define TARN_CUDA_MEMBER(name, parameters) tarn_cuda_code(*name) parameters;
     TARN_CUDA_ENTRIES(TARN_CUDA_MEMBER)
+    TARN_CUDA_LOOKUP_ENTRIES(TARN_CUDA_MEMBER)
     TARN_CUDA_LIBRARY_ENTRIES(TARN_CUDA_MEMBER)
+    TARN_CUDA_DRIVER_ENTRIES(TARN_CUDA_MEMBER) /* after tarn_cuda_api_find_driver */
 #undef TARN_CUDA_MEMBER
     const char *(*GetErrorString)(tarn_cuda_code code);
 };
 
-/* Loads a runtime library, which then stays loaded, and finds all entry points. library: NULL for
- * the usual names. TARN_DEVICE when there is none, or one that lacks an entry point. */
+/* A runtime to try where none is named: one that the process uses, or one that was loaded for it.
+ */
+struct tarn_cuda_candidate {
+    char name[64];
+    void *handle;     /* of dlopen; NULL: it is not there */
+    bool is_repeated; /* nothing to report: not in use, or tried under another number */
+};
+
+/* The candidates in the order in which to try them, from number 0 on; false: there are no more. */
+bool tarn_cuda_candidate(uint32_t number, struct tarn_cuda_candidate *candidate);
+
+/* A library by path or soname. TARN_DEVICE: it cannot be loaded. */
+enum tarn_status tarn_cuda_candidate_load(const char *library,
+                                          struct tarn_cuda_candidate *candidate,
+                                          struct tarn_error *error);
+
+/* Finds a candidate's entry points, but for the driver's. TARN_DEVICE when one is missing. */
+enum tarn_status tarn_cuda_api_find(const struct tarn_cuda_candidate *candidate,
+                                    struct tarn_cuda_api *api, struct tarn_error *error);
+
+/* Finds the driver's entry points, which there are once the runtime has counted the devices. */
+tarn_cuda_code tarn_cuda_api_find_driver(struct tarn_cuda_api *api);
+
+/* Both of these for a named library. */
 enum tarn_status tarn_cuda_api_load(const char *library, struct tarn_cuda_api *api,
                                     struct tarn_error *error);
 

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include "runtime/cuda_api.h"
@@ -13,12 +14,24 @@
         __builtin_types_compatible_p(tarn_cuda_code parameters, __typeof__(cuda##name)), \
         "cuda" #name);
 TARN_CUDA_ENTRIES(CHECK_ENTRY)
+#if CUDART_VERSION >= 12050
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* one of them, since CUDA 13 */
+TARN_CUDA_LOOKUP_ENTRIES(CHECK_ENTRY)
+#pragma GCC diagnostic pop
+#endif
 #if CUDART_VERSION >= 12080
 TARN_CUDA_LIBRARY_ENTRIES(CHECK_ENTRY)
 #endif
 _Static_assert(__builtin_types_compatible_p(const char *(tarn_cuda_code),
                                             __typeof__(cudaGetErrorString)),
                "");
+
+/* cuda.h gives the names to their newest versions, which is what the runtime is asked for. */
+#define CHECK_DRIVER(name, parameters)                                                            \
+    _Static_assert(__builtin_types_compatible_p(tarn_cuda_code parameters, __typeof__(cu##name)), \
+                   "cu" #name);
+TARN_CUDA_DRIVER_ENTRIES(CHECK_DRIVER)
 
 #define CHECK_VALUE(ours, theirs) _Static_assert((int)TARN_CUDA_##ours == (int)theirs, #theirs);
 CHECK_VALUE(OUT_OF_MEMORY, cudaErrorMemoryAllocation)
@@ -30,6 +43,7 @@ CHECK_VALUE(ECC_UNCORRECTABLE, cudaErrorECCUncorrectable)
 CHECK_VALUE(NVLINK_UNCORRECTABLE, cudaErrorNvlinkUncorrectable)
 CHECK_VALUE(NOT_READY, cudaErrorNotReady)
 CHECK_VALUE(ILLEGAL_ADDRESS, cudaErrorIllegalAddress)
+CHECK_VALUE(PEER_ALREADY_ENABLED, cudaErrorPeerAccessAlreadyEnabled)
 CHECK_VALUE(LAUNCH_TIMEOUT, cudaErrorLaunchTimeout)
 CHECK_VALUE(CONTEXT_IS_DESTROYED, cudaErrorContextIsDestroyed)
 CHECK_VALUE(ASSERT, cudaErrorAssert)
@@ -51,6 +65,8 @@ CHECK_VALUE(EVENT_TIMING, cudaEventDefault)
 CHECK_VALUE(EVENT_NO_TIMING, cudaEventDisableTiming)
 CHECK_VALUE(RECORD_PLAIN, cudaEventRecordDefault)
 CHECK_VALUE(RECORD_EXTERNAL, cudaEventRecordExternal)
+CHECK_VALUE(CAPTURE_GLOBAL, cudaStreamCaptureModeGlobal)
+CHECK_VALUE(CAPTURE_RELAXED, cudaStreamCaptureModeRelaxed)
 CHECK_VALUE(CAPTURE_THREAD_LOCAL, cudaStreamCaptureModeThreadLocal)
 CHECK_VALUE(CAPTURE_NONE, cudaStreamCaptureStatusNone)
 CHECK_VALUE(COPY_IN, cudaMemcpyHostToDevice)
@@ -60,6 +76,8 @@ CHECK_VALUE(MULTIPROCESSORS, cudaDevAttrMultiProcessorCount)
 CHECK_VALUE(RELEASE_THRESHOLD, cudaMemPoolAttrReleaseThreshold)
 CHECK_VALUE(PINNED_ALLOCATION, cudaMemAllocationTypePinned)
 CHECK_VALUE(LOCATION_IS_DEVICE, cudaMemLocationTypeDevice)
+CHECK_VALUE(ACCESS_READ_WRITE, cudaMemAccessFlagsProtReadWrite)
+CHECK_VALUE(NODE_PRIORITIES, cudaGraphInstantiateFlagUseNodePriority)
 
 #define CHECK_MEMBER(ours, our_member, theirs, their_member)                               \
     _Static_assert(offsetof(ours, our_member) == offsetof(theirs, their_member) &&         \
@@ -82,6 +100,14 @@ CHECK_PROPS(location_type, location.type)
 CHECK_PROPS(location_id, location.id)
 CHECK_PROPS(security_attributes, win32SecurityAttributes)
 _Static_assert(sizeof(struct tarn_cuda_pool_props) == sizeof(struct cudaMemPoolProps),
+               "as much as the runtime reads");
+
+#define CHECK_ACCESS(our, their) \
+    CHECK_MEMBER(struct tarn_cuda_pool_access, our, struct cudaMemAccessDesc, their)
+CHECK_ACCESS(location_type, location.type)
+CHECK_ACCESS(location_id, location.id)
+CHECK_ACCESS(flags, flags)
+_Static_assert(sizeof(struct tarn_cuda_pool_access) == sizeof(struct cudaMemAccessDesc),
                "as much as the runtime reads");
 
 #define CHECK_LAUNCH(our, their) \

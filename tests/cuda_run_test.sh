@@ -11,11 +11,13 @@ set -u
 graphs=$1/examples/graphs
 tarn=$2
 also=${FAKE_CUDART:-} # more words for the stand-in
+stand_in=$3
 export LD_LIBRARY_PATH=$3${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 shift 3
 every=${TARN_GRAPHS:+yes}${1:+yes}
 [ $# -gt 0 ] || set -- "$graphs"/{resnet50_b1_adam.ddp,googlenet_b1_adam.ddp_branch4}.json.gz \
     ${TARN_GRAPHS:+"$graphs"/bert_base_b1_adam.ddp.json.gz}
+preload= # a library that the process has loaded before Tarn looks for one
 number=0
 work=$(mktemp -d)
 output=$work/output
@@ -66,15 +68,33 @@ done
 graph=$graphs/figure2.json
 # run NAME EXIT FAKE TEXT: of a small graph on a stand-in that is set up so.
 run() {
-    FAKE_CUDART="strict $also $3" timeout 60 "$tarn" run "$graph" --device cuda --iterations 2 >"$output" 2>&1
+    FAKE_CUDART="strict $also $3" LD_PRELOAD=$preload timeout 60 "$tarn" run "$graph" --device cuda --iterations 2 >"$output" 2>&1
     local status=$?
     grep -q "$4" "$output" || status="$status without '$4'"
     report "$1" "$2" "$status"
 }
 run a_missing_driver_is_told 4 "driver=-1" "no NVIDIA driver"
-run a_driver_too_old_is_told 4 "driver=11080" "too old"
+run a_driver_too_old_is_told 4 "driver=11080" "too old: it serves CUDA 11.8 (libcudart.so"
 run a_missing_device_is_told 4 "devices=-1" "shows no device"
 run too_little_memory_is_told 8 "capacity=4096" "no memory"
 run a_call_that_fails_is_told 4 "fail=cudaEventRecord:0:1" "invalid argument"
 run a_poisoned_device_is_told 4 "fail=work:3:700:sticky" "700"
+
+# Two runtimes: that of CUDA 12 is in a folder of its own.
+older=$stand_in/older
+newest=$(basename "$stand_in"/libcudart.so.[0-9]* | sed 's/.*so\.//')
+if [ "$newest" -gt 12 ]; then
+    run a_driver_too_old_for_the_only_runtime_is_told 4 "driver=12080" \
+        "too old: it serves CUDA 12.8 (libcudart.so.$newest needs a driver for CUDA $newest.0; "
+    LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$older
+    run the_newest_runtime_is_used_when_the_driver_serves_it 0 tell "CUDA $newest was used"
+    run an_older_runtime_is_used_when_the_driver_serves_no_more 0 "driver=12080 tell" "CUDA 12 was used"
+    run every_runtime_that_was_tried_is_named 4 "driver=11080" "CUDA $newest.0; libcudart.so.12 needs"
+    preload=$older/libcudart.so.12
+    run a_runtime_that_the_process_uses_already_is_taken 0 tell "CUDA 12 was used"
+    preload=$work/libprogram.so # the program's own: it exports the runtime and is not called libcudart
+    sed 's/libcudart\.so\.12/libprogram.so\x00\x00/g' "$older/libcudart.so.12" >"$preload"
+    LD_LIBRARY_PATH=
+    run a_runtime_inside_the_program_is_taken 0 tell "CUDA 12 was used"
+fi
 echo "1..$number"

@@ -14,8 +14,10 @@ struct tarn_cuda_options {
     uint32_t ordinal;    /* which device, among those that CUDA shows to this process */
     bool pool;           /* memory from a stream-ordered pool of the device's own, which keeps what
                             a session gives back for the next one; otherwise from cudaMalloc */
-    const char *library; /* path or soname of the CUDA runtime; NULL: libcudart.so of the major
-                            version that Tarn was configured for, then of its neighbour */
+    const char *library; /* path or soname of the CUDA runtime; NULL: the one that the process uses
+                            already, if it is of CUDA 12 or 13; otherwise libcudart.so of the major
+                            version that Tarn was configured for, then 13, then 12. One that is
+                            newer than the driver is passed over */
 };
 #ifndef __cplusplus
 #define TARN_CUDA_OPTIONS(...) \
@@ -24,17 +26,30 @@ struct tarn_cuda_options {
 
 /* Loads the runtime and makes the device ready; options NULL: defaults. The caller closes the
  * device. A queue is a cudaStream_t, an event and a stamp a cudaEvent_t, a graph a cudaGraphExec_t:
- * kernels may pass call->queue to any CUDA library. Opening, and creating a session, leave the
- * device current in the calling thread, as cudaSetDevice does; where one thread drives sessions on
- * several devices, their kernels call cudaSetDevice themselves. Any thread. TARN_DEVICE: no runtime
- * library (the text names what was tried), no driver or one that is too old, no such device, or a
- * CUDA error, in device_code. TARN_SYSTEM: no memory. */
+ * kernels may pass call->queue to any CUDA library. TARN_DEVICE: no runtime library (the text names
+ * what was tried), no driver or one that is too old, no such device, or a CUDA error, in
+ * device_code. TARN_SYSTEM: no memory.
+ *
+ * Threads: any thread may open the device, create sessions on it and submit to them. A kernel that
+ * enqueues finds the device of its stream current. Every call of Tarn gives the thread back the
+ * current device that it had, or none, and makes no context on another device. Captures of other
+ * threads, and of the calling thread on streams of its own, are not disturbed, whatever their mode.
+ *
+ * Memory is given back by a thread of its own, since cudaFree may wait for work that is not the
+ * session's: destroying a session, or closing the device, waits at most a second for it. */
 TARN_API enum tarn_status tarn_device_cuda_open(const struct tarn_cuda_options *options,
                                                 struct tarn_device *device,
                                                 struct tarn_error *error);
 /* After tarn_session_destroy has answered TARN_OK for every session on it. The runtime library
  * stays loaded. */
 TARN_API void tarn_device_cuda_close(struct tarn_device device);
+
+/* Lets kernels on `device` follow addresses of memory that `owner` has allocated or will: what a
+ * session needs whose streams run on both and whose memory is the owner's. TARN_USAGE: one is no
+ * CUDA device. TARN_DEVICE: the machine has no way between them, or a CUDA error. Any thread. */
+TARN_API enum tarn_status tarn_device_cuda_reach(struct tarn_device device,
+                                                 struct tarn_device owner,
+                                                 struct tarn_error *error);
 
 /* Enqueues a kernel of one thread that does nothing for so long; for measurements. Returns the
  * CUDA error code; 801 (not supported) where Tarn was built without nvcc. */

@@ -48,6 +48,7 @@ void fake_nodes_free(struct node *nodes, uint32_t count)
 
 static void add_node(struct stream *stream, struct node node)
 {
+    node.priority = node.call.of_kernel ? stream->priority : 0;
     struct graph *graph = stream->capture->graph;
     if (graph->count == graph->room) {
         graph->room = graph->room ? 2 * graph->room : 16;
@@ -75,7 +76,7 @@ unsigned fake_call(struct stream *stream, const struct call *call)
 
 void fake_invalidate(struct capture *capture) { capture->invalid = true; }
 
-unsigned fake_capture_begin(struct stream *stream)
+unsigned fake_capture_begin(struct stream *stream, unsigned mode)
 {
     if (stream->capture) {
         fake_violation("a capture begins on a stream that captures");
@@ -84,6 +85,7 @@ unsigned fake_capture_begin(struct stream *stream)
     struct capture *capture = fake_object_create(CAPTURE, sizeof *capture);
     capture->origin = stream;
     capture->thread = pthread_self();
+    capture->mode = mode;
     capture->graph = fake_object_create(GRAPH, sizeof *capture->graph);
     stream->capture = capture;
     return 0;
@@ -117,7 +119,8 @@ static bool is_joined(const struct graph *graph, const struct set *tail)
 
 static unsigned find_fault(const struct capture *capture)
 {
-    if (!pthread_equal(capture->thread, pthread_self())) {
+    bool is_relaxed = capture->mode == TARN_CUDA_CAPTURE_RELAXED;
+    if (!is_relaxed && !pthread_equal(capture->thread, pthread_self())) {
         fake_violation("a capture ends on another thread");
         return FAKE_CAPTURE_WRONG_THREAD;
     }
@@ -152,6 +155,11 @@ unsigned fake_record(struct event *event, struct stream *stream, bool external)
     if (external != (capture != NULL) && external) {
         fake_violation("an external record outside a capture");
         return FAKE_INVALID_VALUE;
+    }
+    if (event->object.device != stream->object.device) {
+        fake_violation("an event of device %d is recorded on a stream of device %d",
+                       event->object.device, stream->object.device);
+        return FAKE_INVALID_HANDLE;
     }
     if (capture && capture->invalid) return FAKE_CAPTURE_INVALIDATED;
     event->capture = external ? NULL : capture;

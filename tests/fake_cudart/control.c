@@ -21,7 +21,9 @@ bool fake_control_load(const char *path, struct fake_control *control)
         find(library, "fake_cudart_calls", &control->calls) &&
         find(library, "fake_cudart_alive", &control->alive) &&
         find(library, "fake_cudart_violations", &control->violations) &&
-        find(library, "fake_cudart_hold", &control->hold))
+        find(library, "fake_cudart_hold", &control->hold) &&
+        find(library, "fake_cudart_contexts", &control->contexts) &&
+        find(library, "fake_cudart_instantiate_flags", &control->instantiate_flags))
         return true;
     fprintf(stderr, "%s: %s\n", path, dlerror());
     return false;

@@ -34,23 +34,6 @@ FAKE_DEFINE(GetDeviceCount, (int *count))
     return fake_leave(code);
 }
 
-static _Thread_local int current;
-
-FAKE_DEFINE(GetDevice, (int *device))
-{
-    unsigned code = fake_enter(ENTRY_GetDevice, true);
-    if (!code) *device = current;
-    return fake_leave(code);
-}
-
-FAKE_DEFINE(SetDevice, (int device))
-{
-    unsigned code = fake_enter(ENTRY_SetDevice, true);
-    if (!code && (device < 0 || device >= fake.options.devices)) code = 101;
-    if (!code) current = device;
-    return fake_leave(code);
-}
-
 FAKE_DEFINE(DeviceGetAttribute, (int *value, unsigned attribute, int device))
 {
     unsigned code = fake_enter(ENTRY_DeviceGetAttribute, true);
@@ -128,6 +111,7 @@ FAKE_DEFINE(Free, (void *memory))
     bool real;
     unsigned code = fake_enter_end(ENTRY_Free, false, &real);
     struct block *block = real ? find_begin(memory, "cudaFree") : NULL;
+    if (block && !block->pool) fake_wait_device(block->object.device);
     if (block) give_back(block);
     if (real && !block) code = FAKE_INVALID_VALUE;
     return fake_leave(code);
@@ -144,7 +128,7 @@ FAKE_DEFINE(PointerGetAttributes, (struct cudaPointerAttributes * attributes, co
     if (!code)
         *(struct tarn_cuda_pointer_attributes *)attributes = (struct tarn_cuda_pointer_attributes){
             .type = known ? 2 : 0,
-            .device = current,
+            .device = fake_current_device(),
             .device_pointer = known ? address.plain : NULL,
             .host_pointer = !known || fake.options.host_access ? address.plain : NULL};
     return fake_leave(code);
@@ -268,6 +252,18 @@ static void run_fill(void *argument)
     memset(copy->to, copy->byte, copy->size);
 }
 
+static bool is_registered(const void *bytes, uint64_t size)
+{
+    for (struct object *object = fake.objects[BLOCK]; object; object = object->next) {
+        const struct block *block = (const struct block *)object;
+        if (!object->alive || !block->of_host) continue;
+        uint64_t offset = (uint64_t)((const unsigned char *)bytes - block->bytes);
+        if (offset < block->size && size <= block->size - offset) return true;
+    }
+    return false;
+}
+
+/* Any device may be current: a copy goes by its addresses. */
 static unsigned enqueue_copy(tarn_cuda_stream stream, const struct copy *copy,
                              void (*function)(void *), const void *of_device)
 {
@@ -286,7 +282,12 @@ FAKE_DEFINE(MemcpyAsync,
 {
     unsigned code = fake_enter(ENTRY_MemcpyAsync, true);
     const struct copy copy = {.to = to, .from = from, .size = size};
+    const void *host = kind == TARN_CUDA_COPY_IN ? from : to;
     if (!code) code = enqueue_copy(stream, &copy, run_copy, kind == TARN_CUDA_COPY_IN ? to : from);
+    if (!code && !fake_stream(stream)->capture && !is_registered(host, size)) {
+        fake_wait_stream(fake_stream(stream)); /* pageable */
+        code = fake.sticky;
+    }
     return fake_leave(code);
 }
 

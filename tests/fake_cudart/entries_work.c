@@ -8,7 +8,6 @@
 FAKE_DEFINE(StreamCreateWithPriority, (tarn_cuda_stream * stream, unsigned flags, int priority))
 {
     unsigned code = fake_enter(ENTRY_StreamCreateWithPriority, true);
-    (void)priority;
     if (!code && flags != TARN_CUDA_STREAM_NON_BLOCKING) {
         fake_violation("a stream that synchronises with the legacy stream");
         code = FAKE_INVALID_VALUE;
@@ -16,6 +15,9 @@ FAKE_DEFINE(StreamCreateWithPriority, (tarn_cuda_stream * stream, unsigned flags
     if (!code) {
         struct stream *made = fake_object_create(STREAM, sizeof *made);
         made->end = &made->first;
+        made->priority = priority > 0 ? 0 : priority < -5 ? -5 : priority;
+        made->channel = (uint32_t)made->object.device * fake.options.channels +
+                        fake.streams++ % fake.options.channels;
         *stream = (tarn_cuda_stream)(void *)made;
     }
     return fake_leave(code);
@@ -63,7 +65,9 @@ FAKE_DEFINE(LaunchHostFunc,
             (tarn_cuda_stream stream, void (*function)(void *argument), void *argument))
 {
     unsigned code = fake_enter(ENTRY_LaunchHostFunc, true);
-    if (!code && !fake_is(stream, STREAM, "cudaLaunchHostFunc")) code = FAKE_INVALID_HANDLE;
+    if (!code && (!fake_is(stream, STREAM, "cudaLaunchHostFunc") ||
+                  !fake_is_current(fake_stream(stream), "cudaLaunchHostFunc")))
+        code = FAKE_INVALID_HANDLE;
     const struct call call = {.function = function, .argument = argument, .of_host = true};
     return fake_leave(code ? code : fake_call(fake_stream(stream), &call));
 }
@@ -136,6 +140,7 @@ FAKE_DEFINE(EventQuery, (tarn_cuda_event event))
 static unsigned elapsed(float *ms, const struct event *from, const struct event *to)
 {
     if (!from->timed || !to->timed || !from->reached || !to->reached) return FAKE_INVALID_HANDLE;
+    if (from->object.device != to->object.device) return FAKE_INVALID_HANDLE;
     if (look(from) || look(to)) return TARN_CUDA_NOT_READY;
     *ms = (float)((double)(int64_t)(to->time_ns - from->time_ns) * 1e-6);
     return 0;
@@ -157,10 +162,10 @@ FAKE_DEFINE(EventElapsedTime, (float *ms, tarn_cuda_event from, tarn_cuda_event 
 FAKE_DEFINE(StreamBeginCapture, (tarn_cuda_stream stream, unsigned mode))
 {
     unsigned code = fake_enter(ENTRY_StreamBeginCapture, true);
-    if (!code && (!fake_is(stream, STREAM, "cudaStreamBeginCapture") ||
-                  mode != TARN_CUDA_CAPTURE_THREAD_LOCAL))
+    if (!code &&
+        (!fake_is(stream, STREAM, "cudaStreamBeginCapture") || mode > TARN_CUDA_CAPTURE_RELAXED))
         code = FAKE_INVALID_VALUE;
-    return fake_leave(code ? code : fake_capture_begin(fake_stream(stream)));
+    return fake_leave(code ? code : fake_capture_begin(fake_stream(stream), mode));
 }
 
 /* One that fails for another reason ends the capture all the same. */
@@ -193,9 +198,13 @@ FAKE_DEFINE(GraphInstantiate,
             (tarn_cuda_exec * exec, tarn_cuda_graph graph, unsigned long long flags))
 {
     unsigned code = fake_enter(ENTRY_GraphInstantiate, true);
-    (void)flags;
     if (!code && !fake_is(graph, GRAPH, "cudaGraphInstantiate")) code = FAKE_INVALID_HANDLE;
-    if (!code) *exec = (tarn_cuda_exec)(void *)fake_instantiate(fake_graph(graph));
+    if (!code) {
+        struct exec *made = fake_instantiate(fake_graph(graph));
+        made->uses_priorities = flags & TARN_CUDA_NODE_PRIORITIES;
+        fake.last_flags = flags;
+        *exec = (tarn_cuda_exec)(void *)made;
+    }
     return fake_leave(code);
 }
 
@@ -203,7 +212,8 @@ FAKE_DEFINE(GraphUpload, (tarn_cuda_exec exec, tarn_cuda_stream stream))
 {
     unsigned code = fake_enter(ENTRY_GraphUpload, true);
     if (!code &&
-        (!fake_is(exec, EXEC, "cudaGraphUpload") || !fake_is(stream, STREAM, "cudaGraphUpload")))
+        (!fake_is(exec, EXEC, "cudaGraphUpload") || !fake_is(stream, STREAM, "cudaGraphUpload") ||
+         !fake_is_current(fake_stream(stream), "cudaGraphUpload")))
         code = FAKE_INVALID_HANDLE;
     return fake_leave(code);
 }
@@ -225,7 +235,8 @@ FAKE_DEFINE(GraphLaunch, (tarn_cuda_exec exec, tarn_cuda_stream stream))
 {
     unsigned code = fake_enter(ENTRY_GraphLaunch, true);
     if (!code &&
-        (!fake_is(exec, EXEC, "cudaGraphLaunch") || !fake_is(stream, STREAM, "cudaGraphLaunch")))
+        (!fake_is(exec, EXEC, "cudaGraphLaunch") || !fake_is(stream, STREAM, "cudaGraphLaunch") ||
+         !fake_is_current(fake_stream(stream), "cudaGraphLaunch")))
         code = FAKE_INVALID_HANDLE;
     return fake_leave(code ? code : launch_graph(fake_exec(exec), fake_stream(stream)));
 }
@@ -290,7 +301,9 @@ FAKE_DEFINE(LibraryUnload, (tarn_cuda_library library))
 static unsigned launch_kernel(const struct tarn_cuda_launch *launch, const struct kernel *kernel,
                               void **arguments)
 {
-    struct call call = {.function = kernel->function};
+    struct call call = {.function = kernel->function,
+                        .of_kernel = true,
+                        .device = fake_stream(launch->stream)->object.device};
     unsigned threads = launch->threads[0] * launch->threads[1] * launch->threads[2];
     if (threads == 0 || threads > 1024 || launch->blocks[0] == 0) {
         fake_violation("a kernel is launched with %u threads per block, %u blocks", threads,
@@ -311,7 +324,8 @@ FAKE_DEFINE(LaunchKernelExC,
     unsigned code = fake_enter(ENTRY_LaunchKernelExC, true);
     const struct tarn_cuda_launch *launch = (const struct tarn_cuda_launch *)config;
     if (!code &&
-        (!fake_is(launch->stream, STREAM, "cudaLaunchKernelExC") || !fake_is_kernel(kernel)))
+        (!fake_is(launch->stream, STREAM, "cudaLaunchKernelExC") || !fake_is_kernel(kernel) ||
+         !fake_is_current(fake_stream(launch->stream), "cudaLaunchKernelExC")))
         code = FAKE_INVALID_HANDLE;
     return fake_leave(code ? code : launch_kernel(launch, kernel, arguments));
 }

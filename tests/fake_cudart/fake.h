@@ -9,10 +9,13 @@
 #include "fake_cudart.h"
 #include "runtime/cuda_api.h"
 
-enum { INLINE_BYTES = 48 };
+enum { INLINE_BYTES = 48, DEVICES_MAX = 16, CHANNELS_MAX = 32 };
 
 enum fake_code {
     FAKE_INVALID_VALUE = 1,
+    FAKE_INVALID_DEVICE = 101,
+    FAKE_INVALID_CONTEXT = 201,
+    FAKE_PEER_UNSUPPORTED = 217,
     FAKE_INVALID_HANDLE = 400,
     FAKE_NOT_PERMITTED = 800,
     FAKE_CAPTURE_UNSUPPORTED = 900,
@@ -28,9 +31,10 @@ enum fake_code {
 
 enum fake_entry {
 #define FAKE_ENTRY(name, parameters) ENTRY_##name,
-    TARN_CUDA_ENTRIES(FAKE_ENTRY) TARN_CUDA_LIBRARY_ENTRIES(FAKE_ENTRY)
+    TARN_CUDA_ENTRIES(FAKE_ENTRY) TARN_CUDA_LOOKUP_ENTRIES(FAKE_ENTRY)
+        TARN_CUDA_LIBRARY_ENTRIES(FAKE_ENTRY) TARN_CUDA_DRIVER_ENTRIES(FAKE_ENTRY)
 #undef FAKE_ENTRY
-        ENTRY_WORK, /* a piece of work on the device */
+            ENTRY_WORK, /* a piece of work on the device */
     ENTRIES,
     ENTRY_ANY = ENTRIES,
     ENTRY_NONE
@@ -41,6 +45,7 @@ enum fake_kind { STREAM, EVENT, GRAPH, EXEC, BLOCK, POOL, LIBRARY, CAPTURE, KIND
 struct object {
     struct object *next; /* of its kind */
     enum fake_kind kind;
+    int device; /* current when it was made */
     bool alive;
 };
 
@@ -49,6 +54,8 @@ struct call {
     void (*function)(void *argument);
     void *argument; /* NULL: `arguments` */
     bool of_host;   /* a host function, which must not call CUDA */
+    bool of_kernel; /* follows addresses of its own device and of its peers */
+    int device;     /* that runs it */
     _Alignas(8) unsigned char arguments[INLINE_BYTES];
 };
 
@@ -70,6 +77,7 @@ struct set {
 
 struct node {
     struct call call;
+    int priority;        /* a kernel's: its stream's when it was captured */
     struct event *stamp; /* instead of a call */
     struct set *after;
 };
@@ -90,13 +98,15 @@ struct exec {
     uint32_t *ready;   /* nodes that may run */
     uint32_t ready_count, left;
     bool running;
-    uint32_t pending; /* launches not finished */
+    bool uses_priorities; /* the nodes' own, instead of the launch's */
+    uint32_t pending;     /* launches not finished */
 };
 
 struct capture {
     struct object object; /* alive until its end */
     struct stream *origin;
     pthread_t thread;
+    unsigned mode;
     struct graph *graph;
     bool invalid;
 };
@@ -106,6 +116,7 @@ enum work_kind { CALL, RECORD, WAIT, LAUNCH };
 struct work {
     struct work *next;
     enum work_kind kind;
+    uint64_t number; /* in the order of all calls */
     struct call call;
     struct event *event;
     uint64_t count; /* of the event's records */
@@ -116,6 +127,8 @@ struct stream {
     struct object object;
     struct work *first, **end;
     bool busy; /* its first piece is a call that runs */
+    uint32_t channel;
+    int priority;
     struct capture *capture;
     struct set *tail; /* in a capture: what the next node comes after */
 };
@@ -130,10 +143,24 @@ struct block {
 
 struct pool {
     struct object object;
+    bool reached_from[DEVICES_MAX];
+};
+
+/* A primary context of the driver. */
+struct context {
+    bool exists;
+    uint32_t retained;
+    bool reaches[DEVICES_MAX]; /* may its kernels follow addresses of that device's memory? */
 };
 
 struct fake {
     pthread_mutex_t lock;
+    struct context contexts[DEVICES_MAX];
+    uint64_t resets;
+    uint64_t works;         /* pieces enqueued since the reset */
+    uint32_t streams;       /* made since the reset */
+    bool calls_host;        /* a host function runs: the driver has one thread for them */
+    uint64_t last_flags;    /* of cudaGraphInstantiate */
     pthread_cond_t changed; /* anything that anybody may wait for */
     struct fake_options options;
     uint64_t random;               /* state of the generator */
@@ -150,7 +177,7 @@ struct fake {
     uint64_t violations;
     char violation[256];
     uint32_t workers, running; /* threads; pieces of work that run */
-    bool held, strict;
+    bool held, strict, tell;
 };
 
 extern struct fake fake;
@@ -181,11 +208,13 @@ static inline struct exec *fake_exec(tarn_cuda_exec handle)
 /* ---- state.c ---- */
 
 /* Every entry point begins and ends with these. The code is what the call must return instead of
- * doing its work, or 0. `in_capture`: may the thread call it while it captures? */
-unsigned fake_enter(enum fake_entry entry, bool in_capture);
+ * doing its work, or 0. `is_safe`: it is none of the calls that captures forbid, in their mode, to
+ * their thread or to all. */
+unsigned fake_enter(enum fake_entry entry, bool is_safe);
 unsigned fake_leave(unsigned code);
+unsigned fake_leave_driver(unsigned code); /* the runtime knows nothing of the driver's errors */
 /* For calls that end something: they do so and then return the code, if there is one. */
-unsigned fake_enter_end(enum fake_entry entry, bool in_capture, bool *is_real);
+unsigned fake_enter_end(enum fake_entry entry, bool is_safe, bool *is_real);
 
 void *fake_object_create(enum fake_kind kind, size_t size);
 void fake_object_end(struct object *object);
@@ -199,8 +228,23 @@ unsigned fake_fault(enum fake_entry entry);
 struct block *fake_find_block(const void *bytes, uint64_t size);
 struct capture *fake_thread_capture(void);
 extern _Thread_local bool fake_in_host_function;
+/* The device whose kernel this thread runs. */
+extern _Thread_local int fake_kernel_device;
 /* Uniform in [0, limit). */
 uint32_t fake_random(uint32_t limit);
+
+/* ---- contexts.c ---- */
+
+/* The calling thread's current device: what CUDA would take were it to make an object now. */
+int fake_current_device(void);
+/* For calls that need a context: where the thread has none, its device's is made and stays. */
+void fake_need_context(enum fake_entry entry);
+/* A stream's device must be current where work is launched on it. */
+bool fake_is_current(const struct stream *stream, const char *where);
+/* May kernels of the device follow the block's addresses? */
+bool fake_reaches(int device, const struct block *block);
+/* The calling thread's mode towards captures. */
+unsigned fake_capture_mode(void);
 
 /* ---- schedule.c ---- */
 
@@ -208,6 +252,7 @@ void fake_append(struct stream *stream, struct work work);
 void fake_drop_work(void); /* the device has stopped */
 void fake_wait_idle(void); /* until no call runs */
 void fake_wait_stream(struct stream *stream);
+void fake_wait_device(int device); /* for all its streams, or until it has stopped */
 void fake_start_workers(void);
 
 /* ---- capture.c ---- */
@@ -215,7 +260,7 @@ void fake_start_workers(void);
 void fake_set_unite(struct set **set, const struct set *other);
 /* A call for a stream: enqueued, or a node where the stream captures. */
 unsigned fake_call(struct stream *stream, const struct call *call);
-unsigned fake_capture_begin(struct stream *stream);
+unsigned fake_capture_begin(struct stream *stream, unsigned mode);
 unsigned fake_capture_end(struct stream *stream, struct graph **graph);
 void fake_invalidate(struct capture *capture);
 unsigned fake_record(struct event *event, struct stream *stream, bool external);

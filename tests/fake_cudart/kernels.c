@@ -1,7 +1,9 @@
 /* The kernels of Tarn's image, by name, as functions of the host: written anew from the device
  * table's contract. The image itself is not looked at. */
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "fake.h"
 #include "tarn/device.h"
@@ -19,14 +21,15 @@ struct compare_arguments {
     uint64_t *wrong;
 };
 
-/* A GPU stops the process at bytes that are not its own. */
+/* A GPU stops the process at bytes that are not its own or an enabled peer's. */
 static bool may_touch(const void *bytes, uint64_t size)
 {
     pthread_mutex_lock(&fake.lock);
-    bool may = fake_find_block(bytes, size);
+    const struct block *block = fake_find_block(bytes, size);
+    bool may = block && fake_reaches(fake_kernel_device, block);
     if (!may) {
-        fake_violation("a kernel touches %llu bytes outside of what is allocated",
-                       (unsigned long long)size);
+        fake_violation("a kernel touches %llu bytes %s", (unsigned long long)size,
+                       block ? "of a device that is no peer" : "outside of what is allocated");
         fake_poison(TARN_CUDA_ILLEGAL_ADDRESS);
     }
     pthread_mutex_unlock(&fake.lock);
@@ -74,10 +77,18 @@ static void spin(void *argument)
              ns);
 }
 
+/* For tests: runs until *open. */
+static void gate(void *argument)
+{
+    const atomic_int *open = *(atomic_int *const *)argument;
+    while (!atomic_load(open)) usleep(1000);
+}
+
 static const struct kernel kernels[] = {
     {"tarn_pattern_fill", pattern_fill, {8, 8, 8}},
     {"tarn_pattern_compare", pattern_compare, {8, 8, 8, 8}},
     {"tarn_spin", spin, {8}},
+    {"fake_gate", gate, {8}},
 };
 
 const struct kernel *fake_kernel(const char *name)

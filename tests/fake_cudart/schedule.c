@@ -3,6 +3,7 @@
  */
 #include "fake.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@ void fake_append(struct stream *stream, struct work work)
     if (!added) abort();
     *added = work;
     added->next = NULL;
+    added->number = fake.works++;
     *stream->end = added;
     stream->end = &added->next;
     if (work.event) work.event->pending++;
@@ -63,6 +65,15 @@ void fake_wait_stream(struct stream *stream)
     while (stream->first) pthread_cond_wait(&fake.changed, &fake.lock);
 }
 
+void fake_wait_device(int device)
+{
+    for (struct object *object = fake.objects[STREAM]; object; object = object->next) {
+        struct stream *stream = (struct stream *)object;
+        while (object->device == device && stream->first && !fake.sticky)
+            pthread_cond_wait(&fake.changed, &fake.lock);
+    }
+}
+
 /* ---- Graphs ---- */
 
 static void begin_graph(struct exec *exec)
@@ -104,13 +115,16 @@ static void run_call(const struct call *given)
     unsigned fault = fake_fault(ENTRY_WORK);
     fake.counts[ENTRY_WORK]++;
     fake.running++;
+    fake.calls_host |= call.of_host;
     pthread_mutex_unlock(&fake.lock);
     if (dawdles) usleep(dawdle_us);
     fake_in_host_function = call.of_host;
+    fake_kernel_device = call.device;
     if (!fault && !stopped) call.function(call.argument ? call.argument : call.arguments);
     fake_in_host_function = false;
     pthread_mutex_lock(&fake.lock);
     fake.running--;
+    if (call.of_host) fake.calls_host = false;
     if (fault) fake_poison(fault);
 }
 
@@ -120,9 +134,34 @@ static void reach(struct event *event, uint64_t count)
     event->time_ns = now_ns();
 }
 
+static bool may_call(const struct call *call) { return !call->of_host || !fake.calls_host; }
+
+static int node_priority(const struct stream *stream, uint32_t node)
+{
+    const struct exec *exec = stream->first->exec;
+    return exec->uses_priorities ? exec->nodes[node].priority : stream->priority;
+}
+
+/* A random one of those that can begin, by the most urgent of them where that counts: its place
+ * among the ready nodes, or UINT32_MAX. */
+static uint32_t choose_node(const struct stream *stream)
+{
+    const struct exec *exec = stream->first->exec;
+    uint32_t able = 0, chosen = UINT32_MAX;
+    int most = INT_MAX;
+    for (uint32_t i = 0; i < exec->ready_count; i++) {
+        int priority = fake.options.priorities ? node_priority(stream, exec->ready[i]) : 0;
+        if (!may_call(&exec->nodes[exec->ready[i]].call) || priority > most) continue;
+        if (priority < most) able = 0;
+        most = priority;
+        if (fake_random(++able) == 0) chosen = i;
+    }
+    return chosen;
+}
+
 static void run_node(struct stream *stream, struct exec *exec)
 {
-    uint32_t at = fake_random(exec->ready_count);
+    uint32_t at = choose_node(stream);
     uint32_t node = exec->ready[at];
     exec->ready[at] = exec->ready[--exec->ready_count];
     if (exec->nodes[node].stamp)
@@ -136,17 +175,49 @@ static void run_node(struct stream *stream, struct exec *exec)
     pop(stream);
 }
 
-static bool can_go_on(const struct stream *stream)
+/* The first piece that has not begun, or NULL. */
+static const struct work *next_work(const struct stream *stream)
+{
+    return stream->first && stream->busy ? stream->first->next : stream->first;
+}
+
+/* By channel of all devices, the number of the piece that begins next. */
+static void find_heads(uint64_t *heads)
+{
+    for (uint32_t i = 0; i < fake.options.channels * DEVICES_MAX; i++) heads[i] = UINT64_MAX;
+    for (struct object *object = fake.objects[STREAM]; object; object = object->next) {
+        struct stream *stream = (struct stream *)object;
+        const struct work *work = next_work(stream);
+        if (work && work->number < heads[stream->channel]) heads[stream->channel] = work->number;
+    }
+}
+
+static bool can_begin(const struct work *work)
+{
+    switch (work->kind) {
+    case CALL: return may_call(&work->call);
+    case RECORD: return true;
+    case WAIT: return work->event->reached >= work->count;
+    case LAUNCH: return !work->exec->running;
+    }
+    return false;
+}
+
+static bool can_go_on(const struct stream *stream, const uint64_t *heads)
 {
     const struct work *work = stream->first;
     if (!work) return false;
-    switch (work->kind) {
-    case CALL: return !stream->busy;
-    case RECORD: return true;
-    case WAIT: return work->event->reached >= work->count;
-    case LAUNCH: return stream->busy ? work->exec->ready_count > 0 : !work->exec->running;
-    }
-    return false;
+    if (stream->busy) return work->kind == LAUNCH && choose_node(stream) != UINT32_MAX;
+    return heads[stream->channel] == work->number && can_begin(work);
+}
+
+/* Of what it would do next. */
+static int urgency(const struct stream *stream)
+{
+    uint32_t at = stream->busy ? choose_node(stream) : UINT32_MAX;
+    if (!fake.options.priorities) return 0;
+    return at == UINT32_MAX ? stream->priority
+                            : node_priority(stream, stream->first->exec->ready[at]);
 }
 
 static void go_on(struct stream *stream)
@@ -182,11 +253,17 @@ static void go_on(struct stream *stream)
 static bool run_one(void)
 {
     uint32_t able = 0;
+    int most = INT_MAX;
     struct stream *chosen = NULL;
+    uint64_t heads[CHANNELS_MAX * DEVICES_MAX];
+    find_heads(heads);
     for (struct object *object = fake.objects[STREAM]; object && !fake.held;
          object = object->next) {
         struct stream *stream = (struct stream *)object;
-        if (can_go_on(stream) && fake_random(++able) == 0) chosen = stream;
+        if (!can_go_on(stream, heads) || urgency(stream) > most) continue;
+        if (urgency(stream) < most) able = 0;
+        most = urgency(stream);
+        if (fake_random(++able) == 0) chosen = stream;
     }
     if (!chosen) return false;
     go_on(chosen);

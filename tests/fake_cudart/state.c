@@ -14,13 +14,17 @@ struct fake fake = {
     .failing = ENTRY_NONE};
 
 _Thread_local bool fake_in_host_function;
+_Thread_local int fake_kernel_device;
 static _Thread_local unsigned last_error;
 
 static const char *const names[] = {
 #define FAKE_NAME(name, parameters) "cuda" #name,
-    TARN_CUDA_ENTRIES(FAKE_NAME) TARN_CUDA_LIBRARY_ENTRIES(FAKE_NAME)
+#define FAKE_DRIVER_NAME(name, parameters) "cu" #name,
+    TARN_CUDA_ENTRIES(FAKE_NAME) TARN_CUDA_LOOKUP_ENTRIES(FAKE_NAME)
+        TARN_CUDA_LIBRARY_ENTRIES(FAKE_NAME) TARN_CUDA_DRIVER_ENTRIES(FAKE_DRIVER_NAME)
 #undef FAKE_NAME
-        "work"};
+#undef FAKE_DRIVER_NAME
+            "work"};
 
 /* splitmix64 */
 uint32_t fake_random(uint32_t limit)
@@ -49,9 +53,17 @@ void fake_poison(unsigned code)
     fake_drop_work();
 }
 
+/* Work on the device fails later, and what surrounds every other call fails with the device only:
+ * who wants that names it. */
+static bool is_any(enum fake_entry entry)
+{
+    return entry != ENTRY_WORK && entry != ENTRY_CtxGetCurrent && entry != ENTRY_CtxPopCurrent &&
+           entry != ENTRY_CtxPushCurrent && entry != ENTRY_ThreadExchangeStreamCaptureMode;
+}
+
 unsigned fake_fault(enum fake_entry entry)
 {
-    bool meant = fake.failing == entry || (fake.failing == ENTRY_ANY && entry != ENTRY_WORK);
+    bool meant = fake.failing == entry || (fake.failing == ENTRY_ANY && is_any(entry));
     if (fake.sticky || !meant || fake.failed) return 0;
     if (fake.fail_after-- > 0) return 0;
     fake.failed = true;
@@ -71,33 +83,55 @@ struct capture *fake_thread_capture(void)
     return NULL;
 }
 
-static unsigned check_rules(enum fake_entry entry, bool in_capture)
+/* A capture forbids unsafe calls to its own thread and, if its mode is global, to all; a thread may
+ * choose to ignore those of others, or all. */
+static bool forbids(const struct capture *capture, unsigned mode)
+{
+    bool is_own = pthread_equal(capture->thread, pthread_self());
+    if (mode == TARN_CUDA_CAPTURE_RELAXED || capture->mode == TARN_CUDA_CAPTURE_RELAXED)
+        return false;
+    return is_own || (mode == TARN_CUDA_CAPTURE_GLOBAL && capture->mode == mode);
+}
+
+static unsigned check_captures(enum fake_entry entry)
+{
+    unsigned code = 0, mode = fake_capture_mode();
+    for (struct object *object = fake.objects[CAPTURE]; object; object = object->next) {
+        struct capture *capture = (struct capture *)object;
+        if (!object->alive || !forbids(capture, mode)) continue;
+        bool is_own = pthread_equal(capture->thread, pthread_self());
+        fake_violation("%s is called %s", names[entry],
+                       is_own ? "by a thread that captures" : "while another thread captures");
+        fake_invalidate(capture);
+        code = FAKE_CAPTURE_UNSUPPORTED;
+    }
+    return code;
+}
+
+static unsigned check_rules(enum fake_entry entry, bool is_safe)
 {
     if (fake_in_host_function) {
         fake_violation("%s is called by a host function", names[entry]);
         return FAKE_NOT_PERMITTED;
     }
-    struct capture *capture = in_capture ? NULL : fake_thread_capture();
-    if (!capture) return 0;
-    fake_violation("%s is called by a thread that captures", names[entry]);
-    fake_invalidate(capture);
-    return FAKE_CAPTURE_UNSUPPORTED;
+    fake_need_context(entry);
+    return is_safe ? 0 : check_captures(entry);
 }
 
-unsigned fake_enter(enum fake_entry entry, bool in_capture)
+unsigned fake_enter(enum fake_entry entry, bool is_safe)
 {
     pthread_mutex_lock(&fake.lock);
     fake.counts[entry]++;
-    unsigned code = check_rules(entry, in_capture);
+    unsigned code = check_rules(entry, is_safe);
     if (!code) code = fake.sticky;
     return code ? code : fake_fault(entry);
 }
 
-unsigned fake_enter_end(enum fake_entry entry, bool in_capture, bool *is_real)
+unsigned fake_enter_end(enum fake_entry entry, bool is_safe, bool *is_real)
 {
     pthread_mutex_lock(&fake.lock);
     fake.counts[entry]++;
-    unsigned code = check_rules(entry, in_capture);
+    unsigned code = check_rules(entry, is_safe);
     *is_real = code == 0;
     if (!code) code = fake.sticky;
     return code ? code : fake_fault(entry);
@@ -106,6 +140,12 @@ unsigned fake_enter_end(enum fake_entry entry, bool in_capture, bool *is_real)
 unsigned fake_leave(unsigned code)
 {
     if (code) last_error = code;
+    pthread_mutex_unlock(&fake.lock);
+    return code;
+}
+
+unsigned fake_leave_driver(unsigned code)
+{
     pthread_mutex_unlock(&fake.lock);
     return code;
 }
@@ -129,6 +169,7 @@ void *fake_object_create(enum fake_kind kind, size_t size)
     if (!object) abort();
     object->kind = kind;
     object->alive = true;
+    object->device = fake_current_device();
     object->next = fake.objects[kind];
     fake.objects[kind] = object;
     fake.alive++;
@@ -209,6 +250,9 @@ static void set_options(const struct fake_options *options)
     if (!fake.options.workers) fake.options.workers = 2;
     if (!fake.options.devices) fake.options.devices = 1;
     if (fake.options.devices < 0) fake.options.devices = 0;
+    if (fake.options.devices > DEVICES_MAX) fake.options.devices = DEVICES_MAX;
+    if (!fake.options.channels) fake.options.channels = 8;
+    if (fake.options.channels > CHANNELS_MAX) fake.options.channels = CHANNELS_MAX;
     if (!fake.options.driver) fake.options.driver = 99000;
     if (fake.options.driver < 0) fake.options.driver = 0;
     if (!fake.options.capacity) fake.options.capacity = UINT64_C(1) << 36;
@@ -227,8 +271,10 @@ void fake_cudart_reset(const struct fake_options *options)
             free_object(object);
         }
     }
-    fake.alive = fake.used = fake.violations = 0;
-    fake.freeing = 0;
+    fake.alive = fake.used = fake.violations = fake.works = fake.last_flags = 0;
+    fake.freeing = fake.streams = 0;
+    memset(fake.contexts, 0, sizeof fake.contexts);
+    fake.resets++;
     memset(fake.counts, 0, sizeof fake.counts);
     fake.sticky = 0;
     fake.failing = ENTRY_NONE;
@@ -298,6 +344,23 @@ void fake_cudart_hold(bool hold)
     pthread_mutex_unlock(&fake.lock);
 }
 
+uint64_t fake_cudart_contexts(void)
+{
+    uint64_t mask = 0;
+    pthread_mutex_lock(&fake.lock);
+    for (int d = 0; d < DEVICES_MAX; d++) mask |= (uint64_t)fake.contexts[d].exists << d;
+    pthread_mutex_unlock(&fake.lock);
+    return mask;
+}
+
+uint64_t fake_cudart_instantiate_flags(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    uint64_t flags = fake.last_flags;
+    pthread_mutex_unlock(&fake.lock);
+    return flags;
+}
+
 /* ---- The environment ---- */
 
 static void read_failure(char *text)
@@ -320,6 +383,7 @@ static void read_word(struct fake_options *options, char *word)
     if (strcmp(word, "host") == 0) options->host_access = true;
     if (strcmp(word, "capacity") == 0) options->capacity = (uint64_t)number;
     if (strcmp(word, "strict") == 0) fake.strict = true;
+    if (strcmp(word, "tell") == 0) fake.tell = true;
     if (strcmp(word, "fail") == 0 && value) read_failure(value);
 }
 
@@ -335,6 +399,8 @@ __attribute__((constructor)) static void read_environment(void)
 
 __attribute__((destructor)) static void report(void)
 {
+    if (fake.tell && fake.counts[ENTRY_StreamCreateWithPriority] > 0)
+        fprintf(stderr, "stand-in: CUDA %d was used\n", FAKE_CUDART_VERSION / 1000);
     if (!fake.strict || fake.violations == 0) return;
     fprintf(stderr, "stand-in: %llu violations: %s\n", (unsigned long long)fake.violations,
             fake.violation);

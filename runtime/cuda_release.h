@@ -1,0 +1,34 @@
+/* Giving memory back. cudaFree and cudaHostUnregister may wait for all work on the device, that of
+ * other sessions and of other libraries too, and that work may never end: so a thread does it, for
+ * which destroying waits a second and no longer. What was not given back by then is given back as
+ * soon as the device lets it; where it never does, it stays taken until the process ends. */
+#ifndef TARN_RUNTIME_CUDA_RELEASE_H
+#define TARN_RUNTIME_CUDA_RELEASE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tarn_cuda;
+struct tarn_cuda_burden;
+
+struct tarn_cuda_release {
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t done;
+    struct tarn_cuda_burden *first; /* what is to be given back */
+    bool is_running;                /* is there a thread? */
+    bool is_stuck;                  /* somebody waited in vain since it got anything done */
+    bool closes;                    /* the thread closes the device when it has done it all */
+};
+
+void tarn_cuda_release_init(struct tarn_cuda_release *release);
+
+/* Gives memory of the device back, or registered host memory of `host_size` bytes (0: it is the
+ * device's) with its mapping. Nobody uses it any more. Any thread. */
+void tarn_cuda_release(struct tarn_cuda *cuda, void *memory, uint64_t host_size);
+
+/* False when after a second memory has still not been given back: then the thread that does so
+ * calls tarn_cuda_close in the end, and nobody else does. */
+bool tarn_cuda_release_finish(struct tarn_cuda_release *release);
+
+#endif

@@ -1,0 +1,436 @@
+/* The CUDA device beside others who use CUDA in the process: frameworks that capture, threads with
+ * other current devices or none, sessions on other GPUs, work that never ends. The stand-in says
+ * what CUDA would refuse. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fake_cudart/fake_cudart.h"
+#include "random_graph.h"
+#include "runtime/cuda_api.h"
+#include "tarn.h"
+#include "unshared_plan.h"
+
+enum way { DIRECT, CAPTURED, POOL, WAYS };
+
+static struct fake_control control;
+static struct tarn_cuda_api api;
+
+static int load(void **state)
+{
+    struct tarn_error error = {0};
+    (void)state;
+    if (!fake_control_load(FAKE_CUDART, &control)) return -1;
+    if (tarn_cuda_api_load(FAKE_CUDART, &api, &error)) return -1;
+    return tarn_cuda_api_find_driver(&api) ? -1 : 0;
+}
+
+static void use_devices(int devices)
+{
+    control.reset(
+        &(struct fake_options){.devices = devices, .workers = 4, .host_access = FAKE_HOST_ACCESS});
+}
+
+static void require(enum tarn_status status, const struct tarn_error *error)
+{
+    if (status) fail_msg("status %d: %s", (int)status, error->text);
+}
+
+static void assert_clean(void)
+{
+    char text[256];
+    if (control.violations(text)) fail_msg("%s", text);
+    assert_int_equal(control.alive(), 0);
+}
+
+static struct tarn_device open_gpu(uint32_t ordinal, enum way way)
+{
+    struct tarn_device device;
+    struct tarn_error error;
+    require(tarn_device_cuda_open(
+                TARN_CUDA_OPTIONS(.ordinal = ordinal, .library = FAKE_CUDART, .pool = way == POOL),
+                &device, &error),
+            &error);
+    return device;
+}
+
+static struct tarn_plan *make_plan(void)
+{
+    struct tarn_graph *graph = random_graph(&(struct random_graph_options){
+        .seed = 7, .ops = 9, .streams = 3, .parameters = 2, .reach = 5, .workspace_share = 30});
+    struct tarn_plan *plan = unshared_plan(graph, 64);
+    tarn_graph_destroy(graph);
+    return plan;
+}
+
+/* ---- A session's life in some thread ---- */
+
+struct life {
+    uint32_t ordinal;
+    enum way way;
+    struct tarn_device device;
+    struct tarn_session *session;
+    atomic_int wrong_devices; /* kernels that found another device current */
+};
+
+static void nothing(void *argument) { (void)argument; }
+
+/* Enqueues as a kernel of a framework's would: by CUDA itself. */
+static int kernel(void *user, const struct tarn_call *call)
+{
+    struct life *life = user;
+    int current = -1;
+    api.GetDevice(&current);
+    if (current != (int)life->ordinal) atomic_fetch_add(&life->wrong_devices, 1);
+    return (int)api.LaunchHostFunc(call->queue, nothing, NULL);
+}
+
+static void begin(struct life *life)
+{
+    struct tarn_error error;
+    struct tarn_plan *plan = make_plan();
+    bool captures = life->way == CAPTURED;
+    life->device = open_gpu(life->ordinal, life->way);
+    require(tarn_session_create(plan, life->device,
+                                TARN_SESSION_OPTIONS(.capture = captures, .unroll = captures),
+                                &life->session, &error),
+            &error);
+    tarn_session_bind_default(life->session, kernel, life);
+    tarn_plan_destroy(plan);
+}
+
+static void work(struct life *life)
+{
+    struct tarn_error error;
+    tarn_ticket ticket;
+    unsigned char bytes[8] = {1};
+    require(tarn_session_write(life->session, 0, bytes, 1, &error), &error);
+    require(tarn_session_submit(life->session, 5, &ticket, &error), &error);
+    require(tarn_session_wait(life->session, ticket, TARN_FOREVER, &error), &error);
+    require(tarn_session_read(life->session, 0, bytes, 1, &error), &error);
+}
+
+static void *work_in_thread(void *life)
+{
+    work(life);
+    return NULL;
+}
+
+static void end(struct life *life)
+{
+    tarn_session_destroy(life->session);
+    tarn_device_cuda_close(life->device);
+    assert_int_equal(atomic_load(&life->wrong_devices), 0);
+}
+
+static void join_thread(void *(*function)(void *), void *argument)
+{
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, function, argument), 0);
+    pthread_join(thread, NULL);
+}
+
+/* ---- Captures of others ---- */
+
+struct framework {
+    tarn_cuda_stream stream;
+    atomic_int stage;
+    unsigned ended;
+};
+
+static void begin_capture(struct framework *framework)
+{
+    assert_int_equal(api.StreamCreateWithPriority(&framework->stream, 1, 0), 0);
+    assert_int_equal(api.StreamBeginCapture(framework->stream, TARN_CUDA_CAPTURE_GLOBAL), 0);
+}
+
+static void end_capture(struct framework *framework)
+{
+    tarn_cuda_graph graph;
+    framework->ended = api.StreamEndCapture(framework->stream, &graph);
+    if (!framework->ended) api.GraphDestroy(graph);
+    api.StreamDestroy(framework->stream);
+}
+
+/* As torch.cuda.graph does by default. */
+static void *capture(void *argument)
+{
+    struct framework *framework = argument;
+    begin_capture(framework);
+    atomic_store(&framework->stage, 1);
+    while (atomic_load(&framework->stage) < 2) usleep(500);
+    end_capture(framework);
+    return NULL;
+}
+
+static void a_life_beside_a_global_capture_of_another_thread(void **state)
+{
+    (void)state;
+    for (enum way way = 0; way < WAYS; way++) {
+        struct framework framework = {0};
+        struct life life = {.way = way};
+        pthread_t thread;
+        use_devices(1);
+        assert_int_equal(pthread_create(&thread, NULL, capture, &framework), 0);
+        while (atomic_load(&framework.stage) < 1) usleep(500);
+        begin(&life);
+        work(&life);
+        end(&life);
+        atomic_store(&framework.stage, 2);
+        pthread_join(thread, NULL);
+        assert_int_equal(framework.ended, 0);
+        assert_clean();
+    }
+}
+
+static void a_life_within_a_global_capture_of_its_own_thread(void **state)
+{
+    (void)state;
+    for (enum way way = 0; way < WAYS; way++) {
+        struct framework framework = {0};
+        struct life life = {.way = way};
+        use_devices(1);
+        begin_capture(&framework);
+        begin(&life);
+        work(&life);
+        end(&life);
+        end_capture(&framework);
+        assert_int_equal(framework.ended, 0);
+        assert_clean();
+    }
+}
+
+/* ---- Current devices ---- */
+
+static void *look_at(void *argument)
+{
+    struct life *life = argument;
+    uint64_t finished;
+    struct tarn_error error;
+    require(tarn_session_query(life->session, &finished, &error), &error);
+    return NULL;
+}
+
+static void a_session_on_the_second_gpu_works_from_any_thread(void **state)
+{
+    (void)state;
+    for (enum way way = 0; way < WAYS; way++) {
+        struct life life = {.way = way, .ordinal = 1};
+        use_devices(2);
+        begin(&life);
+        join_thread(work_in_thread, &life);
+        join_thread(look_at, &life);
+        work(&life);
+        end(&life);
+        assert_clean();
+        assert_int_equal(control.contexts(), 1 << 1); /* nothing was asked of the first */
+    }
+}
+
+static void a_thread_gets_back_the_device_and_the_mode_that_it_had(void **state)
+{
+    (void)state;
+    for (int before = -1; before < 2; before++) { /* -1: no context */
+        struct life life = {.ordinal = 1};
+        tarn_cuda_context had = NULL, has = NULL;
+        unsigned mode = TARN_CUDA_CAPTURE_THREAD_LOCAL;
+        use_devices(2);
+        if (before >= 0) {
+            assert_int_equal(api.SetDevice(before), 0);
+            assert_int_equal(api.ThreadExchangeStreamCaptureMode(&mode), 0);
+        }
+        api.CtxGetCurrent(&had);
+        begin(&life);
+        api.CtxGetCurrent(&has);
+        assert_ptr_equal(has, had);
+        work(&life);
+        end(&life);
+        api.CtxGetCurrent(&has);
+        assert_ptr_equal(has, had);
+        assert_int_equal(control.contexts(), before == 0 ? 3 : 2);
+        if (before < 0) continue;
+        assert_int_equal(api.ThreadExchangeStreamCaptureMode(&mode), 0);
+        assert_int_equal(mode, TARN_CUDA_CAPTURE_THREAD_LOCAL);
+    }
+}
+
+static const uint32_t where[3] = {0, 1, 0}; /* streams of a session on two GPUs */
+
+struct pair {
+    struct tarn_device gpus[2];
+    struct tarn_plan *plan;
+    struct tarn_session *session;
+    void *seed; /* on the first */
+};
+
+/* By Tarn's own kernels, where there are any: writes the first byte of the first output. */
+static int write_first_byte(void *user, const struct tarn_call *call)
+{
+    struct pair *pair = user;
+    const struct tarn_device *gpu = &pair->gpus[where[call->stream]];
+    struct tarn_op_info info;
+    int current = -1;
+    api.GetDevice(&current);
+    if (current != (int)where[call->stream]) return 1000;
+    bool writes = tarn_graph_op(tarn_plan_graph(pair->plan), call->op, &info) &&
+                  info.outputs.count > 0 && gpu->table->pattern_fill;
+    if (!writes) return 0;
+    int code = tarn_device_cuda_spin(*gpu, call->queue, 1);
+    return code ? code
+                : gpu->table->pattern_fill(gpu->self, call->queue, call->outputs[0], 1, pair->seed,
+                                           0);
+}
+
+static void *work_on_both(void *argument)
+{
+    struct pair *pair = argument;
+    struct tarn_error error;
+    tarn_ticket ticket;
+    require(tarn_session_submit(pair->session, 3, &ticket, &error), &error);
+    require(tarn_session_wait(pair->session, ticket, TARN_FOREVER, &error), &error);
+    return NULL;
+}
+
+static void create_on_both(struct pair *pair, struct tarn_error *error)
+{
+    pair->plan = make_plan();
+    require(tarn_session_create(pair->plan, pair->gpus[0],
+                                TARN_SESSION_OPTIONS(.stream_devices = where,
+                                                     .more_devices = &pair->gpus[1],
+                                                     .more_devices_count = 1),
+                                &pair->session, error),
+            error);
+}
+
+/* The second GPU's kernels write the first's memory. */
+static void a_session_runs_on_two_gpus_that_reach_each_other(void **state)
+{
+    (void)state;
+    for (enum way way = 0; way < WAYS; way++) {
+        struct tarn_error error;
+        use_devices(2);
+        struct pair pair = {.gpus = {open_gpu(0, way), open_gpu(1, way)}};
+        const struct tarn_device *first = &pair.gpus[0];
+        require(tarn_device_cuda_reach(pair.gpus[1], *first, &error), &error);
+        require(tarn_device_cuda_reach(pair.gpus[1], *first, &error), &error); /* twice: no error */
+        create_on_both(&pair, &error);
+        assert_int_equal(first->table->memory_create(first->self, 8, &pair.seed), 0);
+        tarn_session_bind_default(pair.session, write_first_byte, &pair);
+        join_thread(work_on_both, &pair);
+        tarn_session_destroy(pair.session);
+        tarn_plan_destroy(pair.plan);
+        first->table->memory_destroy(first->self, pair.seed, 8);
+        for (int i = 0; i < 2; i++) tarn_device_cuda_close(pair.gpus[i]);
+        assert_clean();
+    }
+}
+
+static void gpus_that_cannot_reach_each_other_are_told(void **state)
+{
+    (void)state;
+    struct tarn_error error;
+    control.reset(&(struct fake_options){.devices = 2, .strangers = true});
+    struct tarn_device gpus[2] = {open_gpu(0, DIRECT), open_gpu(1, DIRECT)};
+    assert_int_equal(tarn_device_cuda_reach(gpus[1], gpus[0], &error), TARN_DEVICE);
+    assert_non_null(strstr(error.text, "device 1 cannot reach memory of device 0"));
+    assert_int_equal(tarn_device_cuda_reach(gpus[1], tarn_device_host(NULL), &error), TARN_USAGE);
+    for (int i = 0; i < 2; i++) tarn_device_cuda_close(gpus[i]);
+    assert_clean();
+}
+
+/* ---- Work of others that does not end ---- */
+
+/* A kernel of somebody else's; returns its stream. */
+static tarn_cuda_stream launch_gate(atomic_int *open)
+{
+    tarn_cuda_stream stream;
+    tarn_cuda_library library;
+    tarn_cuda_kernel gate;
+    assert_int_equal(api.StreamCreateWithPriority(&stream, 1, 0), 0);
+    const struct tarn_cuda_launch launch = {
+        .blocks = {1, 1, 1}, .threads = {1, 1, 1}, .stream = stream};
+    assert_int_equal(api.LibraryLoadData(&library, "", NULL, NULL, 0, NULL, NULL, 0), 0);
+    assert_int_equal(api.LibraryGetKernel(&gate, library, "fake_gate"), 0);
+    assert_int_equal(
+        api.LaunchKernelExC((const struct cudaLaunchConfig_st *)&launch, gate, (void *[]){&open}),
+        0);
+    api.LibraryUnload(library);
+    return stream;
+}
+
+/* cudaFree waits for the gate. A destroy or a close that did so too would never return. */
+static void nothing_waits_for_work_of_others_that_does_not_end(void **state)
+{
+    (void)state;
+    static atomic_int open;
+    struct life life = {0};
+    struct tarn_error error;
+    void *host;
+    atomic_store(&open, 0);
+    use_devices(1);
+    begin(&life);
+    tarn_cuda_stream stream = launch_gate(&open);
+    work(&life);
+    require(tarn_session_host_memory_create(life.session, 4096, &host, &error), &error);
+    tarn_session_host_memory_destroy(life.session, host, 4096);
+    tarn_session_destroy(life.session);
+    struct tarn_device second = open_gpu(0, DIRECT); /* nor opening one */
+    tarn_device_cuda_close(second);
+    tarn_device_cuda_close(life.device);
+    assert_true(control.alive() > 1);
+    atomic_store(&open, 1); /* and then all of it is given back */
+    assert_int_equal(api.StreamSynchronize(stream), 0);
+    assert_int_equal(api.StreamDestroy(stream), 0);
+    for (int i = 0; i < 20000 && control.alive() > 0; i++) usleep(500);
+    assert_clean();
+}
+
+/* ---- Priorities ---- */
+
+static void captured_sessions_keep_the_priorities_of_their_streams(void **state)
+{
+    (void)state;
+    const uint32_t stream = 1;
+    const struct tarn_list urgent = {&stream, 1};
+    struct tarn_error error;
+    tarn_ticket ticket;
+    struct life life = {0};
+    struct tarn_plan *plan = make_plan();
+    use_devices(1);
+    life.device = open_gpu(0, DIRECT);
+    require(tarn_session_create(plan, life.device,
+                                TARN_SESSION_OPTIONS(.capture = true, .urgent = &urgent),
+                                &life.session, &error),
+            &error);
+    tarn_session_bind_default(life.session, kernel, &life);
+    require(tarn_session_submit(life.session, 1, &ticket, &error), &error);
+    require(tarn_session_wait(life.session, ticket, TARN_FOREVER, &error), &error);
+    assert_int_equal(control.instantiate_flags(), TARN_CUDA_NODE_PRIORITIES);
+    tarn_plan_destroy(plan);
+    end(&life);
+    assert_clean();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_life_beside_a_global_capture_of_another_thread),
+        cmocka_unit_test(a_life_within_a_global_capture_of_its_own_thread),
+        cmocka_unit_test(a_session_on_the_second_gpu_works_from_any_thread),
+        cmocka_unit_test(a_thread_gets_back_the_device_and_the_mode_that_it_had),
+        cmocka_unit_test(a_session_runs_on_two_gpus_that_reach_each_other),
+        cmocka_unit_test(gpus_that_cannot_reach_each_other_are_told),
+        cmocka_unit_test(nothing_waits_for_work_of_others_that_does_not_end),
+        cmocka_unit_test(captured_sessions_keep_the_priorities_of_their_streams),
+    };
+    return cmocka_run_group_tests_name("cuda_threads", tests, load, NULL);
+}
