@@ -8,12 +8,14 @@
 #include <string.h>
 
 #include "fake_cudart/fake_cudart.h"
+#include "required.h"
 #include "tarn/cuda.h"
 
 struct guise {
     const char *name;
     const char *library; /* NULL: the real one */
     bool pool;
+    uint32_t ordinal;
     struct fake_options fake;
     struct fake_control control;
 };
@@ -24,8 +26,10 @@ static bool open_cuda(void *user, struct tarn_device *device)
     struct tarn_error error;
     guise->fake.seed++;
     if (guise->library) guise->control.reset(&guise->fake);
-    const struct tarn_cuda_options options = {
-        .struct_size = sizeof options, .pool = guise->pool, .library = guise->library};
+    const struct tarn_cuda_options options = {.struct_size = sizeof options,
+                                              .ordinal = guise->ordinal,
+                                              .pool = guise->pool,
+                                              .library = guise->library};
     if (tarn_device_cuda_open(&options, device, &error) == TARN_OK) return true;
     printf("# %s\n", error.text);
     return false;
@@ -43,7 +47,9 @@ static uint64_t alive(void *user)
     char text[256];
     uint64_t violations = guise->control.violations(text);
     if (violations) printf("# %llu violations: %s\n", (unsigned long long)violations, text);
-    return guise->control.alive() + violations;
+    uint64_t strange = guise->control.contexts() & ~(UINT64_C(1) << guise->ordinal);
+    if (strange) printf("# a context on a device that nobody asked for\n");
+    return guise->control.alive() + violations + (strange != 0);
 }
 
 static bool fail_after(void *user, uint64_t calls)
@@ -54,6 +60,31 @@ static bool fail_after(void *user, uint64_t calls)
     return failed;
 }
 
+/* Only a GPU may be missing: without one all is skipped, unless the run was asked for one. */
+static bool lacks_what_was_asked_for(struct guise *guise)
+{
+    struct tarn_device device;
+    if (guise->library || !is_required("gpu")) return false;
+    if (!open_cuda(guise, &device)) return true;
+    close_cuda(guise, device);
+    return false;
+}
+
+static int run(struct guise *guise)
+{
+    bool watched = guise->library != NULL;
+    if (lacks_what_was_asked_for(guise)) {
+        printf("1..1\nnot ok 1 - a_gpu_was_asked_for_and_there_is_one\n");
+        return 1;
+    }
+    return device_suite_run(&(struct device_suite){.name = guise->name,
+                                                   .user = guise,
+                                                   .open = open_cuda,
+                                                   .close = close_cuda,
+                                                   .alive = watched ? alive : NULL,
+                                                   .fail_after = watched ? fail_after : NULL});
+}
+
 /* device_cuda_test NAME: in that guise. */
 int main(int count, char **words)
 {
@@ -62,19 +93,14 @@ int main(int count, char **words)
         {.name = "cuda_pool", .library = FAKE_CUDART, .pool = true},
         {.name = "cuda_serial", .library = FAKE_CUDART, .fake.workers = 1},
         {.name = "cuda_on_host", .library = FAKE_CUDART, .fake.host_access = true},
+        {.name = "cuda_second", .library = FAKE_CUDART, .ordinal = 1, .fake.devices = 2},
         {.name = "cuda_gpu"},
     };
     for (size_t i = 0; i < sizeof guises / sizeof *guises; i++) {
         struct guise *guise = &guises[i];
         if (strcmp(guise->name, count > 1 ? words[1] : "cuda_plain") != 0) continue;
         if (guise->library && !fake_control_load(guise->library, &guise->control)) return 2;
-        bool watched = guise->library != NULL;
-        return device_suite_run(&(struct device_suite){.name = guise->name,
-                                                       .user = guise,
-                                                       .open = open_cuda,
-                                                       .close = close_cuda,
-                                                       .alive = watched ? alive : NULL,
-                                                       .fail_after = watched ? fail_after : NULL});
+        return run(guise);
     }
     return 2;
 }
