@@ -116,8 +116,10 @@ struct tarn_device_table {
     int (*stamp_record)(void *self, void *stamp, void *queue);
     int (*stamp_elapsed)(void *self, void *from, void *to, double *elapsed_ns);
 
-    /* ---- Names for profilers and memory checkers (optional, each) ---- */
-    void (*range_begin)(void *self, const char *name); /* around the enqueueing of an op */
+    /* ---- Kernels, and names for profilers and memory checkers (optional, each) ---- */
+    /* Around every kernel that enqueues for itself, in its thread: tells profilers the op's name,
+     * and makes current what the kernel must find current. */
+    void (*range_begin)(void *self, const char *name);
     void (*range_end)(void *self);
     /* A tensor or workspace lives at these bytes of `memory`. */
     void (*memory_name)(void *self, void *memory, uint64_t offset, uint64_t size, const char *name);
