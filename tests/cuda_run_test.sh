@@ -12,7 +12,7 @@ graphs=$1/examples/graphs
 tarn=$2
 also=${FAKE_CUDART:-} # more words for the stand-in
 stand_in=$3
-export LD_LIBRARY_PATH=$3${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export LD_LIBRARY_PATH=$3 # alone: meson adds folders that hold other stand-ins
 shift 3
 every=${TARN_GRAPHS:+yes}${1:+yes}
 [ $# -gt 0 ] || set -- "$graphs"/{resnet50_b1_adam.ddp,googlenet_b1_adam.ddp_branch4}.json.gz \
