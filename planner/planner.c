@@ -46,6 +46,7 @@ struct planning {
     struct tarn_blocks blocks; /* of planned storages */
     struct tarn_antichain antichain;
     struct tarn_gap_bound bound; /* the plan's certificate, in positions of the graph */
+    bool repeats;    /* the very search for a placement by which a budget was found to be kept */
     bool cannot_fit; /* proved by search: no placement is at the bound, or within the capacity */
 };
 
@@ -177,7 +178,9 @@ static void fill_request(struct planning *planning)
         .threads = options->threads,
         .progress = options->progress ? report_progress : NULL,
         .user = planning,
-        .until = tarn_until_in((const atomic_bool *)options->stop, options->seconds),
+        .until = planning->repeats
+                     ? (struct tarn_until){NULL, 0}
+                     : tarn_until_in((const atomic_bool *)options->stop, options->seconds),
     };
 }
 
@@ -288,10 +291,13 @@ static void take_budget(struct planning *planning)
     if (!given || planning->options.capacity > 0) return;
     if (tarn_options_take(&budget, sizeof budget, given, "budget options", NULL) != TARN_OK) return;
     planning->options.capacity = budget.budget;
+    const atomic_bool *stop = (const atomic_bool *)planning->options.stop;
+    bool stopped = stop && atomic_load_explicit(stop, memory_order_relaxed);
     bool goes_on =
         planning->options.reorder || planning->options.couple || planning->options.in_place;
-    if (planning->options.effort == 0 && budget.budget > 0 && !goes_on)
-        planning->options.effort = TARN_BUDGET_PLACE_STEPS; /* the very plan that was tried */
+    if (planning->options.effort != 0 || budget.budget == 0 || (goes_on && !stopped)) return;
+    planning->options.effort = TARN_BUDGET_PLACE_STEPS;
+    planning->repeats = true;
 }
 
 /* The plan of the final graph, which remembers where that came from. */

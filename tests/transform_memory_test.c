@@ -124,6 +124,24 @@ static void keeping_to_a_budget_survives_every_failing_allocation(void **state)
     tarn_graph_destroy(graph);
 }
 
+/* Two streams, between which there may be waits instead. */
+static void coupling_for_a_budget_survives_every_failing_allocation(void **state)
+{
+    struct tarn_budget_report report;
+    struct tarn_graph *one, *fastest;
+    (void)state;
+    one = training_graph(1).graph;
+    assert_int_equal(tarn_graph_assign(one, TARN_ASSIGN_OPTIONS(.streams = 2), &graph, NULL),
+                     TARN_OK);
+    tarn_graph_destroy(one);
+    assert_int_equal(
+        tarn_graph_budget(graph, TARN_BUDGET_OPTIONS(.report = &report), &fastest, NULL), TARN_OK);
+    tarn_graph_destroy(fastest);
+    budget = report.footprint / 10 * 8;
+    fail_each_allocation(keep_to_budget, false);
+    tarn_graph_destroy(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +149,7 @@ int main(void)
         cmocka_unit_test(transforms_of_several_streams_survive_every_failing_allocation),
         cmocka_unit_test(adding_implementations_survives_every_failing_allocation),
         cmocka_unit_test(keeping_to_a_budget_survives_every_failing_allocation),
+        cmocka_unit_test(coupling_for_a_budget_survives_every_failing_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

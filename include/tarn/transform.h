@@ -44,6 +44,7 @@ struct tarn_transform_control {
     /* NULL, or set to true by anybody, also by `progress`, to end the search: the best graph so far
      * is the result. */
     const bool *stop;
+    double seconds; /* of search at most; 0: no limit. What comes of it depends on the machine */
 };
 
 /* ---- Assign ----
@@ -152,13 +153,16 @@ struct tarn_budget_options {
     (&(struct tarn_budget_options){.struct_size = sizeof(struct tarn_budget_options), __VA_ARGS__})
 #endif
 
-/* options NULL: defaults. TARN_DOES_NOT_FIT: `error` tells the least footprint found, and how far
- * down no choice could come, with the op that needs so much. */
+/* options NULL: defaults. TARN_DOES_NOT_FIT: `error` tells the least footprint found, which is a
+ * budget that can be kept and depends on the graph and the other options alone, and how far down
+ * no choice could come, with the op that needs so much. TARN_INTERRUPTED, TARN_DEADLINE: the
+ * control ended the search before anything fitted. */
 TARN_API enum tarn_status tarn_graph_budget(struct tarn_graph *graph,
                                             const struct tarn_budget_options *options,
                                             struct tarn_graph **result, struct tarn_error *error);
 /* What `count` budgets cost, from the footprint of keeping everything down to the least that was
- * found, evenly spaced. The budget of the options is not used. */
+ * found, evenly spaced. The budget of the options is not used. TARN_INTERRUPTED, TARN_DEADLINE: the
+ * control ended it early; rows are filled in from the last one on, the others have budget 0. */
 TARN_API enum tarn_status tarn_graph_budget_curve(struct tarn_graph *graph,
                                                   const struct tarn_budget_options *options,
                                                   struct tarn_budget_report *rows, size_t count,
@@ -351,7 +355,8 @@ tarn_graph_implementations(struct tarn_graph *graph,
 
 /* ---- One after another ----
  * All transforms that plan options ask for, as tarn_plan_create runs them. Ops of the result name
- * ops of `graph` as their origin. Of the other options only the alignment and the stop count. */
+ * ops of `graph` as their origin. Of the other options only the alignment, the stop
+ * and the seconds count. */
 TARN_API enum tarn_status tarn_graph_transform(struct tarn_graph *graph,
                                                const struct tarn_plan_options *options,
                                                struct tarn_graph **result,

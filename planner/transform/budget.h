@@ -12,7 +12,8 @@ struct tarn_budget_limits {
     unsigned classes;                             /* 0: all */
     uint64_t steps;                               /* evaluations; 0: enough for what is usual */
     const struct tarn_transform_control *control; /* NULL: to the end, silently */
-    bool refine; /* the start is nearly right: a quarter of the steps, and little is upset */
+    double deadline_ms; /* on the clock of tarn_now_ms; 0: none, or the control's */
+    bool refine;        /* the start is nearly right: a quarter of the steps, and little is upset */
 };
 
 struct tarn_budget_outcome {

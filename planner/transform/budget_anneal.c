@@ -30,7 +30,7 @@ static uint64_t draw(struct tarn_search *all)
     return z ^ (z >> 31);
 }
 
-static uint32_t draw_below(struct tarn_search *all, uint32_t count)
+uint32_t tarn_search_draw(struct tarn_search *all, uint32_t count)
 {
     return (uint32_t)(((draw(all) >> 32) * count) >> 32);
 }
@@ -39,7 +39,7 @@ static uint32_t draw_below(struct tarn_search *all, uint32_t count)
 enum { KEPT = 1, RECOMPUTED = 2, AGAIN = 4, SHARED = 8 };
 
 /* Notes which decisions have made a difference in the schedule evaluated last. */
-static void note_roles(struct tarn_search *all)
+void tarn_search_note_roles(struct tarn_search *all)
 {
     const struct tarn_schedule *schedule = all->schedule;
     uint32_t turn = tarn_search_turn(all);
@@ -68,7 +68,8 @@ static void note_roles(struct tarn_search *all)
  */
 static void move_version(struct tarn_search *all, uint32_t d)
 {
-    uint32_t value = tarn_decision_get(&all->space, all->policy, d), luck = draw_below(all, 8);
+    uint32_t value = tarn_decision_get(&all->space, all->policy, d),
+             luck = tarn_search_draw(all, 8);
     if (value == TARN_KEEP)
         value = luck == 0 ? TARN_DROP_EACH_TIME : TARN_DROP;
     else if (value == TARN_DROP && (all->roles[d] & SHARED) && luck < 2)
@@ -80,28 +81,34 @@ static void move_version(struct tarn_search *all, uint32_t d)
     tarn_search_set(all, d, value);
 }
 
-static void move_form(struct tarn_search *all)
+static void move_form(struct tarn_search *all, uint32_t d)
 {
-    uint32_t first = all->space.versions_count;
-    uint32_t d = first + draw_below(all, all->space.count - first);
     uint32_t values = all->space.decisions[d].values;
     uint32_t value = tarn_decision_get(&all->space, all->policy, d);
-    value = (value + 1 + draw_below(all, values - 1)) % values;
-    tarn_search_set_form(all, d, value, draw_below(all, 2) > 0);
+    value = (value + 1 + tarn_search_draw(all, values - 1)) % values;
+    tarn_search_set_form(all, d, value, tarn_search_draw(all, 2) > 0);
+}
+
+void tarn_search_move(struct tarn_search *all, uint32_t d)
+{
+    if (d >= all->space.versions_count)
+        move_form(all, d);
+    else if (all->roles[d])
+        move_version(all, d);
 }
 
 /* One decision anew, or two about versions near each other. */
 static void move(struct tarn_search *all)
 {
-    bool forms = all->space.count > all->space.versions_count;
-    uint32_t kind = draw_below(all, 100);
+    uint32_t forms = all->space.count - all->space.versions_count;
+    uint32_t kind = tarn_search_draw(all, 100);
     if (kind < FORM_MOVES || all->active_count == 0) {
-        if (forms) move_form(all);
+        if (forms > 0) move_form(all, all->space.versions_count + tarn_search_draw(all, forms));
         return;
     }
-    uint32_t i = draw_below(all, all->active_count);
+    uint32_t i = tarn_search_draw(all, all->active_count);
     move_version(all, all->active[i]);
-    uint32_t other = i + draw_below(all, 2 * NEAR + 1);
+    uint32_t other = i + tarn_search_draw(all, 2 * NEAR + 1);
     if (kind < FORM_MOVES + SINGLE_MOVES || other == i + NEAR) return;
     if (other >= NEAR && other - NEAR < all->active_count)
         move_version(all, all->active[other - NEAR]);
@@ -133,15 +140,15 @@ static void step(struct tarn_search *all, struct annealing *state, double heat)
         state->above = all->above;
         state->time_ns = all->time_ns;
         all->undo_count = 0;
-        note_roles(all);
+        tarn_search_note_roles(all);
     } else {
         tarn_search_take_back(all);
     }
 }
 
-/* What an execution before the turn takes on the average. */
-static double usual_time(const struct tarn_recompute_model *model)
+double tarn_search_usual_time(const struct tarn_search *all)
 {
+    const struct tarn_recompute_model *model = all->model;
     double sum = 0;
     for (uint32_t i = 0; i < model->turn; i++) {
         struct tarn_range forms = model->op_forms[model->order[i]];
@@ -153,9 +160,9 @@ static double usual_time(const struct tarn_recompute_model *model)
 void tarn_search_anneal(struct tarn_search *all, bool refine, uint64_t steps)
 {
     double price = PRICE * (double)all->best_time / (double)all->aim;
-    double heat = HEAT * usual_time(all->model) / (refine ? COOLER : 1);
+    double heat = HEAT * tarn_search_usual_time(all) / (refine ? COOLER : 1);
     struct annealing state = {.time_ns = all->time_ns, .above = all->above, .price = price};
-    note_roles(all);
+    tarn_search_note_roles(all);
     for (uint64_t i = 0; i < steps && !all->ended; i++) {
         double left = 1 - (double)i / (double)steps;
         step(all, &state, heat * left * left);

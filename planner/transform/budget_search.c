@@ -19,7 +19,8 @@
 enum {
     COMPLETE_MAX = 1 << 15, /* policies that are tried one by one */
     STEPS_PER_DECISION = 12,
-    PLACES = 6 << 20, /* looked at by further steps, all in all */
+    PLACES = 6 << 20,      /* looked at by further steps, all in all */
+    PLACES_MAX = 16 << 20, /* looked at one move at a time; above, in regions */
     EXCESS_WEIGHT = 10,
 };
 
@@ -51,6 +52,13 @@ static double bytes_above(const struct tarn_schedule *schedule, uint64_t aim)
            EXCESS_WEIGHT * schedule->excess / ((double)schedule->count + 1);
 }
 
+/* What is to be small: the critical path, and a little work, too, for a move that leaves the path
+ * alone now may be in its way later. */
+static uint64_t cost_of(const struct tarn_schedule *schedule)
+{
+    return schedule->time_ns + (schedule->work_ns - schedule->time_ns) / TARN_SEARCH_WORK_WEIGHT;
+}
+
 /* Evaluates the policy at hand and notes it where it is the best so far. */
 void tarn_search_evaluate(struct tarn_search *all)
 {
@@ -63,7 +71,7 @@ void tarn_search_evaluate(struct tarn_search *all)
     }
     all->schedule = schedule;
     all->peak = schedule->peak;
-    all->time_ns = schedule->time_ns;
+    all->time_ns = cost_of(schedule);
     all->above = bytes_above(schedule, all->aim);
     if (!is_better(all)) return;
     all->best_peak = all->peak;
@@ -266,6 +274,11 @@ static void start(struct tarn_search *all)
 static void search(struct tarn_search *all, const struct tarn_budget_limits *limits)
 {
     uint64_t steps = usual_steps(all, limits);
+    if (steps > PLACES_MAX / ((uint64_t)all->model->ops_count + 1)) {
+        drop_unread(all);
+        if (!all->ended) tarn_search_anneal_regions(all, limits->refine, steps);
+        return;
+    }
     bool again = !limits->refine && !keeps_everything(all);
     start(all);
     if (again && !all->ended) {
@@ -338,7 +351,7 @@ enum tarn_status tarn_budget_search(const struct tarn_recompute_model *model, ui
                               .policy = policy,
                               .best_peak = UINT64_MAX,
                               .best_time = UINT64_MAX,
-                              .steps = {limits->control, "budget", 0}};
+                              .steps = {limits->control, "budget", 0, limits->deadline_ms}};
     enum tarn_status status = init(&all, limits);
     if (status == TARN_OK) run(&all, limits, outcome);
     if (all.no_memory) status = TARN_SYSTEM;

@@ -6,7 +6,10 @@
 #include "budget_space.h"
 #include "steps.h"
 
-enum { TARN_MOVE_MAX = 64 }; /* decisions that one move changes */
+enum {
+    TARN_MOVE_MAX = 64,           /* decisions that one move changes */
+    TARN_SEARCH_WORK_WEIGHT = 32, /* so much work costs as much as one of the critical path */
+};
 
 /* A decision and a value of it. */
 struct tarn_setting {
@@ -53,5 +56,19 @@ void tarn_search_take_back(struct tarn_search *search);
 
 /* From the policy at hand, which has been evaluated last. `refine`: it is nearly right. */
 void tarn_search_anneal(struct tarn_search *search, bool refine, uint64_t steps);
+
+/* Its parts. A number below `count`. */
+uint32_t tarn_search_draw(struct tarn_search *search, uint32_t count);
+/* Notes which decisions have made a difference in the schedule evaluated last. */
+void tarn_search_note_roles(struct tarn_search *search);
+/* Another value for a decision, where it can make a difference. */
+void tarn_search_move(struct tarn_search *search, uint32_t d);
+/* What an op before the turn takes on the average, in nanoseconds. */
+double tarn_search_usual_time(const struct tarn_search *search);
+
+/* ---- budget_regions.c ---- */
+
+/* The same, many moves at a time, with at most so many evaluations. */
+void tarn_search_anneal_regions(struct tarn_search *search, bool refine, uint64_t steps);
 
 #endif

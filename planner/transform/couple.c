@@ -137,7 +137,7 @@ static enum tarn_status go_down(struct coupling *coupling)
     uint64_t lowest = bound_of(coupling);
     uint32_t kept = 0, stalls = 0;
     bool found = true;
-    struct tarn_steps steps = {coupling->options.control, "couple", 0};
+    struct tarn_steps steps = {.control = coupling->options.control, .transform = "couple"};
     while (found && lowest > coupling->target && stalls < STALLS_MAX &&
            tarn_steps_next(&steps, lowest)) {
         enum tarn_status status = add_best(coupling, &found);

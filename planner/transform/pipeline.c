@@ -18,12 +18,12 @@ static enum tarn_status assign(struct tarn_graph *graph, const struct tarn_plan_
 
 static bool wants_assign(const struct tarn_plan_options *options) { return options->assign; }
 
-/* The plan's own stop ends the searches of transforms, too, where they have no control of their
- * own. */
+/* The plan's own stop and seconds end the searches of transforms, too, where they have no control
+ * of their own. */
 static const struct tarn_transform_control *stopped_by(struct tarn_transform_control *control,
                                                        const struct tarn_plan_options *options)
 {
-    *control = (struct tarn_transform_control){.stop = options->stop};
+    *control = (struct tarn_transform_control){.stop = options->stop, .seconds = options->seconds};
     return control;
 }
 

@@ -20,12 +20,10 @@ struct building {
     const struct tarn_recompute_model *model;
     const struct tarn_graph *graph;
     const struct tarn_schedule *schedule;
-    bool at_home; /* recomputations run where their origin does */
     struct tarn_builder *builder;
     uint32_t *copy_tensor;  /* copy -> its tensor in the new graph */
     uint32_t *primary_copy; /* version -> copy by the primary op */
     uint32_t *new_op;       /* execution -> op */
-    uint32_t *stream;       /* execution -> stream */
     struct tarn_range
         *ops; /* source op -> executions that stand for it: [begin, end); views: ops */
     struct tarn_arcs readers; /* copy -> executions that read it */
@@ -59,11 +57,10 @@ static bool make_room(struct building *all)
     all->primary_copy =
         malloc(((size_t)all->model->versions_count + 1) * sizeof *all->primary_copy);
     all->new_op = malloc(executions * sizeof *all->new_op);
-    all->stream = malloc(executions * sizeof *all->stream);
     all->ops = calloc((size_t)all->graph->ops_count + 1, sizeof *all->ops);
     all->ids = malloc((longest_lists(all) + 1) * sizeof *all->ids);
-    return all->builder && all->copy_tensor && all->primary_copy && all->new_op && all->stream &&
-           all->ops && all->ids;
+    return all->builder && all->copy_tensor && all->primary_copy && all->new_op && all->ops &&
+           all->ids;
 }
 
 static void finish(struct building *all)
@@ -71,7 +68,6 @@ static void finish(struct building *all)
     free(all->copy_tensor);
     free(all->primary_copy);
     free(all->new_op);
-    free(all->stream);
     free(all->ops);
     free(all->ids);
     free((void *)(uintptr_t)all->readers.begin);
@@ -256,7 +252,7 @@ static void add_execution(struct building *all, uint32_t e)
     all->ids_count = 0;
     info.inputs = add_list(all, execution, info.inputs, &own);
     info.outputs = add_list(all, execution, info.outputs, NULL);
-    info.stream = all->stream[e];
+    info.stream = execution->stream;
     info.control = (struct tarn_list){NULL, 0};
     info.inplace_count = 0; /* the pairs name tensors that it may not have any more */
     if (execution->implementation != TARN_NONE || execution->recomputed)
@@ -297,8 +293,6 @@ static void add_ops(struct building *all)
             continue;
         }
         for (; e < schedule->count && schedule->executions[e].place == place; e++) {
-            uint32_t origin = all->model->forms[schedule->executions[e].form].op;
-            all->stream[e] = all->graph->ops[all->at_home ? origin : v].stream;
             if (!schedule->executions[e].recomputed && all->ops[v].end == 0) all->ops[v].begin = e;
             if (!schedule->executions[e].recomputed) all->ops[v].end = e + 1;
             add_execution(all, e);
@@ -311,7 +305,8 @@ static void add_ops(struct building *all)
 
 static void add_arc(struct building *all, uint32_t later, uint32_t earlier)
 {
-    if (later != earlier && all->stream[later] != all->stream[earlier])
+    const struct tarn_execution *executions = all->schedule->executions;
+    if (later != earlier && executions[later].stream != executions[earlier].stream)
         tarn_builder_control(all->builder, all->new_op[later], all->new_op[earlier]);
 }
 
@@ -429,11 +424,10 @@ static enum tarn_status build(struct building *all)
 }
 
 enum tarn_status tarn_recompute_build(const struct tarn_recompute_model *model,
-                                      const struct tarn_schedule *schedule, bool at_home,
+                                      const struct tarn_schedule *schedule,
                                       struct tarn_graph **result, struct tarn_error *error)
 {
-    struct building all = {
-        .model = model, .graph = model->graph, .schedule = schedule, .at_home = at_home};
+    struct building all = {.model = model, .graph = model->graph, .schedule = schedule};
     *result = NULL;
     enum tarn_status status = build(&all);
     if (status == TARN_OK) {

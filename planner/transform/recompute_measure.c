@@ -11,6 +11,7 @@ struct measuring {
     struct tarn_schedule *schedule;
     const struct tarn_tail *tail;
     uint32_t rest;   /* executions of the tail that have not been run */
+    uint64_t *bytes; /* execution -> bytes in the arena while it runs */
     int64_t *change; /* execution -> bytes that appear, less those that go, when it begins */
 };
 
@@ -58,6 +59,14 @@ static const struct tarn_choice *choose(const struct tarn_recompute_model *model
     return &model->choices[i];
 }
 
+uint64_t tarn_execution_ns(const struct tarn_recompute_model *model,
+                           const struct tarn_execution *execution)
+{
+    uint32_t i = model->forms[execution->form].choices.begin;
+    while (model->choices[i].implementation != execution->implementation) i++;
+    return model->choices[i].time_ns;
+}
+
 static void note_step(struct tarn_schedule *schedule, uint32_t e, uint64_t bytes, uint64_t budget)
 {
     if (bytes > budget) schedule->excess += (double)(bytes - budget);
@@ -76,15 +85,16 @@ static void measure(struct measuring *all, uint64_t budget)
         const struct tarn_choice *choice =
             choose(all->model, &all->model->forms[execution->form], (uint64_t)alive, budget);
         execution->implementation = choice->implementation;
-        schedule->time_ns += choice->time_ns;
+        schedule->work_ns += choice->time_ns;
         if (execution->recomputed) schedule->recomputed_ns += choice->time_ns;
-        note_step(schedule, e, (uint64_t)alive + choice->workspace, budget);
+        all->bytes[e] = (uint64_t)alive + choice->workspace;
+        note_step(schedule, e, all->bytes[e], budget);
     }
     for (uint32_t i = 0; i < all->rest; i++) {
         alive += all->change[schedule->count + i];
         note_step(schedule, schedule->count + i, (uint64_t)alive + all->tail->workspace[i], budget);
     }
-    if (all->rest > 0) schedule->time_ns += all->tail->time_ns;
+    if (all->rest > 0) schedule->work_ns += all->tail->time_ns;
 }
 
 bool tarn_schedule_measure(struct tarn_schedule *schedule, const struct tarn_recompute_model *model,
@@ -94,12 +104,15 @@ bool tarn_schedule_measure(struct tarn_schedule *schedule, const struct tarn_rec
         .model = model, .schedule = schedule, .tail = tail, .rest = tail ? tail->count : 0};
     uint32_t count = schedule->count + all.rest + 2;
     if (count > lives->capacity) {
-        int64_t *larger = realloc(lives->change, (size_t)count * 2 * sizeof *larger);
-        if (!larger) return false;
-        lives->change = larger;
+        int64_t *change = realloc(lives->change, (size_t)count * 2 * sizeof *change);
+        if (change) lives->change = change;
+        uint64_t *bytes = realloc(lives->bytes, (size_t)count * 2 * sizeof *bytes);
+        if (bytes) lives->bytes = bytes;
+        if (!change || !bytes) return false;
         lives->capacity = count * 2;
     }
     all.change = lives->change;
+    schedule->bytes = all.bytes = lives->bytes;
     note_lives(&all);
     measure(&all, budget);
     return true;

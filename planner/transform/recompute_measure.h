@@ -4,9 +4,10 @@
 
 #include "recompute_tail.h"
 
-/* Room that is used again. `change` is freed with free(). */
+/* Room that is used again, by execution. Both are freed with free(). */
 struct tarn_lives {
     int64_t *change;
+    uint64_t *bytes;
     uint32_t capacity;
 };
 
@@ -14,5 +15,9 @@ struct tarn_lives {
  * executions, or NULL. false: no memory. */
 bool tarn_schedule_measure(struct tarn_schedule *schedule, const struct tarn_recompute_model *model,
                            const struct tarn_tail *tail, struct tarn_lives *lives, uint64_t budget);
+
+/* What it takes by the implementation that was chosen. */
+uint64_t tarn_execution_ns(const struct tarn_recompute_model *model,
+                           const struct tarn_execution *execution);
 
 #endif

@@ -72,12 +72,30 @@ static enum tarn_status make_room(struct tarn_reading *reading)
 
 /* ---- The turn ---- */
 
+static bool is_backward(const struct tarn_recompute_model *model, uint32_t v)
+{
+    return strstr(model->graph->ops[v].kind, "backward");
+}
+
+static bool reads_forward(const struct tarn_recompute_model *model, uint32_t v)
+{
+    const struct tarn_form *form = &model->forms[model->op_forms[v].begin];
+    for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
+        if (!is_backward(model, model->versions[model->reads[i]].producer)) return true;
+    }
+    return false;
+}
+
+/* A backward op that reads gradients alone may be listed anywhere. */
 static uint32_t find_turn(const struct tarn_recompute_model *model)
 {
+    uint32_t first = model->ops_count;
     for (uint32_t i = 0; i < model->ops_count; i++) {
-        if (strstr(model->graph->ops[model->order[i]].kind, "backward")) return i;
+        if (!is_backward(model, model->order[i])) continue;
+        if (reads_forward(model, model->order[i])) return i;
+        if (first == model->ops_count) first = i;
     }
-    return model->ops_count;
+    return first;
 }
 
 static void mark_updated(struct tarn_reading *reading)
@@ -286,10 +304,15 @@ enum tarn_status tarn_policy_init(struct tarn_policy *policy,
         tarn_policy_finish(policy);
         return TARN_SYSTEM;
     }
-    memset(policy->keep, 1, versions);
-    memset(policy->retain, 1, versions);
-    for (size_t v = 0; v < ops; v++) policy->form[v] = TARN_NONE;
+    tarn_policy_reset(policy, model);
     return TARN_OK;
+}
+
+void tarn_policy_reset(struct tarn_policy *policy, const struct tarn_recompute_model *model)
+{
+    memset(policy->keep, 1, model->versions_count);
+    memset(policy->retain, 1, model->versions_count);
+    for (uint32_t v = 0; v < model->graph->ops_count; v++) policy->form[v] = TARN_NONE;
 }
 
 void tarn_policy_finish(struct tarn_policy *policy)

@@ -71,7 +71,8 @@ struct tarn_recompute_model {
     uint64_t alignment;
     const uint32_t *order; /* place -> op, views left out, topological */
     uint32_t ops_count;    /* places */
-    uint32_t turn;         /* place of the first backward op; ops_count: there is none */
+    uint32_t turn;         /* place of the first backward op that reads a forward result, or of
+                              the first at all; ops_count: there is none */
     struct tarn_version *versions;
     uint32_t versions_count;
     struct tarn_form *forms;
@@ -98,6 +99,7 @@ struct tarn_execution {
     uint32_t form;
     uint32_t implementation; /* TARN_NONE: as written */
     uint32_t place;          /* of the primary op for which it runs; its own for a primary one */
+    uint32_t stream;
     uint32_t reads;  /* index into the schedule's `reads` of the copy for its form's first read */
     uint32_t copies; /* index of the copy for its form's first write; the others follow */
     bool recomputed;
@@ -120,9 +122,12 @@ struct tarn_schedule {
     uint64_t peak;          /* reserved bytes of planned storages at once, workspaces included;
                                UINT64_MAX: it cannot be carried out */
     uint32_t peak_at;       /* execution of the peak */
+    const uint64_t *bytes;  /* execution -> reserved bytes while it runs */
+    const uint64_t *end_ns; /* execution -> its end; NULL: one stream */
     double excess;          /* bytes above the budget, summed over executions */
-    uint64_t time_ns;       /* of all executions in a row */
+    uint64_t work_ns;       /* of all executions in a row */
     uint64_t recomputed_ns; /* part of it */
+    uint64_t time_ns;       /* modelled critical path; of one stream the same as work_ns */
 };
 
 /* The alignment is a power of two. TARN_SYSTEM: no memory, or sizes whose sum exceeds 64 bits. */
@@ -133,9 +138,18 @@ void tarn_recompute_model_finish(struct tarn_recompute_model *model);
 /* All of `keep` and `retain` set, forms free. */
 enum tarn_status tarn_policy_init(struct tarn_policy *policy,
                                   const struct tarn_recompute_model *model);
+void tarn_policy_reset(struct tarn_policy *policy, const struct tarn_recompute_model *model);
 void tarn_policy_finish(struct tarn_policy *policy);
 
 /* ---- recompute_schedule.c ---- */
+
+/* Where something is computed again. */
+enum tarn_recompute_streams {
+    TARN_RECOMPUTE_SOONEST,     /* of the next two the one where it can begin first */
+    TARN_RECOMPUTE_WHERE_ASKED, /* on the stream of the op that it runs for */
+    TARN_RECOMPUTE_AT_HOME,     /* on the stream of the op that it repeats */
+    TARN_RECOMPUTE_RULES
+};
 
 /* Room for one thread's evaluations. */
 struct tarn_evaluator;
@@ -144,16 +158,17 @@ struct tarn_evaluator;
 struct tarn_evaluator *tarn_evaluator_create(const struct tarn_recompute_model *model);
 void tarn_evaluator_destroy(struct tarn_evaluator *evaluator);
 
-/* What the policy leads to. Each execution takes the fastest implementation whose workspace fits
- * under `budget` bytes beside what is alive, else the one with the least workspace. Counts all ops,
- * but leaves out of `executions` those at the end that no policy changes (recompute_tail.h). The
- * schedule is the evaluator's and valid until its next call; NULL: no memory. Linear in the reads
- * and writes of what is run. */
+/* What the policy leads to, with recomputations where they begin soonest. Each execution takes the
+ * fastest implementation whose workspace fits under `budget` bytes beside what is alive, else the
+ * one with the least workspace. Counts all ops, but leaves out of `executions` those at the end
+ * that no policy changes (recompute_tail.h). The schedule is the evaluator's and valid until its
+ * next call; NULL: no memory. Linear in the reads and writes of what is run. */
 const struct tarn_schedule *tarn_evaluate(struct tarn_evaluator *evaluator,
                                           const struct tarn_policy *policy, uint64_t budget);
-/* The same with all executions. */
+/* The same with all executions, and recomputations by a rule. */
 const struct tarn_schedule *tarn_evaluate_whole(struct tarn_evaluator *evaluator,
-                                                const struct tarn_policy *policy, uint64_t budget);
+                                                const struct tarn_policy *policy, uint64_t budget,
+                                                enum tarn_recompute_streams rule);
 
 /* Is the copy written in place of the one that was there before, rather than beside it? */
 bool tarn_copy_is_over(const struct tarn_recompute_model *model,
@@ -168,11 +183,10 @@ enum tarn_status tarn_recompute_floor(const struct tarn_recompute_model *model, 
 
 /* ---- recompute_build.c ---- */
 
-/* The new graph: source tensors keep their ids, copies are appended and name their origin. A
- * recomputation runs on the stream of the op that asked, or at_home: on that of the op that it
- * repeats. The caller destroys it. */
+/* The new graph: source tensors keep their ids, copies are appended and name their origin. The
+ * schedule has all executions. The caller destroys the graph. */
 enum tarn_status tarn_recompute_build(const struct tarn_recompute_model *model,
-                                      const struct tarn_schedule *schedule, bool at_home,
+                                      const struct tarn_schedule *schedule,
                                       struct tarn_graph **result, struct tarn_error *error);
 
 /* ---- recompute.c ---- */

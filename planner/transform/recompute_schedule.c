@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "recompute_measure.h"
+#include "recompute_time.h"
 
 /* Executions of all ops together, as a multiple of the ops, before a policy is given up. */
 enum { EXECUTIONS_MAX = 64, GUESS_DEPTH_MAX = 48 };
@@ -32,8 +33,9 @@ struct tarn_evaluator {
     const struct tarn_recompute_model *model;
     struct tarn_tail tail;
     struct beginning beginning;
-    bool begins_alike; /* whatever the policy */
-    bool whole;        /* the tail is run, too */
+    bool begins_alike;         /* whatever the policy */
+    bool whole;                /* the tail is run, too */
+    struct tarn_timing timing; /* of several streams */
     const struct tarn_policy *policy;
     struct tarn_schedule schedule;
     uint32_t executions_capacity;
@@ -86,7 +88,9 @@ struct tarn_evaluator *tarn_evaluator_create(const struct tarn_recompute_model *
     all->begins_alike = begins_alike(model);
     bool enough = all->latest && all->updates && all->passing && all->frames && all->guessed &&
                   all->beginning.latest && all->beginning.updates;
-    if (enough && tarn_tail_init(&all->tail, model) == TARN_OK) return all;
+    if (enough && tarn_tail_init(&all->tail, model) == TARN_OK &&
+        tarn_timing_init(&all->timing, model->graph) == TARN_OK)
+        return all;
     tarn_evaluator_destroy(all);
     return NULL;
 }
@@ -98,6 +102,7 @@ void tarn_evaluator_destroy(struct tarn_evaluator *evaluator)
     free(evaluator->schedule.copies);
     free(evaluator->schedule.reads);
     free(evaluator->lives.change);
+    free(evaluator->lives.bytes);
     free(evaluator->latest);
     free(evaluator->updates);
     free(evaluator->passing);
@@ -107,6 +112,7 @@ void tarn_evaluator_destroy(struct tarn_evaluator *evaluator)
     free(evaluator->beginning.latest);
     free(evaluator->beginning.updates);
     tarn_tail_finish(&evaluator->tail);
+    tarn_timing_finish(&evaluator->timing);
     free(evaluator);
 }
 
@@ -132,7 +138,7 @@ static bool has_room(struct tarn_evaluator *all, const struct tarn_form *form)
                   &all->copies_capacity, sizeof *copies);
     if (copies) schedule->copies = copies;
     uint32_t *reads =
-        with_room(schedule->reads, all->reads_count, form->reads.end - form->reads.begin + 1,
+        with_room(schedule->reads, all->reads_count, form->reads.end - form->reads.begin,
                   &all->reads_capacity, sizeof *reads);
     if (reads) schedule->reads = reads;
     return executions && copies && reads;
@@ -168,6 +174,7 @@ static void execute(struct tarn_evaluator *all, uint32_t f, bool recomputed)
     schedule->executions[e] = (struct tarn_execution){.form = f,
                                                       .implementation = TARN_NONE,
                                                       .place = all->place,
+                                                      .stream = model->graph->ops[form->op].stream,
                                                       .reads = all->reads_count,
                                                       .copies = schedule->copies_count,
                                                       .recomputed = recomputed};
@@ -418,34 +425,40 @@ static void read_by_tail(struct tarn_evaluator *all)
 }
 
 static const struct tarn_schedule *evaluate(struct tarn_evaluator *all,
-                                            const struct tarn_policy *policy, uint64_t budget)
+                                            const struct tarn_policy *policy, uint64_t budget,
+                                            enum tarn_recompute_streams rule)
 {
     struct tarn_schedule *schedule = &all->schedule;
+    bool parallel = all->model->graph->streams_count > 1;
     all->policy = policy;
-    schedule->peak = schedule->time_ns = schedule->recomputed_ns = 0;
+    schedule->peak = schedule->work_ns = schedule->recomputed_ns = 0;
     schedule->peak_at = 0;
     schedule->excess = 0;
     run_all(all);
     if (all->no_memory) return NULL;
     if (all->stuck) {
-        schedule->peak = schedule->time_ns = UINT64_MAX;
+        schedule->peak = schedule->time_ns = schedule->work_ns = UINT64_MAX;
         return schedule;
     }
     if (!all->whole) read_by_tail(all);
     const struct tarn_tail *tail = all->whole ? NULL : &all->tail;
-    return tarn_schedule_measure(schedule, all->model, tail, &all->lives, budget) ? schedule : NULL;
+    if (!tarn_schedule_measure(schedule, all->model, tail, &all->lives, budget)) return NULL;
+    schedule->time_ns = schedule->work_ns;
+    if (parallel && !tarn_schedule_time(schedule, all->model, rule, &all->timing)) return NULL;
+    return schedule;
 }
 
 const struct tarn_schedule *tarn_evaluate(struct tarn_evaluator *evaluator,
                                           const struct tarn_policy *policy, uint64_t budget)
 {
-    evaluator->whole = false;
-    return evaluate(evaluator, policy, budget);
+    evaluator->whole = evaluator->model->graph->streams_count > 1; /* the tail takes part */
+    return evaluate(evaluator, policy, budget, TARN_RECOMPUTE_SOONEST);
 }
 
 const struct tarn_schedule *tarn_evaluate_whole(struct tarn_evaluator *evaluator,
-                                                const struct tarn_policy *policy, uint64_t budget)
+                                                const struct tarn_policy *policy, uint64_t budget,
+                                                enum tarn_recompute_streams rule)
 {
     evaluator->whole = true;
-    return evaluate(evaluator, policy, budget);
+    return evaluate(evaluator, policy, budget, rule);
 }

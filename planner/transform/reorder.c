@@ -387,7 +387,7 @@ static enum tarn_status reorder(struct tarn_graph *graph, const uint64_t *reserv
     struct tarn_reorder_model model;
     struct reordering all = {.skip = options->skip,
                              .node_limit = options->node_limit,
-                             .steps = {options->control, "reorder", 0}};
+                             .steps = {.control = options->control, .transform = "reorder"}};
     if (tarn_reorder_model_init(&model, graph, reserved) != TARN_OK)
         return tarn_error_no_memory(error);
     uint32_t *list = malloc(((size_t)graph->ops_count + 1) * sizeof *list);

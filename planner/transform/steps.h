@@ -1,16 +1,16 @@
-/* The steps of a search: counted, told to the caller, and ended by the caller or at their number.
- */
+/* The steps of a search: counted, told to the caller, and ended by the caller, at their number or
+ * when the time is over. */
 #ifndef TARN_PLANNER_TRANSFORM_STEPS_H
 #define TARN_PLANNER_TRANSFORM_STEPS_H
 
-#include <stdatomic.h>
-
+#include "../place/until.h"
 #include "tarn/transform.h"
 
 struct tarn_steps {
     const struct tarn_transform_control *control; /* NULL: nobody wants to know */
     const char *transform;
     uint64_t done;
+    double deadline_ms; /* 0: the control's seconds count from the first step on */
 };
 
 /* Before each step: may it be taken? bytes: the best so far. */
@@ -18,8 +18,11 @@ static inline bool tarn_steps_next(struct tarn_steps *steps, uint64_t bytes)
 {
     const struct tarn_transform_control *control = steps->control;
     if (!control) return true;
-    const atomic_bool *stop = (const atomic_bool *)control->stop;
-    if (stop && atomic_load_explicit(stop, memory_order_relaxed)) return false;
+    struct tarn_until until = {(const atomic_bool *)control->stop, steps->deadline_ms};
+    if (steps->done == 0 && until.deadline_ms <= 0 && control->seconds > 0)
+        until = tarn_until_in(until.stop, control->seconds);
+    steps->deadline_ms = until.deadline_ms;
+    if (tarn_until_is_over(&until)) return false;
     if (control->steps > 0 && steps->done == control->steps) return false;
     steps->done++;
     if (control->progress) {

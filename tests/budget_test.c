@@ -1,0 +1,352 @@
+/* Keeping to a budget as a whole: what is refused, what the least is, what an early end leaves, and
+ * streams beside each other. Graphs: random training steps, as they are and assigned to streams,
+ * and deep ones of two families. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "bench/deep_training.h"
+#include "random_graph.h"
+#include "random_training.h"
+#include "tarn.h"
+
+enum { ALIGNMENT = 16, EFFORT = 400 };
+
+static void require(enum tarn_status status, const struct tarn_error *error)
+{
+    if (status != TARN_OK) fail_msg("%s", error->text);
+}
+
+/* ---- Graphs ---- */
+
+static struct tarn_graph *assigned(struct tarn_graph *graph, uint32_t streams)
+{
+    struct tarn_graph *result;
+    struct tarn_error error;
+    if (streams < 2) return graph;
+    require(tarn_graph_assign(graph,
+                              TARN_ASSIGN_OPTIONS(.streams = streams, .alignment = ALIGNMENT),
+                              &result, &error),
+            &error);
+    tarn_graph_destroy(graph);
+    return result;
+}
+
+static struct tarn_graph *draw_graph(uint64_t seed)
+{
+    struct random_source source = {seed};
+    struct tarn_graph *graph = random_training(&(struct random_training_options){
+        .seed = seed,
+        .ops = 2 + random_below(&source, 14),
+        .branch_share = random_below(&source, 60),
+        .inplace_share = random_below(&source, 40),
+        .weight_share = random_below(&source, 100),
+        .implementation_share = random_below(&source, 60),
+        .fixed_share = random_below(&source, 30),
+    });
+    return assigned(graph, 1 + (uint32_t)(seed % 3));
+}
+
+static struct tarn_graph *deep_graph(enum deep_family family, uint32_t blocks, uint32_t streams)
+{
+    return assigned(deep_training(family, blocks), streams);
+}
+
+static uint64_t footprint_of(struct tarn_graph *graph)
+{
+    struct tarn_plan_summary summary;
+    struct tarn_plan *plan;
+    struct tarn_error error;
+    require(tarn_plan_create(graph,
+                             TARN_PLAN_OPTIONS(.alignment = ALIGNMENT, .effort = TARN_NO_EFFORT),
+                             &plan, &error),
+            &error);
+    tarn_plan_summarize(plan, &summary);
+    tarn_plan_destroy(plan);
+    return summary.footprint;
+}
+
+static enum tarn_status plan_within(struct tarn_graph *graph, uint64_t budget,
+                                    struct tarn_budget_report *report, struct tarn_error *error)
+{
+    const struct tarn_budget_options *options =
+        TARN_BUDGET_OPTIONS(.budget = budget, .effort = EFFORT, .report = report);
+    struct tarn_plan *plan = NULL;
+    enum tarn_status status = tarn_plan_create(
+        graph, TARN_PLAN_OPTIONS(.alignment = ALIGNMENT, .budget = options), &plan, error);
+    if (status == TARN_OK) {
+        struct tarn_plan_summary summary;
+        tarn_plan_summarize(plan, &summary);
+        assert_true(summary.footprint <= budget);
+        assert_int_equal(summary.footprint, report->footprint);
+    }
+    tarn_plan_destroy(plan);
+    return status;
+}
+
+/* ---- The least ---- */
+
+/* What a refusal of one byte says. */
+static uint64_t least_of(struct tarn_graph *graph)
+{
+    struct tarn_budget_report report;
+    struct tarn_error error;
+    if (plan_within(graph, 1, &report, &error) == TARN_OK) return 0; /* nothing to place */
+    assert_non_null(strstr(error.text, "cannot be met"));
+    return report.footprint;
+}
+
+static void requires_one_least(struct tarn_graph *graph)
+{
+    uint64_t least = least_of(graph), most = footprint_of(graph);
+    struct tarn_budget_report report;
+    struct tarn_error error;
+    if (least == 0) return;
+    for (uint64_t part = 1; part <= 3; part++) {
+        uint64_t budget = part < 3 ? least / 3 * part : least - 1;
+        if (budget == 0) continue;
+        if (plan_within(graph, budget, &report, &error) == TARN_OK)
+            fail_msg("%llu bytes are kept to, the least is told to be %llu",
+                     (unsigned long long)budget, (unsigned long long)least);
+        assert_int_equal(error.status, TARN_DOES_NOT_FIT);
+        assert_int_equal(report.footprint, least);
+    }
+    for (uint64_t part = 0; part <= 4; part++) {
+        uint64_t budget = most > least ? least + (most - least) / 4 * part : least;
+        require(plan_within(graph, budget, &report, &error), &error);
+    }
+}
+
+static void the_least_is_one_number_and_every_budget_from_it_on_is_kept(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < DRAWS(12); seed++) {
+        struct tarn_graph *graph = draw_graph(seed);
+        requires_one_least(graph);
+        tarn_graph_destroy(graph);
+    }
+    for (uint32_t streams = 1; streams <= 2; streams++) {
+        struct tarn_graph *graph = deep_graph(DEEP_TRANSFORMER, 2, streams);
+        requires_one_least(graph);
+        tarn_graph_destroy(graph);
+    }
+}
+
+static void the_least_uses_only_what_its_classes_allow(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < DRAWS(8); seed++) {
+        struct tarn_graph *graph = draw_graph(seed), *result;
+        struct tarn_budget_report report;
+        struct tarn_error error;
+        tarn_graph_budget(graph,
+                          TARN_BUDGET_OPTIONS(.budget = 1, .alignment = ALIGNMENT, .effort = 100,
+                                              .classes = TARN_BUDGET_ALL & ~TARN_BUDGET_RECOMPUTE,
+                                              .report = &report),
+                          &result, &error);
+        assert_int_equal(report.recomputed, 0);
+        tarn_graph_destroy(result);
+        tarn_graph_destroy(graph);
+    }
+}
+
+/* ---- Streams ---- */
+
+static double overhead_at(struct tarn_graph *graph, uint64_t percent)
+{
+    struct tarn_budget_report report;
+    struct tarn_error error;
+    require(plan_within(graph, footprint_of(graph) / 100 * percent, &report, &error), &error);
+    return (double)report.time_ns / (double)report.time_before_ns - 1;
+}
+
+/* Of both the modelled critical path counts: the same budget must not cost several streams much
+ * more than one, although there is less work beside which something could be computed again. */
+static void streams_beside_each_other_cost_hardly_more_than_one(void **state)
+{
+    (void)state;
+    for (int family = DEEP_PLAIN; family <= DEEP_TRANSFORMER; family++) {
+        struct tarn_graph *one = deep_graph((enum deep_family)family, 8, 1);
+        struct tarn_graph *two = deep_graph((enum deep_family)family, 8, 2);
+        double cost = overhead_at(one, 75), beside = overhead_at(two, 75);
+        print_message("# family %d: %.2f %% of one stream, %.2f %% of two\n", family, 100 * cost,
+                      100 * beside);
+        assert_true(beside <= 2 * cost + 0.01);
+        tarn_graph_destroy(one);
+        tarn_graph_destroy(two);
+    }
+}
+
+/* Two streams that drift apart hold everything; waits bring that down and cost nothing. */
+static void waits_come_before_computing_again(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph = deep_graph(DEEP_PLAIN, 40, 2);
+    struct tarn_budget_report report;
+    struct tarn_error error;
+    require(plan_within(graph, footprint_of(graph) / 100 * 75, &report, &error), &error);
+    assert_int_equal(report.recomputed, 0);
+    assert_int_equal(report.time_ns, report.time_before_ns);
+    tarn_graph_destroy(graph);
+}
+
+/* ---- Large graphs ---- */
+
+/* What a search takes is counted in executions that are looked at, so that it does not depend on
+ * the machine. */
+static void effort_is_linear_in_depth(void **state)
+{
+    (void)state;
+    static const enum deep_family families[] = {DEEP_PLAIN, DEEP_RESIDUAL};
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+        struct tarn_graph *graph = deep_graph(families[i], 600 / (1 + 2 * (uint32_t)i), 1);
+        struct tarn_budget_report report;
+        struct tarn_error error;
+        uint64_t budget = footprint_of(graph) / 100 * 75;
+        const struct tarn_budget_options *options =
+            TARN_BUDGET_OPTIONS(.budget = budget, .alignment = ALIGNMENT, .report = &report);
+        struct tarn_graph *result;
+        require(tarn_graph_budget(graph, options, &result, &error), &error);
+        print_message("# %u ops: %llu evaluations\n", tarn_graph_ops_count(graph),
+                      (unsigned long long)report.evaluations);
+        assert_true(report.evaluations < 4000);
+        assert_true(report.time_ns < report.time_before_ns / 100 * 115);
+        tarn_graph_destroy(result);
+        tarn_graph_destroy(graph);
+    }
+}
+
+/* ---- An early end ---- */
+
+struct ending {
+    struct tarn_transform_control control;
+    uint64_t steps, stop_at;
+    bool stop;
+};
+
+static void count_step(void *user, const struct tarn_transform_progress *progress)
+{
+    struct ending *ending = user;
+    (void)progress;
+    ending->stop = ++ending->steps >= ending->stop_at;
+}
+
+static void begin_ending(struct ending *ending, uint64_t stop_at)
+{
+    *ending = (struct ending){.stop_at = stop_at};
+    ending->control = (struct tarn_transform_control){
+        .progress = count_step, .user = ending, .stop = &ending->stop};
+}
+
+static void a_search_that_is_stopped_ends_with_what_fits_or_says_so(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph = deep_graph(DEEP_RESIDUAL, 6, 1);
+    uint64_t budget = footprint_of(graph) / 100 * 80;
+    bool was_kept = false, was_interrupted = false;
+    for (uint64_t stop_at = 1; stop_at < 5000; stop_at *= 2) {
+        struct ending ending;
+        struct tarn_graph *result;
+        struct tarn_error error;
+        begin_ending(&ending, stop_at);
+        enum tarn_status status =
+            tarn_graph_budget(graph,
+                              TARN_BUDGET_OPTIONS(.budget = budget, .alignment = ALIGNMENT,
+                                                  .control = &ending.control),
+                              &result, &error);
+        if (status == TARN_OK) {
+            assert_true(footprint_of(result) <= budget);
+            was_kept = true;
+        } else {
+            assert_int_equal(status, TARN_INTERRUPTED);
+            assert_non_null(strstr(error.text, "interrupted"));
+            was_interrupted = true;
+        }
+        assert_true(ending.steps <= stop_at + 2);
+        tarn_graph_destroy(result);
+    }
+    assert_true(was_kept && was_interrupted);
+    tarn_graph_destroy(graph);
+}
+
+static void time_that_is_over_is_no_refusal(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph = deep_graph(DEEP_TRANSFORMER, 6, 1), *result;
+    const struct tarn_transform_control control = {.seconds = 1e-9};
+    struct tarn_error error;
+    assert_int_equal(
+        tarn_graph_budget(graph,
+                          TARN_BUDGET_OPTIONS(.budget = footprint_of(graph) / 2,
+                                              .alignment = ALIGNMENT, .control = &control),
+                          &result, &error),
+        TARN_DEADLINE);
+    assert_null(result);
+    tarn_graph_destroy(graph);
+}
+
+static void a_curve_that_is_stopped_has_the_rows_done_so_far(void **state)
+{
+    (void)state;
+    enum { POINTS = 6 };
+    struct tarn_graph *graph = deep_graph(DEEP_RESIDUAL, 3, 1);
+    struct tarn_budget_report rows[POINTS];
+    uint32_t partly = 0;
+    for (uint64_t stop_at = 1; stop_at < 100000; stop_at = stop_at * 2 + 1) {
+        struct ending ending;
+        struct tarn_error error;
+        begin_ending(&ending, stop_at);
+        enum tarn_status status = tarn_graph_budget_curve(
+            graph, TARN_BUDGET_OPTIONS(.alignment = ALIGNMENT, .control = &ending.control), rows,
+            POINTS, &error);
+        uint32_t first = 0;
+        while (first < POINTS && rows[first].budget == 0) first++;
+        for (uint32_t i = first; i < POINTS; i++)
+            assert_true(rows[i].footprint > 0 && rows[i].footprint <= rows[i].budget);
+        partly += first > 0 && first < POINTS;
+        if (status == TARN_OK) break;
+        assert_int_equal(status, TARN_INTERRUPTED);
+    }
+    assert_true(partly > 0);
+    tarn_graph_destroy(graph);
+}
+
+/* ---- Nothing ---- */
+
+static void an_op_that_writes_nothing_may_come_first(void **state)
+{
+    (void)state;
+    for (uint32_t ops = 1; ops <= 2; ops++) {
+        struct tarn_builder *b = tarn_builder_create("nothing");
+        struct tarn_graph *graph;
+        struct tarn_error error;
+        tarn_stream stream = tarn_builder_stream(b, "s");
+        for (uint32_t i = 0; i < ops; i++)
+            tarn_builder_op(b, &(struct tarn_op_info){.kind = "relu", .stream = stream});
+        require(tarn_builder_finish(b, &graph, &error), &error);
+        struct tarn_budget_report report;
+        require(plan_within(graph, 100, &report, &error), &error);
+        assert_int_equal(report.footprint, 0);
+        tarn_graph_destroy(graph);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_least_is_one_number_and_every_budget_from_it_on_is_kept),
+        cmocka_unit_test(the_least_uses_only_what_its_classes_allow),
+        cmocka_unit_test(streams_beside_each_other_cost_hardly_more_than_one),
+        cmocka_unit_test(waits_come_before_computing_again),
+        cmocka_unit_test(effort_is_linear_in_depth),
+        cmocka_unit_test(a_search_that_is_stopped_ends_with_what_fits_or_says_so),
+        cmocka_unit_test(time_that_is_over_is_no_refusal),
+        cmocka_unit_test(a_curve_that_is_stopped_has_the_rows_done_so_far),
+        cmocka_unit_test(an_op_that_writes_nothing_may_come_first),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
