@@ -46,15 +46,18 @@ enum tarn_status tarn_curve(const char *graph_path, const struct tarn_budget_opt
     struct tarn_graph *graph = NULL;
     struct tarn_error error;
     bool on_stdout = tarn_is_dash(output_path);
-    enum tarn_status status = tarn_graph_load(graph_path, &graph, &error);
+    enum tarn_status saved = TARN_OK, status = tarn_graph_load(graph_path, &graph, &error);
     double begin = tarn_now_ms();
     if (status == TARN_OK) status = tarn_graph_budget_curve(graph, options, rows, points, &error);
     double ms = tarn_now_ms() - begin;
-    if (status == TARN_OK) status = save(graph, rows, points, output_path, &error);
-    if (status == TARN_OK)
-        print_rows(on_stdout ? stderr : stdout, graph, rows, points, json, ms);
-    else
-        tarn_print_error(&error, status);
+    uint32_t first = 0; /* ended early, it has rows from here on */
+    while (first < points && rows[first].budget == 0) first++;
+    bool some = status == TARN_OK || first < points;
+    if (status != TARN_OK) tarn_print_error(&error, status);
+    if (some && (saved = save(graph, rows + first, points - first, output_path, &error)) != TARN_OK)
+        tarn_print_error(&error, status = saved);
+    if (some && saved == TARN_OK)
+        print_rows(on_stdout ? stderr : stdout, graph, rows + first, points - first, json, ms);
     tarn_graph_destroy(graph);
     return status;
 }

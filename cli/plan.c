@@ -135,6 +135,17 @@ static enum tarn_status carry_out(struct request *request)
     return status;
 }
 
+static enum tarn_status draw_curve(const struct request *request)
+{
+    const struct tarn_transform_control control = {.stop = request->planning.stop,
+                                                   .seconds = request->planning.seconds};
+    struct tarn_budget_options budget = request->transforms.budget_options;
+    budget.alignment = request->planning.alignment;
+    budget.control = &control;
+    return tarn_curve(request->graph_path, &budget, request->curve_points, request->plan_path,
+                      request->json);
+}
+
 enum tarn_status tarn_verb_plan(char **words)
 {
     struct request request = {.planning.struct_size = sizeof request.planning,
@@ -182,15 +193,15 @@ enum tarn_status tarn_verb_plan(char **words)
             "  events       arcs between streams, the event waits kept of them inside an\n"
             "               iteration, and the waits on the iteration before\n"
             "A search prints a line for every better plan. Ctrl-C ends it: the best plan so\n"
-            "far is written, exit code 130.\n"
+            "far is written, exit code 130; of --budget-curve the budgets done so far.\n"
             "With '-o -' the plan goes to standard output and these figures to standard\n"
             "error.\n",
         .options = options,
         .options_count = TARN_COUNT(options),
         .arguments_min = 1,
         .arguments_max = 1,
-        .exits =
-            (const enum tarn_status[]){TARN_DOES_NOT_FIT, TARN_BAD_INPUT, TARN_REJECTED, TARN_OK},
+        .exits = (const enum tarn_status[]){TARN_DOES_NOT_FIT, TARN_BAD_INPUT, TARN_DEADLINE,
+                                            TARN_REJECTED, TARN_OK},
         .example = "  tarn plan examples/graphs/figure7.json --alignment 1 -o figure7.plan\n",
     };
     enum tarn_status status;
@@ -203,8 +214,5 @@ enum tarn_status tarn_verb_plan(char **words)
     if (request.curve_points > TARN_CURVE_POINTS_MAX)
         return tarn_options_refuse(&command, "--budget-curve takes up to %d points",
                                    TARN_CURVE_POINTS_MAX);
-    if (request.curve_points > 0)
-        return tarn_curve(request.graph_path, request.planning.budget, request.curve_points,
-                          request.plan_path, request.json);
-    return carry_out(&request);
+    return request.curve_points > 0 ? draw_curve(&request) : carry_out(&request);
 }

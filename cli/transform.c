@@ -230,7 +230,7 @@ static enum tarn_status transform(char **words_given, bool assign)
         .options_count = TARN_COUNT(options),
         .arguments_min = 1,
         .arguments_max = 1,
-        .exits = (const enum tarn_status[]){TARN_BAD_INPUT, TARN_OK},
+        .exits = (const enum tarn_status[]){TARN_DOES_NOT_FIT, TARN_BAD_INPUT, TARN_OK},
         .example = assign ? "  tarn assign graph.json --streams 4 -o parallel.json\n"
                           : "  tarn transform graph.json --reorder -o better.json\n",
     };

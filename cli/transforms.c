@@ -66,10 +66,10 @@ static bool ask_budget(struct tarn_transforms *transforms, struct tarn_plan_opti
     struct tarn_budget_options *budget = &transforms->budget_options;
     unsigned classes = read_classes(transforms->budget_skip_text);
     if (classes == 0) return false;
-    if (budget->budget == 0 && transforms->budget_way == TARN_BUDGET_WAY_SEARCH) return true;
     budget->struct_size = sizeof *budget;
     budget->method = ways[transforms->budget_way].method;
     budget->classes = ways[transforms->budget_way].classes & classes;
+    if (budget->budget == 0 && transforms->budget_way == TARN_BUDGET_WAY_SEARCH) return true;
     budget->report = &transforms->budget_report;
     options->budget = budget;
     return true;

@@ -501,4 +501,49 @@ an_interrupt_exits_130() {
 an_interrupt_exits_130
 report an_interrupt_exits_130 $?
 
+# A training step so deep that keeping to a budget takes a while.
+write_deep_graph() {
+    python3 - "$1" <<'END'
+import json, sys
+layers, tensors, ops = 4000, [], []
+def tensor(kind): tensors.append({"id": len(tensors), "name": f"t{len(tensors)}", "size": 4096, "kind": kind}); return len(tensors) - 1
+def op(kind, inputs, output):
+    ops.append({"id": len(ops), "name": f"o{len(ops)}", "kind": kind, "stream": 0, "cost": 1000, "inputs": inputs, "outputs": [output]})
+    return output
+values = [tensor("input")]
+for _ in range(layers): values.append(op("gelu", [values[-1]], tensor("intermediate")))
+gradient = op("mse_loss_backward", [values[-1]], tensor("gradient"))
+for i in range(layers, 0, -1): gradient = op("gelu_backward", [gradient, values[i]], tensor("gradient"))
+json.dump({"format": "tarn.graph", "version": 1, "name": "deep", "meta": {}, "streams": [{"id": 0, "name": "s"}],
+           "ops": ops, "tensors": tensors, "contiguous": []}, open(sys.argv[1], "w"))
+END
+}
+
+# interrupted SECONDS ARGUMENTS: so long after the beginning; true when it ends with 130.
+interrupted() {
+    local process seconds=$1
+    shift
+    "$tarn" "$@" >"$folder/out" 2>"$folder/err" &
+    process=$!
+    sleep "$seconds"
+    kill -INT $process
+    wait $process
+    [ $? = 130 ]
+}
+
+an_interrupted_budget_leaves_the_best_or_says_so() {
+    local deep=$folder/deep.json best=$folder/best.json curve=$folder/partly.csv
+    write_deep_graph "$deep"
+    interrupted 0.5 plan "$deep" --budget 1 && says "interrupted before" && ! says "cannot be met" || return
+    rm -f "$best"
+    interrupted 0.5 plan "$deep" --budget 8MB -o "$best" || return
+    if says "interrupted before"; then [ ! -e "$best" ]; else exits 0 verify "$deep" "$best"; fi || return
+    exits 5 plan "$deep" --budget 1 --seconds 0.2 && says "the time was over" || return
+    interrupted 1 plan "$deep" --budget-curve 64 -o "$curve" && says interrupted &&
+        { [ ! -e "$curve" ] || grep -q '^budget_bytes,' "$curve"; } || return
+    exits 5 plan "$deep" --budget-curve 64 --seconds 0.5 && says "not all budgets were looked at"
+}
+an_interrupted_budget_leaves_the_best_or_says_so
+report an_interrupted_budget_leaves_the_best_or_says_so $?
+
 echo "1..$number"
