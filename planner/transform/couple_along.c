@@ -38,7 +38,7 @@ static enum tarn_status take_times(struct along *along, struct tarn_graph *graph
             along->begin[v] = along->end[v] = graph->rank[v];
         return TARN_OK;
     }
-    enum tarn_status status = tarn_graph_simulate(graph, TARN_WAIT_NS, &simulation, error);
+    enum tarn_status status = tarn_graph_simulate(graph, 1, TARN_WAIT_NS, &simulation, error);
     if (status != TARN_OK) return status;
     memcpy(along->begin, simulation->begin_ns, graph->ops_count * sizeof *along->begin);
     memcpy(along->end, simulation->end_ns, graph->ops_count * sizeof *along->end);
