@@ -7,6 +7,7 @@
 struct request {
     const char *paths[2]; /* in, out */
     const char *plan_path;
+    struct tarn_load_options load;
     bool json;
 };
 
@@ -60,7 +61,8 @@ static enum tarn_status carry_out(const struct request *request)
 {
     struct tarn_error error;
     struct tarn_graph *graph;
-    enum tarn_status status = tarn_graph_load(request->paths[0], &graph, &error);
+    enum tarn_status status =
+        tarn_graph_load_with(request->paths[0], &request->load, &graph, &error);
     if (status == TARN_OK) {
         status = convert(request, graph, &error);
         tarn_graph_destroy(graph);
@@ -71,15 +73,16 @@ static enum tarn_status carry_out(const struct request *request)
 
 enum tarn_status tarn_verb_convert(char **words)
 {
-    struct request request = {0};
+    struct request request = {.load.struct_size = sizeof request.load};
     const struct tarn_option options[] = {
         {"plan", 0, TARN_OPTION_TEXT, &request.plan_path, "PLAN",
          "a plan of IN; OUT becomes a packing instance with the\noffsets that it found"},
+        TARN_LOAD_OPTION(request.load),
         TARN_JSON_OPTION(request.json),
     };
     const struct tarn_command command = {
         .verb = "convert",
-        .usage = "IN OUT [--plan PLAN] [--json]",
+        .usage = "IN OUT [--plan PLAN] [--text-max BYTES] [--json]",
         .about = "Writes a graph as another kind of file. Names that end in .csv are packing\n"
                  "instances (id,lower,upper,size: one buffer a line, alive in the steps\n"
                  "[lower, upper)), all others graphs (tarn.graph version 1); .gz behind either\n"

@@ -39,14 +39,16 @@ static enum tarn_status save(const struct tarn_graph *graph, const struct tarn_b
     return status;
 }
 
-enum tarn_status tarn_curve(const char *graph_path, const struct tarn_budget_options *options,
-                            uint32_t points, const char *output_path, bool json)
+enum tarn_status tarn_curve(const char *graph_path, const struct tarn_load_options *load,
+                            const struct tarn_budget_options *options, uint32_t points,
+                            const char *output_path, bool json)
 {
     static struct tarn_budget_report rows[TARN_CURVE_POINTS_MAX];
     struct tarn_graph *graph = NULL;
     struct tarn_error error;
     bool on_stdout = tarn_is_dash(output_path);
-    enum tarn_status saved = TARN_OK, status = tarn_graph_load(graph_path, &graph, &error);
+    enum tarn_status saved = TARN_OK;
+    enum tarn_status status = tarn_graph_load_with(graph_path, load, &graph, &error);
     double begin = tarn_now_ms();
     if (status == TARN_OK) status = tarn_graph_budget_curve(graph, options, rows, points, &error);
     double ms = tarn_now_ms() - begin;

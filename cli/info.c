@@ -45,14 +45,15 @@ static void print_model(struct tarn_sheet *sheet, const struct tarn_graph *graph
     tarn_sheet_close(sheet, ']');
 }
 
-static enum tarn_status inform(const char *path, uint64_t alignment, uint32_t wait_ns, bool json)
+static enum tarn_status inform(const char *path, const struct tarn_load_options *load,
+                               uint64_t alignment, uint32_t wait_ns, bool json)
 {
     struct tarn_error error;
     struct tarn_graph *graph;
     struct tarn_graph_summary summary;
     struct tarn_simulation *simulation = NULL;
     double begin = tarn_now_ms();
-    enum tarn_status status = tarn_graph_load(path, &graph, &error);
+    enum tarn_status status = tarn_graph_load_with(path, load, &graph, &error);
     if (status != TARN_OK) return tarn_print_error(&error, status);
     double loaded = tarn_now_ms();
     uint64_t bound = 0;
@@ -82,6 +83,7 @@ enum tarn_status tarn_verb_info(char **words)
 {
     bool json = false;
     uint64_t alignment = 1;
+    struct tarn_load_options load = {.struct_size = sizeof load};
     uint32_t wait_ns = TARN_WAIT_NS;
     const char *path;
     const struct tarn_option options[] = {
@@ -90,11 +92,12 @@ enum tarn_status tarn_verb_info(char **words)
          "sizes)"},
         {"wait-ns", 0, TARN_OPTION_COUNT, &wait_ns, "NS",
          "what an event wait between two streams takes in the\nmodel (default 3000)"},
+        TARN_LOAD_OPTION(load),
         TARN_JSON_OPTION(json),
     };
     const struct tarn_command command = {
         .verb = "info",
-        .usage = "GRAPH [--alignment BYTES] [--wait-ns NS] [--json]",
+        .usage = "GRAPH [--alignment BYTES] [--wait-ns NS] [--text-max BYTES] [--json]",
         .about =
             "Loads a graph (tarn.graph version 1, or a packing instance as CSV; plain or\n"
             "gzip), checks every rule of the format, and prints its counts and sums.\n\n"
@@ -116,5 +119,5 @@ enum tarn_status tarn_verb_info(char **words)
     };
     enum tarn_status status;
     if (!tarn_options_parse(&command, words, &path, &status)) return status;
-    return inform(path, alignment, wait_ns, json);
+    return inform(path, &load, alignment, wait_ns, json);
 }

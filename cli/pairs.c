@@ -50,12 +50,13 @@ static void print_pairs(const struct tarn_graph *graph, const char *method,
     tarn_sheet_end(&sheet);
 }
 
-static enum tarn_status find_pairs(const char *path, const char *method, uint32_t repeat, bool json)
+static enum tarn_status find_pairs(const char *path, const struct tarn_load_options *load,
+                                   const char *method, uint32_t repeat, bool json)
 {
     struct tarn_error error;
     struct tarn_graph *graph;
     struct tarn_pairs pairs;
-    enum tarn_status status = tarn_graph_load(path, &graph, &error);
+    enum tarn_status status = tarn_graph_load_with(path, load, &graph, &error);
     if (status != TARN_OK) return tarn_print_error(&error, status);
     status = measure(graph, method, repeat, &pairs, &error);
     if (status == TARN_OK)
@@ -69,6 +70,7 @@ static enum tarn_status find_pairs(const char *path, const char *method, uint32_
 enum tarn_status tarn_verb_pairs(char **words)
 {
     bool json = false;
+    struct tarn_load_options load = {.struct_size = sizeof load};
     const char *path, *method = "clocks";
     uint32_t repeat = 1;
     const struct tarn_option options[] = {
@@ -76,11 +78,12 @@ enum tarn_status tarn_verb_pairs(char **words)
          "clocks (default), ancestors, ancestors-opt or stream-graph"},
         {"repeat", 0, TARN_OPTION_COUNT, &repeat, "N",
          "do it N times (1 to 1000) and give the median times"},
+        TARN_LOAD_OPTION(load),
         TARN_JSON_OPTION(json),
     };
     const struct tarn_command command = {
         .verb = "pairs",
-        .usage = "GRAPH [--method NAME] [--repeat N] [--json]",
+        .usage = "GRAPH [--method NAME] [--repeat N] [--text-max BYTES] [--json]",
         .about = "Counts the pairs of planned storages that must not share a byte. All methods\n"
                  "give the same set, and so the same hash.\n\n"
                  "  clocks         Tarn's own: no matrix is needed; its times are ms to be ready\n"
@@ -99,5 +102,5 @@ enum tarn_status tarn_verb_pairs(char **words)
     if (!tarn_options_parse(&command, words, &path, &status)) return status;
     if (repeat < 1 || repeat > REPEAT_MAX)
         return tarn_options_refuse(&command, "--repeat must be 1 to %u", REPEAT_MAX);
-    return find_pairs(path, method, repeat, json);
+    return find_pairs(path, &load, method, repeat, json);
 }

@@ -10,6 +10,7 @@ enum { EFFORT_DEFAULT = 1000 };
 struct request {
     const char *graph_path;
     const char *plan_path; /* NULL: only report */
+    struct tarn_load_options load;
     struct tarn_plan_options planning;
     struct tarn_transforms transforms;
     uint64_t effort, nanoseconds; /* of search */
@@ -94,7 +95,8 @@ static enum tarn_status make(const struct request *request, struct result *resul
                              struct tarn_error *error)
 {
     double begin = tarn_now_ms();
-    enum tarn_status status = tarn_graph_load(request->graph_path, &result->graph, error);
+    enum tarn_status status =
+        tarn_graph_load_with(request->graph_path, &request->load, &result->graph, error);
     if (status != TARN_OK) return status;
     result->load_ms = tarn_now_ms() - begin;
     status = tarn_plan_create(result->graph, &request->planning, &result->plan, error);
@@ -142,13 +144,30 @@ static enum tarn_status draw_curve(const struct request *request)
     struct tarn_budget_options budget = request->transforms.budget_options;
     budget.alignment = request->planning.alignment;
     budget.control = &control;
-    return tarn_curve(request->graph_path, &budget, request->curve_points, request->plan_path,
-                      request->json);
+    return tarn_curve(request->graph_path, &request->load, &budget, request->curve_points,
+                      request->plan_path, request->json);
 }
+static const char about[] =
+    "Decides where every storage of a graph lives in one arena, so that no legal\n"
+    "interleaving of the streams can corrupt anything. An independent verifier\n"
+    "proves that before anything is written (tarn.plan version 1).\n\n"
+    "  footprint    bytes of arena that the plan needs\n"
+    "  sum          bytes of all planned storages, each on its own\n"
+    "  serial peak  most bytes alive in one step of list order\n"
+    "  bound        bytes that no safe plan of the graph can be below, with a proof\n"
+    "               in the plan file; gap: how far the footprint is above it, optimal\n"
+    "               when that is nothing\n"
+    "  events       arcs between streams, the event waits kept of them inside an\n"
+    "               iteration, and the waits on the iteration before\n"
+    "A search prints a line for every better plan. Ctrl-C ends it: the best plan so\n"
+    "far is written, exit code 130; of --budget-curve the budgets done so far.\n"
+    "With '-o -' the plan goes to standard output and these figures to standard\n"
+    "error.\n";
 
 enum tarn_status tarn_verb_plan(char **words)
 {
-    struct request request = {.planning.struct_size = sizeof request.planning,
+    struct request request = {.load.struct_size = sizeof request.load,
+                              .planning.struct_size = sizeof request.planning,
                               .effort = EFFORT_DEFAULT};
     const struct tarn_option options[] = {
         {"output", 'o', TARN_OPTION_TEXT, &request.plan_path, "PLAN",
@@ -164,6 +183,7 @@ enum tarn_status tarn_verb_plan(char **words)
         {"seconds", 0, TARN_OPTION_SECONDS, &request.nanoseconds, "SECONDS",
          "search as long as that instead; the plan is then not\nreproducible"},
         {"seed", 0, TARN_OPTION_NUMBER, &request.planning.seed, "N", "of the search (default 0)"},
+        TARN_LOAD_OPTION(request.load),
         TARN_JSON_OPTION(request.json),
     };
     const struct tarn_command command = {
@@ -179,23 +199,8 @@ enum tarn_status tarn_verb_plan(char **words)
             "[--in-place-kinds KIND,KIND...]\n"
             "                 [--alignment BYTES] [--capacity BYTES] [--method NAME]\n"
             "                 [--boundary refined|simple] [--threads N] [--effort STEPS]\n"
-            "                 [--seconds SECONDS] [--seed N] [--json]",
-        .about =
-            "Decides where every storage of a graph lives in one arena, so that no legal\n"
-            "interleaving of the streams can corrupt anything. An independent verifier\n"
-            "proves that before anything is written (tarn.plan version 1).\n\n"
-            "  footprint    bytes of arena that the plan needs\n"
-            "  sum          bytes of all planned storages, each on its own\n"
-            "  serial peak  most bytes alive in one step of list order\n"
-            "  bound        bytes that no safe plan of the graph can be below, with a proof\n"
-            "               in the plan file; gap: how far the footprint is above it, optimal\n"
-            "               when that is nothing\n"
-            "  events       arcs between streams, the event waits kept of them inside an\n"
-            "               iteration, and the waits on the iteration before\n"
-            "A search prints a line for every better plan. Ctrl-C ends it: the best plan so\n"
-            "far is written, exit code 130; of --budget-curve the budgets done so far.\n"
-            "With '-o -' the plan goes to standard output and these figures to standard\n"
-            "error.\n",
+            "                 [--seconds SECONDS] [--seed N] [--text-max BYTES] [--json]",
+        .about = about,
         .options = options,
         .options_count = TARN_COUNT(options),
         .arguments_min = 1,
@@ -214,5 +219,8 @@ enum tarn_status tarn_verb_plan(char **words)
     if (request.curve_points > TARN_CURVE_POINTS_MAX)
         return tarn_options_refuse(&command, "--budget-curve takes up to %d points",
                                    TARN_CURVE_POINTS_MAX);
-    return request.curve_points > 0 ? draw_curve(&request) : carry_out(&request);
+    if (request.curve_points > 0)
+        return tarn_curve(request.graph_path, &request.load, request.planning.budget,
+                          request.curve_points, request.plan_path, request.json);
+    return carry_out(&request);
 }

@@ -14,6 +14,7 @@
 
 struct request {
     const char *paths[2]; /* graph, and plan or NULL */
+    struct tarn_load_options load;
     struct tarn_plan_options planning;
     struct tarn_host_options host;
     struct tarn_session_options session;
@@ -44,7 +45,8 @@ static enum tarn_status load(const struct request *request, struct result *resul
                              struct tarn_error *error)
 {
     double begin = tarn_now_ms();
-    enum tarn_status status = tarn_graph_load(request->paths[0], &result->graph, error);
+    enum tarn_status status =
+        tarn_graph_load_with(request->paths[0], &request->load, &result->graph, error);
     if (status != TARN_OK) return status;
     double loaded = tarn_now_ms();
     result->load_ms = loaded - begin;
@@ -316,7 +318,8 @@ static const char about[] =
 
 enum tarn_status tarn_verb_run(char **words)
 {
-    struct request request = {.planning.struct_size = sizeof request.planning,
+    struct request request = {.load.struct_size = sizeof request.load,
+                              .planning.struct_size = sizeof request.planning,
                               .session.struct_size = sizeof request.session,
                               .host.struct_size = sizeof request.host};
     const struct tarn_option options[] = {
@@ -353,6 +356,7 @@ enum tarn_status tarn_verb_run(char **words)
         {"no-verify", 0, TARN_OPTION_FLAG, &request.unverified, NULL,
          "trust the plan: to see what a bad one does"},
         TARN_PLANNING_OPTIONS(request.planning),
+        TARN_LOAD_OPTION(request.load),
         TARN_JSON_OPTION(request.json),
     };
     const struct tarn_command command = {
@@ -361,7 +365,7 @@ enum tarn_status tarn_verb_run(char **words)
                  "                [--seed N] [--kernel empty|spin:NS] [--workers N]\n"
                  "                [--device host|cuda[:N]] [--capture] [--unroll N] [--depth N]\n"
                  "                [--flight FILE] [--trace FILE.json] [--deadline SECONDS]\n"
-                 "                [--no-verify] [--json] [planning options]",
+                 "                [--no-verify] [--text-max BYTES] [--json] [planning options]",
         .about = about,
         .options = options,
         .options_count = TARN_COUNT(options),

@@ -11,6 +11,7 @@ struct request {
     const char *costs_path;  /* NULL: no table of costs */
     struct tarn_implementations_options implementations;
     struct tarn_implementations_report implementations_report;
+    struct tarn_load_options load;
     struct tarn_plan_options planning;
     struct tarn_transforms transforms;
     bool list, json;
@@ -124,7 +125,8 @@ static enum tarn_status implement(struct request *request, struct result *result
 static enum tarn_status make(struct request *request, struct result *result,
                              struct tarn_error *error)
 {
-    enum tarn_status status = tarn_graph_load(request->paths[0], &result->loaded, error);
+    enum tarn_status status =
+        tarn_graph_load_with(request->paths[0], &request->load, &result->loaded, error);
     if (status != TARN_OK) return status;
     double begin = tarn_now_ms();
     request->planning.stop = tarn_interrupt_note();
@@ -169,9 +171,37 @@ static enum tarn_status carry_out(struct request *request)
     return status;
 }
 
+static const char about[] =
+    "Makes a new graph that computes the same and needs less memory. Its ops name\n"
+    "the ops that they come from; what data, control arcs and hazards ordered stays\n"
+    "in order. 'tarn plan' has the same flags and keeps the new graph in the plan.\n\n"
+    "  implementations\n"
+    "            other ways to carry out ops that were added to the graph itself, so\n"
+    "            that plans of the new one are not plans of the old one; workspaces:\n"
+    "            ops that got the one they were traced without; kept: outputs of\n"
+    "            forward ops that backward ops may read instead of other tensors;\n"
+    "            unpaired: backward ops whose forward op was not found\n"
+    "  assign    modelled critical path before and after, and what it would be if\n"
+    "            waits took no time; its limits: no assignment to as many streams\n"
+    "            is faster than `limit`, for the longest chain, an even share of the\n"
+    "            work and where they meet; its costs: arcs between streams, event\n"
+    "            waits, bytes alive at once in the worst case\n"
+    "  budget    bytes of arena before and after, and how much longer the modelled\n"
+    "            critical path is; ops launched, of them again, and of them by\n"
+    "            another implementation than as written\n"
+    "  reorder   the most bytes that are alive at once, before and after (of several\n"
+    "            streams: that no timing can do without); bound: no order has a\n"
+    "            lower peak; gains: bytes, by the stages of the search\n"
+    "  couple    the most bytes alive at once in the worst case, and what the first\n"
+    "            of the waits between streams that were added do to it\n"
+    "  in place  outputs that are written over an input now\n"
+    "  changed   ops at another place in their stream, in another stream, with a new\n"
+    "            control arc; tensors that share another storage\n";
+
 static enum tarn_status transform(char **words_given, bool assign)
 {
-    struct request request = {.planning.struct_size = sizeof request.planning,
+    struct request request = {.load.struct_size = sizeof request.load,
+                              .planning.struct_size = sizeof request.planning,
                               .transforms.assign = assign};
     const struct tarn_option options[] = {
         {"output", 'o', TARN_OPTION_TEXT, &request.output_path, "GRAPH",
@@ -186,6 +216,7 @@ static enum tarn_status transform(char **words_given, bool assign)
          "let a convolution's backward run as two: input gradient and\nweight gradient"},
         TARN_TRANSFORM_OPTIONS(request.transforms),
         {"changes", 0, TARN_OPTION_FLAG, &request.list, NULL, "list every change"},
+        TARN_LOAD_OPTION(request.load),
         TARN_JSON_OPTION(request.json),
     };
     const struct tarn_command command = {
@@ -200,32 +231,10 @@ static enum tarn_status transform(char **words_given, bool assign)
             "                      [--couple-keep PERCENT]\n"
             "                      [--slowdown-max PERCENT] [--in-place] "
             "[--in-place-kinds KIND,KIND...]\n"
-            "                      [--capacity BYTES] [--alignment BYTES] [--changes] [--json]",
-        .about = "Makes a new graph that computes the same and needs less memory. Its ops name\n"
-                 "the ops that they come from; what data, control arcs and hazards ordered stays\n"
-                 "in order. 'tarn plan' has the same flags and keeps the new graph in the plan.\n\n"
-                 "  implementations\n"
-                 "            other ways to carry out ops that were added to the graph itself, so\n"
-                 "            that plans of the new one are not plans of the old one; workspaces:\n"
-                 "            ops that got the one they were traced without; kept: outputs of\n"
-                 "            forward ops that backward ops may read instead of other tensors;\n"
-                 "            unpaired: backward ops whose forward op was not found\n"
-                 "  assign    modelled critical path before and after, and what it would be if\n"
-                 "            waits took no time; its limits: no assignment to as many streams\n"
-                 "            is faster than `limit`, for the longest chain, an even share of the\n"
-                 "            work and where they meet; its costs: arcs between streams, event\n"
-                 "            waits, bytes alive at once in the worst case\n"
-                 "  budget    bytes of arena before and after, and how much longer the modelled\n"
-                 "            critical path is; ops launched, of them again, and of them by\n"
-                 "            another implementation than as written\n"
-                 "  reorder   the most bytes that are alive at once, before and after (of several\n"
-                 "            streams: that no timing can do without); bound: no order has a\n"
-                 "            lower peak; gains: bytes, by the stages of the search\n"
-                 "  couple    the most bytes alive at once in the worst case, and what the first\n"
-                 "            of the waits between streams that were added do to it\n"
-                 "  in place  outputs that are written over an input now\n"
-                 "  changed   ops at another place in their stream, in another stream, with a new\n"
-                 "            control arc; tensors that share another storage\n",
+            "                      [--capacity BYTES] [--alignment BYTES] [--text-max BYTES] "
+            "[--changes] "
+            "[--json]",
+        .about = about,
         .options = options,
         .options_count = TARN_COUNT(options),
         .arguments_min = 1,

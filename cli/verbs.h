@@ -40,6 +40,13 @@ enum tarn_status tarn_verb_assign(char **words);
             "threads to plan with (default: all cores); the plan\ndoes not depend on it"         \
     }
 
+/* Row of an option table for a struct tarn_load_options. */
+#define TARN_LOAD_OPTION(load)                                                              \
+    {                                                                                       \
+        "text-max", 0, TARN_OPTION_SIZE, &(load).text_max, "BYTES",                         \
+            "bytes of text that graph and plan may have each,\ndecompressed (default 1GiB)" \
+    }
+
 #define TARN_JSON_OPTION(json)                                                           \
     {                                                                                    \
         "json", 0, TARN_OPTION_FLAG, &(json), NULL, "one JSON object on standard output" \

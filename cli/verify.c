@@ -6,6 +6,7 @@
 struct request {
     const char *paths[2]; /* graph, plan */
     const char *witness_path;
+    struct tarn_load_options load;
     bool json;
 };
 
@@ -99,7 +100,8 @@ static enum tarn_status carry_out(const struct request *request)
 {
     struct tarn_error error;
     struct tarn_graph *graph;
-    enum tarn_status status = tarn_graph_load(request->paths[0], &graph, &error);
+    enum tarn_status status =
+        tarn_graph_load_with(request->paths[0], &request->load, &graph, &error);
     if (status != TARN_OK) return tarn_print_error(&error, status);
     status = judge(request, graph);
     tarn_graph_destroy(graph);
@@ -108,15 +110,16 @@ static enum tarn_status carry_out(const struct request *request)
 
 enum tarn_status tarn_verb_verify(char **words)
 {
-    struct request request = {0};
+    struct request request = {.load.struct_size = sizeof request.load};
     const struct tarn_option options[] = {
         {"witness", 0, TARN_OPTION_TEXT, &request.witness_path, "FILE",
          "write a legal order of the ops that corrupts, for\n'tarn run --no-verify --order FILE'"},
+        TARN_LOAD_OPTION(request.load),
         TARN_JSON_OPTION(request.json),
     };
     const struct tarn_command command = {
         .verb = "verify",
-        .usage = "GRAPH PLAN [--witness FILE] [--json]",
+        .usage = "GRAPH PLAN [--witness FILE] [--text-max BYTES] [--json]",
         .about = "Replays the plan's program once with vector clocks and a map of the arena's\n"
                  "bytes, and compares it with the graph. Shares no algorithm with the planner.\n"
                  "Prints every violation (at most 100).\n",

@@ -265,9 +265,9 @@ static void stops_at_the_cap_before_memory_is_full(void **state)
     struct stat about;
     assert_int_equal(stat(path, &about), 0);
     assert_true((size_t)about.st_size < size / 500);
-    assert_int_equal(tarn_text_read_at_most(path, size - 1, &text, &size, &error), TARN_BAD_INPUT);
+    assert_int_equal(tarn_text_read(path, size - 1, &text, &size, &error), TARN_BAD_INPUT);
     assert_non_null(strstr(error.text, "has more than 4194303 bytes of text"));
-    assert_int_equal(tarn_text_read_at_most(path, size, &text, &size, NULL), TARN_OK);
+    assert_int_equal(tarn_text_read(path, size, &text, &size, NULL), TARN_OK);
     assert_memory_equal(text, zeros, size);
     free(text);
     free(zeros);

@@ -138,6 +138,28 @@ TARN_API enum tarn_status tarn_builder_finish(struct tarn_builder *builder,
  * TARN_SYSTEM: cannot be opened or read, or no memory. */
 TARN_API enum tarn_status tarn_graph_load(const char *path, struct tarn_graph **graph,
                                           struct tarn_error *error);
+/* What a file may cost.
+ *
+ * `text_max` is the most bytes of text that it may have, decompressed. Loading then takes at most
+ * 24 times its text and 4 MiB, and the tables that answer what happens before what, of 4 bytes for
+ * each stream and op that other streams wait for, or storage, at most text_max / 16 bytes or 512
+ * bytes for each op and tensor, whichever is more: a graph of more streams is refused. Plans of a
+ * graph are loaded under its limit, other files under TARN_TEXT_MAX. Graphs that were built by
+ * calls have no limit of this kind. */
+#define TARN_TEXT_MAX (UINT64_C(1) << 30)
+struct tarn_load_options {
+    size_t struct_size; /* sizeof(struct tarn_load_options), as the macro below says */
+    uint64_t text_max;  /* 0: TARN_TEXT_MAX */
+};
+#ifndef __cplusplus
+#define TARN_LOAD_OPTIONS(...) \
+    (&(struct tarn_load_options){.struct_size = sizeof(struct tarn_load_options), __VA_ARGS__})
+#endif
+/* tarn_graph_load with options; NULL: defaults. TARN_USAGE: bad options. TARN_BAD_INPUT: as above,
+ * or more text or more streams than the options allow. */
+TARN_API enum tarn_status tarn_graph_load_with(const char *path,
+                                               const struct tarn_load_options *options,
+                                               struct tarn_graph **graph, struct tarn_error *error);
 /* Writes to a temporary name, then renames; "-" is standard output; ".gz" compresses. A name that
  * ends in ".csv" or ".csv.gz" asks for a packing instance, which holds the planned storages of a
  * graph of one stream without workspaces and contiguous groups; TARN_USAGE: it is not of that kind.

@@ -304,8 +304,9 @@ enum tarn_status tarn_cost_table_load(const char *path, struct tarn_cost_table *
     struct tarn_cost_table *table = calloc(1, sizeof *table);
     if (!table) return tarn_error_no_memory(error);
     table->path = strdup(strcmp(path, "-") == 0 ? "standard input" : path);
-    enum tarn_status status = table->path ? tarn_text_read(path, &table->text, &size, error)
-                                          : tarn_error_no_memory(error);
+    enum tarn_status status = table->path
+                                  ? tarn_text_read(path, TARN_TEXT_MAX, &table->text, &size, error)
+                                  : tarn_error_no_memory(error);
     if (status == TARN_OK) status = read_table(table, size, error);
     if (status == TARN_OK)
         *result = table;

@@ -364,6 +364,7 @@ void tarn_builder_read_from(struct tarn_builder *builder, const struct tarn_repo
     if (!builder) return;
     builder->path = report->path;
     builder->base = report->base;
+    builder->graph->text_max = report->text_max;
 }
 
 void tarn_builder_meta(struct tarn_builder *builder, const char *meta)

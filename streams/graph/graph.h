@@ -106,7 +106,8 @@ struct tarn_graph {
                                smallest ready id first */
     const uint32_t *rank;   /* op -> place in `order` */
     struct tarn_arcs predecessors, successors; /* cross-stream only */
-    struct tarn_hash hash;                     /* of the content: everything but meta and name */
+    uint64_t text_max;      /* the limit of the file that it was read from; 0: it was not */
+    struct tarn_hash hash;  /* of the content: everything but meta and name */
     struct tarn_pool *pool; /* the graph itself and all of it but ops, tensors, streams */
 };
 

@@ -49,7 +49,7 @@ enum tarn_status tarn_json_load(struct tarn_report *report, const char *path, ch
     report->path = strcmp(path, "-") == 0 ? "standard input" : path;
     *text = NULL;
     *document = NULL;
-    enum tarn_status status = tarn_text_read(path, text, &size, report->error);
+    enum tarn_status status = tarn_text_read(path, report->text_max, text, &size, report->error);
     if (!status) status = tarn_json_parse(report, *text, size, document);
     if (!status) return TARN_OK;
     free(*text);

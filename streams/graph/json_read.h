@@ -26,8 +26,8 @@ static inline struct tarn_json_at tarn_json_in(const struct tarn_json_at *parent
  * as the text is there. TARN_BAD_INPUT with line and column. */
 enum tarn_status tarn_json_parse(const struct tarn_report *report, char *text, size_t size,
                                  const struct tarn_json **document);
-/* The same of a file ("-": standard input; may be compressed). Sets report->path. The caller gives
- * *text up with free, NULL after an error. */
+/* The same of a file ("-": standard input; may be compressed), of up to report->text_max bytes.
+ * Sets report->path. The caller gives *text up with free, NULL after an error. */
 enum tarn_status tarn_json_load(struct tarn_report *report, const char *path, char **text,
                                 const struct tarn_json **document);
 

@@ -144,18 +144,29 @@ static enum tarn_status check_storage(struct walk *walk, const struct tarn_stora
     return status;
 }
 
+static uint64_t entries_max(const struct tarn_graph *graph)
+{
+    uint64_t records = (uint64_t)graph->ops_count + graph->tensors_count;
+    uint64_t max = graph->text_max / 64;
+    if (graph->text_max == 0) return TARN_CLOCKS_MAX;
+    if (max < TARN_CLOCKS_PER_RECORD * records) max = TARN_CLOCKS_PER_RECORD * records;
+    return max < TARN_CLOCKS_MAX ? max : TARN_CLOCKS_MAX;
+}
+
 static enum tarn_status check_size(const struct tarn_graph *graph, const struct tarn_report *report)
 {
     uint64_t rows = graph->streams_count;
     for (uint32_t v = 0; v < graph->ops_count; v++)
         rows += graph->successors.begin[v] != graph->successors.begin[v + 1];
     if (rows < graph->planned_count) rows = graph->planned_count;
-    if (rows * graph->streams_count <= TARN_CLOCKS_MAX) return TARN_OK;
+    uint64_t max = entries_max(graph);
+    if (rows * graph->streams_count <= max) return TARN_OK;
     return tarn_report_bad(
         report, tarn_spot_at(TARN_NONE, TARN_NONE, "/streams"),
-        "%u streams are too many for so many ops and tensors: their happens-before "
-        "would take over 2^31 entries; use fewer streams",
-        graph->streams_count);
+        "%u streams are too many for so many ops and tensors: their happens-before would take %llu "
+        "entries, and may take %llu; use fewer streams%s",
+        graph->streams_count, (unsigned long long)(rows * graph->streams_count),
+        (unsigned long long)max, max < TARN_CLOCKS_MAX ? ", or raise text_max (--text-max)" : "");
 }
 
 static bool walk_init(struct walk *walk)

@@ -10,6 +10,7 @@ struct tarn_report {
     const char *path;         /* the file that is read, which texts begin with; NULL: no file */
     struct tarn_error *error; /* may be NULL */
     const char *base;         /* JSON pointer of what spots count from; NULL: the document */
+    uint64_t text_max;        /* bytes of text that the file may have; 0: no file */
 };
 
 /* Where a rule is broken. The JSON pointer is told only when there is a file. */

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -65,14 +66,16 @@ static bool grow(struct buffer *buffer)
 
 /* ---- Reading ---- */
 
-static enum tarn_status too_large(struct tarn_error *error, const char *path, size_t size_max)
+static enum tarn_status too_large(struct tarn_error *error, const char *path, uint64_t size_max)
 {
-    return tarn_error_set(error, TARN_BAD_INPUT, "%s: has more than %zu bytes of text", path,
-                          size_max);
+    return tarn_error_set(error, TARN_BAD_INPUT,
+                          "%s: has more than %" PRIu64 " bytes of text, the limit for input; "
+                          "text_max, or --text-max, raises it",
+                          path, size_max);
 }
 
-static enum tarn_status read_bytes(int fd, const char *path, size_t size_max, struct buffer *buffer,
-                                   struct tarn_error *error)
+static enum tarn_status read_bytes(int fd, const char *path, uint64_t size_max,
+                                   struct buffer *buffer, struct tarn_error *error)
 {
     for (;;) {
         if (!grow(buffer)) return tarn_error_no_memory(error);
@@ -86,7 +89,7 @@ static enum tarn_status read_bytes(int fd, const char *path, size_t size_max, st
     }
 }
 
-static enum tarn_status read_file(const char *path, size_t size_max, struct buffer *buffer,
+static enum tarn_status read_file(const char *path, uint64_t size_max, struct buffer *buffer,
                                   struct tarn_error *error)
 {
     bool is_standard = strcmp(path, "-") == 0;
@@ -121,7 +124,8 @@ static int inflate_some(z_stream *stream, const struct buffer *packed, size_t *t
 }
 
 static enum tarn_status inflate_all(z_stream *stream, const struct buffer *packed, const char *path,
-                                    size_t size_max, struct buffer *text, struct tarn_error *error)
+                                    uint64_t size_max, struct buffer *text,
+                                    struct tarn_error *error)
 {
     size_t taken = 0;
     for (;;) {
@@ -148,7 +152,7 @@ static enum tarn_status inflate_all(z_stream *stream, const struct buffer *packe
 }
 
 /* Replaces the buffer's bytes by what they decompress to. */
-static enum tarn_status decompress(struct buffer *buffer, const char *path, size_t size_max,
+static enum tarn_status decompress(struct buffer *buffer, const char *path, uint64_t size_max,
                                    struct tarn_error *error)
 {
     z_stream stream = {0};
@@ -163,8 +167,8 @@ static enum tarn_status decompress(struct buffer *buffer, const char *path, size
     return status;
 }
 
-enum tarn_status tarn_text_read_at_most(const char *path, size_t size_max, char **text,
-                                        size_t *size, struct tarn_error *error)
+enum tarn_status tarn_text_read(const char *path, uint64_t size_max, char **text, size_t *size,
+                                struct tarn_error *error)
 {
     struct buffer buffer = {0};
     enum tarn_status status = read_file(path, size_max, &buffer, error);
@@ -178,12 +182,6 @@ enum tarn_status tarn_text_read_at_most(const char *path, size_t size_max, char 
     *text = buffer.bytes;
     *size = buffer.size;
     return TARN_OK;
-}
-
-enum tarn_status tarn_text_read(const char *path, char **text, size_t *size,
-                                struct tarn_error *error)
-{
-    return tarn_text_read_at_most(path, TARN_TEXT_MAX, text, size, error);
 }
 
 /* ---- Writing ---- */

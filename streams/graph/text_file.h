@@ -4,24 +4,20 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "error.h"
-
-/* The most text that is read, so that a small compressed file cannot fill the memory. */
-#define TARN_TEXT_MAX ((size_t)4 << 30)
 
 /* Does the path end in ".EXTENSION" or ".EXTENSION.gz"? */
 bool tarn_text_is_named(const char *path, const char *extension);
 
 /* Reads a file, or standard input for "-"; decompresses what begins like gzip. The caller frees
  * *text, which has a NUL behind its `size` bytes. TARN_SYSTEM: it cannot be read, or no memory;
- * TARN_BAD_INPUT: empty, damaged gzip, or more than TARN_TEXT_MAX bytes of text. */
-enum tarn_status tarn_text_read(const char *path, char **text, size_t *size,
+ * TARN_BAD_INPUT: empty, damaged gzip, or more than size_max bytes of text (so that a small
+ * compressed file cannot fill the memory). */
+enum tarn_status tarn_text_read(const char *path, uint64_t size_max, char **text, size_t *size,
                                 struct tarn_error *error);
-/* The same with a limit of the caller's. */
-enum tarn_status tarn_text_read_at_most(const char *path, size_t size_max, char **text,
-                                        size_t *size, struct tarn_error *error);
 
 /* Writes to a temporary name beside `path`, then renames, so that the file is there whole or not at
  * all; compresses (the same bytes every time) when the name ends in ".gz". "-" is standard output;

@@ -23,9 +23,11 @@
     (UINT64_C(1) << 62) /* of all storages, and of all costs: half the range is \
                            left for what alignment adds */
 
-/* Entries of the clocks (ops with arcs to other streams, and streams, times streams) and of `first`
- * (planned storages times streams): a small file must not ask for a machine's whole memory. */
+/* Entries of 4 bytes of the clocks (ops with arcs to other streams, and streams, times streams) and
+ * of `first` (planned storages times streams). A graph from a file may have text_max / 64, or these
+ * for each op and tensor, whichever is more: a small file must not ask for a large memory. */
 #define TARN_CLOCKS_MAX (UINT64_C(1) << 31)
+#define TARN_CLOCKS_PER_RECORD 128
 
 /* Checks ops, tensors and groups (lists of tensor ids) by themselves and fills in the tensors'
  * `root` (on entry: what it aliases, or TARN_NONE) and `producer`. */

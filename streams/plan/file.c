@@ -279,7 +279,9 @@ static enum tarn_status read_plan(struct loader *loader, const struct tarn_json 
 static struct tarn_plan *open_plan(const char *path, struct tarn_graph *source, bool of_any_graph,
                                    enum tarn_status *status, struct tarn_error *error)
 {
-    struct loader loader = {.report = {.error = error}, .source = source};
+    struct loader loader = {.report = {.error = error, .text_max = TARN_TEXT_MAX},
+                            .source = source};
+    if (source->text_max > 0) loader.report.text_max = source->text_max;
     const struct tarn_json *document = NULL;
     char *text = NULL;
     tarn_error_clear(error);

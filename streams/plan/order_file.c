@@ -88,7 +88,7 @@ enum tarn_status tarn_order_load(const char *path, struct tarn_step **steps, siz
     if (steps) *steps = NULL;
     if (count) *count = 0;
     if (!path || !steps || !count) return tarn_error_null(error, __func__);
-    struct tarn_report report = {.error = error};
+    struct tarn_report report = {.error = error, .text_max = TARN_TEXT_MAX};
     const struct tarn_json *document = NULL;
     char *text = NULL;
     tarn_error_clear(error);
