@@ -75,7 +75,7 @@ enum tarn_status tarn_verb_convert(char **words)
 {
     struct request request = {.load.struct_size = sizeof request.load};
     const struct tarn_option options[] = {
-        {"plan", 0, TARN_OPTION_TEXT, &request.plan_path, "PLAN",
+        {"plan", 0, TARN_OPTION_INPUT, &request.plan_path, "PLAN",
          "a plan of IN; OUT becomes a packing instance with the\noffsets that it found"},
         TARN_LOAD_OPTION(request.load),
         TARN_JSON_OPTION(request.json),
@@ -92,6 +92,7 @@ enum tarn_status tarn_verb_convert(char **words)
         .options_count = TARN_COUNT(options),
         .arguments_min = 2,
         .arguments_max = 2,
+        .arguments_read = 1,
         .exits = (const enum tarn_status[]){TARN_BAD_INPUT, TARN_REJECTED, TARN_OK},
         .example = "  tarn plan examples/graphs/twelve.csv --alignment 1 -o twelve.plan\n"
                    "  tarn convert examples/graphs/twelve.csv answer.csv --plan twelve.plan\n",

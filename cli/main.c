@@ -80,6 +80,7 @@ int main(int argc, char **argv)
     (void)argc;
     occupy_standard_files();
     signal(SIGPIPE, SIG_IGN); /* a reader that has gone is an error of writing */
+    signal(SIGXFSZ, SIG_IGN); /* as is a file that has grown too large */
     tarn_interrupt_install();
     enum tarn_status status = run_verb(argv + (argv[0] != NULL));
     if (fflush(stdout) != 0 || ferror(stdout)) {

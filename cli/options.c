@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "files.h"
+
 /* ---- Values ---- */
 
 /* Reads digits from *text on and moves it behind them. */
@@ -115,7 +117,9 @@ static bool parse_value(const struct tarn_option *option, const char *text)
 {
     switch (option->kind) {
     case TARN_OPTION_FLAG: *(bool *)option->value = true; return true;
-    case TARN_OPTION_TEXT: *(const char **)option->value = text; return true;
+    case TARN_OPTION_TEXT:
+    case TARN_OPTION_INPUT:
+    case TARN_OPTION_OUTPUT: *(const char **)option->value = text; return true;
     case TARN_OPTION_COUNT: return parse_count(text, option->value);
     case TARN_OPTION_TIMES:
         return parse_count(text, option->value) && *(uint32_t *)option->value > 0;
@@ -275,6 +279,52 @@ static bool is_help(const char *word)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
+/* The i-th file of a command line: arguments, options, and standard output in the end. */
+struct file {
+    const char *path; /* NULL: not given */
+    bool is_output;
+};
+
+static struct file file_at(const struct tarn_command *command, const char *const *arguments,
+                           size_t i)
+{
+    if (i < command->arguments_max)
+        return (struct file){arguments[i], i >= command->arguments_read};
+    i -= command->arguments_max;
+    if (i >= command->options_count) return (struct file){"-", true};
+    const struct tarn_option *option = &command->options[i];
+    bool is_output = option->kind == TARN_OPTION_OUTPUT;
+    if (!is_output && option->kind != TARN_OPTION_INPUT) return (struct file){NULL, false};
+    return (struct file){*(const char **)option->value, is_output};
+}
+
+static const char *shown(struct file file)
+{
+    if (!tarn_is_dash(file.path)) return file.path;
+    return file.is_output ? "standard output" : "standard input";
+}
+
+/* Nothing is lost that is read, and nothing that is written. */
+static enum tarn_status check_files(const struct tarn_command *command,
+                                    const char *const *arguments)
+{
+    size_t count = command->arguments_max + command->options_count;
+    for (size_t i = 0; i < count; i++) {
+        struct file a = file_at(command, arguments, i);
+        if (!a.path || !a.is_output) continue;
+        for (size_t k = 0; k <= count; k++) {
+            struct file b = file_at(command, arguments, k);
+            bool is_standard = tarn_is_dash(a.path) && k == count;
+            if (k == i || !b.path || is_standard) continue;
+            if (!tarn_is_same_file(a.path, true, b.path, b.is_output)) continue;
+            return tarn_options_refuse(
+                command, "'%s' and '%s' are one file, which would be %s; write to another one",
+                shown(a), shown(b), b.is_output ? "written twice" : "read and written");
+        }
+    }
+    return TARN_OK;
+}
+
 bool tarn_options_parse(const struct tarn_command *command, char **words, const char **arguments,
                         enum tarn_status *status)
 {
@@ -299,7 +349,10 @@ bool tarn_options_parse(const struct tarn_command *command, char **words, const 
             return false;
         }
     }
-    if (count >= command->arguments_min) return true;
+    if (count >= command->arguments_min) {
+        *status = check_files(command, arguments);
+        return *status == TARN_OK;
+    }
     *status = tarn_options_refuse(command, "a file is missing");
     return false;
 }

@@ -11,6 +11,8 @@
 enum tarn_option_kind {
     TARN_OPTION_FLAG,    /* bool: set when given */
     TARN_OPTION_TEXT,    /* const char *: borrowed from the command line */
+    TARN_OPTION_INPUT,   /* the same, the path of a file that is read */
+    TARN_OPTION_OUTPUT,  /* the same, the path of a file that is written */
     TARN_OPTION_COUNT,   /* uint32_t: decimal */
     TARN_OPTION_TIMES,   /* uint32_t: decimal, at least 1 */
     TARN_OPTION_NUMBER,  /* uint64_t: decimal */
@@ -36,13 +38,15 @@ struct tarn_command {
     const struct tarn_option *options;
     size_t options_count;
     size_t arguments_min, arguments_max; /* files, not options */
+    size_t arguments_read;               /* so many of them are read, those behind are written */
     const enum tarn_status *exits; /* what it can exit with besides 0, 2, 8 and 130; ends with 0 */
     const char *example;           /* whole lines */
 };
 
 /* Reads the words that follow the verb. Fills option values and arguments[0..arguments_max), NULL
- * where absent. False when the verb has nothing more to do: help was printed (*status TARN_OK) or
- * the command line is wrong, which was said on stderr (*status TARN_USAGE). */
+ * where absent. A file that would be written must not be one that is read, nor be written twice,
+ * standard output's file included. False when the verb has nothing more to do: help was printed
+ * (*status TARN_OK) or the command line is wrong, which was said on stderr (*status TARN_USAGE). */
 bool tarn_options_parse(const struct tarn_command *command, char **words, const char **arguments,
                         enum tarn_status *status);
 

@@ -170,7 +170,7 @@ enum tarn_status tarn_verb_plan(char **words)
                               .planning.struct_size = sizeof request.planning,
                               .effort = EFFORT_DEFAULT};
     const struct tarn_option options[] = {
-        {"output", 'o', TARN_OPTION_TEXT, &request.plan_path, "PLAN",
+        {"output", 'o', TARN_OPTION_OUTPUT, &request.plan_path, "PLAN",
          "where to write the plan; without it nothing is written;\na name that ends in .csv asks "
          "for the answer to a packing\ninstance (see 'tarn convert')"},
         TARN_PLANNING_OPTIONS(request.planning),
@@ -205,6 +205,7 @@ enum tarn_status tarn_verb_plan(char **words)
         .options_count = TARN_COUNT(options),
         .arguments_min = 1,
         .arguments_max = 1,
+        .arguments_read = 1,
         .exits = (const enum tarn_status[]){TARN_DOES_NOT_FIT, TARN_BAD_INPUT, TARN_DEADLINE,
                                             TARN_REJECTED, TARN_OK},
         .example = "  tarn plan examples/graphs/figure7.json --alignment 1 -o figure7.plan\n",

@@ -71,7 +71,7 @@ static enum tarn_status open_flight(const struct request *request, struct result
                                     struct tarn_session_options *options, struct tarn_error *error)
 {
     if (!request->flight) return TARN_OK;
-    result->flight = fopen(request->flight, "w");
+    result->flight = tarn_is_dash(request->flight) ? stdout : fopen(request->flight, "w");
     options->flight = FLIGHT_COMMANDS;
     options->flight_line = write_line;
     options->flight_user = result->flight;
@@ -187,12 +187,17 @@ static void print_measured(struct tarn_sheet *sheet, const struct request *reque
     tarn_sheet_real(sheet, "ns_per_op", result->run_ms * 1e6 / (double)launches);
 }
 
+static bool writes_to_stdout(const struct request *request)
+{
+    return tarn_is_dash(request->trace) || tarn_is_dash(request->flight);
+}
+
 static void print_result(const struct request *request, const struct result *result)
 {
     struct tarn_plan_summary plan;
     struct tarn_sheet sheet;
     tarn_plan_summarize(result->plan, &plan);
-    tarn_sheet_begin(&sheet, stdout, request->json);
+    tarn_sheet_begin(&sheet, writes_to_stdout(request) ? stderr : stdout, request->json);
     tarn_sheet_text(&sheet, "name", tarn_graph_name(result->graph));
     tarn_sheet_text(&sheet, "device", request->device ? request->device : "host");
     if (request->session.capture)
@@ -247,7 +252,7 @@ static enum tarn_status carry_out(const struct request *request)
         tarn_session_dump(result.session, write_line, result.flight);
     if (status != TARN_OK) tarn_print_error(&error, status);
     close_session(&result, status);
-    if (result.flight) fclose(result.flight);
+    if (result.flight && result.flight != stdout) fclose(result.flight);
     free(result.order);
     tarn_plan_destroy(result.plan);
     tarn_graph_destroy(result.graph);
@@ -297,6 +302,10 @@ static enum tarn_status settle(const struct tarn_command *command, struct reques
         return tarn_options_refuse(command, "--no-verify needs a plan to trust");
     if (tarn_is_dash(request->paths[0]) && tarn_is_dash(request->paths[1]))
         return tarn_options_refuse(command, "graph and plan cannot both be standard input");
+    if (request->json && writes_to_stdout(request))
+        return tarn_options_refuse(command, "a file and JSON cannot both go to standard output");
+    if (tarn_is_dash(request->trace) && tarn_is_dash(request->flight))
+        return tarn_options_refuse(command, "--trace and --flight cannot both be standard output");
     if (!parse_order(request))
         return tarn_options_refuse(command, "--order is a file or seed:N, not '%s'",
                                    request->order);
@@ -326,7 +335,7 @@ enum tarn_status tarn_verb_run(char **words)
         {"check", 0, TARN_OPTION_FLAG, &request.checked, NULL, "checked execution (default)"},
         {"iterations", 0, TARN_OPTION_TIMES, &request.check.iterations, "N",
          "how many (default: 1 checked, 100 measured)"},
-        {"order", 0, TARN_OPTION_TEXT, &request.order, "FILE|seed:N",
+        {"order", 0, TARN_OPTION_INPUT, &request.order, "FILE|seed:N",
          "one op after another: in the order of a file\n(tarn.order, for example a witness), or "
          "in a legal\norder drawn at random"},
         {"delay", 0, TARN_OPTION_COUNT, &request.check.delay_ns, "NS",
@@ -344,10 +353,10 @@ enum tarn_status tarn_verb_run(char **words)
          "iterations captured together (implies --capture)"},
         {"depth", 0, TARN_OPTION_TIMES, &request.session.depth, "N",
          "most iterations under way at once (default on cuda: 8)"},
-        {"flight", 0, TARN_OPTION_TEXT, &request.flight, "FILE",
+        {"flight", 0, TARN_OPTION_OUTPUT, &request.flight, "FILE",
          "write every stream's last commands to a file,\nat the end or when an error stops the "
          "run"},
-        {"trace", 0, TARN_OPTION_TEXT, &request.trace, "FILE.json",
+        {"trace", 0, TARN_OPTION_OUTPUT, &request.trace, "FILE.json",
          "write the last iterations as a Chrome trace (Perfetto):\na track per stream, and the "
          "bytes "
          "alive"},
@@ -371,6 +380,7 @@ enum tarn_status tarn_verb_run(char **words)
         .options_count = TARN_COUNT(options),
         .arguments_min = 1,
         .arguments_max = 2,
+        .arguments_read = 2,
         .exits =
             (const enum tarn_status[]){TARN_DOES_NOT_FIT, TARN_BAD_INPUT, TARN_DEVICE,
                                        TARN_DEADLINE, TARN_REJECTED, TARN_CHECK_FAILED, TARN_OK},

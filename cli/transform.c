@@ -204,13 +204,13 @@ static enum tarn_status transform(char **words_given, bool assign)
                               .planning.struct_size = sizeof request.planning,
                               .transforms.assign = assign};
     const struct tarn_option options[] = {
-        {"output", 'o', TARN_OPTION_TEXT, &request.output_path, "GRAPH",
+        {"output", 'o', TARN_OPTION_OUTPUT, &request.output_path, "GRAPH",
          "where to write the new graph; without it nothing is written"},
         {"alignment", 0, TARN_OPTION_SIZE, &request.planning.alignment, "BYTES",
          "of the plan to come: sizes count as what they reserve in it\n(default 512)"},
         {"capacity", 0, TARN_OPTION_SIZE, &request.planning.capacity, "BYTES",
          "of the arena that the plan to come has to fit in"},
-        {"implementations", 0, TARN_OPTION_TEXT, &request.costs_path, "COSTS.csv",
+        {"implementations", 0, TARN_OPTION_INPUT, &request.costs_path, "COSTS.csv",
          "give ops the implementations that the table has for their\nkinds, first of all"},
         {"split-backward", 0, TARN_OPTION_FLAG, &request.implementations.split_backward, NULL,
          "let a convolution's backward run as two: input gradient and\nweight gradient"},
@@ -239,6 +239,7 @@ static enum tarn_status transform(char **words_given, bool assign)
         .options_count = TARN_COUNT(options),
         .arguments_min = 1,
         .arguments_max = 1,
+        .arguments_read = 1,
         .exits = (const enum tarn_status[]){TARN_DOES_NOT_FIT, TARN_BAD_INPUT, TARN_OK},
         .example = assign ? "  tarn assign graph.json --streams 4 -o parallel.json\n"
                           : "  tarn transform graph.json --reorder -o better.json\n",

@@ -112,7 +112,7 @@ enum tarn_status tarn_verb_verify(char **words)
 {
     struct request request = {.load.struct_size = sizeof request.load};
     const struct tarn_option options[] = {
-        {"witness", 0, TARN_OPTION_TEXT, &request.witness_path, "FILE",
+        {"witness", 0, TARN_OPTION_OUTPUT, &request.witness_path, "FILE",
          "write a legal order of the ops that corrupts, for\n'tarn run --no-verify --order FILE'"},
         TARN_LOAD_OPTION(request.load),
         TARN_JSON_OPTION(request.json),
@@ -127,6 +127,7 @@ enum tarn_status tarn_verb_verify(char **words)
         .options_count = TARN_COUNT(options),
         .arguments_min = 2,
         .arguments_max = 2,
+        .arguments_read = 2,
         .exits = (const enum tarn_status[]){TARN_BAD_INPUT, TARN_REJECTED, TARN_OK},
         .example = "  tarn verify examples/graphs/figure7.json figure7.plan\n",
     };

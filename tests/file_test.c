@@ -436,15 +436,13 @@ static void keeps_the_old_file_when_writing_fails(void **state)
     struct rlimit limit, tight;
     const char *path = in_folder(&folder, "graph.json");
     save(small, path);
-    void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &limit);
     tight = limit;
     tight.rlim_cur = 10000;
     setrlimit(RLIMIT_FSIZE, &tight);
     enum tarn_status status = tarn_graph_save(large, path, &error);
     setrlimit(RLIMIT_FSIZE, &limit);
-    signal(SIGXFSZ, before);
-    assert_int_equal(status, TARN_SYSTEM);
+    assert_int_equal(status, TARN_SYSTEM); /* and not the end of this process by SIGXFSZ */
     assert_non_null(strstr(error.text, "cannot be written: File too large"));
     struct tarn_graph *still = load(path);
     assert_true(tarn_hash_equal(still->hash, small->hash));
@@ -505,6 +503,136 @@ static void gives_files_the_mode_of_the_umask(void **state)
     folder_destroy(&folder);
 }
 
+static mode_t mode_of(const char *path)
+{
+    struct stat about;
+    assert_int_equal(stat(path, &about), 0);
+    return about.st_mode & 07777;
+}
+
+static void a_file_that_is_replaced_keeps_its_mode_and_owner(void **state)
+{
+    (void)state;
+    struct folder folder = folder_create();
+    struct stat about;
+    const char *path = in_folder(&folder, "g.json");
+    static const mode_t modes[] = {0600, 0664, 0755, 0622};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        write_bytes(path, "old", 3);
+        assert_int_equal(chmod(path, modes[i]), 0);
+        if (geteuid() == 0) assert_int_equal(chown(path, 12345, 23456), 0);
+        assert_int_equal(save_status(path, ""), TARN_OK);
+        assert_int_equal(mode_of(path), modes[i]);
+        assert_int_equal(stat(path, &about), 0);
+        assert_int_equal(about.st_uid, geteuid() == 0 ? 12345 : geteuid());
+        if (geteuid() == 0) assert_int_equal(about.st_gid, 23456);
+        tarn_graph_destroy(load(path));
+    }
+    folder_destroy(&folder);
+}
+
+static void links_lead_on_also_to_what_is_not_there(void **state)
+{
+    (void)state;
+    struct folder folder = folder_create();
+    struct stat about;
+    char first[256], second[256];
+    snprintf(first, sizeof first, "%s", in_folder(&folder, "first.json"));
+    snprintf(second, sizeof second, "%s", in_folder(&folder, "second.json"));
+    in_folder(&folder, "target.json");
+    assert_int_equal(symlink("second.json", first), 0);
+    assert_int_equal(symlink(folder.name, second), 0); /* one relative, one absolute, none there */
+    assert_int_equal(save_status(first, ""), TARN_OK);
+    assert_int_equal(lstat(first, &about), 0);
+    assert_true(S_ISLNK(about.st_mode));
+    assert_int_equal(lstat(second, &about), 0);
+    assert_true(S_ISLNK(about.st_mode));
+    assert_int_equal(lstat(folder.name, &about), 0);
+    assert_true(S_ISREG(about.st_mode));
+    tarn_graph_destroy(load(folder.name));
+    unlink(folder.name);
+    assert_int_equal(symlink("first.json", folder.name), 0);
+    assert_int_equal(save_status(first, "cannot be opened: Too many levels"), TARN_SYSTEM);
+    folder_destroy(&folder);
+}
+
+static void other_names_of_a_file_keep_the_old_contents(void **state)
+{
+    (void)state;
+    struct folder folder = folder_create();
+    char first[256];
+    snprintf(first, sizeof first, "%s", in_folder(&folder, "first.json"));
+    in_folder(&folder, "second.json");
+    write_bytes(first, "old", 3);
+    assert_int_equal(link(first, folder.name), 0);
+    assert_int_equal(save_status(first, ""), TARN_OK);
+    struct text text = bytes_of(folder.name);
+    assert_string_equal(text.bytes, "old");
+    free(text.bytes);
+    folder_destroy(&folder);
+}
+
+/* Root may write everything, so it is somebody else for as long as that takes. */
+static void a_file_that_must_not_be_written_is_not_replaced(void **state)
+{
+    (void)state;
+    struct folder folder = folder_create();
+    struct tarn_graph *graph = load(DATA "/valid/least.json");
+    struct tarn_error error;
+    uid_t self = geteuid();
+    write_bytes(in_folder(&folder, "g.json"), "old", 3);
+    assert_int_equal(chmod(folder.name, 0444) | chmod(folder.path, 0777), 0);
+    if (self == 0) assert_int_equal(seteuid(65534), 0);
+    enum tarn_status status = tarn_graph_save(graph, folder.name, &error);
+    if (self == 0) assert_int_equal(seteuid(self), 0);
+    assert_int_equal(status, TARN_SYSTEM);
+    assert_non_null(strstr(error.text, "cannot be written: Permission denied"));
+    struct text text = bytes_of(folder.name);
+    assert_string_equal(text.bytes, "old");
+    free(text.bytes);
+    tarn_graph_destroy(graph);
+    folder_destroy(&folder);
+}
+
+/* The longest name that the system allows has no room for anything behind it. */
+static void the_longest_name_can_be_written(void **state)
+{
+    (void)state;
+    struct folder folder = folder_create();
+    char name[256], path[512];
+    memset(name, 'n', 255);
+    name[255] = '\0';
+    snprintf(path, sizeof path, "%s/%s", folder.path, name);
+    assert_int_equal(save_status(path, ""), TARN_OK);
+    tarn_graph_destroy(load(path));
+    folder_destroy(&folder);
+}
+
+static void a_reader_that_has_gone_is_an_error_and_no_signal(void **state)
+{
+    (void)state;
+    int ends[2];
+    char path[32];
+    sigset_t pending;
+    assert_int_equal(pipe(ends), 0);
+    close(ends[0]);
+    snprintf(path, sizeof path, "/dev/fd/%d", ends[1]);
+    assert_int_equal(save_status(path, "cannot be written: Broken pipe"), TARN_SYSTEM);
+    sigpending(&pending);
+    assert_false(sigismember(&pending, SIGPIPE));
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    assert_false(sigismember(&mask, SIGPIPE) || sigismember(&mask, SIGXFSZ));
+    close(ends[1]);
+}
+
+static void a_full_device_is_an_error(void **state)
+{
+    (void)state;
+    if (access("/dev/full", W_OK) != 0) skip();
+    assert_int_equal(save_status("/dev/full", "No space left"), TARN_SYSTEM);
+}
+
 /* Calls `act` with file descriptor `fd` replaced by the file. */
 static void with_descriptor(int fd, const char *path, int flags, void (*act)(void *), void *data)
 {
@@ -523,6 +651,25 @@ static void load_standard(void *graph)
 }
 
 static void save_standard(void *graph) { tarn_graph_save(graph, "-", NULL); }
+
+static void save_descriptor(void *graph) { tarn_graph_save(graph, "/dev/stdout", NULL); }
+
+static void a_descriptor_by_name_is_written_in_place(void **state)
+{
+    (void)state;
+    struct folder folder = folder_create();
+    struct tarn_graph *graph = load(DATA "/valid/least.json");
+    struct stat before, after;
+    write_bytes(in_folder(&folder, "out.json"), "", 0);
+    assert_int_equal(stat(folder.name, &before), 0);
+    fflush(stdout);
+    with_descriptor(STDOUT_FILENO, folder.name, O_WRONLY, save_descriptor, graph);
+    assert_int_equal(stat(folder.name, &after), 0);
+    assert_int_equal(before.st_ino, after.st_ino);
+    tarn_graph_destroy(load(folder.name));
+    tarn_graph_destroy(graph);
+    folder_destroy(&folder);
+}
 
 static void reads_standard_input_and_writes_standard_output(void **state)
 {
@@ -682,6 +829,14 @@ int main(void)
         cmocka_unit_test(says_why_a_file_cannot_be_written),
         cmocka_unit_test(writes_devices_in_place_and_through_links),
         cmocka_unit_test(gives_files_the_mode_of_the_umask),
+        cmocka_unit_test(a_file_that_is_replaced_keeps_its_mode_and_owner),
+        cmocka_unit_test(links_lead_on_also_to_what_is_not_there),
+        cmocka_unit_test(other_names_of_a_file_keep_the_old_contents),
+        cmocka_unit_test(a_file_that_must_not_be_written_is_not_replaced),
+        cmocka_unit_test(the_longest_name_can_be_written),
+        cmocka_unit_test(a_reader_that_has_gone_is_an_error_and_no_signal),
+        cmocka_unit_test(a_full_device_is_an_error),
+        cmocka_unit_test(a_descriptor_by_name_is_written_in_place),
         cmocka_unit_test(reads_standard_input_and_writes_standard_output),
         cmocka_unit_test(survives_random_damage_to_the_text),
         cmocka_unit_test(survives_random_damage_to_compressed_files),

@@ -160,9 +160,14 @@ struct tarn_load_options {
 TARN_API enum tarn_status tarn_graph_load_with(const char *path,
                                                const struct tarn_load_options *options,
                                                struct tarn_graph **graph, struct tarn_error *error);
-/* Writes to a temporary name, then renames; "-" is standard output; ".gz" compresses. A name that
- * ends in ".csv" or ".csv.gz" asks for a packing instance, which holds the planned storages of a
- * graph of one stream without workspaces and contiguous groups; TARN_USAGE: it is not of that kind.
+/* Writes to a temporary name in the same folder, then renames, so that the file is there whole or
+ * not at all: links stay and what they lead to is replaced, mode and owner are kept as far as the
+ * system allows, other hard links keep the old contents. "-" is standard output; it, "/dev/stdout",
+ * pipes and devices are written in place. ".gz" compresses. No signal reaches the host from writing
+ * (SIGPIPE, SIGXFSZ), and its handlers stay as they are; so it is with all that Tarn saves. A name
+ * that ends in ".csv" or ".csv.gz" asks for a packing instance, which holds the planned storages of
+ * a graph of one stream without workspaces and contiguous groups; TARN_USAGE: it is not of that
+ * kind.
  */
 TARN_API enum tarn_status tarn_graph_save(const struct tarn_graph *graph, const char *path,
                                           struct tarn_error *error);

@@ -1,6 +1,6 @@
 /* Text files as a whole. Reading takes everything into memory, then decompresses if it looks like
  * gzip (RFC 1952, several members too). Writing compresses without time and host, so that equal
- * texts give equal files, and makes the file appear whole: temporary name, fsync, rename.
+ * texts give equal files.
  */
 #include "text_file.h"
 
@@ -13,11 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "error.h"
+#include "file_replace.h"
 
 struct buffer {
     char *bytes;
@@ -218,86 +218,6 @@ static enum tarn_status compress_text(const char *text, size_t size, struct buff
     return ok ? TARN_OK : tarn_error_no_memory(error);
 }
 
-static bool write_bytes(int fd, const char *bytes, size_t size)
-{
-    while (size > 0) {
-        ssize_t written = write(fd, bytes, step(size));
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return false;
-        bytes += written;
-        size -= (size_t)written;
-    }
-    return true;
-}
-
-/* Of a pipe or a device (nothing to rename), or of standard output. */
-static enum tarn_status write_in_place(const char *path, const char *bytes, size_t size,
-                                       struct tarn_error *error)
-{
-    bool is_standard = strcmp(path, "-") == 0;
-    path = shown(path, "standard output");
-    if (is_standard) fflush(stdout);
-    int fd = is_standard ? STDOUT_FILENO : open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0) return system_error(error, path, "cannot be opened");
-    enum tarn_status status = TARN_OK;
-    if (!write_bytes(fd, bytes, size)) status = system_error(error, path, "cannot be written");
-    if (!is_standard) close(fd);
-    return status;
-}
-
-/* Opens a new file beside `path`; writes its name to `name`. Not mkstemp: the mode of the finished
- * file is to follow the umask. */
-static int open_temporary(const char *path, char *name, size_t name_size)
-{
-    int fd = -1;
-    for (unsigned attempt = 0; attempt < 1000 && fd < 0; attempt++) {
-        snprintf(name, name_size, "%s.%ld-%u.tmp", path, (long)getpid(), attempt);
-        fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd < 0 && errno != EEXIST) break;
-    }
-    return fd;
-}
-
-/* name: room for a temporary name. */
-static enum tarn_status write_and_rename(const char *path, char *name, size_t name_size,
-                                         const char *bytes, size_t size, struct tarn_error *error)
-{
-    int fd = open_temporary(path, name, name_size);
-    if (fd < 0) return system_error(error, path, "cannot be created");
-    bool ok = write_bytes(fd, bytes, size) && fsync(fd) == 0;
-    int why = errno;
-    if (close(fd) != 0 && ok) {
-        ok = false;
-        why = errno;
-    }
-    if (ok && rename(name, path) == 0) return TARN_OK;
-    if (!ok) errno = why;
-    enum tarn_status status = system_error(error, path, "cannot be written");
-    unlink(name);
-    return status;
-}
-
-/* A link stays a link: what it leads to is replaced. */
-static enum tarn_status write_regular(const char *path, const char *bytes, size_t size,
-                                      struct tarn_error *error)
-{
-    char *target = realpath(path, NULL);
-    const char *final = target ? target : path;
-    size_t name_size = strlen(final) + 64;
-    char *name = malloc(name_size);
-    enum tarn_status status = name ? write_and_rename(final, name, name_size, bytes, size, error)
-                                   : tarn_error_no_memory(error);
-    free(name);
-    free(target);
-    return status;
-}
-
-static bool is_in_place(const char *path)
-{
-    struct stat about;
-    return strcmp(path, "-") == 0 || (stat(path, &about) == 0 && !S_ISREG(about.st_mode));
-}
-
 enum tarn_status tarn_text_write(const char *path, const char *text, size_t size,
                                  struct tarn_error *error)
 {
@@ -311,8 +231,7 @@ enum tarn_status tarn_text_write(const char *path, const char *text, size_t size
         text = packed.bytes;
         size = packed.size;
     }
-    enum tarn_status status = is_in_place(path) ? write_in_place(path, text, size, error)
-                                                : write_regular(path, text, size, error);
+    enum tarn_status status = tarn_file_replace(path, text, size, error);
     free(packed.bytes);
     return status;
 }

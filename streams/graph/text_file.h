@@ -19,9 +19,8 @@ bool tarn_text_is_named(const char *path, const char *extension);
 enum tarn_status tarn_text_read(const char *path, uint64_t size_max, char **text, size_t *size,
                                 struct tarn_error *error);
 
-/* Writes to a temporary name beside `path`, then renames, so that the file is there whole or not at
- * all; compresses (the same bytes every time) when the name ends in ".gz". "-" is standard output;
- * what exists and is not a regular file (a pipe, a device) is written in place. TARN_SYSTEM. */
+/* Writes as tarn_file_replace does; compresses (the same bytes every time) when the name ends in
+ * ".gz". TARN_SYSTEM. */
 enum tarn_status tarn_text_write(const char *path, const char *text, size_t size,
                                  struct tarn_error *error);
 
