@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "interrupt.h"
+#include "print.h"
 #include "verbs.h"
 
 static const struct {
@@ -61,7 +62,7 @@ static enum tarn_status run_verb(char **words)
         printf("tarn %s\n", tarn_version());
         return TARN_OK;
     }
-    fprintf(stderr, "tarn: unknown verb '%s'; see 'tarn --help'\n", name);
+    tarn_say("unknown verb '%s'; see 'tarn --help'", name);
     return TARN_USAGE;
 }
 
@@ -84,7 +85,7 @@ int main(int argc, char **argv)
     tarn_interrupt_install();
     enum tarn_status status = run_verb(argv + (argv[0] != NULL));
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "tarn: standard output: %s\n", strerror(errno));
+        tarn_say("standard output: %s", strerror(errno));
         if (status == TARN_OK) status = TARN_SYSTEM;
     }
     return (int)status;

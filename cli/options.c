@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "files.h"
+#include "print.h"
 
 /* ---- Values ---- */
 
@@ -222,12 +223,12 @@ static void print_help(const struct tarn_command *command)
 
 enum tarn_status tarn_options_refuse(const struct tarn_command *command, const char *format, ...)
 {
+    char text[1024];
     va_list arguments;
     va_start(arguments, format);
-    fprintf(stderr, "tarn: %s: ", command->verb);
-    vfprintf(stderr, format, arguments);
-    fprintf(stderr, "; see 'tarn %s --help'\n", command->verb);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    tarn_say("%s: %s; see 'tarn %s --help'", command->verb, text, command->verb);
     return TARN_USAGE;
 }
 
@@ -272,7 +273,13 @@ static enum tarn_status take_option(const struct tarn_command *command, char ***
                                value_wanted(option), value);
 }
 
-bool tarn_is_dash(const char *path) { return path && strcmp(path, "-") == 0; }
+bool tarn_is_dash(const char *path)
+{
+    static const char *const names[] = {"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
+    for (size_t i = 0; path && i < sizeof names / sizeof *names; i++)
+        if (strcmp(path, names[i]) == 0) return true;
+    return false;
+}
 
 static bool is_help(const char *word)
 {

@@ -54,7 +54,7 @@ bool tarn_options_parse(const struct tarn_command *command, char **words, const 
 enum tarn_status tarn_options_refuse(const struct tarn_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Is the path "-", standard input or output? NULL: no. */
+/* Is the path "-", standard input or output, or another name of standard output? NULL: no. */
 bool tarn_is_dash(const char *path);
 
 /* A decimal number without sign or space; false when it is none or does not fit. */

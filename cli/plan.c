@@ -74,10 +74,10 @@ static void print_result(FILE *file, const struct request *request, const struct
 static void print_progress(void *user, const struct tarn_plan_progress *progress)
 {
     if (progress->footprint <= progress->bound && progress->steps == 0) return; /* no search */
-    fprintf(stderr, "tarn: %s: step %llu: footprint %llu, bound %llu, gap %.4f %%\n",
-            (const char *)user, (unsigned long long)progress->steps,
-            (unsigned long long)progress->footprint, (unsigned long long)progress->bound,
-            tarn_gap_percent(progress->footprint, progress->bound));
+    tarn_say("%s: step %llu: footprint %llu, bound %llu, gap %.4f %%", (const char *)user,
+             (unsigned long long)progress->steps, (unsigned long long)progress->footprint,
+             (unsigned long long)progress->bound,
+             tarn_gap_percent(progress->footprint, progress->bound));
 }
 
 static void fill_search(struct request *request)
@@ -131,7 +131,7 @@ static enum tarn_status carry_out(struct request *request)
     tarn_plan_destroy(result.plan);
     tarn_graph_destroy(result.graph);
     if (status == TARN_OK && *request->planning.stop) {
-        fprintf(stderr, "tarn: interrupted: this is the best plan so far\n");
+        tarn_say("interrupted: this is the best plan so far");
         return TARN_INTERRUPTED;
     }
     return status;

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -22,25 +23,22 @@ void tarn_sheet_end(struct tarn_sheet *sheet) { fputs(sheet->json ? "}\n" : "\n"
 
 /* ---- Strings and labels ---- */
 
+/* Names come from files: what a terminal would obey is not sent to it. */
+static void print_escaped(FILE *file, enum tarn_language language, const char *text)
+{
+    char shown[512];
+    size_t size = tarn_text_escape(language, text, shown, sizeof shown);
+    char *longer = size < sizeof shown ? NULL : malloc(size + 1);
+    if (longer) tarn_text_escape(language, text, longer, size + 1);
+    fputs(longer ? longer : shown, file);
+    free(longer);
+}
+
 static void print_json_string(FILE *file, const char *text)
 {
     fputc('"', file);
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
-            fprintf(file, "\\%c", c);
-        else if (c < 0x20)
-            fprintf(file, "\\u%04x", c);
-        else
-            fputc(c, file);
-    }
+    print_escaped(file, TARN_JSON, text);
     fputc('"', file);
-}
-
-/* Names come from files: what a terminal would obey is not sent to it. */
-static void print_plain(FILE *file, const char *text)
-{
-    for (; *text; text++) fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, file);
 }
 
 /* "serial_peak_bytes" -> "serial peak", padded at the outer level. */
@@ -80,7 +78,7 @@ void tarn_sheet_text(struct tarn_sheet *sheet, const char *key, const char *text
     else if (sheet->json)
         print_json_string(sheet->file, text);
     else
-        print_plain(sheet->file, text);
+        print_escaped(sheet->file, TARN_PLAIN, text);
 }
 
 void tarn_sheet_count(struct tarn_sheet *sheet, const char *key, uint64_t count)
@@ -159,9 +157,25 @@ void tarn_sheet_close(struct tarn_sheet *sheet, char bracket)
 
 /* ---- Errors, gaps and time ---- */
 
+void tarn_say(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    tarn_say_list(format, arguments);
+    va_end(arguments);
+}
+
+void tarn_say_list(const char *format, va_list arguments)
+{
+    char text[2048], shown[2048];
+    vsnprintf(text, sizeof text, format, arguments);
+    tarn_text_escape(TARN_PLAIN, text, shown, sizeof shown);
+    fprintf(stderr, "tarn: %s\n", shown);
+}
+
 enum tarn_status tarn_print_error(const struct tarn_error *error, enum tarn_status status)
 {
-    fprintf(stderr, "tarn: %s\n", error->text[0] ? error->text : tarn_status_text(status));
+    tarn_say("%s", error->text[0] ? error->text : tarn_status_text(status));
     return status;
 }
 

@@ -3,6 +3,7 @@
 #ifndef TARN_CLI_PRINT_H
 #define TARN_CLI_PRINT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -34,7 +35,11 @@ void tarn_sheet_boolean(struct tarn_sheet *sheet, const char *key, bool truth);
 void tarn_sheet_open(struct tarn_sheet *sheet, const char *key, char bracket); /* '{' or '[' */
 void tarn_sheet_close(struct tarn_sheet *sheet, char bracket);                 /* '}' or ']' */
 
-/* Prints "tarn: TEXT" for a failed call and returns its status. */
+/* Prints "tarn: TEXT", one line on standard error, whatever the words in it hold. */
+void tarn_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void tarn_say_list(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));
+
+/* The same for a failed call; returns its status. */
 enum tarn_status tarn_print_error(const struct tarn_error *error, enum tarn_status status);
 
 /* How far a footprint or a peak is above its bound, or a time above what it was, in percent of

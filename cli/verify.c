@@ -75,7 +75,7 @@ static enum tarn_status save_witness(const struct tarn_verdict *verdict, const c
         tarn_interrupt_release();
         return status;
     }
-    fprintf(stderr, "tarn: no violation has a witness; %s is not written\n", path);
+    tarn_say("no violation has a witness; %s is not written", path);
     return TARN_OK;
 }
 

@@ -3,6 +3,7 @@
  * This header includes the whole public API. A program goes top to bottom through it:
  *
  *     error.h      status codes and the one error struct that every call fills
+ *     text.h       foreign names, made safe for terminals and files
  *     graph.h      a computation graph whose ops are partitioned into streams
  *     simulate.h   a model of the streams at work: time, memory over time
  *     transform.h  graph in, new graph out: what may be changed before planning
@@ -36,6 +37,7 @@
 #include "tarn/plan.h"
 #include "tarn/session.h"
 #include "tarn/simulate.h"
+#include "tarn/text.h"
 #include "tarn/transform.h"
 
 #endif

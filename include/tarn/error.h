@@ -32,7 +32,8 @@ enum tarn_status {
 };
 
 /* Details of the first error of a call; the caller owns it and passes NULL when the status is
- * enough. Every call that takes one empties it first. `text` is one line without a final newline.
+ * enough. Every call that takes one empties it first. `text` is one line without a final newline,
+ * UTF-8, and safe to print (TARN_PLAIN of text.h), as is `pointer`.
  */
 struct tarn_error {
     enum tarn_status status;

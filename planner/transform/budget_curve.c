@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../../streams/graph/error.h"
+#include "../../streams/graph/escape.h"
 #include "../../streams/graph/graph.h"
 #include "../../streams/graph/text_file.h"
 #include "tarn/transform.h"
@@ -44,19 +45,6 @@ static void print_table(const void *subject, FILE *file)
 }
 
 /* ---- Picture ---- */
-
-/* Text as XML has it. */
-static void print_text(FILE *file, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '<')
-            fputs("&lt;", file);
-        else if (*text == '&')
-            fputs("&amp;", file);
-        else
-            fputc(*text, file);
-    }
-}
 
 /* Round steps of the vertical axis, about five of them. */
 static double step_of(double span)
@@ -120,7 +108,7 @@ static void print_picture(const void *subject, FILE *file)
             "<rect width='100%%' height='100%%' fill='white'/>\n"
             "<text x='%d' y='28' text-anchor='middle' font-size='14'>",
             WIDTH, HEIGHT, WIDTH / 2);
-    print_text(file, curve->name);
+    tarn_escape_write(file, TARN_XML, curve->name);
     fprintf(file, ": modelled overhead of a budget</text>\n");
     print_axes(&axes, file);
     fprintf(file, "<polyline fill='none' stroke='#06c' stroke-width='2' points='");

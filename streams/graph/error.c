@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "escape.h"
+
 void tarn_error_clear(struct tarn_error *error)
 {
     if (!error) return;
@@ -21,6 +23,7 @@ enum tarn_status tarn_error_set(struct tarn_error *error, enum tarn_status statu
     va_start(arguments, format);
     vsnprintf(error->text, sizeof error->text, format, arguments);
     va_end(arguments);
+    tarn_escape_message(error->text);
     return status;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "builder.h"
+#include "escape.h"
 #include "file_op.h"
 #include "interval_file.h"
 #include "options.h"
@@ -145,6 +146,7 @@ static void name_record(const struct tarn_graph_loader *loader, const char *list
     size_t used = strlen(error->text);
     if (name)
         snprintf(error->text + used, sizeof error->text - used, " (in %s)", tarn_quote(name).text);
+    tarn_escape_message(error->text);
 }
 
 static enum tarn_status

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "csv.h"
+#include "escape.h"
 #include "interval_file.h"
 #include "text_file.h"
 #include "validate.h"
@@ -44,12 +45,19 @@ static uint64_t step_of(const struct answer *answer, uint32_t op)
     return step;
 }
 
+static bool has_nothing_hidden(const char *name)
+{
+    char shown[TARN_NAME_MAX + 1];
+    tarn_text_escape(TARN_PLAIN, name, shown, sizeof shown);
+    return strcmp(name, shown) == 0;
+}
+
 /* Can the name be a value that is read as it was written? */
 static bool is_plain(const char *name)
 {
     size_t length = strlen(name);
     return length > 0 && !strpbrk(name, ",\"\r\n") && !strchr(" \t", name[0]) &&
-           !strchr(" \t", name[length - 1]);
+           !strchr(" \t", name[length - 1]) && has_nothing_hidden(name);
 }
 
 /* Are the names of all planned tensors plain and different? */

@@ -5,18 +5,12 @@
 
 #include <inttypes.h>
 
+#include "escape.h"
+
 void tarn_json_write_string(FILE *file, const char *text)
 {
     fputc('"', file);
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
-            fprintf(file, "\\%c", c);
-        else if (c < 0x20)
-            fprintf(file, "\\u%04x", c);
-        else
-            fputc(c, file);
-    }
+    tarn_escape_write(file, TARN_JSON, text);
     fputc('"', file);
 }
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* A string in quotes, escaped; text is UTF-8 and stays it. */
+/* A string in quotes, escaped as TARN_JSON. */
 void tarn_json_write_string(FILE *file, const char *text);
 /* [1,2,3] */
 void tarn_json_write_ids(FILE *file, const uint32_t *ids, size_t count);

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "escape.h"
+
 /* ---- Places ---- */
 
 struct tarn_spot tarn_spot_at(uint32_t op, uint32_t tensor, const char *format, ...)
@@ -27,7 +29,7 @@ void tarn_spot_append_key(struct tarn_spot *spot, const char *key)
     for (; *key && p < end; key++) {
         bool escaped = *key == '~' || *key == '/';
         if (escaped) *p++ = '~';
-        *p++ = !escaped ? ((unsigned char)*key < 0x20 ? '?' : *key) : *key == '~' ? '0' : '1';
+        *p++ = !escaped ? *key : *key == '~' ? '0' : '1';
     }
     *p = '\0';
 }
@@ -61,6 +63,8 @@ enum tarn_status tarn_report_bad(const struct tarn_report *report, struct tarn_s
     va_start(arguments, format);
     vsnprintf(error->text + begin, sizeof error->text - begin, format, arguments);
     va_end(arguments);
+    tarn_escape_message(error->text);
+    tarn_escape_message(error->pointer);
     return TARN_BAD_INPUT;
 }
 
@@ -68,18 +72,12 @@ enum tarn_status tarn_report_bad(const struct tarn_report *report, struct tarn_s
 
 #define NAME_MAX_SHOWN 64
 
-/* A name with control characters replaced, cut before `size` and never inside a UTF-8 character. */
+/* A name, safe to print, cut between two characters. */
 static void write_name(char *text, size_t size, const char *name)
 {
-    size_t length = strlen(name);
-    bool cut = length > size - 1;
-    if (cut) {
-        length = size - 4;
-        while (length > 0 && ((unsigned char)name[length] & 0xc0) == 0x80) length--;
-    }
-    for (size_t i = 0; i < length; i++)
-        text[i] = (unsigned char)name[i] < 0x20 || name[i] == 0x7f ? '?' : name[i];
-    memcpy(text + length, cut ? "..." : "", cut ? 4 : 1);
+    if (tarn_text_escape(TARN_PLAIN, name, text, size) < size) return;
+    tarn_text_escape(TARN_PLAIN, name, text, size - 3);
+    strcat(text, "...");
 }
 
 static struct tarn_label label(const char *what, uint32_t id, const char *name)

@@ -24,7 +24,7 @@ struct tarn_spot tarn_spot_at(uint32_t op, uint32_t tensor, const char *format, 
     __attribute__((format(printf, 3, 4)));
 
 /* A JSON pointer goes through here when part of it comes from a file: "~" and "/" of a key are
- * escaped and control characters replaced. Appends, cutting what does not fit. */
+ * escaped. Appends, cutting what does not fit. */
 void tarn_spot_append_key(struct tarn_spot *spot, const char *key);
 
 /* Sets the error (the first one wins) to TARN_BAD_INPUT with spot and text, and returns it. */

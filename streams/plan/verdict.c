@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../graph/escape.h"
+
 const char *tarn_violation_text(enum tarn_violation_kind kind)
 {
     switch (kind) {
@@ -71,6 +73,7 @@ void tarn_verdict_add(struct tarn_verdict *verdict, const struct tarn_violation 
     va_start(arguments, format);
     vsnprintf(copy->text, sizeof copy->text, format, arguments);
     va_end(arguments);
+    tarn_escape_message(copy->text);
 }
 
 size_t tarn_verdict_count(const struct tarn_verdict *verdict)

@@ -1,0 +1,36 @@
+/* Names and other foreign text, made safe for where they go.
+ *
+ * Names come from files, and paths from anywhere: they may hold what a terminal obeys, what turns
+ * the direction of writing, what ends a string early, or bytes that are no characters at all.
+ * Tarn's own messages (struct tarn_error, struct tarn_violation) have been through here; the names
+ * that the API returns are as they were given. */
+#ifndef TARN_TEXT_H
+#define TARN_TEXT_H
+
+#include <stddef.h>
+
+#include "error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where a text goes. "Hidden" are control characters (C0, DEL, C1), line and paragraph separators,
+ * and the invisible characters that change the direction of writing or tag what follows. */
+enum tarn_language {
+    TARN_PLAIN, /* a line for people: hidden characters and bytes that are not UTF-8 become '?' */
+    TARN_JSON,  /* inside the quotes of a string: hidden ones as \uXXXX, other bytes as \ufffd */
+    TARN_XML    /* text or attribute value of XML 1.0: entities, and '?' as in TARN_PLAIN */
+};
+
+/* Writes the text, escaped, to `to`, which has room for `size` bytes with the NUL (none: to may be
+ * NULL), cut between two characters where it does not fit. Returns the bytes that all of it takes,
+ * without the NUL. */
+TARN_API size_t tarn_text_escape(enum tarn_language language, const char *text, char *to,
+                                 size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
