@@ -14,9 +14,8 @@ void *__wrap_realloc(void *block, size_t size);
 
 /* Runs `act` with the first allocation and all after it failing, then from the second on, until it
  * needs no more. Whenever one failed the status must be TARN_SYSTEM, else TARN_OK. Several threads
- * may allocate. jansson takes a missing byte for wrong syntax: with its allocations counted
- * TARN_BAD_INPUT is right as well. */
-void fail_each_allocation(enum tarn_status (*act)(struct tarn_error *error), bool with_jansson);
+ * may allocate. */
+void fail_each_allocation(enum tarn_status (*act)(struct tarn_error *error));
 
 /* The same from the first, then from `stride` further on, and so on. */
 void fail_some_allocations(enum tarn_status (*act)(struct tarn_error *error), long long stride);

@@ -81,22 +81,22 @@ static enum tarn_status save_intervals(struct tarn_error *error)
 static void building_survives_every_failing_allocation(void **state)
 {
     (void)state;
-    fail_each_allocation(build_acyclic, false);
-    fail_each_allocation(build_cyclic, false);
+    fail_each_allocation(build_acyclic);
+    fail_each_allocation(build_cyclic);
 }
 
 static void loading_survives_every_failing_allocation(void **state)
 {
     (void)state;
-    fail_each_allocation(load_plain, false);
-    fail_each_allocation(load_compressed, false);
-    fail_each_allocation(load_intervals, false);
+    fail_each_allocation(load_plain);
+    fail_each_allocation(load_compressed);
+    fail_each_allocation(load_intervals);
 }
 
 static void saving_intervals_survives_every_failing_allocation(void **state)
 {
     (void)state;
-    fail_each_allocation(save_intervals, false);
+    fail_each_allocation(save_intervals);
 }
 
 int main(void)

@@ -69,9 +69,9 @@ static enum tarn_status plan_in_four_threads(struct tarn_error *error)
 static void planning_survives_every_failing_allocation(void **state)
 {
     (void)state;
-    fail_each_allocation(plan_one_method, false);
-    fail_each_allocation(plan_by_tree, false);
-    fail_each_allocation(plan_by_skyline, false);
+    fail_each_allocation(plan_one_method);
+    fail_each_allocation(plan_by_tree);
+    fail_each_allocation(plan_by_skyline);
     fail_some_allocations(plan_in_one_thread, SANITIZED ? 3 : 1);
 }
 
@@ -123,10 +123,10 @@ static enum tarn_status simulate(struct tarn_error *error)
 static void streams_and_waits_survive_every_failing_allocation(void **state)
 {
     (void)state;
-    fail_each_allocation(schedule, false);
-    fail_each_allocation(chain, false);
-    fail_each_allocation(couple, false);
-    fail_each_allocation(simulate, false);
+    fail_each_allocation(schedule);
+    fail_each_allocation(chain);
+    fail_each_allocation(couple);
+    fail_each_allocation(simulate);
 }
 
 int main(void)

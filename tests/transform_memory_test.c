@@ -62,8 +62,8 @@ static void transforms_of_one_stream_survive_every_failing_allocation(void **sta
 {
     (void)state;
     draw(1);
-    fail_each_allocation(reorder, false);
-    fail_each_allocation(in_place, false);
+    fail_each_allocation(reorder);
+    fail_each_allocation(in_place);
     tarn_graph_destroy(graph);
 }
 
@@ -71,8 +71,8 @@ static void transforms_of_several_streams_survive_every_failing_allocation(void 
 {
     (void)state;
     draw(3);
-    fail_each_allocation(reorder, false);
-    fail_each_allocation(in_place, false);
+    fail_each_allocation(reorder);
+    fail_each_allocation(in_place);
     tarn_graph_destroy(graph);
 }
 
@@ -95,7 +95,7 @@ static void adding_implementations_survives_every_failing_allocation(void **stat
 {
     (void)state;
     graph = training_graph(3).graph;
-    fail_each_allocation(implement, false);
+    fail_each_allocation(implement);
     tarn_graph_destroy(graph);
 }
 
@@ -120,7 +120,7 @@ static void keeping_to_a_budget_survives_every_failing_allocation(void **state)
         tarn_graph_budget(graph, TARN_BUDGET_OPTIONS(.report = &report), &fastest, NULL), TARN_OK);
     tarn_graph_destroy(fastest);
     budget = report.footprint / 10 * 9;
-    fail_each_allocation(keep_to_budget, false);
+    fail_each_allocation(keep_to_budget);
     tarn_graph_destroy(graph);
 }
 
