@@ -220,8 +220,5 @@ enum tarn_status tarn_verb_plan(char **words)
     if (request.curve_points > TARN_CURVE_POINTS_MAX)
         return tarn_options_refuse(&command, "--budget-curve takes up to %d points",
                                    TARN_CURVE_POINTS_MAX);
-    if (request.curve_points > 0)
-        return tarn_curve(request.graph_path, &request.load, request.planning.budget,
-                          request.curve_points, request.plan_path, request.json);
-    return carry_out(&request);
+    return request.curve_points > 0 ? draw_curve(&request) : carry_out(&request);
 }

@@ -83,6 +83,8 @@ static void functions_without_pointers_answer(void **state)
     assert_non_null(tarn_reorder_stage_text(TARN_REORDER_GREEDY));
     assert_non_null(tarn_plan_method(0));
     assert_null(tarn_plan_method(SIZE_MAX));
+    assert_int_equal(tarn_text_escape(TARN_PLAIN, "abc", NULL, 0), 3);
+    assert_int_equal(tarn_text_escape(TARN_PLAIN, NULL, NULL, 0), 0);
 }
 
 static void a_builder_collects_what_is_null(void **state)
@@ -185,6 +187,8 @@ static void graphs_need_their_arguments(void **state)
     REFUSES(tarn_graph_load(NULL, &graph, error));
     assert_null(graph);
     REFUSES(tarn_graph_load("-", NULL, error));
+    REFUSES(tarn_graph_load_with(NULL, NULL, &graph, error));
+    REFUSES(tarn_graph_load_with("-", NULL, NULL, error));
     REFUSES(tarn_graph_save(NULL, "-", error));
     REFUSES(tarn_graph_save(w.graph, NULL, error));
     REFUSES(tarn_graph_summarize(NULL, &summary, error));

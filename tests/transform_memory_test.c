@@ -138,7 +138,7 @@ static void coupling_for_a_budget_survives_every_failing_allocation(void **state
         tarn_graph_budget(graph, TARN_BUDGET_OPTIONS(.report = &report), &fastest, NULL), TARN_OK);
     tarn_graph_destroy(fastest);
     budget = report.footprint / 10 * 8;
-    fail_each_allocation(keep_to_budget, false);
+    fail_each_allocation(keep_to_budget);
     tarn_graph_destroy(graph);
 }
 

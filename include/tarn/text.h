@@ -25,7 +25,7 @@ enum tarn_language {
 
 /* Writes the text, escaped, to `to`, which has room for `size` bytes with the NUL (none: to may be
  * NULL), cut between two characters where it does not fit. Returns the bytes that all of it takes,
- * without the NUL. */
+ * without the NUL. text: NULL is an empty one. */
 TARN_API size_t tarn_text_escape(enum tarn_language language, const char *text, char *to,
                                  size_t size);
 

@@ -3,7 +3,8 @@
  * A primary op waits for whom it waited in the source graph, and every execution for whoever wrote
  * the copies that it reads. What follows from other waits ends earlier anyway, so no wait needs to
  * be left out. Where a primary op reads a copy instead of what it waited for, the model still waits
- * for that: it may tell a longer time than the graph that is built takes. Cost: linear in the ops, arcs and reads. */
+ * for that: it may tell a longer time than the graph that is built takes. Cost: linear in the ops,
+ * arcs and reads. */
 #include "recompute_time.h"
 
 #include <stdlib.h>

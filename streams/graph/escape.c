@@ -95,7 +95,7 @@ size_t tarn_text_escape(enum tarn_language language, const char *text, char *to,
 {
     size_t whole = 0, end = 0; /* of the text, of what is there of it */
     struct piece piece;
-    while (*text) {
+    while (text && *text) {
         text += escape(language, text, &piece);
         if (end == whole && size > 0 && piece.size < size - end) {
             memcpy(to + end, piece.text, piece.size);
