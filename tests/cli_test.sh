@@ -302,7 +302,9 @@ a_bound_that_nothing_proves_is_refused() {
     exits 0 plan "$streams" -o "$plan" --json && json 'o["bound_bytes"] <= o["footprint_bytes"]' &&
         exits 0 info "$streams" --json && json 'o["bound_bytes"] > 0' || return
     damage 'p["bound_bytes"] += 512' && exits 6 verify "$streams" "$folder/damaged" && says 'wrong bound' &&
-        exits 6 run "$streams" "$folder/damaged" && says 'its certificate proves' || return
+        exits 6 run "$streams" "$folder/damaged" && says 'one of the two is wrong' || return
+    damage 'p["bound_bytes"] += 512; p["footprint_bytes"] += 512' && exits 6 verify "$streams" "$folder/damaged" &&
+        says 'its certificate proves' || return
     damage 'p["certificate"] = None' && exits 3 verify "$streams" "$folder/damaged" && says '/certificate' || return
     damage 'p["bound_bytes"] = p["certificate"] = None' && exits 0 verify "$streams" "$folder/damaged"
 }
