@@ -4,60 +4,23 @@
  *
  *   1. Greedy in topological order: a set per stream holds the released storages; an op takes from
  *      those that become usable elsewhere latest. Nearly always this is already maximal.
- *   2. Augment: search from every storage with bytes left. What it may reach is a suffix of every
- *      stream, so one pointer per stream is the whole visited set. When no op in reach lacks bytes
- *      the flow is maximal and the pointers are the certificate.
+ *   2. Augment (augment.c): search from the storages with bytes left. What they may reach is a
+ *      suffix of every stream, so one pointer per stream is the whole visited set. When no op in
+ *      reach lacks bytes the flow is maximal and the pointers are the certificate.
+ *   3. If the work limit ended that early, the pointers still name an antichain. Another one is
+ *      what cannot be reused yet after the first ops of list order, at the best of all points; the
+ *      heavier of the two is taken. It may weigh less than the heaviest.
  *
- * Source: DESIGN.md, section 3. Cost: O(T S) for the greedy and for each search; 46 bytes for each
- * storage, and 1.2 for each and every stream, beside what comes in. */
+ * Source: DESIGN.md, section 3. Cost: O(T S) for the greedy, then up to the work limit; 40 bytes
+ * for each storage, and 1.2 for each and every stream, beside what comes in. */
 #include "antichain.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes handed from a storage to an op; the gifts of one op form a list. */
-struct gift {
-    uint64_t bytes;
-    uint32_t storage;
-    uint32_t next; /* gift + 1; 0 ends the list */
-};
+#include "augment.h"
 
-struct flow {
-    const struct tarn_reuse *reuse;
-    const struct tarn_graph *graph;
-    uint64_t *left;     /* storage -> bytes not yet handed on */
-    uint64_t *lacking;  /* op -> bytes not yet given */
-    uint32_t *gifts_of; /* op -> gift + 1 */
-    struct gift *gifts;
-    uint32_t gifts_count, gifts_capacity;
-};
-
-/* The first gift of a storage to an op. */
-static bool give(struct flow *flow, uint32_t storage, uint32_t op, uint64_t bytes)
-{
-    if (flow->gifts_count == flow->gifts_capacity) {
-        uint32_t capacity = flow->gifts_capacity ? 2 * flow->gifts_capacity : 1024;
-        struct gift *gifts = realloc(flow->gifts, capacity * sizeof *gifts);
-        if (!gifts) return false;
-        flow->gifts = gifts;
-        flow->gifts_capacity = capacity;
-    }
-    flow->gifts[flow->gifts_count++] = (struct gift){bytes, storage, flow->gifts_of[op]};
-    flow->gifts_of[op] = flow->gifts_count;
-    return true;
-}
-
-static bool give_more(struct flow *flow, uint32_t storage, uint32_t op, uint64_t bytes)
-{
-    for (uint32_t g = flow->gifts_of[op]; g; g = flow->gifts[g - 1].next) {
-        if (flow->gifts[g - 1].storage != storage) continue;
-        flow->gifts[g - 1].bytes += bytes;
-        return true;
-    }
-    return give(flow, storage, op, bytes);
-}
-
-static uint32_t first_of(const struct flow *flow, uint32_t a, uint32_t s)
+static uint32_t first_of(const struct tarn_flow *flow, uint32_t a, uint32_t s)
 {
     return flow->reuse->first[(size_t)s * flow->reuse->count + a];
 }
@@ -150,7 +113,7 @@ static void greedy_finish(struct greedy *greedy)
 
 /* ---- Greedy: what is released ---- */
 
-static void start_queue(struct queue *queue, const struct flow *flow, uint32_t s)
+static void start_queue(struct queue *queue, const struct tarn_flow *flow, uint32_t s)
 {
     const uint32_t *first = flow->reuse->first + (size_t)s * flow->reuse->count;
     uint32_t length = flow->graph->streams[s].ops_count;
@@ -189,7 +152,7 @@ static uint32_t part_size(const struct tarn_reuse *reuse)
     return parts > 1 ? reuse->count / parts : reuse->count;
 }
 
-static bool refill(struct queue *queue, const struct flow *flow, uint32_t s)
+static bool refill(struct queue *queue, const struct tarn_flow *flow, uint32_t s)
 {
     const struct tarn_reuse *reuse = flow->reuse;
     uint32_t end, length = flow->graph->streams[s].ops_count;
@@ -215,7 +178,7 @@ static bool refill(struct queue *queue, const struct flow *flow, uint32_t s)
 enum { SOME = 4096 };
 
 /* Stream s's part in the two lowest places of storages begin..end. */
-static void find_places(const struct flow *flow, uint32_t s, uint32_t begin, uint32_t end,
+static void find_places(const struct tarn_flow *flow, uint32_t s, uint32_t begin, uint32_t end,
                         uint32_t *lowest, uint32_t *second)
 {
     const struct tarn_graph_stream *stream = &flow->graph->streams[s];
@@ -234,7 +197,7 @@ static void find_places(const struct flow *flow, uint32_t s, uint32_t begin, uin
 }
 
 /* Some storages at a time, which stay in the caches. */
-static void find_second_places(const struct flow *flow, uint32_t *second)
+static void find_second_places(const struct tarn_flow *flow, uint32_t *second)
 {
     uint32_t count = flow->reuse->count, lowest[SOME];
     for (uint32_t begin = 0, end; begin < count; begin = end) {
@@ -247,7 +210,7 @@ static void find_second_places(const struct flow *flow, uint32_t *second)
 }
 
 /* Counting sort of all places, which become ranks. */
-static bool rank_places(struct greedy *greedy, const struct flow *flow)
+static bool rank_places(struct greedy *greedy, const struct tarn_flow *flow)
 {
     uint32_t count = flow->reuse->count;
     uint32_t *begin = calloc((size_t)flow->graph->ops_count + 2, sizeof *begin);
@@ -263,7 +226,7 @@ static bool rank_places(struct greedy *greedy, const struct flow *flow)
     return true;
 }
 
-static bool greedy_init(struct greedy *greedy, const struct flow *flow)
+static bool greedy_init(struct greedy *greedy, const struct tarn_flow *flow)
 {
     size_t count = flow->reuse->count, streams_count = flow->reuse->streams_count;
     struct ranks shape;
@@ -288,7 +251,8 @@ static bool greedy_init(struct greedy *greedy, const struct flow *flow)
 
 /* ---- Greedy: handing out ---- */
 
-static bool enter_released(struct greedy *greedy, const struct flow *flow, uint32_t s, uint32_t pos)
+static bool enter_released(struct greedy *greedy, const struct tarn_flow *flow, uint32_t s,
+                           uint32_t pos)
 {
     struct queue *queue = &greedy->queues[s];
     while (queue->next < queue->count || queue->until <= pos) {
@@ -305,14 +269,14 @@ static bool enter_released(struct greedy *greedy, const struct flow *flow, uint3
 }
 
 /* Gives an op what it lacks, as far as that is released. */
-static bool serve(struct flow *flow, struct ranks *released, const uint32_t *storage_at,
+static bool serve(struct tarn_flow *flow, struct ranks *released, const uint32_t *storage_at,
                   uint32_t op)
 {
     bool ok = true;
     while (ok && flow->lacking[op] > 0 && !ranks_is_empty(released)) {
         uint32_t rank = ranks_greatest(released), a = storage_at[rank];
         uint64_t bytes = flow->left[a] < flow->lacking[op] ? flow->left[a] : flow->lacking[op];
-        if (bytes > 0) ok = give(flow, a, op, bytes);
+        if (bytes > 0) ok = tarn_flow_give(flow, a, op, bytes);
         flow->left[a] -= bytes;
         flow->lacking[op] -= bytes;
         if (flow->left[a] == 0) ranks_remove(released, rank);
@@ -320,7 +284,7 @@ static bool serve(struct flow *flow, struct ranks *released, const uint32_t *sto
     return ok;
 }
 
-static bool greedy_run(struct flow *flow)
+static bool greedy_run(struct tarn_flow *flow)
 {
     struct greedy greedy;
     bool ok = greedy_init(&greedy, flow);
@@ -334,124 +298,9 @@ static bool greedy_run(struct flow *flow)
     return ok;
 }
 
-/* ---- Augmenting search ---- */
-
-struct search {
-    uint32_t *threshold;    /* stream -> ops from this position on are in reach */
-    uint32_t *from_storage; /* op -> the storage whose reach brought it in */
-    uint32_t *from_gift;    /* storage -> gift + 1 that brought it in; 0: it has bytes left */
-    uint32_t *from_op;      /* storage -> the op that has that gift */
-    uint32_t *queue;        /* storages in reach */
-    bool *reached;          /* storage */
-    uint32_t queued;
-};
-
-static void search_finish(struct search *search)
-{
-    free(search->from_storage);
-    free(search->from_gift);
-    free(search->from_op);
-    free(search->queue);
-    free(search->reached);
-}
-
-static bool search_init(struct search *search, const struct flow *flow, uint32_t *threshold)
-{
-    size_t count = flow->reuse->count;
-    memset(search, 0, sizeof *search);
-    search->threshold = threshold;
-    search->from_storage = malloc(((size_t)flow->graph->ops_count + 1) * sizeof(uint32_t));
-    search->from_gift = malloc((count + 1) * sizeof(uint32_t));
-    search->from_op = malloc((count + 1) * sizeof(uint32_t));
-    search->queue = malloc((count + 1) * sizeof(uint32_t));
-    search->reached = malloc(count + 1);
-    return search->from_storage && search->from_gift && search->from_op && search->queue &&
-           search->reached;
-}
-
-static void reach(struct search *search, uint32_t storage, uint32_t gift, uint32_t op)
-{
-    if (search->reached[storage]) return;
-    search->reached[storage] = true;
-    search->from_gift[storage] = gift;
-    search->from_op[storage] = op;
-    search->queue[search->queued++] = storage;
-}
-
-/* Hands bytes along the path that ends at op, as far as earlier paths of the same search have left
- * room on it. *moved tells whether it was any. */
-static bool augment(struct flow *flow, const struct search *search, uint32_t op, bool *moved)
-{
-    uint64_t bytes = flow->lacking[op];
-    for (uint32_t v = op;;) {
-        uint32_t a = search->from_storage[v], gift = search->from_gift[a];
-        uint64_t room = gift ? flow->gifts[gift - 1].bytes : flow->left[a];
-        if (room < bytes) bytes = room;
-        if (!gift) break;
-        v = search->from_op[a];
-    }
-    if (bytes == 0) return true;
-    *moved = true;
-    flow->lacking[op] -= bytes;
-    for (uint32_t v = op;;) {
-        uint32_t a = search->from_storage[v], gift = search->from_gift[a];
-        if (!give_more(flow, a, v, bytes)) return false;
-        if (!gift) {
-            flow->left[a] -= bytes;
-            return true;
-        }
-        flow->gifts[gift - 1].bytes -= bytes;
-        v = search->from_op[a];
-    }
-}
-
-static bool bring_in(struct flow *flow, struct search *search, uint32_t storage, uint32_t op,
-                     bool *moved)
-{
-    search->from_storage[op] = storage;
-    if (flow->lacking[op] > 0 && !augment(flow, search, op, moved)) return false;
-    for (uint32_t g = flow->gifts_of[op]; g; g = flow->gifts[g - 1].next) {
-        if (flow->gifts[g - 1].bytes > 0) reach(search, flow->gifts[g - 1].storage, g, op);
-    }
-    return true;
-}
-
-/* One search from all storages with bytes left; augments wherever an op in reach lacks bytes. */
-static bool search_once(struct flow *flow, struct search *search, bool *moved)
-{
-    *moved = false;
-    search->queued = 0;
-    memset(search->reached, 0, flow->reuse->count);
-    for (uint32_t s = 0; s < flow->reuse->streams_count; s++)
-        search->threshold[s] = flow->graph->streams[s].ops_count;
-    for (uint32_t a = 0; a < flow->reuse->count; a++) {
-        if (flow->left[a] > 0) reach(search, a, 0, TARN_NONE);
-    }
-    for (uint32_t n = 0; n < search->queued; n++) {
-        uint32_t a = search->queue[n];
-        for (uint32_t s = 0; s < flow->reuse->streams_count; s++) {
-            while (search->threshold[s] > first_of(flow, a, s)) {
-                uint32_t op = flow->graph->streams[s].ops[--search->threshold[s]];
-                if (!bring_in(flow, search, a, op, moved)) return false;
-            }
-        }
-    }
-    return true;
-}
-
-static bool augment_all(struct flow *flow, uint32_t *threshold)
-{
-    struct search search;
-    bool moved = true;
-    bool ok = search_init(&search, flow, threshold);
-    while (ok && moved) ok = search_once(flow, &search, &moved);
-    search_finish(&search);
-    return ok;
-}
-
 /* ---- The bound ---- */
 
-static void flow_finish(struct flow *flow)
+static void flow_finish(struct tarn_flow *flow)
 {
     free(flow->left);
     free(flow->lacking);
@@ -459,10 +308,10 @@ static void flow_finish(struct flow *flow)
     free(flow->gifts);
 }
 
-static bool flow_init(struct flow *flow, const struct tarn_reuse *reuse,
+static bool flow_init(struct tarn_flow *flow, const struct tarn_reuse *reuse,
                       const struct tarn_graph *graph, const uint64_t *reserved)
 {
-    *flow = (struct flow){.reuse = reuse, .graph = graph};
+    *flow = (struct tarn_flow){.reuse = reuse, .graph = graph};
     flow->left = malloc(((size_t)reuse->count + 1) * sizeof *flow->left);
     flow->lacking = calloc((size_t)graph->ops_count + 1, sizeof *flow->lacking);
     flow->gifts_of = calloc((size_t)graph->ops_count + 1, sizeof *flow->gifts_of);
@@ -483,23 +332,85 @@ uint64_t tarn_antichain_weight(const uint32_t *threshold, const struct tarn_reus
     return weight;
 }
 
+/* ---- A cut of list order ---- */
+
+/* Storage a is in the antichain of the first n ops of list order from behind its producer up to the
+ * first op that may overwrite it, so a sum of differences weighs all of them. */
+static bool find_list_cut(const struct tarn_reuse *reuse, const struct tarn_graph *graph,
+                          const uint64_t *reserved, uint32_t *threshold)
+{
+    uint64_t *change = calloc((size_t)graph->ops_count + 2, sizeof *change);
+    if (!change) return false;
+    for (uint32_t a = 0; a < reuse->count; a++) {
+        uint32_t end = graph->ops_count;
+        for (uint32_t s = 0; s < reuse->streams_count; s++) {
+            uint32_t first = reuse->first[(size_t)s * reuse->count + a];
+            if (first == graph->streams[s].ops_count) continue;
+            uint32_t rank = graph->rank[graph->streams[s].ops[first]];
+            if (rank < end) end = rank;
+        }
+        change[graph->rank[graph->storages[a].producer] + 1] += reserved[a];
+        change[end + 1] -= reserved[a];
+    }
+    uint64_t weight = 0, heaviest = 0;
+    uint32_t best = 0;
+    for (uint32_t n = 0; n <= graph->ops_count; n++) {
+        weight += change[n];
+        if (weight <= heaviest) continue;
+        heaviest = weight;
+        best = n;
+    }
+    free(change);
+    memset(threshold, 0, reuse->streams_count * sizeof *threshold);
+    for (uint32_t i = 0; i < best; i++) threshold[graph->ops[graph->order[i]].stream]++;
+    return true;
+}
+
+/* Takes the cut if its antichain is heavier. */
+static bool compare_with_list_cut(struct tarn_antichain *antichain, const struct tarn_reuse *reuse,
+                                  const struct tarn_graph *graph, const uint64_t *reserved)
+{
+    uint32_t *threshold = malloc(((size_t)reuse->streams_count + 1) * sizeof *threshold);
+    bool ok = threshold && find_list_cut(reuse, graph, reserved, threshold);
+    uint64_t weight = ok ? tarn_antichain_weight(threshold, reuse, reserved) : 0;
+    if (weight > antichain->bound) {
+        antichain->bound = weight;
+        memcpy(antichain->threshold, threshold, reuse->streams_count * sizeof *threshold);
+    }
+    free(threshold);
+    return ok;
+}
+
+/* Steady for large graphs; a small one is never near it. */
+static uint64_t default_work(const struct tarn_reuse *reuse)
+{
+    return (UINT64_C(1) << 28) + 256 * (uint64_t)reuse->count;
+}
+
 enum tarn_status tarn_antichain_init(struct tarn_antichain *antichain,
                                      const struct tarn_reuse *reuse, const struct tarn_graph *graph,
                                      const uint64_t *reserved)
 {
-    struct flow flow;
+    return tarn_antichain_init_within(antichain, reuse, graph, reserved, default_work(reuse));
+}
+
+enum tarn_status tarn_antichain_init_within(struct tarn_antichain *antichain,
+                                            const struct tarn_reuse *reuse,
+                                            const struct tarn_graph *graph,
+                                            const uint64_t *reserved, uint64_t work)
+{
+    struct tarn_flow flow;
+    bool maximal = false;
     memset(antichain, 0, sizeof *antichain);
     antichain->streams_count = reuse->streams_count;
     antichain->threshold = malloc(((size_t)reuse->streams_count + 1) * sizeof(uint32_t));
     bool ok = flow_init(&flow, reuse, graph, reserved) && antichain->threshold;
-    ok = ok && greedy_run(&flow) && augment_all(&flow, antichain->threshold);
+    ok = ok && greedy_run(&flow) && tarn_flow_augment(&flow, work, antichain->threshold, &maximal);
     flow_finish(&flow);
-    if (!ok) {
-        tarn_antichain_finish(antichain);
-        return TARN_SYSTEM;
-    }
-    antichain->bound = tarn_antichain_weight(antichain->threshold, reuse, reserved);
-    return TARN_OK;
+    if (ok) antichain->bound = tarn_antichain_weight(antichain->threshold, reuse, reserved);
+    if (ok && !maximal) ok = compare_with_list_cut(antichain, reuse, graph, reserved);
+    if (!ok) tarn_antichain_finish(antichain);
+    return ok ? TARN_OK : TARN_SYSTEM;
 }
 
 void tarn_antichain_finish(struct tarn_antichain *antichain)

@@ -17,10 +17,18 @@ struct tarn_antichain {
 };
 
 /* reserved: bytes by planned storage; their sum must fit in 64 bits. TARN_SYSTEM when out of
- * memory. */
+ * memory. The search has a limit, which only graphs that are large and loosely coupled can reach:
+ * then the antichain may not be the heaviest. Its weight is a bound all the same. */
 enum tarn_status tarn_antichain_init(struct tarn_antichain *antichain,
                                      const struct tarn_reuse *reuse, const struct tarn_graph *graph,
                                      const uint64_t *reserved);
+
+/* The same within about `work` visits of a few nanoseconds beyond O(storages * streams). */
+enum tarn_status tarn_antichain_init_within(struct tarn_antichain *antichain,
+                                            const struct tarn_reuse *reuse,
+                                            const struct tarn_graph *graph,
+                                            const uint64_t *reserved, uint64_t work);
+
 void tarn_antichain_finish(struct tarn_antichain *antichain);
 
 /* Is a storage in the antichain that the thresholds name? */

@@ -1,0 +1,357 @@
+/* Makes a flow maximal by augmenting paths. What a storage may be given to is a suffix of every
+ * stream, so what can be reached from the storages with bytes left is one, too, and a search is a
+ * list of steps, each of which moves one stream's threshold down:
+ *
+ *     a storage with bytes left ──► step: stream 2 from position 900 on
+ *        an op there holds a gift of b ──► step: stream 0 from position 700 on
+ *           an op there holds a gift of c ──► step: stream 2 from position 650 on, lacking op
+ *
+ * Only the gift that moves a threshold furthest matters, and every 64 positions of a stream know
+ * the lowest positions that theirs may move to. So a search looks at few gifts, and costs
+ * O(V S / 64) and a little for each step. It hands bytes along every path that it meets, as far as
+ * earlier ones have left room. When no op in reach lacks bytes the flow is maximal. */
+#include "augment.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 64, STEPS = 256 };
+
+bool tarn_flow_give(struct tarn_flow *flow, uint32_t storage, uint32_t op, uint64_t bytes)
+{
+    uint32_t gift = flow->unused;
+    if (gift) {
+        flow->unused = flow->gifts[gift - 1].next;
+    } else {
+        if (flow->gifts_count == flow->gifts_capacity) {
+            uint32_t capacity = flow->gifts_capacity ? 2 * flow->gifts_capacity : 1024;
+            struct tarn_gift *gifts = realloc(flow->gifts, capacity * sizeof *gifts);
+            if (!gifts) return false;
+            flow->gifts = gifts;
+            flow->gifts_capacity = capacity;
+        }
+        gift = ++flow->gifts_count;
+    }
+    flow->gifts[gift - 1] = (struct tarn_gift){bytes, storage, flow->gifts_of[op]};
+    flow->gifts_of[op] = gift;
+    return true;
+}
+
+/* ---- What is known of 64 positions ---- */
+
+/* A stream's threshold moves from `above` to `position`. */
+struct step {
+    uint32_t stream;
+    uint32_t position, above;
+    uint32_t storage; /* whose reach that is */
+    uint32_t gift;    /* gift + 1 that brought the storage in; 0: it has bytes left */
+    uint32_t op;      /* that has the gift */
+    uint32_t parent;  /* the step that brought the op in */
+};
+
+struct block {
+    uint64_t lacking; /* a bit for each op */
+    bool stale;       /* a gift is gone: the lowest positions may be too low */
+};
+
+struct search {
+    struct tarn_flow *flow;
+    uint32_t *threshold; /* stream -> ops from this position on are in reach */
+    uint64_t work_left;
+    uint32_t *begin; /* stream -> its first block */
+    struct block *blocks;
+    uint32_t *lowest; /* [block][stream]: of first of all storages with gifts to its ops */
+    uint32_t *best;   /* the same of a step */
+    struct step *best_step;
+    uint32_t *source; /* stream -> the storage with bytes left that is usable there first */
+    uint32_t emptied; /* gift + 1: a list of those to use again after this search */
+    struct step *steps;
+    uint32_t steps_count, steps_capacity;
+};
+
+static void spend(struct search *search, uint64_t work)
+{
+    search->work_left -= work < search->work_left ? work : search->work_left;
+}
+
+static uint32_t first_of(const struct search *search, uint32_t a, uint32_t s)
+{
+    const struct tarn_reuse *reuse = search->flow->reuse;
+    return reuse->first[(size_t)s * reuse->count + a];
+}
+
+static uint32_t block_of(const struct search *search, uint32_t op)
+{
+    const struct tarn_graph_op *record = &search->flow->graph->ops[op];
+    return search->begin[record->stream] + record->position / BLOCK;
+}
+
+static void lower(struct search *search, uint32_t b, uint32_t storage)
+{
+    uint32_t streams_count = search->flow->reuse->streams_count;
+    uint32_t *lowest = search->lowest + (size_t)b * streams_count;
+    spend(search, streams_count);
+    for (uint32_t t = 0; t < streams_count; t++) {
+        uint32_t first = first_of(search, storage, t);
+        if (first < lowest[t]) lowest[t] = first;
+    }
+}
+
+/* Takes empty gifts out of an op's list. */
+static void drop_empty(struct search *search, uint32_t op)
+{
+    struct tarn_flow *flow = search->flow;
+    for (uint32_t *link = &flow->gifts_of[op]; *link;) {
+        struct tarn_gift *gift = &flow->gifts[*link - 1];
+        if (gift->bytes > 0) {
+            link = &gift->next;
+            continue;
+        }
+        uint32_t next = gift->next;
+        gift->next = search->emptied;
+        search->emptied = *link;
+        *link = next;
+    }
+}
+
+static void refresh(struct search *search, uint32_t s, uint32_t b)
+{
+    const struct tarn_flow *flow = search->flow;
+    const struct tarn_graph_stream *stream = &flow->graph->streams[s];
+    uint32_t streams_count = flow->reuse->streams_count;
+    uint32_t *lowest = search->lowest + (size_t)b * streams_count;
+    uint32_t begin = (b - search->begin[s]) * BLOCK;
+    for (uint32_t t = 0; t < streams_count; t++) lowest[t] = UINT32_MAX;
+    for (uint32_t i = begin; i < begin + BLOCK && i < stream->ops_count; i++) {
+        drop_empty(search, stream->ops[i]);
+        for (uint32_t g = flow->gifts_of[stream->ops[i]]; g; g = flow->gifts[g - 1].next)
+            lower(search, b, flow->gifts[g - 1].storage);
+    }
+    search->blocks[b].stale = false;
+}
+
+/* ---- Paths ---- */
+
+static bool give_more(struct search *search, uint32_t storage, uint32_t op, uint64_t bytes)
+{
+    struct tarn_flow *flow = search->flow;
+    uint32_t b = block_of(search, op);
+    lower(search, b, storage);
+    for (uint32_t g = flow->gifts_of[op]; g; g = flow->gifts[g - 1].next) {
+        spend(search, 1);
+        if (flow->gifts[g - 1].storage != storage) continue;
+        flow->gifts[g - 1].bytes += bytes;
+        return true;
+    }
+    return tarn_flow_give(flow, storage, op, bytes);
+}
+
+/* How many bytes there is room for on the path that ends at an op of a step. */
+static uint64_t room_for(struct search *search, uint32_t op, uint32_t last)
+{
+    const struct tarn_flow *flow = search->flow;
+    uint64_t bytes = flow->lacking[op];
+    for (const struct step *step = &search->steps[last];; step = &search->steps[step->parent]) {
+        uint64_t room = step->gift ? flow->gifts[step->gift - 1].bytes : flow->left[step->storage];
+        if (room < bytes) bytes = room;
+        spend(search, 1);
+        if (!step->gift || bytes == 0) return bytes;
+    }
+}
+
+static bool augment(struct search *search, uint32_t op, uint32_t last)
+{
+    struct tarn_flow *flow = search->flow;
+    uint64_t bytes = room_for(search, op, last);
+    if (bytes == 0) return true;
+    flow->lacking[op] -= bytes;
+    if (flow->lacking[op] == 0)
+        search->blocks[block_of(search, op)].lacking &=
+            ~(UINT64_C(1) << flow->graph->ops[op].position % BLOCK);
+    for (const struct step *step = &search->steps[last];; step = &search->steps[step->parent]) {
+        if (!give_more(search, step->storage, op, bytes)) return false;
+        if (!step->gift) {
+            flow->left[step->storage] -= bytes;
+            return true;
+        }
+        struct tarn_gift *gift = &flow->gifts[step->gift - 1];
+        gift->bytes -= bytes;
+        op = step->op;
+        if (gift->bytes == 0) search->blocks[block_of(search, op)].stale = true;
+    }
+}
+
+/* ---- Search ---- */
+
+static bool add_step(struct search *search, const struct step *step)
+{
+    if (search->steps_count == search->steps_capacity) {
+        uint32_t capacity = search->steps_capacity ? 2 * search->steps_capacity : STEPS;
+        struct step *steps = realloc(search->steps, capacity * sizeof *steps);
+        if (!steps) return false;
+        search->steps = steps;
+        search->steps_capacity = capacity;
+    }
+    search->steps[search->steps_count++] = *step;
+    search->threshold[step->stream] = step->position;
+    return true;
+}
+
+/* Takes note of the gifts to ops [begin, end) of a step's stream that move thresholds furthest. */
+static void look_at_gifts(struct search *search, uint32_t parent, uint32_t begin, uint32_t end)
+{
+    const struct tarn_flow *flow = search->flow;
+    uint32_t stream = search->steps[parent].stream, streams_count = flow->reuse->streams_count;
+    for (uint32_t i = begin; i < end; i++) {
+        uint32_t op = flow->graph->streams[stream].ops[i];
+        for (uint32_t g = flow->gifts_of[op]; g; g = flow->gifts[g - 1].next) {
+            const struct tarn_gift *gift = &flow->gifts[g - 1];
+            spend(search, streams_count);
+            for (uint32_t t = 0; t < streams_count && gift->bytes > 0; t++) {
+                uint32_t first = first_of(search, gift->storage, t);
+                if (first >= search->best[t]) continue;
+                search->best[t] = first;
+                search->best_step[t] =
+                    (struct step){t, first, search->threshold[t], gift->storage, g, op, parent};
+            }
+        }
+    }
+}
+
+static bool may_improve(struct search *search, uint32_t b)
+{
+    uint32_t streams_count = search->flow->reuse->streams_count, better = 0;
+    const uint32_t *lowest = search->lowest + (size_t)b * streams_count;
+    spend(search, 1 + streams_count / 8);
+    for (uint32_t t = 0; t < streams_count; t++) better |= lowest[t] < search->best[t];
+    return better;
+}
+
+/* Hands bytes to the ops [begin, end) of one block that lack some. */
+static bool feed(struct search *search, uint32_t n, uint32_t b, uint32_t begin, uint32_t end,
+                 bool *fed)
+{
+    const uint32_t *ops = search->flow->graph->streams[search->steps[n].stream].ops;
+    uint64_t lacking = search->blocks[b].lacking & UINT64_MAX << begin % BLOCK;
+    if (end % BLOCK) lacking &= ~(UINT64_MAX << end % BLOCK);
+    for (; lacking; lacking &= lacking - 1) {
+        *fed = true;
+        uint32_t i = begin / BLOCK * BLOCK + (uint32_t)__builtin_ctzll(lacking);
+        if (!augment(search, ops[i], n)) return false;
+    }
+    return true;
+}
+
+/* Brings in the ops of one step, and adds the steps that follow from it. */
+static bool take_step(struct search *search, uint32_t n, bool *fed)
+{
+    struct step step = search->steps[n];
+    uint32_t streams_count = search->flow->reuse->streams_count;
+    memcpy(search->best, search->threshold, streams_count * sizeof *search->best);
+    for (uint32_t i = step.position, end; i < step.above; i = end) {
+        uint32_t b = search->begin[step.stream] + i / BLOCK;
+        end = (i / BLOCK + 1) * BLOCK < step.above ? (i / BLOCK + 1) * BLOCK : step.above;
+        if (!feed(search, n, b, i, end, fed)) return false;
+        if (!may_improve(search, b)) continue;
+        if (search->blocks[b].stale) refresh(search, step.stream, b);
+        if (may_improve(search, b)) look_at_gifts(search, n, i, end);
+    }
+    for (uint32_t t = 0; t < streams_count; t++) {
+        if (search->best[t] < search->threshold[t] && !add_step(search, &search->best_step[t]))
+            return false;
+    }
+    return true;
+}
+
+/* Storages only ever run out of bytes: one that was the first stays so until it has none left. */
+static void find_source(struct search *search, uint32_t s)
+{
+    const struct tarn_flow *flow = search->flow;
+    if (search->source[s] != TARN_NONE && flow->left[search->source[s]] > 0) return;
+    uint32_t first = flow->graph->streams[s].ops_count;
+    search->source[s] = TARN_NONE;
+    spend(search, flow->reuse->count);
+    for (uint32_t a = 0; a < flow->reuse->count; a++) {
+        if (flow->left[a] == 0 || first_of(search, a, s) >= first) continue;
+        first = first_of(search, a, s);
+        search->source[s] = a;
+    }
+}
+
+static bool search_once(struct search *search, bool *fed)
+{
+    struct tarn_flow *flow = search->flow;
+    if (!flow->unused) {
+        flow->unused = search->emptied;
+        search->emptied = 0;
+    }
+    *fed = false;
+    search->steps_count = 0;
+    for (uint32_t s = 0; s < flow->reuse->streams_count; s++) {
+        search->threshold[s] = flow->graph->streams[s].ops_count;
+        find_source(search, s);
+        if (search->source[s] == TARN_NONE) continue;
+        uint32_t a = search->source[s];
+        struct step step = {s,        first_of(search, a, s), search->threshold[s], a, 0, TARN_NONE,
+                            TARN_NONE};
+        if (!add_step(search, &step)) return false;
+    }
+    for (uint32_t n = 0; n < search->steps_count; n++)
+        if (!take_step(search, n, fed)) return false;
+    return true;
+}
+
+/* ---- All searches ---- */
+
+static void search_finish(struct search *search)
+{
+    free(search->begin);
+    free(search->blocks);
+    free(search->lowest);
+    free(search->best);
+    free(search->best_step);
+    free(search->source);
+    free(search->steps);
+}
+
+static bool search_init(struct search *search, struct tarn_flow *flow, uint64_t work,
+                        uint32_t *threshold)
+{
+    const struct tarn_graph *graph = flow->graph;
+    size_t streams_count = graph->streams_count, blocks_count = 0;
+    *search = (struct search){.flow = flow, .threshold = threshold, .work_left = work};
+    search->begin = malloc((streams_count + 1) * sizeof *search->begin);
+    if (!search->begin) return false;
+    for (uint32_t s = 0; s < streams_count; s++) {
+        search->begin[s] = (uint32_t)blocks_count;
+        blocks_count += graph->streams[s].ops_count / BLOCK + 1;
+    }
+    search->blocks = calloc(blocks_count + 1, sizeof *search->blocks);
+    search->lowest = calloc(blocks_count * streams_count + 1, sizeof *search->lowest);
+    search->best = malloc((streams_count + 1) * sizeof *search->best);
+    search->best_step = malloc((streams_count + 1) * sizeof *search->best_step);
+    search->source = malloc((streams_count + 1) * sizeof *search->source);
+    if (!search->blocks || !search->lowest || !search->best || !search->best_step ||
+        !search->source)
+        return false;
+    for (size_t b = 0; b < blocks_count; b++) search->blocks[b].stale = true;
+    for (uint32_t s = 0; s < streams_count; s++) {
+        search->source[s] = TARN_NONE;
+        threshold[s] = graph->streams[s].ops_count;
+    }
+    for (uint32_t op = 0; op < graph->ops_count; op++)
+        if (flow->lacking[op] > 0)
+            search->blocks[block_of(search, op)].lacking |= UINT64_C(1)
+                                                            << graph->ops[op].position % BLOCK;
+    return true;
+}
+
+bool tarn_flow_augment(struct tarn_flow *flow, uint64_t work, uint32_t *threshold, bool *maximal)
+{
+    struct search search;
+    bool fed = true, ok = search_init(&search, flow, work, threshold);
+    while (ok && fed && search.work_left > 0) ok = search_once(&search, &fed);
+    *maximal = !fed;
+    search_finish(&search);
+    return ok;
+}
