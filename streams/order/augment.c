@@ -49,21 +49,26 @@ struct step {
     uint32_t parent;  /* the step that brought the op in */
 };
 
-struct block {
-    uint64_t lacking; /* a bit for each op */
-    bool stale;       /* a gift is gone: the lowest positions may be too low */
+/* The gift that may move a threshold furthest; once it is empty, the next one is not known. */
+struct holder {
+    uint32_t op;
+    uint32_t gift; /* gift + 1; 0: not known */
 };
 
 struct search {
     struct tarn_flow *flow;
     uint32_t *threshold; /* stream -> ops from this position on are in reach */
     uint64_t work_left;
-    uint32_t *begin; /* stream -> its first block */
-    struct block *blocks;
-    uint32_t *lowest; /* [block][stream]: of first of all storages with gifts to its ops */
-    uint32_t *best;   /* the same of a step */
+    uint32_t *begin;   /* stream -> its first block */
+    uint64_t *lacking; /* block -> a bit for each op that lacks bytes */
+    uint32_t *lowest;  /* [block][stream]: at most first of any storage with a gift to its ops */
+    struct holder *holder; /* the same: whose first that is */
+    uint32_t *best;        /* the same of a step */
     struct step *best_step;
-    uint32_t *source; /* stream -> the storage with bytes left that is usable there first */
+    uint32_t *wanted;  /* streams that a block's gifts are looked at for */
+    uint32_t *source;  /* stream -> the storage with bytes left that is usable there first */
+    uint32_t *sources; /* storages with bytes left, and some that had */
+    uint32_t sources_count;
     uint32_t emptied; /* gift + 1: a list of those to use again after this search */
     struct step *steps;
     uint32_t steps_count, steps_capacity;
@@ -86,14 +91,17 @@ static uint32_t block_of(const struct search *search, uint32_t op)
     return search->begin[record->stream] + record->position / BLOCK;
 }
 
-static void lower(struct search *search, uint32_t b, uint32_t storage)
+static void lower(struct search *search, uint32_t op, uint32_t gift)
 {
+    uint32_t storage = search->flow->gifts[gift - 1].storage;
     uint32_t streams_count = search->flow->reuse->streams_count;
-    uint32_t *lowest = search->lowest + (size_t)b * streams_count;
+    size_t entry = (size_t)block_of(search, op) * streams_count;
     spend(search, streams_count);
-    for (uint32_t t = 0; t < streams_count; t++) {
+    for (uint32_t t = 0; t < streams_count; t++, entry++) {
         uint32_t first = first_of(search, storage, t);
-        if (first < lowest[t]) lowest[t] = first;
+        if (first >= search->lowest[entry]) continue;
+        search->lowest[entry] = first;
+        search->holder[entry] = (struct holder){op, gift};
     }
 }
 
@@ -125,9 +133,8 @@ static void refresh(struct search *search, uint32_t s, uint32_t b)
     for (uint32_t i = begin; i < begin + BLOCK && i < stream->ops_count; i++) {
         drop_empty(search, stream->ops[i]);
         for (uint32_t g = flow->gifts_of[stream->ops[i]]; g; g = flow->gifts[g - 1].next)
-            lower(search, b, flow->gifts[g - 1].storage);
+            lower(search, stream->ops[i], g);
     }
-    search->blocks[b].stale = false;
 }
 
 /* ---- Paths ---- */
@@ -135,15 +142,19 @@ static void refresh(struct search *search, uint32_t s, uint32_t b)
 static bool give_more(struct search *search, uint32_t storage, uint32_t op, uint64_t bytes)
 {
     struct tarn_flow *flow = search->flow;
-    uint32_t b = block_of(search, op);
-    lower(search, b, storage);
-    for (uint32_t g = flow->gifts_of[op]; g; g = flow->gifts[g - 1].next) {
+    uint32_t g = flow->gifts_of[op];
+    while (g && flow->gifts[g - 1].storage != storage) {
         spend(search, 1);
-        if (flow->gifts[g - 1].storage != storage) continue;
-        flow->gifts[g - 1].bytes += bytes;
-        return true;
+        g = flow->gifts[g - 1].next;
     }
-    return tarn_flow_give(flow, storage, op, bytes);
+    if (g) {
+        flow->gifts[g - 1].bytes += bytes;
+    } else {
+        if (!tarn_flow_give(flow, storage, op, bytes)) return false;
+        g = flow->gifts_of[op];
+    }
+    lower(search, op, g);
+    return true;
 }
 
 /* How many bytes there is room for on the path that ends at an op of a step. */
@@ -166,7 +177,7 @@ static bool augment(struct search *search, uint32_t op, uint32_t last)
     if (bytes == 0) return true;
     flow->lacking[op] -= bytes;
     if (flow->lacking[op] == 0)
-        search->blocks[block_of(search, op)].lacking &=
+        search->lacking[block_of(search, op)] &=
             ~(UINT64_C(1) << flow->graph->ops[op].position % BLOCK);
     for (const struct step *step = &search->steps[last];; step = &search->steps[step->parent]) {
         if (!give_more(search, step->storage, op, bytes)) return false;
@@ -174,10 +185,8 @@ static bool augment(struct search *search, uint32_t op, uint32_t last)
             flow->left[step->storage] -= bytes;
             return true;
         }
-        struct tarn_gift *gift = &flow->gifts[step->gift - 1];
-        gift->bytes -= bytes;
+        flow->gifts[step->gift - 1].bytes -= bytes;
         op = step->op;
-        if (gift->bytes == 0) search->blocks[block_of(search, op)].stale = true;
     }
 }
 
@@ -197,23 +206,27 @@ static bool add_step(struct search *search, const struct step *step)
     return true;
 }
 
-/* Takes note of the gifts to ops [begin, end) of a step's stream that move thresholds furthest. */
-static void look_at_gifts(struct search *search, uint32_t parent, uint32_t begin, uint32_t end)
+static void note(struct search *search, uint32_t parent, uint32_t t, struct holder holder)
+{
+    uint32_t storage = search->flow->gifts[holder.gift - 1].storage;
+    uint32_t first = first_of(search, storage, t);
+    if (first >= search->best[t]) return;
+    search->best[t] = first;
+    search->best_step[t] =
+        (struct step){t, first, search->threshold[t], storage, holder.gift, holder.op, parent};
+}
+
+/* Takes note of the gifts to ops [begin, end) that move the wanted thresholds furthest. */
+static void look_at_gifts(struct search *search, uint32_t parent, uint32_t begin, uint32_t end,
+                          uint32_t wanted_count)
 {
     const struct tarn_flow *flow = search->flow;
-    uint32_t stream = search->steps[parent].stream, streams_count = flow->reuse->streams_count;
     for (uint32_t i = begin; i < end; i++) {
-        uint32_t op = flow->graph->streams[stream].ops[i];
+        uint32_t op = flow->graph->streams[search->steps[parent].stream].ops[i];
         for (uint32_t g = flow->gifts_of[op]; g; g = flow->gifts[g - 1].next) {
-            const struct tarn_gift *gift = &flow->gifts[g - 1];
-            spend(search, streams_count);
-            for (uint32_t t = 0; t < streams_count && gift->bytes > 0; t++) {
-                uint32_t first = first_of(search, gift->storage, t);
-                if (first >= search->best[t]) continue;
-                search->best[t] = first;
-                search->best_step[t] =
-                    (struct step){t, first, search->threshold[t], gift->storage, g, op, parent};
-            }
+            spend(search, wanted_count);
+            for (uint32_t k = 0; k < wanted_count && flow->gifts[g - 1].bytes > 0; k++)
+                note(search, parent, search->wanted[k], (struct holder){op, g});
         }
     }
 }
@@ -227,12 +240,44 @@ static bool may_improve(struct search *search, uint32_t b)
     return better;
 }
 
+/* Is every gift that may improve something known, and not empty? */
+static bool are_holders_known(const struct search *search, uint32_t b)
+{
+    const struct tarn_flow *flow = search->flow;
+    size_t entry = (size_t)b * flow->reuse->streams_count;
+    for (uint32_t t = 0; t < flow->reuse->streams_count; t++, entry++) {
+        uint32_t gift = search->holder[entry].gift;
+        bool better = search->lowest[entry] < search->best[t];
+        if (better && (gift == 0 || flow->gifts[gift - 1].bytes == 0)) return false;
+    }
+    return true;
+}
+
+/* Takes note of what the ops [begin, end) of a block bring to a step. */
+static void look_at_block(struct search *search, uint32_t n, uint32_t b, uint32_t begin,
+                          uint32_t end)
+{
+    const struct tarn_flow *flow = search->flow;
+    uint32_t wanted_count = 0;
+    size_t entry = (size_t)b * flow->reuse->streams_count;
+    if (!are_holders_known(search, b)) refresh(search, search->steps[n].stream, b);
+    for (uint32_t t = 0; t < flow->reuse->streams_count; t++, entry++) {
+        if (search->lowest[entry] >= search->best[t]) continue;
+        uint32_t position = flow->graph->ops[search->holder[entry].op].position;
+        if (position >= begin && position < end)
+            note(search, n, t, search->holder[entry]);
+        else
+            search->wanted[wanted_count++] = t;
+    }
+    if (wanted_count > 0) look_at_gifts(search, n, begin, end, wanted_count);
+}
+
 /* Hands bytes to the ops [begin, end) of one block that lack some. */
 static bool feed(struct search *search, uint32_t n, uint32_t b, uint32_t begin, uint32_t end,
                  bool *fed)
 {
     const uint32_t *ops = search->flow->graph->streams[search->steps[n].stream].ops;
-    uint64_t lacking = search->blocks[b].lacking & UINT64_MAX << begin % BLOCK;
+    uint64_t lacking = search->lacking[b] & UINT64_MAX << begin % BLOCK;
     if (end % BLOCK) lacking &= ~(UINT64_MAX << end % BLOCK);
     for (; lacking; lacking &= lacking - 1) {
         *fed = true;
@@ -252,9 +297,7 @@ static bool take_step(struct search *search, uint32_t n, bool *fed)
         uint32_t b = search->begin[step.stream] + i / BLOCK;
         end = (i / BLOCK + 1) * BLOCK < step.above ? (i / BLOCK + 1) * BLOCK : step.above;
         if (!feed(search, n, b, i, end, fed)) return false;
-        if (!may_improve(search, b)) continue;
-        if (search->blocks[b].stale) refresh(search, step.stream, b);
-        if (may_improve(search, b)) look_at_gifts(search, n, i, end);
+        if (may_improve(search, b)) look_at_block(search, n, b, i, end);
     }
     for (uint32_t t = 0; t < streams_count; t++) {
         if (search->best[t] < search->threshold[t] && !add_step(search, &search->best_step[t]))
@@ -270,12 +313,17 @@ static void find_source(struct search *search, uint32_t s)
     if (search->source[s] != TARN_NONE && flow->left[search->source[s]] > 0) return;
     uint32_t first = flow->graph->streams[s].ops_count;
     search->source[s] = TARN_NONE;
-    spend(search, flow->reuse->count);
-    for (uint32_t a = 0; a < flow->reuse->count; a++) {
-        if (flow->left[a] == 0 || first_of(search, a, s) >= first) continue;
+    spend(search, search->sources_count);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < search->sources_count; i++) {
+        uint32_t a = search->sources[i];
+        if (flow->left[a] == 0) continue;
+        search->sources[kept++] = a;
+        if (first_of(search, a, s) >= first) continue;
         first = first_of(search, a, s);
         search->source[s] = a;
     }
+    search->sources_count = kept;
 }
 
 static bool search_once(struct search *search, bool *fed)
@@ -306,11 +354,14 @@ static bool search_once(struct search *search, bool *fed)
 static void search_finish(struct search *search)
 {
     free(search->begin);
-    free(search->blocks);
+    free(search->lacking);
     free(search->lowest);
+    free(search->holder);
     free(search->best);
     free(search->best_step);
+    free(search->wanted);
     free(search->source);
+    free(search->sources);
     free(search->steps);
 }
 
@@ -326,23 +377,26 @@ static bool search_init(struct search *search, struct tarn_flow *flow, uint64_t 
         search->begin[s] = (uint32_t)blocks_count;
         blocks_count += graph->streams[s].ops_count / BLOCK + 1;
     }
-    search->blocks = calloc(blocks_count + 1, sizeof *search->blocks);
+    search->lacking = calloc(blocks_count + 1, sizeof *search->lacking);
     search->lowest = calloc(blocks_count * streams_count + 1, sizeof *search->lowest);
+    search->holder = calloc(blocks_count * streams_count + 1, sizeof *search->holder);
+    search->wanted = malloc((streams_count + 1) * sizeof *search->wanted);
     search->best = malloc((streams_count + 1) * sizeof *search->best);
     search->best_step = malloc((streams_count + 1) * sizeof *search->best_step);
+    search->sources = malloc(((size_t)flow->reuse->count + 1) * sizeof *search->sources);
     search->source = malloc((streams_count + 1) * sizeof *search->source);
-    if (!search->blocks || !search->lowest || !search->best || !search->best_step ||
-        !search->source)
+    if (!search->lacking || !search->holder || !search->wanted || !search->lowest ||
+        !search->best || !search->best_step || !search->source || !search->sources)
         return false;
-    for (size_t b = 0; b < blocks_count; b++) search->blocks[b].stale = true;
     for (uint32_t s = 0; s < streams_count; s++) {
         search->source[s] = TARN_NONE;
         threshold[s] = graph->streams[s].ops_count;
     }
+    for (uint32_t a = 0; a < flow->reuse->count; a++)
+        if (flow->left[a] > 0) search->sources[search->sources_count++] = a;
     for (uint32_t op = 0; op < graph->ops_count; op++)
         if (flow->lacking[op] > 0)
-            search->blocks[block_of(search, op)].lacking |= UINT64_C(1)
-                                                            << graph->ops[op].position % BLOCK;
+            search->lacking[block_of(search, op)] |= UINT64_C(1) << graph->ops[op].position % BLOCK;
     return true;
 }
 
