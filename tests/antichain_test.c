@@ -10,6 +10,7 @@
 #include "heaviest.h"
 #include "random_graph.h"
 #include "streams/order/antichain.h"
+#include "streams/order/peak.h"
 
 enum { OPS_MAX = 12, GRAPHS = DRAWS(100000), STORAGES_MAX = 24 };
 
@@ -24,10 +25,29 @@ static uint64_t oracle(const struct tarn_reuse *reuse, const uint64_t *weight)
     return heaviest_clique(unsafe, weight, (uint32_t)((UINT64_C(1) << reuse->count) - 1));
 }
 
+/* Whatever the work limit, the thresholds name an antichain of the weight that is told. */
+static void check_limits(const struct tarn_graph *graph, const struct tarn_reuse *reuse,
+                         const uint64_t *weight, uint64_t most, uint32_t *below)
+{
+    uint64_t peak;
+    assert_int_equal(tarn_peak_of(graph, weight, &peak), TARN_OK);
+    for (uint64_t work = 0; work <= 64; work += 32) {
+        struct tarn_antichain antichain;
+        assert_int_equal(tarn_antichain_init_within(&antichain, reuse, graph, weight, work),
+                         TARN_OK);
+        assert_int_equal(antichain.bound,
+                         tarn_antichain_weight(antichain.threshold, reuse, weight));
+        assert_true(antichain.bound <= most);
+        assert_true(antichain.bound == most || antichain.bound >= peak);
+        *below += antichain.bound < most;
+        tarn_antichain_finish(&antichain);
+    }
+}
+
 static void bound_is_the_heaviest_clique(void **state)
 {
     (void)state;
-    uint32_t compared = 0;
+    uint32_t compared = 0, below = 0;
     for (uint64_t seed = 0; seed < GRAPHS; seed++) {
         struct random_graph_options options = random_graph_knobs(seed, OPS_MAX);
         struct tarn_graph *graph = random_graph(&options);
@@ -41,6 +61,7 @@ static void bound_is_the_heaviest_clique(void **state)
             for (uint32_t a = 0; a < reuse.count; a++) weight[a] = graph->storages[a].size;
             assert_int_equal(tarn_antichain_init(&antichain, &reuse, graph, weight), TARN_OK);
             assert_int_equal(antichain.bound, oracle(&reuse, weight));
+            check_limits(graph, &reuse, weight, antichain.bound, &below);
             tarn_antichain_finish(&antichain);
             compared++;
         }
@@ -49,6 +70,7 @@ static void bound_is_the_heaviest_clique(void **state)
         tarn_graph_destroy(graph);
     }
     assert_true(compared > GRAPHS / 2);
+    assert_true(below > 0);
 }
 
 int main(void)

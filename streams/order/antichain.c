@@ -381,10 +381,10 @@ static bool compare_with_list_cut(struct tarn_antichain *antichain, const struct
     return ok;
 }
 
-/* Steady for large graphs; a small one is never near it. */
+/* About a second. Small graphs are never near it. */
 static uint64_t default_work(const struct tarn_reuse *reuse)
 {
-    return (UINT64_C(1) << 28) + 256 * (uint64_t)reuse->count;
+    return (UINT64_C(1) << 26) + 128 * (uint64_t)reuse->count;
 }
 
 enum tarn_status tarn_antichain_init(struct tarn_antichain *antichain,

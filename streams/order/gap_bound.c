@@ -19,7 +19,7 @@
 #include "../graph/size.h"
 #include "gaps.h"
 
-enum { WALK = 16 };
+enum { WALK = 16, TRY_WORK = 8 };
 
 struct search {
     struct tarn_gaps gaps;
@@ -151,9 +151,11 @@ static bool try_gap(struct search *search, const struct candidate *gap, uint64_t
     struct tarn_antichain antichain;
     bool ok = true, better;
     weigh(weight, reserve, gap, bonus);
-    if (tarn_antichain_init(&antichain, reserve->reuse, reserve->graph, weight) != TARN_OK)
+    uint64_t work = TRY_WORK * (uint64_t)reserve->reuse->count * reserve->reuse->streams_count;
+    if (tarn_antichain_init_within(&antichain, reserve->reuse, reserve->graph, weight, work) !=
+        TARN_OK)
         return false;
-    if (antichain.bound - 2 * bonus + gap->size > search->best->bound) {
+    if (antichain.bound + gap->size > search->best->bound + 2 * bonus) {
         memcpy(search->threshold, antichain.threshold,
                antichain.streams_count * sizeof *search->threshold);
         ok = look(search, &better);
