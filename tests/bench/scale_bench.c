@@ -7,7 +7,8 @@
  *   scale_bench [--seconds S] [--threads N] [KIND:STORAGESxSTREAMS]...
  *
  * KIND: dnn (a data-parallel training step, see dnn_graph.h), buckets (the same with 200 gradients
- * in a contiguous group), chain or uncoupled (see cut_graph.h).
+ * in a contiguous group), chain or uncoupled (see cut_graph.h), layered, loose, weak or random (see
+ * coupled_graph.h: in layers, never, every N ops for weak:STORAGESxSTREAMS/N, randomly).
  * `plan MiB` is the most that was taken beside the graph before the verifier.
  * With TARN_CPU in the environment times are those of the processor, all threads together: for busy
  * machines. S: how long the search may take, first plan included; default: keys only. */
@@ -17,6 +18,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "coupled_graph.h"
 #include "cut_graph.h"
 #include "dnn_graph.h"
 #include "planner/place/place.h"
@@ -193,9 +195,14 @@ static void print_run(const struct run *run)
 
 static struct tarn_graph *open_graph(const char *argument)
 {
+    static const char *const coupled[] = {"layered", "loose", "weak", "random"};
     char kind[16];
-    uint32_t storages, streams;
-    if (sscanf(argument, "%15[a-z]:%ux%u", kind, &storages, &streams) == 3) {
+    uint32_t storages, streams, every = 1000;
+    if (sscanf(argument, "%15[a-z]:%ux%u/%u", kind, &storages, &streams, &every) >= 3) {
+        for (uint32_t i = 0; i < sizeof coupled / sizeof *coupled; i++)
+            if (strcmp(kind, coupled[i]) == 0)
+                return coupled_graph(&(struct coupled_graph_options){(enum coupled_kind)i, storages,
+                                                                     streams, every, 1});
         if (strcmp(kind, "dnn") == 0)
             return dnn_graph(&(struct dnn_graph_options){storages, streams});
         if (strcmp(kind, "buckets") == 0)
