@@ -2,9 +2,13 @@
  * begins at the latest of its stream's last end and of the ends that it waits for in other streams.
  * A primary op waits for whom it waited in the source graph, and every execution for whoever wrote
  * the copies that it reads. What follows from other waits ends earlier anyway, so no wait needs to
- * be left out. Where a primary op reads a copy instead of what it waited for, the model still waits
- * for that: it may tell a longer time than the graph that is built takes. Cost: linear in the ops,
- * arcs and reads. */
+ * be left out.
+ *
+ * The result is an estimate that guides the search; the time that is told is simulated on the graph
+ * that is built. It may be longer than that one: where a primary op reads a copy instead of what it
+ * waited for, and where a view in another stream carries a wait, which costs two waits here and one
+ * there. It may be shorter where the graph that is built has arcs against overwriting. Cost: linear
+ * in the ops, arcs and reads. */
 #include "recompute_time.h"
 
 #include <stdlib.h>
