@@ -1,7 +1,7 @@
 /* The session's front: checks every argument, and hands work to the executor of its devices. The
- * plan is compiled into a program once; every op gets its struct tarn_call, with all addresses,
- * before the first iteration, so that a launch is one indirect call. What the session may assume of
- * devices and options is settled first (settings.h), its memory is the arena's (arena.h).
+ * plan is compiled into a program once; what kernels get is made beforehand (calls.c). What the
+ * session may assume of devices and options is settled first (settings.h), its memory is the
+ * arena's (arena.h).
  *
  * Cost: creation O(ops + tensors); submit and wait O(1) here. */
 #include "session.h"
@@ -17,61 +17,6 @@
 
 #define GRACE_NS 100000000 /* after a deadline, how long destroying waits unless it is told */
 
-/* ---- Calls and addresses ---- */
-
-void *tarn_session_address(const struct tarn_session *session, tarn_tensor tensor)
-{
-    if (!session || tensor >= session->graph->tensors_count) return NULL;
-    return tarn_arena_address(&session->arena, tensor);
-}
-
-static void **fill_addresses(const struct tarn_session *session, void **next,
-                             const uint32_t *tensors, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) *next++ = tarn_arena_address(&session->arena, tensors[i]);
-    return next;
-}
-
-/* Looks every address up, as often as memory is bound. */
-static void find_addresses(struct tarn_session *session)
-{
-    const struct tarn_graph *graph = session->graph;
-    void **next = session->addresses;
-    for (uint32_t v = 0; v < graph->ops_count; v++) {
-        const struct tarn_graph_op *op = &graph->ops[v];
-        struct tarn_call *call = &session->calls[v];
-        bool has_workspace = op->workspace_storage != TARN_NONE;
-        call->workspace = has_workspace ? session->arena.addresses[op->workspace_storage] : NULL;
-        call->inputs = next;
-        next = fill_addresses(session, next, op->inputs, op->inputs_count);
-        call->outputs = next;
-        next = fill_addresses(session, next, op->outputs, op->outputs_count);
-    }
-}
-
-static enum tarn_status make_calls(struct tarn_session *session, struct tarn_error *error)
-{
-    const struct tarn_graph *graph = session->graph;
-    size_t addresses_count = 0;
-    for (uint32_t v = 0; v < graph->ops_count; v++)
-        addresses_count += (size_t)graph->ops[v].inputs_count + graph->ops[v].outputs_count;
-    session->bindings = calloc((size_t)graph->ops_count + 1, sizeof *session->bindings);
-    session->calls = calloc((size_t)graph->ops_count + 1, sizeof *session->calls);
-    session->addresses = calloc(addresses_count + 1, sizeof *session->addresses);
-    if (!session->bindings || !session->calls || !session->addresses)
-        return tarn_error_no_memory(error);
-    for (uint32_t v = 0; v < graph->ops_count; v++) {
-        struct tarn_call *call = &session->calls[v];
-        call->op = v;
-        call->origin = tarn_plan_origin(session->plan, v);
-        call->implementation = tarn_plan_implementation(session->plan, v);
-        call->recomputed = tarn_plan_recomputes(session->plan, v);
-        call->stream = graph->ops[v].stream;
-    }
-    find_addresses(session);
-    return TARN_OK;
-}
-
 /* ---- Creation and destruction ---- */
 
 static void release(struct tarn_session *session)
@@ -82,6 +27,7 @@ static void release(struct tarn_session *session)
     free(session->bindings);
     free(session->calls);
     free(session->addresses);
+    free(session->sizes);
     tarn_settings_finish(&session->settings);
     tarn_program_finish(&session->program);
     tarn_plan_destroy(session->plan);
@@ -124,7 +70,7 @@ static enum tarn_status build(struct tarn_session *session, struct tarn_device d
         tarn_settings_init(&session->settings, session->plan, device, options, error);
     if (!status) status = tarn_program_init(&session->program, session->plan, error);
     if (!status) status = tarn_arena_init(&session->arena, session->plan, device, taken, error);
-    if (!status) status = make_calls(session, error);
+    if (!status) status = tarn_session_make_calls(session, error);
     if (!status && taken->flight > 0)
         status = tarn_flight_create(session, taken->flight, &session->flight, error);
     if (status) return status;
@@ -228,7 +174,7 @@ static enum tarn_status get_ready(struct tarn_session *session, struct tarn_erro
                               "%s has no memory: bind it, as the session has no persistent part",
                               tarn_tensor_label(session->graph, unbound).text);
     }
-    find_addresses(session);
+    tarn_session_find_addresses(session);
     session->executor_table->rebind(session->executor);
     session->ready = true;
     return TARN_OK;

@@ -33,6 +33,7 @@ struct tarn_session {
     struct tarn_binding *bindings; /* by op */
     struct tarn_call *calls;       /* by op; prebuilt, only `iteration` and `queue` change */
     void **addresses;              /* what calls[].inputs and .outputs point into */
+    uint64_t *sizes;               /* the same for calls[].input_sizes and .output_sizes */
     const struct tarn_executor_table *executor_table;
     struct tarn_executor *executor;
     struct tarn_flight *flight;   /* NULL: nothing is recorded */
@@ -81,6 +82,12 @@ struct tarn_executor_table {
 
 extern const struct tarn_executor_table tarn_executor_host;   /* worker threads claim streams */
 extern const struct tarn_executor_table tarn_executor_queues; /* enqueue on device queues */
+
+/* Makes `calls` with all that does not change, addresses included. TARN_SYSTEM: no memory; what was
+ * made is released with the session. */
+enum tarn_status tarn_session_make_calls(struct tarn_session *session, struct tarn_error *error);
+/* Looks every address up again: memory was bound. */
+void tarn_session_find_addresses(struct tarn_session *session);
 
 /* Do kernels on that device run as closures? */
 static inline bool tarn_session_calls(const struct tarn_session *session,

@@ -163,6 +163,22 @@ static void getters_of_nothing_say_nothing(void **state)
     assert_int_equal(tarn_graph_find_tensor(world.graph, NULL), TARN_NONE);
     assert_null(tarn_plan_graph(NULL));
     assert_true(tarn_plan_offset(NULL, 0) == UINT64_MAX);
+    assert_int_equal(tarn_graph_groups_count(NULL), 0);
+    assert_int_equal(tarn_graph_group(NULL, 0).count, 0);
+    assert_true((tarn_graph_hash(NULL).word[0] | tarn_graph_hash(NULL).word[1]) == 0);
+    assert_string_equal(tarn_hash_format(tarn_graph_hash(NULL)).text,
+                        "00000000000000000000000000000000");
+    assert_int_equal(tarn_plan_launches(NULL, 0).count, 0);
+    assert_int_equal(tarn_plan_waits(NULL).count, 0);
+    assert_int_equal(tarn_plan_boundary_waits(NULL).count, 0);
+    assert_int_equal(tarn_plan_op_origin(NULL, 0), TARN_NONE);
+    assert_int_equal(tarn_plan_tensor_origin(NULL, 0), TARN_NONE);
+    assert_int_equal(tarn_plan_op_implementation(NULL, 0), TARN_NONE);
+    assert_false(tarn_plan_op_is_recomputed(NULL, 0));
+    assert_int_equal(tarn_plan_group(NULL, 0, NULL, NULL), TARN_USAGE);
+    assert_false(tarn_plan_certificate(NULL, &(struct tarn_certificate){.bound = 1}));
+    assert_int_equal(tarn_plan_identify(NULL).plan.word[0], 0);
+    assert_null(tarn_session_workspace(NULL, 0));
     assert_true(tarn_plan_workspace_offset(NULL, 0) == UINT64_MAX);
     tarn_plan_summarize(world.plan, NULL);
     tarn_plan_summarize(NULL, &summary);
@@ -260,6 +276,10 @@ static void plans_need_their_arguments(void **state)
     REFUSES(tarn_plan_load(NULL, w.graph, TARN_VERIFY, &plan, error));
     REFUSES(tarn_plan_load("-", NULL, TARN_VERIFY, &plan, error));
     REFUSES(tarn_plan_load("-", w.graph, TARN_VERIFY, NULL, error));
+    struct tarn_plan_identity identity = tarn_plan_identify(w.plan);
+    REFUSES(tarn_plan_expect(NULL, &identity, error));
+    REFUSES(tarn_plan_expect(w.plan, NULL, error));
+    ACCEPTS(tarn_plan_expect(w.plan, &identity, error));
     REFUSES(tarn_plan_verify(NULL, w.graph, &verdict, error));
     REFUSES(tarn_plan_verify(w.plan, NULL, &verdict, error));
     ACCEPTS(tarn_plan_verify(w.plan, w.graph, NULL, error));
@@ -300,6 +320,7 @@ static void sessions_need_their_arguments(void **state)
     assert_int_equal(tarn_session_bind(w.session, 0, NULL, NULL), TARN_USAGE);
     assert_int_equal(tarn_session_bind_default(NULL, do_nothing, NULL), TARN_USAGE);
     assert_int_equal(tarn_session_bind_default(w.session, NULL, NULL), TARN_USAGE);
+    REFUSES(tarn_session_group(NULL, 0, NULL, NULL, error));
     REFUSES(tarn_session_bind_memory(NULL, 0, &byte, error));
     REFUSES(tarn_session_bind_memory(w.session, 0, NULL, error));
     REFUSES(tarn_session_write(NULL, 0, &byte, 1, error));

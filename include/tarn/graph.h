@@ -193,6 +193,25 @@ TARN_API tarn_tensor tarn_graph_root(const struct tarn_graph *graph, tarn_tensor
 TARN_API tarn_op tarn_graph_find_op(const struct tarn_graph *graph, const char *name);
 TARN_API tarn_tensor tarn_graph_find_tensor(const struct tarn_graph *graph, const char *name);
 
+/* Contiguous groups are numbered from 0, in the order in which they were added. A group's members
+ * are root tensors, in the order of their addresses; empty when there is no such group. */
+TARN_API uint32_t tarn_graph_groups_count(const struct tarn_graph *graph);
+TARN_API struct tarn_list tarn_graph_group(const struct tarn_graph *graph, uint32_t group);
+
+/* 128 bits of content: equal graphs have equal hashes on every machine, and in every version of
+ * Tarn. Guards against mistakes, not against attackers. */
+struct tarn_hash {
+    uint64_t word[2];
+};
+/* The hash of all that defines a graph: everything but its name and what its file says under
+ * "meta". All zeros for NULL. */
+TARN_API struct tarn_hash tarn_graph_hash(const struct tarn_graph *graph);
+/* As 32 lower-case hexadecimal digits. */
+struct tarn_hash_text {
+    char text[33];
+};
+TARN_API struct tarn_hash_text tarn_hash_format(struct tarn_hash hash);
+
 /* Counts and sums that describe a graph. */
 struct tarn_graph_summary {
     uint32_t streams;

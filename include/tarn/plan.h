@@ -135,6 +135,73 @@ TARN_API uint64_t tarn_plan_offset(const struct tarn_plan *plan, tarn_tensor ten
 /* Where the workspace of an op lives; UINT64_MAX when it has none. */
 TARN_API uint64_t tarn_plan_workspace_offset(const struct tarn_plan *plan, tarn_op op);
 
+/* ---- What a plan says ----
+ * All that a runtime of one's own needs to carry a plan out. Lists live as long as the plan. Where
+ * the plan is NULL or an id is out of range, lists are empty and ids are TARN_NONE. */
+
+/* The ops that a stream launches, in launch order; views are not launched. */
+TARN_API struct tarn_list tarn_plan_launches(const struct tarn_plan *plan, tarn_stream stream);
+
+/* The launch of `op` waits for the end of `on`, an op of another stream. */
+struct tarn_wait {
+    tarn_op op;
+    tarn_op on;
+};
+struct tarn_waits {
+    const struct tarn_wait *waits;
+    size_t count;
+};
+/* The event waits of one iteration, and those on the previous iteration, to which `on` belongs then
+ * (the first iteration has none of these). Together with the launch order they are all the order
+ * that the plan needs. */
+TARN_API struct tarn_waits tarn_plan_waits(const struct tarn_plan *plan);
+TARN_API struct tarn_waits tarn_plan_boundary_waits(const struct tarn_plan *plan);
+
+/* Transforms make a graph of their own, whose ids the plan uses. The source graph's op that an op
+ * of it comes from; the source graph's tensor whose content a tensor of it holds; which of the
+ * source op's implementations the op is (TARN_NONE: as written); and whether it makes again what
+ * another op has made. Where no transform ran, an id is its own origin. */
+TARN_API tarn_op tarn_plan_op_origin(const struct tarn_plan *plan, tarn_op op);
+TARN_API tarn_tensor tarn_plan_tensor_origin(const struct tarn_plan *plan, tarn_tensor tensor);
+TARN_API uint32_t tarn_plan_op_implementation(const struct tarn_plan *plan, tarn_op op);
+TARN_API bool tarn_plan_op_is_recomputed(const struct tarn_plan *plan, tarn_op op);
+
+/* Where a contiguous group of the plan's graph lies: offset of its first member, in the arena or in
+ * the persistent part, and exact bytes from there to the end of its last member. Either pointer may
+ * be NULL. TARN_USAGE: no such plan or group. */
+TARN_API enum tarn_status tarn_plan_group(const struct tarn_plan *plan, uint32_t group,
+                                          uint64_t *offset, uint64_t *size);
+
+/* Why no plan can be smaller than `bound`: a cut through the streams. `launched[s]` launches of
+ * stream s lie before it. The storages that are produced before the cut and that nothing before the
+ * cut may follow in the same bytes can all be alive at once. `gaps` are the first members of runs
+ * of group members outside of them, whose bytes these storages cannot fill: the rest of the bound.
+ */
+struct tarn_certificate {
+    uint64_t bound;
+    const uint32_t *launched; /* by stream */
+    size_t streams_count;
+    struct tarn_list gaps; /* root tensors */
+};
+/* False when the plan has none; *certificate is all zeros then. */
+TARN_API bool tarn_plan_certificate(const struct tarn_plan *plan,
+                                    struct tarn_certificate *certificate);
+
+/* What a plan is made for, and what it does: lists, waits and places, not how it was found. Equal
+ * on all machines for equal plans, so that the ranks of a distributed program can make sure that
+ * they agree: one of them sends its identity, the others expect it. */
+struct tarn_plan_identity {
+    struct tarn_hash source; /* of the source graph */
+    struct tarn_hash plan;
+};
+/* All zeros for NULL. Linear in the plan. */
+TARN_API struct tarn_plan_identity tarn_plan_identify(const struct tarn_plan *plan);
+/* TARN_REJECTED: the plan is another one; `error` says whether the graphs differ, or only the
+ * plans. */
+TARN_API enum tarn_status tarn_plan_expect(const struct tarn_plan *plan,
+                                           const struct tarn_plan_identity *expected,
+                                           struct tarn_error *error);
+
 /* ---- The verifier ----
  * Shares no algorithm with the planner. Replays the launched program once, two iterations unrolled,
  * with forward vector clocks and a map from byte intervals to storage versions, and compares the

@@ -37,6 +37,11 @@ struct tarn_call {
     void *const *inputs;
     void *const *outputs;
     void *workspace; /* NULL when the op has none */
+    /* Bytes of each input and output, and of the workspace (0: none). */
+    size_t inputs_count, outputs_count;
+    const uint64_t *input_sizes;
+    const uint64_t *output_sizes;
+    uint64_t workspace_size;
 };
 
 /* On the host device, and where kernels are closures: do the op's work. On other devices: enqueue
@@ -177,6 +182,15 @@ TARN_API enum tarn_status tarn_session_bind_memory(struct tarn_session *session,
                                                    void *address, struct tarn_error *error);
 /* What kernels get for a tensor; NULL when there is no such tensor, or it is not bound yet. */
 TARN_API void *tarn_session_address(const struct tarn_session *session, tarn_tensor tensor);
+/* What the kernel of an op of the plan's graph gets as workspace; NULL when it has none. */
+TARN_API void *tarn_session_workspace(const struct tarn_session *session, tarn_op op);
+/* A contiguous group of the plan's graph as one buffer, for one call of a communication library:
+ * address of its first member, and bytes from there to the end of its last member. Either pointer
+ * may be NULL. TARN_USAGE: no such group, or its members are not one buffer, because the caller has
+ * bound them elsewhere or not at all, or because the device gives every storage a region. */
+TARN_API enum tarn_status tarn_session_group(const struct tarn_session *session, uint32_t group,
+                                             void **address, uint64_t *size,
+                                             struct tarn_error *error);
 
 /* Copies whole or part of a tensor, from its first byte. Only while nothing is running; planned
  * tensors other than outputs hold what the last writer of those bytes left.

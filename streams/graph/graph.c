@@ -59,6 +59,22 @@ uint32_t tarn_graph_tensors_count(const struct tarn_graph *graph)
     return graph ? graph->tensors_count : 0;
 }
 
+uint32_t tarn_graph_groups_count(const struct tarn_graph *graph)
+{
+    return graph ? graph->groups_count : 0;
+}
+
+struct tarn_list tarn_graph_group(const struct tarn_graph *graph, uint32_t group)
+{
+    if (!graph || group >= graph->groups_count) return (struct tarn_list){NULL, 0};
+    return (struct tarn_list){graph->groups[group].tensors, graph->groups[group].storages_count};
+}
+
+struct tarn_hash tarn_graph_hash(const struct tarn_graph *graph)
+{
+    return graph ? graph->hash : (struct tarn_hash){{0, 0}};
+}
+
 const char *tarn_graph_stream_name(const struct tarn_graph *graph, tarn_stream stream)
 {
     return graph && stream < graph->streams_count ? graph->streams[stream].name : NULL;

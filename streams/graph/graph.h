@@ -16,10 +16,6 @@
 
 struct tarn_pool;
 
-struct tarn_hash {
-    uint64_t word[2];
-};
-
 struct tarn_graph_op {
     const char *name;
     const char *kind;
@@ -78,6 +74,7 @@ struct tarn_storage {
 
 struct tarn_group {
     const uint32_t *storages; /* storage indices, in order */
+    const uint32_t *tensors;  /* their roots */
     uint32_t storages_count;
     bool persistent;
 };

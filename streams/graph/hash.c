@@ -8,94 +8,93 @@
 
 #include <string.h>
 
-struct hasher {
-    uint64_t a, b;
-};
-
 static uint64_t rotate(uint64_t x, int bits) { return x << bits | x >> (64 - bits); }
 
-static void add(struct hasher *hasher, uint64_t word)
+void tarn_hasher_add(struct tarn_hasher *hasher, uint64_t word)
 {
     hasher->a = rotate((hasher->a ^ word) * UINT64_C(0xbf58476d1ce4e5b9), 29);
     hasher->b = rotate((hasher->b + word) * UINT64_C(0xff51afd7ed558ccd), 37) ^ hasher->a;
 }
 
 /* Little-endian words, the last one filled with zeros. */
-static void add_string(struct hasher *hasher, const char *text)
+static void add_string(struct tarn_hasher *hasher, const char *text)
 {
     size_t length = strlen(text);
-    add(hasher, length);
+    tarn_hasher_add(hasher, length);
     for (size_t i = 0; i < length; i += 8) {
         uint64_t word = 0;
         for (size_t k = 0; k < 8 && i + k < length; k++)
             word |= (uint64_t)(unsigned char)text[i + k] << (8 * k);
-        add(hasher, word);
+        tarn_hasher_add(hasher, word);
     }
 }
 
-static void add_list(struct hasher *hasher, const uint32_t *ids, size_t count)
+void tarn_hasher_add_list(struct tarn_hasher *hasher, const uint32_t *ids, size_t count)
 {
-    add(hasher, count);
-    for (size_t i = 0; i < count; i++) add(hasher, ids[i]);
+    tarn_hasher_add(hasher, count);
+    for (size_t i = 0; i < count; i++) tarn_hasher_add(hasher, ids[i]);
 }
 
-static void add_implementations(struct hasher *hasher, const struct tarn_graph_op *op)
+static void add_implementations(struct tarn_hasher *hasher, const struct tarn_graph_op *op)
 {
-    add(hasher, op->implementations_count);
+    tarn_hasher_add(hasher, op->implementations_count);
     for (uint32_t i = 0; i < op->implementations_count; i++) {
         const struct tarn_list *inputs = &op->implementations[i].inputs;
         const struct tarn_list *outputs = &op->implementations[i].outputs;
         add_string(hasher, op->implementations[i].name);
-        add(hasher, op->implementations[i].cost);
-        add(hasher, (uint64_t)(inputs->count > 0) << 63 | (uint64_t)(outputs->count > 0) << 62 |
-                        op->implementations[i].workspace);
-        if (inputs->count > 0) add_list(hasher, inputs->ids, inputs->count);
-        if (outputs->count > 0) add_list(hasher, outputs->ids, outputs->count);
+        tarn_hasher_add(hasher, op->implementations[i].cost);
+        tarn_hasher_add(hasher, (uint64_t)(inputs->count > 0) << 63 |
+                                    (uint64_t)(outputs->count > 0) << 62 |
+                                    op->implementations[i].workspace);
+        if (inputs->count > 0) tarn_hasher_add_list(hasher, inputs->ids, inputs->count);
+        if (outputs->count > 0) tarn_hasher_add_list(hasher, outputs->ids, outputs->count);
     }
 }
 
-static void add_op(struct hasher *hasher, const struct tarn_graph_op *op)
+static void add_op(struct tarn_hasher *hasher, const struct tarn_graph_op *op)
 {
     add_string(hasher, op->name);
     add_string(hasher, op->kind);
-    add(hasher, op->stream);
-    add_list(hasher, op->inputs, op->inputs_count);
-    add_list(hasher, op->outputs, op->outputs_count);
-    add_list(hasher, op->control, op->control_count);
-    add(hasher, op->workspace);
-    add(hasher, op->cost);
-    add(hasher, op->flops);
+    tarn_hasher_add(hasher, op->stream);
+    tarn_hasher_add_list(hasher, op->inputs, op->inputs_count);
+    tarn_hasher_add_list(hasher, op->outputs, op->outputs_count);
+    tarn_hasher_add_list(hasher, op->control, op->control_count);
+    tarn_hasher_add(hasher, op->workspace);
+    tarn_hasher_add(hasher, op->cost);
+    tarn_hasher_add(hasher, op->flops);
     bool yes = op->recomputable == TARN_RECOMPUTABLE,
          no = op->recomputable == TARN_NOT_RECOMPUTABLE;
-    add(hasher, (uint64_t)no << 2 | (uint64_t)op->view << 1 | yes);
-    add(hasher, op->inplace_count);
-    for (uint32_t i = 0; i < op->inplace_count; i++) add_list(hasher, op->inplace[i], 2);
+    tarn_hasher_add(hasher, (uint64_t)no << 2 | (uint64_t)op->view << 1 | yes);
+    tarn_hasher_add(hasher, op->inplace_count);
+    for (uint32_t i = 0; i < op->inplace_count; i++)
+        tarn_hasher_add_list(hasher, op->inplace[i], 2);
     add_implementations(hasher, op);
-    add(hasher, op->origin);
+    tarn_hasher_add(hasher, op->origin);
     if (op->common_is_given) {
-        add(hasher, UINT64_C(1) << 63);
-        add_list(hasher, op->common, op->common_count);
+        tarn_hasher_add(hasher, UINT64_C(1) << 63);
+        tarn_hasher_add_list(hasher, op->common, op->common_count);
     }
-    add(hasher, op->implementation + UINT32_C(1)); /* as written: 0 */
+    tarn_hasher_add(hasher, op->implementation + UINT32_C(1)); /* as written: 0 */
 }
 
-static void add_tensor(struct hasher *hasher, const struct tarn_graph *graph, uint32_t t)
+static void add_tensor(struct tarn_hasher *hasher, const struct tarn_graph *graph, uint32_t t)
 {
     const struct tarn_graph_tensor *tensor = &graph->tensors[t];
     add_string(hasher, tensor->name);
-    add(hasher, tensor->size);
-    add(hasher, tensor->alignment);
+    tarn_hasher_add(hasher, tensor->size);
+    tarn_hasher_add(hasher, tensor->alignment);
     bool is_copy = tensor->origin != t;
-    add(hasher, (uint64_t)tensor->root << 8 | (uint64_t)is_copy << 7 | (uint64_t)tensor->kind);
-    if (is_copy) add(hasher, tensor->origin);
+    tarn_hasher_add(hasher,
+                    (uint64_t)tensor->root << 8 | (uint64_t)is_copy << 7 | (uint64_t)tensor->kind);
+    if (is_copy) tarn_hasher_add(hasher, tensor->origin);
 }
 
-static void add_group(struct hasher *hasher, const struct tarn_graph *graph,
+static void add_group(struct tarn_hasher *hasher, const struct tarn_graph *graph,
                       const struct tarn_group *group)
 {
-    add(hasher, group->storages_count);
+    tarn_hasher_add(hasher, group->storages_count);
     for (uint32_t i = 0; i < group->storages_count; i++)
-        add(hasher, graph->storages[group->storages[i]].tensor);
+        tarn_hasher_add(hasher, graph->storages[group->storages[i]].tensor);
 }
 
 /* murmur3's finalizer: every bit in reaches every bit out. */
@@ -106,19 +105,29 @@ static uint64_t finish(uint64_t x)
     return x ^ x >> 33;
 }
 
+struct tarn_hasher tarn_hasher_begin(void)
+{
+    return (struct tarn_hasher){UINT64_C(0x9e3779b97f4a7c15), UINT64_C(0x7461726e2e677261)};
+}
+
+struct tarn_hash tarn_hasher_end(const struct tarn_hasher *hasher)
+{
+    uint64_t a = finish(hasher->a), b = finish(hasher->b + a);
+    return (struct tarn_hash){{a + b, b}};
+}
+
 struct tarn_hash tarn_hash_of_graph(const struct tarn_graph *graph)
 {
-    struct hasher hasher = {UINT64_C(0x9e3779b97f4a7c15), UINT64_C(0x7461726e2e677261)};
-    add(&hasher, graph->streams_count);
+    struct tarn_hasher hasher = tarn_hasher_begin();
+    tarn_hasher_add(&hasher, graph->streams_count);
     for (uint32_t s = 0; s < graph->streams_count; s++) add_string(&hasher, graph->streams[s].name);
-    add(&hasher, graph->ops_count);
+    tarn_hasher_add(&hasher, graph->ops_count);
     for (uint32_t v = 0; v < graph->ops_count; v++) add_op(&hasher, &graph->ops[v]);
-    add(&hasher, graph->tensors_count);
+    tarn_hasher_add(&hasher, graph->tensors_count);
     for (uint32_t t = 0; t < graph->tensors_count; t++) add_tensor(&hasher, graph, t);
-    add(&hasher, graph->groups_count);
+    tarn_hasher_add(&hasher, graph->groups_count);
     for (uint32_t g = 0; g < graph->groups_count; g++) add_group(&hasher, graph, &graph->groups[g]);
-    uint64_t a = finish(hasher.a), b = finish(hasher.b + a);
-    return (struct tarn_hash){{a + b, b}};
+    return tarn_hasher_end(&hasher);
 }
 
 struct tarn_hash_text tarn_hash_format(struct tarn_hash hash)

@@ -137,13 +137,15 @@ static enum tarn_status fill_groups(struct tarn_graph *graph, const struct tarn_
     for (uint32_t g = 0; g < graph->groups_count; g++) {
         uint32_t count = (uint32_t)groups[g].count;
         uint32_t *storages = tarn_pool_take(graph->pool, count, sizeof *storages);
-        if (!storages) return TARN_SYSTEM;
+        uint32_t *tensors = tarn_pool_take(graph->pool, count, sizeof *tensors);
+        if (!storages || !tensors) return TARN_SYSTEM;
         for (uint32_t i = 0; i < count; i++) {
-            storages[i] = graph->tensors[groups[g].ids[i]].storage;
+            tensors[i] = groups[g].ids[i];
+            storages[i] = graph->tensors[tensors[i]].storage;
             graph->storages[storages[i]].group = g;
         }
         graph->groups[g] =
-            (struct tarn_group){storages, count, graph->storages[storages[0]].persistent};
+            (struct tarn_group){storages, tensors, count, graph->storages[storages[0]].persistent};
     }
     return TARN_OK;
 }

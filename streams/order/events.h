@@ -3,11 +3,7 @@
 #define TARN_STREAMS_ORDER_EVENTS_H
 
 #include "../graph/graph.h"
-
-struct tarn_wait {
-    uint32_t op; /* waits ... */
-    uint32_t on; /* ... for this op of another stream */
-};
+#include "tarn/plan.h"
 
 /* Waits inside an iteration: sorted by rank of `op`, then by stream of `on`. The caller frees
  * *waits with free(). TARN_SYSTEM when out of memory. */

@@ -99,15 +99,6 @@ enum tarn_status tarn_plan_refine_boundary(struct tarn_plan *plan)
     return TARN_OK;
 }
 
-bool tarn_plan_recomputes(const struct tarn_plan *plan, uint32_t op)
-{
-    const struct tarn_graph_op *record = &plan->graph->ops[op];
-    for (uint32_t k = 0; k < record->outputs_count; k++) {
-        if (tarn_plan_tensor_origin(plan, record->outputs[k]) != record->outputs[k]) return true;
-    }
-    return false;
-}
-
 struct tarn_plan *tarn_plan_retain(struct tarn_plan *plan)
 {
     atomic_fetch_add_explicit(&plan->references, 1, memory_order_relaxed);
@@ -169,6 +160,82 @@ uint64_t tarn_plan_workspace_offset(const struct tarn_plan *plan, tarn_op op)
     if (!plan) return UINT64_MAX;
     const struct tarn_place *place = tarn_place_find(plan->workspaces, plan->workspaces_count, op);
     return place ? place->offset : UINT64_MAX;
+}
+
+/* A graph that is its own source says nothing with its `origin` fields here: they are of the
+ * transform that it came out of. */
+static bool is_source(const struct tarn_plan *plan)
+{
+    return tarn_hash_equal(plan->graph->hash, plan->source_hash);
+}
+
+tarn_op tarn_plan_op_origin(const struct tarn_plan *plan, tarn_op op)
+{
+    if (!plan || op >= plan->graph->ops_count) return TARN_NONE;
+    return is_source(plan) ? op : plan->graph->ops[op].origin;
+}
+
+tarn_tensor tarn_plan_tensor_origin(const struct tarn_plan *plan, tarn_tensor tensor)
+{
+    if (!plan || tensor >= plan->graph->tensors_count) return TARN_NONE;
+    return is_source(plan) ? tensor : plan->graph->tensors[tensor].origin;
+}
+
+uint32_t tarn_plan_op_implementation(const struct tarn_plan *plan, tarn_op op)
+{
+    if (!plan || op >= plan->graph->ops_count || is_source(plan)) return TARN_NONE;
+    return plan->graph->ops[op].implementation;
+}
+
+bool tarn_plan_op_is_recomputed(const struct tarn_plan *plan, tarn_op op)
+{
+    if (!plan || op >= plan->graph->ops_count) return false;
+    const struct tarn_graph_op *record = &plan->graph->ops[op];
+    for (uint32_t k = 0; k < record->outputs_count; k++) {
+        if (tarn_plan_tensor_origin(plan, record->outputs[k]) != record->outputs[k]) return true;
+    }
+    return false;
+}
+
+struct tarn_list tarn_plan_launches(const struct tarn_plan *plan, tarn_stream stream)
+{
+    if (!plan || stream >= plan->streams_count) return (struct tarn_list){NULL, 0};
+    uint32_t begin = plan->list_begin[stream];
+    return (struct tarn_list){plan->list + begin, plan->list_begin[stream + 1] - begin};
+}
+
+struct tarn_waits tarn_plan_waits(const struct tarn_plan *plan)
+{
+    return plan ? (struct tarn_waits){plan->waits, plan->waits_count}
+                : (struct tarn_waits){NULL, 0};
+}
+
+struct tarn_waits tarn_plan_boundary_waits(const struct tarn_plan *plan)
+{
+    return plan ? (struct tarn_waits){plan->boundary_waits, plan->boundary_waits_count}
+                : (struct tarn_waits){NULL, 0};
+}
+
+enum tarn_status tarn_plan_group(const struct tarn_plan *plan, uint32_t group, uint64_t *offset,
+                                 uint64_t *size)
+{
+    if (!plan || group >= plan->graph->groups_count) return TARN_USAGE;
+    const struct tarn_group *record = &plan->graph->groups[group];
+    const struct tarn_storage *last =
+        &plan->graph->storages[record->storages[record->storages_count - 1]];
+    uint64_t begin = tarn_plan_offset(plan, record->tensors[0]);
+    if (offset) *offset = begin;
+    if (size) *size = tarn_plan_offset(plan, last->tensor) + last->size - begin;
+    return TARN_OK;
+}
+
+bool tarn_plan_certificate(const struct tarn_plan *plan, struct tarn_certificate *certificate)
+{
+    if (certificate) *certificate = (struct tarn_certificate){0};
+    if (!plan || !certificate || !plan->threshold) return false;
+    *certificate = (struct tarn_certificate){
+        plan->bound, plan->threshold, plan->streams_count, {plan->gaps, plan->gaps_count}};
+    return true;
 }
 
 void tarn_plan_summarize(const struct tarn_plan *plan, struct tarn_plan_summary *summary)

@@ -46,31 +46,6 @@ struct tarn_plan {
 
 struct tarn_plan *tarn_plan_retain(struct tarn_plan *plan);
 
-/* The source graph's op that an op of the plan's graph comes from. A graph that is its own source
- * says nothing with its `origin` fields here: they are of the transform that it came out of. */
-static inline uint32_t tarn_plan_origin(const struct tarn_plan *plan, uint32_t op)
-{
-    bool is_source = tarn_hash_equal(plan->graph->hash, plan->source_hash);
-    return is_source ? op : plan->graph->ops[op].origin;
-}
-
-/* The source graph's tensor whose content a tensor of the plan's graph holds. */
-static inline uint32_t tarn_plan_tensor_origin(const struct tarn_plan *plan, uint32_t tensor)
-{
-    bool is_source = tarn_hash_equal(plan->graph->hash, plan->source_hash);
-    return is_source ? tensor : plan->graph->tensors[tensor].origin;
-}
-
-/* The implementation of that op that an op of the plan's graph is, or TARN_NONE: as written. */
-static inline uint32_t tarn_plan_implementation(const struct tarn_plan *plan, uint32_t op)
-{
-    bool is_source = tarn_hash_equal(plan->graph->hash, plan->source_hash);
-    return is_source ? TARN_NONE : plan->graph->ops[op].implementation;
-}
-
-/* Does an op of the plan's graph make what another one has made? */
-bool tarn_plan_recomputes(const struct tarn_plan *plan, uint32_t op);
-
 /* A plan with stream lists, waits and boundary waits of the graph filled in and the places sized
  * (ids and sizes set, offsets zero); the planner sets the offsets. NULL when out of memory. */
 struct tarn_plan *tarn_plan_of_graph(struct tarn_graph *graph);

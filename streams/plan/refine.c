@@ -15,8 +15,8 @@
 
 struct tarn_list tarn_refine_inputs(const struct tarn_comparison *all, uint32_t v)
 {
-    const struct tarn_graph_op *origin = &all->source->ops[tarn_plan_origin(all->plan, v)];
-    uint32_t implementation = tarn_plan_implementation(all->plan, v);
+    const struct tarn_graph_op *origin = &all->source->ops[tarn_plan_op_origin(all->plan, v)];
+    uint32_t implementation = tarn_plan_op_implementation(all->plan, v);
     if (implementation != TARN_NONE && origin->implementations[implementation].inputs.count > 0)
         return origin->implementations[implementation].inputs;
     return (struct tarn_list){origin->inputs, origin->inputs_count};
@@ -24,8 +24,8 @@ struct tarn_list tarn_refine_inputs(const struct tarn_comparison *all, uint32_t 
 
 struct tarn_list tarn_refine_outputs(const struct tarn_comparison *all, uint32_t v)
 {
-    const struct tarn_graph_op *origin = &all->source->ops[tarn_plan_origin(all->plan, v)];
-    uint32_t implementation = tarn_plan_implementation(all->plan, v);
+    const struct tarn_graph_op *origin = &all->source->ops[tarn_plan_op_origin(all->plan, v)];
+    uint32_t implementation = tarn_plan_op_implementation(all->plan, v);
     if (implementation != TARN_NONE && origin->implementations[implementation].outputs.count > 0)
         return origin->implementations[implementation].outputs;
     return (struct tarn_list){origin->outputs, origin->outputs_count};

@@ -40,8 +40,8 @@ static enum tarn_status check_runs(struct control_check *check)
         tarn_past_enter(&check->past, all->program->order[i]);
         const struct tarn_program_step *step = check->past.step;
         if (tarn_refine_is_primary(all, step->op))
-            tarn_control_visit(&check->control, tarn_plan_origin(all->plan, step->op), step->stream,
-                               check_demand, check);
+            tarn_control_visit(&check->control, tarn_plan_op_origin(all->plan, step->op),
+                               step->stream, check_demand, check);
         status = tarn_past_leave(&check->past);
     }
     return status;

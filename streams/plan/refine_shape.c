@@ -69,7 +69,7 @@ static bool has_outputs(const struct tarn_comparison *all, uint32_t v)
 static bool has_common(const struct tarn_comparison *all, uint32_t v)
 {
     const struct tarn_graph_op *op = &all->final->ops[v];
-    const struct tarn_graph_op *origin = &all->source->ops[tarn_plan_origin(all->plan, v)];
+    const struct tarn_graph_op *origin = &all->source->ops[tarn_plan_op_origin(all->plan, v)];
     if (!op->common != !origin->common || op->common_count != origin->common_count) return false;
     for (uint32_t k = 0; k < op->common_count; k++) {
         if (op->common[k] != origin->common[k]) return false;
@@ -80,8 +80,8 @@ static bool has_common(const struct tarn_comparison *all, uint32_t v)
 static bool has_workspace(const struct tarn_comparison *all, uint32_t v)
 {
     const struct tarn_graph_op *op = &all->final->ops[v];
-    const struct tarn_graph_op *origin = &all->source->ops[tarn_plan_origin(all->plan, v)];
-    uint32_t implementation = tarn_plan_implementation(all->plan, v);
+    const struct tarn_graph_op *origin = &all->source->ops[tarn_plan_op_origin(all->plan, v)];
+    uint32_t implementation = tarn_plan_op_implementation(all->plan, v);
     uint64_t workspace = implementation == TARN_NONE
                              ? origin->workspace
                              : origin->implementations[implementation].workspace;
@@ -90,8 +90,8 @@ static bool has_workspace(const struct tarn_comparison *all, uint32_t v)
 
 static bool check_run(struct tarn_comparison *all, uint32_t v)
 {
-    uint32_t origin = tarn_plan_origin(all->plan, v);
-    uint32_t implementation = tarn_plan_implementation(all->plan, v);
+    uint32_t origin = tarn_plan_op_origin(all->plan, v);
+    uint32_t implementation = tarn_plan_op_implementation(all->plan, v);
     if (origin >= all->source->ops_count || all->source->ops[origin].view)
         return add_shape(all, v, "names no launched op of the source graph as its origin");
     if (implementation != TARN_NONE &&
@@ -121,13 +121,14 @@ static void check_runs(struct tarn_comparison *all)
     for (uint32_t v = 0; v < all->final->ops_count; v++) {
         all->next_primary[v] = TARN_NONE;
         if (all->final->ops[v].view || !check_run(all, v)) continue;
-        uint32_t origin = tarn_plan_origin(all->plan, v);
+        uint32_t origin = tarn_plan_op_origin(all->plan, v);
         uint32_t *first = &all->first_primary[origin];
         bool again = *first != TARN_NONE && all->final->ops[v].outputs_count == 0;
         if (tarn_refine_is_primary(all, v) && !again) {
             all->next_primary[v] = *first;
             *first = v;
-        } else if (!tarn_op_repeats(all->source, origin, tarn_plan_implementation(all->plan, v))) {
+        } else if (!tarn_op_repeats(all->source, origin,
+                                    tarn_plan_op_implementation(all->plan, v))) {
             add_missing(all, origin, TARN_NONE, "runs more than once, but is not recomputable");
         }
     }
@@ -138,7 +139,7 @@ static bool is_made(const struct tarn_comparison *all, uint32_t origin, uint32_t
 {
     uint32_t producer = all->final->tensors[t].producer;
     return producer != TARN_NONE && !all->final->ops[producer].view &&
-           tarn_plan_origin(all->plan, producer) == origin;
+           tarn_plan_op_origin(all->plan, producer) == origin;
 }
 
 static void check_made(struct tarn_comparison *all, uint32_t v)

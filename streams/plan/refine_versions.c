@@ -109,7 +109,7 @@ static void report(const struct check *check, struct content actual, struct cont
 static void enter(struct check *check, uint32_t v)
 {
     check->v = v;
-    check->origin = tarn_plan_origin(check->all->plan, v);
+    check->origin = tarn_plan_op_origin(check->all->plan, v);
     const struct tarn_graph_op *origin = &check->all->source->ops[check->origin];
     for (uint32_t k = 0; k < origin->inputs_count; k++) check->input_of[origin->inputs[k]] = k;
 }
