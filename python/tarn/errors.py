@@ -1,0 +1,70 @@
+"""What the library's status codes become: exceptions with the library's text."""
+from ._native import NONE, Error, lib
+
+
+class TarnError(Exception):
+    """A call has failed. `op` and `tensor` are ids, or None; `pointer` is a JSON pointer into the
+    file, or ""; `line` and `column` count from 1 and are 0 where there is none."""
+
+    def __init__(self, text, error=None):
+        super().__init__(text)
+        self.op = None if error is None or error.op == NONE else error.op
+        self.tensor = None if error is None or error.tensor == NONE else error.tensor
+        self.pointer = error.pointer.decode() if error else ""
+        self.line = error.line if error else 0
+        self.column = error.column if error else 0
+        self.device_code = error.device_code if error else 0
+
+
+class DoesNotFit(TarnError):
+    """The plan needs more than the capacity or the budget; the text says how much."""
+
+
+class UsageError(TarnError, ValueError):
+    """An argument is wrong."""
+
+
+class BadInput(TarnError, ValueError):
+    """A graph, plan or file is malformed or breaks a rule; the text says where."""
+
+
+class DeviceError(TarnError, RuntimeError):
+    """The device or a kernel has failed."""
+
+
+class DeadlineExceeded(TarnError, TimeoutError):
+    """Work did not finish in time."""
+
+
+class Rejected(TarnError):
+    """The verifier refused a plan, or a plan is not the one that was expected."""
+
+
+class CheckFailed(TarnError, AssertionError):
+    """Checked execution read a byte that it must not hold."""
+
+
+class OutOfResources(TarnError, OSError):
+    """No memory, or a file could not be read or written."""
+
+
+class Interrupted(TarnError):
+    """Stopped from outside before there was a result."""
+
+
+_BY_STATUS = {1: DoesNotFit, 2: UsageError, 3: BadInput, 4: DeviceError, 5: DeadlineExceeded,
+              6: Rejected, 7: CheckFailed, 8: OutOfResources, 130: Interrupted}
+
+
+def check(status, error=None):
+    """Raises what a status means; `error` is the struct that the call filled."""
+    if status == 0:
+        return
+    text = error.text.decode(errors="replace") if error else ""
+    raise _BY_STATUS.get(status, TarnError)(text or lib.status_text(status).decode(), error)
+
+
+def call(function, *arguments):
+    """Calls a function whose last argument is the struct for errors."""
+    error = Error()
+    check(function(*arguments, error), error)

@@ -1,0 +1,246 @@
+"""Graphs: ops in streams, tensors, storages."""
+import ctypes as c
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, Optional
+
+from . import _native as n
+from .errors import call, check
+
+KINDS = ("intermediate", "gradient", "output", "parameter", "optimizer_state", "input")
+
+
+class Tensor(NamedTuple):
+    """root: the tensor whose storage it shares, its own id where it has a storage of its own."""
+    id: int
+    name: str
+    size: int
+    kind: str
+    alignment: int
+    root: int
+
+    @property
+    def is_persistent(self):
+        return KINDS.index(self.kind) >= KINDS.index("parameter")
+
+
+class Op(NamedTuple):
+    """inputs and outputs are ids of tensors, control ids of ops. cost: in nanoseconds."""
+    id: int
+    name: str
+    kind: str
+    stream: int
+    inputs: tuple
+    outputs: tuple
+    control: tuple
+    workspace: int
+    cost: int
+    flops: int
+    view: bool
+
+
+class _Records(Sequence):
+    """A sequence that asks the library for each of its members."""
+
+    def __init__(self, count, get):
+        self._count, self._get = count, get
+
+    def __len__(self):
+        return self._count
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return [self._get(i) for i in range(*index.indices(self._count))]
+        i = index + self._count if index < 0 else index
+        if not 0 <= i < self._count:
+            raise IndexError(index)
+        return self._get(i)
+
+
+def _text(value):
+    return value.decode(errors="surrogateescape") if value else ""
+
+
+def _bytes(text):
+    return text.encode(errors="surrogateescape")
+
+
+class Graph:
+    """An immutable graph. Made by Graph.load, Builder.finish or a plan's transforms."""
+
+    def __init__(self, handle, owner=None):
+        """For the package only. owner: what keeps the handle alive; None: this object does."""
+        self._handle, self._owner = handle, owner
+
+    def __del__(self):
+        if getattr(self, "_handle", None) and self._owner is None:
+            n.lib.graph_destroy(self._handle)
+
+    @classmethod
+    def load(cls, path):
+        """Reads tarn.graph (JSON) or a packing instance (CSV), plain or gzip."""
+        handle = c.c_void_p()
+        call(n.lib.graph_load, os.fsencode(path), c.byref(handle))
+        return cls(handle)
+
+    def save(self, path):
+        """Writes the file as a whole or not at all; ".gz" compresses."""
+        call(n.lib.graph_save, self._handle, os.fsencode(path))
+
+    @property
+    def name(self):
+        return _text(n.lib.graph_name(self._handle))
+
+    @property
+    def hash(self):
+        """32 hexadecimal digits, equal for equal graphs on every machine."""
+        return n.lib.hash_format(n.lib.graph_hash(self._handle)).text.decode()
+
+    @property
+    def streams(self):
+        """The streams' names."""
+        count = n.lib.graph_streams_count(self._handle)
+        return [_text(n.lib.graph_stream_name(self._handle, s)) for s in range(count)]
+
+    @property
+    def tensors(self):
+        """A sequence of Tensor, by id."""
+        return _Records(n.lib.graph_tensors_count(self._handle), self._tensor)
+
+    @property
+    def ops(self):
+        """A sequence of Op, by id."""
+        return _Records(n.lib.graph_ops_count(self._handle), self._op)
+
+    @property
+    def groups(self):
+        """Contiguous groups, each a list of tensors' ids in the order of their addresses."""
+        count = n.lib.graph_groups_count(self._handle)
+        return [n.ids_of(n.lib.graph_group(self._handle, g)) for g in range(count)]
+
+    def _tensor(self, t):
+        info = n.TensorInfo()
+        n.lib.graph_tensor(self._handle, t, info)
+        return Tensor(t, _text(info.name), info.size, KINDS[info.kind], info.alignment,
+                      n.lib.graph_root(self._handle, t))
+
+    def _op(self, v):
+        info = n.OpInfo()
+        n.lib.graph_op(self._handle, v, info)
+        lists = (tuple(n.ids_of(ids)) for ids in (info.inputs, info.outputs, info.control))
+        return Op(v, _text(info.name), _text(info.kind), info.stream, *lists, info.workspace,
+                  info.cost, info.flops, info.view)
+
+    def summary(self):
+        """Counts and sums, as a dict; see struct tarn_graph_summary."""
+        summary = n.GraphSummary()
+        call(n.lib.graph_summarize, self._handle, summary)
+        return {name: getattr(summary, name) for name, _ in summary._fields_}
+
+    def bound(self):
+        """Bytes below which no safe plan can be, at any alignment."""
+        bound = c.c_uint64()
+        call(n.lib.graph_bound, self._handle, bound)
+        return bound.value
+
+    def __repr__(self):
+        return (f"<tarn.Graph {self.name!r}: {len(self.ops)} ops in {len(self.streams)} streams, "
+                f"{len(self.tensors)} tensors>")
+
+    def __eq__(self, other):
+        return isinstance(other, Graph) and self.hash == other.hash
+
+    def __hash__(self):
+        return hash(self.hash)
+
+    def __reduce__(self):
+        return _graph_of_bytes, (bytes_of(self.save),)
+
+
+def bytes_of(save):
+    """What a function writes to a path."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "file.json.gz")
+        save(path)
+        return path.read_bytes()
+
+
+def through_file(data, load):
+    """What a function makes of a path with these bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "file.json.gz")
+        path.write_bytes(data)
+        return load(path)
+
+
+def _graph_of_bytes(data):
+    return through_file(data, Graph.load)
+
+
+class Builder:
+    """Builds a graph, in the order of the calls; ops of a stream run in the order in which they
+    were added. The first rule that is broken is raised by finish().
+
+        b = tarn.Builder("two ops")
+        stream = b.stream("compute")
+        x, y = b.tensor("x", 1024, kind="input"), b.tensor("y", 4096)
+        b.op("relu", stream, inputs=[x], outputs=[y], cost=1000)
+        graph = b.finish()
+    """
+
+    def __init__(self, name=""):
+        self._handle = n.lib.builder_create(_bytes(name))
+
+    def __del__(self):
+        if getattr(self, "_handle", None):
+            n.lib.builder_destroy(self._handle)
+
+    def stream(self, name=""):
+        return n.lib.builder_stream(self._handle, _bytes(name))
+
+    def tensor(self, name, size, kind="intermediate", alignment=0):
+        """size: bytes. kind: one of tarn.graph.KINDS; the last three are persistent."""
+        if kind not in KINDS:
+            check(2, _usage(f"kind {kind!r} is none of {', '.join(KINDS)}"))
+        info = n.TensorInfo(_bytes(name), size, KINDS.index(kind), alignment)
+        return n.lib.builder_tensor(self._handle, info)
+
+    def alias(self, of, name=""):
+        """A further name for the bytes of a tensor; an op that outputs it writes in place."""
+        return n.lib.builder_alias(self._handle, of, _bytes(name))
+
+    def op(self, name, stream, inputs=(), outputs=(), *, kind="", control=(), workspace=0, cost=0,
+           flops=0, view=False, recomputable: Optional[bool] = None, inplace=()):
+        """control: ops that must finish first. inplace: pairs (input, output) that may share a
+        storage. recomputable: None: by the op's kind."""
+        lists = [n.list_of(list(ids)) for ids in (inputs, outputs, control)]
+        pairs = ((c.c_uint32 * 2) * len(inplace))(*(tuple(pair) for pair in inplace))
+        info = n.OpInfo(name=_bytes(name), kind=_bytes(kind), stream=stream, inputs=lists[0][0],
+                        outputs=lists[1][0], control=lists[2][0], workspace=workspace, cost=cost,
+                        flops=flops, view=view,
+                        recomputable={None: 0, True: 1, False: 2}[recomputable],
+                        inplace=c.cast(pairs, c.POINTER(c.c_uint32 * 2)),
+                        inplace_count=len(inplace))
+        return n.lib.builder_op(self._handle, info)
+
+    def control(self, later, earlier):
+        """`later` must not start before `earlier` has finished."""
+        n.lib.builder_control(self._handle, later, earlier)
+
+    def group(self, tensors):
+        """These tensors lie back to back, in this order."""
+        native, _alive = n.list_of(list(tensors))
+        n.lib.builder_group(self._handle, native)
+
+    def finish(self):
+        """The graph; the builder is used up."""
+        handle, builder = c.c_void_p(), self._handle
+        self._handle = None
+        call(n.lib.builder_finish, builder, c.byref(handle))
+        return Graph(handle)
+
+
+def _usage(text):
+    return n.Error(status=2, op=n.NONE, tensor=n.NONE, text=text.encode()[:511])

@@ -1,0 +1,34 @@
+"""Many plans at a time, on whatever executor the user has."""
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+from .planning import plan
+
+
+def _one(job):
+    graph, options = job
+    return plan(graph, **options)
+
+
+def plan_many(jobs, executor=None, **options):
+    """Plans many graphs, and yields the plans in the order of the jobs.
+
+    A job is a graph (tarn.Graph or a path), or a pair (graph, options of its own). executor: any of
+    concurrent.futures (processes, mpi4py.futures, Dask's client.get_executor()), graphs and plans
+    travel as files do; None: threads of this process, one for each core. Options are those of
+    tarn.plan and hold for all; each plan uses one thread unless they say otherwise.
+
+        shapes = [("step.json", {"budget": gib << 30}) for gib in range(2, 9)]
+        for plan in tarn.plan_many(shapes, reorder=True): ...
+    """
+    options.setdefault("threads", 1)
+    pairs = []
+    for job in jobs:
+        graph, own = job if isinstance(job, tuple) else (job, {})
+        pairs.append((graph, {**options, **own}))
+    if executor is not None:
+        yield from executor.map(_one, pairs)
+        return
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    with ThreadPoolExecutor(cores) as threads:
+        yield from threads.map(_one, pairs)

@@ -1,0 +1,295 @@
+"""Plans: where every storage lives, which waits are needed."""
+import ctypes as c
+import os
+import threading
+
+from . import _native as n
+from .errors import Interrupted, UsageError, call
+from .graph import Graph, bytes_of, through_file
+
+BOUNDARIES = ("refined", "simple")
+
+
+# ---- Options ----
+
+class _Options:
+    """struct tarn_plan_options, and all that it points to."""
+
+    def __init__(self, *, alignment=0, capacity=0, method=None, threads=0, seed=0, effort=None,
+                 seconds=0.0, assign=None, reorder=False, couple=None, in_place=False, budget=None,
+                 boundary="refined", progress=None):
+        if boundary not in BOUNDARIES:
+            raise UsageError(f"boundary {boundary!r} is none of {', '.join(BOUNDARIES)}")
+        self.stop = c.c_bool(False)
+        self.raised = None
+        self._progress = progress
+        self._callback = n.PROGRESS(self._tell)
+        self.native = n.make(
+            n.PlanOptions, alignment=alignment, capacity=capacity,
+            method=method.encode() if method else None, threads=threads, seed=seed,
+            effort=0 if effort is None else effort or n.NO_EFFORT, seconds=seconds,
+            progress=self._callback, stop=c.pointer(self.stop),
+            boundary=BOUNDARIES.index(boundary))
+        if assign:
+            self._point("assign", n.AssignOptions, "streams", assign)
+        if reorder:
+            self._point("reorder", n.ReorderOptions, "effort", reorder)
+        if couple is not None and couple is not False:
+            self._point("couple", n.CoupleOptions, "keep", couple)
+        if in_place:
+            kinds = [] if in_place is True else list(in_place)
+            self._point("in_place", n.InPlaceOptions, None,
+                        {"kinds": n.words_of(kinds), "kinds_count": len(kinds)})
+        if budget is not None:
+            self._point("budget", n.BudgetOptions, "budget", budget)
+
+    def _point(self, name, structure, main, value):
+        """value: True for defaults, a dict of the struct's fields, or what `main` is to be."""
+        fields = {main: value}
+        if isinstance(value, dict):
+            fields = value
+        elif value is True:
+            fields = {}
+        names = {field for field, _ in structure._fields_}
+        if "alignment" in names:
+            fields = {"alignment": self.native.alignment, **fields}
+        unknown = set(fields) - names
+        if unknown:
+            raise UsageError(f"{name} has no option {sorted(unknown)[0]!r}")
+        setattr(self.native, name, c.pointer(n.make(structure, **fields)))
+
+    def _tell(self, _user, progress):
+        if not self._progress or self.raised:
+            return
+        try:
+            p = progress.contents
+            if self._progress(p.footprint, p.bound, p.steps) is False:
+                self.stop.value = True
+        except BaseException as error:  # pylint: disable=broad-except
+            self.raised = error
+            self.stop.value = True
+
+
+def _interruptible(function, options):
+    """Runs a long call so that Ctrl-C ends its search; the best result so far is dropped."""
+    if threading.current_thread() is not threading.main_thread():
+        return function()
+    outcome = []
+
+    def work():
+        try:
+            outcome.append((function(), None))
+        except BaseException as error:  # pylint: disable=broad-except
+            outcome.append((None, error))
+
+    thread = threading.Thread(target=work, name="tarn.plan")
+    thread.start()
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        options.stop.value = True
+        thread.join()
+        raise
+    result, error = outcome[0]
+    if error:
+        raise error
+    return result
+
+
+def plan(graph, *, capacity=0, alignment=0, method=None, threads=0, seed=0, effort=None,
+         seconds=0.0, assign=None, reorder=False, couple=None, in_place=False, budget=None,
+         boundary="refined", progress=None):
+    """Plans a graph (a tarn.Graph, or a path) and returns a verified Plan.
+
+    capacity   bytes that the footprint must not exceed; tarn.DoesNotFit otherwise
+    alignment  of every block; a power of two; 0: 512
+    method     None or "all": everything until the bound is met; see tarn_plan_options
+    threads    0: all cores; the plan does not depend on it
+    effort     steps of search; None: 1000; 0: none
+    seconds    of search at most; the plan then depends on the machine
+    assign     streams for the graph: their number
+    reorder    True: another order of the ops, in which less is alive at once
+    couple     share of the excess over the serial peak that may stay, 0 to 1; True: 0
+    in_place   True, or kinds of op that may write over their inputs
+    budget     bytes: recompute and choose implementations until the footprint is within it
+    boundary   "refined": streams begin the next iteration where that does no harm; "simple"
+    progress   called with (footprint, bound, steps) of the best plan so far; False ends the search
+
+    assign, reorder, couple and budget also take a dict of fields of the C library's options.
+    """
+    if not isinstance(graph, Graph):
+        graph = Graph.load(graph)
+    options = _Options(capacity=capacity, alignment=alignment, method=method, threads=threads,
+                       seed=seed, effort=effort, seconds=seconds, assign=assign, reorder=reorder,
+                       couple=couple, in_place=in_place, budget=budget, boundary=boundary,
+                       progress=progress)
+    handle = c.c_void_p()
+    try:
+        _interruptible(lambda: call(n.lib.plan_create, graph._handle, options.native,
+                                    c.byref(handle)), options)
+    except Interrupted:
+        if options.raised:
+            raise options.raised from None
+        raise
+    made = Plan(handle, graph)
+    if options.raised:
+        raise options.raised
+    return made
+
+
+# ---- Plans ----
+
+class Plan:
+    """A verified plan. Ids are those of `graph`, which transforms may have made; `source` is the
+    graph that was planned."""
+
+    def __init__(self, handle, source):
+        """For the package only: takes the handle."""
+        self._handle = handle
+        self.source = source
+        self.graph = Graph(n.lib.plan_graph(handle), owner=self)
+        self._summary = n.PlanSummary()
+        n.lib.plan_summarize(handle, self._summary)
+
+    def __del__(self):
+        if getattr(self, "_handle", None):
+            n.lib.plan_destroy(self._handle)
+
+    @classmethod
+    def load(cls, path, graph, *, verify=True):
+        """Reads a plan for a graph; tarn.Rejected where the verifier finds a violation."""
+        handle = c.c_void_p()
+        call(n.lib.plan_load, os.fsencode(path), graph._handle, 0 if verify else 1,
+             c.byref(handle))
+        return cls(handle, graph)
+
+    def save(self, path):
+        call(n.lib.plan_save, self._handle, os.fsencode(path))
+
+    def verify(self):
+        """Proves the plan once more; tarn.Rejected with the first violation."""
+        call(n.lib.plan_verify, self._handle, self.source._handle, None)
+
+    footprint = property(lambda self: self._summary.footprint, doc="Bytes of the arena.")
+    persistent = property(lambda self: self._summary.persistent,
+                          doc="Bytes of the persistent part, padding included.")
+    bound = property(lambda self: self._summary.bound,
+                     doc="No safe plan is smaller; 0: unknown.")
+    optimal = property(lambda self: self._summary.optimal, doc="footprint == bound")
+    alignment = property(lambda self: self._summary.alignment)
+    method = property(lambda self: self._summary.method.decode())
+
+    @property
+    def milliseconds(self):
+        """What planning took, by stage."""
+        return {stage: getattr(self._summary, stage + "_ms")
+                for stage in ("transform", "order", "place", "verify")}
+
+    def offset(self, tensor):
+        """Where a tensor lives: in the arena, or in the persistent part."""
+        offset = n.lib.plan_offset(self._handle, tensor)
+        if offset == n.NO_OFFSET:
+            raise IndexError(f"tensor {tensor} does not exist")
+        return offset
+
+    def workspace(self, op):
+        """Where the workspace of an op lives; None where it has none."""
+        offset = n.lib.plan_workspace_offset(self._handle, op)
+        return None if offset == n.NO_OFFSET else offset
+
+    def offsets(self):
+        """(tensor, offset) for every planned storage; aliases and what persists are left out."""
+        for tensor in self.graph.tensors:
+            if tensor.root == tensor.id and not tensor.is_persistent:
+                yield tensor.id, n.lib.plan_offset(self._handle, tensor.id)
+
+    def launches(self, stream):
+        """The ops that a stream launches, in order."""
+        return n.ids_of(n.lib.plan_launches(self._handle, stream))
+
+    def waits(self):
+        """(op, on): the op waits for the end of `on`, in the same iteration."""
+        return _pairs(n.lib.plan_waits(self._handle))
+
+    def boundary_waits(self):
+        """(op, on): the op waits for the end of `on` of the previous iteration."""
+        return _pairs(n.lib.plan_boundary_waits(self._handle))
+
+    def origin(self, op):
+        """The source graph's op that an op comes from."""
+        return _id(n.lib.plan_op_origin(self._handle, op), "op", op)
+
+    def tensor_origin(self, tensor):
+        """The source graph's tensor whose content a tensor holds."""
+        return _id(n.lib.plan_tensor_origin(self._handle, tensor), "tensor", tensor)
+
+    def implementation(self, op):
+        """Which of its origin's implementations an op is; None: as written."""
+        implementation = n.lib.plan_op_implementation(self._handle, op)
+        return None if implementation == n.NONE else implementation
+
+    def is_recomputed(self, op):
+        """Does it make again what another op has made?"""
+        return n.lib.plan_op_is_recomputed(self._handle, op)
+
+    def group(self, index):
+        """(offset, size) of a contiguous group of `graph`."""
+        offset, size = c.c_uint64(), c.c_uint64()
+        if n.lib.plan_group(self._handle, index, offset, size):
+            raise IndexError(f"group {index} does not exist")
+        return offset.value, size.value
+
+    @property
+    def identity(self):
+        """64 hexadecimal digits, equal for equal plans of equal graphs on every machine: the ranks
+        of a distributed program compare them."""
+        both = n.lib.plan_identify(self._handle)
+        return "".join(n.lib.hash_format(part).text.decode() for part in (both.source, both.plan))
+
+    def compare(self, other):
+        """What differs between two plans of one source graph, as a dict; empty: nothing. Values are
+        pairs (of this one, of the other one); offsets go by tensors of the source graph."""
+        different = {}
+        for name in ("footprint", "persistent", "bound", "alignment"):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine != theirs:
+                different[name] = (mine, theirs)
+        mine, theirs = self._offsets_by_origin(), other._offsets_by_origin()
+        moved = {t: (mine.get(t), theirs.get(t)) for t in sorted(mine.keys() | theirs.keys())
+                 if mine.get(t) != theirs.get(t)}
+        if moved:
+            different["offsets"] = moved
+        for name in ("waits", "boundary_waits"):
+            mine, theirs = ({tuple(map(p.origin, pair)) for pair in getattr(p, name)()}
+                            for p in (self, other))
+            if mine != theirs:
+                different[name] = (sorted(mine - theirs), sorted(theirs - mine))
+        return different
+
+    def _offsets_by_origin(self):
+        by_origin = {}
+        for tensor, offset in self.offsets():
+            by_origin.setdefault(self.tensor_origin(tensor), []).append(offset)
+        return by_origin
+
+    def __repr__(self):
+        near = "optimal" if self.optimal else f"bound {self.bound}" if self.bound else "no bound"
+        return (f"<tarn.Plan of {self.source.name!r}: footprint {self.footprint}, {near}, "
+                f"{self._summary.waits} waits>")
+
+    def __reduce__(self):
+        return _plan_of_bytes, (bytes_of(self.save), self.source)
+
+
+def _plan_of_bytes(data, graph):
+    return through_file(data, lambda path: Plan.load(path, graph))
+
+
+def _pairs(native):
+    return [(wait.op, wait.on) for wait in native.waits[:native.count]]
+
+
+def _id(origin, what, given):
+    if origin == n.NONE:
+        raise IndexError(f"{what} {given} does not exist")
+    return origin

@@ -1,0 +1,185 @@
+"""Sessions: a plan at work on this machine's cores, with kernels in Python."""
+import ctypes as c
+import os
+
+from . import _native as n
+from .errors import UsageError, call, check
+
+
+def _bytes_at(address, size):
+    """A writable view of memory, without a copy; numpy.frombuffer takes it."""
+    return memoryview((c.c_char * size).from_address(address)).cast("B")
+
+
+class Call:
+    """What a kernel gets; valid during the call only. inputs and outputs are writable memoryviews
+    of the tensors' bytes, in the op's order; workspace is one, or None."""
+
+    __slots__ = ("_native", "op", "origin", "implementation", "recomputed", "stream", "iteration")
+
+    def __init__(self, native):
+        self._native = native
+        self.op, self.origin, self.stream = native.op, native.origin, native.stream
+        self.implementation = None if native.implementation == n.NONE else native.implementation
+        self.recomputed, self.iteration = native.recomputed, native.iteration
+
+    @property
+    def inputs(self):
+        native = self._native
+        return [_bytes_at(native.inputs[i], native.input_sizes[i])
+                for i in range(native.inputs_count)]
+
+    @property
+    def outputs(self):
+        native = self._native
+        return [_bytes_at(native.outputs[i], native.output_sizes[i])
+                for i in range(native.outputs_count)]
+
+    @property
+    def workspace(self):
+        native = self._native
+        return _bytes_at(native.workspace, native.workspace_size) if native.workspace else None
+
+
+class Session:
+    """Runs a plan's iterations over one arena, on threads of this process. From one thread at a
+    time; a context manager.
+
+        with tarn.Session(plan, kernel) as session:
+            session.write(x, data)
+            session.run(10)
+            result = session.read(y)
+
+    kernel: called with a tarn.Call for every op that has no kernel of its own (see bind). What it
+    raises stops the session and is raised by run or wait.
+    """
+
+    def __init__(self, plan, kernel=None, *, workers=0, blocking=(), flight=0):
+        self.plan = plan
+        self._raised = None
+        self._kernels = []
+        self._host = n.make(n.HostOptions, workers=workers)
+        streams, self._blocking = n.list_of(list(blocking))
+        options = n.make(n.SessionOptions, blocking=streams, flight=flight)
+        self._handle = c.c_void_p()
+        call(n.lib.session_create, plan._handle, n.lib.device_host(self._host), options,
+             c.byref(self._handle))
+        if kernel:
+            self.bind_default(kernel)
+
+    # ---- Kernels ----
+
+    def _native_kernel(self, kernel):
+        def run(_user, native):
+            try:
+                kernel(Call(native.contents))
+                return 0
+            except BaseException as error:  # pylint: disable=broad-except
+                self._raised = self._raised or error
+                return 1
+
+        wrapped = n.KERNEL(run)
+        self._kernels.append(wrapped)  # as long as the session
+        return wrapped
+
+    def bind(self, op, kernel):
+        """For one op of the source graph, and for whatever transforms have made of it."""
+        if n.lib.session_bind(self._live(), op, self._native_kernel(kernel), None):
+            raise UsageError(f"op {op} does not exist or is never launched, or the session is at "
+                             "work")
+
+    def bind_default(self, kernel):
+        """For every op without a kernel of its own."""
+        check(n.lib.session_bind_default(self._live(), self._native_kernel(kernel), None))
+
+    # ---- Memory ----
+
+    def view(self, tensor):
+        """A writable memoryview of a tensor's bytes, without a copy, until the session is closed.
+        Planned tensors other than outputs hold what the last writer of those bytes has left."""
+        address = n.lib.session_address(self._live(), tensor)
+        if not address:
+            raise IndexError(f"tensor {tensor} does not exist or is not bound")
+        return _bytes_at(address, self.plan.graph.tensors[tensor].size)
+
+    def group(self, index):
+        """A memoryview of a contiguous group, for one call of a communication library."""
+        address, size = c.c_void_p(), c.c_uint64()
+        call(n.lib.session_group, self._live(), index, c.byref(address), c.byref(size))
+        return _bytes_at(address.value, size.value)
+
+    def write(self, tensor, data):
+        """Copies bytes (anything with a contiguous buffer) to a tensor's first bytes."""
+        view = memoryview(data).cast("B")
+        source = (c.c_char * len(view)).from_buffer_copy(view)
+        call(n.lib.session_write, self._live(), tensor, source, len(view))
+
+    def read(self, tensor):
+        """A copy of a tensor's bytes."""
+        size = self.plan.graph.tensors[tensor].size
+        result = (c.c_char * size)()
+        call(n.lib.session_read, self._live(), tensor, result, size)
+        return bytes(result.raw)
+
+    # ---- Work ----
+
+    def submit(self, iterations=1):
+        """Lets so many more iterations run; returns a ticket."""
+        ticket = c.c_uint64()
+        call(n.lib.session_submit, self._live(), iterations, ticket)
+        return ticket.value
+
+    def wait(self, ticket, timeout=None):
+        """Until the ticket's iterations have finished; timeout in seconds."""
+        limit = n.FOREVER if timeout is None else max(0, int(timeout * 1e9))
+        try:
+            call(n.lib.session_wait, self._live(), ticket, limit)
+        except Exception as error:
+            if self._raised is not None:
+                raise self._raised from error
+            raise
+
+    def run(self, iterations=1, timeout=None):
+        """submit and wait."""
+        self.wait(self.submit(iterations), timeout)
+
+    def check(self, iterations=1, *, seed=0, random_order=False):
+        """Runs a fresh session with checking kernels, every byte that is read compared; returns the
+        report as a dict. tarn.CheckFailed names op, tensor and byte."""
+        options = n.make(n.CheckOptions, iterations=iterations, seed=seed,
+                         random_order=random_order)
+        report = n.CheckReport()
+        call(n.lib.session_check, self._live(), options, report)
+        return {name: getattr(report, name) for name, _ in report._fields_}
+
+    def cancel(self):
+        """From any thread: the wait under way raises tarn.Interrupted."""
+        n.lib.session_cancel(self._live())
+
+    def save_trace(self, path):
+        """Chrome trace events of what the flight recorder remembers (option `flight`)."""
+        call(n.lib.session_save_trace, self._live(), os.fsencode(path))
+
+    # ---- Its end ----
+
+    def close(self, timeout=None):
+        """Waits for what is under way and frees the session; views of its memory are dead."""
+        if self._handle:
+            limit = n.FOREVER if timeout is None else max(0, int(timeout * 1e9))
+            call(n.lib.session_destroy_within, self._handle, limit)
+            self._handle = None
+
+    def _live(self):
+        if not self._handle:
+            raise UsageError("the session is closed")
+        return self._handle
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_exception):
+        self.close()
+
+    def __del__(self):
+        if getattr(self, "_handle", None):
+            n.lib.session_destroy_within(self._handle, n.FOREVER, None)

@@ -1,0 +1,311 @@
+"""The Python package against the library: what it says of graphs and plans, sessions with kernels in
+Python, errors, copies through pickle. TAP on stdout.
+
+    python_test.py SOURCE     with PYTHONPATH and TARN_LIBRARY set"""
+import contextlib
+import ctypes
+import io
+import os
+import pickle
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import tarn
+from tarn import _native
+
+SOURCE = Path(sys.argv[1])
+INCLUDE = str(SOURCE / "include")
+ALEXNET = SOURCE / "examples/graphs/alexnet_b1_adam.ddp.json"
+
+
+def raises(error_type, function, *arguments, **named):
+    try:
+        function(*arguments, **named)
+    except error_type as error:
+        return error
+    raise AssertionError(f"{error_type.__name__} was not raised")
+
+
+def chain(length=6, size=1000, streams=2):
+    """A forward chain whose ops alternate between streams; every op adds 1 to what it reads."""
+    b = tarn.Builder("chain")
+    names = [b.stream(f"s{i}") for i in range(streams)]
+    tensors = [b.tensor("x", size, kind="input")]
+    for i in range(length):
+        kind = "output" if i == length - 1 else "intermediate"
+        tensors.append(b.tensor(f"t{i}", size, kind=kind))
+        b.op(f"add{i}", names[i % streams], [tensors[-2]], [tensors[-1]], cost=1000,
+             workspace=64 if i % 2 else 0)
+    return b.finish()
+
+
+def training(layers=8, seed=1):
+    """Forward, backward, and a backward op that needs its forward result."""
+    source = random.Random(seed)
+    b = tarn.Builder("training")
+    stream = b.stream("compute")
+    x = b.tensor("x", 512, kind="input")
+    forward = [x]
+    for i in range(layers):
+        forward.append(b.tensor(f"f{i}", 512 * source.randint(1, 8)))
+        b.op(f"fw{i}", stream, [forward[-2]], [forward[-1]], kind="relu", cost=1000)
+    gradient = b.tensor("g", 512, kind="gradient")
+    b.op("loss", stream, [forward[-1]], [gradient], kind="loss_backward", cost=1000)
+    for i in reversed(range(layers)):
+        new = b.tensor(f"g{i}", 512 * source.randint(1, 8), kind="output" if i == 0 else "gradient")
+        b.op(f"bw{i}", stream, [gradient, forward[i]], [new], kind="relu_backward", cost=1000)
+        gradient = new
+    return b.finish()
+
+
+# ---- Tests ----
+
+def every_struct_has_the_layout_of_the_headers():
+    lines = ["#include <stddef.h>", "#include <tarn.h>"]
+    for name, structure in vars(_native).items():
+        if not isinstance(structure, type) or not issubclass(structure, ctypes.Structure):
+            continue
+        native = "struct tarn" + re.sub("([A-Z])", r"_\1", name).lower()
+        lines.append(f'_Static_assert(sizeof({native}) == {ctypes.sizeof(structure)}, "");')
+        lines += [f'_Static_assert(offsetof({native}, {field}) == '
+                  f'{getattr(structure, field).offset}, "");' for field, _ in structure._fields_]
+    assert len(lines) > 100
+    compiler = os.environ.get("CC", "cc").split()
+    subprocess.run(compiler + ["-fsyntax-only", "-I", INCLUDE, "-x", "c", "-"], check=True,
+                   input="\n".join(lines), text=True)
+
+
+def a_graph_that_was_built_is_told_back():
+    graph = chain(4)
+    assert graph.name == "chain" and graph.streams == ["s0", "s1"]
+    assert [op.name for op in graph.ops] == ["add0", "add1", "add2", "add3"]
+    assert graph.ops[-1].inputs == (3,) and graph.ops[1].workspace == 64
+    assert graph.tensors[0].is_persistent and graph.tensors[4].kind == "output"
+    assert len(graph.ops[1:3]) == 2 and raises(IndexError, lambda: graph.ops[4])
+    assert graph.summary()["ops"] == 4 and graph.bound() >= 1000
+
+
+def files_and_pickles_keep_graphs_and_plans():
+    graph = tarn.Graph.load(ALEXNET)
+    with tempfile.TemporaryDirectory() as folder:
+        graph.save(Path(folder, "g.json"))
+        again = tarn.Graph.load(Path(folder, "g.json"))
+        assert again == graph and hash(again) == hash(graph) and len(graph.hash) == 32
+        plan = tarn.plan(again)
+        plan.save(Path(folder, "p.json.gz"))
+        loaded = tarn.Plan.load(Path(folder, "p.json.gz"), graph)
+    assert loaded.identity == plan.identity and plan.compare(loaded) == {}
+    copy = pickle.loads(pickle.dumps(plan))
+    assert copy.identity == plan.identity and copy.source == graph
+
+
+def a_plan_tells_all_that_a_runtime_needs():
+    graph = tarn.Graph.load(ALEXNET)
+    plan = tarn.plan(str(ALEXNET))
+    assert plan.footprint >= plan.bound > 0 and plan.optimal == (plan.footprint == plan.bound)
+    launched = sorted(op for s in range(len(graph.streams)) for op in plan.launches(s))
+    assert launched == [op.id for op in graph.ops if not op.view]
+    for op, on in plan.waits() + plan.boundary_waits():
+        assert graph.ops[op].stream != graph.ops[on].stream
+    ends = [offset + graph.tensors[t].size for t, offset in plan.offsets()]
+    ends += [plan.workspace(op.id) + op.workspace for op in graph.ops if op.workspace]
+    assert max(ends) <= plan.footprint < max(ends) + plan.alignment
+    for index, group in enumerate(graph.groups):
+        offset, size = plan.group(index)
+        assert plan.offset(group[0]) == offset
+        assert sum(graph.tensors[t].size for t in group) == size
+    assert plan.origin(3) == 3 and raises(IndexError, plan.origin, 10**6)
+    assert raises(IndexError, plan.group, 10**6) and raises(IndexError, plan.offset, 10**6)
+    assert plan.method and plan.milliseconds["place"] >= 0 and "footprint" in repr(plan)
+    plan.verify()
+
+
+def transforms_make_smaller_plans_and_keep_origins():
+    graph = training()
+    before = tarn.plan(graph)
+    budget = before.footprint * 9 // 10
+    after = tarn.plan(graph, budget=budget)
+    assert after.footprint <= budget and len(after.graph.ops) > len(graph.ops)
+    again = [op.id for op in after.graph.ops if after.is_recomputed(op.id)]
+    assert again and all(graph.ops[after.origin(v)].name == after.graph.ops[v].name for v in again)
+    different = before.compare(after)
+    assert different["footprint"] == (before.footprint, after.footprint) and different["offsets"]
+    error = raises(tarn.DoesNotFit, tarn.plan, graph, budget=1)
+    assert "least" in str(error)
+    assert tarn.plan(graph, reorder={"effort": 5}, couple=0.5, in_place=["relu"]).footprint > 0
+    assert "no option 'efort'" in str(raises(ValueError, tarn.plan, graph, reorder={"efort": 5}))
+    assert len(tarn.plan(graph, assign=2).graph.streams) >= 2
+
+
+def errors_carry_the_librarys_text_and_place():
+    error = raises(tarn.BadInput, tarn.Graph.load, __file__)
+    assert error.line > 0 and Path(__file__).name in str(error)
+    assert isinstance(raises(tarn.OutOfResources, tarn.Graph.load, "/no/such"), OSError)
+    b = tarn.Builder()
+    raises(tarn.UsageError, b.tensor, "x", 1, kind="weight")
+    b.stream("s")
+    b.op("f", 7)
+    assert raises(tarn.BadInput, b.finish).op == 0
+    graph = chain()
+    raises(tarn.DoesNotFit, tarn.plan, graph, capacity=1)
+    raises(tarn.UsageError, tarn.plan, graph, method="none of these")
+    raises(tarn.UsageError, tarn.plan, graph, boundary="none of these")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "p.json")
+        tarn.plan(graph).save(path)
+        raises(tarn.Rejected, tarn.Plan.load, path, chain(7))
+
+
+def kernels_in_python_compute_in_the_arena():
+    size = 1000
+
+    def add_one(call):
+        assert call.workspace is None or len(call.workspace) == 64
+        call.outputs[0][:] = bytes((byte + 1) % 256 for byte in call.inputs[0])
+
+    plan = tarn.plan(chain(6, size))
+    with tarn.Session(plan, add_one) as session:
+        session.write(0, bytes(range(250)) * 4)
+        session.run(3)
+        expected = bytes((byte + 6) % 256 for byte in bytes(range(250)) * 4)
+        assert session.read(6) == expected and bytes(session.view(6)) == expected
+        session.view(0)[:] = bytes(size)
+        session.run()
+        assert session.read(6) == bytes([6]) * size
+    raises(tarn.UsageError, session.run)
+
+
+def what_a_kernel_raises_ends_the_session_and_is_raised():
+    def fail(call):
+        if call.iteration == 2:
+            raise ZeroDivisionError("in the kernel")
+
+    session = tarn.Session(tarn.plan(chain()), fail)
+    session.run(2)
+    assert "in the kernel" in str(raises(ZeroDivisionError, session.run))
+    raises(tarn.UsageError, session.run)
+    session.close()
+
+
+def one_ops_kernel_serves_its_recomputations():
+    graph = training()
+    plan = tarn.plan(graph, budget=tarn.plan(graph).footprint * 9 // 10)
+    calls = []
+    with tarn.Session(plan, lambda call: None) as session:
+        for op in graph.ops:
+            session.bind(op.id, lambda call, own=op.id: calls.append((own, call)))
+        raises(tarn.UsageError, session.bind, 10**6, lambda call: None)
+        session.run()
+    assert all(own == call.origin for own, call in calls)
+    assert any(call.recomputed for _, call in calls)
+    assert len(calls) == len(plan.graph.ops)
+
+
+def checked_execution_reads_every_byte():
+    with tarn.Session(tarn.plan(chain(50, 100))) as session:
+        report = session.check(2, seed=3)
+        assert report["ops_run"] == 100 and report["bytes_read"] >= 10000
+
+
+def a_group_is_one_buffer_of_a_session():
+    b = tarn.Builder()
+    stream = b.stream()
+    first, second = b.tensor("a", 64, kind="gradient"), b.tensor("b", 32, kind="gradient")
+    result = b.tensor("r", 96, kind="output")
+    b.op("make", stream, [], [first, second])
+    b.op("use", stream, [first, second], [result])
+    b.group([first, second])
+    graph = b.finish()
+
+    def kernel(call):
+        for index, output in enumerate(call.outputs):
+            output[:] = bytes([call.op * 2 + index + 1]) * len(output)
+
+    with tarn.Session(tarn.plan(graph), kernel) as session:
+        session.run()
+        assert len(session.group(0)) == 96 and graph.groups == [[first, second]]
+        assert session.read(result) == bytes([3]) * 96
+
+
+def progress_is_told_and_may_stop_the_search():
+    told = []
+    graph = tarn.Graph.load(ALEXNET)
+    options = {"alignment": 1 << 16, "method": "lowest"}
+    tarn.plan(graph, progress=lambda *numbers: told.append(numbers), **options)
+    assert told and all(footprint >= bound for footprint, bound, _ in told)
+
+    def fail(*_numbers):
+        raise KeyError("in progress")
+
+    raises(KeyError, tarn.plan, graph, progress=fail, **options)
+    assert tarn.plan(graph, progress=lambda *_numbers: False, **options).footprint > 0
+
+
+def an_interrupt_ends_a_long_search():
+    graph = tarn.Graph.load(ALEXNET)
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    raises(KeyboardInterrupt, lambda: [tarn.plan(graph, alignment=1 << 16, seconds=1000)
+                                       for _ in range(10**6)])
+    timer.join()
+
+
+def many_plans_are_made_on_any_executor():
+    graph = training()
+    most = tarn.plan(graph).footprint
+    jobs = [(graph, {"budget": most * percent // 100}) for percent in (100, 95, 90)]
+    alone = [plan.footprint for plan in tarn.plan_many(jobs)]
+    with ProcessPoolExecutor(2) as processes:
+        apart = list(tarn.plan_many(jobs, processes))
+    assert [plan.footprint for plan in apart] == alone
+    assert all(plan.footprint <= job[1]["budget"] for plan, job in zip(apart, jobs))
+    assert [p.identity for p in tarn.plan_many([ALEXNET, graph])] == \
+        [tarn.plan(ALEXNET).identity, tarn.plan(graph).identity]
+
+
+def what_the_readme_shows_works():
+    section = (SOURCE / "README.md").read_text().split("## Python\n")[1].split("\n## ")[0]
+    code = [line[4:] for line in section.splitlines() if line.startswith("    ") or not line]
+    before, told = os.getcwd(), io.StringIO()
+    os.chdir(SOURCE)
+    try:
+        with contextlib.redirect_stdout(told):
+            exec("\n".join(code), {})  # pylint: disable=exec-used
+    finally:
+        os.chdir(before)
+    assert told.getvalue().endswith("b'\\x02\\x04\\x06\\x08'\n"), told.getvalue()[-100:]
+
+
+TESTS = [value for name, value in list(vars().items())
+         if getattr(value, "__module__", None) == "__main__" and callable(value)
+         and name not in ("raises", "chain", "training")]
+
+
+def main():
+    print(f"1..{len(TESTS)}")
+    failed = False
+    for number, test in enumerate(TESTS, 1):
+        begin = time.monotonic()
+        try:
+            test()
+            print(f"ok {number} - {test.__name__}", flush=True)
+        except BaseException:  # pylint: disable=broad-except
+            failed = True
+            print(f"not ok {number} - {test.__name__}")
+            print("".join("# " + line + "\n" for line in traceback.format_exc().splitlines()), end="")
+        if "-v" in sys.argv:
+            print(f"# {time.monotonic() - begin:.2f} s")
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
