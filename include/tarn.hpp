@@ -1,0 +1,378 @@
+// Tarn for C++17: owners, lists and options over the C functions of tarn.h, header-only.
+//
+// Owners are moved, not copied, and destroy what they own; get() gives the C handle for every call
+// that has no member here. What fails throws tarn::exception; the form that takes a tarn_error
+// never throws and leaves an empty owner instead, and is all there is where exceptions are switched
+// off.
+#ifndef TARN_HPP
+#define TARN_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tarn.h"
+
+#if defined(__cpp_exceptions) && !defined(TARN_NO_EXCEPTIONS)
+#define TARN_HPP_THROWS 1
+#else
+#define TARN_HPP_THROWS 0
+#endif
+
+namespace tarn
+{
+
+// ---- Errors ----
+
+#if TARN_HPP_THROWS
+class exception : public std::runtime_error
+{
+  public:
+    explicit exception(const tarn_error &error) : std::runtime_error(error.text), details(error) {}
+    tarn_status status() const noexcept { return details.status; }
+
+    const tarn_error details;
+};
+
+inline void check(tarn_status status, const tarn_error &error)
+{
+    if (status != TARN_OK) throw exception(error);
+}
+#endif
+
+// ---- Lists and options ----
+
+// Borrowed, contiguous values; C++20's std::span as far as it is needed here.
+template <class T> class span
+{
+  public:
+    constexpr span() noexcept = default;
+    constexpr span(T *data, std::size_t size) noexcept : data_(data), size_(size) {}
+
+    constexpr T *data() const noexcept { return data_; }
+    constexpr std::size_t size() const noexcept { return size_; }
+    constexpr bool empty() const noexcept { return size_ == 0; }
+    constexpr T *begin() const noexcept { return data_; }
+    constexpr T *end() const noexcept { return data_ + size_; }
+    constexpr T &operator[](std::size_t i) const noexcept { return data_[i]; }
+
+  private:
+    T *data_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+using ids = span<const std::uint32_t>;
+
+inline ids view(tarn_list list) noexcept { return {list.ids, list.count}; }
+inline span<const tarn_wait> view(tarn_waits list) noexcept { return {list.waits, list.count}; }
+
+// Anything contiguous with data() and size(); it must outlive the call.
+template <class List> tarn_list list(const List &values) noexcept
+{
+    return {values.data(), values.size()};
+}
+inline tarn_list list(std::initializer_list<std::uint32_t> values) noexcept
+{
+    return {values.begin(), values.size()};
+}
+
+// A struct of options with all defaults: auto options = tarn::options<tarn_plan_options>();
+template <class Options> Options options() noexcept
+{
+    Options result{};
+    result.struct_size = sizeof result;
+    return result;
+}
+
+// ---- Owners ----
+
+namespace detail
+{
+template <auto destroy> struct destroyer {
+    template <class T> void operator()(T *object) const noexcept { destroy(object); }
+};
+template <class T, auto destroy> using owner = std::unique_ptr<T, destroyer<destroy>>;
+} // namespace detail
+
+class graph
+{
+  public:
+    graph() noexcept = default;
+    explicit graph(tarn_graph *taken) noexcept : handle_(taken) {}
+
+    static graph load(const char *path, tarn_error &error) noexcept
+    {
+        tarn_graph *loaded = nullptr;
+        tarn_graph_load(path, &loaded, &error);
+        return graph(loaded);
+    }
+    static graph load(const std::string &path, tarn_error &error) noexcept
+    {
+        return load(path.c_str(), error);
+    }
+
+    explicit operator bool() const noexcept { return handle_ != nullptr; }
+    tarn_graph *get() const noexcept { return handle_.get(); }
+    std::uint32_t streams() const noexcept { return tarn_graph_streams_count(get()); }
+    std::uint32_t ops() const noexcept { return tarn_graph_ops_count(get()); }
+    std::uint32_t tensors() const noexcept { return tarn_graph_tensors_count(get()); }
+    tarn_op find_op(const char *name) const noexcept { return tarn_graph_find_op(get(), name); }
+    tarn_tensor find_tensor(const char *name) const noexcept
+    {
+        return tarn_graph_find_tensor(get(), name);
+    }
+
+#if TARN_HPP_THROWS
+    static graph load(const std::string &path)
+    {
+        tarn_error error{};
+        graph result = load(path, error);
+        check(error.status, error);
+        return result;
+    }
+    void save(const std::string &path) const
+    {
+        tarn_error error{};
+        check(tarn_graph_save(get(), path.c_str(), &error), error);
+    }
+#endif
+
+  private:
+    detail::owner<tarn_graph, tarn_graph_destroy> handle_;
+};
+
+// The first rule that a call breaks is told by finish, which uses the builder up.
+class builder
+{
+  public:
+    explicit builder(const char *name = "") noexcept : handle_(tarn_builder_create(name)) {}
+
+    tarn_builder *get() const noexcept { return handle_.get(); }
+    tarn_stream stream(const char *name) noexcept { return tarn_builder_stream(get(), name); }
+    tarn_tensor tensor(const char *name, std::uint64_t size,
+                       tarn_tensor_kind kind = TARN_INTERMEDIATE) noexcept
+    {
+        tarn_tensor_info info{};
+        info.name = name;
+        info.size = size;
+        info.kind = kind;
+        return tarn_builder_tensor(get(), &info);
+    }
+    tarn_tensor alias(tarn_tensor of, const char *name) noexcept
+    {
+        return tarn_builder_alias(get(), of, name);
+    }
+    tarn_op op(const char *name, tarn_stream stream, tarn_list inputs, tarn_list outputs,
+               std::uint64_t cost = 0, std::uint64_t workspace = 0) noexcept
+    {
+        tarn_op_info info{};
+        info.name = name;
+        info.stream = stream;
+        info.inputs = inputs;
+        info.outputs = outputs;
+        info.cost = cost;
+        info.workspace = workspace;
+        return op(info);
+    }
+    tarn_op op(const tarn_op_info &info) noexcept { return tarn_builder_op(get(), &info); }
+    void control(tarn_op later, tarn_op earlier) noexcept
+    {
+        tarn_builder_control(get(), later, earlier);
+    }
+    void group(tarn_list tensors) noexcept { tarn_builder_group(get(), tensors); }
+
+    graph finish(tarn_error &error) noexcept
+    {
+        tarn_graph *made = nullptr;
+        tarn_builder_finish(handle_.release(), &made, &error);
+        return graph(made);
+    }
+#if TARN_HPP_THROWS
+    graph finish()
+    {
+        tarn_error error{};
+        graph result = finish(error);
+        check(error.status, error);
+        return result;
+    }
+#endif
+
+  private:
+    detail::owner<tarn_builder, tarn_builder_destroy> handle_;
+};
+
+class plan
+{
+  public:
+    plan() noexcept = default;
+    explicit plan(tarn_plan *taken) noexcept : handle_(taken) {}
+
+    // options: nullptr: defaults
+    static plan create(const graph &source, const tarn_plan_options *options,
+                       tarn_error &error) noexcept
+    {
+        tarn_plan *made = nullptr;
+        tarn_plan_create(source.get(), options, &made, &error);
+        return plan(made);
+    }
+    static plan load(const std::string &path, const graph &source, tarn_error &error) noexcept
+    {
+        tarn_plan *loaded = nullptr;
+        tarn_plan_load(path.c_str(), source.get(), TARN_VERIFY, &loaded, &error);
+        return plan(loaded);
+    }
+
+    explicit operator bool() const noexcept { return handle_ != nullptr; }
+    tarn_plan *get() const noexcept { return handle_.get(); }
+    tarn_plan_summary summary() const noexcept
+    {
+        tarn_plan_summary result{};
+        tarn_plan_summarize(get(), &result);
+        return result;
+    }
+    std::uint64_t footprint() const noexcept { return summary().footprint; }
+    std::uint64_t bound() const noexcept { return summary().bound; }
+    std::uint64_t offset(tarn_tensor tensor) const noexcept
+    {
+        return tarn_plan_offset(get(), tensor);
+    }
+    ids launches(tarn_stream stream) const noexcept
+    {
+        return view(tarn_plan_launches(get(), stream));
+    }
+    span<const tarn_wait> waits() const noexcept { return view(tarn_plan_waits(get())); }
+    span<const tarn_wait> boundary_waits() const noexcept
+    {
+        return view(tarn_plan_boundary_waits(get()));
+    }
+    tarn_op origin(tarn_op op) const noexcept { return tarn_plan_op_origin(get(), op); }
+
+#if TARN_HPP_THROWS
+    static plan create(const graph &source, const tarn_plan_options *options = nullptr)
+    {
+        tarn_error error{};
+        plan result = create(source, options, error);
+        check(error.status, error);
+        return result;
+    }
+    static plan create(const graph &source, const tarn_plan_options &options)
+    {
+        return create(source, &options);
+    }
+    static plan load(const std::string &path, const graph &source)
+    {
+        tarn_error error{};
+        plan result = load(path, source, error);
+        check(error.status, error);
+        return result;
+    }
+    void save(const std::string &path) const
+    {
+        tarn_error error{};
+        check(tarn_plan_save(get(), path.c_str(), &error), error);
+    }
+#endif
+
+  private:
+    detail::owner<tarn_plan, tarn_plan_destroy> handle_;
+};
+
+// Kernels are functions of a tarn_call that return 0, and must not throw. Destroying the owner
+// waits until kernels are done with what they use.
+class session
+{
+  public:
+    using kernel = std::function<int(const tarn_call &)>;
+
+    session() = default;
+    session(session &&) noexcept = default;
+    session &operator=(session &&other) noexcept
+    {
+        handle_ = std::move(other.handle_); // first: it ends what uses the kernels
+        kernels_ = std::move(other.kernels_);
+        return *this;
+    }
+    static session create(const plan &made, tarn_device device, const tarn_session_options *options,
+                          tarn_error &error)
+    {
+        session result;
+        tarn_session *created = nullptr;
+        tarn_session_create(made.get(), device, options, &created, &error);
+        result.handle_.reset(created);
+        return result;
+    }
+
+    explicit operator bool() const noexcept { return handle_ != nullptr; }
+    tarn_session *get() const noexcept { return handle_.get(); }
+    // By the source graph's op.
+    tarn_status bind(tarn_op origin, kernel function)
+    {
+        kernels_->push_back(std::move(function));
+        return tarn_session_bind(get(), origin, call, &kernels_->back());
+    }
+    tarn_status bind_default(kernel function)
+    {
+        kernels_->push_back(std::move(function));
+        return tarn_session_bind_default(get(), call, &kernels_->back());
+    }
+    void *address(tarn_tensor tensor) const noexcept { return tarn_session_address(get(), tensor); }
+    void cancel() noexcept { tarn_session_cancel(get()); }
+
+#if TARN_HPP_THROWS
+    explicit session(const plan &made, tarn_device device = tarn_device_host(nullptr),
+                     const tarn_session_options *options = nullptr)
+    {
+        tarn_error error{};
+        *this = create(made, device, options, error);
+        check(error.status, error);
+    }
+    template <class T> void write(tarn_tensor tensor, const T &values)
+    {
+        tarn_error error{};
+        check(tarn_session_write(get(), tensor, values.data(),
+                                 values.size() * sizeof *values.data(), &error),
+              error);
+    }
+    template <class T> void read(tarn_tensor tensor, T &values)
+    {
+        tarn_error error{};
+        check(tarn_session_read(get(), tensor, values.data(), values.size() * sizeof *values.data(),
+                                &error),
+              error);
+    }
+    tarn_ticket submit(std::uint64_t iterations = 1)
+    {
+        tarn_error error{};
+        tarn_ticket ticket = 0;
+        check(tarn_session_submit(get(), iterations, &ticket, &error), error);
+        return ticket;
+    }
+    void wait(tarn_ticket ticket, std::uint64_t timeout_ns = TARN_FOREVER)
+    {
+        tarn_error error{};
+        check(tarn_session_wait(get(), ticket, timeout_ns, &error), error);
+    }
+    void run(std::uint64_t iterations = 1) { wait(submit(iterations)); }
+#endif
+
+  private:
+    static int call(void *user, const tarn_call *what) noexcept
+    {
+        return (*static_cast<kernel *>(user))(*what);
+    }
+
+    // Before the handle, so that it is destroyed after it. A deque's members stay where they are.
+    std::unique_ptr<std::deque<kernel>> kernels_ = std::make_unique<std::deque<kernel>>();
+    detail::owner<tarn_session, tarn_session_destroy> handle_;
+};
+
+} // namespace tarn
+
+#endif

@@ -1,0 +1,108 @@
+// tarn.hpp: owners move and destroy, errors are thrown or returned, lists and options. Built with
+// exceptions and, as hpp_plain, without. TAP on stdout.
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <tarn.hpp>
+#include <vector>
+
+namespace
+{
+
+int number = 0;
+bool all_hold = true;
+
+void expect(bool holds, const char *rule)
+{
+    std::printf("%sok %d - %s\n", holds ? "" : "not ", ++number, rule);
+    all_hold = all_hold && holds;
+}
+
+tarn::builder two_ops()
+{
+    tarn::builder b("two ops");
+    const tarn_stream first = b.stream("a"), second = b.stream("b");
+    const tarn_tensor x = b.tensor("x", 64, TARN_INPUT), y = b.tensor("y", 64);
+    const std::vector<tarn_tensor> last = {b.tensor("z", 64, TARN_OUTPUT)};
+    b.op("f", first, tarn::list({x}), tarn::list({y}), 1000, 32);
+    b.op("g", second, tarn::list({y}), tarn::list(last));
+    return b;
+}
+
+void owners_move_and_say_what_they_own()
+{
+    tarn_error error{};
+    tarn::graph graph = two_ops().finish(error);
+    expect(graph && graph.ops() == 2 && graph.find_op("g") == 1, "a_builder_makes_a_graph");
+    tarn::graph moved = std::move(graph);
+    expect(!graph && moved, "an_owner_that_was_moved_from_is_empty");
+    auto options = tarn::options<tarn_plan_options>();
+    options.alignment = 64;
+    const tarn::plan plan = tarn::plan::create(moved, &options, error);
+    moved = tarn::graph();
+    expect(plan && plan.summary().alignment == 64 && plan.footprint() == plan.bound(),
+           "options_have_their_size_and_a_plan_outlives_its_graph");
+    expect(plan.launches(1).size() == 1 && plan.launches(1)[0] == 1 && plan.launches(7).empty(),
+           "lists_are_spans");
+    std::size_t waits = 0;
+    for (const tarn_wait &wait : plan.waits()) waits += wait.op == 1 && wait.on == 0;
+    expect(waits == 1, "waits_are_told");
+    tarn::session session = tarn::session::create(plan, tarn_device_host(nullptr), nullptr, error);
+    int calls = 0;
+    session.bind_default([&calls](const tarn_call &call) {
+        calls += call.inputs_count == 1;
+        return 0;
+    });
+    tarn::session other = std::move(session);
+    tarn_ticket ticket = 0;
+    expect(tarn_session_submit(other.get(), 3, &ticket, &error) == TARN_OK &&
+               tarn_session_wait(other.get(), ticket, TARN_FOREVER, &error) == TARN_OK &&
+               calls == 6,
+           "kernels_live_as_long_as_a_session_that_was_moved");
+}
+
+void errors_are_returned_where_asked_for()
+{
+    tarn_error error{};
+    const tarn::graph none = tarn::graph::load("/no/such/file", error);
+    expect(!none && error.status == TARN_SYSTEM, "a_failed_load_leaves_an_empty_owner");
+    tarn::builder b = two_ops();
+    b.op("h", 9, {}, {});
+    expect(!b.finish(error) && error.op == 2, "a_broken_rule_is_told_by_finish");
+}
+
+#if TARN_HPP_THROWS
+void errors_are_thrown_otherwise()
+{
+    bool thrown = false;
+    try {
+        tarn::graph::load("/no/such/file");
+    } catch (const tarn::exception &error) {
+        thrown = error.status() == TARN_SYSTEM && std::strstr(error.what(), "/no/such/file");
+    }
+    expect(thrown, "an_exception_has_status_and_text");
+    const tarn::graph graph = two_ops().finish();
+    auto options = tarn::options<tarn_plan_options>();
+    options.capacity = 1;
+    thrown = false;
+    try {
+        tarn::plan::create(graph, options);
+    } catch (const tarn::exception &error) {
+        thrown = error.status() == TARN_DOES_NOT_FIT;
+    }
+    expect(thrown, "what_does_not_fit_is_thrown");
+}
+#endif
+
+} // namespace
+
+int main()
+{
+    owners_move_and_say_what_they_own();
+    errors_are_returned_where_asked_for();
+#if TARN_HPP_THROWS
+    errors_are_thrown_otherwise();
+#endif
+    std::printf("1..%d\n", number);
+    return all_hold ? 0 : 1;
+}
