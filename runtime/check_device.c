@@ -54,10 +54,12 @@ enum tarn_status tarn_device_checker_create(struct tarn_checker *checker,
     made->checker = checker;
     made->rows = rows;
     made->accesses = checker->expected.begin[session->graph->ops_count];
-    if (!tarn_size_multiply(rows * 2 * sizeof(uint64_t), made->accesses + 1, &made->table_size))
+    uint64_t largest = largest_storage(session->graph);
+    if (!tarn_size_multiply(rows * 2 * sizeof(uint64_t), made->accesses + 1, &made->table_size) ||
+        !tarn_size_is_addressable(made->table_size) || !tarn_size_is_addressable(largest))
         return tarn_error_no_memory(error);
-    made->words = malloc(made->table_size);
-    made->bytes = malloc(largest_storage(session->graph));
+    made->words = malloc((size_t)made->table_size);
+    made->bytes = malloc((size_t)largest);
     if (!made->words || !made->bytes) return tarn_error_no_memory(error);
     return create_tables(made, error);
 }
@@ -184,7 +186,7 @@ enum tarn_status tarn_device_checker_begin(struct tarn_device_checker *made,
                                            struct tarn_error *error)
 {
     const struct tarn_device *device = &made->session->device;
-    memset(made->words, 0, made->table_size);
+    memset(made->words, 0, (size_t)made->table_size);
     write_all_seeds(made);
     int code = device->table->copy_in(device->self, made->seeds, made->words, made->table_size);
     if (!code) code = device->table->fill(device->self, made->wrongs, 0xff, made->table_size);

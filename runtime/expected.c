@@ -219,9 +219,10 @@ enum tarn_status tarn_expected_advance(struct tarn_expected *expected, uint64_t 
 {
     const struct tarn_graph *graph = expected->graph;
     uint64_t row = (uint64_t)expected->begin[graph->ops_count] + 1, words;
-    if (!tarn_size_multiply(row, iterations, &words)) return TARN_SYSTEM;
+    if (!tarn_size_multiply(row, iterations, &words) || !tarn_size_is_addressable(words))
+        return TARN_SYSTEM;
     free(expected->seeds);
-    expected->seeds = calloc(words + 1, sizeof *expected->seeds);
+    expected->seeds = calloc((size_t)words + 1, sizeof *expected->seeds);
     if (!expected->seeds) return TARN_SYSTEM;
     expected->window_begin = expected->window_end;
     expected->window_end += iterations;

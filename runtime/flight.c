@@ -122,7 +122,7 @@ int tarn_flight_stamp(struct tarn_flight *flight, uint32_t stream, void *queue, 
     if (!flight || !flight->rings[stream].stamps) return 0;
     struct tarn_flight_ring *ring = &flight->rings[stream];
     uint64_t count = atomic_load_explicit(&ring->count, memory_order_relaxed);
-    size_t entry = (count - 1) & (flight->capacity - 1);
+    size_t entry = (size_t)(count - 1) & (flight->capacity - 1);
     int code = record_base(ring->base, queue);
     if (code) return code;
     return ring->base->device.table->stamp_record(ring->base->device.self,

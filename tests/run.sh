@@ -3,8 +3,8 @@
 # "N passed, N failed, N skipped".
 #
 #   tests/run.sh                 everything that belongs into every change (under ten minutes)
-#   tests/run.sh --with opencl   also parts that not every machine has: opencl, starpu, gpu (a list by
-#                                commas). The first two are installed; what cannot run fails.
+#   tests/run.sh --with opencl   also parts that not every machine has: opencl, starpu, cross, gpu (a list
+#                                by commas). All but the last are installed; what cannot run fails.
 #                                TARN_WITH=opencl: installs it too, but goes on where it cannot be had
 #   tests/run.sh --long FOLDER   also the long campaigns, over a folder of graphs
 #

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what Tarn needs and this machine lacks (Debian, Ubuntu). Called by examples/quickstart.sh
-# and tests/run.sh; names on the command line ask for more: tests, starpu, opencl; and gpu, for which
+# and tests/run.sh; names on the command line ask for more: tests, starpu, opencl, cross; and gpu, for which
 # nothing can be installed.
 set -euo pipefail
 
@@ -31,9 +31,15 @@ for extra in "$@"; do
         [ -e /etc/OpenCL/vendors/pocl.icd ] || missing+=(pocl-opencl-icd)
         ;;
     starpu) need_library starpu-1.3 libstarpu-dev ;;
+    cross)
+        need_command aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+        need_command arm-linux-gnueabihf-gcc gcc-arm-linux-gnueabihf
+        [ -e /usr/aarch64-linux-gnu/include/stdio.h ] || missing+=(libc6-dev-arm64-cross)
+        [ -e /usr/arm-linux-gnueabihf/include/stdio.h ] || missing+=(libc6-dev-armhf-cross)
+        ;;
     gpu) ;;
     *)
-        echo "setup: no optional part is called '$extra' (there are: tests, starpu, opencl, gpu)" >&2
+        echo "setup: no optional part is called '$extra' (there are: tests, starpu, opencl, cross, gpu)" >&2
         exit 2
         ;;
     esac

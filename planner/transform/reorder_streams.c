@@ -158,7 +158,7 @@ static void take_order(struct weighing *all, const uint32_t *order)
         struct tarn_graph_stream *stream = &graph->streams[graph->ops[v].stream];
         all->rank[v] = i;
         graph->ops[v].position = stream->ops_count;
-        all->places[(stream->ops - all->places) + stream->ops_count++] = v;
+        all->places[(size_t)(stream->ops - all->places) + stream->ops_count++] = v;
     }
     for (uint32_t *next = all->touchers, a = 0; a < graph->planned_count; a++) {
         sort_touchers(all, next, graph->storages[a].touchers_count);

@@ -24,7 +24,7 @@ enum tarn_status tarn_derive_streams(struct tarn_graph *graph)
     }
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         const struct tarn_graph_op *op = &graph->ops[v];
-        ops[(graph->streams[op->stream].ops - ops) + op->position] = v;
+        ops[(size_t)(graph->streams[op->stream].ops - ops) + op->position] = v;
     }
     return TARN_OK;
 }

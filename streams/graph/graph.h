@@ -14,6 +14,10 @@
 
 #include "tarn/graph.h"
 
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "Tarn is written for little-endian machines: patterns and digests are made of whole words"
+#endif
+
 struct tarn_pool;
 
 struct tarn_graph_op {

@@ -4,6 +4,7 @@
 #define TARN_STREAMS_GRAPH_SIZE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 static inline bool tarn_size_add(uint64_t a, uint64_t b, uint64_t *result)
@@ -28,6 +29,9 @@ static inline bool tarn_size_round_up(uint64_t size, uint64_t alignment, uint64_
     *result = padded & ~(alignment - 1);
     return true;
 }
+
+/* Can memory of that many bytes be asked for? Always true where size_t has 64 bits. */
+static inline bool tarn_size_is_addressable(uint64_t size) { return (size_t)size == size; }
 
 static inline bool tarn_is_power_of_two(uint64_t n) { return n != 0 && (n & (n - 1)) == 0; }
 

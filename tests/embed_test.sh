@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# Every way of building on Tarn: as a meson subproject, installed and found by pkg-config (shared and
+# static) or CMake, from C11 and C++17, under sanitizers. TAP on stdout.
+#
+#   embed_test.sh SOURCE WORK     WORK: a folder of its own; what is built there is used again
+set -u
+source=$1 work=$2
+project=$work/project build=$work/build installed=$work/installed
+number=0
+
+echo "1..9"
+log=$work/log
+mkdir -p "$project/subprojects"
+exec 3>&1 >>"$log" 2>&1
+
+# check NAME COMMAND...: passes when the command does.
+check() {
+    local name=$1
+    shift
+    number=$((number + 1))
+    : >"$log"
+    if "$@"; then
+        echo "ok $number - $name" >&3
+    else
+        echo "not ok $number - $name" >&3
+        sed 's/^/# /' "$log" >&3
+    fi
+}
+
+skip() {
+    number=$((number + 1))
+    echo "ok $number - $1 # SKIP $2" >&3
+}
+
+cp "$source"/tests/embed_project/* "$project" 2>/dev/null
+ln -sfn "$source" "$project/subprojects/tarn"
+
+# Optimised code and kernels for a GPU would only take time here.
+subproject() {
+    if [ ! -e "$build/build.ninja" ]; then
+        meson setup "$build" "$project" --prefix "$installed" --libdir lib -Doptimization=0 -Ddebug=false \
+            -Dsource="$source/examples" -Dtarn:cuda=disabled -Dtarn:warning_level=0 || return 1
+    fi
+    meson compile -C "$build" && "$build/embed" && "$build/embed_cpp" && [ ! -e "$build/subprojects/tarn/tests" ]
+}
+check a_meson_subproject subproject
+check installs meson install -C "$build" --quiet
+
+# by_pkg_config OUTPUT COMPILER FILE FLAGS...: libraries come from LIBRARIES, words of pkg-config.
+export PKG_CONFIG_PATH=$installed/lib/pkgconfig LD_LIBRARY_PATH=$installed/lib
+by_pkg_config() {
+    local output=$work/$1 compiler=$2 file=$3
+    shift 3
+    # shellcheck disable=SC2046
+    $compiler "$@" "$file" $(pkg-config --cflags tarn) -o "$output" $(pkg-config --libs $LIBRARIES) && "$output"
+}
+warnings=(-Wall -Wextra -Wpedantic -Werror)
+LIBRARIES=tarn
+check c11_by_pkg_config by_pkg_config c11 cc "$source/examples/embed.c" -std=c11 "${warnings[@]}"
+check cpp17_by_pkg_config by_pkg_config cpp17 c++ "$source/examples/embed.cpp" -std=c++17 "${warnings[@]}"
+
+statically() {
+    local libraries
+    libraries=$(pkg-config --static --libs tarn) || return 1
+    # shellcheck disable=SC2086
+    cc -std=c11 "$source/examples/embed.c" $(pkg-config --cflags tarn) -o "$work/static" \
+        ${libraries/-ltarn/-l:libtarn.a} && env -u LD_LIBRARY_PATH "$work/static" &&
+        ! ldd "$work/static" | grep -q libtarn
+}
+check static_by_pkg_config statically
+
+# What runs plans needs no planner.
+cat >"$work/run_only.c" <<'END'
+#include <tarn.h>
+int main(void)
+{
+    struct tarn_graph *graph;
+    return tarn_graph_load("/no/such/file", &graph, NULL) == TARN_SYSTEM ? 0 : 1;
+}
+END
+core_alone() {
+    # shellcheck disable=SC2046
+    cc -std=c11 "$work/run_only.c" -o "$work/run_only" $(pkg-config --static --cflags --libs tarn-core) &&
+        env -u LD_LIBRARY_PATH "$work/run_only"
+}
+check core_alone_by_pkg_config core_alone
+
+for sanitizer in address undefined; do
+    check "c11_with_the_${sanitizer}_sanitizer" \
+        by_pkg_config sanitized cc "$source/examples/embed.c" -std=c11 "-fsanitize=$sanitizer"
+done
+
+by_cmake() {
+    cmake -S "$project" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$installed" -DSOURCE="$source/examples" \
+        -DRUN_ONLY="$work/run_only.c" && cmake --build "$work/cmake" &&
+        "$work/cmake/embed" && "$work/cmake/embed_cpp" && "$work/cmake/run_only"
+}
+if command -v cmake >/dev/null; then
+    check cmake_finds_it by_cmake
+else
+    skip cmake_finds_it "cmake is not here"
+fi
