@@ -108,6 +108,8 @@ static void what_is_wrong_is_refused_with_line_and_column(void **state)
         {MEASURED "a,b,1.5,0\n", 2, 5, "a number from 0 to 2^53-1"},
         {MEASURED "a,b,1,9007199254740992\n", 2, 7, "a number"},
         {MEASURED MODEL "a,b,7,8\n", 3, 1, "4 values for 7 columns"},
+        {MODEL "a,b\xff,1,0,,,\n", 2, 3, "the name \"b?\" is not valid UTF-8"},
+        {MEASURED "a\xc3,,1,0\n", 2, 1, "the name \"a?\" is not valid UTF-8"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -119,6 +121,23 @@ static void what_is_wrong_is_refused_with_line_and_column(void **state)
         if (!strstr(error.text, cases[i].says) || error.line != cases[i].line ||
             error.column != cases[i].column)
             fail_msg("case %zu: %u:%u %s", i, error.line, error.column, error.text);
+    }
+}
+
+/* What no graph may have as a name would be refused later, without the line. */
+static void a_name_that_is_too_long_is_refused_with_its_line(void **state)
+{
+    enum { LONGEST = 4096 };
+    char name[LONGEST + 2], text[LONGEST + 100];
+    (void)state;
+    memset(name, 'n', sizeof name);
+    for (size_t length = LONGEST; length <= LONGEST + 1; length++) {
+        struct tarn_cost_table *table;
+        struct tarn_error error;
+        int size = snprintf(text, sizeof text, MEASURED "a,%.*s,1,0\n", (int)length, name);
+        enum tarn_status status = load(text, (size_t)size, &table, &error);
+        assert_int_equal(status, length > LONGEST ? TARN_BAD_INPUT : TARN_OK);
+        tarn_cost_table_destroy(table);
     }
 }
 
@@ -174,6 +193,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_found_by_name_in_the_order_of_the_file),
         cmocka_unit_test(what_is_wrong_is_refused_with_line_and_column),
+        cmocka_unit_test(a_name_that_is_too_long_is_refused_with_its_line),
         cmocka_unit_test(what_is_no_table_is_refused),
         cmocka_unit_test(damaged_tables_do_no_harm),
         cmocka_unit_test(factors_are_exact),

@@ -94,7 +94,8 @@ TARN_API void tarn_plan_destroy(struct tarn_plan *plan);
 TARN_API const char *tarn_plan_method(size_t i);
 
 /* Writes `tarn.plan` version 1 to a temporary name, then renames; "-" is standard output. A name
- * that ends in ".csv" or ".csv.gz" asks for tarn_plan_save_intervals. */
+ * that ends in ".csv" or ".csv.gz" asks for tarn_plan_save_intervals. TARN_BAD_INPUT: numbers above
+ * 2^53 - 1, which plan files do not have. */
 TARN_API enum tarn_status tarn_plan_save(const struct tarn_plan *plan, const char *path,
                                          struct tarn_error *error);
 /* Writes the answer to a packing instance, as other packers do: id,lower,upper,size,offset, in the

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../streams/graph/builder.h"
 #include "../../streams/graph/csv.h"
 #include "../../streams/graph/error.h"
 #include "../../streams/graph/report.h"
@@ -106,6 +107,8 @@ static enum tarn_status read_name(const struct reading *reading, const char *cel
     if (*cell == 0) return bad_cell(reading, cell, "a name is missing");
     if (*cell == '"')
         return bad_cell(reading, cell, "quoted values are not read: %s", tarn_quote(cell).text);
+    const char *fault = tarn_name_fault(cell);
+    if (fault) return bad_cell(reading, cell, "the name %s %s", tarn_quote(cell).text, fault);
     *name = cell;
     return TARN_OK;
 }

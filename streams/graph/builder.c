@@ -57,8 +57,7 @@ static bool is_utf8(const char *text)
     return true;
 }
 
-/* What is wrong with the name of a record, or NULL. */
-static const char *fault_of_name(const char *name)
+const char *tarn_name_fault(const char *name)
 {
     if (strnlen(name, TARN_NAME_MAX + 1) > TARN_NAME_MAX) return "is longer than 4096 bytes";
     return is_utf8(name) ? NULL : NOT_UTF8;
@@ -147,7 +146,7 @@ static bool has_id_left(struct tarn_builder *builder, const char *what, uint32_t
 static const char *copy_name(struct tarn_builder *builder, const char *name, const char *what,
                              uint32_t id, const char *field)
 {
-    const char *wrong = name ? fault_of_name(name) : NULL;
+    const char *wrong = name ? tarn_name_fault(name) : NULL;
     if (wrong) {
         struct tarn_report report = report_of(builder);
         tarn_report_bad(&report, tarn_spot_at(TARN_NONE, TARN_NONE, "/%ss/%u/%s", what, id, field),

@@ -133,7 +133,7 @@ static enum tarn_status read_implementation(struct tarn_graph_loader *loader,
 static void find_choices(struct tarn_graph_loader *loader, size_t count)
 {
     const uint32_t *ids = loader->choices.ids;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && ids; i++) { /* NULL: no list has any */
         struct tarn_implementation *implementation = &loader->implementations[i];
         implementation->inputs.ids = ids;
         ids += implementation->inputs.count;
