@@ -87,6 +87,7 @@ static void what_is_wrong_is_refused_with_line_and_column(void **state)
     } cases[] = {
         {"kind,implementation\n", 1, 1, "expected the columns"},
         {"\n\n", 2, 1, "found nothing"},
+        {"\xef\xbb\xbf", 1, 1, "found nothing"},
         {"a,b,c,d\n", 1, 1, "expected the columns"},
         {MODEL "a,b,1,0,,\n", 2, 1, "6 values for 7 columns"},
         {MODEL "a,b,1,0,,,,\n", 2, 12, "more than 7 values"},

@@ -195,6 +195,7 @@ static enum tarn_status read_lines(struct reading *reading, char *text)
         reading->line++;
         if (*line != 0) status = read_line(reading, line);
     }
+    if (reading->line == 0) reading->line = 1; /* nothing but a byte order mark */
     if (status == TARN_OK && reading->columns_count == 0)
         return bad_cell(reading, NULL, "expected the columns " HEADERS ", found nothing");
     return status;

@@ -182,6 +182,7 @@ static enum tarn_status read_lines(struct table *table, char *text)
         if (*line == 0) continue;
         status = table->columns_count > 0 ? read_buffer(table, line) : read_header(table, line);
     }
+    if (table->line == 0) table->line = 1; /* nothing but a byte order mark */
     if (status == TARN_OK && table->columns_count == 0)
         return bad_line(table, "expected the columns " COLUMNS_TEXT ", found nothing");
     return status;
