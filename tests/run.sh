@@ -3,15 +3,16 @@
 # "N passed, N failed, N skipped".
 #
 #   tests/run.sh                 everything that belongs into every change (under ten minutes)
-#   tests/run.sh --with opencl   also parts that not every machine has: opencl, starpu, cross, gpu (a list
-#                                by commas). All but the last are installed; what cannot run fails.
+#   tests/run.sh --with opencl   also parts that not every machine has: opencl, starpu, cross, fuzz, gpu (a
+#                                list by commas). All but the last are installed; what cannot run fails.
 #                                TARN_WITH=opencl: installs it too, but goes on where it cannot be had
 #   tests/run.sh --long FOLDER   also the long campaigns, over a folder of graphs
 #
 # Three builds: optimised, where all tests run, with the counts of random and of all small graphs that
 # issues and papers ask for; under the address and undefined behaviour sanitizers, where tests draw a
 # 32nd (DRAWS in tests/random_graph.h) and those of the suite `release` do not run; and under the thread
-# sanitizer, where those of the suite `thread` do.
+# sanitizer, where those of the suite `thread` do. With `fuzz`, a fourth one of clang's, where every fuzzer
+# runs for a minute (tests/fuzz/run.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -37,7 +38,9 @@ done
 
 tests/setup.sh tests "${with[@]}"
 without=
-[ -z "${TARN_WITH:-}" ] || tests/setup.sh ${TARN_WITH//,/ } || without=$TARN_WITH
+for part in ${TARN_WITH//,/ }; do
+    if tests/setup.sh "$part"; then with+=("$part"); else without+=" $part"; fi
+done
 
 # asked PART: as meson wants to know.
 asked() { case ,${TARN_REQUIRE:-}, in *,"$1",*) echo enabled ;; *) echo auto ;; esac }
@@ -84,10 +87,15 @@ check address --no-suite release
 configure thread "${plainly[@]}" -Db_sanitize=thread -Db_lundef=false
 check thread --suite thread
 
+if [[ " ${with[*]} " == *" fuzz "* ]]; then
+    tests/fuzz/run.sh build-fuzz 60 || status=1
+    [ ! -e build-fuzz/meson-logs/testlog.json ] || logs+=(build-fuzz/meson-logs/testlog.json)
+fi
+
 if [ -n "$long" ]; then
     tests/campaign.sh "$long" build-tests/tarn || status=1
     TRANSFORMS=--reorder ITERATIONS=1 tests/campaign.sh "$long" build-tests/tarn || status=1
 fi
 
-[ -z "$without" ] || echo "run: $without could not be had (TARN_WITH): tests that need it were skipped"
+[ -z "$without" ] || echo "run:$without could not be had (TARN_WITH): tests that need it were skipped"
 python3 tests/count.py "$status" "${logs[@]}"

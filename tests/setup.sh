@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what Tarn needs and this machine lacks (Debian, Ubuntu). Called by examples/quickstart.sh
-# and tests/run.sh; names on the command line ask for more: tests, starpu, opencl, cross; and gpu, for which
-# nothing can be installed.
+# and tests/run.sh; names on the command line ask for more: tests, starpu, opencl, cross, fuzz; and gpu,
+# for which nothing can be installed.
 set -euo pipefail
 
 missing=()
@@ -10,6 +10,14 @@ need_command() { command -v "$1" >/dev/null || missing+=("$2"); }
 
 need_library() {
     command -v pkg-config >/dev/null && pkg-config --exists "$1" || missing+=("$2")
+}
+
+# clang's libFuzzer is a package of its own in some releases.
+has_fuzzer() { ls "$(clang -print-resource-dir)"/lib/*/libclang_rt.fuzzer[-.]* >/dev/null 2>&1; }
+fuzzer_package() {
+    local version
+    version=$(apt-cache depends clang | sed -nE 's/.*Depends: clang-([0-9]+)$/\1/p' | head -1)
+    ! apt-cache show "libclang-rt-$version-dev" >/dev/null 2>&1 || echo "libclang-rt-$version-dev"
 }
 
 need_command cc gcc
@@ -37,9 +45,10 @@ for extra in "$@"; do
         [ -e /usr/aarch64-linux-gnu/include/stdio.h ] || missing+=(libc6-dev-arm64-cross)
         [ -e /usr/arm-linux-gnueabihf/include/stdio.h ] || missing+=(libc6-dev-armhf-cross)
         ;;
+    fuzz) command -v clang >/dev/null && has_fuzzer || missing+=(clang) ;;
     gpu) ;;
     *)
-        echo "setup: no optional part is called '$extra' (there are: tests, starpu, opencl, cross, gpu)" >&2
+        echo "setup: no optional part is called '$extra' (there are: tests, starpu, opencl, cross, fuzz, gpu)" >&2
         exit 2
         ;;
     esac
@@ -57,4 +66,5 @@ echo "setup: installing ${missing[*]}" >&2
 export DEBIAN_FRONTEND=noninteractive
 "${as_root[@]}" apt-get update -q >/dev/null ||
     echo "setup: the package lists could not be refreshed; trying with the old ones" >&2
+if [[ " ${missing[*]} " == *" clang "* && -n "$(fuzzer_package)" ]]; then missing+=("$(fuzzer_package)"); fi
 "${as_root[@]}" apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null
