@@ -29,7 +29,7 @@ def dictionary():
 
 
 def run(*arguments):
-    options = ["-timeout=25", "-rss_limit_mb=3000", "-artifact_prefix=%s/%s-" % (found, target)]
+    options = ["-timeout=60", "-rss_limit_mb=3000", "-artifact_prefix=%s/%s-" % (found, target)]
     return subprocess.run([program, *options, *map(str, arguments)], text=True, errors="replace",
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
