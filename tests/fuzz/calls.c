@@ -77,7 +77,27 @@ const char *next_name(struct world *world)
     return longest;
 }
 
-bool may_cost(struct world *world) { return world->costly++ < COSTLY_MAX; }
+bool may_cost(struct world *world, unsigned cost)
+{
+    world->cost += cost;
+    return world->cost <= COST_MAX;
+}
+
+/* What is cut is the beginning of the whole, and a whole is escaped once and for all. */
+static void call_text(struct world *world)
+{
+    char whole[6 * 5000], cut[64], again[sizeof whole];
+    enum tarn_language language = (enum tarn_language)next_below(world, 3);
+    const char *text = next_name(world);
+    size_t room = next_below(world, sizeof cut + 1);
+    size_t length = tarn_text_escape(language, text, whole, sizeof whole);
+    PROMISED(length == strlen(whole), "%zu", length);
+    PROMISED(tarn_text_escape(language, text, room ? cut : NULL, room) == length, "%zu", length);
+    if (room > 0) PROMISED(strncmp(whole, cut, strlen(cut)) == 0 && strlen(cut) < room, "%s", cut);
+    if (language != TARN_PLAIN) return;
+    tarn_text_escape(language, whole, again, sizeof again);
+    PROMISED(strcmp(whole, again) == 0, "%s", whole);
+}
 
 /* ---- Results ---- */
 
@@ -154,7 +174,7 @@ void fuzz_calls(const uint8_t *data, size_t size)
         call_builder,      call_builder,    call_builder,   call_make_graph, call_ask_graph,
         call_transform,    call_graph_file, call_make_plan, call_ask_plan,   call_plan_file,
         call_make_session, call_bind,       call_copy,      call_submit,     call_wait,
-        call_check,        call_destroy,
+        call_check,        call_destroy,    call_curve,     call_text,
     };
     struct world world = {.at = data, .end = data + size};
     while (world.at < world.end) calls[next_below(&world, sizeof calls / sizeof *calls)](&world);

@@ -5,7 +5,7 @@
 
 #include "fuzz.h"
 
-enum { GRAPHS = 4, PLANS = 3, SESSIONS = 2, IDS_MAX = 6, COSTLY_MAX = 8 };
+enum { GRAPHS = 4, PLANS = 3, SESSIONS = 2, IDS_MAX = 6, COST_MAX = 8 };
 
 struct calls_plan {
     struct tarn_plan *plan;
@@ -26,7 +26,7 @@ struct world {
     struct tarn_graph *graphs[GRAPHS];
     struct calls_plan plans[PLANS];
     struct calls_session sessions[SESSIONS];
-    unsigned costly; /* calls that take long, so far */
+    unsigned cost; /* of the calls that take long, so far */
 };
 
 /* ---- Bytes: 0 when there are no more ---- */
@@ -44,7 +44,8 @@ uint32_t next_id(struct world *world, uint32_t count);
 struct tarn_list next_ids(struct world *world, uint32_t count);
 /* Usual names, NULL, and odd ones. */
 const char *next_name(struct world *world);
-bool may_cost(struct world *world);
+/* Is there time left for a call that takes so much? */
+bool may_cost(struct world *world, unsigned cost);
 
 /* ---- Calls, one each ---- */
 
@@ -53,6 +54,7 @@ void call_make_graph(struct world *world);
 void call_ask_graph(struct world *world);
 void call_transform(struct world *world);
 void call_graph_file(struct world *world);
+void call_curve(struct world *world);
 void call_make_plan(struct world *world);
 void call_ask_plan(struct world *world);
 void call_plan_file(struct world *world);

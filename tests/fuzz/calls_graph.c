@@ -206,6 +206,7 @@ static enum tarn_status transform(struct world *world, struct tarn_graph *graph,
 {
     const struct tarn_transform_control control = {.steps = 1 + next_below(world, 8)};
     uint32_t which = next_below(world, 8);
+    if (which == 1 && !may_cost(world, 3)) which = 4;
     uint64_t alignment = next_byte(world) < 200 ? 0 : next_number(world);
     switch (which) {
     case 0:
@@ -257,7 +258,7 @@ void call_transform(struct world *world)
 {
     struct tarn_graph *graph = any_graph(world), *result = NULL;
     struct tarn_error error = fuzz_old_error();
-    if (!may_cost(world)) return;
+    if (!may_cost(world, 1)) return;
     enum tarn_status status = transform(world, graph, &result, &error);
     check_result("transform", status, &error,
                  OK_OR_BAD | ANY_OF(TARN_USAGE) | ANY_OF(TARN_DOES_NOT_FIT), result);
@@ -277,4 +278,25 @@ void call_graph_file(struct world *world)
                       ANY_OF(TARN_USAGE) | (graph ? ANY_OF(TARN_OK) : 0));
     else
         fuzz_round_trip(graph, name, ANY_OF(TARN_OK));
+}
+
+void call_curve(struct world *world)
+{
+    enum { ROWS = 3 };
+    static const char *const names[] = {"curve.svg", "curve.csv", "-/-"};
+    struct tarn_budget_report rows[ROWS];
+    struct tarn_graph *graph = any_graph(world);
+    struct tarn_error error = fuzz_old_error();
+    size_t count = next_below(world, ROWS + 1), which = next_below(world, 3);
+    const struct tarn_transform_control control = {.steps = 4};
+    if (!may_cost(world, 5)) return;
+    enum tarn_status status = tarn_graph_budget_curve(
+        graph, TARN_BUDGET_OPTIONS(.effort = 4, .control = &control), rows, count, &error);
+    fuzz_answered("curve", status, &error,
+                  OK_OR_BAD | ANY_OF(TARN_USAGE) | ANY_OF(TARN_DOES_NOT_FIT));
+    if (status != TARN_OK) return;
+    error = fuzz_old_error();
+    fuzz_answered("save",
+                  tarn_budget_curve_save(graph, rows, count, fuzz_path(names[which]), &error),
+                  &error, ANY_OF(which == 2 ? TARN_SYSTEM : TARN_OK));
 }

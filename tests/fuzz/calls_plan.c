@@ -56,8 +56,9 @@ void call_make_plan(struct world *world)
     struct tarn_plan_options options = {.struct_size = sizeof options, .effort = 1};
     struct tarn_error error = fuzz_old_error();
     struct tarn_plan *plan = NULL;
-    if (!may_cost(world)) return;
-    options.method = methods[next_below(world, sizeof methods / sizeof *methods)];
+    uint32_t method = next_below(world, sizeof methods / sizeof *methods);
+    if (!may_cost(world, 1)) return;
+    options.method = methods[method];
     options.threads = next_below(world, 3);
     options.alignment = next_byte(world) < 128 ? 0 : next_number(world);
     options.capacity = next_byte(world) < 128 ? 0 : next_number(world);
@@ -66,6 +67,7 @@ void call_make_plan(struct world *world)
     if (options.seconds > 1) options.seconds = 0;
     options.boundary = (enum tarn_boundary)next_below(world, 3);
     draw_transforms(world, &options);
+    if (options.budget && !may_cost(world, 3)) return;
     enum tarn_status status = tarn_plan_create(graph, &options, &plan, &error);
     check_result("plan", status, &error,
                  ANY_OF(TARN_OK) | ANY_OF(TARN_USAGE) | ANY_OF(TARN_DOES_NOT_FIT) |

@@ -71,7 +71,7 @@ void call_make_session(struct world *world)
     struct calls_session *place = any_session(world);
     struct tarn_session_options options = {.struct_size = sizeof options};
     struct tarn_error error = fuzz_old_error();
-    if (!may_cost(world)) return;
+    if (!may_cost(world, 1)) return;
     end_session(place);
     struct tarn_plan *plan = plan_for(world);
     uint32_t streams = tarn_graph_streams_count(tarn_plan_graph(plan));
@@ -81,6 +81,11 @@ void call_make_session(struct world *world)
     if (more & 4) options.flight = next_below(world, 8);
     if (more & 8) options.depth = next_below(world, 4);
     if (more & 16) options.capture = next_below(world, 8) == 7;
+    if (more & 64) {
+        options.memory = place->memory = aligned_alloc(4096, MEMORY_MAX);
+        options.memory_size = next_byte(world) < 200 ? MEMORY_MAX : next_number(world);
+        if (options.memory_size > MEMORY_MAX) options.memory_size = MEMORY_MAX;
+    }
     if (more & 32) options.struct_size = next_below(world, 2) ? 0 : sizeof options - 16;
     enum tarn_status status = TARN_USAGE;
     if (is_small(plan)) {
@@ -126,6 +131,17 @@ static bool is_busy(const struct calls_session *of)
            (tarn_session_query(of->session, &finished, NULL) != TARN_OK || finished < of->ticket);
 }
 
+static void lend_memory(struct calls_session *of, uint64_t size)
+{
+    struct tarn_error error = fuzz_old_error();
+    void *memory = NULL;
+    if (size > MEMORY_MAX) return;
+    enum tarn_status status = tarn_session_host_memory_create(of->session, size, &memory, &error);
+    check_result("host memory", status, &error, ANY_OF(of->session ? TARN_OK : TARN_USAGE), memory);
+    if (memory) memset(memory, 1, size);
+    tarn_session_host_memory_destroy(of->session, memory, size);
+}
+
 void call_copy(struct world *world)
 {
     static unsigned char bytes[MEMORY_MAX];
@@ -138,7 +154,12 @@ void call_copy(struct world *world)
     uint64_t size = next_byte(world) < 128 ? info.size : next_number(world);
     bool fits = is_tensor && size <= info.size;
     if (fits && size > sizeof bytes) return;
-    if (next_below(world, 4) == 3) {
+    uint32_t which = next_below(world, 5);
+    if (which == 4) {
+        lend_memory(of, info.size + 1);
+        return;
+    }
+    if (which == 3) {
         void *address = tarn_session_address(of->session, tensor);
         PROMISED(!address || (of->session && is_tensor), "tensor %u", tensor);
         return;
@@ -161,11 +182,6 @@ void call_submit(struct world *world)
         tarn_session_submit(of->session, next_below(world, 6), &of->ticket, &error);
     fuzz_answered("submit", status, &error, ANY_OF(TARN_OK) | ENDINGS);
     PROMISED(of->session || status == TARN_USAGE, "%s", error.text);
-}
-
-static void cancel(struct calls_session *of)
-{
-    if (of->session) tarn_session_cancel(of->session);
 }
 
 static void take_line(void *user, const char *line)
@@ -194,7 +210,7 @@ void call_wait(struct world *world)
         fuzz_answered("query", tarn_session_query(of->session, &finished, &error), &error,
                       expected);
         break;
-    case 4: cancel(of); break;
+    case 4: tarn_session_cancel(of->session); break;
     default:
         tarn_session_dump(of->session, take_line, NULL);
         if (is_busy(of)) return;
@@ -214,7 +230,7 @@ void call_check(struct world *world)
                                          .iterations = next_below(world, 4),
                                          .seed = next_byte(world)};
     uint64_t expected = ANY_OF(TARN_OK) | ENDINGS | ANY_OF(TARN_DEADLINE);
-    if (!may_cost(world)) return;
+    if (!may_cost(world, 1)) return;
     switch (next_below(world, 4)) {
     case 0: options.random_order = true; break;
     case 1:
