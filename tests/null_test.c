@@ -243,6 +243,15 @@ static void transforms_need_graph_and_result(void **state)
     TRANSFORM(transform);
     /* tarn_graph_assign, tarn_graph_budget, tarn_graph_reorder, tarn_graph_couple,
      * tarn_graph_in_place, tarn_graph_implementations, tarn_graph_transform */
+    const char *const words[] = {"a", NULL};
+    REFUSES(tarn_graph_in_place(w.graph, TARN_IN_PLACE_OPTIONS(.kinds = words, .kinds_count = 2),
+                                &r, error));
+    REFUSES(tarn_graph_in_place(w.graph, TARN_IN_PLACE_OPTIONS(.kinds_count = 1), &r, error));
+    REFUSES(tarn_graph_assign(
+        w.graph, TARN_ASSIGN_OPTIONS(.communication_words = words, .communication_words_count = 2),
+        &r, error));
+    REFUSES(tarn_graph_assign(
+        w.graph, TARN_ASSIGN_OPTIONS(.copy_words = words, .copy_words_count = 2), &r, error));
     struct tarn_budget_report row;
     REFUSES(tarn_graph_budget_curve(NULL, NULL, &row, 1, error));
     REFUSES(tarn_graph_budget_curve(w.graph, NULL, NULL, 1, error));

@@ -208,7 +208,14 @@ static enum tarn_status check_options(const struct tarn_assign_options *options,
     if ((unsigned)options->mode > TARN_ASSIGN_CONCURRENCY)
         return tarn_error_set(error, TARN_USAGE, "there is no way %u to assign streams",
                               (unsigned)options->mode);
-    return TARN_OK;
+    const char *const *words = options->communication_words, *const *copies = options->copy_words;
+    enum tarn_status status = TARN_OK;
+    if (words)
+        status = tarn_options_words(words, options->communication_words_count,
+                                    "communication words", error);
+    if (!status && copies)
+        status = tarn_options_words(copies, options->copy_words_count, "copy words", error);
+    return status;
 }
 
 static enum tarn_status decide(struct assigning *all)

@@ -103,6 +103,8 @@ enum tarn_status tarn_graph_in_place(struct tarn_graph *graph,
     tarn_error_clear(error);
     enum tarn_status status =
         tarn_options_take(&options, sizeof options, given, "in-place options", error);
+    if (status == TARN_OK)
+        status = tarn_options_words(options.kinds, options.kinds_count, "kinds", error);
     if (status != TARN_OK) return status;
     struct merging merging = {.graph = graph, .options = &options};
     merging.root = malloc(((size_t)graph->tensors_count + 1) * sizeof *merging.root);

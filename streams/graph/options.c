@@ -31,3 +31,13 @@ enum tarn_status tarn_options_take(void *options, size_t size, const void *given
     memcpy(options, &size, sizeof size);
     return TARN_OK;
 }
+
+enum tarn_status tarn_options_words(const char *const *words, size_t count, const char *what,
+                                    struct tarn_error *error)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (words && words[i]) continue;
+        return tarn_error_set(error, TARN_USAGE, "%s: word %zu of %zu is NULL", what, i, count);
+    }
+    return TARN_OK;
+}

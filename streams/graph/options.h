@@ -13,4 +13,9 @@
 enum tarn_status tarn_options_take(void *options, size_t size, const void *given, const char *what,
                                    struct tarn_error *error);
 
+/* A list of words in options: TARN_USAGE, with a message that begins with `what`, when one is NULL.
+ */
+enum tarn_status tarn_options_words(const char *const *words, size_t count, const char *what,
+                                    struct tarn_error *error);
+
 #endif
