@@ -208,11 +208,14 @@ static enum tarn_status transform(struct world *world, struct tarn_graph *graph,
     uint32_t which = next_below(world, 8);
     if (which == 1 && !may_cost(world, 3)) which = 4;
     uint64_t alignment = next_byte(world) < 200 ? 0 : next_number(world);
+    const char *words[] = {next_name(world), next_name(world)};
     switch (which) {
     case 0:
         return tarn_graph_assign(
             graph,
-            TARN_ASSIGN_OPTIONS(.mode = (enum tarn_assign_mode)next_below(world, 3),
+            TARN_ASSIGN_OPTIONS(.communication_words = words,
+                                .communication_words_count = next_below(world, 3),
+                                .mode = (enum tarn_assign_mode)next_below(world, 3),
                                 .streams = next_below(world, 5), .alignment = alignment,
                                 .wait_ns = (uint32_t)next_number(world)),
             result, error);

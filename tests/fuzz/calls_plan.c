@@ -83,15 +83,46 @@ void call_make_plan(struct world *world)
 
 /* ---- Asking ---- */
 
+/* What a runtime of somebody's own would ask. */
+static void ask_contents(struct world *world, const struct tarn_plan *plan)
+{
+    const struct tarn_graph *graph = tarn_plan_graph(plan);
+    uint32_t ops = tarn_graph_ops_count(graph), streams = tarn_graph_streams_count(graph);
+    uint32_t tensors = tarn_graph_tensors_count(graph);
+    uint32_t stream = next_id(world, streams), op = next_id(world, ops);
+    uint32_t tensor = next_id(world, tensors);
+    struct tarn_list launches = tarn_plan_launches(plan, stream);
+    struct tarn_waits waits = tarn_plan_waits(plan), boundary = tarn_plan_boundary_waits(plan);
+    struct tarn_certificate certificate;
+    struct tarn_plan_summary summary;
+    uint64_t offset, size;
+    tarn_plan_summarize(plan, &summary);
+    for (size_t i = 0; i < launches.count; i++) PROMISED(launches.ids[i] < ops, "%zu", i);
+    PROMISED(stream < streams || launches.count == 0, "stream %u", stream);
+    PROMISED(waits.count == summary.waits && boundary.count == summary.boundary_waits, "%zu, %zu",
+             waits.count, boundary.count);
+    for (size_t i = 0; i < waits.count; i++)
+        PROMISED(waits.waits[i].op < ops && waits.waits[i].on < ops, "%zu", i);
+    PROMISED((tarn_plan_op_origin(plan, op) != TARN_NONE) == (op < ops), "op %u", op);
+    PROMISED((tarn_plan_tensor_origin(plan, tensor) != TARN_NONE) == (tensor < tensors), "%u",
+             tensor);
+    if (op >= ops) PROMISED(tarn_plan_op_implementation(plan, op) == TARN_NONE, "op %u", op);
+    tarn_plan_op_is_recomputed(plan, op);
+    if (tarn_plan_group(plan, next_below(world, 4), &offset, &size) == TARN_OK)
+        PROMISED(size > 0 && offset != UINT64_MAX, "%llu", (unsigned long long)size);
+    if (tarn_plan_certificate(plan, &certificate))
+        PROMISED(certificate.bound == summary.bound && certificate.streams_count == streams, "%zu",
+                 certificate.streams_count);
+}
+
 void call_ask_plan(struct world *world)
 {
     struct calls_plan *of = any_plan(world);
-    struct tarn_plan_summary summary;
     const struct tarn_graph *graph = tarn_plan_graph(of->plan);
     uint32_t tensor = next_id(world, tarn_graph_tensors_count(graph));
     uint32_t op = next_id(world, tarn_graph_ops_count(graph));
     struct tarn_op_info info;
-    tarn_plan_summarize(of->plan, &summary);
+    ask_contents(world, of->plan);
     uint64_t offset = tarn_plan_offset(of->plan, tensor);
     uint64_t workspace = tarn_plan_workspace_offset(of->plan, op);
     PROMISED((offset != UINT64_MAX) == (tensor < tarn_graph_tensors_count(graph)), "tensor %u",
@@ -127,6 +158,8 @@ void call_plan_file(struct world *world)
     error = fuzz_old_error();
     status = tarn_plan_load(path, of->source, TARN_VERIFY, &again, &error);
     check_result("load", status, &error, ANY_OF(TARN_OK), again);
+    struct tarn_plan_identity identity = tarn_plan_identify(of->plan);
+    fuzz_answered("expect", tarn_plan_expect(again, &identity, &error), &error, ANY_OF(TARN_OK));
     tarn_plan_destroy(of->plan);
     of->plan = again;
 }
