@@ -54,7 +54,8 @@ enum tarn_status tarn_curve(const char *graph_path, const struct tarn_load_optio
     double ms = tarn_now_ms() - begin;
     uint32_t first = 0; /* ended early, it has rows from here on */
     while (first < points && rows[first].budget == 0) first++;
-    bool some = status == TARN_OK || first < points;
+    bool is_stopped = status == TARN_INTERRUPTED || status == TARN_DEADLINE;
+    bool some = status == TARN_OK || (is_stopped && first < points);
     if (status != TARN_OK) tarn_print_error(&error, status);
     if (some && (saved = save(graph, rows + first, points - first, output_path, &error)) != TARN_OK)
         tarn_print_error(&error, status = saved);
