@@ -1,10 +1,10 @@
 /* tarn run: a plan at work on a device, checked byte by byte or measured with kernels that do
  * nothing but take time. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "device.h"
+#include "interrupt.h"
 #include "print.h"
 #include "verbs.h"
 
@@ -33,7 +33,6 @@ struct result {
     struct tarn_plan *plan;
     struct tarn_cli_device device;
     struct tarn_session *session;
-    FILE *flight;
     struct tarn_step *order; /* given, or NULL */
     struct tarn_check_report report;
     double load_ms, plan_ms, create_ms, run_ms;
@@ -61,30 +60,11 @@ static enum tarn_status load(const struct request *request, struct result *resul
     return status;
 }
 
-static void write_line(void *file, const char *line)
-{
-    fputs(line, file);
-    fputc('\n', file);
-}
-
-static enum tarn_status open_flight(const struct request *request, struct result *result,
-                                    struct tarn_session_options *options, struct tarn_error *error)
-{
-    if (!request->flight) return TARN_OK;
-    result->flight = tarn_is_dash(request->flight) ? stdout : fopen(request->flight, "w");
-    options->flight = FLIGHT_COMMANDS;
-    options->flight_line = write_line;
-    options->flight_user = result->flight;
-    if (result->flight) return TARN_OK;
-    *error = (struct tarn_error){.status = TARN_SYSTEM};
-    snprintf(error->text, sizeof error->text, "%s: %s", request->flight, strerror(errno));
-    return TARN_SYSTEM;
-}
-
 /* The recorder is as large as the last iterations that a picture can show. */
-static void record_trace(const struct request *request, const struct result *result,
-                         struct tarn_session_options *options)
+static void record(const struct request *request, const struct result *result,
+                   struct tarn_session_options *options)
 {
+    if (request->flight) options->flight = FLIGHT_COMMANDS;
     if (!request->trace) return;
     uint64_t iterations = (uint64_t)request->check.iterations + 1; /* one to warm up */
     uint64_t commands = tarn_graph_ops_count(result->graph) * iterations;
@@ -98,10 +78,9 @@ static enum tarn_status open_session(const struct request *request, struct resul
     double begin = tarn_now_ms();
     struct tarn_session_options options = request->session;
     options.patience_ns = request->deadline_ns;
-    enum tarn_status status = open_flight(request, result, &options, error);
-    record_trace(request, result, &options);
-    if (status == TARN_OK)
-        status = tarn_cli_device_open(&result->device, request->device, &request->host, error);
+    record(request, result, &options);
+    enum tarn_status status =
+        tarn_cli_device_open(&result->device, request->device, &request->host, error);
     if (status == TARN_OK)
         status = tarn_session_create(result->plan, result->device.device, &options,
                                      &result->session, error);
@@ -235,6 +214,25 @@ static void close_session(struct result *result, enum tarn_status status)
     tarn_cli_device_close(&result->device);
 }
 
+/* A picture of a run that has succeeded, and the last commands of any that has begun. */
+static enum tarn_status save(const struct request *request, const struct result *result,
+                             enum tarn_status ended, struct tarn_error *error)
+{
+    const char *why = ended != TARN_OK ? error->text : NULL;
+    struct tarn_error unsaved;
+    enum tarn_status status = TARN_OK;
+    tarn_interrupt_hold();
+    if (result->session && request->flight)
+        status = tarn_session_save_dump(result->session, why, request->flight, &unsaved);
+    if (ended == TARN_OK && status == TARN_OK && request->trace)
+        status = tarn_session_save_trace(result->session, request->trace, &unsaved);
+    tarn_interrupt_release();
+    if (status == TARN_OK) return ended;
+    if (ended != TARN_OK) return tarn_print_error(&unsaved, ended);
+    *error = unsaved;
+    return status;
+}
+
 static enum tarn_status carry_out(const struct request *request)
 {
     struct tarn_error error;
@@ -245,14 +243,10 @@ static enum tarn_status carry_out(const struct request *request)
         status = request->kernel ? run_measured(request, &result, &error)
                                  : run_checked(request, &result, &error);
     }
-    if (status == TARN_OK && request->trace)
-        status = tarn_session_save_trace(result.session, request->trace, &error);
+    status = save(request, &result, status, &error);
     if (status == TARN_OK) print_result(request, &result);
-    if (status == TARN_OK && result.flight)
-        tarn_session_dump(result.session, write_line, result.flight);
     if (status != TARN_OK) tarn_print_error(&error, status);
     close_session(&result, status);
-    if (result.flight && result.flight != stdout) fclose(result.flight);
     free(result.order);
     tarn_plan_destroy(result.plan);
     tarn_graph_destroy(result.graph);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../streams/graph/report.h"
+#include "../streams/graph/text_file.h"
 
 #define COMMANDS_MAX (UINT32_C(1) << 20)
 
@@ -227,4 +228,28 @@ void tarn_flight_dump(struct tarn_session *session, const char *reason, tarn_lin
              reason ? "; " : "", reason ? reason : "");
     line(user, text);
     for (uint32_t s = 0; s < session->graph->streams_count; s++) tell_stream(&dump, s);
+}
+
+struct saving {
+    struct tarn_session *session;
+    const char *reason;
+};
+
+static void print_line(void *file, const char *line)
+{
+    fputs(line, file);
+    fputc('\n', file);
+}
+
+static void print_saving(const void *subject, FILE *file)
+{
+    const struct saving *saving = subject;
+    tarn_flight_dump(saving->session, saving->reason, print_line, file);
+}
+
+enum tarn_status tarn_flight_save(struct tarn_session *session, const char *reason,
+                                  const char *path, struct tarn_error *error)
+{
+    const struct saving saving = {session, reason};
+    return tarn_text_save(path, print_saving, &saving, error);
 }

@@ -80,6 +80,10 @@ int tarn_flight_times(const struct tarn_flight_ring *ring, uint32_t index, uint6
 /* Tells, line by line, why (NULL: no reason), where every stream is, and its last commands. */
 void tarn_flight_dump(struct tarn_session *session, const char *reason, tarn_line line, void *user);
 
+/* The same to a file, as tarn_text_save does. */
+enum tarn_status tarn_flight_save(struct tarn_session *session, const char *reason,
+                                  const char *path, struct tarn_error *error);
+
 /* "not finished after 2.500 s; stream 0 ...": TARN_DEADLINE. */
 enum tarn_status tarn_session_deadline(struct tarn_session *session, uint64_t timeout_ns,
                                        struct tarn_error *error);

@@ -307,6 +307,14 @@ void tarn_session_dump(struct tarn_session *session, tarn_line line, void *user)
     if (session && line) tarn_flight_dump(session, NULL, line, user);
 }
 
+enum tarn_status tarn_session_save_dump(struct tarn_session *session, const char *why,
+                                        const char *path, struct tarn_error *error)
+{
+    tarn_error_clear(error);
+    if (!session || !path) return tarn_error_set(error, TARN_USAGE, "null argument");
+    return tarn_flight_save(session, why, path, error);
+}
+
 enum tarn_status tarn_session_save_trace(struct tarn_session *session, const char *path,
                                          struct tarn_error *error)
 {

@@ -344,6 +344,8 @@ static void sessions_need_their_arguments(void **state)
     REFUSES(tarn_session_query(NULL, &finished, error));
     REFUSES(tarn_session_query(w.session, NULL, error));
     tarn_session_dump(w.session, NULL, NULL);
+    REFUSES(tarn_session_save_dump(NULL, NULL, "-", error));
+    REFUSES(tarn_session_save_dump(w.session, NULL, NULL, error));
     REFUSES(tarn_session_save_trace(NULL, "-", error));
     REFUSES(tarn_session_save_trace(w.session, NULL, error));
     REFUSES(tarn_session_check(NULL, NULL, NULL, error));

@@ -235,6 +235,10 @@ TARN_API void tarn_session_cancel(struct tarn_session *session);
 /* The flight recorder's text, line by line: where every stream is, and its last commands with
  * times. From the session's thread, at any time before it is destroyed. */
 TARN_API void tarn_session_dump(struct tarn_session *session, tarn_line line, void *user);
+/* The same as a file, written to a temporary name, then renamed; "-" is standard output. why: its
+ * first line, for example an error's text; NULL: none. TARN_SYSTEM. */
+TARN_API enum tarn_status tarn_session_save_dump(struct tarn_session *session, const char *why,
+                                                 const char *path, struct tarn_error *error);
 
 /* Writes what the flight recorder remembers as Chrome trace events (JSON, for Perfetto too): a
  * track per stream, and the bytes of planned storages that are alive as a counter. Times are those
