@@ -28,8 +28,10 @@ void tarn_interrupt_install(void)
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = end_now;
+    action.sa_flags = SA_RESTART;
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
 }
 
 const bool *tarn_interrupt_note(void)

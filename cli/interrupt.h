@@ -1,4 +1,5 @@
-/* Ctrl-C: the command ends at once with exit code 130 and leaves no half-written file. */
+/* Ctrl-C and SIGTERM: the command ends at once with exit code 130 and leaves no half-written file.
+ */
 #ifndef TARN_CLI_INTERRUPT_H
 #define TARN_CLI_INTERRUPT_H
 
@@ -6,7 +7,7 @@
 
 void tarn_interrupt_install(void);
 
-/* From now on the first Ctrl-C only sets the flag that is returned; a second one ends the command.
+/* From now on the first of them only sets the flag that is returned; a second one ends the command.
  */
 const bool *tarn_interrupt_note(void);
 

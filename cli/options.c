@@ -185,7 +185,7 @@ static const char *exit_meaning(enum tarn_status status)
     case TARN_REJECTED: return "the verifier rejected the plan";
     case TARN_CHECK_FAILED: return "checked execution read a wrong byte";
     case TARN_SYSTEM: return "out of memory, or a file cannot be read or written";
-    case TARN_INTERRUPTED: return "interrupted";
+    case TARN_INTERRUPTED: return "interrupted (SIGINT, SIGTERM)";
     }
     return "";
 }

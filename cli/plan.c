@@ -159,8 +159,9 @@ static const char about[] =
     "               when that is nothing\n"
     "  events       arcs between streams, the event waits kept of them inside an\n"
     "               iteration, and the waits on the iteration before\n"
-    "A search prints a line for every better plan. Ctrl-C ends it: the best plan so\n"
-    "far is written, exit code 130; of --budget-curve the budgets done so far.\n"
+    "A search prints a line for every better plan. Ctrl-C or SIGTERM ends it: the\n"
+    "best plan so far is written, exit code 130; of --budget-curve the budgets done\n"
+    "so far.\n"
     "With '-o -' the plan goes to standard output and these figures to standard\n"
     "error.\n";
 
