@@ -1,66 +1,98 @@
-/* One count of the allocations that are still allowed; what is freed does not count. */
 #include "failing_memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
 
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *block, size_t size);
+#include "failing_calls.h"
+#include "random_graph.h"
 
-static atomic_llong allowed = INT64_MAX; /* allocations before they fail */
-static atomic_bool failed;
+enum { TRIES_MAX = SANITIZED ? 80 : 300 };
 
-static bool is_denied(void)
+/* ---- The long campaign ---- */
+
+static struct {
+    long long runs, found;
+    struct timespec begin;
+} campaign;
+
+static void report_campaign(void)
 {
-    if (atomic_fetch_sub(&allowed, 1) <= 0) failed = true;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    printf("# campaign | %s: failing allocations | %lld | %lld | %lld\n",
+           program_invocation_short_name, campaign.runs,
+           (long long)(now.tv_sec - campaign.begin.tv_sec), campaign.found);
+}
+
+static bool is_campaign(void)
+{
+    if (!getenv("TARN_CAMPAIGN")) return false;
+    if (campaign.begin.tv_sec == 0 && clock_gettime(CLOCK_MONOTONIC, &campaign.begin) == 0)
+        atexit(report_campaign);
+    return true;
+}
+
+/* ---- The rules ---- */
+
+/* Runs the act without trouble, counts its allocations, and tells how far apart to try. */
+static uint64_t measure(act_in_memory act, uint64_t least)
+{
+    struct tarn_error error = {0};
+    allow_calls(FAILING_MEMORY);
+    if (act(&error)) fail_msg("%s", error.text);
+    uint64_t made = calls_made(FAILING_MEMORY);
+    assert_true(made >= least); /* else these allocations are not the ones that are made */
+    return is_campaign() ? 1 : made / TRIES_MAX + 1;
+}
+
+/* With `count` allocations failing from number `first` on; true when one failed. */
+static bool run(act_in_memory act, uint64_t first, uint64_t count, enum tarn_status *status,
+                struct tarn_error *error)
+{
+    *error = (struct tarn_error){0};
+    fail_calls(FAILING_MEMORY, first, count);
+    *status = act(error);
+    bool failed = has_call_failed(FAILING_MEMORY);
+    allow_calls(FAILING_MEMORY);
+    campaign.runs++;
     return failed;
 }
 
-void *__wrap_malloc(size_t size) { return is_denied() ? NULL : __real_malloc(size); }
-
-void *__wrap_calloc(size_t count, size_t size)
+static void complain(uint64_t number, enum tarn_status status, const struct tarn_error *error)
 {
-    return is_denied() ? NULL : __real_calloc(count, size);
+    campaign.found++;
+    fail_msg("allocation %llu: %s: '%s'", (unsigned long long)number, tarn_status_text(status),
+             error->text);
 }
 
-void *__wrap_realloc(void *block, size_t size)
+void fail_single_allocations(act_in_memory act, uint64_t least)
 {
-    return is_denied() ? NULL : __real_realloc(block, size);
+    struct tarn_error error;
+    enum tarn_status status;
+    uint64_t step = measure(act, least), n = 0;
+    for (; run(act, n, 1, &status, &error); n += step)
+        if (status && (status != TARN_SYSTEM || error.text[0] == '\0')) complain(n, status, &error);
+    if (status) complain(n, status, &error);
 }
 
-static void allow(long long allocations)
+void fail_each_allocation(act_in_memory act, uint64_t least)
 {
-    failed = false;
-    allowed = allocations;
-}
-
-static void sweep(enum tarn_status (*act)(struct tarn_error *error), long long stride)
-{
-    long long runs = 0;
-    enum tarn_status status = TARN_SYSTEM;
-    for (; status != TARN_OK; runs++) {
-        struct tarn_error error = {0};
-        allow(runs * stride);
-        status = act(&error);
-        bool was_denied = failed;
-        allow(INT64_MAX);
-        if (status != (was_denied ? TARN_SYSTEM : TARN_OK))
-            fail_msg("allocation %lld: %s", runs * stride, error.text);
-        if (was_denied) assert_string_equal(error.text, "out of memory");
-    }
-    assert_true(runs > 20);
-}
-
-void fail_each_allocation(enum tarn_status (*act)(struct tarn_error *error)) { sweep(act, 1); }
-
-void fail_some_allocations(enum tarn_status (*act)(struct tarn_error *error), long long stride)
-{
-    sweep(act, stride);
+    struct tarn_error error;
+    enum tarn_status status;
+    uint64_t step = measure(act, least), n = 0;
+    for (; run(act, n, UINT64_MAX, &status, &error); n += step)
+        if (status != TARN_SYSTEM || strcmp(error.text, "out of memory") != 0)
+            complain(n, status, &error);
+    if (status) complain(n, status, &error);
+    fail_single_allocations(act, least);
 }

@@ -1,23 +1,22 @@
-/* Allocations that fail on purpose. The linker sends a test's calls of malloc, calloc and realloc,
- * the library's included, through here (--wrap, see meson.build). */
+/* Rules about allocations that fail (see failing_calls.h), asked of one act that makes at least
+ * `least` of them; its threads may allocate too. Of many allocations some are tried, at equal
+ * distances; in a long campaign (TARN_CAMPAIGN) all are. */
 #ifndef TARN_TESTS_FAILING_MEMORY_H
 #define TARN_TESTS_FAILING_MEMORY_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include <stdint.h>
 
 #include "tarn/error.h"
 
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *block, size_t size);
+typedef enum tarn_status (*act_in_memory)(struct tarn_error *error);
 
-/* Runs `act` with the first allocation and all after it failing, then from the second on, until it
- * needs no more. Whenever one failed the status must be TARN_SYSTEM, else TARN_OK. Several threads
- * may allocate. */
-void fail_each_allocation(enum tarn_status (*act)(struct tarn_error *error));
+/* Only one allocation fails, each in turn. The status is TARN_OK, and what is asked for is done all
+ * the same, or TARN_SYSTEM with a text. */
+void fail_single_allocations(act_in_memory act, uint64_t least);
 
-/* The same from the first, then from `stride` further on, and so on. */
-void fail_some_allocations(enum tarn_status (*act)(struct tarn_error *error), long long stride);
+/* Besides, memory has run out: the first allocation and all after it fail, then from the second on,
+ * until the act needs no more. Whenever one failed the status is TARN_SYSTEM and the text says so.
+ */
+void fail_each_allocation(act_in_memory act, uint64_t least);
 
 #endif

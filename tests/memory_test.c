@@ -1,6 +1,8 @@
-/* Every allocation of the process that fails once, in turn: this program's malloc is also that of
- * the C library and of every library that is loaded. What is asked for then is done all the same,
- * or ends in TARN_SYSTEM; never in another answer, never in a crash. */
+/* The main functions of the library, with one allocation that fails, in turn each. What is asked
+ * for then is done all the same, or ends in TARN_SYSTEM; never in another answer, never in a crash,
+ * never in a leak. Without sanitizers these are all allocations of the process, those of the C
+ * library and of every library that is loaded included; under the address sanitizer the library's
+ * own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,36 +10,16 @@
 
 #include <cmocka.h>
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "failing_memory.h"
 #include "random_graph.h"
+#include "session_calls.h"
 #include "tarn.h"
-
-/* ---- The process's memory ---- */
-
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *block, size_t size);
-void *__libc_memalign(size_t alignment, size_t size);
-
-static atomic_llong asked, denied = -1; /* allocations so far; the number of the one that fails */
-
-static bool is_denied(void) { return asked++ == denied; }
-
-void *malloc(size_t size) { return is_denied() ? NULL : __libc_malloc(size); }
-
-void *calloc(size_t count, size_t size) { return is_denied() ? NULL : __libc_calloc(count, size); }
-
-void *realloc(void *block, size_t size) { return is_denied() ? NULL : __libc_realloc(block, size); }
-
-void *aligned_alloc(size_t alignment, size_t size)
-{
-    return is_denied() ? NULL : __libc_memalign(alignment, size);
-}
+#include "training_graph.h"
 
 /* ---- What is asked for ---- */
 
@@ -57,9 +39,9 @@ static uint64_t footprint_of(const struct tarn_plan *of)
 
 static void set_paths(const char *extension)
 {
-    snprintf(graph_path, sizeof graph_path, "%s/g.json%s", folder, extension);
-    snprintf(plan_path, sizeof plan_path, "%s/p.json%s", folder, extension);
-    snprintf(saved_path, sizeof saved_path, "%s/s.json%s", folder, extension);
+    snprintf(graph_path, sizeof graph_path, "%s/g%s", folder, extension);
+    snprintf(plan_path, sizeof plan_path, "%s/p%s", folder, extension);
+    snprintf(saved_path, sizeof saved_path, "%s/s%s", folder, extension);
 }
 
 static int set_up(void **state)
@@ -77,7 +59,7 @@ static int set_up(void **state)
     if (tarn_plan_create(graph, NULL, &plan, NULL)) return -1;
     footprint = footprint_of(plan);
     for (int i = 0; i < 2; i++) {
-        set_paths(i == 0 ? ".gz" : "");
+        set_paths(i == 0 ? ".json.gz" : ".json");
         if (tarn_graph_save(graph, graph_path, NULL) || tarn_plan_save(plan, plan_path, NULL))
             return -1;
     }
@@ -88,7 +70,7 @@ static int tear_down(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
-        set_paths(i == 0 ? ".gz" : "");
+        set_paths(i == 0 ? ".json.gz" : ".json");
         unlink(graph_path);
         unlink(plan_path);
         unlink(saved_path);
@@ -106,9 +88,7 @@ static enum tarn_status load_graph(struct tarn_error *error)
     struct tarn_plan *made = NULL;
     enum tarn_status status = tarn_graph_load(graph_path, &loaded, error);
     /* the plan names its graph by a hash of all that the file says */
-    long long now = atomic_exchange(&denied, -1);
     if (!status) status = tarn_plan_load(plan_path, loaded, TARN_TRUST, &made, error);
-    denied = now;
     tarn_plan_destroy(made);
     tarn_graph_destroy(loaded);
     return status;
@@ -167,7 +147,52 @@ static enum tarn_status verify(struct tarn_error *error)
     return status;
 }
 
-static enum tarn_status run_session(struct tarn_error *error)
+static enum tarn_status verify_file(struct tarn_error *error)
+{
+    struct tarn_verdict *verdict = NULL;
+    enum tarn_status status = tarn_plan_verify_file(plan_path, graph, &verdict, error);
+    tarn_verdict_destroy(verdict);
+    return status;
+}
+
+static enum tarn_status save_and_load_order(struct tarn_error *error)
+{
+    const struct tarn_step steps[] = {{0, 0}, {1, 0}, {2, 0}};
+    struct tarn_step *loaded = NULL;
+    size_t count = 3;
+    enum tarn_status status = tarn_order_save(steps, count, saved_path, error);
+    if (!status) status = tarn_order_load(saved_path, &loaded, &count, error);
+    if (!status && count != 3) status = TARN_REJECTED;
+    free(loaded);
+    return status;
+}
+
+static enum tarn_status save_intervals(struct tarn_error *error)
+{
+    struct tarn_graph *instance = NULL;
+    struct tarn_plan *packed = NULL;
+    enum tarn_status status =
+        tarn_graph_load(TARN_SOURCE_DIR "/examples/graphs/twelve.csv", &instance, error);
+    if (!status)
+        status = tarn_plan_create(instance, TARN_PLAN_OPTIONS(.threads = 1), &packed, error);
+    if (!status) status = tarn_plan_save_intervals(packed, saved_path, error);
+    tarn_plan_destroy(packed);
+    tarn_graph_destroy(instance);
+    return status;
+}
+
+static enum tarn_status draw_curve(struct tarn_error *error)
+{
+    struct tarn_budget_report rows[3];
+    enum tarn_status status =
+        tarn_graph_budget_curve(graph, TARN_BUDGET_OPTIONS(.effort = 20), rows, 3, error);
+    if (!status) status = tarn_budget_curve_save(graph, rows, 3, saved_path, error);
+    return status;
+}
+
+/* ---- Sessions ---- */
+
+static enum tarn_status check_session(struct tarn_error *error)
 {
     struct tarn_session *session = NULL;
     enum tarn_status status =
@@ -177,38 +202,30 @@ static enum tarn_status run_session(struct tarn_error *error)
     return status;
 }
 
-/* ---- The rule ---- */
-
-enum { TRIES_MAX = 500 };
-
-/* Of many allocations some, at equal distances. */
-static void fail_each_in_turn(enum tarn_status (*act)(struct tarn_error *), long long least)
+static enum tarn_status run_session(struct tarn_error *error)
 {
-    struct tarn_error error;
-    asked = 0;
-    memset(&error, 0, sizeof error);
-    if (act(&error)) fail_msg("%s", error.text);
-    assert_true(asked >= least); /* else this malloc is not the one that is called */
-    long long step = asked / TRIES_MAX + 1;
-    for (long long n = 0, more = 1; more; n += step) {
-        memset(&error, 0, sizeof error);
-        asked = 0;
-        denied = n;
-        enum tarn_status status = act(&error);
-        denied = -1;
-        more = asked > n;
-        if (status != TARN_OK && status != TARN_SYSTEM)
-            fail_msg("allocation %lld: %s: %s", n, tarn_status_text(status), error.text);
-        if (status == TARN_SYSTEM && error.text[0] == '\0') fail_msg("allocation %lld", n);
-    }
+    tarn_ticket ticket;
+    struct tarn_session *session = NULL;
+    enum tarn_status status =
+        tarn_session_create(plan, tarn_device_host(NULL),
+                            TARN_SESSION_OPTIONS(.flight = 8, .depth = 2), &session, error);
+    if (!status) status = tarn_session_bind_default(session, do_nothing, NULL);
+    if (!status) status = tarn_session_submit(session, 3, &ticket, error);
+    if (!status) status = tarn_session_wait(session, ticket, TARN_FOREVER, error);
+    if (!status) status = tarn_session_save_dump(session, NULL, saved_path, error);
+    if (!status) status = tarn_session_save_trace(session, saved_path, error);
+    tarn_session_destroy(session);
+    return status;
 }
+
+/* ---- The rule ---- */
 
 static void graphs_are_loaded_or_refused_for_memory(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
-        set_paths(i == 0 ? ".gz" : "");
-        fail_each_in_turn(load_graph, 10);
+        set_paths(i == 0 ? ".json.gz" : ".json");
+        fail_single_allocations(load_graph, 10);
     }
 }
 
@@ -216,8 +233,8 @@ static void plans_are_loaded_or_refused_for_memory(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
-        set_paths(i == 0 ? ".gz" : "");
-        fail_each_in_turn(load_plan, 10);
+        set_paths(i == 0 ? ".json.gz" : ".json");
+        fail_single_allocations(load_plan, 10);
     }
 }
 
@@ -225,18 +242,24 @@ static void files_are_written_or_refused_for_memory(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
-        set_paths(i == 0 ? ".gz" : "");
-        fail_each_in_turn(save_graph, 2);
-        fail_each_in_turn(save_plan, 2);
+        set_paths(i == 0 ? ".json.gz" : ".json");
+        fail_single_allocations(save_graph, 1);
+        fail_single_allocations(save_plan, 1);
+        fail_single_allocations(save_and_load_order, 1);
     }
+    set_paths(".csv");
+    fail_single_allocations(save_intervals, 10);
+    unlink(saved_path);
+    set_paths(".json");
 }
 
 static void planning_is_done_or_refused_for_memory(void **state)
 {
     (void)state;
-    fail_each_in_turn(make_plan, 100);
-    fail_each_in_turn(verify, 10);
-    fail_each_in_turn(transform, 100);
+    fail_single_allocations(make_plan, 100);
+    fail_single_allocations(verify, 10);
+    fail_single_allocations(verify_file, 10);
+    fail_single_allocations(transform, 100);
 }
 
 /* What only the other graph needs: exact search on several streams, groups, alignments. */
@@ -252,17 +275,28 @@ static void planning_another_graph_is_done_or_refused_for_memory(void **state)
         assert_int_equal(tarn_plan_create(graph, NULL, &made, NULL), TARN_OK);
         footprint = footprint_of(made);
         tarn_plan_destroy(made);
-        fail_each_in_turn(make_plan, 10);
+        fail_single_allocations(make_plan, 10);
         tarn_graph_destroy(graph);
     }
     graph = small;
     footprint = before;
 }
 
+static void curves_are_drawn_or_refused_for_memory(void **state)
+{
+    (void)state;
+    struct tarn_graph *small = graph;
+    graph = training_graph(2).graph;
+    fail_single_allocations(draw_curve, 100);
+    tarn_graph_destroy(graph);
+    graph = small;
+}
+
 static void sessions_run_or_are_refused_for_memory(void **state)
 {
     (void)state;
-    fail_each_in_turn(run_session, 10);
+    fail_single_allocations(check_session, 10);
+    fail_single_allocations(run_session, 10);
 }
 
 int main(void)
@@ -273,6 +307,7 @@ int main(void)
         cmocka_unit_test(files_are_written_or_refused_for_memory),
         cmocka_unit_test(planning_is_done_or_refused_for_memory),
         cmocka_unit_test(planning_another_graph_is_done_or_refused_for_memory),
+        cmocka_unit_test(curves_are_drawn_or_refused_for_memory),
         cmocka_unit_test(sessions_run_or_are_refused_for_memory),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

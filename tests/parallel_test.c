@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "failing_threads.h"
+#include "failing_calls.h"
 #include "planner/parallel.h"
 #include "random_graph.h"
 #include "tarn/session.h"
@@ -87,9 +87,9 @@ static void helpers_take_part(void **state)
 static void starts_no_thread_for_little_work(void **state)
 {
     (void)state;
-    refuse_threads_from(0);
+    fail_calls(FAILING_THREADS, 0, UINT64_MAX);
     struct tally *tally = run_team(8, true, 1, 1);
-    assert_int_equal(threads_asked_for(), 0);
+    assert_int_equal(calls_made(FAILING_THREADS), 0);
     free(tally);
 }
 
@@ -110,7 +110,7 @@ static void helpers_leave_signals_to_the_host(void **state)
     sigset_t masks[2], before;
     sigfillset(&masks[1]);
     pthread_sigmask(SIG_BLOCK, NULL, &before);
-    allow_threads();
+    allow_calls(FAILING_THREADS);
     tarn_team_init(&team, 2, true);
     for (uint32_t i = 0; i < 10; i++) tarn_team_run(&team, 8, note_mask, masks);
     tarn_team_finish(&team);
@@ -125,11 +125,11 @@ static void refused_threads_are_done_without(void **state)
 {
     (void)state;
     for (uint32_t allowed = 0; allowed < 8; allowed++) {
-        refuse_threads_from(allowed);
+        fail_calls(FAILING_THREADS, allowed, UINT64_MAX);
         free(run_team(8, true, ITEMS, 2));
-        assert_int_equal(threads_asked_for(), allowed + 1 < 7 ? allowed + 1 : 7);
+        assert_int_equal(calls_made(FAILING_THREADS), allowed + 1 < 7 ? allowed + 1 : 7);
     }
-    allow_threads();
+    allow_calls(FAILING_THREADS);
 }
 
 /* ---- Planning ---- */
@@ -169,14 +169,14 @@ static void plans_the_same_with_every_thread_refused_in_turn(void **state)
     (void)state;
     for (uint32_t n = 0; n < 3; n++) {
         struct tarn_graph *graph = graph_of(n);
-        allow_threads();
+        allow_calls(FAILING_THREADS);
         uint64_t footprint = footprint_of(graph, 3);
-        uint32_t asked = threads_asked_for();
+        uint32_t asked = (uint32_t)calls_made(FAILING_THREADS);
         for (uint32_t allowed = 0; allowed <= asked; allowed += asked / DRAWS(8) + 1) {
-            refuse_threads_from(allowed);
+            fail_calls(FAILING_THREADS, allowed, UINT64_MAX);
             assert_int_equal(footprint_of(graph, 3), footprint);
         }
-        allow_threads();
+        allow_calls(FAILING_THREADS);
         tarn_graph_destroy(graph);
     }
 }
@@ -343,16 +343,16 @@ static void a_session_whose_threads_are_refused_is_an_error(void **state)
     (void)state;
     struct tarn_plan *plan = plan_of_three_streams();
     struct tarn_error error;
-    allow_threads();
+    allow_calls(FAILING_THREADS);
     assert_int_equal(run_session(plan, &error), TARN_OK);
-    uint32_t asked = threads_asked_for();
+    uint32_t asked = (uint32_t)calls_made(FAILING_THREADS);
     assert_true(asked >= 3);
     for (uint32_t allowed = 0; allowed <= asked; allowed++) {
-        refuse_threads_from(allowed);
+        fail_calls(FAILING_THREADS, allowed, UINT64_MAX);
         assert_int_equal(run_session(plan, &error), allowed < asked ? TARN_SYSTEM : TARN_OK);
         if (allowed < asked) assert_non_null(strstr(error.text, "no thread"));
     }
-    allow_threads();
+    allow_calls(FAILING_THREADS);
     tarn_plan_destroy(plan);
 }
 
