@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "failing_memory.h"
+#include "footprint.h"
 #include "random_graph.h"
 #include "session_calls.h"
 #include "tarn.h"
@@ -29,13 +30,6 @@ static char graph_path[sizeof folder + 16], plan_path[sizeof folder + 16],
 static struct tarn_graph *graph;
 static struct tarn_plan *plan;
 static uint64_t footprint;
-
-static uint64_t footprint_of(const struct tarn_plan *of)
-{
-    struct tarn_plan_summary summary;
-    tarn_plan_summarize(of, &summary);
-    return summary.footprint;
-}
 
 static void set_paths(const char *extension)
 {

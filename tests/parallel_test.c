@@ -1,4 +1,4 @@
-/* Teams of threads, and planning where the process forks or may not have threads. */
+/* Teams of threads, and planning where the process may not have threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,17 +12,17 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "failing_calls.h"
+#include "footprint.h"
 #include "planner/parallel.h"
 #include "random_graph.h"
 #include "tarn/session.h"
 #include "tarn/transform.h"
 
-enum { ITEMS = 300, CHILD_SECONDS = 60, EFFORT = 80 };
+enum { ITEMS = 300, EFFORT = 80 };
 
 /* ---- Teams ---- */
 
@@ -145,21 +145,14 @@ static struct tarn_graph *graph_of(uint32_t n)
     return random_graph(&options[n]);
 }
 
-static uint64_t plan_footprint(const struct tarn_plan *plan)
-{
-    struct tarn_plan_summary summary;
-    tarn_plan_summarize(plan, &summary);
-    return summary.footprint;
-}
-
-static uint64_t footprint_of(struct tarn_graph *graph, uint32_t threads)
+static uint64_t footprint_with(struct tarn_graph *graph, uint32_t threads)
 {
     struct tarn_error error = {0};
     struct tarn_plan *plan;
     if (tarn_plan_create(graph, TARN_PLAN_OPTIONS(.threads = threads, .effort = EFFORT), &plan,
                          &error))
         fail_msg("%s", error.text);
-    uint64_t footprint = plan_footprint(plan);
+    uint64_t footprint = footprint_of(plan);
     tarn_plan_destroy(plan);
     return footprint;
 }
@@ -170,138 +163,15 @@ static void plans_the_same_with_every_thread_refused_in_turn(void **state)
     for (uint32_t n = 0; n < 3; n++) {
         struct tarn_graph *graph = graph_of(n);
         allow_calls(FAILING_THREADS);
-        uint64_t footprint = footprint_of(graph, 3);
+        uint64_t footprint = footprint_with(graph, 3);
         uint32_t asked = (uint32_t)calls_made(FAILING_THREADS);
         for (uint32_t allowed = 0; allowed <= asked; allowed += asked / DRAWS(8) + 1) {
             fail_calls(FAILING_THREADS, allowed, UINT64_MAX);
-            assert_int_equal(footprint_of(graph, 3), footprint);
+            assert_int_equal(footprint_with(graph, 3), footprint);
         }
         allow_calls(FAILING_THREADS);
         tarn_graph_destroy(graph);
     }
-}
-
-/* In a child that is killed when it hangs. */
-static void assert_child_plans(struct tarn_graph *graph, uint32_t threads, uint64_t footprint)
-{
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        struct tarn_error error;
-        struct tarn_plan *plan;
-        alarm(CHILD_SECONDS);
-        if (tarn_plan_create(graph, TARN_PLAN_OPTIONS(.threads = threads, .effort = EFFORT), &plan,
-                             &error))
-            _exit(1);
-        _exit(plan_footprint(plan) == footprint ? 0 : 2);
-    }
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-}
-
-static void a_forked_child_plans_after_its_parent_has(void **state)
-{
-    (void)state;
-    for (uint32_t n = 0; n < 3; n++) {
-        struct tarn_graph *graph = graph_of(n);
-        uint64_t footprint = footprint_of(graph, 4);
-        assert_child_plans(graph, 4, footprint);
-        assert_child_plans(graph, 1, footprint);
-        tarn_graph_destroy(graph);
-    }
-}
-
-struct planner {
-    struct tarn_graph *graph;
-    atomic_bool stop;
-    atomic_uint plans;
-};
-
-static void *plan_on(void *user)
-{
-    struct planner *planner = user;
-    while (!planner->stop) {
-        struct tarn_error error;
-        struct tarn_plan *plan = NULL;
-        tarn_plan_create(planner->graph, TARN_PLAN_OPTIONS(.threads = 3, .effort = EFFORT), &plan,
-                         &error);
-        tarn_plan_destroy(plan);
-        planner->plans++;
-    }
-    return NULL;
-}
-
-/* A child is made while another thread plans: it has that thread's memory, not the thread. */
-static void a_forked_child_plans_while_its_parent_does(void **state)
-{
-    (void)state;
-    if (SANITIZED) skip(); /* sanitizers do not follow a fork of several threads */
-    struct tarn_graph *graph = graph_of(1);
-    uint64_t footprint = footprint_of(graph, 3);
-    struct planner planner = {.graph = graph};
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, plan_on, &planner), 0);
-    while (planner.plans == 0) sched_yield();
-    for (uint32_t i = 0; i < DRAWS(10); i++) assert_child_plans(graph, 3, footprint);
-    planner.stop = true;
-    pthread_join(thread, NULL);
-    tarn_graph_destroy(graph);
-}
-
-/* ---- A graph that several threads work on ---- */
-
-static enum tarn_status make_anew(struct tarn_graph *graph, uint32_t way)
-{
-    struct tarn_error error = {0};
-    struct tarn_graph *result = NULL;
-    struct tarn_plan *plan = NULL;
-    enum tarn_status status = TARN_OK;
-    switch (way) {
-    case 0: status = tarn_graph_reorder(graph, NULL, &result, &error); break;
-    case 1: status = tarn_graph_couple(graph, NULL, &result, &error); break;
-    case 2: status = tarn_graph_assign(graph, NULL, &result, &error); break;
-    case 3: status = tarn_graph_in_place(graph, NULL, &result, &error); break;
-    case 4: status = tarn_graph_budget(graph, NULL, &result, &error); break;
-    default: status = tarn_plan_create(graph, NULL, &plan, &error); break;
-    }
-    tarn_graph_destroy(result);
-    tarn_plan_destroy(plan);
-    return status;
-}
-
-enum { WAYS = 6 };
-
-struct worker {
-    struct tarn_graph *graph;
-    uint32_t way;
-    enum tarn_status status;
-    pthread_t thread;
-};
-
-static void *work_on(void *user)
-{
-    struct worker *worker = user;
-    for (uint32_t i = 0; i < 3 && !worker->status; i++)
-        worker->status = make_anew(worker->graph, worker->way);
-    return NULL;
-}
-
-static void one_graph_serves_many_threads(void **state)
-{
-    (void)state;
-    struct tarn_graph *graph = random_graph(&(struct random_graph_options){
-        .seed = 7, .ops = 60, .streams = 3, .reach = 10, .size_max = 1 << 16});
-    struct worker workers[WAYS];
-    for (uint32_t i = 0; i < WAYS; i++) {
-        workers[i] = (struct worker){.graph = graph, .way = i};
-        assert_int_equal(pthread_create(&workers[i].thread, NULL, work_on, &workers[i]), 0);
-    }
-    for (uint32_t i = 0; i < WAYS; i++) {
-        pthread_join(workers[i].thread, NULL);
-        assert_int_equal(workers[i].status, TARN_OK);
-    }
-    tarn_graph_destroy(graph);
 }
 
 /* ---- Sessions ---- */
@@ -356,30 +226,6 @@ static void a_session_whose_threads_are_refused_is_an_error(void **state)
     tarn_plan_destroy(plan);
 }
 
-/* The parent has had sessions, and one is alive. */
-static void a_forked_child_runs_sessions_of_its_own(void **state)
-{
-    (void)state;
-    if (SANITIZED) skip(); /* sanitizers do not follow a fork of several threads */
-    struct tarn_plan *plan = plan_of_three_streams();
-    struct tarn_session *session;
-    struct tarn_error error;
-    assert_int_equal(run_session(plan, &error), TARN_OK);
-    assert_int_equal(tarn_session_create(plan, tarn_device_host(NULL), NULL, &session, &error),
-                     TARN_OK);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        alarm(CHILD_SECONDS);
-        _exit((int)run_session(plan, &error));
-    }
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-    tarn_session_destroy(session);
-    tarn_plan_destroy(plan);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -389,11 +235,7 @@ int main(void)
         cmocka_unit_test(helpers_leave_signals_to_the_host),
         cmocka_unit_test(refused_threads_are_done_without),
         cmocka_unit_test(plans_the_same_with_every_thread_refused_in_turn),
-        cmocka_unit_test(a_forked_child_plans_after_its_parent_has),
-        cmocka_unit_test(a_forked_child_plans_while_its_parent_does),
-        cmocka_unit_test(one_graph_serves_many_threads),
         cmocka_unit_test(a_session_whose_threads_are_refused_is_an_error),
-        cmocka_unit_test(a_forked_child_runs_sessions_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
