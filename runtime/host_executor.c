@@ -136,7 +136,11 @@ void tarn_executor_fail(struct tarn_executor *executor, enum tarn_status status,
                         const struct tarn_error *error)
 {
     int running = TARN_RUNNING;
-    if (!atomic_compare_exchange_strong(&executor->phase, &running, TARN_FAILING)) return;
+    if (!atomic_compare_exchange_strong(&executor->phase, &running, TARN_FAILING)) {
+        /* the device may have been found poisoned: who waits for it need not wait any longer */
+        tarn_event_count_wake(&executor->events, TARN_WAITER, UINT32_MAX);
+        return;
+    }
     executor->failure = status;
     executor->failure_text = *error;
     atomic_store(&executor->phase, TARN_STOPPED);
