@@ -1,4 +1,4 @@
-/* Plans of random graphs, damaged at one to three places: the verifier says what the oracle says,
+/* Plans of random graphs, damaged in every way of damage.h: the verifier says what the oracle says,
  * and every witness does what it claims, on the oracle's bytes and in checked execution. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "campaign.h"
+#include "damage.h"
 #include "plan_oracle.h"
 #include "tarn.h"
 
@@ -23,7 +25,8 @@ static struct tarn_graph *graph_of_seed(uint64_t seed, uint32_t ops_max)
     return random_graph(&options);
 }
 
-/* For checked execution, which knows bytes by their values: a few may be equal by chance. */
+/* For checked execution, which knows bytes by their values: a few may be equal by chance. So plans
+ * of these graphs have a large alignment, by which blocks are moved (seed 2). */
 static struct tarn_graph *large_graph_of_seed(uint64_t seed)
 {
     struct random_graph_options options = random_graph_knobs(seed, 20);
@@ -43,127 +46,6 @@ static struct tarn_plan *plan_of(struct tarn_graph *graph, uint64_t seed)
     if (tarn_plan_create(graph, options, &plan, &error))
         fail_msg("seed %llu: %s", (unsigned long long)seed, error.text);
     return plan;
-}
-
-static void copy_places(struct tarn_place *to, const struct tarn_place *from, uint32_t count)
-{
-    if (count > 0) memcpy(to, from, count * sizeof *to);
-}
-
-static void copy_waits(struct tarn_plan *copy, const struct tarn_plan *plan)
-{
-    size_t size = plan->boundary_waits_count * sizeof *plan->boundary_waits;
-    free(copy->boundary_waits);
-    copy->boundary_waits = malloc(size + 1);
-    assert_non_null(copy->boundary_waits);
-    if (size > 0) memcpy(copy->boundary_waits, plan->boundary_waits, size);
-    copy->boundary_waits_count = plan->boundary_waits_count;
-}
-
-static struct tarn_plan *copy_of(const struct tarn_plan *plan)
-{
-    struct tarn_plan *copy = tarn_plan_of_graph(plan->graph);
-    assert_non_null(copy);
-    copy->alignment = plan->alignment;
-    copy->footprint = plan->footprint;
-    copy->persistent = plan->persistent;
-    copy_waits(copy, plan);
-    copy_places(copy->storages, plan->storages, plan->storages_count);
-    copy_places(copy->workspaces, plan->workspaces, plan->workspaces_count);
-    copy_places(copy->places_persistent, plan->places_persistent, plan->places_persistent_count);
-    return copy;
-}
-
-/* ---- Damage ---- */
-
-/* Moves a lone storage or a whole group to another aligned offset in range. */
-static bool move_block(struct tarn_plan *plan, const uint32_t *members, uint32_t count,
-                       struct random_source *source)
-{
-    const struct tarn_storage *first = &plan->graph->storages[members[0]];
-    uint64_t limit = first->persistent ? plan->persistent : plan->footprint, reserved = 0;
-    uint64_t step = first->alignment > plan->alignment ? first->alignment : plan->alignment;
-    for (uint32_t i = 0; i < count; i++)
-        reserved += oracle_reserved(plan->graph, members[i], plan->alignment);
-    if (reserved > limit) return false;
-    uint64_t from = tarn_plan_place(plan, members[0])->offset;
-    uint64_t to = step * random_below(source, (uint32_t)((limit - reserved) / step) + 1);
-    for (uint32_t i = 0; i < count; i++) {
-        struct tarn_place *place = (struct tarn_place *)tarn_plan_place(plan, members[i]);
-        place->offset = place->offset - from + to;
-    }
-    return to != from;
-}
-
-static bool damage_offset(struct tarn_plan *plan, struct random_source *source)
-{
-    const struct tarn_graph *graph = plan->graph;
-    if (graph->storages_count == 0) return false;
-    uint32_t a = random_below(source, graph->storages_count), g = graph->storages[a].group;
-    if (g == TARN_NONE) return move_block(plan, &a, 1, source);
-    return move_block(plan, graph->groups[g].storages, graph->groups[g].storages_count, source);
-}
-
-static bool drop_wait(struct tarn_wait *waits, uint32_t *count, struct random_source *source)
-{
-    if (*count == 0) return false;
-    uint32_t i = random_below(source, *count);
-    memmove(&waits[i], &waits[i + 1], (--*count - i) * sizeof *waits);
-    return true;
-}
-
-static bool damage_wait(struct tarn_plan *plan, struct random_source *source)
-{
-    return drop_wait(plan->waits, &plan->waits_count, source);
-}
-
-static bool damage_boundary(struct tarn_plan *plan, struct random_source *source)
-{
-    return drop_wait(plan->boundary_waits, &plan->boundary_waits_count, source);
-}
-
-/* Exchanges two ops of a stream's list. */
-static bool damage_list(struct tarn_plan *plan, struct random_source *source)
-{
-    uint32_t s = random_below(source, plan->streams_count);
-    uint32_t begin = plan->list_begin[s], count = plan->list_begin[s + 1] - begin;
-    if (count < 2) return false;
-    uint32_t *x = &plan->list[begin + random_below(source, count)];
-    uint32_t *y = &plan->list[begin + random_below(source, count)];
-    uint32_t op = *x;
-    *x = *y;
-    *y = op;
-    return x != y;
-}
-
-/* Makes a wait look somewhere else, which may close a cycle. */
-static bool damage_target(struct tarn_plan *plan, struct random_source *source)
-{
-    if (plan->waits_count == 0) return false;
-    struct tarn_wait *wait = &plan->waits[random_below(source, plan->waits_count)];
-    uint32_t on = plan->list[random_below(source, plan->list_begin[plan->streams_count])];
-    if (plan->graph->ops[on].stream == plan->graph->ops[wait->op].stream) return false;
-    wait->on = on;
-    return true;
-}
-
-typedef bool (*damage)(struct tarn_plan *plan, struct random_source *source);
-static const damage damages[] = {damage_offset, damage_wait, damage_boundary, damage_list,
-                                 damage_target};
-enum { DAMAGES = sizeof damages / sizeof damages[0] };
-
-/* A copy with one to three damages; the first is of the kind asked for. NULL: not possible. */
-static struct tarn_plan *damaged(const struct tarn_plan *plan, size_t kind,
-                                 struct random_source *source)
-{
-    struct tarn_plan *copy = copy_of(plan);
-    if (!damages[kind](copy, source)) {
-        tarn_plan_destroy(copy);
-        return NULL;
-    }
-    for (uint32_t more = random_below(source, 5); more > 2; more--)
-        damages[random_below(source, DAMAGES)](copy, source);
-    return copy;
 }
 
 /* ---- What is asked of a verdict ---- */
@@ -187,14 +69,14 @@ static void check_witnesses(const struct tarn_plan *plan, const struct tarn_verd
     }
 }
 
-/* Verifies, compares with the all-pairs rules, checks all witnesses; the number of witnesses. */
+/* Verifies, compares with the oracle, checks all witnesses; the number of witnesses. */
 static size_t compare_with_rules(const struct tarn_plan *plan, uint64_t seed, bool *accepted)
 {
     struct tarn_verdict *verdict;
     struct tarn_error error;
     enum tarn_status status = tarn_plan_verify(plan, plan->graph, &verdict, &error);
     *accepted = status == TARN_OK;
-    if (*accepted != oracle_accepts(plan))
+    if (*accepted != oracle_judges(plan, plan->graph))
         fail_msg("seed %llu: the verifier says \"%s\"", (unsigned long long)seed, error.text);
     assert_int_equal(status == TARN_OK, tarn_verdict_count(verdict) == 0);
     if (status != TARN_OK) assert_int_equal(status, TARN_REJECTED);
@@ -205,14 +87,25 @@ static size_t compare_with_rules(const struct tarn_plan *plan, uint64_t seed, bo
 }
 
 struct tally {
-    uint32_t plans, accepted, rejected, harmful, witnessed;
+    uint64_t plans, accepted, rejected, harmful, witnessed;
 };
 
 static void say(const char *name, const struct tally *tally)
 {
-    print_message("# %s: %u damaged plans, %u accepted, %u rejected, %u harmful, %u with witness\n",
-                  name, tally->plans, tally->accepted, tally->rejected, tally->harmful,
-                  tally->witnessed);
+    print_message(
+        "# %s: %llu damaged plans, %llu accepted, %llu rejected, %llu harmful, %llu with witness\n",
+        name, (unsigned long long)tally->plans, (unsigned long long)tally->accepted,
+        (unsigned long long)tally->rejected, (unsigned long long)tally->harmful,
+        (unsigned long long)tally->witnessed);
+}
+
+static void count(struct tally *tally, bool accepted, bool harmful, size_t witnesses)
+{
+    tally->plans++;
+    tally->accepted += accepted;
+    tally->rejected += !accepted;
+    tally->harmful += harmful;
+    tally->witnessed += witnesses > 0;
 }
 
 /* ---- Campaigns ---- */
@@ -231,62 +124,77 @@ static void accepts_every_plan_that_the_planner_makes(void **state)
     }
 }
 
+/* Can it be run as it is? */
+static bool is_playable(const struct tarn_plan *plan)
+{
+    return oracle_is_for(plan, plan->graph) && oracle_is_well_formed(plan) &&
+           !oracle_deadlocks(plan);
+}
+
 /* Random orders show some of the harm; what they show must be rejected, with a witness. */
 static void judge_by_draws(const struct tarn_plan *plan, uint64_t seed, struct tally *tally,
                            struct random_source *source)
 {
     bool accepted, harmful = false;
     size_t witnesses = compare_with_rules(plan, seed, &accepted);
-    bool deadlocked = false;
-    if (!accepted) {
-        struct tarn_verdict *verdict;
-        tarn_plan_verify(plan, plan->graph, &verdict, NULL);
-        deadlocked = tarn_verdict_get(verdict, 0)->kind == TARN_DEADLOCK;
-        tarn_verdict_destroy(verdict);
-    }
-    for (uint32_t i = 0; i < 4 && !deadlocked && !harmful; i++)
-        harmful = oracle_draws_harm(plan, 3, source);
+    uint32_t tries = !is_playable(plan) ? 0 : accepted ? 1 : 4;
+    for (uint32_t i = 0; i < tries && !harmful; i++) harmful = oracle_draws_harm(plan, 3, source);
     if (harmful) assert_true(witnesses > 0);
-    tally->plans++;
-    tally->accepted += accepted;
-    tally->rejected += !accepted;
-    tally->harmful += harmful;
-    tally->witnessed += witnesses > 0;
+    count(tally, accepted, harmful, witnesses);
 }
 
-static void says_of_damaged_plans_what_all_pairs_say(void **state)
+/* Every kind alone, then with up to three others. */
+static void damage_in_all_ways(struct tarn_plan *plan, uint64_t seed, struct tally *alone,
+                               struct tally *mixed)
+{
+    struct random_source source = {seed * 77 + 5};
+    for (size_t i = 0; i < 2 * damages_count(); i++) {
+        size_t kind = i % damages_count();
+        bool is_mixed = i >= damages_count();
+        uint32_t more = is_mixed ? 1 + random_below(&source, DAMAGES_MAX - 1) : 0;
+        struct tarn_plan *copy = damaged(plan, kind, more, &source);
+        if (copy) judge_by_draws(copy, seed, is_mixed ? mixed : &alone[kind], &source);
+        tarn_plan_destroy(copy);
+    }
+}
+
+static void require_outcome(const struct damage *kind, const struct tally *tally)
+{
+    if (campaign_is_long()) say(kind->name, tally);
+    if (kind->outcome == DAMAGE_REFUSED) assert_int_equal(tally->accepted, 0);
+    if (kind->outcome == DAMAGE_SOUND) assert_int_equal(tally->rejected, 0);
+    if (SANITIZED) return; /* too few draws */
+    if (kind->outcome != DAMAGE_REFUSED) assert_true(tally->accepted > 0);
+    if (kind->outcome != DAMAGE_SOUND) assert_true(tally->rejected > 0);
+}
+
+static void says_of_damaged_plans_what_the_rules_say(void **state)
 {
     (void)state;
-    struct tally tally = {0};
-    for (uint64_t seed = 0; seed < DRAWS(1200); seed++) {
-        struct random_source source = {seed * 77 + 5};
-        struct tarn_graph *graph = graph_of_seed(seed, 30);
-        struct tarn_plan *plan = plan_of(graph, seed);
-        for (size_t kind = 0; kind < 3 * DAMAGES; kind++) {
-            struct tarn_plan *copy = damaged(plan, kind % DAMAGES, &source);
-            if (copy) judge_by_draws(copy, seed, &tally, &source);
-            tarn_plan_destroy(copy);
-        }
+    struct tally *alone = calloc(damages_count(), sizeof *alone), mixed = {0};
+    struct campaign campaign = campaign_begin("damaged plans", DRAWS(400), 0.9);
+    for (; campaign_goes_on(&campaign); campaign.next++) {
+        struct tarn_graph *graph = graph_of_seed(campaign.next, 30);
+        struct tarn_plan *plan = plan_of(graph, campaign.next);
+        damage_in_all_ways(plan, campaign.next, alone, &mixed);
+        campaign.runs = mixed.plans;
+        for (size_t kind = 0; kind < damages_count(); kind++) campaign.runs += alone[kind].plans;
         tarn_plan_destroy(plan);
         tarn_graph_destroy(graph);
     }
-    say("all pairs", &tally);
-    assert_true(tally.harmful > DRAWS(100) && tally.accepted > DRAWS(100));
+    for (size_t kind = 0; kind < damages_count(); kind++)
+        require_outcome(damage_kind(kind), &alone[kind]);
+    say("several at once", &mixed);
+    free(alone);
 }
 
 /* Every legal order of two iterations is run: harm and witness come together. */
 static void judge_by_all_orders(const struct tarn_plan *plan, uint64_t seed, struct tally *tally)
 {
-    bool accepted, deadlocked = false;
+    bool accepted;
     uint32_t tries = 3000;
     size_t witnesses = compare_with_rules(plan, seed, &accepted);
-    if (!accepted) {
-        struct tarn_verdict *verdict;
-        tarn_plan_verify(plan, plan->graph, &verdict, NULL);
-        deadlocked = tarn_verdict_get(verdict, 0)->kind == TARN_DEADLOCK;
-        tarn_verdict_destroy(verdict);
-    }
-    if (deadlocked) return;
+    if (!is_playable(plan)) return;
     bool harmful = oracle_finds_harm(plan, 2, &tries);
     if (!harmful && tries > 0) {
         uint32_t once = 3000;
@@ -294,26 +202,24 @@ static void judge_by_all_orders(const struct tarn_plan *plan, uint64_t seed, str
     }
     if (harmful && witnesses == 0) fail_msg("seed %llu: no witness", (unsigned long long)seed);
     if (tries > 0 && !harmful) assert_int_equal(witnesses, 0);
-    tally->plans++;
-    tally->accepted += accepted;
-    tally->rejected += !accepted;
-    tally->harmful += harmful;
-    tally->witnessed += witnesses > 0;
+    count(tally, accepted, harmful, witnesses);
 }
 
 static void finds_a_witness_whenever_some_legal_order_corrupts(void **state)
 {
     (void)state;
     struct tally tally = {0};
-    for (uint64_t seed = 0; seed < DRAWS(2500); seed++) {
-        struct random_source source = {seed * 31 + 1};
-        struct tarn_graph *graph = graph_of_seed(seed, 6);
-        struct tarn_plan *plan = plan_of(graph, seed);
-        for (size_t kind = 0; kind < 2 * DAMAGES; kind++) {
-            struct tarn_plan *copy = damaged(plan, kind % DAMAGES, &source);
-            if (copy) judge_by_all_orders(copy, seed, &tally);
+    struct campaign campaign = campaign_begin("damaged plans, all orders", DRAWS(500), 0.1);
+    for (; campaign_goes_on(&campaign); campaign.next++) {
+        struct random_source source = {campaign.next * 31 + 1};
+        struct tarn_graph *graph = graph_of_seed(campaign.next, 6);
+        struct tarn_plan *plan = plan_of(graph, campaign.next);
+        for (size_t kind = 0; kind < damages_count(); kind++) {
+            struct tarn_plan *copy = damaged(plan, kind, random_below(&source, 2), &source);
+            if (copy) judge_by_all_orders(copy, campaign.next, &tally);
             tarn_plan_destroy(copy);
         }
+        campaign.runs = tally.plans;
         tarn_plan_destroy(plan);
         tarn_graph_destroy(graph);
     }
@@ -354,9 +260,9 @@ static void every_witness_fails_checked_execution(void **state)
     for (uint64_t seed = 0; seed < DRAWS(150); seed++) {
         struct random_source source = {seed * 13 + 7};
         struct tarn_graph *graph = large_graph_of_seed(seed);
-        struct tarn_plan *plan = plan_of(graph, 3);
-        for (size_t kind = 0; kind < DAMAGES; kind++) {
-            struct tarn_plan *copy = damaged(plan, kind, &source);
+        struct tarn_plan *plan = plan_of(graph, 2);
+        for (size_t kind = 0; kind < damages_count(); kind++) {
+            struct tarn_plan *copy = damaged(plan, kind, 0, &source);
             struct tarn_verdict *verdict = NULL;
             if (copy) tarn_plan_verify(copy, graph, &verdict, NULL);
             for (size_t i = 0; verdict && i < tarn_verdict_count(verdict); i++) {
@@ -401,9 +307,9 @@ static void damage_to_a_real_plan_shows_in_checked_execution(void **state)
                         &graph, &error))
         fail_msg("%s", error.text);
     struct tarn_plan *plan = plan_of(graph, 3);
-    for (size_t i = 0; i < 2 * DAMAGES; i++) {
-        struct tarn_plan *copy = copy_of(plan);
-        if (damages[i % DAMAGES](copy, &source)) witnessed += judge_real_plan(copy, i);
+    for (size_t kind = 0; kind < damages_count(); kind++) {
+        struct tarn_plan *copy = damaged(plan, kind, 0, &source);
+        if (copy) witnessed += judge_real_plan(copy, kind);
         tarn_plan_destroy(copy);
     }
     assert_true(witnessed >= 4);
@@ -415,7 +321,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(accepts_every_plan_that_the_planner_makes),
-        cmocka_unit_test(says_of_damaged_plans_what_all_pairs_say),
+        cmocka_unit_test(says_of_damaged_plans_what_the_rules_say),
         cmocka_unit_test(finds_a_witness_whenever_some_legal_order_corrupts),
         cmocka_unit_test(every_witness_fails_checked_execution),
         cmocka_unit_test(damage_to_a_real_plan_shows_in_checked_execution),

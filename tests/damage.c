@@ -1,0 +1,62 @@
+/* Copies of plans, and damage of a kind or of several. */
+#include "damage.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Copies ---- */
+
+static void *duplicate(const void *from, size_t count, size_t size)
+{
+    void *to = calloc(count + DAMAGES_MAX, size);
+    if (!to) abort();
+    if (count > 0) memcpy(to, from, count * size);
+    return to;
+}
+
+struct tarn_plan *damage_copy(const struct tarn_plan *plan)
+{
+    struct tarn_plan *copy = malloc(sizeof *copy);
+    if (!copy) abort();
+    memcpy(copy, plan, sizeof *copy);
+    atomic_init(&copy->references, 1);
+    copy->graph = tarn_graph_retain(plan->graph);
+    copy->method = NULL;
+    uint32_t streams = plan->streams_count;
+    if (plan->threshold) copy->threshold = duplicate(plan->threshold, streams, sizeof(uint32_t));
+    copy->gaps = duplicate(plan->gaps, plan->gaps_count, sizeof *copy->gaps);
+    copy->list_begin = duplicate(plan->list_begin, streams + 1, sizeof *copy->list_begin);
+    copy->list = duplicate(plan->list, plan->list_begin[streams], sizeof *copy->list);
+    copy->waits = duplicate(plan->waits, plan->waits_count, sizeof *copy->waits);
+    copy->boundary_waits =
+        duplicate(plan->boundary_waits, plan->boundary_waits_count, sizeof *copy->boundary_waits);
+    copy->storages = duplicate(plan->storages, plan->storages_count, sizeof *copy->storages);
+    copy->workspaces =
+        duplicate(plan->workspaces, plan->workspaces_count, sizeof *copy->workspaces);
+    copy->places_persistent = duplicate(plan->places_persistent, plan->places_persistent_count,
+                                        sizeof *copy->places_persistent);
+    return copy;
+}
+
+/* ---- Damage ---- */
+
+size_t damages_count(void) { return damages_of_order.count + damages_of_numbers.count; }
+
+const struct damage *damage_kind(size_t kind)
+{
+    return kind < damages_of_order.count ? &damages_of_order.kinds[kind]
+                                         : &damages_of_numbers.kinds[kind - damages_of_order.count];
+}
+
+struct tarn_plan *damaged(const struct tarn_plan *plan, size_t kind, uint32_t more,
+                          struct random_source *source)
+{
+    struct tarn_plan *copy = damage_copy(plan);
+    if (!damage_kind(kind)->apply(copy, source)) {
+        tarn_plan_destroy(copy);
+        return NULL;
+    }
+    while (more-- > 0)
+        damage_kind(random_below(source, (uint32_t)damages_count()))->apply(copy, source);
+    return copy;
+}

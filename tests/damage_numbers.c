@@ -1,0 +1,363 @@
+/* Damage to offsets, sizes, the bound and its certificate, hashes and places. A kind that is always
+ * refused or always sound says why. */
+#include "damage.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan_oracle.h"
+
+/* ---- Offsets ---- */
+
+static struct tarn_place *place_at(struct tarn_plan *plan, uint32_t storage)
+{
+    const struct tarn_storage *record = &plan->graph->storages[storage];
+    struct tarn_place *places = record->persistent            ? plan->places_persistent
+                                : record->tensor != TARN_NONE ? plan->storages
+                                                              : plan->workspaces;
+    uint32_t count = record->persistent            ? plan->places_persistent_count
+                     : record->tensor != TARN_NONE ? plan->storages_count
+                                                   : plan->workspaces_count;
+    uint32_t id = record->tensor != TARN_NONE ? record->tensor : record->producer;
+    for (uint32_t i = 0; i < count; i++) {
+        if (places[i].id == id) return &places[i];
+    }
+    return NULL; /* of an earlier damage */
+}
+
+/* A lone storage or all of a group. */
+struct block {
+    const uint32_t *members;
+    uint32_t count, lone;
+    uint64_t step, size;
+    bool persistent;
+};
+
+static bool draw_block(const struct tarn_plan *plan, struct block *block,
+                       struct random_source *source)
+{
+    const struct tarn_graph *graph = plan->graph;
+    if (graph->storages_count == 0 || plan->alignment == 0) return false;
+    uint32_t a = random_below(source, graph->storages_count), g = graph->storages[a].group;
+    *block = (struct block){NULL, 1, a, plan->alignment, 0, graph->storages[a].persistent};
+    if (g != TARN_NONE) {
+        block->members = graph->groups[g].storages;
+        block->count = graph->groups[g].storages_count;
+        block->lone = block->members[0];
+    }
+    if (graph->storages[block->lone].alignment > block->step)
+        block->step = graph->storages[block->lone].alignment;
+    for (uint64_t size = oracle_block_size(graph, a); block->size < size;)
+        block->size += plan->alignment;
+    return true;
+}
+
+static bool move_by(struct tarn_plan *plan, const struct block *block, uint64_t bytes)
+{
+    for (uint32_t i = 0; i < block->count; i++) {
+        struct tarn_place *place = place_at(plan, block->members ? block->members[i] : block->lone);
+        if (!place) return false;
+        place->offset += bytes;
+    }
+    return bytes != 0;
+}
+
+static bool move_block(struct tarn_plan *plan, struct random_source *source)
+{
+    struct block block;
+    if (!draw_block(plan, &block, source)) return false;
+    uint64_t limit = block.persistent ? plan->persistent : plan->footprint;
+    const struct tarn_place *place = place_at(plan, block.lone);
+    if (!place || block.size > limit || (limit - block.size) / block.step > UINT32_MAX - 1)
+        return false;
+    uint64_t steps = random_below(source, (uint32_t)((limit - block.size) / block.step) + 1);
+    return move_by(plan, &block, block.step * steps - place->offset);
+}
+
+static bool nudge_block(struct tarn_plan *plan, struct random_source *source)
+{
+    struct block block;
+    if (!draw_block(plan, &block, source)) return false;
+    return move_by(plan, &block, random_below(source, 2) ? block.step : -block.step);
+}
+
+static bool swap_blocks(struct tarn_plan *plan, struct random_source *source)
+{
+    struct block a, b;
+    if (!draw_block(plan, &a, source) || !draw_block(plan, &b, source)) return false;
+    const struct tarn_place *x = place_at(plan, a.lone), *y = place_at(plan, b.lone);
+    if (!x || !y || a.persistent != b.persistent) return false;
+    uint64_t bytes = y->offset - x->offset;
+    return move_by(plan, &a, bytes) && move_by(plan, &b, -bytes);
+}
+
+/* Sound where the alignment is 1. */
+static bool misalign_block(struct tarn_plan *plan, struct random_source *source)
+{
+    struct block block;
+    if (!draw_block(plan, &block, source)) return false;
+    uint64_t bytes = plan->alignment > 1 ? plan->alignment / 2 : 1;
+    return move_by(plan, &block, random_below(source, 2) ? bytes : -bytes);
+}
+
+static bool lift_out_of_range(struct tarn_plan *plan, struct random_source *source)
+{
+    struct block block;
+    if (!draw_block(plan, &block, source)) return false;
+    const struct tarn_place *place = place_at(plan, block.lone);
+    return place && move_by(plan, &block, (UINT64_MAX - 4095) - place->offset);
+}
+
+/* Two neighbours in a group of several. */
+static bool draw_neighbours(struct tarn_plan *plan, struct tarn_place **front,
+                            struct tarn_place **back, struct random_source *source)
+{
+    const struct tarn_graph *graph = plan->graph;
+    if (graph->groups_count == 0) return false;
+    const struct tarn_group *group = &graph->groups[random_below(source, graph->groups_count)];
+    if (group->storages_count < 2) return false;
+    uint32_t i = random_below(source, group->storages_count - 1);
+    *front = place_at(plan, group->storages[i]);
+    *back = place_at(plan, group->storages[i + 1]);
+    return *front && *back;
+}
+
+/* The rest stays where it was: never back to back. */
+static bool split_group(struct tarn_plan *plan, struct random_source *source)
+{
+    struct tarn_place *front, *back;
+    if (!draw_neighbours(plan, &front, &back, source)) return false;
+    back->offset += plan->alignment;
+    return true;
+}
+
+/* The order of a group is fixed, whatever the sizes are. */
+static bool swap_members(struct tarn_plan *plan, struct random_source *source)
+{
+    struct tarn_place *front, *back;
+    if (!draw_neighbours(plan, &front, &back, source)) return false;
+    uint64_t offset = front->offset;
+    front->offset = back->offset;
+    back->offset = offset;
+    return true;
+}
+
+/* ---- Sizes ---- */
+
+/* The planner's footprint is the highest end of a block. */
+static bool shrink_footprint(struct tarn_plan *plan, struct random_source *source)
+{
+    if (plan->footprint == 0) return false;
+    plan->footprint -= 1 + random_next(source) % plan->footprint;
+    return true;
+}
+
+/* The bound is not above it either way. */
+static bool grow_footprint(struct tarn_plan *plan, struct random_source *source)
+{
+    plan->footprint += 1 + random_below(source, 4096);
+    return true;
+}
+
+static bool shrink_persistent(struct tarn_plan *plan, struct random_source *source)
+{
+    if (plan->persistent == 0) return false;
+    plan->persistent -= 1 + random_next(source) % plan->persistent;
+    return true;
+}
+
+/* Sound where it is 0. */
+static bool overflow_sizes(struct tarn_plan *plan, struct random_source *source)
+{
+    (void)source;
+    plan->footprint = UINT64_MAX;
+    return true;
+}
+
+static bool change_alignment(struct tarn_plan *plan, struct random_source *source)
+{
+    if (random_below(source, 2))
+        plan->alignment *= 2;
+    else
+        plan->alignment /= 2;
+    return true;
+}
+
+static bool set_odd_alignment(struct tarn_plan *plan, struct random_source *source)
+{
+    plan->alignment = random_below(source, 4) ? 3 * plan->alignment : 0;
+    return true;
+}
+
+/* ---- The bound ---- */
+
+/* The planner's bound is all that its certificate proves. */
+static bool raise_bound(struct tarn_plan *plan, struct random_source *source)
+{
+    if (!plan->threshold) return false;
+    plan->bound += 1 + random_below(source, random_below(source, 2) ? 2 : 600);
+    return true;
+}
+
+/* Less than what is proved is proved. */
+static bool lower_bound(struct tarn_plan *plan, struct random_source *source)
+{
+    if (!plan->threshold || plan->bound == 0) return false;
+    plan->bound -= 1 + random_next(source) % plan->bound;
+    return true;
+}
+
+/* A plan need not claim anything. */
+static bool drop_certificate(struct tarn_plan *plan, struct random_source *source)
+{
+    (void)source;
+    bool had = plan->threshold != NULL;
+    free(plan->threshold);
+    plan->threshold = NULL;
+    plan->gaps_count = 0;
+    return had;
+}
+
+static bool move_threshold(struct tarn_plan *plan, struct random_source *source)
+{
+    if (!plan->threshold) return false;
+    uint32_t s = random_below(source, plan->streams_count);
+    uint32_t count = plan->list_begin[s + 1] - plan->list_begin[s];
+    uint32_t before = plan->threshold[s];
+    plan->threshold[s] = random_below(source, count + 1);
+    return plan->threshold[s] != before;
+}
+
+static bool move_threshold_out(struct tarn_plan *plan, struct random_source *source)
+{
+    if (!plan->threshold) return false;
+    uint32_t s = random_below(source, plan->streams_count);
+    uint32_t count = plan->list_begin[s + 1] - plan->list_begin[s];
+    plan->threshold[s] = count + 1 + random_below(source, 3);
+    return true;
+}
+
+static bool drop_gap(struct tarn_plan *plan, struct random_source *source)
+{
+    if (!plan->threshold || plan->gaps_count == 0) return false;
+    uint32_t i = random_below(source, plan->gaps_count);
+    memmove(&plan->gaps[i], &plan->gaps[i + 1], (--plan->gaps_count - i) * sizeof *plan->gaps);
+    return true;
+}
+
+/* Sound where the tensor begins a gap, and all gaps stay disjoint. */
+static bool add_gap(struct tarn_plan *plan, struct random_source *source)
+{
+    const struct tarn_graph *graph = plan->graph;
+    if (!plan->threshold || graph->groups_count == 0) return false;
+    const struct tarn_group *group = &graph->groups[random_below(source, graph->groups_count)];
+    uint32_t storage = group->storages[random_below(source, group->storages_count)], i = 0;
+    uint32_t tensor = graph->storages[storage].tensor;
+    while (i < plan->gaps_count && plan->gaps[i] < tensor) i++;
+    memmove(&plan->gaps[i + 1], &plan->gaps[i], (plan->gaps_count++ - i) * sizeof *plan->gaps);
+    plan->gaps[i] = tensor;
+    return true;
+}
+
+/* Members of the antichain, and lone storages, begin no gap. */
+static bool name_a_lone_storage_as_gap(struct tarn_plan *plan, struct random_source *source)
+{
+    const struct tarn_graph *graph = plan->graph;
+    if (!plan->threshold || graph->planned_count == 0 || plan->gaps_count > 0) return false;
+    const struct tarn_storage *record =
+        &graph->storages[random_below(source, graph->planned_count)];
+    if (record->group != TARN_NONE || record->tensor == TARN_NONE) return false;
+    plan->gaps[plan->gaps_count++] = record->tensor;
+    return true;
+}
+
+/* ---- Places and hashes ---- */
+
+static struct tarn_place *draw_places(struct tarn_plan *plan, uint32_t **count,
+                                      struct random_source *source)
+{
+    struct tarn_place *places[] = {plan->storages, plan->workspaces, plan->places_persistent};
+    uint32_t *counts[] = {&plan->storages_count, &plan->workspaces_count,
+                          &plan->places_persistent_count};
+    uint32_t i = random_below(source, 3);
+    *count = counts[i];
+    return **count > 0 ? places[i] : NULL;
+}
+
+static bool change_size(struct tarn_plan *plan, struct random_source *source)
+{
+    uint32_t *count;
+    struct tarn_place *places = draw_places(plan, &count, source);
+    if (!places) return false;
+    uint64_t *size = &places[random_below(source, *count)].size;
+    *size = random_below(source, 2) ? *size + 1 : *size - 1;
+    return true;
+}
+
+static bool drop_place(struct tarn_plan *plan, struct random_source *source)
+{
+    uint32_t *count;
+    struct tarn_place *places = draw_places(plan, &count, source);
+    if (!places) return false;
+    uint32_t i = random_below(source, *count);
+    memmove(&places[i], &places[i + 1], (--*count - i) * sizeof *places);
+    return true;
+}
+
+static bool repeat_place(struct tarn_plan *plan, struct random_source *source)
+{
+    uint32_t *count;
+    struct tarn_place *places = draw_places(plan, &count, source);
+    if (!places) return false;
+    uint32_t i = random_below(source, *count);
+    memmove(&places[i + 1], &places[i], ((*count)++ - i) * sizeof *places);
+    return true;
+}
+
+static bool change_id(struct tarn_plan *plan, struct random_source *source)
+{
+    uint32_t *count;
+    struct tarn_place *places = draw_places(plan, &count, source);
+    if (!places) return false;
+    places[*count - 1].id += 1 + random_below(source, 3);
+    return true;
+}
+
+static bool change_hash(struct tarn_plan *plan, struct random_source *source)
+{
+    plan->source_hash.word[random_below(source, 2)] ^= UINT64_C(1) << random_below(source, 64);
+    return true;
+}
+
+/* ---- All kinds ---- */
+
+static const struct damage kinds[] = {
+    {"block moved", DAMAGE_EITHER, move_block},
+    {"block nudged", DAMAGE_EITHER, nudge_block},
+    {"two blocks swapped", DAMAGE_EITHER, swap_blocks},
+    {"block misaligned", DAMAGE_EITHER, misalign_block},
+    {"block out of range", DAMAGE_REFUSED, lift_out_of_range},
+    {"group split", DAMAGE_REFUSED, split_group},
+    {"members of a group swapped", DAMAGE_REFUSED, swap_members},
+    {"footprint shrunk", DAMAGE_REFUSED, shrink_footprint},
+    {"footprint grown", DAMAGE_SOUND, grow_footprint},
+    {"persistent part shrunk", DAMAGE_REFUSED, shrink_persistent},
+    {"sizes overflow", DAMAGE_EITHER, overflow_sizes},
+    {"alignment halved or doubled", DAMAGE_EITHER, change_alignment},
+    {"alignment no power of two", DAMAGE_REFUSED, set_odd_alignment},
+    {"bound raised", DAMAGE_REFUSED, raise_bound},
+    {"bound lowered", DAMAGE_SOUND, lower_bound},
+    {"certificate dropped", DAMAGE_SOUND, drop_certificate},
+    {"threshold moved", DAMAGE_EITHER, move_threshold},
+    {"threshold beyond its stream", DAMAGE_REFUSED, move_threshold_out},
+    {"gap dropped", DAMAGE_EITHER, drop_gap},
+    {"gap added", DAMAGE_EITHER, add_gap},
+    {"lone storage as gap", DAMAGE_REFUSED, name_a_lone_storage_as_gap},
+    {"size of a place changed", DAMAGE_REFUSED, change_size},
+    {"place dropped", DAMAGE_REFUSED, drop_place},
+    {"place twice", DAMAGE_REFUSED, repeat_place},
+    {"place of another id", DAMAGE_REFUSED, change_id},
+    {"hash of another graph", DAMAGE_REFUSED, change_hash},
+};
+
+const struct damage_table damages_of_numbers = {kinds, sizeof kinds / sizeof kinds[0]};
