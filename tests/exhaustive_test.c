@@ -17,7 +17,7 @@
 #include "streams/order/clocks.h"
 #include "streams/order/pairs.h"
 
-enum { OPS = SMALL_OPS, STATES = 243 /* 3 to the power of OPS */, TENSORS = SMALL_TENSORS };
+enum { OPS = 5, STATES = 243 /* 3 to the power of OPS */, TENSORS = SMALL_TENSORS };
 
 /* ---- The oracle ---- */
 

@@ -47,12 +47,10 @@ uint64_t oracle_offset(const struct tarn_plan *plan, uint32_t storage)
 uint64_t oracle_block_size(const struct tarn_graph *graph, uint32_t storage)
 {
     const struct tarn_storage *record = &graph->storages[storage];
+    if (record->group == TARN_NONE) return record->size;
     uint64_t block = 0;
-    for (uint32_t b = 0; b < graph->storages_count; b++) {
-        bool is_member = b == storage ||
-                         (record->group != TARN_NONE && graph->storages[b].group == record->group);
-        if (is_member) block += graph->storages[b].size;
-    }
+    for (uint32_t b = 0; b < graph->storages_count; b++)
+        if (graph->storages[b].group == record->group) block += graph->storages[b].size;
     return block;
 }
 

@@ -8,7 +8,7 @@
 
 #include "tarn/graph.h"
 
-enum { SMALL_OPS = 5, SMALL_TENSORS = SMALL_OPS * (SMALL_OPS - 1) / 2 + 1 };
+enum { SMALL_OPS = 6, SMALL_TENSORS = SMALL_OPS * (SMALL_OPS - 1) / 2 + 1 };
 
 struct small_graph {
     unsigned ops;
@@ -29,6 +29,21 @@ void small_graph_set_arcs(struct small_graph *graph, unsigned mask);
  * all-zero again for groupings, after the last. */
 bool small_graph_next_streams(struct small_graph *graph);
 bool small_graph_next_grouping(struct small_graph *graph);
+
+/* The numberings of the ops that give the same arcs and the same partition into streams again, as
+ * far as the ids of ops say what comes first: order[i][v] is the op that becomes op v. */
+struct small_symmetries {
+    uint8_t order[720][SMALL_OPS];
+    unsigned count;
+};
+
+/* Of the graphs that differ only in the numbering of their ops, one is the first by its arcs and
+ * streams. False: it is not this one; else its symmetries. */
+bool small_graph_is_first_numbering(const struct small_graph *graph,
+                                    struct small_symmetries *symmetries);
+/* Likewise, of the groupings that are the same but for a symmetry. */
+bool small_graph_is_first_grouping(const struct small_graph *graph,
+                                   const struct small_symmetries *symmetries);
 
 /* Fills tensors[0..SMALL_TENSORS) in the order of ids; the number of them. */
 unsigned small_graph_tensors(const struct small_graph *graph, struct small_tensor *tensors);

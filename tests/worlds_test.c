@@ -1,0 +1,277 @@
+/* Small worlds: every graph of up to 5 ops (small_graph.h), up to the numbering of its ops, with
+ * all that a graph may have (small_world.h), planned. The plan must be safe in every interleaving
+ * of two iterations; the least arena, found by trying every placement, must not be below its bound,
+ * and be its footprint where it is called optimal; and of the plan, and of the plan damaged in some
+ * way, the verifier must say what the oracle says.
+ *
+ * Up to 3 ops everything that an arc, an op and a group can be is crossed with all alignments;
+ * sizes, outputs, workspaces, parameters and own alignments are drawn, by a fixed seed for each
+ * world. From 4 ops on all of it is drawn: some worlds for each graph of 4 ops, one for each of 5.
+ * In a long campaign all partitions into streams of all arcs of 6 ops come on top, with groupings
+ * drawn. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "campaign.h"
+#include "damage.h"
+#include "interleaving_oracle.h"
+#include "plan_oracle.h"
+#include "small_world.h"
+#include "tarn.h"
+
+enum { ALIGNMENTS = 3 };
+static const uint64_t alignments[ALIGNMENTS] = {1, 4, 512};
+
+struct tally {
+    uint64_t graphs, worlds, optimal, above, refused, states;
+    struct campaign campaign;
+};
+
+static void say(const char *name, const struct tally *tally)
+{
+    print_message("# %s: %llu graphs, %llu worlds, %llu plans called optimal, %llu bounds below "
+                  "the least arena, %llu damaged plans refused, %llu states\n",
+                  name, (unsigned long long)tally->graphs, (unsigned long long)tally->worlds,
+                  (unsigned long long)tally->optimal, (unsigned long long)tally->above,
+                  (unsigned long long)tally->refused, (unsigned long long)tally->states);
+}
+
+/* ---- One world ---- */
+
+static struct tarn_plan *plan_of(struct tarn_graph *graph, const struct small_world *world,
+                                 struct random_source *source)
+{
+    struct tarn_plan *plan;
+    struct tarn_error error;
+    struct tarn_plan_options *options =
+        TARN_PLAN_OPTIONS(.alignment = world->alignment, .threads = 1,
+                          .boundary = random_percent(source, 25) ? TARN_BOUNDARY_SIMPLE
+                                                                 : TARN_BOUNDARY_REFINED);
+    if (tarn_plan_create(graph, options, &plan, &error)) fail_msg("%s", error.text);
+    return plan;
+}
+
+static void check_bound(const struct tarn_plan *plan, struct tally *tally)
+{
+    struct tarn_plan_summary summary;
+    uint64_t least = oracle_smallest_arena(plan), exact;
+    tarn_plan_summarize(plan, &summary);
+    assert_true(summary.bound <= least);
+    if (summary.optimal) assert_int_equal(summary.footprint, least);
+    tally->optimal += summary.optimal;
+    tally->above += summary.bound < least;
+    if (tally->worlds % 8 != 0) return;
+    assert_int_equal(tarn_graph_bound(plan->graph, &exact, NULL), TARN_OK);
+    assert_true(exact <= least);
+}
+
+/* Does the verifier accept it, as the oracle does? */
+static bool check_verdict(const struct tarn_plan *plan)
+{
+    struct tarn_error error = {.status = TARN_OK};
+    enum tarn_status status = tarn_plan_verify(plan, plan->graph, NULL, &error);
+    if (oracle_judges(plan, plan->graph) != (status == TARN_OK))
+        fail_msg("the verifier says \"%s\"", error.text);
+    return status == TARN_OK;
+}
+
+/* A damaged plan, if there is one of the kind that is drawn. */
+static void check_damage(const struct tarn_plan *plan, struct random_source *source,
+                         struct tally *tally)
+{
+    struct tarn_plan *copy =
+        damaged(plan, random_below(source, (uint32_t)damages_count()), 0, source);
+    if (copy) tally->refused += !check_verdict(copy);
+    tarn_plan_destroy(copy);
+}
+
+static void check_world(const struct small_world *world, struct random_source *source,
+                        struct tally *tally)
+{
+    struct tarn_graph *graph = small_world_build(world);
+    struct tarn_plan *plan = plan_of(graph, world, source);
+    assert_true(check_verdict(plan));
+    assert_false(interleaving_oracle_finds_harm(plan, 2, &tally->states));
+    check_bound(plan, tally);
+    if (tally->worlds++ % 2 == 0) check_damage(plan, source, tally);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+}
+
+/* ---- All graphs ---- */
+
+typedef void (*visit)(const struct small_graph *graph, struct tally *tally);
+
+/* Arcs and streams, up to the numbering; with all groupings, or with all-zero ones. */
+static void visit_graphs(unsigned ops, bool with_groupings, visit one, struct tally *tally)
+{
+    struct small_symmetries *symmetries = malloc(sizeof *symmetries);
+    assert_non_null(symmetries);
+    for (unsigned mask = 0; mask < 1u << (ops * (ops - 1) / 2); mask++) {
+        struct small_graph graph = {.ops = ops};
+        small_graph_set_arcs(&graph, mask);
+        do {
+            if (!small_graph_is_first_numbering(&graph, symmetries)) continue;
+            do {
+                if (small_graph_is_first_grouping(&graph, symmetries)) {
+                    one(&graph, tally);
+                    tally->graphs++;
+                }
+            } while (with_groupings && small_graph_next_grouping(&graph));
+        } while (small_graph_next_streams(&graph));
+    }
+    free(symmetries);
+}
+
+static void draw_worlds(const struct small_graph *graph, unsigned count, struct tally *tally)
+{
+    struct random_source source = {tally->graphs};
+    for (unsigned i = 0; i < count; i++) {
+        uint64_t alignment = alignments[random_below(&source, ALIGNMENTS)];
+        struct small_world world = small_world_draw(graph, alignment, &source);
+        check_world(&world, &source, tally);
+    }
+}
+
+/* ---- All features ---- */
+
+/* The next of all numbers with so many digits below `base`; false after the last. */
+static bool next_digits(uint8_t *digits, unsigned count, uint8_t base)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (++digits[i] < base) return true;
+        digits[i] = 0;
+    }
+    return false;
+}
+
+/* Groups as a partition into numbered sets of which the first is no group; false after the last. */
+static bool next_groups(struct small_world *world, const uint8_t *roots, unsigned count)
+{
+    for (unsigned i = count; i-- > 0;) {
+        uint8_t highest = 0;
+        for (unsigned k = 0; k < i; k++)
+            if (world->group[roots[k]] > highest) highest = world->group[roots[k]];
+        if (world->group[roots[i]] <= highest) {
+            world->group[roots[i]]++;
+            return true;
+        }
+        world->group[roots[i]] = 0;
+    }
+    return false;
+}
+
+static void cross_groups(struct small_world world, struct tally *tally)
+{
+    uint8_t roots[SMALL_TENSORS];
+    unsigned count = small_world_roots(&world, roots);
+    memset(world.group, SMALL_NO_GROUP, sizeof world.group);
+    do {
+        for (unsigned i = 0; i < ALIGNMENTS; i++) {
+            struct random_source source = {tally->worlds};
+            struct small_world drawn = small_world_draw(&world.graph, alignments[i], &source);
+            memcpy(drawn.role, world.role, sizeof drawn.role);
+            memcpy(drawn.control, world.control, sizeof drawn.control);
+            memcpy(drawn.group, world.group, sizeof drawn.group);
+            for (unsigned k = 0; k < count; k++)
+                if (world.group[roots[k]] != SMALL_NO_GROUP) drawn.aligned = 0;
+            check_world(&drawn, &source, tally);
+        }
+    } while (next_groups(&world, roots, count));
+}
+
+static void cross_features(const struct small_graph *graph, struct tally *tally)
+{
+    struct small_world world = {.graph = *graph};
+    uint8_t arcs[SMALL_OPS] = {0};
+    do {
+        bool is_new = true; /* arcs that are not there are no control arcs */
+        for (unsigned v = 0; v < graph->ops; v++) {
+            world.control[v] = (uint8_t)(arcs[v] << 1);
+            if (world.control[v] & ~graph->successors[v]) is_new = false;
+        }
+        if (!is_new) continue;
+        do {
+            if (small_world_has_its_roles(&world)) cross_groups(world, tally);
+        } while (next_digits(world.role, graph->ops, SMALL_ROLES));
+    } while (next_digits(arcs, graph->ops, 1u << (graph->ops - 1)));
+}
+
+static void every_world_of_up_to_3_ops_is_planned_right(void **state)
+{
+    (void)state;
+    struct tally tally = {0};
+    for (unsigned ops = 1; ops <= 3; ops++) visit_graphs(ops, true, cross_features, &tally);
+    say("up to 3 ops", &tally);
+    assert_int_equal(tally.graphs, 1 + 4 + 39);
+}
+
+/* ---- Drawn features ---- */
+
+static void draw_several(const struct small_graph *graph, struct tally *tally)
+{
+    draw_worlds(graph, DRAWS(8), tally);
+}
+
+static void draw_one(const struct small_graph *graph, struct tally *tally)
+{
+    if (!SANITIZED || tally->graphs % 32 == 0) draw_worlds(graph, 1, tally);
+}
+
+static void every_graph_of_4_and_5_ops_is_planned_right(void **state)
+{
+    (void)state;
+    struct tally four = {0}, five = {0};
+    visit_graphs(4, true, draw_several, &four);
+    say("4 ops", &four);
+    assert_int_equal(four.graphs, 1420);
+    visit_graphs(5, true, draw_one, &five);
+    say("5 ops", &five);
+    assert_int_equal(five.graphs, 213787);
+    assert_true(five.refused > DRAWS(10000) && five.above > DRAWS(100));
+}
+
+static void draw_grouping(const struct small_graph *graph, struct tally *tally)
+{
+    struct random_source source = {~tally->graphs};
+    struct small_graph grouped = *graph;
+    if (!campaign_has_time(&tally->campaign)) return;
+    for (unsigned v = 0; v < graph->ops; v++) {
+        uint8_t labels_count = 0;
+        for (unsigned arc = 0; arc < (unsigned)__builtin_popcount(graph->successors[v]); arc++) {
+            uint8_t label = (uint8_t)random_below(&source, labels_count + 1u);
+            grouped.tensor_of[v][arc] = label;
+            labels_count = (uint8_t)(labels_count + (label == labels_count));
+        }
+    }
+    draw_worlds(&grouped, 1, tally);
+}
+
+static void every_graph_of_6_ops_is_planned_right_in_a_campaign(void **state)
+{
+    (void)state;
+    struct tally tally = {.campaign = campaign_begin("worlds of 6 ops", 0, 1)};
+    if (!campaign_is_long()) skip();
+    visit_graphs(6, false, draw_grouping, &tally);
+    say("6 ops", &tally);
+    assert_int_equal(tally.graphs, 1985178);
+    tally.campaign.runs = tally.worlds;
+    campaign_report(&tally.campaign);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_world_of_up_to_3_ops_is_planned_right),
+        cmocka_unit_test(every_graph_of_4_and_5_ops_is_planned_right),
+        cmocka_unit_test(every_graph_of_6_ops_is_planned_right_in_a_campaign),
+    };
+    return cmocka_run_group_tests_name("worlds", tests, NULL, NULL);
+}
