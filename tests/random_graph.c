@@ -255,12 +255,27 @@ static void draw_worker(struct draft *draft, uint32_t index)
         op->workspace = draw_size(draft);
 }
 
+/* Control arcs that nothing asks for; what a view stands for is demanded through it. */
+static void draw_control(struct draft *draft, uint32_t index)
+{
+    for (uint32_t arcs = 1 + random_below(&draft->source, 4); arcs > 0; arcs--) {
+        uint32_t earlier = random_below(&draft->source, index);
+        bool wants_view = random_percent(&draft->source, 50);
+        for (uint32_t i = 0; wants_view && i < index && !draft->ops[earlier].view; i++)
+            earlier = (earlier + 1) % index;
+        order_after(draft, index, earlier);
+    }
+}
+
 static void draw_op(struct draft *draft)
 {
     uint32_t index = draft->ops_count++;
     draft->ops[index].stream = random_below(&draft->source, draft->options->streams);
     if (index > 0 && random_percent(&draft->source, draft->options->control_share))
         order_after(draft, index, random_below(&draft->source, index));
+    if (index > 0 && draft->options->fill_share > 0 &&
+        random_percent(&draft->source, draft->options->fill_share))
+        draw_control(draft, index);
     bool wants_view = random_percent(&draft->source, draft->options->view_share);
     uint32_t input = wants_view ? draw_tensor(draft) : TARN_NONE;
     if (input != TARN_NONE)

@@ -36,6 +36,7 @@ struct random_graph_options {
     uint32_t view_share;      /* ops that are views */
     uint32_t inplace_share;   /* other ops that write a storage in place */
     uint32_t control_share;   /* ops with a control arc that nothing asks for */
+    uint32_t fill_share;      /* ops with one to four control arcs more, half of them past a view */
     uint32_t workspace_share; /* non-view ops with a workspace */
     uint32_t dead_share;      /* storages that nobody reads */
     uint32_t output_share;    /* pinned storages */
