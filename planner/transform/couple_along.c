@@ -27,6 +27,27 @@ struct along {
 
 /* ---- When ---- */
 
+static uint64_t later_of(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+/* A simulation does not launch views, and what follows one in its stream need not wait for what it
+ * shows. An arc to either would count in the graph as one behind that, and could close a cycle; so
+ * here everything begins when all that comes before it in the graph has ended. */
+static void wait_for_views(struct along *along)
+{
+    const struct tarn_graph *graph = along->graph;
+    for (uint32_t i = 0; i < graph->ops_count; i++) {
+        uint32_t v = graph->order[i], position = graph->ops[v].position;
+        uint64_t begin = along->begin[v], length = along->end[v] - begin;
+        if (position > 0)
+            begin =
+                later_of(begin, along->end[graph->streams[graph->ops[v].stream].ops[position - 1]]);
+        for (uint32_t k = graph->predecessors.begin[v]; k < graph->predecessors.begin[v + 1]; k++)
+            begin = later_of(begin, along->end[graph->predecessors.ops[k]]);
+        along->begin[v] = begin;
+        along->end[v] = begin + length;
+    }
+}
+
 static enum tarn_status take_times(struct along *along, struct tarn_graph *graph,
                                    const struct tarn_leeway *leeway, struct tarn_error *error)
 {
@@ -43,6 +64,7 @@ static enum tarn_status take_times(struct along *along, struct tarn_graph *graph
     memcpy(along->begin, simulation->begin_ns, graph->ops_count * sizeof *along->begin);
     memcpy(along->end, simulation->end_ns, graph->ops_count * sizeof *along->end);
     tarn_simulation_destroy(simulation);
+    wait_for_views(along);
     return TARN_OK;
 }
 
