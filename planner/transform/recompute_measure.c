@@ -41,7 +41,8 @@ static void note_lives(struct measuring *all)
                ((size_t)all->rest + 1) * sizeof *all->change);
     for (uint32_t c = 0; c < schedule->copies_count; c++) {
         const struct tarn_copy *copy = &schedule->copies[c];
-        int64_t size = (int64_t)all->model->versions[copy->version].size;
+        const struct tarn_version *version = &all->model->versions[copy->version];
+        int64_t size = (int64_t)(copy->recomputed ? version->copy_size : version->size);
         all->change[copy->birth] += size;
         all->change[end_of(all, copy)] -= size;
         if (!tarn_copy_is_over(all->model, schedule, c)) continue;

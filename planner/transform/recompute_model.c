@@ -139,6 +139,7 @@ static void add_version(struct tarn_reading *reading, struct tarn_form *form, ui
         .tensor = tensor,
         .previous = previous,
         .size = tarn_storage_reserved(reading->graph, storage, model->alignment),
+        .copy_size = tarn_reading_reserve(reading, reading->graph->storages[storage].size),
         .late_first = TARN_NONE};
     if (previous != TARN_NONE) {
         version->forced = is_forced(reading, v, storage, previous);

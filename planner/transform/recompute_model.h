@@ -29,6 +29,7 @@ struct tarn_version {
     uint32_t tensor;     /* output of the producer through which it does */
     uint32_t previous;   /* version that it overwrites in place, or TARN_NONE */
     uint64_t size;       /* reserved bytes */
+    uint64_t copy_size;  /* of a copy, which is in no contiguous group */
     uint32_t early_last; /* place of the last op before the turn that reads or overwrites it */
     uint32_t late_first; /* place of the first op at or behind the turn that reads it in some form,
                             or TARN_NONE */
