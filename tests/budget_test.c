@@ -10,11 +10,11 @@
 #include <cmocka.h>
 
 #include "bench/deep_training.h"
+#include "budget_plan.h"
 #include "random_graph.h"
 #include "random_training.h"
-#include "tarn.h"
 
-enum { ALIGNMENT = 16, EFFORT = 400 };
+enum { EFFORT = 400 };
 
 static void require(enum tarn_status status, const struct tarn_error *error)
 {
@@ -22,19 +22,6 @@ static void require(enum tarn_status status, const struct tarn_error *error)
 }
 
 /* ---- Graphs ---- */
-
-static struct tarn_graph *assigned(struct tarn_graph *graph, uint32_t streams)
-{
-    struct tarn_graph *result;
-    struct tarn_error error;
-    if (streams < 2) return graph;
-    require(tarn_graph_assign(graph,
-                              TARN_ASSIGN_OPTIONS(.streams = streams, .alignment = ALIGNMENT),
-                              &result, &error),
-            &error);
-    tarn_graph_destroy(graph);
-    return result;
-}
 
 static struct tarn_graph *draw_graph(uint64_t seed)
 {
@@ -48,36 +35,19 @@ static struct tarn_graph *draw_graph(uint64_t seed)
         .implementation_share = random_below(&source, 60),
         .fixed_share = random_below(&source, 30),
     });
-    return assigned(graph, 1 + (uint32_t)(seed % 3));
+    return budget_assigned(graph, 1 + (uint32_t)(seed % 3));
 }
 
 static struct tarn_graph *deep_graph(enum deep_family family, uint32_t blocks, uint32_t streams)
 {
-    return assigned(deep_training(family, blocks), streams);
-}
-
-static uint64_t footprint_of(struct tarn_graph *graph)
-{
-    struct tarn_plan_summary summary;
-    struct tarn_plan *plan;
-    struct tarn_error error;
-    require(tarn_plan_create(graph,
-                             TARN_PLAN_OPTIONS(.alignment = ALIGNMENT, .effort = TARN_NO_EFFORT),
-                             &plan, &error),
-            &error);
-    tarn_plan_summarize(plan, &summary);
-    tarn_plan_destroy(plan);
-    return summary.footprint;
+    return budget_assigned(deep_training(family, blocks), streams);
 }
 
 static enum tarn_status plan_within(struct tarn_graph *graph, uint64_t budget,
                                     struct tarn_budget_report *report, struct tarn_error *error)
 {
-    const struct tarn_budget_options *options =
-        TARN_BUDGET_OPTIONS(.budget = budget, .effort = EFFORT, .report = report);
     struct tarn_plan *plan = NULL;
-    enum tarn_status status = tarn_plan_create(
-        graph, TARN_PLAN_OPTIONS(.alignment = ALIGNMENT, .budget = options), &plan, error);
+    enum tarn_status status = budget_plan_within(graph, budget, EFFORT, report, &plan, error);
     if (status == TARN_OK) {
         struct tarn_plan_summary summary;
         tarn_plan_summarize(plan, &summary);
@@ -102,7 +72,7 @@ static uint64_t least_of(struct tarn_graph *graph)
 
 static void requires_one_least(struct tarn_graph *graph)
 {
-    uint64_t least = least_of(graph), most = footprint_of(graph);
+    uint64_t least = least_of(graph), most = budget_footprint_of(graph);
     struct tarn_budget_report report;
     struct tarn_error error;
     if (least == 0) return;
@@ -144,7 +114,8 @@ static void the_least_uses_only_what_its_classes_allow(void **state)
         struct tarn_budget_report report;
         struct tarn_error error;
         tarn_graph_budget(graph,
-                          TARN_BUDGET_OPTIONS(.budget = 1, .alignment = ALIGNMENT, .effort = 100,
+                          TARN_BUDGET_OPTIONS(.budget = 1, .alignment = BUDGET_ALIGNMENT,
+                                              .effort = 100,
                                               .classes = TARN_BUDGET_ALL & ~TARN_BUDGET_RECOMPUTE,
                                               .report = &report),
                           &result, &error);
@@ -160,7 +131,8 @@ static double overhead_at(struct tarn_graph *graph, uint64_t percent)
 {
     struct tarn_budget_report report;
     struct tarn_error error;
-    require(plan_within(graph, footprint_of(graph) / 100 * percent, &report, &error), &error);
+    require(plan_within(graph, budget_footprint_of(graph) / 100 * percent, &report, &error),
+            &error);
     return (double)report.time_ns / (double)report.time_before_ns - 1;
 }
 
@@ -188,7 +160,7 @@ static void waits_come_before_computing_again(void **state)
     struct tarn_graph *graph = deep_graph(DEEP_PLAIN, 40, 2);
     struct tarn_budget_report report;
     struct tarn_error error;
-    require(plan_within(graph, footprint_of(graph) / 100 * 75, &report, &error), &error);
+    require(plan_within(graph, budget_footprint_of(graph) / 100 * 75, &report, &error), &error);
     assert_int_equal(report.recomputed, 0);
     assert_int_equal(report.time_ns, report.time_before_ns);
     tarn_graph_destroy(graph);
@@ -206,9 +178,9 @@ static void effort_is_linear_in_depth(void **state)
         struct tarn_graph *graph = deep_graph(families[i], 600 / (1 + 2 * (uint32_t)i), 1);
         struct tarn_budget_report report;
         struct tarn_error error;
-        uint64_t budget = footprint_of(graph) / 100 * 75;
+        uint64_t budget = budget_footprint_of(graph) / 100 * 75;
         const struct tarn_budget_options *options =
-            TARN_BUDGET_OPTIONS(.budget = budget, .alignment = ALIGNMENT, .report = &report);
+            TARN_BUDGET_OPTIONS(.budget = budget, .alignment = BUDGET_ALIGNMENT, .report = &report);
         struct tarn_graph *result;
         require(tarn_graph_budget(graph, options, &result, &error), &error);
         print_message("# %u ops: %llu evaluations\n", tarn_graph_ops_count(graph),
@@ -246,7 +218,7 @@ static void a_search_that_is_stopped_ends_with_what_fits_or_says_so(void **state
 {
     (void)state;
     struct tarn_graph *graph = deep_graph(DEEP_RESIDUAL, 6, 1);
-    uint64_t budget = footprint_of(graph) / 100 * 80;
+    uint64_t budget = budget_footprint_of(graph) / 100 * 80;
     bool was_kept = false, was_interrupted = false;
     for (uint64_t stop_at = 1; stop_at < 5000; stop_at *= 2) {
         struct ending ending;
@@ -255,11 +227,11 @@ static void a_search_that_is_stopped_ends_with_what_fits_or_says_so(void **state
         begin_ending(&ending, stop_at);
         enum tarn_status status =
             tarn_graph_budget(graph,
-                              TARN_BUDGET_OPTIONS(.budget = budget, .alignment = ALIGNMENT,
+                              TARN_BUDGET_OPTIONS(.budget = budget, .alignment = BUDGET_ALIGNMENT,
                                                   .control = &ending.control),
                               &result, &error);
         if (status == TARN_OK) {
-            assert_true(footprint_of(result) <= budget);
+            assert_true(budget_footprint_of(result) <= budget);
             was_kept = true;
         } else {
             assert_int_equal(status, TARN_INTERRUPTED);
@@ -281,8 +253,8 @@ static void time_that_is_over_is_no_refusal(void **state)
     struct tarn_error error;
     assert_int_equal(
         tarn_graph_budget(graph,
-                          TARN_BUDGET_OPTIONS(.budget = footprint_of(graph) / 2,
-                                              .alignment = ALIGNMENT, .control = &control),
+                          TARN_BUDGET_OPTIONS(.budget = budget_footprint_of(graph) / 2,
+                                              .alignment = BUDGET_ALIGNMENT, .control = &control),
                           &result, &error),
         TARN_DEADLINE);
     assert_null(result);
@@ -301,8 +273,8 @@ static void a_curve_that_is_stopped_has_the_rows_done_so_far(void **state)
         struct tarn_error error;
         begin_ending(&ending, stop_at);
         enum tarn_status status = tarn_graph_budget_curve(
-            graph, TARN_BUDGET_OPTIONS(.alignment = ALIGNMENT, .control = &ending.control), rows,
-            POINTS, &error);
+            graph, TARN_BUDGET_OPTIONS(.alignment = BUDGET_ALIGNMENT, .control = &ending.control),
+            rows, POINTS, &error);
         uint32_t first = 0;
         while (first < POINTS && rows[first].budget == 0) first++;
         for (uint32_t i = first; i < POINTS; i++)

@@ -2,7 +2,8 @@
  * result, beside its input or over it. Its backward op reads the gradient of that result and those
  * forward results that are still there, and makes gradients of what op i has read; a gradient that
  * comes from two sides is added up in place. Implementations: other times and workspaces, other
- * forward results to read, gradients one by one. */
+ * forward results to read, gradients one by one. No two ops race in whatever streams they are: who
+ * overwrites a result is its only reader, and parameters are updated after their readers. */
 #include "random_training.h"
 
 #include <setjmp.h>
@@ -21,6 +22,7 @@ enum { OPS_MAX = 64, IMPLEMENTATIONS_MAX = 8 };
 struct forward {
     tarn_op op;
     tarn_tensor inputs[2], output, weight;
+    tarn_tensor seen; /* the output, or a view of it */
     uint32_t inputs_count;
     uint32_t from[2]; /* ops that made the inputs; TARN_NONE: the graph's input */
     bool overwrites;  /* its first input */
@@ -34,6 +36,8 @@ struct growth {
     struct forward forward[OPS_MAX];
     tarn_tensor gradient[OPS_MAX]; /* of a forward op's output, as it is now; TARN_NONE: none yet */
     tarn_stream updating;
+    tarn_tensor weight_gradient[OPS_MAX]; /* of a forward op's parameter; TARN_NONE: none */
+    tarn_op reader[OPS_MAX];              /* the last one of that parameter */
 };
 
 static uint64_t draw_size(struct growth *g)
@@ -47,18 +51,31 @@ static tarn_tensor add_tensor(struct growth *g, uint64_t size, enum tarn_tensor_
     return tarn_builder_tensor(g->b, &(struct tarn_tensor_info){.size = size, .kind = kind});
 }
 
+static tarn_stream draw_stream(struct growth *g)
+{
+    if (g->options->scatter_share == 0 || !random_percent(&g->source, g->options->scatter_share))
+        return 0;
+    return random_below(&g->source, g->updating + 1);
+}
+
+/* Drawn only where it is asked for, so that other graphs stay as they are. */
+static bool has_share(struct growth *g, uint32_t share)
+{
+    return share > 0 && random_percent(&g->source, share);
+}
+
 /* ---- Forward ---- */
 
 static void choose_inputs(struct growth *g, uint32_t i, tarn_tensor input)
 {
     struct forward *op = &g->forward[i];
-    op->inputs[0] = i > 0 ? g->forward[i - 1].output : input;
+    op->inputs[0] = i > 0 ? g->forward[i - 1].seen : input;
     op->from[0] = i > 0 ? i - 1 : TARN_NONE;
     op->inputs_count = 1;
     if (i < 2 || !random_percent(&g->source, g->options->branch_share)) return;
     uint32_t other = random_below(&g->source, i - 1);
     if (g->forward[other].overwritten) return;
-    op->inputs[1] = g->forward[other].output;
+    op->inputs[1] = g->forward[other].seen;
     op->from[1] = other;
     op->inputs_count = 2;
 }
@@ -85,6 +102,26 @@ static uint32_t draw_algorithms(struct growth *g, struct tarn_implementation *li
     return count;
 }
 
+static void add_view(struct growth *g, struct forward *op)
+{
+    op->seen = op->output;
+    if (!has_share(g, g->options->view_share)) return;
+    op->seen = tarn_builder_alias(g->b, op->output, NULL);
+    tarn_builder_op(g->b, &(struct tarn_op_info){.name = "view",
+                                                 .kind = "view",
+                                                 .stream = draw_stream(g),
+                                                 .inputs = TARN_TENSORS(op->output),
+                                                 .outputs = TARN_TENSORS(op->seen),
+                                                 .view = true});
+}
+
+static struct tarn_list draw_control(struct growth *g, uint32_t i, tarn_op *earlier)
+{
+    if (i == 0 || !has_share(g, g->options->control_share)) return (struct tarn_list){NULL, 0};
+    *earlier = g->forward[random_below(&g->source, i)].op;
+    return (struct tarn_list){earlier, 1};
+}
+
 static void add_forward(struct growth *g, uint32_t i, tarn_tensor input)
 {
     struct forward *op = &g->forward[i];
@@ -97,24 +134,30 @@ static void add_forward(struct growth *g, uint32_t i, tarn_tensor input)
         op->weight = add_tensor(g, draw_size(g), TARN_PARAMETER);
     op->overwrites = may_overwrite(g, i) && random_percent(&g->source, g->options->inplace_share);
     if (op->overwrites) g->forward[op->from[0]].overwritten = true;
-    op->output = op->overwrites ? tarn_builder_alias(g->b, op->inputs[0], NULL)
-                                : add_tensor(g, draw_size(g), TARN_INTERMEDIATE);
+    bool kept = has_share(g, g->options->output_share);
+    op->output = op->overwrites
+                     ? tarn_builder_alias(g->b, op->inputs[0], NULL)
+                     : add_tensor(g, draw_size(g), kept ? TARN_OUTPUT : TARN_INTERMEDIATE);
     uint32_t reads[3] = {op->inputs[0], op->inputs[1], op->weight};
     uint32_t count = op->inputs_count;
     if (op->weight != TARN_NONE) reads[count++] = op->weight;
     snprintf(name, sizeof name, "f%u", i);
+    tarn_op earlier;
     bool fixed = random_percent(&g->source, g->options->fixed_share);
     op->op = tarn_builder_op(
-        g->b, &(struct tarn_op_info){.name = name,
-                                     .kind = "forward",
-                                     .inputs = {reads, count},
-                                     .outputs = TARN_TENSORS(op->output),
-                                     .cost = cost,
-                                     .workspace = random_percent(&g->source, 20) ? draw_size(g) : 0,
-                                     .recomputable =
-                                         fixed ? TARN_NOT_RECOMPUTABLE : TARN_RECOMPUTABLE_BY_RULE,
-                                     .implementations = list,
-                                     .implementations_count = draw_algorithms(g, list, cost)});
+        g->b, &(struct tarn_op_info){
+                  .name = name,
+                  .kind = has_share(g, g->options->random_share) ? "dropout" : "forward",
+                  .stream = draw_stream(g),
+                  .control = draw_control(g, i, &earlier),
+                  .inputs = {reads, count},
+                  .outputs = TARN_TENSORS(op->output),
+                  .cost = cost,
+                  .workspace = random_percent(&g->source, 20) ? draw_size(g) : 0,
+                  .recomputable = fixed ? TARN_NOT_RECOMPUTABLE : TARN_RECOMPUTABLE_BY_RULE,
+                  .implementations = list,
+                  .implementations_count = draw_algorithms(g, list, cost)});
+    add_view(g, op);
 }
 
 /* ---- Backward ---- */
@@ -196,6 +239,7 @@ static void accumulate(struct growth *g, uint32_t to, tarn_tensor more)
     tarn_tensor sum = tarn_builder_alias(g->b, g->gradient[to], NULL);
     tarn_builder_op(g->b, &(struct tarn_op_info){.name = "add",
                                                  .kind = "backward",
+                                                 .stream = draw_stream(g),
                                                  .inputs = TARN_TENSORS(g->gradient[to], more),
                                                  .outputs = TARN_TENSORS(sum),
                                                  .cost = 5});
@@ -215,6 +259,7 @@ static void add_backward(struct growth *g, uint32_t i, tarn_tensor *weight_gradi
     *last = tarn_builder_op(g->b,
                             &(struct tarn_op_info){.name = name,
                                                    .kind = "backward",
+                                                   .stream = draw_stream(g),
                                                    .inputs = {back.reads, back.reads_count},
                                                    .outputs = {back.writes, back.writes_count},
                                                    .cost = cost,
@@ -227,19 +272,54 @@ static void add_backward(struct growth *g, uint32_t i, tarn_tensor *weight_gradi
     }
 }
 
-static void add_update(struct growth *g, uint32_t i, tarn_tensor weight_gradient, tarn_op reader)
+static void add_update(struct growth *g, uint32_t i)
 {
     const struct forward *op = &g->forward[i];
     if (op->weight == TARN_NONE) return;
     tarn_tensor updated = tarn_builder_alias(g->b, op->weight, NULL);
-    tarn_builder_op(g->b,
-                    &(struct tarn_op_info){.name = "update",
-                                           .kind = "update",
-                                           .stream = g->updating,
-                                           .inputs = TARN_TENSORS(op->weight, weight_gradient),
-                                           .outputs = TARN_TENSORS(updated),
-                                           .control = TARN_OPS(op->op, reader),
-                                           .cost = 20});
+    tarn_builder_op(
+        g->b, &(struct tarn_op_info){.name = "update",
+                                     .kind = "update",
+                                     .stream = g->updating,
+                                     .inputs = TARN_TENSORS(op->weight, g->weight_gradient[i]),
+                                     .outputs = TARN_TENSORS(updated),
+                                     .control = TARN_OPS(op->op, g->reader[i]),
+                                     .cost = 20});
+}
+
+/* All gradients of parameters in one buffer, which is reduced in place. */
+static void add_bucket(struct growth *g)
+{
+    uint32_t before[OPS_MAX], after[OPS_MAX], count = 0;
+    for (uint32_t i = 0; i < g->options->ops; i++) {
+        if (g->weight_gradient[i] == TARN_NONE) continue;
+        before[count] = g->weight_gradient[i];
+        after[count] = g->weight_gradient[i] = tarn_builder_alias(g->b, before[count], NULL);
+        count++;
+    }
+    if (count == 0) return;
+    tarn_builder_group(g->b, (struct tarn_list){before, count});
+    tarn_builder_op(g->b, &(struct tarn_op_info){.name = "reduce",
+                                                 .kind = "all_reduce",
+                                                 .stream = g->updating,
+                                                 .inputs = {before, count},
+                                                 .outputs = {after, count},
+                                                 .cost = 300});
+}
+
+static void add_backward_part(struct growth *g)
+{
+    for (uint32_t i = 0; i < g->options->ops; i++) g->weight_gradient[i] = TARN_NONE;
+    for (uint32_t i = g->options->ops; i-- > 0;) {
+        if (g->gradient[i] == TARN_NONE) continue; /* nobody has read it */
+        add_backward(g, i, &g->weight_gradient[i], &g->reader[i]);
+        if (!g->options->bucket) add_update(g, i);
+    }
+    if (!g->options->bucket) return;
+    add_bucket(g);
+    for (uint32_t i = 0; i < g->options->ops; i++) {
+        if (g->weight_gradient[i] != TARN_NONE) add_update(g, i);
+    }
 }
 
 /* ---- The graph ---- */
@@ -270,13 +350,7 @@ struct tarn_graph *random_training(const struct random_training_options *options
     for (uint32_t i = 0; i < options->ops; i++) add_forward(&g, i, input);
     for (uint32_t i = 0; i < options->ops; i++) g.gradient[i] = TARN_NONE;
     add_loss(&g);
-    for (uint32_t i = options->ops; i-- > 0;) {
-        tarn_tensor weight_gradient;
-        tarn_op last;
-        if (g.gradient[i] == TARN_NONE) continue; /* nobody has read it */
-        add_backward(&g, i, &weight_gradient, &last);
-        add_update(&g, i, weight_gradient, last);
-    }
+    add_backward_part(&g);
     if (tarn_builder_finish(g.b, &graph, &error) != TARN_OK) fail_msg("%s", error.text);
     return graph;
 }

@@ -18,6 +18,12 @@ struct random_training_options {
     uint32_t fixed_share;          /* ops that must not be recomputed */
     uint32_t streams;              /* parameters are updated in the last one; 0: 1 */
     uint32_t size_max;             /* 0: 4096 */
+    uint32_t scatter_share;        /* other ops that are in any stream instead of the first */
+    uint32_t view_share;           /* forward results that are read through a view */
+    uint32_t random_share;         /* forward ops whose kind is random */
+    uint32_t output_share;         /* forward results that are outputs */
+    uint32_t control_share;        /* forward ops with a control arc that nothing asks for */
+    bool bucket; /* the parameters' gradients are one contiguous group, reduced before updates */
 };
 
 /* The caller destroys it; never NULL (a refused graph fails the test). */
