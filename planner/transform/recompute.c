@@ -91,6 +91,7 @@ static void finish(struct tarn_budgeting *budgeting)
 {
     tarn_evaluator_destroy(budgeting->evaluator);
     tarn_policy_finish(&budgeting->policy);
+    tarn_scripted_finish(&budgeting->scripted);
     tarn_recompute_model_finish(&budgeting->model);
 }
 

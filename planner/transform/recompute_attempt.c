@@ -10,6 +10,9 @@
 #include "tarn/simulate.h"
 #include "transform.h"
 
+/* Storages for which a search for a placement takes hardly longer than none. */
+enum { SMALL = 128 };
+
 /* ---- Looking at a graph ---- */
 
 enum tarn_status tarn_budgeting_plan(const struct tarn_budgeting *budgeting,
@@ -52,8 +55,10 @@ enum tarn_status tarn_budgeting_place(const struct tarn_budgeting *budgeting,
     if (status != TARN_OK) return status;
     *footprint = made.footprint;
     bool fits = made.footprint <= budget, patient = budgeting->patient;
-    bool near =
-        made.footprint - made.footprint / TARN_BUDGET_NEAR <= budget && made.bound <= budget;
+    bool near = made.footprint - made.footprint / TARN_BUDGET_NEAR <= budget ||
+                graph->planned_count <= SMALL;
+    near = near && made.bound <= budget;
+    if (graph->planned_count <= SMALL) patient = true;
     if (budgeting->planning && budgeting->planning->effort == TARN_NO_EFFORT) patient = false;
     if (budget == TARN_BUDGET_UNLIMITED || (!fits && !(near && patient))) return TARN_OK;
     struct tarn_plan_options final = tarn_budgeting_final_options(budgeting);
@@ -230,7 +235,10 @@ static enum tarn_status make_by(struct tarn_budgeting *budgeting, uint64_t targe
 {
     struct tarn_graph *graph = NULL;
     bool fitted;
-    making->schedule = tarn_evaluate_whole(budgeting->evaluator, &budgeting->policy, target, rule);
+    making->schedule =
+        budgeting->scripted.schedule.count > 0
+            ? &budgeting->scripted.schedule
+            : tarn_evaluate_whole(budgeting->evaluator, &budgeting->policy, target, rule);
     if (!making->schedule) return tarn_error_no_memory(budgeting->error);
     enum tarn_status status = TARN_OK;
     if (changes_nothing(budgeting, making->schedule))

@@ -3,7 +3,7 @@
 #define TARN_PLANNER_TRANSFORM_RECOMPUTE_ATTEMPT_H
 
 #include "../place/until.h"
-#include "recompute_model.h"
+#include "recompute_script.h"
 #include "tarn/transform.h"
 
 #define TARN_BUDGET_UNLIMITED (UINT64_MAX / 4) /* a budget that anything keeps to */
@@ -25,7 +25,8 @@ struct tarn_budgeting {
     struct tarn_recompute_model model;
     struct tarn_evaluator *evaluator;
     struct tarn_policy policy;
-    uint64_t placed, before_ns; /* of the graph that came in */
+    struct tarn_scripted scripted; /* what counts instead of the policy, if it has executions */
+    uint64_t placed, before_ns;    /* of the graph that came in */
     bool patient;    /* a little search for a placement, where that may be all that is missing */
     bool any_budget; /* the budget does not count: the least is looked for */
     uint64_t evaluations;    /* of all searches */

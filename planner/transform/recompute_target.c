@@ -10,6 +10,7 @@
 #include "../../streams/graph/error.h"
 #include "../place/until.h"
 #include "budget.h"
+#include "budget_exact.h"
 
 enum {
     ATTEMPTS_MAX = 6,
@@ -22,6 +23,23 @@ enum {
 
 /* ---- Searching ---- */
 
+/* Small graphs are searched to the end. false: this is none, or it has not come to the end. */
+static enum tarn_status search_exactly(struct tarn_budgeting *budgeting, uint64_t target,
+                                       const struct tarn_budget_limits *limits, bool *found)
+{
+    struct tarn_scripted *scripted = &budgeting->scripted;
+    struct tarn_script script;
+    *found = false;
+    enum tarn_status status =
+        tarn_budget_exact(&budgeting->model, target, limits, &script, &budgeting->evaluations);
+    if (status != TARN_OK || script.count == 0) return status;
+    status = tarn_scripted_init(scripted, &budgeting->model, &script);
+    *found = status == TARN_OK && scripted->schedule.peak != UINT64_MAX;
+    if (!*found) tarn_scripted_finish(scripted);
+    tarn_script_finish(&script);
+    return status;
+}
+
 static enum tarn_status search(struct tarn_budgeting *budgeting, uint64_t target, bool refine)
 {
     const struct tarn_budget_limits limits = {.classes = budgeting->options.classes,
@@ -31,9 +49,13 @@ static enum tarn_status search(struct tarn_budgeting *budgeting, uint64_t target
                                               .deadline_ms = budgeting->until.deadline_ms};
     struct tarn_budget_outcome outcome = {0};
     enum tarn_status status = TARN_OK;
+    bool found = false;
+    tarn_scripted_finish(&budgeting->scripted);
     if (budgeting->options.method == TARN_BUDGET_CHEN)
         status = tarn_policy_chen(&budgeting->model, &budgeting->policy);
-    else if (budgeting->options.method == TARN_BUDGET_SEARCH)
+    if (budgeting->options.method == TARN_BUDGET_SEARCH)
+        status = search_exactly(budgeting, target, &limits, &found);
+    if (status == TARN_OK && budgeting->options.method == TARN_BUDGET_SEARCH && !found)
         status =
             tarn_budget_search(&budgeting->model, target, &limits, &budgeting->policy, &outcome);
     budgeting->evaluations += outcome.evaluations;
