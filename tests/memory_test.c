@@ -18,6 +18,7 @@
 #include "failing_memory.h"
 #include "footprint.h"
 #include "random_graph.h"
+#include "random_training.h"
 #include "session_calls.h"
 #include "tarn.h"
 #include "training_graph.h"
@@ -128,6 +129,23 @@ static enum tarn_status transform(struct tarn_error *error)
                           .couple = TARN_COUPLE_OPTIONS(.wait_ns = 1),
                           .in_place = TARN_IN_PLACE_OPTIONS(.kinds = NULL)),
         &made, error);
+    tarn_plan_destroy(made);
+    return status;
+}
+
+/* What is dropped and computed again: by exact search, or, where that is left out by effort, by
+ * annealing; for one stream and for two. */
+static struct tarn_graph *training;
+static uint64_t training_budget, training_effort;
+
+static enum tarn_status keep_to_budget(struct tarn_error *error)
+{
+    struct tarn_plan *made = NULL;
+    const struct tarn_budget_options *budget =
+        TARN_BUDGET_OPTIONS(.budget = training_budget, .effort = training_effort);
+    enum tarn_status status = tarn_plan_create(
+        training, TARN_PLAN_OPTIONS(.threads = 1, .alignment = 16, .budget = budget), &made, error);
+    if (!status && footprint_of(made) > training_budget) status = TARN_REJECTED;
     tarn_plan_destroy(made);
     return status;
 }
@@ -256,6 +274,27 @@ static void planning_is_done_or_refused_for_memory(void **state)
     fail_single_allocations(transform, 100);
 }
 
+static void budgets_are_kept_or_refused_for_memory(void **state)
+{
+    (void)state;
+    for (uint32_t streams = 1; streams <= 2; streams++) {
+        training = random_training(&(struct random_training_options){.seed = 5,
+                                                                     .ops = 8,
+                                                                     .branch_share = 30,
+                                                                     .weight_share = 50,
+                                                                     .streams = streams,
+                                                                     .scatter_share = 30});
+        struct tarn_plan *made;
+        assert_int_equal(
+            tarn_plan_create(training, TARN_PLAN_OPTIONS(.alignment = 16), &made, NULL), TARN_OK);
+        training_budget = footprint_of(made) * 9 / 10;
+        tarn_plan_destroy(made);
+        for (training_effort = 20; training_effort <= 20000; training_effort *= 1000)
+            fail_single_allocations(keep_to_budget, 100);
+        tarn_graph_destroy(training);
+    }
+}
+
 /* What only the other graph needs: exact search on several streams, groups, alignments. */
 static void planning_another_graph_is_done_or_refused_for_memory(void **state)
 {
@@ -302,6 +341,7 @@ int main(void)
         cmocka_unit_test(planning_is_done_or_refused_for_memory),
         cmocka_unit_test(planning_another_graph_is_done_or_refused_for_memory),
         cmocka_unit_test(curves_are_drawn_or_refused_for_memory),
+        cmocka_unit_test(budgets_are_kept_or_refused_for_memory),
         cmocka_unit_test(sessions_run_or_are_refused_for_memory),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -19,7 +19,7 @@
 
 enum {
     STATES_MAX = 1 << 16, /* that are looked at, before it is given up */
-    TABLE_SIZE = 1 << 20, /* a power of two; at most half of it is used */
+    TABLE_SIZE = 1 << 18, /* a power of two; at most half of it is used */
     HALF = TARN_NET_RESULTS_MAX / 2,
     STEPS_EACH = 64, /* states between two looks at the control */
     DROPS = 1 << 30  /* a move that drops a result, instead of a form of the net */
