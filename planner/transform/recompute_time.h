@@ -5,12 +5,17 @@
 
 #include "recompute_model.h"
 
-/* Room that is used again. */
+/* Room that is used again. An end of 0 is that of nothing. */
 struct tarn_timing {
-    uint64_t *stream_end; /* stream -> end of its last op so far, ns */
-    uint64_t *op_end;     /* op of the graph, views included -> end of its primary executions */
-    uint64_t *end;        /* execution -> its end */
-    uint32_t capacity;    /* of `end` */
+    uint64_t *stream_end;   /* stream -> end of its last op so far, ns */
+    uint64_t *op_end;       /* op of the graph, no view -> end of its last primary execution */
+    uint64_t *end;          /* execution -> its end */
+    uint32_t capacity;      /* of `end` */
+    uint32_t *row_of;       /* view that ops of other streams look through -> its row; TARN_NONE */
+    uint64_t *rows;         /* row and stream -> latest end before the view in that stream */
+    uint64_t *passed;       /* stream and other stream -> latest end there that views have passed on
+                               to the first one since its last op */
+    uint64_t *passed_ready; /* stream -> when its next op may begin for what `passed` has */
 };
 
 /* TARN_SYSTEM: no memory. */
