@@ -8,7 +8,8 @@
  * Bytes have a price per place, the higher the nearer the place is to the peak, and all prices
  * together rise while the peak is above the aim and fall while it is below: a subgradient method on
  * the Lagrangian of the budget (H. Everett, "Generalized Lagrange multiplier method", 1963).
- * Cost: a number of evaluations that does not depend on the size of the graph. */
+ * Cost: a number of evaluations that does not depend on the size of the graph; where that is
+ * little, as many as look at a number of places. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +22,9 @@ enum {
     MOVES_MAX = 4,          /* decisions that a move of a region changes */
     DRAWS_MAX = 8,          /* of decisions, for one that makes a difference */
     ROUND = 12,             /* steps by the same prices */
-    ROUNDS = 96,
+    ROUNDS = 96,            /* at least */
     REFINING_ROUNDS = 32,
+    PLACES = 14 << 20, /* looked at where that is more, all in all */
 };
 
 /* At the start: what is paid for the aim, as a part of the time; how much worse a move may be, in
@@ -243,11 +245,9 @@ static bool begin_round(struct regions *all, double change)
     return true;
 }
 
-static void run(struct regions *all, bool refine, uint64_t steps)
+static void run(struct regions *all, bool refine, double heat, uint64_t rounds)
 {
-    uint64_t rounds = refine ? REFINING_ROUNDS : ROUNDS;
-    if (rounds > steps / (ROUND + 1) + 1) rounds = steps / (ROUND + 1) + 1;
-    double heat = (refine ? REFINING_HEAT : HEAT) * tarn_search_usual_time(all->search);
+    heat *= tarn_search_usual_time(all->search);
     for (uint64_t i = 0; i < rounds; i++) {
         double left = 1 - (double)i / (double)rounds;
         double change = (refine ? FAST / 4 : FAST) * left * left + SLOW;
@@ -256,11 +256,27 @@ static void run(struct regions *all, bool refine, uint64_t steps)
     }
 }
 
+static uint64_t least_of(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/* Where evaluations are cheap, once more from the best: a slow walk alone may end in another valley
+ * than the fast one, and no better one. */
+static void run_twice(struct regions *all, bool refine, uint64_t steps)
+{
+    uint64_t most = steps / (ROUND + 1) + 1;
+    uint64_t places = (ROUND + 1) * ((uint64_t)all->search->model->ops_count + 1);
+    uint64_t rounds = least_of(refine ? REFINING_ROUNDS : ROUNDS, most);
+    uint64_t more = least_of((refine ? PLACES / 3 : PLACES) / places, most);
+    run(all, refine, refine ? REFINING_HEAT : HEAT, rounds);
+    if (more <= rounds || all->search->ended) return;
+    tarn_search_take_best(all->search);
+    run(all, true, HEAT, more - rounds);
+}
+
 void tarn_search_anneal_regions(struct tarn_search *search, bool refine, uint64_t steps)
 {
     struct regions all;
     if (init(&all, search))
-        run(&all, refine, steps);
+        run_twice(&all, refine, steps);
     else
         search->no_memory = search->ended = true;
     finish(&all);

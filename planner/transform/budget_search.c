@@ -79,6 +79,11 @@ void tarn_search_evaluate(struct tarn_search *all)
     copy_policy(all->model, &all->best, all->policy);
 }
 
+void tarn_search_take_best(struct tarn_search *all)
+{
+    copy_policy(all->model, all->policy, &all->best);
+}
+
 /* ---- Moves ---- */
 
 void tarn_search_set(struct tarn_search *all, uint32_t d, uint32_t value)

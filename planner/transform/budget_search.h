@@ -43,6 +43,8 @@ struct tarn_search {
 
 /* Evaluates the policy at hand and notes it where it is the best so far. */
 void tarn_search_evaluate(struct tarn_search *search);
+/* Goes back to the best policy so far. */
+void tarn_search_take_best(struct tarn_search *search);
 /* The first execution behind the turn of the schedule evaluated last. */
 uint32_t tarn_search_turn(const struct tarn_search *search);
 
