@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what Tarn needs and this machine lacks (Debian, Ubuntu). Called by examples/quickstart.sh
-# and tests/run.sh; names on the command line ask for more: tests, starpu, opencl, cross, fuzz; and gpu,
-# for which nothing can be installed.
+# and tests/run.sh; names on the command line ask for more: tests, coverage, starpu, opencl, cross, fuzz;
+# and gpu, for which nothing can be installed.
 set -euo pipefail
 
 missing=()
@@ -39,6 +39,7 @@ for extra in "$@"; do
         [ -e /etc/OpenCL/vendors/pocl.icd ] || missing+=(pocl-opencl-icd)
         ;;
     starpu) need_library starpu-1.3 libstarpu-dev ;;
+    coverage) need_command gcovr gcovr ;;
     cross)
         need_command aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
         need_command arm-linux-gnueabihf-gcc gcc-arm-linux-gnueabihf
@@ -48,7 +49,7 @@ for extra in "$@"; do
     fuzz) command -v clang >/dev/null && has_fuzzer || missing+=(clang) ;;
     gpu) ;;
     *)
-        echo "setup: no optional part is called '$extra' (there are: tests, starpu, opencl, cross, fuzz, gpu)" >&2
+        echo "setup: no optional part is called '$extra' (there are: tests, coverage, starpu, opencl, cross, fuzz, gpu)" >&2
         exit 2
         ;;
     esac
