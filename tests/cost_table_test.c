@@ -12,6 +12,8 @@
 
 #include "planner/transform/cost_table.h"
 #include "random_graph.h"
+#include "streams/graph/text_file.h"
+#include "streams/graph/validate.h"
 #include "tarn.h"
 
 #define MODEL \
@@ -106,6 +108,9 @@ static void what_is_wrong_is_refused_with_line_and_column(void **state)
         {MODEL "a,b,1,0,,yes,\n", 2, 10, "0, 1 or nothing"},
         {MODEL "a,b,1,0,,,1.5\n", 2, 11, "a factor from 0 to 1 "},
         {MEASURED "a,b,1\n", 2, 1, "3 values for 4 columns"},
+        {MEASURED ",b,1,0\n", 2, 1, "a name is missing"},
+        {MEASURED "a,\"b\",1,0\n", 2, 3, "quoted"},
+        {MEASURED "a,b,,0\n", 2, 5, "a number"},
         {MEASURED "a,b,1.5,0\n", 2, 5, "a number from 0 to 2^53-1"},
         {MEASURED "a,b,1,9007199254740992\n", 2, 7, "a number"},
         {MEASURED MODEL "a,b,7,8\n", 3, 1, "4 values for 7 columns"},
@@ -153,6 +158,45 @@ static void what_is_no_table_is_refused(void **state)
     assert_int_equal(tarn_cost_table_load("/no/such/file.csv", &table, &error), TARN_SYSTEM);
 }
 
+static void a_table_of_too_many_lines_is_refused(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/tarn_costs_XXXXXX.gz";
+    int fd = mkstemps(path, 3);
+    size_t size = (size_t)TARN_OPS_MAX + 1;
+    char *lines = malloc(size);
+    struct tarn_cost_table *table;
+    struct tarn_error error;
+    assert_true(lines && fd >= 0);
+    close(fd);
+    memset(lines, '\n', size);
+    assert_int_equal(tarn_text_write(path, lines, size, NULL), TARN_OK);
+    free(lines);
+    enum tarn_status status = tarn_cost_table_load(path, &table, &error);
+    unlink(path);
+    assert_int_equal(status, TARN_BAD_INPUT);
+    assert_non_null(strstr(error.text, "has too many lines"));
+}
+
+static void a_table_may_come_through_standard_input(void **state)
+{
+    (void)state;
+    static const char text[] = MEASURED "a,b,1\n";
+    struct tarn_cost_table *table;
+    struct tarn_error error;
+    int kept = dup(STDIN_FILENO), ends[2];
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], text, strlen(text)), strlen(text));
+    close(ends[1]);
+    dup2(ends[0], STDIN_FILENO);
+    enum tarn_status status = tarn_cost_table_load("-", &table, &error);
+    dup2(kept, STDIN_FILENO);
+    close(ends[0]);
+    close(kept);
+    assert_int_equal(status, TARN_BAD_INPUT);
+    assert_string_equal(error.text, "standard input: line 2, column 1: 3 values for 4 columns");
+}
+
 /* Every prefix and every change of a byte: refused or read, never worse (sanitizers look on). */
 static void damaged_tables_do_no_harm(void **state)
 {
@@ -173,19 +217,43 @@ static void damaged_tables_do_no_harm(void **state)
     }
 }
 
+static struct tarn_factor random_factor(struct random_source *source)
+{
+    return (struct tarn_factor){random_below(source, 1001), random_below(source, 1000000000)};
+}
+
+static wide billionths(struct tarn_factor factor)
+{
+    return (wide)factor.whole * 1000000000 + factor.billionths;
+}
+
+static void require_exact(struct tarn_factor factor, uint64_t n)
+{
+    wide product = (wide)n * billionths(factor);
+    wide up = (product + 999999999) / 1000000000, near = (product + 500000000) / 1000000000;
+    assert_true(tarn_factor_up(factor, n) == (up > UINT64_MAX ? UINT64_MAX : (uint64_t)up));
+    assert_true(tarn_factor_nearest(factor, n) ==
+                (near > UINT64_MAX ? UINT64_MAX : (uint64_t)near));
+}
+
 static void factors_are_exact(void **state)
 {
     struct random_source source = {2};
     (void)state;
-    for (unsigned i = 0; i < 200000; i++) {
-        struct tarn_factor factor = {random_below(&source, 1001),
-                                     random_below(&source, 1000000000)};
-        uint64_t n = random_next(&source) >> random_below(&source, 64);
-        wide product = (wide)n * ((wide)factor.whole * 1000000000 + factor.billionths);
-        wide up = (product + 999999999) / 1000000000, near = (product + 500000000) / 1000000000;
-        assert_true(tarn_factor_up(factor, n) == (up > UINT64_MAX ? UINT64_MAX : (uint64_t)up));
-        assert_true(tarn_factor_nearest(factor, n) ==
-                    (near > UINT64_MAX ? UINT64_MAX : (uint64_t)near));
+    for (unsigned i = 0; i < 200000; i++)
+        require_exact(random_factor(&source), random_next(&source) >> random_below(&source, 64));
+}
+
+/* Around the first number whose product does not fit any more. */
+static void factors_stop_at_64_bits(void **state)
+{
+    struct random_source source = {3};
+    (void)state;
+    for (unsigned i = 0; i < 20000; i++) {
+        struct tarn_factor factor = random_factor(&source);
+        if (billionths(factor) <= 1000000000) continue;
+        uint64_t limit = (uint64_t)(((wide)UINT64_MAX + 1) * 1000000000 / billionths(factor));
+        for (uint64_t n = limit - 3; n <= limit + 3; n++) require_exact(factor, n);
     }
 }
 
@@ -196,8 +264,11 @@ int main(void)
         cmocka_unit_test(what_is_wrong_is_refused_with_line_and_column),
         cmocka_unit_test(a_name_that_is_too_long_is_refused_with_its_line),
         cmocka_unit_test(what_is_no_table_is_refused),
+        cmocka_unit_test(a_table_of_too_many_lines_is_refused),
+        cmocka_unit_test(a_table_may_come_through_standard_input),
         cmocka_unit_test(damaged_tables_do_no_harm),
         cmocka_unit_test(factors_are_exact),
+        cmocka_unit_test(factors_stop_at_64_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -132,6 +132,7 @@ static void a_message_loses_only_a_character_that_was_cut_off(void **state)
     static const char *const cases[][2] = {
         {"a\xe2\x98", "a"}, {"a\xf0\x9f\x98", "a"}, {"a\xff", "a?"},
         {"a\x80", "a?"},    {"a\xe2\x98x", "a??x"}, {"\xe2\x98\x83", "\xe2\x98\x83"},
+        {"a\xe2x", "a?x"},  {"a\xf0\x9fx", "a??x"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[16];

@@ -253,6 +253,42 @@ static void says_why_a_file_cannot_be_read(void **state)
     assert_int_equal(load_status("/dev/null", "the file is empty"), TARN_BAD_INPUT);
 }
 
+static void refuses_options_of_a_struct_that_was_not_filled(void **state)
+{
+    (void)state;
+    struct tarn_load_options options = {.struct_size = 3};
+    struct tarn_graph *graph;
+    struct tarn_error error;
+    assert_int_equal(tarn_graph_load_with(DATA "/valid/least.json", &options, &graph, &error),
+                     TARN_USAGE);
+    assert_null(graph);
+    assert_non_null(strstr(error.text, "load options without their struct_size"));
+}
+
+/* As much text as the first buffer holds, so that some cuts end just where it is full. */
+static void refuses_compressed_text_that_is_cut_at_any_byte(void **state)
+{
+    (void)state;
+    struct folder folder = folder_create();
+    size_t size = 65535, read;
+    char *zeros = calloc(1, size), *back;
+    const char *path = in_folder(&folder, "whole.gz");
+    assert_int_equal(tarn_text_write(path, zeros, size, NULL), TARN_OK);
+    struct text whole = bytes_of(path);
+    assert_int_equal(tarn_text_read(path, size, &back, &read, NULL), TARN_OK);
+    assert_int_equal(read, size);
+    free(back);
+    for (size_t cut = 2; cut < whole.size; cut++) {
+        struct tarn_error error = {0};
+        write_bytes(path, whole.bytes, cut);
+        assert_int_equal(tarn_text_read(path, size, &back, &read, &error), TARN_BAD_INPUT);
+        assert_non_null(strstr(error.text, "the gzip data ends early"));
+    }
+    free(whole.bytes);
+    free(zeros);
+    folder_destroy(&folder);
+}
+
 static void stops_at_the_cap_before_memory_is_full(void **state)
 {
     (void)state;
@@ -531,6 +567,59 @@ static void a_file_that_is_replaced_keeps_its_mode_and_owner(void **state)
     folder_destroy(&folder);
 }
 
+static void save_as_nobody(const char *path)
+{
+    struct tarn_graph *graph = load(DATA "/valid/least.json");
+    struct tarn_error error;
+    assert_int_equal(seteuid(65534), 0);
+    enum tarn_status status = tarn_graph_save(graph, path, &error);
+    assert_int_equal(seteuid(0), 0);
+    if (status) fail_msg("%s", error.text);
+    tarn_graph_destroy(graph);
+}
+
+/* Bits that lend the rights of an owner or a group go where owner or group could not be kept. */
+static void a_file_of_somebody_else_loses_what_its_owner_lent(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) skip();
+    struct folder folder = folder_create();
+    const char *path = in_folder(&folder, "g.json");
+    static const struct {
+        gid_t group;
+        mode_t mode;
+    } cases[] = {{0, 02666}, {23456, 0666}}; /* of group 0 is who saves, of the other not */
+    assert_int_equal(chmod(folder.path, 0777), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct stat about;
+        write_bytes(path, "old", 3);
+        assert_int_equal(chown(path, 12345, cases[i].group), 0);
+        assert_int_equal(chmod(path, 06666), 0);
+        save_as_nobody(path);
+        assert_int_equal(mode_of(path), cases[i].mode);
+        assert_int_equal(stat(path, &about), 0);
+        assert_int_equal(about.st_uid, 65534);
+    }
+    folder_destroy(&folder);
+}
+
+static void a_temporary_name_that_is_taken_is_passed_by(void **state)
+{
+    (void)state;
+    struct folder folder = folder_create();
+    char name[64], taken[256];
+    snprintf(name, sizeof name, "tarn-%ld-0.tmp", (long)getpid());
+    snprintf(taken, sizeof taken, "%s", in_folder(&folder, name));
+    write_bytes(taken, "kept", 4);
+    assert_int_equal(save_status(in_folder(&folder, "g.json"), ""), TARN_OK);
+    tarn_graph_destroy(load(folder.name));
+    struct text text = bytes_of(taken);
+    assert_string_equal(text.bytes, "kept");
+    free(text.bytes);
+    assert_int_equal(files_in(folder.path), 2);
+    folder_destroy(&folder);
+}
+
 static void links_lead_on_also_to_what_is_not_there(void **state)
 {
     (void)state;
@@ -626,6 +715,24 @@ static void a_reader_that_has_gone_is_an_error_and_no_signal(void **state)
     close(ends[1]);
 }
 
+static void a_signal_that_was_pending_is_left_pending(void **state)
+{
+    (void)state;
+    struct folder folder = folder_create();
+    sigset_t broken, before, pending;
+    int number;
+    sigemptyset(&broken);
+    sigaddset(&broken, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &broken, &before);
+    raise(SIGPIPE);
+    assert_int_equal(save_status(in_folder(&folder, "g.json"), ""), TARN_OK);
+    sigpending(&pending);
+    assert_true(sigismember(&pending, SIGPIPE));
+    assert_int_equal(sigwait(&broken, &number), 0);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    folder_destroy(&folder);
+}
+
 static void a_full_device_is_an_error(void **state)
 {
     (void)state;
@@ -681,6 +788,16 @@ static void a_descriptor_by_name_is_written_in_place(void **state)
     tarn_graph_destroy(load(folder.name));
     tarn_graph_destroy(graph);
     folder_destroy(&folder);
+}
+
+static void what_only_looks_like_a_descriptor_is_a_path(void **state)
+{
+    (void)state;
+    assert_int_equal(save_status("/dev/fd/", ""), TARN_SYSTEM);
+    assert_int_equal(save_status("/dev/fd/1x", ""), TARN_SYSTEM);
+    assert_int_equal(save_status("/dev/fd/1234567890", ""), TARN_SYSTEM);
+    assert_int_equal(save_status("/dev/fd/123456789", "cannot be written: Bad file descriptor"),
+                     TARN_SYSTEM);
 }
 
 static void reads_standard_input_and_writes_standard_output(void **state)
@@ -830,6 +947,8 @@ int main(void)
         cmocka_unit_test(refuses_every_invalid_file_and_names_the_place),
         cmocka_unit_test(names_op_and_tensor_in_the_error),
         cmocka_unit_test(says_why_a_file_cannot_be_read),
+        cmocka_unit_test(refuses_options_of_a_struct_that_was_not_filled),
+        cmocka_unit_test(refuses_compressed_text_that_is_cut_at_any_byte),
         cmocka_unit_test(stops_at_the_cap_before_memory_is_full),
         cmocka_unit_test(round_trips_valid_files),
         cmocka_unit_test(round_trips_the_graphs_of_the_environment),
@@ -842,13 +961,17 @@ int main(void)
         cmocka_unit_test(writes_devices_in_place_and_through_links),
         cmocka_unit_test(gives_files_the_mode_of_the_umask),
         cmocka_unit_test(a_file_that_is_replaced_keeps_its_mode_and_owner),
+        cmocka_unit_test(a_file_of_somebody_else_loses_what_its_owner_lent),
+        cmocka_unit_test(a_temporary_name_that_is_taken_is_passed_by),
         cmocka_unit_test(links_lead_on_also_to_what_is_not_there),
         cmocka_unit_test(other_names_of_a_file_keep_the_old_contents),
         cmocka_unit_test(a_file_that_must_not_be_written_is_not_replaced),
         cmocka_unit_test(the_longest_name_can_be_written),
         cmocka_unit_test(a_reader_that_has_gone_is_an_error_and_no_signal),
+        cmocka_unit_test(a_signal_that_was_pending_is_left_pending),
         cmocka_unit_test(a_full_device_is_an_error),
         cmocka_unit_test(a_descriptor_by_name_is_written_in_place),
+        cmocka_unit_test(what_only_looks_like_a_descriptor_is_a_path),
         cmocka_unit_test(reads_standard_input_and_writes_standard_output),
         cmocka_unit_test(survives_random_damage_to_the_text),
         cmocka_unit_test(survives_random_damage_to_compressed_files),

@@ -17,6 +17,7 @@
 #include "random_graph.h"
 #include "streams/graph/graph.h"
 #include "streams/graph/interval_file.h"
+#include "streams/graph/validate.h"
 #include "streams/order/pairs.h"
 #include "tarn/plan.h"
 
@@ -300,7 +301,41 @@ static void a_name_or_the_first_letter_tells_instances_from_json(void **state)
     assert_false(tarn_interval_is("folder.csv/a.json.gz", "id,"));
     assert_false(tarn_interval_is("-", " \n {"));
     assert_false(tarn_interval_is("csv", "[id"));
+    assert_false(tarn_interval_is("bluecsv", "[id"));
+    assert_true(tarn_interval_is("bluejson", "id,"));
     assert_false(tarn_interval_is(".gz", ""));
+}
+
+static void a_graph_is_named_by_its_file_without_the_extension(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"folder/a.csv", "a"}, {"a.csv.gz", "a"}, {"a.csv.old", "a.csv.old"}, {"a\xff", "a?"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[] = "id,lower,upper,size\na,0,3,5\n";
+        struct tarn_report report = {.path = cases[i][0]};
+        struct tarn_graph *graph;
+        assert_int_equal(tarn_interval_decode(&report, text, strlen(text), &graph), TARN_OK);
+        assert_string_equal(tarn_graph_name(graph), cases[i][1]);
+        tarn_graph_destroy(graph);
+    }
+}
+
+static void refuses_more_lines_than_tensors_there_may_be(void **state)
+{
+    (void)state;
+    size_t size = (size_t)TARN_TENSORS_MAX + 1;
+    char *text = malloc(size + 1);
+    struct tarn_error error = {0};
+    struct tarn_report report = {.path = "a.csv", .error = &error};
+    struct tarn_graph *graph = NULL;
+    assert_non_null(text);
+    memset(text, '\n', size);
+    text[size] = '\0';
+    assert_int_equal(tarn_interval_decode(&report, text, size, &graph), TARN_BAD_INPUT);
+    assert_null(graph);
+    assert_non_null(strstr(error.text, "lines"));
+    free(text);
 }
 
 static void keeps_alignments_and_plans_respect_them(void **state)
@@ -379,18 +414,59 @@ static void refuses_to_write_what_intervals_cannot_express(void **state)
                            "lies in a contiguous group");
 }
 
-static struct tarn_graph *graph_with_names(const char *first, const char *second)
+static struct tarn_builder *build_with_names(const char *const *ops, const char *first,
+                                             const char *second)
 {
-    struct tarn_graph *graph;
     struct tarn_builder *b = tarn_builder_create("names");
     tarn_builder_stream(b, "s");
     tarn_builder_tensor(b, &(struct tarn_tensor_info){.name = first, .size = 5});
     tarn_builder_tensor(b, &(struct tarn_tensor_info){.name = second, .size = 6});
-    tarn_builder_op(b, &(struct tarn_op_info){.name = "op", .outputs = TARN_TENSORS(0)});
+    tarn_builder_op(b, &(struct tarn_op_info){.name = ops[0], .outputs = TARN_TENSORS(0)});
     tarn_builder_op(b, &(struct tarn_op_info){
-                           .name = "op", .inputs = TARN_TENSORS(0), .outputs = TARN_TENSORS(1)});
-    assert_int_equal(tarn_builder_finish(b, &graph, NULL), TARN_OK);
-    return graph;
+                           .name = ops[1], .inputs = TARN_TENSORS(0), .outputs = TARN_TENSORS(1)});
+    return b;
+}
+
+/* Written as an instance, it has this text. */
+static void require_written(struct tarn_builder *builder, const char *text)
+{
+    struct folder folder = folder_create();
+    struct tarn_graph *graph;
+    assert_int_equal(tarn_builder_finish(builder, &graph, NULL), TARN_OK);
+    save(graph, in_folder(&folder, "i.csv"));
+    assert_holds(folder.name, text);
+    tarn_graph_destroy(graph);
+    folder_destroy(&folder);
+}
+
+static void a_group_of_one_is_no_hindrance(void **state)
+{
+    (void)state;
+    static const char *const ops[] = {"op", "op"};
+    struct tarn_builder *builder = build_with_names(ops, "x", "y");
+    tarn_builder_group(builder, TARN_TENSORS(1));
+    require_written(builder, "id,lower,upper,size\nx,0,2,5\ny,1,2,6\n");
+}
+
+static void steps_are_ranks_where_ops_are_not_named_by_ascending_numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *ops[2], *text;
+    } cases[] = {
+        {{"3", "7"}, "id,lower,upper,size\nx,3,8,5\ny,7,8,6\n"},
+        {{"7", "3"}, "id,lower,upper,size\nx,0,2,5\ny,1,2,6\n"},
+        {{"3", "3"}, "id,lower,upper,size\nx,0,2,5\ny,1,2,6\n"},
+        {{"3", "7a"}, "id,lower,upper,size\nx,0,2,5\ny,1,2,6\n"},
+        {{"3", "/7"}, "id,lower,upper,size\nx,0,2,5\ny,1,2,6\n"},
+        {{"3", "00000000000000007"}, "id,lower,upper,size\nx,0,2,5\ny,1,2,6\n"},
+        {{"3", "9007199254740990"},
+         "id,lower,upper,size\nx,3,9007199254740991,5\n"
+         "y,9007199254740990,9007199254740991,6\n"},
+        {{"3", "9007199254740991"}, "id,lower,upper,size\nx,0,2,5\ny,1,2,6\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        require_written(build_with_names(cases[i].ops, "x", "y"), cases[i].text);
 }
 
 static void ids_are_numbers_where_a_name_is_missing_odd_or_there_twice(void **state)
@@ -405,15 +481,12 @@ static void ids_are_numbers_where_a_name_is_missing_odd_or_there_twice(void **st
         {"x,", "y", "id,lower,upper,size\n0,0,2,5\n1,1,2,6\n"},
         {"x", "\"y\"", "id,lower,upper,size\n0,0,2,5\n1,1,2,6\n"},
         {" x", "x", "id,lower,upper,size\n0,0,2,5\n1,1,2,6\n"},
+        {"x", "y\t", "id,lower,upper,size\n0,0,2,5\n1,1,2,6\n"},
+        {"x", "y\u200e", "id,lower,upper,size\n0,0,2,5\n1,1,2,6\n"},
     };
-    struct folder folder = folder_create();
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct tarn_graph *graph = graph_with_names(cases[i].first, cases[i].second);
-        save(graph, in_folder(&folder, "i.csv"));
-        assert_holds(folder.name, cases[i].text);
-        tarn_graph_destroy(graph);
-    }
-    folder_destroy(&folder);
+    static const char *const ops[] = {"op", "op"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        require_written(build_with_names(ops, cases[i].first, cases[i].second), cases[i].text);
 }
 
 /* ---- Answers ---- */
@@ -525,9 +598,13 @@ int main(void)
         cmocka_unit_test(reads_and_writes_compressed_instances),
         cmocka_unit_test(columns_have_any_order_and_the_usual_names),
         cmocka_unit_test(a_name_or_the_first_letter_tells_instances_from_json),
+        cmocka_unit_test(a_graph_is_named_by_its_file_without_the_extension),
+        cmocka_unit_test(refuses_more_lines_than_tensors_there_may_be),
         cmocka_unit_test(keeps_alignments_and_plans_respect_them),
         cmocka_unit_test(keeps_the_unsafe_pairs_of_any_graph_of_one_stream),
         cmocka_unit_test(refuses_to_write_what_intervals_cannot_express),
+        cmocka_unit_test(a_group_of_one_is_no_hindrance),
+        cmocka_unit_test(steps_are_ranks_where_ops_are_not_named_by_ascending_numbers),
         cmocka_unit_test(ids_are_numbers_where_a_name_is_missing_odd_or_there_twice),
         cmocka_unit_test(buffers_of_an_answer_are_disjoint_while_they_live),
         cmocka_unit_test(an_answer_is_not_written_under_a_name_for_json),

@@ -210,6 +210,17 @@ static void a_plan_of_a_transformed_graph_brings_its_graph_along(void **state)
     }
 }
 
+static void a_plan_of_nothing_goes_round(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph = load_graph(TARN_SOURCE_DIR "/tests/data/valid/least.json");
+    struct tarn_plan *plan = make_plan(graph, 64);
+    assert_int_equal(plan->streams_count, 0);
+    go_round(plan, graph, ".json");
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+}
+
 static void saving_where_nothing_can_be_written_is_a_system_error(void **state)
 {
     (void)state;
@@ -217,8 +228,26 @@ static void saving_where_nothing_can_be_written_is_a_system_error(void **state)
     struct tarn_plan *plan = load_plan(DATA "/sound.json", graph);
     struct tarn_error error;
     assert_int_equal(tarn_plan_save(plan, "/nowhere/at/all.json", &error), TARN_SYSTEM);
-    plan->footprint = UINT64_C(1) << 53;
-    assert_int_equal(tarn_plan_save(plan, "/nowhere/at/all.json", &error), TARN_BAD_INPUT);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+}
+
+static void a_number_that_json_cannot_say_is_not_saved(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph = load_graph(DATA "/graph.json");
+    struct tarn_plan *plan = load_plan(DATA "/sound.json", graph);
+    uint64_t *numbers[] = {&plan->footprint, &plan->persistent, &plan->alignment};
+    for (size_t i = 0; i < 3; i++) {
+        struct file file = file_create(".json");
+        struct tarn_error error;
+        uint64_t before = *numbers[i];
+        *numbers[i] = UINT64_C(1) << 53;
+        assert_int_equal(tarn_plan_save(plan, file.path, &error), TARN_BAD_INPUT);
+        assert_non_null(strstr(error.text, "2^53 - 1"));
+        *numbers[i] = before;
+        unlink(file.path);
+    }
     tarn_plan_destroy(plan);
     tarn_graph_destroy(graph);
 }
@@ -327,6 +356,16 @@ static void every_invalid_plan_is_refused_with_place_and_reason(void **state)
     closedir(folder);
     assert_true(files >= 60);
     tarn_plan_destroy(load_plan(DATA "/sound.json", graph));
+    tarn_graph_destroy(graph);
+}
+
+static void a_file_is_verified_also_for_those_who_ask_for_no_verdict(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph = load_graph(DATA "/graph.json");
+    assert_int_equal(tarn_plan_verify_file(DATA "/sound.json", graph, NULL, NULL), TARN_OK);
+    assert_int_equal(tarn_plan_verify_file(DATA "/place_overlaps.json", graph, NULL, NULL),
+                     TARN_REJECTED);
     tarn_graph_destroy(graph);
 }
 
@@ -478,6 +517,9 @@ static void malformed_orders_are_refused_with_place_and_reason(void **state)
         {"{\"format\":\"tarn.order\",\"version\":1,\"order\":7}", "/order", "must be an array"},
         {"{\"format\":\"tarn.order\",\"version\":1,\"order\":[[1]]}", "/order/0",
          "must be [op, iteration], not a list of 1"},
+        {"{\"format\":\"tarn.order\",\"version\":1,\"order\":[1]}", "/order/0", "must be an array"},
+        {"{\"format\":\"tarn.order\",\"version\":1,\"order\":[[\"a\",0]]}", "/order/0/0",
+         "must be an integer"},
         {"{\"format\":\"tarn.order\",\"version\":1,\"order\":[[1,0],[2,4294967296]]}", "/order/1/1",
          "must be an integer from 0"},
         {"{\"format\":\"tarn.order\",\"version\":1,\"order\":[],\"x\":1}", "/x", "unknown field"},
@@ -499,10 +541,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_saved_plan_loads_equal_and_saves_to_the_same_bytes),
         cmocka_unit_test(a_plan_of_a_transformed_graph_brings_its_graph_along),
+        cmocka_unit_test(a_plan_of_nothing_goes_round),
         cmocka_unit_test(saving_where_nothing_can_be_written_is_a_system_error),
+        cmocka_unit_test(a_number_that_json_cannot_say_is_not_saved),
         cmocka_unit_test(the_size_of_the_persistent_part_may_be_left_out),
         cmocka_unit_test(no_graph_can_be_said_with_null),
         cmocka_unit_test(every_invalid_plan_is_refused_with_place_and_reason),
+        cmocka_unit_test(a_file_is_verified_also_for_those_who_ask_for_no_verdict),
         cmocka_unit_test(a_trusted_plan_is_complete_and_in_range_even_when_it_is_unsafe),
         cmocka_unit_test(no_mutation_of_a_plan_file_harms_the_loader),
         cmocka_unit_test(a_saved_order_loads_equal),

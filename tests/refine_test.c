@@ -20,7 +20,8 @@
  *
  *     x -conv-> c -bn-> y -relu_-> y' -head-> h -drop-> d -loss-> g -conv_backward-> gx, gw
  *     gx, y' -relu_backward-> r          w, gw -update-> w'          gx -log-> record
- *     h -pair-> a, b;  h -fill-> part of a;  h -report-> p -scale-> q;  h -beep-> nothing */
+ *     h -pair-> a, b;  h -fill-> part of a;  h -report-> p -scale-> q;  h -beep-> nothing
+ *     gx -refill-> part of a again */
 
 enum tensor {
     X,
@@ -45,6 +46,7 @@ enum tensor {
     P,
     Q,
     RECORD,
+    A_2,     /* of A */
     TENSORS, /* copies come behind */
     C_2 = TENSORS,
     Y_2,
@@ -69,7 +71,8 @@ enum op {
     SCALE,
     BEEP,
     LOG,
-    UPDATE
+    UPDATE,
+    REFILL
 };
 
 /* What a final graph does otherwise than the first one. */
@@ -82,6 +85,7 @@ enum change {
     RELU_AGAIN_ELSEWHERE,
     FROM_INPUT,
     SCALE_IN_PLACE_OF_H,
+    REPORT_BY_GAIN,
     /* wrong */
     READS_COPY_BEFORE_RELU,
     READS_STALE_VERSION,
@@ -93,11 +97,17 @@ enum change {
     UPDATE_AGAIN,
     PART_WITHOUT_ITS_INPUT,
     PART_WITH_FEWER_INPUTS,
+    PAIR_WITH_ONE_OUTPUT,
+    PART_INSTEAD_OF_A_PARAMETER,
+    PARAMETER_OF_ANOTHER,
+    UPDATE_OF_ANOTHER,
+    REFILL_ELSEWHERE,
     HOLE_BEHIND_A_VIEW,
     PART_OF_A_STRANGER,
     UNKNOWN_IMPLEMENTATION,
     NO_WORKSPACE,
     OTHER_COMMON,
+    MORE_COMMON,
     FILL_ELSEWHERE,
     OUTPUT_OVERWRITTEN,
     OUTPUT_NOT_PINNED,
@@ -135,8 +145,10 @@ static void add_tensors(const struct making *making)
     for (uint32_t t = 0; t < TENSORS; t++) roots[t] = TARN_NONE;
     roots[MEAN_1] = MEAN;
     roots[W_1] = is(making, UPDATE_ELSEWHERE) ? TARN_NONE : W;
+    if (is(making, UPDATE_OF_ANOTHER)) roots[W_1] = GAIN;
     roots[Y_1] = is(making, RELU_ELSEWHERE) ? TARN_NONE : Y;
     roots[A_1] = is(making, FILL_ELSEWHERE) ? TARN_NONE : A;
+    roots[A_2] = is(making, REFILL_ELSEWHERE) ? TARN_NONE : A;
     if (is(making, SCALE_IN_PLACE_OF_H)) roots[Q] = H;
     if (is(making, OUTPUT_OVERWRITTEN)) roots[Q] = P;
     if (is(making, HOLE_BEHIND_A_VIEW)) roots[B] = A;
@@ -144,6 +156,7 @@ static void add_tensors(const struct making *making)
         enum tarn_tensor_kind kind = kinds[roots[t] == TARN_NONE ? t : roots[t]];
         if (t == P && is(making, OUTPUT_NOT_PINNED)) kind = TARN_INTERMEDIATE;
         if (t == W_1 && is(making, UPDATE_ELSEWHERE)) kind = TARN_INTERMEDIATE;
+        if (t == B && is(making, PART_INSTEAD_OF_A_PARAMETER)) kind = TARN_PARAMETER;
         add_tensor(making, roots[t], kind, TARN_NONE);
     }
 }
@@ -165,7 +178,9 @@ static tarn_op add_op(const struct making *making, enum op origin, uint32_t impl
 static void add_forward(const struct making *making)
 {
     OP(making, LOAD, .kind = "load", .outputs = TARN_LIST(X));
-    OP(making, CONV, .kind = "conv", .inputs = TARN_LIST(X, W), .outputs = TARN_LIST(C));
+    OP(making, CONV, .kind = "conv",
+       .inputs = TARN_LIST(X, is(making, PARAMETER_OF_ANOTHER) ? GAIN : W),
+       .outputs = TARN_LIST(C));
     OP(making, BN, .kind = "batch_norm", .inputs = TARN_LIST(C, GAIN, MEAN),
        .outputs = TARN_LIST(Y, SAVED, MEAN_1));
     OP(making, RELU, .kind = "relu_", .inputs = TARN_LIST(Y), .outputs = TARN_LIST(Y_1));
@@ -199,7 +214,8 @@ static void add_relu_backward(const struct making *making)
 {
     const struct tarn_implementation from_input = {.name = "from_input",
                                                    .inputs = TARN_LIST(GX, Y)};
-    uint32_t read = Y_1, implementation = TARN_NONE, common = is(making, OTHER_COMMON) ? G : GX;
+    uint32_t read = Y_1, implementation = TARN_NONE;
+    uint32_t common[] = {is(making, OTHER_COMMON) ? G : GX, G};
     if (making->final && making->change != NOTHING_TWICE) read = Y_1_2;
     if (is(making, READS_COPY_BEFORE_RELU)) read = Y_2;
     if (is(making, READS_STALE_VERSION) || is(making, FROM_INPUT)) implementation = 0;
@@ -208,25 +224,38 @@ static void add_relu_backward(const struct making *making)
     RUN(making, RELU_BACKWARD, implementation, .kind = "relu_backward",
         .inputs = TARN_LIST(GX, read), .outputs = TARN_LIST(R), .implementations = &from_input,
         .implementations_count = making->final ? 0 : 1,
-        .common = {making->final ? &common : NULL, 1});
+        .common = {making->final ? common : NULL, is(making, MORE_COMMON) ? 2 : 1});
+}
+
+static void add_report(const struct making *making)
+{
+    const struct tarn_implementation by_gain = {.name = "by_gain", .inputs = TARN_LIST(H, GAIN)};
+    const uint32_t reads[] = {H, GAIN};
+    bool is_by_gain = is(making, REPORT_BY_GAIN);
+    RUN(making, REPORT, is_by_gain ? 0 : TARN_NONE, .kind = "sum",
+        .inputs = {reads, is_by_gain ? 2 : 1}, .outputs = TARN_LIST(P), .implementations = &by_gain,
+        .implementations_count = making->final ? 0 : 1,
+        .common = {making->final ? reads : NULL, 1});
 }
 
 static void add_side(const struct making *making)
 {
     const struct tarn_implementation parts[] = {{.name = "a", .outputs = TARN_LIST(A)},
                                                 {.name = "b", .outputs = TARN_LIST(B)}};
-    if (is(making, HOLE_BEHIND_A_VIEW) || is(making, PART_OF_A_STRANGER)) {
-        RUN(making, PAIR, 0, .inputs = TARN_LIST(H), .outputs = TARN_LIST(A));
+    bool whole = is(making, PAIR_WITH_ONE_OUTPUT);
+    if (is(making, HOLE_BEHIND_A_VIEW) || is(making, PART_OF_A_STRANGER) || whole ||
+        is(making, PART_INSTEAD_OF_A_PARAMETER)) {
+        RUN(making, PAIR, whole ? TARN_NONE : 0, .inputs = TARN_LIST(H), .outputs = TARN_LIST(A));
         if (is(making, HOLE_BEHIND_A_VIEW))
             OP(making, PAIR, .inputs = TARN_LIST(A), .outputs = TARN_LIST(B), .view = true);
-        else
+        else if (!is(making, PART_INSTEAD_OF_A_PARAMETER))
             RUN(making, HEAD, TARN_NONE, .inputs = TARN_LIST(Y_1_2), .outputs = TARN_LIST(B));
     } else {
         OP(making, PAIR, .kind = "pair", .inputs = TARN_LIST(H), .outputs = TARN_LIST(A, B),
            .implementations = parts, .implementations_count = making->final ? 0 : 2);
     }
     OP(making, FILL, .kind = "fill_", .inputs = TARN_LIST(H), .outputs = TARN_LIST(A_1));
-    OP(making, REPORT, .kind = "sum", .inputs = TARN_LIST(H), .outputs = TARN_LIST(P));
+    add_report(making);
     OP(making, SCALE, .kind = "mul", .inputs = TARN_LIST(P, H), .outputs = TARN_LIST(Q));
     tarn_op beep = OP(making, BEEP, .kind = "beep", .inputs = TARN_LIST(X),
                       .recomputable = TARN_NOT_RECOMPUTABLE);
@@ -244,6 +273,18 @@ static void add_update(const struct making *making)
     OP(making, UPDATE, .kind = "sgd", .inputs = TARN_LIST(W, GW), .outputs = TARN_LIST(W_1));
     if (is(making, UPDATE_AGAIN))
         OP(making, UPDATE, .inputs = TARN_LIST(W, GW), .outputs = TARN_LIST(SPARE));
+}
+
+/* Its implementation reads what fill has overwritten. */
+static void add_refill(const struct making *making)
+{
+    const struct tarn_implementation from_a = {.name = "from_a", .inputs = TARN_LIST(GX, A)};
+    const uint32_t reads[] = {GX, A};
+    bool elsewhere = is(making, REFILL_ELSEWHERE);
+    RUN(making, REFILL, elsewhere ? 0 : TARN_NONE, .kind = "fill_",
+        .inputs = {reads, elsewhere ? 2 : 1}, .outputs = TARN_LIST(A_2), .implementations = &from_a,
+        .implementations_count = making->final ? 0 : 1,
+        .common = {making->final ? reads : NULL, 1});
 }
 
 static void add_recomputation(const struct making *making)
@@ -294,6 +335,7 @@ static struct tarn_graph *make(bool final, enum change change)
     add_relu_backward(&making);
     add_side(&making);
     if (!late) add_update(&making);
+    add_refill(&making);
     if (tarn_builder_finish(making.builder, &graph, &error)) fail_msg("%d: %s", change, error.text);
     return graph;
 }
@@ -317,8 +359,8 @@ static struct tarn_plan *plan_of(struct tarn_graph *final, const struct tarn_gra
 }
 
 static const enum change sound[] = {
-    NONE,       NOTHING_TWICE,      WHOLE_BACKWARD, RELU_ELSEWHERE, RELU_AGAIN_ELSEWHERE,
-    FROM_INPUT, SCALE_IN_PLACE_OF_H};
+    NONE,       NOTHING_TWICE,       WHOLE_BACKWARD, RELU_ELSEWHERE, RELU_AGAIN_ELSEWHERE,
+    FROM_INPUT, SCALE_IN_PLACE_OF_H, REPORT_BY_GAIN};
 #define SOUND (sizeof sound / sizeof *sound)
 
 static enum tarn_status verify(enum change change, struct tarn_verdict **verdict,
@@ -363,6 +405,7 @@ static void rejects_a_wrong_or_stale_version(void **state)
     require_rejected(READS_STALE_VERSION, TARN_HAZARD_LOST, "must see");
     require_rejected(CONV_AGAIN_AFTER_UPDATE, TARN_HAZARD_LOST,
                      "as the previous iteration left it");
+    require_rejected(PARAMETER_OF_ANOTHER, TARN_HAZARD_LOST, "must see");
 }
 
 static void rejects_a_copy_that_names_another_tensor(void **state)
@@ -388,6 +431,8 @@ static void rejects_an_implementation_that_is_not_what_it_says(void **state)
     require_rejected(UNKNOWN_IMPLEMENTATION, TARN_WRONG_GRAPH, "names an implementation that");
     require_rejected(NO_WORKSPACE, TARN_WRONG_GRAPH, "has not the workspace");
     require_rejected(OTHER_COMMON, TARN_WRONG_GRAPH, "has not the common inputs");
+    require_rejected(MORE_COMMON, TARN_WRONG_GRAPH, "has not the common inputs");
+    require_rejected(PAIR_WITH_ONE_OUTPUT, TARN_WRONG_GRAPH, "has not the inputs and outputs");
 }
 
 static void rejects_parts_that_leave_a_hole(void **state)
@@ -396,6 +441,7 @@ static void rejects_parts_that_leave_a_hole(void **state)
     require_rejected(HOLE_BEHIND_A_VIEW, TARN_MISSING, "runs in parts, of which none makes");
     require_rejected(PART_OF_A_STRANGER, TARN_WRONG_GRAPH, "has not the inputs and outputs");
     require_rejected(PART_OF_A_STRANGER, TARN_MISSING, "runs in parts, of which none makes");
+    require_rejected(PART_INSTEAD_OF_A_PARAMETER, TARN_MISSING, "runs in parts, of which none");
     require_rejected(LOG_ABSENT, TARN_MISSING, "op 14 of the source graph is absent");
 }
 
@@ -403,6 +449,8 @@ static void rejects_a_write_elsewhere_that_loses_what_it_leaves(void **state)
 {
     (void)state;
     require_rejected(FILL_ELSEWHERE, TARN_HAZARD_LOST, "must see");
+    require_rejected(REFILL_ELSEWHERE, TARN_HAZARD_LOST, "must see");
+    require_rejected(UPDATE_OF_ANOTHER, TARN_HAZARD_LOST, "must see");
     require_rejected(UPDATE_ELSEWHERE, TARN_WRONG_GRAPH, "has not the inputs and outputs");
 }
 

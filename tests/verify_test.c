@@ -547,6 +547,94 @@ static void rejects_a_plan_of_another_graph(void **state)
     assert_int_equal(tarn_verdict_count(fixture->verdict), 1);
 }
 
+static void rejects_a_list_with_what_the_graph_has_not(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->plan->list[3] = 99;
+    require_text(find(fixture, TARN_MISSING), "op 99 is in a stream's list, but not in the graph");
+}
+
+static void rejects_a_view_that_is_launched(void **state)
+{
+    (void)state;
+    struct fixture fixture = {.graph = view_chain(view_chains[0], false)};
+    fixture.plan = plan_of_views(fixture.graph);
+    fixture.plan->list[0] = LOOK;
+    require_text(find(&fixture, TARN_MISSING), "is a view, but in a stream's list");
+    tarn_verdict_destroy(fixture.verdict);
+    tarn_plan_destroy(fixture.plan);
+    tarn_graph_destroy(fixture.graph);
+}
+
+static void rejects_lists_for_other_streams_than_there_are(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->plan->streams_count = 1;
+    require_text(find(fixture, TARN_MISSING), "1 stream lists for a graph of 2 streams");
+}
+
+static void rejects_a_wait_of_what_is_not_launched(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->plan->waits[0].op = 99;
+    require_text(find(fixture, TARN_MISSING), "op 99 has to wait, but is not launched");
+}
+
+static void rejects_a_place_that_nothing_needs_among_those_needed(void **state)
+{
+    struct fixture *fixture = *state;
+    place(fixture, A)->id = WEIGHT; /* the first of the list, whose other ids are higher */
+    require_text(find(fixture, TARN_MISSING), "a place for id 0, which needs none there");
+    require_text(tarn_verdict_get(fixture->verdict, 1), "\"a\" has no place");
+    assert_int_equal(tarn_verdict_count(fixture->verdict), 2);
+}
+
+static void rejects_two_places_for_one_storage(void **state)
+{
+    struct fixture *fixture = *state;
+    struct tarn_place *other = place(fixture, B);
+    other->id = A;
+    require_text(find(fixture, TARN_MISSING), "two places for id 2");
+}
+
+static void rejects_an_alignment_that_is_no_power_of_two(void **state)
+{
+    struct fixture *fixture = *state;
+    struct tarn_error error;
+    fixture->plan->alignment = 96;
+    require_text(find(fixture, TARN_MISALIGNED), "the alignment 96 is no power of two");
+    assert_int_equal(tarn_plan_check_form(fixture->plan, &error), TARN_BAD_INPUT);
+    assert_string_equal(error.text, "misaligned: the alignment 96 is no power of two");
+}
+
+static void rejects_parts_that_exceed_64_bits_together(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->plan->footprint = UINT64_MAX - 64;
+    require_text(find(fixture, TARN_OUT_OF_RANGE), "together exceed 64 bits");
+}
+
+static void rejects_a_plan_whose_graph_is_not_the_one_given(void **state)
+{
+    struct fixture *fixture = *state;
+    struct tarn_graph *own = fixture->plan->graph;
+    fixture->plan->graph = view_chain(view_chains[0], false); /* as the source it claims to be */
+    require_text(find(fixture, TARN_WRONG_GRAPH), tarn_hash_format(own->hash).text);
+    tarn_graph_destroy(fixture->plan->graph);
+    fixture->plan->graph = own;
+}
+
+static void every_kind_of_violation_has_a_text_of_its_own(void **state)
+{
+    (void)state;
+    for (int a = TARN_UNORDERED_OVERLAP; a <= TARN_WRONG_BOUND + 1; a++)
+        for (int b = TARN_UNORDERED_OVERLAP; b < a; b++)
+            assert_string_not_equal(tarn_violation_text((enum tarn_violation_kind)a),
+                                    tarn_violation_text((enum tarn_violation_kind)b));
+    assert_string_equal(tarn_violation_text((enum tarn_violation_kind)(TARN_WRONG_BOUND + 1)),
+                        "unknown violation");
+}
+
 static void collects_several_violations_and_reports_the_first(void **state)
 {
     struct fixture *fixture = *state;
@@ -579,6 +667,53 @@ static void stops_at_a_hundred_violations(void **state)
     tarn_verdict_destroy(fixture.verdict);
     tarn_plan_destroy(fixture.plan);
     tarn_graph_destroy(fixture.graph);
+}
+
+/* Ops that make a scratch storage each, which nobody reads; all lie at offset 0. The first ones
+ * have a stream each, all others follow in the first stream; `joined`: behind all of those. */
+static struct fixture scratches(uint32_t streams, uint32_t ops, bool joined)
+{
+    struct tarn_builder *builder = tarn_builder_create("scratches");
+    struct fixture fixture = {0};
+    for (uint32_t s = 0; s < streams; s++) tarn_builder_stream(builder, "");
+    for (uint32_t v = 0; v < ops; v++) {
+        tarn_tensor tensor = add_tensor(builder, "", 8, TARN_INTERMEDIATE);
+        add_op(builder, "", v < streams ? v : 0, (struct tarn_list){0}, TARN_LIST(tensor), 0);
+    }
+    for (uint32_t v = 0; joined && v < streams; v++) tarn_builder_control(builder, streams, v);
+    fixture.graph = finish(builder);
+    fixture.plan = tarn_plan_of_graph(fixture.graph);
+    fixture.plan->alignment = fixture.plan->footprint = 8;
+    return fixture;
+}
+
+static void finish_scratches(struct fixture *fixture)
+{
+    tarn_verdict_destroy(fixture->verdict);
+    tarn_plan_destroy(fixture->plan);
+    tarn_graph_destroy(fixture->graph);
+}
+
+/* Two writes that nobody reads harm nobody, in whichever order; the search tries them all. */
+static void ends_the_search_for_witnesses_before_it_takes_too_long(void **state)
+{
+    (void)state;
+    struct fixture fixture = scratches(60, 12000, false);
+    find(&fixture, TARN_UNORDERED_OVERLAP);
+    assert_int_equal(tarn_verdict_count(fixture.verdict), 100);
+    for (size_t i = 0; i < 100; i++) assert_null(tarn_verdict_get(fixture.verdict, i)->witness);
+    finish_scratches(&fixture);
+}
+
+/* What the first two do leaves all in doubt that is written later over the same bytes. */
+static void ends_the_look_at_what_lies_beneath_before_it_takes_too_long(void **state)
+{
+    (void)state;
+    struct fixture fixture = scratches(2, 8000, true);
+    const struct tarn_violation *violation = find(&fixture, TARN_UNORDERED_OVERLAP);
+    assert_int_equal(violation->op + violation->other_op, 1);
+    assert_true(tarn_verdict_count(fixture.verdict) < 10);
+    finish_scratches(&fixture);
 }
 
 /* ---- Refinement ----
@@ -701,6 +836,39 @@ static void rejects_a_copy_of_nothing(void **state)
     require_change_rejected(BAD_ORIGIN, TARN_WRONG_GRAPH, "names no launched op");
 }
 
+static void rejects_a_run_of_a_view(void **state)
+{
+    (void)state;
+    struct fixture fixture = {.graph = view_chain((struct view_chain){DATA, DATA, true}, false)};
+    struct tarn_graph *final = view_chain(view_chains[0], true);
+    fixture.plan = plan_of_views(final);
+    fixture.plan->transformed = true;
+    fixture.plan->source_hash = fixture.graph->hash;
+    assert_int_equal(verify(&fixture), TARN_OK);
+    tarn_verdict_destroy(fixture.verdict);
+    final->ops[UPDATE_OP].origin = LOOK;
+    require_text(find(&fixture, TARN_WRONG_GRAPH), "names no launched op");
+    tarn_verdict_destroy(fixture.verdict);
+    tarn_plan_destroy(fixture.plan);
+    tarn_graph_destroy(final);
+    tarn_graph_destroy(fixture.graph);
+}
+
+static void rejects_a_final_graph_with_fewer_tensors_than_its_source(void **state)
+{
+    (void)state;
+    struct fixture fixture = {.graph = chain(true, FAITHFUL)};
+    struct tarn_graph *final = chain(false, FAITHFUL);
+    fixture.plan = plan_of_chain(final);
+    fixture.plan->transformed = true;
+    fixture.plan->source_hash = fixture.graph->hash;
+    require_text(find(&fixture, TARN_WRONG_GRAPH), "has 4 tensors, the source graph 5");
+    tarn_verdict_destroy(fixture.verdict);
+    tarn_plan_destroy(fixture.plan);
+    tarn_graph_destroy(final);
+    tarn_graph_destroy(fixture.graph);
+}
+
 /* Its ops name others as their origin, or none that there is: that was another graph's. */
 static void accepts_a_graph_out_of_a_transform_as_its_own_source(void **state)
 {
@@ -770,6 +938,25 @@ static void rejects_a_gap_outside_every_group(void **state)
     fixture->plan->gaps = calloc(1, sizeof *fixture->plan->gaps);
     fixture->plan->gaps[fixture->plan->gaps_count++] = B;
     require_text(find(fixture, TARN_WRONG_BOUND), "names a gap that is none");
+}
+
+static void rejects_gaps_that_do_not_ascend(void **state)
+{
+    struct fixture *fixture = *state;
+    give_certificate(fixture, 0, 2, 2);
+    fixture->plan->gaps = calloc(2, sizeof *fixture->plan->gaps);
+    fixture->plan->gaps_count = 2;
+    require_text(find(fixture, TARN_WRONG_BOUND), "gaps do not ascend");
+}
+
+static void rejects_a_proof_by_sizes_beyond_64_bits(void **state)
+{
+    (void)state;
+    struct fixture fixture = scratches(1, 2, false);
+    fixture.plan->alignment = fixture.plan->footprint = UINT64_C(1) << 63;
+    give_certificate(&fixture, 0, 1, 0);
+    require_text(find(&fixture, TARN_WRONG_BOUND), "the sizes exceed 64 bits");
+    finish_scratches(&fixture);
 }
 
 /* A proof of more bytes than the plan has is no proof, whatever it says. */
@@ -860,20 +1047,36 @@ int main(void)
         with_fixture(rejects_a_place_of_the_wrong_size),
         with_fixture(rejects_a_place_that_nothing_needs),
         with_fixture(rejects_a_plan_of_another_graph),
+        with_fixture(rejects_a_list_with_what_the_graph_has_not),
+        cmocka_unit_test(rejects_a_view_that_is_launched),
+        with_fixture(rejects_lists_for_other_streams_than_there_are),
+        with_fixture(rejects_a_wait_of_what_is_not_launched),
+        with_fixture(rejects_a_place_that_nothing_needs_among_those_needed),
+        with_fixture(rejects_two_places_for_one_storage),
+        with_fixture(rejects_an_alignment_that_is_no_power_of_two),
+        with_fixture(rejects_parts_that_exceed_64_bits_together),
+        with_fixture(rejects_a_plan_whose_graph_is_not_the_one_given),
+        cmocka_unit_test(every_kind_of_violation_has_a_text_of_its_own),
         with_fixture(collects_several_violations_and_reports_the_first),
         cmocka_unit_test(stops_at_a_hundred_violations),
+        cmocka_unit_test(ends_the_search_for_witnesses_before_it_takes_too_long),
+        cmocka_unit_test(ends_the_look_at_what_lies_beneath_before_it_takes_too_long),
         cmocka_unit_test(accepts_a_final_graph_that_recomputes),
         cmocka_unit_test(rejects_a_second_run_of_what_is_not_recomputable),
         cmocka_unit_test(rejects_a_copy_that_reads_another_version),
         cmocka_unit_test(rejects_a_final_graph_that_drops_an_op),
         cmocka_unit_test(rejects_a_copy_with_other_tensors_than_its_origin),
         cmocka_unit_test(rejects_a_copy_of_nothing),
+        cmocka_unit_test(rejects_a_run_of_a_view),
+        cmocka_unit_test(rejects_a_final_graph_with_fewer_tensors_than_its_source),
         cmocka_unit_test(accepts_a_graph_out_of_a_transform_as_its_own_source),
         with_fixture(accepts_a_bound_that_the_certificate_proves),
         with_fixture(rejects_a_bound_above_what_is_proved),
         with_fixture(rejects_a_certificate_of_another_cut),
         with_fixture(rejects_a_threshold_beyond_its_stream),
         with_fixture(rejects_a_gap_outside_every_group),
+        with_fixture(rejects_gaps_that_do_not_ascend),
+        cmocka_unit_test(rejects_a_proof_by_sizes_beyond_64_bits),
         with_fixture(rejects_a_footprint_below_the_bound),
         cmocka_unit_test(rejects_plans_that_were_accepted_once),
         with_fixture(a_bound_is_only_as_good_as_the_waits),

@@ -54,7 +54,7 @@ bad_cell(const struct reading *reading, const char *cell, const char *format, ..
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (reading->error && reading->error->status == TARN_OK) {
+    if (reading->error) {
         reading->error->line = reading->line;
         reading->error->column = column;
     }

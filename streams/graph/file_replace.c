@@ -50,7 +50,7 @@ static void release_signals(const struct held_signals *signals)
 {
     static const struct timespec now;
     int why = errno;
-    while (sigtimedwait(&signals->held, NULL, &now) > 0 || errno == EINTR) continue;
+    while (sigtimedwait(&signals->held, NULL, &now) > 0) continue; /* it does not wait */
     pthread_sigmask(SIG_SETMASK, &signals->before, NULL);
     errno = why;
 }

@@ -17,13 +17,12 @@ static enum tarn_status syntax_error(const struct tarn_report *report,
                                      const struct tarn_json_fault *fault)
 {
     struct tarn_error *error = report->error;
-    bool is_first = error && error->status == TARN_OK;
     char found[32];
     snprintf(found, sizeof found, "%.*s", (int)strcspn(fault->found, " \t\r\n"), fault->found);
     tarn_error_set(error, TARN_BAD_INPUT, "%s: line %" PRIu32 ", column %" PRIu32 ": %s%s%s",
-                   report->path ? report->path : "", fault->line, fault->column, fault->what,
+                   report->path, fault->line, fault->column, fault->what,
                    found[0] ? ", found " : "", found[0] ? tarn_quote(found).text : "");
-    if (is_first) {
+    if (error) {
         error->line = fault->line;
         error->column = fault->column;
     }
@@ -87,25 +86,21 @@ enum tarn_status tarn_json_bad(const struct tarn_report *report, const struct ta
 
 /* ---- Types ---- */
 
-static const char *type_text(enum tarn_json_type type)
-{
-    switch (type) {
-    case TARN_JSON_OBJECT: return "an object";
-    case TARN_JSON_ARRAY: return "an array";
-    case TARN_JSON_STRING: return "a string";
-    case TARN_JSON_INTEGER: return "an integer";
-    case TARN_JSON_REAL: return "a number with a fraction or exponent";
-    case TARN_JSON_BOOLEAN: return "true or false";
-    case TARN_JSON_NULL: return "null";
-    }
-    return "something else";
-}
+static const char *const type_texts[] = {
+    [TARN_JSON_OBJECT] = "an object",
+    [TARN_JSON_ARRAY] = "an array",
+    [TARN_JSON_STRING] = "a string",
+    [TARN_JSON_INTEGER] = "an integer",
+    [TARN_JSON_REAL] = "a number with a fraction or exponent",
+    [TARN_JSON_BOOLEAN] = "true or false",
+    [TARN_JSON_NULL] = "null",
+};
 
 static enum tarn_status wrong_type(const struct tarn_report *report, const struct tarn_json_at *at,
                                    const struct tarn_json *value, const char *wanted)
 {
     return tarn_json_bad(report, at, "must be %s, not %s", wanted,
-                         type_text(tarn_json_type_of(value)));
+                         type_texts[tarn_json_type_of(value)]);
 }
 
 static bool is_of(const struct tarn_json *value, enum tarn_json_type type)

@@ -47,15 +47,13 @@ static void scan_blanks(struct scan *scan)
 /* The number that four hexadecimal digits write, or -1. */
 static int32_t hexadecimal(const char *digits)
 {
+    static const char all[] = "0123456789abcdef";
     int32_t number = 0;
     for (int i = 0; i < 4; i++) {
-        char c = digits[i];
-        int digit = c >= '0' && c <= '9'   ? c - '0'
-                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                           : -1;
-        if (digit < 0) return -1;
-        number = number * 16 + digit;
+        char c = digits[i] >= 'A' && digits[i] <= 'F' ? (char)(digits[i] - 'A' + 'a') : digits[i];
+        const char *digit = c ? strchr(all, c) : NULL;
+        if (!digit) return -1;
+        number = number * 16 + (int32_t)(digit - all);
     }
     return number;
 }

@@ -24,8 +24,8 @@ struct buffer {
     size_t size, capacity;
 };
 
-/* zlib counts in 32 bits. */
-#define STEP_MAX ((size_t)1 << 30)
+/* What zlib gets at a time: it counts in 32 bits. */
+#define STEP_MAX ((size_t)1 << 20)
 
 static size_t step(size_t left) { return left < STEP_MAX ? left : STEP_MAX; }
 
@@ -146,7 +146,7 @@ static enum tarn_status inflate_all(z_stream *stream, const struct buffer *packe
                                   "%s: the gzip data ends early; is the file truncated?", path);
         } else if (code != Z_OK) {
             return tarn_error_set(error, TARN_BAD_INPUT, "%s: the gzip data is damaged (%s)", path,
-                                  stream->msg ? stream->msg : "unknown reason");
+                                  stream->msg); /* there is one for damaged data */
         }
     }
 }

@@ -147,7 +147,7 @@ static void set_start(struct tarn_byte_map *map, uint32_t cell)
 
 static void clear_start(struct tarn_byte_map *map, uint32_t cell)
 {
-    for (uint32_t l = 0; l < map->levels; l++, cell /= 64) {
+    for (uint32_t l = 0;; l++, cell /= 64) { /* the start of cell 0 is never cleared */
         map->bits[l][cell / 64] &= ~(UINT64_C(1) << (cell % 64));
         if (map->bits[l][cell / 64] != 0) return;
     }
@@ -166,7 +166,7 @@ static uint32_t descend(const struct tarn_byte_map *map, uint32_t level, uint32_
 uint32_t tarn_byte_map_floor(const struct tarn_byte_map *map, uint32_t cell)
 {
     uint32_t index = cell;
-    for (uint32_t l = 0; l < map->levels; l++) {
+    for (uint32_t l = 0;; l++) { /* cell 0 is a start */
         /* bits up to `index` on the lowest level, below it on the others */
         uint64_t below = (UINT64_C(1) << (index % 64)) - 1;
         if (l == 0) below = below << 1 | 1;
@@ -175,7 +175,6 @@ uint32_t tarn_byte_map_floor(const struct tarn_byte_map *map, uint32_t cell)
             return descend(map, l, index / 64 * 64 + 63 - (uint32_t)__builtin_clzll(word), true);
         index /= 64;
     }
-    return 0;
 }
 
 uint32_t tarn_byte_map_next(const struct tarn_byte_map *map, uint32_t cell)

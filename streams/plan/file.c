@@ -215,7 +215,8 @@ static uint64_t persistent_end(const struct tarn_plan *plan)
         const struct tarn_place *place = &plan->places_persistent[i];
         if (place->offset + place->size > end) end = place->offset + place->size;
     }
-    return tarn_size_round_up(end, plan->alignment, &end) ? end : UINT64_MAX;
+    tarn_size_round_up(end, plan->alignment, &end); /* no number of a file is above 2^53 */
+    return end;
 }
 
 /* ---- The whole ---- */

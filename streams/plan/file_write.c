@@ -61,7 +61,7 @@ static void print_head(const struct tarn_plan *plan, FILE *file)
         tarn_graph_write(plan->graph, file);
     }
     fputs(",\n\"method\":", file);
-    tarn_json_write_string(file, plan->method ? plan->method : "");
+    tarn_json_write_string(file, plan->method);
     fprintf(file,
             ",\n\"alignment\":%" PRIu64 ",\n\"footprint_bytes\":%" PRIu64 ",\n\"bound_bytes\":",
             plan->alignment, plan->footprint);

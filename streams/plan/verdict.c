@@ -11,19 +11,20 @@
 
 const char *tarn_violation_text(enum tarn_violation_kind kind)
 {
-    switch (kind) {
-    case TARN_UNORDERED_OVERLAP: return "unordered overlap";
-    case TARN_OVERWRITTEN_INPUT: return "overwritten input";
-    case TARN_HAZARD_LOST: return "hazard lost";
-    case TARN_GROUP_BROKEN: return "group broken";
-    case TARN_MISALIGNED: return "misaligned";
-    case TARN_OUT_OF_RANGE: return "out of range";
-    case TARN_MISSING: return "missing";
-    case TARN_WRONG_GRAPH: return "wrong graph";
-    case TARN_DEADLOCK: return "deadlock";
-    case TARN_WRONG_BOUND: return "wrong bound";
-    }
-    return "unknown violation";
+    static const char *const texts[] = {
+        [TARN_UNORDERED_OVERLAP] = "unordered overlap",
+        [TARN_OVERWRITTEN_INPUT] = "overwritten input",
+        [TARN_HAZARD_LOST] = "hazard lost",
+        [TARN_GROUP_BROKEN] = "group broken",
+        [TARN_MISALIGNED] = "misaligned",
+        [TARN_OUT_OF_RANGE] = "out of range",
+        [TARN_MISSING] = "missing",
+        [TARN_WRONG_GRAPH] = "wrong graph",
+        [TARN_DEADLOCK] = "deadlock",
+        [TARN_WRONG_BOUND] = "wrong bound",
+    };
+    size_t k = (size_t)kind;
+    return k < sizeof texts / sizeof *texts ? texts[k] : "unknown violation";
 }
 
 struct tarn_violation tarn_violation_of(enum tarn_violation_kind kind)
