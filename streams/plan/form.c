@@ -76,7 +76,7 @@ static bool check_schedule(const struct tarn_plan *plan, struct tarn_verdict *ve
     check_waits(plan, plan->waits, plan->waits_count, listed, verdict);
     check_waits(plan, plan->boundary_waits, plan->boundary_waits_count, listed, verdict);
     free(listed);
-    return verdict->count == before;
+    return verdict->count == before && !verdict->no_memory;
 }
 
 /* ---- Places: there ---- */
@@ -166,7 +166,7 @@ static bool check_present(const struct tarn_plan *plan, struct tarn_verdict *ver
                                    graph->planned_count,
                                    graph->storages_count - graph->planned_count},
                verdict);
-    return verdict->count == before;
+    return verdict->count == before && !verdict->no_memory;
 }
 
 /* ---- Places: where ---- */
@@ -284,7 +284,7 @@ bool tarn_verify_form(const struct tarn_plan *plan, struct tarn_verdict *verdict
     if (!complete || !check_totals(plan, verdict)) return false;
     check_positions(plan, verdict);
     check_bound(plan, verdict);
-    return !find_fatal(verdict);
+    return !find_fatal(verdict) && !verdict->no_memory;
 }
 
 enum tarn_status tarn_plan_check_form(const struct tarn_plan *plan, struct tarn_error *error)

@@ -58,7 +58,7 @@ static bool has_room(struct tarn_verdict *verdict)
         verdict->violations = calloc(TARN_VIOLATIONS_MAX, sizeof *verdict->violations);
     if (!verdict->suspects)
         verdict->suspects = calloc(TARN_VIOLATIONS_MAX, sizeof *verdict->suspects);
-    verdict->no_memory = !verdict->violations || !verdict->suspects;
+    if (!verdict->violations || !verdict->suspects) verdict->no_memory = true;
     return !tarn_verdict_is_full(verdict);
 }
 

@@ -1,0 +1,155 @@
+/* Every allocation that fails while a plan is read or judged, in turn, ends in TARN_SYSTEM and
+ * leaks nothing (a sanitizer sees to the second); in no verdict, and in no other error. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "failing_memory.h"
+#include "planner/transform/cost_table.h"
+#include "random_graph.h"
+#include "streams/plan/verdict.h"
+#include "tarn.h"
+
+#define DATA TARN_SOURCE_DIR "/tests/data/invalid_plans"
+
+static struct tarn_graph *graph;
+static struct tarn_plan *plan;
+
+static void load(const char *path)
+{
+    struct tarn_error error;
+    if (tarn_graph_load(DATA "/graph.json", &graph, &error) ||
+        tarn_plan_load(path, graph, TARN_TRUST, &plan, &error))
+        fail_msg("%s", error.text);
+}
+
+static void finish(void)
+{
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+}
+
+/* What is expected instead of TARN_OK counts as that. */
+static enum tarn_status instead(enum tarn_status status, enum tarn_status expected)
+{
+    return status == expected ? TARN_OK : status == TARN_OK ? TARN_REJECTED : status;
+}
+
+static enum tarn_status accept(struct tarn_error *error)
+{
+    struct tarn_verdict *verdict;
+    enum tarn_status status = tarn_plan_verify(plan, graph, &verdict, error);
+    assert_int_equal(verdict == NULL, status == TARN_SYSTEM);
+    tarn_verdict_destroy(verdict);
+    return status;
+}
+
+static enum tarn_status reject(struct tarn_error *error)
+{
+    struct tarn_verdict *verdict;
+    enum tarn_status status = tarn_plan_verify(plan, graph, &verdict, error);
+    assert_int_equal(verdict == NULL, status == TARN_SYSTEM);
+    if (verdict) assert_non_null(tarn_verdict_get(verdict, 0)->witness);
+    tarn_verdict_destroy(verdict);
+    return instead(status, TARN_REJECTED);
+}
+
+/* A certificate with gaps is checked in memory of its own. */
+static void plan_with_gaps(void)
+{
+    for (uint64_t seed = 0;; seed++) {
+        struct random_graph_options options = random_graph_knobs(seed, 12);
+        options.group_share = 100;
+        graph = random_graph(&options);
+        const struct tarn_plan_options *with = TARN_PLAN_OPTIONS(.alignment = 1, .threads = 1);
+        assert_int_equal(tarn_plan_create(graph, with, &plan, NULL), TARN_OK);
+        if (plan->gaps_count > 0) return;
+        finish();
+    }
+}
+
+static void a_verdict_is_whole_or_refused_for_memory(void **state)
+{
+    (void)state;
+    plan_with_gaps();
+    fail_each_allocation(accept, 10);
+    finish();
+    load(DATA "/sound_with_bound.json");
+    fail_each_allocation(accept, 10);
+    finish();
+    load(DATA "/place_overlaps.json");
+    fail_each_allocation(reject, 10);
+    finish();
+}
+
+/* Trusted or not, as far as a session or a verdict needs it. */
+static enum tarn_status refuse_incomplete(struct tarn_error *error)
+{
+    static const char path[] = DATA "/place_missing.json";
+    struct tarn_plan *none;
+    struct tarn_verdict *verdict = NULL;
+    enum tarn_status status = tarn_plan_load(path, graph, TARN_TRUST, &none, error);
+    assert_null(none);
+    status = instead(status, TARN_BAD_INPUT);
+    if (!status)
+        status = instead(tarn_plan_verify_file(path, graph, &verdict, error), TARN_REJECTED);
+    tarn_verdict_destroy(verdict);
+    return status;
+}
+
+static void an_incomplete_plan_is_that_or_refused_for_memory(void **state)
+{
+    (void)state;
+    load(DATA "/sound.json");
+    fail_each_allocation(refuse_incomplete, 10);
+    finish();
+}
+
+/* An instance and an answer to it, an order, and a table of costs. */
+static enum tarn_status read_the_rest(struct tarn_error *error)
+{
+    static const struct tarn_step steps[] = {{0, 0}, {1, 0}, {2, 1}};
+    static const char order_path[] = "/tmp/tarn-verify-memory-test.json";
+    struct tarn_step *loaded = NULL;
+    struct tarn_cost_table *table = NULL;
+    size_t count;
+    struct tarn_graph *instance = NULL;
+    enum tarn_status status =
+        tarn_graph_load(TARN_SOURCE_DIR "/examples/graphs/twelve.csv", &instance, error);
+    tarn_graph_destroy(instance);
+    if (!status) status = tarn_order_save(steps, 3, order_path, error);
+    if (!status) status = tarn_order_load(order_path, &loaded, &count, error);
+    if (!status) status = tarn_plan_save_intervals(plan, "/dev/null", error);
+    if (!status)
+        status = tarn_cost_table_load(TARN_SOURCE_DIR "/examples/costs.csv", &table, error);
+    tarn_cost_table_destroy(table);
+    free(loaded);
+    return status;
+}
+
+static void other_files_are_read_or_refused_for_memory(void **state)
+{
+    (void)state;
+    struct tarn_error error;
+    if (tarn_graph_load(TARN_SOURCE_DIR "/examples/graphs/twelve.csv", &graph, &error) ||
+        tarn_plan_create(graph, TARN_PLAN_OPTIONS(.threads = 1), &plan, &error))
+        fail_msg("%s", error.text);
+    fail_each_allocation(read_the_rest, 10);
+    finish();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_verdict_is_whole_or_refused_for_memory),
+        cmocka_unit_test(an_incomplete_plan_is_that_or_refused_for_memory),
+        cmocka_unit_test(other_files_are_read_or_refused_for_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
