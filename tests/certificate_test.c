@@ -24,6 +24,8 @@ struct gaps {
     uint64_t member_size, side_size;
     uint32_t items;
     uint64_t item_size; /* every second one is a byte larger */
+    uint64_t last_size; /* of the last side; 0: as the others */
+    bool open;          /* the last side is not there */
 };
 
 static tarn_tensor add_tensor(struct tarn_builder *builder, uint64_t size)
@@ -48,7 +50,10 @@ static void add_gap_group(struct tarn_builder *builder, const struct gaps *gaps,
 {
     uint32_t count = 0, *group = malloc(GAPS_MAX * sizeof *group);
     for (uint32_t g = 0; g <= gaps->gaps; g++) {
-        tarn_tensor side = add_tensor(builder, gaps->side_size);
+        bool is_last = g == gaps->gaps;
+        if (is_last && gaps->open) break;
+        tarn_tensor side =
+            add_tensor(builder, is_last && gaps->last_size > 0 ? gaps->last_size : gaps->side_size);
         lists->sides[lists->sides_count++] = group[count++] = side;
         for (uint32_t m = 0; g < gaps->gaps && m < gaps->members; m++) {
             tarn_tensor member = add_tensor(builder, gaps->member_size);
@@ -128,7 +133,7 @@ static void require_proved(const struct gaps *kinds, uint64_t bytes)
     tarn_plan_destroy(plan);
 }
 
-static void require_too_long(const struct gaps *kinds, const char *part)
+static void require_refused(const struct gaps *kinds, const char *part)
 {
     struct tarn_plan *plan = plan_with_gaps(kinds);
     require_rejected(plan, part);
@@ -138,11 +143,14 @@ static void require_too_long(const struct gaps *kinds, const char *part)
 static void accepts_the_bytes_that_a_gap_wastes(void **state)
 {
     (void)state;
-    const struct gaps alone[] = {{1, 1, 1, 1000, 10, 0, 0}, {0}};
-    const struct gaps small[] = {{1, 1, 1, 1000, 10, 2, 300}, {0}};     /* 300 and 301 lie inside */
-    const struct gaps filled[] = {{1, 1, 1, 1000, 10, 4, 300}, {0}};    /* three of them do */
-    const struct gaps large[] = {{1, 1, 1, 1000, 10, 2, 2000}, {0}};    /* none does */
-    const struct gaps huge[] = {{1, 1, 1, 300000, 10, 4, 100000}, {0}}; /* sums are not looked at */
+    const struct gaps alone[] = {{1, 1, 1, 1000, 10, 0, 0, 0, false}, {0}};
+    const struct gaps small[] = {{1, 1, 1, 1000, 10, 2, 300, 0, false},
+                                 {0}}; /* 300 and 301 lie inside */
+    const struct gaps filled[] = {{1, 1, 1, 1000, 10, 4, 300, 0, false},
+                                  {0}}; /* three of them do */
+    const struct gaps large[] = {{1, 1, 1, 1000, 10, 2, 2000, 0, false}, {0}}; /* none does */
+    const struct gaps huge[] = {{1, 1, 1, 300000, 10, 4, 100000, 0, false},
+                                {0}}; /* sums are not looked at */
     require_proved(alone, 20 + 1000);
     require_proved(small, 20 + 601 + 399);
     require_proved(filled, 20 + 1202 + 98);
@@ -150,22 +158,67 @@ static void accepts_the_bytes_that_a_gap_wastes(void **state)
     require_proved(huge, 20 + 400002);
 }
 
+/* A gap at the end of its group: what fits may lie across the end. */
+static void a_gap_with_one_side_is_filled_by_parts(void **state)
+{
+    (void)state;
+    const struct gaps alone[] = {{1, 1, 1, 1000, 10, 0, 0, 0, true}, {0}};
+    const struct gaps some[] = {{1, 1, 1, 1000, 10, 2, 300, 0, true}, {0}};
+    const struct gaps enough[] = {{1, 1, 1, 1000, 10, 4, 300, 0, true}, {0}};
+    const struct gaps larger[] = {{1, 1, 1, 1000, 10, 2, 2000, 0, true}, {0}};
+    require_proved(alone, 10 + 1000);
+    require_proved(some, 10 + 601 + 399);
+    require_proved(enough, 10 + 1202);
+    require_proved(larger, 10 + 4001);
+}
+
+/* Two groups with a gap each: may a side of one lie in the gap of the other, so that the gaps lie
+ * over each other? A large side does not fit. */
+static void gaps_may_share_bytes_where_their_sides_let_them(void **state)
+{
+    (void)state;
+    for (unsigned small = 0; small < 16; small++) {
+        bool a_left = small & 1, a_right = small & 2, b_left = small & 4, b_right = small & 8;
+        uint64_t sides[4], sum = 0, entering = 0;
+        for (unsigned i = 0; i < 4; i++) {
+            sum += sides[i] = small >> i & 1 ? 10 : 2000;
+            entering += small >> i & 1 ? 10 : 0;
+        }
+        const struct gaps groups[] = {{1, 1, 1, 1000, sides[0], 0, 0, sides[1], false},
+                                      {1, 1, 1, 1000, sides[2], 0, 0, sides[3], false},
+                                      {0}};
+        if ((a_left && a_right) || (b_left && b_right) || (a_right && b_left) ||
+            (a_left && b_right))
+            require_refused(groups, "might share bytes");
+        else
+            require_proved(groups, sum + 2000 - entering);
+    }
+    for (unsigned open = 1; open < 4; open++) {
+        const struct gaps groups[] = {{1, 1, 1, 1000, 2000, 0, 0, 0, open & 1},
+                                      {1, 1, 1, 1000, 2000, 0, 0, 0, open & 2},
+                                      {0}};
+        require_refused(groups, "might share bytes");
+    }
+}
+
 static void rejects_a_certificate_that_takes_too_long_to_check(void **state)
 {
     (void)state;
-    const struct gaps sums[] = {{1, 1, 1, 262143, 10, 600, 1000}, {0}};
-    const struct gaps pairs[] = {{1, 17000, 1, 1, 1, 0, 0}, {0}};
+    const struct gaps sums[] = {{1, 1, 1, 262143, 10, 600, 1000, 0, false}, {0}};
+    const struct gaps pairs[] = {{1, 17000, 1, 1, 1, 0, 0, 0, false}, {0}};
     const struct gaps members[] = {
-        {1, 1, 100000, 1, 1000000, 0, 0}, {1400, 1, 1, 1, 1000000, 0, 0}, {0}};
-    require_too_long(sums, "take too long to check");
-    require_too_long(pairs, "might share bytes");
-    require_too_long(members, "might share bytes");
+        {1, 1, 100000, 1, 1000000, 0, 0, 0, false}, {1400, 1, 1, 1, 1000000, 0, 0, 0, false}, {0}};
+    require_refused(sums, "take too long to check");
+    require_refused(pairs, "might share bytes");
+    require_refused(members, "might share bytes");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(accepts_the_bytes_that_a_gap_wastes),
+        cmocka_unit_test(a_gap_with_one_side_is_filled_by_parts),
+        cmocka_unit_test(gaps_may_share_bytes_where_their_sides_let_them),
         cmocka_unit_test(rejects_a_certificate_that_takes_too_long_to_check),
     };
     return cmocka_run_group_tests_name("certificate", tests, NULL, NULL);
