@@ -103,6 +103,20 @@ run $toy --no-verify
 run $toy plan --method all
 run $toy --deadline soon
 run $toy --deadline 0
+run $toy --deadline 18446744074
+run $toy --deadline 1s
+run $toy --order order.json --iterations 3
+run - -
+run $toy --trace - --json
+run $toy --trace - --flight -
+run $toy --device cuda:2147483648
+run $toy --device cudas
+plan $toy --budget-curve 1001
+plan $toy --couple --couple-keep 1.5x
+plan $toy --couple --couple-keep half
+plan $toy --in-place --in-place-kinds a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,aa,ab,ac,ad,ae,af,ag
+plan $toy --reorder-skip nonsense
+transform $toy --reorder --json -o -
 run $toy --iterations 0
 run $toy --device moon
 run $toy --device cuda:x
