@@ -21,7 +21,7 @@ static void check_plan(const struct tarn_plan *plan, struct tarn_graph *source,
              (unsigned long long)summary.bound);
     PROMISED(!options->alignment || summary.alignment == options->alignment, "%llu",
              (unsigned long long)summary.alignment);
-    if (2 * plan->graph->ops_count <= ORACLE_NODES_MAX)
+    if (plan->graph->ops_count <= FUZZ_ORACLE_OPS_MAX)
         PROMISED(oracle_accepts(plan), "the verifier accepts what the oracle does not");
 }
 

@@ -10,6 +10,9 @@
 
 #include "tarn.h"
 
+/* Plans of more ops are not asked of the oracle, which takes their square. */
+enum { FUZZ_ORACLE_OPS_MAX = 64 };
+
 /* ---- Targets ---- */
 
 void fuzz_graph(const uint8_t *data, size_t size);    /* a graph file */

@@ -94,7 +94,7 @@ static void replay(struct tarn_plan *plan, bool is_safe)
 
 static void check_safe(struct tarn_plan *plan)
 {
-    if (2 * plan->graph->ops_count <= ORACLE_NODES_MAX)
+    if (plan->graph->ops_count <= FUZZ_ORACLE_OPS_MAX)
         PROMISED(oracle_accepts(plan), "the verifier accepts what the oracle does not");
     PROMISED(!plan->threshold || plan->bound <= plan->footprint, "%llu",
              (unsigned long long)plan->bound);
