@@ -46,6 +46,7 @@ for path in graphs("*.json*"):
 for path in graphs("*.csv*"):
     put("interval", path.name, path.read_bytes())
     put("graph", path.name, path.read_bytes())
+put("graph", "hidden.json", b'{"format":"tarn.graph","version":1,"\\u001b\\u0085\xe2\x80\xae":0}')
 sound = (data / "invalid_plans/graph.json").read_bytes()
 for path in sorted((data / "invalid_plans").glob("*.json")):
     put("plan", path.name, path.read_bytes())
