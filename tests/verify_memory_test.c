@@ -20,6 +20,7 @@
 
 static struct tarn_graph *graph;
 static struct tarn_plan *plan;
+static bool is_foreign; /* the plan says that its graph comes from this one */
 
 static void load(const char *path)
 {
@@ -55,7 +56,7 @@ static enum tarn_status reject(struct tarn_error *error)
     struct tarn_verdict *verdict;
     enum tarn_status status = tarn_plan_verify(plan, graph, &verdict, error);
     assert_int_equal(verdict == NULL, status == TARN_SYSTEM);
-    if (verdict) assert_non_null(tarn_verdict_get(verdict, 0)->witness);
+    if (verdict) assert_int_equal(!tarn_verdict_get(verdict, 0)->witness, is_foreign);
     tarn_verdict_destroy(verdict);
     return instead(status, TARN_REJECTED);
 }
@@ -74,6 +75,21 @@ static void plan_with_gaps(void)
     }
 }
 
+/* Sound, but of a graph that has nothing of the source. */
+static void foreign_plan(void)
+{
+    struct tarn_graph *other;
+    load(DATA "/sound.json");
+    tarn_plan_destroy(plan);
+    assert_int_equal(tarn_graph_load(TARN_SOURCE_DIR "/examples/graphs/twelve.csv", &other, NULL),
+                     TARN_OK);
+    assert_int_equal(tarn_plan_create(other, TARN_PLAN_OPTIONS(.threads = 1), &plan, NULL),
+                     TARN_OK);
+    plan->transformed = is_foreign = true;
+    plan->source_hash = graph->hash;
+    tarn_graph_destroy(other);
+}
+
 static void a_verdict_is_whole_or_refused_for_memory(void **state)
 {
     (void)state;
@@ -86,12 +102,14 @@ static void a_verdict_is_whole_or_refused_for_memory(void **state)
     load(DATA "/place_overlaps.json");
     fail_each_allocation(reject, 10);
     finish();
+    foreign_plan();
+    fail_each_allocation(reject);
+    finish();
 }
 
 /* Trusted or not, as far as a session or a verdict needs it. */
-static enum tarn_status refuse_incomplete(struct tarn_error *error)
+static enum tarn_status refuse_file(const char *path, struct tarn_error *error)
 {
-    static const char path[] = DATA "/place_missing.json";
     struct tarn_plan *none;
     struct tarn_verdict *verdict = NULL;
     enum tarn_status status = tarn_plan_load(path, graph, TARN_TRUST, &none, error);
@@ -100,6 +118,18 @@ static enum tarn_status refuse_incomplete(struct tarn_error *error)
     if (!status)
         status = instead(tarn_plan_verify_file(path, graph, &verdict, error), TARN_REJECTED);
     tarn_verdict_destroy(verdict);
+    return status;
+}
+
+static enum tarn_status refuse_incomplete(struct tarn_error *error)
+{
+    struct tarn_plan *misaligned;
+    enum tarn_status status = refuse_file(DATA "/place_missing.json", error);
+    if (!status) status = refuse_file(DATA "/streams_op_absent.json", error);
+    if (status) return status;
+    status = tarn_plan_load(DATA "/place_misaligned.json", graph, TARN_TRUST, &misaligned, error);
+    assert_int_equal(misaligned == NULL, status != TARN_OK);
+    tarn_plan_destroy(misaligned);
     return status;
 }
 

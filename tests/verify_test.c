@@ -193,6 +193,31 @@ static void accepts_reuse_of_bytes_that_order_allows(void **state)
     assert_int_equal(verify(fixture), TARN_OK);
 }
 
+/* Its second write finds the first, and nobody is between the two. */
+static void accepts_an_op_that_writes_a_storage_through_several_tensors(void **state)
+{
+    (void)state;
+    struct tarn_builder *builder = tarn_builder_create("twice");
+    struct tarn_list none = {0};
+    tarn_builder_stream(builder, "");
+    tarn_tensor whole = add_tensor(builder, "whole", 64, TARN_INTERMEDIATE);
+    tarn_tensor left = tarn_builder_alias(builder, whole, "left");
+    tarn_tensor right = tarn_builder_alias(builder, whole, "right");
+    add_op(builder, "make", 0, none, TARN_LIST(whole), 0);
+    add_op(builder, "fill", 0, none, TARN_LIST(left, right), 0);
+    add_op(builder, "use", 0, TARN_LIST(left, right), none, 0);
+    struct fixture fixture = {.graph = finish(builder)};
+    fixture.plan = tarn_plan_of_graph(fixture.graph);
+    fixture.plan->alignment = fixture.plan->footprint = 64;
+    if (verify(&fixture)) fail_msg("%s", fixture.error.text);
+    tarn_verdict_destroy(fixture.verdict);
+    swap(fixture.plan->list, 1, 2);
+    find(&fixture, TARN_HAZARD_LOST);
+    tarn_verdict_destroy(fixture.verdict);
+    tarn_plan_destroy(fixture.plan);
+    tarn_graph_destroy(fixture.graph);
+}
+
 static void rejects_overlap_between_unordered_streams(void **state)
 {
     struct fixture *fixture = *state;
@@ -1021,6 +1046,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_fixture(accepts_a_sound_plan),
         with_fixture(accepts_reuse_of_bytes_that_order_allows),
+        cmocka_unit_test(accepts_an_op_that_writes_a_storage_through_several_tensors),
         with_fixture(rejects_overlap_between_unordered_streams),
         with_fixture(rejects_an_op_whose_own_storages_share_bytes),
         with_fixture(rejects_a_workspace_over_what_its_op_writes),

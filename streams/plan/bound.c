@@ -367,7 +367,7 @@ static bool are_disjoint(struct proof *proof, const struct run *a, const struct 
 static bool are_all_disjoint(struct proof *proof)
 {
     uint64_t count = proof->gaps_count;
-    if (count > 0 && !spend(proof, count * (count - 1) / 2)) return false;
+    if (!spend(proof, count * (count - 1) / 2)) return false;
     for (uint32_t i = 0; i < proof->gaps_count; i++)
         for (uint32_t k = 0; k < i; k++)
             if (!are_disjoint(proof, &proof->gaps[i], &proof->gaps[k])) return false;
