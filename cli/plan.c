@@ -37,6 +37,17 @@ static void print_times(struct tarn_sheet *sheet, const struct result *result,
     tarn_sheet_close(sheet, '}');
 }
 
+/* NULL: nothing did. */
+static const char *stop_text(enum tarn_stop stopped)
+{
+    switch (stopped) {
+    case TARN_STOP_NONE: break;
+    case TARN_STOP_REQUEST: return "request";
+    case TARN_STOP_DEADLINE: return "deadline";
+    }
+    return NULL;
+}
+
 static void print_result(FILE *file, const struct request *request, const struct result *result,
                          const struct tarn_graph_summary *given)
 {
@@ -59,6 +70,7 @@ static void print_result(FILE *file, const struct request *request, const struct
     tarn_sheet_real(&sheet, "gap_percent", tarn_gap_percent(made.footprint, made.bound));
     tarn_sheet_boolean(&sheet, "optimal", made.optimal);
     tarn_sheet_text(&sheet, "method", made.method);
+    tarn_sheet_text(&sheet, "stopped_by", stop_text(made.stopped));
     tarn_sheet_count(&sheet, "alignment", made.alignment);
     tarn_sheet_open(&sheet, "events", '{');
     tarn_sheet_count(&sheet, "arcs", given->arcs);
@@ -157,6 +169,7 @@ static const char about[] =
     "  bound        bytes that no safe plan of the graph can be below, with a proof\n"
     "               in the plan file; gap: how far the footprint is above it, optimal\n"
     "               when that is nothing\n"
+    "  stopped by   what ended the search early: request (Ctrl-C) or deadline\n"
     "  events       arcs between streams, the event waits kept of them inside an\n"
     "               iteration, and the waits on the iteration before\n"
     "A search prints a line for every better plan. Ctrl-C or SIGTERM ends it: the\n"

@@ -203,6 +203,7 @@ static enum tarn_status place_planned(struct planning *planning, struct tarn_err
     if (status == TARN_OK) {
         take_offsets(plan, result.offset);
         plan->footprint = result.footprint;
+        plan->stopped = result.stopped;
         planning->cannot_fit = result.cannot_fit;
         plan->method = strdup(result.method);
         if (!plan->method) status = TARN_SYSTEM;

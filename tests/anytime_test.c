@@ -1,11 +1,14 @@
-/* Whatever ends a search, and whenever: the plan is safe, and no worse than any that was reported
- * before. Every search minds the time: with none left, it begins nothing. */
+/* Whatever ends a search, and whenever: the plan is safe, says what ended it, and is no worse than
+ * any that was reported before, nor than one pass of lowest-offset-first. Every search minds the
+ * time: with none left, it begins nothing but that. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/time.h>
 
 #include <cmocka.h>
 
@@ -89,22 +92,132 @@ static bool is_construction(const char *method)
     return strcmp(method, "roam-tree") == 0 || strcmp(method, "llfb") == 0;
 }
 
-/* A billionth of a second is over before the first rung. */
-static void without_time_every_way_gives_the_plan_in_a_row(void **state)
+/* ---- Ended at once ---- */
+
+enum { PASS_PERCENT = 125, ROW_PERCENT = 200 };
+
+/* The plan of one pass is near the best of all keys, and far from one storage behind the other. */
+static void check_pass(struct tarn_graph *graph, const struct tarn_plan_options *options,
+                       enum tarn_stop stopped)
 {
-    struct tarn_graph *graphs[] = {dnn_graph(&(struct dnn_graph_options){2000, 4}),
-                                   dnn_graph(&(struct dnn_graph_options){20000, 4})};
+    struct tarn_graph_summary given;
+    struct tarn_error error;
+    char method[64] = {0};
+    uint64_t best =
+        plan(graph, TARN_PLAN_OPTIONS(.method = "lowest", .effort = TARN_NO_EFFORT), method)
+            .footprint;
+    assert_int_equal(tarn_graph_summarize(graph, &given, &error), TARN_OK);
+    assert_true(given.sum >= best * ROW_PERCENT / 100);
+    struct tarn_plan_summary summary = plan(graph, options, method);
+    assert_int_equal(summary.stopped, stopped);
+    assert_string_equal(method, "lowest:pass");
+    assert_true(summary.footprint <= best * PASS_PERCENT / 100);
+}
+
+/* A billionth of a second is over before the first rung. */
+static void without_time_every_way_gives_the_plan_of_one_pass(void **state)
+{
+    struct tarn_graph *graphs[] = {
+        dnn_graph(&(struct dnn_graph_options){2000, 4}),
+        dnn_graph_in_buckets(&(struct dnn_graph_options){3000, 4}, 100),
+        dnn_graph(&(struct dnn_graph_options){20000, 4}),
+        cut_graph(&(struct cut_graph_options){CUT_UNCOUPLED, 20000, 4}),
+    };
     (void)state;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
         for (size_t m = 0; tarn_plan_method(m); m++) {
-            char method[64] = {0};
-            if (is_construction(tarn_plan_method(m))) continue;
-            plan(graphs[i], TARN_PLAN_OPTIONS(.method = tarn_plan_method(m), .seconds = 1e-9),
-                 method);
-            assert_string_equal(method, "row");
+            if (is_construction(tarn_plan_method(m)) || (i > 0 && m > 5)) continue;
+            check_pass(graphs[i], TARN_PLAN_OPTIONS(.method = tarn_plan_method(m), .seconds = 1e-9),
+                       TARN_STOP_DEADLINE);
         }
         tarn_graph_destroy(graphs[i]);
     }
+}
+
+static void a_stop_before_the_call_gives_the_plan_of_one_pass(void **state)
+{
+    struct tarn_graph *graph = dnn_graph(&(struct dnn_graph_options){2000, 4});
+    const bool stop = true;
+    (void)state;
+    check_pass(graph, TARN_PLAN_OPTIONS(.stop = &stop), TARN_STOP_REQUEST);
+    tarn_graph_destroy(graph);
+}
+
+/* More storages than can be decoded at once. */
+static void a_pass_over_many_storages_goes_window_by_window(void **state)
+{
+    struct tarn_graph *graph = cut_graph(&(struct cut_graph_options){CUT_CHAIN, 200000, 4});
+    const bool stop = true;
+    char method[64] = {0};
+    (void)state;
+    struct tarn_plan_summary summary = plan(graph, TARN_PLAN_OPTIONS(.stop = &stop), method);
+    assert_string_equal(method, "lowest:pass");
+    assert_true(summary.footprint <= summary.bound * ROW_PERCENT / 100);
+    tarn_graph_destroy(graph);
+}
+
+/* ---- Ended on the way ---- */
+
+/* A graph whose search does not come to an end by itself. */
+static struct tarn_graph *make_endless(void)
+{
+    for (uint64_t seed = 1;; seed++) {
+        char method[64] = {0};
+        struct random_graph_options knobs = random_graph_knobs(seed, 60);
+        struct tarn_graph *graph = random_graph(&knobs);
+        struct tarn_plan_summary summary = plan(graph, TARN_PLAN_OPTIONS(.effort = 4), method);
+        if (!summary.optimal) return graph;
+        tarn_graph_destroy(graph);
+    }
+}
+
+static bool signalled;
+
+static void note_signal(int signal_number)
+{
+    (void)signal_number;
+    __atomic_store_n(&signalled, true, __ATOMIC_RELAXED);
+}
+
+static void a_signal_ends_a_search_and_the_plan_says_so(void **state)
+{
+    struct tarn_graph *graph = make_endless();
+    struct sigaction action = {.sa_handler = note_signal}, before;
+    const struct itimerval soon = {.it_value = {.tv_usec = 20000}};
+    char method[64] = {0};
+    (void)state;
+    sigaction(SIGALRM, &action, &before);
+    setitimer(ITIMER_REAL, &soon, NULL);
+    struct tarn_plan_summary summary =
+        plan(graph, TARN_PLAN_OPTIONS(.effort = UINT64_C(1) << 60, .stop = &signalled), method);
+    sigaction(SIGALRM, &before, NULL);
+    assert_int_equal(summary.stopped, TARN_STOP_REQUEST);
+    tarn_graph_destroy(graph);
+}
+
+static void a_deadline_ends_a_search_and_the_plan_says_so(void **state)
+{
+    struct tarn_graph *graph = make_endless();
+    char method[64] = {0};
+    (void)state;
+    assert_int_equal(plan(graph, TARN_PLAN_OPTIONS(.seconds = 1e-3), method).stopped,
+                     TARN_STOP_DEADLINE);
+    assert_int_equal(plan(graph, TARN_PLAN_OPTIONS(.effort = 4), method).stopped, TARN_STOP_NONE);
+    tarn_graph_destroy(graph);
+}
+
+/* What has met its aim has nothing left to be ended. */
+static void a_plan_at_its_aim_was_not_stopped(void **state)
+{
+    struct tarn_graph *graph = dnn_graph(&(struct dnn_graph_options){2000, 4});
+    char method[64] = {0};
+    (void)state;
+    struct tarn_plan_summary summary = plan(graph, NULL, method);
+    assert_true(summary.optimal);
+    assert_int_equal(summary.stopped, TARN_STOP_NONE);
+    summary = plan(graph, TARN_PLAN_OPTIONS(.capacity = 2 * summary.bound, .seconds = 60), method);
+    assert_int_equal(summary.stopped, TARN_STOP_NONE);
+    tarn_graph_destroy(graph);
 }
 
 int main(void)
@@ -112,7 +225,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_is_no_worse_than_any_reported),
         cmocka_unit_test(a_large_plan_is_no_worse_than_any_reported),
-        cmocka_unit_test(without_time_every_way_gives_the_plan_in_a_row),
+        cmocka_unit_test(without_time_every_way_gives_the_plan_of_one_pass),
+        cmocka_unit_test(a_stop_before_the_call_gives_the_plan_of_one_pass),
+        cmocka_unit_test(a_pass_over_many_storages_goes_window_by_window),
+        cmocka_unit_test(a_signal_ends_a_search_and_the_plan_says_so),
+        cmocka_unit_test(a_deadline_ends_a_search_and_the_plan_says_so),
+        cmocka_unit_test(a_plan_at_its_aim_was_not_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -195,6 +195,13 @@ plan_reports_and_writes_a_plan_that_verifies() {
 plan_reports_and_writes_a_plan_that_verifies
 report plan_reports_and_writes_a_plan_that_verifies $?
 
+plan_says_what_ended_the_search() {
+    exits 0 plan "$real" --json && json 'o["stopped_by"] is None' &&
+        exits 0 plan "$real" --seconds 0.000001 --json && json 'o["stopped_by"] == "deadline"'
+}
+plan_says_what_ended_the_search
+report plan_says_what_ended_the_search $?
+
 the_plan_does_not_depend_on_threads() {
     exits 0 plan "$real" --threads 1 -o "$folder/one" && exits 0 plan "$real" --threads 3 -o "$plan" &&
         cmp "$folder/one" "$plan"

@@ -38,6 +38,15 @@ enum tarn_boundary {
     TARN_BOUNDARY_SIMPLE
 };
 
+/* What ended the search for a placement although it had not met its aim (the bound, or the
+ * capacity) and would have gone on. Its best plan is the result, at least that of one pass of
+ * lowest-offset-first, which runs to its end: about 1 s and 2 us for each storage at most. */
+enum tarn_stop {
+    TARN_STOP_NONE,    /* it came to its end */
+    TARN_STOP_REQUEST, /* `stop` was set */
+    TARN_STOP_DEADLINE /* `seconds` were over; the plan depends on the machine's speed */
+};
+
 struct tarn_plan_options {
     size_t struct_size; /* sizeof(struct tarn_plan_options), as the macro below says */
     /* Power of two; 0: 512. Every block (a lone storage, or a whole contiguous group) begins at a
@@ -65,7 +74,7 @@ struct tarn_plan_options {
     void (*progress)(void *user, const struct tarn_plan_progress *progress);
     void *user;
     /* NULL, or set to true by anybody (with an atomic store, or from a signal handler) to end the
-     * search: the best plan so far is the result. */
+     * search: the best plan so far is the result, see enum tarn_stop. */
     const bool *stop;
     /* Transforms to run before placing, see transform.h; NULL: not that one. */
     const struct tarn_assign_options *assign;
@@ -124,6 +133,7 @@ struct tarn_plan_summary {
     uint32_t waits;          /* event waits inside one iteration */
     uint32_t boundary_waits; /* event waits on the previous iteration */
     double transform_ms, order_ms, place_ms, verify_ms; /* of tarn_plan_create; else 0 */
+    enum tarn_stop stopped;                             /* of tarn_plan_create; no file has it */
 };
 TARN_API void tarn_plan_summarize(const struct tarn_plan *plan, struct tarn_plan_summary *summary);
 

@@ -22,6 +22,7 @@
 #include "core.h"
 #include "exact.h"
 #include "llfb.h"
+#include "pass.h"
 #include "portfolio.h"
 #include "roam_tree.h"
 
@@ -81,6 +82,7 @@ struct climb {
     const struct tarn_antichain *antichain;
     struct tarn_place_request request; /* a copy: its bound may rise */
     struct tarn_place_result *result;
+    uint64_t row;                     /* the footprint of the plan in a row */
     struct tarn_conflicts *conflicts; /* the problem's: with rows from the first rung on that reads
                                          masks, which most climbs do not come to */
 };
@@ -90,10 +92,10 @@ static enum tarn_status make_rows(const struct climb *climb)
     return climb->conflicts->row ? TARN_OK : tarn_conflicts_init_rows(climb->conflicts);
 }
 
-/* Always there, whatever else is cut short. */
-static void begin_in_a_row(const struct climb *climb)
+/* Always there, whatever else fails. */
+static void begin_in_a_row(struct climb *climb)
 {
-    climb->result->footprint =
+    climb->result->footprint = climb->row =
         tarn_blocks_place_in_a_row(climb->problem->blocks, climb->result->offset);
     snprintf(climb->result->method, sizeof climb->result->method, "row");
 }
@@ -167,11 +169,15 @@ static uint64_t aim_of(const struct climb *climb)
 }
 
 /* With a capacity, that nothing fits ends the climb; else there may be something in between. */
+static bool is_settled(const struct climb *climb)
+{
+    return climb->result->footprint <= aim_of(climb) ||
+           (climb->result->cannot_fit && climb->request.improve.capacity > 0);
+}
+
 static bool is_done(const struct climb *climb)
 {
-    if (climb->result->footprint <= aim_of(climb)) return true;
-    if (climb->result->cannot_fit && climb->request.improve.capacity > 0) return true;
-    return tarn_until_is_over(&climb->request.improve.until);
+    return is_settled(climb) || tarn_until_is_over(&climb->request.improve.until);
 }
 
 /* Complete search at the aim itself; finds nothing where there are too many blocks for it. */
@@ -255,24 +261,23 @@ static enum tarn_status search(struct climb *climb, uint64_t steps)
     return status;
 }
 
-static enum tarn_status climb_all(const struct climb *given)
+static enum tarn_status climb_all(struct climb *climb)
 {
-    struct climb climb = *given;
-    uint64_t left = climb.request.improve.steps, steps = ROUND_STEPS;
+    uint64_t left = climb->request.improve.steps, steps = ROUND_STEPS;
     uint64_t first = left < ROUND_STEPS ? left : ROUND_STEPS;
-    uint32_t count = climb.problem->blocks->count;
-    enum tarn_status status = improve(&climb, 0);
-    if (status == TARN_OK && !is_done(&climb)) status = raise_bound(&climb);
-    if (status == TARN_OK && !is_done(&climb) && left > 0) status = exact_for(&climb, EXACT_GLANCE);
-    if (status == TARN_OK && !is_done(&climb) && left > 0)
-        status = core(&climb, aim_of(&climb), core_visits_for(&climb, first));
-    if (status == TARN_OK && !is_done(&climb) && left > 0) status = exact_for(&climb, EXACT_VISITS);
-    if (status == TARN_OK && !is_done(&climb) && count <= BASELINE_BLOCKS_MAX)
-        status = baseline(&climb, TARN_NONE);
+    uint32_t count = climb->problem->blocks->count;
+    enum tarn_status status = improve(climb, 0);
+    if (status == TARN_OK && !is_done(climb)) status = raise_bound(climb);
+    if (status == TARN_OK && !is_done(climb) && left > 0) status = exact_for(climb, EXACT_GLANCE);
+    if (status == TARN_OK && !is_done(climb) && left > 0)
+        status = core(climb, aim_of(climb), core_visits_for(climb, first));
+    if (status == TARN_OK && !is_done(climb) && left > 0) status = exact_for(climb, EXACT_VISITS);
+    if (status == TARN_OK && !is_done(climb) && count <= BASELINE_BLOCKS_MAX)
+        status = baseline(climb, TARN_NONE);
     if (count > ROUND_BLOCKS_MAX) return status;
-    for (; status == TARN_OK && left > 0 && !is_done(&climb); left -= steps, steps *= 2) {
+    for (; status == TARN_OK && left > 0 && !is_done(climb); left -= steps, steps *= 2) {
         if (steps > left) steps = left;
-        status = search(&climb, steps);
+        status = search(climb, steps);
     }
     return status;
 }
@@ -286,14 +291,13 @@ static enum tarn_status climb_lowest(const struct climb *climb)
     return status;
 }
 
-static enum tarn_status climb_exact(const struct climb *given)
+static enum tarn_status climb_exact(struct climb *climb)
 {
-    struct climb climb = *given;
-    enum tarn_status status = improve(&climb, 0);
-    if (status == TARN_OK && !is_done(&climb)) status = raise_bound(&climb);
-    uint64_t nodes = visits_for(climb.request.improve.steps, EXACT_VISITS_A_STEP) /
-                     (climb.problem->blocks->count + 1u);
-    return status == TARN_OK && !is_done(&climb) ? exact(&climb, nodes + 1) : status;
+    enum tarn_status status = improve(climb, 0);
+    if (status == TARN_OK && !is_done(climb)) status = raise_bound(climb);
+    uint64_t nodes = visits_for(climb->request.improve.steps, EXACT_VISITS_A_STEP) /
+                     (climb->problem->blocks->count + 1u);
+    return status == TARN_OK && !is_done(climb) ? exact(climb, nodes + 1) : status;
 }
 
 /* ROAM's layout, or what its paper compares that with. */
@@ -310,7 +314,20 @@ static enum tarn_status lay_out(const struct climb *climb)
                            &result->footprint);
 }
 
-static enum tarn_status go(const struct climb *climb)
+/* A search that was ended before its first plan leaves that of one pass. */
+static enum tarn_status pass(const struct climb *climb)
+{
+    const struct tarn_improve_options *improve = &climb->request.improve;
+    struct tarn_place_result *result = climb->result;
+    enum tarn_status status = tarn_pass_place(climb->problem, climb->antichain, improve->threads,
+                                              result->offset, &result->footprint);
+    if (status != TARN_OK || result->footprint == climb->row) return status;
+    snprintf(result->method, sizeof result->method, "lowest:pass");
+    if (improve->progress) improve->progress(improve->user, result->footprint, 0);
+    return TARN_OK;
+}
+
+static enum tarn_status go(struct climb *climb)
 {
     switch (climb->request.way) {
     case TARN_WAY_ALL: return climb_all(climb);
@@ -331,9 +348,15 @@ enum tarn_status tarn_place(const struct tarn_problem *problem,
 {
     struct tarn_conflicts conflicts = *problem->conflicts;
     const struct tarn_problem own = {problem->graph, problem->blocks, &conflicts};
-    const struct climb climb = {&own, antichain, *request, result, &conflicts};
+    struct climb climb = {&own, antichain, *request, result, 0, &conflicts};
+    bool searches = request->way != TARN_WAY_ROAM && request->way != TARN_WAY_LLFB;
     begin_in_a_row(&climb);
     enum tarn_status status = go(&climb);
+    result->stopped = TARN_STOP_NONE;
+    if (searches && !is_settled(&climb))
+        result->stopped = tarn_until_reason(&request->improve.until);
+    if (status == TARN_OK && result->stopped != TARN_STOP_NONE && result->footprint == climb.row)
+        status = pass(&climb);
     if (!problem->conflicts->row) tarn_conflicts_finish_rows(&conflicts);
     return status;
 }

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "tarn/plan.h"
+
 struct tarn_until {
     const atomic_bool *stop; /* NULL, or set from anywhere to end the search */
     double deadline_ms;      /* on the clock below; 0: none */
@@ -26,10 +28,17 @@ static inline struct tarn_until tarn_until_in(const atomic_bool *stop, double se
     return (struct tarn_until){stop, seconds > 0 ? tarn_now_ms() + seconds * 1e3 : 0};
 }
 
+static inline enum tarn_stop tarn_until_reason(const struct tarn_until *until)
+{
+    if (until->stop && atomic_load_explicit(until->stop, memory_order_relaxed))
+        return TARN_STOP_REQUEST;
+    return until->deadline_ms > 0 && tarn_now_ms() > until->deadline_ms ? TARN_STOP_DEADLINE
+                                                                        : TARN_STOP_NONE;
+}
+
 static inline bool tarn_until_is_over(const struct tarn_until *until)
 {
-    if (until->stop && atomic_load_explicit(until->stop, memory_order_relaxed)) return true;
-    return until->deadline_ms > 0 && tarn_now_ms() > until->deadline_ms;
+    return tarn_until_reason(until) != TARN_STOP_NONE;
 }
 
 #endif

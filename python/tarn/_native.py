@@ -120,6 +120,7 @@ class PlanSummary(c.Structure):
                 ("waits", c.c_uint32), ("boundary_waits", c.c_uint32)]
     _fields_ += [(name, c.c_double) for name in ("transform_ms", "order_ms", "place_ms",
                                                  "verify_ms")]
+    _fields_ += [("stopped", c.c_int)]
 
 
 class Wait(c.Structure):

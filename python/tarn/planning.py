@@ -176,6 +176,8 @@ class Plan:
     bound = property(lambda self: self._summary.bound,
                      doc="No safe plan is smaller; 0: unknown.")
     optimal = property(lambda self: self._summary.optimal, doc="footprint == bound")
+    stopped = property(lambda self: (None, "request", "deadline", "work")[self._summary.stopped],
+                       doc="what ended the search early: 'request', 'deadline', 'work', or None")
     alignment = property(lambda self: self._summary.alignment)
     method = property(lambda self: self._summary.method.decode())
 

@@ -255,5 +255,6 @@ void tarn_plan_summarize(const struct tarn_plan *plan, struct tarn_plan_summary 
         .order_ms = plan->order_ms,
         .place_ms = plan->place_ms,
         .verify_ms = plan->verify_ms,
+        .stopped = plan->stopped,
     };
 }

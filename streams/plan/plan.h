@@ -42,6 +42,7 @@ struct tarn_plan {
     struct tarn_place *places_persistent;
     uint32_t storages_count, workspaces_count, places_persistent_count;
     double transform_ms, order_ms, place_ms, verify_ms;
+    enum tarn_stop stopped;
 };
 
 struct tarn_plan *tarn_plan_retain(struct tarn_plan *plan);

@@ -1,0 +1,94 @@
+/* One pass of lowest-offset-first, with the first key. A decode looks at most at every unsafe pair,
+ * of which counting tells the number: where that would take too long, the pass goes window by
+ * window.
+ * Source: DESIGN.md, section 3 (Placement). Cost: see decode.c and windows.c. */
+#include "pass.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "field.h"
+#include "lowest.h"
+#include "windows.h"
+
+/* What a decode takes for each unsafe pair, and what it may take at most, in nanoseconds. */
+#define PAIR_NS 0.3
+#define PAIR_AND_STREAM_NS 0.02
+#define DECODE_NS 1e9
+#define DECODE_NS_A_STORAGE 6e3
+enum { WINDOW = 1024 };
+
+/* *cheap: can all storages be decoded at once? */
+static enum tarn_status estimate(const struct tarn_problem *problem, bool *cheap)
+{
+    const struct tarn_reuse *reuse = problem->conflicts->reuse;
+    uint32_t *degree = malloc(((size_t)reuse->count + 1) * sizeof *degree);
+    if (!degree) return TARN_SYSTEM;
+    enum tarn_status status = tarn_conflicts_count(problem->conflicts, problem->graph, degree);
+    double pairs = 0;
+    for (uint32_t a = 0; status == TARN_OK && a < reuse->count; a++) pairs += degree[a] / 2.0;
+    *cheap = pairs * (PAIR_NS + PAIR_AND_STREAM_NS * reuse->streams_count) <=
+             DECODE_NS + DECODE_NS_A_STORAGE * reuse->count;
+    free(degree);
+    return status;
+}
+
+/* Writes a plan into `found`. *placed: false where it was too high to be counted. */
+static enum tarn_status decode(const struct tarn_field *field, const uint32_t *storages,
+                               uint32_t unit_shift, uint64_t *found, bool *placed)
+{
+    const struct tarn_blocks *blocks = field->problem->blocks;
+    const struct tarn_windows_settings settings = {.unit_shift = unit_shift};
+    struct tarn_obstacles none = {.unit_shift = unit_shift,
+                                  .reuse = field->problem->conflicts->reuse};
+    int32_t top = INT32_MAX;
+    bool ok =
+        tarn_obstacles_sort(&none) == TARN_OK &&
+        tarn_field_decode(field, &settings, storages, blocks->storages_count, &none, 0, 1, &top);
+    tarn_obstacles_finish(&none);
+    *placed = ok && top < INT32_MAX;
+    for (uint32_t b = 0; *placed && b < blocks->count; b++)
+        tarn_block_put(blocks, tarn_block_at(blocks, b), (uint64_t)field->offset[b] << unit_shift,
+                       found);
+    return ok ? TARN_OK : TARN_SYSTEM;
+}
+
+static enum tarn_status decode_all(const struct tarn_problem *problem,
+                                   const struct tarn_antichain *antichain, uint64_t *offset,
+                                   uint64_t *footprint)
+{
+    const struct tarn_blocks *blocks = problem->blocks;
+    size_t count = (size_t)blocks->storages_count + 1;
+    struct tarn_field field = {0};
+    uint32_t *storages = malloc(count * sizeof *storages);
+    uint64_t *found = malloc(count * sizeof *found);
+    enum tarn_status status = TARN_SYSTEM;
+    bool placed = false;
+    if (storages && found && tarn_field_init(&field, problem, antichain)) {
+        for (uint32_t a = 0; a < blocks->storages_count; a++)
+            storages[problem->conflicts->slot_of[a]] = a;
+        status =
+            decode(&field, storages, tarn_lowest_unit_shift(blocks, *footprint), found, &placed);
+    }
+    if (placed && tarn_blocks_footprint(blocks, found) < *footprint) {
+        *footprint = tarn_blocks_footprint(blocks, found);
+        memcpy(offset, found, blocks->storages_count * sizeof *offset);
+    }
+    tarn_field_finish(&field);
+    free(storages);
+    free(found);
+    return status;
+}
+
+enum tarn_status tarn_pass_place(const struct tarn_problem *problem,
+                                 const struct tarn_antichain *antichain, uint32_t threads,
+                                 uint64_t *offset, uint64_t *footprint)
+{
+    bool cheap;
+    enum tarn_status status = estimate(problem, &cheap);
+    if (status != TARN_OK) return status;
+    if (cheap) return decode_all(problem, antichain, offset, footprint);
+    const struct tarn_windows_options options = {
+        .aim = *footprint, .width = WINDOW, .threads = threads};
+    return tarn_windows_place(problem, antichain, &options, offset, footprint);
+}
