@@ -44,6 +44,7 @@ static const char *stop_text(enum tarn_stop stopped)
     case TARN_STOP_NONE: break;
     case TARN_STOP_REQUEST: return "request";
     case TARN_STOP_DEADLINE: return "deadline";
+    case TARN_STOP_WORK: return "work";
     }
     return NULL;
 }
@@ -169,7 +170,8 @@ static const char about[] =
     "  bound        bytes that no safe plan of the graph can be below, with a proof\n"
     "               in the plan file; gap: how far the footprint is above it, optimal\n"
     "               when that is nothing\n"
-    "  stopped by   what ended the search early: request (Ctrl-C) or deadline\n"
+    "  stopped by   what ended the search early: request (Ctrl-C), deadline,\n"
+    "               or work (the limit without --seconds, raised by --effort)\n"
     "  events       arcs between streams, the event waits kept of them inside an\n"
     "               iteration, and the waits on the iteration before\n"
     "A search prints a line for every better plan. Ctrl-C or SIGTERM ends it: the\n"

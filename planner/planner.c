@@ -12,6 +12,7 @@
 #include "blocking.h"
 #include "place/place.h"
 #include "place/until.h"
+#include "place/work.h"
 #include "transform/recompute_model.h"
 #include "transform/transform.h"
 
@@ -167,6 +168,16 @@ static uint64_t steps_for(const struct tarn_plan_options *options)
     return options->effort;
 }
 
+/* A deadline stands for a limit of work. */
+static uint64_t work_for(const struct planning *planning, uint64_t steps)
+{
+    uint64_t work =
+        TARN_WORK_DEFAULT + (uint64_t)TARN_WORK_A_STORAGE * planning->blocks.storages_count;
+    if (planning->options.seconds > 0) return 0;
+    if (steps <= EFFORT_DEFAULT) return work;
+    return steps < UINT64_MAX / work ? work / EFFORT_DEFAULT * steps : 0;
+}
+
 static void fill_request(struct planning *planning)
 {
     const struct tarn_plan_options *options = &planning->options;
@@ -174,6 +185,7 @@ static void fill_request(struct planning *planning)
         .bound = planning->plan->bound,
         .capacity = options->capacity,
         .steps = steps_for(options),
+        .work_max = work_for(planning, steps_for(options)),
         .seed = options->seed,
         .threads = options->threads,
         .progress = options->progress ? report_progress : NULL,

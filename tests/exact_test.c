@@ -14,6 +14,7 @@
 #include "planner/place/core.h"
 #include "planner/place/exact.h"
 #include "planner/place/exact_rules.h"
+#include "planner/place/place.h"
 #include "random_graph.h"
 #include "tarn/plan.h"
 
@@ -384,9 +385,10 @@ static void follow_least(struct setup *setup, const struct least *least,
     struct tarn_exact_state state;
     struct tarn_exact_mark mark;
     const struct tarn_until forever = {0};
-    assert_int_equal(
-        tarn_exact_instance_init(&instance, &setup->problem, NULL, setup->offset, &forever),
-        TARN_OK);
+    uint64_t work;
+    assert_int_equal(tarn_exact_instance_init(&instance, &setup->problem, NULL, setup->offset,
+                                              &forever, 0, &work),
+                     TARN_OK);
     assert_true(
         tarn_exact_state_init(&state, &instance, (int64_t)(least->capacity / instance.unit)));
     assert_true(tarn_exact_begin(&state));
@@ -557,7 +559,7 @@ static void cores_keep_plans_safe_and_lower_them(void **state)
         struct tarn_graph *graph = random_graph(&knobs);
         struct setup setup;
         struct tarn_antichain antichain;
-        bool impossible;
+        struct tarn_core_report report;
         if (graph->planned_count > STORAGES_MAX) {
             tarn_graph_destroy(graph);
             continue;
@@ -571,16 +573,16 @@ static void cores_keep_plans_safe_and_lower_them(void **state)
                                                   .seed = seed,
                                                   .threads = 1 + (uint32_t)seed % 3};
         assert_int_equal(
-            tarn_core_place(&setup.problem, &antichain, &options, setup.offset, &end, &impossible),
+            tarn_core_place(&setup.problem, &antichain, &options, setup.offset, &end, &report),
             TARN_OK);
         assert_int_equal(end, tarn_blocks_footprint(&setup.blocks, setup.offset));
         assert_true(end <= row);
         assert_valid(&setup, end);
-        if (impossible) {
+        if (report.impossible) {
             const struct tarn_exact_options exact = {.seed = seed, .nodes_max = 20000};
             assert_int_not_equal(search(&setup, options.aim, &exact).result, TARN_EXACT_FOUND);
         }
-        proved += impossible;
+        proved += report.impossible;
         reached += end <= options.aim;
         lowered += end < row;
         tarn_antichain_finish(&antichain);
@@ -641,6 +643,79 @@ static void stops_at_its_number_of_nodes(void **state)
     tear_down(&setup);
 }
 
+/* Each searcher looks at the limit once for each node. */
+static void stops_at_its_work_for_any_number_of_threads(void **state)
+{
+    struct setup setup;
+    (void)state;
+    set_up(&setup, puzzle(1, 60), 1);
+    for (uint64_t work_max = 1; work_max <= 10000000; work_max *= 10) {
+        struct tarn_exact_options options = {.work_max = work_max, .threads = 1};
+        struct tarn_exact_report one = search(&setup, 1000, &options), other;
+        options.threads = 3;
+        other = search(&setup, 1000, &options);
+        assert_int_equal(one.work, other.work);
+        assert_int_equal(one.nodes, other.nodes);
+        assert_int_equal(one.result, other.result);
+        assert_true(one.work < work_max + 1000000);
+    }
+    tear_down(&setup);
+}
+
+static struct tarn_place_result climb(struct setup *setup, const struct tarn_antichain *antichain,
+                                      uint64_t work_max, uint32_t threads)
+{
+    const struct tarn_place_request request = {
+        .improve = {
+            .bound = antichain->bound, .steps = 20, .work_max = work_max, .threads = threads}};
+    struct tarn_place_result result = {.offset = setup->offset};
+    assert_int_equal(tarn_place(&setup->problem, antichain, &request, &result), TARN_OK);
+    assert_int_equal(result.footprint, tarn_blocks_footprint(&setup->blocks, setup->offset));
+    assert_valid(setup, result.footprint);
+    return result;
+}
+
+static void assert_same_climb(struct setup *setup, const struct tarn_antichain *antichain,
+                              struct tarn_place_result one, uint64_t work_max)
+{
+    uint64_t before[STORAGES_MAX];
+    memcpy(before, setup->offset, sizeof before);
+    struct tarn_place_result other = climb(setup, antichain, work_max, 3);
+    assert_string_equal(one.method, other.method);
+    assert_int_equal(one.stopped, other.stopped);
+    assert_memory_equal(before, setup->offset, setup->blocks.storages_count * sizeof *before);
+}
+
+/* Wherever work ends a climb, it does so in the same place for any number of threads; what it does
+ * not end is as if there were no limit. */
+static void a_limit_of_work_only_cuts(void **state)
+{
+    uint32_t cut = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct random_graph_options knobs = random_graph_knobs(seed, 60);
+        struct tarn_graph *graph = random_graph(&knobs);
+        struct tarn_antichain antichain;
+        struct setup setup;
+        if (graph->planned_count > STORAGES_MAX) {
+            tarn_graph_destroy(graph);
+            continue;
+        }
+        set_up(&setup, graph, 1);
+        assert_int_equal(
+            tarn_antichain_init(&antichain, &setup.reuse, graph, setup.blocks.reserved), TARN_OK);
+        for (uint64_t work_max = 1; work_max <= 100000000; work_max *= 100) {
+            struct tarn_place_result one = climb(&setup, &antichain, work_max, 1);
+            cut += one.stopped == TARN_STOP_WORK;
+            assert_same_climb(&setup, &antichain, one, work_max);
+            if (one.stopped != TARN_STOP_WORK) assert_same_climb(&setup, &antichain, one, 0);
+        }
+        tarn_antichain_finish(&antichain);
+        tear_down(&setup);
+    }
+    assert_true(cut > 20);
+}
+
 static void offsets_stay_when_nothing_was_found(void **state)
 {
     struct setup setup;
@@ -671,6 +746,8 @@ int main(void)
         cmocka_unit_test(says_when_search_proves_that_nothing_fits),
         cmocka_unit_test(stops_when_told_to),
         cmocka_unit_test(stops_at_its_number_of_nodes),
+        cmocka_unit_test(stops_at_its_work_for_any_number_of_threads),
+        cmocka_unit_test(a_limit_of_work_only_cuts),
         cmocka_unit_test(offsets_stay_when_nothing_was_found),
     };
     if (getenv("ONLY")) cmocka_set_test_filter(getenv("ONLY"));

@@ -22,6 +22,7 @@
 #include "exact_set.h"
 #include "keys.h"
 #include "window.h"
+#include "work.h"
 
 /* An exact search has so many nodes for every storage of the core, twice as many in each attempt; a
  * core has at most so many storages. To place a storage by all keys costs as much as so many
@@ -51,7 +52,7 @@ struct core {
     uint32_t above_count;    /* so many of them, or that are near these */
     bool *near;              /* by block */
     uint64_t *mask;          /* of slots */
-    uint64_t visits_left;
+    uint64_t visits_left, work_left;
     uint64_t seed;
     uint32_t attempts; /* begun so far */
 };
@@ -103,6 +104,7 @@ static enum tarn_status place_inside(struct core *core, enum tarn_exact_result *
         .seed = core->seed++,
         .nodes_max = ((uint64_t)NODES_A_STORAGE << core->attempts) * storages,
         .visits_max = core->visits_left,
+        .work_max = core->options->work_max > 0 ? core->work_left : 0,
         .threads = options->threads,
         .until = options->until};
     struct tarn_exact_report report;
@@ -110,6 +112,9 @@ static enum tarn_status place_inside(struct core *core, enum tarn_exact_result *
         tarn_exact_place(core->problem, core->role, options->aim, &exact, core->offset, &report);
     *result = status == TARN_OK ? report.result : TARN_EXACT_STOPPED;
     core->visits_left -= least(core->visits_left, report.visits + storages);
+    core->work_left = tarn_work_less(
+        core->work_left, report.work + core->storages_count * (uint64_t)TARN_WORK_EXACT_CONFLICT *
+                                           core->problem->conflicts->words_count);
     return status == TARN_SYSTEM ? status : TARN_OK;
 }
 
@@ -156,6 +161,7 @@ static enum tarn_status place_outside(struct core *core, bool *placed)
     }
     tarn_obstacles_finish(&obstacles);
     core->visits_left -= least(core->visits_left, (uint64_t)rest_count * VISITS_A_DECODE);
+    core->work_left = tarn_work_less(core->work_left, TARN_KEYS_COUNT * core->options->decode_work);
     return ok ? TARN_OK : TARN_SYSTEM;
 }
 
@@ -232,7 +238,7 @@ static void keep_better(const struct core *core, uint64_t *offset, uint64_t *foo
 
 static bool is_over(const struct core *core)
 {
-    return core->visits_left == 0 || core->storages_count > STORAGES_MAX ||
+    return core->visits_left == 0 || core->work_left == 0 || core->storages_count > STORAGES_MAX ||
            tarn_until_is_over(&core->options->until);
 }
 
@@ -260,7 +266,6 @@ static enum tarn_status search(struct core *core, const struct tarn_antichain *a
                                uint64_t *offset, uint64_t *footprint, bool *impossible)
 {
     enum tarn_status status = TARN_OK;
-    *impossible = false;
     while (status == TARN_OK && !*impossible && core->attempts < ATTEMPTS_MAX && !is_over(core)) {
         enum tarn_exact_result result;
         begin(core, antichain, offset);
@@ -309,15 +314,19 @@ static void core_finish(struct core *core)
 enum tarn_status tarn_core_place(const struct tarn_problem *problem,
                                  const struct tarn_antichain *antichain,
                                  const struct tarn_core_options *options, uint64_t *offset,
-                                 uint64_t *footprint, bool *impossible)
+                                 uint64_t *footprint, struct tarn_core_report *report)
 {
+    uint64_t work_max = options->work_max > 0 ? options->work_max : TARN_WORK_UNLIMITED;
     struct core core = {.problem = problem,
                         .options = options,
                         .visits_left = options->visits,
+                        .work_left = work_max,
                         .seed = options->seed};
     enum tarn_status status = core_init(&core, antichain) ? TARN_OK : TARN_SYSTEM;
-    *impossible = false;
-    if (status == TARN_OK) status = search(&core, antichain, offset, footprint, impossible);
+    *report = (struct tarn_core_report){false, 0};
+    if (status == TARN_OK)
+        status = search(&core, antichain, offset, footprint, &report->impossible);
+    report->work = work_max - core.work_left;
     core_finish(&core);
     return status;
 }

@@ -7,19 +7,25 @@
 #include "baseline.h"
 
 struct tarn_core_options {
-    uint64_t aim;    /* bytes: the first plan up to there ends the search */
-    uint64_t visits; /* of storages by exact search and decodes, about */
+    uint64_t aim;         /* bytes: the first plan up to there ends the search */
+    uint64_t visits;      /* of storages by exact search and decodes, about */
+    uint64_t work_max;    /* see work.h; 0: no limit */
+    uint64_t decode_work; /* what a decode of all blocks is estimated at */
     uint64_t seed;
     uint32_t threads; /* 0: all cores; results do not depend on it */
     struct tarn_until until;
 };
 
-/* offset, footprint: a safe plan; replaced by the best one found where that is lower.
- * *impossible becomes true when no placement is within the aim: proved, since a core's blocks alone
- * do not fit. TARN_SYSTEM: no memory. */
+struct tarn_core_report {
+    bool impossible; /* no placement is within the aim: proved, a core's blocks alone do not fit */
+    uint64_t work;
+};
+
+/* offset, footprint: a safe plan; replaced by the best one found where that is lower. TARN_SYSTEM:
+ * no memory. */
 enum tarn_status tarn_core_place(const struct tarn_problem *problem,
                                  const struct tarn_antichain *antichain,
                                  const struct tarn_core_options *options, uint64_t *offset,
-                                 uint64_t *footprint, bool *impossible);
+                                 uint64_t *footprint, struct tarn_core_report *report);
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "limits.h"
+#include "work.h"
 
 enum { PLACED = INT32_MAX, LOOK_EVERY = 1024 };
 
@@ -168,6 +169,7 @@ static int32_t settle(struct tarn_decoder *decoder, uint32_t place, const int32_
         if (decoder->lifted[place] == TARN_NONE) decoder->lifted[place] = decoder->done;
     }
     drop_passed(decoder, decoder->limit[place]);
+    decoder->work += TARN_WORK_PLACE + (uint64_t)TARN_WORK_GROUP * decoder->groups_count;
     if (place < lowest->lone.count) return settle_lone(decoder, place, offset);
     return settle_group(decoder, place, offset);
 }
@@ -200,6 +202,7 @@ void tarn_decoder_forget(struct tarn_decoder *decoder, const int32_t *floor)
 static void place_at(struct tarn_decoder *decoder, uint32_t place, int32_t offset)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
+    decoder->work += TARN_WORK_PLACE;
     decoder->offset[place] = decoder->current = offset;
     decoder->step[place] = decoder->done++;
     tarn_limits_remove(decoder, place);

@@ -42,8 +42,8 @@ struct contest {
     struct searcher searchers[SEARCHERS];
     struct tarn_team team;
     uint32_t round;
-    uint64_t nodes_max, visits_max; /* of each run of the round */
-    uint64_t nodes, visits;
+    uint64_t nodes_max, visits_max, work_max; /* of each run of the round */
+    uint64_t nodes, visits, work;
     atomic_uint done; /* the smallest number of a searcher that is conclusive in this round */
     atomic_bool no_memory;
 };
@@ -152,6 +152,7 @@ static void run_searcher(void *user, uint32_t thread, uint32_t number)
     struct tarn_exact_guide guide = {.rank = searcher->rank,
                                      .nodes_max = contest->nodes_max,
                                      .visits_max = contest->visits_max,
+                                     .work_max = contest->work_max,
                                      .until = &contest->options->until,
                                      .done = &contest->done,
                                      .turn = number};
@@ -170,6 +171,7 @@ static void count_work(struct contest *contest, uint32_t searchers)
     for (uint32_t i = 0; i < searchers; i++) {
         contest->nodes += tarn_exact_search_nodes(contest->searchers[i].search);
         contest->visits += tarn_exact_search_visits(contest->searchers[i].search);
+        contest->work += tarn_exact_search_work(contest->searchers[i].search);
     }
 }
 
@@ -178,6 +180,7 @@ static bool is_over(const struct contest *contest)
     const struct tarn_exact_options *options = contest->options;
     if (options->nodes_max > 0 && contest->nodes >= options->nodes_max) return true;
     if (options->visits_max > 0 && contest->visits >= options->visits_max) return true;
+    if (options->work_max > 0 && contest->work >= options->work_max) return true;
     return contest->no_memory || tarn_until_is_over(&options->until);
 }
 
@@ -195,6 +198,7 @@ static void limit_round(struct contest *contest)
     nodes *= luby(contest->round + 1);
     contest->nodes_max = nodes < share ? nodes : share;
     contest->visits_max = share_of(options->visits_max, contest->visits);
+    contest->work_max = share_of(options->work_max, contest->work);
 }
 
 /* Where one searcher failed, the others had better be careful, too. */
@@ -259,6 +263,7 @@ static enum tarn_status search_instance(const struct tarn_problem *problem,
     report->result = winner ? winner->result : TARN_EXACT_STOPPED;
     report->nodes = contest.nodes;
     report->visits = contest.visits;
+    report->work += contest.work;
     report->rounds = contest.round;
     report->storages = instance->piece_begin[instance->count];
     if (report->result == TARN_EXACT_FOUND)
@@ -275,16 +280,20 @@ static enum tarn_status search_above(const struct tarn_exact_ground *ground, uin
                                      struct tarn_exact_report *report)
 {
     struct tarn_exact_instance instance;
+    struct tarn_exact_options left = *options;
     if (ground->size > capacity) {
         report->result = TARN_EXACT_INFEASIBLE;
         return TARN_OK;
     }
     enum tarn_status status =
-        tarn_exact_instance_init(&instance, ground->problem, ground->role, offset, &options->until);
-    if (status == TARN_USAGE && tarn_until_is_over(&options->until)) return TARN_OK;
+        tarn_exact_instance_init(&instance, ground->problem, ground->role, offset, &options->until,
+                                 options->work_max, &report->work);
+    bool spent = options->work_max > 0 && report->work >= options->work_max;
+    if (status == TARN_USAGE && (spent || tarn_until_is_over(&options->until))) return TARN_OK;
     if (status != TARN_OK) return status;
-    status = search_instance(ground->problem, &instance, capacity - ground->size, options, offset,
-                             report);
+    if (options->work_max > 0) left.work_max = spent ? 1 : options->work_max - report->work;
+    status =
+        search_instance(ground->problem, &instance, capacity - ground->size, &left, offset, report);
     tarn_exact_instance_finish(&instance);
     if (status == TARN_OK && report->result == TARN_EXACT_FOUND)
         tarn_exact_ground_lift(ground, offset);

@@ -8,6 +8,7 @@ struct tarn_exact_options {
     uint64_t seed;
     uint64_t nodes_max;  /* of all searchers together; 0: no limit */
     uint64_t visits_max; /* of pieces looked at, about; 0: no limit */
+    uint64_t work_max;   /* see work.h; 0: no limit */
     uint32_t threads;    /* 0: all cores; results do not depend on it */
     struct tarn_until until;
 };
@@ -16,6 +17,7 @@ struct tarn_exact_report {
     enum tarn_exact_result result;
     /* Of the searcher that ended the search and of what it followed upon. */
     uint64_t nodes, visits;
+    uint64_t work;
     uint32_t storages; /* that a node had to do with: not those in conflict with all others */
     uint32_t rounds;
 };

@@ -2,6 +2,7 @@
  * blocks, bans where groups are concerned, and walls where the other one is fixed.
  * Cost: of a piece its conflicts, and sorting the bans. */
 #include "exact_making.h"
+#include "work.h"
 
 static int compare_bans(const void *a, const void *b)
 {
@@ -84,6 +85,10 @@ static bool take_conflicts_of(struct tarn_exact_making *making, uint32_t b,
             }
         }
     }
+    making->work += (uint64_t)TARN_WORK_EXACT_CONFLICT * conflicts->words_count *
+                    (instance->piece_begin[b + 1] - instance->piece_begin[b]);
+    making->work += (uint64_t)TARN_WORK_EXACT_CONFLICT * 4 *
+                    (bans - instance->bans_begin[b] + walls - instance->walls_begin[b]);
     instance->bans_begin[b + 1] = instance->bans_begin[b];
     instance->walls_begin[b + 1] = instance->walls_begin[b];
     if (bans > instance->bans_begin[b])

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exact_making.h"
+#include "work.h"
 
 enum { SECTIONS_A_PIECE = 64 };
 #define SECTION_PIECES_MAX ((size_t)1 << 23)
@@ -136,6 +137,8 @@ static bool cover(struct tarn_exact_making *making, uint32_t p, const uint64_t *
         if ((next = largest_of(making, open)) != TARN_NONE) join(making, clique, candidates, next);
         fill_clique(making, clique, candidates, earlier, sets + 3 * words);
         for (size_t w = 0; w < words; w++) open[w] &= ~clique[w];
+        making->work +=
+            TARN_WORK_EXACT_RAISE + words * (4 + 2 * (uint64_t)tarn_set_size(clique, words));
         if (!keep_section(making, clique)) return false;
     } while (!tarn_set_is_empty(open, making->words) &&
              making->section_pieces_room < SECTION_PIECES_MAX);

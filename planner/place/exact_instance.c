@@ -238,12 +238,18 @@ static bool count_free(const struct tarn_exact_making *making, size_t *blocks, s
 
 enum tarn_status tarn_exact_instance_init(struct tarn_exact_instance *instance,
                                           const struct tarn_problem *problem, const uint8_t *role,
-                                          const uint64_t *offset, const struct tarn_until *until)
+                                          const uint64_t *offset, const struct tarn_until *until,
+                                          uint64_t work_max, uint64_t *work)
 {
-    struct tarn_exact_making making = {
-        .instance = instance, .problem = problem, .role = role, .offset = offset, .until = until};
+    struct tarn_exact_making making = {.instance = instance,
+                                       .problem = problem,
+                                       .role = role,
+                                       .offset = offset,
+                                       .until = until,
+                                       .work_max = work_max};
     size_t blocks, pieces;
     memset(instance, 0, sizeof *instance);
+    *work = 0;
     if (!count_free(&making, &blocks, &pieces)) return TARN_USAGE;
     bool ok = allocate_instance(instance, blocks, pieces) && allocate_making(&making, pieces);
     if (ok) {
@@ -255,6 +261,7 @@ enum tarn_status tarn_exact_instance_init(struct tarn_exact_instance *instance,
     }
     ok = ok && tarn_exact_take_conflicts(&making) && tarn_exact_make_sections(&making);
     free_making(&making);
+    *work = making.work;
     if (ok) return TARN_OK;
     tarn_exact_instance_finish(instance);
     return making.over ? TARN_USAGE : TARN_SYSTEM;

@@ -56,11 +56,13 @@ struct tarn_exact_instance {
     int64_t *life, *load;
 };
 
-/* role, offset (of storages; read for fixed blocks): NULL: all blocks are free. TARN_USAGE: too
- * large to be searched in this way, or time was over. TARN_SYSTEM: no memory. */
+/* role, offset (of storages; read for fixed blocks): NULL: all blocks are free. work_max: see
+ * work.h, 0: no limit; *work: what it came to. TARN_USAGE: too large to be searched in this way, or
+ * time or work was over. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_exact_instance_init(struct tarn_exact_instance *instance,
                                           const struct tarn_problem *problem, const uint8_t *role,
-                                          const uint64_t *offset, const struct tarn_until *until);
+                                          const uint64_t *offset, const struct tarn_until *until,
+                                          uint64_t work_max, uint64_t *work);
 void tarn_exact_instance_finish(struct tarn_exact_instance *instance);
 
 /* Are both blocks lone, so that no ban tells how far apart they must be? */

@@ -22,7 +22,8 @@ struct tarn_exact_making {
     const uint8_t *role;
     const uint64_t *offset;
     const struct tarn_until *until;
-    bool over; /* it ended the making */
+    uint64_t work, work_max; /* so far, and at most; 0: no limit */
+    bool over;               /* one of these ended the making */
     uint32_t pieces_count;
     uint32_t words;       /* of a set of pieces */
     uint32_t *free_index; /* block of the problem -> of the instance, or TARN_NONE */
@@ -43,7 +44,8 @@ struct tarn_exact_making {
 /* Looked at for every block and piece: hundreds of them can take a second. */
 static inline bool tarn_exact_making_is_over(struct tarn_exact_making *making)
 {
-    making->over = making->over || tarn_until_is_over(making->until);
+    bool spent = making->work_max > 0 && making->work >= making->work_max;
+    making->over = making->over || spent || tarn_until_is_over(making->until);
     return making->over;
 }
 

@@ -3,6 +3,8 @@
  * Cost: of finding room, for a plain block none, else the placed blocks at that height. */
 #include "exact_raise.h"
 
+#include "work.h"
+
 /* ---- Distances ---- */
 
 /* The first ban of the pair b, c, not both lone, as seen from b, whose high end is above `above`;
@@ -75,6 +77,7 @@ int64_t tarn_exact_least_support(struct tarn_exact_state *state, uint32_t b, int
 {
     const uint64_t *adjacent = tarn_exact_adjacent(state, b);
     int64_t least = TARN_EXACT_NOWHERE;
+    state->work += TARN_WORK_EXACT_RAISE + state->unplaced_count;
     for (uint32_t w = 0; w < state->instance->set_words; w++) {
         for (uint64_t rest = adjacent[w] & state->unplaced[w]; rest != 0; rest &= rest - 1) {
             int64_t position = tarn_exact_support(state, b, p, tarn_set_next(w, rest));
@@ -106,6 +109,7 @@ static void unpack(struct tarn_exact_state *state, uint32_t b, int64_t limit)
 void tarn_exact_raise(struct tarn_exact_state *state, uint32_t b, int64_t limit, int64_t hole)
 {
     const struct tarn_exact_instance *instance = state->instance;
+    state->work += TARN_WORK_EXACT_RAISE + instance->section_words;
     if (!instance->plain[b])
         tarn_exact_join_placed_neighbours(state, tarn_exact_reasons(state, b), b);
     limit = tarn_exact_settle(state, b, limit);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "exact_rules.h"
+#include "work.h"
 
 /* The table of failed states: so many for each block, a power of two of them. */
 enum { FAILED_A_BLOCK = 64, FAILED_MAX = 1 << 16, STOP_EVERY = 64 };
@@ -206,6 +207,7 @@ static bool should_stop(const struct tarn_exact_search *search)
     const struct tarn_exact_guide *guide = search->guide;
     if (search->nodes > guide->nodes_max) return true;
     if (tarn_exact_search_visits(search) > guide->visits_max) return true;
+    if (tarn_exact_search_work(search) > guide->work_max) return true;
     if (search->nodes % STOP_EVERY != 0) return false;
     if (guide->done && atomic_load_explicit(guide->done, memory_order_relaxed) < guide->turn)
         return true;
@@ -339,7 +341,7 @@ enum tarn_exact_result tarn_exact_search_run(struct tarn_exact_search *search,
     struct tarn_exact_mark mark;
     size_t set_size = state->instance->set_words * sizeof *top.rest;
     search->guide = guide;
-    search->nodes = state->packed = 0;
+    search->nodes = state->packed = state->work = 0;
     if (search->hopeless) return TARN_EXACT_INFEASIBLE;
     memcpy(top.rest, state->unplaced, set_size);
     memcpy(top.set, state->unplaced, set_size);
@@ -363,6 +365,14 @@ uint64_t tarn_exact_search_visits(const struct tarn_exact_search *search)
 {
     const struct tarn_exact_instance *instance = search->state.instance;
     return search->nodes * instance->piece_begin[instance->count] + search->state.packed;
+}
+
+uint64_t tarn_exact_search_work(const struct tarn_exact_search *search)
+{
+    const struct tarn_exact_instance *instance = search->state.instance;
+    uint64_t node = TARN_WORK_EXACT_NODE + (uint64_t)TARN_WORK_EXACT_BLOCK * instance->count +
+                    instance->section_words;
+    return search->nodes * node + search->state.work;
 }
 
 struct tarn_exact_search *tarn_exact_search_create(const struct tarn_exact_instance *instance,

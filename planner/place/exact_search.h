@@ -18,7 +18,7 @@ struct tarn_exact_guide {
     bool by_section; /* pick in the tightest section, else the lowest of all blocks */
     double slack;    /* units added to every section's slack: the more, the more weights count */
     const uint32_t *rank; /* block -> its turn among equally low ones */
-    uint64_t nodes_max, visits_max;
+    uint64_t nodes_max, visits_max, work_max;
     /* Each ends the run: what the caller says, a run with a smaller turn that is done. */
     const struct tarn_until *until;
     const atomic_uint *done;
@@ -43,5 +43,7 @@ const int64_t *tarn_exact_search_positions(const struct tarn_exact_search *searc
 /* Of the last run: nodes; pieces that were looked at, about, which is what it cost. */
 uint64_t tarn_exact_search_nodes(const struct tarn_exact_search *search);
 uint64_t tarn_exact_search_visits(const struct tarn_exact_search *search);
+/* The same as work, see work.h. */
+uint64_t tarn_exact_search_work(const struct tarn_exact_search *search);
 
 #endif

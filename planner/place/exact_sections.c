@@ -10,6 +10,7 @@
 #include "exact_sections.h"
 
 #include "exact_raise.h"
+#include "work.h"
 
 /* ---- Packing ---- */
 
@@ -32,6 +33,7 @@ static int64_t pack(struct tarn_exact_state *state, uint32_t s)
     int64_t top = 0, last = 0;
     bool sorted = true;
     state->packed += end - begin;
+    state->work += TARN_WORK_EXACT_SECTION + (uint64_t)TARN_WORK_EXACT_PIECE * (end - begin);
     for (uint32_t i = begin; i < end; i++) {
         int64_t own = limit[order[i]];
         if (own >= last) {
@@ -116,6 +118,7 @@ static void raise_late(struct tarn_exact_state *state, uint32_t begin, uint32_t 
 static void sift(struct tarn_exact_state *state, uint32_t begin, uint32_t i, uint32_t end,
                  int64_t sum, uint32_t *raises)
 {
+    state->work += (uint64_t)TARN_WORK_EXACT_PIECE * (i - begin);
     const int64_t *limit = state->piece_limit, *size = state->instance->piece_size;
     const uint32_t *order = state->order;
     int64_t own = limit[order[i]], least = TARN_EXACT_NOWHERE;
@@ -140,6 +143,7 @@ static void sift_section(struct tarn_exact_state *state, uint32_t s, uint32_t *r
     uint32_t begin = tarn_exact_open_begin(state, s), end = state->instance->section_begin[s + 1];
     int64_t latest = state->capacity - state->section_open[s], sum = 0;
     uint32_t i = end;
+    state->work += TARN_WORK_EXACT_SECTION;
     while (i > begin && limit[order[i - 1]] > latest) {
         int64_t own = limit[order[--i]];
         sum += size[order[i]];

@@ -4,6 +4,7 @@
 #define TARN_PLANNER_PLACE_EXACT_SET_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 static inline bool tarn_set_has(const uint64_t *set, uint32_t i)
@@ -42,6 +43,13 @@ static inline bool tarn_set_is_empty(const uint64_t *set, uint32_t words)
         if (set[w] != 0) return false;
     }
     return true;
+}
+
+static inline uint32_t tarn_set_size(const uint64_t *set, size_t words)
+{
+    uint32_t size = 0;
+    for (size_t w = 0; w < words; w++) size += (uint32_t)__builtin_popcountll(set[w]);
+    return size;
 }
 
 /* The lowest number of word w of a set, given what is left of that word; not 0. */

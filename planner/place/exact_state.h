@@ -58,6 +58,7 @@ struct tarn_exact_state {
     uint64_t *why;         /* set of blocks to work in */
 
     uint64_t packed; /* pieces, in all sections that were packed so far */
+    uint64_t work;   /* of the rules, see work.h */
 
     uint32_t level; /* what was saved at this level is not saved again */
     uint32_t levels_count;

@@ -22,6 +22,7 @@
 #include "../parallel.h"
 #include "moves.h"
 #include "windows.h"
+#include "work.h"
 
 enum { SLICE = 32768, WALK_PLACES_MAX = 65536 };
 
@@ -60,6 +61,7 @@ struct search {
     int32_t tops[STARTS];  /* by key, of its plan; INT32_MAX: not decoded, or too high */
     struct tarn_walk walks[WALKS];
     struct candidate bests[WALKS]; /* of each walk */
+    uint64_t work_before[WALKS];   /* the round */
     struct candidate best;         /* of all */
     atomic_uint_least64_t found;   /* the least `from` of those that meet the aim */
     uint64_t steps;                /* that every walk has made */
@@ -67,6 +69,8 @@ struct search {
     struct tarn_team team;
     struct decoding decodings[STARTS]; /* by thread */
     uint64_t round_steps;              /* of each walk */
+    uint64_t work_left, round_work;    /* of all, and of each walk; see work.h */
+    bool cut;                          /* for want of it */
     atomic_bool no_memory;
 };
 
@@ -172,10 +176,24 @@ static void decode_key(void *user, uint32_t thread, uint32_t i)
     if (offer(search, &own->best, &found) && thread == 0) report_progress(search, own->best.top);
 }
 
+/* How many keys there is work for, at least one; they are paid for before, as it depends on chance
+ * how many begin before one has met the aim. */
+static uint32_t count_keys(struct search *search)
+{
+    uint64_t decode = search->options->decode_work, keys = STARTS;
+    if (decode > 0 && search->work_left / decode < STARTS) {
+        keys = search->work_left / decode;
+        search->cut = true;
+    }
+    if (keys == 0) keys = 1;
+    search->work_left = tarn_work_less(search->work_left, keys * decode);
+    return (uint32_t)keys;
+}
+
 static bool decode_keys(struct search *search)
 {
     atomic_store(&search->found, UINT64_MAX);
-    tarn_team_run(&search->team, STARTS, decode_key, search);
+    tarn_team_run(&search->team, count_keys(search), decode_key, search);
     for (uint32_t t = 0; t < STARTS; t++) {
         struct decoding *decoding = &search->decodings[t];
         if (decoding->made && !search->no_memory) offer(search, &search->best, &decoding->best);
@@ -252,6 +270,7 @@ static void run_round(void *user, uint32_t thread, uint32_t w)
     (void)thread;
     for (uint64_t i = 0; i < search->round_steps; i++) {
         struct tarn_walk *walk = &search->walks[w];
+        if (walk->replay.decoder.work - search->work_before[w] > search->round_work) return;
         if (step_number(w, walk->steps + 1) > atomic_load(&search->found) || is_over(search))
             return;
         tarn_walk_step(walk);
@@ -272,23 +291,46 @@ static void copy_best_to_worst(struct search *search)
         tarn_walk_start(&search->walks[worst], search->walks[best].key, search->walks[best].floor);
 }
 
+static void begin_round(struct search *search)
+{
+    uint64_t left = search->options->steps - search->steps;
+    search->round_steps = left < ROUND_STEPS ? left : ROUND_STEPS;
+    search->round_work = search->work_left / WALKS;
+    for (uint32_t w = 0; w < WALKS; w++)
+        search->work_before[w] = search->walks[w].replay.decoder.work;
+}
+
+static void end_round(struct search *search)
+{
+    search->steps += search->round_steps;
+    for (uint32_t w = 0; w < WALKS; w++) {
+        offer(search, &search->best, &search->bests[w]);
+        search->work_left = tarn_work_less(search->work_left, search->walks[w].replay.decoder.work -
+                                                                  search->work_before[w]);
+    }
+}
+
 static void walk(struct search *search)
 {
     uint64_t patience = search->options->patience, better_at = 0;
+    for (uint32_t w = 0; w < WALKS; w++)
+        search->work_left = tarn_work_less(search->work_left, search->walks[w].replay.decoder.work);
     atomic_store(&search->found, UINT64_MAX);
     while (search->steps < search->options->steps && !is_over(search)) {
-        uint64_t left = search->options->steps - search->steps;
-        search->round_steps = left < ROUND_STEPS ? left : ROUND_STEPS;
         int32_t before =
             search->best.top < search->given_top ? search->best.top : search->given_top;
+        begin_round(search);
         tarn_team_run(&search->team, WALKS, run_round, search);
-        search->steps += search->round_steps;
-        for (uint32_t w = 0; w < WALKS; w++) offer(search, &search->best, &search->bests[w]);
+        end_round(search);
         if (search->best.top < before) {
             report_progress(search, search->best.top);
             better_at = search->steps;
         }
         if (search->best.top <= search->aim) return;
+        if (search->work_left == 0) {
+            search->cut = true;
+            return;
+        }
         if (patience > 0 && search->steps - better_at >= patience) return;
         copy_best_to_worst(search);
     }
@@ -362,6 +404,7 @@ static bool search_init(struct search *search, const struct tarn_problem *proble
     uint64_t aim = aim_bytes(problem, options), most;
     memset(search, 0, sizeof *search);
     search->options = options;
+    search->work_left = options->work_max > 0 ? options->work_max : TARN_WORK_UNLIMITED;
     search->given = offset;
     search->begin_ms = tarn_now_ms();
     tarn_team_init(&search->team, options->threads, problem->blocks->count >= EAGER_BLOCKS);
@@ -423,13 +466,17 @@ enum tarn_status tarn_improve_place(const struct tarn_problem *problem,
     if (ok && search.best.top < INT32_MAX) report_progress(&search, search.best.top);
     if (ok && search.best.top < INT32_MAX && search.best.top > search.aim && options->steps > 0 &&
         search.lowest.count <= WALK_PLACES_MAX && !is_over(&search)) {
-        ok = init_walks(&search);
-        if (ok) walk(&search);
+        bool too_dear = search.work_left / WALKS < options->decode_work;
+        search.cut = search.cut || too_dear;
+        ok = too_dear || init_walks(&search);
+        if (ok && !too_dear) walk(&search);
     }
     if (ok) take_best(&search, report, offset, footprint);
     if (ok && by_windows && count<WINDOWS_FIRST_MIN && * footprint> aim)
         ok = place_windows(&search, problem, antichain, aim, offset, footprint, report) == TARN_OK;
     report->steps = search.steps;
+    report->work = options->work_max > 0 ? options->work_max - search.work_left : 0;
+    report->cut = search.cut;
     report->walks_ms = tarn_now_ms() - search.begin_ms - report->keys_ms;
     search_finish(&search);
     return ok ? TARN_OK : TARN_SYSTEM;

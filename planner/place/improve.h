@@ -8,10 +8,12 @@
 #include "baseline.h"
 
 struct tarn_improve_options {
-    uint64_t bound;    /* no plan is smaller; at least the antichain's weight */
-    uint64_t capacity; /* not 0: the first plan that fits will do */
-    uint64_t steps;    /* of each of the walks; 0: keys only */
-    uint64_t patience; /* not 0: walks end when so many steps in a row have brought nothing */
+    uint64_t bound;       /* no plan is smaller; at least the antichain's weight */
+    uint64_t capacity;    /* not 0: the first plan that fits will do */
+    uint64_t steps;       /* of each of the walks; 0: keys only */
+    uint64_t work_max;    /* see work.h; 0: no limit */
+    uint64_t decode_work; /* what a decode of all blocks is estimated at */
+    uint64_t patience;    /* not 0: walks end when so many steps in a row have brought nothing */
     uint64_t seed;
     uint32_t threads; /* 0: all cores; results do not depend on it */
     /* NULL, or called from the calling thread whenever the best footprint has become smaller. */
@@ -23,7 +25,9 @@ struct tarn_improve_options {
 struct tarn_improve_report {
     const char *key; /* the name of the key that made the plan; NULL: a walk, or the one given */
     bool by_walk;
-    uint64_t steps; /* of each walk */
+    uint64_t steps; /* of each walk, the longest */
+    uint64_t work;
+    bool cut; /* for want of it */
     double keys_ms, walks_ms;
 };
 

@@ -24,6 +24,8 @@
 
 #include <string.h>
 
+#include "work.h"
+
 enum { RUN = TARN_LANE_RUN, CHILDREN = TARN_NODE_CHILDREN, PLACED = INT32_MAX, UNKNOWN = -1 };
 
 static const struct tarn_leader nobody = {UNKNOWN, 0};
@@ -203,6 +205,7 @@ static bool raise_places(struct tarn_decoder *decoder, const struct obstacle *ob
     const int32_t *row = lone->row + (size_t)obstacle->stream * lone->count + begin;
     uint32_t count = end - begin, run = begin / RUN;
     int32_t *limit = decoder->limit + begin, least = 0;
+    decoder->work += TARN_WORK_RUN;
     flush_run(decoder, run);
     if (obstacle->floats)
         kernels->raise_or_cap(limit, decoder->ceiling + begin, row, decoder->lowest->size + begin,
@@ -227,6 +230,7 @@ static bool raise_node(struct tarn_decoder *decoder, const struct obstacle *obst
     int32_t least = decoder->levels[level].least[node];
     struct tarn_extreme extreme =
         tarn_extremes_of(decoder->extremes, obstacle->stream, level, node);
+    decoder->work += TARN_WORK_NODE;
     if (least == PLACED || extreme.highest <= obstacle->position) return false;
     if (end - begin == UINT32_C(1) << shift && raises_all(obstacle, extreme, least)) {
         raise_whole(decoder, level, node, obstacle->span.end);
@@ -276,6 +280,7 @@ static void raise_members(struct tarn_decoder *decoder, const struct obstacle *o
     const struct tarn_lanes *members = &decoder->lowest->members;
     const int32_t *row = members->row + (size_t)obstacle->stream * members->count;
     uint32_t part[2];
+    decoder->work += (uint64_t)TARN_WORK_RUN * (end > begin ? (end - begin) / RUN + 1 : 0);
     while (next_part(members, obstacle, &begin, end, part))
         decoder->kernels->raise_members(decoder->member_limit + part[0], row + part[0],
                                         decoder->lowest->within + part[0], part[1] - part[0],

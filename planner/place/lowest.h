@@ -109,6 +109,7 @@ struct tarn_decoder {
     uint8_t *narrowed_at;                 /* by stream and run: `placed` when it was narrowed */
     bool narrows;
     const struct tarn_until *until; /* NULL, or ends a decode; set after making */
+    uint64_t work;                  /* of all decodes so far, see work.h */
 };
 enum tarn_status tarn_decoder_init(struct tarn_decoder *decoder, const struct tarn_lowest *lowest);
 void tarn_decoder_finish(struct tarn_decoder *decoder);

@@ -10,28 +10,11 @@
 #include "field.h"
 #include "lowest.h"
 #include "windows.h"
+#include "work.h"
 
-/* What a decode takes for each unsafe pair, and what it may take at most, in nanoseconds. */
-#define PAIR_NS 0.3
-#define PAIR_AND_STREAM_NS 0.02
-#define DECODE_NS 1e9
-#define DECODE_NS_A_STORAGE 6e3
-enum { WINDOW = 1024 };
-
-/* *cheap: can all storages be decoded at once? */
-static enum tarn_status estimate(const struct tarn_problem *problem, bool *cheap)
-{
-    const struct tarn_reuse *reuse = problem->conflicts->reuse;
-    uint32_t *degree = malloc(((size_t)reuse->count + 1) * sizeof *degree);
-    if (!degree) return TARN_SYSTEM;
-    enum tarn_status status = tarn_conflicts_count(problem->conflicts, problem->graph, degree);
-    double pairs = 0;
-    for (uint32_t a = 0; status == TARN_OK && a < reuse->count; a++) pairs += degree[a] / 2.0;
-    *cheap = pairs * (PAIR_NS + PAIR_AND_STREAM_NS * reuse->streams_count) <=
-             DECODE_NS + DECODE_NS_A_STORAGE * reuse->count;
-    free(degree);
-    return status;
-}
+/* What a decode may take at most. */
+#define DECODE_MAX UINT64_C(1000000000)
+enum { DECODE_A_STORAGE = 6000, WINDOW = 1024 };
 
 /* Writes a plan into `found`. *placed: false where it was too high to be counted. */
 static enum tarn_status decode(const struct tarn_field *field, const uint32_t *storages,
@@ -84,10 +67,11 @@ enum tarn_status tarn_pass_place(const struct tarn_problem *problem,
                                  const struct tarn_antichain *antichain, uint32_t threads,
                                  uint64_t *offset, uint64_t *footprint)
 {
-    bool cheap;
-    enum tarn_status status = estimate(problem, &cheap);
+    struct tarn_work_costs costs;
+    enum tarn_status status = tarn_work_estimate(problem, &costs);
     if (status != TARN_OK) return status;
-    if (cheap) return decode_all(problem, antichain, offset, footprint);
+    uint64_t most = DECODE_MAX + (uint64_t)DECODE_A_STORAGE * problem->blocks->storages_count;
+    if (costs.decode <= most) return decode_all(problem, antichain, offset, footprint);
     const struct tarn_windows_options options = {
         .aim = *footprint, .width = WINDOW, .threads = threads};
     return tarn_windows_place(problem, antichain, &options, offset, footprint);

@@ -12,7 +12,8 @@
  *     exact  ┘   once more, for longer; these three in rounds that grow, for as many steps
  *
  * Every rung is deterministic for any number of threads, hence the result is, and none takes a plan
- * that is worse than the one it began with. All share one deadline. */
+ * that is worse than the one it began with. All share one deadline, and one account of work
+ * (work.h) that cuts a climb off and changes nothing else. */
 #include "place.h"
 
 #include <stdio.h>
@@ -25,6 +26,7 @@
 #include "pass.h"
 #include "portfolio.h"
 #include "roam_tree.h"
+#include "work.h"
 
 /* The paper's methods look at every pair: above this many blocks they take minutes, and are left
  * out unless asked for by name. */
@@ -46,6 +48,9 @@ enum { CORE_VISITS_A_STORAGE = 250, CORE_STORAGES = 1000, CORE_LEVELS = 4 };
 /* Walks seldom find what cores do not: they end when one in so many of their steps, in a row, has
  * brought nothing. */
 enum { WALK_PATIENCE = 4 };
+/* Of the work allowed, the rungs before the walks leave one part in so many to them: they find in
+ * milliseconds what exact search of a small graph may not find in seconds. */
+enum { RESERVE_SHARE = 4 };
 /* The first round has at most so many steps, each of the next ones twice as many; for more blocks
  * there is none. */
 enum { ROUND_STEPS = 1000, ROUND_BLOCKS_MAX = 65536 };
@@ -83,6 +88,9 @@ struct climb {
     struct tarn_place_request request; /* a copy: its bound may rise */
     struct tarn_place_result *result;
     uint64_t row;                     /* the footprint of the plan in a row */
+    uint64_t work_left, reserve;      /* see work.h: reserved for the rungs from the walks on */
+    struct tarn_work_costs costs;     /* where work is limited */
+    bool cut;                         /* a rung would have gone on, but for want of work */
     struct tarn_conflicts *conflicts; /* the problem's: with rows from the first rung on that reads
                                          masks, which most climbs do not come to */
 };
@@ -100,16 +108,36 @@ static void begin_in_a_row(struct climb *climb)
     snprintf(climb->result->method, sizeof climb->result->method, "row");
 }
 
-static enum tarn_status improve(const struct climb *climb, uint64_t steps)
+/* What a rung may spend, 0 standing for no limit; false: nothing is left. */
+static bool may_spend(struct climb *climb, uint64_t reserve, uint64_t *work_max)
+{
+    *work_max = 0;
+    if (climb->work_left == TARN_WORK_UNLIMITED) return true;
+    if (climb->work_left > reserve) *work_max = climb->work_left - reserve;
+    if (*work_max == 0) climb->cut = true;
+    return *work_max > 0;
+}
+
+static void spend(struct climb *climb, uint64_t work_max, uint64_t work)
+{
+    climb->work_left = tarn_work_less(climb->work_left, work);
+    if (work_max > 0 && work >= work_max) climb->cut = true;
+}
+
+static enum tarn_status improve(struct climb *climb, uint64_t steps)
 {
     struct tarn_improve_options options = climb->request.improve;
     struct tarn_improve_report report;
+    if (!may_spend(climb, steps > 0 ? 0 : climb->reserve, &options.work_max)) return TARN_OK;
+    options.decode_work = climb->costs.decode;
     uint64_t before = climb->result->footprint;
     options.steps = steps;
     if (climb->request.way == TARN_WAY_ALL) options.patience = steps / WALK_PATIENCE + 1;
     enum tarn_status status =
         tarn_improve_place(climb->problem, climb->antichain, &options, climb->result->offset,
                            &climb->result->footprint, &report);
+    spend(climb, options.work_max, report.work);
+    climb->cut = climb->cut || report.cut;
     if (status == TARN_OK && climb->result->footprint < before)
         snprintf(climb->result->method, sizeof climb->result->method, "lowest:%s",
                  report.by_walk ? "walk"
@@ -118,7 +146,22 @@ static enum tarn_status improve(const struct climb *climb, uint64_t steps)
     return status;
 }
 
-static enum tarn_status baseline(const struct climb *climb, uint32_t method)
+/* How many of the paper's methods there is work for; they are paid for before. */
+static uint32_t count_methods(struct climb *climb)
+{
+    uint32_t count = tarn_portfolio_count(climb->problem);
+    uint64_t work_max, method = climb->costs.method + 1;
+    if (!may_spend(climb, climb->reserve, &work_max)) return 0;
+    if (work_max > 0 && work_max / method < count) {
+        count = (uint32_t)(work_max / method);
+        climb->cut = true;
+    }
+    spend(climb, 0, count * method);
+    return count;
+}
+
+/* One of the paper's methods, or the first `methods` of all. */
+static enum tarn_status baseline(const struct climb *climb, uint32_t method, uint32_t methods)
 {
     const struct tarn_improve_options *options = &climb->request.improve;
     uint64_t footprint;
@@ -127,8 +170,8 @@ static enum tarn_status baseline(const struct climb *climb, uint32_t method)
     uint64_t *offset = malloc((count + 1) * sizeof *offset);
     enum tarn_status status = offset ? make_rows(climb) : TARN_SYSTEM;
     if (status == TARN_OK)
-        status = tarn_portfolio_place(climb->problem, method, options->threads, options->bound,
-                                      &options->until, offset, &footprint, &winner);
+        status = tarn_portfolio_place(climb->problem, method, methods, options->threads,
+                                      options->bound, &options->until, offset, &footprint, &winner);
     bool ended = status == TARN_OK && footprint == UINT64_MAX;
     if (status == TARN_OK && !ended &&
         (method != TARN_NONE || footprint <= climb->result->footprint)) {
@@ -180,22 +223,26 @@ static bool is_done(const struct climb *climb)
     return is_settled(climb) || tarn_until_is_over(&climb->request.improve.until);
 }
 
+static bool is_over(const struct climb *climb) { return is_done(climb) || climb->work_left == 0; }
+
 /* Complete search at the aim itself; finds nothing where there are too many blocks for it. */
-static enum tarn_status exact(const struct climb *climb, uint64_t nodes)
+static enum tarn_status exact(struct climb *climb, uint64_t nodes)
 {
     const struct tarn_improve_options *improve = &climb->request.improve;
-    const struct tarn_exact_options options = {.seed = improve->seed,
-                                               .nodes_max = nodes,
-                                               .threads = improve->threads,
-                                               .until = improve->until};
+    struct tarn_exact_options options = {.seed = improve->seed,
+                                         .nodes_max = nodes,
+                                         .threads = improve->threads,
+                                         .until = improve->until};
     const struct tarn_blocks *blocks = climb->problem->blocks;
     struct tarn_exact_report report;
+    if (!may_spend(climb, climb->reserve, &options.work_max)) return TARN_OK;
     enum tarn_status status = make_rows(climb);
     if (status == TARN_OK)
         status = tarn_exact_place(climb->problem, NULL, aim_of(climb), &options,
                                   climb->result->offset, &report);
     if (status == TARN_USAGE) return TARN_OK;
     if (status != TARN_OK) return status;
+    spend(climb, options.work_max, report.work);
     climb->result->cannot_fit = report.result == TARN_EXACT_INFEASIBLE;
     if (report.result != TARN_EXACT_FOUND) return TARN_OK;
     climb->result->footprint = tarn_blocks_footprint(blocks, climb->result->offset);
@@ -203,26 +250,32 @@ static enum tarn_status exact(const struct climb *climb, uint64_t nodes)
     return TARN_OK;
 }
 
-static enum tarn_status exact_for(const struct climb *climb, uint64_t visits)
+static enum tarn_status exact_for(struct climb *climb, uint64_t visits)
 {
     uint64_t nodes = nodes_for(climb, visits);
     return nodes > 0 && !climb->result->cannot_fit ? exact(climb, nodes) : TARN_OK;
 }
 
 /* Search by cores for a plan within `aim`. */
-static enum tarn_status core(const struct climb *climb, uint64_t aim, uint64_t visits)
+static enum tarn_status core(struct climb *climb, uint64_t aim, uint64_t visits)
 {
     const struct tarn_improve_options *improve = &climb->request.improve;
-    const struct tarn_core_options options = {aim, visits, improve->seed, improve->threads,
-                                              improve->until};
+    struct tarn_core_options options = {.aim = aim,
+                                        .visits = visits,
+                                        .decode_work = climb->costs.decode,
+                                        .seed = improve->seed,
+                                        .threads = improve->threads,
+                                        .until = improve->until};
     struct tarn_place_result *result = climb->result;
+    struct tarn_core_report report = {false, 0};
     uint64_t before = result->footprint;
-    bool impossible = false;
+    if (!may_spend(climb, climb->reserve, &options.work_max)) return TARN_OK;
     enum tarn_status status = make_rows(climb);
     if (status == TARN_OK)
         status = tarn_core_place(climb->problem, climb->antichain, &options, result->offset,
-                                 &result->footprint, &impossible);
-    if (impossible && aim == aim_of(climb)) result->cannot_fit = true;
+                                 &result->footprint, &report);
+    spend(climb, options.work_max, report.work);
+    if (report.impossible && aim == aim_of(climb)) result->cannot_fit = true;
     if (status == TARN_OK && result->footprint < before) {
         snprintf(result->method, sizeof result->method, "exact:core");
         if (improve->progress) improve->progress(improve->user, result->footprint, 0);
@@ -231,7 +284,7 @@ static enum tarn_status core(const struct climb *climb, uint64_t aim, uint64_t v
 }
 
 /* At the aim, then at places on the way to it. */
-static enum tarn_status approach(const struct climb *climb, uint64_t visits)
+static enum tarn_status approach(struct climb *climb, uint64_t visits)
 {
     uint64_t aim = aim_of(climb);
     enum tarn_status status = TARN_OK;
@@ -255,6 +308,7 @@ static enum tarn_status search(struct climb *climb, uint64_t steps)
 {
     climb->request.improve.seed++;
     enum tarn_status status = approach(climb, core_visits_for(climb, steps));
+    climb->reserve = 0;
     if (status == TARN_OK && !is_done(climb)) status = improve(climb, steps);
     if (status == TARN_OK && !is_done(climb))
         status = exact_for(climb, visits_for(steps, EXACT_VISITS_A_STEP));
@@ -272,10 +326,12 @@ static enum tarn_status climb_all(struct climb *climb)
     if (status == TARN_OK && !is_done(climb) && left > 0)
         status = core(climb, aim_of(climb), core_visits_for(climb, first));
     if (status == TARN_OK && !is_done(climb) && left > 0) status = exact_for(climb, EXACT_VISITS);
-    if (status == TARN_OK && !is_done(climb) && count <= BASELINE_BLOCKS_MAX)
-        status = baseline(climb, TARN_NONE);
+    if (status == TARN_OK && !is_done(climb) && count <= BASELINE_BLOCKS_MAX) {
+        uint32_t methods = count_methods(climb);
+        if (methods > 0) status = baseline(climb, TARN_NONE, methods);
+    }
     if (count > ROUND_BLOCKS_MAX) return status;
-    for (; status == TARN_OK && left > 0 && !is_done(climb); left -= steps, steps *= 2) {
+    for (; status == TARN_OK && left > 0 && !is_over(climb); left -= steps, steps *= 2) {
         if (steps > left) steps = left;
         status = search(climb, steps);
     }
@@ -283,7 +339,7 @@ static enum tarn_status climb_all(struct climb *climb)
 }
 
 /* Keys, which take windows where blocks are many, then walks. */
-static enum tarn_status climb_lowest(const struct climb *climb)
+static enum tarn_status climb_lowest(struct climb *climb)
 {
     enum tarn_status status = improve(climb, 0);
     if (status == TARN_OK && climb->request.improve.steps > 0 && !is_done(climb))
@@ -295,6 +351,7 @@ static enum tarn_status climb_exact(struct climb *climb)
 {
     enum tarn_status status = improve(climb, 0);
     if (status == TARN_OK && !is_done(climb)) status = raise_bound(climb);
+    climb->reserve = 0;
     uint64_t nodes = visits_for(climb->request.improve.steps, EXACT_VISITS_A_STEP) /
                      (climb->problem->blocks->count + 1u);
     return status == TARN_OK && !is_done(climb) ? exact(climb, nodes + 1) : status;
@@ -331,14 +388,31 @@ static enum tarn_status go(struct climb *climb)
 {
     switch (climb->request.way) {
     case TARN_WAY_ALL: return climb_all(climb);
-    case TARN_WAY_BASELINE: return baseline(climb, TARN_NONE);
+    case TARN_WAY_BASELINE: return baseline(climb, TARN_NONE, TARN_NONE);
     case TARN_WAY_LOWEST: return climb_lowest(climb);
     case TARN_WAY_EXACT: return climb_exact(climb);
     case TARN_WAY_ROAM:
     case TARN_WAY_LLFB: return lay_out(climb);
-    case TARN_WAY_METHOD: return baseline(climb, climb->request.method);
+    case TARN_WAY_METHOD: return baseline(climb, climb->request.method, TARN_NONE);
     }
     return TARN_USAGE;
+}
+
+/* What ended a search that would have gone on. */
+static enum tarn_stop why_stopped(const struct climb *climb)
+{
+    enum tarn_way way = climb->request.way;
+    if (way == TARN_WAY_ROAM || way == TARN_WAY_LLFB || is_settled(climb)) return TARN_STOP_NONE;
+    enum tarn_stop reason = tarn_until_reason(&climb->request.improve.until);
+    return reason == TARN_STOP_NONE && climb->cut ? TARN_STOP_WORK : reason;
+}
+
+static enum tarn_status limit_work(struct climb *climb)
+{
+    uint64_t work_max = climb->request.improve.work_max;
+    climb->work_left = work_max > 0 ? work_max : TARN_WORK_UNLIMITED;
+    climb->reserve = work_max / RESERVE_SHARE;
+    return work_max > 0 ? tarn_work_estimate(climb->problem, &climb->costs) : TARN_OK;
 }
 
 enum tarn_status tarn_place(const struct tarn_problem *problem,
@@ -348,13 +422,15 @@ enum tarn_status tarn_place(const struct tarn_problem *problem,
 {
     struct tarn_conflicts conflicts = *problem->conflicts;
     const struct tarn_problem own = {problem->graph, problem->blocks, &conflicts};
-    struct climb climb = {&own, antichain, *request, result, 0, &conflicts};
-    bool searches = request->way != TARN_WAY_ROAM && request->way != TARN_WAY_LLFB;
+    struct climb climb = {.problem = &own,
+                          .antichain = antichain,
+                          .request = *request,
+                          .result = result,
+                          .conflicts = &conflicts};
     begin_in_a_row(&climb);
-    enum tarn_status status = go(&climb);
-    result->stopped = TARN_STOP_NONE;
-    if (searches && !is_settled(&climb))
-        result->stopped = tarn_until_reason(&request->improve.until);
+    enum tarn_status status = limit_work(&climb);
+    if (status == TARN_OK) status = go(&climb);
+    result->stopped = why_stopped(&climb);
     if (status == TARN_OK && result->stopped != TARN_STOP_NONE && result->footprint == climb.row)
         status = pass(&climb);
     if (!problem->conflicts->row) tarn_conflicts_finish_rows(&conflicts);

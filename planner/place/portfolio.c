@@ -51,6 +51,18 @@ static bool is_worth_running(const struct tarn_problem *problem, uint32_t method
     return !tarn_methods[method].paper || problem->blocks->count < problem->blocks->storages_count;
 }
 
+static uint32_t count_before(const struct tarn_problem *problem, uint32_t method)
+{
+    uint32_t count = 0;
+    for (uint32_t m = 0; m < method; m++) count += is_worth_running(problem, m);
+    return count;
+}
+
+uint32_t tarn_portfolio_count(const struct tarn_problem *problem)
+{
+    return count_before(problem, METHODS_COUNT);
+}
+
 /* ---- Running them ---- */
 
 struct outcome {
@@ -95,6 +107,7 @@ struct bench {
 struct run {
     const struct tarn_problem *problem;
     const struct tarn_until *until;
+    uint32_t methods_max;
     struct finish finish;
     struct bench benches[METHODS_COUNT]; /* by thread */
     atomic_bool no_memory;
@@ -115,7 +128,7 @@ static void run_method(void *user, uint32_t thread, uint32_t m)
     struct bench *bench = &run->benches[thread];
     struct outcome *trial = &bench->trial;
     if (run->no_memory || m > atomic_load(&run->finish.method) ||
-        !is_worth_running(run->problem, m))
+        !is_worth_running(run->problem, m) || count_before(run->problem, m) >= run->methods_max)
         return;
     if (!bench_init(bench, run->problem->blocks->storages_count) ||
         tarn_baseline_place(run->problem, &tarn_methods[m], run->until, trial->offset,
@@ -144,12 +157,13 @@ static enum tarn_status run_methods(struct run *run, uint32_t threads, struct ou
 }
 
 enum tarn_status tarn_portfolio_place(const struct tarn_problem *problem, uint32_t method,
-                                      uint32_t threads, uint64_t bound,
+                                      uint32_t methods_max, uint32_t threads, uint64_t bound,
                                       const struct tarn_until *until, uint64_t *offset,
                                       uint64_t *footprint, uint32_t *winner)
 {
     struct outcome best = {NULL, 0, TARN_NONE};
     struct run run = {.problem = problem, .until = until, .finish = {bound, TARN_NONE}};
+    run.methods_max = methods_max;
     if (method != TARN_NONE) {
         *winner = method;
         return tarn_baseline_place(problem, &tarn_methods[method], until, offset, footprint);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "work.h"
+
 /* ---- Snapshots ---- */
 
 static void save(struct tarn_replay *replay, uint32_t index)
@@ -32,6 +34,7 @@ static void restore(struct tarn_replay *replay, uint32_t index)
     decoder->top = snapshot->top;
     decoder->miss = snapshot->miss;
     decoder->done = index * replay->interval;
+    decoder->work += TARN_WORK_COPY * count;
     memcpy(decoder->offset, replay->offset, count * sizeof *decoder->offset);
     memcpy(decoder->step, replay->step, count * sizeof *decoder->step);
     for (size_t i = 0; i < count; i++)
@@ -82,6 +85,7 @@ static bool decode(struct tarn_replay *replay, uint32_t index, const int32_t *ke
                                   until < count ? until : count))
             return false;
         if (until >= count) break;
+        decoder->work += (uint64_t)TARN_WORK_COPY * count;
         if (tarn_decoder_expect(decoder, objective) > miss_max) return false;
         save(replay, ++index);
     }

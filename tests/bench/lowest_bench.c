@@ -44,8 +44,8 @@ static void print_baseline(const struct bench *bench, const struct tarn_problem 
     uint32_t winner;
     double begin = clock_ms(CLOCK_MONOTONIC);
     if (!offset) check(TARN_SYSTEM);
-    check(tarn_portfolio_place(problem, TARN_NONE, bench->threads, 0, NULL, offset, &footprint,
-                               &winner));
+    check(tarn_portfolio_place(problem, TARN_NONE, TARN_NONE, bench->threads, 0, NULL, offset,
+                               &footprint, &winner));
     printf(" %.4f | %.1f |", gap(footprint, bound), clock_ms(CLOCK_MONOTONIC) - begin);
     free(offset);
 }

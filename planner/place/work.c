@@ -1,0 +1,41 @@
+/* Estimates of work, from the number of unsafe pairs, which is counted without looking at any. A
+ * decode raises limits in runs of 64 places, many at a time, a method of the paper looks at each
+ * conflict twice, and at all storages for each that it places.
+ * Cost: O(T S) where that is not too much; else every pair is taken for unsafe. */
+#include "work.h"
+
+#include <stdlib.h>
+
+#define ENTRIES_MAX ((uint64_t)1 << 22)
+#define DECODE_PAIR 0.3
+#define DECODE_PAIR_AND_STREAM 0.02
+#define METHOD_PAIR 4.0
+#define METHOD_STORAGES 0.3 /* for each pair of storages, safe or not */
+
+static enum tarn_status count_pairs(const struct tarn_problem *problem, double *pairs)
+{
+    const struct tarn_reuse *reuse = problem->conflicts->reuse;
+    double count = reuse->count;
+    *pairs = count * count / 2;
+    if ((uint64_t)reuse->count * reuse->streams_count > ENTRIES_MAX) return TARN_OK;
+    uint32_t *degree = malloc(((size_t)reuse->count + 1) * sizeof *degree);
+    if (!degree) return TARN_SYSTEM;
+    enum tarn_status status = tarn_conflicts_count(problem->conflicts, problem->graph, degree);
+    *pairs = 0;
+    for (uint32_t a = 0; status == TARN_OK && a < reuse->count; a++) *pairs += degree[a] / 2.0;
+    free(degree);
+    return status;
+}
+
+enum tarn_status tarn_work_estimate(const struct tarn_problem *problem,
+                                    struct tarn_work_costs *costs)
+{
+    const struct tarn_reuse *reuse = problem->conflicts->reuse;
+    double pairs, count = reuse->count;
+    enum tarn_status status = count_pairs(problem, &pairs);
+    if (status != TARN_OK) return status;
+    double pair = DECODE_PAIR + DECODE_PAIR_AND_STREAM * reuse->streams_count;
+    costs->decode = (uint64_t)(pairs * pair + TARN_WORK_PLACE * count);
+    costs->method = (uint64_t)(pairs * METHOD_PAIR + count * count * METHOD_STORAGES);
+    return TARN_OK;
+}
