@@ -152,7 +152,10 @@ static enum tarn_status place_outside(struct core *core, bool *placed)
                                        .reuse = core->problem->conflicts->reuse};
     int32_t top = INT32_MAX;
     uint32_t rest_count;
+    uint64_t work = 0;
     bool ok = divide(core, &obstacles, &rest_count) == TARN_OK;
+    core->settings.work = &work;
+    core->settings.work_max = core->options->work_max > 0 ? core->work_left : 0;
     *placed = rest_count == 0;
     if (ok && rest_count > 0) {
         ok = tarn_field_decode(&core->field, &core->settings, core->rest, rest_count, &obstacles, 0,
@@ -161,7 +164,7 @@ static enum tarn_status place_outside(struct core *core, bool *placed)
     }
     tarn_obstacles_finish(&obstacles);
     core->visits_left -= least(core->visits_left, (uint64_t)rest_count * VISITS_A_DECODE);
-    core->work_left = tarn_work_less(core->work_left, TARN_KEYS_COUNT * core->options->decode_work);
+    core->work_left = tarn_work_less(core->work_left, work + (uint64_t)TARN_WORK_MAKE * rest_count);
     return ok ? TARN_OK : TARN_SYSTEM;
 }
 

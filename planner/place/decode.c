@@ -41,7 +41,7 @@ static uint32_t find_member(const struct tarn_lowest *lowest, uint32_t begin, ui
 
 /* Looks along a placed group for the first member in conflict with a lone storage that would begin
  * at `offset` and that ends above it. Writes where it lies; false when there is none. */
-static bool first_conflict(const struct tarn_decoder *decoder, uint32_t place, int32_t offset,
+static bool first_conflict(struct tarn_decoder *decoder, uint32_t place, int32_t offset,
                            uint32_t group, struct tarn_span *span)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
@@ -50,6 +50,7 @@ static bool first_conflict(const struct tarn_decoder *decoder, uint32_t place, i
                              offset - start);
     for (; i < lowest->group_begin[group + 1]; i++) {
         uint32_t m = lowest->member[i];
+        decoder->work += TARN_WORK_MEMBER;
         *span = (struct tarn_span){start + lowest->within[m], start + lowest->member_end[m]};
         if (is_unsafe(lowest, lowest->lone.storage[place], lowest->members.storage[m])) return true;
     }
@@ -67,6 +68,7 @@ static int32_t settle_lone(struct tarn_decoder *decoder, uint32_t place, int32_t
     while (moved) {
         int32_t least = offset = align(lowest, place, offset);
         decoder->ceiling[place] = lowest->ceiling[place];
+        decoder->work += obstacles ? TARN_WORK_PLACE : 0;
         if (obstacles)
             offset = tarn_obstacles_clear(obstacles, lowest->lone.storage[place], offset,
                                           lowest->size[place], &decoder->ceiling[place]);
@@ -86,7 +88,7 @@ static int32_t settle_lone(struct tarn_decoder *decoder, uint32_t place, int32_t
 
 /* The least offset of a group, from `offset` on, at which none of its members meets one of a placed
  * group that it meets now. Members are in order, so that those one may meet follow each other. */
-static int32_t clear_of(const struct tarn_decoder *decoder, uint32_t group, int32_t offset,
+static int32_t clear_of(struct tarn_decoder *decoder, uint32_t group, int32_t offset,
                         uint32_t other)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
@@ -97,7 +99,9 @@ static int32_t clear_of(const struct tarn_decoder *decoder, uint32_t group, int3
     for (; i < i_end; i++) {
         uint32_t m = lowest->member[i];
         first = find_member(lowest, first, k_end, lowest->within[m] - away);
+        decoder->work += TARN_WORK_GROUP;
         for (uint32_t k = first; k < k_end; k++) {
+            decoder->work += TARN_WORK_MEMBER;
             uint32_t n = lowest->member[k];
             int32_t clear = away + lowest->member_end[n] - lowest->within[m];
             if (away + lowest->within[n] >= lowest->member_end[m]) break;
@@ -129,6 +133,8 @@ static int32_t settle_group(struct tarn_decoder *decoder, uint32_t place, int32_
 {
     const struct tarn_lowest *lowest = decoder->lowest;
     uint32_t group = place - lowest->lone.count;
+    decoder->work +=
+        (uint64_t)TARN_WORK_MEMBER * (lowest->group_begin[group + 1] - lowest->group_begin[group]);
     for (uint32_t i = lowest->group_begin[group]; i < lowest->group_begin[group + 1]; i++)
         if (decoder->member_limit[lowest->member[i]] > offset)
             offset = decoder->member_limit[lowest->member[i]];
@@ -202,7 +208,6 @@ void tarn_decoder_forget(struct tarn_decoder *decoder, const int32_t *floor)
 static void place_at(struct tarn_decoder *decoder, uint32_t place, int32_t offset)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
-    decoder->work += TARN_WORK_PLACE;
     decoder->offset[place] = decoder->current = offset;
     decoder->step[place] = decoder->done++;
     tarn_limits_remove(decoder, place);
@@ -231,7 +236,8 @@ static int64_t miss_of(struct tarn_objective objective, int32_t size, int32_t en
 
 static bool is_over(const struct tarn_decoder *decoder)
 {
-    return decoder->until && tarn_until_is_over(decoder->until);
+    if (decoder->work_max > 0 && decoder->work > decoder->work_max) return true;
+    return decoder->until && decoder->done % LOOK_EVERY == 0 && tarn_until_is_over(decoder->until);
 }
 
 bool tarn_decoder_advance(struct tarn_decoder *decoder, const int32_t *key, const int32_t *floor,
@@ -239,7 +245,8 @@ bool tarn_decoder_advance(struct tarn_decoder *decoder, const int32_t *key, cons
 {
     const struct tarn_lowest *lowest = decoder->lowest;
     while (decoder->done < until) {
-        if (decoder->done % LOOK_EVERY == 0 && is_over(decoder)) return false;
+        if (is_over(decoder)) return false;
+        decoder->work += TARN_WORK_PLACE;
         uint32_t place = tarn_limits_select(decoder, key);
         int32_t offset = settle(decoder, place, floor), size = lowest->size[place];
         if (offset > TARN_UNITS_MAX - size) return false;

@@ -100,6 +100,7 @@ static void unpack(struct tarn_exact_state *state, uint32_t b, int64_t limit)
     for (uint32_t w = 0; w < state->instance->section_words; w++) {
         for (uint64_t rest = sections[w] & state->lively[w]; rest != 0; rest &= rest - 1) {
             uint32_t s = tarn_set_next(w, rest);
+            state->work += TARN_WORK_EXACT_PIECE;
             if (limit + state->section_open[s] > state->section_end[s])
                 state->unpacked[w] |= rest & -rest;
         }

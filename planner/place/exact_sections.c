@@ -18,9 +18,10 @@
 static void sort_in(struct tarn_exact_state *state, uint32_t begin, uint32_t i)
 {
     const int64_t *limit = state->piece_limit;
-    uint32_t *order = state->order, piece = order[i];
+    uint32_t *order = state->order, piece = order[i], from = i;
     for (; i > begin && limit[order[i - 1]] > limit[piece]; i--) order[i] = order[i - 1];
     order[i] = piece;
+    state->work += (uint64_t)TARN_WORK_EXACT_PIECE * (from - i + 1);
 }
 
 /* Sorts what has to be packed, and packs it. */

@@ -70,6 +70,7 @@ static bool decode_keys(const struct decoding *decoding, uint32_t begin, uint32_
     int32_t *key = malloc(count * sizeof *key), *floor = malloc(count * sizeof *floor);
     bool ok = tarn_decoder_init(&decoder, lowest) == TARN_OK && key && floor;
     decoder.until = decoding->settings->until;
+    decoder.work_max = decoding->settings->work_max;
     for (uint32_t place = 0; ok && place < lowest->count; place++)
         floor[place] = field->floor[block_at(decoding, place)];
     for (uint32_t i = begin; ok && i<end && * top> decoding->settings->aim; i++) {
@@ -83,6 +84,7 @@ static bool decode_keys(const struct decoding *decoding, uint32_t begin, uint32_
         for (uint32_t place = 0; place < lowest->count; place++)
             field->offset[block_at(decoding, place)] = decoder.offset[place];
     }
+    if (decoding->settings->work) *decoding->settings->work += decoder.work;
     tarn_decoder_finish(&decoder);
     free(key);
     free(floor);

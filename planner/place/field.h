@@ -21,6 +21,8 @@ struct tarn_windows_settings {
     int32_t aim;
     uint32_t threads;               /* 0: all cores */
     const struct tarn_until *until; /* may be NULL */
+    uint64_t work_max;              /* of a decode with all keys, see work.h; 0: no limit */
+    uint64_t *work;                 /* NULL, or grows by what a decode came to */
 };
 
 /* No floors, all offsets 0. Reads the problem and the antichain as long as it lives. False: no

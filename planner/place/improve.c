@@ -30,6 +30,7 @@ enum { SLICE = 32768, WALK_PLACES_MAX = 65536 };
  * many blocks times streams they are all that is tried, unless their plan is this many percent
  * above the aim. */
 enum { WINDOWS_BLOCKS_MIN = 1024, WINDOWS_FIRST_MIN = 16384 };
+enum { WINDOWS_SHARE = 8 }; /* of the work allowed, for each part */
 enum { KEYS_ENTRIES_MAX = 1 << 19, WINDOWS_PERCENT = 25 };
 static const uint32_t widths[] = {256, 1024, 4096};
 enum { WIDTHS_COUNT = sizeof widths / sizeof *widths };
@@ -69,8 +70,9 @@ struct search {
     struct tarn_team team;
     struct decoding decodings[STARTS]; /* by thread */
     uint64_t round_steps;              /* of each walk */
-    uint64_t work_left, round_work;    /* of all, and of each walk; see work.h */
-    bool cut;                          /* for want of it */
+    uint64_t work_left, round_work;    /* of all, and of each key or walk; see work.h */
+    uint64_t key_work[STARTS];
+    atomic_bool cut; /* for want of it */
     atomic_bool no_memory;
 };
 
@@ -170,30 +172,30 @@ static void decode_key(void *user, uint32_t thread, uint32_t i)
         search->no_memory = true;
         return;
     }
+    own->decoder.work = 0;
+    own->decoder.work_max = search->round_work;
     if (decode_in_slices(search, &own->decoder, i, own->key)) search->tops[i] = own->decoder.top;
+    search->key_work[i] = own->decoder.work;
+    if (search->round_work > 0 && own->decoder.work > search->round_work) search->cut = true;
     if (search->tops[i] <= search->aim) note_found(search, i);
     struct candidate found = {own->decoder.offset, search->tops[i], i};
     if (offer(search, &own->best, &found) && thread == 0) report_progress(search, own->best.top);
 }
 
-/* How many keys there is work for, at least one; they are paid for before, as it depends on chance
- * how many begin before one has met the aim. */
-static uint32_t count_keys(struct search *search)
+/* Who met the aim has no need to know what it cost, which depends on how many were begun. */
+static void pay_for_keys(struct search *search)
 {
-    uint64_t decode = search->options->decode_work, keys = STARTS;
-    if (decode > 0 && search->work_left / decode < STARTS) {
-        keys = search->work_left / decode;
-        search->cut = true;
-    }
-    if (keys == 0) keys = 1;
-    search->work_left = tarn_work_less(search->work_left, keys * decode);
-    return (uint32_t)keys;
+    if (search->best.top <= search->aim) return;
+    for (uint32_t i = 0; i < STARTS; i++)
+        search->work_left = tarn_work_less(search->work_left, search->key_work[i]);
 }
 
 static bool decode_keys(struct search *search)
 {
     atomic_store(&search->found, UINT64_MAX);
-    tarn_team_run(&search->team, count_keys(search), decode_key, search);
+    search->round_work =
+        search->work_left == TARN_WORK_UNLIMITED ? 0 : search->work_left / STARTS + 1;
+    tarn_team_run(&search->team, STARTS, decode_key, search);
     for (uint32_t t = 0; t < STARTS; t++) {
         struct decoding *decoding = &search->decodings[t];
         if (decoding->made && !search->no_memory) offer(search, &search->best, &decoding->best);
@@ -201,6 +203,7 @@ static bool decode_keys(struct search *search)
         free(decoding->key);
         free(decoding->best.offset);
     }
+    pay_for_keys(search);
     return !search->no_memory;
 }
 
@@ -291,6 +294,15 @@ static void copy_best_to_worst(struct search *search)
         tarn_walk_start(&search->walks[worst], search->walks[best].key, search->walks[best].floor);
 }
 
+/* What a decode may come to. */
+static uint64_t most_work(const struct search *search)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < STARTS; i++)
+        if (search->key_work[i] > most) most = search->key_work[i];
+    return most;
+}
+
 static void begin_round(struct search *search)
 {
     uint64_t left = search->options->steps - search->steps;
@@ -347,8 +359,11 @@ static enum tarn_status place_windows(struct search *search, const struct tarn_p
     const struct tarn_improve_options *options = search->options;
     enum tarn_status status = TARN_OK;
     for (uint32_t i = 0; status == TARN_OK && i<WIDTHS_COUNT && * footprint> aim; i++) {
-        struct tarn_windows_options windows = {
-            .aim = aim, .width = widths[i], .threads = options->threads, .until = &options->until};
+        struct tarn_windows_options windows = {.aim = aim,
+                                               .width = widths[i],
+                                               .threads = options->threads,
+                                               .work_max = options->work_max / WINDOWS_SHARE,
+                                               .until = &options->until};
         uint64_t before = *footprint;
         if (is_over(search)) break;
         status = tarn_windows_place(problem, antichain, &windows, offset, footprint);
@@ -466,7 +481,7 @@ enum tarn_status tarn_improve_place(const struct tarn_problem *problem,
     if (ok && search.best.top < INT32_MAX) report_progress(&search, search.best.top);
     if (ok && search.best.top < INT32_MAX && search.best.top > search.aim && options->steps > 0 &&
         search.lowest.count <= WALK_PLACES_MAX && !is_over(&search)) {
-        bool too_dear = search.work_left / WALKS < options->decode_work;
+        bool too_dear = search.work_left / WALKS < most_work(&search);
         search.cut = search.cut || too_dear;
         ok = too_dear || init_walks(&search);
         if (ok && !too_dear) walk(&search);

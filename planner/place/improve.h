@@ -8,12 +8,11 @@
 #include "baseline.h"
 
 struct tarn_improve_options {
-    uint64_t bound;       /* no plan is smaller; at least the antichain's weight */
-    uint64_t capacity;    /* not 0: the first plan that fits will do */
-    uint64_t steps;       /* of each of the walks; 0: keys only */
-    uint64_t work_max;    /* see work.h; 0: no limit */
-    uint64_t decode_work; /* what a decode of all blocks is estimated at */
-    uint64_t patience;    /* not 0: walks end when so many steps in a row have brought nothing */
+    uint64_t bound;    /* no plan is smaller; at least the antichain's weight */
+    uint64_t capacity; /* not 0: the first plan that fits will do */
+    uint64_t steps;    /* of each of the walks; 0: keys only */
+    uint64_t work_max; /* see work.h; 0: no limit */
+    uint64_t patience; /* not 0: walks end when so many steps in a row have brought nothing */
     uint64_t seed;
     uint32_t threads; /* 0: all cores; results do not depend on it */
     /* NULL, or called from the calling thread whenever the best footprint has become smaller. */

@@ -109,7 +109,7 @@ struct tarn_decoder {
     uint8_t *narrowed_at;                 /* by stream and run: `placed` when it was narrowed */
     bool narrows;
     const struct tarn_until *until; /* NULL, or ends a decode; set after making */
-    uint64_t work;                  /* of all decodes so far, see work.h */
+    uint64_t work, work_max;        /* of all decodes so far, see work.h; ends them, 0: no limit */
 };
 enum tarn_status tarn_decoder_init(struct tarn_decoder *decoder, const struct tarn_lowest *lowest);
 void tarn_decoder_finish(struct tarn_decoder *decoder);
@@ -126,7 +126,8 @@ void tarn_decoder_start(struct tarn_decoder *decoder, const int32_t *floor);
 void tarn_decoder_forget(struct tarn_decoder *decoder, const int32_t *floor);
 
 /* Goes on until `until` blocks are placed; key: by place, 0 to TARN_KEY_MAX. False as soon as the
- * objective is missed by more than `miss_max`, or by more than can be counted, or time is over. */
+ * objective is missed by more than `miss_max`, or by more than can be counted, or time or work is
+ * over. */
 bool tarn_decoder_advance(struct tarn_decoder *decoder, const int32_t *key, const int32_t *floor,
                           struct tarn_objective objective, int64_t miss_max, uint32_t until);
 

@@ -129,7 +129,6 @@ static enum tarn_status improve(struct climb *climb, uint64_t steps)
     struct tarn_improve_options options = climb->request.improve;
     struct tarn_improve_report report;
     if (!may_spend(climb, steps > 0 ? 0 : climb->reserve, &options.work_max)) return TARN_OK;
-    options.decode_work = climb->costs.decode;
     uint64_t before = climb->result->footprint;
     options.steps = steps;
     if (climb->request.way == TARN_WAY_ALL) options.patience = steps / WALK_PATIENCE + 1;
@@ -262,7 +261,6 @@ static enum tarn_status core(struct climb *climb, uint64_t aim, uint64_t visits)
     const struct tarn_improve_options *improve = &climb->request.improve;
     struct tarn_core_options options = {.aim = aim,
                                         .visits = visits,
-                                        .decode_work = climb->costs.decode,
                                         .seed = improve->seed,
                                         .threads = improve->threads,
                                         .until = improve->until};

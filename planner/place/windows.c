@@ -157,7 +157,8 @@ static struct tarn_windows_settings settings_of(const struct tarn_problem *probl
         .far = far_windows * options->width,
         .crossing_max = options->crossing_max ? options->crossing_max : CROSSING_MAX,
         .threads = options->threads,
-        .until = options->until};
+        .until = options->until,
+        .work_max = options->work_max};
     if (settings.far > problem->blocks->storages_count / FAR_SHARE && !options->far_windows)
         settings.far = problem->blocks->storages_count / FAR_SHARE;
     if (!tarn_size_multiply(options->aim, 4, &most)) most = UINT64_MAX;

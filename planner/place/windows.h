@@ -13,6 +13,7 @@ struct tarn_windows_options {
     /* 0: good values. Storages released so many windows after their producer are far from it; so
      * many that cross are still placed at once. */
     uint32_t far_windows, crossing_max;
+    uint64_t work_max;              /* of a decode of a part, see work.h; 0: no limit */
     const struct tarn_until *until; /* may be NULL: nothing ends it */
 };
 

@@ -34,10 +34,12 @@ enum tarn_status tarn_work_estimate(const struct tarn_problem *problem,
 /* Of a decode: each place, each node that is looked at, each run of places that is gone through;
  * copying and comparing states between decodes, for each place. */
 enum {
-    TARN_WORK_PLACE = 60,
-    TARN_WORK_NODE = 4,
-    TARN_WORK_RUN = 24,
+    TARN_WORK_PLACE = 80,
+    TARN_WORK_NODE = 8,
+    TARN_WORK_RUN = 40,
     TARN_WORK_GROUP = 30,
+    TARN_WORK_MEMBER = 4,
+    TARN_WORK_MAKE = 400, /* making a problem ready, each storage */
     TARN_WORK_COPY = 2
 };
 
