@@ -136,19 +136,19 @@ static struct tarn_graph *draw_graph(uint64_t seed)
 
 static void training_steps_compute_the_same_within_a_budget(void **state)
 {
-    struct campaign campaign = campaign_begin("budgets of training steps", DRAWS(120), 0.6);
+    struct campaign campaign = campaign_begin("budgets of training steps", DRAWS(90), 0.6);
     struct tally tally = {0};
     (void)state;
     for (; campaign_goes_on(&campaign); campaign.next++, campaign.runs = tally.plans)
         try_budgets(draw_training(campaign.next), campaign.next, 400, &tally);
     print_message("# %u plans, %u ops again, %u implementations, %u refused\n", tally.plans,
                   tally.again, tally.implemented, tally.refused);
-    assert_true(tally.again > DRAWS(150) && tally.implemented > DRAWS(100));
+    assert_true(tally.again > DRAWS(120) && tally.implemented > DRAWS(80));
 }
 
 static void random_graphs_compute_the_same_within_a_budget(void **state)
 {
-    struct campaign campaign = campaign_begin("budgets of random graphs", DRAWS(120), 0.4);
+    struct campaign campaign = campaign_begin("budgets of random graphs", DRAWS(90), 0.4);
     struct tally tally = {0};
     (void)state;
     for (; campaign_goes_on(&campaign); campaign.next++, campaign.runs = tally.plans)

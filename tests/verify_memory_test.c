@@ -103,7 +103,7 @@ static void a_verdict_is_whole_or_refused_for_memory(void **state)
     fail_each_allocation(reject, 10);
     finish();
     foreign_plan();
-    fail_each_allocation(reject);
+    fail_each_allocation(reject, 10);
     finish();
 }
 
