@@ -18,7 +18,12 @@
 #include "random_graph.h"
 #include "tarn/plan.h"
 
-enum { STORAGES_MAX = 64, SMALL = 6, SIZES = 3, RANDOM_GRAPHS = 3000 };
+enum { STORAGES_MAX = 64, SIZES = 3, RANDOM_GRAPHS = DRAWS(3000) };
+#ifdef FEW_DRAWS
+enum { SMALL = 5 };
+#else
+enum { SMALL = 6 };
+#endif
 
 /* ---- Problems ---- */
 

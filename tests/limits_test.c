@@ -14,6 +14,7 @@
 #include "check_offsets.h"
 #include "planner/place/improve.h"
 #include "planner/place/lowest.h"
+#include "random_graph.h"
 
 struct fixture {
     struct tarn_graph *graph;
@@ -60,7 +61,7 @@ static struct tarn_graph *graph_of(uint32_t i)
     }
     return NULL;
 }
-enum { GRAPHS = 5, PAIRS_MAX = 5000 };
+enum { GRAPHS = DRAWS(5), PAIRS_MAX = 5000 };
 
 static void fill_keys(int32_t *key, uint32_t count, uint32_t seed)
 {

@@ -16,7 +16,7 @@
 #include "planner/place/moves.h"
 #include "random_graph.h"
 
-enum { DECODES = 3000, OPS_MAX = 40, RESULTS = 400, TINY = 1500, TINY_BLOCKS = 6 };
+enum { DECODES = DRAWS(3000), OPS_MAX = 40, RESULTS = DRAWS(400), TINY = 1500, TINY_BLOCKS = 6 };
 
 /* ---- Problems ---- */
 
@@ -314,7 +314,7 @@ static void replays_end_as_decodes_from_the_start(void **state)
         refused += compare_replays(&fixture, seed);
         fixture_finish(&fixture);
     }
-    assert_true(refused > 1000);
+    assert_true(refused > DECODES / 3);
 }
 
 /* ---- Results ---- */
