@@ -3,10 +3,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
 #include "random_graph.h"
+#include "streams/order/antichain.h"
 
 static struct tarn_graph_summary summary_of(const struct tarn_graph *graph)
 {
@@ -133,12 +135,56 @@ static void counts_what_random_graphs_have(void **state)
     }
 }
 
+/* ---- The bound at alignment 1 ---- */
+
+static uint64_t bound_of(const struct tarn_graph *graph)
+{
+    uint64_t bound = UINT64_MAX;
+    struct tarn_error error;
+    if (tarn_graph_bound(graph, &bound, &error) != TARN_OK) fail_msg("%s", error.text);
+    return bound;
+}
+
+static uint64_t antichain_of(const struct tarn_graph *graph)
+{
+    struct tarn_clocks clocks;
+    struct tarn_reuse reuse;
+    struct tarn_antichain antichain;
+    uint64_t *size = calloc((size_t)graph->planned_count + 1, sizeof *size);
+    for (uint32_t a = 0; a < graph->planned_count; a++) size[a] = graph->storages[a].size;
+    assert_int_equal(tarn_clocks_init(&clocks, graph), TARN_OK);
+    assert_int_equal(tarn_reuse_init(&reuse, &clocks, graph), TARN_OK);
+    assert_int_equal(tarn_antichain_init(&antichain, &reuse, graph, size), TARN_OK);
+    uint64_t bound = antichain.bound;
+    tarn_antichain_finish(&antichain);
+    tarn_reuse_finish(&reuse);
+    tarn_clocks_finish(&clocks);
+    free(size);
+    return bound;
+}
+
+static void the_bound_is_the_heaviest_antichain_or_more_with_groups(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph = hand_made_graph();
+    assert_int_equal(bound_of(graph), 30 + 4 + 11);
+    tarn_graph_destroy(graph);
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        struct random_graph_options options = random_graph_knobs(seed, 60);
+        graph = random_graph(&options);
+        uint64_t bound = bound_of(graph), antichain = antichain_of(graph);
+        assert_true(graph->groups_count > 0 ? bound >= antichain : bound == antichain);
+        tarn_graph_destroy(graph);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_what_a_hand_made_graph_has),
         cmocka_unit_test(arcs_that_others_imply_are_not_kept),
         cmocka_unit_test(counts_what_random_graphs_have),
+        cmocka_unit_test(the_bound_is_the_heaviest_antichain_or_more_with_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
