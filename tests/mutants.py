@@ -1,0 +1,127 @@
+"""One-token mutants of C text: what tests/mutation.py compiles and tests.
+
+Idea: the tokens outside comments, literals and directives are looked at one by one; each rule says what
+stands there instead. Source: DeMillo, Lipton, Sayward 1978 (competent programmers make small mistakes);
+the operators are those of Offutt's five sufficient ones that C without floating point has, and calls left out.
+Left out: lines that allocate or assert (sizes of memory are for the sanitizers), calls that only free.
+"""
+import collections
+import hashlib
+import re
+
+Mutant = collections.namedtuple("Mutant", "file line start end text shown rule key")
+
+# What a lexer does not see: comments, strings, characters, directives (with lines continued).
+UNSEEN = re.compile(
+    r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|^[ \t]*#(?:\\\n|[^\n])*', re.S | re.M)
+TOKEN = re.compile(
+    r"[A-Za-z_]\w*|\d[\w.]*|->|<<=|>>=|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%&|^]=|\S")
+LEFT_OUT_LINES = re.compile(r"\b(malloc|calloc|realloc|assert|static_assert|tarn_pool_take)\s*\(")
+ONLY_FREES = re.compile(r"(^|_)(free|finish|destroy|close)$")
+KEYWORDS = {"if", "for", "while", "switch", "return", "sizeof", "do", "else"}
+
+RELATIONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
+SWAPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+WORDS = {"&&": "||", "||": "&&", "+=": "-=", "-=": "+=", "true": "false", "false": "true",
+         "continue": "break", "break": "continue", "0": "1", "1": "0"}
+RULES = {"&&": "and, or", "||": "and, or", "+=": "sum", "-=": "sum", "true": "constant",
+         "false": "constant", "continue": "loop", "break": "loop", "0": "constant", "1": "constant"}
+
+
+def blank(match):
+    return re.sub(r"[^\n]", " ", match.group())
+
+
+def closing(tokens, opening):
+    """The index of the bracket that closes the one at `opening`."""
+    depth = 0
+    for k in range(opening, len(tokens)):
+        depth += (tokens[k][0] in "([{") - (tokens[k][0] in ")]}")
+        if depth == 0:
+            return k
+    return opening
+
+
+def in_function(tokens):
+    """For each token: whether it is inside a function's body."""
+    inside, depth, body = [], 0, False
+    for k, (text, _) in enumerate(tokens):
+        if text == "{":
+            if depth == 0:
+                body = k > 0 and tokens[k - 1][0] == ")"
+            depth += 1
+        depth -= text == "}"
+        inside.append(body and depth > 0)
+    return inside
+
+
+def selects(tokens, k):
+    """Whether a comparison chooses between two values, as a maximum does: `a < b ? a : b`."""
+    depth = 0
+    for text, _ in tokens[k + 1:]:
+        if depth == 0 and text in ("?", ";", "&&", "||", ")", ","):
+            return text == "?"
+        depth += (text in "([") - (text in ")]")
+    return False
+
+
+def changes_at(tokens, k):
+    """(rule, start, end, replacement) of every change at token k."""
+    text, start = tokens[k]
+    end = start + len(text)
+    before = tokens[k - 1][0] if k else ""
+    after = tokens[k + 1][0] if k + 1 < len(tokens) else ""
+    if text in RELATIONS:
+        if text in SWAPPED and selects(tokens, k):
+            yield "max, min", start, end, SWAPPED[text]
+        else:
+            yield "comparison", start, end, RELATIONS[text]
+    elif text in "+-" and re.match(r"[\w)\]]", before) and before != "return":
+        yield "sum", start, end, "-" if text == "+" else "+"
+    elif text in WORDS:
+        yield RULES[text], start, end, WORDS[text]
+    elif text == "!":
+        yield "not", start, end, ""
+    elif text == "if" and after == "(":
+        last = closing(tokens, k + 1)
+        within = {token for token, _ in tokens[k + 2:last]}
+        if within & {"==", "!=", "!"} and not within & {"&&", "||"}:
+            return  # the rules above make the same mutant
+        yield "condition", tokens[k + 1][1], tokens[k + 1][1] + 1, "(!("
+        # The second half of the change: the bracket, doubled.
+        yield None, tokens[last][1], tokens[last][1] + 1, "))"
+    elif re.match(r"[A-Za-z_]", text) and text not in KEYWORDS and after == "(" and before in (";", "{", "}", ")", "else"):
+        last = closing(tokens, k + 1)
+        if tokens[last + 1][0] == ";" and not ONLY_FREES.search(text):
+            yield "call", start, tokens[last][1] + 1, ""
+
+
+def mutants_of(file, source):
+    """All mutants of a file, in an order that depends on each one's own line alone: who takes the first
+    ones keeps them when other lines change."""
+    masked = UNSEEN.sub(blank, source)
+    tokens = [(match.group(), match.start()) for match in TOKEN.finditer(masked)]
+    inside = in_function(tokens)
+    lines = source.split("\n")
+    seen = collections.Counter()
+    mutants = []
+    for k in range(len(tokens)):
+        if not inside[k]:
+            continue
+        line = source.count("\n", 0, tokens[k][1])
+        if LEFT_OUT_LINES.search(lines[line]):
+            continue
+        changes = list(changes_at(tokens, k))
+        if not changes:
+            continue
+        text = source
+        for _, start, end, replacement in reversed(changes):
+            text = text[:start] + replacement + text[end:]
+        rule, start, end, replacement = changes[0]
+        shown = (lines[line].strip(), text.split("\n")[line].strip() or ";")
+        same = (shown[0], shown[1])
+        seen[same] += 1
+        name = "|".join((file, *same, str(seen[same])))
+        key = hashlib.sha1(name.encode()).hexdigest()[:12]
+        mutants.append(Mutant(file, line + 1, start, end, text, shown, rule, key))
+    return sorted(mutants, key=lambda mutant: mutant.key)
