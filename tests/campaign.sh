@@ -1,87 +1,173 @@
 #!/usr/bin/env bash
-# The long campaign: three checked iterations of every multi-stream graph of a folder that fits into
-# the memory that is free. Prints a table (Markdown); exits 1 when any run fails. With transforms, all
-# graphs are run, and every plan file is verified once more against the graph that was given, whether
-# it can be run here or not.
+# All long campaigns by one command. Builds what they need, gives each part its minutes, and writes what it
+# did and found into the table of docs/trust.md, where rows of parts that did not run stay as they are.
 #
-#   tests/campaign.sh FOLDER [TARN [PATTERN]]     TARN: build/tarn, PATTERN: *.json*
-#   TRANSFORMS="--reorder --couple" tests/campaign.sh ...   plans of transformed graphs
-#   ITERATIONS=1 tests/campaign.sh ...
-#   SDK=build/tests/custom_sdk tests/campaign.sh ...     the same on an OpenCL device
-set -u
-folder=${1:?usage: campaign.sh FOLDER [TARN [PATTERN]]}
-tarn=${2:-build/tarn}
-pattern=${3:-*.json*}
+#   tests/campaign.sh [--minutes N] [--graphs FOLDER] [PART...]
+#
+# --minutes   for each part (10); parts that end by themselves may be quicker
+# --graphs    a folder of graphs: for the part of this name, and for tests that take more graphs
+# PART        tests      all tests with a long version (LONG_TESTS), or one of them by its name: optimised; and,
+#                        unless it is of the suite `release`, a quarter as long under the address and undefined
+#                        behaviour sanitizers
+#             fuzz       every fuzzer (clang)
+#             mutation   one-token mutants of the code that plans depend on; the next call goes on with the rest
+#             coverage   lines and branches that the tests reach
+#             graphs     checked iterations of every graph of the folder
+#             all of them, if none is named. One that is named and cannot run is a failure
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+LONG_TESTS=(worlds property damage recompute_oracle failing_calls windows roam)
+
+usage() {
+    sed -n '2,17s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+}
+
+minutes=10
+graphs=
+asked=()
+while [ $# -gt 0 ]; do
+    case $1 in
+    --minutes)
+        minutes=${2:?--minutes needs a number}
+        shift 2
+        ;;
+    --graphs)
+        graphs=$(cd "${2:?--graphs needs a folder of graphs}" && pwd)
+        shift 2
+        ;;
+    -*) usage ;;
+    *)
+        asked+=("$1")
+        shift
+        ;;
+    esac
+done
+[[ $minutes =~ ^[1-9][0-9]*$ ]] || usage
+parts=("${asked[@]}")
+[ ${#parts[@]} -gt 0 ] || parts=(tests fuzz mutation coverage graphs)
+[ -z "$graphs" ] || export TARN_GRAPHS=$graphs
+export TARN_CAMPAIGN=$minutes
+
+tests/setup.sh tests
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-passed=0 failed=0 left_out=0
+done_parts=() failed=() left_out=()
 
-# field NAME: its value in the last report.
-field() { sed -nE "s/.*\"$1\": \"?([^,\"}]*).*/\1/p" "$work/report" | head -1; }
-
-mib() { echo $(($1 >> 20)); }
-
-# Kernel, page tables and the process itself need some of what is free.
-free_bytes() {
-    local kib
-    kib=$(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)
-    echo $((kib * 1024 / 10 * 9))
+# build NAME OPTIONS...: configures and compiles build-NAME, as tests/run.sh does.
+build() {
+    local folder=build-$1
+    shift
+    [ -e "$folder/build.ninja" ] || meson setup "$folder" -Dtests=enabled -Dc_args=-g1 -Dcpp_args=-g1 "$@" >/dev/null
+    meson compile -C "$folder" >"$work/compiled" || {
+        cat "$work/compiled"
+        exit 1
+    }
 }
 
-# row GRAPH RESULT: one line of the table, from the last report.
-row() {
-    echo "| $(basename "$1") | $streams | $ops | $(mib "$footprint") | $(mib "$persistent") |" \
-        "$checked | $speed | $seconds | $2 |"
+# suites_of NAME: of a test; empty if there is no such test.
+suites_of() {
+    meson introspect --tests build-tests | python3 -c '
+import json, sys
+for test in json.load(sys.stdin):
+    if test["name"] == sys.argv[1]:
+        print(*test["suite"])' "$1"
 }
 
-check_graph() {
-    local graph=$1 needed code
-    streams=- ops=- footprint=0 persistent=0 checked=- speed=- seconds=-
-    read -ra transforms <<<"${TRANSFORMS:-}"
-    if ! "$tarn" plan "$graph" "${transforms[@]}" ${SDK:+--alignment 128} -o "$work/plan" --json >"$work/report" 2>"$work/errors"; then
-        failed=$((failed + 1))
-        row "$graph" "$(cat "$work/errors")"
-        return
-    fi
-    streams=$(field streams) ops=$(field ops)
-    footprint=$(field footprint_bytes) persistent=$(field persistent_bytes)
-    [ -n "${TRANSFORMS:-}" ] || [ "$streams" -gt 1 ] || return
-    if [ -n "${TRANSFORMS:-}" ] && ! "$tarn" verify "$graph" "$work/plan" >"$work/errors" 2>&1; then
-        failed=$((failed + 1))
-        row "$graph" "rejected: $(head -1 "$work/errors")"
-        return
-    fi
-    needed=$((footprint + persistent))
-    if [ $needed -gt "$(free_bytes)" ]; then
-        left_out=$((left_out + 1))
-        row "$graph" "left out: needs $(mib $needed) MiB"
-        return
-    fi
-    if [ -n "${SDK:-}" ]; then
-        "$SDK" "$graph" "$work/plan" "${ITERATIONS:-3}" >"$work/report" 2>"$work/errors"
-    else
-        "$tarn" run "$graph" "$work/plan" --check --iterations "${ITERATIONS:-3}" --json >"$work/report" 2>"$work/errors"
-    fi
-    code=$?
-    if [ $code = 0 ]; then
-        passed=$((passed + 1))
-        checked=$((($(field read_bytes) + $(field written_bytes)) / 1000000000))
-        speed=$(field gb_per_s) seconds=$(field run | awk '{ printf "%.1f", $1 / 1000 }')
-        row "$graph" ok
-    elif [ $code = 8 ] && [ -n "${SDK:-}" ]; then
-        left_out=$((left_out + 1))
-        row "$graph" "left out: $(cat "$work/errors")"
-    else
-        failed=$((failed + 1))
-        row "$graph" "exit $code: $(cat "$work/errors")"
-    fi
+# leave_out PART WHY: a failure if it was asked for by name.
+leave_out() {
+    echo "campaign: $1 is left out: $2"
+    left_out+=("$1")
+    [[ " ${asked[*]} " != *" $1 "* ]] || failed+=("$1")
 }
 
-echo "| graph | streams | ops | arena MiB | persistent MiB | GB checked | GB/s | s | result |"
-echo "|---|--:|--:|--:|--:|--:|--:|--:|---|"
-for graph in "$folder"/$pattern; do
-    [ -f "$graph" ] && check_graph "$graph"
+# run PART COMMAND...: collects the campaign's lines of its output (or of the test log that it leaves).
+run() {
+    local part=$1 status=0 begin=$SECONDS
+    shift
+    echo "campaign: $part"
+    rm -f "$work/log"
+    "$@" >"$work/out" 2>&1 || status=$?
+    grep -hE '^# campaign \|' "$work/out" "$work/log" >"$work/lines" 2>/dev/null || true
+    if [ $status != 0 ]; then
+        failed+=("$part")
+        tail -n 40 "$work/out"
+        if ! grep -qE '\| *[^0 ][^|]*$' "$work/lines"; then
+            echo "# campaign | $part | 1 | $((SECONDS - begin)) | failed: $(grep -hE '^not ok' "$work/out" "$work/log" 2>/dev/null |
+                head -3 | tr '\n|' '; ')" >>"$work/lines"
+        fi
+    fi
+    cat "$work/lines"
+    done_parts+=("$part")
+    python3 tests/trust_table.py docs/trust.md "$part" "$work/lines"
+}
+
+# long_test BUILD NAME MINUTES
+long_test() {
+    local status=0
+    TARN_CAMPAIGN=$3 meson test -C "$1" "$2" -t 0 --print-errorlogs || status=$?
+    cp "$1/meson-logs/testlog.txt" "$work/log"
+    return $status
+}
+
+run_test() {
+    local suites
+    suites=$(suites_of "$1")
+    if [ -z "$suites" ]; then
+        leave_out "$1" "there is no such test"
+        return
+    fi
+    run "$1" long_test build-tests "$1" "$minutes"
+    [[ $suites != *release* ]] || return 0
+    build address -Doptimization=1 -Dcuda=disabled -Db_sanitize=address,undefined -Db_lundef=false
+    run "$1, sanitized" long_test build-address "$1" $(((minutes + 3) / 4))
+}
+
+run_graphs() {
+    tests/campaign_graphs.sh "$graphs" build-tests/tarn || return 1
+    TRANSFORMS=--reorder ITERATIONS=1 tests/campaign_graphs.sh "$graphs" build-tests/tarn
+}
+
+for part in "${parts[@]}"; do
+    case $part in
+    tests)
+        build tests
+        for name in "${LONG_TESTS[@]}"; do run_test "$name"; done
+        ;;
+    fuzz)
+        if [ ! -e tests/fuzz/run.sh ]; then
+            leave_out fuzz "there is no tests/fuzz/run.sh"
+        elif ! tests/setup.sh fuzz; then
+            leave_out fuzz "clang cannot be had"
+        else
+            run fuzz tests/fuzz/run.sh build-fuzz
+        fi
+        ;;
+    mutation) run mutation tests/mutation.py ;;
+    coverage)
+        if [ ! -e tests/coverage.sh ]; then
+            leave_out coverage "there is no tests/coverage.sh"
+        elif ! command -v gcovr >/dev/null; then
+            leave_out coverage "gcovr is not installed"
+        else
+            run coverage tests/coverage.sh
+        fi
+        ;;
+    graphs)
+        if [ -n "$graphs" ]; then
+            build tests
+            run graphs run_graphs
+        else
+            leave_out graphs "--graphs names no folder"
+        fi
+        ;;
+    *)
+        build tests
+        run_test "$part"
+        ;;
+    esac
 done
-echo
-echo "$passed passed, $failed failed, $left_out left out for memory"
-[ $failed = 0 ]
+
+echo "campaign: ${#done_parts[@]} parts ran, ${#failed[@]} failed${failed[*]:+ (${failed[*]})}, ${#left_out[@]} left out"
+[ ${#failed[@]} = 0 ]

@@ -93,8 +93,8 @@ if [[ " ${with[*]} " == *" fuzz "* ]]; then
 fi
 
 if [ -n "$long" ]; then
-    tests/campaign.sh "$long" build-tests/tarn || status=1
-    TRANSFORMS=--reorder ITERATIONS=1 tests/campaign.sh "$long" build-tests/tarn || status=1
+    tests/campaign_graphs.sh "$long" build-tests/tarn || status=1
+    TRANSFORMS=--reorder ITERATIONS=1 tests/campaign_graphs.sh "$long" build-tests/tarn || status=1
 fi
 
 [ -z "$without" ] || echo "run:$without could not be had (TARN_WITH): tests that need it were skipped"
