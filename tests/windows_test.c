@@ -10,12 +10,17 @@
 
 #include <cmocka.h>
 
+#include "bench/coupled_graph.h"
 #include "bench/cut_graph.h"
 #include "bench/dnn_graph.h"
 #include "check_offsets.h"
+#include "planner/place/bundles.h"
 #include "planner/place/cuts.h"
+#include "planner/place/lowest.h"
 #include "planner/place/part.h"
+#include "planner/place/periods.h"
 #include "planner/place/radix.h"
+#include "planner/place/widths.h"
 #include "planner/place/windows.h"
 #include "random_graph.h"
 
@@ -241,6 +246,92 @@ static void parts_keep_every_conflict_and_block(void **state)
     }
 }
 
+/* Bundles of what crosses, by every pair of storages of different blocks: who is not safe shares no
+ * unit. */
+static void check_bundles(const struct fixture *fixture, const struct tarn_field *field,
+                          const struct tarn_cuts *cuts, uint32_t unit_shift, int32_t top)
+{
+    for (uint32_t i = cuts->begin[cuts->count]; i < cuts->begin[cuts->count + 1]; i++) {
+        struct tarn_span one = tarn_field_span(field, unit_shift, cuts->storages[i]);
+        assert_true(one.begin >= 0 && one.end <= top);
+        for (uint32_t k = cuts->begin[cuts->count]; k < i; k++) {
+            struct tarn_span other = tarn_field_span(field, unit_shift, cuts->storages[k]);
+            bool together =
+                field->block_of[cuts->storages[i]] == field->block_of[cuts->storages[k]];
+            if (!together &&
+                !tarn_reuse_is_safe(&fixture->reuse, cuts->storages[i], cuts->storages[k]))
+                assert_true(one.end <= other.begin || other.end <= one.begin);
+        }
+    }
+}
+
+static void bundles_share_no_byte_that_is_not_safe(void **state)
+{
+    uint64_t bundled = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < seeds(); seed++) {
+        struct fixture fixture;
+        struct tarn_cuts cuts;
+        struct tarn_field field;
+        uint32_t *block_of;
+        int32_t top;
+        set_up_cut(&fixture, &cuts, &block_of, seed, 1 + (uint32_t)(seed % 3));
+        uint32_t *storages = all_storages(&fixture);
+        /* The higher the aim, the fewer periods there are, and the larger are bundles. */
+        uint64_t aim = fixture.antichain.bound << seed % 12;
+        struct tarn_effort effort = {.max = UINT64_MAX};
+        struct tarn_windows_settings settings = {
+            .unit_shift = tarn_lowest_unit_shift(&fixture.blocks, 4 * aim), .effort = &effort};
+        settings.aim = (int32_t)(aim >> settings.unit_shift);
+        uint32_t *period_of =
+            tarn_periods_create(&fixture.problem, block_of, storages, fixture.reuse.count, aim);
+        assert_non_null(period_of);
+        assert_true(tarn_field_init(&field, &fixture.problem, &fixture.antichain));
+        assert_true(tarn_bundles_place(&field, &settings, &cuts, period_of, &top));
+        assert_int_not_equal(top, INT32_MAX);
+        check_bundles(&fixture, &field, &cuts, settings.unit_shift, top);
+        bundled += effort.key_bundles < cuts.begin[cuts.count + 1] - cuts.begin[cuts.count];
+        tarn_field_finish(&field);
+        free(period_of);
+        free(storages);
+        tarn_cuts_finish(&cuts);
+        free(block_of);
+        tear_down(&fixture);
+    }
+    assert_true(bundled > seeds() / 4);
+}
+
+static struct tarn_graph *coupled(uint32_t i)
+{
+    return coupled_graph(&(struct coupled_graph_options){(enum coupled_kind)(i % 4), 1500 + 100 * i,
+                                                         2 + i % 5, 20, i + 1});
+}
+
+/* Without a limit every way is gone: none is better than the plan. */
+static void the_best_of_all_ways_is_taken(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 8; i++) {
+        struct fixture fixture;
+        set_up(&fixture, coupled(i), 512);
+        struct tarn_effort effort = {.max = UINT64_MAX};
+        struct tarn_improve_options options = {.threads = 1};
+        uint64_t *offset = calloc((size_t)fixture.reuse.count + 1, sizeof *offset);
+        uint64_t least = UINT64_MAX, footprint;
+        assert_int_equal(tarn_widths_place(&fixture.problem, &fixture.antichain, &options,
+                                           fixture.antichain.bound, &effort, offset, &least),
+                         TARN_OK);
+        assert_int_equal(check_plan(&fixture, offset), least);
+        for (uint32_t width = 256; width <= 1024; width *= 4) {
+            struct tarn_windows_options one = {.width = width, .threads = 1};
+            free(place(&fixture, one, &footprint));
+            assert_true(least <= footprint);
+        }
+        free(offset);
+        tear_down(&fixture);
+    }
+}
+
 static void radix_sort_is_stable(void **state)
 {
     enum { COUNT = 3000 };
@@ -329,6 +420,8 @@ int main(void)
         cmocka_unit_test(what_crosses_tells_the_windows_that_it_meets),
         cmocka_unit_test(lifetimes_enclose_every_conflict),
         cmocka_unit_test(parts_keep_every_conflict_and_block),
+        cmocka_unit_test(bundles_share_no_byte_that_is_not_safe),
+        cmocka_unit_test(the_best_of_all_ways_is_taken),
         cmocka_unit_test(radix_sort_is_stable),
         cmocka_unit_test(tiny_windows_of_random_graphs_give_safe_plans),
         cmocka_unit_test(large_graphs_are_safe_and_do_not_depend_on_the_number_of_threads),

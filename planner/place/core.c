@@ -152,9 +152,9 @@ static enum tarn_status place_outside(struct core *core, bool *placed)
                                        .reuse = core->problem->conflicts->reuse};
     int32_t top = INT32_MAX;
     uint32_t rest_count;
-    uint64_t work = 0;
+    struct tarn_effort effort = {.max = UINT64_MAX}; /* counts, and ends nothing */
     bool ok = divide(core, &obstacles, &rest_count) == TARN_OK;
-    core->settings.work = &work;
+    core->settings.effort = &effort;
     core->settings.work_max = core->options->work_max > 0 ? core->work_left : 0;
     *placed = rest_count == 0;
     if (ok && rest_count > 0) {
@@ -164,7 +164,9 @@ static enum tarn_status place_outside(struct core *core, bool *placed)
     }
     tarn_obstacles_finish(&obstacles);
     core->visits_left -= least(core->visits_left, (uint64_t)rest_count * VISITS_A_DECODE);
-    core->work_left = tarn_work_less(core->work_left, work + (uint64_t)TARN_WORK_MAKE * rest_count);
+    core->settings.effort = NULL;
+    core->work_left =
+        tarn_work_less(core->work_left, effort.spent + (uint64_t)TARN_WORK_MAKE * rest_count);
     return ok ? TARN_OK : TARN_SYSTEM;
 }
 

@@ -84,7 +84,7 @@ static bool decode_keys(const struct decoding *decoding, uint32_t begin, uint32_
         for (uint32_t place = 0; place < lowest->count; place++)
             field->offset[block_at(decoding, place)] = decoder.offset[place];
     }
-    if (decoding->settings->work) *decoding->settings->work += decoder.work;
+    if (decoding->settings->effort) tarn_effort_spend(decoding->settings->effort, decoder.work);
     tarn_decoder_finish(&decoder);
     free(key);
     free(floor);

@@ -3,6 +3,7 @@
 #define TARN_PLANNER_PLACE_FIELD_H
 
 #include "../../streams/order/antichain.h"
+#include "effort.h"
 #include "obstacles.h"
 #include "part.h"
 
@@ -19,10 +20,10 @@ struct tarn_field {
 struct tarn_windows_settings {
     uint32_t unit_shift, width, far, crossing_max;
     int32_t aim;
-    uint32_t threads;               /* 0: all cores */
+    uint32_t threads;           /* 0: all cores */
+    struct tarn_effort *effort; /* may be NULL: nobody counts */
+    uint64_t work_max; /* ends a decode of a part, all its keys together; 0: nothing does */
     const struct tarn_until *until; /* may be NULL */
-    uint64_t work_max;              /* of a decode with all keys, see work.h; 0: no limit */
-    uint64_t *work;                 /* NULL, or grows by what a decode came to */
 };
 
 /* No floors, all offsets 0. Reads the problem and the antichain as long as it lives. False: no

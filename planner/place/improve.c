@@ -21,19 +21,17 @@
 #include "../../streams/graph/size.h"
 #include "../parallel.h"
 #include "moves.h"
-#include "windows.h"
+#include "widths.h"
 #include "work.h"
 
 enum { SLICE = 32768, WALK_PLACES_MAX = 65536 };
 
-/* From so many blocks on windows are tried as well, and from so many on they come first. Above so
- * many blocks times streams they are all that is tried, unless their plan is this many percent
- * above the aim. */
-enum { WINDOWS_BLOCKS_MIN = 1024, WINDOWS_FIRST_MIN = 16384 };
-enum { WINDOWS_SHARE = 8 }; /* of the work allowed, for each part */
-enum { KEYS_ENTRIES_MAX = 1 << 19, WINDOWS_PERCENT = 25 };
-static const uint32_t widths[] = {256, 1024, 4096};
-enum { WIDTHS_COUNT = sizeof widths / sizeof *widths };
+/* From so many blocks on windows are tried as well, and from so many on they come first. Up to so
+ * many blocks times streams every key follows; above that, those that a plan is worth. */
+enum { WINDOWS_BLOCKS_MIN = 1024, WINDOWS_FIRST_MIN = 16384, KEYS_ENTRIES_MAX = 1 << 19 };
+/* A decode of everything takes so many picoseconds for each unsafe pair, and for each of its
+ * streams. */
+enum { PAIR_WORK = 150, PAIR_STREAM_WORK = 10 };
 enum { WALKS = 8, COPYING_WALKS = 4, ROUND_STEPS = 40, STARTS = TARN_KEYS_COUNT + 1 };
 enum { EAGER_BLOCKS = 256 };
 
@@ -59,6 +57,7 @@ struct search {
     int32_t aim;           /* a plan up to there ends the search */
     int32_t given_top;     /* how high the plan that came in is */
     const uint64_t *given; /* the offsets that came in, by storage */
+    uint32_t keys_count;   /* 0: all of the portfolio, and that of the plan that came in */
     int32_t tops[STARTS];  /* by key, of its plan; INT32_MAX: not decoded, or too high */
     struct tarn_walk walks[WALKS];
     struct candidate bests[WALKS]; /* of each walk */
@@ -129,9 +128,14 @@ static void report_progress(const struct search *search, int32_t top)
 
 /* ---- Keys ---- */
 
+/* Where only a few keys are worth their work, these in this order. */
+static const uint32_t best_keys[] = {1, 0, 3, 9};
+enum { BEST_KEYS_COUNT = sizeof best_keys / sizeof *best_keys };
+
 /* The last key is the order of the plan given. */
 static enum tarn_status fill_key(const struct search *search, uint32_t i, int32_t *key)
 {
+    if (search->keys_count > 0) i = best_keys[i];
     return i < TARN_KEYS_COUNT ? tarn_keys_fill(&search->lowest, &search->traits, i, key)
                                : tarn_keys_of_plan(&search->lowest, search->given, key);
 }
@@ -192,10 +196,11 @@ static void pay_for_keys(struct search *search)
 
 static bool decode_keys(struct search *search)
 {
+    uint32_t count = search->keys_count > 0 ? search->keys_count : (uint32_t)STARTS;
     atomic_store(&search->found, UINT64_MAX);
     search->round_work =
-        search->work_left == TARN_WORK_UNLIMITED ? 0 : search->work_left / STARTS + 1;
-    tarn_team_run(&search->team, STARTS, decode_key, search);
+        search->work_left == TARN_WORK_UNLIMITED ? 0 : search->work_left / count + 1;
+    tarn_team_run(&search->team, count, decode_key, search);
     for (uint32_t t = 0; t < STARTS; t++) {
         struct decoding *decoding = &search->decodings[t];
         if (decoding->made && !search->no_memory) offer(search, &search->best, &decoding->best);
@@ -350,36 +355,17 @@ static void walk(struct search *search)
 
 /* ---- Windows ---- */
 
-/* Windows of a few widths; a better plan than the one given replaces it. */
-static enum tarn_status place_windows(struct search *search, const struct tarn_problem *problem,
-                                      const struct tarn_antichain *antichain, uint64_t aim,
-                                      uint64_t *offset, uint64_t *footprint,
-                                      struct tarn_improve_report *report)
+static enum tarn_status place_windows(const struct tarn_problem *problem,
+                                      const struct tarn_antichain *antichain,
+                                      const struct tarn_improve_options *options, uint64_t aim,
+                                      struct tarn_effort *effort, uint64_t *offset,
+                                      uint64_t *footprint, struct tarn_improve_report *report)
 {
-    const struct tarn_improve_options *options = search->options;
-    enum tarn_status status = TARN_OK;
-    for (uint32_t i = 0; status == TARN_OK && i<WIDTHS_COUNT && * footprint> aim; i++) {
-        struct tarn_windows_options windows = {.aim = aim,
-                                               .width = widths[i],
-                                               .threads = options->threads,
-                                               .work_max = options->work_max / WINDOWS_SHARE,
-                                               .until = &options->until};
-        uint64_t before = *footprint;
-        if (is_over(search)) break;
-        status = tarn_windows_place(problem, antichain, &windows, offset, footprint);
-        if (*footprint == before) continue;
-        report->key = "windows";
-        if (options->progress) options->progress(options->user, *footprint, 0);
-    }
+    uint64_t before = *footprint;
+    enum tarn_status status =
+        tarn_widths_place(problem, antichain, options, aim, effort, offset, footprint);
+    if (*footprint < before) report->key = "windows";
     return status;
-}
-
-/* Are keys and walks over the whole problem still worth their while? */
-static bool is_worth_more(const struct tarn_problem *problem, uint64_t aim, uint64_t footprint)
-{
-    if (footprint <= aim) return false;
-    return (uint64_t)problem->blocks->count * problem->graph->streams_count <= KEYS_ENTRIES_MAX ||
-           footprint - aim > aim / 100 * WINDOWS_PERCENT;
 }
 
 /* ---- The search ---- */
@@ -413,13 +399,10 @@ static uint64_t aim_bytes(const struct tarn_problem *problem,
 }
 
 static bool search_init(struct search *search, const struct tarn_problem *problem,
-                        const struct tarn_antichain *antichain,
-                        const struct tarn_improve_options *options, const uint64_t *offset)
+                        const struct tarn_antichain *antichain, const uint64_t *offset)
 {
+    const struct tarn_improve_options *options = search->options;
     uint64_t aim = aim_bytes(problem, options), most;
-    memset(search, 0, sizeof *search);
-    search->options = options;
-    search->work_left = options->work_max > 0 ? options->work_max : TARN_WORK_UNLIMITED;
     search->given = offset;
     search->begin_ms = tarn_now_ms();
     tarn_team_init(&search->team, options->threads, problem->blocks->count >= EAGER_BLOCKS);
@@ -456,43 +439,124 @@ static void take_best(const struct search *search, struct tarn_improve_report *r
     *footprint = found;
     tarn_lowest_offsets(&search->lowest, search->best.offset, offset);
     report->by_walk = search->best.from >= STARTS;
-    if (search->best.from < TARN_KEYS_COUNT)
+    report->key = NULL;
+    if (search->keys_count > 0)
+        report->key = tarn_keys_name(best_keys[search->best.from]);
+    else if (search->best.from < TARN_KEYS_COUNT)
         report->key = tarn_keys_name((uint32_t)search->best.from);
 }
+
+/* Keys of the whole problem, then walks, within work_left. */
+static bool search_all(struct search *search, const struct tarn_problem *problem,
+                       const struct tarn_antichain *antichain, uint64_t *offset,
+                       uint64_t *footprint, struct tarn_improve_report *report)
+{
+    const struct tarn_improve_options *options = search->options;
+    bool ok = search_init(search, problem, antichain, offset) && decode_keys(search);
+    search->given_top = ok ? tarn_lowest_units(&search->lowest, *footprint) : 0;
+    report->keys_ms = tarn_now_ms() - search->begin_ms;
+    if (ok && search->best.top < INT32_MAX) report_progress(search, search->best.top);
+    if (ok && search->best.top < INT32_MAX && search->best.top > search->aim &&
+        options->steps > 0 && search->lowest.count <= WALK_PLACES_MAX && !is_over(search)) {
+        bool too_dear = search->work_left / WALKS < most_work(search);
+        search->cut = search->cut || too_dear;
+        ok = too_dear || init_walks(search);
+        if (ok && !too_dear) walk(search);
+    }
+    if (ok) take_best(search, report, offset, footprint);
+    report->steps = search->steps;
+    report->cut = report->cut || search->cut;
+    report->walks_ms = tarn_now_ms() - search->begin_ms - report->keys_ms;
+    search_finish(search);
+    return ok;
+}
+
+/* ---- Many blocks ---- */
+
+/* What a decode of everything is estimated to take: by its pairs, or by what one of bundles took
+ * where that is more. False: no memory. */
+static bool estimate_key(const struct tarn_problem *problem, const struct tarn_effort *effort,
+                         uint64_t *work)
+{
+    uint64_t pairs = 0, streams_count = problem->graph->streams_count;
+    uint32_t count = problem->conflicts->reuse->count;
+    uint32_t *degree = malloc(((size_t)count + 1) * sizeof *degree);
+    bool ok = degree && tarn_conflicts_count(problem->conflicts, problem->graph, degree) == TARN_OK;
+    for (uint32_t a = 0; ok && a < count; a++) pairs += degree[a];
+    *work = pairs / 2 * (PAIR_WORK + PAIR_STREAM_WORK * streams_count) / 1000 + 1;
+    double times = effort->key_work > 0 ? (double)count / effort->key_bundles : 0;
+    double likely = (double)effort->key_work * times * times;
+    if (likely > (double)*work) *work = likely < 1e18 ? (uint64_t)likely : UINT64_MAX;
+    free(degree);
+    return ok;
+}
+
+/* The best keys, as many as the plan is worth. */
+static bool place_by_best_keys(const struct tarn_problem *problem,
+                               const struct tarn_antichain *antichain,
+                               const struct tarn_improve_options *options,
+                               struct tarn_effort *effort, uint64_t aim, uint64_t *offset,
+                               uint64_t *footprint, struct tarn_improve_report *report)
+{
+    uint64_t work, worth = tarn_widths_worth(effort, aim, *footprint);
+    if (tarn_until_is_over(&options->until)) return true;
+    if (!estimate_key(problem, effort, &work)) return false;
+    if (worth / work == 0) return true;
+    struct search search = {.options = options, .keys_count = BEST_KEYS_COUNT, .work_left = worth};
+    if (worth / work < BEST_KEYS_COUNT) search.keys_count = (uint32_t)(worth / work);
+    return search_all(&search, problem, antichain, offset, footprint, report);
+}
+
+/* Too many blocks for walks and for every key: windows, then the best keys; with a time given,
+ * both without a limit. */
+static bool place_many(const struct tarn_problem *problem, const struct tarn_antichain *antichain,
+                       const struct tarn_improve_options *options, uint64_t aim,
+                       struct tarn_effort *effort, uint64_t *offset, uint64_t *footprint,
+                       struct tarn_improve_report *report)
+{
+    bool ok = *footprint <= aim || place_by_best_keys(problem, antichain, options, effort, aim,
+                                                      offset, footprint, report);
+    if (!ok || *footprint <= aim) return ok;
+    report->cut = true;
+    if (options->until.deadline_ms == 0) return true;
+    effort->max = UINT64_MAX;
+    return place_windows(problem, antichain, options, aim, effort, offset, footprint, report) ==
+               TARN_OK &&
+           (*footprint <= aim || place_by_best_keys(problem, antichain, options, effort, aim,
+                                                    offset, footprint, report));
+}
+
+/* ---- The whole ---- */
 
 enum tarn_status tarn_improve_place(const struct tarn_problem *problem,
                                     const struct tarn_antichain *antichain,
                                     const struct tarn_improve_options *options, uint64_t *offset,
                                     uint64_t *footprint, struct tarn_improve_report *report)
 {
-    struct search search = {.options = options, .begin_ms = tarn_now_ms()};
+    struct search search = {.options = options, .work_left = TARN_WORK_UNLIMITED};
+    struct tarn_effort effort = {.max = tarn_widths_effort(problem), .must = true};
     uint64_t aim = aim_bytes(problem, options);
     uint32_t count = problem->blocks->count;
     bool by_windows = count >= WINDOWS_BLOCKS_MIN && options->steps == 0;
+    bool is_large = count >= WINDOWS_BLOCKS_MIN &&
+                    (uint64_t)count * problem->graph->streams_count > KEYS_ENTRIES_MAX;
     memset(report, 0, sizeof *report);
+    if (options->work_max > 0) effort.max = options->work_max;
     if (*footprint <= aim) return TARN_OK;
-    if (by_windows && count >= WINDOWS_FIRST_MIN &&
-        place_windows(&search, problem, antichain, aim, offset, footprint, report) != TARN_OK)
-        return TARN_SYSTEM;
-    if (!is_worth_more(problem, aim, *footprint)) return TARN_OK;
-    bool ok = search_init(&search, problem, antichain, options, offset) && decode_keys(&search);
-    search.given_top = ok ? tarn_lowest_units(&search.lowest, *footprint) : 0;
-    report->keys_ms = tarn_now_ms() - search.begin_ms;
-    if (ok && search.best.top < INT32_MAX) report_progress(&search, search.best.top);
-    if (ok && search.best.top < INT32_MAX && search.best.top > search.aim && options->steps > 0 &&
-        search.lowest.count <= WALK_PLACES_MAX && !is_over(&search)) {
-        bool too_dear = search.work_left / WALKS < most_work(&search);
-        search.cut = search.cut || too_dear;
-        ok = too_dear || init_walks(&search);
-        if (ok && !too_dear) walk(&search);
-    }
-    if (ok) take_best(&search, report, offset, footprint);
+    bool ok = !by_windows || count < WINDOWS_FIRST_MIN ||
+              place_windows(problem, antichain, options, aim, &effort, offset, footprint, report) ==
+                  TARN_OK;
+    if (ok && is_large && by_windows)
+        ok = place_many(problem, antichain, options, aim, &effort, offset, footprint, report);
+    if (!ok) return TARN_SYSTEM;
+    uint64_t left = tarn_effort_left(&effort);
+    if (options->work_max > 0) search.work_left = left;
+    if (*footprint > aim && !is_large)
+        ok = search_all(&search, problem, antichain, offset, footprint, report);
+    if (options->work_max > 0) tarn_effort_spend(&effort, left - search.work_left);
     if (ok && by_windows && count<WINDOWS_FIRST_MIN && * footprint> aim)
-        ok = place_windows(&search, problem, antichain, aim, offset, footprint, report) == TARN_OK;
-    report->steps = search.steps;
-    report->work = options->work_max > 0 ? options->work_max - search.work_left : 0;
-    report->cut = search.cut;
-    report->walks_ms = tarn_now_ms() - search.begin_ms - report->keys_ms;
-    search_finish(&search);
+        ok = place_windows(problem, antichain, options, aim, &effort, offset, footprint, report) ==
+             TARN_OK;
+    report->work = effort.spent;
     return ok ? TARN_OK : TARN_SYSTEM;
 }

@@ -25,10 +25,11 @@
 #include "bundles.h"
 #include "cuts.h"
 #include "keys.h"
+#include "periods.h"
 #include "radix.h"
 
-enum { BATCH = 16, PARTLY_MAX = 4, BUNDLES_IN_ALL = 512, BUNDLED_SPAN = 16, WIDER = 16 };
-enum { EAGER_STORAGES = 1024 };
+enum { BATCH = 16, PARTLY_MAX = 4, BUNDLED_SPAN = 16, WIDER = 16 };
+enum { EAGER_STORAGES = 1024, ENOUGH_SHARE = 1024 };
 
 /* Obstacles of a node of the tree: sorted, disjoint. */
 struct spans {
@@ -191,7 +192,9 @@ static bool collect_obstacles(const struct windows *windows, uint32_t w,
 }
 
 /* Places a window with keys begin..end. */
-static bool place_window(const struct windows *windows, uint32_t w, uint32_t begin, uint32_t end)
+static bool place_window(const struct windows *windows,
+                         const struct tarn_windows_settings *settings, uint32_t w, uint32_t begin,
+                         uint32_t end)
 {
     const struct tarn_cuts *cuts = &windows->cuts;
     struct tarn_obstacles obstacles = no_obstacles(windows);
@@ -201,71 +204,13 @@ static bool place_window(const struct windows *windows, uint32_t w, uint32_t beg
         return true;
     }
     bool ok = collect_obstacles(windows, w, &obstacles) &&
-              tarn_field_decode(windows->field, windows->settings, cuts->storages + cuts->begin[w],
-                                count, &obstacles, begin, end, &windows->top[w]);
+              tarn_field_decode(windows->field, settings, cuts->storages + cuts->begin[w], count,
+                                &obstacles, begin, end, &windows->top[w]);
     tarn_obstacles_finish(&obstacles);
     return ok;
 }
 
 /* ---- What crosses ---- */
-
-/* Of the block's members, the first window of the first one and the last window of the last. */
-static struct tarn_bundled bundled_of(const struct windows *windows,
-                                      const struct tarn_slot_set *crossing, uint32_t b)
-{
-    const struct tarn_field *field = windows->field;
-    const struct tarn_conflicts *conflicts = field->problem->conflicts;
-    const struct tarn_block block = tarn_block_at(field->problem->blocks, b);
-    uint32_t shift = windows->settings->unit_shift;
-    uint64_t unit = (UINT64_C(1) << shift) - 1;
-    struct tarn_bundled bundled = {.first = UINT32_MAX,
-                                   .size = (int32_t)((block.size + unit) >> shift),
-                                   .alignment = (int32_t)((block.alignment + unit) >> shift),
-                                   .floor = field->floor[b]};
-    for (uint32_t m = 0; m < block.members_count; m++) {
-        uint32_t a = block.members[m];
-        uint32_t i = tarn_slot_set_below(crossing, conflicts->slot_of[a]);
-        uint32_t first = windows->cuts.crossing[i].first, last = windows->cuts.crossing[i].end - 1;
-        if (first < bundled.first) bundled.first = first;
-        if (last > bundled.last) bundled.last = last;
-        bundled.in_antichain =
-            bundled.in_antichain || tarn_antichain_has(field->threshold, conflicts->reuse, a);
-    }
-    return bundled;
-}
-
-/* The block of which a storage is the first member; TARN_NONE where it is another one. */
-static uint32_t block_begun_by(const struct tarn_field *field, uint32_t a)
-{
-    uint32_t b = field->block_of[a];
-    return tarn_block_at(field->problem->blocks, b).members[0] == a ? b : TARN_NONE;
-}
-
-static bool place_bundles(const struct windows *windows, int32_t *top)
-{
-    const struct tarn_field *field = windows->field;
-    uint32_t count, n = 0;
-    const uint32_t *storages = crossing_storages(windows, &count);
-    struct tarn_slot_set crossing;
-    struct tarn_bundled *list = malloc(((size_t)count + 1) * sizeof *list);
-    bool placed = false,
-         ok = tarn_slot_set_init(&crossing, field->problem->conflicts, storages, count) == TARN_OK;
-    ok = ok && list;
-    for (uint32_t i = 0; ok && i < count; i++) {
-        uint32_t b = block_begun_by(field, storages[i]);
-        if (b != TARN_NONE) list[n++] = bundled_of(windows, &crossing, b);
-    }
-    tarn_slot_set_finish(&crossing);
-    ok = ok && tarn_bundles_place(list, n, windows->cuts.count,
-                                  windows->settings->aim / BUNDLES_IN_ALL, top, &placed) == TARN_OK;
-    for (uint32_t i = n = 0; placed && i < count; i++) {
-        uint32_t b = block_begun_by(field, storages[i]);
-        if (b != TARN_NONE) field->offset[b] = list[n++].offset;
-    }
-    if (!placed) *top = INT32_MAX;
-    free(list);
-    return ok;
-}
 
 /* Do these mostly cross so many windows that the first and the last one hardly count? */
 static bool are_long(const struct tarn_crossing *crossing, uint32_t count)
@@ -275,27 +220,58 @@ static bool are_long(const struct tarn_crossing *crossing, uint32_t count)
     return sum / BUNDLED_SPAN >= count;
 }
 
-/* all: storages, those that do not cross included. */
-static bool place_crossing(const struct windows *windows, uint32_t all)
+static bool place_bundles(const struct windows *windows, const uint32_t *storages, uint32_t count,
+                          int32_t *top)
+{
+    const struct tarn_field *field = windows->field;
+    uint64_t aim = (uint64_t)windows->settings->aim << windows->settings->unit_shift;
+    uint32_t *period_of =
+        tarn_periods_create(field->problem, field->block_of, storages, count, aim);
+    bool ok =
+        period_of && tarn_bundles_place(field, windows->settings, &windows->cuts, period_of, top);
+    free(period_of);
+    return ok;
+}
+
+/* At once: the first key whatever it takes where a plan must come of it. */
+static bool place_exactly(const struct windows *windows, const uint32_t *storages, uint32_t count,
+                          int32_t *top)
+{
+    struct tarn_windows_settings settings = *windows->settings;
+    struct tarn_obstacles none = no_obstacles(windows);
+    bool ok = tarn_obstacles_sort(&none) == TARN_OK;
+    for (uint32_t end = 1; ok && end <= TARN_KEYS_COUNT && *top > settings.aim;
+         end += TARN_KEYS_COUNT - 1) {
+        uint64_t left = tarn_effort_left(settings.effort);
+        bool must = end == 1 && settings.effort->must;
+        if (left == 0 && !must) break;
+        settings.work_max = must ? 0 : left;
+        ok = tarn_field_decode(windows->field, &settings, storages, count, &none, end == 1 ? 0 : 1,
+                               end, top);
+    }
+    tarn_obstacles_finish(&none);
+    return ok;
+}
+
+/* all: storages, those that do not cross included. Wider windows need not come quite to the aim:
+ * the windows around them take longer to. */
+static bool place_crossing(const struct windows *windows, const uint32_t *all, uint32_t all_count)
 {
     uint32_t count, most = windows->settings->crossing_max;
     const uint32_t *storages = crossing_storages(windows, &count);
     int32_t *top = &windows->top[windows->cuts.count];
     struct tarn_windows_settings wider = *windows->settings;
-    struct tarn_obstacles none = no_obstacles(windows);
     if (count == 0) {
         *top = 0;
         return true;
     }
-    if (count > most && are_long(windows->cuts.crossing, count)) return place_bundles(windows, top);
+    if (count > most && are_long(windows->cuts.crossing, count))
+        return place_bundles(windows, all, all_count, top);
     wider.width *= WIDER;
-    if (count > most && count < all / 2)
+    wider.aim += wider.aim / ENOUGH_SHARE;
+    if (count > most && count < all_count / 2)
         return tarn_window_place(&wider, windows->field, storages, count, top);
-    bool ok =
-        tarn_obstacles_sort(&none) == TARN_OK &&
-        tarn_field_decode(windows->field, &wider, storages, count, &none, 0, TARN_KEYS_COUNT, top);
-    tarn_obstacles_finish(&none);
-    return ok;
+    return place_exactly(windows, storages, count, top);
 }
 
 /* ---- All windows ---- */
@@ -304,7 +280,8 @@ static void place_once(void *user, uint32_t thread, uint32_t w)
 {
     struct windows *windows = user;
     (void)thread;
-    if (!windows->no_memory && !place_window(windows, w, 0, 1)) windows->no_memory = true;
+    if (!windows->no_memory && !place_window(windows, windows->settings, w, 0, 1))
+        windows->no_memory = true;
 }
 
 static bool place_all(struct windows *windows)
@@ -326,6 +303,7 @@ static uint32_t highest(const struct windows *windows, const bool *done, int32_t
 
 struct batch {
     struct windows *windows;
+    struct tarn_windows_settings settings;
     uint32_t list[BATCH];
 };
 
@@ -334,23 +312,28 @@ static void place_again(void *user, uint32_t thread, uint32_t i)
     struct batch *batch = user;
     struct windows *windows = batch->windows;
     (void)thread;
-    if (!windows->no_memory && !place_window(windows, batch->list[i], 1, TARN_KEYS_COUNT))
+    if (!windows->no_memory &&
+        !place_window(windows, &batch->settings, batch->list[i], 1, TARN_KEYS_COUNT))
         windows->no_memory = true;
 }
 
-/* The highest windows again, with the other keys, until what is left is below one of those. */
+/* The highest windows again, with the other keys, until what is left is below one of those. The
+ * windows of a batch share half of what is left of the effort. */
 static bool place_highest_again(struct windows *windows)
 {
     int32_t least = windows->settings->aim;
     bool *done = calloc((size_t)windows->cuts.count + 1, sizeof *done);
-    struct batch batch = {.windows = windows};
+    struct batch batch = {.windows = windows, .settings = *windows->settings};
     if (windows->top[windows->cuts.count] > least) least = windows->top[windows->cuts.count];
     for (uint32_t count = 1; done && !windows->no_memory && count > 0;) {
+        uint64_t left = tarn_effort_left(batch.settings.effort);
+        if (left == 0) break;
         for (count = 0; count < BATCH; count++) {
             batch.list[count] = highest(windows, done, least);
             if (batch.list[count] == TARN_NONE) break;
             done[batch.list[count]] = true;
         }
+        batch.settings.work_max = left < UINT64_MAX && count > 0 ? left / 2 / count + 1 : 0;
         tarn_team_run(&windows->team, count, place_again, &batch);
         for (uint32_t i = 0; i < count; i++)
             if (windows->top[batch.list[i]] > least) least = windows->top[batch.list[i]];
@@ -394,7 +377,7 @@ bool tarn_window_place(const struct tarn_windows_settings *settings, const struc
 {
     struct windows windows = {.settings = settings, .field = field};
     tarn_team_init(&windows.team, settings->threads, count >= EAGER_STORAGES);
-    bool ok = windows_init(&windows, storages, count) && place_crossing(&windows, count);
+    bool ok = windows_init(&windows, storages, count) && place_crossing(&windows, storages, count);
     *top = 0;
     if (ok && windows.top[windows.cuts.count] < INT32_MAX)
         ok = spread_obstacles(&windows) && place_all(&windows) && place_highest_again(&windows);

@@ -130,15 +130,24 @@ static bool take_turns(const struct turns *turns, int32_t *top)
     return ok;
 }
 
+static void put_together(struct turns *turns)
+{
+    uint32_t streams_count = turns->field->problem->graph->streams_count;
+    for (uint32_t s = 0; turns->turn && s < streams_count; s++) turns->turn[s] = 0;
+    turns->count = 1;
+}
+
 static bool place_by_turns(const struct tarn_windows_settings *settings,
-                           const struct tarn_field *field, int32_t *top)
+                           const struct tarn_field *field, bool together, int32_t *top)
 {
     const struct tarn_problem *problem = field->problem;
     struct turns turns = {.settings = settings, .field = field};
     turns.turn = malloc(((size_t)problem->graph->streams_count + 1) * sizeof *turns.turn);
     bool ok = turns.turn &&
-              tarn_split_streams(problem, settings->far, turns.turn, &turns.count) == TARN_OK &&
-              sort_storages(&turns) && take_turns(&turns, top);
+              tarn_split_streams(problem, settings->far, turns.turn, &turns.count) == TARN_OK;
+    bool differs = turns.count > 1 || !together;
+    if (together) put_together(&turns);
+    ok = ok && (!differs || (sort_storages(&turns) && take_turns(&turns, top)));
     free(turns.turn);
     free(turns.begin);
     free(turns.storages);
@@ -157,8 +166,8 @@ static struct tarn_windows_settings settings_of(const struct tarn_problem *probl
         .far = far_windows * options->width,
         .crossing_max = options->crossing_max ? options->crossing_max : CROSSING_MAX,
         .threads = options->threads,
-        .until = options->until,
-        .work_max = options->work_max};
+        .effort = options->effort,
+        .until = options->until};
     if (settings.far > problem->blocks->storages_count / FAR_SHARE && !options->far_windows)
         settings.far = problem->blocks->storages_count / FAR_SHARE;
     if (!tarn_size_multiply(options->aim, 4, &most)) most = UINT64_MAX;
@@ -197,10 +206,12 @@ enum tarn_status tarn_windows_place(const struct tarn_problem *problem,
                                     uint64_t *footprint)
 {
     struct tarn_windows_settings settings = settings_of(problem, options);
+    struct tarn_effort no_limit = {.max = UINT64_MAX};
     struct tarn_field field = {0};
+    if (!settings.effort) settings.effort = &no_limit;
     int32_t top = INT32_MAX;
-    bool ok =
-        tarn_field_init(&field, problem, antichain) && place_by_turns(&settings, &field, &top);
+    bool ok = tarn_field_init(&field, problem, antichain) &&
+              place_by_turns(&settings, &field, options->together, &top);
     if (ok && top < INT32_MAX) {
         uint64_t found = footprint_of(&settings, &field);
         if (found < *footprint) write_offsets(&settings, &field, offset);

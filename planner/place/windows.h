@@ -4,16 +4,18 @@
 
 #include "../../streams/order/antichain.h"
 #include "baseline.h"
+#include "effort.h"
 #include "until.h"
 
 struct tarn_windows_options {
     uint64_t aim;     /* bytes: a plan up to there is as good as any */
     uint32_t width;   /* storages in a window, about */
+    bool together;    /* streams are not placed apart; nothing is done where none would be */
     uint32_t threads; /* 0: all cores; the plan does not depend on it */
     /* 0: good values. Storages released so many windows after their producer are far from it; so
      * many that cross are still placed at once. */
     uint32_t far_windows, crossing_max;
-    uint64_t work_max;              /* of a decode of a part, see work.h; 0: no limit */
+    struct tarn_effort *effort;     /* may be NULL: no limit */
     const struct tarn_until *until; /* may be NULL: nothing ends it */
 };
 

@@ -1,0 +1,30 @@
+/* How long a search may go on, in work that is counted and not in time: so plans are the same on
+ * every machine and for any number of threads. A unit of work is about a nanosecond (work.h). */
+#ifndef TARN_PLANNER_PLACE_EFFORT_H
+#define TARN_PLANNER_PLACE_EFFORT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tarn_effort {
+    uint64_t max;         /* UINT64_MAX: no limit */
+    bool must;            /* the first plan: what it cannot do without is done whatever it takes */
+    uint64_t crossing;    /* of the spent: for what crosses windows, which one thread does */
+    uint64_t key_work;    /* 0, or of one key for some bundles */
+    uint32_t key_bundles; /* of so many */
+    atomic_uint_least64_t spent;
+};
+
+static inline void tarn_effort_spend(struct tarn_effort *effort, uint64_t work)
+{
+    atomic_fetch_add_explicit(&effort->spent, work, memory_order_relaxed);
+}
+
+static inline uint64_t tarn_effort_left(struct tarn_effort *effort)
+{
+    uint64_t spent = atomic_load_explicit(&effort->spent, memory_order_relaxed);
+    return spent < effort->max ? effort->max - spent : 0;
+}
+
+#endif

@@ -1,0 +1,68 @@
+/* Periods. What lives at once is counted as if lifetimes in the global order (lifetimes.h) were all
+ * that there is: never too little. The difference to the aim is free, and the storages that come
+ * and go in a period may take half of that for as long as the period lasts. Where the load rises to
+ * a peak and falls, as in a training step, periods become smaller towards the peak like a geometric
+ * series. Cost: O(T S). */
+#include "periods.h"
+
+#include <stdlib.h>
+
+enum { FREE_SHARE = 2, PERIODS_IN_ALL = 256 };
+
+/* By place in the order: bytes that come and go there. */
+struct flow {
+    uint64_t comes, goes;
+};
+
+static void count_flow(const struct tarn_lifetimes *lifetimes, const uint32_t *block_of,
+                       struct flow *flow)
+{
+    for (uint32_t i = 0; i < lifetimes->count; i++) {
+        uint32_t begin, end, a = lifetimes->storages[i];
+        struct tarn_block block = tarn_block_at(lifetimes->problem->blocks, block_of[a]);
+        if (block.members[0] != a) continue;
+        tarn_lifetimes_of_block(lifetimes, block, i, &begin, &end);
+        flow[begin].comes += block.size;
+        flow[end - 1].goes += block.size;
+    }
+}
+
+/* A period ends where its part of what is free would not be enough, but is not made too small. */
+static void divide(const struct flow *flow, uint32_t ops_count, uint64_t aim, uint32_t *period_of)
+{
+    uint64_t alive = 0, moved = 0, free_bytes = 0;
+    uint32_t period = 0;
+    for (uint32_t i = 0; i < ops_count; i++) {
+        alive += flow[i].comes;
+        moved += flow[i].comes + flow[i].goes;
+        uint64_t here = alive < aim ? aim - alive : 0;
+        if (i == 0 || here < free_bytes) free_bytes = here;
+        if (i > 0 && moved > free_bytes / FREE_SHARE && moved > aim / PERIODS_IN_ALL) {
+            period++;
+            moved = flow[i].comes + flow[i].goes;
+            free_bytes = here;
+        }
+        period_of[i] = period;
+        alive -= flow[i].goes;
+    }
+}
+
+uint32_t *tarn_periods_create(const struct tarn_problem *problem, const uint32_t *block_of,
+                              const uint32_t *storages, uint32_t count, uint64_t aim)
+{
+    size_t ops_count = problem->graph->ops_count;
+    uint32_t *period_of = malloc((ops_count + 1) * sizeof *period_of);
+    struct flow *flow = calloc(ops_count + 1, sizeof *flow);
+    struct tarn_lifetimes lifetimes;
+    bool ok =
+        period_of && flow && tarn_lifetimes_init(&lifetimes, problem, storages, count) == TARN_OK;
+    if (ok) {
+        count_flow(&lifetimes, block_of, flow);
+        tarn_lifetimes_finish(&lifetimes);
+        divide(flow, (uint32_t)ops_count, aim, period_of);
+    }
+    free(flow);
+    if (ok) return period_of;
+    free(period_of);
+    return NULL;
+}
