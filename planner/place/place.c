@@ -48,9 +48,10 @@ enum { CORE_VISITS_A_STORAGE = 250, CORE_STORAGES = 1000, CORE_LEVELS = 4 };
 /* Walks seldom find what cores do not: they end when one in so many of their steps, in a row, has
  * brought nothing. */
 enum { WALK_PATIENCE = 4 };
-/* Of the work allowed, the rungs before the walks leave one part in so many to them: they find in
- * milliseconds what exact search of a small graph may not find in seconds. */
-enum { RESERVE_SHARE = 4 };
+/* Of the work allowed, search at the aim leaves one part in PLANS_SHARE to what finds plans above
+ * it: the paper's methods, cores at places on the way, walks. Cores leave one part in WALKS_SHARE
+ * to the walks. These find in milliseconds what exact search may not find in seconds. */
+enum { PLANS_SHARE = 2, WALKS_SHARE = 4 };
 /* The first round has at most so many steps, each of the next ones twice as many; for more blocks
  * there is none. */
 enum { ROUND_STEPS = 1000, ROUND_BLOCKS_MAX = 65536 };
@@ -88,7 +89,7 @@ struct climb {
     struct tarn_place_request request; /* a copy: its bound may rise */
     struct tarn_place_result *result;
     uint64_t row;                     /* the footprint of the plan in a row */
-    uint64_t work_left, reserve;      /* see work.h: reserved for the rungs from the walks on */
+    uint64_t work_left, reserve;      /* see work.h: reserved for the rungs that follow */
     struct tarn_work_costs costs;     /* where work is limited */
     bool cut;                         /* a rung would have gone on, but for want of work */
     struct tarn_conflicts *conflicts; /* the problem's: with rows from the first rung on that reads
@@ -325,10 +326,12 @@ static enum tarn_status climb_all(struct climb *climb)
         status = core(climb, aim_of(climb), core_visits_for(climb, first));
     if (status == TARN_OK && !is_done(climb) && left > 0) status = exact_for(climb, EXACT_VISITS);
     if (status == TARN_OK && !is_done(climb) && count <= BASELINE_BLOCKS_MAX) {
+        climb->reserve = climb->request.improve.work_max / WALKS_SHARE;
         uint32_t methods = count_methods(climb);
         if (methods > 0) status = baseline(climb, TARN_NONE, methods);
     }
     if (count > ROUND_BLOCKS_MAX) return status;
+    climb->reserve = climb->request.improve.work_max / WALKS_SHARE;
     for (; status == TARN_OK && left > 0 && !is_over(climb); left -= steps, steps *= 2) {
         if (steps > left) steps = left;
         status = search(climb, steps);
@@ -409,7 +412,7 @@ static enum tarn_status limit_work(struct climb *climb)
 {
     uint64_t work_max = climb->request.improve.work_max;
     climb->work_left = work_max > 0 ? work_max : TARN_WORK_UNLIMITED;
-    climb->reserve = work_max / RESERVE_SHARE;
+    climb->reserve = work_max / PLANS_SHARE;
     return work_max > 0 ? tarn_work_estimate(climb->problem, &climb->costs) : TARN_OK;
 }
 
