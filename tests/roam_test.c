@@ -1,6 +1,6 @@
 /* ROAM's subgraph tree and layout, and the skyline that it is compared with. Cuts from the
  * definition, by the transitive closure, on random graphs; leaves and layouts by what they promise;
- * every plan goes through the verifier. TARN_CAMPAIGN=N: N random graphs instead of 2,000. */
+ * every plan goes through the verifier. TARN_DRAWS=N: N random graphs instead of 2,000. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ enum { SEEDS = DRAWS(2000), OPS_MAX = 50 };
 
 static uint32_t seeds(void)
 {
-    const char *text = getenv("TARN_CAMPAIGN");
+    const char *text = getenv("TARN_DRAWS");
     return text ? (uint32_t)strtoul(text, NULL, 10) : SEEDS;
 }
 

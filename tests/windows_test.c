@@ -1,6 +1,6 @@
 /* Placement window by window: what cuts promise and what plans must keep to, from the definitions
  * and for every pair, on random graphs cut into tiny windows and on larger ones; on any number of
- * threads. TARN_CAMPAIGN=N: N random graphs, and twenty runs on every number of threads. */
+ * threads. TARN_DRAWS=N: N random graphs, and twenty runs on every number of threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,8 +68,8 @@ static void tear_down(struct fixture *fixture)
 
 static uint64_t seeds(void)
 {
-    const char *campaign = getenv("TARN_CAMPAIGN");
-    return campaign ? strtoull(campaign, NULL, 10) : SEEDS;
+    const char *draws = getenv("TARN_DRAWS");
+    return draws ? strtoull(draws, NULL, 10) : SEEDS;
 }
 
 static uint64_t check_plan(const struct fixture *fixture, const uint64_t *offset)
@@ -387,7 +387,7 @@ static struct tarn_graph *large_graph(uint32_t i)
 
 static void large_graphs_are_safe_and_do_not_depend_on_the_number_of_threads(void **state)
 {
-    uint32_t runs = getenv("TARN_CAMPAIGN") ? CAMPAIGN_RUNS : RUNS;
+    uint32_t runs = getenv("TARN_DRAWS") ? CAMPAIGN_RUNS : RUNS;
     struct tarn_graph *graph;
     (void)state;
     for (uint32_t i = 0; (graph = large_graph(i)); i++) {
