@@ -625,7 +625,7 @@ static void rejects_two_places_for_one_storage(void **state)
 static void rejects_an_alignment_that_is_no_power_of_two(void **state)
 {
     struct fixture *fixture = *state;
-    struct tarn_error error;
+    struct tarn_error error = {0};
     fixture->plan->alignment = 96;
     require_text(find(fixture, TARN_MISALIGNED), "the alignment 96 is no power of two");
     assert_int_equal(tarn_plan_check_form(fixture->plan, &error), TARN_BAD_INPUT);
