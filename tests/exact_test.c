@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "bench/rough_graph.h"
 #include "planner/place/core.h"
 #include "planner/place/exact.h"
 #include "planner/place/exact_rules.h"
@@ -381,6 +382,20 @@ static uint32_t pick_any(struct random_source *source, const struct tarn_exact_s
     return b;
 }
 
+/* What a failed state is blamed on: all that the limits of its open blocks follow from. */
+static void assert_blames_all_reasons(struct tarn_exact_state *state)
+{
+    tarn_exact_blame_all(state, state->unplaced);
+    for (uint32_t b = 0; b < state->instance->count; b++) {
+        const uint64_t *reasons = tarn_exact_reasons(state, b);
+        for (uint32_t c = 0; c < state->instance->count && tarn_set_has(state->unplaced, b); c++) {
+            bool placed = !tarn_set_has(state->unplaced, c);
+            bool next_to_it = placed && tarn_set_has(tarn_exact_adjacent(state, b), c);
+            if (next_to_it || tarn_set_has(reasons, c)) assert_true(tarn_set_has(state->blame, c));
+        }
+    }
+}
+
 /* Goes down to the least placement by right decisions, in any order: no rule may object, and none
  * may raise a block above its place there. */
 static void follow_least(struct setup *setup, const struct least *least,
@@ -408,9 +423,75 @@ static void follow_least(struct setup *setup, const struct least *least,
         }
         for (uint32_t c = 0; c < instance.count; c++)
             assert_true(state.limit[c] <= least_position(setup, &instance, least, c));
+        assert_blames_all_reasons(&state);
     }
     tarn_exact_state_finish(&state);
     tarn_exact_instance_finish(&instance);
+}
+
+/* What a level may change, as bytes. */
+struct picture {
+    int64_t limit[STORAGES_MAX], hole[STORAGES_MAX], piece_limit[STORAGES_MAX];
+    struct tarn_exact_print print[STORAGES_MAX];
+    uint64_t reasons[STORAGES_MAX];
+    int64_t section_end[STORAGES_MAX];
+};
+
+static struct picture picture_of(const struct tarn_exact_state *state)
+{
+    const struct tarn_exact_instance *instance = state->instance;
+    struct picture picture;
+    memset(&picture, 0, sizeof picture);
+    assert_true(instance->set_words == 1 && instance->sections_count <= STORAGES_MAX);
+    memcpy(picture.limit, state->limit, instance->count * sizeof *state->limit);
+    memcpy(picture.hole, state->hole, instance->count * sizeof *state->hole);
+    memcpy(picture.piece_limit, state->piece_limit,
+           instance->piece_begin[instance->count] * sizeof *state->piece_limit);
+    memcpy(picture.print, state->print, instance->count * sizeof *state->print);
+    memcpy(picture.reasons, state->reasons, instance->count * sizeof *state->reasons);
+    memcpy(picture.section_end, state->section_end,
+           instance->sections_count * sizeof *state->section_end);
+    return picture;
+}
+
+/* Places blocks, each in a level inside the one before, as far as that goes, and takes them back.
+ */
+static void go_and_come_back(struct tarn_exact_state *state, struct random_source *source)
+{
+    struct tarn_exact_mark mark;
+    struct picture before = picture_of(state), after;
+    if (state->unplaced_count == 0) return;
+    uint32_t b = pick_any(source, state);
+    assert_true(tarn_exact_state_open(state, &mark));
+    if (tarn_exact_put(state, b)) go_and_come_back(state, source);
+    tarn_exact_state_count(state, b, false);
+    tarn_exact_state_close(state, &mark);
+    after = picture_of(state);
+    assert_memory_equal(&before, &after, sizeof before);
+}
+
+static void closing_a_level_takes_back_all_that_was_set_in_it(void **state)
+{
+    struct random_source source = {6};
+    (void)state;
+    for (uint32_t i = 0; i < RANDOM_GRAPHS / 6; i++) {
+        struct setup setup;
+        struct tarn_exact_instance instance;
+        struct tarn_exact_state partial;
+        const struct tarn_until forever = {0};
+        uint64_t work;
+        set_up(&setup, small_graph(&source, i % 2 ? 40 : 0), 1);
+        assert_int_equal(tarn_exact_instance_init(&instance, &setup.problem, NULL, setup.offset,
+                                                  &forever, 0, &work),
+                         TARN_OK);
+        assert_true(tarn_exact_state_init(&partial, &instance,
+                                          (int64_t)(least_capacity(&setup, 0) / instance.unit)));
+        assert_true(tarn_exact_begin(&partial));
+        for (uint32_t k = 0; k < 4; k++) go_and_come_back(&partial, &source);
+        tarn_exact_state_finish(&partial);
+        tarn_exact_instance_finish(&instance);
+        tear_down(&setup);
+    }
 }
 
 /* At the least capacity of all and with a little more room. */
@@ -668,11 +749,13 @@ static void stops_at_its_work_for_any_number_of_threads(void **state)
 }
 
 static struct tarn_place_result climb(struct setup *setup, const struct tarn_antichain *antichain,
-                                      uint64_t work_max, uint32_t threads)
+                                      uint64_t capacity, uint64_t work_max, uint32_t threads)
 {
-    const struct tarn_place_request request = {
-        .improve = {
-            .bound = antichain->bound, .steps = 20, .work_max = work_max, .threads = threads}};
+    const struct tarn_place_request request = {.improve = {.bound = antichain->bound,
+                                                           .capacity = capacity,
+                                                           .steps = 20,
+                                                           .work_max = work_max,
+                                                           .threads = threads}};
     struct tarn_place_result result = {.offset = setup->offset};
     assert_int_equal(tarn_place(&setup->problem, antichain, &request, &result), TARN_OK);
     assert_int_equal(result.footprint, tarn_blocks_footprint(&setup->blocks, setup->offset));
@@ -685,7 +768,7 @@ static void assert_same_climb(struct setup *setup, const struct tarn_antichain *
 {
     uint64_t before[STORAGES_MAX];
     memcpy(before, setup->offset, sizeof before);
-    struct tarn_place_result other = climb(setup, antichain, work_max, 3);
+    struct tarn_place_result other = climb(setup, antichain, 0, work_max, 3);
     assert_string_equal(one.method, other.method);
     assert_int_equal(one.stopped, other.stopped);
     assert_memory_equal(before, setup->offset, setup->blocks.storages_count * sizeof *before);
@@ -710,16 +793,46 @@ static void a_limit_of_work_only_cuts(void **state)
         assert_int_equal(
             tarn_antichain_init(&antichain, &setup.reuse, graph, setup.blocks.reserved), TARN_OK);
         for (uint64_t work_max = 1; work_max <= 100000000; work_max *= 100) {
-            struct tarn_place_result one = climb(&setup, &antichain, work_max, 1);
+            struct tarn_place_result one = climb(&setup, &antichain, 0, work_max, 1);
             cut += one.stopped == TARN_STOP_WORK;
             assert_same_climb(&setup, &antichain, one, work_max);
             if (one.stopped != TARN_STOP_WORK)
-                assert_int_equal(one.footprint, climb(&setup, &antichain, 0, 1).footprint);
+                assert_int_equal(one.footprint, climb(&setup, &antichain, 0, 0, 1).footprint);
         }
         tarn_antichain_finish(&antichain);
         tear_down(&setup);
     }
     assert_true(cut > 20);
+}
+
+/* A climb with little work may miss the capacity that a longer one kept to; it proves nothing. */
+static void never_says_that_nothing_fits_where_something_does(void **state)
+{
+    uint32_t missed = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < 28; seed++) {
+        struct tarn_antichain antichain;
+        struct setup setup;
+        const struct rough_graph_options options = {(enum rough_kind)(seed % ROUGH_KINDS), 40, 4,
+                                                    seed};
+        struct tarn_graph *graph = rough_graph(&options);
+        if (graph->planned_count > STORAGES_MAX) {
+            tarn_graph_destroy(graph);
+            continue;
+        }
+        set_up(&setup, graph, 1);
+        assert_int_equal(
+            tarn_antichain_init(&antichain, &setup.reuse, graph, setup.blocks.reserved), TARN_OK);
+        uint64_t capacity = climb(&setup, &antichain, 0, 10000000, 1).footprint;
+        for (uint64_t work_max = 10000; work_max <= 1000000; work_max *= 10) {
+            struct tarn_place_result result = climb(&setup, &antichain, capacity, work_max, 1);
+            assert_false(result.cannot_fit);
+            missed += result.footprint > capacity;
+        }
+        tarn_antichain_finish(&antichain);
+        tear_down(&setup);
+    }
+    assert_true(missed > 10);
 }
 
 static void offsets_stay_when_nothing_was_found(void **state)
@@ -744,6 +857,7 @@ int main(void)
         cmocka_unit_test(exact_with_groups_and_alignment),
         cmocka_unit_test(exact_around_what_is_fixed),
         cmocka_unit_test(rules_keep_the_least_placement),
+        cmocka_unit_test(closing_a_level_takes_back_all_that_was_set_in_it),
         cmocka_unit_test(exact_on_nearly_full_puzzles),
         cmocka_unit_test(solves_puzzles_without_a_gap),
         cmocka_unit_test(the_same_for_any_number_of_threads),
@@ -754,6 +868,7 @@ int main(void)
         cmocka_unit_test(stops_at_its_number_of_nodes),
         cmocka_unit_test(stops_at_its_work_for_any_number_of_threads),
         cmocka_unit_test(a_limit_of_work_only_cuts),
+        cmocka_unit_test(never_says_that_nothing_fits_where_something_does),
         cmocka_unit_test(offsets_stay_when_nothing_was_found),
     };
     if (getenv("ONLY")) cmocka_set_test_filter(getenv("ONLY"));

@@ -15,8 +15,10 @@
 #define SANITIZED 0
 #endif
 #ifdef FEW_DRAWS
+#define HAS_FEW_DRAWS 1
 #define DRAWS(count) (((count) + 31) / 32)
 #else
+#define HAS_FEW_DRAWS 0
 #define DRAWS(count) (count)
 #endif
 

@@ -224,7 +224,7 @@ static void draw_several(const struct small_graph *graph, struct tally *tally)
 
 static void draw_one(const struct small_graph *graph, struct tally *tally)
 {
-    if (!SANITIZED || tally->graphs % 32 == 0) draw_worlds(graph, 1, tally);
+    if (!HAS_FEW_DRAWS || tally->graphs % 32 == 0) draw_worlds(graph, 1, tally);
 }
 
 static void every_graph_of_4_and_5_ops_is_planned_right(void **state)
