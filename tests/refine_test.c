@@ -109,6 +109,7 @@ enum change {
     OTHER_COMMON,
     MORE_COMMON,
     FILL_ELSEWHERE,
+    FILL_AND_REFILL_ELSEWHERE,
     OUTPUT_OVERWRITTEN,
     OUTPUT_NOT_PINNED,
     UPDATE_ELSEWHERE,
@@ -147,8 +148,9 @@ static void add_tensors(const struct making *making)
     roots[W_1] = is(making, UPDATE_ELSEWHERE) ? TARN_NONE : W;
     if (is(making, UPDATE_OF_ANOTHER)) roots[W_1] = GAIN;
     roots[Y_1] = is(making, RELU_ELSEWHERE) ? TARN_NONE : Y;
-    roots[A_1] = is(making, FILL_ELSEWHERE) ? TARN_NONE : A;
-    roots[A_2] = is(making, REFILL_ELSEWHERE) ? TARN_NONE : A;
+    bool both_elsewhere = is(making, FILL_AND_REFILL_ELSEWHERE);
+    roots[A_1] = is(making, FILL_ELSEWHERE) || both_elsewhere ? TARN_NONE : A;
+    roots[A_2] = is(making, REFILL_ELSEWHERE) ? TARN_NONE : both_elsewhere ? A_1 : A;
     if (is(making, SCALE_IN_PLACE_OF_H)) roots[Q] = H;
     if (is(making, OUTPUT_OVERWRITTEN)) roots[Q] = P;
     if (is(making, HOLE_BEHIND_A_VIEW)) roots[B] = A;
@@ -450,6 +452,7 @@ static void rejects_a_write_elsewhere_that_loses_what_it_leaves(void **state)
     (void)state;
     require_rejected(FILL_ELSEWHERE, TARN_HAZARD_LOST, "must see");
     require_rejected(REFILL_ELSEWHERE, TARN_HAZARD_LOST, "must see");
+    require_rejected(FILL_AND_REFILL_ELSEWHERE, TARN_HAZARD_LOST, "must see");
     require_rejected(UPDATE_OF_ANOTHER, TARN_HAZARD_LOST, "must see");
     require_rejected(UPDATE_ELSEWHERE, TARN_WRONG_GRAPH, "has not the inputs and outputs");
 }
