@@ -8,7 +8,13 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "check_offsets.h"
 #include "failing_memory.h"
+#include "planner/place/improve.h"
+#include "planner/place/windows.h"
 #include "random_graph.h"
 #include "tarn/plan.h"
 #include "tarn/simulate.h"
@@ -130,12 +136,96 @@ static void streams_and_waits_survive_every_failing_allocation(void **state)
     fail_each_allocation(simulate, 20);
 }
 
+/* ---- Searching, which small graphs do not need ---- */
+
+static struct search_fixture {
+    struct tarn_reuse reuse;
+    struct tarn_blocks blocks;
+    struct tarn_conflicts conflicts;
+    struct tarn_antichain antichain;
+    struct tarn_problem problem;
+    uint64_t *offset;
+} fixture;
+
+static void fixture_init(void)
+{
+    struct tarn_clocks clocks;
+    assert_int_equal(tarn_clocks_init(&clocks, graph), TARN_OK);
+    assert_int_equal(tarn_reuse_init(&fixture.reuse, &clocks, graph), TARN_OK);
+    tarn_clocks_finish(&clocks);
+    assert_int_equal(tarn_blocks_init(&fixture.blocks, graph, false, 1, NULL), TARN_OK);
+    assert_int_equal(tarn_conflicts_init(&fixture.conflicts, &fixture.reuse, graph), TARN_OK);
+    assert_int_equal(
+        tarn_antichain_init(&fixture.antichain, &fixture.reuse, graph, fixture.blocks.reserved),
+        TARN_OK);
+    fixture.problem = (struct tarn_problem){graph, &fixture.blocks, &fixture.conflicts};
+    fixture.offset = calloc((size_t)fixture.reuse.count + 1, sizeof *fixture.offset);
+}
+
+static void fixture_finish(void)
+{
+    free(fixture.offset);
+    tarn_antichain_finish(&fixture.antichain);
+    tarn_conflicts_finish(&fixture.conflicts);
+    tarn_blocks_finish(&fixture.blocks);
+    tarn_reuse_finish(&fixture.reuse);
+}
+
+/* Whatever happened, there is a safe plan. */
+static enum tarn_status end_of(enum tarn_status status, struct tarn_error *error)
+{
+    check_offsets(graph, &fixture.reuse, &fixture.blocks, fixture.offset);
+    if (status == TARN_SYSTEM) snprintf(error->text, sizeof error->text, "out of memory");
+    return status;
+}
+
+static enum tarn_status walk(struct tarn_error *error)
+{
+    struct tarn_improve_report report;
+    const struct tarn_improve_options options = {.steps = 30, .threads = 1};
+    uint64_t footprint = tarn_blocks_place_in_a_row(&fixture.blocks, fixture.offset);
+    return end_of(tarn_improve_place(&fixture.problem, &fixture.antichain, &options, fixture.offset,
+                                     &footprint, &report),
+                  error);
+}
+
+static enum tarn_status place_by_windows(struct tarn_error *error)
+{
+    const struct tarn_windows_options options = {
+        .width = 4, .threads = 1, .far_windows = 1, .crossing_max = 2};
+    uint64_t footprint = tarn_blocks_place_in_a_row(&fixture.blocks, fixture.offset);
+    return end_of(tarn_windows_place(&fixture.problem, &fixture.antichain, &options, fixture.offset,
+                                     &footprint),
+                  error);
+}
+
+static void searching_keeps_a_safe_plan_whichever_allocation_fails(void **state)
+{
+    struct tarn_graph *small = graph;
+    (void)state;
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        graph = random_graph(&(struct random_graph_options){.seed = seed,
+                                                            .ops = 40,
+                                                            .streams = 3,
+                                                            .reach = 8,
+                                                            .workspace_share = 20,
+                                                            .group_share = seed == 0 ? 0 : 30});
+        fixture_init();
+        fail_single_allocations(walk, 20);
+        fail_single_allocations(place_by_windows, 20);
+        fixture_finish();
+        tarn_graph_destroy(graph);
+    }
+    graph = small;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(planning_survives_every_failing_allocation),
         cmocka_unit_test(memory_that_runs_out_in_any_thread_is_reported),
         cmocka_unit_test(streams_and_waits_survive_every_failing_allocation),
+        cmocka_unit_test(searching_keeps_a_safe_plan_whichever_allocation_fails),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
