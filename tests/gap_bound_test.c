@@ -162,6 +162,7 @@ static void bound_is_never_above_the_smallest_arena(void **state)
                   compared, loose, raised, met);
     assert_true(compared > GRAPHS / 5);
     assert_true(raised > loose / 3 && met > loose / 4);
+    assert_true(HAS_FEW_DRAWS || (raised >= 323 && met >= 270)); /* as when this was written */
 }
 
 static void bound_without_groups_is_the_antichain(void **state)
