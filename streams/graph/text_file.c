@@ -236,20 +236,38 @@ enum tarn_status tarn_text_write(const char *path, const char *text, size_t size
     return status;
 }
 
+/* For fopencookie, whose streams tell afterwards that less was taken than given. */
+static ssize_t append(void *cookie, const char *bytes, size_t size)
+{
+    struct buffer *buffer = cookie;
+    for (size_t done = 0, room; done < size; done += room) {
+        if (!grow(buffer)) return (ssize_t)done;
+        room = buffer->capacity - buffer->size - 1;
+        if (room > size - done) room = size - done;
+        memcpy(buffer->bytes + buffer->size, bytes + done, room);
+        buffer->size += room;
+    }
+    return (ssize_t)size;
+}
+
+/* Not by open_memstream: what glibc's has no memory for is left out without a word. */
 char *tarn_text_print(void (*print)(const void *subject, FILE *file), const void *subject,
                       size_t *size)
 {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *memory = open_memstream(&text, &length);
-    if (!memory) return NULL;
-    print(subject, memory);
-    bool is_broken = ferror(memory) != 0;
-    if (fclose(memory) != 0) is_broken = true;
-    if (size) *size = length;
-    if (!is_broken) return text;
-    free(text);
-    return NULL;
+    struct buffer buffer = {0};
+    if (!grow(&buffer)) return NULL;
+    FILE *file = fopencookie(&buffer, "w", (cookie_io_functions_t){.write = append});
+    bool is_broken = !file;
+    if (file) print(subject, file);
+    if (file && ferror(file)) is_broken = true;
+    if (file && fclose(file) != 0) is_broken = true;
+    if (is_broken) {
+        free(buffer.bytes);
+        return NULL;
+    }
+    buffer.bytes[buffer.size] = '\0';
+    if (size) *size = buffer.size;
+    return buffer.bytes;
 }
 
 enum tarn_status tarn_text_save(const char *path, void (*print)(const void *subject, FILE *file),
