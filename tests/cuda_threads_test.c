@@ -209,6 +209,38 @@ static void a_life_within_a_global_capture_of_its_own_thread(void **state)
     }
 }
 
+static void *ask_for_memory(void *failures)
+{
+    void *memory;
+    unsigned code = api.Malloc(&memory, 64);
+    if (code)
+        atomic_fetch_add((atomic_int *)failures, 1);
+    else
+        api.Free(memory);
+    return NULL;
+}
+
+static int kernel_beside_another_thread(void *user, const struct tarn_call *call)
+{
+    static atomic_int failures;
+    atomic_store(&failures, 0);
+    join_thread(ask_for_memory, &failures);
+    return atomic_load(&failures) ? 1 : kernel(user, call);
+}
+
+/* Its own captures forbid nothing to threads that know nothing of them. */
+static void a_capture_leaves_calls_of_other_threads_alone(void **state)
+{
+    (void)state;
+    struct life life = {.way = CAPTURED};
+    use_devices(1);
+    begin(&life);
+    tarn_session_bind_default(life.session, kernel_beside_another_thread, &life);
+    work(&life);
+    end(&life);
+    assert_clean();
+}
+
 /* ---- Current devices ---- */
 
 static void *look_at(void *argument)
@@ -425,6 +457,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_life_beside_a_global_capture_of_another_thread),
         cmocka_unit_test(a_life_within_a_global_capture_of_its_own_thread),
+        cmocka_unit_test(a_capture_leaves_calls_of_other_threads_alone),
         cmocka_unit_test(a_session_on_the_second_gpu_works_from_any_thread),
         cmocka_unit_test(a_thread_gets_back_the_device_and_the_mode_that_it_had),
         cmocka_unit_test(a_session_runs_on_two_gpus_that_reach_each_other),
