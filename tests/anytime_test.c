@@ -14,6 +14,7 @@
 
 #include "bench/cut_graph.h"
 #include "bench/dnn_graph.h"
+#include "bench/rough_graph.h"
 #include "random_graph.h"
 #include "tarn/plan.h"
 
@@ -206,6 +207,16 @@ static void a_deadline_ends_a_search_and_the_plan_says_so(void **state)
     tarn_graph_destroy(graph);
 }
 
+/* Nobody asks for an end, and there is one all the same: a default plan has its limit of work. */
+static void a_default_plan_ends_where_its_work_is_spent(void **state)
+{
+    struct tarn_graph *graph = rough_graph(&(struct rough_graph_options){ROUGH_MESH, 3000, 4, 1});
+    char method[64] = {0};
+    (void)state;
+    assert_int_equal(plan(graph, NULL, method).stopped, TARN_STOP_WORK);
+    tarn_graph_destroy(graph);
+}
+
 /* What has met its aim has nothing left to be ended. */
 static void a_plan_at_its_aim_was_not_stopped(void **state)
 {
@@ -230,6 +241,7 @@ int main(void)
         cmocka_unit_test(a_pass_over_many_storages_goes_window_by_window),
         cmocka_unit_test(a_signal_ends_a_search_and_the_plan_says_so),
         cmocka_unit_test(a_deadline_ends_a_search_and_the_plan_says_so),
+        cmocka_unit_test(a_default_plan_ends_where_its_work_is_spent),
         cmocka_unit_test(a_plan_at_its_aim_was_not_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
