@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <math.h>
 
+#include "bench/coupled_graph.h"
 #include "bench/cut_graph.h"
 #include "bench/rough_graph.h"
 #include "planner/place/core.h"
@@ -18,6 +19,7 @@
 #include "planner/place/improve.h"
 #include "planner/place/keys.h"
 #include "planner/place/lowest.h"
+#include "planner/place/widths.h"
 #include "planner/place/windows.h"
 #include "random_graph.h"
 
@@ -283,6 +285,42 @@ static void windows_reach_what_they_did(void **state)
     assert_no_worse("windows of chains above the bound", chains, 31446);
 }
 
+/* By windows of several widths alone, within the usual effort. */
+static double place_by_widths(struct fixture *fixture)
+{
+    struct tarn_effort effort = {.max = tarn_widths_effort(&fixture->problem), .must = true};
+    const struct tarn_improve_options options = {.threads = 2};
+    uint64_t footprint = UINT64_MAX;
+    assert_int_equal(tarn_widths_place(&fixture->problem, &fixture->antichain, &options,
+                                       fixture->antichain.bound, &effort, fixture->offset,
+                                       &footprint),
+                     TARN_OK);
+    return above(fixture, footprint);
+}
+
+/* So many that windows come first, and that only the best keys follow. */
+static void many_blocks_reach_what_they_did(void **state)
+{
+    static const struct {
+        const char *name;
+        struct coupled_graph_options options;
+        double widths, all;
+    } graphs[] = {
+        {"layers", {COUPLED_LAYERS, 90000, 6, 0, 1}, 73, 73},
+        {"chains", {COUPLED_EVERY, 34000, 16, 1000, 1}, 88301, 74077},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
+        struct fixture fixture;
+        double steps = 0;
+        set_up(&fixture, coupled_graph(&graphs[i].options), 512);
+        print_message("# %s:\n", graphs[i].name);
+        assert_no_worse("windows above the bound", place_by_widths(&fixture), graphs[i].widths);
+        assert_no_worse("all above the bound", improve(&fixture, 0, &steps), graphs[i].all);
+        tear_down(&fixture);
+    }
+}
+
 static void exact_search_takes_no_more_nodes_than_it_did(void **state)
 {
     double nodes = 0, visits = 0, unanswered = 0;
@@ -316,6 +354,7 @@ int main(void)
         cmocka_unit_test(keys_and_walks_reach_what_they_did),
         cmocka_unit_test(cores_reach_what_they_did),
         cmocka_unit_test(windows_reach_what_they_did),
+        cmocka_unit_test(many_blocks_reach_what_they_did),
         cmocka_unit_test(exact_search_takes_no_more_nodes_than_it_did),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
