@@ -250,13 +250,22 @@ static ssize_t append(void *cookie, const char *bytes, size_t size)
     return (ssize_t)size;
 }
 
+/* Only says how far it is. */
+static int tell(void *cookie, off64_t *offset, int whence)
+{
+    const struct buffer *buffer = cookie;
+    if (whence != SEEK_CUR || *offset != 0) return -1;
+    *offset = (off64_t)buffer->size;
+    return 0;
+}
+
 /* Not by open_memstream: what glibc's has no memory for is left out without a word. */
 char *tarn_text_print(void (*print)(const void *subject, FILE *file), const void *subject,
                       size_t *size)
 {
     struct buffer buffer = {0};
     if (!grow(&buffer)) return NULL;
-    FILE *file = fopencookie(&buffer, "w", (cookie_io_functions_t){.write = append});
+    FILE *file = fopencookie(&buffer, "w", (cookie_io_functions_t){.write = append, .seek = tell});
     bool is_broken = !file;
     if (file) print(subject, file);
     if (file && ferror(file)) is_broken = true;
