@@ -38,7 +38,8 @@ done
 
 tests/setup.sh tests "${with[@]}"
 without=
-for part in ${TARN_WITH//,/ }; do
+IFS=, read -ra wanted <<<"${TARN_WITH:-}"
+for part in "${wanted[@]}"; do
     if tests/setup.sh "$part"; then with+=("$part"); else without+=" $part"; fi
 done
 
