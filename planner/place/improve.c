@@ -32,6 +32,8 @@ enum { WINDOWS_BLOCKS_MIN = 1024, WINDOWS_FIRST_MIN = 16384, KEYS_ENTRIES_MAX = 
 /* A decode of everything takes so many picoseconds for each unsafe pair, and for each of its
  * streams. */
 enum { PAIR_WORK = 150, PAIR_STREAM_WORK = 10 };
+/* What is counted as a nanosecond takes up to so many where blocks are too many for the caches. */
+enum { LARGE_WORK = 2 };
 enum { WALKS = 8, COPYING_WALKS = 4, ROUND_STEPS = 40, STARTS = TARN_KEYS_COUNT + 1 };
 enum { EAGER_BLOCKS = 256 };
 
@@ -542,6 +544,7 @@ enum tarn_status tarn_improve_place(const struct tarn_problem *problem,
                     (uint64_t)count * problem->graph->streams_count > KEYS_ENTRIES_MAX;
     memset(report, 0, sizeof *report);
     if (options->work_max > 0) effort.max = options->work_max;
+    if (options->work_max > 0 && is_large) effort.max /= LARGE_WORK;
     if (*footprint <= aim) return TARN_OK;
     bool ok = !by_windows || count < WINDOWS_FIRST_MIN ||
               place_windows(problem, antichain, options, aim, &effort, offset, footprint, report) ==
