@@ -191,3 +191,17 @@ enum tarn_status tarn_conflicts_count(const struct tarn_conflicts *conflicts,
     free(released);
     return TARN_OK;
 }
+
+enum tarn_status tarn_conflicts_pairs(const struct tarn_conflicts *conflicts,
+                                      const struct tarn_graph *graph, uint64_t *pairs)
+{
+    uint32_t count = conflicts->reuse->count;
+    uint32_t *degree = malloc(((size_t)count + 1) * sizeof *degree);
+    if (!degree) return TARN_SYSTEM;
+    enum tarn_status status = tarn_conflicts_count(conflicts, graph, degree);
+    uint64_t ends = 0;
+    for (uint32_t a = 0; status == TARN_OK && a < count; a++) ends += degree[a];
+    *pairs = ends / 2;
+    free(degree);
+    return status;
+}

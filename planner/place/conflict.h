@@ -46,4 +46,8 @@ void tarn_conflicts_mask(const struct tarn_conflicts *conflicts, uint32_t storag
 enum tarn_status tarn_conflicts_count(const struct tarn_conflicts *conflicts,
                                       const struct tarn_graph *graph, uint32_t *degree);
 
+/* How many pairs are in conflict. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_conflicts_pairs(const struct tarn_conflicts *conflicts,
+                                      const struct tarn_graph *graph, uint64_t *pairs);
+
 #endif

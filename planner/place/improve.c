@@ -482,14 +482,11 @@ static bool estimate_key(const struct tarn_problem *problem, const struct tarn_e
 {
     uint64_t pairs = 0, streams_count = problem->graph->streams_count;
     uint32_t count = problem->conflicts->reuse->count;
-    uint32_t *degree = malloc(((size_t)count + 1) * sizeof *degree);
-    bool ok = degree && tarn_conflicts_count(problem->conflicts, problem->graph, degree) == TARN_OK;
-    for (uint32_t a = 0; ok && a < count; a++) pairs += degree[a];
-    *work = pairs / 2 * (PAIR_WORK + PAIR_STREAM_WORK * streams_count) / 1000 + 1;
+    bool ok = tarn_conflicts_pairs(problem->conflicts, problem->graph, &pairs) == TARN_OK;
+    *work = pairs * (PAIR_WORK + PAIR_STREAM_WORK * streams_count) / 1000 + 1;
     double times = effort->key_work > 0 ? (double)count / effort->key_bundles : 0;
     double likely = (double)effort->key_work * times * times;
     if (likely > (double)*work) *work = likely < 1e18 ? (uint64_t)likely : UINT64_MAX;
-    free(degree);
     return ok;
 }
 

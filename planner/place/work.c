@@ -4,8 +4,6 @@
  * Cost: O(T S) where that is not too much; else every pair is taken for unsafe. */
 #include "work.h"
 
-#include <stdlib.h>
-
 #define ENTRIES_MAX ((uint64_t)1 << 22)
 #define DECODE_PAIR 0.3
 #define DECODE_PAIR_AND_STREAM 0.02
@@ -18,12 +16,9 @@ static enum tarn_status count_pairs(const struct tarn_problem *problem, double *
     double count = reuse->count;
     *pairs = count * count / 2;
     if ((uint64_t)reuse->count * reuse->streams_count > ENTRIES_MAX) return TARN_OK;
-    uint32_t *degree = malloc(((size_t)reuse->count + 1) * sizeof *degree);
-    if (!degree) return TARN_SYSTEM;
-    enum tarn_status status = tarn_conflicts_count(problem->conflicts, problem->graph, degree);
-    *pairs = 0;
-    for (uint32_t a = 0; status == TARN_OK && a < reuse->count; a++) *pairs += degree[a] / 2.0;
-    free(degree);
+    uint64_t counted = 0;
+    enum tarn_status status = tarn_conflicts_pairs(problem->conflicts, problem->graph, &counted);
+    *pairs = (double)counted;
     return status;
 }
 

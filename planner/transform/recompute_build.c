@@ -416,7 +416,7 @@ static enum tarn_status build(struct building *all)
     tarn_transform_add_streams(all->builder, all->graph);
     add_tensors(all);
     add_ops(all);
-    tarn_transform_add_groups(all->builder, all->graph, all->ids);
+    tarn_transform_add_groups(all->builder, all->graph);
     keep_control(all);
     order_overwriting(all);
     enum tarn_status status = keep_carried(all);

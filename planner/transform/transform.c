@@ -103,15 +103,10 @@ void tarn_transform_add_streams(struct tarn_builder *builder, const struct tarn_
         tarn_builder_stream(builder, graph->streams[s].name);
 }
 
-void tarn_transform_add_groups(struct tarn_builder *builder, const struct tarn_graph *graph,
-                               uint32_t *ids)
+void tarn_transform_add_groups(struct tarn_builder *builder, const struct tarn_graph *graph)
 {
-    for (uint32_t g = 0; g < graph->groups_count; g++) {
-        const struct tarn_group *group = &graph->groups[g];
-        for (uint32_t k = 0; k < group->storages_count; k++)
-            ids[k] = graph->storages[group->storages[k]].tensor;
-        tarn_builder_group(builder, (struct tarn_list){ids, group->storages_count});
-    }
+    for (uint32_t g = 0; g < graph->groups_count; g++)
+        tarn_builder_group(builder, tarn_graph_group(graph, g));
 }
 
 /* ---- Arcs ---- */
@@ -183,7 +178,7 @@ static enum tarn_status add_all(const struct rebuild *rebuild)
     add_streams(rebuild);
     if (add_tensors(rebuild) != TARN_OK) return TARN_SYSTEM;
     add_ops(rebuild);
-    tarn_transform_add_groups(rebuild->builder, rebuild->graph, rebuild->ids);
+    tarn_transform_add_groups(rebuild->builder, rebuild->graph);
     for (uint32_t i = 0; i < rebuild->recipe->arcs_count; i++)
         add_arc(rebuild, rebuild->recipe->arcs[i].later, rebuild->recipe->arcs[i].earlier);
     return keep_hazards(rebuild);

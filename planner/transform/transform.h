@@ -45,10 +45,9 @@ enum tarn_status tarn_recipe_build(const struct tarn_recipe *recipe, struct tarn
                                    struct tarn_error *error);
 
 /* What new graphs take over as it is: the streams, and the groups by their roots, whose ids must
- * not have changed. `ids`: room for the longest list of the graph. */
+ * not have changed. */
 void tarn_transform_add_streams(struct tarn_builder *builder, const struct tarn_graph *graph);
-void tarn_transform_add_groups(struct tarn_builder *builder, const struct tarn_graph *graph,
-                               uint32_t *ids);
+void tarn_transform_add_groups(struct tarn_builder *builder, const struct tarn_graph *graph);
 /* The longest control list or group: so many ids. */
 size_t tarn_transform_longest_list(const struct tarn_graph *graph);
 

@@ -92,7 +92,7 @@ static void write_group(const struct tarn_graph *graph, uint32_t g, FILE *file)
 {
     const struct tarn_group *group = &graph->groups[g];
     for (uint32_t i = 0; i < group->storages_count; i++)
-        fprintf(file, "%s%" PRIu32, i > 0 ? "," : "[", graph->storages[group->storages[i]].tensor);
+        fprintf(file, "%s%" PRIu32, i > 0 ? "," : "[", group->tensors[i]);
     fputc(']', file);
 }
 

@@ -89,14 +89,6 @@ static void add_tensor(struct tarn_hasher *hasher, const struct tarn_graph *grap
     if (is_copy) tarn_hasher_add(hasher, tensor->origin);
 }
 
-static void add_group(struct tarn_hasher *hasher, const struct tarn_graph *graph,
-                      const struct tarn_group *group)
-{
-    tarn_hasher_add(hasher, group->storages_count);
-    for (uint32_t i = 0; i < group->storages_count; i++)
-        tarn_hasher_add(hasher, graph->storages[group->storages[i]].tensor);
-}
-
 /* murmur3's finalizer: every bit in reaches every bit out. */
 static uint64_t finish(uint64_t x)
 {
@@ -126,7 +118,8 @@ struct tarn_hash tarn_hash_of_graph(const struct tarn_graph *graph)
     tarn_hasher_add(&hasher, graph->tensors_count);
     for (uint32_t t = 0; t < graph->tensors_count; t++) add_tensor(&hasher, graph, t);
     tarn_hasher_add(&hasher, graph->groups_count);
-    for (uint32_t g = 0; g < graph->groups_count; g++) add_group(&hasher, graph, &graph->groups[g]);
+    for (uint32_t g = 0; g < graph->groups_count; g++)
+        tarn_hasher_add_list(&hasher, graph->groups[g].tensors, graph->groups[g].storages_count);
     return tarn_hasher_end(&hasher);
 }
 
