@@ -12,42 +12,10 @@
 #include "bench/cut_graph.h"
 #include "bench/dnn_graph.h"
 #include "check_offsets.h"
+#include "place_fixture.h"
 #include "planner/place/improve.h"
 #include "planner/place/lowest.h"
 #include "random_graph.h"
-
-struct fixture {
-    struct tarn_graph *graph;
-    struct tarn_reuse reuse;
-    struct tarn_blocks blocks;
-    struct tarn_conflicts conflicts;
-    struct tarn_antichain antichain;
-    struct tarn_problem problem;
-};
-
-static void set_up(struct fixture *fixture, struct tarn_graph *graph)
-{
-    struct tarn_clocks clocks;
-    fixture->graph = graph;
-    assert_int_equal(tarn_clocks_init(&clocks, graph), TARN_OK);
-    assert_int_equal(tarn_reuse_init(&fixture->reuse, &clocks, graph), TARN_OK);
-    tarn_clocks_finish(&clocks);
-    assert_int_equal(tarn_blocks_init(&fixture->blocks, graph, false, 512, NULL), TARN_OK);
-    assert_int_equal(tarn_conflicts_init(&fixture->conflicts, &fixture->reuse, graph), TARN_OK);
-    assert_int_equal(
-        tarn_antichain_init(&fixture->antichain, &fixture->reuse, graph, fixture->blocks.reserved),
-        TARN_OK);
-    fixture->problem = (struct tarn_problem){graph, &fixture->blocks, &fixture->conflicts};
-}
-
-static void tear_down(struct fixture *fixture)
-{
-    tarn_antichain_finish(&fixture->antichain);
-    tarn_conflicts_finish(&fixture->conflicts);
-    tarn_blocks_finish(&fixture->blocks);
-    tarn_reuse_finish(&fixture->reuse);
-    tarn_graph_destroy(fixture->graph);
-}
 
 /* The graphs that all tests run on. */
 static struct tarn_graph *graph_of(uint32_t i)
@@ -85,7 +53,7 @@ static void forgetting_what_is_placed_changes_no_offset(void **state)
         struct fixture fixture;
         struct tarn_lowest lowest;
         struct tarn_decoder plain, narrow;
-        set_up(&fixture, graph_of(i));
+        set_up(&fixture, graph_of(i), 512);
         assert_int_equal(tarn_lowest_init(&lowest, &fixture.problem, UINT64_MAX), TARN_OK);
         assert_int_equal(tarn_decoder_init(&plain, &lowest), TARN_OK);
         assert_int_equal(tarn_decoder_init(&narrow, &lowest), TARN_OK);
@@ -122,7 +90,7 @@ static void large_graphs_are_safe_and_do_not_depend_on_the_number_of_threads(voi
     (void)state;
     for (uint32_t i = 0; i < GRAPHS; i++) {
         struct fixture fixture;
-        set_up(&fixture, graph_of(i));
+        set_up(&fixture, graph_of(i), 512);
         size_t size = fixture.reuse.count * sizeof(uint64_t);
         uint64_t *one = malloc(size), *other = malloc(size);
         uint64_t footprint = improve(&fixture, 1, one);

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "check_offsets.h"
+#include "place_fixture.h"
 #include "planner/place/improve.h"
 #include "planner/place/moves.h"
 #include "random_graph.h"
@@ -19,49 +20,6 @@
 enum { DECODES = DRAWS(3000), OPS_MAX = 40, RESULTS = DRAWS(400), TINY = 1500, TINY_BLOCKS = 6 };
 
 /* ---- Problems ---- */
-
-struct fixture {
-    struct tarn_graph *graph;
-    struct tarn_clocks clocks;
-    struct tarn_reuse reuse;
-    struct tarn_blocks blocks;
-    struct tarn_conflicts conflicts;
-    struct tarn_antichain antichain;
-    struct tarn_problem problem;
-};
-
-static uint64_t alignment_of(uint64_t seed) { return UINT64_C(1) << (seed % 4 * 3); }
-
-/* The graph becomes the fixture's. */
-static void fixture_init(struct fixture *fixture, struct tarn_graph *graph, uint64_t alignment)
-{
-    struct tarn_error error;
-    fixture->graph = graph;
-    assert_int_equal(tarn_clocks_init(&fixture->clocks, graph), TARN_OK);
-    assert_int_equal(tarn_reuse_init(&fixture->reuse, &fixture->clocks, graph), TARN_OK);
-    assert_int_equal(tarn_blocks_init(&fixture->blocks, graph, false, alignment, &error), TARN_OK);
-    assert_int_equal(tarn_conflicts_init(&fixture->conflicts, &fixture->reuse, graph), TARN_OK);
-    assert_int_equal(
-        tarn_antichain_init(&fixture->antichain, &fixture->reuse, graph, fixture->blocks.reserved),
-        TARN_OK);
-    fixture->problem = (struct tarn_problem){graph, &fixture->blocks, &fixture->conflicts};
-}
-
-static void fixture_random(struct fixture *fixture, uint64_t seed, uint32_t ops_max)
-{
-    struct random_graph_options options = random_graph_knobs(seed, ops_max);
-    fixture_init(fixture, random_graph(&options), alignment_of(seed));
-}
-
-static void fixture_finish(struct fixture *fixture)
-{
-    tarn_antichain_finish(&fixture->antichain);
-    tarn_conflicts_finish(&fixture->conflicts);
-    tarn_blocks_finish(&fixture->blocks);
-    tarn_reuse_finish(&fixture->reuse);
-    tarn_clocks_finish(&fixture->clocks);
-    tarn_graph_destroy(fixture->graph);
-}
 
 static uint64_t check_plan(const struct fixture *fixture, const uint64_t *offset)
 {
@@ -195,15 +153,15 @@ static void decoder_places_as_a_naive_one_that_looks_at_all_pairs(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < DECODES; seed++) {
         struct fixture fixture;
-        fixture_random(&fixture, seed, OPS_MAX);
+        set_up_random(&fixture, seed, OPS_MAX);
         compare_with_naive(&fixture, seed);
-        fixture_finish(&fixture);
+        tear_down(&fixture);
     }
     for (uint64_t seed = 0; seed < 20; seed++) { /* more than one run of 64 places */
         struct fixture fixture;
-        fixture_random(&fixture, seed, 300);
+        set_up_random(&fixture, seed, 300);
         compare_with_naive(&fixture, seed);
-        fixture_finish(&fixture);
+        tear_down(&fixture);
     }
 }
 
@@ -216,7 +174,7 @@ static void coarse_units_keep_plans_safe(void **state)
         struct fixture fixture;
         struct tarn_lowest lowest;
         struct tarn_decoder decoder;
-        fixture_random(&fixture, seed, OPS_MAX);
+        set_up_random(&fixture, seed, OPS_MAX);
         assert_int_equal(tarn_lowest_init(&lowest, &fixture.problem, UINT64_C(1) << 40), TARN_OK);
         assert_true(lowest.unit_shift >= 10);
         assert_int_equal(tarn_decoder_init(&decoder, &lowest), TARN_OK);
@@ -234,7 +192,7 @@ static void coarse_units_keep_plans_safe(void **state)
         free(offset);
         tarn_decoder_finish(&decoder);
         tarn_lowest_finish(&lowest);
-        fixture_finish(&fixture);
+        tear_down(&fixture);
     }
 }
 
@@ -310,9 +268,9 @@ static void replays_end_as_decodes_from_the_start(void **state)
     uint32_t refused = 0;
     for (uint64_t seed = 0; seed < DECODES / 3; seed++) {
         struct fixture fixture;
-        fixture_random(&fixture, seed, seed % 10 == 0 ? 200 : OPS_MAX);
+        set_up_random(&fixture, seed, seed % 10 == 0 ? 200 : OPS_MAX);
         refused += compare_replays(&fixture, seed);
-        fixture_finish(&fixture);
+        tear_down(&fixture);
     }
     assert_true(refused > DECODES / 3);
 }
@@ -351,7 +309,7 @@ static void results_are_safe_and_between_the_bound_and_what_came_in(void **state
     uint32_t met = 0;
     for (uint64_t seed = 0; seed < RESULTS; seed++) {
         struct fixture fixture;
-        fixture_random(&fixture, seed, seed % 20 == 0 ? 300 : OPS_MAX);
+        set_up_random(&fixture, seed, seed % 20 == 0 ? 300 : OPS_MAX);
         uint64_t *offset = bytes(&fixture), row;
         uint64_t bound = tarn_improve_round_bound(&fixture.blocks, fixture.antichain.bound);
         row = tarn_blocks_place_in_a_row(&fixture.blocks, offset);
@@ -366,7 +324,7 @@ static void results_are_safe_and_between_the_bound_and_what_came_in(void **state
         assert_true(again <= footprint);
         assert_int_equal(check_plan(&fixture, offset), again);
         free(offset);
-        fixture_finish(&fixture);
+        tear_down(&fixture);
     }
     print_message("# at the antichain's weight: %u of %d\n", met, RESULTS);
     assert_true(met > RESULTS / 2);
@@ -379,7 +337,7 @@ static void results_do_not_depend_on_the_number_of_threads(void **state)
         struct fixture fixture;
         struct random_graph_options knobs = random_graph_knobs(seed, 300);
         knobs.ops = 150;
-        fixture_init(&fixture, random_graph(&knobs), 8);
+        set_up(&fixture, random_graph(&knobs), 8);
         uint64_t *offset = bytes(&fixture), *other = bytes(&fixture);
         struct tarn_improve_options options = {.steps = 60, .threads = 1, .seed = seed};
         uint64_t footprint = improve_row(&fixture, &options, offset);
@@ -389,7 +347,7 @@ static void results_do_not_depend_on_the_number_of_threads(void **state)
         }
         free(offset);
         free(other);
-        fixture_finish(&fixture);
+        tear_down(&fixture);
     }
 }
 
@@ -398,7 +356,7 @@ static void a_plan_that_fits_the_capacity_ends_the_search(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < RESULTS; seed++) {
         struct fixture fixture;
-        fixture_random(&fixture, seed, OPS_MAX);
+        set_up_random(&fixture, seed, OPS_MAX);
         uint64_t *offset = bytes(&fixture), row, footprint;
         row = tarn_blocks_place_in_a_row(&fixture.blocks, offset);
         struct tarn_improve_options options = {.steps = 10, .threads = 1, .capacity = row};
@@ -410,7 +368,7 @@ static void a_plan_that_fits_the_capacity_ends_the_search(void **state)
         assert_true(improve_row(&fixture, &options, offset) <= options.capacity);
         check_plan(&fixture, offset);
         free(offset);
-        fixture_finish(&fixture);
+        tear_down(&fixture);
     }
 }
 
@@ -420,7 +378,7 @@ static void a_search_that_is_stopped_gives_the_plan_that_came_in(void **state)
     atomic_bool stop;
     atomic_init(&stop, true);
     struct fixture fixture;
-    fixture_random(&fixture, 7, 200);
+    set_up_random(&fixture, 7, 200);
     uint64_t *offset = bytes(&fixture), *row = bytes(&fixture);
     uint64_t footprint = tarn_blocks_place_in_a_row(&fixture.blocks, row);
     struct tarn_improve_options options = {.steps = UINT64_MAX, .until = {.stop = &stop}};
@@ -428,7 +386,7 @@ static void a_search_that_is_stopped_gives_the_plan_that_came_in(void **state)
     assert_memory_equal(offset, row, fixture.reuse.count * sizeof *offset);
     free(offset);
     free(row);
-    fixture_finish(&fixture);
+    tear_down(&fixture);
 }
 
 static void empty_graphs_have_the_empty_plan(void **state)
@@ -440,12 +398,12 @@ static void empty_graphs_have_the_empty_plan(void **state)
     struct tarn_error error;
     tarn_builder_stream(builder, "s");
     assert_int_equal(tarn_builder_finish(builder, &graph, &error), TARN_OK);
-    fixture_init(&fixture, graph, 512);
+    set_up(&fixture, graph, 512);
     uint64_t offset = 0;
     assert_int_equal(improve(&fixture, &(struct tarn_improve_options){.steps = 5}, &offset, 0), 0);
     assert_int_equal(
         improve(&fixture, &(struct tarn_improve_options){.steps = 5}, &offset, UINT64_MAX), 0);
-    fixture_finish(&fixture);
+    tear_down(&fixture);
 }
 
 /* ---- The best of all placements ---- */
@@ -477,7 +435,7 @@ static void tiny_graphs_get_their_smallest_plan(void **state)
         struct fixture fixture;
         struct tarn_lowest lowest;
         knobs.size_max = 3;
-        fixture_init(&fixture, random_graph(&knobs), 1);
+        set_up(&fixture, random_graph(&knobs), 1);
         assert_int_equal(tarn_lowest_init(&lowest, &fixture.problem, 1 << 20), TARN_OK);
         if (lowest.count <= TINY_BLOCKS && lowest.count > 1) {
             int32_t offset_of[TINY_BLOCKS], least = INT32_MAX;
@@ -494,7 +452,7 @@ static void tiny_graphs_get_their_smallest_plan(void **state)
             free(offset);
         }
         tarn_lowest_finish(&lowest);
-        fixture_finish(&fixture);
+        tear_down(&fixture);
     }
     print_message("# smallest: %u of %u, at the antichain's weight %u\n", best, tried, at_bound);
     assert_true(tried > TINY / 4 && best >= tried - tried / 100);

@@ -14,6 +14,7 @@
 #include "bench/coupled_graph.h"
 #include "bench/cut_graph.h"
 #include "bench/rough_graph.h"
+#include "place_fixture.h"
 #include "planner/place/core.h"
 #include "planner/place/exact.h"
 #include "planner/place/improve.h"
@@ -23,55 +24,41 @@
 #include "planner/place/windows.h"
 #include "random_graph.h"
 
-struct fixture {
-    struct tarn_graph *graph;
-    struct tarn_reuse reuse;
-    struct tarn_blocks blocks;
-    struct tarn_conflicts conflicts;
-    struct tarn_antichain antichain;
-    struct tarn_problem problem;
+struct trial {
+    struct fixture of;
     uint64_t *offset, end; /* one block behind the other */
 };
 
-/* The graph becomes the fixture's. */
-static void set_up(struct fixture *fixture, struct tarn_graph *graph, uint64_t alignment)
+static void begin_in_a_row(struct trial *trial)
 {
-    struct tarn_clocks clocks;
-    fixture->graph = graph;
-    assert_int_equal(tarn_clocks_init(&clocks, graph), TARN_OK);
-    assert_int_equal(tarn_reuse_init(&fixture->reuse, &clocks, graph), TARN_OK);
-    tarn_clocks_finish(&clocks);
-    assert_int_equal(tarn_blocks_init(&fixture->blocks, graph, false, alignment, NULL), TARN_OK);
-    assert_int_equal(tarn_conflicts_init(&fixture->conflicts, &fixture->reuse, graph), TARN_OK);
-    assert_int_equal(
-        tarn_antichain_init(&fixture->antichain, &fixture->reuse, graph, fixture->blocks.reserved),
-        TARN_OK);
-    fixture->problem = (struct tarn_problem){graph, &fixture->blocks, &fixture->conflicts};
-    fixture->offset = calloc((size_t)fixture->reuse.count + 1, sizeof *fixture->offset);
-    fixture->end = tarn_blocks_place_in_a_row(&fixture->blocks, fixture->offset);
+    trial->offset = calloc((size_t)trial->of.reuse.count + 1, sizeof *trial->offset);
+    trial->end = tarn_blocks_place_in_a_row(&trial->of.blocks, trial->offset);
 }
 
-static void set_up_random(struct fixture *fixture, uint64_t seed, uint32_t ops_max)
+/* The graph becomes the trial's. */
+static void begin(struct trial *trial, struct tarn_graph *graph, uint64_t alignment)
 {
-    struct random_graph_options options = random_graph_knobs(seed, ops_max);
-    set_up(fixture, random_graph(&options), UINT64_C(1) << (seed % 4 * 3));
+    set_up(&trial->of, graph, alignment);
+    begin_in_a_row(trial);
 }
 
-static void set_up_rough(struct fixture *fixture, uint64_t seed, uint32_t storages)
+static void begin_random(struct trial *trial, uint64_t seed, uint32_t ops_max)
+{
+    set_up_random(&trial->of, seed, ops_max);
+    begin_in_a_row(trial);
+}
+
+static void begin_rough(struct trial *trial, uint64_t seed, uint32_t storages)
 {
     const struct rough_graph_options options = {(enum rough_kind)(seed % ROUGH_KINDS), storages,
                                                 1 + (uint32_t)(seed % 5), seed};
-    set_up(fixture, rough_graph(&options), 1);
+    begin(trial, rough_graph(&options), 1);
 }
 
-static void tear_down(struct fixture *fixture)
+static void finish(struct trial *trial)
 {
-    free(fixture->offset);
-    tarn_antichain_finish(&fixture->antichain);
-    tarn_conflicts_finish(&fixture->conflicts);
-    tarn_blocks_finish(&fixture->blocks);
-    tarn_reuse_finish(&fixture->reuse);
-    tarn_graph_destroy(fixture->graph);
+    free(trial->offset);
+    tear_down(&trial->of);
 }
 
 /* ---- Keys ---- */
@@ -91,18 +78,18 @@ static double life_of(const struct tarn_graph *graph, uint32_t a)
 }
 
 /* From the definition, over all members and all pairs. */
-static struct block_traits traits_of(const struct fixture *fixture,
-                                     const struct tarn_lowest *lowest, uint32_t place)
+static struct block_traits traits_of(const struct trial *trial, const struct tarn_lowest *lowest,
+                                     uint32_t place)
 {
-    const struct tarn_block block = tarn_block_at(&fixture->blocks, lowest->block[place]);
+    const struct tarn_block block = tarn_block_at(&trial->of.blocks, lowest->block[place]);
     struct block_traits traits = {.size = lowest->size[place]};
     for (uint32_t i = 0; i < block.members_count; i++) {
         uint32_t a = block.members[i];
-        double life = life_of(fixture->graph, a), conflicts = 0;
-        for (uint32_t b = 0; b < fixture->reuse.count; b++)
-            if (a == b || !tarn_reuse_is_safe(&fixture->reuse, a, b))
-                conflicts += (double)fixture->blocks.reserved[b];
-        if (tarn_antichain_has(fixture->antichain.threshold, &fixture->reuse, a))
+        double life = life_of(trial->of.graph, a), conflicts = 0;
+        for (uint32_t b = 0; b < trial->of.reuse.count; b++)
+            if (a == b || !tarn_reuse_is_safe(&trial->of.reuse, a, b))
+                conflicts += (double)trial->of.blocks.reserved[b];
+        if (tarn_antichain_has(trial->of.antichain.threshold, &trial->of.reuse, a))
             traits.in_antichain = true;
         if (life > traits.life) traits.life = life;
         if (conflicts > traits.conflicts) traits.conflicts = conflicts;
@@ -132,16 +119,16 @@ static bool comes_first(const char *name, const struct block_traits *traits, uin
     return own > other || (own == other && p < q);
 }
 
-static void compare_keys(const struct fixture *fixture, const struct tarn_lowest *lowest)
+static void compare_keys(const struct trial *trial, const struct tarn_lowest *lowest)
 {
     struct tarn_traits given;
     struct block_traits *traits = calloc((size_t)lowest->count + 1, sizeof *traits);
     int32_t *key = calloc((size_t)lowest->count + 1, sizeof *key);
-    bool *in_antichain = calloc((size_t)fixture->reuse.count + 1, sizeof *in_antichain);
-    for (uint32_t a = 0; a < fixture->reuse.count; a++)
-        in_antichain[a] = tarn_antichain_has(fixture->antichain.threshold, &fixture->reuse, a);
+    bool *in_antichain = calloc((size_t)trial->of.reuse.count + 1, sizeof *in_antichain);
+    for (uint32_t a = 0; a < trial->of.reuse.count; a++)
+        in_antichain[a] = tarn_antichain_has(trial->of.antichain.threshold, &trial->of.reuse, a);
     assert_int_equal(tarn_traits_init(&given, lowest, in_antichain), TARN_OK);
-    for (uint32_t p = 0; p < lowest->count; p++) traits[p] = traits_of(fixture, lowest, p);
+    for (uint32_t p = 0; p < lowest->count; p++) traits[p] = traits_of(trial, lowest, p);
     for (uint32_t i = 0; i < TARN_KEYS_COUNT; i++) {
         assert_int_equal(tarn_keys_fill(lowest, &given, i, key), TARN_OK);
         for (uint32_t p = 0; p < lowest->count; p++) {
@@ -156,17 +143,17 @@ static void compare_keys(const struct fixture *fixture, const struct tarn_lowest
     free(traits);
 }
 
-static void compare_keys_of_plan(const struct fixture *fixture, const struct tarn_lowest *lowest)
+static void compare_keys_of_plan(const struct trial *trial, const struct tarn_lowest *lowest)
 {
     int32_t *key = calloc((size_t)lowest->count + 1, sizeof *key);
-    uint64_t *offset = calloc((size_t)fixture->reuse.count + 1, sizeof *offset);
-    for (uint32_t a = 0; a < fixture->reuse.count; a++)
-        offset[a] = (fixture->offset[a] * 37 + 11) % (fixture->end + 1);
+    uint64_t *offset = calloc((size_t)trial->of.reuse.count + 1, sizeof *offset);
+    for (uint32_t a = 0; a < trial->of.reuse.count; a++)
+        offset[a] = (trial->offset[a] * 37 + 11) % (trial->end + 1);
     assert_int_equal(tarn_keys_of_plan(lowest, offset, key), TARN_OK);
     for (uint32_t p = 0; p < lowest->count; p++) {
-        uint64_t own = offset[tarn_block_at(&fixture->blocks, lowest->block[p]).members[0]];
+        uint64_t own = offset[tarn_block_at(&trial->of.blocks, lowest->block[p]).members[0]];
         for (uint32_t q = 0; q < p; q++) {
-            uint64_t other = offset[tarn_block_at(&fixture->blocks, lowest->block[q]).members[0]];
+            uint64_t other = offset[tarn_block_at(&trial->of.blocks, lowest->block[q]).members[0]];
             assert_int_equal(key[p] > key[q], own < other);
         }
     }
@@ -178,14 +165,14 @@ static void keys_are_what_their_names_say(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < DRAWS(300); seed++) {
-        struct fixture fixture;
+        struct trial trial;
         struct tarn_lowest lowest;
-        set_up_random(&fixture, seed, 60);
-        assert_int_equal(tarn_lowest_init(&lowest, &fixture.problem, UINT64_MAX), TARN_OK);
-        compare_keys(&fixture, &lowest);
-        compare_keys_of_plan(&fixture, &lowest);
+        begin_random(&trial, seed, 60);
+        assert_int_equal(tarn_lowest_init(&lowest, &trial.of.problem, UINT64_MAX), TARN_OK);
+        compare_keys(&trial, &lowest);
+        compare_keys_of_plan(&trial, &lowest);
         tarn_lowest_finish(&lowest);
-        tear_down(&fixture);
+        finish(&trial);
     }
 }
 
@@ -194,9 +181,9 @@ static void keys_are_what_their_names_say(void **state)
 enum { PROBLEMS = 60, WALK_STEPS = 1000, CORE_VISITS = 1000000, NODES_MAX = 5000 };
 
 /* Parts per million of the bound that a footprint is above it. */
-static double above(const struct fixture *fixture, uint64_t footprint)
+static double above(const struct trial *trial, uint64_t footprint)
 {
-    uint64_t bound = tarn_improve_round_bound(&fixture->blocks, fixture->antichain.bound);
+    uint64_t bound = tarn_improve_round_bound(&trial->of.blocks, trial->of.antichain.bound);
     assert_true(bound > 0 && footprint >= bound);
     return 1e6 * (double)(footprint - bound) / (double)bound;
 }
@@ -208,17 +195,17 @@ static void assert_no_worse(const char *what, double figure, double before)
     if (figure > before * 1.001) fail_msg("%s: %.0f, which was %.0f", what, figure, before);
 }
 
-static double improve(struct fixture *fixture, uint64_t steps, double *steps_taken)
+static double improve(struct trial *trial, uint64_t steps, double *steps_taken)
 {
     const struct tarn_improve_options options = {
-        .bound = fixture->antichain.bound, .steps = steps, .seed = 1, .threads = 2};
+        .bound = trial->of.antichain.bound, .steps = steps, .seed = 1, .threads = 2};
     struct tarn_improve_report report;
-    uint64_t footprint = tarn_blocks_place_in_a_row(&fixture->blocks, fixture->offset);
-    assert_int_equal(tarn_improve_place(&fixture->problem, &fixture->antichain, &options,
-                                        fixture->offset, &footprint, &report),
+    uint64_t footprint = tarn_blocks_place_in_a_row(&trial->of.blocks, trial->offset);
+    assert_int_equal(tarn_improve_place(&trial->of.problem, &trial->of.antichain, &options,
+                                        trial->offset, &footprint, &report),
                      TARN_OK);
     *steps_taken += (double)report.steps;
-    return above(fixture, footprint);
+    return above(trial, footprint);
 }
 
 static void keys_and_walks_reach_what_they_did(void **state)
@@ -226,11 +213,11 @@ static void keys_and_walks_reach_what_they_did(void **state)
     double keys = 0, walks = 0, steps = 0;
     (void)state;
     for (uint64_t seed = 0; seed < PROBLEMS; seed++) {
-        struct fixture fixture;
-        set_up_rough(&fixture, seed, 40 + (uint32_t)seed);
-        keys += improve(&fixture, 0, &steps);
-        walks += improve(&fixture, WALK_STEPS, &steps);
-        tear_down(&fixture);
+        struct trial trial;
+        begin_rough(&trial, seed, 40 + (uint32_t)seed);
+        keys += improve(&trial, 0, &steps);
+        walks += improve(&trial, WALK_STEPS, &steps);
+        finish(&trial);
     }
     assert_no_worse("keys above the bound", keys, 1279010);
     assert_no_worse("walks above the bound", walks, 588253);
@@ -242,19 +229,19 @@ static void cores_reach_what_they_did(void **state)
     double cores = 0;
     (void)state;
     for (uint64_t seed = 0; seed < PROBLEMS; seed++) {
-        struct fixture fixture;
+        struct trial trial;
         struct tarn_core_report report;
-        set_up_rough(&fixture, seed, 40 + (uint32_t)seed);
+        begin_rough(&trial, seed, 40 + (uint32_t)seed);
         const struct tarn_core_options options = {
-            .aim = fixture.antichain.bound, .visits = CORE_VISITS, .seed = seed, .threads = 2};
-        double steps = 0, keys = improve(&fixture, 0, &steps);
-        uint64_t footprint = tarn_blocks_footprint(&fixture.blocks, fixture.offset);
-        assert_int_equal(tarn_core_place(&fixture.problem, &fixture.antichain, &options,
-                                         fixture.offset, &footprint, &report),
+            .aim = trial.of.antichain.bound, .visits = CORE_VISITS, .seed = seed, .threads = 2};
+        double steps = 0, keys = improve(&trial, 0, &steps);
+        uint64_t footprint = tarn_blocks_footprint(&trial.of.blocks, trial.offset);
+        assert_int_equal(tarn_core_place(&trial.of.problem, &trial.of.antichain, &options,
+                                         trial.offset, &footprint, &report),
                          TARN_OK);
-        cores += above(&fixture, footprint);
-        assert_true(above(&fixture, footprint) <= keys);
-        tear_down(&fixture);
+        cores += above(&trial, footprint);
+        assert_true(above(&trial, footprint) <= keys);
+        finish(&trial);
     }
     assert_no_worse("cores above the bound", cores, 1152498);
 }
@@ -265,37 +252,37 @@ static void windows_reach_what_they_did(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < PROBLEMS; seed++) {
         const struct cut_graph_options chain = {CUT_CHAIN, 500, 1 + (uint32_t)seed % 40};
-        struct fixture fixture;
+        struct trial trial;
         if (seed % 3)
-            set_up_rough(&fixture, seed, 600);
+            begin_rough(&trial, seed, 600);
         else
-            set_up(&fixture, cut_graph(&chain), 1);
+            begin(&trial, cut_graph(&chain), 1);
         for (uint32_t width = 16; width <= 256; width *= 4) {
             const struct tarn_windows_options options = {
                 .width = width, .threads = 2, .crossing_max = width};
             uint64_t footprint = UINT64_MAX;
-            assert_int_equal(tarn_windows_place(&fixture.problem, &fixture.antichain, &options,
-                                                fixture.offset, &footprint),
+            assert_int_equal(tarn_windows_place(&trial.of.problem, &trial.of.antichain, &options,
+                                                trial.offset, &footprint),
                              TARN_OK);
-            *(seed % 3 ? &rough : &chains) += above(&fixture, footprint);
+            *(seed % 3 ? &rough : &chains) += above(&trial, footprint);
         }
-        tear_down(&fixture);
+        finish(&trial);
     }
     assert_no_worse("windows of rough graphs above the bound", rough, 8238219);
     assert_no_worse("windows of chains above the bound", chains, 31446);
 }
 
 /* By windows of several widths alone, within the usual effort. */
-static double place_by_widths(struct fixture *fixture)
+static double place_by_widths(struct trial *trial)
 {
-    struct tarn_effort effort = {.max = tarn_widths_effort(&fixture->problem), .must = true};
+    struct tarn_effort effort = {.max = tarn_widths_effort(&trial->of.problem), .must = true};
     const struct tarn_improve_options options = {.threads = 2};
     uint64_t footprint = UINT64_MAX;
-    assert_int_equal(tarn_widths_place(&fixture->problem, &fixture->antichain, &options,
-                                       fixture->antichain.bound, &effort, fixture->offset,
+    assert_int_equal(tarn_widths_place(&trial->of.problem, &trial->of.antichain, &options,
+                                       trial->of.antichain.bound, &effort, trial->offset,
                                        &footprint),
                      TARN_OK);
-    return above(fixture, footprint);
+    return above(trial, footprint);
 }
 
 /* So many that windows come first, and that only the best keys follow. */
@@ -311,13 +298,13 @@ static void many_blocks_reach_what_they_did(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
-        struct fixture fixture;
+        struct trial trial;
         double steps = 0;
-        set_up(&fixture, coupled_graph(&graphs[i].options), 512);
+        begin(&trial, coupled_graph(&graphs[i].options), 512);
         print_message("# %s:\n", graphs[i].name);
-        assert_no_worse("windows above the bound", place_by_widths(&fixture), graphs[i].widths);
-        assert_no_worse("all above the bound", improve(&fixture, 0, &steps), graphs[i].all);
-        tear_down(&fixture);
+        assert_no_worse("windows above the bound", place_by_widths(&trial), graphs[i].widths);
+        assert_no_worse("all above the bound", improve(&trial, 0, &steps), graphs[i].all);
+        finish(&trial);
     }
 }
 
@@ -326,21 +313,21 @@ static void exact_search_takes_no_more_nodes_than_it_did(void **state)
     double nodes = 0, visits = 0, unanswered = 0;
     (void)state;
     for (uint64_t seed = 0; seed < PROBLEMS; seed++) {
-        struct fixture fixture;
-        set_up_rough(&fixture, seed, 30 + (uint32_t)(seed % 40));
+        struct trial trial;
+        begin_rough(&trial, seed, 30 + (uint32_t)(seed % 40));
         for (uint64_t percent = 100; percent < 108; percent += 2) {
             const struct tarn_exact_options options = {
                 .seed = seed, .nodes_max = NODES_MAX, .threads = 1};
             struct tarn_exact_report report;
-            assert_int_equal(tarn_exact_place(&fixture.problem, NULL,
-                                              fixture.antichain.bound * percent / 100, &options,
-                                              fixture.offset, &report),
+            assert_int_equal(tarn_exact_place(&trial.of.problem, NULL,
+                                              trial.of.antichain.bound * percent / 100, &options,
+                                              trial.offset, &report),
                              TARN_OK);
             nodes += (double)report.nodes;
             visits += (double)report.visits;
             unanswered += report.result == TARN_EXACT_STOPPED;
         }
-        tear_down(&fixture);
+        finish(&trial);
     }
     assert_no_worse("nodes", nodes, 200883);
     assert_no_worse("visits", visits, 59810237);

@@ -14,6 +14,7 @@
 #include "bench/cut_graph.h"
 #include "bench/dnn_graph.h"
 #include "check_offsets.h"
+#include "place_fixture.h"
 #include "planner/place/bundles.h"
 #include "planner/place/cuts.h"
 #include "planner/place/lowest.h"
@@ -25,46 +26,6 @@
 #include "random_graph.h"
 
 enum { SEEDS = DRAWS(2000), OPS_MAX = 60, RUNS = SANITIZED ? 1 : 2, CAMPAIGN_RUNS = 20 };
-
-struct fixture {
-    struct tarn_graph *graph;
-    struct tarn_reuse reuse;
-    struct tarn_blocks blocks;
-    struct tarn_conflicts conflicts;
-    struct tarn_antichain antichain;
-    struct tarn_problem problem;
-};
-
-/* The graph becomes the fixture's. */
-static void set_up(struct fixture *fixture, struct tarn_graph *graph, uint64_t alignment)
-{
-    struct tarn_clocks clocks;
-    fixture->graph = graph;
-    assert_int_equal(tarn_clocks_init(&clocks, graph), TARN_OK);
-    assert_int_equal(tarn_reuse_init(&fixture->reuse, &clocks, graph), TARN_OK);
-    tarn_clocks_finish(&clocks);
-    assert_int_equal(tarn_blocks_init(&fixture->blocks, graph, false, alignment, NULL), TARN_OK);
-    assert_int_equal(tarn_conflicts_init(&fixture->conflicts, &fixture->reuse, graph), TARN_OK);
-    assert_int_equal(
-        tarn_antichain_init(&fixture->antichain, &fixture->reuse, graph, fixture->blocks.reserved),
-        TARN_OK);
-    fixture->problem = (struct tarn_problem){graph, &fixture->blocks, &fixture->conflicts};
-}
-
-static void set_up_random(struct fixture *fixture, uint64_t seed)
-{
-    struct random_graph_options options = random_graph_knobs(seed, OPS_MAX);
-    set_up(fixture, random_graph(&options), UINT64_C(1) << (seed % 4 * 3));
-}
-
-static void tear_down(struct fixture *fixture)
-{
-    tarn_antichain_finish(&fixture->antichain);
-    tarn_conflicts_finish(&fixture->conflicts);
-    tarn_blocks_finish(&fixture->blocks);
-    tarn_reuse_finish(&fixture->reuse);
-    tarn_graph_destroy(fixture->graph);
-}
 
 static uint64_t seeds(void)
 {
@@ -127,7 +88,7 @@ static void set_up_cut(struct fixture *fixture, struct tarn_cuts *cuts, uint32_t
                        uint64_t seed, uint32_t width)
 {
     uint32_t count;
-    set_up_random(fixture, seed);
+    set_up_random(fixture, seed, OPS_MAX);
     *block_of = blocks_of(fixture);
     uint32_t *storages = some_storages(fixture, *block_of, seed, 1 + (uint32_t)(seed % 3), &count);
     assert_int_equal(tarn_cuts_init(cuts, &fixture->problem, *block_of, storages, count, width),
@@ -192,7 +153,7 @@ static void lifetimes_enclose_every_conflict(void **state)
         struct fixture fixture;
         struct tarn_lifetimes life;
         uint32_t count;
-        set_up_random(&fixture, seed);
+        set_up_random(&fixture, seed, OPS_MAX);
         uint32_t *block_of = blocks_of(&fixture);
         uint32_t *storages =
             some_storages(&fixture, block_of, seed, 1 + (uint32_t)(seed % 3), &count);
@@ -359,7 +320,7 @@ static void tiny_windows_of_random_graphs_give_safe_plans(void **state)
     for (uint64_t seed = 0; seed < seeds(); seed++) {
         struct fixture fixture;
         uint64_t footprint;
-        set_up_random(&fixture, seed);
+        set_up_random(&fixture, seed, OPS_MAX);
         struct tarn_windows_options options = {.width = 1 + (uint32_t)(seed % 9),
                                                .threads = 1,
                                                .far_windows = 1 + (uint32_t)(seed % 3),

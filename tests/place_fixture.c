@@ -1,0 +1,40 @@
+#include "place_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "random_graph.h"
+
+void set_up(struct fixture *fixture, struct tarn_graph *graph, uint64_t alignment)
+{
+    struct tarn_clocks clocks;
+    fixture->graph = graph;
+    assert_int_equal(tarn_clocks_init(&clocks, graph), TARN_OK);
+    assert_int_equal(tarn_reuse_init(&fixture->reuse, &clocks, graph), TARN_OK);
+    tarn_clocks_finish(&clocks);
+    assert_int_equal(tarn_blocks_init(&fixture->blocks, graph, false, alignment, NULL), TARN_OK);
+    assert_int_equal(tarn_conflicts_init(&fixture->conflicts, &fixture->reuse, graph), TARN_OK);
+    assert_int_equal(
+        tarn_antichain_init(&fixture->antichain, &fixture->reuse, graph, fixture->blocks.reserved),
+        TARN_OK);
+    fixture->problem = (struct tarn_problem){graph, &fixture->blocks, &fixture->conflicts};
+}
+
+void set_up_random(struct fixture *fixture, uint64_t seed, uint32_t ops_max)
+{
+    struct random_graph_options options = random_graph_knobs(seed, ops_max);
+    set_up(fixture, random_graph(&options), UINT64_C(1) << (seed % 4 * 3));
+}
+
+void tear_down(struct fixture *fixture)
+{
+    tarn_antichain_finish(&fixture->antichain);
+    tarn_conflicts_finish(&fixture->conflicts);
+    tarn_blocks_finish(&fixture->blocks);
+    tarn_reuse_finish(&fixture->reuse);
+    tarn_graph_destroy(fixture->graph);
+}
