@@ -228,14 +228,17 @@ cl_int __real_clEnqueueReadBuffer(cl_command_queue, cl_mem, cl_bool, size_t, siz
 cl_int __wrap_clEnqueueReadBuffer(cl_command_queue, cl_mem, cl_bool, size_t, size_t, void *,
                                   cl_uint, const cl_event *, cl_event *);
 
-/* Lets all writes of the queue happen. */
+/* Lets all writes of the queue happen. Every gate opens before the one wait: two sessions may each
+ * have a write held back on this queue, and the queue finishes only when both are done. */
 static void land(cl_command_queue queue)
 {
     pthread_mutex_lock(&lock);
     for (int i = 0; i < WRITES; i++) {
+        if (writes[i].queue == queue) clSetUserEventStatus(writes[i].gate, CL_COMPLETE);
+    }
+    __real_clFinish(queue);
+    for (int i = 0; i < WRITES; i++) {
         if (writes[i].queue != queue) continue;
-        clSetUserEventStatus(writes[i].gate, CL_COMPLETE);
-        __real_clFinish(queue);
         __real_clReleaseEvent(writes[i].gate);
         free(writes[i].bytes);
         writes[i].queue = NULL;
