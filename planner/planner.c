@@ -4,17 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../streams/graph/error.h"
-#include "../streams/graph/options.h"
-#include "../streams/graph/size.h"
-#include "../streams/order/gap_bound.h"
-#include "../streams/plan/plan.h"
-#include "blocking.h"
-#include "place/place.h"
-#include "place/until.h"
-#include "place/work.h"
-#include "transform/recompute_model.h"
-#include "transform/transform.h"
+#include "capacity.h"
+#include "planner/place/place.h"
+#include "planner/place/work.h"
+#include "planner/transform/recipe.h"
+#include "planner/transform/recompute/model.h"
+#include "streams/base/checked.h"
+#include "streams/base/deadline.h"
+#include "streams/base/error.h"
+#include "streams/base/options.h"
+#include "streams/order/gap_bound.h"
+#include "streams/plan/plan.h"
 
 enum { ALIGNMENT_DEFAULT = 512, EFFORT_DEFAULT = 1000 };
 

@@ -7,10 +7,10 @@
 
 #include <cmocka.h>
 
-#include "heaviest.h"
-#include "random_graph.h"
 #include "streams/order/antichain.h"
 #include "streams/order/peak.h"
+#include "support/heaviest.h"
+#include "support/random_graph.h"
 
 enum { OPS_MAX = 12, GRAPHS = DRAWS(100000), STORAGES_MAX = 24 };
 

@@ -15,7 +15,7 @@
 #include "bench/cut_graph.h"
 #include "bench/dnn_graph.h"
 #include "bench/rough_graph.h"
-#include "random_graph.h"
+#include "support/random_graph.h"
 #include "tarn/plan.h"
 
 /* Ends the search with the n-th report. */

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "order_oracle.h"
-#include "random_graph.h"
+#include "support/order_oracle.h"
+#include "support/random_graph.h"
 #include "tarn/simulate.h"
 #include "tarn/transform.h"
 

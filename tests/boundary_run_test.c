@@ -12,12 +12,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "order_oracle.h"
-#include "queue_device.h"
-#include "random_graph.h"
-#include "session_calls.h"
+#include "support/order_oracle.h"
+#include "support/queue_device.h"
+#include "support/random_graph.h"
+#include "support/session_calls.h"
+#include "support/unshared_plan.h"
 #include "tarn.h"
-#include "unshared_plan.h"
 
 enum { ITERATIONS = 7, WAITS_MAX = 24 };
 

@@ -13,15 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph_files.h"
-#include "interleaving_oracle.h"
-#include "order_oracle.h"
-#include "plan_oracle.h"
-#include "queue_device.h"
-#include "small_graph.h"
 #include "streams/order/boundary.h"
+#include "support/graph_files.h"
+#include "support/interleaving_oracle.h"
+#include "support/order_oracle.h"
+#include "support/plan_oracle.h"
+#include "support/queue_device.h"
+#include "support/small_graph.h"
+#include "support/unshared_plan.h"
 #include "tarn.h"
-#include "unshared_plan.h"
 
 /* ---- Plans ---- */
 

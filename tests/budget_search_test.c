@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "planner/transform/budget.h"
-#include "random_graph.h"
-#include "random_training.h"
+#include "planner/transform/budget/budget.h"
+#include "support/random_graph.h"
+#include "support/random_training.h"
 
 enum { ALIGNMENT = 16, CHAINS = 2000, POLICIES_MAX = 8192 };
 

@@ -10,9 +10,9 @@
 #include <cmocka.h>
 
 #include "bench/deep_training.h"
-#include "budget_plan.h"
-#include "random_graph.h"
-#include "random_training.h"
+#include "support/budget_plan.h"
+#include "support/random_graph.h"
+#include "support/random_training.h"
 
 enum { EFFORT = 400 };
 

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "streams/plan/verdict.h"
+#include "streams/verify/verdict.h"
 #include "tarn/plan.h"
 
 /* Groups of one kind. */

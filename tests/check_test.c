@@ -10,14 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "random_graph.h"
-#include "runtime/expected.h"
-#include "runtime/linear.h"
-#include "session_calls.h"
-#include "streams/order/pairs.h"
+#include "planner/papers/pairs.h"
+#include "runtime/check/expected.h"
+#include "runtime/check/linear.h"
 #include "streams/plan/plan.h"
+#include "support/random_graph.h"
+#include "support/session_calls.h"
+#include "support/unshared_plan.h"
 #include "tarn.h"
-#include "unshared_plan.h"
 
 /* A fresh session, checked and destroyed. */
 static enum tarn_status check(struct tarn_plan *plan, uint32_t workers,

@@ -10,10 +10,10 @@
 
 #include <cmocka.h>
 
-#include "planner/transform/cost_table.h"
-#include "random_graph.h"
-#include "streams/graph/text_file.h"
+#include "planner/transform/implementations/cost_table.h"
+#include "streams/base/text_file.h"
 #include "streams/graph/validate.h"
+#include "support/random_graph.h"
 #include "tarn.h"
 
 #define MODEL \

@@ -9,11 +9,11 @@
 
 #include <cmocka.h>
 
-#include "heaviest.h"
-#include "order_oracle.h"
-#include "planner/transform/transform.h"
-#include "random_graph.h"
-#include "streams/order/clocks.h"
+#include "planner/transform/recipe.h"
+#include "streams/graph/clocks.h"
+#include "support/heaviest.h"
+#include "support/order_oracle.h"
+#include "support/random_graph.h"
 #include "tarn/simulate.h"
 #include "tarn/transform.h"
 

@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "footprint.h"
-#include "random_graph.h"
-#include "session_calls.h"
 #include "streams/graph/graph.h"
 #include "streams/plan/plan.h"
+#include "support/footprint.h"
+#include "support/random_graph.h"
+#include "support/session_calls.h"
 #include "tarn.h"
 
 enum {

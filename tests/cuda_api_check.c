@@ -1,4 +1,4 @@
-/* The declarations of runtime/cuda_api.h beside the real header: this file compiles or it does not.
+/* The declarations of runtime/cuda/api.h beside the real header: this file compiles or it does not.
  * Built where CUDA's headers are found; run, it only says which they were. */
 #include <stddef.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-#include "runtime/cuda_api.h"
+#include "runtime/cuda/api.h"
 
 /* A function of the one type can be called through a pointer to the other. */
 #define CHECK_ENTRY(name, parameters)                                                    \

@@ -19,10 +19,10 @@
 #include <string.h>
 
 #include "fake_cudart/fake_cudart.h"
-#include "random_graph.h"
-#include "runtime/cuda_api.h"
+#include "runtime/cuda/api.h"
+#include "support/random_graph.h"
+#include "support/unshared_plan.h"
 #include "tarn.h"
-#include "unshared_plan.h"
 
 enum { LIVES_MAX = 20000, UNROLL = 2, ITERATIONS = 3 };
 

@@ -1,4 +1,4 @@
-/* The checking kernels of runtime/cuda_check.cu as functions of the host, one thread of a grid
+/* The checking kernels of runtime/cuda/check.cu as functions of the host, one thread of a grid
  * after another: so their arithmetic can be tested where there is no GPU. */
 #include <cstdint>
 
@@ -25,7 +25,7 @@ static void atomicMin(unsigned long long *least, unsigned long long value)
 
 static int __ffsll(long long word) { return __builtin_ffsll(word); }
 
-#include "../runtime/cuda_check.cu"
+#include "runtime/cuda/check.cu"
 
 template <typename Kernel> static void launch(unsigned blocks, unsigned threads, Kernel kernel)
 {

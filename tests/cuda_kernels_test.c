@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-#include "random_graph.h"
-#include "runtime/pattern.h"
+#include "runtime/check/pattern.h"
+#include "support/random_graph.h"
 
 void fill_on_host(unsigned blocks, unsigned threads, unsigned char *bytes, uint64_t size,
                   const uint64_t *seed);

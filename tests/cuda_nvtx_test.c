@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/cuda_nvtx.h"
+#include "runtime/cuda/nvtx.h"
 
 static const char *log_of_tool(void)
 {

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "fake_cudart/fake_cudart.h"
-#include "runtime/cuda_api.h"
+#include "runtime/cuda/api.h"
 #include "tarn/cuda.h"
 
 static struct fake_control control;

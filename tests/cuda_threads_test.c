@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "fake_cudart/fake_cudart.h"
-#include "random_graph.h"
-#include "runtime/cuda_api.h"
+#include "runtime/cuda/api.h"
+#include "support/random_graph.h"
+#include "support/unshared_plan.h"
 #include "tarn.h"
-#include "unshared_plan.h"
 
 enum way { DIRECT, CAPTURED, POOL, WAYS };
 

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "campaign.h"
-#include "damage.h"
-#include "plan_oracle.h"
+#include "support/campaign.h"
+#include "support/damage.h"
+#include "support/plan_oracle.h"
 #include "tarn.h"
 
 /* ---- Plans to damage ---- */

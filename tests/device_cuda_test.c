@@ -2,13 +2,13 @@
  * guises, and on a GPU where there is one. The stand-in looks at every call: a violation of CUDA's
  * rules or of the device table's counts as an object left over, and fails the test it happens in.
  */
-#include "device_suite.h"
+#include "support/device_suite.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "fake_cudart/fake_cudart.h"
-#include "required.h"
+#include "support/required.h"
 #include "tarn/cuda.h"
 
 struct guise {

@@ -1,6 +1,6 @@
 /* The host device passes the parts of the conformance suite that are about memory and sessions; it
  * has no queues. */
-#include "device_suite.h"
+#include "support/device_suite.h"
 
 static bool open_host(void *user, struct tarn_device *device)
 {

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../examples/custom_sdk/opencl_device.h"
-#include "device_suite.h"
-#include "opencl_calls.h"
-#include "required.h"
+#include "examples/custom_sdk/opencl_device.h"
+#include "support/device_suite.h"
+#include "support/opencl_calls.h"
+#include "support/required.h"
 
 struct subject {
     struct opencl_device device;

@@ -1,10 +1,10 @@
 /* The paper device passes the whole conformance suite in each of its guises, so a back end that
  * fails it is at fault and not the suite. */
-#include "device_suite.h"
+#include "support/device_suite.h"
 
 #include <string.h>
 
-#include "queue_device.h"
+#include "support/queue_device.h"
 
 struct guise {
     const char *name;

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "random_graph.h"
+#include "streams/base/escape.h"
+#include "streams/base/text_file.h"
 #include "streams/graph/builder.h"
-#include "streams/graph/escape.h"
-#include "streams/graph/text_file.h"
+#include "support/random_graph.h"
 
 static void each_language_has_its_escapes(void **state)
 {

@@ -13,10 +13,10 @@
 
 #include "bench/rough_graph.h"
 #include "planner/place/core.h"
-#include "planner/place/exact.h"
-#include "planner/place/exact_rules.h"
+#include "planner/place/exact/exact.h"
+#include "planner/place/exact/rules.h"
 #include "planner/place/place.h"
-#include "random_graph.h"
+#include "support/random_graph.h"
 #include "tarn/plan.h"
 
 enum { STORAGES_MAX = 64, SIZES = 3, RANDOM_GRAPHS = DRAWS(3000) };

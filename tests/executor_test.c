@@ -15,12 +15,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "order_oracle.h"
-#include "random_graph.h"
-#include "session_calls.h"
 #include "streams/plan/plan.h"
+#include "support/order_oracle.h"
+#include "support/random_graph.h"
+#include "support/session_calls.h"
+#include "support/unshared_plan.h"
 #include "tarn.h"
-#include "unshared_plan.h"
 
 static struct tarn_session *open_session(struct tarn_plan *plan,
                                          const struct tarn_host_options *host,

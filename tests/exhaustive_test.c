@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
-#include "small_graph.h"
-#include "streams/order/clocks.h"
-#include "streams/order/pairs.h"
+#include "planner/papers/pairs.h"
+#include "streams/graph/clocks.h"
+#include "support/small_graph.h"
 
 enum { OPS = 5, STATES = 243 /* 3 to the power of OPS */, TENSORS = SMALL_TENSORS };
 

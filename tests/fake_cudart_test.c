@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "fake_cudart/fake_cudart.h"
-#include "runtime/cuda_api.h"
+#include "runtime/cuda/api.h"
 
 static struct fake_control control;
 static struct tarn_cuda_api api;

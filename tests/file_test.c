@@ -18,9 +18,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "random_graph.h"
+#include "streams/base/text_file.h"
 #include "streams/graph/graph.h"
-#include "streams/graph/text_file.h"
+#include "support/random_graph.h"
 
 #define DATA TARN_SOURCE_DIR "/tests/data"
 

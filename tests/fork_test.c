@@ -17,9 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "footprint.h"
-#include "random_graph.h"
-#include "session_calls.h"
+#include "support/footprint.h"
+#include "support/random_graph.h"
+#include "support/session_calls.h"
 #include "tarn.h"
 
 enum { CHILD_SECONDS = 60, EFFORT = 20, FORKS = 4 };

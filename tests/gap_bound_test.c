@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan_oracle.h"
-#include "planner/place/block.h"
-#include "random_graph.h"
+#include "planner/place/problem/block.h"
 #include "streams/order/gap_bound.h"
 #include "streams/plan/plan.h"
+#include "support/plan_oracle.h"
+#include "support/random_graph.h"
 #include "tarn.h"
 
 enum { GRAPHS = DRAWS(6000), STORAGES_MAX = 8, BLOCKS_MAX = 6, UNITS_MAX = 24, DAMAGES = 8 };

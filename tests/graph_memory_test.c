@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "failing_memory.h"
-#include "streams/graph/interval_file.h"
+#include "streams/file/interval_read.h"
+#include "support/failing_memory.h"
 
 /* The list order is not topological, and with `cyclic` there is none. */
 static enum tarn_status build(bool cyclic, struct tarn_error *error)

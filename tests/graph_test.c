@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "random_graph.h"
+#include "streams/base/region.h"
 #include "streams/graph/builder.h"
 #include "streams/graph/graph.h"
 #include "streams/graph/hash.h"
-#include "streams/graph/pool.h"
 #include "streams/graph/validate.h"
+#include "support/random_graph.h"
 
 static struct tarn_graph *finish(struct tarn_builder *builder)
 {

@@ -12,10 +12,10 @@
 
 #include <cmocka.h>
 
-#include "graph_files.h"
-#include "planner/transform/pairing.h"
+#include "planner/transform/implementations/pairing.h"
+#include "support/graph_files.h"
+#include "support/training_graph.h"
 #include "tarn.h"
-#include "training_graph.h"
 
 #define COSTS TARN_SOURCE_DIR "/examples/costs.csv"
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))

@@ -14,11 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "random_graph.h"
+#include "planner/papers/pairs.h"
+#include "streams/file/interval_read.h"
 #include "streams/graph/graph.h"
-#include "streams/graph/interval_file.h"
 #include "streams/graph/validate.h"
-#include "streams/order/pairs.h"
+#include "support/random_graph.h"
 #include "tarn/plan.h"
 
 #define ROWS_MAX 40

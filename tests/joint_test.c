@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "joint_program.h"
-#include "random_graph.h"
+#include "support/joint_program.h"
+#include "support/random_graph.h"
 #include "tarn.h"
 
 enum { OPS_MAX = 7, STORAGES_MAX = 5, GRAPHS = DRAWS(24) };

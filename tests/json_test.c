@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "random_graph.h"
-#include "streams/graph/json_text.h"
-#include "streams/graph/text_file.h"
+#include "streams/base/text_file.h"
+#include "streams/file/json_text.h"
+#include "support/random_graph.h"
 
 /* Checks a copy of the text that ends where its memory ends, so that a sanitizer sees one byte too
  * many. The caller frees *copy. */

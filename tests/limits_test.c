@@ -11,11 +11,11 @@
 
 #include "bench/cut_graph.h"
 #include "bench/dnn_graph.h"
-#include "check_offsets.h"
-#include "place_fixture.h"
 #include "planner/place/improve.h"
-#include "planner/place/lowest.h"
-#include "random_graph.h"
+#include "planner/place/lowest/lowest.h"
+#include "support/check_offsets.h"
+#include "support/place_fixture.h"
+#include "support/random_graph.h"
 
 /* The graphs that all tests run on. */
 static struct tarn_graph *graph_of(uint32_t i)

@@ -11,11 +11,11 @@
 
 #include <cmocka.h>
 
-#include "check_offsets.h"
-#include "place_fixture.h"
 #include "planner/place/improve.h"
-#include "planner/place/moves.h"
-#include "random_graph.h"
+#include "planner/place/lowest/moves.h"
+#include "support/check_offsets.h"
+#include "support/place_fixture.h"
+#include "support/random_graph.h"
 
 enum { DECODES = DRAWS(3000), OPS_MAX = 40, RESULTS = DRAWS(400), TINY = 1500, TINY_BLOCKS = 6 };
 

@@ -16,13 +16,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "failing_memory.h"
-#include "footprint.h"
-#include "random_graph.h"
-#include "random_training.h"
-#include "session_calls.h"
+#include "support/failing_memory.h"
+#include "support/footprint.h"
+#include "support/random_graph.h"
+#include "support/random_training.h"
+#include "support/session_calls.h"
+#include "support/training_graph.h"
 #include "tarn.h"
-#include "training_graph.h"
 
 /* ---- What is asked for ---- */
 

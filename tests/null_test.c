@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "random_graph.h"
+#include "support/random_graph.h"
 #include "tarn.h"
 
 struct world {

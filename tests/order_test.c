@@ -8,11 +8,11 @@
 
 #include <cmocka.h>
 
-#include "random_graph.h"
+#include "streams/graph/clocks.h"
 #include "streams/order/boundary.h"
-#include "streams/order/clocks.h"
 #include "streams/order/events.h"
 #include "streams/order/peak.h"
+#include "support/random_graph.h"
 
 enum { OPS_MAX = 40, GRAPHS = DRAWS(4000) };
 

@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
-#include "graph_files.h"
-#include "planner/transform/pairing.h"
+#include "planner/transform/implementations/pairing.h"
+#include "support/graph_files.h"
+#include "support/training_graph.h"
 #include "tarn.h"
-#include "training_graph.h"
 
 static struct tarn_pairing pair(const struct tarn_graph *graph)
 {

@@ -10,11 +10,11 @@
 
 #include <cmocka.h>
 
-#include "graph_files.h"
-#include "random_graph.h"
-#include "streams/order/clocks.h"
-#include "streams/order/pairs.h"
-#include "streams/order/stream_graph.h"
+#include "planner/papers/pairs.h"
+#include "planner/papers/stream_graph.h"
+#include "streams/graph/clocks.h"
+#include "support/graph_files.h"
+#include "support/random_graph.h"
 
 static const char *const methods[] = {"clocks", "ancestors", "ancestors-opt", "stream-graph"};
 enum { METHODS = sizeof methods / sizeof *methods, RANDOM_GRAPHS = DRAWS(10000), RANDOM_OPS = 40 };

@@ -15,10 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "failing_calls.h"
-#include "footprint.h"
 #include "planner/parallel.h"
-#include "random_graph.h"
+#include "support/failing_calls.h"
+#include "support/footprint.h"
+#include "support/random_graph.h"
 #include "tarn/session.h"
 #include "tarn/transform.h"
 

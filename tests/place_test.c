@@ -11,11 +11,11 @@
 
 #include <cmocka.h>
 
-#include "place_naive.h"
-#include "planner/place/portfolio.h"
-#include "random_graph.h"
-#include "streams/order/pairs.h"
+#include "planner/papers/pairs.h"
+#include "planner/place/somas/portfolio.h"
 #include "streams/plan/plan.h"
+#include "support/place_naive.h"
+#include "support/random_graph.h"
 
 enum { RANDOM_GRAPHS = DRAWS(2000), RANDOM_OPS = 40, LARGE_GRAPHS = DRAWS(10), LARGE_OPS = 400 };
 

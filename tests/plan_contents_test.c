@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "random_graph.h"
-#include "random_training.h"
+#include "support/random_graph.h"
+#include "support/random_training.h"
 #include "tarn.h"
 
 enum { ITERATIONS = 3, INPUTS_MAX = 64 };

@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "random_graph.h"
 #include "streams/plan/program.h"
+#include "support/random_graph.h"
 #include "tarn.h"
 
 #define DATA TARN_SOURCE_DIR "/tests/data/invalid_plans"

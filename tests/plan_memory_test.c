@@ -11,11 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "check_offsets.h"
-#include "failing_memory.h"
 #include "planner/place/improve.h"
-#include "planner/place/windows.h"
-#include "random_graph.h"
+#include "planner/place/windows/windows.h"
+#include "support/check_offsets.h"
+#include "support/failing_memory.h"
+#include "support/random_graph.h"
 #include "tarn/plan.h"
 #include "tarn/simulate.h"
 #include "tarn/transform.h"

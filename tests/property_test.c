@@ -17,13 +17,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "campaign.h"
-#include "damage.h"
-#include "plan_oracle.h"
-#include "random_training.h"
-#include "streams/graph/text_file.h"
+#include "streams/base/text_file.h"
+#include "support/campaign.h"
+#include "support/damage.h"
+#include "support/plan_oracle.h"
+#include "support/random_training.h"
+#include "support/unshared_plan.h"
 #include "tarn.h"
-#include "unshared_plan.h"
 
 enum { OPS_MAX = 200, RUN_SHARE = 25, ITERATIONS = 3 };
 

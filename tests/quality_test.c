@@ -14,15 +14,15 @@
 #include "bench/coupled_graph.h"
 #include "bench/cut_graph.h"
 #include "bench/rough_graph.h"
-#include "place_fixture.h"
 #include "planner/place/core.h"
-#include "planner/place/exact.h"
+#include "planner/place/exact/exact.h"
 #include "planner/place/improve.h"
-#include "planner/place/keys.h"
-#include "planner/place/lowest.h"
-#include "planner/place/widths.h"
-#include "planner/place/windows.h"
-#include "random_graph.h"
+#include "planner/place/lowest/keys.h"
+#include "planner/place/lowest/lowest.h"
+#include "planner/place/windows/widths.h"
+#include "planner/place/windows/windows.h"
+#include "support/place_fixture.h"
+#include "support/random_graph.h"
 
 struct trial {
     struct fixture of;

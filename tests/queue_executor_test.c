@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "order_oracle.h"
-#include "queue_device.h"
-#include "random_graph.h"
-#include "session_calls.h"
+#include "support/order_oracle.h"
+#include "support/queue_device.h"
+#include "support/random_graph.h"
+#include "support/session_calls.h"
+#include "support/unshared_plan.h"
 #include "tarn.h"
-#include "unshared_plan.h"
 
 struct subject {
     struct queue_device device;

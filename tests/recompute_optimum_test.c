@@ -7,11 +7,11 @@
 
 #include <cmocka.h>
 
-#include "budget_plan.h"
-#include "campaign.h"
-#include "random_graph.h"
-#include "random_training.h"
-#include "recompute_optimum.h"
+#include "support/budget_plan.h"
+#include "support/campaign.h"
+#include "support/random_graph.h"
+#include "support/random_training.h"
+#include "support/recompute_optimum.h"
 
 /* One stream, nothing in place before the turn, one way to run each op. */
 static struct tarn_graph *draw_net(uint64_t seed)

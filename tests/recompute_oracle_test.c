@@ -11,11 +11,11 @@
 #include <cmocka.h>
 
 #include "bench/deep_training.h"
-#include "budget_plan.h"
-#include "campaign.h"
-#include "random_training.h"
-#include "recompute_oracle.h"
-#include "training_graph.h"
+#include "support/budget_plan.h"
+#include "support/campaign.h"
+#include "support/random_training.h"
+#include "support/recompute_oracle.h"
+#include "support/training_graph.h"
 
 enum { ITERATIONS = 3, ORDERS = 6 };
 

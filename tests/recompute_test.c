@@ -11,12 +11,12 @@
 
 #include <cmocka.h>
 
-#include "plan_oracle.h"
-#include "planner/transform/recompute_model.h"
-#include "random_graph.h"
-#include "random_training.h"
+#include "planner/transform/recompute/model.h"
 #include "streams/order/peak.h"
 #include "streams/plan/plan.h"
+#include "support/plan_oracle.h"
+#include "support/random_graph.h"
+#include "support/random_training.h"
 #include "tarn.h"
 
 enum { ALIGNMENT = 16 };

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "queue_device.h"
-#include "session_calls.h"
 #include "streams/graph/builder.h"
 #include "streams/plan/plan.h"
+#include "support/queue_device.h"
+#include "support/session_calls.h"
 
 /* ---- The step ----
  *

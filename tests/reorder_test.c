@@ -10,16 +10,16 @@
 
 #include <cmocka.h>
 
-#include "heaviest.h"
-#include "planner/transform/flow.h"
-#include "planner/transform/reorder_bound.h"
-#include "planner/transform/reorder_exact.h"
-#include "planner/transform/reorder_greedy.h"
-#include "planner/transform/reorder_postpone.h"
-#include "planner/transform/reorder_proof.h"
-#include "random_graph.h"
+#include "planner/transform/reorder/bound.h"
+#include "planner/transform/reorder/exact.h"
+#include "planner/transform/reorder/flow.h"
+#include "planner/transform/reorder/greedy.h"
+#include "planner/transform/reorder/postpone.h"
+#include "planner/transform/reorder/proof.h"
 #include "streams/order/peak.h"
 #include "streams/plan/plan.h"
+#include "support/heaviest.h"
+#include "support/random_graph.h"
 #include "tarn.h"
 
 enum { GRAPHS = DRAWS(10000), OPS_MAX = 9, SETS = 1 << OPS_MAX };

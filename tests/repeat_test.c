@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "streams/graph/builder.h"
-#include "streams/graph/recompute.h"
+#include "streams/graph/recomputable_kinds.h"
 
 static tarn_tensor add_tensor(struct tarn_builder *builder, const char *name,
                               enum tarn_tensor_kind kind)

@@ -11,11 +11,11 @@
 #include <cmocka.h>
 
 #include "bench/dnn_graph.h"
-#include "planner/place/llfb.h"
-#include "planner/place/roam_leaves.h"
-#include "planner/place/roam_tree.h"
-#include "planner/transform/reorder_tree.h"
-#include "random_graph.h"
+#include "planner/papers/llfb.h"
+#include "planner/papers/reorder_tree.h"
+#include "planner/papers/roam_leaves.h"
+#include "planner/papers/roam_tree.h"
+#include "support/random_graph.h"
 #include "tarn/transform.h"
 
 enum { SEEDS = DRAWS(2000), OPS_MAX = 50 };

@@ -10,7 +10,7 @@
 #
 # Three builds: optimised, where all tests run, with the counts of random and of all small graphs that
 # issues and papers ask for; under the address and undefined behaviour sanitizers, where tests draw a
-# 32nd (DRAWS in tests/random_graph.h) and those of the suite `release` do not run; and under the thread
+# 32nd (DRAWS in tests/support/random_graph.h) and those of the suite `release` do not run; and under the thread
 # sanitizer, where those of the suite `thread` do. With `fuzz`, a fourth one of clang's, where every fuzzer
 # runs for a minute (tests/fuzz/run.sh).
 set -euo pipefail

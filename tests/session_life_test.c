@@ -18,10 +18,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "queue_device.h"
-#include "session_calls.h"
+#include "support/queue_device.h"
+#include "support/session_calls.h"
+#include "support/unshared_plan.h"
 #include "tarn.h"
-#include "unshared_plan.h"
 
 enum { BYTES = 64, SHORT_NS = 2000000 };
 

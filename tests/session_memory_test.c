@@ -7,10 +7,10 @@
 
 #include <cmocka.h>
 
-#include "failing_memory.h"
-#include "random_graph.h"
-#include "session_calls.h"
 #include "streams/plan/plan.h"
+#include "support/failing_memory.h"
+#include "support/random_graph.h"
+#include "support/session_calls.h"
 #include "tarn.h"
 
 static struct tarn_graph *graph;

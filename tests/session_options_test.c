@@ -13,11 +13,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "queue_device.h"
-#include "session_calls.h"
 #include "streams/plan/plan.h"
+#include "support/queue_device.h"
+#include "support/session_calls.h"
+#include "support/unshared_plan.h"
 #include "tarn.h"
-#include "unshared_plan.h"
 
 /* ---- One small graph: compute: make ─► use;  comm: reduce;  copy: load;  both: send, more ---- */
 

@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "queue_device.h"
-#include "runtime/session.h"
-#include "runtime/topology.h"
-#include "session_calls.h"
+#include "runtime/session/session.h"
+#include "runtime/state/topology.h"
 #include "streams/graph/builder.h"
+#include "support/queue_device.h"
+#include "support/session_calls.h"
+#include "support/unshared_plan.h"
 #include "tarn.h"
-#include "unshared_plan.h"
 
 /* ---- One small session: w ─► scale ─► x ─► sum ─► y (output), a view of x, an empty stream ----
  */

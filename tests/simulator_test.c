@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "order_oracle.h"
-#include "plan_oracle.h"
-#include "random_graph.h"
+#include "support/order_oracle.h"
+#include "support/plan_oracle.h"
+#include "support/random_graph.h"
 #include "tarn/simulate.h"
 
 enum {

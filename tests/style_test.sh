@@ -61,7 +61,7 @@ third_party() {
     grep -rlE "#include <$1" include streams planner runtime cli | grep -vE "$2"
 }
 report third_party_headers_stay_in_their_rooms "$(
-    third_party zlib '^streams/graph/text_file\.c$'
+    third_party zlib '^streams/base/text_file\.c$'
 )"
 
 report only_tarn_names_are_exported \

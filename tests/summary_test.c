@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "random_graph.h"
 #include "streams/order/antichain.h"
+#include "support/random_graph.h"
 
 static struct tarn_graph_summary summary_of(const struct tarn_graph *graph)
 {

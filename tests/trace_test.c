@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "queue_device.h"
-#include "session_calls.h"
+#include "support/queue_device.h"
+#include "support/session_calls.h"
 #include "tarn.h"
 
 enum { ITERATIONS = 3, OPS = 60 };

@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
-#include "failing_memory.h"
-#include "random_graph.h"
+#include "support/failing_memory.h"
+#include "support/random_graph.h"
+#include "support/training_graph.h"
 #include "tarn.h"
-#include "training_graph.h"
 
 enum { OPS = 70 }; /* more than complete search takes as a whole */
 

@@ -10,13 +10,13 @@
 
 #include <cmocka.h>
 
-#include "heaviest.h"
-#include "plan_oracle.h"
 #include "planner/transform/constraints.h"
-#include "planner/transform/transform.h"
-#include "random_graph.h"
+#include "planner/transform/recipe.h"
 #include "streams/graph/builder.h"
 #include "streams/plan/plan.h"
+#include "support/heaviest.h"
+#include "support/plan_oracle.h"
+#include "support/random_graph.h"
 #include "tarn.h"
 
 #define QUICK "many-objects:size:first-fit"

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "failing_memory.h"
-#include "planner/transform/cost_table.h"
-#include "random_graph.h"
-#include "streams/plan/verdict.h"
+#include "planner/transform/implementations/cost_table.h"
+#include "streams/verify/verdict.h"
+#include "support/failing_memory.h"
+#include "support/random_graph.h"
 #include "tarn.h"
 
 #define DATA TARN_SOURCE_DIR "/tests/data/invalid_plans"

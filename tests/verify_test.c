@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan_oracle.h"
 #include "streams/graph/builder.h"
-#include "streams/plan/verdict.h"
+#include "streams/verify/verdict.h"
+#include "support/plan_oracle.h"
 #include "tarn.h"
 
 #define UNSAFE_PLANS TARN_SOURCE_DIR "/tests/data/unsafe_plans"

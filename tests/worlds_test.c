@@ -19,11 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "campaign.h"
-#include "damage.h"
-#include "interleaving_oracle.h"
-#include "plan_oracle.h"
-#include "small_world.h"
+#include "support/campaign.h"
+#include "support/damage.h"
+#include "support/interleaving_oracle.h"
+#include "support/plan_oracle.h"
+#include "support/small_world.h"
 #include "tarn.h"
 
 enum { ALIGNMENTS = 3 };

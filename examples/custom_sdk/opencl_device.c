@@ -23,8 +23,8 @@
  *     checking kernels (opencl_patterns.c; with them every byte of a run can be proved right).
  *     Leave out what the hardware at hand lacks: the table is made per device. Captures are left
  *     out: OpenCL's command buffers do not take what kernels enqueue on a queue.
- *  8. Proof: run the conformance suite (tests/device_suite.h), then checked execution of real
- *     graphs, as main.c does.
+ *  8. Proof: run the conformance suite (tests/support/device_suite.h), then checked execution of
+ * real graphs, as main.c does.
  *
  * Concurrent use of overlapping sub-buffers is undefined in OpenCL. Storages at work at the same
  * time share no byte, and the sub-buffers of those outside groups do not overlap then; members of

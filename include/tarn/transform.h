@@ -105,7 +105,7 @@ TARN_API enum tarn_status tarn_graph_assign(struct tarn_graph *graph,
  * computed again, and ops are carried out by other implementations, for the least modelled time at
  * which the plan fits. Ops of the result name the op that they come from; one that runs again has
  * outputs of its own, which name the tensors that they hold again. See
- * planner/transform/recompute_model.h. */
+ * planner/transform/recompute/model.h. */
 
 /* Ways to save memory, for comparisons: any sum of them. */
 enum tarn_budget_class {
@@ -177,7 +177,7 @@ TARN_API enum tarn_status tarn_budget_curve_save(const struct tarn_graph *graph,
 /* ---- Reorder ----
  * Another order of the ops, in which less is alive at once. The order that came in is always among
  * those compared: the peak never rises. What was found is compared with a lower bound on the peak
- * of every order, by minimum cuts (see planner/transform/reorder_bound.h). */
+ * of every order, by minimum cuts (see planner/transform/reorder/bound.h). */
 
 /* The ways of looking for better orders, which can be switched off. */
 enum tarn_reorder_stage {

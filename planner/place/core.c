@@ -17,11 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../streams/graph/size.h"
-#include "exact.h"
-#include "exact_set.h"
-#include "keys.h"
-#include "window.h"
+#include "planner/place/exact/exact.h"
+#include "planner/place/lowest/keys.h"
+#include "planner/place/windows/window.h"
+#include "streams/base/bitset.h"
+#include "streams/base/checked.h"
 #include "work.h"
 
 /* An exact search has so many nodes for every storage of the core, twice as many in each attempt; a

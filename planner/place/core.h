@@ -3,8 +3,8 @@
 #ifndef TARN_PLANNER_PLACE_CORE_H
 #define TARN_PLANNER_PLACE_CORE_H
 
-#include "../../streams/order/antichain.h"
-#include "baseline.h"
+#include "planner/place/somas/baseline.h"
+#include "streams/order/antichain.h"
 
 struct tarn_core_options {
     uint64_t aim;      /* bytes: the first plan up to there ends the search */

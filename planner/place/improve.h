@@ -4,8 +4,8 @@
 #ifndef TARN_PLANNER_PLACE_IMPROVE_H
 #define TARN_PLANNER_PLACE_IMPROVE_H
 
-#include "../../streams/order/antichain.h"
-#include "baseline.h"
+#include "planner/place/somas/baseline.h"
+#include "streams/order/antichain.h"
 
 struct tarn_improve_options {
     uint64_t bound;    /* no plan is smaller; at least the antichain's weight */

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "field.h"
-#include "lowest.h"
-#include "windows.h"
+#include "planner/place/lowest/lowest.h"
+#include "planner/place/windows/field.h"
+#include "planner/place/windows/windows.h"
 #include "work.h"
 
 /* What a decode may take at most. */

@@ -2,8 +2,8 @@
 #ifndef TARN_PLANNER_PLACE_PASS_H
 #define TARN_PLANNER_PLACE_PASS_H
 
-#include "../../streams/order/antichain.h"
-#include "baseline.h"
+#include "planner/place/somas/baseline.h"
+#include "streams/order/antichain.h"
 
 /* offset, footprint: a safe plan; replaced by that of the pass where it is lower. It runs to its
  * end: about 1 s and 2 us for each storage at most. threads: 0: all cores; the plan does not depend

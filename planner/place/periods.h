@@ -2,7 +2,7 @@
 #ifndef TARN_PLANNER_PLACE_PERIODS_H
 #define TARN_PLANNER_PLACE_PERIODS_H
 
-#include "lifetimes.h"
+#include "planner/place/problem/lifetimes.h"
 
 /* Place in the order -> period, for the caller to free: if all that is produced in a period were
  * there from its begin on, and all that is released in it to its end, what is alive at once would

@@ -21,11 +21,11 @@
 #include <string.h>
 
 #include "core.h"
-#include "exact.h"
-#include "llfb.h"
 #include "pass.h"
-#include "portfolio.h"
-#include "roam_tree.h"
+#include "planner/papers/llfb.h"
+#include "planner/papers/roam_tree.h"
+#include "planner/place/exact/exact.h"
+#include "planner/place/somas/portfolio.h"
 #include "work.h"
 
 /* The paper's methods look at every pair: above this many blocks they take minutes, and are left

@@ -4,8 +4,8 @@
  * have moved. Cost: O(n log n) for n ops, plus the list entries. */
 #include <stdlib.h>
 
-#include "../../streams/graph/derive.h"
-#include "../../streams/graph/error.h"
+#include "streams/base/error.h"
+#include "streams/graph/derive.h"
 #include "tarn/transform.h"
 
 struct comparison {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../streams/graph/derive.h"
+#include "streams/graph/derive.h"
 
 /* Readers of a storage since its last write: a list through `reads`, newest first. */
 struct read {

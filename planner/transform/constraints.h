@@ -3,7 +3,7 @@
 #ifndef TARN_PLANNER_TRANSFORM_CONSTRAINTS_H
 #define TARN_PLANNER_TRANSFORM_CONSTRAINTS_H
 
-#include "../../streams/graph/graph.h"
+#include "streams/graph/graph.h"
 
 /* Distinct neighbours; those of op v are [begin[v], begin[v + 1]). Predecessors come before their
  * op in the graph's order (tarn_graph.order). */

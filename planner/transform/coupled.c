@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../streams/graph/derive.h"
-#include "../../streams/graph/pool.h"
+#include "streams/base/region.h"
+#include "streams/graph/derive.h"
 
 /* ---- Arcs ---- */
 

@@ -3,9 +3,9 @@
 #ifndef TARN_PLANNER_TRANSFORM_COUPLED_H
 #define TARN_PLANNER_TRANSFORM_COUPLED_H
 
-#include "../../streams/order/gap_bound.h"
-#include "../../streams/order/simulator.h"
-#include "transform.h"
+#include "recipe.h"
+#include "streams/order/gap_bound.h"
+#include "streams/order/simulator.h"
 
 struct tarn_coupled {
     struct tarn_graph graph; /* shares all but order and arcs with the graph that it was made of */

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../streams/graph/options.h"
-#include "../../streams/order/clocks.h"
+#include "recipe.h"
+#include "streams/base/options.h"
+#include "streams/graph/clocks.h"
 #include "tarn/transform.h"
-#include "transform.h"
 
 struct merging {
     const struct tarn_graph *graph;

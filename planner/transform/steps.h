@@ -3,7 +3,7 @@
 #ifndef TARN_PLANNER_TRANSFORM_STEPS_H
 #define TARN_PLANNER_TRANSFORM_STEPS_H
 
-#include "../place/until.h"
+#include "streams/base/deadline.h"
 #include "tarn/transform.h"
 
 struct tarn_steps {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "derive.h"
-#include "pool.h"
+#include "streams/base/region.h"
 
 enum tarn_status tarn_derive_streams(struct tarn_graph *graph)
 {

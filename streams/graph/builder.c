@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "derive.h"
-#include "error.h"
 #include "hash.h"
-#include "pool.h"
+#include "streams/base/error.h"
+#include "streams/base/region.h"
 #include "validate.h"
 
 struct control_arc {

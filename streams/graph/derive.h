@@ -19,8 +19,8 @@ enum tarn_status tarn_derive_storages(struct tarn_graph *graph, const struct tar
 enum tarn_status tarn_derive_implementations(struct tarn_graph *graph);
 
 /* What an op reads in every implementation, where one of them reads other inputs than the op: of
- * this each run of the op is made the same, see runtime/expected.h. What is given stays. Needs
- * storages.
+ * this each run of the op is made the same, see runtime/check/expected.h. What is given stays.
+ * Needs storages.
  */
 enum tarn_status tarn_derive_common(struct tarn_graph *graph);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool.h"
+#include "streams/base/region.h"
 
 /* ---- Sharing ---- */
 

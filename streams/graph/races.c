@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "../order/clocks.h"
+#include "clocks.h"
 #include "validate.h"
 
 struct walk {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "escape.h"
+#include "streams/base/escape.h"
 
 /* ---- Places ---- */
 

@@ -3,8 +3,8 @@
 #ifndef TARN_STREAMS_GRAPH_REPORT_H
 #define TARN_STREAMS_GRAPH_REPORT_H
 
-#include "error.h"
 #include "graph.h"
+#include "streams/base/error.h"
 
 struct tarn_report {
     const char *path;         /* the file that is read, which texts begin with; NULL: no file */

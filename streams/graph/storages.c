@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "derive.h"
-#include "pool.h"
-#include "size.h"
+#include "streams/base/checked.h"
+#include "streams/base/region.h"
 
 /* ---- Numbering ---- */
 

@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-#include "pool.h"
-#include "size.h"
+#include "streams/base/checked.h"
+#include "streams/base/region.h"
 
 /* ---- Tensors ---- */
 

@@ -2,7 +2,7 @@
 #ifndef TARN_STREAMS_ORDER_ANTICHAIN_H
 #define TARN_STREAMS_ORDER_ANTICHAIN_H
 
-#include "clocks.h"
+#include "streams/graph/clocks.h"
 
 /* The certificate is one threshold per stream, a position x[s]. The antichain is
  *

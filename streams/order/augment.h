@@ -3,7 +3,7 @@
 #ifndef TARN_STREAMS_ORDER_AUGMENT_H
 #define TARN_STREAMS_ORDER_AUGMENT_H
 
-#include "clocks.h"
+#include "streams/graph/clocks.h"
 
 /* Bytes handed from a storage to an op; the gifts of one op form a list. */
 struct tarn_gift {

@@ -21,8 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../graph/pool.h"
 #include "cells.h"
+#include "streams/base/region.h"
 
 /* ---- Simple rule ---- */
 

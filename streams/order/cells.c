@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#include "../graph/pool.h"
+#include "streams/base/region.h"
 
 /* ---- Numbers ---- */
 

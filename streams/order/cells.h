@@ -3,7 +3,7 @@
 #ifndef TARN_STREAMS_ORDER_CELLS_H
 #define TARN_STREAMS_ORDER_CELLS_H
 
-#include "../graph/graph.h"
+#include "streams/graph/graph.h"
 
 struct tarn_pool;
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../graph/pool.h"
+#include "streams/base/region.h"
 
 /* Entries are positions + 1 (0: none). row_of[v] is the row of the latest op of v's stream up to v
  * that has cross-stream predecessors; row 0 is empty. A row does not speak of its own stream:

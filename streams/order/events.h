@@ -2,7 +2,7 @@
 #ifndef TARN_STREAMS_ORDER_EVENTS_H
 #define TARN_STREAMS_ORDER_EVENTS_H
 
-#include "../graph/graph.h"
+#include "streams/graph/graph.h"
 #include "tarn/plan.h"
 
 /* Waits inside an iteration: sorted by rank of `op`, then by stream of `on`. The caller frees

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../graph/size.h"
 #include "gaps.h"
+#include "streams/base/checked.h"
 
 enum { WALK = 16, TRY_WORK = 8 };
 

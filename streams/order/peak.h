@@ -3,7 +3,7 @@
 #ifndef TARN_STREAMS_ORDER_PEAK_H
 #define TARN_STREAMS_ORDER_PEAK_H
 
-#include "../graph/graph.h"
+#include "streams/graph/graph.h"
 
 /* TARN_SYSTEM: no memory, here and below. */
 enum tarn_status tarn_peak_serial(const struct tarn_graph *graph, uint64_t *peak);

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../graph/error.h"
-#include "../graph/size.h"
+#include "streams/base/checked.h"
+#include "streams/base/error.h"
 #include "worst.h"
 
 enum { ALIGNMENT_DEFAULT = 512 };

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../graph/error.h"
-#include "../graph/size.h"
 #include "events.h"
 #include "gap_bound.h"
 #include "peak.h"
+#include "streams/base/checked.h"
+#include "streams/base/error.h"
 
 static void count_ops(const struct tarn_graph *graph, struct tarn_graph_summary *summary)
 {

@@ -8,7 +8,7 @@
 #ifndef TARN_STREAMS_ORDER_WORST_H
 #define TARN_STREAMS_ORDER_WORST_H
 
-#include "clocks.h"
+#include "streams/graph/clocks.h"
 
 struct tarn_worst {
     uint64_t reached; /* bytes alive in the state below */

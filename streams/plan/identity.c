@@ -1,8 +1,8 @@
 /* What tells a plan from others: a hash of all that decides where tensors live and in which order
  * ops run. How the plan was found, its bound and its times are left out. Cost: linear. */
-#include "../graph/error.h"
-#include "../graph/hash.h"
 #include "plan.h"
+#include "streams/base/error.h"
+#include "streams/graph/hash.h"
 
 static void add_waits(struct tarn_hasher *hasher, const struct tarn_wait *waits, uint32_t count)
 {

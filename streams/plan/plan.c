@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../order/boundary.h"
+#include "streams/order/boundary.h"
 
 /* ---- Making ---- */
 

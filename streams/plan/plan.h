@@ -4,8 +4,8 @@
 
 #include <stdatomic.h>
 
-#include "../graph/graph.h"
-#include "../order/events.h"
+#include "streams/graph/graph.h"
+#include "streams/order/events.h"
 #include "tarn/plan.h"
 
 /* Where one storage lies: id is the root tensor (storages, persistent) or the op (workspaces). */

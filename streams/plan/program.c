@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../graph/report.h"
+#include "streams/graph/report.h"
 
 /* ---- Nodes ---- */
 

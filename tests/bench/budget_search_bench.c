@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "clock.h"
-#include "planner/transform/budget.h"
+#include "planner/transform/budget/budget.h"
 
 static const double ratios[] = {0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.38, 0.36, 0.33, 0.3};
 enum { RATIOS_COUNT = sizeof ratios / sizeof *ratios };

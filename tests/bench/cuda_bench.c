@@ -15,7 +15,7 @@
 
 #include "caching_allocator.h"
 #include "executor_sim.h"
-#include "runtime/event_count.h"
+#include "runtime/state/event_count.h"
 #include "streams/plan/program.h"
 #include "tarn.h"
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/place/exact.h"
+#include "planner/place/exact/exact.h"
 #include "streams/order/antichain.h"
 
 enum { SEEDS_MAX = 1000 };

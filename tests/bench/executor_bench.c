@@ -18,12 +18,12 @@
 
 #include "executor_rivals.h"
 #include "executor_sim.h"
-#include "required.h"
-#include "runtime/event_count.h"
-#include "runtime/session.h"
-#include "runtime/topology.h"
+#include "runtime/session/session.h"
+#include "runtime/state/event_count.h"
+#include "runtime/state/topology.h"
+#include "support/required.h"
+#include "support/unshared_plan.h"
 #include "tarn.h"
-#include "unshared_plan.h"
 
 enum { RUNS = 31, OPS_PER_RUN = 500000, SPIN_NS = 10000 };
 

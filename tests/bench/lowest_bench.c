@@ -13,7 +13,7 @@
 #include "clock.h"
 #include "dnn_graph.h"
 #include "planner/place/improve.h"
-#include "planner/place/portfolio.h"
+#include "planner/place/somas/portfolio.h"
 
 struct bench {
     uint64_t steps;

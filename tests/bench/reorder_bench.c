@@ -13,7 +13,7 @@
 
 #include "clock.h"
 #include "dnn_graph.h"
-#include "planner/transform/transform.h"
+#include "planner/transform/recipe.h"
 #include "tarn.h"
 
 static double percent(uint64_t part, uint64_t whole)

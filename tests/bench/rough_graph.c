@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../random_graph.h"
+#include "support/random_graph.h"
 
 enum { GROUP_MEMBERS = 300, ALIGNMENT_SHIFT_MIN = 10, ALIGNMENT_SHIFTS = 10 };
 

@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../random_graph.h"
 #include "clock.h"
 #include "cut_graph.h"
 #include "dnn_graph.h"
 #include "pipeline_graph.h"
 #include "rough_graph.h"
+#include "support/random_graph.h"
 #include "tarn/plan.h"
 
 struct options {

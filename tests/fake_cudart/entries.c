@@ -1,5 +1,5 @@
 /* The entry points around a device and its memory: each checks its handles and does one thing.
- * Enumerations and handles are those of runtime/cuda_api.h, which are compatible with CUDA's. */
+ * Enumerations and handles are those of runtime/cuda/api.h, which are compatible with CUDA's. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include <pthread.h>
 
 #include "fake_cudart.h"
-#include "runtime/cuda_api.h"
+#include "runtime/cuda/api.h"
 
 enum { INLINE_BYTES = 48, DEVICES_MAX = 16, CHANNELS_MAX = 32 };
 

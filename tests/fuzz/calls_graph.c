@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "calls.h"
-#include "plan_oracle.h"
-#include "training_graph.h"
+#include "support/plan_oracle.h"
+#include "support/training_graph.h"
 
 #define OK_OR_BAD (ANY_OF(TARN_OK) | ANY_OF(TARN_BAD_INPUT))
 

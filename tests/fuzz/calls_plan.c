@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "calls.h"
-#include "plan_oracle.h"
+#include "support/plan_oracle.h"
 
 /* ---- Making ---- */
 

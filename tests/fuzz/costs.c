@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "training_graph.h"
+#include "support/training_graph.h"
 
 static void use(const struct tarn_cost_table *table, bool split)
 {

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "plan_oracle.h"
 #include "streams/graph/hash.h"
+#include "support/plan_oracle.h"
 
 enum { HASH_DIGITS = 32, REPLAY_MAX = 1 << 20 };
 

@@ -1,0 +1,222 @@
+/* A budget for the arena: what to keep, what to compute again, and by which implementation. The
+ * search (budget.h) knows the bytes alive at once when ops run one by one; a plan may need more,
+ * for contiguous groups and for streams side by side. So each answer is built and placed without
+ * any search (recompute/attempt.h), and the search is asked again for another peak
+ * (recompute/target.h). The fastest graph whose plan fits is the result; where none fits, the
+ * refusal names the least footprint found and a lower bound. Sources: A. Shah et al., "Memory
+ * optimization for deep networks" (MONeT); DESIGN section 3. Cost: some searches and plans. */
+#include "planner/transform/budget/budget.h"
+#include "planner/transform/recompute/attempt.h"
+#include "planner/transform/recompute/target.h"
+#include "streams/base/checked.h"
+#include "streams/base/deadline.h"
+#include "streams/base/error.h"
+#include "streams/base/options.h"
+#include "streams/graph/report.h"
+
+enum { DEFAULT_ALIGNMENT = 512 };
+
+/* ---- Saying that it is impossible ---- */
+
+static bool is_stopped(const struct tarn_budgeting *budgeting)
+{
+    return budgeting->until.stop &&
+           atomic_load_explicit(budgeting->until.stop, memory_order_relaxed);
+}
+
+/* Somebody, or the time, has ended it before anything fitted. */
+static enum tarn_status give_up(const struct tarn_budgeting *budgeting,
+                                const struct tarn_attempt *best)
+{
+    bool late = !is_stopped(budgeting);
+    return tarn_error_set(budgeting->error, late ? TARN_DEADLINE : TARN_INTERRUPTED,
+                          "%s before a way to keep to the budget of %llu bytes was found; the "
+                          "least footprint so far is %llu bytes",
+                          late ? "the time was over" : "interrupted",
+                          (unsigned long long)budgeting->options.budget,
+                          (unsigned long long)best->footprint);
+}
+
+static enum tarn_status refuse(struct tarn_budgeting *budgeting, const struct tarn_attempt *best)
+{
+    uint64_t floor;
+    uint32_t at;
+    if (tarn_recompute_floor(&budgeting->model, &floor, &at) != TARN_OK) {
+        tarn_error_no_memory(budgeting->error);
+        return TARN_SYSTEM;
+    }
+    uint32_t v = budgeting->model.order[at];
+    tarn_error_set(
+        budgeting->error, TARN_DOES_NOT_FIT,
+        "the budget of %llu bytes cannot be met: the least footprint found is %llu bytes; "
+        "no choice can come below %llu bytes, which %s needs at once, with what must be "
+        "kept beside it",
+        (unsigned long long)budgeting->options.budget, (unsigned long long)best->footprint,
+        (unsigned long long)floor, tarn_op_label(budgeting->graph, v).text);
+    if (budgeting->error) budgeting->error->op = v;
+    return TARN_DOES_NOT_FIT;
+}
+
+/* ---- The transform ---- */
+
+static enum tarn_status take_options(struct tarn_budgeting *budgeting,
+                                     const struct tarn_budget_options *options)
+{
+    enum tarn_status status = tarn_options_take(&budgeting->options, sizeof budgeting->options,
+                                                options, "budget options", budgeting->error);
+    if (status != TARN_OK) return status;
+    if (budgeting->options.alignment == 0) budgeting->options.alignment = DEFAULT_ALIGNMENT;
+    if (budgeting->options.classes == 0) budgeting->options.classes = TARN_BUDGET_ALL;
+    if (budgeting->options.budget == 0) budgeting->options.budget = TARN_BUDGET_UNLIMITED;
+    if (tarn_is_power_of_two(budgeting->options.alignment)) return TARN_OK;
+    tarn_error_set(budgeting->error, TARN_USAGE,
+                   "budget options: alignment %llu is no power of two",
+                   (unsigned long long)budgeting->options.alignment);
+    return TARN_USAGE;
+}
+
+static enum tarn_status init(struct tarn_budgeting *budgeting)
+{
+    if (tarn_recompute_model_init(&budgeting->model, budgeting->graph,
+                                  budgeting->options.alignment) != TARN_OK)
+        return TARN_SYSTEM;
+    tarn_recompute_model_restrict(&budgeting->model, budgeting->options.classes);
+    budgeting->evaluator = tarn_evaluator_create(&budgeting->model);
+    if (!budgeting->evaluator || tarn_policy_init(&budgeting->policy, &budgeting->model) != TARN_OK)
+        return TARN_SYSTEM;
+    return TARN_OK;
+}
+
+static void finish(struct tarn_budgeting *budgeting)
+{
+    tarn_evaluator_destroy(budgeting->evaluator);
+    tarn_policy_finish(&budgeting->policy);
+    tarn_scripted_finish(&budgeting->scripted);
+    tarn_recompute_model_finish(&budgeting->model);
+}
+
+static enum tarn_status begin(struct tarn_budgeting *budgeting, struct tarn_graph *graph,
+                              const struct tarn_budget_options *options, struct tarn_error *error)
+{
+    *budgeting = (struct tarn_budgeting){.graph = graph, .error = error};
+    tarn_error_clear(error);
+    enum tarn_status status = take_options(budgeting, options);
+    if (status != TARN_OK) return status;
+    if (init(budgeting) != TARN_OK) {
+        tarn_error_no_memory(error);
+        return TARN_SYSTEM;
+    }
+    const struct tarn_transform_control *control = budgeting->options.control;
+    if (control)
+        budgeting->until = tarn_until_in((const atomic_bool *)control->stop, control->seconds);
+    uint64_t budget = budgeting->options.budget;
+    budgeting->options.budget = TARN_BUDGET_UNLIMITED;
+    status = tarn_budgeting_place(budgeting, graph, &budgeting->placed);
+    budgeting->options.budget = budget;
+    if (status == TARN_OK) status = tarn_budgeting_time(budgeting, graph, &budgeting->before_ns);
+    return status;
+}
+
+static void fill_report(const struct tarn_budgeting *budgeting, const struct tarn_attempt *attempt,
+                        struct tarn_budget_report *report)
+{
+    *report = attempt->report;
+    report->evaluations = budgeting->evaluations;
+    report->budget = budgeting->options.budget;
+    report->footprint_before = budgeting->placed;
+    report->footprint = attempt->footprint;
+    report->time_before_ns = budgeting->before_ns;
+    report->time_ns = attempt->time_ns;
+}
+
+enum tarn_status tarn_graph_budget(struct tarn_graph *graph,
+                                   const struct tarn_budget_options *options,
+                                   struct tarn_graph **result, struct tarn_error *error)
+{
+    if (result) *result = NULL;
+    if (!graph || !result) return tarn_error_null(error, __func__);
+    return tarn_recompute_within(graph, options, NULL, result, error);
+}
+
+enum tarn_status tarn_recompute_within(struct tarn_graph *graph,
+                                       const struct tarn_budget_options *options,
+                                       const struct tarn_plan_options *planning,
+                                       struct tarn_graph **result, struct tarn_error *error)
+{
+    struct tarn_budgeting budgeting;
+    struct tarn_attempt best = {0};
+    *result = NULL;
+    enum tarn_status status = begin(&budgeting, graph, options, error);
+    budgeting.planning = planning;
+    if (status == TARN_OK) status = tarn_recompute_try_targets(&budgeting, false, &best);
+    bool missing = status == TARN_OK && !tarn_attempt_fits(&best, budgeting.options.budget);
+    if (missing && !tarn_until_is_over(&budgeting.until))
+        status = tarn_recompute_fall_back(&budgeting, &best);
+    if (status == TARN_OK && budgeting.options.report)
+        fill_report(&budgeting, &best, budgeting.options.report);
+    if (status == TARN_OK && !tarn_attempt_fits(&best, budgeting.options.budget))
+        status = tarn_until_is_over(&budgeting.until) ? give_up(&budgeting, &best)
+                                                      : refuse(&budgeting, &best);
+    if (status == TARN_OK)
+        *result = best.graph;
+    else
+        tarn_graph_destroy(best.graph);
+    finish(&budgeting);
+    return status;
+}
+
+/* ---- The curve ---- */
+
+static enum tarn_status give_up_curve(const struct tarn_budgeting *budgeting)
+{
+    bool late = !is_stopped(budgeting);
+    return tarn_error_set(budgeting->error, late ? TARN_DEADLINE : TARN_INTERRUPTED,
+                          "%s: not all budgets were looked at",
+                          late ? "the time was over" : "interrupted");
+}
+
+/* The point for one budget; the policy that was found is where the next search starts. */
+static enum tarn_status find_point(struct tarn_budgeting *budgeting, uint64_t budget,
+                                   struct tarn_attempt *best, struct tarn_budget_report *row)
+{
+    budgeting->options.budget = budget;
+    enum tarn_status status = tarn_recompute_try_targets(budgeting, true, best);
+    if (status == TARN_OK) fill_report(budgeting, best, row);
+    return status;
+}
+
+static enum tarn_status find_points(struct tarn_budgeting *budgeting, struct tarn_attempt *best,
+                                    struct tarn_budget_report *rows, size_t count)
+{
+    enum tarn_status status = tarn_recompute_least(budgeting, best);
+    if (status != TARN_OK || count == 0) return status;
+    uint64_t least = best->footprint,
+             span = budgeting->placed > least ? budgeting->placed - least : 0;
+    budgeting->options.budget = least;
+    fill_report(budgeting, best, &rows[count - 1]);
+    for (size_t i = count - 1; i-- > 0 && status == TARN_OK;) {
+        double share = (double)i / (double)(count - 1);
+        if (tarn_until_is_over(&budgeting->until)) return give_up_curve(budgeting);
+        status = find_point(budgeting, budgeting->placed - (uint64_t)((double)span * share), best,
+                            &rows[i]);
+    }
+    return status;
+}
+
+/* From the least upwards: what fits a budget also fits a larger one, so no point is slower than the
+ * one below it. */
+enum tarn_status tarn_graph_budget_curve(struct tarn_graph *graph,
+                                         const struct tarn_budget_options *options,
+                                         struct tarn_budget_report *rows, size_t count,
+                                         struct tarn_error *error)
+{
+    if (!graph || (!rows && count > 0)) return tarn_error_null(error, __func__);
+    struct tarn_budgeting budgeting;
+    struct tarn_attempt best = {0};
+    for (size_t i = 0; i < count; i++) rows[i] = (struct tarn_budget_report){0};
+    enum tarn_status status = begin(&budgeting, graph, options, error);
+    if (status == TARN_OK) status = find_points(&budgeting, &best, rows, count);
+    tarn_graph_destroy(best.graph);
+    finish(&budgeting);
+    return status;
+}

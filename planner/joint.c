@@ -1,0 +1,115 @@
+/* Without contiguous groups nearly every order can be placed in the bytes that it has alive at
+ * once, so the lowest peak is the lowest footprint. A group is different: its members lie side by
+ * side whenever they are born, so an order that spreads their lives out may need more than it
+ * saves; and so are waits between streams that are still to be added. Orders of several kinds are
+ * made, one after another, and each is placed without any search; the best so far stays. Source: B.
+ * Steiner et al., "MODeL: memory optimizations for deep learning", section 4. Cost: a reordering
+ * and a quick plan for each kind. */
+#include "joint.h"
+
+#include "streams/base/options.h"
+
+struct joint {
+    struct tarn_plan_options quick; /* how orders are compared */
+    struct tarn_couple_options couple;
+    struct tarn_graph *best;
+    uint64_t footprint; /* of the best */
+};
+
+/* Waits that will be added may change which order is better, so they are added for comparing. */
+static enum tarn_status init(struct joint *joint, const struct tarn_plan_options *plan,
+                             struct tarn_error *error)
+{
+    *joint = (struct joint){.footprint = UINT64_MAX};
+    joint->quick = (struct tarn_plan_options){
+        .struct_size = sizeof joint->quick,
+        .alignment = plan->alignment,
+        .method = "lowest",
+        .threads = plan->threads,
+        .effort = TARN_NO_EFFORT,
+        .stop = plan->stop,
+    };
+    if (!plan->couple) return TARN_OK;
+    enum tarn_status status = tarn_options_take(&joint->couple, sizeof joint->couple, plan->couple,
+                                                "couple options", error);
+    joint->couple.report = NULL;
+    if (joint->couple.capacity == 0) joint->couple.capacity = plan->capacity;
+    joint->quick.couple = &joint->couple;
+    return status;
+}
+
+static bool has_groups(const struct tarn_graph *graph)
+{
+    for (uint32_t g = 0; g < graph->groups_count; g++) {
+        if (!graph->groups[g].persistent && graph->groups[g].storages_count > 1) return true;
+    }
+    return false;
+}
+
+/* Gives up the graph, or the best one, whichever needs more. */
+static enum tarn_status offer(struct joint *joint, struct tarn_graph *graph, bool *better,
+                              struct tarn_error *error)
+{
+    struct tarn_plan *plan;
+    struct tarn_plan_summary made;
+    enum tarn_status status = tarn_plan_create(graph, &joint->quick, &plan, error);
+    *better = false;
+    if (status == TARN_OK) {
+        tarn_plan_summarize(plan, &made);
+        tarn_plan_destroy(plan);
+        *better = made.footprint < joint->footprint;
+    }
+    if (*better) {
+        tarn_graph_destroy(joint->best);
+        joint->best = graph;
+        joint->footprint = made.footprint;
+    } else {
+        tarn_graph_destroy(graph);
+    }
+    return status;
+}
+
+static enum tarn_status try_kinds(struct joint *joint, struct tarn_graph *graph,
+                                  const struct tarn_reorder_options *options,
+                                  struct tarn_error *error)
+{
+    enum tarn_status status = TARN_OK;
+    for (uint32_t kind = 0; kind < 4 && status == TARN_OK; kind++) {
+        struct tarn_graph *result;
+        struct tarn_reorder_report report;
+        struct tarn_reorder_options own = *options;
+        bool better;
+        if (kind & 1) own.skip |= 1u << TARN_REORDER_WITNESS;
+        if (kind & 2) own.keep_time = true;
+        if (kind > 0 && own.skip == options->skip && own.keep_time == options->keep_time) continue;
+        own.report = &report;
+        status = tarn_graph_reorder(graph, &own, &result, error);
+        if (status == TARN_OK) status = offer(joint, result, &better, error);
+        if (status == TARN_OK && options->report && (better || kind == 0))
+            *options->report = report;
+        if (!joint->quick.couple && joint->footprint <= report.peak_after) break; /* no loss */
+    }
+    return status;
+}
+
+enum tarn_status tarn_joint_reorder(struct tarn_graph *graph,
+                                    const struct tarn_reorder_options *options,
+                                    const struct tarn_plan_options *plan,
+                                    struct tarn_graph **result, struct tarn_error *error)
+{
+    struct joint joint;
+    bool better;
+    enum tarn_status status = init(&joint, plan, error);
+    if (status != TARN_OK) return status;
+    if (!has_groups(graph) && !(plan->couple && graph->streams_count > 1))
+        return tarn_graph_reorder(graph, options, result, error);
+    status = offer(&joint, tarn_graph_retain(graph), &better, error);
+    if (status == TARN_OK) status = try_kinds(&joint, graph, options, error);
+    if (status == TARN_OK && joint.best == graph && options->report)
+        options->report->peak_after = options->report->peak_before;
+    if (status == TARN_OK)
+        *result = joint.best;
+    else
+        tarn_graph_destroy(joint.best);
+    return status;
+}

@@ -1,0 +1,11 @@
+/* Longest-lived first, best-fit: what layouts of training steps are commonly compared with. */
+#ifndef TARN_PLANNER_PAPERS_LLFB_H
+#define TARN_PLANNER_PAPERS_LLFB_H
+
+#include "planner/place/somas/baseline.h"
+
+/* Writes the offset of every planned storage. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_llfb_place(const struct tarn_problem *problem, uint64_t *offset,
+                                 uint64_t *footprint);
+
+#endif

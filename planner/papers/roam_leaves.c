@@ -1,0 +1,278 @@
+/* From cuts to leaves. The turn is the cut across which the most bytes live that some other node of
+ * the core still reads, gradients of weights thus left aside: forward is before it, backward behind
+ * it. Segments are counted outwards from there. A row of forward segments and a row of backward
+ * ones are independent where the activations of either are exactly those of the other; leaves end
+ * there while they stay within the limit. A larger independent part is split: backward ends where
+ * the first activation from farther out dies. Which leaf decides about a block: for an activation
+ * the one in which it is freed; for what is freed in the forward pass too; for what is born in the
+ * backward pass the one in which that happens.
+ * Source: H. Shu et al., "ROAM", sections IV-B and IV-C, Algorithm 1. Cost: linear, and for a
+ * leaf that is not independent once more its segments. */
+#include "roam_leaves.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "subgraph_tree.h"
+
+/* Segments outwards from the turn, and what their activations say. */
+struct halves {
+    const struct tarn_subgraph_tree *tree;
+    const struct tarn_problem *problem;
+    struct tarn_roam_leaves *leaves;
+    uint32_t turn;                      /* cut */
+    uint32_t forward, backward;         /* segments */
+    uint32_t *last_death, *first_death; /* forward segment -> backward segment, plus one; the latter
+                                           of it and those farther out */
+    uint32_t *nodes_forward, *nodes_backward; /* nodes in the first so many segments */
+    uint32_t *leaf_forward, *leaf_backward;   /* segment -> leaf */
+};
+
+/* ---- Blocks ---- */
+
+static void measure_block(const struct tarn_reorder_model *model, struct tarn_block block,
+                          struct tarn_roam_block *known)
+{
+    *known = (struct tarn_roam_block){.birth = model->nodes_count};
+    for (uint32_t i = 0; i < block.members_count; i++) {
+        uint32_t a = block.members[i],
+                 death = model->touchers.ops[model->touchers.begin[a + 1] - 1];
+        if (model->pinned[a]) death = model->nodes_count;
+        if (model->producer[a] < known->birth) known->birth = model->producer[a];
+        if (death > known->death) known->death = death;
+    }
+}
+
+/* Does a core node read it that does not make it? */
+static bool is_read_by_core(const struct tarn_subgraph_tree *tree, struct tarn_block block)
+{
+    const struct tarn_reorder_model *model = tree->model;
+    for (uint32_t i = 0; i < block.members_count; i++) {
+        uint32_t a = block.members[i];
+        for (uint32_t k = model->touchers.begin[a]; k < model->touchers.begin[a + 1]; k++) {
+            uint32_t v = model->touchers.ops[k];
+            if (v != model->producer[a] && tree->role[v] == TARN_SUBGRAPH_CORE) return true;
+        }
+    }
+    return false;
+}
+
+/* Cuts strictly before a time. */
+static uint32_t cuts_before(const struct tarn_subgraph_tree *tree, uint32_t time)
+{
+    if (time == tree->model->nodes_count) return tree->cuts_count;
+    uint32_t cuts = tree->segment[time];
+    return cuts > 0 && tree->cuts[cuts - 1] == time ? cuts - 1 : cuts;
+}
+
+/* crossing: room for bytes by cut. */
+static void find_turn(struct halves *halves, uint64_t *crossing)
+{
+    const struct tarn_subgraph_tree *tree = halves->tree;
+    const struct tarn_blocks *blocks = halves->problem->blocks;
+    uint64_t alive = 0, most = 0;
+    for (uint32_t b = 0; b < blocks->count; b++) {
+        const struct tarn_roam_block *known = &halves->leaves->blocks[b];
+        uint32_t begin = cuts_before(tree, known->birth), end = cuts_before(tree, known->death);
+        if (begin >= end || !is_read_by_core(tree, tarn_block_at(blocks, b))) continue;
+        crossing[begin] += tarn_block_at(blocks, b).size;
+        crossing[end] -= tarn_block_at(blocks, b).size;
+    }
+    for (uint32_t c = 0; c < tree->cuts_count; c++) {
+        alive += crossing[c];
+        if (alive <= most) continue;
+        most = alive;
+        halves->turn = c;
+    }
+}
+
+/* ---- Segments ---- */
+
+/* The forward segment, counted from the turn, in which something at that time happens. */
+static uint32_t forward_at(const struct halves *halves, uint32_t time)
+{
+    uint32_t segment = halves->tree->segment[time];
+    return segment > halves->turn ? 0 : halves->turn - segment;
+}
+
+static uint32_t backward_at(const struct halves *halves, uint32_t segment)
+{
+    return segment > halves->turn ? segment - halves->turn - 1 : 0;
+}
+
+static void find_activations(struct halves *halves)
+{
+    const struct tarn_subgraph_tree *tree = halves->tree;
+    uint32_t turn = tree->cuts[halves->turn], least = TARN_NONE;
+    for (uint32_t k = 0; k < halves->forward; k++) halves->first_death[k] = TARN_NONE;
+    for (uint32_t b = 0; b < halves->problem->blocks->count; b++) {
+        struct tarn_roam_block *known = &halves->leaves->blocks[b];
+        known->activation = known->birth <= turn && known->death > turn;
+        if (!known->activation) continue;
+        uint32_t k = forward_at(halves, known->birth);
+        uint32_t death = backward_at(halves, cuts_before(tree, known->death)) + 1;
+        if (death > halves->last_death[k]) halves->last_death[k] = death;
+        if (death < halves->first_death[k]) halves->first_death[k] = death;
+    }
+    for (uint32_t k = halves->forward; k-- > 0;) {
+        if (halves->first_death[k] < least) least = halves->first_death[k];
+        halves->first_death[k] = least;
+    }
+}
+
+static void count_nodes(struct halves *halves)
+{
+    const struct tarn_subgraph_tree *tree = halves->tree;
+    for (uint32_t v = 0; v < tree->model->nodes_count; v++) {
+        if (tree->segment[v] <= halves->turn)
+            halves->nodes_forward[forward_at(halves, v) + 1]++;
+        else
+            halves->nodes_backward[backward_at(halves, tree->segment[v]) + 1]++;
+    }
+    for (uint32_t k = 0; k < halves->forward; k++)
+        halves->nodes_forward[k + 1] += halves->nodes_forward[k];
+    for (uint32_t j = 0; j < halves->backward; j++)
+        halves->nodes_backward[j + 1] += halves->nodes_backward[j];
+}
+
+/* ---- Leaves ---- */
+
+/* How far a leaf reaches in either direction. */
+struct border {
+    uint32_t forward, backward; /* segments, outwards from the turn */
+};
+
+/* A leaf that ends with forward segment k; *independent: nothing crosses its border. */
+static struct border border_behind(const struct halves *halves, uint32_t k, struct border from,
+                                   uint32_t last_death, bool *independent)
+{
+    struct border border = {k + 1, halves->backward};
+    *independent = true;
+    if (k + 1 == halves->forward) return border;
+    uint32_t next = halves->first_death[k + 1];
+    *independent = next > last_death;
+    border.backward = *independent ? last_death : next - 1;
+    if (border.backward < from.backward) border.backward = from.backward;
+    return border;
+}
+
+static uint32_t nodes_between(const struct halves *halves, struct border from, struct border to)
+{
+    return halves->nodes_forward[to.forward] - halves->nodes_forward[from.forward] +
+           halves->nodes_backward[to.backward] - halves->nodes_backward[from.backward];
+}
+
+static void close_leaf(struct halves *halves, struct border from, struct border to,
+                       bool independent)
+{
+    struct tarn_roam_leaves *leaves = halves->leaves;
+    for (uint32_t k = from.forward; k < to.forward; k++) halves->leaf_forward[k] = leaves->count;
+    for (uint32_t j = from.backward; j < to.backward; j++) halves->leaf_backward[j] = leaves->count;
+    leaves->independent += independent;
+    leaves->count++;
+}
+
+/* The next leaf from a border on: the last independent border within the limit, else the last one
+ * within it, else the first one. */
+static struct border next_leaf(struct halves *halves, struct border from, uint32_t node_limit)
+{
+    struct border best = from;
+    bool best_independent = false;
+    uint32_t last_death = 0;
+    for (uint32_t k = from.forward; k < halves->forward; k++) {
+        bool independent;
+        if (halves->last_death[k] > last_death) last_death = halves->last_death[k];
+        struct border border = border_behind(halves, k, from, last_death, &independent);
+        bool fits = nodes_between(halves, from, border) <= node_limit;
+        if (k > from.forward &&
+            nodes_between(halves, from, (struct border){k + 1, from.backward}) > node_limit)
+            break;
+        if (k > from.forward && (!fits || (best_independent && !independent))) continue;
+        best = border;
+        best_independent = independent;
+    }
+    close_leaf(halves, from, best, best_independent);
+    return best;
+}
+
+static void find_leaves(struct halves *halves, uint32_t node_limit)
+{
+    struct border border = {0, 0};
+    while (border.forward < halves->forward) border = next_leaf(halves, border, node_limit);
+}
+
+/* CIFO, COFI and COFO: the leaf that decides about each block. */
+static void assign_blocks(struct halves *halves)
+{
+    const struct tarn_subgraph_tree *tree = halves->tree;
+    uint32_t turn = tree->cuts[halves->turn];
+    for (uint32_t b = 0; b < halves->problem->blocks->count; b++) {
+        struct tarn_roam_block *known = &halves->leaves->blocks[b];
+        if (known->death <= turn) {
+            known->leaf = halves->leaf_forward[forward_at(halves, known->death)];
+        } else {
+            uint32_t segment =
+                known->activation ? cuts_before(tree, known->death) : tree->segment[known->birth];
+            known->leaf = halves->leaf_backward[backward_at(halves, segment)];
+        }
+    }
+}
+
+/* ---- All together ---- */
+
+static bool run(struct halves *halves, uint32_t node_limit)
+{
+    size_t count = (size_t)halves->tree->cuts_count + 2;
+    uint64_t *crossing = calloc(count, sizeof *crossing);
+    uint32_t *room = calloc(6 * count, sizeof *room);
+    bool ok = crossing && room;
+    if (ok) {
+        find_turn(halves, crossing);
+        halves->forward = halves->turn + 1;
+        halves->backward = halves->tree->cuts_count - halves->turn;
+        halves->last_death = room;
+        halves->first_death = room + count;
+        halves->nodes_forward = room + 2 * count;
+        halves->nodes_backward = room + 3 * count;
+        halves->leaf_forward = room + 4 * count;
+        halves->leaf_backward = room + 5 * count;
+        find_activations(halves);
+        count_nodes(halves);
+        find_leaves(halves, node_limit);
+        assign_blocks(halves);
+    }
+    free(crossing);
+    free(room);
+    return ok;
+}
+
+enum tarn_status tarn_roam_leaves_init(struct tarn_roam_leaves *leaves,
+                                       const struct tarn_problem *problem, uint32_t node_limit)
+{
+    const struct tarn_blocks *blocks = problem->blocks;
+    struct tarn_reorder_model model = {0};
+    struct tarn_subgraph_tree tree = {0};
+    struct halves halves = {.tree = &tree, .problem = problem, .leaves = leaves};
+    *leaves = (struct tarn_roam_leaves){
+        .blocks = calloc((size_t)blocks->count + 1, sizeof *leaves->blocks)};
+    enum tarn_status status =
+        leaves->blocks ? tarn_reorder_model_init(&model, problem->graph, blocks->reserved)
+                       : TARN_SYSTEM;
+    if (status == TARN_OK) status = tarn_subgraph_tree_init(&tree, &model);
+    for (uint32_t b = 0; status == TARN_OK && b < blocks->count; b++)
+        measure_block(&model, tarn_block_at(blocks, b), &leaves->blocks[b]);
+    if (status == TARN_OK && tree.cuts_count == 0)
+        leaves->count = 1; /* the whole graph is the one leaf, no block is an activation */
+    else if (status == TARN_OK && !run(&halves, node_limit))
+        status = TARN_SYSTEM;
+    tarn_subgraph_tree_finish(&tree);
+    tarn_reorder_model_finish(&model);
+    if (status != TARN_OK) tarn_roam_leaves_finish(leaves);
+    return status;
+}
+
+void tarn_roam_leaves_finish(struct tarn_roam_leaves *leaves)
+{
+    free(leaves->blocks);
+    memset(leaves, 0, sizeof *leaves);
+}

@@ -1,0 +1,35 @@
+/* The subgraph tree of ROAM: where a graph falls into parts that can be looked at one by one.
+ *
+ *     core      ──●──┬─○─┬──●──●─┬─○───○─┬──●──   ● memory-insensitive: comparable with every
+ *                    └─○─┘       └───○───┘          other core node, hence a cut
+ *     branches              └─○─○ (one parameter's update, or another end of its own)
+ *     supplies   ○─○─┘ (feed what waits for a longer chain as well)
+ *
+ * A segment is what lies between two cuts, the first one included. Branches may run in any segment
+ * from their first one on, supplies in any up to the first one that they feed. */
+#ifndef TARN_PLANNER_PAPERS_SUBGRAPH_TREE_H
+#define TARN_PLANNER_PAPERS_SUBGRAPH_TREE_H
+
+#include "planner/transform/list_model.h"
+
+/* The size that leaves of the tree are to have at most, where the caller does not say. */
+#define TARN_NODE_LIMIT 60
+
+enum tarn_subgraph_role { TARN_SUBGRAPH_CORE, TARN_SUBGRAPH_BRANCH, TARN_SUBGRAPH_SUPPLY };
+
+struct tarn_subgraph_tree {
+    const struct tarn_reorder_model *model;
+    uint8_t *role;    /* by node */
+    uint32_t *branch; /* node -> its branch, one for each parameter; TARN_NONE: in none */
+    uint32_t branches_count;
+    uint32_t *cuts; /* nodes, ascending */
+    uint32_t cuts_count;
+    uint32_t *segment; /* node -> cuts at or before it in the order that came in */
+};
+
+/* Reads the model as long as it lives. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_subgraph_tree_init(struct tarn_subgraph_tree *tree,
+                                         const struct tarn_reorder_model *model);
+void tarn_subgraph_tree_finish(struct tarn_subgraph_tree *tree);
+
+#endif

@@ -1,0 +1,153 @@
+/* The transforms of a plan, one after another. Each is a row of the table: whether the options ask
+ * for it, and how it is called. After the first one that changed something, origins are brought
+ * back to the source graph. Cost: the transforms'. */
+#include "joint.h"
+#include "planner/transform/recompute/model.h"
+#include "streams/base/options.h"
+
+static enum tarn_status assign(struct tarn_graph *graph, const struct tarn_plan_options *options,
+                               struct tarn_graph **result, struct tarn_error *error)
+{
+    struct tarn_assign_options assign;
+    enum tarn_status status =
+        tarn_options_take(&assign, sizeof assign, options->assign, "assign options", error);
+    if (status != TARN_OK) return status;
+    if (assign.alignment == 0) assign.alignment = options->alignment;
+    return tarn_graph_assign(graph, &assign, result, error);
+}
+
+static bool wants_assign(const struct tarn_plan_options *options) { return options->assign; }
+
+/* The plan's own stop and seconds end the searches of transforms, too, where they have no control
+ * of their own. */
+static const struct tarn_transform_control *stopped_by(struct tarn_transform_control *control,
+                                                       const struct tarn_plan_options *options)
+{
+    *control = (struct tarn_transform_control){.stop = options->stop, .seconds = options->seconds};
+    return control;
+}
+
+static enum tarn_status budget(struct tarn_graph *graph, const struct tarn_plan_options *options,
+                               struct tarn_graph **result, struct tarn_error *error)
+{
+    struct tarn_budget_options budget;
+    struct tarn_transform_control control;
+    enum tarn_status status =
+        tarn_options_take(&budget, sizeof budget, options->budget, "budget options", error);
+    if (status != TARN_OK) return status;
+    if (budget.alignment == 0) budget.alignment = options->alignment;
+    if (!budget.control) budget.control = stopped_by(&control, options);
+    return tarn_recompute_within(graph, &budget, options, result, error);
+}
+
+static bool wants_budget(const struct tarn_plan_options *options) { return options->budget; }
+
+/* What reordering is asked for; what the options leave open is the plan's. */
+static enum tarn_status take_reorder(struct tarn_reorder_options *reorder,
+                                     struct tarn_transform_control *control,
+                                     const struct tarn_plan_options *options,
+                                     struct tarn_error *error)
+{
+    enum tarn_status status =
+        tarn_options_take(reorder, sizeof *reorder, options->reorder, "reorder options", error);
+    if (status != TARN_OK) return status;
+    if (reorder->alignment == 0) reorder->alignment = options->alignment;
+    if (!reorder->control) reorder->control = stopped_by(control, options);
+    return TARN_OK;
+}
+
+/* Updates of parameters that come early free gradients before the budget is looked at. */
+static enum tarn_status reorder_first(struct tarn_graph *graph,
+                                      const struct tarn_plan_options *options,
+                                      struct tarn_graph **result, struct tarn_error *error)
+{
+    struct tarn_reorder_options reorder;
+    struct tarn_transform_control control;
+    enum tarn_status status = take_reorder(&reorder, &control, options, error);
+    if (status != TARN_OK) return status;
+    reorder.report = NULL;
+    return tarn_graph_reorder(graph, &reorder, result, error);
+}
+
+static bool wants_both(const struct tarn_plan_options *options)
+{
+    return options->budget && options->reorder;
+}
+
+static enum tarn_status reorder(struct tarn_graph *graph, const struct tarn_plan_options *options,
+                                struct tarn_graph **result, struct tarn_error *error)
+{
+    struct tarn_reorder_options reorder;
+    struct tarn_transform_control control;
+    enum tarn_status status = take_reorder(&reorder, &control, options, error);
+    if (status != TARN_OK) return status;
+    return tarn_joint_reorder(graph, &reorder, options, result, error);
+}
+
+static bool wants_reorder(const struct tarn_plan_options *options) { return options->reorder; }
+
+/* Without a capacity of its own it aims at the plan's. */
+static enum tarn_status couple(struct tarn_graph *graph, const struct tarn_plan_options *options,
+                               struct tarn_graph **result, struct tarn_error *error)
+{
+    struct tarn_couple_options couple;
+    struct tarn_transform_control control;
+    enum tarn_status status =
+        tarn_options_take(&couple, sizeof couple, options->couple, "couple options", error);
+    if (status != TARN_OK) return status;
+    if (couple.alignment == 0) couple.alignment = options->alignment;
+    if (!couple.control) couple.control = stopped_by(&control, options);
+    if (couple.capacity == 0) couple.capacity = options->capacity;
+    return tarn_graph_couple(graph, &couple, result, error);
+}
+
+static bool wants_couple(const struct tarn_plan_options *options) { return options->couple; }
+
+static enum tarn_status in_place(struct tarn_graph *graph, const struct tarn_plan_options *options,
+                                 struct tarn_graph **result, struct tarn_error *error)
+{
+    return tarn_graph_in_place(graph, options->in_place, result, error);
+}
+
+static bool wants_in_place(const struct tarn_plan_options *options) { return options->in_place; }
+
+static const struct {
+    bool (*is_wanted)(const struct tarn_plan_options *options);
+    enum tarn_status (*run)(struct tarn_graph *graph, const struct tarn_plan_options *options,
+                            struct tarn_graph **result, struct tarn_error *error);
+} stages[] = {
+    {wants_assign, assign},   {wants_both, reorder_first}, {wants_budget, budget},
+    {wants_reorder, reorder}, {wants_couple, couple},      {wants_in_place, in_place},
+};
+
+static enum tarn_status run_stages(struct tarn_graph *graph,
+                                   const struct tarn_plan_options *options,
+                                   struct tarn_graph **result, struct tarn_error *error)
+{
+    struct tarn_graph *now = tarn_graph_retain(graph);
+    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
+        struct tarn_graph *next;
+        if (!stages[i].is_wanted(options)) continue;
+        enum tarn_status status = stages[i].run(now, options, &next, error);
+        if (status == TARN_OK && now != graph && next != now) tarn_transform_compose(now, next);
+        tarn_graph_destroy(now);
+        if (status != TARN_OK) return status;
+        now = next;
+    }
+    *result = now;
+    return TARN_OK;
+}
+
+enum tarn_status tarn_graph_transform(struct tarn_graph *graph,
+                                      const struct tarn_plan_options *given,
+                                      struct tarn_graph **result, struct tarn_error *error)
+{
+    if (result) *result = NULL;
+    if (!graph || !result) return tarn_error_null(error, __func__);
+    struct tarn_plan_options options;
+    tarn_error_clear(error);
+    enum tarn_status status =
+        tarn_options_take(&options, sizeof options, given, "plan options", error);
+    if (status != TARN_OK) return status;
+    return run_stages(graph, &options, result, error);
+}

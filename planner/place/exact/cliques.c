@@ -1,0 +1,266 @@
+/* The sections of an instance of exact search: cliques of pieces. Going through the storages in
+ * list order, each with its earlier neighbours, which on a single stream are themselves a clique
+ * (the classic enumeration of an interval graph's maximal cliques); with several streams they are
+ * covered by cliques that grow greedily by size. Every conflict is in some of them.
+ * Cost: O(n / 64) for each piece of each section. */
+#include <string.h>
+
+#include "making.h"
+#include "planner/place/work.h"
+
+enum { SECTIONS_A_PIECE = 64 };
+#define SECTION_PIECES_MAX ((size_t)1 << 23)
+
+/* ---- Cliques ---- */
+
+/* Pieces in list order of their producers: a counting sort by rank. */
+static bool sort_by_time(struct tarn_exact_making *making)
+{
+    const struct tarn_graph *graph = making->problem->graph;
+    uint32_t *begin = calloc((size_t)graph->ops_count + 2, sizeof *begin);
+    if (!begin) return false;
+    for (uint32_t p = 0; p < making->pieces_count; p++)
+        begin[graph->rank[graph->storages[making->storage[p]].producer] + 1]++;
+    for (uint32_t v = 0; v < graph->ops_count; v++) begin[v + 1] += begin[v];
+    for (uint32_t p = 0; p < making->pieces_count; p++)
+        making->by_time[begin[graph->rank[graph->storages[making->storage[p]].producer]]++] =
+            making->turn_of[p];
+    free(begin);
+    return true;
+}
+
+/* The largest piece of a set; TARN_NONE when the set is empty. */
+static uint32_t largest_of(const struct tarn_exact_making *making, const uint64_t *set)
+{
+    for (uint32_t w = 0; w < making->words; w++) {
+        if (set[w] != 0) return tarn_set_next(w, set[w]);
+    }
+    return TARN_NONE;
+}
+
+/* Moves piece p into the clique: only its neighbours stay candidates. */
+static void join(const struct tarn_exact_making *making, uint64_t *clique, uint64_t *candidates,
+                 uint32_t p)
+{
+    const uint64_t *adjacent = making->adjacent + (size_t)p * making->words;
+    tarn_set_add(clique, p);
+    for (uint32_t w = 0; w < making->words; w++) candidates[w] &= adjacent[w];
+}
+
+/* Writes the clique as a section unless the last ones hold it. */
+static bool keep_section(struct tarn_exact_making *making, const uint64_t *clique)
+{
+    struct tarn_exact_instance *instance = making->instance;
+    uint32_t s = instance->sections_count, begin = instance->section_begin[s], at = begin;
+    if (s + 2 > making->sections_room) {
+        size_t room = making->sections_room;
+        if (!tarn_exact_grow((void **)&instance->section_begin, &room, room,
+                             sizeof *instance->section_begin))
+            return false;
+        making->sections_room = (uint32_t)room;
+    }
+    for (uint32_t w = 0; w < making->words; w++) {
+        for (uint64_t rest = clique[w]; rest != 0; rest &= rest - 1) {
+            if (!tarn_exact_grow((void **)&instance->section_pieces, &making->section_pieces_room,
+                                 at, sizeof *instance->section_pieces))
+                return false;
+            instance->section_pieces[at++] = making->turns[tarn_set_next(w, rest)].piece;
+        }
+    }
+    for (uint32_t before = s; before > 0 && s - before < 16; before--) {
+        uint32_t k = instance->section_begin[before - 1], missing = 0;
+        if (instance->section_begin[before] - k != at - begin) continue;
+        for (; k < instance->section_begin[before]; k++)
+            missing += !tarn_set_has(clique, making->turn_of[instance->section_pieces[k]]);
+        if (missing == 0) return true;
+    }
+    instance->section_begin[s + 1] = at;
+    instance->sections_count++;
+    return true;
+}
+
+/* The same for all candidates among `wanted` at once, if they are a clique. */
+static bool join_all(const struct tarn_exact_making *making, uint64_t *clique, uint64_t *candidates,
+                     const uint64_t *wanted, uint64_t *common)
+{
+    size_t words = making->words;
+    memcpy(common, candidates, words * sizeof *common);
+    for (uint32_t w = 0; w < words; w++) {
+        for (uint64_t rest = candidates[w] & wanted[w]; rest != 0; rest &= rest - 1) {
+            uint32_t p = tarn_set_next(w, rest);
+            const uint64_t *adjacent = making->adjacent + (size_t)p * words;
+            bool in = tarn_set_has(common, p);
+            for (size_t v = 0; v < words; v++) common[v] &= adjacent[v];
+            tarn_set_put(common, p, in);
+        }
+    }
+    for (size_t w = 0; w < words; w++) {
+        if (candidates[w] & wanted[w] & ~common[w]) return false;
+    }
+    for (size_t w = 0; w < words; w++) {
+        clique[w] |= candidates[w] & wanted[w];
+        candidates[w] = common[w] & ~wanted[w];
+    }
+    return true;
+}
+
+/* Makes the clique maximal: earlier ones first, which on one stream are a clique already. */
+static void fill_clique(const struct tarn_exact_making *making, uint64_t *clique,
+                        uint64_t *candidates, const uint64_t *earlier, uint64_t *old)
+{
+    uint32_t next;
+    if (!join_all(making, clique, candidates, earlier, old)) {
+        for (;;) {
+            for (size_t w = 0; w < making->words; w++) old[w] = candidates[w] & earlier[w];
+            if ((next = largest_of(making, old)) == TARN_NONE) break;
+            join(making, clique, candidates, next);
+        }
+    }
+    while ((next = largest_of(making, candidates)) != TARN_NONE)
+        join(making, clique, candidates, next);
+}
+
+/* Cliques with piece p until every earlier neighbour is in one with it. Later pieces join in as
+ * well, so that cliques are maximal. sets: four sets of pieces to work in. */
+static bool cover(struct tarn_exact_making *making, uint32_t p, const uint64_t *earlier,
+                  uint64_t *sets)
+{
+    size_t words = making->words;
+    uint64_t *open = sets, *clique = sets + words, *candidates = sets + 2 * words;
+    const uint64_t *adjacent = making->adjacent + (size_t)p * words;
+    uint32_t next;
+    for (size_t w = 0; w < words; w++) open[w] = adjacent[w] & earlier[w];
+    do {
+        memset(clique, 0, words * sizeof *clique);
+        memcpy(candidates, adjacent, words * sizeof *candidates);
+        tarn_set_add(clique, p);
+        if ((next = largest_of(making, open)) != TARN_NONE) join(making, clique, candidates, next);
+        fill_clique(making, clique, candidates, earlier, sets + 3 * words);
+        for (size_t w = 0; w < words; w++) open[w] &= ~clique[w];
+        making->work +=
+            TARN_WORK_EXACT_RAISE + words * (4 + 2 * (uint64_t)tarn_set_size(clique, words));
+        if (!keep_section(making, clique)) return false;
+    } while (!tarn_set_is_empty(open, making->words) &&
+             making->section_pieces_room < SECTION_PIECES_MAX);
+    return true;
+}
+
+static bool find_sections(struct tarn_exact_making *making)
+{
+    uint64_t *sets = calloc((size_t)making->words * 5 + 1, sizeof *sets);
+    struct tarn_exact_instance *instance = making->instance;
+    making->sections_room = 256;
+    instance->section_begin = calloc(making->sections_room, sizeof *instance->section_begin);
+    bool ok = sets && instance->section_begin && sort_by_time(making);
+    for (uint32_t i = 0; ok && i < making->pieces_count; i++) {
+        uint32_t p = making->by_time[i];
+        ok = !tarn_exact_making_is_over(making) &&
+             cover(making, p, sets + (size_t)making->words * 4, sets);
+        tarn_set_add(sets + (size_t)making->words * 4, p);
+    }
+    free(sets);
+    return ok;
+}
+
+/* ---- Choosing ---- */
+
+static int64_t load_of(const struct tarn_exact_instance *instance, uint32_t s)
+{
+    int64_t load = 0;
+    for (uint32_t k = instance->section_begin[s]; k < instance->section_begin[s + 1]; k++)
+        load += instance->piece_size[instance->section_pieces[k]];
+    return load;
+}
+
+/* Notes the load of the blocks in a section, and its pieces as seen; true if one was not before. */
+static bool note_load(struct tarn_exact_instance *instance, uint32_t s, int64_t load,
+                      uint64_t *seen)
+{
+    bool first = false;
+    for (uint32_t k = instance->section_begin[s]; k < instance->section_begin[s + 1]; k++) {
+        uint32_t p = instance->section_pieces[k], b = instance->piece_block[p];
+        if (!tarn_set_has(seen, p)) first = true;
+        tarn_set_add(seen, p);
+        if (load > instance->load[b]) instance->load[b] = load;
+    }
+    return first;
+}
+
+struct load {
+    int64_t sum; /* of sizes */
+    uint32_t pieces;
+};
+
+static int compare_loads(const void *a, const void *b)
+{
+    int64_t x = ((const struct load *)a)->sum, y = ((const struct load *)b)->sum;
+    return (x < y) - (x > y);
+}
+
+/* The load from which on sections are kept: half of the greatest, or what so many pieces make. */
+static int64_t least_load(const struct tarn_exact_instance *instance, struct load *loads)
+{
+    uint64_t room = SECTIONS_A_PIECE * (uint64_t)instance->piece_begin[instance->count];
+    const uint32_t *begin = instance->section_begin;
+    for (uint32_t s = 0; s < instance->sections_count; s++)
+        loads[s] = (struct load){load_of(instance, s), begin[s + 1] - begin[s]};
+    qsort(loads, instance->sections_count, sizeof *loads, compare_loads);
+    int64_t half = instance->sections_count > 0 ? loads[0].sum / 2 : 0;
+    for (uint32_t s = 0; s < instance->sections_count && loads[s].sum > half; s++) {
+        if (loads[s].pieces > room) return loads[s].sum;
+        room -= loads[s].pieces;
+    }
+    return half;
+}
+
+/* Leaves out light sections in which no piece is for the first time: they hardly ever overflow, and
+ * with several streams there can be thousands of them. */
+static void drop_light_sections(struct tarn_exact_instance *instance, struct load *loads,
+                                uint64_t *seen)
+{
+    int64_t least = least_load(instance, loads);
+    uint32_t kept = 0;
+    for (uint32_t s = 0; s < instance->sections_count; s++) {
+        uint32_t begin = instance->section_begin[s], to = instance->section_begin[kept];
+        uint32_t count = instance->section_begin[s + 1] - begin;
+        int64_t load = load_of(instance, s);
+        if (!note_load(instance, s, load, seen) && load < least) continue;
+        memmove(instance->section_pieces + to, instance->section_pieces + begin,
+                count * sizeof *instance->section_pieces);
+        instance->section_begin[++kept] = to + count;
+    }
+    instance->sections_count = kept;
+}
+
+static bool choose_sections(struct tarn_exact_instance *instance)
+{
+    size_t pieces = instance->piece_begin[instance->count];
+    struct load *loads = calloc((size_t)instance->sections_count + 1, sizeof *loads);
+    uint64_t *seen = calloc(pieces / 64 + 1, sizeof *seen);
+    bool ok = loads && seen;
+    if (ok) drop_light_sections(instance, loads, seen);
+    free(loads);
+    free(seen);
+    return ok;
+}
+
+static bool note_sections(struct tarn_exact_instance *instance)
+{
+    instance->section_words = instance->sections_count / 64 + 1;
+    instance->section_sets =
+        calloc((size_t)instance->count * instance->section_words + 1, sizeof(uint64_t));
+    if (!instance->section_sets) return false;
+    for (uint32_t s = 0; s < instance->sections_count; s++) {
+        for (uint32_t k = instance->section_begin[s]; k < instance->section_begin[s + 1]; k++) {
+            uint32_t b = instance->piece_block[instance->section_pieces[k]];
+            tarn_set_add(instance->section_sets + (size_t)b * instance->section_words, s);
+        }
+    }
+    return true;
+}
+
+bool tarn_exact_make_sections(struct tarn_exact_making *making)
+{
+    struct tarn_exact_instance *instance = making->instance;
+    return find_sections(making) && choose_sections(instance) && note_sections(instance);
+}

@@ -1,0 +1,314 @@
+/* Exact search, restarted. A single depth-first search has a heavy tail: what it decides first is
+ * rarely put right later. So runs are short, and their lengths follow Luby's sequence (Luby,
+ * Sinclair, Zuckerman 1993), which is complete and at most a logarithm worse than the best fixed
+ * length. What differs from run to run is where blocks are picked and how ties among equally low
+ * ones are broken: by keys in which long life counts most and size a little, either way.
+ *
+ * Eight searchers run side by side, each with its own failed states; after each round they share
+ * what they learnt about sections. In a round the searcher with the smallest number that is
+ * conclusive wins, so nothing depends on the number of threads. (That later runs follow the one
+ * that got deepest, by its keys or by where it had placed the blocks, was tried: runs from scratch
+ * were as good.) What need not be searched at all is left out before (exact/ground.c).
+ * Cost: see exact/search.c, for each node. */
+#include "exact.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ground.h"
+#include "planner/parallel.h"
+
+enum { SEARCHERS = 8, NODES_PER_BLOCK = 3, EAGER_BLOCKS = 256 };
+#define CAPACITY_MAX ((uint64_t)1 << 61)
+
+struct turn {
+    double key; /* the greater, the sooner */
+    uint32_t block;
+};
+
+struct searcher {
+    struct tarn_exact_search *search;
+    uint64_t random; /* state */
+    struct turn *turns;
+    uint32_t *rank;
+    enum tarn_exact_result result;
+};
+
+struct contest {
+    const struct tarn_exact_instance *instance;
+    const struct tarn_exact_options *options;
+    int64_t capacity;
+    struct searcher searchers[SEARCHERS];
+    struct tarn_team team;
+    uint32_t round;
+    uint64_t nodes_max, visits_max, work_max; /* of each run of the round */
+    uint64_t nodes, visits, work;
+    atomic_uint done; /* the smallest number of a searcher that is conclusive in this round */
+    atomic_bool no_memory;
+};
+
+/* ---- Chance ---- */
+
+static uint64_t draw(struct searcher *searcher)
+{
+    uint64_t z = searcher->random += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+static double draw_unit(struct searcher *searcher)
+{
+    return (double)(draw(searcher) >> 11) / (double)(UINT64_C(1) << 53);
+}
+
+static bool draw_percent(struct searcher *searcher, uint32_t percent)
+{
+    return draw(searcher) % 100 < percent;
+}
+
+/* About normal, between -1.5 and 1.5. */
+static double draw_noise(struct searcher *searcher)
+{
+    return draw_unit(searcher) + draw_unit(searcher) + draw_unit(searcher) - 1.5;
+}
+
+/* Powers of 10, their exponents being uniform. */
+static double draw_scale(struct searcher *searcher, double from, double to)
+{
+    return pow(10, from + (to - from) * draw_unit(searcher));
+}
+
+/* ---- Manners ---- */
+
+static int compare_turns(const void *a, const void *b)
+{
+    const struct turn *x = a, *y = b;
+    if (x->key != y->key) return x->key > y->key ? -1 : 1;
+    return (x->block > y->block) - (x->block < y->block);
+}
+
+static void rank_blocks(const struct contest *contest, struct searcher *searcher)
+{
+    qsort(searcher->turns, contest->instance->count, sizeof *searcher->turns, compare_turns);
+    for (uint32_t i = 0; i < contest->instance->count; i++)
+        searcher->rank[searcher->turns[i].block] = i;
+}
+
+/* How the next run picks blocks, by chance: where, and among equally low ones by life, size (for or
+ * against), load, noise. */
+static void choose_manner(const struct contest *contest, struct searcher *searcher,
+                          struct tarn_exact_guide *guide)
+{
+    const struct tarn_exact_instance *instance = contest->instance;
+    double load = draw_percent(searcher, 50) ? 0 : 5.0 * (double)(draw(searcher) % 3);
+    double size = 0.6 * (draw_unit(searcher) - 0.5);
+    double noise = draw_percent(searcher, 20) ? 0 : draw_scale(searcher, -2, 0);
+    guide->by_section = draw_percent(searcher, 90);
+    guide->slack = draw_scale(searcher, -3.5, 0) * (double)contest->capacity;
+    for (uint32_t b = 0; b < instance->count; b++) {
+        double key = log((double)instance->life[b]) + size * log((double)instance->size[b]) +
+                     load * (double)instance->load[b] / (double)contest->capacity +
+                     noise * draw_noise(searcher);
+        searcher->turns[b] = (struct turn){key, b};
+    }
+    rank_blocks(contest, searcher);
+}
+
+/* ---- Runs ---- */
+
+/* Element i, from 1, of 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ... */
+static uint64_t luby(uint64_t i)
+{
+    uint64_t period = 1;
+    while (period < i) period = 2 * period + 1;
+    return period == i ? (i + 1) / 2 : luby(i - period / 2);
+}
+
+/* Gets ready on the first call. */
+static bool searcher_init(struct searcher *searcher, const struct contest *contest, uint32_t number)
+{
+    size_t count = (size_t)contest->instance->count + 1;
+    if (searcher->search) return true;
+    searcher->random = contest->options->seed * SEARCHERS + number;
+    searcher->turns = calloc(count, sizeof *searcher->turns);
+    searcher->rank = calloc(count, sizeof *searcher->rank);
+    if (searcher->turns && searcher->rank)
+        searcher->search = tarn_exact_search_create(contest->instance, contest->capacity);
+    return searcher->search;
+}
+
+static void run_searcher(void *user, uint32_t thread, uint32_t number)
+{
+    struct contest *contest = user;
+    struct searcher *searcher = &contest->searchers[number];
+    (void)thread;
+    if (atomic_load_explicit(&contest->done, memory_order_relaxed) < number) return;
+    if (!searcher_init(searcher, contest, number)) {
+        atomic_store(&contest->no_memory, true);
+        return;
+    }
+    struct tarn_exact_guide guide = {.rank = searcher->rank,
+                                     .nodes_max = contest->nodes_max,
+                                     .visits_max = contest->visits_max,
+                                     .work_max = contest->work_max,
+                                     .until = &contest->options->until,
+                                     .done = &contest->done,
+                                     .turn = number};
+    choose_manner(contest, searcher, &guide);
+    searcher->result = tarn_exact_search_run(searcher->search, &guide);
+    if (searcher->result == TARN_EXACT_STOPPED) return;
+    uint32_t before = atomic_load(&contest->done);
+    while (number < before && !atomic_compare_exchange_weak(&contest->done, &before, number)) {
+    }
+}
+
+/* ---- Rounds ---- */
+
+static void count_work(struct contest *contest, uint32_t searchers)
+{
+    for (uint32_t i = 0; i < searchers; i++) {
+        contest->nodes += tarn_exact_search_nodes(contest->searchers[i].search);
+        contest->visits += tarn_exact_search_visits(contest->searchers[i].search);
+        contest->work += tarn_exact_search_work(contest->searchers[i].search);
+    }
+}
+
+static bool is_over(const struct contest *contest)
+{
+    const struct tarn_exact_options *options = contest->options;
+    if (options->nodes_max > 0 && contest->nodes >= options->nodes_max) return true;
+    if (options->visits_max > 0 && contest->visits >= options->visits_max) return true;
+    if (options->work_max > 0 && contest->work >= options->work_max) return true;
+    return contest->no_memory || tarn_until_is_over(&options->until);
+}
+
+/* Each searcher's share of what is left of a limit; 0: there is none. */
+static uint64_t share_of(uint64_t max, uint64_t done)
+{
+    return max > 0 ? (max - done) / SEARCHERS + 1 : UINT64_MAX;
+}
+
+static void limit_round(struct contest *contest)
+{
+    const struct tarn_exact_options *options = contest->options;
+    uint64_t nodes = NODES_PER_BLOCK * (uint64_t)(contest->instance->count + 10);
+    uint64_t share = share_of(options->nodes_max, contest->nodes);
+    nodes *= luby(contest->round + 1);
+    contest->nodes_max = nodes < share ? nodes : share;
+    contest->visits_max = share_of(options->visits_max, contest->visits);
+    contest->work_max = share_of(options->work_max, contest->work);
+}
+
+/* Where one searcher failed, the others had better be careful, too. */
+static void share_weights(const struct contest *contest)
+{
+    struct tarn_exact_search *searches[SEARCHERS];
+    for (uint32_t i = 0; i < SEARCHERS; i++) searches[i] = contest->searchers[i].search;
+    tarn_exact_search_share(searches, SEARCHERS);
+}
+
+/* The conclusive searcher; NULL: the search was ended without one. */
+static struct searcher *hold(struct contest *contest)
+{
+    for (; !is_over(contest); contest->round++) {
+        limit_round(contest);
+        atomic_store(&contest->done, SEARCHERS);
+        tarn_team_run(&contest->team, SEARCHERS, run_searcher, contest);
+        if (contest->no_memory) return NULL; /* a searcher before the conclusive one is missing */
+        uint32_t done = atomic_load(&contest->done);
+        if (done < SEARCHERS) {
+            count_work(contest, done + 1);
+            return &contest->searchers[done];
+        }
+        count_work(contest, SEARCHERS);
+        share_weights(contest);
+    }
+    return NULL;
+}
+
+/* ---- The whole ---- */
+
+static void contest_finish(struct contest *contest)
+{
+    tarn_team_finish(&contest->team);
+    for (uint32_t i = 0; i < SEARCHERS; i++) {
+        tarn_exact_search_destroy(contest->searchers[i].search);
+        free(contest->searchers[i].turns);
+        free(contest->searchers[i].rank);
+    }
+}
+
+static void write_offsets(const struct tarn_problem *problem,
+                          const struct tarn_exact_instance *instance, const int64_t *position,
+                          uint64_t *offset)
+{
+    for (uint32_t b = 0; b < instance->count; b++)
+        tarn_block_put(problem->blocks, tarn_block_at(problem->blocks, instance->block[b]),
+                       (uint64_t)position[b] * instance->unit, offset);
+}
+
+static enum tarn_status search_instance(const struct tarn_problem *problem,
+                                        const struct tarn_exact_instance *instance,
+                                        uint64_t capacity, const struct tarn_exact_options *options,
+                                        uint64_t *offset, struct tarn_exact_report *report)
+{
+    uint64_t units = capacity / instance->unit;
+    struct contest contest = {.instance = instance,
+                              .options = options,
+                              .capacity = (int64_t)(units < CAPACITY_MAX ? units : CAPACITY_MAX)};
+    tarn_team_init(&contest.team, options->threads, instance->count >= EAGER_BLOCKS);
+    const struct searcher *winner = hold(&contest);
+    report->result = winner ? winner->result : TARN_EXACT_STOPPED;
+    report->nodes = contest.nodes;
+    report->visits = contest.visits;
+    report->work += contest.work;
+    report->rounds = contest.round;
+    report->storages = instance->piece_begin[instance->count];
+    if (report->result == TARN_EXACT_FOUND)
+        write_offsets(problem, instance, tarn_exact_search_positions(winner->search), offset);
+    enum tarn_status status = contest.no_memory ? TARN_SYSTEM : TARN_OK;
+    contest_finish(&contest);
+    return status;
+}
+
+/* ---- Above what is at the bottom ---- */
+
+static enum tarn_status search_above(const struct tarn_exact_ground *ground, uint64_t capacity,
+                                     const struct tarn_exact_options *options, uint64_t *offset,
+                                     struct tarn_exact_report *report)
+{
+    struct tarn_exact_instance instance;
+    struct tarn_exact_options left = *options;
+    if (ground->size > capacity) {
+        report->result = TARN_EXACT_INFEASIBLE;
+        return TARN_OK;
+    }
+    enum tarn_status status =
+        tarn_exact_instance_init(&instance, ground->problem, ground->role, offset, &options->until,
+                                 options->work_max, &report->work);
+    bool spent = options->work_max > 0 && report->work >= options->work_max;
+    if (status == TARN_USAGE && (spent || tarn_until_is_over(&options->until))) return TARN_OK;
+    if (status != TARN_OK) return status;
+    if (options->work_max > 0) left.work_max = spent ? 1 : options->work_max - report->work;
+    status =
+        search_instance(ground->problem, &instance, capacity - ground->size, &left, offset, report);
+    tarn_exact_instance_finish(&instance);
+    if (status == TARN_OK && report->result == TARN_EXACT_FOUND)
+        tarn_exact_ground_lift(ground, offset);
+    return status;
+}
+
+enum tarn_status tarn_exact_place(const struct tarn_problem *problem, const uint8_t *role,
+                                  uint64_t capacity, const struct tarn_exact_options *options,
+                                  uint64_t *offset, struct tarn_exact_report *report)
+{
+    struct tarn_exact_ground ground;
+    enum tarn_status status = TARN_SYSTEM;
+    *report = (struct tarn_exact_report){.result = TARN_EXACT_STOPPED};
+    if (tarn_exact_ground_init(&ground, problem, role) == TARN_OK)
+        status = search_above(&ground, capacity, options, offset, report);
+    tarn_exact_ground_finish(&ground);
+    return status;
+}

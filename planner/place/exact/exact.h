@@ -1,0 +1,36 @@
+/* Exact search: a placement within a capacity, or the proof that there is none. */
+#ifndef TARN_PLANNER_PLACE_EXACT_EXACT_H
+#define TARN_PLANNER_PLACE_EXACT_EXACT_H
+
+#include "search.h"
+
+struct tarn_exact_options {
+    uint64_t seed;
+    uint64_t nodes_max;  /* of all searchers together; 0: no limit */
+    uint64_t visits_max; /* of pieces looked at, about; 0: no limit */
+    uint64_t work_max;   /* see work.h; 0: no limit */
+    uint32_t threads;    /* 0: all cores; results do not depend on it */
+    struct tarn_until until;
+};
+
+struct tarn_exact_report {
+    enum tarn_exact_result result;
+    /* Of the searcher that ended the search and of what it followed upon. */
+    uint64_t nodes, visits;
+    uint64_t work;
+    uint32_t storages; /* that a node had to do with: not those in conflict with all others */
+    uint32_t rounds;
+};
+
+/* Looks for a placement of the free blocks so that every one ends within `capacity`, which need not
+ * hold the fixed ones.
+ *
+ * role: by block, enum tarn_exact_role; NULL: all are free. offset: by storage; that of the members
+ * of fixed blocks is read, that of free ones is written when a placement was found. The same for
+ * any number of threads unless `until` ended it. TARN_USAGE: more than some thousand free storages.
+ * TARN_SYSTEM: no memory. */
+enum tarn_status tarn_exact_place(const struct tarn_problem *problem, const uint8_t *role,
+                                  uint64_t capacity, const struct tarn_exact_options *options,
+                                  uint64_t *offset, struct tarn_exact_report *report);
+
+#endif

@@ -1,0 +1,76 @@
+/* What exact search works on: blocks, which of them must not share bytes, and at which distances.
+ *
+ * Sizes and positions count units: the greatest common divisor of all that a position can be a sum
+ * of. Sets of blocks are bits in words. Pieces are the members of the blocks, in order; members
+ * side by side that are in conflict with the same storages of other blocks are one:
+ *
+ *     blocks   0 ──────────── 1 ───── 2 ──────────────────
+ *     pieces   0              1       2 │ 3 │ 4            piece_begin[2] = 2, piece_begin[3] = 5
+ *     section  {0, 3}: no two of them may overlap, whatever else is where
+ *
+ * Two lone blocks b, c in conflict are apart by size[b] or size[c]. A pair of which one has several
+ * members has bans: open ranges in which position of c - position of b must not be; between two of
+ * them, c fits beside a member of b with which it is safe. */
+#ifndef TARN_PLANNER_PLACE_EXACT_INSTANCE_H
+#define TARN_PLANNER_PLACE_EXACT_INSTANCE_H
+
+#include "planner/place/somas/baseline.h"
+
+enum tarn_exact_role {
+    TARN_EXACT_FREE,   /* to be placed */
+    TARN_EXACT_FIXED,  /* stays at the offset that it has */
+    TARN_EXACT_IGNORED /* as if it were not there */
+};
+
+struct tarn_exact_ban {
+    uint32_t other;
+    int64_t low, high; /* both still allowed */
+};
+
+struct tarn_exact_instance {
+    uint64_t unit; /* bytes */
+    uint32_t count;
+    uint32_t set_words;
+    uint32_t *block; /* -> of the problem */
+    int64_t *size, *alignment;
+    bool *plain;        /* lone, all its neighbours lone, and nothing fixed in conflict */
+    uint64_t *adjacent; /* [block][set_words] */
+
+    uint32_t *bans_begin; /* block -> its bans, sorted by other, then low; count + 1 */
+    struct tarn_exact_ban *bans;
+    uint32_t *walls_begin; /* block -> where fixed ones do not let it be; count + 1 */
+    struct tarn_exact_ban *walls;
+
+    uint32_t *piece_begin; /* block -> its pieces; count + 1 */
+    uint32_t *piece_block;
+    int64_t *piece_within, *piece_size;
+
+    uint32_t sections_count;
+    uint32_t section_words;
+    uint32_t *section_begin; /* section -> its pieces; sections_count + 1 */
+    uint32_t *section_pieces;
+    uint64_t *section_sets; /* [block][section_words]: where it has pieces */
+
+    /* By block, to guide the search: steps of list order that it lives, and the heaviest section
+     * that it is in. */
+    int64_t *life, *load;
+};
+
+/* role, offset (of storages; read for fixed blocks): NULL: all blocks are free. work_max: see
+ * work.h, 0: no limit; *work: what it came to. TARN_USAGE: too large to be searched in this way, or
+ * time or work was over. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_exact_instance_init(struct tarn_exact_instance *instance,
+                                          const struct tarn_problem *problem, const uint8_t *role,
+                                          const uint64_t *offset, const struct tarn_until *until,
+                                          uint64_t work_max, uint64_t *work);
+void tarn_exact_instance_finish(struct tarn_exact_instance *instance);
+
+/* Are both blocks lone, so that no ban tells how far apart they must be? */
+static inline bool tarn_exact_is_simple(const struct tarn_exact_instance *instance, uint32_t b,
+                                        uint32_t c)
+{
+    return instance->piece_begin[b + 1] - instance->piece_begin[b] == 1 &&
+           instance->piece_begin[c + 1] - instance->piece_begin[c] == 1;
+}
+
+#endif

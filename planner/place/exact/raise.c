@@ -1,0 +1,121 @@
+/* The proofs are in exact/rules.c. Two lone blocks are apart by a size; otherwise bans are looked
+ * through, and as to escape one of them may lead into another, until nothing is in the way.
+ * Cost: of finding room, for a plain block none, else the placed blocks at that height. */
+#include "raise.h"
+
+#include "planner/place/work.h"
+
+/* ---- Distances ---- */
+
+/* The first ban of the pair b, c, not both lone, as seen from b, whose high end is above `above`;
+ * what follows belongs to the pair as long as it names c. Neither end ever falls along the list. */
+static const struct tarn_exact_ban *first_ban(const struct tarn_exact_instance *instance,
+                                              uint32_t b, uint32_t c, int64_t above)
+{
+    uint32_t low = instance->bans_begin[b], high = instance->bans_begin[b + 1];
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct tarn_exact_ban *ban = &instance->bans[middle];
+        if (ban->other < c || (ban->other == c && ban->high <= above))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return instance->bans + low;
+}
+
+int64_t tarn_exact_escape(const struct tarn_exact_state *state, uint32_t b, uint32_t c,
+                          int64_t position)
+{
+    const struct tarn_exact_instance *instance = state->instance;
+    const struct tarn_exact_ban *end = instance->bans + instance->bans_begin[b + 1];
+    int64_t from = state->limit[b];
+    if (tarn_exact_is_simple(instance, b, c)) {
+        bool meets = position < from + instance->size[b] && position + instance->size[c] > from;
+        return meets ? from + instance->size[b] : position;
+    }
+    for (const struct tarn_exact_ban *ban = first_ban(instance, b, c, position - from);
+         ban < end && ban->other == c && position > from + ban->low; ban++)
+        position = from + ban->high;
+    return position;
+}
+
+int64_t tarn_exact_settle(const struct tarn_exact_state *state, uint32_t c, int64_t position)
+{
+    const struct tarn_exact_instance *instance = state->instance;
+    const uint64_t *adjacent = tarn_exact_adjacent(state, c);
+    int64_t before;
+    if (instance->plain[c]) return tarn_exact_round_up(position, instance->alignment[c]);
+    do {
+        position = before = tarn_exact_round_up(position, instance->alignment[c]);
+        for (uint32_t k = instance->walls_begin[c]; k < instance->walls_begin[c + 1]; k++) {
+            const struct tarn_exact_ban *wall = &instance->walls[k];
+            if (position > wall->low && position < wall->high) position = wall->high;
+        }
+        for (uint32_t k = 0; k < state->placed_count; k++) {
+            uint32_t b = state->placed[k];
+            if (state->limit[b] >= position + instance->size[c]) break;
+            if (state->limit[b] + instance->size[b] > position && tarn_set_has(adjacent, b))
+                position = tarn_exact_escape(state, b, c, position);
+        }
+    } while (position != before);
+    return position;
+}
+
+int64_t tarn_exact_support(const struct tarn_exact_state *state, uint32_t b, int64_t p, uint32_t c)
+{
+    const struct tarn_exact_instance *instance = state->instance;
+    int64_t limit = state->limit[c];
+    if (instance->plain[b] || tarn_exact_is_simple(instance, b, c))
+        return limit < p + instance->size[b] ? limit + instance->size[c] : TARN_EXACT_NOWHERE;
+    const struct tarn_exact_ban *lowest = first_ban(instance, c, b, INT64_MIN);
+    if (limit >= p - lowest->low) return TARN_EXACT_NOWHERE;
+    return limit + lowest->high > p ? limit + lowest->high : p + 1;
+}
+
+int64_t tarn_exact_least_support(struct tarn_exact_state *state, uint32_t b, int64_t p)
+{
+    const uint64_t *adjacent = tarn_exact_adjacent(state, b);
+    int64_t least = TARN_EXACT_NOWHERE;
+    state->work += TARN_WORK_EXACT_RAISE + state->unplaced_count;
+    for (uint32_t w = 0; w < state->instance->set_words; w++) {
+        for (uint64_t rest = adjacent[w] & state->unplaced[w]; rest != 0; rest &= rest - 1) {
+            int64_t position = tarn_exact_support(state, b, p, tarn_set_next(w, rest));
+            if (position >= least) continue;
+            least = position;
+            state->supporter[b] = tarn_set_next(w, rest);
+        }
+    }
+    return least;
+}
+
+/* ---- Raising ---- */
+
+/* Sections of b that have to be packed again, its limit having risen: the end of a section is that
+ * of its pieces from some limit on, of which none at or below `limit` can be that counts, where all
+ * open pieces together from there do not reach it. */
+static void unpack(struct tarn_exact_state *state, uint32_t b, int64_t limit)
+{
+    const uint64_t *sections = tarn_exact_sections(state, b);
+    for (uint32_t w = 0; w < state->instance->section_words; w++) {
+        for (uint64_t rest = sections[w] & state->lively[w]; rest != 0; rest &= rest - 1) {
+            uint32_t s = tarn_set_next(w, rest);
+            state->work += TARN_WORK_EXACT_PIECE;
+            if (limit + state->section_open[s] > state->section_end[s])
+                state->unpacked[w] |= rest & -rest;
+        }
+    }
+}
+
+void tarn_exact_raise(struct tarn_exact_state *state, uint32_t b, int64_t limit, int64_t hole)
+{
+    const struct tarn_exact_instance *instance = state->instance;
+    state->work += TARN_WORK_EXACT_RAISE + instance->section_words;
+    if (!instance->plain[b])
+        tarn_exact_join_placed_neighbours(state, tarn_exact_reasons(state, b), b);
+    limit = tarn_exact_settle(state, b, limit);
+    tarn_exact_state_set(state, b, limit, hole);
+    tarn_set_join(state->unsupported, tarn_exact_adjacent(state, b), instance->set_words);
+    tarn_set_add(state->unsupported, b);
+    unpack(state, b, limit);
+}

@@ -1,0 +1,242 @@
+/* The rules of exact search: a set-times search with postponement (after Le Pape et al. 1994), in
+ * the form of DESIGN.md, section 3, "Exact search". A block's limit m is a proven lower limit of
+ * its position. The search takes a block at which no conflicting unplaced one is lower, and first
+ * places it at m, then says "not at m".
+ *
+ * What is proved. Among all solutions take one, S, with the least sum of positions: no block of it
+ * can be moved to a lower place that is free. Every rule below keeps S:
+ *
+ *  (place)    the search branches on S(b) = m[b] and S(b) > m[b]; m[b] is free of placed blocks.
+ *  (raise)    a block that would meet a placed one at its limit is above, at the next free place.
+ *  (support)  let b be unplaced, p free of placed blocks, and S(b) > p. Then b could drop to p but
+ *             for some unplaced c in conflict that S puts where b at p would meet it: S(c) - p is
+ *             inside a ban of the pair, and S(b), which is above p, is beyond that ban's other end:
+ *             S(b) >= S(c) + high >= m[c] + high, where m[c] < p - low. For lone blocks low is
+ *             -size[b] and high size[c]. So m[b] >= the least of these; if there is none, S is not
+ *             here. Each block remembers one such p: its hole.
+ *  (section)  pieces of a section need disjoint bytes and none begins before its limit, so they
+ *             end no earlier than when packed by increasing limits. A section whose open pieces
+ *             are all in another one tells nothing new and is left out.
+ *  (first)    of pieces that need disjoint bytes, say b cannot be the lowest: all of them together
+ *             do not fit above its limit. Then one that can be ends before b begins: m[b] >= the
+ *             least m[c] + size[c] of those. Asked for the pieces of a section from some limit on,
+ *             which in disjunctive scheduling is the "not first" rule (Baptiste, Le Pape, Nuijten
+ *             2001).
+ *  (failed)   the rules below a state use nothing but, for each unplaced block of a component, its
+ *             limit, its hole and what is free for it; a state in which these are as in a failed
+ *             one fails. The latter is what limit and hole say for a plain block: as it is never
+ *             lower than what is placed next to it, all that is placed lies below its limit. For
+ *             other blocks the positions of the placed ones in conflict are part of the state.
+ *  (parts)    components without conflicts between them are solved one after another.
+ *
+ * Cost: a node touches the conflicts of one block and the sections of those that it raised. */
+#include "rules.h"
+
+#include "raise.h"
+#include "sections.h"
+
+/* ---- Supports ---- */
+
+/* Why no neighbour of b is lower. */
+static void join_support(const struct tarn_exact_state *state, uint64_t *set, uint32_t b)
+{
+    const uint64_t *adjacent = tarn_exact_adjacent(state, b);
+    tarn_exact_join_placed_neighbours(state, set, b);
+    for (uint32_t w = 0; w < state->instance->set_words; w++) {
+        for (uint64_t rest = adjacent[w] & state->unplaced[w]; rest != 0; rest &= rest - 1)
+            tarn_set_join(set, tarn_exact_reasons(state, tarn_set_next(w, rest)),
+                          state->instance->set_words);
+    }
+}
+
+/* Does what supported b when last looked for still do so? */
+static bool is_supported(const struct tarn_exact_state *state, uint32_t b)
+{
+    uint32_t c = state->supporter[b];
+    return tarn_set_has(state->unplaced, c) &&
+           tarn_exact_support(state, b, state->hole[b], c) <= state->limit[b];
+}
+
+/* Raises b, if need be, to where it has a support. */
+static bool support_block(struct tarn_exact_state *state, uint32_t b)
+{
+    int64_t least = tarn_exact_least_support(state, b, state->hole[b]);
+    if (least > state->capacity) {
+        tarn_exact_clear_blame(state);
+        tarn_exact_join_reasons(state, state->blame, b);
+        join_support(state, state->blame, b);
+        return false;
+    }
+    if (least <= state->limit[b]) return true;
+    tarn_exact_state_save(state, b);
+    join_support(state, tarn_exact_reasons(state, b), b);
+    tarn_exact_raise(state, b, least, state->hole[b]);
+    return true;
+}
+
+/* Blocks of several members can support each other in turn, a few units higher each time: after as
+ * many raises as there are blocks the rest is left out, which proves less and nothing wrong. */
+static bool support_all(struct tarn_exact_state *state)
+{
+    uint32_t raises = state->instance->count;
+    for (uint32_t w = 0; w < state->instance->set_words;) {
+        uint64_t rest = state->unsupported[w] & state->unplaced[w] & state->postponed[w];
+        if (rest == 0) {
+            state->unsupported[w++] = 0;
+            continue;
+        }
+        uint32_t b = tarn_set_next(w, rest);
+        int64_t before = state->limit[b];
+        tarn_set_drop(state->unsupported, b);
+        if (is_supported(state, b)) continue;
+        if (!support_block(state, b)) return false;
+        if (state->limit[b] == before) continue;
+        if (--raises == 0) return true;
+        w = 0;
+    }
+    return true;
+}
+
+/* Follows up all that was raised or placed. */
+static bool follow_up(struct tarn_exact_state *state)
+{
+    uint32_t raises = state->instance->count;
+    bool ok;
+    do ok = support_all(state) && tarn_exact_pack_all(state);
+    while (ok && tarn_exact_sift_all(state, &raises));
+    tarn_set_clear(state->unsupported, state->instance->set_words);
+    tarn_set_clear(state->unpacked, state->instance->section_words);
+    tarn_set_clear(state->unsifted, state->instance->section_words);
+    return ok;
+}
+
+/* ---- Steps ---- */
+
+bool tarn_exact_begin(struct tarn_exact_state *state)
+{
+    const struct tarn_exact_instance *instance = state->instance;
+    for (uint32_t b = 0; b < instance->count; b++) {
+        int64_t limit = tarn_exact_settle(state, b, 0);
+        tarn_exact_state_save(state, b);
+        tarn_exact_state_set(state, b, limit, limit);
+    }
+    for (uint32_t s = 0; s < instance->sections_count; s++) tarn_set_add(state->unpacked, s);
+    return follow_up(state);
+}
+
+/* c, plain and in conflict with b, is above it: it does not lie below any placed neighbour. */
+static void rise_above(struct tarn_exact_state *state, uint32_t b, uint32_t c)
+{
+    int64_t top = state->limit[b] + state->instance->size[b];
+    int64_t hole = state->hole[c];
+    if (hole >= top) return;
+    hole = tarn_exact_round_up(top, state->instance->alignment[c]);
+    tarn_exact_state_save(state, c);
+    if (state->limit[c] >= top) {
+        tarn_exact_state_set(state, c, state->limit[c], hole);
+        return;
+    }
+    tarn_set_add(tarn_exact_reasons(state, c), b);
+    tarn_exact_raise(state, c, top, hole);
+}
+
+/* What c, in conflict, has to give way to now that b is placed. */
+static void give_way(struct tarn_exact_state *state, uint32_t b, uint32_t c)
+{
+    int64_t limit = tarn_exact_escape(state, b, c, state->limit[c]);
+    int64_t hole = tarn_exact_escape(state, b, c, state->hole[c]);
+    if (hole > state->hole[c]) {
+        tarn_exact_state_save(state, c);
+        tarn_exact_state_set(state, c, state->limit[c], tarn_exact_settle(state, c, hole));
+    }
+    if (limit > state->limit[c]) {
+        tarn_exact_state_save(state, c);
+        tarn_set_add(tarn_exact_reasons(state, c), b);
+        tarn_exact_raise(state, c, limit, state->hole[c]);
+    }
+}
+
+bool tarn_exact_put(struct tarn_exact_state *state, uint32_t b)
+{
+    const struct tarn_exact_instance *instance = state->instance;
+    const uint64_t *adjacent = tarn_exact_adjacent(state, b);
+    tarn_exact_state_count(state, b, true);
+    for (uint32_t w = 0; w < instance->set_words; w++) {
+        uint64_t rest = adjacent[w] & state->unplaced[w];
+        state->unsupported[w] |= rest;
+        for (; rest != 0; rest &= rest - 1) {
+            uint32_t c = tarn_set_next(w, rest);
+            if (instance->plain[c])
+                rise_above(state, b, c);
+            else
+                give_way(state, b, c);
+        }
+    }
+    return follow_up(state);
+}
+
+bool tarn_exact_postpone(struct tarn_exact_state *state, uint32_t b)
+{
+    int64_t least = tarn_exact_least_support(state, b, state->limit[b]);
+    if (least > state->capacity) {
+        tarn_exact_join_reasons(state, state->blame, b);
+        join_support(state, state->blame, b);
+        return false;
+    }
+    tarn_exact_state_save(state, b);
+    tarn_set_join(tarn_exact_reasons(state, b), state->blame, state->instance->set_words);
+    join_support(state, tarn_exact_reasons(state, b), b);
+    tarn_exact_raise(state, b, least, state->limit[b]);
+    return follow_up(state);
+}
+
+/* ---- Descriptions ---- */
+
+static void add_print(struct tarn_exact_print *sum, const struct tarn_exact_print *print)
+{
+    sum->word[0] += print->word[0];
+    sum->word[1] += print->word[1];
+}
+
+/* Those of the placed blocks, which must not be taken for unplaced ones with the same limit. */
+static void add_placed(const struct tarn_exact_state *state, struct tarn_exact_print *sum,
+                       const uint64_t *set)
+{
+    for (uint32_t w = 0; w < state->instance->set_words; w++) {
+        for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1) {
+            const uint64_t *word = state->print[tarn_set_next(w, rest)].word;
+            uint64_t x = word[0] * UINT64_C(0xbf58476d1ce4e5b9);
+            uint64_t y = word[1] * UINT64_C(0x94d049bb133111eb);
+            sum->word[0] += x ^ x >> 32;
+            sum->word[1] += y ^ y >> 32;
+        }
+    }
+}
+
+struct tarn_exact_print tarn_exact_describe(struct tarn_exact_state *state, const uint64_t *set)
+{
+    struct tarn_exact_print sum = {{0, 0}};
+    uint64_t *near = state->blame; /* free to be used: nothing has failed */
+    tarn_exact_clear_blame(state);
+    for (uint32_t w = 0; w < state->instance->set_words; w++) {
+        for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1) {
+            uint32_t b = tarn_set_next(w, rest);
+            add_print(&sum, &state->print[b]);
+            if (!state->instance->plain[b]) tarn_exact_join_placed_neighbours(state, near, b);
+        }
+    }
+    add_placed(state, &sum, near);
+    return sum;
+}
+
+void tarn_exact_blame_all(struct tarn_exact_state *state, const uint64_t *set)
+{
+    tarn_exact_clear_blame(state);
+    for (uint32_t w = 0; w < state->instance->set_words; w++) {
+        for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1) {
+            uint32_t b = tarn_set_next(w, rest);
+            tarn_set_join(state->blame, tarn_exact_reasons(state, b), state->instance->set_words);
+            tarn_exact_join_placed_neighbours(state, state->blame, b);
+        }
+    }
+}

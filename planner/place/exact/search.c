@@ -1,0 +1,411 @@
+/* Depth-first search over the steps of exact/rules.c: places a block, goes on with what is left,
+ * part by part where it falls apart, and when that fails postpones the block or, if the failure
+ * does not follow from it, jumps back over it. States that failed are remembered, in a table in
+ * which newer ones replace older ones.
+ *
+ * Cost: a node looks at all blocks of its component, a few operations each, beside its step. */
+#include "search.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/place/work.h"
+#include "rules.h"
+
+/* The table of failed states: so many for each block, a power of two of them. */
+enum { FAILED_A_BLOCK = 64, FAILED_MAX = 1 << 16, STOP_EVERY = 64 };
+
+struct tarn_exact_search {
+    struct tarn_exact_state state;
+    const struct tarn_exact_guide *guide;
+    uint64_t *sets;   /* by depth, see struct depth */
+    uint64_t *border; /* empty but while a component is split off */
+    struct tarn_exact_print *failed;
+    size_t failed_count;
+    bool hopeless; /* proved before the first node */
+    uint64_t nodes;
+    int64_t *positions;
+};
+
+/* ---- Picking ---- */
+
+static bool comes_first(const struct tarn_exact_search *search, uint32_t b, uint32_t than)
+{
+    const int64_t *limit = search->state.limit;
+    const uint32_t *rank = search->guide->rank;
+    if (than == TARN_NONE) return true;
+    if (limit[b] != limit[than]) return limit[b] < limit[than];
+    return rank[b] < rank[than];
+}
+
+static uint32_t first_in_section(const struct tarn_exact_search *search, uint32_t s,
+                                 const uint64_t *set)
+{
+    const struct tarn_exact_instance *instance = search->state.instance;
+    uint32_t first = TARN_NONE;
+    for (uint32_t k = tarn_exact_open_begin(&search->state, s); k < instance->section_begin[s + 1];
+         k++) {
+        uint32_t b = instance->piece_block[search->state.order[k]];
+        if (tarn_set_has(set, b) && comes_first(search, b, first)) first = b;
+    }
+    return first;
+}
+
+static uint32_t first_of_set(const struct tarn_exact_search *search, const uint64_t *set)
+{
+    uint32_t first = TARN_NONE;
+    for (uint32_t w = 0; w < search->state.instance->set_words; w++) {
+        for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1) {
+            uint32_t b = tarn_set_next(w, rest);
+            if (comes_first(search, b, first)) first = b;
+        }
+    }
+    return first;
+}
+
+/* The least slack, the fewer of its pieces can come first and the more often it failed the better:
+ * after dom/wdeg (Boussemart, Hemery, Lecoutre, Sais 2004). */
+static uint32_t tightest_section(const struct tarn_exact_search *search, const uint64_t *sections)
+{
+    const struct tarn_exact_state *state = &search->state;
+    double room = (double)state->capacity + search->guide->slack, least = 0;
+    uint32_t best = TARN_NONE;
+    for (uint32_t w = 0; w < state->instance->section_words; w++) {
+        for (uint64_t rest = sections[w] & state->lively[w]; rest != 0; rest &= rest - 1) {
+            uint32_t s = tarn_set_next(w, rest);
+            double value = (room - (double)state->section_end[s]) * state->section_ease[s] *
+                           state->section_firsts[s];
+            if (best != TARN_NONE && value >= least) continue;
+            least = value;
+            best = s;
+        }
+    }
+    return best;
+}
+
+/* A block with no lower neighbour: the lowest of all, or what one comes to by going down from the
+ * lowest of the tightest section. */
+static uint32_t pick(const struct tarn_exact_search *search, const uint64_t *set,
+                     const uint64_t *sections)
+{
+    const int64_t *limit = search->state.limit;
+    if (!search->guide->by_section) return first_of_set(search, set);
+    uint32_t b = first_in_section(search, tightest_section(search, sections), set);
+    for (uint32_t lower = b;;) {
+        const uint64_t *adjacent = tarn_exact_adjacent(&search->state, b);
+        for (uint32_t w = 0; w < search->state.instance->set_words; w++) {
+            for (uint64_t rest = adjacent[w] & set[w]; rest != 0; rest &= rest - 1) {
+                uint32_t c = tarn_set_next(w, rest);
+                if (limit[c] < limit[lower] || (lower != b && comes_first(search, c, lower)))
+                    lower = c;
+            }
+        }
+        if (lower == b) return b;
+        b = lower;
+    }
+}
+
+/* ---- Failed states ---- */
+
+static struct tarn_exact_print *failed_slot(const struct tarn_exact_search *search,
+                                            const struct tarn_exact_print *print)
+{
+    return &search->failed[print->word[0] & (search->failed_count - 1)];
+}
+
+static bool is_failed(const struct tarn_exact_search *search, const struct tarn_exact_print *print)
+{
+    const struct tarn_exact_print *slot = failed_slot(search, print);
+    return slot->word[0] == print->word[0] && slot->word[1] == print->word[1];
+}
+
+/* ---- Parts ---- */
+
+/* What one depth of the search needs: its component with the sections that it has pieces in, and
+ * what is left of the blocks when one of them is placed. */
+struct depth {
+    uint64_t *set, *sections, *rest, *rest_sections;
+};
+
+static struct depth depth_at(const struct tarn_exact_search *search, uint32_t depth)
+{
+    size_t set = search->state.instance->set_words;
+    size_t sections = search->state.instance->section_words;
+    uint64_t *at = search->sets + depth * 2 * (set + sections);
+    return (struct depth){at, at + set, at + set + sections, at + 2 * set + sections};
+}
+
+/* The sections that a component has pieces in. */
+static void sections_of_set(const struct tarn_exact_search *search, const uint64_t *set,
+                            uint64_t *sections)
+{
+    const struct tarn_exact_instance *instance = search->state.instance;
+    memset(sections, 0, instance->section_words * sizeof *sections);
+    for (uint32_t w = 0; w < instance->set_words; w++) {
+        for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1)
+            tarn_set_join(sections, tarn_exact_sections(&search->state, tarn_set_next(w, rest)),
+                          instance->section_words);
+    }
+}
+
+/* Takes the component that holds block b out of `rest`. */
+static void split_off(struct tarn_exact_search *search, uint32_t b, uint64_t *rest, uint64_t *part)
+{
+    uint32_t words = search->state.instance->set_words;
+    uint64_t *border = search->border;
+    memset(part, 0, words * sizeof *part);
+    tarn_set_add(border, b);
+    tarn_set_drop(rest, b);
+    for (uint32_t w = 0; w < words;) {
+        if (border[w] == 0) {
+            w++;
+            continue;
+        }
+        uint32_t c = tarn_set_next(w, border[w]);
+        const uint64_t *adjacent = tarn_exact_adjacent(&search->state, c);
+        tarn_set_drop(border, c);
+        tarn_set_add(part, c);
+        for (uint32_t v = 0; v < words; v++) {
+            uint64_t next = adjacent[v] & rest[v];
+            border[v] |= next;
+            rest[v] &= ~next;
+            if (next != 0 && v < w) w = v;
+        }
+    }
+}
+
+/* Is c in conflict with all others of b's neighbours in `rest`? */
+static bool is_next_to_all(const struct tarn_exact_search *search, uint32_t c, uint32_t b,
+                           const uint64_t *rest)
+{
+    const uint64_t *of_b = tarn_exact_adjacent(&search->state, b);
+    const uint64_t *of_c = tarn_exact_adjacent(&search->state, c);
+    for (uint32_t w = 0; w < search->state.instance->set_words; w++) {
+        uint64_t others = of_b[w] & rest[w] & ~of_c[w];
+        if (w == c / 64) others &= ~((uint64_t)1 << (c % 64));
+        if (others != 0) return false;
+    }
+    return true;
+}
+
+/* Is it certain that `rest` is still one component now that b is taken out of it? */
+static bool stays_whole(const struct tarn_exact_search *search, uint32_t b, const uint64_t *rest)
+{
+    const uint64_t *adjacent = tarn_exact_adjacent(&search->state, b);
+    for (uint32_t w = 0; w < search->state.instance->set_words; w++) {
+        for (uint64_t next = adjacent[w] & rest[w]; next != 0; next &= next - 1) {
+            if (is_next_to_all(search, tarn_set_next(w, next), b, rest)) return true;
+        }
+    }
+    return false;
+}
+
+/* ---- The search ---- */
+
+static bool should_stop(const struct tarn_exact_search *search)
+{
+    const struct tarn_exact_guide *guide = search->guide;
+    if (search->nodes > guide->nodes_max) return true;
+    if (tarn_exact_search_visits(search) > guide->visits_max) return true;
+    if (tarn_exact_search_work(search) > guide->work_max) return true;
+    if (search->nodes % STOP_EVERY != 0) return false;
+    if (guide->done && atomic_load_explicit(guide->done, memory_order_relaxed) < guide->turn)
+        return true;
+    return tarn_until_is_over(guide->until);
+}
+
+static enum tarn_exact_result solve_rest(struct tarn_exact_search *search, uint32_t depth,
+                                         uint32_t b);
+
+static void take_back(struct tarn_exact_state *state, uint32_t b,
+                      const struct tarn_exact_mark *mark)
+{
+    tarn_exact_state_count(state, b, false);
+    tarn_exact_state_close(state, mark);
+}
+
+/* Takes back parts that were solved before another one failed. */
+static void unplace(struct tarn_exact_state *state, const uint64_t *set, uint32_t but)
+{
+    for (uint32_t w = 0; w < state->instance->set_words; w++) {
+        for (uint64_t rest = set[w] & ~state->unplaced[w]; rest != 0; rest &= rest - 1) {
+            uint32_t b = tarn_set_next(w, rest);
+            if (b != but) tarn_exact_state_count(state, b, false);
+        }
+    }
+}
+
+/* Places b and solves the rest of the component; takes it back unless that succeeds. */
+static enum tarn_exact_result try_block(struct tarn_exact_search *search, uint32_t depth,
+                                        uint32_t b)
+{
+    struct tarn_exact_state *state = &search->state;
+    struct depth at = depth_at(search, depth);
+    enum tarn_exact_result result = TARN_EXACT_INFEASIBLE;
+    struct tarn_exact_mark mark;
+    if (!tarn_exact_state_open(state, &mark)) return TARN_EXACT_STOPPED;
+    if (tarn_exact_put(state, b)) {
+        memcpy(at.rest, at.set, state->instance->set_words * sizeof *at.rest);
+        tarn_set_drop(at.rest, b);
+        result = solve_rest(search, depth, b);
+        if (result == TARN_EXACT_FOUND) return result;
+        unplace(state, at.set, b);
+    }
+    take_back(state, b, &mark);
+    return result;
+}
+
+/* Solves the component at this depth. What it placed stays placed when that was all. */
+static enum tarn_exact_result solve(struct tarn_exact_search *search, uint32_t depth)
+{
+    struct tarn_exact_state *state = &search->state;
+    struct depth at = depth_at(search, depth);
+    enum tarn_exact_result result;
+    struct tarn_exact_mark mark;
+    struct tarn_exact_print print = tarn_exact_describe(state, at.set);
+    if (is_failed(search, &print)) {
+        tarn_exact_blame_all(state, at.set);
+        return TARN_EXACT_INFEASIBLE;
+    }
+    if (!tarn_exact_state_open(state, &mark)) return TARN_EXACT_STOPPED;
+    for (;;) {
+        search->nodes++;
+        result = TARN_EXACT_STOPPED;
+        if (should_stop(search)) break;
+        uint32_t b = pick(search, at.set, at.sections);
+        result = try_block(search, depth, b);
+        if (result == TARN_EXACT_FOUND) return result;
+        if (result == TARN_EXACT_STOPPED) break;
+        bool concerned = tarn_set_has(state->blame, b);
+        tarn_set_drop(state->blame, b);
+        if (!concerned || !tarn_exact_postpone(state, b)) {
+            *failed_slot(search, &print) = print;
+            break;
+        }
+    }
+    tarn_exact_state_close(state, &mark);
+    return result;
+}
+
+/* Solves what is in the rest of this depth, component by component, the one with the tightest
+ * section first. */
+static enum tarn_exact_result solve_parts(struct tarn_exact_search *search, uint32_t depth)
+{
+    struct depth at = depth_at(search, depth), below = depth_at(search, depth + 1);
+    while (!tarn_set_is_empty(at.rest, search->state.instance->set_words)) {
+        sections_of_set(search, at.rest, at.rest_sections);
+        uint32_t b = first_in_section(search, tightest_section(search, at.rest_sections), at.rest);
+        split_off(search, b, at.rest, below.set);
+        sections_of_set(search, below.set, below.sections);
+        enum tarn_exact_result result = solve(search, depth + 1);
+        if (result != TARN_EXACT_FOUND) return result;
+    }
+    return TARN_EXACT_FOUND;
+}
+
+/* The same after b was placed, which leaves a single component in most cases. */
+static enum tarn_exact_result solve_rest(struct tarn_exact_search *search, uint32_t depth,
+                                         uint32_t b)
+{
+    const struct tarn_exact_instance *instance = search->state.instance;
+    struct depth at = depth_at(search, depth), below = depth_at(search, depth + 1);
+    if (!stays_whole(search, b, at.rest)) return solve_parts(search, depth);
+    const uint64_t *sections = tarn_exact_sections(&search->state, b);
+    memcpy(below.set, at.rest, instance->set_words * sizeof *below.set);
+    memcpy(below.sections, at.sections, instance->section_words * sizeof *below.sections);
+    for (uint32_t w = 0; w < instance->section_words; w++) {
+        for (uint64_t rest = sections[w]; rest != 0; rest &= rest - 1) {
+            uint32_t s = tarn_set_next(w, rest);
+            if (!tarn_exact_is_open(&search->state, s)) tarn_set_drop(below.sections, s);
+        }
+    }
+    return solve(search, depth + 1);
+}
+
+/* ---- Runs ---- */
+
+void tarn_exact_search_share(struct tarn_exact_search *const *searches, uint32_t count)
+{
+    for (uint32_t s = 0; s < searches[0]->state.instance->sections_count; s++) {
+        double sum = 0; /* of 1 + failures */
+        for (uint32_t i = 0; i < count; i++) sum += 1 / searches[i]->state.section_ease[s];
+        for (uint32_t i = 0; i < count; i++) searches[i]->state.section_ease[s] = count / sum;
+    }
+}
+
+enum tarn_exact_result tarn_exact_search_run(struct tarn_exact_search *search,
+                                             const struct tarn_exact_guide *guide)
+{
+    struct tarn_exact_state *state = &search->state;
+    struct depth top = depth_at(search, 0);
+    struct tarn_exact_mark mark;
+    size_t set_size = state->instance->set_words * sizeof *top.rest;
+    search->guide = guide;
+    search->nodes = state->packed = state->work = 0;
+    if (search->hopeless) return TARN_EXACT_INFEASIBLE;
+    memcpy(top.rest, state->unplaced, set_size);
+    memcpy(top.set, state->unplaced, set_size);
+    if (!tarn_exact_state_open(state, &mark)) return TARN_EXACT_STOPPED;
+    enum tarn_exact_result result = solve_parts(search, 0);
+    if (result == TARN_EXACT_FOUND)
+        memcpy(search->positions, state->limit, state->instance->count * sizeof *state->limit);
+    unplace(state, top.set, TARN_NONE);
+    tarn_exact_state_close(state, &mark);
+    return result;
+}
+
+const int64_t *tarn_exact_search_positions(const struct tarn_exact_search *search)
+{
+    return search->positions;
+}
+
+uint64_t tarn_exact_search_nodes(const struct tarn_exact_search *search) { return search->nodes; }
+
+uint64_t tarn_exact_search_visits(const struct tarn_exact_search *search)
+{
+    const struct tarn_exact_instance *instance = search->state.instance;
+    return search->nodes * instance->piece_begin[instance->count] + search->state.packed;
+}
+
+uint64_t tarn_exact_search_work(const struct tarn_exact_search *search)
+{
+    const struct tarn_exact_instance *instance = search->state.instance;
+    uint64_t node = TARN_WORK_EXACT_NODE + (uint64_t)TARN_WORK_EXACT_BLOCK * instance->count +
+                    instance->section_words;
+    return search->nodes * node + search->state.work;
+}
+
+struct tarn_exact_search *tarn_exact_search_create(const struct tarn_exact_instance *instance,
+                                                   int64_t capacity)
+{
+    size_t count = (size_t)instance->count + 1;
+    size_t set = instance->set_words, section_set = instance->section_words;
+    struct tarn_exact_search *search = calloc(1, sizeof *search);
+    if (!search) return NULL;
+    search->positions = calloc(count, sizeof *search->positions);
+    search->border = calloc(set, sizeof *search->border);
+    search->sets = calloc((count + 1) * 2 * (set + section_set), sizeof *search->sets);
+    for (search->failed_count = 1; search->failed_count < FAILED_MAX;) {
+        if (search->failed_count >= count * FAILED_A_BLOCK) break;
+        search->failed_count *= 2;
+    }
+    search->failed = calloc(search->failed_count, sizeof *search->failed);
+    bool ok = tarn_exact_state_init(&search->state, instance, capacity);
+    if (!ok || !search->positions || !search->border || !search->sets || !search->failed) {
+        tarn_exact_search_destroy(search);
+        return NULL;
+    }
+    search->hopeless = !tarn_exact_begin(&search->state);
+    return search;
+}
+
+void tarn_exact_search_destroy(struct tarn_exact_search *search)
+{
+    if (!search) return;
+    tarn_exact_state_finish(&search->state);
+    free(search->positions);
+    free(search->border);
+    free(search->sets);
+    free(search->failed);
+    free(search);
+}

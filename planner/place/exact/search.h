@@ -1,0 +1,49 @@
+/* One complete depth-first search for a placement within a capacity. */
+#ifndef TARN_PLANNER_PLACE_EXACT_SEARCH_H
+#define TARN_PLANNER_PLACE_EXACT_SEARCH_H
+
+#include "instance.h"
+#include "streams/base/deadline.h"
+
+enum tarn_exact_result {
+    TARN_EXACT_FOUND,
+    TARN_EXACT_INFEASIBLE, /* proved */
+    TARN_EXACT_STOPPED     /* out of nodes, or told to stop, or no memory */
+};
+
+struct tarn_exact_search;
+
+/* How a run goes about it; none of this decides what is true, only how soon it is found. */
+struct tarn_exact_guide {
+    bool by_section; /* pick in the tightest section, else the lowest of all blocks */
+    double slack;    /* units added to every section's slack: the more, the more weights count */
+    const uint32_t *rank; /* block -> its turn among equally low ones */
+    uint64_t nodes_max, visits_max, work_max;
+    /* Each ends the run: what the caller says, a run with a smaller turn that is done. */
+    const struct tarn_until *until;
+    const atomic_uint *done;
+    uint32_t turn;
+};
+
+/* Capacity in units. NULL: no memory. */
+struct tarn_exact_search *tarn_exact_search_create(const struct tarn_exact_instance *instance,
+                                                   int64_t capacity);
+void tarn_exact_search_destroy(struct tarn_exact_search *search);
+
+/* Weights of sections and failed states are kept from run to run. */
+enum tarn_exact_result tarn_exact_search_run(struct tarn_exact_search *search,
+                                             const struct tarn_exact_guide *guide);
+
+/* Makes the weights of sections, failures counted in each run, their mean in all of the searches.
+ */
+void tarn_exact_search_share(struct tarn_exact_search *const *searches, uint32_t count);
+
+/* By block, in units: the placement that the last run found. */
+const int64_t *tarn_exact_search_positions(const struct tarn_exact_search *search);
+/* Of the last run: nodes; pieces that were looked at, about, which is what it cost. */
+uint64_t tarn_exact_search_nodes(const struct tarn_exact_search *search);
+uint64_t tarn_exact_search_visits(const struct tarn_exact_search *search);
+/* The same as work, see work.h. */
+uint64_t tarn_exact_search_work(const struct tarn_exact_search *search);
+
+#endif

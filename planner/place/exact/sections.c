@@ -1,0 +1,168 @@
+/* Sections in exact search, rules (section) and (first) of exact/rules.c. The pieces of a section
+ * need disjoint bytes, none begins below its limit:
+ *
+ *     capacity 10    a: limit 0, size 3    packed: aaabbbbccc, ends at 10: they fit
+ *                    b: limit 0, size 4    c first: ..cccaaabbbb, ends at 12: they do not,
+ *                    c: limit 2, size 3    so c is above a or b, and its limit becomes 3
+ *
+ * They stay nearly sorted by limit from state to state.
+ * Cost: of a section its pieces, and for each that comes late those below it that it may follow. */
+#include "sections.h"
+
+#include "planner/place/work.h"
+#include "raise.h"
+
+/* ---- Packing ---- */
+
+/* Puts order[i] where it belongs among those before it, which are in order. */
+static void sort_in(struct tarn_exact_state *state, uint32_t begin, uint32_t i)
+{
+    const int64_t *limit = state->piece_limit;
+    uint32_t *order = state->order, piece = order[i], from = i;
+    for (; i > begin && limit[order[i - 1]] > limit[piece]; i--) order[i] = order[i - 1];
+    order[i] = piece;
+    state->work += (uint64_t)TARN_WORK_EXACT_PIECE * (from - i + 1);
+}
+
+/* Sorts what has to be packed, and packs it. */
+static int64_t pack(struct tarn_exact_state *state, uint32_t s)
+{
+    const struct tarn_exact_instance *instance = state->instance;
+    const int64_t *limit = state->piece_limit, *size = instance->piece_size;
+    const uint32_t *order = state->order;
+    uint32_t begin = tarn_exact_open_begin(state, s), end = instance->section_begin[s + 1];
+    int64_t top = 0, last = 0;
+    bool sorted = true;
+    state->packed += end - begin;
+    state->work += TARN_WORK_EXACT_SECTION + (uint64_t)TARN_WORK_EXACT_PIECE * (end - begin);
+    for (uint32_t i = begin; i < end; i++) {
+        int64_t own = limit[order[i]];
+        if (own >= last) {
+            top = (own > top ? own : top) + size[order[i]];
+            last = own;
+        } else {
+            sort_in(state, begin, i);
+            sorted = false;
+        }
+    }
+    if (sorted) return top;
+    top = 0;
+    for (uint32_t i = begin; i < end; i++) {
+        int64_t own = limit[order[i]];
+        top = (own > top ? own : top) + size[order[i]];
+    }
+    return top;
+}
+
+/* ---- Fitting ---- */
+
+/* The section is sorted: what counts is the group from which on it does not fit. */
+static void blame_section(struct tarn_exact_state *state, uint32_t s)
+{
+    const struct tarn_exact_instance *instance = state->instance;
+    uint32_t begin = tarn_exact_open_begin(state, s);
+    int64_t sum = 0;
+    tarn_exact_clear_blame(state);
+    for (uint32_t i = instance->section_begin[s + 1]; i-- > begin;) {
+        uint32_t p = state->order[i];
+        sum += instance->piece_size[p];
+        tarn_exact_join_reasons(state, state->blame, instance->piece_block[p]);
+        if (state->piece_limit[p] + sum > state->capacity) return;
+    }
+}
+
+bool tarn_exact_pack_all(struct tarn_exact_state *state)
+{
+    for (uint32_t w = 0; w < state->instance->section_words; w++) {
+        uint64_t all = state->unpacked[w] & state->lively[w];
+        for (uint64_t rest = all; rest != 0; rest &= rest - 1) {
+            uint32_t s = tarn_set_next(w, rest);
+            int64_t end = pack(state, s);
+            if (end > state->capacity) {
+                state->section_ease[s] = 1 / (1 / state->section_ease[s] + 1);
+                blame_section(state, s);
+                return false;
+            }
+            tarn_exact_state_set_end(state, s, end);
+        }
+        state->unsifted[w] |= all & state->simple_sections[w];
+        state->unpacked[w] = 0;
+    }
+    return true;
+}
+
+/* ---- Sifting ---- */
+
+/* Of pieces order[begin] to order[end], those from `late` on cannot be first: they are above one
+ * that can. */
+static void raise_late(struct tarn_exact_state *state, uint32_t begin, uint32_t late, uint32_t end,
+                       int64_t position, uint32_t *raises)
+{
+    const struct tarn_exact_instance *instance = state->instance;
+    uint32_t words = instance->set_words;
+    uint64_t *why = state->why;
+    tarn_set_clear(why, words);
+    for (uint32_t k = begin; k < end; k++)
+        tarn_exact_join_reasons(state, why, instance->piece_block[state->order[k]]);
+    for (uint32_t k = late; k<end && * raises> 0; k++) {
+        uint32_t b = instance->piece_block[state->order[k]];
+        if (state->limit[b] >= position) continue;
+        tarn_exact_state_save(state, b);
+        tarn_set_join(tarn_exact_reasons(state, b), why, words);
+        tarn_exact_raise(state, b, position, state->hole[b]);
+        --*raises;
+    }
+}
+
+/* Can the pieces from order[i] on, of size `sum`, be first together with pieces before them? Those
+ * that end no higher than it begins would be no hindrance. */
+static void sift(struct tarn_exact_state *state, uint32_t begin, uint32_t i, uint32_t end,
+                 int64_t sum, uint32_t *raises)
+{
+    state->work += (uint64_t)TARN_WORK_EXACT_PIECE * (i - begin);
+    const int64_t *limit = state->piece_limit, *size = state->instance->piece_size;
+    const uint32_t *order = state->order;
+    int64_t own = limit[order[i]], least = TARN_EXACT_NOWHERE;
+    for (uint32_t k = i; k-- > begin;) {
+        int64_t top = limit[order[k]] + size[order[k]];
+        if (top <= own) return;
+        if (top < least) least = top;
+        sum += size[order[k]];
+        if (own + sum > state->capacity) {
+            raise_late(state, k, i, end, least, raises);
+            return;
+        }
+    }
+}
+
+/* Looks for late pieces in a section of lone blocks, from the latest on. Raises may have left it
+ * unsorted: then it is packed once more first. */
+static void sift_section(struct tarn_exact_state *state, uint32_t s, uint32_t *raises)
+{
+    const int64_t *limit = state->piece_limit, *size = state->instance->piece_size;
+    const uint32_t *order = state->order;
+    uint32_t begin = tarn_exact_open_begin(state, s), end = state->instance->section_begin[s + 1];
+    int64_t latest = state->capacity - state->section_open[s], sum = 0;
+    uint32_t i = end;
+    state->work += TARN_WORK_EXACT_SECTION;
+    while (i > begin && limit[order[i - 1]] > latest) {
+        int64_t own = limit[order[--i]];
+        sum += size[order[i]];
+        if (i > begin && limit[order[i - 1]] > own) {
+            tarn_set_add(state->unpacked, s);
+            return;
+        }
+        if (i == begin || limit[order[i - 1]] < own) sift(state, begin, i, end, sum, raises);
+    }
+    if (i > begin) state->section_firsts[s] = i - begin;
+}
+
+bool tarn_exact_sift_all(struct tarn_exact_state *state, uint32_t *raises)
+{
+    uint32_t before = *raises;
+    for (uint32_t w = 0; w < state->instance->section_words; w++) {
+        for (; state->unsifted[w] != 0 && *raises > 0; state->unsifted[w] &= state->unsifted[w] - 1)
+            sift_section(state, tarn_set_next(w, state->unsifted[w]), raises);
+    }
+    return *raises < before;
+}

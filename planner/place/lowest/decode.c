@@ -1,0 +1,369 @@
+/* The decoder: again and again the block with the smallest limit (limits.c has how it is found, and
+ * how limits rise) is placed there. Limits tell all about lone storages below their ceilings;
+ * groups and whoever is about to be placed through his ceiling are looked at exactly (settle), and
+ * come up again when that has raised them. Source: DESIGN.md, section 3 (Placement). Cost: that of
+ * limits.c for each storage; an exact look costs as many steps as there are placed groups, or
+ * members of those that it meets. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "limits.h"
+#include "planner/place/work.h"
+
+enum { PLACED = INT32_MAX, LOOK_EVERY = 1024 };
+
+/* ---- Exact looks ---- */
+
+static int32_t align(const struct tarn_lowest *lowest, uint32_t place, int32_t offset)
+{
+    int32_t mask = lowest->alignment[place] - 1;
+    return (offset + mask) & ~mask;
+}
+
+static bool is_unsafe(const struct tarn_lowest *lowest, uint32_t a, uint32_t b)
+{
+    return !tarn_reuse_is_safe(lowest->problem->conflicts->reuse, a, b);
+}
+
+/* The least member of a list of them, begin..end, that ends above `inside` of its block. */
+static uint32_t find_member(const struct tarn_lowest *lowest, uint32_t begin, uint32_t end,
+                            int32_t inside)
+{
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (lowest->member_end[lowest->member[middle]] > inside)
+            end = middle;
+        else
+            begin = middle + 1;
+    }
+    return begin;
+}
+
+/* Looks along a placed group for the first member in conflict with a lone storage that would begin
+ * at `offset` and that ends above it. Writes where it lies; false when there is none. */
+static bool first_conflict(struct tarn_decoder *decoder, uint32_t place, int32_t offset,
+                           uint32_t group, struct tarn_span *span)
+{
+    const struct tarn_lowest *lowest = decoder->lowest;
+    int32_t start = decoder->offset[lowest->lone.count + group];
+    uint32_t i = find_member(lowest, lowest->group_begin[group], lowest->group_begin[group + 1],
+                             offset - start);
+    for (; i < lowest->group_begin[group + 1]; i++) {
+        uint32_t m = lowest->member[i];
+        decoder->work += TARN_WORK_MEMBER;
+        *span = (struct tarn_span){start + lowest->within[m], start + lowest->member_end[m]};
+        if (is_unsafe(lowest, lowest->lone.storage[place], lowest->members.storage[m])) return true;
+    }
+    return false;
+}
+
+/* The least offset from `offset` on at which a lone storage meets no placed member, and the ceiling
+ * above that. */
+static int32_t settle_lone(struct tarn_decoder *decoder, uint32_t place, int32_t offset)
+{
+    const struct tarn_lowest *lowest = decoder->lowest;
+    const struct tarn_obstacles *obstacles = lowest->obstacles;
+    struct tarn_span span;
+    bool moved = true;
+    while (moved) {
+        int32_t least = offset = align(lowest, place, offset);
+        decoder->ceiling[place] = lowest->ceiling[place];
+        decoder->work += obstacles ? TARN_WORK_PLACE : 0;
+        if (obstacles)
+            offset = tarn_obstacles_clear(obstacles, lowest->lone.storage[place], offset,
+                                          lowest->size[place], &decoder->ceiling[place]);
+        if ((moved = offset > least)) continue;
+        for (uint32_t i = 0; i < decoder->groups_count && !moved; i++) {
+            if (!first_conflict(decoder, place, offset, (uint32_t)decoder->groups[i], &span))
+                continue;
+            moved = span.begin < offset + lowest->size[place];
+            if (moved)
+                offset = span.end;
+            else if (span.begin < decoder->ceiling[place])
+                decoder->ceiling[place] = span.begin;
+        }
+    }
+    return offset;
+}
+
+/* The least offset of a group, from `offset` on, at which none of its members meets one of a placed
+ * group that it meets now. Members are in order, so that those one may meet follow each other. */
+static int32_t clear_of(struct tarn_decoder *decoder, uint32_t group, int32_t offset,
+                        uint32_t other)
+{
+    const struct tarn_lowest *lowest = decoder->lowest;
+    int32_t away = decoder->offset[lowest->lone.count + other] - offset, least = 0;
+    uint32_t i_end = lowest->group_begin[group + 1], k_end = lowest->group_begin[other + 1];
+    uint32_t i = find_member(lowest, lowest->group_begin[group], i_end, away);
+    uint32_t first = lowest->group_begin[other];
+    for (; i < i_end; i++) {
+        uint32_t m = lowest->member[i];
+        first = find_member(lowest, first, k_end, lowest->within[m] - away);
+        decoder->work += TARN_WORK_GROUP;
+        for (uint32_t k = first; k < k_end; k++) {
+            decoder->work += TARN_WORK_MEMBER;
+            uint32_t n = lowest->member[k];
+            int32_t clear = away + lowest->member_end[n] - lowest->within[m];
+            if (away + lowest->within[n] >= lowest->member_end[m]) break;
+            if (clear > least &&
+                is_unsafe(lowest, lowest->members.storage[m], lowest->members.storage[n]))
+                least = clear;
+        }
+        if (first == k_end) break;
+    }
+    return offset + least;
+}
+
+/* The least offset of a group, from `offset` on, at which its members meet no obstacle. */
+static int32_t clear_obstacles(const struct tarn_lowest *lowest, uint32_t group, int32_t offset)
+{
+    const struct tarn_obstacles *obstacles = lowest->obstacles;
+    uint32_t begin = lowest->group_begin[group], end = lowest->group_begin[group + 1];
+    for (uint32_t i = begin; obstacles && i < end; i++) {
+        uint32_t m = lowest->member[i];
+        int32_t within = lowest->within[m], ceiling = INT32_MAX;
+        offset = tarn_obstacles_clear(obstacles, lowest->members.storage[m], offset + within,
+                                      lowest->member_end[m] - within, &ceiling) -
+                 within;
+    }
+    return offset;
+}
+
+static int32_t settle_group(struct tarn_decoder *decoder, uint32_t place, int32_t offset)
+{
+    const struct tarn_lowest *lowest = decoder->lowest;
+    uint32_t group = place - lowest->lone.count;
+    decoder->work +=
+        (uint64_t)TARN_WORK_MEMBER * (lowest->group_begin[group + 1] - lowest->group_begin[group]);
+    for (uint32_t i = lowest->group_begin[group]; i < lowest->group_begin[group + 1]; i++)
+        if (decoder->member_limit[lowest->member[i]] > offset)
+            offset = decoder->member_limit[lowest->member[i]];
+    for (bool moved = true; moved;) {
+        int32_t least = offset = align(lowest, place, offset);
+        offset = clear_obstacles(lowest, group, offset);
+        moved = offset > least;
+        for (uint32_t i = 0; i < decoder->groups_count && !moved; i++) {
+            int32_t cleared = clear_of(decoder, group, offset, (uint32_t)decoder->groups[i]);
+            moved = cleared > offset;
+            offset = cleared;
+        }
+    }
+    return offset;
+}
+
+/* Groups that end at or below the current offset meet nobody any more. */
+static void drop_passed(struct tarn_decoder *decoder, int32_t current)
+{
+    const struct tarn_lowest *lowest = decoder->lowest;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < decoder->groups_count; i++) {
+        uint32_t place = lowest->lone.count + (uint32_t)decoder->groups[i];
+        if (decoder->offset[place] + lowest->size[place] > current)
+            decoder->groups[kept++] = decoder->groups[i];
+    }
+    decoder->groups_count = kept;
+}
+
+/* Where the place can really be put, at its limit or above. */
+static int32_t settle(struct tarn_decoder *decoder, uint32_t place, const int32_t *floor)
+{
+    const struct tarn_lowest *lowest = decoder->lowest;
+    int32_t offset = decoder->limit[place];
+    if (offset + lowest->size[place] <= decoder->ceiling[place]) return offset;
+    if (floor && floor[place] > offset) {
+        offset = floor[place];
+        if (decoder->lifted[place] == TARN_NONE) decoder->lifted[place] = decoder->done;
+    }
+    drop_passed(decoder, decoder->limit[place]);
+    decoder->work += TARN_WORK_PLACE + (uint64_t)TARN_WORK_GROUP * decoder->groups_count;
+    if (place < lowest->lone.count) return settle_lone(decoder, place, offset);
+    return settle_group(decoder, place, offset);
+}
+
+/* ---- Decoding ---- */
+
+void tarn_decoder_start(struct tarn_decoder *decoder, const int32_t *floor)
+{
+    const struct tarn_lowest *lowest = decoder->lowest;
+    tarn_limits_start(decoder);
+    memset(decoder->lifted, 0xff, lowest->count * sizeof *decoder->lifted);
+    if (lowest->obstacles)
+        memset(decoder->ceiling, 0, lowest->count * sizeof *decoder->ceiling);
+    else
+        memcpy(decoder->ceiling, lowest->ceiling, lowest->count * sizeof *decoder->ceiling);
+    decoder->groups_count = decoder->done = 0;
+    decoder->current = decoder->top = 0;
+    decoder->miss = 0;
+    if (floor) tarn_decoder_forget(decoder, floor);
+}
+
+void tarn_decoder_forget(struct tarn_decoder *decoder, const int32_t *floor)
+{
+    for (uint32_t place = 0; place < decoder->lowest->count; place++)
+        decoder->ceiling[place] =
+            floor[place] > decoder->limit[place] ? 0 : decoder->ceiling[place];
+    tarn_limits_forget(decoder);
+}
+
+static void place_at(struct tarn_decoder *decoder, uint32_t place, int32_t offset)
+{
+    const struct tarn_lowest *lowest = decoder->lowest;
+    decoder->offset[place] = decoder->current = offset;
+    decoder->step[place] = decoder->done++;
+    tarn_limits_remove(decoder, place);
+    if (place < lowest->lone.count) {
+        struct tarn_span span = {offset, offset + lowest->size[place]};
+        tarn_limits_raise(decoder, place, span);
+        return;
+    }
+    uint32_t group = place - lowest->lone.count;
+    decoder->groups[decoder->groups_count++] = (int32_t)group;
+    for (uint32_t i = lowest->group_begin[group]; i < lowest->group_begin[group + 1]; i++) {
+        uint32_t m = lowest->member[i];
+        struct tarn_span span = {offset + lowest->within[m], offset + lowest->member_end[m]};
+        tarn_limits_raise_or_cap(decoder, m, span);
+    }
+}
+
+/* What a block with this end adds to the miss, when the blocks before it reach up to `top`. */
+static int64_t miss_of(struct tarn_objective objective, int32_t size, int32_t end, int32_t top)
+{
+    int32_t above = end - objective.aim, rise = end - (top > objective.aim ? top : objective.aim);
+    if (above <= 0) return 0;
+    return (int64_t)(above < size ? above : size) * objective.bytes_weight +
+           (int64_t)(rise > 0 ? rise : 0) * objective.top_weight;
+}
+
+static bool is_over(const struct tarn_decoder *decoder)
+{
+    if (decoder->work_max > 0 && decoder->work > decoder->work_max) return true;
+    return decoder->until && decoder->done % LOOK_EVERY == 0 && tarn_until_is_over(decoder->until);
+}
+
+bool tarn_decoder_advance(struct tarn_decoder *decoder, const int32_t *key, const int32_t *floor,
+                          struct tarn_objective objective, int64_t miss_max, uint32_t until)
+{
+    const struct tarn_lowest *lowest = decoder->lowest;
+    while (decoder->done < until) {
+        if (is_over(decoder)) return false;
+        decoder->work += TARN_WORK_PLACE;
+        uint32_t place = tarn_limits_select(decoder, key);
+        int32_t offset = settle(decoder, place, floor), size = lowest->size[place];
+        if (offset > TARN_UNITS_MAX - size) return false;
+        if (offset > decoder->limit[place]) {
+            tarn_limits_rise(decoder, place, offset);
+            continue;
+        }
+        decoder->miss += miss_of(objective, size, offset + size, decoder->top);
+        if (decoder->miss > miss_max) return false;
+        place_at(decoder, place, offset);
+        if (offset + size > decoder->top) decoder->top = offset + size;
+    }
+    tarn_limits_flush(decoder);
+    return true;
+}
+
+int64_t tarn_decoder_expect(const struct tarn_decoder *decoder, struct tarn_objective objective)
+{
+    const int32_t *size = decoder->lowest->size;
+    int64_t bytes = 0;
+    int32_t top = decoder->top;
+    for (uint32_t i = 0; i < decoder->lowest->count; i++) {
+        int32_t end = decoder->limit[i] == PLACED ? 0 : decoder->limit[i] + size[i];
+        int32_t above = end > objective.aim ? end - objective.aim : 0;
+        bytes += above < size[i] ? above : size[i];
+        top = end > top ? end : top;
+    }
+    return decoder->miss + bytes * objective.bytes_weight +
+           miss_of((struct tarn_objective){objective.aim, objective.top_weight, 0}, 0, top,
+                   decoder->top);
+}
+
+/* ---- Making ---- */
+
+static int32_t *take(int32_t **next, size_t count)
+{
+    int32_t *taken = *next;
+    *next += count;
+    return taken;
+}
+
+static size_t nodes_in_all(const struct tarn_extremes *extremes)
+{
+    size_t nodes = 0;
+    for (uint32_t level = 0; level < extremes->levels_count; level++)
+        nodes += extremes->nodes_count[level];
+    return nodes;
+}
+
+static void take_levels(struct tarn_decoder *decoder, int32_t **next)
+{
+    const struct tarn_extremes *extremes = decoder->extremes;
+    struct tarn_leader *leaders = decoder->leaders;
+    for (uint32_t n = 0; n < extremes->levels_count; n++) {
+        struct tarn_limits_level *level = &decoder->levels[n];
+        level->count = extremes->nodes_count[n];
+        level->least = take(next, level->count);
+        level->greatest = take(next, level->count);
+        level->pending = take(next, level->count);
+        level->first = leaders;
+        level->champion = leaders + level->count;
+        leaders += 2 * (size_t)level->count;
+    }
+}
+
+enum tarn_status tarn_decoder_init(struct tarn_decoder *decoder, const struct tarn_lowest *lowest)
+{
+    size_t count = lowest->count, nodes = nodes_in_all(&lowest->extremes);
+    memset(decoder, 0, sizeof *decoder);
+    decoder->lowest = lowest;
+    decoder->extremes = &lowest->extremes;
+    decoder->kernels = tarn_kernels_choose();
+    decoder->state_size = 2 * count + lowest->members.count + 3 * nodes + lowest->groups_count;
+    decoder->state = calloc(decoder->state_size + 1, sizeof *decoder->state);
+    decoder->offset = calloc(count + 1, sizeof *decoder->offset);
+    decoder->step = calloc(count + 1, sizeof *decoder->step);
+    decoder->lifted = malloc((count + 1) * sizeof *decoder->lifted);
+    decoder->leaders = malloc((2 * nodes + 1) * sizeof *decoder->leaders);
+    if (!decoder->state || !decoder->offset || !decoder->step || !decoder->lifted ||
+        !decoder->leaders) {
+        tarn_decoder_finish(decoder);
+        return TARN_SYSTEM;
+    }
+    int32_t *next = decoder->state;
+    decoder->limit = take(&next, count);
+    decoder->ceiling = take(&next, count);
+    decoder->member_limit = take(&next, lowest->members.count);
+    take_levels(decoder, &next);
+    decoder->groups = take(&next, lowest->groups_count);
+    return TARN_OK;
+}
+
+enum tarn_status tarn_decoder_narrow(struct tarn_decoder *decoder)
+{
+    const struct tarn_lowest *lowest = decoder->lowest;
+    size_t streams_count = lowest->problem->conflicts->reuse->streams_count;
+    size_t runs_count = lowest->extremes.nodes_count[0];
+    decoder->placed = malloc(runs_count);
+    decoder->narrowed_at = malloc(runs_count * streams_count + 1);
+    if (!decoder->placed || !decoder->narrowed_at ||
+        tarn_extremes_init_copy(&decoder->narrowed, &lowest->extremes, (uint32_t)streams_count) !=
+            TARN_OK)
+        return TARN_SYSTEM;
+    decoder->narrows = true;
+    decoder->extremes = &decoder->narrowed;
+    return TARN_OK;
+}
+
+void tarn_decoder_finish(struct tarn_decoder *decoder)
+{
+    tarn_extremes_finish(&decoder->narrowed);
+    free(decoder->state);
+    free(decoder->offset);
+    free(decoder->step);
+    free(decoder->lifted);
+    free(decoder->leaders);
+    free(decoder->placed);
+    free(decoder->narrowed_at);
+    memset(decoder, 0, sizeof *decoder);
+}

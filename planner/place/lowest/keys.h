@@ -1,0 +1,33 @@
+/* Keys for lowest-offset-first: which of the blocks that could be placed lowest comes first. */
+#ifndef TARN_PLANNER_PLACE_LOWEST_KEYS_H
+#define TARN_PLANNER_PLACE_LOWEST_KEYS_H
+
+#include "lowest.h"
+
+enum { TARN_KEYS_COUNT = 10 };
+
+/* What keys are made from, by place. */
+struct tarn_traits {
+    bool *in_antichain;     /* it, or a member of it, belongs to the heaviest antichain */
+    double *life;           /* ops in list order from its producer to its last toucher */
+    double *conflict_bytes; /* of all storages that must not share bytes with it */
+};
+
+/* in_antichain: by storage. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_traits_init(struct tarn_traits *traits, const struct tarn_lowest *lowest,
+                                  const bool *in_antichain);
+void tarn_traits_finish(struct tarn_traits *traits);
+
+/* "antichain-life" and so on, the name of key i. */
+const char *tarn_keys_name(uint32_t i);
+
+/* Writes keys by place, spread evenly over 0 to TARN_KEY_MAX. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_keys_fill(const struct tarn_lowest *lowest, const struct tarn_traits *traits,
+                                uint32_t i, int32_t *key);
+
+/* Keys that lead back to a plan, or below it: the lower a block lies, the earlier it comes.
+ * offset: bytes by storage. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_keys_of_plan(const struct tarn_lowest *lowest, const uint64_t *offset,
+                                   int32_t *key);
+
+#endif

@@ -1,0 +1,41 @@
+/* One walk through the plans that lowest-offset-first can make: a step changes keys or floors of a
+ * few blocks that keep the plan above its aim, decodes, and keeps the change or takes it back. */
+#ifndef TARN_PLANNER_PLACE_LOWEST_MOVES_H
+#define TARN_PLANNER_PLACE_LOWEST_MOVES_H
+
+#include "keys.h"
+#include "replay.h"
+
+enum { TARN_LATENESS_MAX = 64, TARN_CHANGES_MAX = 32 };
+
+struct tarn_walk_setting {
+    uint32_t hole_percent; /* of the steps try to close a hole below the antichain's top */
+    uint32_t lateness;     /* a step may be as bad as the one so many steps ago was */
+    struct tarn_objective objective;
+};
+
+struct tarn_walk {
+    const struct tarn_lowest *lowest;
+    const struct tarn_traits *traits;
+    struct tarn_walk_setting setting;
+    struct tarn_replay replay; /* at the plan where the walk stands */
+    int32_t *key, *floor;      /* by place, changes of the step at hand included */
+    int64_t late[TARN_LATENESS_MAX];
+    uint64_t random;
+    uint64_t steps;
+    uint32_t *list; /* scratch: places */
+    struct tarn_change changes[TARN_CHANGES_MAX];
+    uint32_t changes_count;
+};
+
+enum tarn_status tarn_walk_init(struct tarn_walk *walk, const struct tarn_lowest *lowest,
+                                const struct tarn_traits *traits,
+                                const struct tarn_walk_setting *setting, uint64_t seed);
+void tarn_walk_finish(struct tarn_walk *walk);
+
+/* Goes to the plan of these keys and floors. False where it is too high to be counted. */
+bool tarn_walk_start(struct tarn_walk *walk, const int32_t *key, const int32_t *floor);
+
+void tarn_walk_step(struct tarn_walk *walk);
+
+#endif

@@ -1,0 +1,56 @@
+/* Decoding again after a few changes: from the last moment before any of them can matter.
+ *
+ *     blocks placed  0 ─────┬─────┬─────┬─────┬─────┬── all
+ *     snapshots      0      1     2     3     4     5
+ *                                 └ go on from here: no changed block has been placed, and none
+ *                                   that comes earlier now was in a tie up to here
+ *
+ * The blocks that keep a plan above its aim are placed late, so much of a decode is saved. */
+#ifndef TARN_PLANNER_PLACE_LOWEST_REPLAY_H
+#define TARN_PLANNER_PLACE_LOWEST_REPLAY_H
+
+#include "lowest.h"
+
+enum { TARN_SNAPSHOTS = 16 };
+
+/* A decoder's state, and what was placed between it and the next snapshot. */
+struct tarn_snapshot {
+    int32_t *state;
+    uint32_t groups_count;
+    int32_t current, top;
+    int64_t miss;
+    int32_t next;      /* the highest offset up to the next snapshot */
+    int32_t least_key; /* of the blocks placed up to the next snapshot */
+};
+
+/* The plan at hand, and a decoder to try others. */
+struct tarn_replay {
+    struct tarn_decoder decoder;
+    int32_t *offset; /* by place */
+    uint32_t *step, *lifted;
+    int64_t miss;
+    int32_t top;
+    struct tarn_snapshot kept[TARN_SNAPSHOTS], trial[TARN_SNAPSHOTS];
+    int32_t *states;   /* of all snapshots */
+    uint32_t interval; /* blocks between snapshots */
+};
+
+struct tarn_change {
+    uint32_t place;
+    int32_t key, floor; /* before the change */
+};
+
+enum tarn_status tarn_replay_init(struct tarn_replay *replay, const struct tarn_lowest *lowest);
+void tarn_replay_finish(struct tarn_replay *replay);
+
+/* Decodes from the start and keeps the result. False where it cannot be counted. */
+bool tarn_replay_start(struct tarn_replay *replay, const int32_t *key, const int32_t *floor,
+                       struct tarn_objective objective);
+
+/* Decodes keys and floors that differ from those of the kept plan in these changes, and keeps the
+ * result unless it misses the objective by more than `miss_max`. */
+bool tarn_replay_try(struct tarn_replay *replay, const int32_t *key, const int32_t *floor,
+                     const struct tarn_change *changes, uint32_t changes_count,
+                     struct tarn_objective objective, int64_t miss_max);
+
+#endif

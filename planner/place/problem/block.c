@@ -1,0 +1,149 @@
+/* Blocks from storages: lone ones keep their order, a group appears where its first member would.
+ * Reserved sizes follow DESIGN.md, section 4: a lone storage is rounded up to the alignment, a
+ * group is packed exactly and padded at its end, an alignment of one's own restricts offsets only.
+ * Once a set of blocks exists, every sum of sizes, offsets and padding is known to fit in 64 bits.
+ * Cost: linear. */
+#include "block.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "streams/base/checked.h"
+#include "streams/base/error.h"
+
+/* ---- Making ---- */
+
+/* Lays the members of block b out from its start; false when a size overflows. Lone storages are at
+ * 0 already: the pages of `within` are touched only where groups are. */
+static bool measure(struct tarn_blocks *blocks, uint32_t b, const struct tarn_graph *graph,
+                    uint64_t alignment)
+{
+    const uint32_t *members = blocks->members + blocks->members_begin[b];
+    uint32_t count = blocks->members_begin[b + 1] - blocks->members_begin[b];
+    uint64_t end = 0, padded, own = graph->storages[members[0]].alignment;
+    bool is_group = graph->storages[members[0]].group != TARN_NONE;
+    uint32_t last = members[count - 1] - blocks->storages_begin;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t size = graph->storages[members[i]].size;
+        if (is_group) blocks->within[members[i] - blocks->storages_begin] = end;
+        blocks->reserved[members[i] - blocks->storages_begin] = size;
+        if (!tarn_size_add(end, size, &end)) return false;
+    }
+    if (!tarn_size_round_up(end, alignment, &padded)) return false;
+    blocks->reserved[last] = padded - blocks->within[last];
+    blocks->alignment_shift[b] = (uint8_t)__builtin_ctzll(own > alignment ? own : alignment);
+    return true;
+}
+
+static void collect_members(struct tarn_blocks *blocks, const struct tarn_graph *graph)
+{
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < blocks->storages_count; i++) {
+        uint32_t a = blocks->storages_begin + i, group = graph->storages[a].group;
+        if (group != TARN_NONE && blocks->within[i] != 0) continue; /* met with its group */
+        blocks->members_begin[blocks->count++] = at;
+        if (group == TARN_NONE) {
+            blocks->members[at++] = a;
+            continue;
+        }
+        const struct tarn_group *list = &graph->groups[group];
+        for (uint32_t k = 0; k < list->storages_count; k++) {
+            blocks->within[list->storages[k] - blocks->storages_begin] = 1; /* met */
+            blocks->members[at++] = list->storages[k];
+        }
+    }
+    blocks->members_begin[blocks->count] = at;
+}
+
+/* Can the blocks stand in a row, whatever their order? Then no offset in any placement overflows.
+ */
+static bool measure_all(struct tarn_blocks *blocks, const struct tarn_graph *graph,
+                        uint64_t alignment)
+{
+    uint64_t sum = 0;
+    for (uint32_t b = 0; b < blocks->count; b++) {
+        if (!measure(blocks, b, graph, alignment)) return false;
+        struct tarn_block block = tarn_block_at(blocks, b);
+        if (!tarn_size_add(sum, block.size, &sum) || !tarn_size_add(sum, block.alignment, &sum))
+            return false;
+    }
+    return true;
+}
+
+static bool allocate(struct tarn_blocks *blocks)
+{
+    size_t count = (size_t)blocks->storages_count + 1;
+    blocks->members = calloc(count, sizeof *blocks->members);
+    blocks->members_begin = calloc(count, sizeof *blocks->members_begin);
+    blocks->alignment_shift = calloc(count, sizeof *blocks->alignment_shift);
+    blocks->reserved = calloc(count, sizeof *blocks->reserved);
+    blocks->within = calloc(count, sizeof *blocks->within);
+    return blocks->members && blocks->members_begin && blocks->alignment_shift &&
+           blocks->reserved && blocks->within;
+}
+
+enum tarn_status tarn_blocks_init(struct tarn_blocks *blocks, const struct tarn_graph *graph,
+                                  bool persistent, uint64_t alignment, struct tarn_error *error)
+{
+    enum tarn_status status = TARN_OK;
+    assert(tarn_is_power_of_two(alignment));
+    memset(blocks, 0, sizeof *blocks);
+    blocks->storages_begin = persistent ? graph->planned_count : 0;
+    blocks->storages_count =
+        persistent ? graph->storages_count - graph->planned_count : graph->planned_count;
+    if (!allocate(blocks)) {
+        status = tarn_error_no_memory(error);
+        goto fail;
+    }
+    collect_members(blocks, graph);
+    if (!measure_all(blocks, graph, alignment)) {
+        status =
+            tarn_error_set(error, TARN_BAD_INPUT,
+                           "the %s tensors need more than 2^64 bytes at alignment %llu; use a "
+                           "smaller alignment",
+                           persistent ? "persistent" : "planned", (unsigned long long)alignment);
+        goto fail;
+    }
+    return TARN_OK;
+fail:
+    tarn_blocks_finish(blocks);
+    return status;
+}
+
+void tarn_blocks_finish(struct tarn_blocks *blocks)
+{
+    free(blocks->members);
+    free(blocks->members_begin);
+    free(blocks->alignment_shift);
+    free(blocks->reserved);
+    free(blocks->within);
+    memset(blocks, 0, sizeof *blocks);
+}
+
+/* ---- The simplest placement ---- */
+
+uint64_t tarn_blocks_place_in_a_row(const struct tarn_blocks *blocks, uint64_t *offset)
+{
+    uint64_t end = 0;
+    for (uint32_t b = 0; b < blocks->count; b++) {
+        struct tarn_block block = tarn_block_at(blocks, b);
+        uint64_t start = 0;
+        bool addressable = tarn_size_round_up(end, block.alignment, &start);
+        assert(addressable);
+        (void)addressable;
+        tarn_block_put(blocks, block, start, offset);
+        end = start + block.size;
+    }
+    return end;
+}
+
+uint64_t tarn_blocks_footprint(const struct tarn_blocks *blocks, const uint64_t *offset)
+{
+    uint64_t footprint = 0;
+    for (uint32_t a = 0; a < blocks->storages_count; a++) {
+        uint64_t end = offset[a] + blocks->reserved[a];
+        if (end > footprint) footprint = end;
+    }
+    return footprint;
+}

@@ -1,0 +1,53 @@
+/* All storages that must not share bytes with a given one, streamed out of `first`.
+ *
+ * Planned storages are numbered anew, by (stream, position) of their producer: slots. Since what
+ * may reuse a storage's bytes is a suffix of every stream, the conflicts of storage a, produced at
+ * position p of stream t, are
+ *
+ *     slots   │ stream 0 ██████████······ │ stream 1 ████············ │ ...
+ *                        └ before first[a][0]        └ before first[a][1]
+ *
+ * those of the marked prefixes whose own first[.][t] is beyond p. A list of conflicts is a bit
+ * mask, 64 slots a word; maxima over the words skip what was released long before. */
+#ifndef TARN_PLANNER_PLACE_PROBLEM_CONFLICT_H
+#define TARN_PLANNER_PLACE_PROBLEM_CONFLICT_H
+
+#include "streams/graph/clocks.h"
+
+struct tarn_conflicts {
+    const struct tarn_reuse *reuse;
+    uint32_t words_count; /* of 64 slots */
+    uint32_t *slot_of;    /* storage -> slot */
+    uint32_t *begin;      /* stream -> its first slot; streams_count + 1 */
+    uint32_t *ops_begin;  /* stream -> where its entries of slot_at begin */
+    uint32_t *slot_at;    /* [ops_begin[s] + position]: first slot of stream s at or beyond it */
+    uint32_t *row;     /* [stream][slot]: first; padded to whole words with 0, released at once */
+    uint32_t *highest; /* [stream][word]: the highest first of its slots */
+};
+
+/* Reads the reuse as long as it lives. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_conflicts_init(struct tarn_conflicts *conflicts,
+                                     const struct tarn_reuse *reuse,
+                                     const struct tarn_graph *graph);
+/* The same without rows, which only masks read. */
+enum tarn_status tarn_conflicts_init_slots(struct tarn_conflicts *conflicts,
+                                           const struct tarn_reuse *reuse,
+                                           const struct tarn_graph *graph);
+/* Makes the rows. TARN_SYSTEM: no memory, and none are there. */
+enum tarn_status tarn_conflicts_init_rows(struct tarn_conflicts *conflicts);
+void tarn_conflicts_finish_rows(struct tarn_conflicts *conflicts);
+void tarn_conflicts_finish(struct tarn_conflicts *conflicts);
+
+/* Writes the slots in conflict with a storage, itself included: bit i % 64 of mask[i / 64]. */
+void tarn_conflicts_mask(const struct tarn_conflicts *conflicts, uint32_t storage, uint64_t *mask);
+
+/* By storage: with how many others it is in conflict. No pair is looked at. TARN_SYSTEM: no memory.
+ */
+enum tarn_status tarn_conflicts_count(const struct tarn_conflicts *conflicts,
+                                      const struct tarn_graph *graph, uint32_t *degree);
+
+/* How many pairs are in conflict. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_conflicts_pairs(const struct tarn_conflicts *conflicts,
+                                      const struct tarn_graph *graph, uint64_t *pairs);
+
+#endif

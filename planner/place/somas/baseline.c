@@ -1,0 +1,373 @@
+/* Single Object and Many Objects, Algorithms 6 to 13 of the SOMAS paper, step by step under the
+ * paper's names: avoid, merge, fit, set_offsets. What is ours is how the steps find their data:
+ *
+ *   - avoid streams the conflicts out of `first` (conflict.h); there is no matrix of pairs.
+ *   - What is placed starts at few distinct offsets, the edges. Marking edges in a bitmap puts the
+ *     intervals in order, so that merge has nothing to sort for a lone storage.
+ *   - Objects lie side by side and no block crosses their borders: one avoid list serves them all,
+ *     and Single Object is Many Objects with one object that never ends. The paper's short cut (an
+ *     object whose spanning tensor is unsafe with the new one) is an interval that covers it.
+ *   - Intervals are of forbidden starts, for lone storages too: [offset - size + 1, end).
+ *
+ * Cost: the list of conflicts and T/64 words per storage, plus O(T) for every new edge. */
+#include "baseline.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "streams/base/checked.h"
+
+struct interval {
+    uint64_t left, right; /* [left, right) */
+};
+
+struct tarn_placer {
+    const struct tarn_problem *problem;
+    const struct tarn_method *method;
+    uint64_t *offset;      /* the result, by storage */
+    uint64_t *edge;        /* distinct offsets, increasing; edge 0 is offset 0 */
+    uint64_t *edge_object; /* edge -> where its object begins */
+    uint64_t *reach;       /* edge -> highest end of what is marked and starts there; else 0 */
+    uint64_t *marked;      /* bit per edge */
+    uint32_t *edge_of;     /* slot -> edge at which it starts */
+    uint64_t *end;         /* slot -> end of its reserved bytes */
+    uint64_t *placed;      /* bit per slot */
+    uint64_t *mask;        /* bit per slot: in conflict with the storage in question */
+    struct interval *objects;
+    struct interval *stack; /* the avoid list; merged: disjoint, increasing */
+    size_t stack_count, stack_capacity;
+    uint32_t edges_count, objects_count;
+};
+
+/* ---- Avoid ---- */
+
+/* Marks where the placed storages lie with which this one must not share bytes. */
+static void mark_conflicts(struct tarn_placer *placer, uint32_t storage)
+{
+    const struct tarn_conflicts *conflicts = placer->problem->conflicts;
+    tarn_conflicts_mask(conflicts, storage, placer->mask);
+    for (uint32_t w = 0; w < conflicts->words_count; w++) {
+        for (uint64_t bits = placer->mask[w] & placer->placed[w]; bits != 0; bits &= bits - 1) {
+            uint32_t slot = w * 64 + (uint32_t)__builtin_ctzll(bits), e = placer->edge_of[slot];
+            uint64_t end = placer->end[slot];
+            placer->reach[e] = end > placer->reach[e] ? end : placer->reach[e];
+            placer->marked[e / 64] |= UINT64_C(1) << (e % 64);
+        }
+    }
+}
+
+/* Pushes the starts of a block that a taken run of bytes forbids to a member of it: the member has
+ * `size` bytes, and `before` bytes of the block come before it. Limits of the object hold. */
+static void push_forbidden(struct tarn_placer *placer, struct interval run, uint64_t object,
+                           uint64_t size, uint64_t before)
+{
+    uint64_t left = run.left > size - 1 + before ? run.left - (size - 1 + before) : 0;
+    uint64_t right = run.right > before ? run.right - before : 0;
+    if (left < object) left = object;
+    if (right > left) placer->stack[placer->stack_count++] = (struct interval){left, right};
+}
+
+/* Unmarks all edges and pushes what they forbid, touching ones in one run. A run over the border of
+ * two objects counts as the first one's, which forbids all that it must in both. */
+static void push_marked(struct tarn_placer *placer, uint64_t size, uint64_t before)
+{
+    struct interval run = {0, 0};
+    uint64_t object = 0;
+    for (uint32_t word = 0; word <= placer->edges_count / 64; word++) {
+        for (uint64_t bits = placer->marked[word]; bits != 0; bits &= bits - 1) {
+            uint32_t e = word * 64 + (uint32_t)__builtin_ctzll(bits);
+            struct interval taken = {placer->edge[e], placer->reach[e]};
+            placer->reach[e] = 0;
+            if (taken.left > run.right) {
+                push_forbidden(placer, run, object, size, before);
+                run = taken;
+                object = placer->edge_object[e];
+            } else if (taken.right > run.right) {
+                run.right = taken.right;
+            }
+        }
+        placer->marked[word] = 0;
+    }
+    push_forbidden(placer, run, object, size, before);
+}
+
+static bool reserve_stack(struct tarn_placer *placer, size_t more)
+{
+    if (placer->stack_count + more <= placer->stack_capacity) return true;
+    size_t capacity = 2 * (placer->stack_count + more);
+    struct interval *stack = realloc(placer->stack, capacity * sizeof *stack);
+    if (!stack) return false;
+    placer->stack = stack;
+    placer->stack_capacity = capacity;
+    return true;
+}
+
+/* Algorithm 8: the intervals of offsets at which the block must not start. */
+static bool avoid(struct tarn_placer *placer, struct tarn_block block)
+{
+    const struct tarn_blocks *blocks = placer->problem->blocks;
+    placer->stack_count = 0;
+    for (uint32_t i = 0; i < block.members_count; i++) {
+        uint32_t a = block.members[i];
+        if (!reserve_stack(placer, (size_t)placer->edges_count + 1)) return false;
+        mark_conflicts(placer, a);
+        push_marked(placer, blocks->reserved[a], blocks->within[a]);
+    }
+    return true;
+}
+
+/* ---- Merge ---- */
+
+static int compare_left(const void *left, const void *right)
+{
+    const struct interval *a = left, *b = right;
+    return a->left < b->left ? -1 : a->left > b->left;
+}
+
+/* Algorithm 9: the same offsets in as few intervals as possible, in increasing order. */
+static void merge(struct tarn_placer *placer, struct tarn_block block)
+{
+    struct interval *stack = placer->stack;
+    size_t count = placer->stack_count, top = 0;
+    if (count == 0) return;
+    if (block.members_count > 1) qsort(stack, count, sizeof *stack, compare_left);
+    for (size_t i = 1; i < count; i++) {
+        if (stack[top].right < stack[i].left)
+            stack[++top] = stack[i];
+        else if (stack[top].right < stack[i].right)
+            stack[top].right = stack[i].right;
+    }
+    placer->stack_count = top + 1;
+}
+
+/* ---- Fit ---- */
+
+struct candidate {
+    uint64_t start;
+    uint64_t gap; /* 0: none yet */
+};
+
+/* How much room there is for a block's start in the gap [start, upper) of an object; 0: it does not
+ * fit. The paper compares the size of the block's head with the gap, and so rejects gaps of allowed
+ * starts that are shorter than the head. */
+static uint64_t gap_for(const struct tarn_placer *placer, struct tarn_block block,
+                        struct interval object, uint64_t start, uint64_t upper)
+{
+    if (start >= upper || object.right - start < block.size) return 0;
+    if (placer->method->paper && block.members_count > 1) {
+        uint64_t head = placer->problem->blocks->reserved[block.members[0]];
+        return upper - start < head ? 0 : upper - start;
+    }
+    uint64_t last = object.right - block.size;
+    return (upper <= last ? upper : last + 1) - start;
+}
+
+/* First-fit takes the first candidate, best-fit the one with the smallest gap, the lowest of equal
+ * ones. True when no further one can be better. */
+static bool consider(const struct tarn_placer *placer, struct tarn_block block,
+                     struct interval object, uint64_t lower, uint64_t upper, struct candidate *best)
+{
+    uint64_t start;
+    if (!tarn_size_round_up(lower, block.alignment, &start)) return false;
+    uint64_t gap = gap_for(placer, block, object, start, upper);
+    if (gap != 0 && (best->gap == 0 || gap < best->gap)) *best = (struct candidate){start, gap};
+    return gap != 0 && !placer->method->best_fit;
+}
+
+/* Algorithm 10, with Algorithms 11 and 12: where the block may start in the object. `from` is the
+ * first merged interval that reaches into it. */
+static bool fit(const struct tarn_placer *placer, struct tarn_block block, struct interval object,
+                size_t from, uint64_t *start)
+{
+    struct candidate best = {0, 0};
+    uint64_t lower = object.left;
+    bool done = false;
+    for (size_t i = from; !done && i < placer->stack_count; i++) {
+        struct interval avoided = placer->stack[i];
+        if (avoided.left >= object.right) break;
+        done = consider(placer, block, object, lower, avoided.left, &best);
+        lower = avoided.right;
+    }
+    if (!done) consider(placer, block, object, lower, object.right, &best);
+    *start = best.start;
+    return best.gap != 0;
+}
+
+/* ---- Set offsets ---- */
+
+static void renumber_edges(struct tarn_placer *placer, uint32_t from)
+{
+    uint32_t *edge_of = placer->edge_of, count = placer->problem->blocks->storages_count;
+    for (uint32_t i = 0; i < count; i++) edge_of[i] += edge_of[i] >= from;
+}
+
+/* The edge at an offset; a new one moves up those behind it. */
+static uint32_t edge_at(struct tarn_placer *placer, uint64_t offset, uint64_t object)
+{
+    uint32_t low = 0, high = placer->edges_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (placer->edge[middle] < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low < placer->edges_count && placer->edge[low] == offset) return low;
+    uint32_t behind = placer->edges_count++ - low;
+    memmove(placer->edge + low + 1, placer->edge + low, behind * sizeof *placer->edge);
+    memmove(placer->edge_object + low + 1, placer->edge_object + low,
+            behind * sizeof *placer->edge_object);
+    placer->edge[low] = offset;
+    placer->edge_object[low] = object;
+    if (behind > 0) renumber_edges(placer, low);
+    return low;
+}
+
+/* Algorithm 13: the members lie in a row from the block's start. */
+static void set_offsets(struct tarn_placer *placer, struct tarn_block block, uint64_t object,
+                        uint64_t start)
+{
+    const struct tarn_blocks *blocks = placer->problem->blocks;
+    for (uint32_t i = 0; i < block.members_count; i++) {
+        uint32_t a = block.members[i], slot = placer->problem->conflicts->slot_of[a];
+        placer->offset[a] = start + blocks->within[a];
+        placer->placed[slot / 64] |= UINT64_C(1) << (slot % 64);
+        placer->end[slot] = placer->offset[a] + blocks->reserved[a];
+        placer->edge_of[slot] = edge_at(placer, placer->offset[a], object);
+    }
+}
+
+/* ---- Algorithms 6 and 7 ---- */
+
+/* Places the block in the first object where it fits, or in a new one that it spans. */
+static bool place_block(struct tarn_placer *placer, struct tarn_block block)
+{
+    uint64_t start = 0;
+    size_t from = 0;
+    if (!avoid(placer, block)) return false;
+    merge(placer, block);
+    for (uint32_t o = 0; o < placer->objects_count; o++) {
+        struct interval object = placer->objects[o];
+        while (from < placer->stack_count && placer->stack[from].right <= object.left) from++;
+        if (!fit(placer, block, object, from, &start)) continue;
+        set_offsets(placer, block, object.left, start);
+        return true;
+    }
+    uint64_t memory_end =
+        placer->objects_count ? placer->objects[placer->objects_count - 1].right : 0;
+    bool addressable = tarn_size_round_up(memory_end, block.alignment, &start);
+    assert(addressable); /* checked when the blocks were made */
+    (void)addressable;
+    placer->objects[placer->objects_count++] = (struct interval){start, start + block.size};
+    set_offsets(placer, block, start, start);
+    return true;
+}
+
+static void placer_finish(struct tarn_placer *placer)
+{
+    free(placer->edge);
+    free(placer->edge_object);
+    free(placer->reach);
+    free(placer->marked);
+    free(placer->edge_of);
+    free(placer->end);
+    free(placer->placed);
+    free(placer->mask);
+    free(placer->objects);
+    free(placer->stack);
+}
+
+static bool placer_init(struct tarn_placer *placer, const struct tarn_problem *problem,
+                        const struct tarn_method *method, uint64_t *offset)
+{
+    size_t count = (size_t)problem->blocks->storages_count + 2;
+    *placer = (struct tarn_placer){.problem = problem, .method = method, .offset = offset};
+    placer->edge = calloc(count, sizeof *placer->edge);
+    placer->edge_object = calloc(count, sizeof *placer->edge_object);
+    placer->reach = calloc(count, sizeof *placer->reach);
+    placer->marked = calloc(count / 64 + 1, sizeof *placer->marked);
+    placer->edge_of = calloc(count, sizeof *placer->edge_of);
+    placer->end = calloc(count, sizeof *placer->end);
+    placer->placed = calloc(count / 64 + 1, sizeof *placer->placed);
+    placer->mask = calloc(count / 64 + 1, sizeof *placer->mask);
+    placer->objects = calloc(count, sizeof *placer->objects);
+    placer->edges_count = 1;
+    if (placer->objects && !method->many_objects) {
+        placer->objects[0] = (struct interval){0, UINT64_MAX};
+        placer->objects_count = 1;
+    }
+    return placer->edge && placer->edge_object && placer->reach && placer->marked &&
+           placer->edge_of && placer->end && placer->placed && placer->mask && placer->objects;
+}
+
+/* ---- Step by step ---- */
+
+static const struct tarn_method step_by_step = {
+    .name = "", .sort = TARN_SORT_SIZE, .best_fit = true};
+
+struct tarn_placer *tarn_placer_create(const struct tarn_problem *problem, uint64_t *offset)
+{
+    struct tarn_placer *placer = malloc(sizeof *placer);
+    if (!placer) return NULL;
+    if (placer_init(placer, problem, &step_by_step, offset)) return placer;
+    tarn_placer_destroy(placer);
+    return NULL;
+}
+
+void tarn_placer_destroy(struct tarn_placer *placer)
+{
+    if (!placer) return;
+    placer_finish(placer);
+    free(placer);
+}
+
+void tarn_placer_clear(struct tarn_placer *placer)
+{
+    size_t words = (size_t)placer->problem->blocks->storages_count / 64 + 1;
+    memset(placer->placed, 0, words * sizeof *placer->placed);
+    placer->edges_count = 1;
+}
+
+void tarn_placer_put(struct tarn_placer *placer, struct tarn_block block, uint64_t start)
+{
+    set_offsets(placer, block, 0, start);
+}
+
+enum tarn_status tarn_placer_place(struct tarn_placer *placer, struct tarn_block block)
+{
+    return place_block(placer, block) ? TARN_OK : TARN_SYSTEM;
+}
+
+enum tarn_status tarn_placer_try(struct tarn_placer *placer, struct tarn_block block,
+                                 uint64_t start, bool *fits)
+{
+    *fits = true;
+    if (!avoid(placer, block)) return TARN_SYSTEM;
+    for (size_t i = 0; i < placer->stack_count && *fits; i++)
+        *fits = start < placer->stack[i].left || placer->stack[i].right <= start;
+    if (*fits) set_offsets(placer, block, 0, start);
+    return TARN_OK;
+}
+
+/* ---- All of it ---- */
+
+enum tarn_status tarn_baseline_place(const struct tarn_problem *problem,
+                                     const struct tarn_method *method,
+                                     const struct tarn_until *until, uint64_t *offset,
+                                     uint64_t *footprint)
+{
+    struct tarn_placer placer;
+    uint32_t *order = malloc(((size_t)problem->blocks->count + 1) * sizeof *order);
+    bool ok = placer_init(&placer, problem, method, offset) && order &&
+              tarn_blocks_sort(problem, method->sort, order) == TARN_OK;
+    bool over = false;
+    for (uint32_t i = 0; ok && !over && i < problem->blocks->count; i++) {
+        ok = place_block(&placer, tarn_block_at(problem->blocks, order[i]));
+        over = until && tarn_until_is_over(until);
+    }
+    if (ok) *footprint = over ? UINT64_MAX : tarn_blocks_footprint(problem->blocks, offset);
+    placer_finish(&placer);
+    free(order);
+    return ok ? TARN_OK : TARN_SYSTEM;
+}

@@ -1,0 +1,179 @@
+/* The portfolio: every method on its own, in parallel; the least footprint wins, of equal ones the
+ * first in the fixed order below. Each thread keeps only its best result; since "better" is a total
+ * order, the outcome is the same however the methods are spread over threads. Once a method has met
+ * the bound only those before it in the order can still win; the others are left out.
+ * Cost: that of the methods; one array of offsets for each thread and two to work in. */
+#include "portfolio.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/parallel.h"
+
+enum { EAGER_BLOCKS = 256 };
+
+/* ---- The methods ---- */
+
+#define METHODS(algorithm, many_objects, word, sort)                              \
+    {algorithm ":" word ":first-fit", many_objects, sort, false, false},          \
+        {algorithm ":" word ":first-fit:paper", many_objects, sort, false, true}, \
+        {algorithm ":" word ":best-fit", many_objects, sort, true, false},        \
+    {                                                                             \
+        algorithm ":" word ":best-fit:paper", many_objects, sort, true, true      \
+    }
+
+const struct tarn_method tarn_methods[] = {
+    METHODS("single-object", false, "size", TARN_SORT_SIZE),
+    METHODS("single-object", false, "breadth", TARN_SORT_BREADTH),
+    METHODS("single-object", false, "source", TARN_SORT_SOURCE),
+    METHODS("single-object", false, "unsafe", TARN_SORT_UNSAFE),
+    METHODS("single-object", false, "lifetime", TARN_SORT_LIFETIME),
+    METHODS("many-objects", true, "size", TARN_SORT_SIZE),
+    METHODS("many-objects", true, "breadth", TARN_SORT_BREADTH),
+    METHODS("many-objects", true, "source", TARN_SORT_SOURCE),
+    METHODS("many-objects", true, "unsafe", TARN_SORT_UNSAFE),
+    METHODS("many-objects", true, "lifetime", TARN_SORT_LIFETIME),
+};
+enum { METHODS_COUNT = sizeof tarn_methods / sizeof *tarn_methods };
+const uint32_t tarn_methods_count = METHODS_COUNT;
+
+uint32_t tarn_method_find(const char *name)
+{
+    for (uint32_t m = 0; m < tarn_methods_count; m++)
+        if (strcmp(tarn_methods[m].name, name) == 0) return m;
+    return TARN_NONE;
+}
+
+/* Without groups the paper's head-size test changes nothing. */
+static bool is_worth_running(const struct tarn_problem *problem, uint32_t method)
+{
+    return !tarn_methods[method].paper || problem->blocks->count < problem->blocks->storages_count;
+}
+
+static uint32_t count_before(const struct tarn_problem *problem, uint32_t method)
+{
+    uint32_t count = 0;
+    for (uint32_t m = 0; m < method; m++) count += is_worth_running(problem, m);
+    return count;
+}
+
+uint32_t tarn_portfolio_count(const struct tarn_problem *problem)
+{
+    return count_before(problem, METHODS_COUNT);
+}
+
+/* ---- Running them ---- */
+
+struct outcome {
+    uint64_t *offset;
+    uint64_t footprint;
+    uint32_t method; /* TARN_NONE: nothing yet */
+};
+
+static bool is_better(const struct outcome *a, const struct outcome *b)
+{
+    if (a->method == TARN_NONE || b->method == TARN_NONE) return b->method == TARN_NONE;
+    return a->footprint != b->footprint ? a->footprint < b->footprint : a->method < b->method;
+}
+
+static void keep_better(struct outcome *best, struct outcome *other)
+{
+    if (!is_better(other, best)) return;
+    struct outcome worse = *best;
+    *best = *other;
+    *other = worse;
+}
+
+/* The first method in the order that has met the bound so far. */
+struct finish {
+    uint64_t bound;
+    atomic_uint method;
+};
+
+static void note_finish(struct finish *finish, const struct outcome *outcome)
+{
+    uint32_t first = atomic_load(&finish->method);
+    while (outcome->footprint <= finish->bound && outcome->method < first &&
+           !atomic_compare_exchange_weak(&finish->method, &first, outcome->method)) {
+    }
+}
+
+/* What a thread works in; made when it takes its first method. */
+struct bench {
+    struct outcome trial, best;
+};
+
+struct run {
+    const struct tarn_problem *problem;
+    const struct tarn_until *until;
+    uint32_t methods_max;
+    struct finish finish;
+    struct bench benches[METHODS_COUNT]; /* by thread */
+    atomic_bool no_memory;
+};
+
+static bool bench_init(struct bench *bench, uint32_t storages_count)
+{
+    size_t bytes = ((size_t)storages_count + 1) * sizeof(uint64_t);
+    if (bench->trial.offset) return true;
+    bench->best = (struct outcome){malloc(bytes), 0, TARN_NONE};
+    bench->trial = (struct outcome){bench->best.offset ? malloc(bytes) : NULL, 0, TARN_NONE};
+    return bench->trial.offset;
+}
+
+static void run_method(void *user, uint32_t thread, uint32_t m)
+{
+    struct run *run = user;
+    struct bench *bench = &run->benches[thread];
+    struct outcome *trial = &bench->trial;
+    if (run->no_memory || m > atomic_load(&run->finish.method) ||
+        !is_worth_running(run->problem, m) || count_before(run->problem, m) >= run->methods_max)
+        return;
+    if (!bench_init(bench, run->problem->blocks->storages_count) ||
+        tarn_baseline_place(run->problem, &tarn_methods[m], run->until, trial->offset,
+                            &trial->footprint) != TARN_OK) {
+        run->no_memory = true;
+        return;
+    }
+    trial->method = m;
+    note_finish(&run->finish, trial);
+    keep_better(&bench->best, trial);
+}
+
+/* The best of all into *best, the offsets of which the caller frees. */
+static enum tarn_status run_methods(struct run *run, uint32_t threads, struct outcome *best)
+{
+    struct tarn_team team;
+    tarn_team_init(&team, threads, run->problem->blocks->count >= EAGER_BLOCKS);
+    tarn_team_run(&team, METHODS_COUNT, run_method, run);
+    tarn_team_finish(&team);
+    for (uint32_t t = 0; t < METHODS_COUNT; t++) {
+        if (run->benches[t].best.offset) keep_better(best, &run->benches[t].best);
+        free(run->benches[t].best.offset);
+        free(run->benches[t].trial.offset);
+    }
+    return run->no_memory ? TARN_SYSTEM : TARN_OK;
+}
+
+enum tarn_status tarn_portfolio_place(const struct tarn_problem *problem, uint32_t method,
+                                      uint32_t methods_max, uint32_t threads, uint64_t bound,
+                                      const struct tarn_until *until, uint64_t *offset,
+                                      uint64_t *footprint, uint32_t *winner)
+{
+    struct outcome best = {NULL, 0, TARN_NONE};
+    struct run run = {.problem = problem, .until = until, .finish = {bound, TARN_NONE}};
+    run.methods_max = methods_max;
+    if (method != TARN_NONE) {
+        *winner = method;
+        return tarn_baseline_place(problem, &tarn_methods[method], until, offset, footprint);
+    }
+    enum tarn_status status = run_methods(&run, threads, &best);
+    if (status == TARN_OK) {
+        memcpy(offset, best.offset, problem->blocks->storages_count * sizeof *offset);
+        *footprint = best.footprint;
+        *winner = best.method;
+    }
+    free(best.offset);
+    return status;
+}

@@ -1,0 +1,126 @@
+/* Fields: the state of a placement by windows, of which a part at a time is decoded by
+ * lowest-offset-first. Cost: for a part, a decode for every key (decode.c). */
+#include "field.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/place/lowest/keys.h"
+
+bool tarn_field_init(struct tarn_field *field, const struct tarn_problem *problem,
+                     const struct tarn_antichain *antichain)
+{
+    const struct tarn_blocks *all = problem->blocks;
+    field->problem = problem;
+    field->threshold = antichain->threshold;
+    field->block_of = malloc(((size_t)all->storages_count + 1) * sizeof *field->block_of);
+    field->floor = calloc((size_t)all->count + 1, sizeof *field->floor);
+    field->offset = calloc((size_t)all->count + 1, sizeof *field->offset);
+    if (!field->block_of || !field->floor || !field->offset) {
+        tarn_field_finish(field);
+        return false;
+    }
+    for (uint32_t b = 0; b < all->count; b++) {
+        const struct tarn_block block = tarn_block_at(all, b);
+        for (uint32_t i = 0; i < block.members_count; i++) field->block_of[block.members[i]] = b;
+    }
+    return true;
+}
+
+void tarn_field_finish(struct tarn_field *field)
+{
+    free(field->block_of);
+    free(field->floor);
+    free(field->offset);
+    memset(field, 0, sizeof *field);
+}
+
+struct tarn_span tarn_field_span(const struct tarn_field *field, uint32_t unit_shift, uint32_t a)
+{
+    const struct tarn_blocks *blocks = field->problem->blocks;
+    uint64_t unit = (UINT64_C(1) << unit_shift) - 1;
+    uint64_t begin = blocks->within[a] >> unit_shift;
+    uint64_t end = (blocks->within[a] + blocks->reserved[a] + unit) >> unit_shift;
+    int32_t offset = field->offset[field->block_of[a]];
+    return (struct tarn_span){offset + (int32_t)begin, offset + (int32_t)end};
+}
+
+/* ---- Decoding ---- */
+
+/* One part, ready for it. */
+struct decoding {
+    const struct tarn_field *field;
+    const struct tarn_windows_settings *settings;
+    const struct tarn_part *part;
+    struct tarn_lowest lowest;
+    struct tarn_traits traits;
+};
+
+static uint32_t block_at(const struct decoding *decoding, uint32_t place)
+{
+    return decoding->part->origin_block[decoding->lowest.block[place]];
+}
+
+static bool decode_keys(const struct decoding *decoding, uint32_t begin, uint32_t end, int32_t *top)
+{
+    const struct tarn_field *field = decoding->field;
+    const struct tarn_lowest *lowest = &decoding->lowest;
+    struct tarn_decoder decoder;
+    size_t count = (size_t)lowest->count + 1;
+    int32_t *key = malloc(count * sizeof *key), *floor = malloc(count * sizeof *floor);
+    bool ok = tarn_decoder_init(&decoder, lowest) == TARN_OK && key && floor;
+    decoder.until = decoding->settings->until;
+    decoder.work_max = decoding->settings->work_max;
+    for (uint32_t place = 0; ok && place < lowest->count; place++)
+        floor[place] = field->floor[block_at(decoding, place)];
+    for (uint32_t i = begin; ok && i<end && * top> decoding->settings->aim; i++) {
+        ok = tarn_keys_fill(lowest, &decoding->traits, i, key) == TARN_OK;
+        if (!ok) break;
+        tarn_decoder_start(&decoder, floor);
+        if (!tarn_decoder_advance(&decoder, key, floor, (struct tarn_objective){0, 1, 0}, *top - 1,
+                                  lowest->count))
+            continue;
+        *top = decoder.top;
+        for (uint32_t place = 0; place < lowest->count; place++)
+            field->offset[block_at(decoding, place)] = decoder.offset[place];
+    }
+    if (decoding->settings->effort) tarn_effort_spend(decoding->settings->effort, decoder.work);
+    tarn_decoder_finish(&decoder);
+    free(key);
+    free(floor);
+    return ok;
+}
+
+static bool decode_part(struct decoding *decoding, const struct tarn_obstacles *obstacles,
+                        uint32_t begin, uint32_t end, int32_t *top)
+{
+    const struct tarn_field *field = decoding->field;
+    const struct tarn_part *part = decoding->part;
+    const struct tarn_reuse *reuse = field->problem->conflicts->reuse;
+    bool *in_antichain = malloc((size_t)part->reuse.count + 1);
+    for (uint32_t i = 0; in_antichain && i < part->reuse.count; i++)
+        in_antichain[i] = tarn_antichain_has(field->threshold, reuse, part->origin[i]);
+    bool ok = in_antichain &&
+              tarn_lowest_init_around(&decoding->lowest, &part->problem, obstacles) == TARN_OK &&
+              tarn_traits_init(&decoding->traits, &decoding->lowest, in_antichain) == TARN_OK &&
+              decode_keys(decoding, begin, end, top);
+    tarn_traits_finish(&decoding->traits);
+    tarn_lowest_finish(&decoding->lowest);
+    free(in_antichain);
+    return ok;
+}
+
+bool tarn_field_decode(const struct tarn_field *field, const struct tarn_windows_settings *settings,
+                       const uint32_t *storages, uint32_t count, struct tarn_obstacles *obstacles,
+                       uint32_t begin, uint32_t end, int32_t *top)
+{
+    struct tarn_part part;
+    struct decoding decoding = {.field = field, .settings = settings, .part = &part};
+    if (settings->until && tarn_until_is_over(settings->until)) return true;
+    if (tarn_part_init(&part, field->problem, field->block_of, storages, count) != TARN_OK)
+        return false;
+    obstacles->origin = part.origin;
+    bool ok = decode_part(&decoding, obstacles, begin, end, top);
+    tarn_part_finish(&part);
+    return ok;
+}

@@ -1,0 +1,388 @@
+/* Windows. The global order is cut where few storages cross (cuts.h). What crosses a cut is placed
+ * first, as a problem of its own; then every window, in parallel, with what crosses it as
+ * obstacles:
+ *
+ *     offset ▲      │  window 1   │  window 2   │
+ *            │   ▒▒▒│▒▒▒▒▒▒▒▒▒▒▒▒▒│▒▒▒▒         │    ▒ crosses a cut
+ *            │  ░ ░░│  ░░░        │   ░░ ░░ ░   │    ░ placed in its window, around the others
+ *            └──────┴─────────────┴─────────────┴─► global order
+ *
+ * What is in conflict with all of a window is a bare interval there: a tree over the windows holds
+ * the unions of these, so that a storage which crosses many windows costs a logarithm of their
+ * number. A plan is as high as its highest window: only those above the aim are placed again, with
+ * other keys, the highest first.
+ *
+ * Many storages that cross are placed by wider windows where they are few of all, and as bundles
+ * (bundles.h) where they cross many windows, as in one long training step.
+ * Source: DESIGN.md, section 3 (Windows). Cost: a decode of every window. */
+#include "window.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bundles.h"
+#include "cuts.h"
+#include "planner/parallel.h"
+#include "planner/place/lowest/keys.h"
+#include "planner/place/periods.h"
+#include "streams/base/radix.h"
+
+enum { BATCH = 16, PARTLY_MAX = 4, BUNDLED_SPAN = 16, WIDER = 16 };
+enum { EAGER_STORAGES = 1024, ENOUGH_SHARE = 1024 };
+
+/* Obstacles of a node of the tree: sorted, disjoint. */
+struct spans {
+    struct tarn_span *list;
+    uint32_t count, capacity;
+};
+
+/* Storages cut into windows. */
+struct windows {
+    const struct tarn_windows_settings *settings;
+    const struct tarn_field *field;
+    struct tarn_cuts cuts;
+    int32_t *top;    /* by window; the last is that of what crosses; INT32_MAX: not placed */
+    uint32_t leaves; /* of the tree: leaf w is node leaves + w */
+    struct spans *wholly;
+    uint32_t *partly_begin; /* window -> where its entries of `partly` begin; one more at the end */
+    uint32_t *partly;       /* storages that cross, by where they begin */
+    struct tarn_team team;
+    atomic_bool no_memory; /* in one of the windows */
+};
+
+static const uint32_t *crossing_storages(const struct windows *windows, uint32_t *count)
+{
+    uint32_t begin = windows->cuts.begin[windows->cuts.count];
+    *count = windows->cuts.begin[windows->cuts.count + 1] - begin;
+    return windows->cuts.storages + begin;
+}
+
+/* ---- Obstacles ---- */
+
+/* Adds a span that begins at or above all before it. */
+static bool spans_add(struct spans *spans, struct tarn_span span)
+{
+    struct tarn_span *last = spans->count > 0 ? &spans->list[spans->count - 1] : NULL;
+    if (last && span.begin <= last->end) {
+        if (span.end > last->end) last->end = span.end;
+        return true;
+    }
+    if (spans->count == spans->capacity) {
+        uint32_t capacity = spans->capacity ? 2 * spans->capacity : 8;
+        struct tarn_span *list = realloc(spans->list, capacity * sizeof *list);
+        if (!list) return false;
+        spans->list = list;
+        spans->capacity = capacity;
+    }
+    spans->list[spans->count++] = span;
+    return true;
+}
+
+/* In conflict with all of windows begin..end. */
+static bool add_wholly(struct windows *windows, uint32_t begin, uint32_t end, struct tarn_span span)
+{
+    bool ok = true;
+    begin += windows->leaves;
+    end += windows->leaves;
+    for (; ok && begin < end; begin /= 2, end /= 2) {
+        if (begin % 2) ok = spans_add(&windows->wholly[begin++], span);
+        if (ok && end % 2) ok = spans_add(&windows->wholly[--end], span);
+    }
+    return ok;
+}
+
+/* A storage that crosses is partly in conflict with the windows in which it is produced and
+ * released; so it may be with more, of which the last few are told apart. Returns the first one
+ * behind those that it is wholly in conflict with. */
+static uint32_t whole_end(const struct tarn_crossing *crossing)
+{
+    uint32_t whole = crossing->whole;
+    if (crossing->end > whole + PARTLY_MAX) whole = crossing->end - PARTLY_MAX;
+    if (whole > crossing->end) whole = crossing->end;
+    return whole > crossing->first ? whole : crossing->first + 1;
+}
+
+/* Makes room for what is partly in conflict with each window. */
+static bool count_partly(struct windows *windows, uint32_t count)
+{
+    uint32_t *begin = calloc((size_t)windows->cuts.count + 2, sizeof *begin);
+    windows->partly_begin = begin;
+    if (!begin) return false;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct tarn_crossing *crossing = &windows->cuts.crossing[i];
+        begin[crossing->first + 1]++;
+        for (uint32_t w = whole_end(crossing); w < crossing->end; w++) begin[w + 1]++;
+    }
+    for (uint32_t w = 0; w < windows->cuts.count; w++) begin[w + 1] += begin[w];
+    windows->partly = malloc(((size_t)begin[windows->cuts.count] + 1) * sizeof *windows->partly);
+    return windows->partly != NULL;
+}
+
+/* Numbers of those that cross, by where they begin. */
+static bool sort_crossing(const struct windows *windows, const uint32_t *storages, uint32_t count,
+                          uint32_t *sorted)
+{
+    uint64_t *packed = malloc(((size_t)count + 1) * sizeof *packed);
+    uint64_t *spare = malloc(((size_t)count + 1) * sizeof *spare);
+    bool ok = packed && spare;
+    if (ok) {
+        for (uint32_t i = 0; i < count; i++) {
+            struct tarn_span span =
+                tarn_field_span(windows->field, windows->settings->unit_shift, storages[i]);
+            packed[i] = tarn_radix_pack((uint32_t)span.begin, i);
+        }
+        const uint64_t *by_begin = tarn_radix_sort(packed, spare, count, INT32_MAX);
+        for (uint32_t n = 0; n < count; n++) sorted[n] = tarn_radix_number(by_begin[n]);
+    }
+    free(packed);
+    free(spare);
+    return ok;
+}
+
+/* To the windows that a storage crosses; next: by window, its next entry of `partly`. */
+static bool add_obstacle(struct windows *windows, uint32_t a, const struct tarn_crossing *crossing,
+                         uint32_t *next)
+{
+    uint32_t whole = whole_end(crossing);
+    windows->partly[next[crossing->first]++] = a;
+    for (uint32_t w = whole; w < crossing->end; w++) windows->partly[next[w]++] = a;
+    return add_wholly(windows, crossing->first + 1, whole,
+                      tarn_field_span(windows->field, windows->settings->unit_shift, a));
+}
+
+static bool spread_obstacles(struct windows *windows)
+{
+    uint32_t count, windows_count = windows->cuts.count;
+    const uint32_t *storages = crossing_storages(windows, &count);
+    uint32_t *sorted = malloc(((size_t)count + 1) * sizeof *sorted);
+    uint32_t *next = malloc(((size_t)windows_count + 1) * sizeof *next);
+    bool ok = sorted && next && sort_crossing(windows, storages, count, sorted) &&
+              count_partly(windows, count);
+    if (ok) memcpy(next, windows->partly_begin, windows_count * sizeof *next);
+    for (uint32_t n = 0; ok && n < count; n++)
+        ok = add_obstacle(windows, storages[sorted[n]], &windows->cuts.crossing[sorted[n]], next);
+    free(sorted);
+    free(next);
+    return ok;
+}
+
+/* ---- Windows ---- */
+
+static struct tarn_obstacles no_obstacles(const struct windows *windows)
+{
+    return (struct tarn_obstacles){.unit_shift = windows->settings->unit_shift,
+                                   .reuse = windows->field->problem->conflicts->reuse};
+}
+
+/* What crosses the window. */
+static bool collect_obstacles(const struct windows *windows, uint32_t w,
+                              struct tarn_obstacles *obstacles)
+{
+    enum tarn_status status = TARN_OK;
+    for (uint32_t node = windows->leaves + w; node > 0; node /= 2)
+        for (uint32_t i = 0; status == TARN_OK && i < windows->wholly[node].count; i++)
+            status = tarn_obstacles_add(obstacles, windows->wholly[node].list[i], TARN_NONE);
+    for (uint32_t i = windows->partly_begin[w]; i < windows->partly_begin[w + 1]; i++) {
+        uint32_t a = windows->partly[i];
+        struct tarn_span span = tarn_field_span(windows->field, obstacles->unit_shift, a);
+        if (status == TARN_OK) status = tarn_obstacles_add(obstacles, span, a);
+    }
+    return status == TARN_OK && tarn_obstacles_sort(obstacles) == TARN_OK;
+}
+
+/* Places a window with keys begin..end. */
+static bool place_window(const struct windows *windows,
+                         const struct tarn_windows_settings *settings, uint32_t w, uint32_t begin,
+                         uint32_t end)
+{
+    const struct tarn_cuts *cuts = &windows->cuts;
+    struct tarn_obstacles obstacles = no_obstacles(windows);
+    uint32_t count = cuts->begin[w + 1] - cuts->begin[w];
+    if (count == 0) {
+        windows->top[w] = 0;
+        return true;
+    }
+    bool ok = collect_obstacles(windows, w, &obstacles) &&
+              tarn_field_decode(windows->field, settings, cuts->storages + cuts->begin[w], count,
+                                &obstacles, begin, end, &windows->top[w]);
+    tarn_obstacles_finish(&obstacles);
+    return ok;
+}
+
+/* ---- What crosses ---- */
+
+/* Do these mostly cross so many windows that the first and the last one hardly count? */
+static bool are_long(const struct tarn_crossing *crossing, uint32_t count)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < count; i++) sum += crossing[i].end - 1 - crossing[i].first;
+    return sum / BUNDLED_SPAN >= count;
+}
+
+static bool place_bundles(const struct windows *windows, const uint32_t *storages, uint32_t count,
+                          int32_t *top)
+{
+    const struct tarn_field *field = windows->field;
+    uint64_t aim = (uint64_t)windows->settings->aim << windows->settings->unit_shift;
+    uint32_t *period_of =
+        tarn_periods_create(field->problem, field->block_of, storages, count, aim);
+    bool ok =
+        period_of && tarn_bundles_place(field, windows->settings, &windows->cuts, period_of, top);
+    free(period_of);
+    return ok;
+}
+
+/* At once: the first key whatever it takes where a plan must come of it. */
+static bool place_exactly(const struct windows *windows, const uint32_t *storages, uint32_t count,
+                          int32_t *top)
+{
+    struct tarn_windows_settings settings = *windows->settings;
+    struct tarn_obstacles none = no_obstacles(windows);
+    bool ok = tarn_obstacles_sort(&none) == TARN_OK;
+    for (uint32_t end = 1; ok && end <= TARN_KEYS_COUNT && *top > settings.aim;
+         end += TARN_KEYS_COUNT - 1) {
+        uint64_t left = tarn_effort_left(settings.effort);
+        bool must = end == 1 && settings.effort->must;
+        if (left == 0 && !must) break;
+        settings.work_max = must ? 0 : left;
+        ok = tarn_field_decode(windows->field, &settings, storages, count, &none, end == 1 ? 0 : 1,
+                               end, top);
+    }
+    tarn_obstacles_finish(&none);
+    return ok;
+}
+
+/* all: storages, those that do not cross included. Wider windows need not come quite to the aim:
+ * the windows around them take longer to. */
+static bool place_crossing(const struct windows *windows, const uint32_t *all, uint32_t all_count)
+{
+    uint32_t count, most = windows->settings->crossing_max;
+    const uint32_t *storages = crossing_storages(windows, &count);
+    int32_t *top = &windows->top[windows->cuts.count];
+    struct tarn_windows_settings wider = *windows->settings;
+    if (count == 0) {
+        *top = 0;
+        return true;
+    }
+    if (count > most && are_long(windows->cuts.crossing, count))
+        return place_bundles(windows, all, all_count, top);
+    wider.width *= WIDER;
+    wider.aim += wider.aim / ENOUGH_SHARE;
+    if (count > most && count < all_count / 2)
+        return tarn_window_place(&wider, windows->field, storages, count, top);
+    return place_exactly(windows, storages, count, top);
+}
+
+/* ---- All windows ---- */
+
+static void place_once(void *user, uint32_t thread, uint32_t w)
+{
+    struct windows *windows = user;
+    (void)thread;
+    if (!windows->no_memory && !place_window(windows, windows->settings, w, 0, 1))
+        windows->no_memory = true;
+}
+
+static bool place_all(struct windows *windows)
+{
+    tarn_team_run(&windows->team, windows->cuts.count, place_once, windows);
+    return !windows->no_memory;
+}
+
+/* The highest window above `least` that is not done, or TARN_NONE. */
+static uint32_t highest(const struct windows *windows, const bool *done, int32_t least)
+{
+    uint32_t found = TARN_NONE;
+    for (uint32_t w = 0; w < windows->cuts.count; w++)
+        if (!done[w] && windows->top[w] > least &&
+            (found == TARN_NONE || windows->top[w] > windows->top[found]))
+            found = w;
+    return found;
+}
+
+struct batch {
+    struct windows *windows;
+    struct tarn_windows_settings settings;
+    uint32_t list[BATCH];
+};
+
+static void place_again(void *user, uint32_t thread, uint32_t i)
+{
+    struct batch *batch = user;
+    struct windows *windows = batch->windows;
+    (void)thread;
+    if (!windows->no_memory &&
+        !place_window(windows, &batch->settings, batch->list[i], 1, TARN_KEYS_COUNT))
+        windows->no_memory = true;
+}
+
+/* The highest windows again, with the other keys, until what is left is below one of those. The
+ * windows of a batch share half of what is left of the effort. */
+static bool place_highest_again(struct windows *windows)
+{
+    int32_t least = windows->settings->aim;
+    bool *done = calloc((size_t)windows->cuts.count + 1, sizeof *done);
+    struct batch batch = {.windows = windows, .settings = *windows->settings};
+    if (windows->top[windows->cuts.count] > least) least = windows->top[windows->cuts.count];
+    for (uint32_t count = 1; done && !windows->no_memory && count > 0;) {
+        uint64_t left = tarn_effort_left(batch.settings.effort);
+        if (left == 0) break;
+        for (count = 0; count < BATCH; count++) {
+            batch.list[count] = highest(windows, done, least);
+            if (batch.list[count] == TARN_NONE) break;
+            done[batch.list[count]] = true;
+        }
+        batch.settings.work_max = left < UINT64_MAX && count > 0 ? left / 2 / count + 1 : 0;
+        tarn_team_run(&windows->team, count, place_again, &batch);
+        for (uint32_t i = 0; i < count; i++)
+            if (windows->top[batch.list[i]] > least) least = windows->top[batch.list[i]];
+    }
+    bool ok = done && !windows->no_memory;
+    free(done);
+    return ok;
+}
+
+/* ---- The whole ---- */
+
+static bool windows_init(struct windows *windows, const uint32_t *storages, uint32_t count)
+{
+    const struct tarn_field *field = windows->field;
+    if (tarn_cuts_init(&windows->cuts, field->problem, field->block_of, storages, count,
+                       windows->settings->width) != TARN_OK)
+        return false;
+    uint32_t windows_count = windows->cuts.count;
+    windows->top = malloc(((size_t)windows_count + 1) * sizeof *windows->top);
+    for (windows->leaves = 1; windows->leaves < windows_count;) windows->leaves *= 2;
+    windows->wholly = calloc(2 * (size_t)windows->leaves, sizeof *windows->wholly);
+    if (!windows->top || !windows->wholly) return false;
+    for (uint32_t w = 0; w <= windows_count; w++) windows->top[w] = INT32_MAX;
+    return true;
+}
+
+static void windows_finish(struct windows *windows)
+{
+    for (uint32_t i = 0; windows->wholly && i < 2 * windows->leaves; i++)
+        free(windows->wholly[i].list);
+    free(windows->wholly);
+    free(windows->partly_begin);
+    free(windows->partly);
+    free(windows->top);
+    tarn_team_finish(&windows->team);
+    tarn_cuts_finish(&windows->cuts);
+}
+
+bool tarn_window_place(const struct tarn_windows_settings *settings, const struct tarn_field *field,
+                       const uint32_t *storages, uint32_t count, int32_t *top)
+{
+    struct windows windows = {.settings = settings, .field = field};
+    tarn_team_init(&windows.team, settings->threads, count >= EAGER_STORAGES);
+    bool ok = windows_init(&windows, storages, count) && place_crossing(&windows, storages, count);
+    *top = 0;
+    if (ok && windows.top[windows.cuts.count] < INT32_MAX)
+        ok = spread_obstacles(&windows) && place_all(&windows) && place_highest_again(&windows);
+    for (uint32_t w = 0; ok && w <= windows.cuts.count; w++)
+        if (windows.top[w] > *top) *top = windows.top[w];
+    windows_finish(&windows);
+    return ok;
+}

@@ -1,0 +1,270 @@
+/* Streams for a graph: sorts the ops into pools by their kind, lets one of two ways decide (see
+ * assignment.h), and builds and measures the new graph. Cost: theirs, and a bound of either graph.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "assignment.h"
+#include "planner/place/problem/block.h"
+#include "planner/transform/coupled.h"
+#include "streams/base/checked.h"
+#include "streams/base/error.h"
+#include "streams/base/options.h"
+#include "streams/graph/op_kinds.h"
+#include "streams/graph/validate.h"
+
+enum { ALIGNMENT_DEFAULT = 512, STREAMS_DEFAULT = 2 };
+enum pool { COMPUTE, COMMUNICATION, COPY, POOLS };
+
+struct assigning {
+    struct tarn_assign_options options;
+    struct tarn_graph *graph;
+    struct tarn_blocks blocks; /* for what storages reserve */
+    struct tarn_reorder_model model;
+    uint8_t *pool; /* by node */
+    struct tarn_stream_pools pools;
+    struct tarn_assignment assignment;
+    struct tarn_assign_report report;
+};
+
+/* ---- Pools ---- */
+
+static enum pool pool_of(const struct tarn_assign_options *options, const char *kind)
+{
+    const char *const *words = options->communication_words, *const *copies = options->copy_words;
+    if (words ? tarn_kind_has_word(kind, words, options->communication_words_count)
+              : tarn_kind_communicates(kind))
+        return COMMUNICATION;
+    if (copies ? tarn_kind_has_word(kind, copies, options->copy_words_count)
+               : tarn_kind_copies(kind))
+        return COPY;
+    return COMPUTE;
+}
+
+/* Pools without ops get no streams. */
+static void fill_pools(struct assigning *all)
+{
+    uint32_t count[POOLS] = {0};
+    for (uint32_t v = 0; v < all->model.nodes_count; v++) {
+        all->pool[v] = (uint8_t)pool_of(&all->options, all->graph->ops[all->model.op[v]].kind);
+        count[all->pool[v]]++;
+    }
+    uint32_t streams[POOLS] = {all->options.streams, count[COMMUNICATION] > 0, count[COPY] > 0};
+    all->pools = (struct tarn_stream_pools){.count = POOLS, .pool = all->pool};
+    for (uint32_t p = 0; p < POOLS; p++) {
+        all->pools.begin[p] = all->pools.streams_count;
+        all->pools.end[p] = all->pools.streams_count += streams[p];
+    }
+}
+
+/* ---- The new graph ---- */
+
+static void name_stream(const struct assigning *all, uint32_t s, char *name, size_t size)
+{
+    const uint32_t *begin = all->pools.begin;
+    if (all->options.mode == TARN_ASSIGN_CONCURRENCY)
+        snprintf(name, size, "chain%u", s);
+    else if (s < begin[COMMUNICATION])
+        snprintf(name, size, "compute%u", s);
+    else
+        snprintf(name, size, "%s", s < begin[COPY] ? "communication" : "copy");
+}
+
+/* Views go where the op is that they wait for. */
+static void fill_streams(const struct assigning *all, uint32_t *stream)
+{
+    for (uint32_t v = 0; v < all->graph->ops_count; v++) {
+        uint32_t node = all->model.node_of[v];
+        stream[v] = node == TARN_NONE ? 0 : all->assignment.stream[node];
+    }
+}
+
+enum { NAME_SIZE = 24 };
+
+static enum tarn_status build(struct assigning *all, struct tarn_graph **result,
+                              struct tarn_error *error)
+{
+    uint32_t count = all->assignment.streams_count, ops_count = all->graph->ops_count;
+    char(*names)[NAME_SIZE] = malloc(((size_t)count + 1) * sizeof *names);
+    const char **list = malloc(((size_t)count + 1) * sizeof *list);
+    uint32_t *stream = malloc(((size_t)ops_count + 1) * sizeof *stream);
+    uint32_t *order = malloc(((size_t)ops_count + 1) * sizeof *order);
+    enum tarn_status status = TARN_SYSTEM;
+    if (names && list && stream && order)
+        status = tarn_reorder_list(&all->model, all->assignment.order, order);
+    if (status == TARN_OK) {
+        for (uint32_t s = 0; s < count; s++) {
+            name_stream(all, s, names[s], NAME_SIZE);
+            list[s] = names[s];
+        }
+        fill_streams(all, stream);
+        struct tarn_recipe recipe = {.graph = all->graph,
+                                     .order = order,
+                                     .stream = stream,
+                                     .stream_names = list,
+                                     .streams_count = count};
+        status = tarn_recipe_build(&recipe, result, error);
+    } else {
+        tarn_error_no_memory(error);
+    }
+    free(names);
+    free(list);
+    free(stream);
+    free(order);
+    return status;
+}
+
+/* ---- The report ---- */
+
+/* The longest chain, and an even share of the work. */
+static enum tarn_status find_limits(struct assigning *all)
+{
+    const struct tarn_reorder_model *model = &all->model;
+    uint64_t work[POOLS] = {0};
+    uint64_t *end = calloc((size_t)model->nodes_count + 1, sizeof *end);
+    if (!end) return TARN_SYSTEM;
+    for (uint32_t v = 0; v < model->nodes_count; v++) {
+        const struct tarn_graph_op *op = &all->graph->ops[model->op[v]];
+        uint64_t cost = op->view ? 0 : op->cost;
+        for (uint32_t i = model->predecessors.begin[v]; i < model->predecessors.begin[v + 1]; i++)
+            if (end[model->predecessors.ops[i]] > end[v]) end[v] = end[model->predecessors.ops[i]];
+        end[v] += cost;
+        work[all->pool[v]] += cost;
+        all->report.serial_ns += cost;
+        if (end[v] > all->report.chain_ns) all->report.chain_ns = end[v];
+    }
+    for (uint32_t p = 0; p < POOLS && all->options.mode == TARN_ASSIGN_SCHEDULE; p++) {
+        uint32_t streams = all->pools.end[p] - all->pools.begin[p];
+        uint64_t share = streams > 0 ? work[p] / streams : 0;
+        if (share > all->report.work_ns) all->report.work_ns = share;
+    }
+    free(end);
+    all->report.limit_ns = all->report.chain_ns;
+    if (all->options.mode == TARN_ASSIGN_CONCURRENCY) return TARN_OK;
+    return tarn_assign_limit(&all->report.limit_ns, &all->model, &all->pools);
+}
+
+static enum tarn_status measure(const struct tarn_graph *graph, uint32_t wait_ns, uint64_t *ns,
+                                uint32_t *waits)
+{
+    struct tarn_pace pace;
+    enum tarn_status status = tarn_pace_init(&pace, graph, wait_ns);
+    if (status != TARN_OK) return status;
+    *ns = pace.timeline.makespan_ns;
+    *waits = pace.waits_count;
+    tarn_pace_finish(&pace);
+    return TARN_OK;
+}
+
+static enum tarn_status find_bound(const struct assigning *all, const struct tarn_graph *graph,
+                                   uint64_t *bound)
+{
+    struct tarn_coupled coupled;
+    struct tarn_blocks blocks;
+    enum tarn_status status = tarn_blocks_init(&blocks, graph, false, all->options.alignment, NULL);
+    if (status != TARN_OK) return status;
+    status = tarn_coupled_init(&coupled, graph, NULL, 0, blocks.reserved, all->options.alignment);
+    if (status == TARN_OK) {
+        *bound = coupled.bound.bound;
+        tarn_coupled_finish(&coupled);
+    }
+    tarn_blocks_finish(&blocks);
+    return status;
+}
+
+static enum tarn_status fill_report(struct assigning *all, const struct tarn_graph *after)
+{
+    struct tarn_assign_report *report = &all->report;
+    uint32_t wait_ns = all->options.wait_ns, waits;
+    report->streams = after->streams_count;
+    report->arcs = after->predecessors.begin[after->ops_count];
+    enum tarn_status status = find_limits(all);
+    if (status == TARN_OK) status = measure(all->graph, wait_ns, &report->before_ns, &waits);
+    if (status == TARN_OK) status = measure(after, 0, &report->after_no_wait_ns, &waits);
+    if (status == TARN_OK) status = measure(after, wait_ns, &report->after_ns, &report->waits);
+    if (status == TARN_OK) status = find_bound(all, all->graph, &report->bound_before);
+    if (status == TARN_OK) status = find_bound(all, after, &report->bound_after);
+    return status;
+}
+
+/* ---- All of it ---- */
+
+static void fill_defaults(struct tarn_assign_options *options)
+{
+    if (options->alignment == 0) options->alignment = ALIGNMENT_DEFAULT;
+    if (options->streams == 0) options->streams = STREAMS_DEFAULT;
+    if (options->wait_ns == 0) options->wait_ns = TARN_WAIT_NS;
+}
+
+static enum tarn_status check_options(const struct tarn_assign_options *options,
+                                      struct tarn_error *error)
+{
+    if (!tarn_is_power_of_two(options->alignment))
+        return tarn_error_set(error, TARN_USAGE, "the alignment %llu is not a power of two",
+                              (unsigned long long)options->alignment);
+    if (options->streams > TARN_STREAMS_MAX - POOLS)
+        return tarn_error_set(error, TARN_USAGE, "%u streams were asked for, at most %u may be",
+                              options->streams, (unsigned)(TARN_STREAMS_MAX - POOLS));
+    if ((unsigned)options->mode > TARN_ASSIGN_CONCURRENCY)
+        return tarn_error_set(error, TARN_USAGE, "there is no way %u to assign streams",
+                              (unsigned)options->mode);
+    const char *const *words = options->communication_words, *const *copies = options->copy_words;
+    enum tarn_status status = TARN_OK;
+    if (words)
+        status = tarn_options_words(words, options->communication_words_count,
+                                    "communication words", error);
+    if (!status && copies)
+        status = tarn_options_words(copies, options->copy_words_count, "copy words", error);
+    return status;
+}
+
+static enum tarn_status decide(struct assigning *all)
+{
+    enum tarn_status status =
+        tarn_reorder_model_init(&all->model, all->graph, all->blocks.reserved);
+    if (status != TARN_OK) return status;
+    all->pool = malloc((size_t)all->model.nodes_count + 1);
+    if (!all->pool) return TARN_SYSTEM;
+    fill_pools(all);
+    if (all->options.mode == TARN_ASSIGN_CONCURRENCY)
+        return tarn_assign_paths(&all->assignment, &all->model);
+    return tarn_assign_schedule(&all->assignment, &all->model, &all->pools, all->options.wait_ns);
+}
+
+static enum tarn_status assign(struct assigning *all, struct tarn_graph **result,
+                               struct tarn_error *error)
+{
+    if (decide(all) != TARN_OK) return tarn_error_no_memory(error);
+    enum tarn_status status = build(all, result, error);
+    if (status != TARN_OK || !all->options.report) return status;
+    if (fill_report(all, *result) != TARN_OK) {
+        tarn_graph_destroy(*result);
+        *result = NULL;
+        return tarn_error_no_memory(error);
+    }
+    *all->options.report = all->report;
+    return TARN_OK;
+}
+
+enum tarn_status tarn_graph_assign(struct tarn_graph *graph,
+                                   const struct tarn_assign_options *given,
+                                   struct tarn_graph **result, struct tarn_error *error)
+{
+    if (result) *result = NULL;
+    if (!graph || !result) return tarn_error_null(error, __func__);
+    struct assigning all = {.graph = graph};
+    tarn_error_clear(error);
+    enum tarn_status status =
+        tarn_options_take(&all.options, sizeof all.options, given, "assign options", error);
+    if (status != TARN_OK) return status;
+    fill_defaults(&all.options);
+    status = check_options(&all.options, error);
+    if (status == TARN_OK)
+        status = tarn_blocks_init(&all.blocks, graph, false, all.options.alignment, error);
+    if (status == TARN_OK) status = assign(&all, result, error);
+    tarn_assignment_finish(&all.assignment);
+    tarn_reorder_model_finish(&all.model);
+    tarn_blocks_finish(&all.blocks);
+    free(all.pool);
+    return status;
+}

@@ -1,0 +1,46 @@
+/* What to keep under a budget: the policy (recompute/model.h) with the least time whose peak, as
+ * tarn_evaluate finds it, is within a number of bytes.
+ *
+ * Everything here is deterministic and of one thread; effort is counted in evaluations. */
+#ifndef TARN_PLANNER_TRANSFORM_BUDGET_BUDGET_H
+#define TARN_PLANNER_TRANSFORM_BUDGET_BUDGET_H
+
+#include "planner/transform/recompute/model.h"
+#include "tarn/transform.h"
+
+struct tarn_budget_limits {
+    unsigned classes;                             /* 0: all */
+    uint64_t steps;                               /* evaluations; 0: enough for what is usual */
+    const struct tarn_transform_control *control; /* NULL: to the end, silently */
+    double deadline_ms; /* on the clock of tarn_now_ms; 0: none, or the control's */
+    bool refine;        /* the start is nearly right: a quarter of the steps, and little is upset */
+};
+
+struct tarn_budget_outcome {
+    uint64_t peak, time_ns; /* of the policy found */
+    uint64_t evaluations;
+    bool fits;
+    bool complete; /* no policy is better: all were tried */
+};
+
+/* Takes from a model the forms and choices that are of none of `classes`; ops as they were written
+ * always stay. What is not to be recomputed is up to the search. Linear time. */
+void tarn_recompute_model_restrict(struct tarn_recompute_model *model, unsigned classes);
+
+/* The policy of least time within `budget` reserved bytes of planned storages; where none is found,
+ * that of the least peak. `policy` is where the search starts, for example what was found for a
+ * somewhat larger budget, and receives the best one found: never a worse one. The model is to
+ * be restricted to the same classes. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_budget_search(const struct tarn_recompute_model *model, uint64_t budget,
+                                    const struct tarn_budget_limits *limits,
+                                    struct tarn_policy *policy,
+                                    struct tarn_budget_outcome *outcome);
+
+/* Chen's rule ("Training deep nets with sublinear memory cost", 2016): the forward part is cut
+ * about every square root of its ops, where little crosses. What crosses is kept; everything else
+ * is dropped and stays, once recomputed, until its last reader. Keeping everything is what
+ * tarn_policy_init gives. */
+enum tarn_status tarn_policy_chen(const struct tarn_recompute_model *model,
+                                  struct tarn_policy *policy);
+
+#endif

@@ -1,0 +1,258 @@
+/* Results are the versions that are written before the turn and not pinned. What is no result lives
+ * as long as its readers say, whatever is decided, over the version that it overwrites where that
+ * one is read for the last time then. An op may run again while the persistent storages that it
+ * reads are as they were; of what it writes then only what may be dropped is read. Cost: forms ×
+ * results. */
+#include "net.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct netting {
+    struct tarn_net *net;
+    uint32_t *result_of; /* version -> result, or TARN_NONE */
+    uint32_t *place_of;  /* op -> place */
+    uint32_t *last;      /* version that is no result -> place of its last reader */
+    uint32_t *updates;   /* persistent storage -> writes so far */
+    bool fits;
+};
+
+static bool is_pinned(const struct netting *netting, uint32_t version)
+{
+    const struct tarn_recompute_model *model = netting->net->model;
+    return model->graph->storages[model->versions[version].storage].pinned;
+}
+
+static void find_results(struct netting *netting)
+{
+    struct tarn_net *net = netting->net;
+    const struct tarn_recompute_model *model = net->model;
+    for (uint32_t i = 0; i < model->ops_count; i++) netting->place_of[model->order[i]] = i;
+    for (uint32_t w = 0; w < model->versions_count; w++) {
+        const struct tarn_version *version = &model->versions[w];
+        netting->result_of[w] = TARN_NONE;
+        netting->last[w] = netting->place_of[version->producer];
+        if (netting->last[w] >= model->turn || is_pinned(netting, w)) continue;
+        if (net->results_count == TARN_NET_RESULTS_MAX) {
+            netting->fits = false;
+            return;
+        }
+        net->size[net->results_count] = version->size;
+        net->result_version[net->results_count] = w;
+        netting->result_of[w] = net->results_count++;
+    }
+}
+
+/* ---- Forms ---- */
+
+static void read_writes(struct netting *netting, const struct tarn_form *form, bool again,
+                        struct tarn_net_form *made)
+{
+    const struct tarn_recompute_model *model = netting->net->model;
+    for (uint32_t i = form->writes.begin; i < form->writes.end; i++) {
+        uint32_t w = model->writes[i], result = netting->result_of[w];
+        const struct tarn_version *version = &model->versions[w];
+        if (result != TARN_NONE && (!again || version->droppable))
+            made->writes |= 1u << result;
+        else
+            made->aside += version->copy_size;
+        if (version->previous == TARN_NONE || netting->result_of[version->previous] == TARN_NONE)
+            continue;
+        if (made->over != TARN_NONE) netting->fits = false;
+        made->over = netting->result_of[version->previous];
+        made->over_size = version->size;
+        made->forced = version->forced;
+    }
+}
+
+static struct tarn_net_form read_form(struct netting *netting, uint32_t f, bool again)
+{
+    const struct tarn_recompute_model *model = netting->net->model;
+    const struct tarn_form *form = &model->forms[f];
+    struct tarn_net_form made = {.form = f, .over = TARN_NONE};
+    for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
+        uint32_t result = netting->result_of[model->reads[i]];
+        if (result != TARN_NONE) made.reads |= 1u << result;
+    }
+    read_writes(netting, form, again, &made);
+    return made;
+}
+
+/* Does the form read, of what is no result, only what the op reads as written? */
+static bool reads_no_more(const struct netting *netting, const struct tarn_form *form,
+                          const struct tarn_form *own)
+{
+    const struct tarn_recompute_model *model = netting->net->model;
+    for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
+        uint32_t k = own->reads.begin;
+        if (netting->result_of[model->reads[i]] != TARN_NONE) continue;
+        while (k < own->reads.end && model->reads[k] != model->reads[i]) k++;
+        if (k == own->reads.end) return false;
+    }
+    return true;
+}
+
+static void add_primary_forms(struct netting *netting, uint32_t place)
+{
+    struct tarn_net *net = netting->net;
+    const struct tarn_recompute_model *model = net->model;
+    struct tarn_range range = model->op_forms[model->order[place]];
+    net->first[place] = net->count;
+    for (uint32_t f = range.begin; f < range.end; f++) {
+        const struct tarn_form *form = &model->forms[f];
+        if (form->splits ||
+            (form->whole && !reads_no_more(netting, form, &model->forms[range.begin])))
+            netting->fits = false;
+        if (form->whole) net->forms[net->count++] = read_form(netting, f, false);
+    }
+}
+
+/* From its op to the first place where a state that it reads is another one. */
+static void find_range(struct netting *netting, struct tarn_net_form *made)
+{
+    const struct tarn_recompute_model *model = netting->net->model;
+    const struct tarn_form *form = &model->forms[made->form];
+    made->begin = netting->place_of[form->op] + 1;
+    made->end = 0;
+    memset(netting->updates, 0, model->graph->storages_count * sizeof *netting->updates);
+    for (uint32_t place = 0; place < model->ops_count; place++) {
+        const struct tarn_graph_op *op = &model->graph->ops[model->order[place]];
+        bool holds = true;
+        for (uint32_t i = form->states.begin; i < form->states.end; i++)
+            holds = holds && netting->updates[model->states[i].storage] == model->states[i].updates;
+        if (place >= made->begin && !holds) return;
+        made->end = place + 1;
+        for (uint32_t k = 0; k < op->outputs_count; k++)
+            netting->updates[model->graph->tensors[op->outputs[k]].storage]++;
+    }
+}
+
+static void add_forms_again(struct netting *netting)
+{
+    struct tarn_net *net = netting->net;
+    const struct tarn_recompute_model *model = net->model;
+    net->again = net->count;
+    for (uint32_t place = 0; place < model->turn && netting->fits; place++) {
+        struct tarn_range range = model->op_forms[model->order[place]];
+        for (uint32_t f = range.begin; f < range.end; f++) {
+            if (!model->forms[f].repeats) continue;
+            struct tarn_net_form made = read_form(netting, f, true);
+            find_range(netting, &made);
+            if (made.writes != 0) net->forms[net->count++] = made;
+        }
+    }
+}
+
+/* ---- What is no result ---- */
+
+static void find_last_readers(struct netting *netting)
+{
+    const struct tarn_recompute_model *model = netting->net->model;
+    for (uint32_t place = 0; place < model->ops_count; place++) {
+        const struct tarn_form *own = &model->forms[model->op_forms[model->order[place]].begin];
+        for (uint32_t i = own->reads.begin; i < own->reads.end; i++)
+            netting->last[model->reads[i]] = place;
+    }
+    for (uint32_t w = 0; w < model->versions_count; w++)
+        if (is_pinned(netting, w)) netting->last[w] = model->ops_count - 1;
+}
+
+/* While the places from `begin` to `end` run, and between them; wraps, and back in the sum. */
+static void add_bytes(struct tarn_net *net, uint32_t begin, uint32_t end, uint64_t bytes)
+{
+    for (uint32_t place = begin; place <= end; place++) {
+        net->during[place] += bytes;
+        if (place > begin) net->between[place] += bytes;
+    }
+}
+
+static void sum_bytes(struct netting *netting)
+{
+    const struct tarn_recompute_model *model = netting->net->model;
+    for (uint32_t w = 0; w < model->versions_count; w++) {
+        const struct tarn_version *version = &model->versions[w];
+        uint32_t begin = netting->place_of[version->producer], over = version->previous;
+        if (netting->result_of[w] != TARN_NONE) continue;
+        add_bytes(netting->net, begin, netting->last[w], version->size);
+        bool is_over = over != TARN_NONE && netting->result_of[over] == TARN_NONE &&
+                       (version->forced || netting->last[over] == begin);
+        if (is_over) add_bytes(netting->net, begin, netting->last[over], -version->size);
+    }
+}
+
+static void find_wanted(struct tarn_net *net)
+{
+    const struct tarn_recompute_model *model = net->model;
+    net->wanted[model->ops_count] = 0;
+    for (uint32_t place = model->ops_count; place-- > 0;) {
+        uint32_t wanted = net->wanted[place + 1];
+        for (uint32_t i = net->first[place]; i < net->first[place + 1]; i++)
+            wanted |= net->forms[i].reads;
+        for (uint32_t i = net->count; i-- > net->again;) /* what an op reads is made before it */
+            if (net->forms[i].writes & wanted && place < net->forms[i].end)
+                wanted |= net->forms[i].reads;
+        net->wanted[place] = wanted;
+    }
+}
+
+/* ---- The net ---- */
+
+static bool make_room(struct netting *netting)
+{
+    struct tarn_net *net = netting->net;
+    const struct tarn_recompute_model *model = net->model;
+    size_t versions = (size_t)model->versions_count + 1, places = (size_t)model->ops_count + 2;
+    net->forms = malloc(2 * ((size_t)model->forms_count + 1) * sizeof *net->forms);
+    net->first = calloc(places, sizeof *net->first);
+    net->between = calloc(places, sizeof *net->between);
+    net->during = calloc(places, sizeof *net->during);
+    net->wanted = calloc(places, sizeof *net->wanted);
+    netting->result_of = malloc(versions * sizeof *netting->result_of);
+    netting->last = malloc(versions * sizeof *netting->last);
+    netting->place_of = calloc((size_t)model->graph->ops_count + 1, sizeof *netting->place_of);
+    netting->updates =
+        malloc(((size_t)model->graph->storages_count + 1) * sizeof *netting->updates);
+    return net->forms && net->first && net->between && net->during && net->wanted &&
+           netting->result_of && netting->last && netting->place_of && netting->updates;
+}
+
+static void read_model(struct netting *netting)
+{
+    struct tarn_net *net = netting->net;
+    find_results(netting);
+    if (!netting->fits) return;
+    for (uint32_t place = 0; place < net->model->ops_count; place++)
+        add_primary_forms(netting, place);
+    net->first[net->model->ops_count] = net->count;
+    add_forms_again(netting);
+    find_last_readers(netting);
+    sum_bytes(netting);
+    if (netting->fits) find_wanted(net);
+}
+
+enum tarn_status tarn_net_init(struct tarn_net *net, const struct tarn_recompute_model *model,
+                               bool *fits)
+{
+    *net = (struct tarn_net){.model = model};
+    struct netting netting = {.net = net, .fits = model->graph->streams_count == 1};
+    *fits = netting.fits;
+    if (!netting.fits) return TARN_OK;
+    bool enough = make_room(&netting);
+    if (enough) read_model(&netting);
+    *fits = netting.fits;
+    free(netting.result_of);
+    free(netting.last);
+    free(netting.place_of);
+    free(netting.updates);
+    return enough ? TARN_OK : TARN_SYSTEM;
+}
+
+void tarn_net_finish(struct tarn_net *net)
+{
+    free(net->forms);
+    free(net->first);
+    free(net->between);
+    free(net->during);
+    free(net->wanted);
+    *net = (struct tarn_net){0};
+}

@@ -1,0 +1,283 @@
+/* Annealing in many places at once, for graphs so large that an evaluation for each move would make
+ * the search quadratic. The forward part is cut into regions; what an op or a version of a region
+ * costs is counted there, wherever the op runs again. Each step draws a move in every region and
+ * evaluates all of them together; then each region keeps its move or takes it back, by its own
+ * costs. Regions see each other at their borders only, and every some steps the costs are taken
+ * anew.
+ *
+ * Bytes have a price per place, the higher the nearer the place is to the peak, and all prices
+ * together rise while the peak is above the aim and fall while it is below: a subgradient method on
+ * the Lagrangian of the budget (H. Everett, "Generalized Lagrange multiplier method", 1963).
+ * Cost: a number of evaluations that does not depend on the size of the graph; where that is
+ * little, as many as look at a number of places. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/transform/recompute/measure.h"
+#include "search.h"
+
+enum {
+    REGION_DECISIONS = 192, /* about */
+    MOVES_MAX = 4,          /* decisions that a move of a region changes */
+    DRAWS_MAX = 8,          /* of decisions, for one that makes a difference */
+    ROUND = 12,             /* steps by the same prices */
+    ROUNDS = 96,            /* at least */
+    REFINING_ROUNDS = 32,
+    PLACES = 14 << 20, /* looked at where that is more, all in all */
+};
+
+/* At the start: what is paid for the aim, as a part of the time; how much worse a move may be, in
+ * usual times of a forward op. How far below the peak bytes count, as a part of the aim. How fast
+ * prices change, in the first round and in the last one. */
+static const double PRICE = 0.3, HEAT = 1, REFINING_HEAT = 0.2, NEAR_PEAK = 0.01;
+static const double FAST = 0.5, SLOW = 0.01;
+
+struct region {
+    uint32_t begin, end; /* of `decisions` */
+    struct tarn_setting undo[MOVES_MAX];
+    uint32_t undo_count;
+    double now, then; /* costs: of the policy at hand, and with the moves */
+};
+
+struct regions {
+    struct tarn_search *search;
+    struct region *regions;
+    uint32_t count;
+    uint32_t *decisions; /* by region */
+    uint32_t *of_op;     /* op -> region */
+    double *below;       /* place -> sum of the prices of the places before it */
+    double price;        /* of a byte that is alive everywhere, in nanoseconds */
+};
+
+/* ---- Regions ---- */
+
+/* A backward op belongs to the region of the latest forward result that it reads. */
+static uint32_t region_of_backward(const struct regions *all, uint32_t v, uint32_t otherwise)
+{
+    const struct tarn_recompute_model *model = all->search->model;
+    const struct tarn_form *form = &model->forms[model->op_forms[v].begin];
+    uint32_t region = TARN_NONE;
+    for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
+        const struct tarn_version *version = &model->versions[model->reads[i]];
+        if (!version->droppable) continue;
+        uint32_t r = all->of_op[version->producer];
+        if (region == TARN_NONE || r > region) region = r;
+    }
+    return region == TARN_NONE ? otherwise : region;
+}
+
+static void find_regions_of_ops(struct regions *all)
+{
+    const struct tarn_recompute_model *model = all->search->model;
+    uint32_t span = model->turn > 0 ? model->turn : model->ops_count, last = all->count - 1;
+    for (uint32_t place = 0; place < model->ops_count; place++) {
+        uint32_t v = model->order[place];
+        if (place < span)
+            all->of_op[v] = (uint32_t)((uint64_t)place * all->count / span);
+        else
+            last = all->of_op[v] = region_of_backward(all, v, last);
+    }
+}
+
+static uint32_t region_of_decision(const struct regions *all, uint32_t d)
+{
+    const struct tarn_budget_space *space = &all->search->space;
+    uint32_t index = space->decisions[d].index;
+    return all
+        ->of_op[d < space->versions_count ? all->search->model->versions[index].producer : index];
+}
+
+static void sort_decisions(struct regions *all)
+{
+    uint32_t count = all->search->space.count, begin = 0;
+    for (uint32_t d = 0; d < count; d++) all->regions[region_of_decision(all, d)].end++;
+    for (uint32_t r = 0; r < all->count; r++) {
+        uint32_t size = all->regions[r].end;
+        all->regions[r].begin = all->regions[r].end = begin;
+        begin += size;
+    }
+    for (uint32_t d = 0; d < count; d++)
+        all->decisions[all->regions[region_of_decision(all, d)].end++] = d;
+}
+
+static bool init(struct regions *all, struct tarn_search *search)
+{
+    const struct tarn_recompute_model *model = search->model;
+    *all = (struct regions){.search = search,
+                            .count = search->space.count / REGION_DECISIONS + 1,
+                            .price = PRICE * (double)search->best_time / (double)search->aim};
+    all->regions = calloc(all->count, sizeof *all->regions);
+    all->decisions = malloc(((size_t)search->space.count + 1) * sizeof *all->decisions);
+    all->of_op = calloc((size_t)model->graph->ops_count + 1, sizeof *all->of_op);
+    all->below = malloc(((size_t)model->ops_count + 2) * sizeof *all->below);
+    if (!all->regions || !all->decisions || !all->of_op || !all->below) return false;
+    find_regions_of_ops(all);
+    sort_decisions(all);
+    return true;
+}
+
+static void finish(struct regions *all)
+{
+    free(all->regions);
+    free(all->decisions);
+    free(all->of_op);
+    free(all->below);
+}
+
+/* ---- Costs ---- */
+
+static uint32_t place_of(const struct regions *all, uint32_t execution)
+{
+    const struct tarn_schedule *schedule = all->search->schedule;
+    return execution < schedule->count ? schedule->executions[execution].place
+                                       : all->search->model->ops_count - 1;
+}
+
+/* Prices of places, by the schedule evaluated last. */
+static void set_prices(struct regions *all)
+{
+    const struct tarn_schedule *schedule = all->search->schedule;
+    uint32_t places = all->search->model->ops_count;
+    double near = NEAR_PEAK * (double)all->search->aim, sum = 0;
+    for (uint32_t place = 0; place <= places; place++) all->below[place] = 0;
+    for (uint32_t e = 0; e < schedule->count; e++) {
+        double weight = exp(-(double)(schedule->peak - schedule->bytes[e]) / near);
+        double *highest = &all->below[schedule->executions[e].place];
+        if (weight > *highest) *highest = weight;
+    }
+    for (uint32_t place = 0; place < places; place++) sum += all->below[place];
+    double before = 0;
+    for (uint32_t place = 0; place <= places; place++) {
+        double own = sum > 0 ? all->below[place] / sum : 0;
+        all->below[place] = before;
+        before += own;
+    }
+}
+
+/* By how much an execution lengthens the critical path so far. */
+static double lengthens(const struct regions *all, uint32_t e, uint64_t *path_ns)
+{
+    const struct tarn_search *search = all->search;
+    const struct tarn_schedule *schedule = search->schedule;
+    double work = (double)tarn_execution_ns(search->model, &schedule->executions[e]);
+    if (!schedule->end_ns) return work;
+    uint64_t before = *path_ns;
+    if (schedule->end_ns[e] > before) *path_ns = schedule->end_ns[e];
+    return (double)(*path_ns - before) + work / TARN_SEARCH_WORK_WEIGHT;
+}
+
+/* Of the schedule evaluated last, into `then`. */
+static void sum_costs(struct regions *all)
+{
+    const struct tarn_recompute_model *model = all->search->model;
+    const struct tarn_schedule *schedule = all->search->schedule;
+    uint64_t path_ns = 0;
+    for (uint32_t r = 0; r < all->count; r++) all->regions[r].then = 0;
+    for (uint32_t e = 0; e < schedule->count; e++) {
+        uint32_t v = model->forms[schedule->executions[e].form].op;
+        all->regions[all->of_op[v]].then += lengthens(all, e, &path_ns);
+    }
+    for (uint32_t c = 0; c < schedule->copies_count; c++) {
+        const struct tarn_copy *copy = &schedule->copies[c];
+        const struct tarn_version *version = &model->versions[copy->version];
+        double alive =
+            all->below[place_of(all, copy->last_read) + 1] - all->below[place_of(all, copy->birth)];
+        all->regions[all->of_op[version->producer]].then +=
+            all->price * (double)version->size * alive;
+    }
+}
+
+/* ---- Steps ---- */
+
+static void take_back(struct regions *all, struct region *region)
+{
+    while (region->undo_count > 0) {
+        const struct tarn_setting *change = &region->undo[--region->undo_count];
+        tarn_decision_set(&all->search->space, all->search->policy, change->decision,
+                          change->value);
+    }
+}
+
+static void move(struct regions *all, struct region *region)
+{
+    struct tarn_search *search = all->search;
+    uint32_t count = region->end - region->begin;
+    region->undo_count = 0;
+    if (count == 0) return;
+    search->undo_count = 0;
+    for (int i = 0; i < DRAWS_MAX && search->undo_count == 0; i++)
+        tarn_search_move(search, all->decisions[region->begin + tarn_search_draw(search, count)]);
+    if (search->undo_count > MOVES_MAX) tarn_search_take_back(search);
+    region->undo_count = search->undo_count;
+    memcpy(region->undo, search->undo, search->undo_count * sizeof *search->undo);
+    search->undo_count = 0;
+}
+
+static void step(struct regions *all, double heat)
+{
+    for (uint32_t r = 0; r < all->count; r++) move(all, &all->regions[r]);
+    tarn_search_evaluate(all->search);
+    bool failed = all->search->ended || all->search->peak == UINT64_MAX;
+    if (!failed) sum_costs(all);
+    for (uint32_t r = 0; r < all->count; r++) {
+        struct region *region = &all->regions[r];
+        if (region->undo_count == 0) continue;
+        double luck = (double)tarn_search_draw(all->search, 1 << 20) / (1 << 20);
+        if (failed || region->then > region->now + heat * luck * luck)
+            take_back(all, region);
+        else
+            region->now = region->then;
+    }
+}
+
+/* Takes costs and prices anew; false: the search has ended, or the policy cannot be carried out. */
+static bool begin_round(struct regions *all, double change)
+{
+    struct tarn_search *search = all->search;
+    tarn_search_evaluate(search);
+    if (search->ended || search->peak == UINT64_MAX) return false;
+    all->price *= search->above > 0 ? 1 + change : 1 / (1 + change);
+    tarn_search_note_roles(search);
+    set_prices(all);
+    sum_costs(all);
+    for (uint32_t r = 0; r < all->count; r++) all->regions[r].now = all->regions[r].then;
+    return true;
+}
+
+static void run(struct regions *all, bool refine, double heat, uint64_t rounds)
+{
+    heat *= tarn_search_usual_time(all->search);
+    for (uint64_t i = 0; i < rounds; i++) {
+        double left = 1 - (double)i / (double)rounds;
+        double change = (refine ? FAST / 4 : FAST) * left * left + SLOW;
+        if (!begin_round(all, change)) return;
+        for (int k = 0; k < ROUND && !all->search->ended; k++) step(all, heat * left * left);
+    }
+}
+
+static uint64_t least_of(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/* Where evaluations are cheap, once more from the best: a slow walk alone may end in another valley
+ * than the fast one, and no better one. */
+static void run_twice(struct regions *all, bool refine, uint64_t steps)
+{
+    uint64_t most = steps / (ROUND + 1) + 1;
+    uint64_t places = (ROUND + 1) * ((uint64_t)all->search->model->ops_count + 1);
+    uint64_t rounds = least_of(refine ? REFINING_ROUNDS : ROUNDS, most);
+    uint64_t more = least_of((refine ? PLACES / 3 : PLACES) / places, most);
+    run(all, refine, refine ? REFINING_HEAT : HEAT, rounds);
+    if (more <= rounds || all->search->ended) return;
+    tarn_search_take_best(all->search);
+    run(all, true, HEAT, more - rounds);
+}
+
+void tarn_search_anneal_regions(struct tarn_search *search, bool refine, uint64_t steps)
+{
+    struct regions all;
+    if (init(&all, search))
+        run_twice(&all, refine, steps);
+    else
+        search->no_memory = search->ended = true;
+    finish(&all);
+}

@@ -1,0 +1,76 @@
+/* The state that the parts of the search share: the policy at hand, what it came to, and what the
+ * move at hand has changed. */
+#ifndef TARN_PLANNER_TRANSFORM_BUDGET_SEARCH_H
+#define TARN_PLANNER_TRANSFORM_BUDGET_SEARCH_H
+
+#include "planner/transform/steps.h"
+#include "space.h"
+
+enum {
+    TARN_MOVE_MAX = 64,           /* decisions that one move changes */
+    TARN_SEARCH_WORK_WEIGHT = 32, /* so much work costs as much as one of the critical path */
+};
+
+/* A decision and a value of it. */
+struct tarn_setting {
+    uint32_t decision, value;
+};
+
+struct tarn_search {
+    const struct tarn_recompute_model *model;
+    struct tarn_budget_space space;
+    struct tarn_evaluator *evaluator;
+    uint64_t budget;
+    uint64_t aim;               /* the budget, or what no policy can come below */
+    struct tarn_policy *policy; /* at hand */
+    struct tarn_policy best;
+    uint64_t peak, time_ns; /* of the policy evaluated last */
+    double above;           /* the aim: bytes, see bytes_above */
+    uint64_t best_peak, best_time;
+    uint64_t evaluations;
+    uint64_t random;
+    const struct tarn_schedule *schedule; /* evaluated last */
+    uint8_t *roles;                       /* decision about a version -> what became of it */
+    uint32_t *active;                     /* decisions that made a difference, in order */
+    uint32_t active_count;
+    /* What the move at hand has changed, as it was before. */
+    struct tarn_setting undo[TARN_MOVE_MAX];
+    uint32_t undo_count;
+    struct tarn_steps steps;
+    bool no_memory;
+    bool ended; /* no memory, or the caller has had enough */
+};
+
+/* Evaluates the policy at hand and notes it where it is the best so far. */
+void tarn_search_evaluate(struct tarn_search *search);
+/* Goes back to the best policy so far. */
+void tarn_search_take_best(struct tarn_search *search);
+/* The first execution behind the turn of the schedule evaluated last. */
+uint32_t tarn_search_turn(const struct tarn_search *search);
+
+/* Parts of a move. */
+void tarn_search_set(struct tarn_search *search, uint32_t d, uint32_t value);
+/* Sets the form of an op; `keep`: and keeps what it reads. */
+void tarn_search_set_form(struct tarn_search *search, uint32_t d, uint32_t value, bool keep);
+void tarn_search_take_back(struct tarn_search *search);
+
+/* ---- budget/anneal.c ---- */
+
+/* From the policy at hand, which has been evaluated last. `refine`: it is nearly right. */
+void tarn_search_anneal(struct tarn_search *search, bool refine, uint64_t steps);
+
+/* Its parts. A number below `count`. */
+uint32_t tarn_search_draw(struct tarn_search *search, uint32_t count);
+/* Notes which decisions have made a difference in the schedule evaluated last. */
+void tarn_search_note_roles(struct tarn_search *search);
+/* Another value for a decision, where it can make a difference. */
+void tarn_search_move(struct tarn_search *search, uint32_t d);
+/* What an op before the turn takes on the average, in nanoseconds. */
+double tarn_search_usual_time(const struct tarn_search *search);
+
+/* ---- budget/regions.c ---- */
+
+/* The same, many moves at a time, with at most so many evaluations. */
+void tarn_search_anneal_regions(struct tarn_search *search, bool refine, uint64_t steps);
+
+#endif

@@ -1,0 +1,144 @@
+/* The decisions of a policy. Left out are versions that may not be dropped, and the smallest that
+ * together are too few bytes to matter (a thousandth of all). Of an op that is to run
+ * split, the form decided for is the part that comes first. Cost: sorting the versions by size. */
+#include "space.h"
+
+#include <stdlib.h>
+
+enum { NEGLIGIBLE = 1000 };
+
+static int by_size(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Versions of less than the result are negligible. */
+static uint64_t least_size(const struct tarn_recompute_model *model, uint64_t *sizes)
+{
+    uint64_t total = 0, below = 0;
+    uint32_t count = 0;
+    for (uint32_t w = 0; w < model->versions_count; w++) {
+        if (!model->versions[w].droppable) continue;
+        sizes[count++] = model->versions[w].size;
+        total += model->versions[w].size;
+    }
+    qsort(sizes, count, sizeof *sizes, by_size);
+    for (uint32_t i = 0; i < count; i++) {
+        below += sizes[i];
+        if (below > total / NEGLIGIBLE) return sizes[i];
+    }
+    return 0;
+}
+
+static bool can_stand(const struct tarn_recompute_model *model, uint32_t f)
+{
+    return model->forms[f].whole || model->forms[f].splits;
+}
+
+static uint32_t count_forms(const struct tarn_recompute_model *model, struct tarn_range range)
+{
+    uint32_t count = 0;
+    for (uint32_t f = range.begin; f < range.end; f++) count += can_stand(model, f);
+    return count;
+}
+
+static void add_versions(struct tarn_budget_space *space, uint64_t least)
+{
+    const struct tarn_recompute_model *model = space->model;
+    for (uint32_t w = 0; w < model->versions_count; w++) {
+        if (!model->versions[w].droppable || model->versions[w].size < least) continue;
+        space->of_version[w] = space->count;
+        space->decisions[space->count++] = (struct tarn_decision){w, TARN_VERSION_VALUES};
+    }
+    space->versions_count = space->count;
+}
+
+static void add_ops(struct tarn_budget_space *space)
+{
+    const struct tarn_recompute_model *model = space->model;
+    for (uint32_t i = 0; i < model->ops_count; i++) {
+        uint32_t forms = count_forms(model, model->op_forms[model->order[i]]);
+        if (forms < 2) continue;
+        space->decisions[space->count++] = (struct tarn_decision){model->order[i], forms + 1};
+    }
+}
+
+enum tarn_status tarn_budget_space_init(struct tarn_budget_space *space,
+                                        const struct tarn_recompute_model *model, bool recompute)
+{
+    size_t most = (size_t)model->versions_count + model->ops_count + 1;
+    uint64_t *sizes = malloc(most * sizeof *sizes);
+    *space = (struct tarn_budget_space){.model = model};
+    space->decisions = malloc(most * sizeof *space->decisions);
+    space->of_version = malloc(most * sizeof *space->of_version);
+    enum tarn_status status = TARN_SYSTEM;
+    if (sizes && space->decisions && space->of_version) {
+        for (uint32_t w = 0; w < model->versions_count; w++) space->of_version[w] = TARN_NONE;
+        if (recompute) add_versions(space, least_size(model, sizes));
+        add_ops(space);
+        status = TARN_OK;
+    }
+    free(sizes);
+    return status;
+}
+
+void tarn_budget_space_finish(struct tarn_budget_space *space)
+{
+    free(space->decisions);
+    free(space->of_version);
+}
+
+static uint32_t form_value(const struct tarn_recompute_model *model, struct tarn_range range,
+                           uint32_t form)
+{
+    uint32_t value = 0;
+    for (uint32_t f = range.begin; f < range.end; f++) {
+        value += can_stand(model, f);
+        if (f == form) return value;
+    }
+    return 0;
+}
+
+static uint32_t value_form(const struct tarn_recompute_model *model, struct tarn_range range,
+                           uint32_t value)
+{
+    uint32_t seen = 0;
+    for (uint32_t f = range.begin; f < range.end && value > 0; f++) {
+        seen += can_stand(model, f);
+        if (seen == value) return f;
+    }
+    return TARN_NONE;
+}
+
+uint32_t tarn_decision_get(const struct tarn_budget_space *space, const struct tarn_policy *policy,
+                           uint32_t d)
+{
+    uint32_t index = space->decisions[d].index;
+    if (d >= space->versions_count)
+        return form_value(space->model, space->model->op_forms[index], policy->form[index]);
+    if (policy->keep[index]) return TARN_KEEP;
+    return policy->retain[index] ? TARN_DROP : TARN_DROP_EACH_TIME;
+}
+
+void tarn_decision_set(const struct tarn_budget_space *space, struct tarn_policy *policy,
+                       uint32_t d, uint32_t value)
+{
+    uint32_t index = space->decisions[d].index;
+    if (d >= space->versions_count) {
+        policy->form[index] = value_form(space->model, space->model->op_forms[index], value);
+    } else {
+        policy->keep[index] = value == TARN_KEEP;
+        policy->retain[index] = value != TARN_DROP_EACH_TIME;
+    }
+}
+
+uint64_t tarn_budget_space_size(const struct tarn_budget_space *space, uint64_t most)
+{
+    uint64_t size = 1;
+    for (uint32_t d = 0; d < space->count; d++) {
+        size *= space->decisions[d].values;
+        if (size > most) return most;
+    }
+    return size;
+}

@@ -1,0 +1,187 @@
+/* Streams that do not wait for each other may be anywhere, so what one has read is alive until it
+ * is over for sure. In the model they are side by side: whoever ends there before an op begins may
+ * as well be waited for, at no modelled time. So every stream's ops are gone through in the order
+ * in which they begin, and now and then one waits for the last op of every other stream that has
+ * ended by then. The same along the list of ops, where a lag of one place runs them one by one: the
+ * fewest bytes, and no time saved by streams. Cost: O(ops × streams). */
+#include "along.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/transform/recipe.h"
+#include "streams/base/error.h"
+#include "tarn/simulate.h"
+
+struct along {
+    const struct tarn_graph *graph;
+    uint64_t *begin, *end; /* by op */
+    uint64_t lag;          /* from the end of an op to the begin of one that waits for it */
+    uint64_t block;        /* from one op of a stream that waits to the next one */
+    uint32_t *order;       /* ops by begin */
+    uint32_t *ended;       /* pair of streams -> ops of the first that the second may wait for */
+    uint32_t *waited;      /* pair of streams -> of them, those that it waits for */
+    struct tarn_recipe_arc *arcs;
+    uint32_t arcs_count, arcs_room;
+};
+
+/* ---- When ---- */
+
+static uint64_t later_of(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+/* A simulation does not launch views, and what follows one in its stream need not wait for what it
+ * shows. An arc to either would count in the graph as one behind that, and could close a cycle; so
+ * here everything begins when all that comes before it in the graph has ended. */
+static void wait_for_views(struct along *along)
+{
+    const struct tarn_graph *graph = along->graph;
+    for (uint32_t i = 0; i < graph->ops_count; i++) {
+        uint32_t v = graph->order[i], position = graph->ops[v].position;
+        uint64_t begin = along->begin[v], length = along->end[v] - begin;
+        if (position > 0)
+            begin =
+                later_of(begin, along->end[graph->streams[graph->ops[v].stream].ops[position - 1]]);
+        for (uint32_t k = graph->predecessors.begin[v]; k < graph->predecessors.begin[v + 1]; k++)
+            begin = later_of(begin, along->end[graph->predecessors.ops[k]]);
+        along->begin[v] = begin;
+        along->end[v] = begin + length;
+    }
+}
+
+static enum tarn_status take_times(struct along *along, struct tarn_graph *graph,
+                                   const struct tarn_leeway *leeway, struct tarn_error *error)
+{
+    struct tarn_simulation *simulation;
+    along->lag = leeway->in_time ? TARN_WAIT_NS : leeway->ahead;
+    along->block = leeway->ahead;
+    if (!leeway->in_time) {
+        for (uint32_t v = 0; v < graph->ops_count; v++)
+            along->begin[v] = along->end[v] = graph->rank[v];
+        return TARN_OK;
+    }
+    enum tarn_status status = tarn_graph_simulate(graph, 1, TARN_WAIT_NS, &simulation, error);
+    if (status != TARN_OK) return status;
+    memcpy(along->begin, simulation->begin_ns, graph->ops_count * sizeof *along->begin);
+    memcpy(along->end, simulation->end_ns, graph->ops_count * sizeof *along->end);
+    tarn_simulation_destroy(simulation);
+    wait_for_views(along);
+    return TARN_OK;
+}
+
+struct moment {
+    uint64_t begin;
+    uint32_t rank, op;
+};
+
+static int by_begin(const void *left, const void *right)
+{
+    const struct moment *a = left, *b = right;
+    if (a->begin != b->begin) return a->begin < b->begin ? -1 : 1;
+    return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+/* A topological order: no op begins before one that it waits for, and ranks decide. */
+static bool sort_ops(struct along *along)
+{
+    const struct tarn_graph *graph = along->graph;
+    struct moment *moments = malloc(((size_t)graph->ops_count + 1) * sizeof *moments);
+    if (!moments) return false;
+    for (uint32_t v = 0; v < graph->ops_count; v++)
+        moments[v] = (struct moment){along->begin[v], graph->rank[v], v};
+    qsort(moments, graph->ops_count, sizeof *moments, by_begin);
+    for (uint32_t i = 0; i < graph->ops_count; i++) along->order[i] = moments[i].op;
+    free(moments);
+    return true;
+}
+
+/* ---- Waits ---- */
+
+static bool push_arc(struct along *along, uint32_t later, uint32_t earlier)
+{
+    if (along->arcs_count == along->arcs_room) {
+        uint32_t room = 2 * along->arcs_room + 64;
+        struct tarn_recipe_arc *arcs = realloc(along->arcs, room * sizeof *arcs);
+        if (!arcs) return false;
+        along->arcs = arcs;
+        along->arcs_room = room;
+    }
+    along->arcs[along->arcs_count++] = (struct tarn_recipe_arc){later, earlier};
+    return true;
+}
+
+/* Lets op v wait for what has ended in every other stream. */
+static bool wait_for_others(struct along *along, uint32_t v)
+{
+    const struct tarn_graph *graph = along->graph;
+    for (uint32_t s = 0; s < graph->streams_count; s++) {
+        size_t pair = (size_t)s * graph->streams_count + graph->ops[v].stream;
+        const struct tarn_graph_stream *other = &graph->streams[s];
+        uint32_t *ended = &along->ended[pair];
+        if (s == graph->ops[v].stream) continue;
+        while (*ended < other->ops_count &&
+               along->end[other->ops[*ended]] + along->lag <= along->begin[v])
+            ++*ended;
+        if (*ended == along->waited[pair]) continue;
+        along->waited[pair] = *ended;
+        if (!push_arc(along, v, other->ops[*ended - 1])) return false;
+    }
+    return true;
+}
+
+static bool add_waits(struct along *along)
+{
+    const struct tarn_graph *graph = along->graph;
+    for (uint32_t s = 0; s < graph->streams_count; s++) {
+        uint64_t next = along->block;
+        for (uint32_t i = 0; i < graph->streams[s].ops_count; i++) {
+            uint32_t v = graph->streams[s].ops[i];
+            if (along->begin[v] < next || graph->ops[v].view) continue;
+            if (!wait_for_others(along, v)) return false;
+            next = along->begin[v] - along->begin[v] % along->block + along->block;
+        }
+    }
+    return true;
+}
+
+/* ---- The whole ---- */
+
+static bool make_room(struct along *along, const struct tarn_graph *graph)
+{
+    size_t ops = (size_t)graph->ops_count + 1;
+    size_t pairs = (size_t)graph->streams_count * graph->streams_count + 1;
+    along->begin = malloc(ops * sizeof *along->begin);
+    along->end = malloc(ops * sizeof *along->end);
+    along->order = malloc(ops * sizeof *along->order);
+    along->ended = calloc(pairs, sizeof *along->ended);
+    along->waited = calloc(pairs, sizeof *along->waited);
+    return along->begin && along->end && along->order && along->ended && along->waited;
+}
+
+static void finish(struct along *along)
+{
+    free(along->begin);
+    free(along->end);
+    free(along->order);
+    free(along->ended);
+    free(along->waited);
+    free(along->arcs);
+}
+
+enum tarn_status tarn_couple_along(struct tarn_graph *graph, const struct tarn_leeway *leeway,
+                                   struct tarn_graph **result, struct tarn_error *error)
+{
+    struct along along = {.graph = graph};
+    *result = NULL;
+    enum tarn_status status = TARN_SYSTEM;
+    if (make_room(&along, graph)) status = take_times(&along, graph, leeway, error);
+    if (status == TARN_OK && !(sort_ops(&along) && add_waits(&along))) status = TARN_SYSTEM;
+    if (status == TARN_OK) {
+        const struct tarn_recipe recipe = {.graph = graph,
+                                           .order = along.order,
+                                           .arcs = along.arcs,
+                                           .arcs_count = along.arcs_count};
+        status = tarn_recipe_build(&recipe, result, error);
+    }
+    finish(&along);
+    return status == TARN_SYSTEM ? tarn_error_no_memory(error) : status;
+}

@@ -1,0 +1,20 @@
+/* Waits that let the streams run along one order of the ops. */
+#ifndef TARN_PLANNER_TRANSFORM_COUPLE_ALONG_H
+#define TARN_PLANNER_TRANSFORM_COUPLE_ALONG_H
+
+#include "streams/graph/graph.h"
+
+/* How far one stream may be ahead of another. */
+struct tarn_leeway {
+    bool in_time;   /* as the ops run in the model (tarn/simulate.h), which costs no modelled time;
+                       else as they are listed */
+    uint64_t ahead; /* in_time: an op of each stream waits every so many nanoseconds; else: an op
+                       waits for those so many places before it, every so many places; at least 1 */
+};
+
+/* The graph with these waits, or the graph itself, shared; origins are its ops. The caller destroys
+ * it. TARN_SYSTEM: no memory. O(ops × streams). */
+enum tarn_status tarn_couple_along(struct tarn_graph *graph, const struct tarn_leeway *leeway,
+                                   struct tarn_graph **result, struct tarn_error *error);
+
+#endif

@@ -1,0 +1,323 @@
+/* Memory-aware synchronisation: buying bytes with events. Repeat until the bound is low enough:
+ *
+ *     for the arcs that promise to break the heaviest antichain (see couple/candidates.h):
+ *         find the bound of the graph with that arc
+ *     keep the best arc: of those that cost no modelled time the one with the lowest bound, else
+ *     the one that lowers it most for its time
+ *
+ * and then take away, oldest first, every arc that is not needed for the bound reached. Several
+ * antichains are often equally heavy: an arc that only breaks one of them is kept as well, but not
+ * too many in a row. Source: DESIGN.md, section 3 (coupling).
+ * Cost: a dozen bounds for every arc that is kept. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "candidates.h"
+#include "planner/place/problem/block.h"
+#include "planner/transform/steps.h"
+#include "streams/base/checked.h"
+#include "streams/base/error.h"
+#include "streams/base/options.h"
+#include "streams/order/peak.h"
+#include "tarn/transform.h"
+
+enum { ALIGNMENT_DEFAULT = 512, STALLS_MAX = 32 };
+
+struct coupling {
+    struct tarn_couple_options options;
+    struct tarn_graph *graph;
+    struct tarn_blocks blocks; /* for what storages reserve */
+    uint64_t target;
+    uint64_t makespan_max;
+    struct tarn_recipe_arc *arcs;
+    uint32_t arcs_count, arcs_room;
+    struct tarn_coupled coupled; /* the graph with these arcs */
+    struct tarn_pace pace;       /* of that */
+};
+
+static uint64_t bound_of(const struct coupling *coupling) { return coupling->coupled.bound.bound; }
+
+/* ---- The graph with the arcs ---- */
+
+static enum tarn_status try_arcs(struct tarn_coupled *coupled, const struct coupling *coupling)
+{
+    return tarn_coupled_init(coupled, coupling->graph, coupling->arcs, coupling->arcs_count,
+                             coupling->blocks.reserved, coupling->options.alignment);
+}
+
+static enum tarn_status find_pace(struct coupling *coupling)
+{
+    tarn_pace_finish(&coupling->pace);
+    return tarn_pace_init(&coupling->pace, &coupling->coupled.graph, coupling->options.wait_ns);
+}
+
+static void take_coupled(struct coupling *coupling, const struct tarn_coupled *coupled)
+{
+    tarn_coupled_finish(&coupling->coupled);
+    coupling->coupled = *coupled;
+}
+
+static bool push_arc(struct coupling *coupling, struct tarn_recipe_arc arc)
+{
+    if (coupling->arcs_count == coupling->arcs_room) {
+        uint32_t room = 2 * coupling->arcs_room + 16;
+        struct tarn_recipe_arc *arcs = realloc(coupling->arcs, room * sizeof *arcs);
+        if (!arcs) return false;
+        coupling->arcs = arcs;
+        coupling->arcs_room = room;
+    }
+    coupling->arcs[coupling->arcs_count++] = arc;
+    return true;
+}
+
+/* ---- Choosing an arc ---- */
+
+struct choice {
+    struct tarn_candidate candidate;
+    struct tarn_coupled coupled; /* with it */
+    bool is_there;
+};
+
+/* Bytes saved for each nanosecond: more than the other's? */
+static bool is_better(const struct coupling *coupling, const struct tarn_candidate *a,
+                      uint64_t a_bound, const struct choice *other)
+{
+    if (!other->is_there) return true;
+    uint64_t now = coupling->pace.timeline.makespan_ns, bound = bound_of(coupling);
+    uint64_t b_bound = other->coupled.bound.bound;
+    uint64_t a_ns = a->makespan_ns - now, b_ns = other->candidate.makespan_ns - now;
+    if (a_bound < coupling->target) a_bound = coupling->target;
+    if (b_bound < coupling->target) b_bound = coupling->target;
+    if ((a_bound < bound) != (b_bound < bound)) return a_bound < bound;
+    if ((a_ns == 0) != (b_ns == 0)) return a_ns == 0;
+    if (a_ns == 0 || a_bound >= bound) return a_bound < b_bound;
+    return (double)(bound - a_bound) / (double)a_ns > (double)(bound - b_bound) / (double)b_ns;
+}
+
+static enum tarn_status try_candidate(struct coupling *coupling,
+                                      const struct tarn_candidate *candidate, struct choice *best)
+{
+    struct tarn_coupled coupled;
+    if (!push_arc(coupling, candidate->arc)) return TARN_SYSTEM;
+    enum tarn_status status = try_arcs(&coupled, coupling);
+    coupling->arcs_count--;
+    if (status != TARN_OK) return status;
+    if (!is_better(coupling, candidate, coupled.bound.bound, best)) {
+        tarn_coupled_finish(&coupled);
+        return TARN_OK;
+    }
+    if (best->is_there) tarn_coupled_finish(&best->coupled);
+    *best = (struct choice){*candidate, coupled, true};
+    return TARN_OK;
+}
+
+/* *found: was there an arc to add? */
+static enum tarn_status add_best(struct coupling *coupling, bool *found)
+{
+    struct tarn_candidates candidates;
+    struct choice best = {.is_there = false};
+    struct tarn_candidate_limits limits = {bound_of(coupling) - coupling->target,
+                                           coupling->makespan_max};
+    enum tarn_status status = tarn_candidates_find(&candidates, &coupling->coupled, &coupling->pace,
+                                                   coupling->blocks.reserved, &limits);
+    for (uint32_t i = 0; status == TARN_OK && i < candidates.count; i++)
+        status = try_candidate(coupling, &candidates.best[i], &best);
+    *found = best.is_there;
+    if (best.is_there) take_coupled(coupling, &best.coupled);
+    if (status != TARN_OK || !best.is_there) return status;
+    if (!push_arc(coupling, best.candidate.arc)) return TARN_SYSTEM;
+    return find_pace(coupling);
+}
+
+/* ---- Going down, and tidying up ---- */
+
+/* Leaves the arcs in place that led to the lowest bound. */
+static enum tarn_status go_down(struct coupling *coupling)
+{
+    uint64_t lowest = bound_of(coupling);
+    uint32_t kept = 0, stalls = 0;
+    bool found = true;
+    struct tarn_steps steps = {.control = coupling->options.control, .transform = "couple"};
+    while (found && lowest > coupling->target && stalls < STALLS_MAX &&
+           tarn_steps_next(&steps, lowest)) {
+        enum tarn_status status = add_best(coupling, &found);
+        if (status != TARN_OK) return status;
+        stalls++;
+        if (bound_of(coupling) >= lowest) continue;
+        lowest = bound_of(coupling);
+        kept = coupling->arcs_count;
+        stalls = 0;
+    }
+    coupling->arcs_count = kept;
+    return TARN_OK;
+}
+
+/* Can it do without arc i, and stay at `bound`? */
+static enum tarn_status try_without(struct coupling *coupling, uint32_t i, uint64_t bound)
+{
+    struct tarn_coupled coupled;
+    struct tarn_recipe_arc arc = coupling->arcs[i];
+    uint32_t behind = coupling->arcs_count - i - 1;
+    memmove(&coupling->arcs[i], &coupling->arcs[i + 1], behind * sizeof arc);
+    coupling->arcs_count--;
+    enum tarn_status status = try_arcs(&coupled, coupling);
+    if (status == TARN_OK && coupled.bound.bound <= bound) {
+        take_coupled(coupling, &coupled);
+        return TARN_OK;
+    }
+    if (status == TARN_OK) tarn_coupled_finish(&coupled);
+    memmove(&coupling->arcs[i + 1], &coupling->arcs[i], behind * sizeof arc);
+    coupling->arcs[i] = arc;
+    coupling->arcs_count++;
+    return status;
+}
+
+static enum tarn_status tidy_up(struct coupling *coupling)
+{
+    struct tarn_coupled coupled;
+    enum tarn_status status = try_arcs(&coupled, coupling);
+    if (status != TARN_OK) return status;
+    take_coupled(coupling, &coupled);
+    uint64_t bound = bound_of(coupling);
+    if (bound < coupling->target) bound = coupling->target;
+    for (uint32_t i = 0; status == TARN_OK && i < coupling->arcs_count;) {
+        uint32_t before = coupling->arcs_count;
+        status = try_without(coupling, i, bound);
+        if (coupling->arcs_count == before) i++;
+    }
+    return status == TARN_OK ? find_pace(coupling) : status;
+}
+
+/* ---- The report ---- */
+
+/* Each row has more arcs than the one before it and a lower bound, the last one all of them. */
+static enum tarn_status add_row(struct coupling *coupling, struct tarn_couple_report *report,
+                                uint32_t arcs_count)
+{
+    uint32_t all = coupling->arcs_count;
+    struct tarn_coupled coupled;
+    struct tarn_pace pace = {0};
+    coupling->arcs_count = arcs_count;
+    enum tarn_status status = try_arcs(&coupled, coupling);
+    coupling->arcs_count = all;
+    if (status != TARN_OK) return status;
+    status = tarn_pace_init(&pace, &coupled.graph, coupling->options.wait_ns);
+    struct tarn_couple_row row = {arcs_count, pace.waits_count, coupled.bound.bound,
+                                  pace.timeline.makespan_ns};
+    if (report->rows_count == 0 || row.bound < report->rows[report->rows_count - 1].bound)
+        report->rows[report->rows_count++] = row;
+    else if (arcs_count == all)
+        report->rows[report->rows_count - 1] = row;
+    tarn_pace_finish(&pace);
+    tarn_coupled_finish(&coupled);
+    return status;
+}
+
+static enum tarn_status fill_report(struct coupling *coupling, struct tarn_couple_report *report)
+{
+    report->bound = bound_of(coupling);
+    report->target = coupling->target;
+    report->arcs = coupling->arcs_count;
+    report->rows = malloc(((size_t)coupling->arcs_count + 1) * sizeof *report->rows);
+    if (!report->rows) return TARN_SYSTEM;
+    enum tarn_status status = TARN_OK;
+    for (uint32_t i = 0; status == TARN_OK && i <= coupling->arcs_count; i++)
+        status = add_row(coupling, report, i);
+    return status;
+}
+
+void tarn_couple_report_finish(struct tarn_couple_report *report)
+{
+    if (!report) return;
+    free(report->rows);
+    memset(report, 0, sizeof *report);
+}
+
+/* ---- All of it ---- */
+
+static void set_target(struct coupling *coupling, uint64_t serial_peak)
+{
+    uint64_t bound = bound_of(coupling);
+    uint64_t excess = bound > serial_peak ? bound - serial_peak : 0;
+    uint64_t now = coupling->pace.timeline.makespan_ns;
+    coupling->target = coupling->options.capacity;
+    if (coupling->target == 0)
+        coupling->target = bound - excess + (uint64_t)((double)excess * coupling->options.keep);
+    coupling->makespan_max = now + (uint64_t)((double)now * coupling->options.slowdown_max);
+}
+
+static enum tarn_status couple(struct coupling *coupling, struct tarn_couple_report *report)
+{
+    enum tarn_status status = try_arcs(&coupling->coupled, coupling);
+    if (status == TARN_OK) status = find_pace(coupling);
+    if (status == TARN_OK)
+        status = tarn_peak_of(coupling->graph, coupling->blocks.reserved, &report->serial_peak);
+    if (status != TARN_OK) return status;
+    set_target(coupling, report->serial_peak);
+    if (bound_of(coupling) > coupling->target) {
+        status = go_down(coupling);
+        if (status == TARN_OK) status = tidy_up(coupling);
+    }
+    return status == TARN_OK ? fill_report(coupling, report) : status;
+}
+
+static enum tarn_status build(struct coupling *coupling, struct tarn_graph **result,
+                              struct tarn_error *error)
+{
+    struct tarn_recipe recipe = {.graph = coupling->graph,
+                                 .order = coupling->coupled.graph.order,
+                                 .arcs = coupling->arcs,
+                                 .arcs_count = coupling->arcs_count};
+    if (coupling->arcs_count == 0) recipe.order = NULL;
+    return tarn_recipe_build(&recipe, result, error);
+}
+
+static enum tarn_status check_options(struct tarn_couple_options *options, struct tarn_error *error)
+{
+    if (options->alignment == 0) options->alignment = ALIGNMENT_DEFAULT;
+    if (options->wait_ns == 0) options->wait_ns = TARN_WAIT_NS;
+    if (!tarn_is_power_of_two(options->alignment))
+        return tarn_error_set(error, TARN_USAGE, "the alignment %llu is not a power of two",
+                              (unsigned long long)options->alignment);
+    if (!(options->keep >= 0 && options->keep <= 1))
+        return tarn_error_set(error, TARN_USAGE, "the share to keep must be from 0 to 1");
+    if (!(options->slowdown_max >= 0 && options->slowdown_max <= 1000))
+        return tarn_error_set(error, TARN_USAGE, "the slowdown must be from 0 to 1000");
+    return TARN_OK;
+}
+
+static void coupling_finish(struct coupling *coupling)
+{
+    tarn_pace_finish(&coupling->pace);
+    tarn_coupled_finish(&coupling->coupled);
+    tarn_blocks_finish(&coupling->blocks);
+    free(coupling->arcs);
+}
+
+enum tarn_status tarn_graph_couple(struct tarn_graph *graph,
+                                   const struct tarn_couple_options *given,
+                                   struct tarn_graph **result, struct tarn_error *error)
+{
+    if (result) *result = NULL;
+    if (!graph || !result) return tarn_error_null(error, __func__);
+    struct coupling coupling = {.graph = graph};
+    struct tarn_couple_report report = {0};
+    tarn_error_clear(error);
+    enum tarn_status status = tarn_options_take(&coupling.options, sizeof coupling.options, given,
+                                                "couple options", error);
+    if (status == TARN_OK) status = check_options(&coupling.options, error);
+    if (status == TARN_OK)
+        status =
+            tarn_blocks_init(&coupling.blocks, graph, false, coupling.options.alignment, error);
+    if (status == TARN_OK) {
+        status = couple(&coupling, &report);
+        if (status != TARN_OK) tarn_error_no_memory(error);
+    }
+    if (status == TARN_OK) status = build(&coupling, result, error);
+    if (status == TARN_OK && coupling.options.report)
+        *coupling.options.report = report;
+    else
+        tarn_couple_report_finish(&report);
+    coupling_finish(&coupling);
+    return status;
+}

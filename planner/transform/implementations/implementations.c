@@ -1,0 +1,234 @@
+/* Adding implementations, op by op: what was measured on it as it is written, the rows of its kind,
+ * what was measured on those, the two parts of a convolution's backward, what was measured on them.
+ * Everything is collected first and then built as a recipe, so that ids stay. Cost: linear in ops,
+ * rows of their kinds and measurements, and the pairing. */
+#include "implementations.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/transform/recipe.h"
+#include "streams/base/error.h"
+#include "streams/base/options.h"
+#include "streams/graph/report.h"
+
+enum measured_part { MEASURED_AS_WRITTEN, MEASURED_WHOLE, MEASURED_PART };
+
+/* ---- Lists ---- */
+
+bool tarn_additions_has(const struct tarn_addition *addition, const char *name)
+{
+    for (uint32_t i = 0; i < addition->count; i++)
+        if (strcmp(addition->list[i].name, name) == 0) return true;
+    return false;
+}
+
+static bool copy_list(struct tarn_pool *pool, struct tarn_list *list)
+{
+    if (list->count > 0)
+        list->ids = tarn_pool_copy(pool, list->ids, list->count, sizeof *list->ids);
+    return list->count == 0 || list->ids;
+}
+
+enum tarn_status tarn_additions_append(struct tarn_additions *additions, uint32_t v,
+                                       const struct tarn_implementation *implementation)
+{
+    struct tarn_addition *addition = &additions->ops[v];
+    if (tarn_additions_has(addition, implementation->name)) return TARN_OK;
+    if (addition->count == addition->capacity) {
+        uint32_t larger = 2 * addition->capacity + 4;
+        struct tarn_implementation *list = realloc(addition->list, larger * sizeof *list);
+        if (!list) return TARN_SYSTEM;
+        addition->list = list;
+        addition->capacity = larger;
+    }
+    struct tarn_implementation copy = *implementation;
+    if (!copy_list(additions->pool, &copy.inputs) || !copy_list(additions->pool, &copy.outputs))
+        return TARN_SYSTEM;
+    addition->list[addition->count++] = copy;
+    additions->report.implementations++;
+    return TARN_OK;
+}
+
+/* ---- Measurements ---- */
+
+static enum measured_part part_measured(const struct tarn_measured_row *row)
+{
+    if (*row->implementation == 0) return MEASURED_AS_WRITTEN;
+    return tarn_is_part_name(row->implementation) ? MEASURED_PART : MEASURED_WHOLE;
+}
+
+static enum tarn_status take_row(struct tarn_additions *additions, uint32_t v,
+                                 const struct tarn_measured_row *row)
+{
+    struct tarn_addition *addition = &additions->ops[v];
+    struct tarn_implementation implementation = {
+        .name = row->implementation, .cost = row->ns, .workspace = row->workspace};
+    if (*row->implementation == 0) {
+        addition->cost = row->ns;
+        addition->workspace = row->workspace;
+        addition->is_measured = true;
+    }
+    for (uint32_t i = 0; i < addition->count; i++) {
+        if (strcmp(addition->list[i].name, row->implementation) != 0) continue;
+        addition->list[i].cost = row->ns;
+        addition->list[i].workspace = row->workspace;
+    }
+    if (part_measured(row) != MEASURED_WHOLE) return TARN_OK;
+    return tarn_additions_append(additions, v, &implementation);
+}
+
+static enum tarn_status take_measured(struct tarn_additions *additions, uint32_t v,
+                                      enum measured_part part)
+{
+    size_t count;
+    const struct tarn_measured_row *rows =
+        tarn_cost_table_measured(additions->costs, additions->graph->ops[v].name, &count);
+    enum tarn_status status = TARN_OK;
+    for (size_t i = 0; status == TARN_OK && i < count; i++) {
+        if (part_measured(&rows[i]) != part) continue;
+        status = take_row(additions, v, &rows[i]);
+        additions->report.measured++;
+    }
+    return status;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Every op that was measured must be there: a name with a slip would go unnoticed. */
+static enum tarn_status check_measured(const struct tarn_additions *additions,
+                                       struct tarn_error *error)
+{
+    const struct tarn_graph *graph = additions->graph;
+    const struct tarn_cost_table *costs = additions->costs;
+    if (costs->measured_count == 0) return TARN_OK;
+    const char **names = malloc(((size_t)graph->ops_count + 1) * sizeof *names);
+    if (!names) return TARN_SYSTEM;
+    for (uint32_t v = 0; v < graph->ops_count; v++) names[v] = graph->ops[v].name;
+    qsort(names, graph->ops_count, sizeof *names, compare_names);
+    const struct tarn_measured_row *lost = NULL;
+    for (size_t i = 0; i < costs->measured_count && !lost; i++) {
+        const char *const *name = &costs->measured[i].op;
+        if (!bsearch(name, names, graph->ops_count, sizeof *names, compare_names))
+            lost = &costs->measured[i];
+    }
+    free(names);
+    if (!lost) return TARN_OK;
+    if (error && error->status == TARN_OK) error->line = lost->line;
+    return tarn_error_set(error, TARN_BAD_INPUT, "%s: line %u: the graph has no op %s", costs->path,
+                          lost->line, tarn_quote(lost->op).text);
+}
+
+/* ---- Ops ---- */
+
+static enum tarn_status begin_op(struct tarn_additions *additions, uint32_t v)
+{
+    const struct tarn_graph_op *op = &additions->graph->ops[v];
+    struct tarn_addition *addition = &additions->ops[v];
+    addition->cost = op->cost;
+    addition->workspace = op->workspace;
+    if (op->implementations_count == 0) return TARN_OK;
+    addition->list = malloc(op->implementations_count * sizeof *addition->list);
+    if (!addition->list) return TARN_SYSTEM;
+    memcpy(addition->list, op->implementations, op->implementations_count * sizeof *addition->list);
+    addition->count = addition->capacity = op->implementations_count;
+    return TARN_OK;
+}
+
+static enum tarn_status add_to_op(struct tarn_additions *additions, uint32_t v, bool split)
+{
+    bool has_costs = additions->costs && !additions->graph->ops[v].view;
+    enum tarn_status status = begin_op(additions, v);
+    if (!status && has_costs) status = take_measured(additions, v, MEASURED_AS_WRITTEN);
+    if (!status && has_costs) status = tarn_additions_add_rows(additions, v);
+    if (!status && has_costs) status = take_measured(additions, v, MEASURED_WHOLE);
+    if (!status && split) status = tarn_split_backward(additions, v);
+    if (!status && has_costs) status = take_measured(additions, v, MEASURED_PART);
+    if (additions->ops[v].count > additions->graph->ops[v].implementations_count)
+        additions->report.ops++;
+    return status;
+}
+
+/* ---- The graph ---- */
+
+static void amend(const void *context, uint32_t v, struct tarn_op_info *info)
+{
+    const struct tarn_additions *additions = context;
+    const struct tarn_addition *addition = &additions->ops[v];
+    info->cost = addition->cost;
+    info->workspace = addition->workspace;
+    info->implementations = addition->list;
+    info->implementations_count = addition->count;
+    if (!additions->graph->ops[v].common_is_given) info->common = (struct tarn_list){0};
+    if (addition->outputs)
+        info->outputs = (struct tarn_list){addition->outputs, addition->outputs_count};
+}
+
+static enum tarn_status build(const struct tarn_additions *additions, struct tarn_graph *graph,
+                              struct tarn_graph **result, struct tarn_error *error)
+{
+    const struct tarn_implementations_report *report = &additions->report;
+    bool is_changed = report->implementations > 0 || report->workspaces > 0 || report->measured > 0;
+    struct tarn_recipe recipe = {
+        .graph = graph,
+        .tensors = additions->kept,
+        .tensors_count = additions->kept_count,
+        .amend = is_changed ? amend : NULL,
+        .context = additions,
+    };
+    return tarn_recipe_build(&recipe, result, error);
+}
+
+static enum tarn_status init(struct tarn_additions *additions)
+{
+    const struct tarn_graph *graph = additions->graph;
+    size_t longest = 0;
+    for (uint32_t v = 0; v < graph->ops_count; v++)
+        if (graph->ops[v].inputs_count > longest) longest = graph->ops[v].inputs_count;
+    additions->pool = tarn_pool_create();
+    additions->ops = calloc((size_t)graph->ops_count + 1, sizeof *additions->ops);
+    additions->ids = malloc((longest + 3) * sizeof *additions->ids);
+    if (!additions->pool || !additions->ops || !additions->ids) return TARN_SYSTEM;
+    return tarn_pairing_init(&additions->pairing, graph);
+}
+
+static void finish(struct tarn_additions *additions)
+{
+    for (uint32_t v = 0; additions->ops && v < additions->graph->ops_count; v++)
+        free(additions->ops[v].list);
+    free(additions->ops);
+    free(additions->kept);
+    free(additions->ids);
+    tarn_pairing_finish(&additions->pairing);
+    tarn_pool_destroy(additions->pool);
+}
+
+enum tarn_status tarn_graph_implementations(struct tarn_graph *graph,
+                                            const struct tarn_implementations_options *given,
+                                            struct tarn_graph **result, struct tarn_error *error)
+{
+    if (result) *result = NULL;
+    if (!graph || !result) return tarn_error_null(error, __func__);
+    struct tarn_implementations_options options;
+    tarn_error_clear(error);
+    enum tarn_status status =
+        tarn_options_take(&options, sizeof options, given, "implementations options", error);
+    if (status != TARN_OK) return status;
+    if (!options.costs && !options.split_backward) {
+        *result = tarn_graph_retain(graph);
+        return TARN_OK;
+    }
+    struct tarn_additions additions = {.graph = graph, .costs = options.costs};
+    status = init(&additions);
+    if (!status && options.costs) status = check_measured(&additions, error);
+    for (uint32_t v = 0; !status && v < graph->ops_count; v++)
+        status = add_to_op(&additions, v, options.split_backward);
+    if (!status) status = build(&additions, graph, result, error);
+    if (status == TARN_SYSTEM) tarn_error_no_memory(error);
+    if (status == TARN_OK && options.report) *options.report = additions.report;
+    finish(&additions);
+    return status;
+}

@@ -1,0 +1,66 @@
+/* What reordering looks at: nodes (ops without the views), what must come before what, and which
+ * bytes are alive. A storage is born when its producer runs and dies when the last of the nodes
+ * that touch it has run.
+ *
+ *     node v runs:   alive += made[v];   alive is the memory of that step;   alive -= what v frees
+ */
+#ifndef TARN_PLANNER_TRANSFORM_LIST_MODEL_H
+#define TARN_PLANNER_TRANSFORM_LIST_MODEL_H
+
+#include "streams/graph/graph.h"
+
+struct tarn_reorder_model {
+    const struct tarn_graph *graph;
+    uint32_t nodes_count;
+    uint32_t *op;      /* node -> op, in the graph's order */
+    uint32_t *node_of; /* op -> node; for a view that is none, the node that it waits for; or
+                          TARN_NONE */
+    struct tarn_arcs predecessors, successors; /* of nodes, distinct; a predecessor is smaller */
+    /* Storages by index, bytes reserved. */
+    uint32_t storages_count;
+    uint64_t *size;
+    uint32_t *producer;        /* node */
+    struct tarn_arcs touchers; /* storage -> nodes, ascending; its producer is one of them */
+    bool *pinned;
+    struct tarn_arcs touched; /* node -> storages that it touches, what it produces included */
+    uint64_t *made;           /* bytes that a node produces */
+};
+
+/* reserved: bytes by planned storage of the graph; their sum must fit in 64 bits.
+ * TARN_SYSTEM: no memory. */
+enum tarn_status tarn_reorder_model_init(struct tarn_reorder_model *model,
+                                         const struct tarn_graph *graph, const uint64_t *reserved);
+void tarn_reorder_model_finish(struct tarn_reorder_model *model);
+
+/* ---- Running nodes ---- */
+
+/* What is alive after some nodes have run. */
+struct tarn_reorder_state {
+    const struct tarn_reorder_model *model;
+    uint64_t alive;
+    uint32_t *left;    /* storage -> touchers that have not run */
+    uint32_t *last;    /* storage -> exclusive or of those: the last one by name */
+    uint64_t *freed;   /* node -> bytes that running it now would free */
+    uint32_t *pending; /* node -> predecessors that have not run */
+};
+
+enum tarn_status tarn_reorder_state_init(struct tarn_reorder_state *state,
+                                         const struct tarn_reorder_model *model);
+void tarn_reorder_state_finish(struct tarn_reorder_state *state);
+/* Nothing has run. */
+void tarn_reorder_state_reset(struct tarn_reorder_state *state);
+/* Runs a node whose predecessors have run; returns the memory of that step. */
+uint64_t tarn_reorder_run(struct tarn_reorder_state *state, uint32_t v);
+/* Takes back the node that was run last. */
+void tarn_reorder_undo(struct tarn_reorder_state *state, uint32_t v);
+
+/* The peak of an order of all nodes. step: NULL, or room for the memory of every step. The state is
+ * reset before and left at the end. */
+uint64_t tarn_reorder_peak(struct tarn_reorder_state *state, const uint32_t *order, uint64_t *step);
+
+/* The order of all ops that an order of the nodes stands for: views come right behind the node that
+ * they wait for. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_reorder_list(const struct tarn_reorder_model *model, const uint32_t *order,
+                                   uint32_t *list);
+
+#endif

@@ -1,0 +1,60 @@
+/* Transforms: graph in, new graph out. A transform decides; a recipe says what it decided, and
+ * building the recipe makes the new graph:
+ *
+ *     recipe: { order of the list, stream of every op, extra control arcs, root of every tensor }
+ *        │
+ *        ▼ tarn_recipe_build
+ *     new graph: ops in the new order, `origin` set, tensors and groups as they were
+ *
+ * The order that data, control and hazards (see constraints.h) asked for is kept by construction:
+ * where the streams of the new graph do not keep it any more, the new graph gets a control arc.
+ * Tensors keep their ids. */
+#ifndef TARN_PLANNER_TRANSFORM_RECIPE_H
+#define TARN_PLANNER_TRANSFORM_RECIPE_H
+
+#include "streams/graph/graph.h"
+#include "tarn/transform.h"
+
+/* An arc between ops of the old graph: `later` must not start before `earlier` has finished. */
+struct tarn_recipe_arc {
+    uint32_t later, earlier;
+};
+
+/* What the new graph is to be. Everything is borrowed, in ids of the old graph; NULL: as it was. */
+struct tarn_recipe {
+    struct tarn_graph *graph;
+    const uint32_t *order;              /* all ops once, in a topological order */
+    const uint32_t *stream;             /* op -> stream of the new graph */
+    const char *const *stream_names;    /* of the new graph; goes with `stream` */
+    uint32_t streams_count;             /* goes with `stream_names` */
+    const struct tarn_recipe_arc *arcs; /* extra control arcs; earlier must come first in `order` */
+    uint32_t arcs_count;
+    const uint32_t *root; /* tensor -> root of the new graph, which is a root of the old one; a
+                             storage that takes in a pinned one is pinned */
+    const struct tarn_tensor_info *tensors; /* appended, with storages of their own */
+    uint32_t tensors_count;
+    /* Changes what an op's record says, other than its stream; goes with `context`. */
+    void (*amend)(const void *context, uint32_t op, struct tarn_op_info *info);
+    const void *context;
+};
+
+/* Makes the new graph, or shares the old one when they would be equal. `origin` of every op is its
+ * id in the old graph. The caller destroys it. TARN_BAD_INPUT: the recipe breaks a rule of graphs
+ * (a cycle, a data race), which is a fault of the transform. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_recipe_build(const struct tarn_recipe *recipe, struct tarn_graph **result,
+                                   struct tarn_error *error);
+
+/* What new graphs take over as it is: the streams, and the groups by their roots, whose ids must
+ * not have changed. */
+void tarn_transform_add_streams(struct tarn_builder *builder, const struct tarn_graph *graph);
+void tarn_transform_add_groups(struct tarn_builder *builder, const struct tarn_graph *graph);
+/* The longest control list or group: so many ids. */
+size_t tarn_transform_longest_list(const struct tarn_graph *graph);
+
+/* For a chain of transforms source -> ... -> before -> after: lets the ops and tensors of `after`,
+ * which name ops, implementations and tensors of `before`, name those of the source. An op with an
+ * implementation chosen has none of its own left to choose from. `after` must not be shared with
+ * anybody yet. */
+void tarn_transform_compose(const struct tarn_graph *before, struct tarn_graph *after);
+
+#endif

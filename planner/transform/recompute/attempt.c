@@ -1,0 +1,269 @@
+/* One attempt at a budget: the schedule of a policy becomes a graph, which is placed and simulated.
+ * With several streams there is one graph for each rule about where ops are computed again, and,
+ * where that does not fit, the same with waits between the streams. The best is kept: what fits
+ * comes before what does not, then the faster. Cost: for each graph a quick plan, a simulation,
+ * and, where the quick plan is near the budget, a plan as the caller will make it. */
+#include "attempt.h"
+
+#include "planner/transform/couple/along.h"
+#include "planner/transform/recipe.h"
+#include "streams/base/error.h"
+#include "tarn/simulate.h"
+
+/* Storages for which a search for a placement takes hardly longer than none. */
+enum { SMALL = 128 };
+
+/* ---- Looking at a graph ---- */
+
+enum tarn_status tarn_budgeting_plan(const struct tarn_budgeting *budgeting,
+                                     struct tarn_graph *graph,
+                                     const struct tarn_plan_options *options,
+                                     struct tarn_plan_summary *made)
+{
+    struct tarn_plan *plan;
+    enum tarn_status status = tarn_plan_create(graph, options, &plan, budgeting->error);
+    if (status != TARN_OK) return status;
+    tarn_plan_summarize(plan, made);
+    tarn_plan_destroy(plan);
+    return TARN_OK;
+}
+
+struct tarn_plan_options tarn_budgeting_final_options(const struct tarn_budgeting *budgeting)
+{
+    struct tarn_plan_options options = {.struct_size = sizeof options,
+                                        .alignment = budgeting->options.alignment,
+                                        .capacity = budgeting->options.budget,
+                                        .effort = TARN_BUDGET_PLACE_STEPS};
+    if (!budgeting->planning) return options;
+    options.method = budgeting->planning->method;
+    options.seed = budgeting->planning->seed;
+    options.threads = budgeting->planning->threads;
+    if (budgeting->planning->effort > 0) options.effort = budgeting->planning->effort;
+    return options;
+}
+
+enum tarn_status tarn_budgeting_place(const struct tarn_budgeting *budgeting,
+                                      struct tarn_graph *graph, uint64_t *footprint)
+{
+    struct tarn_plan_summary made;
+    uint64_t budget = budgeting->options.budget;
+    const struct tarn_plan_options quick = {.struct_size = sizeof quick,
+                                            .alignment = budgeting->options.alignment,
+                                            .method = "lowest",
+                                            .effort = TARN_NO_EFFORT};
+    enum tarn_status status = tarn_budgeting_plan(budgeting, graph, &quick, &made);
+    if (status != TARN_OK) return status;
+    *footprint = made.footprint;
+    bool fits = made.footprint <= budget, patient = budgeting->patient;
+    bool near = made.footprint - made.footprint / TARN_BUDGET_NEAR <= budget ||
+                graph->planned_count <= SMALL;
+    near = near && made.bound <= budget;
+    if (graph->planned_count <= SMALL) patient = true;
+    if (budgeting->planning && budgeting->planning->effort == TARN_NO_EFFORT) patient = false;
+    if (budget == TARN_BUDGET_UNLIMITED || (!fits && !(near && patient))) return TARN_OK;
+    struct tarn_plan_options final = tarn_budgeting_final_options(budgeting);
+    status = tarn_budgeting_plan(budgeting, graph, &final, &made);
+    if (status == TARN_OK) *footprint = made.footprint;
+    if (status != TARN_DOES_NOT_FIT) return status;
+    if (fits) *footprint = budget + budgeting->options.alignment; /* not by the method asked for */
+    tarn_error_clear(budgeting->error);
+    return TARN_OK;
+}
+
+/* The footprint that it comes down to, whatever the budget is. */
+static enum tarn_status place_least(const struct tarn_budgeting *budgeting,
+                                    struct tarn_graph *graph, uint64_t *footprint)
+{
+    struct tarn_plan_options final = tarn_budgeting_final_options(budgeting);
+    struct tarn_plan_summary made;
+    final.capacity = 0;
+    enum tarn_status status = tarn_budgeting_plan(budgeting, graph, &final, &made);
+    *footprint = made.footprint;
+    return status;
+}
+
+enum tarn_status tarn_budgeting_time(const struct tarn_budgeting *budgeting,
+                                     const struct tarn_graph *graph, uint64_t *ns)
+{
+    struct tarn_simulation *simulation;
+    enum tarn_status status = tarn_graph_simulate(graph, budgeting->options.alignment, TARN_WAIT_NS,
+                                                  &simulation, budgeting->error);
+    if (status != TARN_OK) return status;
+    *ns = simulation->makespan_ns;
+    tarn_simulation_destroy(simulation);
+    return TARN_OK;
+}
+
+/* ---- Trying ---- */
+
+static bool changes_nothing(const struct tarn_budgeting *budgeting,
+                            const struct tarn_schedule *schedule)
+{
+    if (schedule->count != budgeting->model.ops_count) return false;
+    for (uint32_t e = 0; e < schedule->count; e++) {
+        const struct tarn_execution *execution = &schedule->executions[e];
+        struct tarn_range forms =
+            budgeting->model.op_forms[budgeting->model.order[execution->place]];
+        if (execution->form != forms.begin || execution->implementation != TARN_NONE) return false;
+    }
+    for (uint32_t c = 0; c < schedule->copies_count; c++) {
+        if (schedule->copies[c].over != TARN_NONE &&
+            !tarn_copy_is_over(&budgeting->model, schedule, c))
+            return false;
+    }
+    return true;
+}
+
+static void count_executions(const struct tarn_schedule *schedule,
+                             struct tarn_budget_report *report)
+{
+    for (uint32_t e = 0; e < schedule->count; e++) {
+        const struct tarn_execution *execution = &schedule->executions[e];
+        report->recomputed += execution->recomputed;
+        report->implemented += execution->implementation != TARN_NONE;
+    }
+    report->executions = schedule->count;
+    report->peak = schedule->peak;
+    report->work_ns = schedule->work_ns;
+    report->recomputed_ns = schedule->recomputed_ns;
+}
+
+bool tarn_attempt_fits(const struct tarn_attempt *attempt, uint64_t budget)
+{
+    return attempt->graph && attempt->footprint <= budget;
+}
+
+static bool is_better(const struct tarn_attempt *a, const struct tarn_attempt *b, uint64_t budget)
+{
+    if (!b->graph || tarn_attempt_fits(a, budget) != tarn_attempt_fits(b, budget))
+        return !b->graph || tarn_attempt_fits(a, budget);
+    if (!tarn_attempt_fits(a, budget) && a->footprint != b->footprint)
+        return a->footprint < b->footprint;
+    return a->time_ns < b->time_ns;
+}
+
+void tarn_attempt_keep_better(struct tarn_attempt *best, struct tarn_attempt *other,
+                              uint64_t budget)
+{
+    if (is_better(other, best, budget)) {
+        struct tarn_attempt swap = *best;
+        *best = *other;
+        *other = swap;
+    }
+    tarn_graph_destroy(other->graph);
+}
+
+/* Takes over the graph, placed. */
+static enum tarn_status look_at(struct tarn_budgeting *budgeting, struct tarn_graph *graph,
+                                const struct tarn_schedule *schedule, struct tarn_attempt *attempt)
+{
+    *attempt = (struct tarn_attempt){.graph = graph};
+    count_executions(schedule, &attempt->report);
+    enum tarn_status status = budgeting->any_budget
+                                  ? place_least(budgeting, graph, &attempt->footprint)
+                                  : tarn_budgeting_place(budgeting, graph, &attempt->footprint);
+    if (status == TARN_OK) status = tarn_budgeting_time(budgeting, graph, &attempt->time_ns);
+    if (status != TARN_OK) tarn_graph_destroy(graph);
+    return status;
+}
+
+/* ---- Making what the policy at hand comes to ---- */
+
+/* What is made of one policy. */
+struct making {
+    const struct tarn_schedule *schedule;
+    struct tarn_attempt *best; /* over all policies */
+    struct tarn_attempt front; /* the fastest of this one, without its graph */
+    bool is_first;
+};
+
+/* Takes over the graph. fitted: it keeps to the budget. */
+static enum tarn_status offer(struct tarn_budgeting *budgeting, struct making *making,
+                              struct tarn_graph *graph, bool *fitted)
+{
+    struct tarn_attempt attempt;
+    enum tarn_status status = look_at(budgeting, graph, making->schedule, &attempt);
+    if (status != TARN_OK) return status;
+    struct tarn_attempt *front = &making->front;
+    if (making->is_first || attempt.time_ns < front->time_ns ||
+        (attempt.time_ns == front->time_ns && attempt.footprint < front->footprint))
+        *front = attempt;
+    making->is_first = false;
+    *fitted = !budgeting->any_budget && tarn_attempt_fits(&attempt, budgeting->options.budget);
+    tarn_attempt_keep_better(making->best, &attempt,
+                             budgeting->any_budget ? 0 : budgeting->options.budget);
+    return TARN_OK;
+}
+
+static enum tarn_status offer_coupled(struct tarn_budgeting *budgeting, struct making *making,
+                                      struct tarn_graph *graph, struct tarn_leeway leeway,
+                                      bool *fitted)
+{
+    struct tarn_graph *coupled;
+    if (leeway.ahead == 0) leeway.ahead = 1;
+    enum tarn_status status = tarn_couple_along(graph, &leeway, &coupled, budgeting->error);
+    if (status != TARN_OK) return status;
+    if (coupled != graph && graph != budgeting->graph) tarn_transform_compose(graph, coupled);
+    return offer(budgeting, making, coupled, fitted);
+}
+
+/* Waits between streams where without them it does not fit: first those that cost no time, and no
+ * more of them than it takes; then, where all else has been tried, those that take streams from
+ * running side by side. */
+static enum tarn_status couple(struct tarn_budgeting *budgeting, struct making *making,
+                               struct tarn_graph *graph)
+{
+    bool fitted, slowly = budgeting->any_budget || budgeting->patient;
+    uint64_t ns = making->front.time_ns;
+    enum tarn_status status =
+        offer_coupled(budgeting, making, graph, (struct tarn_leeway){true, 1}, &fitted);
+    for (uint64_t part = 64; part > 1 && fitted && status == TARN_OK; part /= 8)
+        status =
+            offer_coupled(budgeting, making, graph, (struct tarn_leeway){true, ns / part}, &fitted);
+    if (fitted || status != TARN_OK || !slowly) return status;
+    for (uint64_t places = graph->ops_count / 64; !fitted && status == TARN_OK; places /= 8) {
+        if (budgeting->any_budget) places = 0; /* the least */
+        status =
+            offer_coupled(budgeting, making, graph, (struct tarn_leeway){false, places}, &fitted);
+        if (places == 0) break;
+    }
+    return status;
+}
+
+static enum tarn_status make_by(struct tarn_budgeting *budgeting, uint64_t target,
+                                enum tarn_recompute_streams rule, struct making *making)
+{
+    struct tarn_graph *graph = NULL;
+    bool fitted;
+    making->schedule =
+        budgeting->scripted.schedule.count > 0
+            ? &budgeting->scripted.schedule
+            : tarn_evaluate_whole(budgeting->evaluator, &budgeting->policy, target, rule);
+    if (!making->schedule) return tarn_error_no_memory(budgeting->error);
+    enum tarn_status status = TARN_OK;
+    if (changes_nothing(budgeting, making->schedule))
+        graph = tarn_graph_retain(budgeting->graph);
+    else
+        status =
+            tarn_recompute_build(&budgeting->model, making->schedule, &graph, budgeting->error);
+    if (status == TARN_OK) status = offer(budgeting, making, tarn_graph_retain(graph), &fitted);
+    if (status == TARN_OK && graph->streams_count > 1 && !fitted)
+        status = couple(budgeting, making, graph);
+    tarn_graph_destroy(graph);
+    return status;
+}
+
+enum tarn_status tarn_attempt_make(struct tarn_budgeting *budgeting, uint64_t target,
+                                   struct tarn_attempt *best, struct tarn_attempt *front)
+{
+    struct making making = {.best = best, .is_first = true};
+    int rules = budgeting->graph->streams_count > 1 ? TARN_RECOMPUTE_RULES : 1;
+    enum tarn_status status = TARN_OK;
+    for (int rule = 0; rule < rules && status == TARN_OK; rule++) {
+        status = make_by(budgeting, target, (enum tarn_recompute_streams)rule, &making);
+        if (status == TARN_OK && making.front.report.recomputed == 0) break; /* all the same */
+    }
+    *front = making.front;
+    front->graph = NULL;
+    return status;
+}

@@ -1,0 +1,69 @@
+/* Attempts at a budget: graphs made of a policy, placed and simulated. */
+#ifndef TARN_PLANNER_TRANSFORM_RECOMPUTE_ATTEMPT_H
+#define TARN_PLANNER_TRANSFORM_RECOMPUTE_ATTEMPT_H
+
+#include "script.h"
+#include "streams/base/deadline.h"
+#include "tarn/transform.h"
+
+#define TARN_BUDGET_UNLIMITED (UINT64_MAX / 4) /* a budget that anything keeps to */
+
+enum { TARN_BUDGET_NEAR = 100 }; /* near a number of bytes: within one part in so many */
+
+/* A graph that was built and placed. */
+struct tarn_attempt {
+    struct tarn_graph *graph; /* NULL: none */
+    uint64_t footprint, time_ns;
+    struct tarn_budget_report report;
+};
+
+/* A call that looks for what keeps to a budget. */
+struct tarn_budgeting {
+    struct tarn_budget_options options;
+    const struct tarn_plan_options *planning; /* what will place the result; NULL: defaults */
+    struct tarn_graph *graph;
+    struct tarn_recompute_model model;
+    struct tarn_evaluator *evaluator;
+    struct tarn_policy policy;
+    struct tarn_scripted scripted; /* what counts instead of the policy, if it has executions */
+    uint64_t placed, before_ns;    /* of the graph that came in */
+    bool patient;    /* a little search for a placement, where that may be all that is missing */
+    bool any_budget; /* the budget does not count: the least is looked for */
+    uint64_t evaluations;    /* of all searches */
+    struct tarn_until until; /* when to end */
+    struct tarn_error *error;
+};
+
+/* Plans the graph and says what came of it; the plan is not kept. */
+enum tarn_status tarn_budgeting_plan(const struct tarn_budgeting *budgeting,
+                                     struct tarn_graph *graph,
+                                     const struct tarn_plan_options *options,
+                                     struct tarn_plan_summary *made);
+
+/* What will place the result, with the budget as the capacity. */
+struct tarn_plan_options tarn_budgeting_final_options(const struct tarn_budgeting *budgeting);
+
+/* The footprint in bytes that a plan for the budget will have: the first placement that fits it.
+ * Where none does, that of a quick plan. */
+enum tarn_status tarn_budgeting_place(const struct tarn_budgeting *budgeting,
+                                      struct tarn_graph *graph, uint64_t *footprint);
+
+/* The makespan by the model of tarn/simulate.h, in nanoseconds. */
+enum tarn_status tarn_budgeting_time(const struct tarn_budgeting *budgeting,
+                                     const struct tarn_graph *graph, uint64_t *ns);
+
+/* There is a graph, and its footprint is within so many bytes. */
+bool tarn_attempt_fits(const struct tarn_attempt *attempt, uint64_t budget);
+
+/* Gives up the worse one: what fits comes before what does not, then the faster, or the smaller
+ * where none fits. `best` keeps its graph, `other` loses its own. */
+void tarn_attempt_keep_better(struct tarn_attempt *best, struct tarn_attempt *other,
+                              uint64_t budget);
+
+/* Makes what the policy at hand comes to and keeps the best in `best`, with recomputations on the
+ * streams of each rule. `target`: the peak that the policy was searched for, in bytes. `front`: the
+ * fastest, even if it does not fit; without its graph. */
+enum tarn_status tarn_attempt_make(struct tarn_budgeting *budgeting, uint64_t target,
+                                   struct tarn_attempt *best, struct tarn_attempt *front);
+
+#endif

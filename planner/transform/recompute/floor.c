@@ -1,0 +1,136 @@
+/* What no policy can do without. At the place of an op all of this is in the arena at once: what
+ * the op reads and writes in its leanest form, its least workspace, and every storage with a
+ * version that cannot be computed again, has been written, and is read later in whatever form. A
+ * version that is written in place counts as the storage of the one before it, so nothing is
+ * counted twice. Cost: linear in the reads of all forms. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model.h"
+
+struct flooring {
+    const struct tarn_recompute_model *model;
+    uint32_t *last;   /* version -> last place at which it must be there, or TARN_NONE */
+    int64_t *change;  /* place -> bytes that must be there from it on */
+    uint32_t *marked; /* storage -> stamp: counted for the form at hand */
+    uint32_t stamp;
+};
+
+/* Is the version read by each form of the op? */
+static bool is_needed(const struct tarn_recompute_model *model, struct tarn_range forms,
+                      uint32_t version)
+{
+    for (uint32_t f = forms.begin; f < forms.end; f++) {
+        const struct tarn_form *form = &model->forms[f];
+        uint32_t i = form->reads.begin;
+        if (!form->whole && !form->splits) continue;
+        while (i < form->reads.end && model->reads[i] != version) i++;
+        if (i == form->reads.end) return false;
+    }
+    return true;
+}
+
+static void find_needs(struct flooring *all)
+{
+    const struct tarn_recompute_model *model = all->model;
+    memset(all->last, 0xff, ((size_t)model->versions_count + 1) * sizeof *all->last);
+    for (uint32_t place = 0; place < model->ops_count; place++) {
+        struct tarn_range forms = model->op_forms[model->order[place]];
+        const struct tarn_form *own = &model->forms[forms.begin];
+        for (uint32_t i = own->reads.begin; i < own->reads.end; i++) {
+            uint32_t version = model->reads[i];
+            if (!model->versions[version].droppable && is_needed(model, forms, version))
+                all->last[version] = place;
+        }
+        for (uint32_t i = own->writes.begin; i < own->writes.end; i++) {
+            const struct tarn_version *version = &model->versions[model->writes[i]];
+            bool pinned = model->graph->storages[version->storage].pinned;
+            if (pinned) all->last[model->writes[i]] = model->ops_count - 1;
+        }
+    }
+}
+
+/* Bytes that stand from the place behind a version's writer to the one before its last reader. */
+static void note_standing(struct flooring *all, const uint32_t *place_of)
+{
+    const struct tarn_recompute_model *model = all->model;
+    for (uint32_t w = 0; w < model->versions_count; w++) {
+        const struct tarn_version *version = &model->versions[w];
+        uint32_t birth = place_of[version->producer];
+        if (all->last[w] == TARN_NONE || all->last[w] <= birth + 1) continue;
+        all->change[birth + 1] += (int64_t)version->size;
+        all->change[all->last[w]] -= (int64_t)version->size;
+    }
+}
+
+static uint64_t add_once(struct flooring *all, uint32_t version, uint32_t place,
+                         const uint32_t *place_of)
+{
+    const struct tarn_version *read = &all->model->versions[version];
+    bool standing = all->last[version] != TARN_NONE && place_of[read->producer] < place &&
+                    place < all->last[version];
+    if (standing || all->marked[read->storage] == all->stamp) return 0;
+    all->marked[read->storage] = all->stamp;
+    return read->size;
+}
+
+/* What an op takes beside what stands. */
+static uint64_t least_of(struct flooring *all, uint32_t place, const uint32_t *place_of)
+{
+    const struct tarn_recompute_model *model = all->model;
+    struct tarn_range forms = model->op_forms[model->order[place]];
+    uint64_t least = UINT64_MAX;
+    for (uint32_t f = forms.begin; f < forms.end; f++) {
+        const struct tarn_form *form = &model->forms[f];
+        if (!form->whole && !form->splits) continue;
+        uint64_t bytes = model->choices[form->choices.end - 1].workspace;
+        all->stamp++;
+        for (uint32_t i = form->reads.begin; i < form->reads.end; i++)
+            bytes += add_once(all, model->reads[i], place, place_of);
+        for (uint32_t i = form->writes.begin; i < form->writes.end; i++)
+            bytes += add_once(all, model->writes[i], place, place_of);
+        if (bytes < least) least = bytes;
+    }
+    return least;
+}
+
+static uint64_t highest(struct flooring *all, const uint32_t *place_of, uint32_t *at)
+{
+    uint64_t floor = 0;
+    int64_t standing = 0;
+    for (uint32_t place = 0; place < all->model->ops_count; place++) {
+        standing += all->change[place];
+        uint64_t bytes = (uint64_t)standing + least_of(all, place, place_of);
+        if (bytes <= floor) continue;
+        floor = bytes;
+        *at = place;
+    }
+    return floor;
+}
+
+enum tarn_status tarn_recompute_floor(const struct tarn_recompute_model *model, uint64_t *floor,
+                                      uint32_t *place)
+{
+    uint32_t *place_of = malloc(((size_t)model->graph->ops_count + 1) * sizeof *place_of);
+    struct flooring all = {
+        .model = model,
+        .last = malloc(((size_t)model->versions_count + 1) * sizeof *all.last),
+        .change = calloc((size_t)model->ops_count + 2, sizeof *all.change),
+        .marked = calloc((size_t)model->graph->storages_count + 1, sizeof *all.marked),
+    };
+    enum tarn_status status = TARN_SYSTEM;
+    *floor = 0;
+    *place = 0;
+    if (place_of && all.last && all.change && all.marked) {
+        for (uint32_t i = 0; i < model->ops_count; i++) place_of[model->order[i]] = i;
+        find_needs(&all);
+        note_standing(&all, place_of);
+        *floor = highest(&all, place_of, place);
+        status = TARN_OK;
+    }
+    free(place_of);
+    free(all.last);
+    free(all.change);
+    free(all.marked);
+    return status;
+}

@@ -1,0 +1,223 @@
+/* The forms of an op and what each has to choose from. Implementations that read and yield the same
+ * are of one form; of those only the ones stay that nothing faster does with as little workspace.
+ * Cost: linear in inputs and outputs, quadratic in the implementations of one op. */
+#include "forms.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "streams/base/checked.h"
+#include "streams/graph/recomputable_kinds.h"
+
+/* ---- Reads and writes of a form ---- */
+
+uint64_t tarn_reading_reserve(struct tarn_reading *reading, uint64_t size)
+{
+    uint64_t bytes;
+    if (tarn_size_round_up(size, reading->model->alignment, &bytes)) return bytes;
+    reading->overflow = true;
+    return 0;
+}
+
+void tarn_form_read(struct tarn_reading *reading, struct tarn_form *form, uint32_t version)
+{
+    uint32_t *reads = reading->model->reads;
+    for (uint32_t i = form->reads.begin; i < reading->reads_count; i++) {
+        if (reads[i] == version) return;
+    }
+    reads[reading->reads_count++] = version;
+}
+
+void tarn_form_state(struct tarn_reading *reading, uint32_t storage, uint32_t updates)
+{
+    if (reading->updated[storage])
+        reading->model->states[reading->states_count++] = (struct tarn_state){storage, updates};
+}
+
+void tarn_form_begin(struct tarn_reading *reading, struct tarn_form *form, uint32_t v)
+{
+    *form = (struct tarn_form){.op = v, .whole = true};
+    form->reads.begin = reading->reads_count;
+    form->writes.begin = reading->writes_count;
+    form->states.begin = reading->states_count;
+    form->choices.begin = reading->choices_count;
+}
+
+void tarn_form_end(struct tarn_reading *reading, struct tarn_form *form)
+{
+    form->reads.end = reading->reads_count;
+    form->writes.end = reading->writes_count;
+    form->states.end = reading->states_count;
+}
+
+bool tarn_op_reads(const struct tarn_graph_op *op, uint32_t tensor)
+{
+    for (uint32_t k = 0; k < op->inputs_count; k++) {
+        if (op->inputs[k] == tensor) return true;
+    }
+    return false;
+}
+
+/* ---- Forms of implementations ---- */
+
+static bool same_list(struct tarn_list a, struct tarn_list b)
+{
+    return a.count == b.count && (a.count == 0 || !memcmp(a.ids, b.ids, a.count * sizeof *a.ids));
+}
+
+static struct tarn_list inputs_of(const struct tarn_graph_op *op, uint32_t i)
+{
+    struct tarn_list own = {op->inputs, op->inputs_count};
+    return op->implementations[i].inputs.count > 0 ? op->implementations[i].inputs : own;
+}
+
+static struct tarn_list outputs_of(const struct tarn_graph_op *op, uint32_t i)
+{
+    struct tarn_list own = {op->outputs, op->outputs_count};
+    return op->implementations[i].outputs.count > 0 ? op->implementations[i].outputs : own;
+}
+
+/* The first implementation of the same form as i: TARN_NONE for the form as written. */
+static uint32_t first_of_form(const struct tarn_graph_op *op, uint32_t i)
+{
+    struct tarn_list inputs = inputs_of(op, i), outputs = outputs_of(op, i);
+    if (same_list(inputs, (struct tarn_list){op->inputs, op->inputs_count}) &&
+        same_list(outputs, (struct tarn_list){op->outputs, op->outputs_count}))
+        return TARN_NONE;
+    for (uint32_t j = 0; j < i; j++) {
+        if (same_list(inputs, inputs_of(op, j)) && same_list(outputs, outputs_of(op, j))) return j;
+    }
+    return i;
+}
+
+/* What the op as written reads of the storage; the current version of others. */
+static void add_input(struct tarn_reading *reading, const struct tarn_form *own,
+                      struct tarn_form *form, uint32_t tensor)
+{
+    const struct tarn_recompute_model *model = reading->model;
+    const struct tarn_graph *graph = reading->graph;
+    uint32_t storage = graph->tensors[tensor].storage;
+    if (graph->storages[storage].persistent) {
+        uint32_t updates = reading->updates[storage];
+        for (uint32_t i = own->states.begin; i < own->states.end; i++) {
+            if (model->states[i].storage == storage) updates = model->states[i].updates;
+        }
+        tarn_form_state(reading, storage, updates);
+        return;
+    }
+    uint32_t version = model->tensor_version[tensor];
+    if (tarn_op_reads(&graph->ops[own->op], tensor)) {
+        for (uint32_t i = own->reads.begin; i < own->reads.end; i++) {
+            if (model->versions[model->reads[i]].storage == storage) version = model->reads[i];
+        }
+    }
+    tarn_form_read(reading, form, version);
+}
+
+static void add_form(struct tarn_reading *reading, uint32_t v, uint32_t i)
+{
+    struct tarn_recompute_model *model = reading->model;
+    const struct tarn_graph_op *op = &reading->graph->ops[v];
+    const struct tarn_form *own = &model->forms[model->op_forms[v].begin];
+    struct tarn_form *form = &model->forms[model->forms_count++];
+    struct tarn_list inputs = inputs_of(op, i), outputs = outputs_of(op, i);
+    tarn_form_begin(reading, form, v);
+    form->whole = op->implementations[i].outputs.count == 0;
+    form->repeats = tarn_op_repeats(reading->graph, v, i);
+    for (size_t k = 0; k < inputs.count; k++) add_input(reading, own, form, inputs.ids[k]);
+    for (size_t k = 0; k < outputs.count; k++) {
+        uint32_t version = model->tensor_version[outputs.ids[k]];
+        if (version == TARN_NONE) continue; /* persistent */
+        model->writes[reading->writes_count++] = version;
+        if (model->versions[version].previous != TARN_NONE)
+            tarn_form_read(reading, form, model->versions[version].previous);
+    }
+    tarn_form_end(reading, form);
+}
+
+/* ---- Choices ---- */
+
+static int by_time(const void *a, const void *b)
+{
+    const struct tarn_choice *x = a, *y = b;
+    if (x->time_ns != y->time_ns) return x->time_ns < y->time_ns ? -1 : 1;
+    if (x->workspace != y->workspace) return x->workspace < y->workspace ? -1 : 1;
+    return x->implementation < y->implementation ? -1 : x->implementation > y->implementation;
+}
+
+/* Fastest first, without those that a faster one is no worse than in workspace. */
+static void sort_choices(struct tarn_reading *reading, struct tarn_form *form)
+{
+    struct tarn_choice *choices = reading->model->choices;
+    uint32_t begin = form->choices.begin, kept = begin;
+    qsort(choices + begin, reading->choices_count - begin, sizeof *choices, by_time);
+    for (uint32_t i = begin; i < reading->choices_count; i++) {
+        if (kept == begin || choices[i].workspace < choices[kept - 1].workspace)
+            choices[kept++] = choices[i];
+    }
+    reading->choices_count = form->choices.end = kept;
+}
+
+static void add_choices(struct tarn_reading *reading, struct tarn_form *form, uint32_t first)
+{
+    struct tarn_choice *choices = reading->model->choices;
+    const struct tarn_graph_op *op = &reading->graph->ops[form->op];
+    form->choices.begin = reading->choices_count;
+    if (first == TARN_NONE)
+        choices[reading->choices_count++] =
+            (struct tarn_choice){TARN_NONE, op->cost, tarn_reading_reserve(reading, op->workspace)};
+    for (uint32_t i = 0; i < op->implementations_count; i++) {
+        if (first_of_form(op, i) != first) continue;
+        choices[reading->choices_count++] =
+            (struct tarn_choice){i, op->implementations[i].cost,
+                                 tarn_reading_reserve(reading, op->implementations[i].workspace)};
+    }
+    sort_choices(reading, form);
+}
+
+static bool updates_state(const struct tarn_graph *graph, uint32_t v)
+{
+    for (uint32_t k = 0; k < graph->ops[v].outputs_count; k++) {
+        uint32_t storage = graph->tensors[graph->ops[v].outputs[k]].storage;
+        if (graph->storages[storage].persistent) return true;
+    }
+    return false;
+}
+
+/* Do the parts among an op's forms make up the whole? */
+static void mark_splits(struct tarn_reading *reading, struct tarn_range range)
+{
+    struct tarn_form *forms = reading->model->forms;
+    const uint32_t *writes = reading->model->writes;
+    const struct tarn_form *own = &forms[range.begin];
+    uint32_t parts = 0;
+    if (updates_state(reading->graph, own->op)) return;
+    for (uint32_t k = own->writes.begin; k < own->writes.end; k++) {
+        uint32_t times = 0;
+        for (uint32_t f = range.begin; f < range.end; f++) {
+            for (uint32_t i = forms[f].writes.begin; i < forms[f].writes.end && !forms[f].whole;
+                 i++)
+                times += writes[i] == writes[k];
+        }
+        if (times != 1) return;
+        parts++;
+    }
+    for (uint32_t f = range.begin; f < range.end && parts > 0; f++)
+        forms[f].splits = !forms[f].whole;
+}
+
+/* ---- All of an op ---- */
+
+void tarn_reading_forms(struct tarn_reading *reading, uint32_t v)
+{
+    struct tarn_recompute_model *model = reading->model;
+    const struct tarn_graph_op *op = &reading->graph->ops[v];
+    uint32_t begin = model->op_forms[v].begin;
+    add_choices(reading, &model->forms[begin], TARN_NONE);
+    for (uint32_t i = 0; i < op->implementations_count; i++) {
+        if (first_of_form(op, i) != i) continue;
+        add_form(reading, v, i);
+        add_choices(reading, &model->forms[model->forms_count - 1], i);
+    }
+    mark_splits(reading, (struct tarn_range){begin, model->forms_count});
+}

@@ -1,0 +1,35 @@
+/* Reading a graph into a recompute model: how far the pass over the ops has come, and the forms of
+ * the op at hand. */
+#ifndef TARN_PLANNER_TRANSFORM_RECOMPUTE_FORMS_H
+#define TARN_PLANNER_TRANSFORM_RECOMPUTE_FORMS_H
+
+#include "model.h"
+
+struct tarn_reading {
+    struct tarn_recompute_model *model;
+    const struct tarn_graph *graph;
+    uint32_t *current; /* storage -> version, or TARN_NONE */
+    uint32_t *updates; /* persistent storage -> how often it has been written */
+    bool *updated;     /* storage: persistent and written by some op */
+    uint32_t reads_count, writes_count, states_count, choices_count;
+    uint64_t total;
+    bool overflow;
+};
+
+/* What a size takes in the arena; notes an overflow. */
+uint64_t tarn_reading_reserve(struct tarn_reading *reading, uint64_t size);
+
+/* A form whose lists grow until it ends. */
+void tarn_form_begin(struct tarn_reading *reading, struct tarn_form *form, uint32_t v);
+void tarn_form_read(struct tarn_reading *reading, struct tarn_form *form, uint32_t version);
+void tarn_form_state(struct tarn_reading *reading, uint32_t storage, uint32_t updates);
+void tarn_form_end(struct tarn_reading *reading, struct tarn_form *form);
+
+/* Is the tensor among the op's inputs? */
+bool tarn_op_reads(const struct tarn_graph_op *op, uint32_t tensor);
+
+/* Adds the forms of the op's implementations behind the one as written, and the choices of all. The
+ * op's versions have been made, and are not current yet. */
+void tarn_reading_forms(struct tarn_reading *reading, uint32_t v);
+
+#endif

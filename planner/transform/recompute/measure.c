@@ -1,0 +1,120 @@
+/* The peak and the time of a schedule. A copy lives from its birth to its last read, over the copy
+ * that it overwrites where that one is read for the last time then; their sum over the executions
+ * is what implementations must fit beside. Cost: linear in copies and executions. */
+#include "measure.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct measuring {
+    const struct tarn_recompute_model *model;
+    struct tarn_schedule *schedule;
+    const struct tarn_tail *tail;
+    uint32_t rest;   /* executions of the tail that have not been run */
+    uint64_t *bytes; /* execution -> bytes in the arena while it runs */
+    int64_t *change; /* execution -> bytes that appear, less those that go, when it begins */
+};
+
+bool tarn_copy_is_over(const struct tarn_recompute_model *model,
+                       const struct tarn_schedule *schedule, uint32_t c)
+{
+    const struct tarn_copy *copy = &schedule->copies[c];
+    if (copy->over == TARN_NONE) return false;
+    return model->versions[copy->version].forced ||
+           schedule->copies[copy->over].last_read == copy->birth;
+}
+
+/* The execution behind the last one in which the copy is alive. */
+static uint32_t end_of(const struct measuring *all, const struct tarn_copy *copy)
+{
+    uint32_t storage = all->model->versions[copy->version].storage;
+    bool pinned = all->model->graph->storages[storage].pinned && !copy->recomputed;
+    return pinned ? all->schedule->count + all->rest : copy->last_read + 1;
+}
+
+static void note_lives(struct measuring *all)
+{
+    const struct tarn_schedule *schedule = all->schedule;
+    memset(all->change, 0, ((size_t)schedule->count + 2) * sizeof *all->change);
+    if (all->rest > 0)
+        memcpy(all->change + schedule->count, all->tail->change,
+               ((size_t)all->rest + 1) * sizeof *all->change);
+    for (uint32_t c = 0; c < schedule->copies_count; c++) {
+        const struct tarn_copy *copy = &schedule->copies[c];
+        const struct tarn_version *version = &all->model->versions[copy->version];
+        int64_t size = (int64_t)(copy->recomputed ? version->copy_size : version->size);
+        all->change[copy->birth] += size;
+        all->change[end_of(all, copy)] -= size;
+        if (!tarn_copy_is_over(all->model, schedule, c)) continue;
+        all->change[copy->birth] -= size; /* of one storage: the same */
+        all->change[end_of(all, &schedule->copies[copy->over])] += size;
+    }
+}
+
+static const struct tarn_choice *choose(const struct tarn_recompute_model *model,
+                                        const struct tarn_form *form, uint64_t alive,
+                                        uint64_t budget)
+{
+    uint32_t i = form->choices.begin;
+    while (i + 1 < form->choices.end && alive + model->choices[i].workspace > budget) i++;
+    return &model->choices[i];
+}
+
+uint64_t tarn_execution_ns(const struct tarn_recompute_model *model,
+                           const struct tarn_execution *execution)
+{
+    uint32_t i = model->forms[execution->form].choices.begin;
+    while (model->choices[i].implementation != execution->implementation) i++;
+    return model->choices[i].time_ns;
+}
+
+static void note_step(struct tarn_schedule *schedule, uint32_t e, uint64_t bytes, uint64_t budget)
+{
+    if (bytes > budget) schedule->excess += (double)(bytes - budget);
+    if (bytes <= schedule->peak) return;
+    schedule->peak = bytes;
+    schedule->peak_at = e;
+}
+
+static void measure(struct measuring *all, uint64_t budget)
+{
+    struct tarn_schedule *schedule = all->schedule;
+    int64_t alive = 0;
+    for (uint32_t e = 0; e < schedule->count; e++) {
+        struct tarn_execution *execution = &schedule->executions[e];
+        alive += all->change[e];
+        const struct tarn_choice *choice =
+            choose(all->model, &all->model->forms[execution->form], (uint64_t)alive, budget);
+        execution->implementation = choice->implementation;
+        schedule->work_ns += choice->time_ns;
+        if (execution->recomputed) schedule->recomputed_ns += choice->time_ns;
+        all->bytes[e] = (uint64_t)alive + choice->workspace;
+        note_step(schedule, e, all->bytes[e], budget);
+    }
+    for (uint32_t i = 0; i < all->rest; i++) {
+        alive += all->change[schedule->count + i];
+        note_step(schedule, schedule->count + i, (uint64_t)alive + all->tail->workspace[i], budget);
+    }
+    if (all->rest > 0) schedule->work_ns += all->tail->time_ns;
+}
+
+bool tarn_schedule_measure(struct tarn_schedule *schedule, const struct tarn_recompute_model *model,
+                           const struct tarn_tail *tail, struct tarn_lives *lives, uint64_t budget)
+{
+    struct measuring all = {
+        .model = model, .schedule = schedule, .tail = tail, .rest = tail ? tail->count : 0};
+    uint32_t count = schedule->count + all.rest + 2;
+    if (count > lives->capacity) {
+        int64_t *change = realloc(lives->change, (size_t)count * 2 * sizeof *change);
+        if (change) lives->change = change;
+        uint64_t *bytes = realloc(lives->bytes, (size_t)count * 2 * sizeof *bytes);
+        if (bytes) lives->bytes = bytes;
+        if (!change || !bytes) return false;
+        lives->capacity = count * 2;
+    }
+    all.change = lives->change;
+    schedule->bytes = all.bytes = lives->bytes;
+    note_lives(&all);
+    measure(&all, budget);
+    return true;
+}

@@ -1,0 +1,23 @@
+/* The peak and the time of a schedule whose copies know their last reads. */
+#ifndef TARN_PLANNER_TRANSFORM_RECOMPUTE_MEASURE_H
+#define TARN_PLANNER_TRANSFORM_RECOMPUTE_MEASURE_H
+
+#include "tail.h"
+
+/* Room that is used again, by execution. Both are freed with free(). */
+struct tarn_lives {
+    int64_t *change;
+    uint64_t *bytes;
+    uint32_t capacity;
+};
+
+/* Chooses implementations and fills in what the schedule comes to. tail: what runs behind its
+ * executions, or NULL. false: no memory. */
+bool tarn_schedule_measure(struct tarn_schedule *schedule, const struct tarn_recompute_model *model,
+                           const struct tarn_tail *tail, struct tarn_lives *lives, uint64_t budget);
+
+/* What it takes by the implementation that was chosen. */
+uint64_t tarn_execution_ns(const struct tarn_recompute_model *model,
+                           const struct tarn_execution *execution);
+
+#endif

@@ -1,0 +1,325 @@
+/* Versions and forms of a graph, in one pass over its ops in list order: each input means the
+ * version that its storage has then, each output makes the next one. An input of an implementation
+ * means the version that its tensor names, wherever it has gone since.
+ *
+ * An op in place can write elsewhere when it reads the old version through the very tensor that its
+ * producer wrote (a view may be a part of it), and its storage is neither pinned nor in a group.
+ * Cost: linear in tensors, inputs, outputs and implementations. */
+#include "forms.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "streams/base/checked.h"
+#include "streams/graph/recomputable_kinds.h"
+
+/* ---- Room ---- */
+
+struct amounts {
+    size_t versions, forms, reads, writes, states;
+};
+
+static struct amounts count_all(const struct tarn_graph *graph)
+{
+    struct amounts most = {0};
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        const struct tarn_graph_op *op = &graph->ops[v];
+        size_t forms = (size_t)op->implementations_count + 1;
+        size_t reads = (size_t)op->inputs_count + op->outputs_count;
+        for (uint32_t i = 0; i < op->implementations_count; i++) {
+            size_t own = op->implementations[i].inputs.count;
+            reads += own > 0 ? own : (size_t)op->inputs_count + op->outputs_count;
+        }
+        most.versions += op->outputs_count;
+        most.forms += forms;
+        most.reads += reads;
+        most.states += reads;
+        most.writes += forms * op->outputs_count;
+    }
+    return most;
+}
+
+static enum tarn_status make_room(struct tarn_reading *reading)
+{
+    struct tarn_recompute_model *model = reading->model;
+    const struct tarn_graph *graph = reading->graph;
+    struct amounts most = count_all(graph);
+    uint32_t *order = malloc(((size_t)graph->ops_count + 1) * sizeof *order);
+    model->order = order;
+    model->versions = malloc((most.versions + 1) * sizeof *model->versions);
+    model->forms = malloc((most.forms + 1) * sizeof *model->forms);
+    model->op_forms = calloc((size_t)graph->ops_count + 1, sizeof *model->op_forms);
+    model->choices = malloc((most.forms + 1) * sizeof *model->choices);
+    model->reads = malloc((most.reads + 1) * sizeof *model->reads);
+    model->writes = malloc((most.writes + 1) * sizeof *model->writes);
+    model->states = malloc((most.states + 1) * sizeof *model->states);
+    model->tensor_version =
+        malloc(((size_t)graph->tensors_count + 1) * sizeof *model->tensor_version);
+    reading->current = malloc(((size_t)graph->storages_count + 1) * sizeof *reading->current);
+    reading->updates = calloc((size_t)graph->storages_count + 1, sizeof *reading->updates);
+    reading->updated = calloc((size_t)graph->storages_count + 1, sizeof *reading->updated);
+    if (!order || !model->versions || !model->forms || !model->op_forms || !model->choices ||
+        !model->reads || !model->writes || !model->states || !model->tensor_version ||
+        !reading->current || !reading->updates || !reading->updated)
+        return TARN_SYSTEM;
+    for (uint32_t i = 0; i < graph->ops_count; i++) {
+        if (!graph->ops[graph->order[i]].view) order[model->ops_count++] = graph->order[i];
+    }
+    for (uint32_t s = 0; s < graph->storages_count; s++) reading->current[s] = TARN_NONE;
+    for (uint32_t t = 0; t < graph->tensors_count; t++) model->tensor_version[t] = TARN_NONE;
+    return TARN_OK;
+}
+
+/* ---- The turn ---- */
+
+static bool is_backward(const struct tarn_recompute_model *model, uint32_t v)
+{
+    return strstr(model->graph->ops[v].kind, "backward");
+}
+
+static bool reads_forward(const struct tarn_recompute_model *model, uint32_t v)
+{
+    const struct tarn_form *form = &model->forms[model->op_forms[v].begin];
+    for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
+        if (!is_backward(model, model->versions[model->reads[i]].producer)) return true;
+    }
+    return false;
+}
+
+/* A backward op that reads gradients alone may be listed anywhere. */
+static uint32_t find_turn(const struct tarn_recompute_model *model)
+{
+    uint32_t first = model->ops_count;
+    for (uint32_t i = 0; i < model->ops_count; i++) {
+        if (!is_backward(model, model->order[i])) continue;
+        if (reads_forward(model, model->order[i])) return i;
+        if (first == model->ops_count) first = i;
+    }
+    return first;
+}
+
+static void mark_updated(struct tarn_reading *reading)
+{
+    const struct tarn_graph *graph = reading->graph;
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        const struct tarn_graph_op *op = &graph->ops[v];
+        for (uint32_t k = 0; k < op->outputs_count && !op->view; k++) {
+            uint32_t storage = graph->tensors[op->outputs[k]].storage;
+            reading->updated[storage] = graph->storages[storage].persistent;
+        }
+    }
+}
+
+/* ---- The form as written ---- */
+
+static bool is_forced(const struct tarn_reading *reading, uint32_t v, uint32_t storage,
+                      uint32_t previous)
+{
+    const struct tarn_storage *place = &reading->graph->storages[storage];
+    if (place->pinned || place->group != TARN_NONE) return true;
+    return !tarn_op_reads(&reading->graph->ops[v], reading->model->versions[previous].tensor);
+}
+
+static void add_version(struct tarn_reading *reading, struct tarn_form *form, uint32_t v,
+                        uint32_t tensor)
+{
+    struct tarn_recompute_model *model = reading->model;
+    uint32_t storage = reading->graph->tensors[tensor].storage;
+    uint32_t previous = reading->current[storage];
+    for (uint32_t i = form->writes.begin; i < reading->writes_count; i++) {
+        if (model->versions[model->writes[i]].storage == storage) {
+            model->tensor_version[tensor] = model->writes[i];
+            return; /* two names of one storage */
+        }
+    }
+    struct tarn_version *version = &model->versions[model->versions_count];
+    *version = (struct tarn_version){
+        .storage = storage,
+        .producer = v,
+        .tensor = tensor,
+        .previous = previous,
+        .size = tarn_storage_reserved(reading->graph, storage, model->alignment),
+        .copy_size = tarn_reading_reserve(reading, reading->graph->storages[storage].size),
+        .late_first = TARN_NONE};
+    if (previous != TARN_NONE) {
+        version->forced = is_forced(reading, v, storage, previous);
+        tarn_form_read(reading, form, previous);
+    }
+    if (!tarn_size_add(reading->total, version->size, &reading->total)) reading->overflow = true;
+    model->tensor_version[tensor] = model->versions_count;
+    model->writes[reading->writes_count++] = model->versions_count++;
+}
+
+static void add_own_form(struct tarn_reading *reading, uint32_t v)
+{
+    struct tarn_recompute_model *model = reading->model;
+    const struct tarn_graph *graph = reading->graph;
+    const struct tarn_graph_op *op = &graph->ops[v];
+    struct tarn_form *form = &model->forms[model->forms_count++];
+    tarn_form_begin(reading, form, v);
+    for (uint32_t k = 0; k < op->inputs_count; k++) {
+        uint32_t storage = graph->tensors[op->inputs[k]].storage;
+        if (graph->storages[storage].persistent) {
+            tarn_form_state(reading, storage, reading->updates[storage]);
+        } else {
+            tarn_form_read(reading, form, reading->current[storage]);
+        }
+    }
+    for (uint32_t k = 0; k < op->outputs_count; k++) {
+        uint32_t storage = graph->tensors[op->outputs[k]].storage;
+        if (!graph->storages[storage].persistent) add_version(reading, form, v, op->outputs[k]);
+    }
+    form->repeats = tarn_op_repeats(graph, v, TARN_NONE);
+    tarn_form_end(reading, form);
+}
+
+/* The new versions are the current ones from here on. */
+static void commit_writes(struct tarn_reading *reading, uint32_t v)
+{
+    const struct tarn_graph *graph = reading->graph;
+    const struct tarn_graph_op *op = &graph->ops[v];
+    for (uint32_t k = 0; k < op->outputs_count; k++) {
+        uint32_t storage = graph->tensors[op->outputs[k]].storage;
+        reading->updates[storage] += graph->storages[storage].persistent;
+        if (!graph->storages[storage].persistent)
+            reading->current[storage] = reading->model->tensor_version[op->outputs[k]];
+    }
+}
+
+static void read_op(struct tarn_reading *reading, uint32_t v)
+{
+    struct tarn_recompute_model *model = reading->model;
+    model->op_forms[v].begin = model->forms_count;
+    add_own_form(reading, v);
+    tarn_reading_forms(reading, v);
+    model->op_forms[v].end = model->forms_count;
+    commit_writes(reading, v);
+}
+
+/* A view names the version that its storage has then. */
+static void read_view(struct tarn_reading *reading, const struct tarn_graph_op *op)
+{
+    for (uint32_t k = 0; k < op->outputs_count; k++) {
+        uint32_t storage = reading->graph->tensors[op->outputs[k]].storage;
+        reading->model->tensor_version[op->outputs[k]] = reading->current[storage];
+    }
+}
+
+/* ---- Uses ---- */
+
+static void note_reads(struct tarn_recompute_model *model, uint32_t place)
+{
+    struct tarn_range forms = model->op_forms[model->order[place]];
+    for (uint32_t f = forms.begin; f < forms.end; f++) {
+        const struct tarn_form *form = &model->forms[f];
+        for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
+            struct tarn_version *version = &model->versions[model->reads[i]];
+            if (place < model->turn) {
+                version->early_last = place;
+            } else if (version->late_first == TARN_NONE) {
+                version->late_first = place;
+            }
+        }
+    }
+}
+
+static void note_uses(struct tarn_recompute_model *model)
+{
+    for (uint32_t place = 0; place < model->ops_count; place++) {
+        struct tarn_range forms = model->op_forms[model->order[place]];
+        for (uint32_t f = forms.begin; f < forms.end; f++) {
+            const struct tarn_form *form = &model->forms[f];
+            for (uint32_t i = form->writes.begin; i < form->writes.end; i++) {
+                struct tarn_version *version = &model->versions[model->writes[i]];
+                const struct tarn_storage *storage = &model->graph->storages[version->storage];
+                if (f == forms.begin) version->early_last = place;
+                if (place < model->turn && form->repeats && !storage->pinned &&
+                    storage->group == TARN_NONE && !version->forced)
+                    version->droppable = true;
+            }
+        }
+        note_reads(model, place);
+    }
+}
+
+/* ---- The model ---- */
+
+static void read_ops(struct tarn_reading *reading)
+{
+    const struct tarn_graph *graph = reading->graph;
+    mark_updated(reading);
+    for (uint32_t i = 0; i < graph->ops_count; i++) {
+        uint32_t v = graph->order[i];
+        if (graph->ops[v].view) {
+            read_view(reading, &graph->ops[v]);
+        } else {
+            read_op(reading, v);
+        }
+    }
+}
+
+enum tarn_status tarn_recompute_model_init(struct tarn_recompute_model *model,
+                                           struct tarn_graph *graph, uint64_t alignment)
+{
+    *model = (struct tarn_recompute_model){.graph = graph, .alignment = alignment};
+    struct tarn_reading reading = {.model = model, .graph = graph};
+    enum tarn_status status = make_room(&reading);
+    if (status == TARN_OK) {
+        read_ops(&reading);
+        model->turn = find_turn(model);
+        note_uses(model);
+        if (reading.overflow) status = TARN_SYSTEM;
+    }
+    free(reading.current);
+    free(reading.updates);
+    free(reading.updated);
+    if (status != TARN_OK) tarn_recompute_model_finish(model);
+    return status;
+}
+
+void tarn_recompute_model_finish(struct tarn_recompute_model *model)
+{
+    free((void *)(uintptr_t)model->order);
+    free(model->versions);
+    free(model->forms);
+    free(model->op_forms);
+    free(model->choices);
+    free(model->reads);
+    free(model->writes);
+    free(model->states);
+    free(model->tensor_version);
+    *model = (struct tarn_recompute_model){0};
+}
+
+/* ---- Policies ---- */
+
+enum tarn_status tarn_policy_init(struct tarn_policy *policy,
+                                  const struct tarn_recompute_model *model)
+{
+    size_t versions = (size_t)model->versions_count + 1;
+    size_t ops = (size_t)model->graph->ops_count + 1;
+    *policy = (struct tarn_policy){.keep = malloc(versions),
+                                   .retain = malloc(versions),
+                                   .form = malloc(ops * sizeof *policy->form)};
+    if (!policy->keep || !policy->retain || !policy->form) {
+        tarn_policy_finish(policy);
+        return TARN_SYSTEM;
+    }
+    tarn_policy_reset(policy, model);
+    return TARN_OK;
+}
+
+void tarn_policy_reset(struct tarn_policy *policy, const struct tarn_recompute_model *model)
+{
+    memset(policy->keep, 1, model->versions_count);
+    memset(policy->retain, 1, model->versions_count);
+    for (uint32_t v = 0; v < model->graph->ops_count; v++) policy->form[v] = TARN_NONE;
+}
+
+void tarn_policy_finish(struct tarn_policy *policy)
+{
+    free(policy->keep);
+    free(policy->retain);
+    free(policy->form);
+    *policy = (struct tarn_policy){0};
+}

@@ -1,0 +1,204 @@
+/* What recomputation decides about: versions of storages, the ops that read and write them, and
+ * what a policy of keeping and recomputing costs.
+ *
+ *     graph --model--> versions, forms --policy--> schedule --> peak, time --> new graph
+ *                                      (keep?)   (ops, some of them again)
+ *
+ * A **version** is what one op has written to a storage, until the next op overwrites it. An op
+ * that writes in place makes a new version of the same storage, and writes elsewhere where the old
+ * one is still wanted. A **form** is a shape in which an op can be run: what it reads and what it
+ * yields; an op has the one that it was written with, and those of its implementations that read
+ * other inputs or yield a part of its outputs. Implementations of one form differ in time and
+ * workspace only, so each execution takes the fastest that fits beside what is alive.
+ *
+ * The **turn** is the first op of the backward pass. A forward version that is read behind it is
+ * either kept until its last reader, or dropped after its last forward reader and recomputed when
+ * somebody asks, together with whatever that takes and is not there. The rest follows: a schedule
+ * is a list of executions in which the primary ops keep their order, each read means the latest
+ * copy of the version before it, and a copy is alive from its production to its last read. */
+#ifndef TARN_PLANNER_TRANSFORM_RECOMPUTE_MODEL_H
+#define TARN_PLANNER_TRANSFORM_RECOMPUTE_MODEL_H
+
+#include "streams/graph/graph.h"
+#include "tarn/transform.h"
+
+/* A version of a planned storage (workspaces have none). */
+struct tarn_version {
+    uint32_t storage;
+    uint32_t producer;   /* op that writes it */
+    uint32_t tensor;     /* output of the producer through which it does */
+    uint32_t previous;   /* version that it overwrites in place, or TARN_NONE */
+    uint64_t size;       /* reserved bytes */
+    uint64_t copy_size;  /* of a copy, which is in no contiguous group */
+    uint32_t early_last; /* place of the last op before the turn that reads or overwrites it */
+    uint32_t late_first; /* place of the first op at or behind the turn that reads it in some form,
+                            or TARN_NONE */
+    bool droppable;      /* written before the turn by an op that may run again, and not pinned */
+    bool forced;         /* its producer cannot write elsewhere than over `previous` */
+};
+
+/* One implementation of a form. */
+struct tarn_choice {
+    uint32_t implementation; /* index of the op's, or TARN_NONE: as written */
+    uint64_t time_ns;
+    uint64_t workspace; /* reserved bytes */
+};
+
+/* A persistent storage that some op updates, as it is after so many updates. */
+struct tarn_state {
+    uint32_t storage;
+    uint32_t updates;
+};
+
+/* Begin and end in one of the model's arrays. */
+struct tarn_range {
+    uint32_t begin, end;
+};
+
+struct tarn_form {
+    uint32_t op;
+    struct tarn_range reads;   /* distinct versions; those that are overwritten in place included */
+    struct tarn_range writes;  /* versions */
+    struct tarn_range states;  /* that it reads */
+    struct tarn_range choices; /* fastest first, with ever less workspace */
+    bool whole;                /* yields all outputs of the op */
+    bool
+        splits; /* yields a part, and the op's forms of this kind together yield each output once */
+    bool repeats; /* may be run again */
+};
+
+struct tarn_recompute_model {
+    struct tarn_graph *graph;
+    uint64_t alignment;
+    const uint32_t *order; /* place -> op, views left out, topological */
+    uint32_t ops_count;    /* places */
+    uint32_t turn;         /* place of the first backward op that reads a forward result, or of
+                              the first at all; ops_count: there is none */
+    struct tarn_version *versions;
+    uint32_t versions_count;
+    struct tarn_form *forms;
+    uint32_t forms_count;
+    struct tarn_range *op_forms; /* op -> its forms, as written first; views: none */
+    struct tarn_choice *choices;
+    uint32_t *reads, *writes;
+    struct tarn_state *states;
+    uint32_t *tensor_version; /* tensor -> version that it names; TARN_NONE: persistent */
+};
+
+/* What to keep. Arrays are by version or by op of the graph. */
+struct tarn_policy {
+    uint8_t *keep;   /* droppable version: stays until its last reader */
+    uint8_t *retain; /* version recomputed behind the turn: stays until its last reader, instead of
+                        only for the op that asked */
+    uint32_t *form;  /* op -> its form, an index into `forms`, and for one that `splits` all of
+                        those,  this one first; TARN_NONE: whichever whole one costs least to get its
+                        reads for */
+};
+
+/* A run of an op. */
+struct tarn_execution {
+    uint32_t form;
+    uint32_t implementation; /* TARN_NONE: as written */
+    uint32_t place;          /* of the primary op for which it runs; its own for a primary one */
+    uint32_t stream;
+    uint32_t reads;  /* index into the schedule's `reads` of the copy for its form's first read */
+    uint32_t copies; /* index of the copy for its form's first write; the others follow */
+    bool recomputed;
+};
+
+/* A copy of a version: bytes in the arena. */
+struct tarn_copy {
+    uint32_t version;
+    uint32_t birth, last_read; /* executions */
+    uint32_t over; /* copy whose version it overwrites, or TARN_NONE; see tarn_copy_is_over */
+    bool recomputed;
+};
+
+struct tarn_schedule {
+    struct tarn_execution *executions;
+    uint32_t count;
+    struct tarn_copy *copies;
+    uint32_t copies_count;
+    uint32_t *reads;        /* copies */
+    uint64_t peak;          /* reserved bytes of planned storages at once, workspaces included;
+                               UINT64_MAX: it cannot be carried out */
+    uint32_t peak_at;       /* execution of the peak */
+    const uint64_t *bytes;  /* execution -> reserved bytes while it runs */
+    const uint64_t *end_ns; /* execution -> its end; NULL: one stream */
+    double excess;          /* bytes above the budget, summed over executions */
+    uint64_t work_ns;       /* of all executions in a row */
+    uint64_t recomputed_ns; /* part of it */
+    uint64_t time_ns;       /* modelled critical path; of one stream the same as work_ns */
+};
+
+/* The alignment is a power of two. TARN_SYSTEM: no memory, or sizes whose sum exceeds 64 bits. */
+enum tarn_status tarn_recompute_model_init(struct tarn_recompute_model *model,
+                                           struct tarn_graph *graph, uint64_t alignment);
+void tarn_recompute_model_finish(struct tarn_recompute_model *model);
+
+/* All of `keep` and `retain` set, forms free. */
+enum tarn_status tarn_policy_init(struct tarn_policy *policy,
+                                  const struct tarn_recompute_model *model);
+void tarn_policy_reset(struct tarn_policy *policy, const struct tarn_recompute_model *model);
+void tarn_policy_finish(struct tarn_policy *policy);
+
+/* ---- recompute/schedule.c ---- */
+
+/* Where something is computed again. */
+enum tarn_recompute_streams {
+    TARN_RECOMPUTE_SOONEST,     /* of the next two the one where it can begin first */
+    TARN_RECOMPUTE_WHERE_ASKED, /* on the stream of the op that it runs for */
+    TARN_RECOMPUTE_AT_HOME,     /* on the stream of the op that it repeats */
+    TARN_RECOMPUTE_RULES
+};
+
+/* Room for one thread's evaluations. */
+struct tarn_evaluator;
+
+/* NULL: no memory. The model must outlive it. */
+struct tarn_evaluator *tarn_evaluator_create(const struct tarn_recompute_model *model);
+void tarn_evaluator_destroy(struct tarn_evaluator *evaluator);
+
+/* What the policy leads to, with recomputations where they begin soonest. Each execution takes the
+ * fastest implementation whose workspace fits under `budget` bytes beside what is alive, else the
+ * one with the least workspace. Counts all ops, but leaves out of `executions` those at the end
+ * that no policy changes (recompute/tail.h). The schedule is the evaluator's and valid until its
+ * next call; NULL: no memory. Linear in the reads and writes of what is run. */
+const struct tarn_schedule *tarn_evaluate(struct tarn_evaluator *evaluator,
+                                          const struct tarn_policy *policy, uint64_t budget);
+/* The same with all executions, and recomputations by a rule. */
+const struct tarn_schedule *tarn_evaluate_whole(struct tarn_evaluator *evaluator,
+                                                const struct tarn_policy *policy, uint64_t budget,
+                                                enum tarn_recompute_streams rule);
+
+/* Is the copy written in place of the one that was there before, rather than beside it? */
+bool tarn_copy_is_over(const struct tarn_recompute_model *model,
+                       const struct tarn_schedule *schedule, uint32_t copy);
+
+/* ---- recompute/floor.c ---- */
+
+/* Bytes below which no policy can come, and the place of an op that they are needed at.
+ * TARN_SYSTEM: no memory. */
+enum tarn_status tarn_recompute_floor(const struct tarn_recompute_model *model, uint64_t *floor,
+                                      uint32_t *place);
+
+/* ---- recompute/build.c ---- */
+
+/* The new graph: source tensors keep their ids, copies are appended and name their origin. The
+ * schedule has all executions. The caller destroys the graph. */
+enum tarn_status tarn_recompute_build(const struct tarn_recompute_model *model,
+                                      const struct tarn_schedule *schedule,
+                                      struct tarn_graph **result, struct tarn_error *error);
+
+/* ---- recompute.c ---- */
+
+/* Steps of search for a placement within the budget, unless the caller says how many. */
+#define TARN_BUDGET_PLACE_STEPS 40
+
+/* tarn_graph_budget, for a plan by these options. */
+enum tarn_status tarn_recompute_within(struct tarn_graph *graph,
+                                       const struct tarn_budget_options *options,
+                                       const struct tarn_plan_options *planning,
+                                       struct tarn_graph **result, struct tarn_error *error);
+
+#endif

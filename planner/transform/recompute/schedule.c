@@ -1,0 +1,464 @@
+/* From a policy to a schedule and its peak.
+ *
+ * First pass: the primary ops in their order; behind the turn, before each of them whatever its
+ * reads miss, by depth-first search down to what is there. Each read is noted at the copy that it
+ * means. Second pass: a copy lives from its birth to its last read, over the copy that it
+ * overwrites where that one is read for the last time then; their sum over time is what
+ * implementations must fit beside. Cost: linear in the reads and writes of all executions. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "measure.h"
+#include "time.h"
+
+/* Executions of all ops together, as a multiple of the ops, before a policy is given up. */
+enum { EXECUTIONS_MAX = 64, GUESS_DEPTH_MAX = 48 };
+
+/* An execution whose reads are being got together. */
+struct frame {
+    uint32_t form;
+    uint32_t next; /* of its reads, to be looked at */
+};
+
+/* How things stand at the turn, when no policy changes anything before it. */
+struct beginning {
+    bool is_known;
+    uint32_t count, copies_count, reads_count;
+    uint32_t *last_read; /* copy -> execution */
+    uint32_t *latest, *updates;
+};
+
+struct tarn_evaluator {
+    const struct tarn_recompute_model *model;
+    struct tarn_tail tail;
+    struct beginning beginning;
+    bool begins_alike;         /* whatever the policy */
+    bool whole;                /* the tail is run, too */
+    struct tarn_timing timing; /* of several streams */
+    const struct tarn_policy *policy;
+    struct tarn_schedule schedule;
+    uint32_t executions_capacity;
+    uint32_t copies_capacity;
+    uint32_t reads_count, reads_capacity;
+    struct tarn_lives lives;
+    uint32_t *latest;  /* version -> its copy that can be read, or TARN_NONE */
+    uint32_t *updates; /* persistent storage -> writes so far */
+    uint32_t *passing; /* versions that are there for the primary op at hand only */
+    uint32_t passing_count;
+    struct frame *frames;
+    uint32_t *guessed; /* version -> guess in which it was counted last */
+    uint32_t guess;
+    uint32_t place;
+    bool stuck; /* the policy cannot be carried out */
+    bool no_memory;
+};
+
+/* ---- Room ---- */
+
+/* Has every op before the turn one way to run? */
+static bool begins_alike(const struct tarn_recompute_model *model)
+{
+    for (uint32_t place = 0; place < model->turn; place++) {
+        struct tarn_range forms = model->op_forms[model->order[place]];
+        uint32_t whole = 0;
+        for (uint32_t f = forms.begin; f < forms.end; f++) {
+            whole += model->forms[f].whole;
+            if (model->forms[f].splits) return false;
+        }
+        if (whole != 1) return false;
+    }
+    return true;
+}
+
+struct tarn_evaluator *tarn_evaluator_create(const struct tarn_recompute_model *model)
+{
+    struct tarn_evaluator *all = calloc(1, sizeof *all);
+    if (!all) return NULL;
+    size_t versions = (size_t)model->versions_count + 1;
+    all->model = model;
+    all->latest = malloc(versions * sizeof *all->latest);
+    all->updates = malloc(((size_t)model->graph->storages_count + 1) * sizeof *all->updates);
+    all->passing = malloc(versions * sizeof *all->passing);
+    all->frames = malloc(((size_t)model->graph->ops_count + 2) * sizeof *all->frames);
+    all->guessed = calloc(versions, sizeof *all->guessed);
+    all->beginning.latest = malloc(versions * sizeof *all->latest);
+    all->beginning.updates =
+        malloc(((size_t)model->graph->storages_count + 1) * sizeof *all->updates);
+    all->begins_alike = begins_alike(model);
+    bool enough = all->latest && all->updates && all->passing && all->frames && all->guessed &&
+                  all->beginning.latest && all->beginning.updates;
+    if (enough && tarn_tail_init(&all->tail, model) == TARN_OK &&
+        tarn_timing_init(&all->timing, model->graph) == TARN_OK)
+        return all;
+    tarn_evaluator_destroy(all);
+    return NULL;
+}
+
+void tarn_evaluator_destroy(struct tarn_evaluator *evaluator)
+{
+    if (!evaluator) return;
+    free(evaluator->schedule.executions);
+    free(evaluator->schedule.copies);
+    free(evaluator->schedule.reads);
+    free(evaluator->lives.change);
+    free(evaluator->lives.bytes);
+    free(evaluator->latest);
+    free(evaluator->updates);
+    free(evaluator->passing);
+    free(evaluator->frames);
+    free(evaluator->guessed);
+    free(evaluator->beginning.last_read);
+    free(evaluator->beginning.latest);
+    free(evaluator->beginning.updates);
+    tarn_tail_finish(&evaluator->tail);
+    tarn_timing_finish(&evaluator->timing);
+    free(evaluator);
+}
+
+/* A list that has room for `more` entries behind `count`, never NULL otherwise; NULL: no memory,
+ * and the list as it was. */
+static void *with_room(void *list, uint32_t count, uint32_t more, uint32_t *capacity, size_t size)
+{
+    if (list && *capacity - count >= more) return list;
+    uint32_t larger = *capacity * 2 + more + 64;
+    void *room = realloc(list, larger * size);
+    if (room) *capacity = larger;
+    return room;
+}
+
+static bool has_room(struct tarn_evaluator *all, const struct tarn_form *form)
+{
+    struct tarn_schedule *schedule = &all->schedule;
+    struct tarn_execution *executions = with_room(schedule->executions, schedule->count, 1,
+                                                  &all->executions_capacity, sizeof *executions);
+    if (executions) schedule->executions = executions;
+    struct tarn_copy *copies =
+        with_room(schedule->copies, schedule->copies_count, form->writes.end - form->writes.begin,
+                  &all->copies_capacity, sizeof *copies);
+    if (copies) schedule->copies = copies;
+    uint32_t *reads =
+        with_room(schedule->reads, all->reads_count, form->reads.end - form->reads.begin,
+                  &all->reads_capacity, sizeof *reads);
+    if (reads) schedule->reads = reads;
+    return executions && copies && reads;
+}
+
+/* ---- Executions ---- */
+
+static void write_version(struct tarn_evaluator *all, uint32_t w, bool recomputed)
+{
+    const struct tarn_version *version = &all->model->versions[w];
+    uint32_t e = all->schedule.count, over = TARN_NONE;
+    if (version->previous != TARN_NONE) {
+        over = all->latest[version->previous];
+        if (version->forced) all->latest[version->previous] = TARN_NONE;
+    }
+    uint32_t copy = all->schedule.copies_count++;
+    all->schedule.copies[copy] = (struct tarn_copy){w, e, e, over, recomputed};
+    if (recomputed && all->latest[w] != TARN_NONE) return; /* by the way */
+    all->latest[w] = copy;
+    if (recomputed && !all->policy->retain[w]) all->passing[all->passing_count++] = w;
+}
+
+static void execute(struct tarn_evaluator *all, uint32_t f, bool recomputed)
+{
+    const struct tarn_recompute_model *model = all->model;
+    const struct tarn_form *form = &model->forms[f];
+    struct tarn_schedule *schedule = &all->schedule;
+    if (!has_room(all, form)) {
+        all->no_memory = true;
+        return;
+    }
+    uint32_t e = schedule->count;
+    schedule->executions[e] = (struct tarn_execution){.form = f,
+                                                      .implementation = TARN_NONE,
+                                                      .place = all->place,
+                                                      .stream = model->graph->ops[form->op].stream,
+                                                      .reads = all->reads_count,
+                                                      .copies = schedule->copies_count,
+                                                      .recomputed = recomputed};
+    for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
+        uint32_t copy = all->latest[model->reads[i]];
+        schedule->copies[copy].last_read = e;
+        schedule->reads[all->reads_count++] = copy;
+    }
+    for (uint32_t i = form->writes.begin; i < form->writes.end; i++)
+        write_version(all, model->writes[i], recomputed);
+    schedule->count++;
+}
+
+static bool states_hold(const struct tarn_evaluator *all, const struct tarn_form *form)
+{
+    for (uint32_t i = form->states.begin; i < form->states.end; i++) {
+        const struct tarn_state *state = &all->model->states[i];
+        if (all->updates[state->storage] != state->updates) return false;
+    }
+    return true;
+}
+
+static bool yields(const struct tarn_recompute_model *model, const struct tarn_form *form,
+                   uint32_t version)
+{
+    for (uint32_t i = form->writes.begin; i < form->writes.end; i++) {
+        if (model->writes[i] == version) return true;
+    }
+    return false;
+}
+
+static uint32_t missing_reads(const struct tarn_evaluator *all, const struct tarn_form *form)
+{
+    uint32_t missing = 0;
+    for (uint32_t i = form->reads.begin; i < form->reads.end; i++)
+        missing += all->latest[all->model->reads[i]] == TARN_NONE;
+    return missing;
+}
+
+/* The form by which to get a version again: of those that miss the fewest reads the fastest.
+ * TARN_NONE: there is none. */
+static uint32_t form_for(const struct tarn_evaluator *all, uint32_t version)
+{
+    const struct tarn_recompute_model *model = all->model;
+    struct tarn_range range = model->op_forms[model->versions[version].producer];
+    uint32_t best = TARN_NONE, least = UINT32_MAX;
+    for (uint32_t f = range.begin; f < range.end; f++) {
+        const struct tarn_form *form = &model->forms[f];
+        if (!form->repeats || !yields(model, form, version) || !states_hold(all, form)) continue;
+        uint32_t missing = missing_reads(all, form);
+        uint64_t time_ns = model->choices[form->choices.begin].time_ns;
+        if (missing > least ||
+            (missing == least && best != TARN_NONE &&
+             time_ns >= model->choices[model->forms[best].choices.begin].time_ns))
+            continue;
+        best = f;
+        least = missing;
+    }
+    return best;
+}
+
+/* The first read of a frame that is not there, or TARN_NONE. */
+static uint32_t next_missing(const struct tarn_evaluator *all, struct frame *frame)
+{
+    uint32_t end = all->model->forms[frame->form].reads.end;
+    for (; frame->next < end; frame->next++) {
+        uint32_t version = all->model->reads[frame->next];
+        if (all->latest[version] == TARN_NONE) return version;
+    }
+    return TARN_NONE;
+}
+
+/* Runs a primary op, after what its reads take. */
+static void run(struct tarn_evaluator *all, uint32_t f)
+{
+    const struct tarn_recompute_model *model = all->model;
+    uint32_t depth = 0;
+    all->frames[depth++] = (struct frame){f, model->forms[f].reads.begin};
+    while (depth > 0 && !all->no_memory) {
+        struct frame *frame = &all->frames[depth - 1];
+        uint32_t missing = next_missing(all, frame);
+        if (missing == TARN_NONE) {
+            execute(all, frame->form, --depth > 0);
+            continue;
+        }
+        uint32_t g = form_for(all, missing);
+        if (g == TARN_NONE || depth > model->graph->ops_count ||
+            all->schedule.count / EXECUTIONS_MAX > model->ops_count) {
+            all->stuck = true;
+            return;
+        }
+        all->frames[depth++] = (struct frame){g, model->forms[g].reads.begin};
+    }
+}
+
+static bool has_failed(const struct tarn_evaluator *all) { return all->stuck || all->no_memory; }
+
+/* ---- Which form? ---- */
+
+/* What getting a version would take, without what this guess has counted already. */
+static uint64_t guess_version(struct tarn_evaluator *all, uint32_t version, uint32_t depth)
+{
+    const struct tarn_recompute_model *model = all->model;
+    if (all->latest[version] != TARN_NONE || all->guessed[version] == all->guess) return 0;
+    all->guessed[version] = all->guess;
+    uint32_t f = form_for(all, version);
+    if (f == TARN_NONE) return UINT64_MAX / 2;
+    const struct tarn_form *form = &model->forms[f];
+    uint64_t time_ns = model->choices[form->choices.begin].time_ns;
+    for (uint32_t i = form->reads.begin; i < form->reads.end && depth < GUESS_DEPTH_MAX; i++) {
+        time_ns += guess_version(all, model->reads[i], depth + 1);
+        if (time_ns > UINT64_MAX / 2) return UINT64_MAX / 2;
+    }
+    return time_ns;
+}
+
+static uint64_t guess_form(struct tarn_evaluator *all, const struct tarn_form *form)
+{
+    uint64_t time_ns = all->model->choices[form->choices.begin].time_ns;
+    all->guess++;
+    for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
+        time_ns += guess_version(all, all->model->reads[i], 0);
+        if (time_ns > UINT64_MAX / 2) return UINT64_MAX / 2;
+    }
+    return time_ns;
+}
+
+static uint32_t cheapest_form(struct tarn_evaluator *all, struct tarn_range range)
+{
+    uint32_t best = range.begin, whole = 0;
+    uint64_t least = UINT64_MAX;
+    for (uint32_t f = range.begin; f < range.end; f++) whole += all->model->forms[f].whole;
+    for (uint32_t f = range.begin; f < range.end && whole > 1; f++) {
+        if (!all->model->forms[f].whole) continue;
+        uint64_t time_ns = guess_form(all, &all->model->forms[f]);
+        if (time_ns >= least) continue;
+        least = time_ns;
+        best = f;
+    }
+    return best;
+}
+
+/* ---- First pass ---- */
+
+static void count_updates(struct tarn_evaluator *all, uint32_t v)
+{
+    const struct tarn_graph *graph = all->model->graph;
+    const struct tarn_graph_op *op = &graph->ops[v];
+    for (uint32_t k = 0; k < op->outputs_count; k++) {
+        uint32_t storage = graph->tensors[op->outputs[k]].storage;
+        if (graph->storages[storage].persistent) all->updates[storage]++;
+    }
+}
+
+static void run_primary(struct tarn_evaluator *all, uint32_t v)
+{
+    struct tarn_range range = all->model->op_forms[v];
+    uint32_t f = all->policy->form[v];
+    if (f == TARN_NONE) f = cheapest_form(all, range);
+    run(all, f);
+    for (uint32_t g = range.begin; g < range.end && all->model->forms[f].splits; g++) {
+        if (g != f && all->model->forms[g].splits && !has_failed(all)) run(all, g);
+    }
+    count_updates(all, v);
+    while (all->passing_count > 0) all->latest[all->passing[--all->passing_count]] = TARN_NONE;
+}
+
+static void turn(struct tarn_evaluator *all)
+{
+    const struct tarn_recompute_model *model = all->model;
+    for (uint32_t w = 0; w < model->versions_count; w++) {
+        if (model->versions[w].droppable && !all->policy->keep[w]) all->latest[w] = TARN_NONE;
+    }
+}
+
+static void run_places(struct tarn_evaluator *all, uint32_t begin, uint32_t end)
+{
+    for (all->place = begin; all->place < end && !has_failed(all); all->place++)
+        run_primary(all, all->model->order[all->place]);
+}
+
+static void run_beginning(struct tarn_evaluator *all)
+{
+    const struct tarn_recompute_model *model = all->model;
+    all->schedule.count = all->schedule.copies_count = all->reads_count = 0;
+    memset(all->updates, 0, model->graph->storages_count * sizeof *all->updates);
+    memset(all->latest, 0xff, model->versions_count * sizeof *all->latest);
+    run_places(all, 0, model->turn);
+}
+
+static void remember_beginning(struct tarn_evaluator *all)
+{
+    struct beginning *beginning = &all->beginning;
+    const struct tarn_schedule *schedule = &all->schedule;
+    uint32_t *last_read =
+        realloc(beginning->last_read, ((size_t)schedule->copies_count + 1) * sizeof *last_read);
+    if (!last_read) return; /* it can do without */
+    beginning->last_read = last_read;
+    for (uint32_t c = 0; c < schedule->copies_count; c++)
+        last_read[c] = schedule->copies[c].last_read;
+    beginning->count = schedule->count;
+    beginning->copies_count = schedule->copies_count;
+    beginning->reads_count = all->reads_count;
+    memcpy(beginning->latest, all->latest, all->model->versions_count * sizeof *all->latest);
+    memcpy(beginning->updates, all->updates,
+           all->model->graph->storages_count * sizeof *all->updates);
+    beginning->is_known = true;
+}
+
+/* Executions, copies and reads are still there: only what came behind them has changed. */
+static void recall_beginning(struct tarn_evaluator *all)
+{
+    const struct beginning *beginning = &all->beginning;
+    struct tarn_schedule *schedule = &all->schedule;
+    schedule->count = beginning->count;
+    schedule->copies_count = beginning->copies_count;
+    all->reads_count = beginning->reads_count;
+    for (uint32_t c = 0; c < schedule->copies_count; c++)
+        schedule->copies[c].last_read = beginning->last_read[c];
+    memcpy(all->latest, beginning->latest, all->model->versions_count * sizeof *all->latest);
+    memcpy(all->updates, beginning->updates,
+           all->model->graph->storages_count * sizeof *all->updates);
+}
+
+static void run_all(struct tarn_evaluator *all)
+{
+    all->stuck = all->no_memory = false;
+    all->passing_count = 0;
+    if (all->begins_alike && all->beginning.is_known) {
+        recall_beginning(all);
+    } else {
+        run_beginning(all);
+        if (all->begins_alike && !has_failed(all)) remember_beginning(all);
+    }
+    turn(all);
+    run_places(all, all->model->turn, all->whole ? all->model->ops_count : all->tail.place);
+}
+/* ---- The whole ---- */
+
+/* What the tail reads of the versions that are there when it begins. */
+static void read_by_tail(struct tarn_evaluator *all)
+{
+    struct tarn_schedule *schedule = &all->schedule;
+    for (uint32_t i = 0; i < all->tail.reads_count; i++) {
+        const struct tarn_tail_read *read = &all->tail.reads[i];
+        schedule->copies[all->latest[read->version]].last_read = schedule->count + read->offset;
+    }
+}
+
+static const struct tarn_schedule *evaluate(struct tarn_evaluator *all,
+                                            const struct tarn_policy *policy, uint64_t budget,
+                                            enum tarn_recompute_streams rule)
+{
+    struct tarn_schedule *schedule = &all->schedule;
+    bool parallel = all->model->graph->streams_count > 1;
+    all->policy = policy;
+    schedule->peak = schedule->work_ns = schedule->recomputed_ns = 0;
+    schedule->peak_at = 0;
+    schedule->excess = 0;
+    run_all(all);
+    if (all->no_memory) return NULL;
+    if (all->stuck) {
+        schedule->peak = schedule->time_ns = schedule->work_ns = UINT64_MAX;
+        return schedule;
+    }
+    if (!all->whole) read_by_tail(all);
+    const struct tarn_tail *tail = all->whole ? NULL : &all->tail;
+    if (!tarn_schedule_measure(schedule, all->model, tail, &all->lives, budget)) return NULL;
+    schedule->time_ns = schedule->work_ns;
+    if (parallel && !tarn_schedule_time(schedule, all->model, rule, &all->timing)) return NULL;
+    return schedule;
+}
+
+const struct tarn_schedule *tarn_evaluate(struct tarn_evaluator *evaluator,
+                                          const struct tarn_policy *policy, uint64_t budget)
+{
+    evaluator->whole = evaluator->model->graph->streams_count > 1; /* the tail takes part */
+    return evaluate(evaluator, policy, budget, TARN_RECOMPUTE_SOONEST);
+}
+
+const struct tarn_schedule *tarn_evaluate_whole(struct tarn_evaluator *evaluator,
+                                                const struct tarn_policy *policy, uint64_t budget,
+                                                enum tarn_recompute_streams rule)
+{
+    evaluator->whole = true;
+    return evaluate(evaluator, policy, budget, rule);
+}

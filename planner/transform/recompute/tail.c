@@ -1,0 +1,109 @@
+/* An op belongs to the tail when it and all behind it have one form with one choice and read
+ * nothing that may be dropped: whatever the policy, they run one after another, and what they write
+ * lives equally long. A version that the tail writes over an older one takes its bytes where the
+ * older one is read for the last time by then. Cost: linear in the reads and writes of the tail. */
+#include "tail.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct tailing {
+    const struct tarn_recompute_model *model;
+    struct tarn_tail *tail;
+    uint32_t *last;  /* version -> offset of its last read, or TARN_NONE */
+    uint32_t *birth; /* version -> offset of its writer, or TARN_NONE: before the tail */
+};
+
+static bool is_fixed(const struct tarn_recompute_model *model, uint32_t place)
+{
+    struct tarn_range forms = model->op_forms[model->order[place]];
+    const struct tarn_form *form = &model->forms[forms.begin];
+    if (forms.end - forms.begin != 1 || form->choices.end - form->choices.begin != 1) return false;
+    for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
+        if (model->versions[model->reads[i]].droppable) return false;
+    }
+    return true;
+}
+
+static const struct tarn_form *form_at(const struct tailing *all, uint32_t offset)
+{
+    const struct tarn_recompute_model *model = all->model;
+    return &model->forms[model->op_forms[model->order[all->tail->place + offset]].begin];
+}
+
+static void note_uses(struct tailing *all)
+{
+    const struct tarn_recompute_model *model = all->model;
+    struct tarn_tail *tail = all->tail;
+    for (uint32_t offset = 0; offset < tail->count; offset++) {
+        const struct tarn_form *form = form_at(all, offset);
+        const struct tarn_choice *choice = &model->choices[form->choices.begin];
+        tail->workspace[offset] = choice->workspace;
+        tail->time_ns += choice->time_ns;
+        for (uint32_t i = form->reads.begin; i < form->reads.end; i++)
+            all->last[model->reads[i]] = offset;
+        for (uint32_t i = form->writes.begin; i < form->writes.end; i++)
+            all->birth[model->writes[i]] = all->last[model->writes[i]] = offset;
+    }
+}
+
+/* The offset at which the version is gone. */
+static uint32_t end_of(const struct tailing *all, uint32_t version)
+{
+    uint32_t storage = all->model->versions[version].storage;
+    return all->model->graph->storages[storage].pinned ? all->tail->count : all->last[version] + 1;
+}
+
+static void note_lives(struct tailing *all)
+{
+    const struct tarn_recompute_model *model = all->model;
+    struct tarn_tail *tail = all->tail;
+    for (uint32_t w = 0; w < model->versions_count; w++) {
+        const struct tarn_version *version = &model->versions[w];
+        int64_t size = (int64_t)version->size;
+        if (all->birth[w] == TARN_NONE) {
+            if (all->last[w] != TARN_NONE)
+                tail->reads[tail->reads_count++] = (struct tarn_tail_read){w, all->last[w]};
+            continue;
+        }
+        tail->change[all->birth[w]] += size;
+        tail->change[end_of(all, w)] -= size;
+        uint32_t over = version->previous;
+        if (over == TARN_NONE || (!version->forced && all->last[over] != all->birth[w])) continue;
+        tail->change[all->birth[w]] -= size;
+        tail->change[end_of(all, over)] += size;
+    }
+}
+
+enum tarn_status tarn_tail_init(struct tarn_tail *tail, const struct tarn_recompute_model *model)
+{
+    size_t versions = (size_t)model->versions_count + 1;
+    *tail = (struct tarn_tail){.place = model->ops_count};
+    while (tail->place > model->turn && is_fixed(model, tail->place - 1)) tail->place--;
+    tail->count = model->ops_count - tail->place;
+    tail->reads = malloc(versions * sizeof *tail->reads);
+    tail->change = calloc((size_t)tail->count + 2, sizeof *tail->change);
+    tail->workspace = calloc((size_t)tail->count + 1, sizeof *tail->workspace);
+    struct tailing all = {.model = model,
+                          .tail = tail,
+                          .last = malloc(versions * sizeof *all.last),
+                          .birth = malloc(versions * sizeof *all.birth)};
+    bool enough = tail->reads && tail->change && tail->workspace && all.last && all.birth;
+    if (enough) {
+        memset(all.last, 0xff, versions * sizeof *all.last);
+        memset(all.birth, 0xff, versions * sizeof *all.birth);
+        note_uses(&all);
+        note_lives(&all);
+    }
+    free(all.last);
+    free(all.birth);
+    return enough ? TARN_OK : TARN_SYSTEM;
+}
+
+void tarn_tail_finish(struct tarn_tail *tail)
+{
+    free(tail->reads);
+    free(tail->change);
+    free(tail->workspace);
+    *tail = (struct tarn_tail){0};
+}

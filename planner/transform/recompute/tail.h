@@ -1,0 +1,27 @@
+/* The ops behind the last one that a policy can change, mostly the optimizer's: looked at once. */
+#ifndef TARN_PLANNER_TRANSFORM_RECOMPUTE_TAIL_H
+#define TARN_PLANNER_TRANSFORM_RECOMPUTE_TAIL_H
+
+#include "model.h"
+
+/* A version from before the tail is read last by the op that many places into it. */
+struct tarn_tail_read {
+    uint32_t version, offset;
+};
+
+struct tarn_tail {
+    uint32_t place; /* its first op's */
+    uint32_t count; /* ops */
+    struct tarn_tail_read *reads;
+    uint32_t reads_count;
+    int64_t *change;     /* offset -> bytes of versions that the tail writes that appear with the
+                            op, less those that go; count + 1 */
+    uint64_t *workspace; /* offset -> reserved bytes */
+    uint64_t time_ns;
+};
+
+/* TARN_SYSTEM: no memory. */
+enum tarn_status tarn_tail_init(struct tarn_tail *tail, const struct tarn_recompute_model *model);
+void tarn_tail_finish(struct tarn_tail *tail);
+
+#endif

@@ -1,0 +1,30 @@
+/* The modelled critical path of a schedule of several streams, and the streams of what runs again.
+ */
+#ifndef TARN_PLANNER_TRANSFORM_RECOMPUTE_TIME_H
+#define TARN_PLANNER_TRANSFORM_RECOMPUTE_TIME_H
+
+#include "model.h"
+
+/* Room that is used again. An end of 0 is that of nothing. */
+struct tarn_timing {
+    uint64_t *stream_end;   /* stream -> end of its last op so far, ns */
+    uint64_t *op_end;       /* op of the graph, no view -> end of its last primary execution */
+    uint64_t *end;          /* execution -> its end */
+    uint32_t capacity;      /* of `end` */
+    uint32_t *row_of;       /* view that ops of other streams look through -> its row; TARN_NONE */
+    uint64_t *rows;         /* row and stream -> latest end before the view in that stream */
+    uint64_t *passed;       /* stream and other stream -> latest end there that views have passed on
+                               to the first one since its last op */
+    uint64_t *passed_ready; /* stream -> when its next op may begin for what `passed` has */
+};
+
+/* TARN_SYSTEM: no memory. */
+enum tarn_status tarn_timing_init(struct tarn_timing *timing, const struct tarn_graph *graph);
+void tarn_timing_finish(struct tarn_timing *timing);
+
+/* Gives every execution its stream, and the schedule, which must hold all executions and know
+ * their implementations, its time. false: no memory. Linear in the graph and the schedule. */
+bool tarn_schedule_time(struct tarn_schedule *schedule, const struct tarn_recompute_model *model,
+                        enum tarn_recompute_streams rule, struct tarn_timing *timing);
+
+#endif

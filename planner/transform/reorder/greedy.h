@@ -1,0 +1,34 @@
+/* One order of all nodes under a limit on memory, quickly. */
+#ifndef TARN_PLANNER_TRANSFORM_REORDER_GREEDY_H
+#define TARN_PLANNER_TRANSFORM_REORDER_GREEDY_H
+
+#include "planner/transform/list_model.h"
+
+struct tarn_reorder_greedy {
+    struct tarn_reorder_state state;
+    uint32_t *guide; /* node -> its place in the order that guides */
+    uint32_t *heap;  /* ready nodes, the guide's first on top */
+    uint32_t heap_count;
+    uint32_t *waiting; /* nodes to look at: they have become ready, or free more than before */
+    uint32_t waiting_count;
+    uint32_t *hold; /* ready nodes whose segment does not fit under the limit now */
+    uint32_t hold_count;
+    uint64_t *need; /* node on hold -> memory beyond what is alive that its segment takes */
+    uint64_t need_least;
+    bool *has_run;  /* node: is it in the order? */
+    bool *is_ready; /* node: has it been in the heap? */
+    bool *is_waiting, *is_held;
+    uint32_t *run; /* the order so far */
+    uint32_t run_count;
+};
+
+enum tarn_status tarn_reorder_greedy_init(struct tarn_reorder_greedy *greedy,
+                                          const struct tarn_reorder_model *model);
+void tarn_reorder_greedy_finish(struct tarn_reorder_greedy *greedy);
+
+/* Makes an order (in greedy->run) and returns its peak, which may exceed the limit. guide: an order
+ * of all nodes that is legal. */
+uint64_t tarn_reorder_greedy_run(struct tarn_reorder_greedy *greedy, const uint32_t *guide,
+                                 uint64_t limit);
+
+#endif

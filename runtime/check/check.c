@@ -1,0 +1,325 @@
+/* Checked execution: tarn_session_check. Persistent storages get their initial patterns, the
+ * session runs with checking kernels that know from the graph alone what they must find
+ * (expected.h), on its streams or as one linear order (linear.h), and in the end what must still be
+ * there is looked at. The kernels are the host's where it can reach the memory (check/kernel.h),
+ * else the device's (check/device.h), a window of iterations at a time. Cost: every byte that the
+ * ops read is compared once and every byte that they write is written once, plus 8 bytes per access
+ * and iteration of a window. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "device.h"
+#include "runtime/state/event_count.h"
+#include "streams/base/options.h"
+#include "streams/graph/report.h"
+
+#define DEVICE_ROWS 4u /* iterations at a time of a device that checks */
+
+/* ---- Time ---- */
+
+uint64_t tarn_check_time_left(const struct tarn_check *check)
+{
+    if (check->deadline_ns == UINT64_MAX) return TARN_FOREVER;
+    uint64_t now = tarn_now_ns();
+    return now < check->deadline_ns ? check->deadline_ns - now : 0;
+}
+
+/* ---- Set-up ---- */
+
+static enum tarn_status fill_persistent(const struct tarn_check *check, struct tarn_error *error)
+{
+    const struct tarn_graph *graph = check->session->graph;
+    enum tarn_status status = TARN_OK;
+    for (uint32_t a = graph->planned_count; a < graph->storages_count && !status; a++) {
+        uint64_t seed = tarn_expected_initial(graph->storages[a].tensor);
+        if (check->device)
+            status = tarn_device_checker_fill(check->device, a, seed, error);
+        else
+            tarn_pattern_fill(check->checker->addresses[a], graph->storages[a].size, seed);
+        check->finals[a] = seed;
+    }
+    return status;
+}
+
+static void bind_checker(const struct tarn_check *check)
+{
+    struct tarn_session *session = check->session;
+    struct tarn_binding host = {tarn_checker_kernel, check->checker, true};
+    struct tarn_binding device = {tarn_device_checker_kernel, check->device, true};
+    for (uint32_t v = 0; v < session->graph->ops_count; v++)
+        session->bindings[v] = check->device ? device : host;
+    session->kernels = check->device ? TARN_KERNELS_INLINE : TARN_KERNELS_CLOSURES;
+}
+
+/* Takes the checking kernels off the session, unless one of them may still run. */
+static void unbind_checker(struct tarn_session *session)
+{
+    if (session->refused) return;
+    memset(session->bindings, 0, session->graph->ops_count * sizeof *session->bindings);
+    session->kernels = TARN_KERNELS_AS_TABLE;
+    session->ready = false;
+}
+
+static void check_finish(struct tarn_check *check)
+{
+    unbind_checker(check->session);
+    tarn_linear_finish(&check->linear);
+    free(check->finals);
+}
+
+/* Iterations that the device's kernels check before anybody looks: one captured block, or so many
+ * that they overlap. */
+static uint64_t rows_of(const struct tarn_check *check)
+{
+    const struct tarn_session_options *options = &check->session->settings.options;
+    uint64_t rows = tarn_expected_window(&check->checker->expected);
+    if (options->capture) return options->unroll > 0 ? options->unroll : 1;
+    if (check->options.order) { /* a legal one has a step of each iteration */
+        rows = tarn_check_order_iterations(&check->options);
+        if (rows > check->options.order_count) rows = check->options.order_count;
+        return rows > 0 ? rows : 1;
+    }
+    if (rows > DEVICE_ROWS) rows = DEVICE_ROWS;
+    return rows < check->options.iterations ? rows : check->options.iterations;
+}
+
+/* Can the host do the work wherever the session has streams? */
+static bool host_reaches(const struct tarn_session *session)
+{
+    bool reaches = session->arena.on_host && !session->device.table->region_create;
+    for (uint32_t s = 0; s < session->graph->streams_count; s++) {
+        struct tarn_device device = tarn_settings_device(&session->settings, s);
+        reaches = reaches && (tarn_device_is_host(device) || device.table->launch);
+    }
+    return reaches;
+}
+
+static enum tarn_status check_open(struct tarn_check *check, struct tarn_error *error)
+{
+    struct tarn_session *session = check->session;
+    enum tarn_status status = TARN_OK;
+    if (!host_reaches(session))
+        status = tarn_device_checker_create(check->checker, session, rows_of(check),
+                                            &check->checker->device, error);
+    check->device = check->checker->device;
+    if (!status) status = fill_persistent(check, error);
+    if (!status) bind_checker(check);
+    return status;
+}
+
+/* The checker stays with the session: a kernel may still be at work after a deadline, and what one
+ * check leaves in the arena would hide from the next what is missing. */
+static enum tarn_status check_init(struct tarn_check *check, struct tarn_session *session,
+                                   const struct tarn_check_options *options,
+                                   struct tarn_error *error)
+{
+    const struct tarn_graph *graph = session->graph;
+    *check = (struct tarn_check){.session = session, .options = *options};
+    if (check->options.iterations == 0) check->options.iterations = 1;
+    check->finals = calloc((size_t)graph->storages_count + 1, sizeof *check->finals);
+    check->checker = tarn_checker_create(session, options->seed, options->delay_ns);
+    session->checker = check->checker;
+    enum tarn_status status = tarn_linear_init(&check->linear, &session->program, graph);
+    if (!check->finals || !check->checker || status)
+        status = tarn_error_no_memory(error);
+    else
+        status = check_open(check, error);
+    if (status) check_finish(check);
+    check->deadline_ns = tarn_deadline_ns(options->timeout_ns ? options->timeout_ns : TARN_FOREVER);
+    return status;
+}
+
+/* ---- What ran, and what it must have left ---- */
+
+static bool has_run(const struct tarn_check *check, uint32_t op, uint64_t iteration)
+{
+    const struct tarn_program *program = &check->session->program;
+    uint32_t step = program->step_of[op], stream = program->steps[step].stream;
+    uint64_t launch = iteration * tarn_linear_length(&check->linear, stream);
+    return launch + (step - program->begin[stream]) < check->linear.done[stream];
+}
+
+static void settle_op(struct tarn_check *check, uint32_t op, uint64_t iteration)
+{
+    const struct tarn_expected *expected = &check->checker->expected;
+    const struct tarn_graph *graph = check->session->graph;
+    uint64_t digest = tarn_expected_digest(expected, op, iteration);
+    check->report.ops_run++;
+    for (uint32_t i = expected->begin[op]; i < expected->begin[op + 1]; i++) {
+        const struct tarn_access *access = &expected->accesses[i];
+        uint64_t size = graph->storages[access->storage].size;
+        bool workspace = access->storage == graph->ops[op].workspace_storage;
+        if (access->reads || workspace) check->report.bytes_read += size;
+        if (!access->writes) continue;
+        check->report.bytes_written += size;
+        check->finals[access->storage] = tarn_expected_written(digest, access);
+    }
+}
+
+/* Outputs last until an op of the next iteration runs. */
+static void forget_outputs(struct tarn_check *check)
+{
+    const struct tarn_graph *graph = check->session->graph;
+    for (uint32_t a = 0; a < graph->planned_count; a++) check->finals[a] = 0;
+}
+
+/* Counts what ran in the window and finds the version that each storage has now. */
+void tarn_check_settle(struct tarn_check *check)
+{
+    const struct tarn_graph *graph = check->session->graph;
+    const struct tarn_expected *expected = &check->checker->expected;
+    for (uint64_t k = expected->window_begin; k < expected->window_end; k++) {
+        bool begun = false;
+        for (uint32_t rank = 0; rank < graph->ops_count; rank++) {
+            uint32_t op = graph->order[rank];
+            if (graph->ops[op].view || !has_run(check, op, k)) continue;
+            if (!begun) forget_outputs(check);
+            begun = true;
+            settle_op(check, op, k);
+        }
+    }
+}
+
+enum tarn_status tarn_check_failed(const struct tarn_check *check, struct tarn_error *error)
+{
+    tarn_error_clear(error);
+    if (error) *error = check->checker->failure;
+    return TARN_CHECK_FAILED;
+}
+
+/* Looks at everything that outlives the run. */
+static enum tarn_status inspect_finals(struct tarn_check *check, struct tarn_error *error)
+{
+    const struct tarn_graph *graph = check->session->graph;
+    for (uint32_t a = 0; a < graph->storages_count; a++) {
+        uint64_t seed = check->finals[a];
+        if (seed == 0 || !(graph->storages[a].persistent || graph->storages[a].pinned)) continue;
+        enum tarn_status status = TARN_OK;
+        if (check->device)
+            status = tarn_device_checker_look(check->device, a, seed, error);
+        else if (!tarn_checker_look(check->checker, a, seed))
+            status = tarn_check_failed(check, error);
+        if (status) return status;
+        check->report.bytes_read += graph->storages[a].size;
+        check->report.digest += tarn_seed_mix(seed, 0); /* ids differ from graph to graph */
+    }
+    return TARN_OK;
+}
+
+/* ---- On the session's streams ---- */
+
+static enum tarn_status run_window(struct tarn_check *check, uint64_t iterations,
+                                   struct tarn_error *error)
+{
+    tarn_ticket ticket;
+    enum tarn_status status = TARN_OK;
+    uint64_t timeout_ns = tarn_check_time_left(check);
+    if (check->device) status = tarn_device_checker_begin(check->device, error);
+    if (!status) status = tarn_session_submit(check->session, iterations, &ticket, error);
+    if (status != TARN_OK) return status;
+    status = tarn_session_wait(check->session, ticket, timeout_ns > 0 ? timeout_ns : 1, error);
+    if (check->device && status == TARN_OK) return tarn_device_checker_end(check->device, error);
+    if (status == TARN_DEVICE && atomic_load(&check->checker->failed) == 2)
+        return tarn_check_failed(check, error);
+    return status;
+}
+
+uint64_t tarn_check_window(const struct tarn_check *check)
+{
+    return check->device ? check->device->rows : tarn_expected_window(&check->checker->expected);
+}
+
+static enum tarn_status run_streams(struct tarn_check *check, struct tarn_error *error)
+{
+    const struct tarn_program *program = &check->session->program;
+    struct tarn_expected *expected = &check->checker->expected;
+    uint64_t window = tarn_check_window(check), left = check->options.iterations;
+    while (left > 0) {
+        uint64_t iterations = left < window ? left : window;
+        if (left < window && check->device && check->session->settings.options.capture)
+            iterations = 1; /* what fills no block is launched one by one */
+        if (tarn_expected_advance(expected, iterations) != TARN_OK)
+            return tarn_error_no_memory(error);
+        enum tarn_status status = run_window(check, iterations, error);
+        if (status != TARN_OK) return status;
+        for (uint32_t s = 0; s < program->streams_count; s++) {
+            check->linear.done[s] += iterations * tarn_linear_length(&check->linear, s);
+        }
+        tarn_check_settle(check);
+        left -= iterations;
+    }
+    return TARN_OK;
+}
+
+/* ---- The call ---- */
+
+static enum tarn_status refuse_use(const struct tarn_session *session,
+                                   const struct tarn_check_options *options,
+                                   struct tarn_error *error)
+{
+    if (!session) return tarn_error_null(error, "tarn_session_check");
+    if (session->submitted != 0 || session->refused || session->checker)
+        return tarn_error_set(error, TARN_USAGE, "checked execution needs a fresh session");
+    if (tarn_arena_unbound(&session->arena) != TARN_NONE)
+        return tarn_error_set(
+            error, TARN_USAGE, "%s has no memory: bind it first",
+            tarn_tensor_label(session->graph, tarn_arena_unbound(&session->arena)).text);
+    if (!host_reaches(session)) {
+        const char *name = session->device.table->name;
+        if (session->settings.is_mixed || !session->device.table->pattern_fill)
+            return tarn_error_set(error, TARN_USAGE,
+                                  "the host does not reach the memory of device '%s', which has no "
+                                  "checking kernels for it",
+                                  name);
+        if (options->delay_ns > 0)
+            return tarn_error_set(error, TARN_USAGE, "the kernels of device '%s' cannot be delayed",
+                                  name);
+        if (session->settings.options.capture && (options->order || options->random_order))
+            return tarn_error_set(error, TARN_USAGE, "a linear order is not captured");
+    }
+    if (options->order && options->random_order)
+        return tarn_error_set(error, TARN_USAGE, "a given order cannot be random as well");
+    if (options->order_count > 0 && !options->order)
+        return tarn_error_set(error, TARN_USAGE, "an order of %zu steps at NULL",
+                              options->order_count);
+    return TARN_OK;
+}
+
+static enum tarn_status run(struct tarn_check *check, struct tarn_error *error)
+{
+    if (check->options.order) return tarn_check_run_given_order(check, error);
+    if (check->options.random_order) return tarn_check_run_random_order(check, error);
+    return run_streams(check, error);
+}
+
+static enum tarn_status check_session(struct tarn_session *session,
+                                      const struct tarn_check_options *options,
+                                      struct tarn_check_report *report, struct tarn_error *error)
+{
+    struct tarn_check check;
+    enum tarn_status status = check_init(&check, session, options, error);
+    if (status != TARN_OK) return status;
+    status = run(&check, error);
+    if (status == TARN_OK) status = inspect_finals(&check, error);
+    if (report) *report = check.report;
+    check_finish(&check);
+    return status;
+}
+
+enum tarn_status tarn_session_check(struct tarn_session *session,
+                                    const struct tarn_check_options *options,
+                                    struct tarn_check_report *report, struct tarn_error *error)
+{
+    struct tarn_check_options taken;
+    tarn_error_clear(error);
+    if (report) *report = (struct tarn_check_report){0};
+    enum tarn_status status =
+        tarn_options_take(&taken, sizeof taken, options, "check options", error);
+    if (status == TARN_OK) status = refuse_use(session, &taken, error);
+    if (status == TARN_OK) status = tarn_memory_use_begin(&session->arena.use, error);
+    if (status != TARN_OK) return status;
+    status = check_session(session, &taken, report, error);
+    if (!session->refused) tarn_memory_use_end(&session->arena.use);
+    return status;
+}

@@ -1,0 +1,53 @@
+/* Checked execution by a device's own checking kernels, where host code cannot reach its memory. */
+#ifndef TARN_RUNTIME_CHECK_DEVICE_H
+#define TARN_RUNTIME_CHECK_DEVICE_H
+
+#include "kernel.h"
+
+struct tarn_device_checker {
+    struct tarn_session *session;
+    struct tarn_checker *checker; /* what is expected, and where findings go */
+    uint64_t rows;                /* iterations whose seeds the tables hold */
+    uint64_t accesses;            /* of one iteration */
+    void *seeds, *wrongs;         /* on the device: two words per access and row, see below */
+    uint64_t *words;              /* their image on the host */
+    uint64_t table_size;          /* bytes of each */
+    unsigned char *bytes;         /* room for the largest storage */
+    void *queue;                  /* that all ops are enqueued on; NULL: each on its own */
+    void *end;                    /* event: of what is on `queue`; NULL before the first */
+};
+
+/* Tables for that many iterations. TARN_SYSTEM, TARN_DEVICE. */
+enum tarn_status tarn_device_checker_create(struct tarn_checker *checker,
+                                            struct tarn_session *session, uint64_t rows,
+                                            struct tarn_device_checker **result,
+                                            struct tarn_error *error);
+void tarn_device_checker_destroy(struct tarn_device_checker *device_checker);
+
+/* user: the device checker. Enqueues comparisons of what the op reads and fills of what it writes.
+ */
+int tarn_device_checker_kernel(void *user, const struct tarn_call *call);
+
+/* Before a window of at most `rows` iterations is submitted, after the expectations were advanced:
+ * uploads its seeds and forgets findings. */
+enum tarn_status tarn_device_checker_begin(struct tarn_device_checker *device_checker,
+                                           struct tarn_error *error);
+/* When nothing of the window is running: TARN_CHECK_FAILED when something was wrong. */
+enum tarn_status tarn_device_checker_end(struct tarn_device_checker *device_checker,
+                                         struct tarn_error *error);
+
+/* Writes a pattern over a storage, or looks whether it holds one (TARN_CHECK_FAILED), while nothing
+ * is running. */
+enum tarn_status tarn_device_checker_fill(struct tarn_device_checker *device_checker,
+                                          uint32_t storage, uint64_t seed,
+                                          struct tarn_error *error);
+enum tarn_status tarn_device_checker_look(struct tarn_device_checker *device_checker,
+                                          uint32_t storage, uint64_t seed,
+                                          struct tarn_error *error);
+
+/* Waits until everything on `queue` has ended. TARN_DEADLINE, TARN_DEVICE: the session has stopped,
+ * and its destruction asks again. */
+enum tarn_status tarn_device_checker_drain(struct tarn_device_checker *device_checker,
+                                           uint64_t timeout_ns, struct tarn_error *error);
+
+#endif

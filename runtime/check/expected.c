@@ -1,0 +1,235 @@
+/* The symbolic half of checked execution: DESIGN, "Checking". One walk over the list order per
+ * iteration, O(inputs + outputs) each, 8 bytes per access and iteration of the window. Nothing here
+ * looks at a plan, so what it expects cannot be wrong in the same way as a plan. */
+#include "expected.h"
+
+#include <stdlib.h>
+
+#include "streams/base/checked.h"
+#include "streams/graph/versions.h"
+
+#define WINDOW_BYTES (UINT64_C(64) << 20)
+
+/* ---- Accesses ---- */
+
+/* Appends accesses, one per storage and op. */
+struct collector {
+    struct tarn_expected *expected;
+    uint32_t *seen; /* by storage: 1 + its access, valid when that belongs to the op at hand */
+    uint32_t count;
+    uint32_t op_begin;
+};
+
+static struct tarn_access *collect(struct collector *collector, uint32_t storage)
+{
+    uint32_t i = collector->seen[storage];
+    if (i > collector->op_begin) return &collector->expected->accesses[i - 1];
+    struct tarn_access *access = &collector->expected->accesses[collector->count++];
+    *access = (struct tarn_access){.storage = storage};
+    collector->seen[storage] = collector->count;
+    return access;
+}
+
+static void collect_write(struct collector *collector, uint32_t op, uint32_t storage, uint32_t made)
+{
+    const struct tarn_storage *written = &collector->expected->graph->storages[storage];
+    struct tarn_access *access = collect(collector, storage);
+    if (access->writes) return;
+    access->writes = true;
+    access->made = made;
+    if (written->persistent || written->producer != op) access->reads = true;
+}
+
+static void collect_op(struct collector *collector, uint32_t op)
+{
+    const struct tarn_graph *graph = collector->expected->graph;
+    const struct tarn_graph_op *info = &graph->ops[op];
+    collector->op_begin = collector->count;
+    collector->expected->begin[op] = collector->count;
+    if (info->view) return;
+    for (uint32_t i = 0; i < info->inputs_count; i++) {
+        collect(collector, graph->tensors[info->inputs[i]].storage)->reads = true;
+    }
+    for (uint32_t i = 0; i < info->outputs_count; i++) {
+        const struct tarn_graph_tensor *output = &graph->tensors[info->outputs[i]];
+        collect_write(collector, op, output->storage, output->origin);
+    }
+    if (info->workspace_storage != TARN_NONE) {
+        collect_write(collector, op, info->workspace_storage, TARN_NONE);
+    }
+}
+
+static size_t accesses_most(const struct tarn_graph *graph)
+{
+    size_t most = 0;
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        most += (size_t)graph->ops[v].inputs_count + graph->ops[v].outputs_count + 1;
+    }
+    return most;
+}
+
+static enum tarn_status collect_accesses(struct tarn_expected *expected)
+{
+    const struct tarn_graph *graph = expected->graph;
+    expected->begin = calloc((size_t)graph->ops_count + 1, sizeof *expected->begin);
+    expected->accesses = calloc(accesses_most(graph) + 1, sizeof *expected->accesses);
+    struct collector collector = {.expected = expected};
+    collector.seen = calloc((size_t)graph->storages_count + 1, sizeof *collector.seen);
+    if (!expected->begin || !expected->accesses || !collector.seen) {
+        free(collector.seen);
+        return TARN_SYSTEM;
+    }
+    for (uint32_t v = 0; v < graph->ops_count; v++) collect_op(&collector, v);
+    expected->begin[graph->ops_count] = collector.count;
+    free(collector.seen);
+    return TARN_OK;
+}
+
+/* ---- What the digest takes in ---- */
+
+static void mix_all(struct tarn_expected *expected, uint32_t op)
+{
+    const struct tarn_access *accesses = expected->accesses + expected->begin[op];
+    for (uint32_t i = 0; i < expected->begin[op + 1] - expected->begin[op]; i++) {
+        if (accesses[i].reads) expected->mixed[expected->mixed_begin[op + 1]++] = i;
+    }
+}
+
+static bool is_called(const struct tarn_expected *expected, const struct tarn_versions *versions,
+                      uint32_t op, uint32_t input, uint32_t name)
+{
+    const struct tarn_graph *graph = expected->graph;
+    return tarn_version_name(graph, graph->ops[op].inputs[input],
+                             versions->found[versions->begin[op] + input]) == name;
+}
+
+static void mix_common(struct tarn_expected *expected, const struct tarn_versions *versions,
+                       uint32_t op)
+{
+    const struct tarn_graph *graph = expected->graph;
+    const struct tarn_graph_op *info = &graph->ops[op];
+    const struct tarn_access *accesses = expected->accesses + expected->begin[op];
+    for (uint32_t k = 0; k < info->common_count; k++) {
+        uint32_t input = 0, i = 0;
+        while (input < info->inputs_count &&
+               !is_called(expected, versions, op, input, info->common[k]))
+            input++;
+        if (input == info->inputs_count) continue; /* no verified plan has this */
+        while (accesses[i].storage != graph->tensors[info->inputs[input]].storage) i++;
+        expected->mixed[expected->mixed_begin[op + 1]++] = i;
+    }
+}
+
+static enum tarn_status find_mixed(struct tarn_expected *expected)
+{
+    const struct tarn_graph *graph = expected->graph;
+    struct tarn_versions versions;
+    expected->mixed_begin = calloc((size_t)graph->ops_count + 2, sizeof *expected->mixed_begin);
+    expected->mixed = calloc(accesses_most(graph) + 1, sizeof *expected->mixed);
+    if (!expected->mixed_begin || !expected->mixed ||
+        tarn_versions_init(&versions, graph, graph->order, graph->ops_count) != TARN_OK)
+        return TARN_SYSTEM;
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        expected->mixed_begin[v + 1] = expected->mixed_begin[v];
+        if (graph->ops[v].view) continue;
+        if (graph->ops[v].common)
+            mix_common(expected, &versions, v);
+        else
+            mix_all(expected, v);
+    }
+    tarn_versions_finish(&versions);
+    return TARN_OK;
+}
+
+/* ---- Life ---- */
+
+uint64_t tarn_expected_initial(uint32_t tensor) { return tarn_seed_mix(UINT64_MAX, tensor); }
+
+enum tarn_status tarn_expected_init(struct tarn_expected *expected, const struct tarn_graph *graph)
+{
+    *expected = (struct tarn_expected){.graph = graph};
+    if (collect_accesses(expected) != TARN_OK || find_mixed(expected) != TARN_OK) goto fail;
+    expected->versions = calloc((size_t)graph->storages_count + 1, sizeof *expected->versions);
+    if (!expected->versions) goto fail;
+    for (uint32_t a = graph->planned_count; a < graph->storages_count; a++) {
+        expected->versions[a] = tarn_expected_initial(graph->storages[a].tensor);
+    }
+    return TARN_OK;
+fail:
+    tarn_expected_finish(expected);
+    return TARN_SYSTEM;
+}
+
+void tarn_expected_finish(struct tarn_expected *expected)
+{
+    free(expected->begin);
+    free(expected->accesses);
+    free(expected->mixed_begin);
+    free(expected->mixed);
+    free(expected->versions);
+    free(expected->seeds);
+    *expected = (struct tarn_expected){0};
+}
+
+/* ---- Walking ---- */
+
+static uint64_t *seeds_of(const struct tarn_expected *expected, uint32_t op, uint64_t iteration)
+{
+    size_t row = expected->begin[expected->graph->ops_count];
+    return expected->seeds + (iteration - expected->window_begin) * row + expected->begin[op];
+}
+
+const uint64_t *tarn_expected_seeds(const struct tarn_expected *expected, uint32_t op,
+                                    uint64_t iteration)
+{
+    return seeds_of(expected, op, iteration);
+}
+
+uint64_t tarn_expected_digest(const struct tarn_expected *expected, uint32_t op, uint64_t iteration)
+{
+    const uint64_t *seeds = seeds_of(expected, op, iteration);
+    uint64_t digest = tarn_seed_mix(expected->graph->ops[op].origin, iteration);
+    for (uint32_t i = expected->mixed_begin[op]; i < expected->mixed_begin[op + 1]; i++)
+        digest = tarn_seed_mix(digest, seeds[expected->mixed[i]]);
+    return digest;
+}
+
+static void walk_op(struct tarn_expected *expected, uint32_t op, uint64_t iteration)
+{
+    const struct tarn_access *accesses = expected->accesses + expected->begin[op];
+    uint32_t count = expected->begin[op + 1] - expected->begin[op];
+    uint64_t *seeds = seeds_of(expected, op, iteration);
+    for (uint32_t i = 0; i < count; i++) {
+        seeds[i] = accesses[i].reads ? expected->versions[accesses[i].storage] : 0;
+    }
+    uint64_t digest = tarn_expected_digest(expected, op, iteration);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!accesses[i].writes) continue;
+        expected->versions[accesses[i].storage] = tarn_expected_written(digest, &accesses[i]);
+    }
+}
+
+uint64_t tarn_expected_window(const struct tarn_expected *expected)
+{
+    uint64_t row = ((uint64_t)expected->begin[expected->graph->ops_count] + 1) * sizeof(uint64_t);
+    return row < WINDOW_BYTES ? WINDOW_BYTES / row : 1;
+}
+
+enum tarn_status tarn_expected_advance(struct tarn_expected *expected, uint64_t iterations)
+{
+    const struct tarn_graph *graph = expected->graph;
+    uint64_t row = (uint64_t)expected->begin[graph->ops_count] + 1, words;
+    if (!tarn_size_multiply(row, iterations, &words) || !tarn_size_is_addressable(words))
+        return TARN_SYSTEM;
+    free(expected->seeds);
+    expected->seeds = calloc((size_t)words + 1, sizeof *expected->seeds);
+    if (!expected->seeds) return TARN_SYSTEM;
+    expected->window_begin = expected->window_end;
+    expected->window_end += iterations;
+    for (uint64_t k = expected->window_begin; k < expected->window_end; k++) {
+        for (uint32_t rank = 0; rank < graph->ops_count; rank++) {
+            walk_op(expected, graph->order[rank], k);
+        }
+    }
+    return TARN_OK;
+}

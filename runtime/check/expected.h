@@ -1,0 +1,62 @@
+/* What every op must find in every storage that it reads, from the graph alone.
+ *
+ * Walking the list order, iteration by iteration, gives each version of a storage a seed:
+ *     digest = fold(op's origin, iteration, seeds of the versions that the op reads)
+ *     seed   = mix(digest, origin of the output that wrote it)
+ * A storage's bytes are the pattern of its latest version's seed. Where implementations of an op
+ * read other inputs than it does, the digest takes those that they have in common: so all runs of
+ * an op give the same bytes, and a graph that recomputes ends with what its source ends with. */
+#ifndef TARN_RUNTIME_CHECK_EXPECTED_H
+#define TARN_RUNTIME_CHECK_EXPECTED_H
+
+#include "pattern.h"
+#include "streams/graph/graph.h"
+
+/* One storage as one launched op touches it. An op that writes a storage which already has
+ * a version also reads that version: the write may be partial. */
+struct tarn_access {
+    uint32_t storage;
+    uint32_t made; /* origin of the first output in that storage; TARN_NONE: a workspace */
+    bool reads, writes;
+};
+
+struct tarn_expected {
+    const struct tarn_graph *graph;
+    uint32_t *begin; /* by op, ops_count + 1: its accesses; inputs first, a workspace last */
+    struct tarn_access *accesses;
+    uint32_t *mixed_begin; /* by op, ops_count + 1: which of its accesses the digest takes in */
+    uint32_t *mixed;       /* counted from the op's first access */
+    uint64_t *versions;    /* by storage: seed of the latest version in list order */
+    /* The window of iterations that is looked at now: what access i must find in iteration k is
+     * seeds[(k - window_begin) * begin[ops_count] + i]. */
+    uint64_t *seeds;
+    uint64_t window_begin, window_end;
+};
+
+/* The window is empty at first, before iteration 0. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_expected_init(struct tarn_expected *expected, const struct tarn_graph *graph);
+void tarn_expected_finish(struct tarn_expected *expected);
+
+/* Moves the window to the `iterations` iterations after it. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_expected_advance(struct tarn_expected *expected, uint64_t iterations);
+
+/* For how many iterations the seeds take a moderate amount of memory; at least 1. */
+uint64_t tarn_expected_window(const struct tarn_expected *expected);
+
+/* Seed of a persistent storage's version before iteration 0; the tensor is its root. */
+uint64_t tarn_expected_initial(uint32_t tensor);
+
+/* By the op's accesses: the seed of what each must find; 0 where it reads nothing. */
+const uint64_t *tarn_expected_seeds(const struct tarn_expected *expected, uint32_t op,
+                                    uint64_t iteration);
+
+/* What the versions that the op writes grow from. */
+uint64_t tarn_expected_digest(const struct tarn_expected *expected, uint32_t op,
+                              uint64_t iteration);
+
+static inline uint64_t tarn_expected_written(uint64_t digest, const struct tarn_access *access)
+{
+    return tarn_seed_mix(digest, access->made);
+}
+
+#endif

@@ -1,0 +1,292 @@
+/* Checking kernels: the executing half of checked execution. An op's bytes are compared before
+ * anything is written, and a workspace is looked at once more at the op's end, so that whatever
+ * overwrites it in between is seen; an op whose own storages share bytes looks at all of them
+ * again, as its reads and writes would mix. Runs at memory speed; allocates nothing.
+ *
+ * The first wrong byte is described in full: who read it, what it should be, and, where the bytes
+ * found are a whole piece of some other version's pattern, who wrote them. */
+#include "kernel.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "device.h"
+#include "runtime/state/event_count.h"
+#include "streams/graph/report.h"
+
+#define WRONG_BYTE 1
+#define SLEEP_FROM_NS 100000u /* shorter delays spin */
+
+/* ---- Life ---- */
+
+/* Do two storages share bytes of the arena, or of the persistent part? */
+static bool share_bytes(const struct tarn_session *session, uint32_t a, uint32_t b)
+{
+    const struct tarn_storage *storages = session->graph->storages;
+    const struct tarn_place *x = tarn_plan_place(session->plan, a);
+    const struct tarn_place *y = tarn_plan_place(session->plan, b);
+    if (storages[a].persistent != storages[b].persistent) return false;
+    if (storages[a].persistent && session->arena.is_bound) return false;
+    return x->offset < y->offset + y->size && y->offset < x->offset + x->size;
+}
+
+static bool op_clashes(const struct tarn_checker *checker, uint32_t op)
+{
+    const struct tarn_expected *expected = &checker->expected;
+    for (uint32_t i = expected->begin[op]; i < expected->begin[op + 1]; i++) {
+        for (uint32_t j = expected->begin[op]; j < i; j++) {
+            if (share_bytes(checker->session, expected->accesses[i].storage,
+                            expected->accesses[j].storage))
+                return true;
+        }
+    }
+    return false;
+}
+
+struct tarn_checker *tarn_checker_create(const struct tarn_session *session, uint64_t seed,
+                                         uint32_t delay_ns)
+{
+    struct tarn_checker *checker = calloc(1, sizeof *checker);
+    if (!checker) return NULL;
+    checker->session = session;
+    checker->seed = seed;
+    checker->delay_ns = delay_ns;
+    atomic_init(&checker->failed, 0);
+    checker->addresses = (unsigned char *const *)session->arena.addresses;
+    checker->clashes = calloc((size_t)session->graph->ops_count + 1, sizeof *checker->clashes);
+    if (!checker->clashes || tarn_expected_init(&checker->expected, session->graph) != TARN_OK) {
+        tarn_checker_destroy(checker);
+        return NULL;
+    }
+    for (uint32_t v = 0; v < session->graph->ops_count; v++) {
+        checker->clashes[v] = op_clashes(checker, v);
+    }
+    return checker;
+}
+
+void tarn_checker_destroy(struct tarn_checker *checker)
+{
+    if (!checker) return;
+    tarn_device_checker_destroy(checker->device);
+    tarn_expected_finish(&checker->expected);
+    free(checker->clashes);
+    free(checker);
+}
+
+/* ---- What went wrong ---- */
+
+/* A wrong byte, or the storage that cannot hold what it must. */
+struct finding {
+    uint32_t op; /* who looked; TARN_NONE: the final inspection */
+    uint64_t iteration;
+    uint32_t storage;
+    uint64_t byte;
+    uint64_t seed; /* of the pattern that it must hold */
+};
+
+/* Only the first to claim describes its failure. */
+static bool claim_failure(struct tarn_checker *checker)
+{
+    int unclaimed = 0;
+    return atomic_compare_exchange_strong(&checker->failed, &unclaimed, 1);
+}
+
+static void write_who_looked(const struct tarn_checker *checker, const struct finding *finding,
+                             char text[static 160])
+{
+    if (finding->op == TARN_NONE)
+        snprintf(text, 160, "after the last op");
+    else
+        snprintf(text, 160, "%s of iteration %llu",
+                 tarn_op_label(checker->session->graph, finding->op).text,
+                 (unsigned long long)finding->iteration);
+}
+
+/* Are the bytes from `address` on those that a storage would hold there? Asks for at least four
+ * equal bytes, since fewer are too often equal by chance. */
+static bool is_piece_of(const struct tarn_checker *checker, uint32_t storage, uint64_t seed,
+                        const unsigned char *address)
+{
+    uint64_t size = checker->session->graph->storages[storage].size;
+    const unsigned char *begin = checker->addresses[storage];
+    if (address < begin || address >= begin + size) return false;
+    uint64_t i = (uint64_t)(address - begin), equal = 0;
+    while (i < size && equal < 16 && begin[i] == tarn_pattern_byte(seed, i)) i++, equal++;
+    return equal >= 4;
+}
+
+/* Writes who wrote the bytes at `address`, when one of the op's writes explains them. */
+static bool explain_by_op(const struct tarn_checker *checker, const unsigned char *address,
+                          uint32_t op, uint64_t iteration, char text[static 320])
+{
+    const struct tarn_expected *expected = &checker->expected;
+    const struct tarn_graph *graph = checker->session->graph;
+    uint64_t digest = tarn_expected_digest(expected, op, iteration);
+    for (uint32_t i = expected->begin[op]; i < expected->begin[op + 1]; i++) {
+        const struct tarn_access *access = &expected->accesses[i];
+        if (!access->writes) continue;
+        uint64_t seed = tarn_expected_written(digest, access);
+        if (!is_piece_of(checker, access->storage, seed, address)) continue;
+        snprintf(text, 320, ": %s of iteration %llu wrote it there as %s",
+                 tarn_op_label(graph, op).text, (unsigned long long)iteration,
+                 tarn_storage_label(graph, access->storage).text);
+        return true;
+    }
+    return false;
+}
+
+/* Looks at every write of the iterations around the finding. */
+static void explain(const struct tarn_checker *checker, const struct finding *finding,
+                    char text[static 320])
+{
+    const struct tarn_expected *expected = &checker->expected;
+    const unsigned char *address = checker->addresses[finding->storage] + finding->byte;
+    uint64_t begin = finding->iteration > 1 ? finding->iteration - 1 : 0;
+    uint64_t end = finding->iteration + 2;
+    if (begin < expected->window_begin) begin = expected->window_begin;
+    if (end > expected->window_end) end = expected->window_end;
+    text[0] = '\0';
+    for (uint64_t k = begin; k < end; k++) {
+        for (uint32_t v = 0; v < checker->session->graph->ops_count; v++) {
+            if (explain_by_op(checker, address, v, k, text)) return;
+        }
+    }
+}
+
+/* `verdict`: what the byte is. */
+static void publish_failure(struct tarn_checker *checker, const struct finding *finding,
+                            const char *verdict)
+{
+    const struct tarn_graph *graph = checker->session->graph;
+    char who[160];
+    write_who_looked(checker, finding, who);
+    tarn_error_clear(&checker->failure);
+    tarn_error_set(&checker->failure, TARN_CHECK_FAILED, "%s: byte %llu of %s is %s", who,
+                   (unsigned long long)finding->byte,
+                   tarn_storage_label(graph, finding->storage).text, verdict);
+    checker->failure.op = finding->op;
+    checker->failure.tensor = graph->storages[finding->storage].tensor;
+    atomic_store_explicit(&checker->failed, 2, memory_order_release);
+}
+
+static void note_wrong_byte(struct tarn_checker *checker, const struct finding *finding)
+{
+    if (!claim_failure(checker)) return;
+    unsigned found = checker->addresses[finding->storage][finding->byte];
+    char author[320], verdict[360];
+    explain(checker, finding, author);
+    snprintf(verdict, sizeof verdict, "0x%02x instead of 0x%02x%s", found,
+             tarn_pattern_byte(finding->seed, finding->byte), author);
+    publish_failure(checker, finding, verdict);
+}
+
+void tarn_checker_note(struct tarn_checker *checker, uint32_t op, uint64_t iteration,
+                       uint32_t storage, uint64_t byte)
+{
+    struct finding finding = {.op = op, .iteration = iteration, .storage = storage, .byte = byte};
+    if (claim_failure(checker)) publish_failure(checker, &finding, "wrong");
+}
+
+/* ---- Looking and writing ---- */
+
+static bool holds(struct tarn_checker *checker, const struct finding *finding)
+{
+    uint64_t size = checker->session->graph->storages[finding->storage].size;
+    uint64_t equal =
+        tarn_pattern_compare(checker->addresses[finding->storage], size, finding->seed);
+    if (equal == size) return true;
+    struct finding wrong = *finding;
+    wrong.byte = equal;
+    note_wrong_byte(checker, &wrong);
+    return false;
+}
+
+bool tarn_checker_look(struct tarn_checker *checker, uint32_t storage, uint64_t seed)
+{
+    struct finding finding = {.op = TARN_NONE, .storage = storage, .seed = seed};
+    if (checker->expected.window_end > 0) finding.iteration = checker->expected.window_end - 1;
+    return holds(checker, &finding);
+}
+
+/* Does access i hold the pattern of `seed`, as the op at hand needs it? */
+static bool access_holds(struct tarn_checker *checker, const struct tarn_call *call, uint32_t i,
+                         uint64_t seed)
+{
+    struct finding finding = {.op = call->op,
+                              .iteration = call->iteration,
+                              .storage = checker->expected.accesses[i].storage,
+                              .seed = seed};
+    return holds(checker, &finding);
+}
+
+static bool reads_hold(struct tarn_checker *checker, const struct tarn_call *call)
+{
+    const struct tarn_expected *expected = &checker->expected;
+    const uint64_t *seeds = tarn_expected_seeds(expected, call->op, call->iteration);
+    uint32_t begin = expected->begin[call->op], end = expected->begin[call->op + 1];
+    for (uint32_t i = begin; i < end; i++) {
+        if (!expected->accesses[i].reads) continue;
+        if (!access_holds(checker, call, i, seeds[i - begin])) return false;
+    }
+    return true;
+}
+
+static void write_all(struct tarn_checker *checker, uint32_t op, uint64_t digest)
+{
+    const struct tarn_expected *expected = &checker->expected;
+    for (uint32_t i = expected->begin[op]; i < expected->begin[op + 1]; i++) {
+        const struct tarn_access *access = &expected->accesses[i];
+        if (!access->writes) continue;
+        tarn_pattern_fill(checker->addresses[access->storage],
+                          checker->session->graph->storages[access->storage].size,
+                          tarn_expected_written(digest, access));
+    }
+}
+
+/* The workspace at the op's end; everything, when the op's storages share bytes. */
+static bool end_holds(struct tarn_checker *checker, const struct tarn_call *call, uint64_t digest)
+{
+    const struct tarn_expected *expected = &checker->expected;
+    const uint64_t *seeds = tarn_expected_seeds(expected, call->op, call->iteration);
+    uint32_t begin = expected->begin[call->op], end = expected->begin[call->op + 1];
+    uint32_t workspace = checker->session->graph->ops[call->op].workspace_storage;
+    for (uint32_t i = begin; i < end; i++) {
+        const struct tarn_access *access = &expected->accesses[i];
+        if (access->storage != workspace && !checker->clashes[call->op]) continue;
+        uint64_t seed = access->writes ? tarn_expected_written(digest, access) : seeds[i - begin];
+        if (!access_holds(checker, call, i, seed)) return false;
+    }
+    return true;
+}
+
+/* ---- Delays ---- */
+
+static void delay(const struct tarn_checker *checker, uint64_t draw)
+{
+    if (checker->delay_ns == 0) return;
+    uint64_t ns = draw % ((uint64_t)checker->delay_ns + 1);
+    if (ns >= SLEEP_FROM_NS) {
+        struct timespec pause = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+        nanosleep(&pause, NULL);
+        return;
+    }
+    for (uint64_t end = tarn_now_ns() + ns; tarn_now_ns() < end;) {
+    }
+}
+
+/* ---- The kernel ---- */
+
+int tarn_checker_kernel(void *user, const struct tarn_call *call)
+{
+    struct tarn_checker *checker = user;
+    if (atomic_load_explicit(&checker->failed, memory_order_relaxed) != 0) return WRONG_BYTE;
+    uint64_t draw = tarn_seed_mix(tarn_seed_mix(checker->seed, call->op), call->iteration);
+    delay(checker, draw);
+    if (!reads_hold(checker, call)) return WRONG_BYTE;
+    uint64_t digest = tarn_expected_digest(&checker->expected, call->op, call->iteration);
+    write_all(checker, call->op, digest);
+    if (call->workspace) delay(checker, tarn_seed_mix(draw, 1));
+    return end_holds(checker, call, digest) ? 0 : WRONG_BYTE;
+}

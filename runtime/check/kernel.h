@@ -1,0 +1,40 @@
+/* The checking kernel: reads what an op reads, compares every byte with what the graph says must be
+ * there, and writes what the op's outputs must hold. Safe to run on many streams at once. */
+#ifndef TARN_RUNTIME_CHECK_KERNEL_H
+#define TARN_RUNTIME_CHECK_KERNEL_H
+
+#include <stdatomic.h>
+
+#include "expected.h"
+#include "runtime/session/session.h"
+
+struct tarn_device_checker;
+
+struct tarn_checker {
+    const struct tarn_session *session;
+    struct tarn_expected expected;
+    unsigned char *const *addresses;    /* by storage: the session's, on the host */
+    bool *clashes;                      /* by op: two of the storages that it touches share bytes */
+    struct tarn_device_checker *device; /* NULL: the host does the work */
+    uint64_t seed;                      /* of the delays */
+    uint32_t delay_ns;                  /* the longest delay before an op */
+    atomic_int failed;                  /* 0; 1: `failure` is being written; 2: it is written */
+    struct tarn_error failure; /* TARN_CHECK_FAILED, of the first op that saw a wrong byte */
+};
+
+/* NULL: no memory. */
+struct tarn_checker *tarn_checker_create(const struct tarn_session *session, uint64_t seed,
+                                         uint32_t delay_ns);
+void tarn_checker_destroy(struct tarn_checker *checker);
+
+/* user: the checker. Non-zero after any failure. */
+int tarn_checker_kernel(void *user, const struct tarn_call *call);
+
+/* Notes a wrong byte that only the device has seen; op TARN_NONE: in the final inspection. */
+void tarn_checker_note(struct tarn_checker *checker, uint32_t op, uint64_t iteration,
+                       uint32_t storage, uint64_t byte);
+
+/* Does the storage hold the pattern of `seed` now that nothing runs? False after noting why not. */
+bool tarn_checker_look(struct tarn_checker *checker, uint32_t storage, uint64_t seed);
+
+#endif

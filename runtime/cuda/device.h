@@ -1,0 +1,66 @@
+/* The inside of a CUDA device, shared by the files that implement its table. */
+#ifndef TARN_RUNTIME_CUDA_DEVICE_H
+#define TARN_RUNTIME_CUDA_DEVICE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "api.h"
+#include "check.h"
+#include "nvtx.h"
+#include "release.h"
+#include "tarn/cuda.h"
+
+struct tarn_cuda_capture {
+    struct tarn_cuda_capture *next;
+    void *queue;
+    pthread_t thread;
+    tarn_cuda_code failure;
+};
+
+struct tarn_cuda {
+    struct tarn_cuda_api api;
+    int ordinal;
+    int device;                /* the driver's number of it */
+    tarn_cuda_context context; /* its primary context, retained */
+    int priorities[2];         /* of streams: plain, urgent */
+    char pci_bus_id[32];       /* "" when unknown */
+    bool on_host;              /* may host code follow the addresses of device memory? */
+    tarn_cuda_stream copies;   /* for blocking copies and for the pool */
+    tarn_cuda_pool pool;       /* NULL: memory comes from cudaMalloc */
+    struct tarn_cuda_check check;
+    struct tarn_cuda_release release;
+    struct tarn_nvtx *nvtx;             /* NULL where no tool listens */
+    pthread_mutex_t lock;               /* of what follows */
+    struct tarn_cuda_capture *captures; /* those that have begun and not ended */
+};
+
+extern const struct tarn_device_table tarn_cuda_table;
+
+/* Ends the device's state, from which no memory is being given back. */
+void tarn_cuda_close(struct tarn_cuda *cuda);
+
+/* ---- Visits (cuda/visit.c): around everything that calls CUDA ---- */
+
+struct tarn_cuda_visit {
+    struct tarn_cuda *cuda;
+    const struct tarn_cuda_api *api;
+    tarn_cuda_code code; /* of entering, then of what was done */
+    unsigned mode;       /* the thread's own, towards captures */
+    bool is_lent, is_relaxed;
+};
+
+/* Makes the device current in the thread, and its calls no business of captures: those of other
+ * threads are neither broken by them nor in their way. */
+struct tarn_cuda_visit tarn_cuda_enter(struct tarn_cuda *cuda);
+/* Gives the thread back what it had. The code goes to the session: it is cleared from CUDA's own
+ * memory of the thread's last error, which kernels may ask for after their launches, and spoils a
+ * capture of this thread. Returns it. */
+int tarn_cuda_leave(struct tarn_cuda_visit *visit);
+
+/* The same for a kernel of the caller's, which calls CUDA itself: the device is current until it is
+ * taken back, captures are seen as the thread sees them. */
+void tarn_cuda_lend(struct tarn_cuda *cuda);
+void tarn_cuda_take_back(struct tarn_cuda *cuda);
+
+#endif

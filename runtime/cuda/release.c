@@ -1,0 +1,118 @@
+/* The thread that gives memory back lives only while there is some. Where it cannot be started, or
+ * there is no memory for a note, the caller's thread does the work and waits as long as CUDA does.
+ * Cost: one thread started per destroyed allocation, or fewer. */
+#include "release.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "device.h"
+
+enum { PATIENCE_S = 1 };
+
+struct tarn_cuda_burden {
+    struct tarn_cuda_burden *next;
+    void *memory;
+    uint64_t host_size;
+};
+
+static void give_back(struct tarn_cuda *cuda, void *memory, uint64_t host_size)
+{
+    struct tarn_cuda_visit visit = tarn_cuda_enter(cuda);
+    tarn_cuda_code code =
+        host_size > 0 ? visit.api->HostUnregister(memory) : visit.api->Free(memory);
+    if (!visit.code) visit.code = code;
+    tarn_cuda_leave(&visit);
+    if (host_size > 0) munmap(memory, (size_t)host_size);
+}
+
+static void *run(void *argument)
+{
+    struct tarn_cuda *cuda = argument;
+    struct tarn_cuda_release *release = &cuda->release;
+    pthread_mutex_lock(&release->lock);
+    while (release->first) {
+        struct tarn_cuda_burden *burden = release->first;
+        release->first = burden->next;
+        pthread_mutex_unlock(&release->lock);
+        give_back(cuda, burden->memory, burden->host_size);
+        free(burden);
+        pthread_mutex_lock(&release->lock);
+        release->is_stuck = false;
+    }
+    release->is_running = false;
+    bool closes = release->closes;
+    pthread_cond_broadcast(&release->done);
+    pthread_mutex_unlock(&release->lock);
+    if (closes) tarn_cuda_close(cuda);
+    return NULL;
+}
+
+/* Signals are for the program's own threads. */
+static bool start(struct tarn_cuda *cuda)
+{
+    pthread_t thread;
+    sigset_t every, before;
+    sigfillset(&every);
+    pthread_sigmask(SIG_SETMASK, &every, &before);
+    int code = pthread_create(&thread, NULL, run, cuda);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!code) pthread_detach(thread);
+    return code == 0;
+}
+
+/* With the lock. */
+static void wait_done(struct tarn_cuda_release *release)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += PATIENCE_S;
+    while (release->is_running && !release->is_stuck)
+        release->is_stuck =
+            pthread_cond_timedwait(&release->done, &release->lock, &until) == ETIMEDOUT;
+}
+
+void tarn_cuda_release_init(struct tarn_cuda_release *release)
+{
+    pthread_condattr_t attributes;
+    *release = (struct tarn_cuda_release){0};
+    pthread_mutex_init(&release->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&release->done, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+void tarn_cuda_release(struct tarn_cuda *cuda, void *memory, uint64_t host_size)
+{
+    struct tarn_cuda_release *release = &cuda->release;
+    struct tarn_cuda_burden *burden = malloc(sizeof *burden);
+    bool is_taken = false;
+    if (burden) {
+        pthread_mutex_lock(&release->lock);
+        *burden = (struct tarn_cuda_burden){release->first, memory, host_size};
+        is_taken = release->is_running || start(cuda);
+        if (is_taken) {
+            release->first = burden;
+            release->is_running = true;
+            wait_done(release);
+        }
+        pthread_mutex_unlock(&release->lock);
+    }
+    if (is_taken) return;
+    free(burden);
+    give_back(cuda, memory, host_size);
+}
+
+bool tarn_cuda_release_finish(struct tarn_cuda_release *release)
+{
+    pthread_mutex_lock(&release->lock);
+    wait_done(release);
+    bool is_done = !release->is_running;
+    release->closes = !is_done;
+    pthread_mutex_unlock(&release->lock);
+    return is_done;
+}

@@ -1,0 +1,62 @@
+/* What surrounds every call of CUDA: the thread is lent the device's context and a relaxed view of
+ * captures, and gets back what it had. Source: CUDA Driver API, "Context Management"; CUDA Runtime
+ * API, cudaThreadExchangeStreamCaptureMode. Cost: three cheap calls of CUDA, two more in a thread
+ * whose current device is another one. */
+#include "device.h"
+
+/* How often lending failed in this thread for a kernel that has not returned. */
+static _Thread_local unsigned unlent;
+
+struct tarn_cuda_visit tarn_cuda_enter(struct tarn_cuda *cuda)
+{
+    struct tarn_cuda_visit visit = {.cuda = cuda, .api = &cuda->api};
+    tarn_cuda_context current = NULL;
+    visit.code = visit.api->CtxGetCurrent(&current);
+    if (!visit.code && current != cuda->context) {
+        visit.code = visit.api->CtxPushCurrent(cuda->context);
+        visit.is_lent = !visit.code;
+    }
+    if (visit.code) return visit;
+    visit.mode = TARN_CUDA_CAPTURE_RELAXED;
+    visit.code = visit.api->ThreadExchangeStreamCaptureMode(&visit.mode);
+    visit.is_relaxed = !visit.code;
+    return visit;
+}
+
+/* The contract says that capture_end fails after any failure in between, CUDA does not: so what
+ * fails on the capturing thread is noted here. */
+static void spoil_captures(struct tarn_cuda *cuda, tarn_cuda_code code)
+{
+    pthread_mutex_lock(&cuda->lock);
+    for (struct tarn_cuda_capture *capture = cuda->captures; capture; capture = capture->next) {
+        if (pthread_equal(capture->thread, pthread_self()) && !capture->failure)
+            capture->failure = code;
+    }
+    pthread_mutex_unlock(&cuda->lock);
+}
+
+int tarn_cuda_leave(struct tarn_cuda_visit *visit)
+{
+    tarn_cuda_context own;
+    bool has_failed = visit->code;
+    if (visit->is_relaxed && visit->api->ThreadExchangeStreamCaptureMode(&visit->mode))
+        has_failed = true;
+    if (has_failed) visit->api->GetLastError();
+    if (visit->is_lent) visit->api->CtxPopCurrent(&own);
+    if (visit->code) spoil_captures(visit->cuda, visit->code);
+    return (int)visit->code;
+}
+
+void tarn_cuda_lend(struct tarn_cuda *cuda)
+{
+    if (cuda->api.CtxPushCurrent(cuda->context)) unlent++;
+}
+
+void tarn_cuda_take_back(struct tarn_cuda *cuda)
+{
+    tarn_cuda_context own;
+    if (unlent > 0)
+        unlent--;
+    else
+        cuda->api.CtxPopCurrent(&own);
+}

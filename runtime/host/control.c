@@ -1,0 +1,322 @@
+/* The host executor's control: the caller's side. It says how far streams may go, waits until they
+ * are there, tells where they are when they are late, stops them, and creates and ends the workers
+ * (host/executor.c). A stream of another device than the host is nobody's here: its enqueuer
+ * publishes its progress (enqueuer.h). Cost: waiting is one futex; creation O(steps + waits). */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "executor.h"
+#include "runtime/state/flight.h"
+#include "streams/base/options.h"
+#include "streams/graph/report.h"
+
+/* ---- Waiting ---- */
+
+static bool have_drained(struct tarn_executor *executor)
+{
+    for (uint32_t s = 0; executor->streams && s < executor->program->streams_count; s++) {
+        if (atomic_load(&executor->streams[s].claimed)) return false;
+    }
+    return atomic_load(&executor->phase) != TARN_FAILING;
+}
+
+static bool is_foreign(const struct tarn_executor *executor, uint32_t s)
+{
+    return !tarn_device_is_host(tarn_settings_device(&executor->session->settings, s));
+}
+
+/* 'runs op 7 "relu" of iteration 3': a stream that is stuck runs. */
+static enum tarn_turn executor_describe(struct tarn_executor *executor, uint32_t s, char *text,
+                                        size_t size)
+{
+    struct tarn_host_stream *stream = &executor->streams[s];
+    int64_t end = (int64_t)executor->session->submitted * tarn_steps_of(executor, s);
+    if (tarn_has_reached(executor, s, end)) {
+        snprintf(text, size, "has finished");
+        return TARN_TURN_FINISHED;
+    }
+    bool runs = atomic_load(&stream->claimed);
+    uint64_t iteration = atomic_load_explicit(&stream->iteration, memory_order_relaxed);
+    uint32_t place = atomic_load_explicit(&stream->place, memory_order_relaxed);
+    uint32_t op = executor->program->steps[executor->program->begin[s] + place].op;
+    const char *verb = !runs ? "waits before" : is_foreign(executor, s) ? "has not passed" : "runs";
+    snprintf(text, size, "%s %s of iteration %llu", verb,
+             tarn_op_label(executor->session->graph, op).text, (unsigned long long)iteration);
+    return runs ? TARN_TURN_STUCK : TARN_TURN_WAITS;
+}
+
+static void stop(struct tarn_executor *executor)
+{
+    int running = TARN_RUNNING;
+    atomic_compare_exchange_strong(&executor->phase, &running, TARN_STOPPED);
+    tarn_event_count_wake(&executor->events, TARN_EVERYBODY, UINT32_MAX);
+}
+
+/* Sleeps until all streams are released after a stop; false when that takes too long. */
+static bool drain(struct tarn_executor *executor, uint64_t deadline_ns)
+{
+    for (;;) {
+        unsigned seen = tarn_event_count_read(&executor->events);
+        if (have_drained(executor)) return true;
+        if (atomic_load(&executor->session->poisoned) || atomic_load(&executor->is_refused))
+            return false;
+        if (!tarn_event_count_sleep(&executor->events, seen, TARN_WAITER, deadline_ns))
+            return false;
+    }
+}
+
+static enum tarn_status failure(const struct tarn_executor *executor, struct tarn_error *error)
+{
+    if (error && error->status == TARN_OK) *error = executor->failure_text;
+    return executor->failure;
+}
+
+static enum tarn_status executor_wait(struct tarn_executor *executor, uint64_t target,
+                                      uint64_t timeout_ns, struct tarn_error *error)
+{
+    uint64_t deadline_ns = tarn_deadline_ns(timeout_ns);
+    bool in_time = true;
+    atomic_store(&executor->awaited, target);
+    for (;;) {
+        unsigned seen = tarn_event_count_read(&executor->events);
+        if (!tarn_is_running(executor)) {
+            if (!drain(executor, deadline_ns)) executor->session->overdue = true;
+            return failure(executor, error);
+        }
+        if (tarn_have_finished(executor, target)) return TARN_OK;
+        if (!in_time) break;
+        in_time = tarn_event_count_sleep(&executor->events, seen, TARN_WAITER, deadline_ns);
+    }
+    executor->session->overdue = true;
+    tarn_session_deadline(executor->session, timeout_ns, error);
+    stop(executor);
+    return TARN_DEADLINE;
+}
+
+static enum tarn_status executor_query(struct tarn_executor *executor, uint64_t *finished,
+                                       struct tarn_error *error)
+{
+    *finished = executor->session->submitted;
+    for (uint32_t s = 0; s < executor->program->streams_count; s++) {
+        uint32_t steps = tarn_steps_of(executor, s);
+        if (steps == 0) continue;
+        uint64_t passes = (uint64_t)atomic_load(&executor->streams[s].progress) / steps;
+        if (passes < *finished) *finished = passes;
+    }
+    return tarn_is_running(executor) ? TARN_OK : failure(executor, error);
+}
+
+static enum tarn_status executor_submit(struct tarn_executor *executor, uint64_t target,
+                                        struct tarn_error *error)
+{
+    const struct tarn_session_options *options = &executor->session->settings.options;
+    uint64_t patience_ns = options->patience_ns ? options->patience_ns : UINT64_MAX;
+    atomic_store(&executor->target, target);
+    tarn_event_count_wake(&executor->events, TARN_WORKER | TARN_BLOCKING, UINT32_MAX);
+    if (options->depth == 0 || target <= options->depth) return TARN_OK;
+    return executor_wait(executor, target - options->depth, patience_ns, error);
+}
+
+/* Kernels find their addresses in the session. */
+static void executor_rebind(struct tarn_executor *executor) { (void)executor; }
+
+static void executor_cancel(struct tarn_executor *executor)
+{
+    struct tarn_error error;
+    tarn_error_clear(&error);
+    tarn_executor_fail(executor, tarn_session_was_cancelled(&error), &error);
+}
+
+/* ---- Creation and destruction ---- */
+
+static void release_executor(struct tarn_executor *executor)
+{
+    tarn_topology_destroy(executor->topology);
+    free(executor->streams);
+    free(executor->wakes_blocking);
+    free(executor->shared);
+    free(executor->workers);
+    free(executor);
+}
+
+/* Sleeps until no thread is left but this one. A kernel, or a call of a device, keeps its thread
+ * for as long as it takes. */
+static bool have_left(struct tarn_executor *executor, uint64_t deadline_ns)
+{
+    for (bool in_time = true;;) {
+        unsigned seen = tarn_event_count_read(&executor->events);
+        if (atomic_load(&executor->threads) == 0) return true;
+        if (!in_time) return false;
+        in_time = tarn_event_count_sleep(&executor->events, seen, TARN_WAITER, deadline_ns);
+    }
+}
+
+static void join_workers(struct tarn_executor *executor)
+{
+    uint32_t count = executor->workers ? executor->workers_count + executor->blocking_count : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (executor->workers[i].started) pthread_join(executor->workers[i].thread, NULL);
+        executor->workers[i].started = false;
+    }
+}
+
+/* What the devices still do, once the enqueuer has left, this thread asks them. */
+static enum tarn_status executor_destroy(struct tarn_executor *executor, uint64_t timeout_ns,
+                                         struct tarn_error *error)
+{
+    uint64_t deadline_ns = tarn_deadline_ns(timeout_ns);
+    enum tarn_status status = TARN_DEADLINE;
+    stop(executor);
+    atomic_store(&executor->quit, true);
+    tarn_event_count_wake(&executor->events, TARN_EVERYBODY, UINT32_MAX);
+    if (have_left(executor, deadline_ns)) {
+        join_workers(executor);
+        status = tarn_enqueuer_drain(executor->enqueuer, deadline_ns, error);
+    }
+    if (status == TARN_DEADLINE) return tarn_session_deadline(executor->session, timeout_ns, error);
+    if (status) return status;
+    tarn_enqueuer_destroy(executor->enqueuer);
+    release_executor(executor);
+    return TARN_OK;
+}
+
+/* Streams of the workers come first, those with own threads last. Streams without steps are
+ * nobody's: they have always finished. */
+static void share_streams(struct tarn_executor *executor)
+{
+    uint32_t streams_count = executor->program->streams_count;
+    for (uint32_t s = 0; s < streams_count; s++) {
+        if (tarn_steps_of(executor, s) == 0 || is_foreign(executor, s)) continue;
+        if (executor->session->settings.streams[s].blocking)
+            executor->shared[streams_count - ++executor->blocking_count] = s;
+        else
+            executor->shared[executor->shared_count++] = s;
+        tarn_stream_release(executor, &executor->streams[s], false);
+    }
+}
+
+static void find_listeners(struct tarn_executor *executor)
+{
+    const struct tarn_program *program = executor->program;
+    for (uint32_t i = 0; i < program->steps_count; i++) {
+        const struct tarn_program_step *step = &program->steps[i];
+        bool is_blocking = executor->session->settings.streams[step->stream].blocking ||
+                           is_foreign(executor, step->stream);
+        for (uint32_t k = step->waits_begin; k < step->waits_end; k++) {
+            const struct tarn_program_wait *wait = &program->waits[k];
+            uint32_t awaited = program->begin[wait->stream] + wait->place;
+            assert(program->steps[awaited].record);
+            executor->wakes_blocking[awaited] |= is_blocking;
+        }
+    }
+}
+
+int tarn_executor_enter(struct tarn_executor *executor, pthread_t *thread, void *(*run)(void *),
+                        void *argument)
+{
+    atomic_fetch_add(&executor->threads, 1);
+    int code = pthread_create(thread, NULL, run, argument);
+    if (code) atomic_fetch_sub(&executor->threads, 1);
+    return code;
+}
+
+static enum tarn_status start_workers(struct tarn_executor *executor, struct tarn_error *error)
+{
+    uint32_t streams_count = executor->program->streams_count;
+    for (uint32_t i = 0; i < executor->workers_count + executor->blocking_count; i++) {
+        struct tarn_worker *worker = &executor->workers[i];
+        worker->executor = executor;
+        worker->blocking = i >= executor->workers_count;
+        uint32_t own = streams_count - 1 - (i - executor->workers_count);
+        worker->streams = worker->blocking ? &executor->shared[own] : executor->shared;
+        worker->streams_count = worker->blocking ? 1 : executor->shared_count;
+        int code = tarn_executor_enter(executor, &worker->thread, tarn_worker_run, worker);
+        if (code) return tarn_error_set(error, TARN_SYSTEM, "no thread: %s", strerror(code));
+        worker->started = true;
+        if (!worker->blocking && !executor->unpinned)
+            tarn_topology_pin(executor->topology, worker->thread, i, executor->workers_count);
+    }
+    return TARN_OK;
+}
+
+static bool allocate_executor(struct tarn_executor *executor)
+{
+    const struct tarn_program *program = executor->program;
+    size_t streams_size = ((size_t)program->streams_count + 1) * sizeof *executor->streams;
+    executor->streams = aligned_alloc(TARN_LINE, streams_size);
+    if (executor->streams) memset(executor->streams, 0, streams_size);
+    executor->wakes_blocking =
+        calloc((size_t)program->steps_count + 1, sizeof *executor->wakes_blocking);
+    executor->shared = calloc((size_t)program->streams_count + 1, sizeof *executor->shared);
+    executor->topology = tarn_topology_create(NULL);
+    return executor->streams && executor->wakes_blocking && executor->shared && executor->topology;
+}
+
+/* Decides how many workers there are, and asks for memory near them. */
+static bool choose_workers(struct tarn_executor *executor, const struct tarn_host_options *options)
+{
+    uint32_t cores = tarn_topology_cores(executor->topology), granted = tarn_cpu_quota();
+    uint32_t wanted = cores < granted ? cores : granted;
+    if (options->workers > 0) wanted = options->workers;
+    executor->unpinned = options->unpinned;
+    executor->workers_count = wanted < executor->shared_count ? wanted : executor->shared_count;
+    executor->workers = calloc((size_t)executor->workers_count + executor->blocking_count + 1,
+                               sizeof *executor->workers);
+    const struct tarn_arena *arena = &executor->session->arena;
+    if (arena->memory && !arena->is_borrowed && !executor->unpinned)
+        tarn_topology_bind_memory(executor->topology, arena->memory, arena->size,
+                                  executor->workers_count);
+    return executor->workers;
+}
+
+/* Another device without queues brings its own memory, and its `self` is its own affair. */
+static enum tarn_status take_host_options(const struct tarn_session *session,
+                                          struct tarn_host_options *options,
+                                          struct tarn_error *error)
+{
+    const void *given = NULL;
+    for (uint32_t i = 0; i < session->settings.devices_count && !given; i++) {
+        const struct tarn_device *device = &session->settings.devices[i];
+        if (device->table == tarn_device_host(NULL).table) given = device->self;
+    }
+    return tarn_options_take(options, sizeof *options, given, "host options", error);
+}
+
+static enum tarn_status executor_create(struct tarn_session *session, struct tarn_executor **result,
+                                        struct tarn_error *error)
+{
+    struct tarn_host_options host;
+    enum tarn_status status = take_host_options(session, &host, error);
+    if (status) return status;
+    struct tarn_executor *executor = aligned_alloc(TARN_LINE, sizeof *executor);
+    if (!executor) return tarn_error_no_memory(error);
+    memset(executor, 0, sizeof *executor);
+    executor->session = session;
+    executor->program = &session->program;
+    if (!allocate_executor(executor)) goto fail;
+    share_streams(executor);
+    find_listeners(executor);
+    if (!choose_workers(executor, &host)) goto fail;
+    status = tarn_enqueuer_create(executor, &executor->enqueuer, error);
+    if (status) goto fail;
+    status = start_workers(executor, error);
+    if (status) goto fail;
+    *result = executor;
+    return TARN_OK;
+fail:
+    executor_destroy(executor, TARN_FOREVER, NULL); /* nothing was submitted */
+    return status ? status : tarn_error_no_memory(error);
+}
+
+const struct tarn_executor_table tarn_executor_host = {
+    .create = executor_create,
+    .rebind = executor_rebind,
+    .submit = executor_submit,
+    .wait = executor_wait,
+    .query = executor_query,
+    .cancel = executor_cancel,
+    .describe = executor_describe,
+    .destroy = executor_destroy,
+};

@@ -1,0 +1,294 @@
+/* The host executor: min(cores, streams) workers claim ready streams and run them until they block.
+ *
+ *     stream:  [ claimed | awaited stream, count | key ]   [ progress ]   [ place, iteration ]
+ *               claimed by exchange; the rest written      published      for the claimer, and
+ *               before it is given back                    for waiters    for diagnosis
+ *
+ * Each bracket is a cache line. Progress counts steps since the session's start and is published
+ * only after steps that somebody waits for and at the end of an iteration. A worker takes the
+ * ready, unclaimed stream with the smallest key (iteration · ops + list position). When a stream
+ * blocks, its worker first looks for another one to run. After every release and every signal the
+ * same worker looks once more (all of these are sequentially consistent), so while any worker is
+ * busy no ready stream is forgotten.
+ *
+ * An idle worker spins for 50 µs, then sleeps on the event count. Handing a stream to another core
+ * costs more than an empty op, so every worker learns from what it caught last: where ops took less
+ * than a microsecond, it looks less and less often (patience), and the busy worker keeps all
+ * streams and their cache lines; where ops are long, it looks all the time. Streams that may block
+ * have a thread of their own. Nothing is allocated and no lock is taken after creation. Source:
+ * DESIGN.md, section 5. Cost: O(1) per op, O(streams) each time that a stream blocks. */
+#include "executor.h"
+
+#include "runtime/state/flight.h"
+#include "streams/graph/report.h"
+
+#define SPIN_NS 50000 /* an idle worker looks for work this long, then sleeps */
+#define NAP_NS 200000 /* how long the most patient workers sleep between looks */
+#define GRAIN_NS 1000 /* ops below this are not worth handing to another core */
+
+/* ---- Readiness ---- */
+
+bool tarn_have_finished(struct tarn_executor *executor, uint64_t target)
+{
+    for (uint32_t s = 0; s < executor->program->streams_count; s++) {
+        if (!tarn_has_reached(executor, s, (int64_t)target * tarn_steps_of(executor, s)))
+            return false;
+    }
+    return true;
+}
+
+/* Are the waits of this step met? If not, notes the first that is not for whoever looks next. */
+static bool may_start(struct tarn_executor *executor, struct tarn_host_stream *stream,
+                      const struct tarn_program_step *step, uint64_t iteration)
+{
+    for (uint32_t i = step->waits_begin; i < step->waits_end; i++) {
+        const struct tarn_program_wait *wait = &executor->program->waits[i];
+        int64_t count = tarn_awaited_count(executor, wait, iteration);
+        if (tarn_has_reached(executor, wait->stream, count)) continue;
+        atomic_store_explicit(&stream->awaited_stream, wait->stream, memory_order_relaxed);
+        atomic_store_explicit(&stream->awaited_count, count, memory_order_relaxed);
+        return false;
+    }
+    return true;
+}
+
+/* The best stream that looks ready. It may have changed meanwhile; the claimer checks again. */
+static struct tarn_host_stream *find_ready(struct tarn_executor *executor, const uint32_t *streams,
+                                           uint32_t streams_count)
+{
+    struct tarn_host_stream *best = NULL;
+    uint64_t best_key = atomic_load(&executor->target) * executor->session->graph->ops_count;
+    for (uint32_t i = 0; i < streams_count; i++) {
+        struct tarn_host_stream *stream = &executor->streams[streams[i]];
+        if (atomic_load(&stream->claimed)) continue;
+        uint64_t key = atomic_load_explicit(&stream->key, memory_order_relaxed);
+        if (key >= best_key) continue;
+        uint32_t awaited = atomic_load_explicit(&stream->awaited_stream, memory_order_relaxed);
+        int64_t count = atomic_load_explicit(&stream->awaited_count, memory_order_relaxed);
+        if (!tarn_has_reached(executor, awaited, count)) continue;
+        best = stream;
+        best_key = key;
+    }
+    return best;
+}
+
+/* Whom this wakes calls the next. A call costs microseconds: a worker, which will look for itself
+ * when its stream blocks, calls only who wants to be called, and not while the last call is under
+ * way. */
+static void call_worker(struct tarn_worker *worker)
+{
+    struct tarn_executor *executor = worker->executor;
+    if (worker->blocking) {
+        tarn_worker_call(executor);
+        return;
+    }
+    if (atomic_load(&executor->callers) == 0 || atomic_load(&executor->is_calling)) return;
+    if (!find_ready(executor, executor->shared, executor->shared_count)) return;
+    if (!atomic_exchange(&executor->is_calling, true))
+        tarn_event_count_wake(&executor->events, TARN_WORKER, 1);
+}
+
+void tarn_worker_call(struct tarn_executor *executor)
+{
+    if (!find_ready(executor, executor->shared, executor->shared_count)) return;
+    atomic_store(&executor->is_calling, true);
+    tarn_event_count_wake(&executor->events, TARN_WORKER, 1);
+}
+
+static struct tarn_host_stream *claim(struct tarn_worker *worker)
+{
+    struct tarn_executor *executor = worker->executor;
+    while (tarn_is_running(executor)) {
+        struct tarn_host_stream *stream =
+            find_ready(executor, worker->streams, worker->streams_count);
+        if (!stream) return NULL;
+        if (atomic_exchange(&stream->claimed, true)) continue;
+        call_worker(worker);
+        return stream;
+    }
+    return NULL;
+}
+
+/* ---- Running a stream ---- */
+
+/* After the step before `count` of this stream: tells those who wait for it. */
+static void signal_step(struct tarn_worker *worker, struct tarn_host_stream *stream, int64_t count,
+                        bool wakes_blocking)
+{
+    struct tarn_event_count *events = &worker->executor->events;
+    atomic_store(&stream->progress, count);
+    if (wakes_blocking) tarn_event_count_wake(events, TARN_BLOCKING, UINT32_MAX);
+    call_worker(worker);
+}
+
+static void finish_iteration(struct tarn_executor *executor, struct tarn_host_stream *stream,
+                             int64_t count, uint64_t iteration)
+{
+    atomic_store(&stream->progress, count);
+    atomic_store_explicit(&stream->place, 0, memory_order_relaxed);
+    atomic_store_explicit(&stream->iteration, iteration + 1, memory_order_relaxed);
+    if (atomic_load(&executor->awaited) == iteration + 1 &&
+        tarn_have_finished(executor, iteration + 1))
+        tarn_event_count_wake(&executor->events, TARN_WAITER, UINT32_MAX);
+}
+
+void tarn_executor_fail(struct tarn_executor *executor, enum tarn_status status,
+                        const struct tarn_error *error)
+{
+    int running = TARN_RUNNING;
+    if (!atomic_compare_exchange_strong(&executor->phase, &running, TARN_FAILING)) {
+        /* the device may have been found poisoned: who waits for it need not wait any longer */
+        tarn_event_count_wake(&executor->events, TARN_WAITER, UINT32_MAX);
+        return;
+    }
+    executor->failure = status;
+    executor->failure_text = *error;
+    atomic_store(&executor->phase, TARN_STOPPED);
+    tarn_event_count_wake(&executor->events, TARN_EVERYBODY, UINT32_MAX);
+}
+
+static void kernel_failed(struct tarn_executor *executor, uint32_t op, uint64_t iteration, int code)
+{
+    struct tarn_error error;
+    tarn_error_clear(&error);
+    tarn_executor_fail(executor,
+                       tarn_session_kernel_failed(executor->session, op, iteration, code, &error),
+                       &error);
+}
+
+/* Makes the stream claimable again; the next step is at its place. */
+void tarn_stream_release(struct tarn_executor *executor, struct tarn_host_stream *stream,
+                         bool is_blocked)
+{
+    const struct tarn_program *program = executor->program;
+    uint32_t s = (uint32_t)(stream - executor->streams);
+    uint32_t place = atomic_load_explicit(&stream->place, memory_order_relaxed);
+    uint64_t iteration = atomic_load_explicit(&stream->iteration, memory_order_relaxed);
+    const struct tarn_graph *graph = executor->session->graph;
+    uint32_t rank = graph->rank[program->steps[program->begin[s] + place].op];
+    if (!is_blocked) atomic_store_explicit(&stream->awaited_count, 0, memory_order_relaxed);
+    atomic_store_explicit(&stream->key, iteration * graph->ops_count + rank, memory_order_relaxed);
+    atomic_store(&stream->claimed, false);
+    if (!tarn_is_running(executor))
+        tarn_event_count_wake(&executor->events, TARN_WAITER, UINT32_MAX);
+}
+
+/* Runs a claimed stream until it blocks or its iteration ends, and releases it. Returns the number
+ * of ops launched. */
+static uint32_t run(struct tarn_worker *worker, struct tarn_host_stream *stream)
+{
+    struct tarn_executor *executor = worker->executor;
+    struct tarn_session *session = executor->session;
+    struct tarn_flight *flight = session->flight;
+    uint32_t s = (uint32_t)(stream - executor->streams);
+    uint32_t begin = executor->program->begin[s], length = tarn_steps_of(executor, s);
+    const struct tarn_program_step *steps = executor->program->steps + begin;
+    uint32_t first = atomic_load_explicit(&stream->place, memory_order_relaxed), place = first;
+    uint64_t iteration = atomic_load_explicit(&stream->iteration, memory_order_relaxed);
+    int64_t done = (int64_t)iteration * length; /* steps before this iteration */
+    bool is_blocked = false;
+    /* Between being found ready and being claimed, another worker may have run it to its end. */
+    bool has_work = iteration < atomic_load(&executor->target);
+
+    for (; has_work && place < length && tarn_is_running(executor); place++) {
+        const struct tarn_program_step *step = &steps[place];
+        is_blocked = !may_start(executor, stream, step, iteration);
+        if (is_blocked) break;
+        atomic_store_explicit(&stream->place, place, memory_order_relaxed);
+        tarn_flight_begin(flight, s, step->op, iteration);
+        int code = tarn_session_launch(session, step->op, iteration);
+        tarn_flight_end(flight, s);
+        if (code) {
+            kernel_failed(executor, step->op, iteration, code);
+            break;
+        }
+        if (step->record)
+            signal_step(worker, stream, done + place + 1, executor->wakes_blocking[begin + place]);
+    }
+    if (place == length)
+        finish_iteration(executor, stream, done + length, iteration);
+    else
+        atomic_store_explicit(&stream->place, place, memory_order_relaxed);
+    tarn_stream_release(executor, stream, is_blocked);
+    return place - first;
+}
+
+/* ---- Workers ---- */
+
+static void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Leaves ready streams to others for a while; new work from outside ends it. */
+static void be_patient(struct tarn_worker *worker)
+{
+    unsigned seen = tarn_event_count_read(&worker->executor->events);
+    uint64_t began = tarn_now_ns();
+    do relax();
+    while (tarn_now_ns() - began < worker->patience_ns &&
+           tarn_event_count_read(&worker->executor->events) == seen);
+}
+
+static struct tarn_host_stream *spin(struct tarn_worker *worker)
+{
+    struct tarn_host_stream *stream = NULL;
+    uint64_t began = tarn_now_ns();
+    while (!stream && tarn_now_ns() - began < SPIN_NS) {
+        be_patient(worker);
+        stream = claim(worker);
+    }
+    return stream;
+}
+
+/* A worker whose patience is as long as it can get is not called: that would cost the busy ones
+ * more than its help is worth. It looks by itself now and then while there is work. Coming and
+ * going end any call that is under way, so that none is taken for granted that nobody heard. */
+static struct tarn_host_stream *sleep_for_work(struct tarn_worker *worker)
+{
+    struct tarn_executor *executor = worker->executor;
+    unsigned seen = tarn_event_count_read(&executor->events);
+    bool is_caller = !worker->blocking && worker->patience_ns < SPIN_NS;
+    if (is_caller) atomic_fetch_add(&executor->callers, 1);
+    atomic_store(&executor->is_calling, false);
+    struct tarn_host_stream *stream = claim(worker);
+    if (!stream && !atomic_load(&executor->quit)) {
+        bool naps = !worker->blocking && !is_caller &&
+                    !tarn_have_finished(executor, atomic_load(&executor->target));
+        tarn_event_count_sleep(&executor->events, seen,
+                               worker->blocking ? TARN_BLOCKING : TARN_WORKER,
+                               naps ? tarn_now_ns() + NAP_NS : UINT64_MAX);
+    }
+    if (is_caller) atomic_fetch_sub(&executor->callers, 1);
+    atomic_store(&executor->is_calling, false);
+    return stream ? stream : claim(worker);
+}
+
+/* What a worker caught last tells whether the next catch is worth the journey. */
+static void learn(struct tarn_worker *worker, uint64_t ops, uint64_t busy_ns)
+{
+    if (ops == 0) return;
+    if (busy_ns / ops >= GRAIN_NS)
+        worker->patience_ns = 0;
+    else if (worker->patience_ns < SPIN_NS)
+        worker->patience_ns = worker->patience_ns * 2 + GRAIN_NS;
+}
+
+void *tarn_worker_run(void *argument)
+{
+    struct tarn_worker *worker = argument;
+    struct tarn_executor *executor = worker->executor;
+    while (!atomic_load(&executor->quit)) {
+        struct tarn_host_stream *stream = worker->blocking ? NULL : spin(worker);
+        if (!stream) stream = sleep_for_work(worker);
+        uint64_t ops = 0, began = tarn_now_ns();
+        for (; stream; stream = claim(worker)) ops += run(worker, stream);
+        learn(worker, ops, tarn_now_ns() - began);
+    }
+    tarn_executor_leave(executor);
+    return NULL;
+}

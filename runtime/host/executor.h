@@ -1,0 +1,115 @@
+/* The host executor's inside: what its workers, its control and its enqueuer share. */
+#ifndef TARN_RUNTIME_HOST_EXECUTOR_H
+#define TARN_RUNTIME_HOST_EXECUTOR_H
+
+#include <pthread.h>
+
+#include "enqueuer.h"
+#include "runtime/session/session.h"
+#include "runtime/state/event_count.h"
+#include "runtime/state/topology.h"
+
+#define TARN_LINE 64
+
+/* Who sleeps on the event count. */
+enum tarn_sleeper { TARN_WORKER = 1, TARN_BLOCKING = 2, TARN_WAITER = 4, TARN_EVERYBODY = 7 };
+
+enum tarn_phase { TARN_RUNNING, TARN_FAILING, TARN_STOPPED };
+
+struct tarn_host_stream {
+    _Alignas(TARN_LINE) atomic_bool claimed;
+    _Atomic uint32_t awaited_stream;
+    _Atomic int64_t awaited_count; /* ready when that stream's progress is at least this */
+    _Atomic uint64_t key;
+    _Alignas(TARN_LINE) _Atomic int64_t progress;
+    _Alignas(TARN_LINE) _Atomic uint32_t place; /* the step that runs or is next */
+    _Atomic uint64_t iteration;
+};
+
+struct tarn_worker {
+    struct tarn_executor *executor;
+    const uint32_t *streams; /* those that it may run */
+    uint32_t streams_count;
+    bool blocking;        /* owns one stream that may block */
+    uint64_t patience_ns; /* how long an idle worker leaves ready streams to others */
+    pthread_t thread;
+    bool started;
+};
+
+struct tarn_executor {
+    struct tarn_session *session;
+    const struct tarn_program *program;
+    struct tarn_topology *topology;
+    struct tarn_enqueuer *enqueuer; /* of streams on devices; NULL: there are none */
+    struct tarn_host_stream *streams;
+    bool *wakes_blocking; /* by step: does a stream with a thread of its own wait for it? */
+    uint32_t *shared;     /* streams run by the workers, then those with own threads */
+    uint32_t shared_count, blocking_count;
+    struct tarn_worker *workers; /* shared ones, then one for each blocking stream */
+    uint32_t workers_count;      /* of the shared ones */
+    bool unpinned;
+    enum tarn_status failure; /* of the first that failed, and what there is to say */
+    struct tarn_error failure_text;
+    _Alignas(TARN_LINE) _Atomic uint64_t target; /* iterations that may run */
+    _Atomic uint64_t awaited;                    /* count of iterations that the caller waits for */
+    _Atomic int phase;
+    atomic_bool quit;
+    atomic_bool is_refused;   /* a device does not take the event that would tell its end */
+    _Atomic uint32_t threads; /* that have not left yet, the enqueuer's included */
+    _Alignas(TARN_LINE) _Atomic uint32_t callers; /* sleeping workers that want to be called */
+    atomic_bool is_calling;                       /* one of them is being called */
+    struct tarn_event_count events;
+};
+
+static inline uint32_t tarn_steps_of(const struct tarn_executor *executor, uint32_t stream)
+{
+    return executor->program->begin[stream + 1] - executor->program->begin[stream];
+}
+
+static inline bool tarn_is_running(struct tarn_executor *executor)
+{
+    return atomic_load(&executor->phase) == TARN_RUNNING;
+}
+
+static inline bool tarn_has_reached(struct tarn_executor *executor, uint32_t stream, int64_t count)
+{
+    return atomic_load(&executor->streams[stream].progress) >= count;
+}
+
+/* The progress of its stream that a wait in that iteration asks for. */
+static inline int64_t tarn_awaited_count(const struct tarn_executor *executor,
+                                         const struct tarn_program_wait *wait, uint64_t iteration)
+{
+    int64_t passes = (int64_t)iteration - (int64_t)wait->previous;
+    return passes * tarn_steps_of(executor, wait->stream) + wait->place + 1;
+}
+
+/* Have all streams finished that many iterations? */
+bool tarn_have_finished(struct tarn_executor *executor, uint64_t target);
+
+/* A thread that does this is joined without waiting: it is the last that the thread does. */
+static inline void tarn_executor_leave(struct tarn_executor *executor)
+{
+    atomic_fetch_sub(&executor->threads, 1);
+    tarn_event_count_wake(&executor->events, TARN_WAITER, UINT32_MAX);
+}
+
+/* Creates a thread that leaves. Returns the error's number. */
+int tarn_executor_enter(struct tarn_executor *executor, pthread_t *thread, void *(*run)(void *),
+                        void *argument);
+
+/* A thread that runs streams until the executor quits; its argument is a struct tarn_worker. */
+void *tarn_worker_run(void *worker);
+
+/* Makes a stream claimable; its next step is at its place. */
+void tarn_stream_release(struct tarn_executor *executor, struct tarn_host_stream *stream,
+                         bool is_blocked);
+
+/* The first failure is kept; everybody stops before the next op. */
+void tarn_executor_fail(struct tarn_executor *executor, enum tarn_status status,
+                        const struct tarn_error *error);
+
+/* Wakes one sleeping worker if there is something for it to run. */
+void tarn_worker_call(struct tarn_executor *executor);
+
+#endif

@@ -1,0 +1,42 @@
+/* One device stream of a mixed session, as its enqueuer drives it. */
+#ifndef TARN_RUNTIME_HOST_LANE_H
+#define TARN_RUNTIME_HOST_LANE_H
+
+#include "executor.h"
+#include "runtime/queues/queues.h"
+
+struct tarn_lane {
+    struct tarn_queues *queues;
+    uint32_t stream;
+    uint32_t steps_count;
+    uint64_t enqueued; /* steps, since the start */
+    uint32_t *visible; /* places of visible steps; the last step is one */
+    uint32_t visible_count;
+    uint64_t recorded, settled; /* of the visible steps, since the start */
+    void *end;                  /* event: everything is over, also after an error */
+    bool is_ending;
+    uint32_t refusals; /* of calls about `end` */
+};
+
+struct tarn_enqueuer {
+    struct tarn_executor *executor;
+    struct tarn_queues *queues; /* by device; without session where there is nothing to enqueue */
+    uint32_t devices_count;
+    struct tarn_lane *lanes;
+    uint32_t lanes_count;
+    struct tarn_lane **lane_of; /* by stream; NULL: the host's */
+    pthread_t thread;
+    bool started; /* and not joined yet */
+};
+
+/* Enqueues what it can; true when that was something. */
+bool tarn_lane_advance(const struct tarn_enqueuer *enqueuer, struct tarn_lane *lane);
+
+/* Looks at the visible steps on their way; true when one has passed. */
+bool tarn_lane_settle(const struct tarn_enqueuer *enqueuer, struct tarn_lane *lane);
+
+/* After a stop: everything that was enqueued is over once an event behind it is reached; then the
+ * stream is nobody's. To be called until it is. */
+void tarn_lane_end(const struct tarn_enqueuer *enqueuer, struct tarn_lane *lane);
+
+#endif

@@ -1,0 +1,143 @@
+/* Capturing a block of iterations:
+ *
+ *     origin:  ──┬─────── steps ────────┬──►      fork: one event that all other queues wait for
+ *     others:    └─────── steps ────────┘         join: one event of each, for which origin waits
+ *
+ * Inside, every step is enqueued as in direct execution, iteration after iteration; the first has
+ * no earlier one to wait for, as blocks run one after another. So the waits across the boundary
+ * count inside a block only. Everything in a capture comes from one thread; nothing there
+ * allocates, waits or asks. Source: DESIGN.md, section 5. Cost: of a launch one call of the device.
+ */
+#include "capture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "streams/base/error.h"
+
+static const struct tarn_program *program_of(const struct tarn_capture *capture)
+{
+    return &capture->queues->session->program;
+}
+
+static bool takes_part(const struct tarn_capture *capture, uint32_t stream)
+{
+    return capture->queues->queues[stream] && stream != capture->origin;
+}
+
+static enum tarn_status failed(struct tarn_capture *capture, const char *what, uint64_t iteration,
+                               int code, struct tarn_error *error)
+{
+    uint32_t op = tarn_queues_last_op(capture->queues, capture->origin);
+    return tarn_queues_failed_call(capture->queues, what, op, iteration, code, error);
+}
+
+/* ---- Fork, steps, join ---- */
+
+static int fork_streams(struct tarn_capture *capture)
+{
+    const struct tarn_device *device = &capture->queues->device;
+    void **queues = capture->queues->queues;
+    int code = device->table->event_record(device->self, capture->fork, queues[capture->origin]);
+    for (uint32_t s = 0; s < program_of(capture)->streams_count && !code; s++) {
+        if (takes_part(capture, s))
+            code = device->table->event_wait(device->self, capture->fork, queues[s]);
+    }
+    return code;
+}
+
+static int join_streams(struct tarn_capture *capture)
+{
+    const struct tarn_device *device = &capture->queues->device;
+    void **queues = capture->queues->queues;
+    int code = 0;
+    for (uint32_t s = 0; s < program_of(capture)->streams_count && !code; s++) {
+        if (!takes_part(capture, s)) continue;
+        code = device->table->event_record(device->self, capture->joins[s], queues[s]);
+        if (!code)
+            code =
+                device->table->event_wait(device->self, capture->joins[s], queues[capture->origin]);
+    }
+    return code;
+}
+
+static enum tarn_status record(struct tarn_capture *capture, uint64_t iterations,
+                               uint64_t iteration, void **graph, struct tarn_error *error)
+{
+    const struct tarn_device *device = &capture->queues->device;
+    void *origin = capture->queues->queues[capture->origin];
+    int code = device->table->capture_begin(device->self, origin);
+    if (code) return failed(capture, "beginning a capture", iteration, code, error);
+    tarn_session_enqueues(capture->queues->session);
+    enum tarn_status status = TARN_OK;
+    code = fork_streams(capture);
+    if (code) status = failed(capture, "forking a capture", iteration, code, error);
+    for (uint64_t k = 0; k < iterations && !status; k++)
+        status = tarn_queues_enqueue(capture->queues, k, error);
+    if (!status) code = join_streams(capture);
+    if (!status && code) status = failed(capture, "joining a capture", iteration, code, error);
+    void *made = NULL;
+    code = device->table->capture_end(device->self, origin, &made);
+    if (!status && code) status = failed(capture, "ending a capture", iteration, code, error);
+    if (status && !code) device->table->graph_destroy(device->self, made);
+    if (!status) *graph = made;
+    return status;
+}
+
+/* ---- Launching ---- */
+
+enum tarn_status tarn_capture_launch(struct tarn_capture *capture, uint64_t iterations,
+                                     uint64_t iteration, struct tarn_error *error)
+{
+    const struct tarn_device *device = &capture->queues->device;
+    void **graph = &capture->graphs[iterations == capture->unroll ? 0 : 1];
+    enum tarn_status status = TARN_OK;
+    if (!*graph) status = record(capture, iterations, iteration, graph, error);
+    if (status) return status;
+    int code =
+        device->table->graph_launch(device->self, *graph, capture->queues->queues[capture->origin]);
+    return code ? failed(capture, "launching a captured block", iteration, code, error) : TARN_OK;
+}
+
+/* ---- Life ---- */
+
+enum tarn_status tarn_capture_init(struct tarn_capture *capture, struct tarn_queues *queues,
+                                   uint32_t unroll, struct tarn_error *error)
+{
+    const struct tarn_device *device = &queues->device;
+    const struct tarn_program *program = &queues->session->program;
+    *capture = (struct tarn_capture){.queues = queues, .unroll = unroll};
+    capture->joins = calloc((size_t)program->streams_count + 1, sizeof *capture->joins);
+    if (!capture->joins) return tarn_error_no_memory(error);
+    while (!queues->queues[capture->origin]) capture->origin++;
+    int code = device->table->event_create(device->self, &capture->fork);
+    if (code) capture->fork = NULL;
+    for (uint32_t s = 0; s < program->streams_count && !code; s++) {
+        if (!takes_part(capture, s)) continue;
+        code = device->table->event_create(device->self, &capture->joins[s]);
+        if (code) capture->joins[s] = NULL;
+    }
+    return code ? tarn_device_failed(*device, "creating an event", code, error) : TARN_OK;
+}
+
+void tarn_capture_forget(struct tarn_capture *capture)
+{
+    const struct tarn_device *device = &capture->queues->device;
+    for (uint32_t i = 0; i < 2; i++) {
+        if (capture->graphs[i]) device->table->graph_destroy(device->self, capture->graphs[i]);
+        capture->graphs[i] = NULL;
+    }
+}
+
+void tarn_capture_finish(struct tarn_capture *capture)
+{
+    if (!capture->queues) return;
+    const struct tarn_device *device = &capture->queues->device;
+    tarn_capture_forget(capture);
+    if (capture->fork) device->table->event_destroy(device->self, capture->fork);
+    for (uint32_t s = 0; capture->joins && s < program_of(capture)->streams_count; s++) {
+        if (capture->joins[s]) device->table->event_destroy(device->self, capture->joins[s]);
+    }
+    free(capture->joins);
+    memset(capture, 0, sizeof *capture);
+}

@@ -1,0 +1,396 @@
+/* The executor of devices with queues and events: one queue per stream, everything enqueued from
+ * the caller's thread in one topological order, so that no wait names an event before its record;
+ * or whole blocks of iterations captured once and replayed.
+ *
+ *     laps:  [ iterations 0..u ][ u..2u ] ...     each ends with a mark, one event per queue
+ *             reached ───────┘     └── at most `depth` iterations of laps are under way
+ *
+ * Submit waits for the oldest lap when there is no room for the next. Whoever waits polls the
+ * oldest mark that was not reached. The first failure stops the enqueueing; nothing that a queue
+ * may still touch is given back before a last mark, behind all that was enqueued, is reached.
+ * Source: DESIGN.md, section 5. Cost: one call per wait, launch, record and mark; nothing allocated
+ * after creation. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "capture.h"
+#include "runtime/state/flight.h"
+#include "streams/graph/report.h"
+
+#define PAUSE_NS 2000 /* between polls at first; doubles up to ... */
+#define PAUSE_MAX_NS 200000
+#define TRIES 3u /* of calls while destroying */
+#define DEPTH_DEFAULT 8u
+#define DEPTH_MAX 4096u /* laps */
+
+/* The ends of all queues when iterations up to `target` were enqueued. */
+struct mark {
+    uint64_t target;
+    uint32_t reached; /* streams before this one have reached it */
+    void **events;    /* by stream; NULL for streams without steps, or not in use */
+};
+
+struct tarn_executor {
+    struct tarn_session *session;
+    const struct tarn_program *program;
+    struct tarn_queues queues;
+    struct tarn_capture capture; /* unroll 0: iterations are enqueued one by one */
+    struct mark *marks;          /* a ring */
+    uint32_t marks_count;
+    uint64_t marks_made, marks_reached; /* since the start */
+    uint64_t enqueued, finished;        /* iterations */
+    bool is_ending;                     /* the last mark was made */
+};
+
+/* ---- Marks ---- */
+
+static struct mark *mark_at(const struct tarn_executor *executor, uint64_t number)
+{
+    return &executor->marks[number % executor->marks_count];
+}
+
+static enum tarn_status make_mark(struct tarn_executor *executor, struct tarn_error *error)
+{
+    const struct tarn_device *device = &executor->queues.device;
+    struct mark *mark = mark_at(executor, executor->marks_made);
+    mark->target = executor->enqueued;
+    mark->reached = 0;
+    for (uint32_t s = 0; s < executor->program->streams_count; s++) {
+        if (!mark->events[s]) continue;
+        int code =
+            device->table->event_record(device->self, mark->events[s], executor->queues.queues[s]);
+        if (code)
+            return tarn_queues_failed_call(&executor->queues, "recording the end of an iteration",
+                                           tarn_queues_last_op(&executor->queues, s),
+                                           executor->enqueued - 1, code, error);
+    }
+    executor->marks_made++;
+    return TARN_OK;
+}
+
+/* Goes on over the streams that have reached the mark; mark->reached tells how far. */
+static enum tarn_status ask_mark(struct tarn_executor *executor, struct mark *mark,
+                                 struct tarn_error *error)
+{
+    const struct tarn_device *device = &executor->queues.device;
+    for (; mark->reached < executor->program->streams_count; mark->reached++) {
+        uint32_t s = mark->reached;
+        bool done = true;
+        int code = 0;
+        if (mark->events[s])
+            code = device->table->event_query(device->self, mark->events[s], &done);
+        if (code)
+            return tarn_queues_failed_call(&executor->queues, "the device's work",
+                                           tarn_queues_last_op(&executor->queues, s),
+                                           mark->target - 1, code, error);
+        if (!done) break;
+    }
+    return TARN_OK;
+}
+
+/* Looks which marks have been reached since. */
+static enum tarn_status look(struct tarn_executor *executor, struct tarn_error *error)
+{
+    enum tarn_status status = TARN_OK;
+    while (executor->marks_reached < executor->marks_made && !status) {
+        struct mark *mark = mark_at(executor, executor->marks_reached);
+        status = ask_mark(executor, mark, error);
+        if (mark->reached < executor->program->streams_count) break;
+        executor->finished = mark->target;
+        executor->marks_reached++;
+    }
+    return status;
+}
+
+/* ---- Waiting ---- */
+
+/* A kernel that failed or a cancellation, once what is enqueued has gone by without kernels. */
+static enum tarn_status stopped(struct tarn_executor *executor, struct tarn_error *error)
+{
+    enum tarn_status status = tarn_queues_failure(&executor->queues, error);
+    if (!status && atomic_load(&executor->session->cancelled)) {
+        tarn_queues_halt(&executor->queues);
+        status = tarn_session_was_cancelled(error);
+    }
+    return status;
+}
+
+/* Sleeps for the pause, at most until the deadline; false when that has passed. */
+static bool rest(uint64_t *pause_ns, uint64_t deadline_ns)
+{
+    uint64_t now_ns = tarn_now_ns();
+    if (now_ns >= deadline_ns) return false;
+    uint64_t left_ns = deadline_ns - now_ns;
+    uint64_t nap_ns = *pause_ns < left_ns ? *pause_ns : left_ns;
+    nanosleep(&(struct timespec){.tv_nsec = (long)nap_ns}, NULL);
+    if (*pause_ns < PAUSE_MAX_NS) *pause_ns *= 2;
+    return true;
+}
+
+/* Polls until `target` iterations have finished, or all that are enqueued when there was a reason
+ * to stop, or the time is up: TARN_DEADLINE. */
+static enum tarn_status poll(struct tarn_executor *executor, uint64_t target, uint64_t timeout_ns,
+                             struct tarn_error *error)
+{
+    uint64_t deadline_ns = tarn_deadline_ns(timeout_ns), pause_ns = PAUSE_NS;
+    for (;;) {
+        enum tarn_status status = look(executor, error);
+        if (status) return status;
+        bool ended = executor->marks_reached == executor->marks_made;
+        status = stopped(executor, error);
+        if (status && ended) return status;
+        if (!status && executor->finished >= target) return TARN_OK;
+        if (rest(&pause_ns, deadline_ns)) continue;
+        executor->session->overdue = true;
+        return status ? status : TARN_DEADLINE;
+    }
+}
+
+static enum tarn_status executor_wait(struct tarn_executor *executor, uint64_t target,
+                                      uint64_t timeout_ns, struct tarn_error *error)
+{
+    enum tarn_status status = poll(executor, target, timeout_ns, error);
+    if (status == TARN_DEADLINE) tarn_session_deadline(executor->session, timeout_ns, error);
+    return status;
+}
+
+static enum tarn_status executor_query(struct tarn_executor *executor, uint64_t *finished,
+                                       struct tarn_error *error)
+{
+    enum tarn_status status = look(executor, error);
+    if (!status) status = stopped(executor, error);
+    *finished = executor->finished;
+    return status;
+}
+
+static void executor_cancel(struct tarn_executor *executor) { tarn_queues_halt(&executor->queues); }
+
+/* ---- Enqueueing ---- */
+
+static enum tarn_status make_room(struct tarn_executor *executor, struct tarn_error *error)
+{
+    uint64_t patience_ns = executor->session->settings.options.patience_ns;
+    if (patience_ns == 0) patience_ns = TARN_FOREVER;
+    enum tarn_status status = stopped(executor, error);
+    bool has_room = executor->marks_made - executor->marks_reached < executor->marks_count;
+    if (status || has_room) return status;
+    uint64_t oldest = mark_at(executor, executor->marks_reached)->target;
+    return executor_wait(executor, oldest, patience_ns, error);
+}
+
+static enum tarn_status enqueue_lap(struct tarn_executor *executor, uint64_t target,
+                                    struct tarn_error *error)
+{
+    uint64_t iterations = 1;
+    enum tarn_status status = make_room(executor, error);
+    if (status) return status;
+    if (executor->capture.unroll > 0) {
+        iterations = tarn_capture_next(&executor->capture, target - executor->enqueued);
+        status = tarn_capture_launch(&executor->capture, iterations, executor->enqueued, error);
+    } else {
+        status = tarn_queues_enqueue(&executor->queues, executor->enqueued, error);
+    }
+    if (status) return status;
+    executor->enqueued += iterations;
+    return make_mark(executor, error);
+}
+
+static enum tarn_status executor_submit(struct tarn_executor *executor, uint64_t target,
+                                        struct tarn_error *error)
+{
+    enum tarn_status status = TARN_OK;
+    if (executor->program->steps_count == 0) executor->enqueued = executor->finished = target;
+    while (executor->enqueued < target && !status) status = enqueue_lap(executor, target, error);
+    if (status) tarn_queues_halt(&executor->queues);
+    return status;
+}
+
+static void executor_rebind(struct tarn_executor *executor)
+{
+    if (executor->capture.unroll > 0) tarn_capture_forget(&executor->capture);
+}
+
+/* ---- Where streams are ---- */
+
+static bool is_past(struct tarn_executor *executor, void *event)
+{
+    const struct tarn_device *device = &executor->queues.device;
+    bool done = false;
+    return device->table->event_query(device->self, event, &done) == 0 && done;
+}
+
+/* The first recorded step of the last iteration that the queue has not reached, else its end. In a
+ * capture events belong to the graph: then only the whole is known. */
+static uint32_t find_open_step(struct tarn_executor *executor, uint32_t s)
+{
+    const struct tarn_program *program = executor->program;
+    uint32_t i = program->begin[s], end = program->begin[s + 1] - 1;
+    void **events = executor->queues.events[(executor->enqueued - 1) & 1];
+    if (executor->capture.unroll > 0) return end;
+    while (i < end && (!events[i] || is_past(executor, events[i]))) i++;
+    return i;
+}
+
+static enum tarn_turn executor_describe(struct tarn_executor *executor, uint32_t s, char *text,
+                                        size_t size)
+{
+    const struct tarn_session *session = executor->session;
+    bool all_reached = executor->marks_reached == executor->marks_made;
+    bool has_finished = all_reached;
+    if (atomic_load(&session->poisoned)) {
+        snprintf(text, size, "is on a device that answers no more");
+        return TARN_TURN_STUCK;
+    }
+    if (!all_reached) {
+        const struct mark *last = mark_at(executor, executor->marks_made - 1);
+        uint32_t with_mark = executor->capture.unroll > 0 ? executor->capture.origin : s;
+        has_finished = is_past(executor, last->events[with_mark]);
+    }
+    if (has_finished) {
+        snprintf(text, size, "has finished");
+        return TARN_TURN_FINISHED;
+    }
+    uint32_t op = executor->program->steps[find_open_step(executor, s)].op;
+    snprintf(text, size, "has not passed %s of iteration %llu",
+             tarn_op_label(session->graph, op).text, (unsigned long long)executor->enqueued - 1);
+    return TARN_TURN_STUCK;
+}
+
+/* ---- Creation and destruction ---- */
+
+static void release_executor(struct tarn_executor *executor)
+{
+    const struct tarn_device *device = &executor->queues.device;
+    for (uint32_t i = 0; executor->marks && i < executor->marks_count; i++) {
+        void **events = executor->marks[i].events;
+        for (uint32_t s = 0; events && s < executor->program->streams_count; s++) {
+            if (events[s]) device->table->event_destroy(device->self, events[s]);
+        }
+        free(events);
+    }
+    free(executor->marks);
+    tarn_capture_finish(&executor->capture);
+    tarn_queues_finish(&executor->queues);
+    free(executor);
+}
+
+/* A call that failed may succeed when it is tried again, but not on a poisoned device. */
+static bool may_retry(const struct tarn_executor *executor, uint32_t *failures)
+{
+    return ++*failures < TRIES && !atomic_load(&executor->session->poisoned);
+}
+
+/* Waits for all marks. TARN_DEADLINE, TARN_DEVICE. */
+static enum tarn_status reach_marks(struct tarn_executor *executor, uint64_t deadline_ns)
+{
+    uint64_t pause_ns = PAUSE_NS;
+    for (uint32_t failures = 0;;) {
+        enum tarn_status status = look(executor, NULL);
+        if (executor->marks_reached == executor->marks_made) return TARN_OK;
+        if (status && !may_retry(executor, &failures)) return status;
+        if (!rest(&pause_ns, deadline_ns)) return TARN_DEADLINE;
+    }
+}
+
+/* Work that is enqueued cannot be taken back: the last mark covers all of it, also what was
+ * enqueued beside the executor, or before a call failed half way. */
+static enum tarn_status make_last_mark(struct tarn_executor *executor)
+{
+    uint32_t failures = 0;
+    if (executor->is_ending) return TARN_OK;
+    executor->enqueued++;
+    while (make_mark(executor, NULL)) {
+        if (!may_retry(executor, &failures)) return TARN_DEVICE;
+    }
+    executor->is_ending = true;
+    return TARN_OK;
+}
+
+static enum tarn_status drain(struct tarn_executor *executor, uint64_t deadline_ns)
+{
+    if (!executor->session->has_enqueued) return TARN_OK;
+    if (atomic_load(&executor->session->poisoned)) return TARN_DEVICE;
+    tarn_queues_halt(&executor->queues);
+    enum tarn_status status = reach_marks(executor, deadline_ns); /* makes room for one more */
+    if (!status) status = make_last_mark(executor);
+    if (!status) status = reach_marks(executor, deadline_ns);
+    return status;
+}
+
+static enum tarn_status executor_destroy(struct tarn_executor *executor, uint64_t timeout_ns,
+                                         struct tarn_error *error)
+{
+    enum tarn_status status = drain(executor, tarn_deadline_ns(timeout_ns));
+    if (status == TARN_DEADLINE) return tarn_session_deadline(executor->session, timeout_ns, error);
+    if (status) return tarn_session_lost(executor->queues.device, error);
+    release_executor(executor);
+    return TARN_OK;
+}
+
+/* In a capture everything is joined into one queue, whose end is the end of all. */
+static enum tarn_status create_mark(struct tarn_executor *executor, struct mark *mark,
+                                    struct tarn_error *error)
+{
+    const struct tarn_device *device = &executor->queues.device;
+    uint32_t streams_count = executor->program->streams_count;
+    mark->events = calloc((size_t)streams_count + 1, sizeof *mark->events);
+    if (!mark->events) return tarn_error_no_memory(error);
+    for (uint32_t s = 0; s < streams_count; s++) {
+        if (!executor->queues.queues[s]) continue;
+        if (executor->capture.unroll > 0 && s != executor->capture.origin) continue;
+        int code = device->table->event_create(device->self, &mark->events[s]);
+        if (!code) continue;
+        mark->events[s] = NULL;
+        return tarn_device_failed(*device, "creating an event", code, error);
+    }
+    return TARN_OK;
+}
+
+static enum tarn_status create_marks(struct tarn_executor *executor, uint32_t depth,
+                                     struct tarn_error *error)
+{
+    uint32_t unroll = executor->capture.unroll > 0 ? executor->capture.unroll : 1;
+    if (depth == 0) depth = DEPTH_DEFAULT;
+    uint32_t laps = depth / unroll + (depth % unroll > 0);
+    executor->marks_count = laps < DEPTH_MAX ? laps : DEPTH_MAX;
+    executor->marks = calloc(executor->marks_count, sizeof *executor->marks);
+    if (!executor->marks) return tarn_error_no_memory(error);
+    enum tarn_status status = TARN_OK;
+    for (uint32_t i = 0; i < executor->marks_count && !status; i++)
+        status = create_mark(executor, &executor->marks[i], error);
+    return status;
+}
+
+static enum tarn_status executor_create(struct tarn_session *session, struct tarn_executor **result,
+                                        struct tarn_error *error)
+{
+    const struct tarn_session_options *options = &session->settings.options;
+    struct tarn_executor *executor = calloc(1, sizeof *executor);
+    if (!executor) return tarn_error_no_memory(error);
+    executor->session = session;
+    executor->program = &session->program;
+    enum tarn_status status = tarn_queues_init(&executor->queues, session, 0, false, error);
+    bool captures = options->capture && executor->program->steps_count > 0;
+    if (!status && captures)
+        status = tarn_capture_init(&executor->capture, &executor->queues,
+                                   options->unroll > 0 ? options->unroll : 1, error);
+    if (!status) status = create_marks(executor, options->depth, error);
+    if (!status)
+        *result = executor;
+    else
+        release_executor(executor);
+    return status;
+}
+
+const struct tarn_executor_table tarn_executor_queues = {
+    .create = executor_create,
+    .rebind = executor_rebind,
+    .submit = executor_submit,
+    .wait = executor_wait,
+    .query = executor_query,
+    .cancel = executor_cancel,
+    .describe = executor_describe,
+    .destroy = executor_destroy,
+};

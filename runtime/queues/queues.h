@@ -1,0 +1,66 @@
+/* Streams as queues of one device: the queues, the events that steps record, and how a step is
+ * enqueued. Used by the executor of devices with queues, by captures and by mixed sessions. */
+#ifndef TARN_RUNTIME_QUEUES_QUEUES_H
+#define TARN_RUNTIME_QUEUES_QUEUES_H
+
+#include "runtime/session/session.h"
+
+/* A step's kernel as the device calls it. Its calls come one after another, iteration by iteration,
+ * as they are in one queue; so it counts them itself, and one is enough for all iterations. */
+struct tarn_closure {
+    struct tarn_queues *queues;
+    uint32_t op;
+    uint64_t iteration; /* of its next call */
+};
+
+struct tarn_queues {
+    struct tarn_session *session;
+    struct tarn_device device;
+    uint32_t device_index; /* among the session's */
+    void **queues;         /* by stream; NULL: not on this device, or without steps */
+    void **events[2];      /* by step, for even and odd iterations; NULL where nobody looks */
+    struct tarn_closure *closures; /* by step; NULL when the device takes none */
+    /* The first closure that failed: 0: none, 1: being written, 2: written. Afterwards no closure
+     * calls its kernel. */
+    _Atomic int failed;
+    atomic_bool halted; /* nor when this is set */
+    uint32_t failed_op;
+    uint64_t failed_iteration;
+    int failed_code;
+};
+
+/* Queues for the streams of that device among the session's. records_ends: the last step of every
+ * stream has events, whether others wait for it or not. The caller finishes it whatever the status;
+ * nothing must be under way then. */
+enum tarn_status tarn_queues_init(struct tarn_queues *queues, struct tarn_session *session,
+                                  uint32_t device_index, bool records_ends,
+                                  struct tarn_error *error);
+void tarn_queues_finish(struct tarn_queues *queues);
+
+/* Parts of a step, in this order. `iteration` chooses the event and is what kernels are told. */
+enum tarn_status tarn_queues_wait(struct tarn_queues *queues, const struct tarn_program_step *step,
+                                  const struct tarn_program_wait *wait, uint64_t iteration,
+                                  struct tarn_error *error);
+enum tarn_status tarn_queues_launch(struct tarn_queues *queues, uint32_t index, uint64_t iteration,
+                                    struct tarn_error *error);
+enum tarn_status tarn_queues_record(struct tarn_queues *queues, uint32_t index, uint64_t iteration,
+                                    struct tarn_error *error);
+
+/* All steps of an iteration, in the program's order. */
+enum tarn_status tarn_queues_enqueue(struct tarn_queues *queues, uint64_t iteration,
+                                     struct tarn_error *error);
+
+/* Tells what failed in a closure; TARN_OK when nothing did. */
+enum tarn_status tarn_queues_failure(struct tarn_queues *queues, struct tarn_error *error);
+
+/* What is enqueued goes by without calling kernels. */
+void tarn_queues_halt(struct tarn_queues *queues);
+
+/* An op to name when a stream as a whole is concerned: its last. */
+uint32_t tarn_queues_last_op(const struct tarn_queues *queues, uint32_t stream);
+
+/* Reports a failed call of the device: TARN_DEVICE. */
+enum tarn_status tarn_queues_failed_call(struct tarn_queues *queues, const char *what, tarn_op op,
+                                         uint64_t iteration, int code, struct tarn_error *error);
+
+#endif

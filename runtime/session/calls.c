@@ -1,0 +1,117 @@
+/* What kernels get: one struct tarn_call for every op, complete before the first iteration, so that
+ * a launch is one indirect call. Addresses and sizes of all inputs and outputs stand in two arrays
+ * that the calls point into. Cost: O(ops + tensors). */
+#include <stdlib.h>
+
+#include "session.h"
+#include "streams/graph/report.h"
+
+void *tarn_session_address(const struct tarn_session *session, tarn_tensor tensor)
+{
+    if (!session || tensor >= session->graph->tensors_count) return NULL;
+    return tarn_arena_address(&session->arena, tensor);
+}
+
+void *tarn_session_workspace(const struct tarn_session *session, tarn_op op)
+{
+    if (!session || op >= session->graph->ops_count) return NULL;
+    uint32_t storage = session->graph->ops[op].workspace_storage;
+    return storage != TARN_NONE ? session->arena.addresses[storage] : NULL;
+}
+
+enum tarn_status tarn_session_group(const struct tarn_session *session, uint32_t group,
+                                    void **address, uint64_t *size, struct tarn_error *error)
+{
+    tarn_error_clear(error);
+    if (!session) return tarn_error_set(error, TARN_USAGE, "no session");
+    const struct tarn_graph *graph = session->graph;
+    if (group >= graph->groups_count)
+        return tarn_error_set(error, TARN_USAGE, "group %u does not exist; the graph has %u", group,
+                              graph->groups_count);
+    const struct tarn_group *record = &graph->groups[group];
+    char *first = session->arena.addresses[record->storages[0]];
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < record->storages_count; i++) {
+        uint32_t storage = record->storages[i];
+        char *member = session->arena.addresses[storage];
+        if (!member || session->arena.is_region[storage] || (uint64_t)(member - first) != end) {
+            if (error) error->tensor = record->tensors[i];
+            return tarn_error_set(error, TARN_USAGE, "group %u is not one buffer: %s is %s", group,
+                                  tarn_tensor_label(graph, record->tensors[i]).text,
+                                  !member ? "not bound" : "not behind the member before it");
+        }
+        end += graph->storages[storage].size;
+    }
+    if (address) *address = first;
+    if (size) *size = end;
+    return TARN_OK;
+}
+
+static void **fill_addresses(const struct tarn_session *session, void **next,
+                             const uint32_t *tensors, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) *next++ = tarn_arena_address(&session->arena, tensors[i]);
+    return next;
+}
+
+void tarn_session_find_addresses(struct tarn_session *session)
+{
+    const struct tarn_graph *graph = session->graph;
+    void **next = session->addresses;
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        const struct tarn_graph_op *op = &graph->ops[v];
+        struct tarn_call *call = &session->calls[v];
+        call->workspace = tarn_session_workspace(session, v);
+        call->inputs = next;
+        next = fill_addresses(session, next, op->inputs, op->inputs_count);
+        call->outputs = next;
+        next = fill_addresses(session, next, op->outputs, op->outputs_count);
+    }
+}
+
+static uint64_t *fill_sizes(const struct tarn_graph *graph, uint64_t *next, const uint32_t *tensors,
+                            uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) *next++ = graph->tensors[tensors[i]].size;
+    return next;
+}
+
+static void fill_calls(struct tarn_session *session)
+{
+    const struct tarn_graph *graph = session->graph;
+    uint64_t *next = session->sizes;
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        const struct tarn_graph_op *op = &graph->ops[v];
+        session->calls[v] = (struct tarn_call){
+            .op = v,
+            .origin = tarn_plan_op_origin(session->plan, v),
+            .implementation = tarn_plan_op_implementation(session->plan, v),
+            .recomputed = tarn_plan_op_is_recomputed(session->plan, v),
+            .stream = op->stream,
+            .inputs_count = op->inputs_count,
+            .outputs_count = op->outputs_count,
+            .workspace_size = op->workspace,
+        };
+        session->calls[v].input_sizes = next;
+        next = fill_sizes(graph, next, op->inputs, op->inputs_count);
+        session->calls[v].output_sizes = next;
+        next = fill_sizes(graph, next, op->outputs, op->outputs_count);
+    }
+}
+
+enum tarn_status tarn_session_make_calls(struct tarn_session *session, struct tarn_error *error)
+{
+    const struct tarn_graph *graph = session->graph;
+    size_t count = 1;
+    for (uint32_t v = 0; v < graph->ops_count; v++)
+        count += (size_t)graph->ops[v].inputs_count + graph->ops[v].outputs_count;
+    session->bindings = calloc((size_t)graph->ops_count + 1, sizeof *session->bindings);
+    session->calls = calloc((size_t)graph->ops_count + 1, sizeof *session->calls);
+    session->addresses = calloc(count, sizeof *session->addresses);
+    session->sizes = calloc(count, sizeof *session->sizes);
+    if (!session->bindings || !session->calls || !session->addresses || !session->sizes)
+        return tarn_error_no_memory(error);
+    fill_calls(session);
+    tarn_session_find_addresses(session);
+    return TARN_OK;
+}

@@ -1,0 +1,102 @@
+/* What is in a session's tensors, seen from the host: blocking copies while nothing runs, and host
+ * memory from which they are fast. Cost: one call of the device each. */
+#include <stdlib.h>
+
+#include "session.h"
+#include "streams/base/checked.h"
+#include "streams/graph/report.h"
+
+#define PAGE 4096 /* alignment of host memory that the device does not make */
+
+/* ---- Copies ---- */
+
+/* A device that answers nothing any more ends the session at once. */
+static enum tarn_status copy_failed(struct tarn_session *session, const char *what, int code,
+                                    struct tarn_error *error)
+{
+    const struct tarn_device *device = &session->device;
+    if (device->table->error_class(device->self, code) == TARN_ERROR_POISONED) {
+        session->refused = true;
+        atomic_store(&session->poisoned, true);
+    }
+    return tarn_device_failed(*device, what, code, error);
+}
+
+static enum tarn_status check_access(const struct tarn_session *session, tarn_tensor tensor,
+                                     const void *data, uint64_t size, struct tarn_error *error)
+{
+    tarn_error_clear(error);
+    if (!session || (!data && size > 0)) return tarn_error_set(error, TARN_USAGE, "null argument");
+    const struct tarn_graph *graph = session->graph;
+    if (tensor >= graph->tensors_count)
+        return tarn_error_set(error, TARN_USAGE, "tensor %u does not exist; the graph has %u",
+                              tensor, graph->tensors_count);
+    if (error) error->tensor = tensor;
+    if (size > graph->tensors[tensor].size)
+        return tarn_error_set(error, TARN_USAGE, "%llu bytes for %s of %llu bytes",
+                              (unsigned long long)size, tarn_tensor_label(graph, tensor).text,
+                              (unsigned long long)graph->tensors[tensor].size);
+    if (session->refused) return tarn_session_refuse(error);
+    if (!tarn_session_is_idle(session))
+        return tarn_error_set(error, TARN_USAGE, "%s is in use: wait for ticket %llu first",
+                              tarn_tensor_label(graph, tensor).text,
+                              (unsigned long long)session->submitted);
+    if (!tarn_arena_address(&session->arena, tensor))
+        return tarn_error_set(error, TARN_USAGE, "%s has no memory: bind it first",
+                              tarn_tensor_label(graph, tensor).text);
+    return TARN_OK;
+}
+
+enum tarn_status tarn_session_write(struct tarn_session *session, tarn_tensor tensor,
+                                    const void *data, uint64_t size, struct tarn_error *error)
+{
+    enum tarn_status status = check_access(session, tensor, data, size, error);
+    if (!status && size > 0) status = tarn_memory_use_begin(&session->arena.use, error);
+    if (status || size == 0) return status;
+    int code = session->device.table->copy_in(session->device.self,
+                                              tarn_session_address(session, tensor), data, size);
+    tarn_memory_use_end(&session->arena.use);
+    return code ? copy_failed(session, "copy to the device", code, error) : TARN_OK;
+}
+
+enum tarn_status tarn_session_read(struct tarn_session *session, tarn_tensor tensor, void *data,
+                                   uint64_t size, struct tarn_error *error)
+{
+    enum tarn_status status = check_access(session, tensor, data, size, error);
+    if (!status && size > 0) status = tarn_memory_use_begin(&session->arena.use, error);
+    if (status || size == 0) return status;
+    int code = session->device.table->copy_out(session->device.self, data,
+                                               tarn_session_address(session, tensor), size);
+    tarn_memory_use_end(&session->arena.use);
+    return code ? copy_failed(session, "copy from the device", code, error) : TARN_OK;
+}
+
+/* ---- Host memory ---- */
+
+enum tarn_status tarn_session_host_memory_create(struct tarn_session *session, uint64_t size,
+                                                 void **memory, struct tarn_error *error)
+{
+    uint64_t rounded;
+    tarn_error_clear(error);
+    if (!session || !memory || size == 0)
+        return tarn_error_set(error, TARN_USAGE, "no session, no place for the memory, or no size");
+    *memory = NULL;
+    const struct tarn_device *device = &session->device;
+    if (device->table->host_memory_create) {
+        int code = device->table->host_memory_create(device->self, size, memory);
+        return code ? copy_failed(session, "allocation of host memory", code, error) : TARN_OK;
+    }
+    if (tarn_size_round_up(size, PAGE, &rounded) && rounded <= SIZE_MAX / 2)
+        *memory = aligned_alloc(PAGE, (size_t)rounded);
+    return *memory ? TARN_OK : tarn_error_no_memory(error);
+}
+
+void tarn_session_host_memory_destroy(struct tarn_session *session, void *memory, uint64_t size)
+{
+    if (!session || !memory) return;
+    const struct tarn_device *device = &session->device;
+    if (device->table->host_memory_destroy)
+        device->table->host_memory_destroy(device->self, memory, size);
+    else
+        free(memory);
+}

@@ -1,0 +1,364 @@
+/* The session's front: checks every argument, and hands work to the executor of its devices. The
+ * plan is compiled into a program once; what kernels get is made beforehand (calls.c). What the
+ * session may assume of devices and options is settled first (settings.h), its memory is the
+ * arena's (arena.h).
+ *
+ * Cost: creation O(ops + tensors); submit and wait O(1) here. */
+#include "session.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "runtime/check/kernel.h"
+#include "runtime/state/flight.h"
+#include "streams/base/checked.h"
+#include "streams/graph/report.h"
+#include "trace.h"
+
+#define GRACE_NS 100000000 /* after a deadline, how long destroying waits unless it is told */
+
+/* ---- Creation and destruction ---- */
+
+static void release(struct tarn_session *session)
+{
+    tarn_checker_destroy(session->checker);
+    tarn_arena_finish(&session->arena);
+    tarn_flight_destroy(session->flight);
+    free(session->bindings);
+    free(session->calls);
+    free(session->addresses);
+    free(session->sizes);
+    tarn_settings_finish(&session->settings);
+    tarn_program_finish(&session->program);
+    tarn_plan_destroy(session->plan);
+    free(session);
+}
+
+enum tarn_status tarn_session_destroy_within(struct tarn_session *session, uint64_t timeout_ns,
+                                             struct tarn_error *error)
+{
+    tarn_error_clear(error);
+    if (!session) return TARN_OK;
+    if (session->process != getpid())
+        return tarn_error_set(error, TARN_USAGE,
+                              "the session belongs to the process that created it; this one was "
+                              "forked from it");
+    session->refused = true;
+    if (session->executor) {
+        enum tarn_status status =
+            session->executor_table->destroy(session->executor, timeout_ns, error);
+        session->overdue |= status != TARN_OK;
+        if (status) return status;
+    }
+    release(session);
+    return TARN_OK;
+}
+
+enum tarn_status tarn_session_destroy(struct tarn_session *session)
+{
+    uint64_t timeout_ns = session ? session->settings.options.patience_ns : 0;
+    if (timeout_ns == 0) timeout_ns = TARN_FOREVER;
+    if (session && session->overdue && timeout_ns > GRACE_NS) timeout_ns = GRACE_NS;
+    return tarn_session_destroy_within(session, timeout_ns, NULL);
+}
+
+static enum tarn_status build(struct tarn_session *session, struct tarn_device device,
+                              const struct tarn_session_options *options, struct tarn_error *error)
+{
+    const struct tarn_session_options *taken = &session->settings.options;
+    enum tarn_status status =
+        tarn_settings_init(&session->settings, session->plan, device, options, error);
+    if (!status) status = tarn_program_init(&session->program, session->plan, error);
+    if (!status) status = tarn_arena_init(&session->arena, session->plan, device, taken, error);
+    if (!status) status = tarn_session_make_calls(session, error);
+    if (!status && taken->flight > 0)
+        status = tarn_flight_create(session, taken->flight, &session->flight, error);
+    if (status) return status;
+    bool has_host_part = session->settings.is_mixed || tarn_device_is_host(device);
+    session->executor_table = has_host_part ? &tarn_executor_host : &tarn_executor_queues;
+    return session->executor_table->create(session, &session->executor, error);
+}
+
+enum tarn_status tarn_session_create(struct tarn_plan *plan, struct tarn_device device,
+                                     const struct tarn_session_options *options,
+                                     struct tarn_session **session, struct tarn_error *error)
+{
+    tarn_error_clear(error);
+    if (!session) return tarn_error_set(error, TARN_USAGE, "no place for the session");
+    *session = NULL;
+    if (!plan) return tarn_error_set(error, TARN_USAGE, "no plan");
+    struct tarn_session *made = calloc(1, sizeof *made);
+    if (!made) return tarn_error_no_memory(error);
+    made->plan = tarn_plan_retain(plan);
+    made->graph = plan->graph;
+    made->process = getpid();
+    made->device = device;
+    enum tarn_status status = build(made, device, options, error);
+    if (status)
+        release(made);
+    else
+        *session = made;
+    return status;
+}
+
+/* ---- Bindings ---- */
+
+enum tarn_status tarn_session_bind(struct tarn_session *session, tarn_op origin, tarn_kernel kernel,
+                                   void *user)
+{
+    if (!session || !kernel || !tarn_session_is_idle(session)) return TARN_USAGE;
+    const struct tarn_graph *graph = session->graph;
+    bool found = false;
+    /* Copies of an op exist only where a transform ran; else an op is its own origin. */
+    bool copies = session->plan->transformed;
+    for (uint32_t v = copies ? 0 : origin; v < graph->ops_count; v++) {
+        if (session->calls[v].origin != origin) continue;
+        session->bindings[v] = (struct tarn_binding){kernel, user, true};
+        found = true;
+        if (!copies) break;
+    }
+    session->ready = false;
+    return found ? TARN_OK : TARN_USAGE;
+}
+
+enum tarn_status tarn_session_bind_default(struct tarn_session *session, tarn_kernel kernel,
+                                           void *user)
+{
+    if (!session || !kernel || !tarn_session_is_idle(session)) return TARN_USAGE;
+    for (uint32_t v = 0; v < session->graph->ops_count; v++) {
+        if (!session->bindings[v].own)
+            session->bindings[v] = (struct tarn_binding){kernel, user, false};
+    }
+    session->ready = false;
+    return TARN_OK;
+}
+
+enum tarn_status tarn_session_bind_memory(struct tarn_session *session, tarn_tensor tensor,
+                                          void *address, struct tarn_error *error)
+{
+    tarn_error_clear(error);
+    if (!session || !address) return tarn_error_set(error, TARN_USAGE, "null argument");
+    if (tensor >= session->graph->tensors_count)
+        return tarn_error_set(error, TARN_USAGE, "tensor %u does not exist; the graph has %u",
+                              tensor, session->graph->tensors_count);
+    if (error) error->tensor = tensor;
+    if (!tarn_session_is_idle(session))
+        return tarn_error_set(error, TARN_USAGE, "%s is in use: wait for ticket %llu first",
+                              tarn_tensor_label(session->graph, tensor).text,
+                              (unsigned long long)session->submitted);
+    session->ready = false;
+    return tarn_arena_bind(&session->arena, tensor, address, error);
+}
+
+static enum tarn_status check_kernels(const struct tarn_session *session, struct tarn_error *error)
+{
+    for (uint32_t i = 0; i < session->program.steps_count; i++) {
+        uint32_t op = session->program.steps[i].op;
+        if (session->bindings[op].kernel) continue;
+        if (error) error->op = op;
+        return tarn_error_set(error, TARN_USAGE, "%s has no kernel: bind one, or a default for all",
+                              tarn_op_label(session->graph, op).text);
+    }
+    return TARN_OK;
+}
+
+static enum tarn_status get_ready(struct tarn_session *session, struct tarn_error *error)
+{
+    if (session->ready) return TARN_OK;
+    enum tarn_status status = check_kernels(session, error);
+    tarn_tensor unbound = tarn_arena_unbound(&session->arena);
+    if (status) return status;
+    if (unbound != TARN_NONE) {
+        if (error) error->tensor = unbound;
+        return tarn_error_set(error, TARN_USAGE,
+                              "%s has no memory: bind it, as the session has no persistent part",
+                              tarn_tensor_label(session->graph, unbound).text);
+    }
+    tarn_session_find_addresses(session);
+    session->executor_table->rebind(session->executor);
+    session->ready = true;
+    return TARN_OK;
+}
+
+/* ---- Work ---- */
+
+/* Progress is counted in steps since the session's start, in 63 bits. */
+static bool is_countable(const struct tarn_session *session, uint64_t iterations)
+{
+    uint64_t total, steps;
+    return tarn_size_add(session->submitted, iterations, &total) &&
+           tarn_size_multiply(total, (uint64_t)session->graph->ops_count + 1, &steps) &&
+           steps <= INT64_MAX;
+}
+
+/* The first error ends the session, and what was recorded until then is told. */
+static enum tarn_status end(struct tarn_session *session, enum tarn_status status,
+                            const struct tarn_error *error)
+{
+    const struct tarn_session_options *options = &session->settings.options;
+    if (status == TARN_OK) return status;
+    session->refused = true;
+    if (options->flight_line && session->flight)
+        tarn_flight_dump(session, error ? error->text : tarn_status_text(status),
+                         options->flight_line, options->flight_user);
+    return status;
+}
+
+enum tarn_status tarn_session_submit(struct tarn_session *session, uint64_t iterations,
+                                     tarn_ticket *ticket, struct tarn_error *error)
+{
+    tarn_error_clear(error);
+    if (!session) return tarn_error_set(error, TARN_USAGE, "no session");
+    if (session->refused) return tarn_session_refuse(error);
+    if (!is_countable(session, iterations))
+        return tarn_error_set(error, TARN_USAGE, "%llu iterations are too many to count",
+                              (unsigned long long)iterations);
+    enum tarn_status status = get_ready(session, error);
+    if (status) return status;
+    if (ticket) *ticket = session->submitted + iterations;
+    if (iterations == 0) return TARN_OK;
+    if (tarn_session_is_idle(session)) status = tarn_memory_use_begin(&session->arena.use, error);
+    if (status) return status;
+    session->submitted += iterations;
+    status = atomic_load(&session->cancelled)
+                 ? tarn_session_was_cancelled(error)
+                 : session->executor_table->submit(session->executor, session->submitted, error);
+    return end(session, status, error);
+}
+
+/* So many iterations have finished, as the caller knows now. */
+static void note_finished(struct tarn_session *session, uint64_t finished)
+{
+    bool was_idle = tarn_session_is_idle(session);
+    session->finished = finished;
+    if (!was_idle && tarn_session_is_idle(session)) tarn_memory_use_end(&session->arena.use);
+}
+
+enum tarn_status tarn_session_query(struct tarn_session *session, uint64_t *finished,
+                                    struct tarn_error *error)
+{
+    tarn_error_clear(error);
+    if (!session || !finished) return tarn_error_set(error, TARN_USAGE, "null argument");
+    *finished = session->finished;
+    if (session->refused) return tarn_session_refuse(error);
+    enum tarn_status status = session->executor_table->query(session->executor, finished, error);
+    if (status == TARN_OK) note_finished(session, *finished);
+    return end(session, status, error);
+}
+
+/* Has the ticket's work ended? If not, nothing has happened. */
+static enum tarn_status ask(struct tarn_session *session, tarn_ticket ticket,
+                            struct tarn_error *error)
+{
+    uint64_t finished;
+    enum tarn_status status = tarn_session_query(session, &finished, error);
+    if (status || finished >= ticket) return status;
+    return tarn_error_set(error, TARN_DEADLINE, "%llu of %llu iterations have finished",
+                          (unsigned long long)finished, (unsigned long long)ticket);
+}
+
+enum tarn_status tarn_session_wait(struct tarn_session *session, tarn_ticket ticket,
+                                   uint64_t timeout_ns, struct tarn_error *error)
+{
+    tarn_error_clear(error);
+    if (!session) return tarn_error_set(error, TARN_USAGE, "no session");
+    if (ticket > session->submitted)
+        return tarn_error_set(error, TARN_USAGE, "ticket %llu was never given; the last is %llu",
+                              (unsigned long long)ticket, (unsigned long long)session->submitted);
+    if (ticket <= session->finished) return TARN_OK;
+    if (session->refused) return tarn_session_refuse(error);
+    if (timeout_ns == 0) return ask(session, ticket, error);
+    enum tarn_status status =
+        session->executor_table->wait(session->executor, ticket, timeout_ns, error);
+    if (!status) note_finished(session, ticket);
+    return end(session, status, error);
+}
+
+/* ---- Stopping from outside, and looking at what goes on ---- */
+
+void tarn_session_cancel(struct tarn_session *session)
+{
+    if (!session) return;
+    atomic_store(&session->cancelled, true);
+    session->executor_table->cancel(session->executor);
+}
+
+enum tarn_status tarn_session_refuse(struct tarn_error *error)
+{
+    return tarn_error_set(error, TARN_USAGE,
+                          "the session has stopped after an error: it can only be destroyed");
+}
+
+enum tarn_status tarn_session_was_cancelled(struct tarn_error *error)
+{
+    return tarn_error_set(error, TARN_INTERRUPTED, "the session was cancelled");
+}
+
+enum tarn_status tarn_session_lost(struct tarn_device device, struct tarn_error *error)
+{
+    return tarn_error_set(error, TARN_DEVICE,
+                          "device '%s' does not tell whether its work has ended: it may still use "
+                          "the session's memory",
+                          device.table->name);
+}
+
+void tarn_session_dump(struct tarn_session *session, tarn_line line, void *user)
+{
+    if (session && line) tarn_flight_dump(session, NULL, line, user);
+}
+
+enum tarn_status tarn_session_save_dump(struct tarn_session *session, const char *why,
+                                        const char *path, struct tarn_error *error)
+{
+    tarn_error_clear(error);
+    if (!session || !path) return tarn_error_set(error, TARN_USAGE, "null argument");
+    return tarn_flight_save(session, why, path, error);
+}
+
+enum tarn_status tarn_session_save_trace(struct tarn_session *session, const char *path,
+                                         struct tarn_error *error)
+{
+    tarn_error_clear(error);
+    if (!session || !path) return tarn_error_set(error, TARN_USAGE, "null argument");
+    if (!session->flight)
+        return tarn_error_set(error, TARN_USAGE,
+                              "the session has no flight recorder: create it with the option "
+                              "'flight'");
+    if (!tarn_session_is_idle(session))
+        return tarn_error_set(error, TARN_USAGE,
+                              "the session is at work: wait for ticket %llu first",
+                              (unsigned long long)session->submitted);
+    return tarn_trace_save(session, path, error);
+}
+
+/* ---- Errors of ops ---- */
+
+enum tarn_status tarn_session_kernel_failed(const struct tarn_session *session, tarn_op op,
+                                            uint64_t iteration, int code, struct tarn_error *error)
+{
+    const struct tarn_graph *graph = session->graph;
+    if (error && error->status == TARN_OK) {
+        error->device_code = code;
+        error->op = op;
+    }
+    return tarn_error_set(error, TARN_DEVICE, "%s, %s, iteration %llu: the kernel returned %d",
+                          tarn_stream_label(graph, graph->ops[op].stream).text,
+                          tarn_op_label(graph, op).text, (unsigned long long)iteration, code);
+}
+
+enum tarn_status tarn_session_device_failed(struct tarn_session *session, struct tarn_device device,
+                                            const char *what, tarn_op op, uint64_t iteration,
+                                            int code, struct tarn_error *error)
+{
+    const struct tarn_graph *graph = session->graph;
+    if (device.table->error_class(device.self, code) == TARN_ERROR_POISONED)
+        atomic_store(&session->poisoned, true);
+    if (error && error->status == TARN_OK) {
+        error->device_code = code;
+        error->op = op;
+    }
+    return tarn_error_set(error, TARN_DEVICE, "%s, %s, iteration %llu: %s failed with code %d (%s)",
+                          tarn_stream_label(graph, graph->ops[op].stream).text,
+                          tarn_op_label(graph, op).text, (unsigned long long)iteration, what, code,
+                          device.table->error_text(device.self, code));
+}

@@ -1,0 +1,48 @@
+/* A session's memory: one allocation for arena and persistent part, and what kernels get for every
+ * storage. */
+#ifndef TARN_RUNTIME_STATE_ARENA_H
+#define TARN_RUNTIME_STATE_ARENA_H
+
+#include "memory_use.h"
+#include "streams/plan/plan.h"
+#include "tarn/session.h"
+
+struct tarn_arena {
+    const struct tarn_plan *plan;
+    struct tarn_device device;
+    void *memory; /* one allocation: the arena, then the persistent part; NULL: empty */
+    uint64_t size;
+    uint64_t persistent_begin;  /* in it */
+    bool is_borrowed;           /* the caller's */
+    struct tarn_memory_use use; /* of what is borrowed */
+    bool is_bound;              /* persistent tensors are the caller's */
+    bool on_host;               /* host code may follow addresses */
+    void **addresses;           /* by storage, workspaces included; NULL: not bound yet */
+    bool *is_region;            /* by storage: to be given back to the device */
+};
+
+/* Allocates (or takes what the options bring), fills with zeros, and finds all addresses. The
+ * caller finishes it whatever the status. */
+enum tarn_status tarn_arena_init(struct tarn_arena *arena, const struct tarn_plan *plan,
+                                 struct tarn_device device,
+                                 const struct tarn_session_options *options,
+                                 struct tarn_error *error);
+void tarn_arena_finish(struct tarn_arena *arena);
+
+/* A persistent tensor that has no memory yet, or TARN_NONE. */
+tarn_tensor tarn_arena_unbound(const struct tarn_arena *arena);
+
+/* Replaces the address of a persistent storage. TARN_USAGE. */
+enum tarn_status tarn_arena_bind(struct tarn_arena *arena, tarn_tensor tensor, void *address,
+                                 struct tarn_error *error);
+
+static inline void *tarn_arena_address(const struct tarn_arena *arena, tarn_tensor tensor)
+{
+    return arena->addresses[arena->plan->graph->tensors[tensor].storage];
+}
+
+/* A device's complaint about one of its calls: TARN_DEVICE. */
+enum tarn_status tarn_device_failed(struct tarn_device device, const char *what, int code,
+                                    struct tarn_error *error);
+
+#endif

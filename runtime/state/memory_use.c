@@ -1,0 +1,111 @@
+/* One list for the process, behind a lock, as sessions know nothing of each other. Memory is only
+ * compared where two addresses mean the same: on one device, or in the host's memory. A forked
+ * child has its own copy of all memory, so what its parent's sessions use concerns nobody there.
+ * Cost: O(sessions that bring memory), when one comes or goes; per submit and wait only for those
+ * that share it. */
+#include "memory_use.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "streams/base/error.h"
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tarn_memory_use *uses;
+
+static void lock_uses(void) { pthread_mutex_lock(&lock); }
+static void unlock_uses(void) { pthread_mutex_unlock(&lock); }
+
+/* A child must not inherit the lock from a thread that it does not have. */
+static void prepare_for_forks(void) { pthread_atfork(lock_uses, unlock_uses, unlock_uses); }
+
+static void enter_list(void)
+{
+    pthread_once(&once, prepare_for_forks);
+    lock_uses();
+}
+
+/* Handles (of devices with regions) are equal or apart; addresses may overlap. */
+static bool overlap(const struct tarn_memory_use *a, const struct tarn_memory_use *b)
+{
+    bool is_one_device = a->device.table == b->device.table && a->device.self == b->device.self;
+    if (!is_one_device && !(a->on_host && b->on_host)) return false;
+    if (a->device.table->region_create) return a->begin == b->begin;
+    return a->begin < b->begin ? b->begin - a->begin < a->size : a->begin - b->begin < b->size;
+}
+
+/* Does another session have some of this memory? */
+static bool meets(const struct tarn_memory_use *use, const struct tarn_memory_use *other)
+{
+    return other != use && other->process == use->process && overlap(use, other);
+}
+
+/* Is none of those that have some of this memory at work? */
+static bool is_free(const struct tarn_memory_use *use)
+{
+    const struct tarn_memory_use *other = uses;
+    while (other && !(meets(use, other) && other->works > 0)) other = other->next;
+    return !other;
+}
+
+static bool takes_turns(const struct tarn_memory_use *use)
+{
+    const struct tarn_memory_use *other = uses;
+    while (other && !(meets(use, other) && !(use->is_shared && other->is_shared)))
+        other = other->next;
+    return !other;
+}
+
+static enum tarn_status refuse_turn(struct tarn_error *error)
+{
+    return tarn_error_set(error, TARN_USAGE,
+                          "another session is at work on the memory that they share: wait for its "
+                          "last ticket first");
+}
+
+enum tarn_status tarn_memory_use_enter(struct tarn_memory_use *use, struct tarn_error *error)
+{
+    use->process = getpid();
+    enter_list();
+    bool may_share = takes_turns(use), enters = may_share && is_free(use);
+    if (enters) {
+        use->works = 1;
+        use->next = uses;
+        uses = use;
+    }
+    unlock_uses();
+    if (!may_share)
+        return tarn_error_set(error, TARN_USAGE,
+                              "the memory brought is in use by another session: destroy that one "
+                              "first, or create both with the option 'shares_memory'");
+    return enters ? TARN_OK : refuse_turn(error);
+}
+
+void tarn_memory_use_leave(struct tarn_memory_use *use)
+{
+    if (use->size == 0) return;
+    enter_list();
+    struct tarn_memory_use **link = &uses;
+    while (*link && *link != use) link = &(*link)->next;
+    if (*link) *link = use->next;
+    unlock_uses();
+}
+
+enum tarn_status tarn_memory_use_begin(struct tarn_memory_use *use, struct tarn_error *error)
+{
+    if (!use->is_shared) return TARN_OK;
+    enter_list();
+    bool begins = use->works > 0 || is_free(use);
+    use->works += begins;
+    unlock_uses();
+    return begins ? TARN_OK : refuse_turn(error);
+}
+
+void tarn_memory_use_end(struct tarn_memory_use *use)
+{
+    if (!use->is_shared) return;
+    enter_list();
+    use->works--;
+    unlock_uses();
+}

@@ -1,0 +1,208 @@
+/* Checks of everything that the caller hands in when a session is made: device tables, lists of
+ * streams, what a capture and a mixed session need. Streams of communication are known by the kinds
+ * of their ops; their queues are urgent unless the caller says otherwise, because others wait for
+ * what comes over the wire. Cost: O(streams + ops). */
+#include "settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "streams/base/options.h"
+#include "streams/graph/op_kinds.h"
+#include "streams/graph/report.h"
+
+/* ---- Devices ---- */
+
+static bool all_or_none(const bool *there, size_t count)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) found += there[i];
+    return found == 0 || found == count;
+}
+#define ALL_OR_NONE(...) \
+    all_or_none((const bool[]){__VA_ARGS__}, sizeof((const bool[]){__VA_ARGS__}) / sizeof(bool))
+
+/* What is missing in a table, or NULL. */
+static const char *find_gap(const struct tarn_device_table *t)
+{
+    if (!t->memory_limits || !t->memory_create || !t->memory_destroy || !t->copy_in ||
+        !t->copy_out || !t->fill || !t->error_text || !t->error_class)
+        return "memory, copies and errors are required";
+    if (!ALL_OR_NONE(t->queue_create, t->queue_destroy, t->event_create, t->event_destroy,
+                     t->event_record, t->event_wait, t->event_query))
+        return "queues and events all or none";
+    if (!ALL_OR_NONE(t->region_create, t->region_destroy) ||
+        !ALL_OR_NONE(t->host_memory_create, t->host_memory_destroy) ||
+        !ALL_OR_NONE(t->pattern_fill, t->pattern_compare) ||
+        !ALL_OR_NONE(t->range_begin, t->range_end))
+        return "regions, host memory, ranges and checking kernels each both or none";
+    if (!ALL_OR_NONE(t->capture_begin, t->capture_end, t->graph_launch, t->graph_destroy) ||
+        !ALL_OR_NONE(t->stamp_create, t->stamp_destroy, t->stamp_record, t->stamp_elapsed))
+        return "capture and stamps each all or none";
+    bool needs_queues = t->kernels_are_closures || t->launch || t->capture_begin || t->stamp_create;
+    if (needs_queues && !t->queue_create) return "launch, capture and stamps need queues";
+    if (t->kernels_are_closures && !t->launch) return "kernels that are closures need launch";
+    return NULL;
+}
+
+enum tarn_status tarn_settings_check_device(struct tarn_device device, struct tarn_error *error)
+{
+    const struct tarn_device_table *table = device.table;
+    if (!table) return tarn_error_set(error, TARN_USAGE, "the device has no table");
+    if (table->abi_version != TARN_DEVICE_ABI || table->struct_size < sizeof *table)
+        return tarn_error_set(error, TARN_USAGE,
+                              "the device table is of ABI %u with %u bytes; this library needs ABI "
+                              "%u with at least %zu bytes: build the device against its headers",
+                              table->abi_version, table->struct_size, TARN_DEVICE_ABI,
+                              sizeof *table);
+    const char *gap = find_gap(table);
+    if (!gap) return TARN_OK;
+    return tarn_error_set(error, TARN_USAGE, "the table of device '%s' lacks functions: %s",
+                          table->name, gap);
+}
+
+static enum tarn_status take_devices(struct tarn_settings *settings, struct tarn_device device,
+                                     struct tarn_error *error)
+{
+    const struct tarn_session_options *options = &settings->options;
+    if (options->more_devices_count > 0 && !options->more_devices)
+        return tarn_error_set(error, TARN_USAGE, "%zu more devices at NULL",
+                              options->more_devices_count);
+    settings->devices = calloc(options->more_devices_count + 1, sizeof *settings->devices);
+    if (!settings->devices) return tarn_error_no_memory(error);
+    settings->devices_count = (uint32_t)options->more_devices_count + 1;
+    settings->devices[0] = device;
+    for (uint32_t i = 1; i < settings->devices_count; i++)
+        settings->devices[i] = options->more_devices[i - 1];
+    enum tarn_status status = TARN_OK;
+    for (uint32_t i = 0; i < settings->devices_count && !status; i++)
+        status = tarn_settings_check_device(settings->devices[i], error);
+    return status;
+}
+
+/* ---- Streams ---- */
+
+static bool is_communication(const struct tarn_graph_op *op)
+{
+    return tarn_kind_communicates(op->kind) || tarn_kind_copies(op->kind);
+}
+
+/* Of streams that launch something: do they only communicate? */
+static void find_communication(struct tarn_settings *settings, const struct tarn_plan *plan)
+{
+    for (uint32_t s = 0; s < plan->streams_count; s++) {
+        uint32_t begin = plan->list_begin[s], end = plan->list_begin[s + 1];
+        uint32_t i = begin;
+        while (i < end && is_communication(&plan->graph->ops[plan->list[i]])) i++;
+        settings->streams[s].urgent = begin < end && i == end;
+    }
+}
+
+static enum tarn_status check_list(const struct tarn_list *list, const char *what,
+                                   const struct tarn_plan *plan, struct tarn_error *error)
+{
+    if (list->count > 0 && !list->ids)
+        return tarn_error_set(error, TARN_USAGE, "%zu %s streams at NULL", list->count, what);
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->ids[i] >= plan->streams_count)
+            return tarn_error_set(error, TARN_USAGE,
+                                  "%s stream %u does not exist; the graph has %u streams", what,
+                                  list->ids[i], plan->streams_count);
+    }
+    return TARN_OK;
+}
+
+static enum tarn_status place_streams(struct tarn_settings *settings, const struct tarn_plan *plan,
+                                      struct tarn_error *error)
+{
+    uint32_t first = TARN_NONE; /* device of the first stream with steps */
+    for (uint32_t s = 0; s < plan->streams_count; s++) {
+        uint32_t device =
+            settings->options.stream_devices ? settings->options.stream_devices[s] : 0;
+        if (device >= settings->devices_count)
+            return tarn_error_set(error, TARN_USAGE, "%s is on device %u; the session has %u",
+                                  tarn_stream_label(plan->graph, s).text, device,
+                                  settings->devices_count);
+        settings->streams[s].device = device;
+        if (plan->list_begin[s] == plan->list_begin[s + 1]) continue;
+        if (first == TARN_NONE) first = device;
+        settings->is_mixed |= device != first || device != 0;
+        if (device > 0 && settings->devices[0].table->region_create)
+            return tarn_error_set(error, TARN_USAGE,
+                                  "%s cannot be on another device: device '%s', which has the "
+                                  "arena, gives no addresses that others understand",
+                                  tarn_stream_label(plan->graph, s).text,
+                                  settings->devices[0].table->name);
+    }
+    return TARN_OK;
+}
+
+static enum tarn_status take_streams(struct tarn_settings *settings, const struct tarn_plan *plan,
+                                     struct tarn_error *error)
+{
+    const struct tarn_session_options *options = &settings->options;
+    settings->streams = calloc((size_t)plan->streams_count + 1, sizeof *settings->streams);
+    if (!settings->streams) return tarn_error_no_memory(error);
+    enum tarn_status status = check_list(&options->blocking, "blocking", plan, error);
+    if (!status) status = check_list(&options->uncapturable, "uncapturable", plan, error);
+    if (!status && options->urgent) status = check_list(options->urgent, "urgent", plan, error);
+    if (!status) status = place_streams(settings, plan, error);
+    if (status) return status;
+    for (size_t i = 0; i < options->blocking.count; i++)
+        settings->streams[options->blocking.ids[i]].blocking = true;
+    if (!options->urgent) find_communication(settings, plan);
+    for (size_t i = 0; options->urgent && i < options->urgent->count; i++)
+        settings->streams[options->urgent->ids[i]].urgent = true;
+    return TARN_OK;
+}
+
+/* ---- Capture ---- */
+
+static enum tarn_status check_capture(const struct tarn_settings *settings,
+                                      const struct tarn_plan *plan, struct tarn_error *error)
+{
+    const struct tarn_session_options *options = &settings->options;
+    const struct tarn_list *not = &options->uncapturable;
+    if (!options->capture && options->unroll > 1)
+        return tarn_error_set(error, TARN_USAGE, "unrolled iterations are for captured execution");
+    if (!options->capture) return TARN_OK;
+    if (settings->is_mixed)
+        return tarn_error_set(error, TARN_USAGE,
+                              "streams on several devices cannot be captured: run them directly");
+    if (!settings->devices[0].table->capture_begin)
+        return tarn_error_set(error, TARN_USAGE,
+                              "device '%s' cannot capture and replay: run without capture",
+                              settings->devices[0].table->name);
+    for (size_t i = 0; i < not ->count; i++) {
+        uint32_t s = not ->ids[i];
+        if (plan->list_begin[s] < plan->list_begin[s + 1])
+            return tarn_error_set(error, TARN_USAGE,
+                                  "the kernels of %s cannot be captured, as the options say: run "
+                                  "without capture",
+                                  tarn_stream_label(plan->graph, s).text);
+    }
+    return TARN_OK;
+}
+
+/* ---- All of it ---- */
+
+enum tarn_status tarn_settings_init(struct tarn_settings *settings, const struct tarn_plan *plan,
+                                    struct tarn_device device,
+                                    const struct tarn_session_options *options,
+                                    struct tarn_error *error)
+{
+    memset(settings, 0, sizeof *settings);
+    enum tarn_status status = tarn_options_take(&settings->options, sizeof settings->options,
+                                                options, "session options", error);
+    if (!status) status = take_devices(settings, device, error);
+    if (!status) status = take_streams(settings, plan, error);
+    if (!status) status = check_capture(settings, plan, error);
+    return status;
+}
+
+void tarn_settings_finish(struct tarn_settings *settings)
+{
+    free(settings->streams);
+    free(settings->devices);
+    memset(settings, 0, sizeof *settings);
+}

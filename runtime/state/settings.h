@@ -1,0 +1,46 @@
+/* A session's options, checked and resolved: what the rest of the runtime may rely on. */
+#ifndef TARN_RUNTIME_STATE_SETTINGS_H
+#define TARN_RUNTIME_STATE_SETTINGS_H
+
+#include "streams/plan/plan.h"
+#include "tarn/session.h"
+
+/* What was said about one stream. */
+struct tarn_stream_settings {
+    uint32_t device; /* whose queue it is; 0: the session's */
+    bool blocking, urgent;
+};
+
+struct tarn_settings {
+    struct tarn_session_options options; /* its lists and arrays are the caller's: not kept */
+    struct tarn_stream_settings *streams;
+    struct tarn_device *devices; /* the session's first */
+    uint32_t devices_count;
+    bool is_mixed; /* streams with ops are on different devices */
+};
+
+/* Fills *settings, which the caller finishes whatever the status. TARN_USAGE: what is asked for
+ * does not fit the plan or the devices; TARN_SYSTEM. */
+enum tarn_status tarn_settings_init(struct tarn_settings *settings, const struct tarn_plan *plan,
+                                    struct tarn_device device,
+                                    const struct tarn_session_options *options,
+                                    struct tarn_error *error);
+void tarn_settings_finish(struct tarn_settings *settings);
+
+/* Can this library work with the device's table? */
+enum tarn_status tarn_settings_check_device(struct tarn_device device, struct tarn_error *error);
+
+/* Does the device schedule streams itself, without queues? */
+static inline bool tarn_device_is_host(struct tarn_device device)
+{
+    return !device.table->queue_create;
+}
+
+/* Whose queue a stream is. */
+static inline struct tarn_device tarn_settings_device(const struct tarn_settings *settings,
+                                                      uint32_t stream)
+{
+    return settings->devices[settings->streams[stream].device];
+}
+
+#endif

@@ -1,0 +1,38 @@
+/* Checked arithmetic on sizes: every add, multiply and round-up of bytes goes through here.
+ * Each returns false, leaving *result alone, when the value does not fit in 64 bits. */
+#ifndef TARN_STREAMS_BASE_CHECKED_H
+#define TARN_STREAMS_BASE_CHECKED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+static inline bool tarn_size_add(uint64_t a, uint64_t b, uint64_t *result)
+{
+    if (b > UINT64_MAX - a) return false;
+    *result = a + b;
+    return true;
+}
+
+static inline bool tarn_size_multiply(uint64_t a, uint64_t b, uint64_t *result)
+{
+    if (a != 0 && b > UINT64_MAX / a) return false;
+    *result = a * b;
+    return true;
+}
+
+/* alignment: a power of two. */
+static inline bool tarn_size_round_up(uint64_t size, uint64_t alignment, uint64_t *result)
+{
+    uint64_t padded;
+    if (!tarn_size_add(size, alignment - 1, &padded)) return false;
+    *result = padded & ~(alignment - 1);
+    return true;
+}
+
+/* Can memory of that many bytes be asked for? Always true where size_t has 64 bits. */
+static inline bool tarn_size_is_addressable(uint64_t size) { return (size_t)size == size; }
+
+static inline bool tarn_is_power_of_two(uint64_t n) { return n != 0 && (n & (n - 1)) == 0; }
+
+#endif

@@ -1,0 +1,44 @@
+/* When a search has to end before its steps do: somebody says so, or its time is over. Made once
+ * for a whole climb, so that all of its rungs share the time; every loop of a search looks at it
+ * at least some dozen times a second. What comes of a deadline depends on the machine. */
+#ifndef TARN_STREAMS_BASE_DEADLINE_H
+#define TARN_STREAMS_BASE_DEADLINE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "tarn/plan.h"
+
+struct tarn_until {
+    const atomic_bool *stop; /* NULL, or set from anywhere to end the search */
+    double deadline_ms;      /* on the clock below; 0: none */
+};
+
+static inline double tarn_now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+/* Ends so many seconds from now; 0: at no time. */
+static inline struct tarn_until tarn_until_in(const atomic_bool *stop, double seconds)
+{
+    return (struct tarn_until){stop, seconds > 0 ? tarn_now_ms() + seconds * 1e3 : 0};
+}
+
+static inline enum tarn_stop tarn_until_reason(const struct tarn_until *until)
+{
+    if (until->stop && atomic_load_explicit(until->stop, memory_order_relaxed))
+        return TARN_STOP_REQUEST;
+    return until->deadline_ms > 0 && tarn_now_ms() > until->deadline_ms ? TARN_STOP_DEADLINE
+                                                                        : TARN_STOP_NONE;
+}
+
+static inline bool tarn_until_is_over(const struct tarn_until *until)
+{
+    return tarn_until_reason(until) != TARN_STOP_NONE;
+}
+
+#endif

@@ -1,0 +1,36 @@
+/* Whole text files in and out: plain or gzip, standard input and output, never half written. */
+#ifndef TARN_STREAMS_BASE_TEXT_FILE_H
+#define TARN_STREAMS_BASE_TEXT_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "error.h"
+
+/* Does the path end in ".EXTENSION" or ".EXTENSION.gz"? */
+bool tarn_text_is_named(const char *path, const char *extension);
+
+/* Reads a file, or standard input for "-"; decompresses what begins like gzip. The caller frees
+ * *text, which has a NUL behind its `size` bytes. TARN_SYSTEM: it cannot be read, or no memory;
+ * TARN_BAD_INPUT: empty, damaged gzip, or more than size_max bytes of text (so that a small
+ * compressed file cannot fill the memory). */
+enum tarn_status tarn_text_read(const char *path, uint64_t size_max, char **text, size_t *size,
+                                struct tarn_error *error);
+
+/* Writes as tarn_file_replace does; compresses (the same bytes every time) when the name ends in
+ * ".gz". TARN_SYSTEM. */
+enum tarn_status tarn_text_write(const char *path, const char *text, size_t size,
+                                 struct tarn_error *error);
+
+/* What a function prints to the stream, NUL-terminated, for the caller to free; NULL: no memory.
+ * size: of it, or NULL. */
+char *tarn_text_print(void (*print)(const void *subject, FILE *file), const void *subject,
+                      size_t *size);
+
+/* The same for text that a function prints: what it writes to the stream is the file. */
+enum tarn_status tarn_text_save(const char *path, void (*print)(const void *subject, FILE *file),
+                                const void *subject, struct tarn_error *error);
+
+#endif

@@ -1,0 +1,13 @@
+/* Graphs as JSON inside other documents: a plan file embeds its final graph. */
+#ifndef TARN_STREAMS_FILE_GRAPH_READ_H
+#define TARN_STREAMS_FILE_GRAPH_READ_H
+
+#include "json_read.h"
+
+/* Makes a graph of a parsed `tarn.graph` object. Errors name places from report->base on. */
+enum tarn_status tarn_graph_decode(const struct tarn_report *report,
+                                   const struct tarn_json *document, struct tarn_graph **graph);
+/* Writes the object, without a final newline; errors are the stream's. */
+void tarn_graph_write(const struct tarn_graph *graph, FILE *file);
+
+#endif

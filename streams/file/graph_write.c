@@ -1,0 +1,136 @@
+/* `tarn.graph` version 1 out. One record on a line, keys in a fixed order, absent where they say
+ * nothing, so that equal graphs give equal bytes. Cost: linear.
+ */
+#include <inttypes.h>
+
+#include "graph_read.h"
+#include "interval_read.h"
+#include "streams/base/json_write.h"
+#include "streams/base/text_file.h"
+#include "streams/graph/validate.h"
+
+static void write_number(FILE *file, const char *key, uint64_t number, uint64_t usual)
+{
+    if (number != usual) fprintf(file, ",\"%s\":%" PRIu64, key, number);
+}
+
+static void write_list(FILE *file, const char *key, const uint32_t *ids, size_t count)
+{
+    fprintf(file, ",\"%s\":", key);
+    tarn_json_write_ids(file, ids, count);
+}
+
+static void write_choices(const struct tarn_graph_op *op, FILE *file)
+{
+    for (uint32_t i = 0; i < op->inplace_count; i++) {
+        fputs(i > 0 ? "," : ",\"inplace\":[", file);
+        tarn_json_write_ids(file, op->inplace[i], 2);
+    }
+    if (op->inplace_count > 0) fputc(']', file);
+    if (op->recomputable != TARN_RECOMPUTABLE_BY_RULE)
+        fprintf(file, ",\"recomputable\":%s",
+                op->recomputable == TARN_RECOMPUTABLE ? "true" : "false");
+    for (uint32_t i = 0; i < op->implementations_count; i++) {
+        fputs(i > 0 ? ",{\"name\":" : ",\"implementations\":[{\"name\":", file);
+        tarn_json_write_string(file, op->implementations[i].name);
+        fprintf(file, ",\"cost\":%" PRIu64, op->implementations[i].cost);
+        write_number(file, "workspace", op->implementations[i].workspace, 0);
+        if (op->implementations[i].inputs.count > 0)
+            write_list(file, "inputs", op->implementations[i].inputs.ids,
+                       op->implementations[i].inputs.count);
+        if (op->implementations[i].outputs.count > 0)
+            write_list(file, "outputs", op->implementations[i].outputs.ids,
+                       op->implementations[i].outputs.count);
+        fputc('}', file);
+    }
+    if (op->implementations_count > 0) fputc(']', file);
+    if (op->common_is_given) write_list(file, "common", op->common, op->common_count);
+}
+
+static void write_op(const struct tarn_graph *graph, uint32_t v, FILE *file)
+{
+    const struct tarn_graph_op *op = &graph->ops[v];
+    fprintf(file, "{\"id\":%" PRIu32 ",\"name\":", v);
+    tarn_json_write_string(file, op->name);
+    fputs(",\"kind\":", file);
+    tarn_json_write_string(file, op->kind);
+    fprintf(file, ",\"stream\":%" PRIu32, op->stream);
+    write_list(file, "inputs", op->inputs, op->inputs_count);
+    write_list(file, "outputs", op->outputs, op->outputs_count);
+    if (op->control_count > 0) write_list(file, "control", op->control, op->control_count);
+    write_number(file, "workspace", op->workspace, 0);
+    write_number(file, "cost", op->cost, 0);
+    write_number(file, "flops", op->flops, 0);
+    if (op->view) fputs(",\"view\":true", file);
+    write_choices(op, file);
+    write_number(file, "origin", op->origin, v);
+    write_number(file, "implementation", op->implementation, TARN_NONE);
+    fputc('}', file);
+}
+
+static void write_tensor(const struct tarn_graph *graph, uint32_t t, FILE *file)
+{
+    const struct tarn_graph_tensor *tensor = &graph->tensors[t];
+    fprintf(file, "{\"id\":%" PRIu32 ",\"name\":", t);
+    tarn_json_write_string(file, tensor->name);
+    fprintf(file, ",\"size\":%" PRIu64 ",\"kind\":\"%s\"", tensor->size,
+            tarn_kind_text(tensor->kind));
+    write_number(file, "alias_of", tensor->root, t);
+    write_number(file, "alignment", tensor->alignment, 0);
+    write_number(file, "origin", tensor->origin, t);
+    fputc('}', file);
+}
+
+static void write_stream(const struct tarn_graph *graph, uint32_t s, FILE *file)
+{
+    fprintf(file, "{\"id\":%" PRIu32 ",\"name\":", s);
+    tarn_json_write_string(file, graph->streams[s].name);
+    fputc('}', file);
+}
+
+static void write_group(const struct tarn_graph *graph, uint32_t g, FILE *file)
+{
+    const struct tarn_group *group = &graph->groups[g];
+    for (uint32_t i = 0; i < group->storages_count; i++)
+        fprintf(file, "%s%" PRIu32, i > 0 ? "," : "[", group->tensors[i]);
+    fputc(']', file);
+}
+
+static void write_records(const struct tarn_graph *graph, FILE *file, const char *key,
+                          uint32_t count,
+                          void (*write)(const struct tarn_graph *, uint32_t, FILE *))
+{
+    fprintf(file, ",\n\"%s\":[", key);
+    for (uint32_t i = 0; i < count; i++) {
+        fputs(i > 0 ? ",\n" : "\n", file);
+        write(graph, i, file);
+    }
+    fputs(count > 0 ? "\n]" : "]", file);
+}
+
+void tarn_graph_write(const struct tarn_graph *graph, FILE *file)
+{
+    fputs("{\"format\":\"tarn.graph\",\"version\":1,\"name\":", file);
+    tarn_json_write_string(file, graph->name);
+    fprintf(file, ",\n\"meta\":%s", graph->meta);
+    write_records(graph, file, "streams", graph->streams_count, write_stream);
+    write_records(graph, file, "ops", graph->ops_count, write_op);
+    write_records(graph, file, "tensors", graph->tensors_count, write_tensor);
+    write_records(graph, file, "contiguous", graph->groups_count, write_group);
+    fputc('}', file);
+}
+
+static void print_graph(const void *graph, FILE *file)
+{
+    tarn_graph_write(graph, file);
+    fputc('\n', file);
+}
+
+enum tarn_status tarn_graph_save(const struct tarn_graph *graph, const char *path,
+                                 struct tarn_error *error)
+{
+    if (!graph || !path) return tarn_error_null(error, __func__);
+    tarn_error_clear(error);
+    if (tarn_text_is_named(path, "csv")) return tarn_interval_save(graph, NULL, path, error);
+    return tarn_text_save(path, print_graph, graph, error);
+}

@@ -1,0 +1,21 @@
+/* A plan as the answer to a packing instance: the lifetimes of its graph, each with its offset, as
+ * other packers and their validators read them. Cost: linear. */
+#include <stdlib.h>
+
+#include "interval_read.h"
+#include "streams/base/error.h"
+#include "streams/plan/plan.h"
+
+enum tarn_status tarn_plan_save_intervals(const struct tarn_plan *plan, const char *path,
+                                          struct tarn_error *error)
+{
+    if (!plan || !path) return tarn_error_null(error, __func__);
+    uint32_t count = plan->graph->planned_count;
+    uint64_t *offset = calloc((size_t)count + 1, sizeof *offset);
+    tarn_error_clear(error);
+    if (!offset) return tarn_error_no_memory(error);
+    for (uint32_t a = 0; a < count; a++) offset[a] = tarn_plan_place(plan, a)->offset;
+    enum tarn_status status = tarn_interval_save(plan->graph, offset, path, error);
+    free(offset);
+    return status;
+}

@@ -1,0 +1,379 @@
+/* Interval problems in. The steps that matter are those in which a buffer begins or is last alive;
+ * each becomes an op that produces the one and reads the other, so that two buffers are in conflict
+ * exactly when their half-open lifetimes meet. Column names are those of minimalloc, whose
+ * instances and validator the others use too; its `end` is the last step, not the one behind it.
+ * What a row may hold beyond its lifetime is the builder's to judge; its errors get the line.
+ * Cost: O(n log n). */
+#include "interval_read.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "streams/base/csv.h"
+#include "streams/base/text_file.h"
+#include "streams/graph/builder.h"
+#include "streams/graph/validate.h"
+
+enum column {
+    COLUMN_ID,
+    COLUMN_LOWER,
+    COLUMN_UPPER,
+    COLUMN_SIZE,
+    COLUMN_ALIGNMENT,
+    COLUMN_GAPS,
+    COLUMN_OFFSET,
+    COLUMNS,
+    COLUMN_END /* upper - 1 */
+};
+#define COLUMNS_REQUIRED COLUMN_ALIGNMENT
+#define COLUMNS_TEXT "id,lower,upper,size[,alignment][,offset]"
+
+/* The first name of a column is the one that is written. */
+static const struct {
+    const char *name;
+    enum column column;
+} column_names[] = {
+    {"id", COLUMN_ID},         {"lower", COLUMN_LOWER},         {"upper", COLUMN_UPPER},
+    {"size", COLUMN_SIZE},     {"alignment", COLUMN_ALIGNMENT}, {"gaps", COLUMN_GAPS},
+    {"offset", COLUMN_OFFSET}, {"buffer", COLUMN_ID},           {"buffer_id", COLUMN_ID},
+    {"start", COLUMN_LOWER},   {"begin", COLUMN_LOWER},         {"end", COLUMN_END},
+};
+
+struct buffer {
+    char *id; /* in the text */
+    uint64_t lower, upper, size, alignment;
+    uint32_t begin, last; /* ops */
+    uint32_t line;
+};
+
+struct table {
+    const struct tarn_report *report;
+    uint32_t line;
+    enum column order[COLUMNS]; /* what the columns of the file are */
+    uint32_t columns_count;
+    struct buffer *buffers;
+    uint32_t count;
+    uint64_t *steps;
+    uint32_t steps_count;
+};
+
+/* ---- Lines ---- */
+
+static struct tarn_spot nowhere(void)
+{
+    return (struct tarn_spot){.op = TARN_NONE, .tensor = TARN_NONE};
+}
+
+__attribute__((format(printf, 2, 3))) static enum tarn_status bad_line(const struct table *table,
+                                                                       const char *format, ...)
+{
+    char text[sizeof((struct tarn_error *)0)->text];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    tarn_report_bad(table->report, nowhere(), "line %u: %s", table->line, text);
+    if (table->report->error) table->report->error->line = table->line;
+    return TARN_BAD_INPUT;
+}
+
+/* COLUMNS when there is no such column. */
+static enum column find_column(const char *name)
+{
+    for (size_t i = 0; i < sizeof column_names / sizeof *column_names; i++) {
+        if (strcmp(name, column_names[i].name) == 0) return column_names[i].column;
+    }
+    return COLUMNS;
+}
+
+static enum tarn_status read_header(struct table *table, char *line)
+{
+    bool seen[COLUMNS] = {false};
+    for (char *cell; (cell = tarn_csv_next_cell(&line)) != NULL;) {
+        enum column column = find_column(cell);
+        uint32_t fills = column == COLUMN_END ? COLUMN_UPPER : column;
+        if (column == COLUMNS)
+            return bad_line(table, "expected the columns " COLUMNS_TEXT ", found %s",
+                            tarn_quote(cell).text);
+        if (seen[fills])
+            return bad_line(table, "column %s says again what another one says",
+                            tarn_quote(cell).text);
+        seen[fills] = true;
+        table->order[table->columns_count++] = column;
+    }
+    for (uint32_t c = 0; c < COLUMNS_REQUIRED; c++) {
+        if (!seen[c]) return bad_line(table, "there is no column \"%s\"", column_names[c].name);
+    }
+    return TARN_OK;
+}
+
+static enum tarn_status read_number(const struct table *table, const char *cell, uint64_t *number)
+{
+    if (tarn_csv_number(cell, number)) return TARN_OK;
+    return bad_line(table, "expected a number from 0 to 2^53-1, found %s", tarn_quote(cell).text);
+}
+
+static enum tarn_status read_id(const struct table *table, char *cell, struct buffer *buffer)
+{
+    if (*cell == '"')
+        return bad_line(table, "quoted values are not read: %s", tarn_quote(cell).text);
+    if (*cell == 0) return bad_line(table, "the id is empty");
+    buffer->id = cell;
+    return TARN_OK;
+}
+
+static enum tarn_status read_cell(const struct table *table, enum column column, char *cell,
+                                  struct buffer *buffer)
+{
+    enum tarn_status status;
+    uint64_t ignored;
+    switch (column) {
+    case COLUMN_ID: return read_id(table, cell, buffer);
+    case COLUMN_LOWER: return read_number(table, cell, &buffer->lower);
+    case COLUMN_UPPER: return read_number(table, cell, &buffer->upper);
+    case COLUMN_END:
+        status = read_number(table, cell, &buffer->upper);
+        if (status == TARN_OK && buffer->upper++ == TARN_NUMBER_MAX)
+            return bad_line(table, "the last step must be below 2^53-1");
+        return status;
+    case COLUMN_SIZE: return read_number(table, cell, &buffer->size);
+    case COLUMN_ALIGNMENT: return read_number(table, cell, &buffer->alignment);
+    case COLUMN_GAPS:
+        if (*cell == 0) return TARN_OK;
+        return bad_line(table, "gaps in a lifetime cannot be planned: %s", tarn_quote(cell).text);
+    default: return read_number(table, cell, &ignored); /* what somebody else's answer was */
+    }
+}
+
+static enum tarn_status read_buffer(struct table *table, char *line)
+{
+    struct buffer *buffer = &table->buffers[table->count];
+    enum tarn_status status = TARN_OK;
+    buffer->line = table->line;
+    for (uint32_t c = 0; c < table->columns_count; c++) {
+        char *cell = tarn_csv_next_cell(&line);
+        if (!cell) return bad_line(table, "%u values for %u columns", c, table->columns_count);
+        status = read_cell(table, table->order[c], cell, buffer);
+        if (status != TARN_OK) return status;
+    }
+    if (line)
+        return bad_line(table, "more values than the %u columns: %s", table->columns_count,
+                        tarn_quote(line).text);
+    if (buffer->lower >= buffer->upper)
+        return bad_line(table,
+                        "buffer %s has the lifetime [%" PRIu64 ", %" PRIu64
+                        "), which holds no step; upper must be above lower",
+                        tarn_quote(buffer->id).text, buffer->lower, buffer->upper);
+    table->count++;
+    return TARN_OK;
+}
+
+static enum tarn_status read_lines(struct table *table, char *text)
+{
+    enum tarn_status status = TARN_OK;
+    size_t lines = tarn_csv_lines_count(text);
+    if (lines > TARN_TENSORS_MAX) return bad_line(table, "the text has %zu lines", lines);
+    table->buffers = calloc(lines, sizeof *table->buffers);
+    if (!table->buffers) return tarn_error_no_memory(table->report->error);
+    for (char *line; status == TARN_OK && (line = tarn_csv_next_line(&text)) != NULL;) {
+        table->line++;
+        if (*line == 0) continue;
+        status = table->columns_count > 0 ? read_buffer(table, line) : read_header(table, line);
+    }
+    if (table->line == 0) table->line = 1; /* nothing but a byte order mark */
+    if (status == TARN_OK && table->columns_count == 0)
+        return bad_line(table, "expected the columns " COLUMNS_TEXT ", found nothing");
+    return status;
+}
+
+static enum tarn_status refuse_twins(struct table *table)
+{
+    struct tarn_csv_name *names = malloc(((size_t)table->count + 1) * sizeof *names);
+    const struct tarn_csv_name *twin;
+    if (!names) return tarn_error_no_memory(table->report->error);
+    for (uint32_t i = 0; i < table->count; i++)
+        names[i] = (struct tarn_csv_name){table->buffers[i].id, i};
+    twin = tarn_csv_find_twin(names, table->count);
+    if (twin) {
+        table->line = table->buffers[twin->index].line;
+        bad_line(table, "the id %s is that of line %u too", tarn_quote(twin->text).text,
+                 table->buffers[twin[-1].index].line);
+    }
+    free(names);
+    return twin ? TARN_BAD_INPUT : TARN_OK;
+}
+
+static enum tarn_status read_table(struct table *table, char *text, size_t size)
+{
+    char *lines = tarn_csv_begin(text, size);
+    if (!lines) {
+        table->line = (uint32_t)tarn_csv_lines_count(text);
+        return bad_line(table, "holds a NUL byte: not a text");
+    }
+    enum tarn_status status = read_lines(table, lines);
+    return status == TARN_OK ? refuse_twins(table) : status;
+}
+
+/* ---- Steps ---- */
+
+static int compare_steps(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static uint32_t step_index(const struct table *table, uint64_t step)
+{
+    const uint64_t *found =
+        bsearch(&step, table->steps, table->steps_count, sizeof *table->steps, compare_steps);
+    return (uint32_t)(found - table->steps);
+}
+
+static enum tarn_status number_steps(struct table *table)
+{
+    uint32_t count = 0;
+    table->steps = malloc(((size_t)table->count * 2 + 1) * sizeof *table->steps);
+    if (!table->steps) return tarn_error_no_memory(table->report->error);
+    for (uint32_t i = 0; i < table->count; i++) {
+        table->steps[count++] = table->buffers[i].lower;
+        table->steps[count++] = table->buffers[i].upper - 1;
+    }
+    qsort(table->steps, count, sizeof *table->steps, compare_steps);
+    for (uint32_t i = 0; i < count; i++) {
+        if (table->steps_count == 0 || table->steps[table->steps_count - 1] != table->steps[i])
+            table->steps[table->steps_count++] = table->steps[i];
+    }
+    for (uint32_t i = 0; i < table->count; i++) {
+        table->buffers[i].begin = step_index(table, table->buffers[i].lower);
+        table->buffers[i].last = step_index(table, table->buffers[i].upper - 1);
+    }
+    return TARN_OK;
+}
+
+/* ---- The graph ---- */
+
+/* What the ops touch, as lists one behind the other: those of op v are ids[begin[v] .. begin[v +
+ * 1]). */
+struct lists {
+    uint32_t *begin, *ids;
+};
+
+static bool lists_init(struct lists *lists, const struct table *table, bool outputs)
+{
+    lists->begin = calloc((size_t)table->steps_count + 2, sizeof *lists->begin);
+    lists->ids = malloc(((size_t)table->count + 1) * sizeof *lists->ids);
+    if (!lists->begin || !lists->ids) return false;
+    for (int pass = 0; pass < 2; pass++) { /* count, then fill */
+        for (uint32_t i = 0; i < table->count; i++) {
+            const struct buffer *buffer = &table->buffers[i];
+            uint32_t op = outputs ? buffer->begin : buffer->last;
+            if (!outputs && buffer->last == buffer->begin) continue;
+            if (pass == 0)
+                lists->begin[op + 2]++;
+            else
+                lists->ids[lists->begin[op + 1]++] = i;
+        }
+        for (uint32_t v = 0; pass == 0 && v <= table->steps_count; v++)
+            lists->begin[v + 1] += lists->begin[v];
+    }
+    return true;
+}
+
+static void lists_finish(struct lists *lists)
+{
+    free(lists->begin);
+    free(lists->ids);
+}
+
+static struct tarn_list list_of(const struct lists *lists, uint32_t op)
+{
+    return (struct tarn_list){lists->ids + lists->begin[op],
+                              lists->begin[op + 1] - lists->begin[op]};
+}
+
+/* The file's name without folder and extension; file names need not be UTF-8, but names of graphs.
+ */
+static void name_graph(const char *path, char *name, size_t size)
+{
+    const char *slash = strrchr(path, '/');
+    snprintf(name, size, "%s", slash ? slash + 1 : path);
+    char *extension = strstr(name, ".csv");
+    if (extension && tarn_text_is_named(path, "csv")) *extension = '\0';
+    for (size_t length; *name; name += length) {
+        length = tarn_utf8_size(name);
+        if (length > 0) continue;
+        *name = '?';
+        length = 1;
+    }
+}
+
+/* What the builder says of a tensor is said of its line. row: which one, if known. */
+static enum tarn_status refuse(struct table *table, const struct tarn_error *found, uint32_t row)
+{
+    if (found->status != TARN_BAD_INPUT)
+        return tarn_error_set(table->report->error, found->status, "%s", found->text);
+    if (row >= table->count) row = found->tensor;
+    if (row >= table->count) return tarn_report_bad(table->report, nowhere(), "%s", found->text);
+    table->line = table->buffers[row].line;
+    return bad_line(table, "%s", found->text);
+}
+
+static enum tarn_status build(struct table *table, const struct lists *outputs,
+                              const struct lists *inputs, struct tarn_graph **graph)
+{
+    struct tarn_error error;
+    char name[256];
+    uint32_t row = 0;
+    name_graph(table->report->path, name, sizeof name);
+    struct tarn_builder *builder = tarn_builder_create(name);
+    tarn_builder_stream(builder, "stream");
+    for (; row < table->count; row++) {
+        const struct buffer *buffer = &table->buffers[row];
+        const struct tarn_tensor_info info = {
+            .name = buffer->id, .size = buffer->size, .alignment = buffer->alignment};
+        if (tarn_builder_tensor(builder, &info) == TARN_NONE) break;
+    }
+    for (uint32_t v = 0; v < table->steps_count; v++) {
+        snprintf(name, sizeof name, "%" PRIu64, table->steps[v]);
+        tarn_builder_op(builder, &(struct tarn_op_info){.name = name,
+                                                        .kind = "step",
+                                                        .inputs = list_of(inputs, v),
+                                                        .outputs = list_of(outputs, v)});
+    }
+    enum tarn_status status = tarn_builder_finish(builder, graph, &error);
+    return status == TARN_OK ? status : refuse(table, &error, row);
+}
+
+static enum tarn_status build_graph(struct table *table, struct tarn_graph **graph)
+{
+    struct lists outputs = {0}, inputs = {0};
+    enum tarn_status status = number_steps(table);
+    if (status != TARN_OK) return status;
+    if (lists_init(&outputs, table, true) && lists_init(&inputs, table, false))
+        status = build(table, &outputs, &inputs, graph);
+    else
+        status = tarn_error_no_memory(table->report->error);
+    lists_finish(&outputs);
+    lists_finish(&inputs);
+    return status;
+}
+
+enum tarn_status tarn_interval_decode(const struct tarn_report *report, char *text, size_t size,
+                                      struct tarn_graph **graph)
+{
+    struct table table = {.report = report};
+    enum tarn_status status = read_table(&table, text, size);
+    if (status == TARN_OK) status = build_graph(&table, graph);
+    free(table.buffers);
+    free(table.steps);
+    return status;
+}
+
+bool tarn_interval_is(const char *path, const char *text)
+{
+    if (tarn_text_is_named(path, "csv")) return true;
+    if (tarn_text_is_named(path, "json")) return false;
+    return isalpha((unsigned char)text[strspn(text, " \t\r\n\xef\xbb\xbf")]);
+}

@@ -1,0 +1,28 @@
+/* Packing instances as other packers write them: `id,lower,upper,size[,alignment][,offset]`, one
+ * buffer a line, alive in the steps [lower, upper). As a graph: one stream, one op for each step in
+ * which a buffer begins or is last alive, one intermediate tensor for each buffer. */
+#ifndef TARN_STREAMS_FILE_INTERVAL_READ_H
+#define TARN_STREAMS_FILE_INTERVAL_READ_H
+
+#include "streams/graph/report.h"
+
+/* Is a text to be read as intervals? The path's extension (".csv", ".json", and ".gz" behind them)
+ * says so; where there is none (standard input, a pipe) text that begins with a letter is, since no
+ * JSON object or array does. */
+bool tarn_interval_is(const char *path, const char *text);
+
+/* Makes a graph of a text, which is cut into pieces. Columns come in any order and are known by
+ * their header; `offset` is ignored. Tensors are named by their ids, ops by their steps; the graph
+ * by report->path. TARN_BAD_INPUT: `error` has the line. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_interval_decode(const struct tarn_report *report, char *text, size_t size,
+                                      struct tarn_graph **graph);
+
+/* Writes the lifetimes of the planned storages of a graph of one stream without workspaces and
+ * groups, in the order of their tensors; persistent tensors are left out. offset: by storage, NULL:
+ * no such column. Ids are the tensors' names, steps the ops' names, where all of those are distinct
+ * plain values and increasing numbers (so that what was loaded is written as it was), else tensor
+ * ids and places in the list. TARN_USAGE: another graph, or a name for JSON. TARN_SYSTEM. */
+enum tarn_status tarn_interval_save(const struct tarn_graph *graph, const uint64_t *offset,
+                                    const char *path, struct tarn_error *error);
+
+#endif

@@ -1,0 +1,107 @@
+/* Linear orders as files: `tarn.order` version 1, one [op, iteration] per line; reading also takes
+ * a bare list of op ids, all of iteration 0. Whether an order is legal is for whoever runs it to
+ * say. Cost: linear. */
+#include <stdlib.h>
+
+#include "json_read.h"
+#include "streams/base/text_file.h"
+#include "tarn/plan.h"
+
+/* ---- Writing ---- */
+
+struct order {
+    const struct tarn_step *steps;
+    size_t count;
+};
+
+static void print_order(const void *subject, FILE *file)
+{
+    const struct order *order = subject;
+    fputs("{\"format\":\"tarn.order\",\"version\":1,\n\"order\":[", file);
+    for (size_t i = 0; i < order->count; i++)
+        fprintf(file, "%s\n[%u,%u]", i > 0 ? "," : "", order->steps[i].op,
+                order->steps[i].iteration);
+    fputs(order->count > 0 ? "\n]}\n" : "]}\n", file);
+}
+
+enum tarn_status tarn_order_save(const struct tarn_step *steps, size_t count, const char *path,
+                                 struct tarn_error *error)
+{
+    if (!path || (!steps && count > 0)) return tarn_error_null(error, __func__);
+    struct order order = {steps, count};
+    tarn_error_clear(error);
+    return tarn_text_save(path, print_order, &order, error);
+}
+
+/* ---- Reading ---- */
+
+static enum tarn_status read_pair(const struct tarn_report *report, const struct tarn_json_at *at,
+                                  const struct tarn_json *value, struct tarn_step *step)
+{
+    struct tarn_json_at op_at = tarn_json_in(at, NULL, 0), iteration_at = tarn_json_in(at, NULL, 1);
+    size_t count = 0;
+    enum tarn_status status = tarn_json_array(report, at, value, &count);
+    if (!status && count != 2)
+        return tarn_json_bad(report, at, "must be [op, iteration], not a list of %zu", count);
+    if (!status) status = tarn_json_id(report, &op_at, tarn_json_element(value, 0), &step->op);
+    if (!status)
+        status = tarn_json_id(report, &iteration_at, tarn_json_element(value, 1), &step->iteration);
+    return status;
+}
+
+/* bare: a list of op ids instead of pairs. */
+static enum tarn_status read_steps(const struct tarn_report *report, const struct tarn_json_at *at,
+                                   const struct tarn_json *list, bool bare,
+                                   struct tarn_step **steps, size_t *count)
+{
+    enum tarn_status status = tarn_json_array(report, at, list, count);
+    if (status != TARN_OK) return status;
+    *steps = calloc(*count + 1, sizeof **steps);
+    if (!*steps) return tarn_error_no_memory(report->error);
+    const struct tarn_json *value = tarn_json_first(list);
+    for (size_t i = 0; value && !status; i++, value = tarn_json_next(value)) {
+        struct tarn_json_at here = tarn_json_in(at, NULL, i);
+
+        status = bare ? tarn_json_id(report, &here, value, &(*steps)[i].op)
+                      : read_pair(report, &here, value, &(*steps)[i]);
+    }
+    return status;
+}
+
+static enum tarn_status read_document(const struct tarn_report *report,
+                                      const struct tarn_json *document, struct tarn_step **steps,
+                                      size_t *count)
+{
+    static const struct tarn_json_field fields[] = {
+        {"format", true}, {"version", true}, {"order", true}};
+    const struct tarn_json *values[3];
+    struct tarn_json_at at = tarn_json_in(NULL, "order", 0);
+    enum tarn_status status = tarn_json_check_format(report, document, "tarn.order");
+    if (!status) status = tarn_json_fields(report, NULL, document, fields, 3, values);
+    if (!status) status = read_steps(report, &at, values[2], false, steps, count);
+    return status;
+}
+
+enum tarn_status tarn_order_load(const char *path, struct tarn_step **steps, size_t *count,
+                                 struct tarn_error *error)
+{
+    if (steps) *steps = NULL;
+    if (count) *count = 0;
+    if (!path || !steps || !count) return tarn_error_null(error, __func__);
+    struct tarn_report report = {.error = error, .text_max = TARN_TEXT_MAX};
+    const struct tarn_json *document = NULL;
+    char *text = NULL;
+    tarn_error_clear(error);
+    enum tarn_status status = tarn_json_load(&report, path, &text, &document);
+    if (!status)
+        status = tarn_json_type_of(document) == TARN_JSON_ARRAY
+                     ? read_steps(&report, NULL, document, true, steps, count)
+                     : read_document(&report, document, steps, count);
+    free(text);
+    if (status != TARN_OK) {
+        free(*steps);
+        *steps = NULL;
+        *count = 0;
+    }
+    return status;
+}

@@ -1,0 +1,98 @@
+/* `tarn.plan` version 1 out: one record per line, keys and places in a fixed order, so that equal
+ * plans give equal bytes. Cost: linear. */
+#include <inttypes.h>
+
+#include "graph_read.h"
+#include "streams/base/json_write.h"
+#include "streams/base/text_file.h"
+#include "streams/graph/hash.h"
+#include "streams/plan/plan.h"
+
+static void print_streams(const struct tarn_plan *plan, FILE *file)
+{
+    fputs(",\n\"streams\":[", file);
+    for (uint32_t s = 0; s < plan->streams_count; s++) {
+        fputs(s > 0 ? ",\n" : "\n", file);
+        tarn_json_write_ids(file, plan->list + plan->list_begin[s],
+                            plan->list_begin[s + 1] - plan->list_begin[s]);
+    }
+    fputs(plan->streams_count > 0 ? "\n]" : "]", file);
+}
+
+static void print_waits(const char *key, const struct tarn_wait *waits, uint32_t count, FILE *file)
+{
+    fprintf(file, ",\n\"%s\":[", key);
+    for (uint32_t i = 0; i < count; i++)
+        fprintf(file, "%s\n[%" PRIu32 ",%" PRIu32 "]", i > 0 ? "," : "", waits[i].op, waits[i].on);
+    fputs(count > 0 ? "\n]" : "]", file);
+}
+
+static void print_places(const char *key, const struct tarn_place *places, uint32_t count,
+                         FILE *file)
+{
+    fprintf(file, ",\n\"%s\":[", key);
+    for (uint32_t i = 0; i < count; i++)
+        fprintf(file, "%s\n[%" PRIu32 ",%" PRIu64 ",%" PRIu64 "]", i > 0 ? "," : "", places[i].id,
+                places[i].offset, places[i].size);
+    fputs(count > 0 ? "\n]" : "]", file);
+}
+
+static void print_bound(const struct tarn_plan *plan, FILE *file)
+{
+    if (!plan->threshold) {
+        fputs("null,\n\"certificate\":null", file);
+        return;
+    }
+    fprintf(file, "%" PRIu64 ",\n\"certificate\":{\"thresholds\":", plan->bound);
+    tarn_json_write_ids(file, plan->threshold, plan->streams_count);
+    fputs(",\"gaps\":", file);
+    tarn_json_write_ids(file, plan->gaps, plan->gaps_count);
+    fputc('}', file);
+}
+
+static void print_head(const struct tarn_plan *plan, FILE *file)
+{
+    fputs("{\"format\":\"tarn.plan\",\"version\":1,\"name\":", file);
+    tarn_json_write_string(file, plan->graph->name);
+    fprintf(file, ",\n\"source_hash\":\"%s\",\n\"graph_hash\":\"%s\"",
+            tarn_hash_format(plan->source_hash).text, tarn_hash_format(plan->graph->hash).text);
+    if (plan->transformed) {
+        fputs(",\n\"graph\":", file);
+        tarn_graph_write(plan->graph, file);
+    }
+    fputs(",\n\"method\":", file);
+    tarn_json_write_string(file, plan->method);
+    fprintf(file,
+            ",\n\"alignment\":%" PRIu64 ",\n\"footprint_bytes\":%" PRIu64 ",\n\"bound_bytes\":",
+            plan->alignment, plan->footprint);
+    print_bound(plan, file);
+    fprintf(file, ",\n\"persistent_bytes\":%" PRIu64, plan->persistent);
+}
+
+static void print_plan(const void *subject, FILE *file)
+{
+    const struct tarn_plan *plan = subject;
+    print_head(plan, file);
+    print_streams(plan, file);
+    print_waits("waits", plan->waits, plan->waits_count, file);
+    print_waits("boundary_waits", plan->boundary_waits, plan->boundary_waits_count, file);
+    print_places("storages", plan->storages, plan->storages_count, file);
+    print_places("workspaces", plan->workspaces, plan->workspaces_count, file);
+    print_places("persistent", plan->places_persistent, plan->places_persistent_count, file);
+    fputs("}\n", file);
+}
+
+enum tarn_status tarn_plan_save(const struct tarn_plan *plan, const char *path,
+                                struct tarn_error *error)
+{
+    if (!plan || !path) return tarn_error_null(error, __func__);
+    tarn_error_clear(error);
+    if (tarn_text_is_named(path, "csv")) return tarn_plan_save_intervals(plan, path, error);
+    if (plan->footprint > TARN_JSON_INTEGER_MAX || plan->persistent > TARN_JSON_INTEGER_MAX ||
+        plan->alignment > TARN_JSON_INTEGER_MAX)
+        return tarn_error_set(error, TARN_BAD_INPUT,
+                              "%s: the plan needs more than 2^53 - 1 bytes, or is aligned to more, "
+                              "which a plan file cannot say",
+                              path);
+    return tarn_text_save(path, print_plan, plan, error);
+}

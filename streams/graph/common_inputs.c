@@ -1,0 +1,107 @@
+/* What an op reads whichever implementation runs. What all its runs make must not depend on what
+ * only some of them read, or a recomputation that saves an input would not be checked to make the
+ * same. Versions are compared by name, since inputs of an implementation are named as their
+ * producers left them, and the op may read them by another name.
+ * Cost: linear in inputs and in the lists of implementations.
+ */
+#include <stdlib.h>
+
+#include "derive.h"
+#include "streams/base/region.h"
+#include "versions.h"
+
+struct names {
+    struct tarn_graph *graph;
+    struct tarn_versions versions;
+    uint32_t *own;   /* tensor -> input of the op at hand, if it is that */
+    uint32_t *round; /* name -> in how many lists it has been, counted on from `before` */
+    uint32_t before;
+};
+
+static bool wants_common(const struct tarn_graph_op *op)
+{
+    if (op->common_is_given) return false;
+    for (uint32_t i = 0; i < op->implementations_count; i++) {
+        if (op->implementations[i].inputs.count > 0) return true;
+    }
+    return false;
+}
+
+static uint32_t name_of_input(const struct names *names, uint32_t v, uint32_t k)
+{
+    return tarn_version_name(names->graph, names->graph->ops[v].inputs[k],
+                             names->versions.found[names->versions.begin[v] + k]);
+}
+
+/* Of what an implementation of op v reads. */
+static uint32_t name_of_reading(const struct names *names, uint32_t v, uint32_t tensor)
+{
+    const struct tarn_graph_op *op = &names->graph->ops[v];
+    uint32_t k = names->own[tensor];
+    if (k < op->inputs_count && op->inputs[k] == tensor) return name_of_input(names, v, k);
+    return tarn_version_name(names->graph, tensor, names->versions.left[tensor]);
+}
+
+/* How many lists there are: the op's inputs and those of implementations. */
+static uint32_t count_rounds(struct names *names, uint32_t v)
+{
+    const struct tarn_graph_op *op = &names->graph->ops[v];
+    uint32_t round = names->before + 1;
+    for (uint32_t k = 0; k < op->inputs_count; k++) {
+        names->own[op->inputs[k]] = k;
+        names->round[name_of_input(names, v, k)] = round;
+    }
+    for (uint32_t i = 0; i < op->implementations_count; i++) {
+        const struct tarn_list *inputs = &op->implementations[i].inputs;
+        if (inputs->count == 0) continue;
+        for (size_t k = 0; k < inputs->count; k++) {
+            uint32_t *seen = &names->round[name_of_reading(names, v, inputs->ids[k])];
+            if (*seen == round) *seen = round + 1;
+        }
+        round++;
+    }
+    return round;
+}
+
+static enum tarn_status find_common(struct names *names, uint32_t v)
+{
+    struct tarn_graph_op *op = &names->graph->ops[v];
+    uint32_t *common = tarn_pool_take(names->graph->pool, op->inputs_count, sizeof *common);
+    if (!common) return TARN_SYSTEM;
+    uint32_t last = count_rounds(names, v);
+    op->common = common;
+    op->common_count = 0;
+    for (uint32_t k = 0; k < op->inputs_count; k++) {
+        uint32_t name = name_of_input(names, v, k);
+        if (names->round[name] != last) continue;
+        names->round[name] = 0; /* once */
+        common[op->common_count++] = name;
+    }
+    names->before = last;
+    return TARN_OK;
+}
+
+static enum tarn_status find_all(struct names *names)
+{
+    const struct tarn_graph *graph = names->graph;
+    enum tarn_status status =
+        tarn_versions_init(&names->versions, graph, graph->order, graph->ops_count);
+    names->own = calloc((size_t)graph->tensors_count + 1, sizeof *names->own);
+    names->round = calloc((size_t)graph->tensors_count + 1, sizeof *names->round);
+    if (!names->own || !names->round) status = TARN_SYSTEM;
+    for (uint32_t v = 0; v < graph->ops_count && !status; v++) {
+        if (wants_common(&graph->ops[v])) status = find_common(names, v);
+    }
+    tarn_versions_finish(&names->versions);
+    free(names->own);
+    free(names->round);
+    return status;
+}
+
+enum tarn_status tarn_derive_common(struct tarn_graph *graph)
+{
+    struct names names = {.graph = graph};
+    uint32_t v = 0;
+    while (v < graph->ops_count && !wants_common(&graph->ops[v])) v++;
+    return v < graph->ops_count ? find_all(&names) : TARN_OK;
+}

@@ -1,0 +1,144 @@
+/* The rule of what may run twice. What an op says of itself (`recomputable`) settles whether it
+ * gives the same again; unless it speaks, its kind does: no random numbers, no communication. In
+ * either case a repetition must leave alone what outlives the iteration, and must be able to write
+ * to storages of its own: where it overwrites, it has to read what was there.
+ *
+ * Batch-norm breaks the rule as it stands, since it moves the running statistics on; it gets the
+ * implementation that spares them:   x, weight, bias, saved mean, saved invstd -> y
+ * Cost: linear in the op's inputs and outputs.
+ */
+#include "recomputable_kinds.h"
+
+#include <string.h>
+
+#include "derive.h"
+#include "op_kinds.h"
+#include "streams/base/region.h"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+/* ---- By kind ---- */
+
+static bool is_repeatable_kind(const char *kind)
+{
+    static const char *const random_words[] = {
+        "dropout", "bernoulli", "multinomial", "poisson", "exponential_", "rand",
+        "normal_", "uniform",   "philox",      "rng",     "seed"};
+    return !tarn_kind_has_word(kind, random_words, COUNT_OF(random_words)) &&
+           !tarn_kind_communicates(kind) && !tarn_kind_copies(kind);
+}
+
+/* ---- By what it reads and writes ---- */
+
+static bool has_storage(const struct tarn_graph *graph, struct tarn_list tensors, uint32_t storage)
+{
+    for (size_t k = 0; k < tensors.count; k++) {
+        if (graph->tensors[tensors.ids[k]].storage == storage) return true;
+    }
+    return false;
+}
+
+static bool can_write_elsewhere(const struct tarn_graph *graph, uint32_t op,
+                                struct tarn_list inputs, struct tarn_list outputs)
+{
+    for (size_t k = 0; k < outputs.count; k++) {
+        uint32_t a = graph->tensors[outputs.ids[k]].storage;
+        const struct tarn_storage *storage = &graph->storages[a];
+        if (storage->persistent) return false;
+        if (storage->producer != op && !has_storage(graph, inputs, a)) return false;
+    }
+    return true;
+}
+
+bool tarn_op_repeats(const struct tarn_graph *graph, uint32_t op, uint32_t implementation)
+{
+    const struct tarn_graph_op *record = &graph->ops[op];
+    if (record->view || record->recomputable == TARN_NOT_RECOMPUTABLE) return false;
+    if (record->recomputable == TARN_RECOMPUTABLE_BY_RULE && !is_repeatable_kind(record->kind))
+        return false;
+    struct tarn_list inputs = {record->inputs, record->inputs_count};
+    struct tarn_list outputs = {record->outputs, record->outputs_count};
+    if (implementation != TARN_NONE) {
+        const struct tarn_implementation *other = &record->implementations[implementation];
+        if (other->inputs.count > 0) inputs = other->inputs;
+        if (other->outputs.count > 0) outputs = other->outputs;
+    }
+    return can_write_elsewhere(graph, op, inputs, outputs);
+}
+
+/* ---- Batch-norm ---- */
+
+#define FROM_SAVED "from_saved"
+
+static bool is_fresh_output(const struct tarn_graph *graph, uint32_t t)
+{
+    return graph->tensors[t].root == t && !tarn_kind_is_persistent(graph->tensors[t].kind);
+}
+
+static bool is_written(const struct tarn_graph *graph, const struct tarn_graph_op *op, uint32_t t)
+{
+    for (uint32_t k = 0; k < op->outputs_count; k++) {
+        if (graph->tensors[op->outputs[k]].root == graph->tensors[t].root) return true;
+    }
+    return false;
+}
+
+/* Does the op move statistics on while it makes y and what it saves? */
+static bool is_training_batch_norm(const struct tarn_graph *graph, const struct tarn_graph_op *op)
+{
+    uint32_t fresh = 0, persistent = 0;
+    if (!strcasestr(op->kind, "batch_norm") || strcasestr(op->kind, "backward")) return false;
+    for (uint32_t k = 0; k < op->outputs_count; k++) {
+        fresh += is_fresh_output(graph, op->outputs[k]);
+        persistent += tarn_kind_is_persistent(graph->tensors[op->outputs[k]].kind);
+    }
+    return fresh >= 2 && persistent > 0;
+}
+
+static bool wants_from_saved(const struct tarn_graph *graph, const struct tarn_graph_op *op)
+{
+    if (op->implementation != TARN_NONE || !is_training_batch_norm(graph, op)) return false;
+    for (uint32_t i = 0; i < op->implementations_count; i++) {
+        if (strcmp(op->implementations[i].name, FROM_SAVED) == 0) return false;
+    }
+    return true;
+}
+
+/* Reads what the op reads but the running statistics, and what it saved; makes y, its first fresh
+ * output. NULL ids: out of memory. */
+static struct tarn_implementation from_saved(struct tarn_graph *graph,
+                                             const struct tarn_graph_op *op)
+{
+    uint32_t *ids =
+        tarn_pool_take(graph->pool, (size_t)op->inputs_count + op->outputs_count, sizeof *ids);
+    uint32_t first = 0, count = 1;
+    if (!ids) return (struct tarn_implementation){0};
+    while (!is_fresh_output(graph, op->outputs[first])) first++;
+    ids[0] = op->outputs[first];
+    for (uint32_t k = 0; k < op->inputs_count; k++) {
+        if (!is_written(graph, op, op->inputs[k])) ids[count++] = op->inputs[k];
+    }
+    for (uint32_t k = first + 1; k < op->outputs_count; k++) {
+        if (is_fresh_output(graph, op->outputs[k])) ids[count++] = op->outputs[k];
+    }
+    return (struct tarn_implementation){
+        .name = FROM_SAVED, .cost = op->cost, .inputs = {ids + 1, count - 1}, .outputs = {ids, 1}};
+}
+
+enum tarn_status tarn_derive_implementations(struct tarn_graph *graph)
+{
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        struct tarn_graph_op *op = &graph->ops[v];
+        if (!wants_from_saved(graph, op)) continue;
+        uint32_t count = op->implementations_count;
+        struct tarn_implementation *all =
+            tarn_pool_take(graph->pool, (size_t)count + 1, sizeof *all);
+        if (!all) return TARN_SYSTEM;
+        if (count > 0) memcpy(all, op->implementations, count * sizeof *all);
+        all[count] = from_saved(graph, op);
+        if (!all[count].inputs.ids) return TARN_SYSTEM;
+        op->implementations = all;
+        op->implementations_count = count + 1;
+    }
+    return TARN_OK;
+}

@@ -1,0 +1,46 @@
+/* Which storage owns which bytes: an ordered map from byte intervals to storages.
+ *
+ *     bytes    0        512   768          2048
+ *     cells    0         1     2    3        4        distinct starts and ends, in order
+ *              ├─ A ─────┴──┬──┴────┼─ C ────┤
+ *     begins   *            *       *        *        bits; owner[] is valid where one is set
+ */
+#ifndef TARN_STREAMS_VERIFY_BYTE_MAP_H
+#define TARN_STREAMS_VERIFY_BYTE_MAP_H
+
+#include "streams/plan/plan.h"
+
+#define TARN_BYTE_MAP_LEVELS 6 /* 64^6 cells are more than there are ids */
+
+struct tarn_byte_map {
+    uint32_t cells_count;
+    uint32_t *begin; /* storage -> cell of its first byte */
+    uint32_t *end;   /* storage -> cell behind its last byte, reserved or exact */
+    uint32_t *owner; /* cell where an interval begins -> storage, or TARN_NONE */
+    uint64_t *bits[TARN_BYTE_MAP_LEVELS];
+    uint32_t levels;
+};
+
+enum tarn_byte_map_extent {
+    TARN_RESERVED_BYTES, /* with padding: what two storages must not share */
+    TARN_EXACT_BYTES     /* what ops read and write */
+};
+
+/* All storages of the plan's graph at their places, the persistent part behind the arena; nobody
+ * owns anything yet. The plan's places must be complete and in range. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_byte_map_init(struct tarn_byte_map *map, const struct tarn_plan *plan,
+                                    enum tarn_byte_map_extent extent);
+void tarn_byte_map_finish(struct tarn_byte_map *map);
+/* Nobody owns anything. */
+void tarn_byte_map_clear(struct tarn_byte_map *map);
+
+/* The bytes of a storage are its own from now on. Amortised constant time. */
+void tarn_byte_map_assign(struct tarn_byte_map *map, uint32_t storage);
+
+/* The start of the interval that holds a cell, and of the next interval (cells_count: none):
+ *     for (uint32_t c = tarn_byte_map_floor(map, map->begin[a]); c < map->end[a];
+ *          c = tarn_byte_map_next(map, c)) ... map->owner[c] ...                            */
+uint32_t tarn_byte_map_floor(const struct tarn_byte_map *map, uint32_t cell);
+uint32_t tarn_byte_map_next(const struct tarn_byte_map *map, uint32_t cell);
+
+#endif

@@ -1,0 +1,304 @@
+/* What can be said of a plan without running it: lists, waits, one place for every storage, and a
+ * footprint that is not below the bound. Members of a contiguous group lie back to back in exact
+ * bytes; only the group's start is aligned and only its end padded. Cost: linear. */
+#include <stdlib.h>
+
+#include "streams/base/checked.h"
+#include "streams/base/error.h"
+#include "streams/graph/report.h"
+#include "verdict.h"
+
+/* ---- Lists and waits ---- */
+
+static void add_op(struct tarn_verdict *verdict, const struct tarn_plan *plan, uint32_t op,
+                   const char *what)
+{
+    struct tarn_violation violation = tarn_violation_of(TARN_MISSING);
+    violation.op = op;
+    tarn_verdict_add(verdict, &violation, NULL, "%s %s", tarn_op_label(plan->graph, op).text, what);
+}
+
+static void check_listed(const struct tarn_plan *plan, uint32_t stream, uint32_t op,
+                         unsigned char *listed, struct tarn_verdict *verdict)
+{
+    if (op >= plan->graph->ops_count)
+        add_op(verdict, plan, op, "is in a stream's list, but not in the graph");
+    else if (plan->graph->ops[op].view)
+        add_op(verdict, plan, op, "is a view, but in a stream's list as if it were launched");
+    else if (plan->graph->ops[op].stream != stream)
+        add_op(verdict, plan, op, "is in the list of another stream than its own");
+    else if (listed[op])
+        add_op(verdict, plan, op, "is listed twice");
+    else
+        listed[op] = 1;
+}
+
+static void check_lists(const struct tarn_plan *plan, unsigned char *listed,
+                        struct tarn_verdict *verdict)
+{
+    for (uint32_t s = 0; s < plan->streams_count; s++) {
+        for (uint32_t i = plan->list_begin[s]; i < plan->list_begin[s + 1]; i++)
+            check_listed(plan, s, plan->list[i], listed, verdict);
+    }
+    for (uint32_t v = 0; v < plan->graph->ops_count; v++) {
+        if (!plan->graph->ops[v].view && !listed[v])
+            add_op(verdict, plan, v, "is in no stream's list");
+    }
+}
+
+static void check_waits(const struct tarn_plan *plan, const struct tarn_wait *waits, uint32_t count,
+                        const unsigned char *listed, struct tarn_verdict *verdict)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t op = waits[i].op, on = waits[i].on;
+        if (op >= plan->graph->ops_count || !listed[op])
+            add_op(verdict, plan, op, "has to wait, but is not launched");
+        if (on >= plan->graph->ops_count || !listed[on])
+            add_op(verdict, plan, on, "is waited for, but is not launched");
+    }
+}
+
+static bool check_schedule(const struct tarn_plan *plan, struct tarn_verdict *verdict)
+{
+    if (plan->streams_count != plan->graph->streams_count) {
+        struct tarn_violation violation = tarn_violation_of(TARN_MISSING);
+        tarn_verdict_add(verdict, &violation, NULL, "%u stream lists for a graph of %u streams",
+                         plan->streams_count, plan->graph->streams_count);
+        return false;
+    }
+    size_t before = verdict->count;
+    unsigned char *listed = calloc((size_t)plan->graph->ops_count + 1, 1);
+    if (!listed) {
+        verdict->no_memory = true;
+        return false;
+    }
+    check_lists(plan, listed, verdict);
+    check_waits(plan, plan->waits, plan->waits_count, listed, verdict);
+    check_waits(plan, plan->boundary_waits, plan->boundary_waits_count, listed, verdict);
+    free(listed);
+    return verdict->count == before && !verdict->no_memory;
+}
+
+/* ---- Places: there ---- */
+
+/* One list of places beside the storages [first, first + count), which stand in the same order. */
+struct place_list {
+    const struct tarn_place *places;
+    uint32_t places_count;
+    uint32_t first, count;
+};
+
+static uint32_t id_of(const struct tarn_storage *storage)
+{
+    return storage->tensor != TARN_NONE ? storage->tensor : storage->producer;
+}
+
+static struct tarn_violation violation_of_storage(const struct tarn_graph *graph, uint32_t storage,
+                                                  enum tarn_violation_kind kind)
+{
+    struct tarn_violation violation = tarn_violation_of(kind);
+    violation.tensor = graph->storages[storage].tensor;
+    if (violation.tensor == TARN_NONE) violation.op = graph->storages[storage].producer;
+    return violation;
+}
+
+static void check_size(const struct tarn_graph *graph, uint32_t storage,
+                       const struct tarn_place *place, struct tarn_verdict *verdict)
+{
+    if (place->size == graph->storages[storage].size) return;
+    struct tarn_violation violation = violation_of_storage(graph, storage, TARN_MISSING);
+    tarn_verdict_add(verdict, &violation, NULL, "%s has %llu bytes, its place has %llu",
+                     tarn_storage_label(graph, storage).text,
+                     (unsigned long long)graph->storages[storage].size,
+                     (unsigned long long)place->size);
+}
+
+static void add_missing(const struct tarn_graph *graph, uint32_t storage,
+                        struct tarn_verdict *verdict)
+{
+    struct tarn_violation violation = violation_of_storage(graph, storage, TARN_MISSING);
+    tarn_verdict_add(verdict, &violation, NULL, "%s has no place",
+                     tarn_storage_label(graph, storage).text);
+}
+
+static void add_unknown(uint32_t id, bool twice, struct tarn_verdict *verdict)
+{
+    struct tarn_violation violation = tarn_violation_of(TARN_MISSING);
+    tarn_verdict_add(verdict, &violation, NULL,
+                     twice ? "two places for id %u" : "a place for id %u, which needs none there",
+                     id);
+}
+
+/* Both lists ascend by id. */
+static void check_list(const struct tarn_plan *plan, struct place_list list,
+                       struct tarn_verdict *verdict)
+{
+    const struct tarn_graph *graph = plan->graph;
+    uint32_t i = 0;
+    for (uint32_t a = list.first; a < list.first + list.count; a++) {
+        uint32_t id = id_of(&graph->storages[a]);
+        for (; i < list.places_count && list.places[i].id < id; i++)
+            add_unknown(list.places[i].id, false, verdict);
+        if (i < list.places_count && list.places[i].id == id) {
+            check_size(graph, a, &list.places[i++], verdict);
+            for (; i < list.places_count && list.places[i].id == id; i++)
+                add_unknown(id, true, verdict);
+        } else {
+            add_missing(graph, a, verdict);
+        }
+    }
+    for (; i < list.places_count; i++) add_unknown(list.places[i].id, false, verdict);
+}
+
+static bool check_present(const struct tarn_plan *plan, struct tarn_verdict *verdict)
+{
+    const struct tarn_graph *graph = plan->graph;
+    size_t before = verdict->count;
+    uint32_t roots = 0;
+    while (roots < graph->planned_count && graph->storages[roots].tensor != TARN_NONE) roots++;
+    check_list(plan, (struct place_list){plan->storages, plan->storages_count, 0, roots}, verdict);
+    check_list(plan,
+               (struct place_list){plan->workspaces, plan->workspaces_count, roots,
+                                   graph->planned_count - roots},
+               verdict);
+    check_list(plan,
+               (struct place_list){plan->places_persistent, plan->places_persistent_count,
+                                   graph->planned_count,
+                                   graph->storages_count - graph->planned_count},
+               verdict);
+    return verdict->count == before && !verdict->no_memory;
+}
+
+/* ---- Places: where ---- */
+
+static void check_range(const struct tarn_plan *plan, uint32_t storage,
+                        struct tarn_verdict *verdict)
+{
+    const struct tarn_storage *record = &plan->graph->storages[storage];
+    uint64_t offset = tarn_plan_place(plan, storage)->offset, end;
+    uint64_t limit = record->persistent ? plan->persistent : plan->footprint;
+    uint64_t reserved = tarn_storage_reserved(plan->graph, storage, plan->alignment);
+    if (tarn_size_add(offset, reserved, &end) && end <= limit) return;
+    struct tarn_violation violation = violation_of_storage(plan->graph, storage, TARN_OUT_OF_RANGE);
+    tarn_verdict_add(verdict, &violation, NULL,
+                     "%s at offset %llu reserves %llu bytes, which end above the %s of %llu bytes",
+                     tarn_storage_label(plan->graph, storage).text, (unsigned long long)offset,
+                     (unsigned long long)reserved,
+                     record->persistent ? "persistent part" : "footprint",
+                     (unsigned long long)limit);
+}
+
+static void check_alignment(const struct tarn_plan *plan, uint32_t storage,
+                            struct tarn_verdict *verdict)
+{
+    uint64_t own = plan->graph->storages[storage].alignment;
+    uint64_t alignment = own > plan->alignment ? own : plan->alignment;
+    uint64_t offset = tarn_plan_place(plan, storage)->offset;
+    if (offset % alignment == 0) return;
+    struct tarn_violation violation = violation_of_storage(plan->graph, storage, TARN_MISALIGNED);
+    tarn_verdict_add(verdict, &violation, NULL,
+                     "%s lies at offset %llu, which is no multiple of %llu",
+                     tarn_storage_label(plan->graph, storage).text, (unsigned long long)offset,
+                     (unsigned long long)alignment);
+}
+
+static void check_behind(const struct tarn_plan *plan, uint32_t before, uint32_t storage,
+                         struct tarn_verdict *verdict)
+{
+    const struct tarn_place *front = tarn_plan_place(plan, before);
+    uint64_t offset = tarn_plan_place(plan, storage)->offset;
+    if (offset == front->offset + front->size) return;
+    struct tarn_violation violation = violation_of_storage(plan->graph, storage, TARN_GROUP_BROKEN);
+    violation.other_tensor = plan->graph->storages[before].tensor;
+    tarn_verdict_add(verdict, &violation, NULL,
+                     "%s lies at offset %llu; its contiguous group needs it at %llu, behind %s",
+                     tarn_storage_label(plan->graph, storage).text, (unsigned long long)offset,
+                     (unsigned long long)(front->offset + front->size),
+                     tarn_tensor_label(plan->graph, violation.other_tensor).text);
+}
+
+static void check_group(const struct tarn_plan *plan, const struct tarn_group *group,
+                        struct tarn_verdict *verdict)
+{
+    check_alignment(plan, group->storages[0], verdict);
+    for (uint32_t i = 1; i < group->storages_count; i++)
+        check_behind(plan, group->storages[i - 1], group->storages[i], verdict);
+}
+
+static void check_positions(const struct tarn_plan *plan, struct tarn_verdict *verdict)
+{
+    const struct tarn_graph *graph = plan->graph;
+    for (uint32_t a = 0; a < graph->storages_count; a++) {
+        check_range(plan, a, verdict);
+        if (graph->storages[a].group == TARN_NONE) check_alignment(plan, a, verdict);
+    }
+    for (uint32_t g = 0; g < graph->groups_count; g++)
+        check_group(plan, &graph->groups[g], verdict);
+}
+
+/* Whatever the certificate proves, one of the two numbers is wrong. */
+static void check_bound(const struct tarn_plan *plan, struct tarn_verdict *verdict)
+{
+    if (!plan->threshold || plan->bound <= plan->footprint) return;
+    struct tarn_violation violation = tarn_violation_of(TARN_WRONG_BOUND);
+    tarn_verdict_add(verdict, &violation, NULL,
+                     "the plan claims that none is below %llu bytes, but has a footprint of %llu "
+                     "itself: one of the two is wrong",
+                     (unsigned long long)plan->bound, (unsigned long long)plan->footprint);
+}
+
+static bool check_totals(const struct tarn_plan *plan, struct tarn_verdict *verdict)
+{
+    uint64_t total;
+    if (!tarn_is_power_of_two(plan->alignment)) {
+        struct tarn_violation violation = tarn_violation_of(TARN_MISALIGNED);
+        tarn_verdict_add(verdict, &violation, NULL, "the alignment %llu is no power of two",
+                         (unsigned long long)plan->alignment);
+        return false;
+    }
+    if (!tarn_size_add(plan->footprint, plan->persistent, &total)) {
+        struct tarn_violation violation = tarn_violation_of(TARN_OUT_OF_RANGE);
+        tarn_verdict_add(verdict, &violation, NULL,
+                         "footprint and persistent part together exceed 64 bits");
+        return false;
+    }
+    return true;
+}
+
+/* ---- All of it ---- */
+
+/* The first violation without whose absence nothing can be replayed, or NULL. */
+static const struct tarn_violation *find_fatal(const struct tarn_verdict *verdict)
+{
+    for (size_t i = 0; i < verdict->count; i++) {
+        enum tarn_violation_kind kind = verdict->violations[i].kind;
+        if (kind != TARN_MISALIGNED && kind != TARN_GROUP_BROKEN) return &verdict->violations[i];
+    }
+    return NULL;
+}
+
+bool tarn_verify_form(const struct tarn_plan *plan, struct tarn_verdict *verdict)
+{
+    bool complete = check_schedule(plan, verdict);
+    complete = check_present(plan, verdict) && complete;
+    if (!complete || !check_totals(plan, verdict)) return false;
+    check_positions(plan, verdict);
+    check_bound(plan, verdict);
+    return !find_fatal(verdict) && !verdict->no_memory;
+}
+
+enum tarn_status tarn_plan_check_form(const struct tarn_plan *plan, struct tarn_error *error)
+{
+    struct tarn_verdict verdict = {0};
+    enum tarn_status status = TARN_OK;
+    if (!tarn_verify_form(plan, &verdict)) {
+        const struct tarn_violation *fatal = find_fatal(&verdict);
+        if (!fatal) fatal = verdict.violations;
+        status = verdict.no_memory ? tarn_error_no_memory(error)
+                                   : tarn_error_set(error, TARN_BAD_INPUT, "%s: %s",
+                                                    tarn_violation_text(fatal->kind), fatal->text);
+    }
+    free(verdict.violations);
+    free(verdict.suspects);
+    return status;
+}

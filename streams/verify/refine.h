@@ -1,0 +1,35 @@
+/* The parts of refinement (see refine.c), and what they share. */
+#ifndef TARN_STREAMS_VERIFY_REFINE_H
+#define TARN_STREAMS_VERIFY_REFINE_H
+
+#include "streams/graph/versions.h"
+#include "verdict.h"
+
+struct tarn_comparison {
+    const struct tarn_plan *plan;
+    const struct tarn_graph *source, *final;
+    const struct tarn_program *program;
+    struct tarn_verdict *verdict;
+    /* Runs that make what the source op makes, not a copy of it: the first of a source op, and the
+     * next one of the same source op, or TARN_NONE. */
+    uint32_t *first_primary, *next_primary;
+};
+
+/* Shape: is every op of the final graph what its origin is, as written or as the implementation
+ * chosen, is there everything that the source graph makes, once, and is nothing repeated that must
+ * not be? Fills in the primaries. False: no, or out of memory, as the verdict says. */
+bool tarn_refine_shape(struct tarn_comparison *all);
+/* Versions: does every op find what it finds in the source graph, and is there in the end what is
+ * there in the end? */
+enum tarn_status tarn_refine_versions(struct tarn_comparison *all);
+/* Control: are the arcs kept that no tensor stands for? */
+enum tarn_status tarn_refine_control(struct tarn_comparison *all);
+
+/* Does the op of the final graph make tensors of the source graph, not copies? */
+bool tarn_refine_is_primary(const struct tarn_comparison *all, uint32_t v);
+
+/* What an op of the final graph reads and makes: tensors of the source graph. */
+struct tarn_list tarn_refine_inputs(const struct tarn_comparison *all, uint32_t v);
+struct tarn_list tarn_refine_outputs(const struct tarn_comparison *all, uint32_t v);
+
+#endif

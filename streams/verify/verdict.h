@@ -1,0 +1,64 @@
+/* The verifier's parts, and the verdict that they write into. */
+#ifndef TARN_STREAMS_VERIFY_VERDICT_H
+#define TARN_STREAMS_VERIFY_VERDICT_H
+
+#include "streams/plan/program.h"
+
+#define TARN_VIOLATIONS_MAX 100
+
+/* The nodes (see program.h) that a violation is about: where the search for a witness begins. */
+struct tarn_suspects {
+    uint32_t nodes[3];
+    uint32_t count;
+};
+
+struct tarn_verdict {
+    struct tarn_violation *violations;
+    struct tarn_suspects *suspects; /* one per violation */
+    size_t count;
+    bool no_memory; /* something could not be written down */
+};
+
+/* A violation of a kind, about nothing yet. */
+struct tarn_violation tarn_violation_of(enum tarn_violation_kind kind);
+
+/* Writes a violation down, unless it is there already or there are enough. suspects may be NULL. */
+void tarn_verdict_add(struct tarn_verdict *verdict, const struct tarn_violation *violation,
+                      const struct tarn_suspects *suspects, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static inline bool tarn_verdict_is_full(const struct tarn_verdict *verdict)
+{
+    return verdict->count == TARN_VIOLATIONS_MAX || verdict->no_memory;
+}
+
+/* What can be said without running anything: every launched op once in its own stream's list,
+ * waits between launched ops, one place of the right size for every storage, in range, aligned,
+ * groups back to back. False when the plan is too incomplete to be replayed. */
+bool tarn_verify_form(const struct tarn_plan *plan, struct tarn_verdict *verdict);
+
+/* The first part of the above that a session relies on even when it trusts a plan: TARN_BAD_INPUT
+ * with the first violation that makes a plan impossible to replay. */
+enum tarn_status tarn_plan_check_form(const struct tarn_plan *plan, struct tarn_error *error);
+
+/* Safety: runs two iterations of the program with vector clocks over a map of bytes. */
+enum tarn_status tarn_verify_replay(const struct tarn_plan *plan,
+                                    const struct tarn_program *program,
+                                    struct tarn_verdict *verdict);
+
+/* The bound, where the plan has one: recomputes what its certificate proves. */
+enum tarn_status tarn_verify_bound(const struct tarn_plan *plan, const struct tarn_program *program,
+                                   struct tarn_verdict *verdict);
+
+/* Refinement: every op of the program reads what its origin reads in the source graph. */
+enum tarn_status tarn_verify_refinement(const struct tarn_plan *plan,
+                                        const struct tarn_graph *source,
+                                        const struct tarn_program *program,
+                                        struct tarn_verdict *verdict);
+
+/* Looks for a legal order that corrupts, for every violation that has suspects. */
+enum tarn_status tarn_verdict_find_witnesses(struct tarn_verdict *verdict,
+                                             const struct tarn_plan *plan,
+                                             const struct tarn_program *program);
+
+#endif

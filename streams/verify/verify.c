@@ -1,0 +1,92 @@
+/* The independent verifier. It shares no algorithm with the planner: it takes the plan's graph and
+ * the compiled program as they are, and proves
+ *     form         everything is there once, in range, aligned, groups back to back
+ *     safety       no legal order of two iterations lets a write hit what is still needed
+ *     refinement   every op reads what the source graph says it reads
+ *     bound        its certificate proves that no safe plan is smaller
+ * What fails is named, with a legal order that corrupts where one is found.
+ * Cost: near-linear; witnesses are looked for only when the caller takes the verdict. */
+#include <stdlib.h>
+
+#include "streams/base/error.h"
+#include "streams/graph/hash.h"
+#include "verdict.h"
+
+/* The plan's waits by the ids of its graph must not be read against another graph. */
+static bool check_hashes(const struct tarn_plan *plan, const struct tarn_graph *source,
+                         struct tarn_verdict *verdict)
+{
+    bool same = tarn_hash_equal(plan->source_hash, source->hash);
+    if (same && (plan->transformed || tarn_hash_equal(plan->graph->hash, source->hash)))
+        return true;
+    struct tarn_violation violation = tarn_violation_of(TARN_WRONG_GRAPH);
+    tarn_verdict_add(verdict, &violation, NULL,
+                     "wrong graph: the plan was made for a graph with hash %s, this one has %s",
+                     tarn_hash_format(same ? plan->graph->hash : plan->source_hash).text,
+                     tarn_hash_format(source->hash).text);
+    return false;
+}
+
+/* The program, or a violation that says why there is none. */
+static enum tarn_status compile(struct tarn_program *program, const struct tarn_plan *plan,
+                                struct tarn_verdict *verdict)
+{
+    struct tarn_error error;
+    tarn_error_clear(&error);
+    enum tarn_status status = tarn_program_init(program, plan, &error);
+    if (status == TARN_REJECTED) {
+        struct tarn_violation violation = tarn_violation_of(TARN_DEADLOCK);
+        violation.op = error.op;
+        tarn_verdict_add(verdict, &violation, NULL, "%s", error.text);
+    }
+    return status;
+}
+
+static enum tarn_status run_checks(const struct tarn_plan *plan, const struct tarn_graph *source,
+                                   bool with_witnesses, struct tarn_verdict *verdict)
+{
+    if (!check_hashes(plan, source, verdict) || !tarn_verify_form(plan, verdict)) return TARN_OK;
+    struct tarn_program program;
+    enum tarn_status status = compile(&program, plan, verdict);
+    if (status != TARN_OK) return status == TARN_REJECTED ? TARN_OK : status;
+    status = tarn_verify_replay(plan, &program, verdict);
+    if (status == TARN_OK) status = tarn_verify_refinement(plan, source, &program, verdict);
+    if (status == TARN_OK) status = tarn_verify_bound(plan, &program, verdict);
+    if (status == TARN_OK && with_witnesses)
+        status = tarn_verdict_find_witnesses(verdict, plan, &program);
+    tarn_program_finish(&program);
+    return status;
+}
+
+static enum tarn_status conclude(const struct tarn_verdict *verdict, struct tarn_error *error)
+{
+    if (verdict->no_memory) return tarn_error_no_memory(error);
+    if (verdict->count == 0) return TARN_OK;
+    const struct tarn_violation *first = &verdict->violations[0];
+    tarn_error_set(error, TARN_REJECTED, "%s: %s", tarn_violation_text(first->kind), first->text);
+    if (error) {
+        error->op = first->op;
+        error->tensor = first->tensor;
+    }
+    return TARN_REJECTED;
+}
+
+enum tarn_status tarn_plan_verify(const struct tarn_plan *plan, const struct tarn_graph *source,
+                                  struct tarn_verdict **verdict, struct tarn_error *error)
+{
+    if (verdict) *verdict = NULL;
+    if (!plan || !source) return tarn_error_null(error, __func__);
+    tarn_error_clear(error);
+    struct tarn_verdict *found = calloc(1, sizeof *found);
+    if (!found) return tarn_error_no_memory(error);
+    enum tarn_status status = run_checks(plan, source, verdict != NULL, found);
+    if (status == TARN_OK)
+        status = conclude(found, error);
+    else
+        tarn_error_no_memory(error);
+    if (verdict && status != TARN_SYSTEM)
+        *verdict = found;
+    else
+        tarn_verdict_destroy(found);
+    return status;
+}

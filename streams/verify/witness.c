@@ -1,0 +1,264 @@
+/* Witnesses: for a violation, a legal linear order in which an op reads a wrong byte.
+ *
+ * A violation is about a write x, a touch y that x should come after, and the write p of what y
+ * touches. If nothing orders x and y, then one of a few orders shows the harm, each being "first
+ * what these need, in turn, then the rest in launch order":
+ *     (y), x          all that y needs, then x: y finds its bytes overwritten
+ *     p, x            the same for those that read after y
+ *     x, p            p itself overwrites what x wrote, and x's readers find that
+ *     x; y; y, x; x, y   two touches of one storage, one of them too early or too late
+ * Each is run on who owns which bytes, in which version: no clocks, nothing but the order given and
+ * what the graph says every op must read. Two scratch storages that nobody reads harm nobody in
+ * any linear order, and have no witness.
+ * Cost: linear in both iterations for every order tried; a budget of steps for all violations. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "byte_map.h"
+#include "streams/graph/versions.h"
+#include "verdict.h"
+
+#define STEPS_MAX 8000000u
+
+/* ---- Running an order ---- */
+
+struct version {
+    uint32_t writer;    /* op; TARN_NONE: what the caller wrote, or nothing */
+    uint32_t iteration; /* of the write */
+    bool spoiled;       /* another storage has some of its bytes */
+};
+
+struct memory {
+    const struct tarn_graph *graph;
+    struct tarn_versions expected; /* by the graph's list order */
+    struct tarn_byte_map map;
+    struct version *versions; /* by storage */
+};
+
+static void take_bytes(struct memory *memory, uint32_t storage)
+{
+    struct tarn_byte_map *map = &memory->map;
+    for (uint32_t c = tarn_byte_map_floor(map, map->begin[storage]); c < map->end[storage];
+         c = tarn_byte_map_next(map, c)) {
+        if (map->owner[c] != TARN_NONE) memory->versions[map->owner[c]].spoiled = true;
+    }
+    tarn_byte_map_assign(map, storage);
+    memory->versions[storage].spoiled = false;
+}
+
+static void write_storage(struct memory *memory, uint32_t storage, uint32_t op, uint32_t iteration)
+{
+    take_bytes(memory, storage);
+    memory->versions[storage].writer = op;
+    memory->versions[storage].iteration = iteration;
+}
+
+/* Does the slot of an op hold what the graph says it must? `expected`: the version of the same
+ * iteration; TARN_NONE stands for the last one of the previous iteration. */
+static bool reads_right(const struct memory *memory, uint32_t storage, uint32_t expected,
+                        uint32_t iteration)
+{
+    const struct version *version = &memory->versions[storage];
+    if (version->spoiled) return false;
+    if (expected == TARN_NONE && iteration > 0 && memory->expected.last[storage] != TARN_NONE) {
+        expected = memory->expected.last[storage];
+        iteration--;
+    }
+    if (expected == TARN_NONE) return version->writer == TARN_NONE;
+    return version->writer == tarn_version_writer(memory->graph, expected) &&
+           version->iteration == iteration;
+}
+
+/* A write in place may be partial, so that it reads what it leaves. */
+static bool is_read(const struct memory *memory, const struct tarn_graph_op *op, uint32_t v,
+                    uint32_t slot)
+{
+    uint32_t storage = tarn_slot_storage(memory->graph, op, slot);
+    return slot < op->inputs_count || memory->graph->storages[storage].producer != v;
+}
+
+/* An op's own storages must not share bytes: while it runs, reads and writes mix. */
+static bool holds_all(const struct memory *memory, const struct tarn_graph_op *op)
+{
+    for (uint32_t k = 0; k < tarn_slots_count(op); k++) {
+        if (memory->versions[tarn_slot_storage(memory->graph, op, k)].spoiled) return false;
+    }
+    return op->workspace_storage == TARN_NONE || !memory->versions[op->workspace_storage].spoiled;
+}
+
+/* False: the op reads a wrong byte. */
+static bool run_op(struct memory *memory, uint32_t v, uint32_t iteration)
+{
+    const struct tarn_graph_op *op = &memory->graph->ops[v];
+    const uint32_t *expected = memory->expected.found + memory->expected.begin[v];
+    for (uint32_t k = 0; k < tarn_slots_count(op); k++) {
+        uint32_t storage = tarn_slot_storage(memory->graph, op, k);
+        if (is_read(memory, op, v, k) && !reads_right(memory, storage, expected[k], iteration))
+            return false;
+    }
+    if (op->workspace_storage != TARN_NONE)
+        write_storage(memory, op->workspace_storage, v, iteration);
+    for (uint32_t k = op->inputs_count; k < tarn_slots_count(op); k++)
+        write_storage(memory, tarn_slot_storage(memory->graph, op, k), v, iteration);
+    return holds_all(memory, op);
+}
+
+static void reset(struct memory *memory)
+{
+    tarn_byte_map_clear(&memory->map);
+    for (uint32_t a = 0; a < memory->graph->storages_count; a++)
+        memory->versions[a] = (struct version){TARN_NONE, 0, false};
+    for (uint32_t a = memory->graph->planned_count; a < memory->graph->storages_count; a++)
+        take_bytes(memory, a);
+}
+
+static bool has_lost_output(const struct memory *memory)
+{
+    for (uint32_t a = 0; a < memory->graph->planned_count; a++) {
+        if (memory->graph->storages[a].pinned && memory->versions[a].spoiled) return true;
+    }
+    return false;
+}
+
+/* How many nodes of the order it takes to read a wrong byte; all of them when an output is lost in
+ * the end; 0 when nothing goes wrong. */
+static uint32_t run_order(struct memory *memory, const struct tarn_program *program,
+                          const uint32_t *nodes, uint32_t count)
+{
+    reset(memory);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t iteration = nodes[i] / program->steps_count;
+        uint32_t step = nodes[i] - iteration * program->steps_count;
+        if (!run_op(memory, program->steps[step].op, iteration)) return i + 1;
+    }
+    return has_lost_output(memory) ? count : 0;
+}
+
+static void memory_finish(struct memory *memory)
+{
+    tarn_versions_finish(&memory->expected);
+    tarn_byte_map_finish(&memory->map);
+    free(memory->versions);
+}
+
+static enum tarn_status memory_init(struct memory *memory, const struct tarn_plan *plan)
+{
+    const struct tarn_graph *graph = plan->graph;
+    memset(memory, 0, sizeof *memory);
+    memory->graph = graph;
+    memory->versions = malloc(((size_t)graph->storages_count + 1) * sizeof *memory->versions);
+    bool ok =
+        memory->versions &&
+        tarn_versions_init(&memory->expected, graph, graph->order, graph->ops_count) == TARN_OK &&
+        tarn_byte_map_init(&memory->map, plan, TARN_EXACT_BYTES) == TARN_OK;
+    return ok ? TARN_OK : TARN_SYSTEM;
+}
+
+/* ---- Trying orders ---- */
+
+struct search {
+    const struct tarn_program *program;
+    struct memory memory;
+    uint32_t *nodes; /* the order being tried */
+    uint32_t *goals; /* what it begins with */
+    uint64_t steps;  /* spent */
+};
+
+static enum tarn_status write_witness(const struct search *search, uint32_t count,
+                                      struct tarn_violation *violation)
+{
+    struct tarn_step *steps = malloc((size_t)count * sizeof *steps);
+    if (!steps) return TARN_SYSTEM;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t iteration = search->nodes[i] / search->program->steps_count;
+        uint32_t step = search->nodes[i] - iteration * search->program->steps_count;
+        steps[i] = (struct tarn_step){search->program->steps[step].op, iteration};
+    }
+    violation->witness = steps;
+    violation->witness_count = count;
+    return TARN_OK;
+}
+
+/* The orders to try, as picks from a violation's suspects {x, y, p}. */
+struct candidate {
+    bool prepared; /* what y needs comes before all picks */
+    uint32_t count;
+    uint32_t picks[2];
+};
+static const struct candidate candidates[] = {
+    {false, 0, {0, 0}}, {true, 1, {0, 0}},  {false, 1, {0, 0}}, {false, 2, {2, 0}},
+    {false, 2, {0, 2}}, {false, 2, {1, 0}}, {false, 2, {0, 1}}, {false, 1, {1, 0}},
+};
+
+static uint32_t prepare(const struct tarn_program *program, uint32_t node, uint32_t *goals)
+{
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < tarn_program_predecessors_count(program, node); k++) {
+        uint32_t before = tarn_program_predecessor(program, node, k);
+        if (before != TARN_NONE) goals[count++] = before;
+    }
+    return count;
+}
+
+/* TARN_NONE: the violation does not have such suspects. */
+static uint32_t pick_goals(const struct search *search, const struct tarn_suspects *suspects,
+                           const struct candidate *candidate)
+{
+    uint32_t count = 0;
+    if (candidate->prepared) {
+        if (suspects->count < 2) return TARN_NONE;
+        count = prepare(search->program, suspects->nodes[1], search->goals);
+    }
+    for (uint32_t i = 0; i < candidate->count; i++) {
+        if (candidate->picks[i] >= suspects->count) return TARN_NONE;
+        search->goals[count++] = suspects->nodes[candidate->picks[i]];
+    }
+    return count;
+}
+
+static uint32_t iterations_of(const struct search *search, const struct tarn_suspects *suspects)
+{
+    uint32_t iterations = 1;
+    for (uint32_t i = 0; i < suspects->count; i++) {
+        if (suspects->nodes[i] >= search->program->steps_count) iterations = 2;
+    }
+    return iterations;
+}
+
+static enum tarn_status find_witness(struct search *search, const struct tarn_suspects *suspects,
+                                     struct tarn_violation *violation)
+{
+    uint32_t iterations = iterations_of(search, suspects);
+    uint32_t count = iterations * search->program->steps_count;
+    for (size_t c = 0; c < sizeof candidates / sizeof candidates[0]; c++) {
+        uint32_t goals_count = pick_goals(search, suspects, &candidates[c]);
+        if (goals_count == TARN_NONE) continue;
+        if (tarn_program_linearize(search->program, iterations, search->goals, goals_count,
+                                   search->nodes) != TARN_OK)
+            return TARN_SYSTEM;
+        search->steps += count;
+        uint32_t corrupt = run_order(&search->memory, search->program, search->nodes, count);
+        if (corrupt > 0) return write_witness(search, corrupt, violation);
+    }
+    return TARN_OK;
+}
+
+enum tarn_status tarn_verdict_find_witnesses(struct tarn_verdict *verdict,
+                                             const struct tarn_plan *plan,
+                                             const struct tarn_program *program)
+{
+    if (verdict->count == 0 || program->steps_count == 0) return TARN_OK;
+    struct search search = {.program = program};
+    enum tarn_status status = memory_init(&search.memory, plan);
+    search.nodes = malloc(2 * (size_t)program->steps_count * sizeof *search.nodes);
+    search.goals = malloc(((size_t)program->waits_count + 3) * sizeof *search.goals);
+    if (!search.nodes || !search.goals) status = TARN_SYSTEM;
+    for (size_t i = 0; status == TARN_OK && i < verdict->count && search.steps < STEPS_MAX; i++) {
+        if (verdict->suspects[i].count > 0)
+            status = find_witness(&search, &verdict->suspects[i], &verdict->violations[i]);
+    }
+    memory_finish(&search.memory);
+    free(search.nodes);
+    free(search.goals);
+    return status;
+}

@@ -1,0 +1,23 @@
+/* A graph with all that placing it takes, for tests of placement. */
+#ifndef TARN_TESTS_SUPPORT_PLACE_FIXTURE_H
+#define TARN_TESTS_SUPPORT_PLACE_FIXTURE_H
+
+#include "planner/place/somas/baseline.h"
+#include "streams/order/antichain.h"
+
+struct fixture {
+    struct tarn_graph *graph;
+    struct tarn_reuse reuse;
+    struct tarn_blocks blocks;
+    struct tarn_conflicts conflicts;
+    struct tarn_antichain antichain;
+    struct tarn_problem problem;
+};
+
+/* The graph becomes the fixture's. */
+void set_up(struct fixture *fixture, struct tarn_graph *graph, uint64_t alignment);
+/* One of random_graph_knobs, at alignments 1, 8, 64 and 512 in turn. */
+void set_up_random(struct fixture *fixture, uint64_t seed, uint32_t ops_max);
+void tear_down(struct fixture *fixture);
+
+#endif

@@ -1,0 +1,46 @@
+/* A small graph with everything that a graph may have: views, writes in place, control arcs,
+ * outputs, contiguous groups, workspaces, alignments, and a parameter that may be updated. */
+#ifndef TARN_TESTS_SUPPORT_SMALL_WORLD_H
+#define TARN_TESTS_SUPPORT_SMALL_WORLD_H
+
+#include "random_graph.h"
+#include "small_graph.h"
+
+enum small_role {
+    SMALL_WORKS,
+    SMALL_VIEWS, /* its first input; other arcs that enter are control arcs, its tensors aliases */
+    SMALL_OVERWRITES, /* its first input; its first tensor is an alias of that */
+    SMALL_ROLES
+};
+
+enum { SMALL_ARCS = SMALL_OPS * (SMALL_OPS - 1) / 2, SMALL_NO_GROUP = 0 };
+
+struct small_world {
+    struct small_graph graph;
+    uint64_t alignment;            /* of the plan */
+    uint8_t role[SMALL_OPS];       /* one without an input works, whatever it is here */
+    uint8_t control[SMALL_OPS];    /* bit j of [i]: the arc from i to j is a control arc */
+    uint16_t workspace[SMALL_OPS]; /* bytes; views have none */
+    uint16_t size[SMALL_TENSORS];  /* bytes */
+    uint8_t group[SMALL_TENSORS];  /* of a root: SMALL_NO_GROUP, or a number */
+    bool backwards;                /* groups have their last member first */
+    uint32_t outputs, aligned;     /* sets of roots; aligned: to twice the plan's alignment */
+    uint8_t parameter_readers;     /* set of ops */
+    uint8_t parameter_writer;      /* an op, or SMALL_OPS: it is not updated */
+    bool has_parameter;
+};
+
+/* All features at random: one world for a graph, alignment and seed. */
+struct small_world small_world_draw(const struct small_graph *graph, uint64_t alignment,
+                                    struct random_source *source);
+
+/* Ops that touch what is overwritten get control arcs, so that they have the order of their ids.
+ * Never NULL (a refused graph ends the test); the caller destroys it. */
+struct tarn_graph *small_world_build(const struct small_world *world);
+
+/* How many roots it has; ids of tensors that are roots, ascending. */
+unsigned small_world_roots(const struct small_world *world, uint8_t roots[SMALL_TENSORS]);
+/* Does every op have the role that is asked of it? */
+bool small_world_has_its_roles(const struct small_world *world);
+
+#endif
