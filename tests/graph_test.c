@@ -785,33 +785,6 @@ static void hashes_the_same_graph_to_the_same_value_for_ever(void **state)
     tarn_graph_destroy(graph);
 }
 
-/* ---- Pool ---- */
-
-static void a_pool_hands_out_zeros_aligned_and_apart(void **state)
-{
-    (void)state;
-    struct tarn_pool *pool = tarn_pool_create();
-    struct random_source source = {1};
-    unsigned char *blocks[500];
-    size_t sizes[500];
-    for (int i = 0; i < 500; i++) {
-        sizes[i] = random_below(&source, i % 50 == 0 ? 3000000 : 300);
-        blocks[i] = tarn_pool_take(pool, sizes[i], 1);
-        assert_non_null(blocks[i]);
-        assert_int_equal((uintptr_t)blocks[i] % _Alignof(max_align_t), 0);
-        for (size_t k = 0; k < sizes[i]; k++) assert_int_equal(blocks[i][k], 0);
-        memset(blocks[i], i % 255 + 1, sizes[i]);
-        assert_string_equal(tarn_pool_string(pool, i % 2 ? "odd" : NULL), i % 2 ? "odd" : "");
-    }
-    for (int i = 0; i < 500; i++) {
-        for (size_t k = 0; k < sizes[i]; k++) assert_int_equal(blocks[i][k], i % 255 + 1);
-    }
-    assert_null(tarn_pool_take(pool, SIZE_MAX / 2, 3));
-    assert_null(tarn_pool_take(pool, SIZE_MAX, 1));
-    tarn_pool_destroy(pool);
-    tarn_pool_destroy(NULL);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -835,7 +808,6 @@ int main(void)
         cmocka_unit_test(hashes_everything_but_name_and_meta),
         cmocka_unit_test(writes_hashes_as_text_and_reads_them_back),
         cmocka_unit_test(hashes_the_same_graph_to_the_same_value_for_ever),
-        cmocka_unit_test(a_pool_hands_out_zeros_aligned_and_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,9 +33,9 @@ static enum tarn_status add_arcs(struct tarn_graph *graph, struct tarn_arcs *arc
 {
     uint32_t count = graph->ops_count;
     size_t total = (size_t)given->begin[count] + side->arcs_count;
-    uint32_t *begin = tarn_pool_take(graph->pool, (size_t)count + 1, sizeof *begin);
-    uint32_t *ops = tarn_pool_take(graph->pool, total, sizeof *ops);
-    uint32_t *next = tarn_pool_take(graph->pool, count, sizeof *next);
+    uint32_t *begin = tarn_region_take(&graph->region, (size_t)count + 1, sizeof *begin);
+    uint32_t *ops = tarn_region_take(&graph->region, total, sizeof *ops);
+    uint32_t *next = tarn_region_take(&graph->region, count, sizeof *next);
     if (!begin || !ops || !next) return TARN_SYSTEM;
     for (uint32_t i = 0; i < side->arcs_count; i++) next[own_end(side, i)]++;
     for (uint32_t v = 0; v < count; v++) {
@@ -57,8 +57,7 @@ static enum tarn_status init_graph(struct tarn_graph *coupled, const struct tarn
     struct tarn_report nobody = {.error = NULL};
     *coupled = *graph;
     coupled->references = NULL;
-    coupled->pool = tarn_pool_create();
-    if (!coupled->pool) return TARN_SYSTEM;
+    coupled->region = (struct tarn_region){.chunks = NULL};
     enum tarn_status status =
         add_arcs(coupled, &coupled->predecessors, &graph->predecessors, &later);
     if (status == TARN_OK)
@@ -100,7 +99,7 @@ void tarn_coupled_finish(struct tarn_coupled *coupled)
     tarn_gap_bound_finish(&coupled->bound);
     tarn_reuse_finish(&coupled->reuse);
     tarn_clocks_finish(&coupled->clocks);
-    tarn_pool_destroy(coupled->graph.pool);
+    tarn_region_finish(&coupled->graph.region);
     memset(coupled, 0, sizeof *coupled);
 }
 

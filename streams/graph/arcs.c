@@ -11,7 +11,7 @@
 
 enum tarn_status tarn_derive_streams(struct tarn_graph *graph)
 {
-    uint32_t *ops = tarn_pool_take(graph->pool, graph->ops_count, sizeof *ops);
+    uint32_t *ops = tarn_region_take(&graph->region, graph->ops_count, sizeof *ops);
     if (!ops) return TARN_SYSTEM;
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         struct tarn_graph_op *op = &graph->ops[v];
@@ -48,11 +48,11 @@ static uint32_t gather_predecessors(const struct tarn_graph *graph, uint32_t v, 
 
 static bool fill_predecessors(struct tarn_graph *graph, uint32_t *mark)
 {
-    uint32_t *begin = tarn_pool_take(graph->pool, (size_t)graph->ops_count + 1, sizeof *begin);
+    uint32_t *begin = tarn_region_take(&graph->region, (size_t)graph->ops_count + 1, sizeof *begin);
     if (!begin) return false;
     for (uint32_t v = 0; v < graph->ops_count; v++)
         begin[v + 1] = begin[v] + gather_predecessors(graph, v, mark, NULL);
-    uint32_t *ops = tarn_pool_take(graph->pool, begin[graph->ops_count], sizeof *ops);
+    uint32_t *ops = tarn_region_take(&graph->region, begin[graph->ops_count], sizeof *ops);
     if (!ops) return false;
     memset(mark, 0, graph->ops_count * sizeof *mark);
     for (uint32_t v = 0; v < graph->ops_count; v++)
@@ -66,8 +66,8 @@ static bool fill_successors(struct tarn_graph *graph, uint32_t *next)
 {
     const struct tarn_arcs *arcs = &graph->predecessors;
     uint32_t count = arcs->begin[graph->ops_count];
-    uint32_t *begin = tarn_pool_take(graph->pool, (size_t)graph->ops_count + 1, sizeof *begin);
-    uint32_t *ops = tarn_pool_take(graph->pool, count, sizeof *ops);
+    uint32_t *begin = tarn_region_take(&graph->region, (size_t)graph->ops_count + 1, sizeof *begin);
+    uint32_t *ops = tarn_region_take(&graph->region, count, sizeof *ops);
     if (!begin || !ops) return false;
     for (uint32_t k = 0; k < count; k++) begin[arcs->ops[k] + 1]++;
     for (uint32_t v = 0; v < graph->ops_count; v++) {

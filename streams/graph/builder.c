@@ -1,4 +1,4 @@
-/* The builder: records and lists are collected as they come, into growing arrays and the pool of
+/* The builder: records and lists are collected as they come, into growing arrays and the region of
  * the graph to be; finish validates and derives, and the builder's arrays become the graph's. The
  * loader and the transforms use it as well, so that there is one way into a graph. Cost: every
  * string and list is copied once; amortised O(1) a call.
@@ -22,7 +22,7 @@ struct tarn_builder {
     struct tarn_error error; /* the first one */
     const char *path, *base; /* of the file that is read and of the graph in it, or NULL */
     struct tarn_graph *graph;
-    struct tarn_list *groups; /* root tensors; the lists live in the pool */
+    struct tarn_list *groups; /* root tensors; the lists live in the region */
     struct control_arc *arcs; /* from tarn_builder_control */
     uint32_t ops_capacity, tensors_capacity, streams_capacity, groups_capacity;
     uint32_t arcs_count, arcs_capacity;
@@ -68,20 +68,21 @@ const char *tarn_name_fault(const char *name)
 struct tarn_builder *tarn_builder_create(const char *graph_name)
 {
     struct tarn_builder *builder = calloc(1, sizeof *builder);
-    struct tarn_pool *pool = tarn_pool_create();
-    struct tarn_graph *graph = pool ? tarn_pool_take(pool, 1, sizeof *graph) : NULL;
-    if (graph) graph->references = tarn_pool_take(pool, 1, sizeof *graph->references);
-    if (!builder || !graph || !graph->references) {
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_graph *graph = tarn_region_take(&region, 1, sizeof *graph);
+    atomic_uint *references = tarn_region_take(&region, 1, sizeof *references);
+    if (!builder || region.is_exhausted) {
         free(builder);
-        tarn_pool_destroy(pool);
+        tarn_region_finish(&region);
         return NULL;
     }
-    atomic_init(graph->references, 1);
-    graph->pool = pool;
+    atomic_init(references, 1);
+    graph->references = references;
+    graph->region = region; /* the graph lies in the region that it holds */
     graph->meta = "{}";
     builder->graph = graph;
     tarn_error_clear(&builder->error);
-    graph->name = tarn_pool_string(pool, graph_name);
+    graph->name = tarn_region_string(&graph->region, graph_name);
     if (!graph->name) tarn_error_no_memory(&builder->error);
     if (graph_name && !is_utf8(graph_name))
         tarn_error_set(&builder->error, TARN_BAD_INPUT, "the name of the graph %s", NOT_UTF8);
@@ -153,7 +154,7 @@ static const char *copy_name(struct tarn_builder *builder, const char *name, con
                         "the %s of %s %u %s", field, what, id, wrong);
         return NULL;
     }
-    const char *copy = tarn_pool_string(builder->graph->pool, name);
+    const char *copy = tarn_region_string(&builder->graph->region, name);
     if (!copy) tarn_error_no_memory(&builder->error);
     return copy;
 }
@@ -176,7 +177,7 @@ static void *copy_list(struct tarn_builder *builder, const void *list, size_t co
         return NULL;
     }
     builder->references += (uint32_t)count;
-    void *copy = tarn_pool_copy(builder->graph->pool, list, count, size);
+    void *copy = tarn_region_copy(&builder->graph->region, list, count, size);
     if (!copy) tarn_error_no_memory(&builder->error);
     return copy;
 }
@@ -369,7 +370,7 @@ void tarn_builder_read_from(struct tarn_builder *builder, const struct tarn_repo
 void tarn_builder_meta(struct tarn_builder *builder, const char *meta)
 {
     if (!is_usable(builder)) return;
-    builder->graph->meta = tarn_pool_string(builder->graph->pool, meta);
+    builder->graph->meta = tarn_region_string(&builder->graph->region, meta);
     if (!builder->graph->meta) tarn_error_no_memory(&builder->error);
 }
 
@@ -385,7 +386,7 @@ static enum tarn_status append_arcs(struct tarn_builder *builder, uint32_t *adde
         struct tarn_graph_op *op = &graph->ops[v];
         if (added[v] == 0) continue;
         uint32_t *control =
-            tarn_pool_take(graph->pool, (size_t)op->control_count + added[v], sizeof *control);
+            tarn_region_take(&graph->region, (size_t)op->control_count + added[v], sizeof *control);
         if (!control) return TARN_SYSTEM;
         if (op->control_count > 0)
             memcpy(control, op->control, op->control_count * sizeof *control);

@@ -66,7 +66,7 @@ static uint32_t count_rounds(struct names *names, uint32_t v)
 static enum tarn_status find_common(struct names *names, uint32_t v)
 {
     struct tarn_graph_op *op = &names->graph->ops[v];
-    uint32_t *common = tarn_pool_take(names->graph->pool, op->inputs_count, sizeof *common);
+    uint32_t *common = tarn_region_take(&names->graph->region, op->inputs_count, sizeof *common);
     if (!common) return TARN_SYSTEM;
     uint32_t last = count_rounds(names, v);
     op->common = common;

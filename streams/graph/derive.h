@@ -1,5 +1,5 @@
 /* What follows from the records of a graph. Each step fills its part of struct tarn_graph, takes
- * what stays from the graph's pool, and returns TARN_SYSTEM when out of memory. */
+ * what stays from the graph's region, and returns TARN_SYSTEM when out of memory. */
 #ifndef TARN_STREAMS_GRAPH_DERIVE_H
 #define TARN_STREAMS_GRAPH_DERIVE_H
 

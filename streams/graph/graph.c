@@ -1,5 +1,5 @@
 /* Reading a graph: what the public API and the other rooms ask of an immutable graph. The graph,
- * its arrays and its strings live in one pool, so that sharing is a counter and destroying is one
+ * its arrays and its strings live in one region, so that sharing is a counter and destroying is one
  * call. Everything is O(1) but finding by name, which is linear.
  */
 #include "graph.h"
@@ -24,7 +24,8 @@ void tarn_graph_destroy(struct tarn_graph *graph)
     free(graph->ops);
     free(graph->tensors);
     free(graph->streams);
-    tarn_pool_destroy(graph->pool);
+    struct tarn_region region = graph->region; /* the graph itself is in it */
+    tarn_region_finish(&region);
 }
 
 /* ---- Asking ---- */

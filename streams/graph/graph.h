@@ -12,13 +12,12 @@
 
 #include <stdatomic.h>
 
+#include "streams/base/region.h"
 #include "tarn/graph.h"
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "Tarn is written for little-endian machines: patterns and digests are made of whole words"
 #endif
-
-struct tarn_pool;
 
 struct tarn_graph_op {
     const char *name;
@@ -107,9 +106,9 @@ struct tarn_graph {
                                smallest ready id first */
     const uint32_t *rank;   /* op -> place in `order` */
     struct tarn_arcs predecessors, successors; /* cross-stream only */
-    uint64_t text_max;      /* the limit of the file that it was read from; 0: it was not */
-    struct tarn_hash hash;  /* of the content: everything but meta and name */
-    struct tarn_pool *pool; /* the graph itself and all of it but ops, tensors, streams */
+    uint64_t text_max;         /* the limit of the file that it was read from; 0: it was not */
+    struct tarn_hash hash;     /* of the content: everything but meta and name */
+    struct tarn_region region; /* the graph itself and all of it but ops, tensors, streams */
 };
 
 /* Shares the graph; undone by tarn_graph_destroy. */

@@ -110,7 +110,7 @@ static struct tarn_implementation from_saved(struct tarn_graph *graph,
                                              const struct tarn_graph_op *op)
 {
     uint32_t *ids =
-        tarn_pool_take(graph->pool, (size_t)op->inputs_count + op->outputs_count, sizeof *ids);
+        tarn_region_take(&graph->region, (size_t)op->inputs_count + op->outputs_count, sizeof *ids);
     uint32_t first = 0, count = 1;
     if (!ids) return (struct tarn_implementation){0};
     while (!is_fresh_output(graph, op->outputs[first])) first++;
@@ -132,7 +132,7 @@ enum tarn_status tarn_derive_implementations(struct tarn_graph *graph)
         if (!wants_from_saved(graph, op)) continue;
         uint32_t count = op->implementations_count;
         struct tarn_implementation *all =
-            tarn_pool_take(graph->pool, (size_t)count + 1, sizeof *all);
+            tarn_region_take(&graph->region, (size_t)count + 1, sizeof *all);
         if (!all) return TARN_SYSTEM;
         if (count > 0) memcpy(all, op->implementations, count * sizeof *all);
         all[count] = from_saved(graph, op);

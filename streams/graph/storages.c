@@ -117,7 +117,7 @@ static enum tarn_status fill_touchers(struct tarn_graph *graph)
         pass.next[a] = total;
         total += graph->storages[a].touchers_count;
     }
-    pass.touchers = tarn_pool_take(graph->pool, total, sizeof *pass.touchers);
+    pass.touchers = tarn_region_take(&graph->region, total, sizeof *pass.touchers);
     if (!pass.touchers) goto done;
     for (uint32_t a = 0; a < count; a++) graph->storages[a].touchers = pass.touchers + pass.next[a];
     touch_all(graph, &pass);
@@ -132,12 +132,12 @@ done:
 
 static enum tarn_status fill_groups(struct tarn_graph *graph, const struct tarn_list *groups)
 {
-    graph->groups = tarn_pool_take(graph->pool, graph->groups_count, sizeof *graph->groups);
+    graph->groups = tarn_region_take(&graph->region, graph->groups_count, sizeof *graph->groups);
     if (!graph->groups) return TARN_SYSTEM;
     for (uint32_t g = 0; g < graph->groups_count; g++) {
         uint32_t count = (uint32_t)groups[g].count;
-        uint32_t *storages = tarn_pool_take(graph->pool, count, sizeof *storages);
-        uint32_t *tensors = tarn_pool_take(graph->pool, count, sizeof *tensors);
+        uint32_t *storages = tarn_region_take(&graph->region, count, sizeof *storages);
+        uint32_t *tensors = tarn_region_take(&graph->region, count, sizeof *tensors);
         if (!storages || !tensors) return TARN_SYSTEM;
         for (uint32_t i = 0; i < count; i++) {
             tensors[i] = groups[g].ids[i];
@@ -172,7 +172,8 @@ uint64_t tarn_storage_reserved(const struct tarn_graph *graph, uint32_t storage,
 enum tarn_status tarn_derive_storages(struct tarn_graph *graph, const struct tarn_list *groups)
 {
     count_storages(graph);
-    graph->storages = tarn_pool_take(graph->pool, graph->storages_count, sizeof *graph->storages);
+    graph->storages =
+        tarn_region_take(&graph->region, graph->storages_count, sizeof *graph->storages);
     if (!graph->storages) return TARN_SYSTEM;
     number_storages(graph);
     if (fill_touchers(graph) != TARN_OK) return TARN_SYSTEM;

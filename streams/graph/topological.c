@@ -203,8 +203,8 @@ static bool list_order_is_topological(const struct tarn_graph *graph)
 
 enum tarn_status tarn_derive_order(struct tarn_graph *graph, const struct tarn_report *report)
 {
-    uint32_t *order = tarn_pool_take(graph->pool, graph->ops_count, sizeof *order);
-    uint32_t *rank = tarn_pool_take(graph->pool, graph->ops_count, sizeof *rank);
+    uint32_t *order = tarn_region_take(&graph->region, graph->ops_count, sizeof *order);
+    uint32_t *rank = tarn_region_take(&graph->region, graph->ops_count, sizeof *rank);
     if (!order || !rank) return TARN_SYSTEM;
     enum tarn_status status = check_stream_arcs(graph, report);
     if (status != TARN_OK) return status;

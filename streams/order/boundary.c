@@ -80,7 +80,7 @@ struct writers {
 /* Op v of the first iteration is node v, of the second ops_count + v. */
 struct unrolled {
     const struct tarn_graph *graph;
-    struct tarn_pool *pool;
+    struct tarn_region region;
     struct tarn_event_graph nodes;
     uint32_t *begin;  /* of arcs: counted two entries further on, filled one, so that all is right
                          in the end */
@@ -94,7 +94,7 @@ static bool find_writers(struct unrolled *unrolled)
 {
     const struct tarn_graph *graph = unrolled->graph;
     uint32_t planned_count = graph->planned_count, count = graph->storages_count - planned_count;
-    unrolled->writers = tarn_pool_take(unrolled->pool, count, sizeof *unrolled->writers);
+    unrolled->writers = tarn_region_take(&unrolled->region, count, sizeof *unrolled->writers);
     if (!unrolled->writers) return false;
     for (uint32_t i = 0; i < count; i++)
         unrolled->writers[i] = (struct writers){TARN_NONE, TARN_NONE};
@@ -188,14 +188,14 @@ static void add_arcs(struct unrolled *unrolled, const struct tarn_boundary_insid
 static bool fill_arcs(struct unrolled *unrolled, const struct tarn_boundary_inside *inside)
 {
     size_t nodes_count = unrolled->nodes.ops_count;
-    unrolled->begin = tarn_pool_take(unrolled->pool, nodes_count + 2, sizeof *unrolled->begin);
+    unrolled->begin = tarn_region_take(&unrolled->region, nodes_count + 2, sizeof *unrolled->begin);
     unrolled->seen =
-        tarn_pool_take(unrolled->pool, unrolled->graph->streams_count, sizeof *unrolled->seen);
+        tarn_region_take(&unrolled->region, unrolled->graph->streams_count, sizeof *unrolled->seen);
     if (!unrolled->begin || !unrolled->seen) return false;
     add_arcs(unrolled, inside);
     for (size_t v = 0; v < nodes_count; v++) unrolled->begin[v + 2] += unrolled->begin[v + 1];
-    unrolled->before =
-        tarn_pool_take(unrolled->pool, unrolled->begin[nodes_count + 1], sizeof *unrolled->before);
+    unrolled->before = tarn_region_take(&unrolled->region, unrolled->begin[nodes_count + 1],
+                                        sizeof *unrolled->before);
     if (!unrolled->before) return false;
     add_arcs(unrolled, inside);
     unrolled->nodes.predecessors = (struct tarn_arcs){unrolled->begin, unrolled->before};
@@ -222,9 +222,9 @@ static void fill_streams(struct tarn_event_graph *nodes, const struct tarn_graph
 }
 
 static bool fill_order(struct tarn_event_graph *nodes, const struct tarn_graph *graph,
-                       struct tarn_pool *pool)
+                       struct tarn_region *region)
 {
-    uint32_t *order = tarn_pool_take(pool, nodes->ops_count, sizeof *order), next = 0;
+    uint32_t *order = tarn_region_take(region, nodes->ops_count, sizeof *order), next = 0;
     if (!order) return false;
     for (uint32_t first = 0; first < nodes->ops_count; first += graph->ops_count) {
         for (uint32_t i = 0; i < graph->ops_count; i++) {
@@ -240,12 +240,12 @@ static bool fill_order(struct tarn_event_graph *nodes, const struct tarn_graph *
 static bool unroll(struct unrolled *unrolled, const struct tarn_boundary_inside *inside)
 {
     const struct tarn_graph *graph = unrolled->graph;
-    if (!tarn_event_graph_take(&unrolled->nodes, unrolled->pool, 2 * graph->ops_count,
+    if (!tarn_event_graph_take(&unrolled->nodes, &unrolled->region, 2 * graph->ops_count,
                                graph->streams_count))
         return false;
     fill_streams(&unrolled->nodes, graph);
-    return fill_order(&unrolled->nodes, graph, unrolled->pool) &&
-           tarn_cells_take(&unrolled->cells, graph, inside->layout, unrolled->pool) &&
+    return fill_order(&unrolled->nodes, graph, &unrolled->region) &&
+           tarn_cells_take(&unrolled->cells, graph, inside->layout, &unrolled->region) &&
            find_writers(unrolled) && fill_arcs(unrolled, inside);
 }
 
@@ -265,10 +265,9 @@ enum tarn_status tarn_boundary_refined(const struct tarn_graph *graph,
                                        struct tarn_wait **waits, uint32_t *count)
 {
     enum tarn_status status = TARN_SYSTEM;
-    struct unrolled unrolled = {.graph = graph, .pool = tarn_pool_create()};
-    if (unrolled.pool && unroll(&unrolled, inside))
-        status = tarn_events_reduce(&unrolled.nodes, waits, count);
+    struct unrolled unrolled = {.graph = graph};
+    if (unroll(&unrolled, inside)) status = tarn_events_reduce(&unrolled.nodes, waits, count);
     if (status == TARN_OK) keep_crossing(*waits, count, graph->ops_count);
-    tarn_pool_destroy(unrolled.pool);
+    tarn_region_finish(&unrolled.region);
     return status;
 }

@@ -53,12 +53,12 @@ static const struct point *sort(struct point *points, struct point *spare, size_
 }
 
 static bool number_cells(struct tarn_cells *cells, const struct tarn_graph *graph,
-                         struct tarn_layout layout, struct tarn_pool *pool)
+                         struct tarn_layout layout, struct tarn_region *region)
 {
     size_t count = 2 * (size_t)graph->planned_count;
     uint64_t highest = 0;
-    struct point *points = tarn_pool_take(pool, count, sizeof *points);
-    struct point *spare = tarn_pool_take(pool, count, sizeof *spare);
+    struct point *points = tarn_region_take(region, count, sizeof *points);
+    struct point *spare = tarn_region_take(region, count, sizeof *spare);
     if (!points || !spare) return false;
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         uint64_t begin = layout.offset[a];
@@ -126,13 +126,13 @@ static void clean(const struct brush *brush)
 }
 
 static bool find_owners(struct tarn_cells *cells, const struct tarn_graph *graph,
-                        struct tarn_pool *pool)
+                        struct tarn_region *region)
 {
     size_t count = (size_t)cells->count + 1;
-    cells->first = tarn_pool_take(pool, count, sizeof *cells->first);
-    cells->last = tarn_pool_take(pool, count, sizeof *cells->last);
+    cells->first = tarn_region_take(region, count, sizeof *cells->first);
+    cells->last = tarn_region_take(region, count, sizeof *cells->last);
     struct brush brush = {cells, graph, cells->first, NULL};
-    brush.skip = tarn_pool_take(pool, count, sizeof *brush.skip);
+    brush.skip = tarn_region_take(region, count, sizeof *brush.skip);
     if (!cells->first || !cells->last || !brush.skip) return false;
     clean(&brush);
     for (uint32_t i = 0; i < graph->ops_count; i++) paint_products(&brush, graph->order[i]);
@@ -143,10 +143,10 @@ static bool find_owners(struct tarn_cells *cells, const struct tarn_graph *graph
 }
 
 static bool list_by_last(struct tarn_cells *cells, const struct tarn_graph *graph,
-                         struct tarn_pool *pool)
+                         struct tarn_region *region)
 {
-    cells->head = tarn_pool_take(pool, graph->planned_count, sizeof *cells->head);
-    cells->next = tarn_pool_take(pool, cells->count, sizeof *cells->next);
+    cells->head = tarn_region_take(region, graph->planned_count, sizeof *cells->head);
+    cells->next = tarn_region_take(region, cells->count, sizeof *cells->next);
     if (!cells->head || !cells->next) return false;
     for (uint32_t a = 0; a < graph->planned_count; a++) cells->head[a] = TARN_NONE;
     for (uint32_t c = cells->count; c-- > 0;) {
@@ -159,11 +159,11 @@ static bool list_by_last(struct tarn_cells *cells, const struct tarn_graph *grap
 }
 
 bool tarn_cells_take(struct tarn_cells *cells, const struct tarn_graph *graph,
-                     struct tarn_layout layout, struct tarn_pool *pool)
+                     struct tarn_layout layout, struct tarn_region *region)
 {
     memset(cells, 0, sizeof *cells);
-    cells->begin = tarn_pool_take(pool, graph->planned_count, sizeof *cells->begin);
-    cells->end = tarn_pool_take(pool, graph->planned_count, sizeof *cells->end);
-    return cells->begin && cells->end && number_cells(cells, graph, layout, pool) &&
-           find_owners(cells, graph, pool) && list_by_last(cells, graph, pool);
+    cells->begin = tarn_region_take(region, graph->planned_count, sizeof *cells->begin);
+    cells->end = tarn_region_take(region, graph->planned_count, sizeof *cells->end);
+    return cells->begin && cells->end && number_cells(cells, graph, layout, region) &&
+           find_owners(cells, graph, region) && list_by_last(cells, graph, region);
 }

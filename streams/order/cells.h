@@ -5,7 +5,7 @@
 
 #include "streams/graph/graph.h"
 
-struct tarn_pool;
+struct tarn_region;
 
 struct tarn_cells {
     uint32_t count;
@@ -23,8 +23,8 @@ struct tarn_layout {
     uint64_t alignment;     /* of the plan: what a storage reserves */
 };
 
-/* Cells of reserved bytes; all in the pool. False: no memory. */
+/* Cells of reserved bytes; all in the region. False: no memory. */
 bool tarn_cells_take(struct tarn_cells *cells, const struct tarn_graph *graph,
-                     struct tarn_layout layout, struct tarn_pool *pool);
+                     struct tarn_layout layout, struct tarn_region *region);
 
 #endif

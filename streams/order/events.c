@@ -192,16 +192,16 @@ static void fill_ops(struct tarn_event_graph *ops, const struct tarn_graph *grap
     }
 }
 
-bool tarn_event_graph_take(struct tarn_event_graph *graph, struct tarn_pool *pool,
+bool tarn_event_graph_take(struct tarn_event_graph *graph, struct tarn_region *region,
                            uint32_t ops_count, uint32_t streams_count)
 {
     graph->ops_count = ops_count;
     graph->streams_count = streams_count;
-    graph->stream = tarn_pool_take(pool, ops_count, sizeof *graph->stream);
-    graph->position = tarn_pool_take(pool, ops_count, sizeof *graph->position);
-    graph->view = tarn_pool_take(pool, ops_count, sizeof *graph->view);
-    graph->begin = tarn_pool_take(pool, (size_t)streams_count + 1, sizeof *graph->begin);
-    graph->ops = tarn_pool_take(pool, ops_count, sizeof *graph->ops);
+    graph->stream = tarn_region_take(region, ops_count, sizeof *graph->stream);
+    graph->position = tarn_region_take(region, ops_count, sizeof *graph->position);
+    graph->view = tarn_region_take(region, ops_count, sizeof *graph->view);
+    graph->begin = tarn_region_take(region, (size_t)streams_count + 1, sizeof *graph->begin);
+    graph->ops = tarn_region_take(region, ops_count, sizeof *graph->ops);
     return graph->stream && graph->position && graph->view && graph->begin && graph->ops;
 }
 
@@ -210,11 +210,11 @@ enum tarn_status tarn_events_minimal(const struct tarn_graph *graph, struct tarn
 {
     enum tarn_status status = TARN_SYSTEM;
     struct tarn_event_graph ops = {.order = graph->order, .predecessors = graph->predecessors};
-    struct tarn_pool *pool = tarn_pool_create();
-    if (pool && tarn_event_graph_take(&ops, pool, graph->ops_count, graph->streams_count)) {
+    struct tarn_region region = {.chunks = NULL};
+    if (tarn_event_graph_take(&ops, &region, graph->ops_count, graph->streams_count)) {
         fill_ops(&ops, graph);
         status = tarn_events_reduce(&ops, waits, count);
     }
-    tarn_pool_destroy(pool);
+    tarn_region_finish(&region);
     return status;
 }

@@ -22,8 +22,8 @@ struct tarn_event_graph {
     struct tarn_arcs predecessors; /* in other streams */
 };
 
-/* Room from a pool for all but order and predecessors, zero-filled. False: no memory. */
-bool tarn_event_graph_take(struct tarn_event_graph *graph, struct tarn_pool *pool,
+/* Room from a region for all but order and predecessors, zero-filled. False: no memory. */
+bool tarn_event_graph_take(struct tarn_event_graph *graph, struct tarn_region *region,
                            uint32_t ops_count, uint32_t streams_count);
 
 /* As above, by place in `order`. */

@@ -23,10 +23,10 @@ bool tarn_additions_has(const struct tarn_addition *addition, const char *name)
     return false;
 }
 
-static bool copy_list(struct tarn_pool *pool, struct tarn_list *list)
+static bool copy_list(struct tarn_region *region, struct tarn_list *list)
 {
     if (list->count > 0)
-        list->ids = tarn_pool_copy(pool, list->ids, list->count, sizeof *list->ids);
+        list->ids = tarn_region_copy(region, list->ids, list->count, sizeof *list->ids);
     return list->count == 0 || list->ids;
 }
 
@@ -43,7 +43,8 @@ enum tarn_status tarn_additions_append(struct tarn_additions *additions, uint32_
         addition->capacity = larger;
     }
     struct tarn_implementation copy = *implementation;
-    if (!copy_list(additions->pool, &copy.inputs) || !copy_list(additions->pool, &copy.outputs))
+    if (!copy_list(&additions->region, &copy.inputs) ||
+        !copy_list(&additions->region, &copy.outputs))
         return TARN_SYSTEM;
     addition->list[addition->count++] = copy;
     additions->report.implementations++;
@@ -188,10 +189,9 @@ static enum tarn_status init(struct tarn_additions *additions)
     size_t longest = 0;
     for (uint32_t v = 0; v < graph->ops_count; v++)
         if (graph->ops[v].inputs_count > longest) longest = graph->ops[v].inputs_count;
-    additions->pool = tarn_pool_create();
     additions->ops = calloc((size_t)graph->ops_count + 1, sizeof *additions->ops);
     additions->ids = malloc((longest + 3) * sizeof *additions->ids);
-    if (!additions->pool || !additions->ops || !additions->ids) return TARN_SYSTEM;
+    if (!additions->ops || !additions->ids) return TARN_SYSTEM;
     return tarn_pairing_init(&additions->pairing, graph);
 }
 
@@ -203,7 +203,7 @@ static void finish(struct tarn_additions *additions)
     free(additions->kept);
     free(additions->ids);
     tarn_pairing_finish(&additions->pairing);
-    tarn_pool_destroy(additions->pool);
+    tarn_region_finish(&additions->region);
 }
 
 enum tarn_status tarn_graph_implementations(struct tarn_graph *graph,

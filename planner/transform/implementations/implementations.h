@@ -22,7 +22,7 @@ struct tarn_additions {
     const struct tarn_graph *graph;
     const struct tarn_cost_table *costs; /* NULL: none */
     struct tarn_pairing pairing;
-    struct tarn_pool *pool; /* lists and names */
+    struct tarn_region region; /* lists and names */
     struct tarn_addition *ops;
     struct tarn_tensor_info *kept; /* tensors behind the graph's */
     uint32_t kept_count, kept_capacity;

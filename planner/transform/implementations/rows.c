@@ -97,7 +97,7 @@ static enum tarn_status add_output(struct tarn_additions *additions, uint32_t v,
     struct tarn_addition *addition = &additions->ops[v];
     uint32_t count = addition->outputs ? addition->outputs_count : op->outputs_count;
     const uint32_t *before = addition->outputs ? addition->outputs : op->outputs;
-    uint32_t *outputs = tarn_pool_take(additions->pool, (size_t)count + 1, sizeof *outputs);
+    uint32_t *outputs = tarn_region_take(&additions->region, (size_t)count + 1, sizeof *outputs);
     if (!outputs) return TARN_SYSTEM;
     if (count > 0) memcpy(outputs, before, count * sizeof *outputs);
     outputs[count] = t;
@@ -130,7 +130,8 @@ static enum tarn_status keep(struct tarn_additions *additions, uint32_t forward,
 {
     const struct tarn_addition *addition = &additions->ops[forward];
     const char *op_name = additions->graph->ops[forward].name;
-    char *name = tarn_pool_take(additions->pool, strlen(op_name) + strlen(implementation) + 2, 1);
+    char *name =
+        tarn_region_take(&additions->region, strlen(op_name) + strlen(implementation) + 2, 1);
     if (!name) return TARN_SYSTEM;
     strcat(strcat(strcpy(name, op_name), "."), implementation);
     for (uint32_t k = additions->graph->ops[forward].outputs_count;

@@ -61,7 +61,7 @@ static enum tarn_status add_part(struct tarn_additions *additions, uint32_t v,
     };
     if (whole->name) {
         size_t size = strlen(part->name) + strlen(whole->name) + 2;
-        char *name = tarn_pool_take(additions->pool, size, 1);
+        char *name = tarn_region_take(&additions->region, size, 1);
         if (!name) return TARN_SYSTEM;
         strcat(strcat(strcpy(name, part->name), "."), whole->name);
         implementation.name = name;
