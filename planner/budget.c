@@ -20,8 +20,8 @@ enum { DEFAULT_ALIGNMENT = 512 };
 
 static bool is_stopped(const struct tarn_budgeting *budgeting)
 {
-    return budgeting->until.stop &&
-           atomic_load_explicit(budgeting->until.stop, memory_order_relaxed);
+    return budgeting->deadline.stop &&
+           atomic_load_explicit(budgeting->deadline.stop, memory_order_relaxed);
 }
 
 /* Somebody, or the time, has ended it before anything fitted. */
@@ -108,7 +108,8 @@ static enum tarn_status begin(struct tarn_budgeting *budgeting, struct tarn_grap
     }
     const struct tarn_transform_control *control = budgeting->options.control;
     if (control)
-        budgeting->until = tarn_until_in((const atomic_bool *)control->stop, control->seconds);
+        budgeting->deadline =
+            tarn_deadline_in((const atomic_bool *)control->stop, control->seconds);
     uint64_t budget = budgeting->options.budget;
     budgeting->options.budget = TARN_BUDGET_UNLIMITED;
     status = tarn_budgeting_place(budgeting, graph, &budgeting->placed);
@@ -150,13 +151,13 @@ enum tarn_status tarn_recompute_within(struct tarn_graph *graph,
     budgeting.planning = planning;
     if (status == TARN_OK) status = tarn_recompute_try_targets(&budgeting, false, &best);
     bool missing = status == TARN_OK && !tarn_attempt_fits(&best, budgeting.options.budget);
-    if (missing && !tarn_until_is_over(&budgeting.until))
+    if (missing && !tarn_deadline_is_over(&budgeting.deadline))
         status = tarn_recompute_fall_back(&budgeting, &best);
     if (status == TARN_OK && budgeting.options.report)
         fill_report(&budgeting, &best, budgeting.options.report);
     if (status == TARN_OK && !tarn_attempt_fits(&best, budgeting.options.budget))
-        status = tarn_until_is_over(&budgeting.until) ? give_up(&budgeting, &best)
-                                                      : refuse(&budgeting, &best);
+        status = tarn_deadline_is_over(&budgeting.deadline) ? give_up(&budgeting, &best)
+                                                            : refuse(&budgeting, &best);
     if (status == TARN_OK)
         *result = best.graph;
     else
@@ -196,7 +197,7 @@ static enum tarn_status find_points(struct tarn_budgeting *budgeting, struct tar
     fill_report(budgeting, best, &rows[count - 1]);
     for (size_t i = count - 1; i-- > 0 && status == TARN_OK;) {
         double share = (double)i / (double)(count - 1);
-        if (tarn_until_is_over(&budgeting->until)) return give_up_curve(budgeting);
+        if (tarn_deadline_is_over(&budgeting->deadline)) return give_up_curve(budgeting);
         status = find_point(budgeting, budgeting->placed - (uint64_t)((double)span * share), best,
                             &rows[i]);
     }

@@ -190,9 +190,9 @@ static void fill_request(struct planning *planning)
         .threads = options->threads,
         .progress = options->progress ? report_progress : NULL,
         .user = planning,
-        .until = planning->repeats
-                     ? (struct tarn_until){NULL, 0}
-                     : tarn_until_in((const atomic_bool *)options->stop, options->seconds),
+        .deadline = planning->repeats
+                        ? (struct tarn_deadline){NULL, 0}
+                        : tarn_deadline_in((const atomic_bool *)options->stop, options->seconds),
     };
 }
 

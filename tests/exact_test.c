@@ -404,7 +404,7 @@ static void follow_least(struct setup *setup, const struct least *least,
     struct tarn_exact_instance instance;
     struct tarn_exact_state state;
     struct tarn_exact_mark mark;
-    const struct tarn_until forever = {0};
+    const struct tarn_deadline forever = {0};
     uint64_t work;
     assert_int_equal(tarn_exact_instance_init(&instance, &setup->problem, NULL, setup->offset,
                                               &forever, 0, &work),
@@ -478,7 +478,7 @@ static void closing_a_level_takes_back_all_that_was_set_in_it(void **state)
         struct setup setup;
         struct tarn_exact_instance instance;
         struct tarn_exact_state partial;
-        const struct tarn_until forever = {0};
+        const struct tarn_deadline forever = {0};
         uint64_t work;
         set_up(&setup, small_graph(&source, i % 2 ? 40 : 0), 1);
         assert_int_equal(tarn_exact_instance_init(&instance, &setup.problem, NULL, setup.offset,
@@ -712,7 +712,7 @@ static void stops_when_told_to(void **state)
     struct setup setup;
     (void)state;
     set_up(&setup, puzzle(1, 60), 1);
-    const struct tarn_exact_options options = {.until = {.stop = &stop}};
+    const struct tarn_exact_options options = {.deadline = {.stop = &stop}};
     assert_int_equal(search(&setup, 1000, &options).result, TARN_EXACT_STOPPED);
     tear_down(&setup);
 }

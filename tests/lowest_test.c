@@ -381,7 +381,7 @@ static void a_search_that_is_stopped_gives_the_plan_that_came_in(void **state)
     set_up_random(&fixture, 7, 200);
     uint64_t *offset = bytes(&fixture), *row = bytes(&fixture);
     uint64_t footprint = tarn_blocks_place_in_a_row(&fixture.blocks, row);
-    struct tarn_improve_options options = {.steps = UINT64_MAX, .until = {.stop = &stop}};
+    struct tarn_improve_options options = {.steps = UINT64_MAX, .deadline = {.stop = &stop}};
     assert_int_equal(improve_row(&fixture, &options, offset), footprint);
     assert_memory_equal(offset, row, fixture.reuse.count * sizeof *offset);
     free(offset);

@@ -106,7 +106,7 @@ static enum tarn_status place_inside(struct core *core, enum tarn_exact_result *
         .visits_max = core->visits_left,
         .work_max = core->options->work_max > 0 ? core->work_left : 0,
         .threads = options->threads,
-        .until = options->until};
+        .deadline = options->deadline};
     struct tarn_exact_report report;
     enum tarn_status status =
         tarn_exact_place(core->problem, core->role, options->aim, &exact, core->offset, &report);
@@ -244,7 +244,7 @@ static void keep_better(const struct core *core, uint64_t *offset, uint64_t *foo
 static bool is_over(const struct core *core)
 {
     return core->visits_left == 0 || core->work_left == 0 || core->storages_count > STORAGES_MAX ||
-           tarn_until_is_over(&core->options->until);
+           tarn_deadline_is_over(&core->options->deadline);
 }
 
 /* A core, from its beginning to where the others fit around it, or to where it is not placed. */
@@ -292,7 +292,7 @@ static bool core_init(struct core *core, const struct tarn_antichain *antichain)
     if (!tarn_size_multiply(core->options->aim, 4, &most)) most = UINT64_MAX;
     core->settings.unit_shift = tarn_lowest_unit_shift(blocks, most);
     core->settings.aim = (int32_t)(core->options->aim >> core->settings.unit_shift);
-    core->settings.until = &core->options->until;
+    core->settings.deadline = &core->options->deadline;
     core->offset = calloc(storages, sizeof *core->offset);
     core->role = calloc(storages, sizeof *core->role);
     core->storage_at = calloc(storages, sizeof *core->storage_at);

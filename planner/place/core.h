@@ -12,7 +12,7 @@ struct tarn_core_options {
     uint64_t work_max; /* see work.h; 0: no limit */
     uint64_t seed;
     uint32_t threads; /* 0: all cores; results do not depend on it */
-    struct tarn_until until;
+    struct tarn_deadline deadline;
 };
 
 struct tarn_core_report {

@@ -79,7 +79,7 @@ struct search {
 
 static bool is_over(const struct search *search)
 {
-    return tarn_until_is_over(&search->options->until);
+    return tarn_deadline_is_over(&search->options->deadline);
 }
 
 /* ---- Candidates ---- */
@@ -147,12 +147,12 @@ static bool decode_in_slices(struct search *search, struct tarn_decoder *decoder
                              const int32_t *key)
 {
     struct tarn_objective objective = {search->aim, 1, 0};
-    uint32_t count = search->lowest.count, until = 0;
+    uint32_t count = search->lowest.count, deadline = 0;
     tarn_decoder_start(decoder, NULL);
-    while (until < count) {
-        until = count - until > SLICE ? until + SLICE : count;
+    while (deadline < count) {
+        deadline = count - deadline > SLICE ? deadline + SLICE : count;
         if (i > atomic_load(&search->found)) return false;
-        if (!tarn_decoder_advance(decoder, key, NULL, objective, TARN_MISS_MAX, until))
+        if (!tarn_decoder_advance(decoder, key, NULL, objective, TARN_MISS_MAX, deadline))
             return false;
     }
     return true;
@@ -164,7 +164,7 @@ static bool decoding_init(struct decoding *decoding, const struct search *search
     bool ok = tarn_decoder_init(&decoding->decoder, &search->lowest) == TARN_OK &&
               tarn_decoder_narrow(&decoding->decoder) == TARN_OK;
     decoding->key = malloc(((size_t)search->lowest.count + 1) * sizeof *decoding->key);
-    decoding->decoder.until = &search->options->until;
+    decoding->decoder.deadline = &search->options->deadline;
     decoding->made = candidate_init(&decoding->best, search) && ok && decoding->key;
     return decoding->made;
 }
@@ -498,7 +498,7 @@ static bool place_by_best_keys(const struct tarn_problem *problem,
                                uint64_t *footprint, struct tarn_improve_report *report)
 {
     uint64_t work, worth = tarn_widths_worth(effort, aim, *footprint);
-    if (tarn_until_is_over(&options->until)) return true;
+    if (tarn_deadline_is_over(&options->deadline)) return true;
     if (!estimate_key(problem, effort, &work)) return false;
     if (worth / work == 0) return true;
     struct search search = {.options = options, .keys_count = BEST_KEYS_COUNT, .work_left = worth};
@@ -517,7 +517,7 @@ static bool place_many(const struct tarn_problem *problem, const struct tarn_ant
                                                       offset, footprint, report);
     if (!ok || *footprint <= aim) return ok;
     report->cut = true;
-    if (options->until.deadline_ms == 0) return true;
+    if (options->deadline.at_ms == 0) return true;
     effort->max = UINT64_MAX;
     return place_windows(problem, antichain, options, aim, effort, offset, footprint, report) ==
                TARN_OK &&

@@ -18,7 +18,7 @@ struct tarn_improve_options {
     /* NULL, or called from the calling thread whenever the best footprint has become smaller. */
     void (*progress)(void *user, uint64_t footprint, uint64_t steps);
     void *user;
-    struct tarn_until until;
+    struct tarn_deadline deadline;
 };
 
 struct tarn_improve_report {

@@ -170,8 +170,9 @@ static enum tarn_status baseline(const struct climb *climb, uint32_t method, uin
     uint64_t *offset = malloc((count + 1) * sizeof *offset);
     enum tarn_status status = offset ? make_rows(climb) : TARN_SYSTEM;
     if (status == TARN_OK)
-        status = tarn_portfolio_place(climb->problem, method, methods, options->threads,
-                                      options->bound, &options->until, offset, &footprint, &winner);
+        status =
+            tarn_portfolio_place(climb->problem, method, methods, options->threads, options->bound,
+                                 &options->deadline, offset, &footprint, &winner);
     bool ended = status == TARN_OK && footprint == UINT64_MAX;
     if (status == TARN_OK && !ended &&
         (method != TARN_NONE || footprint <= climb->result->footprint)) {
@@ -220,7 +221,7 @@ static bool is_settled(const struct climb *climb)
 
 static bool is_done(const struct climb *climb)
 {
-    return is_settled(climb) || tarn_until_is_over(&climb->request.improve.until);
+    return is_settled(climb) || tarn_deadline_is_over(&climb->request.improve.deadline);
 }
 
 static bool is_over(const struct climb *climb) { return is_done(climb) || climb->work_left == 0; }
@@ -232,7 +233,7 @@ static enum tarn_status exact(struct climb *climb, uint64_t nodes)
     struct tarn_exact_options options = {.seed = improve->seed,
                                          .nodes_max = nodes,
                                          .threads = improve->threads,
-                                         .until = improve->until};
+                                         .deadline = improve->deadline};
     const struct tarn_blocks *blocks = climb->problem->blocks;
     struct tarn_exact_report report;
     if (!may_spend(climb, climb->reserve, &options.work_max)) return TARN_OK;
@@ -264,7 +265,7 @@ static enum tarn_status core(struct climb *climb, uint64_t aim, uint64_t visits)
                                         .visits = visits,
                                         .seed = improve->seed,
                                         .threads = improve->threads,
-                                        .until = improve->until};
+                                        .deadline = improve->deadline};
     struct tarn_place_result *result = climb->result;
     struct tarn_core_report report = {false, 0};
     uint64_t before = result->footprint;
@@ -404,7 +405,7 @@ static enum tarn_stop why_stopped(const struct climb *climb)
 {
     enum tarn_way way = climb->request.way;
     if (way == TARN_WAY_ROAM || way == TARN_WAY_LLFB || is_settled(climb)) return TARN_STOP_NONE;
-    enum tarn_stop reason = tarn_until_reason(&climb->request.improve.until);
+    enum tarn_stop reason = tarn_deadline_reason(&climb->request.improve.deadline);
     return reason == TARN_STOP_NONE && climb->cut ? TARN_STOP_WORK : reason;
 }
 

@@ -18,11 +18,11 @@ static inline bool tarn_steps_next(struct tarn_steps *steps, uint64_t bytes)
 {
     const struct tarn_transform_control *control = steps->control;
     if (!control) return true;
-    struct tarn_until until = {(const atomic_bool *)control->stop, steps->deadline_ms};
-    if (steps->done == 0 && until.deadline_ms <= 0 && control->seconds > 0)
-        until = tarn_until_in(until.stop, control->seconds);
-    steps->deadline_ms = until.deadline_ms;
-    if (tarn_until_is_over(&until)) return false;
+    struct tarn_deadline deadline = {(const atomic_bool *)control->stop, steps->deadline_ms};
+    if (steps->done == 0 && deadline.at_ms <= 0 && control->seconds > 0)
+        deadline = tarn_deadline_in(deadline.stop, control->seconds);
+    steps->deadline_ms = deadline.at_ms;
+    if (tarn_deadline_is_over(&deadline)) return false;
     if (control->steps > 0 && steps->done == control->steps) return false;
     steps->done++;
     if (control->progress) {

@@ -1,5 +1,5 @@
 /* When a search has to end before its steps do: somebody says so, or its time is over. Made once
- * for a whole climb, so that all of its rungs share the time; every loop of a search looks at it
+ * for a whole search, so that all of its stages share the time; every loop of a search looks at it
  * at least some dozen times a second. What comes of a deadline depends on the machine. */
 #ifndef TARN_STREAMS_BASE_DEADLINE_H
 #define TARN_STREAMS_BASE_DEADLINE_H
@@ -10,9 +10,9 @@
 
 #include "tarn/plan.h"
 
-struct tarn_until {
+struct tarn_deadline {
     const atomic_bool *stop; /* NULL, or set from anywhere to end the search */
-    double deadline_ms;      /* on the clock below; 0: none */
+    double at_ms;            /* on the clock below; 0: none */
 };
 
 static inline double tarn_now_ms(void)
@@ -23,22 +23,22 @@ static inline double tarn_now_ms(void)
 }
 
 /* Ends so many seconds from now; 0: at no time. */
-static inline struct tarn_until tarn_until_in(const atomic_bool *stop, double seconds)
+static inline struct tarn_deadline tarn_deadline_in(const atomic_bool *stop, double seconds)
 {
-    return (struct tarn_until){stop, seconds > 0 ? tarn_now_ms() + seconds * 1e3 : 0};
+    return (struct tarn_deadline){stop, seconds > 0 ? tarn_now_ms() + seconds * 1e3 : 0};
 }
 
-static inline enum tarn_stop tarn_until_reason(const struct tarn_until *until)
+static inline enum tarn_stop tarn_deadline_reason(const struct tarn_deadline *deadline)
 {
-    if (until->stop && atomic_load_explicit(until->stop, memory_order_relaxed))
+    if (deadline->stop && atomic_load_explicit(deadline->stop, memory_order_relaxed))
         return TARN_STOP_REQUEST;
-    return until->deadline_ms > 0 && tarn_now_ms() > until->deadline_ms ? TARN_STOP_DEADLINE
-                                                                        : TARN_STOP_NONE;
+    return deadline->at_ms > 0 && tarn_now_ms() > deadline->at_ms ? TARN_STOP_DEADLINE
+                                                                  : TARN_STOP_NONE;
 }
 
-static inline bool tarn_until_is_over(const struct tarn_until *until)
+static inline bool tarn_deadline_is_over(const struct tarn_deadline *deadline)
 {
-    return tarn_until_reason(until) != TARN_STOP_NONE;
+    return tarn_deadline_reason(deadline) != TARN_STOP_NONE;
 }
 
 #endif

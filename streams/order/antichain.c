@@ -82,8 +82,8 @@ enum { SHARES = 256, PARTS_MAX = 4, PARTS_STREAMS = 32 };
 struct queue {
     uint32_t *storages;
     uint32_t capacity, count;
-    uint32_t next;  /* those before it are released or used up */
-    uint32_t until; /* a whole share's end */
+    uint32_t next;     /* those before it are released or used up */
+    uint32_t deadline; /* a whole share's end */
     uint32_t share_shift;
     uint32_t shares[SHARES];
 };
@@ -125,7 +125,7 @@ static void start_queue(struct queue *queue, const struct tarn_flow *flow, uint3
 /* As many shares as there is room for, and at least one. */
 static uint32_t count_next(const struct queue *queue, uint32_t most, uint32_t length, uint32_t *end)
 {
-    uint32_t count = 0, share = queue->until >> queue->share_shift;
+    uint32_t count = 0, share = queue->deadline >> queue->share_shift;
     do count += queue->shares[share++];
     while (share << queue->share_shift < length && count + queue->shares[share] <= most);
     *end = share << queue->share_shift < length ? share << queue->share_shift : length;
@@ -136,7 +136,7 @@ static uint32_t count_next(const struct queue *queue, uint32_t most, uint32_t le
 static void sort_next(struct queue *queue, const uint32_t *first, uint32_t count, uint32_t end,
                       uint32_t *at)
 {
-    uint32_t begin = queue->until, positions = end - begin;
+    uint32_t begin = queue->deadline, positions = end - begin;
     memset(at, 0, ((size_t)positions + 1) * sizeof *at);
     for (uint32_t a = 0; a < count; a++)
         if (first[a] - begin < positions) at[first[a] - begin + 1]++;
@@ -162,14 +162,14 @@ static bool refill(struct queue *queue, const struct tarn_flow *flow, uint32_t s
         queue->storages = malloc(count * sizeof *queue->storages);
         queue->capacity = queue->storages ? count : 0;
     }
-    uint32_t *at = malloc(((size_t)(end - queue->until) + 1) * sizeof *at);
+    uint32_t *at = malloc(((size_t)(end - queue->deadline) + 1) * sizeof *at);
     bool ok = at && queue->capacity >= count;
     if (ok && count > 0)
         sort_next(queue, reuse->first + (size_t)s * reuse->count, reuse->count, end, at);
     free(at);
     queue->next = 0;
     queue->count = ok ? count : 0;
-    queue->until = end;
+    queue->deadline = end;
     return ok;
 }
 
@@ -255,7 +255,7 @@ static bool enter_released(struct greedy *greedy, const struct tarn_flow *flow, 
                            uint32_t pos)
 {
     struct queue *queue = &greedy->queues[s];
-    while (queue->next < queue->count || queue->until <= pos) {
+    while (queue->next < queue->count || queue->deadline <= pos) {
         if (queue->next == queue->count) {
             if (!refill(queue, flow, s)) return false;
             continue;

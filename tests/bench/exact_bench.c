@@ -115,7 +115,7 @@ static double print_instance(char *argument, int seeds, double seconds,
     for (int i = 0; i < seeds; i++) {
         struct run run;
         options.seed = (uint64_t)i + 1;
-        options.until = tarn_until_in(NULL, seconds);
+        options.deadline = tarn_deadline_in(NULL, seconds);
         capacity = solve(graph, capacity, &options, &run);
         ms[i] = run.ms;
         nodes[i] = run.nodes;

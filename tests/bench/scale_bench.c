@@ -126,12 +126,13 @@ static void place(struct run *run, const struct tarn_reuse *reuse, const struct 
     struct tarn_problem problem = {run->graph, blocks, &conflicts};
     struct tarn_place_request request = {.way = run->seconds > 0 ? TARN_WAY_ALL : TARN_WAY_LOWEST};
     run->begin_ms = since;
-    request.improve = (struct tarn_improve_options){.bound = run->bound,
-                                                    .threads = run->threads,
-                                                    .steps = run->seconds > 0 ? UINT64_MAX : 0,
-                                                    .until = tarn_until_in(NULL, run->seconds),
-                                                    .progress = note_first,
-                                                    .user = run};
+    request.improve =
+        (struct tarn_improve_options){.bound = run->bound,
+                                      .threads = run->threads,
+                                      .steps = run->seconds > 0 ? UINT64_MAX : 0,
+                                      .deadline = tarn_deadline_in(NULL, run->seconds),
+                                      .progress = note_first,
+                                      .user = run};
     struct tarn_place_result result = {.offset =
                                            malloc(((size_t)reuse->count + 1) * sizeof(uint64_t))};
     if (!result.offset) need(TARN_SYSTEM);

@@ -153,7 +153,7 @@ static void run_searcher(void *user, uint32_t thread, uint32_t number)
                                      .nodes_max = contest->nodes_max,
                                      .visits_max = contest->visits_max,
                                      .work_max = contest->work_max,
-                                     .until = &contest->options->until,
+                                     .deadline = &contest->options->deadline,
                                      .done = &contest->done,
                                      .turn = number};
     choose_manner(contest, searcher, &guide);
@@ -181,7 +181,7 @@ static bool is_over(const struct contest *contest)
     if (options->nodes_max > 0 && contest->nodes >= options->nodes_max) return true;
     if (options->visits_max > 0 && contest->visits >= options->visits_max) return true;
     if (options->work_max > 0 && contest->work >= options->work_max) return true;
-    return contest->no_memory || tarn_until_is_over(&options->until);
+    return contest->no_memory || tarn_deadline_is_over(&options->deadline);
 }
 
 /* Each searcher's share of what is left of a limit; 0: there is none. */
@@ -286,10 +286,11 @@ static enum tarn_status search_above(const struct tarn_exact_ground *ground, uin
         return TARN_OK;
     }
     enum tarn_status status =
-        tarn_exact_instance_init(&instance, ground->problem, ground->role, offset, &options->until,
-                                 options->work_max, &report->work);
+        tarn_exact_instance_init(&instance, ground->problem, ground->role, offset,
+                                 &options->deadline, options->work_max, &report->work);
     bool spent = options->work_max > 0 && report->work >= options->work_max;
-    if (status == TARN_USAGE && (spent || tarn_until_is_over(&options->until))) return TARN_OK;
+    if (status == TARN_USAGE && (spent || tarn_deadline_is_over(&options->deadline)))
+        return TARN_OK;
     if (status != TARN_OK) return status;
     if (options->work_max > 0) left.work_max = spent ? 1 : options->work_max - report->work;
     status =

@@ -10,7 +10,7 @@ struct tarn_exact_options {
     uint64_t visits_max; /* of pieces looked at, about; 0: no limit */
     uint64_t work_max;   /* see work.h; 0: no limit */
     uint32_t threads;    /* 0: all cores; results do not depend on it */
-    struct tarn_until until;
+    struct tarn_deadline deadline;
 };
 
 struct tarn_exact_report {

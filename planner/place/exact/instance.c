@@ -238,14 +238,15 @@ static bool count_free(const struct tarn_exact_making *making, size_t *blocks, s
 
 enum tarn_status tarn_exact_instance_init(struct tarn_exact_instance *instance,
                                           const struct tarn_problem *problem, const uint8_t *role,
-                                          const uint64_t *offset, const struct tarn_until *until,
-                                          uint64_t work_max, uint64_t *work)
+                                          const uint64_t *offset,
+                                          const struct tarn_deadline *deadline, uint64_t work_max,
+                                          uint64_t *work)
 {
     struct tarn_exact_making making = {.instance = instance,
                                        .problem = problem,
                                        .role = role,
                                        .offset = offset,
-                                       .until = until,
+                                       .deadline = deadline,
                                        .work_max = work_max};
     size_t blocks, pieces;
     memset(instance, 0, sizeof *instance);

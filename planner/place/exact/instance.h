@@ -61,8 +61,9 @@ struct tarn_exact_instance {
  * time or work was over. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_exact_instance_init(struct tarn_exact_instance *instance,
                                           const struct tarn_problem *problem, const uint8_t *role,
-                                          const uint64_t *offset, const struct tarn_until *until,
-                                          uint64_t work_max, uint64_t *work);
+                                          const uint64_t *offset,
+                                          const struct tarn_deadline *deadline, uint64_t work_max,
+                                          uint64_t *work);
 void tarn_exact_instance_finish(struct tarn_exact_instance *instance);
 
 /* Are both blocks lone, so that no ban tells how far apart they must be? */

@@ -21,7 +21,7 @@ struct tarn_exact_making {
     const struct tarn_problem *problem;
     const uint8_t *role;
     const uint64_t *offset;
-    const struct tarn_until *until;
+    const struct tarn_deadline *deadline;
     uint64_t work, work_max; /* so far, and at most; 0: no limit */
     bool over;               /* one of these ended the making */
     uint32_t pieces_count;
@@ -45,7 +45,7 @@ struct tarn_exact_making {
 static inline bool tarn_exact_making_is_over(struct tarn_exact_making *making)
 {
     bool spent = making->work_max > 0 && making->work >= making->work_max;
-    making->over = making->over || spent || tarn_until_is_over(making->until);
+    making->over = making->over || spent || tarn_deadline_is_over(making->deadline);
     return making->over;
 }
 

@@ -211,7 +211,7 @@ static bool should_stop(const struct tarn_exact_search *search)
     if (search->nodes % STOP_EVERY != 0) return false;
     if (guide->done && atomic_load_explicit(guide->done, memory_order_relaxed) < guide->turn)
         return true;
-    return tarn_until_is_over(guide->until);
+    return tarn_deadline_is_over(guide->deadline);
 }
 
 static enum tarn_exact_result solve_rest(struct tarn_exact_search *search, uint32_t depth,

@@ -20,7 +20,7 @@ struct tarn_exact_guide {
     const uint32_t *rank; /* block -> its turn among equally low ones */
     uint64_t nodes_max, visits_max, work_max;
     /* Each ends the run: what the caller says, a run with a smaller turn that is done. */
-    const struct tarn_until *until;
+    const struct tarn_deadline *deadline;
     const atomic_uint *done;
     uint32_t turn;
 };

@@ -237,14 +237,15 @@ static int64_t miss_of(struct tarn_objective objective, int32_t size, int32_t en
 static bool is_over(const struct tarn_decoder *decoder)
 {
     if (decoder->work_max > 0 && decoder->work > decoder->work_max) return true;
-    return decoder->until && decoder->done % LOOK_EVERY == 0 && tarn_until_is_over(decoder->until);
+    return decoder->deadline && decoder->done % LOOK_EVERY == 0 &&
+           tarn_deadline_is_over(decoder->deadline);
 }
 
 bool tarn_decoder_advance(struct tarn_decoder *decoder, const int32_t *key, const int32_t *floor,
-                          struct tarn_objective objective, int64_t miss_max, uint32_t until)
+                          struct tarn_objective objective, int64_t miss_max, uint32_t deadline)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
-    while (decoder->done < until) {
+    while (decoder->done < deadline) {
         if (is_over(decoder)) return false;
         decoder->work += TARN_WORK_PLACE;
         uint32_t place = tarn_limits_select(decoder, key);

@@ -108,8 +108,8 @@ struct tarn_decoder {
     uint8_t *placed;                      /* where it narrows: by run, how many are placed */
     uint8_t *narrowed_at;                 /* by stream and run: `placed` when it was narrowed */
     bool narrows;
-    const struct tarn_until *until; /* NULL, or ends a decode; set after making */
-    uint64_t work, work_max;        /* of all decodes so far, see work.h; ends them, 0: no limit */
+    const struct tarn_deadline *deadline; /* NULL, or ends a decode; set after making */
+    uint64_t work, work_max; /* of all decodes so far, see work.h; ends them, 0: no limit */
 };
 enum tarn_status tarn_decoder_init(struct tarn_decoder *decoder, const struct tarn_lowest *lowest);
 void tarn_decoder_finish(struct tarn_decoder *decoder);
@@ -129,7 +129,7 @@ void tarn_decoder_forget(struct tarn_decoder *decoder, const int32_t *floor);
  * objective is missed by more than `miss_max`, or by more than can be counted, or time or work is
  * over. */
 bool tarn_decoder_advance(struct tarn_decoder *decoder, const int32_t *key, const int32_t *floor,
-                          struct tarn_objective objective, int64_t miss_max, uint32_t until);
+                          struct tarn_objective objective, int64_t miss_max, uint32_t deadline);
 
 /* A lower limit for the miss in the end. */
 int64_t tarn_decoder_expect(const struct tarn_decoder *decoder, struct tarn_objective objective);

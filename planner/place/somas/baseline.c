@@ -354,7 +354,7 @@ enum tarn_status tarn_placer_try(struct tarn_placer *placer, struct tarn_block b
 
 enum tarn_status tarn_baseline_place(const struct tarn_problem *problem,
                                      const struct tarn_method *method,
-                                     const struct tarn_until *until, uint64_t *offset,
+                                     const struct tarn_deadline *deadline, uint64_t *offset,
                                      uint64_t *footprint)
 {
     struct tarn_placer placer;
@@ -364,7 +364,7 @@ enum tarn_status tarn_baseline_place(const struct tarn_problem *problem,
     bool over = false;
     for (uint32_t i = 0; ok && !over && i < problem->blocks->count; i++) {
         ok = place_block(&placer, tarn_block_at(problem->blocks, order[i]));
-        over = until && tarn_until_is_over(until);
+        over = deadline && tarn_deadline_is_over(deadline);
     }
     if (ok) *footprint = over ? UINT64_MAX : tarn_blocks_footprint(problem->blocks, offset);
     placer_finish(&placer);

@@ -33,7 +33,7 @@ struct tarn_problem {
  * footprint is UINT64_MAX; until may be NULL. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_baseline_place(const struct tarn_problem *problem,
                                      const struct tarn_method *method,
-                                     const struct tarn_until *until, uint64_t *offset,
+                                     const struct tarn_deadline *deadline, uint64_t *offset,
                                      uint64_t *footprint);
 
 /* ---- Step by step ----

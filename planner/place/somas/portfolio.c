@@ -106,7 +106,7 @@ struct bench {
 
 struct run {
     const struct tarn_problem *problem;
-    const struct tarn_until *until;
+    const struct tarn_deadline *deadline;
     uint32_t methods_max;
     struct finish finish;
     struct bench benches[METHODS_COUNT]; /* by thread */
@@ -131,7 +131,7 @@ static void run_method(void *user, uint32_t thread, uint32_t m)
         !is_worth_running(run->problem, m) || count_before(run->problem, m) >= run->methods_max)
         return;
     if (!bench_init(bench, run->problem->blocks->storages_count) ||
-        tarn_baseline_place(run->problem, &tarn_methods[m], run->until, trial->offset,
+        tarn_baseline_place(run->problem, &tarn_methods[m], run->deadline, trial->offset,
                             &trial->footprint) != TARN_OK) {
         run->no_memory = true;
         return;
@@ -158,15 +158,15 @@ static enum tarn_status run_methods(struct run *run, uint32_t threads, struct ou
 
 enum tarn_status tarn_portfolio_place(const struct tarn_problem *problem, uint32_t method,
                                       uint32_t methods_max, uint32_t threads, uint64_t bound,
-                                      const struct tarn_until *until, uint64_t *offset,
+                                      const struct tarn_deadline *deadline, uint64_t *offset,
                                       uint64_t *footprint, uint32_t *winner)
 {
     struct outcome best = {NULL, 0, TARN_NONE};
-    struct run run = {.problem = problem, .until = until, .finish = {bound, TARN_NONE}};
+    struct run run = {.problem = problem, .deadline = deadline, .finish = {bound, TARN_NONE}};
     run.methods_max = methods_max;
     if (method != TARN_NONE) {
         *winner = method;
-        return tarn_baseline_place(problem, &tarn_methods[method], until, offset, footprint);
+        return tarn_baseline_place(problem, &tarn_methods[method], deadline, offset, footprint);
     }
     enum tarn_status status = run_methods(&run, threads, &best);
     if (status == TARN_OK) {

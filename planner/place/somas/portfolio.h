@@ -19,7 +19,7 @@ uint32_t tarn_method_find(const char *name);
  * the footprint is UINT64_MAX. until: may be NULL. TARN_SYSTEM: no memory for one of them. */
 enum tarn_status tarn_portfolio_place(const struct tarn_problem *problem, uint32_t method,
                                       uint32_t methods_max, uint32_t threads, uint64_t bound,
-                                      const struct tarn_until *until, uint64_t *offset,
+                                      const struct tarn_deadline *deadline, uint64_t *offset,
                                       uint64_t *footprint, uint32_t *winner);
 
 /* How many methods are worth their while: some differ where there are groups only. */

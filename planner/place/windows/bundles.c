@@ -345,7 +345,7 @@ static bool decode_keys(const struct bundles *bundles, const struct tarn_lowest 
     int32_t aim = bundles->settings->aim;
     bool ok = tarn_decoder_init(&decoder, lowest) == TARN_OK &&
               tarn_decoder_narrow(&decoder) == TARN_OK && key && floor;
-    decoder.until = bundles->settings->until;
+    decoder.deadline = bundles->settings->deadline;
     decoder.work_max = work_max(bundles);
     for (uint32_t place = 0; ok && place < lowest->count; place++)
         floor[place] = bundles->list[lowest->block[place]].floor;
@@ -459,7 +459,7 @@ bool tarn_bundles_place(const struct tarn_field *field,
     bool ok = bundles_init(&bundles, period_of);
     *top = INT32_MAX;
     for (; ok && *top == INT32_MAX && bundles.shift <= SHIFT_MAX; bundles.shift += COARSER_SHIFT) {
-        if (settings->until && tarn_until_is_over(settings->until)) break;
+        if (settings->deadline && tarn_deadline_is_over(settings->deadline)) break;
         if (!settings->effort->must && bundles.shift > 0) break;
         ok = place(&bundles, top);
     }

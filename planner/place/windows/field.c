@@ -69,7 +69,7 @@ static bool decode_keys(const struct decoding *decoding, uint32_t begin, uint32_
     size_t count = (size_t)lowest->count + 1;
     int32_t *key = malloc(count * sizeof *key), *floor = malloc(count * sizeof *floor);
     bool ok = tarn_decoder_init(&decoder, lowest) == TARN_OK && key && floor;
-    decoder.until = decoding->settings->until;
+    decoder.deadline = decoding->settings->deadline;
     decoder.work_max = decoding->settings->work_max;
     for (uint32_t place = 0; ok && place < lowest->count; place++)
         floor[place] = field->floor[block_at(decoding, place)];
@@ -116,7 +116,7 @@ bool tarn_field_decode(const struct tarn_field *field, const struct tarn_windows
 {
     struct tarn_part part;
     struct decoding decoding = {.field = field, .settings = settings, .part = &part};
-    if (settings->until && tarn_until_is_over(settings->until)) return true;
+    if (settings->deadline && tarn_deadline_is_over(settings->deadline)) return true;
     if (tarn_part_init(&part, field->problem, field->block_of, storages, count) != TARN_OK)
         return false;
     obstacles->origin = part.origin;

@@ -23,7 +23,7 @@ struct tarn_windows_settings {
     uint32_t threads;           /* 0: all cores */
     struct tarn_effort *effort; /* may be NULL: nobody counts */
     uint64_t work_max; /* ends a decode of a part, all its keys together; 0: nothing does */
-    const struct tarn_until *until; /* may be NULL */
+    const struct tarn_deadline *deadline; /* may be NULL */
 };
 
 /* No floors, all offsets 0. Reads the problem and the antichain as long as it lives. False: no

@@ -51,7 +51,7 @@ enum tarn_status tarn_widths_place(const struct tarn_problem *problem,
     enum tarn_status status = TARN_OK;
     for (uint32_t i = 0; status == TARN_OK && i<WAYS_COUNT && * footprint> aim; i++) {
         uint64_t before = *footprint, worth = tarn_widths_worth(effort, aim, before);
-        if (tarn_until_is_over(&options->until)) break;
+        if (tarn_deadline_is_over(&options->deadline)) break;
         if (ways[i].together && worth < 4 * windows) continue;
         if (all < UINT64_MAX && effort->crossing > worth + least) continue;
         if (!effort->must && all < UINT64_MAX)
@@ -62,7 +62,7 @@ enum tarn_status tarn_widths_place(const struct tarn_problem *problem,
                                                                    .together = ways[i].together,
                                                                    .threads = options->threads,
                                                                    .effort = effort,
-                                                                   .until = &options->until},
+                                                                   .deadline = &options->deadline},
                                     offset, footprint);
         tarn_effort_spend(effort, windows);
         effort->max = all;

@@ -167,7 +167,7 @@ static struct tarn_windows_settings settings_of(const struct tarn_problem *probl
         .crossing_max = options->crossing_max ? options->crossing_max : CROSSING_MAX,
         .threads = options->threads,
         .effort = options->effort,
-        .until = options->until};
+        .deadline = options->deadline};
     if (settings.far > problem->blocks->storages_count / FAR_SHARE && !options->far_windows)
         settings.far = problem->blocks->storages_count / FAR_SHARE;
     if (!tarn_size_multiply(options->aim, 4, &most)) most = UINT64_MAX;

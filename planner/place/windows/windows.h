@@ -15,8 +15,8 @@ struct tarn_windows_options {
     /* 0: good values. Storages released so many windows after their producer are far from it; so
      * many that cross are still placed at once. */
     uint32_t far_windows, crossing_max;
-    struct tarn_effort *effort;     /* may be NULL: no limit */
-    const struct tarn_until *until; /* may be NULL: nothing ends it */
+    struct tarn_effort *effort;           /* may be NULL: no limit */
+    const struct tarn_deadline *deadline; /* may be NULL: nothing ends it */
 };
 
 /* offset, by planned storage, and footprint: replaced where the plan by windows is lower; not where

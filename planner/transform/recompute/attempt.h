@@ -29,8 +29,8 @@ struct tarn_budgeting {
     uint64_t placed, before_ns;    /* of the graph that came in */
     bool patient;    /* a little search for a placement, where that may be all that is missing */
     bool any_budget; /* the budget does not count: the least is looked for */
-    uint64_t evaluations;    /* of all searches */
-    struct tarn_until until; /* when to end */
+    uint64_t evaluations;          /* of all searches */
+    struct tarn_deadline deadline; /* when to end */
     struct tarn_error *error;
 };
 

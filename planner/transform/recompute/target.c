@@ -46,7 +46,7 @@ static enum tarn_status search(struct tarn_budgeting *budgeting, uint64_t target
                                               .steps = budgeting->options.effort,
                                               .refine = refine,
                                               .control = budgeting->options.control,
-                                              .deadline_ms = budgeting->until.deadline_ms};
+                                              .deadline_ms = budgeting->deadline.at_ms};
     struct tarn_budget_outcome outcome = {0};
     enum tarn_status status = TARN_OK;
     bool found = false;
@@ -96,7 +96,7 @@ enum tarn_status tarn_recompute_try_targets(struct tarn_budgeting *budgeting, bo
         budgeting->patient = budgeting->patient || i >= IMPATIENT_MAX;
         enum tarn_status status = try_target(budgeting, target, refine || i > 0, best, &next);
         if (status != TARN_OK) return status;
-        if (tarn_until_is_over(&budgeting->until)) break;
+        if (tarn_deadline_is_over(&budgeting->deadline)) break;
         if (next == target &&
             (budgeting->patient || tarn_attempt_fits(best, budgeting->options.budget)))
             break;
@@ -145,7 +145,7 @@ static enum tarn_status search_for_least(struct tarn_budgeting *budgeting,
     for (int round = 0; round < (searches ? LEAST_ROUNDS : 1) && status == TARN_OK; round++) {
         if (searches) status = start_for_least(budgeting, round);
         if (status == TARN_OK) status = try_target(budgeting, 1, round > 1, least, &next);
-        if (status != TARN_OK || tarn_until_is_over(&budgeting->until)) break;
+        if (status != TARN_OK || tarn_deadline_is_over(&budgeting->deadline)) break;
         if (round > 1 && least->footprint >= before) break;
         before = least->footprint;
     }
@@ -180,7 +180,7 @@ enum tarn_status tarn_recompute_least(struct tarn_budgeting *budgeting, struct t
     bool found = budgeting->options.method == TARN_BUDGET_SEARCH;
     enum tarn_status status = search_for_least(budgeting, least);
     for (int i = 0; i < QUESTIONS && found && status == TARN_OK; i++) {
-        bool over = tarn_until_is_over(&budgeting->until);
+        bool over = tarn_deadline_is_over(&budgeting->deadline);
         if (over || least->footprint <= budgeting->options.alignment) break;
         status = ask_for_less(budgeting, least, &found);
     }
@@ -196,7 +196,7 @@ static enum tarn_status halve(struct tarn_budgeting *budgeting, struct tarn_atte
     for (int i = 0; i < HALVINGS && low < high; i++) {
         uint64_t target = low + (high - low) / 2;
         struct tarn_attempt attempt = {0};
-        if (tarn_until_is_over(&budgeting->until)) break;
+        if (tarn_deadline_is_over(&budgeting->deadline)) break;
         enum tarn_status status = try_target(budgeting, target, false, &attempt, &next);
         if (status != TARN_OK) return status;
         bool fitted = tarn_attempt_fits(&attempt, budgeting->options.budget);
