@@ -435,8 +435,9 @@ static void check_rule(const struct tarn_graph *graph, uint32_t v, uint32_t forw
 
 static void check_graph(const struct tarn_graph *graph, const struct tarn_graph *before)
 {
+    struct tarn_region region = {.chunks = NULL};
     struct tarn_pairing pairing;
-    assert_int_equal(tarn_pairing_init(&pairing, before), TARN_OK);
+    assert_int_equal(tarn_pairing_init(&pairing, &region, before), TARN_OK);
     assert_int_equal(graph->ops_count, before->ops_count);
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         const char *kind = graph->ops[v].kind;
@@ -448,7 +449,7 @@ static void check_graph(const struct tarn_graph *graph, const struct tarn_graph 
     }
     for (uint32_t t = before->tensors_count; t < graph->tensors_count; t++)
         assert_int_equal(graph->tensors[t].kind, TARN_INTERMEDIATE);
-    tarn_pairing_finish(&pairing);
+    tarn_region_finish(&region);
 }
 
 /* The same graph: added twice, added in two steps, saved and read again. */

@@ -16,10 +16,11 @@
 #include "support/training_graph.h"
 #include "tarn.h"
 
-static struct tarn_pairing pair(const struct tarn_graph *graph)
+static struct tarn_pairing pair(struct tarn_region *region, const struct tarn_graph *graph)
 {
     struct tarn_pairing pairing;
-    assert_int_equal(tarn_pairing_init(&pairing, graph), TARN_OK);
+    assert_int_equal(tarn_pairing_init(&pairing, region, graph), TARN_OK);
+    assert_true(tarn_pairing_is_valid(&pairing, graph));
     return pairing;
 }
 
@@ -114,7 +115,8 @@ static bool reads_gradient_only(const struct tarn_graph_op *op)
 
 static unsigned check_graph(const struct tarn_graph *graph)
 {
-    struct tarn_pairing pairing = pair(graph);
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_pairing pairing = pair(&region, graph);
     unsigned checked = 0;
     bool *taken = calloc(graph->ops_count, sizeof *taken);
     assert_non_null(taken);
@@ -138,7 +140,7 @@ static unsigned check_graph(const struct tarn_graph *graph)
     for (uint32_t t = 0; t < graph->tensors_count; t++)
         assert_int_equal(pairing.value[t], behind_views(graph, t));
     free(taken);
-    tarn_pairing_finish(&pairing);
+    tarn_region_finish(&region);
     return checked;
 }
 
@@ -183,7 +185,8 @@ static void layers_are_not_mixed_up(void **state)
 {
     (void)state;
     struct training_graph made = training_graph(TRAINING_LAYERS_MAX);
-    struct tarn_pairing pairing = pair(made.graph);
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_pairing pairing = pair(&region, made.graph);
     for (unsigned i = 0; i < made.layers_count; i++) {
         const struct training_layer *layer = &made.layers[i];
         assert_int_equal(pairing.forward[layer->convolution_backward], layer->convolution);
@@ -192,7 +195,7 @@ static void layers_are_not_mixed_up(void **state)
         assert_int_equal(pairing.forward[layer->pool_backward], layer->pool);
         assert_int_equal(pairing.forward[layer->convolution], TARN_NONE);
     }
-    tarn_pairing_finish(&pairing);
+    tarn_region_finish(&region);
     tarn_graph_destroy(made.graph);
 }
 
@@ -228,9 +231,10 @@ static uint32_t forward_in_chain(const char *const *kinds, unsigned count, const
                                                                  .outputs = {&dx, 1}});
     struct tarn_graph *graph;
     assert_int_equal(tarn_builder_finish(builder, &graph, NULL), TARN_OK);
-    struct tarn_pairing pairing = pair(graph);
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_pairing pairing = pair(&region, graph);
     uint32_t forward = pairing.forward[op];
-    tarn_pairing_finish(&pairing);
+    tarn_region_finish(&region);
     tarn_graph_destroy(graph);
     return forward;
 }

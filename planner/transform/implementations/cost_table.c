@@ -31,7 +31,7 @@ static const char *const measured_columns[] = {"op", "implementation", "ns", "wo
     "kind,implementation,time_factor,workspace_factor,needs_input,needs_output," \
     "keeps_factor or op,implementation,ns,workspace"
 
-/* A line at hand. */
+/* The line that is read. */
 struct reading {
     struct tarn_cost_table *table;
     struct tarn_error *error;
@@ -44,7 +44,7 @@ struct reading {
 
 /* ---- Errors ---- */
 
-/* cell: what is wrong, in the line at hand; NULL: the line. */
+/* cell: what is wrong, in the line that is read; NULL: the line. */
 __attribute__((format(printf, 3, 4))) static enum tarn_status
 bad_cell(const struct reading *reading, const char *cell, const char *format, ...)
 {
@@ -289,8 +289,8 @@ static enum tarn_status read_table(struct tarn_cost_table *table, size_t size,
     if (!text || lines > TARN_OPS_MAX)
         return tarn_error_set(error, TARN_BAD_INPUT, "%s: %s", table->path,
                               text ? "has too many lines" : "holds a NUL byte: not a text");
-    table->models = malloc(lines * sizeof *table->models);
-    table->measured = malloc(lines * sizeof *table->measured);
+    table->models = tarn_region_take(&table->region, lines, sizeof *table->models);
+    table->measured = tarn_region_take(&table->region, lines, sizeof *table->measured);
     if (!table->models || !table->measured) return tarn_error_no_memory(error);
     enum tarn_status status = read_lines(&reading, text);
     qsort(table->models, table->models_count, sizeof *table->models, compare_models);
@@ -307,7 +307,8 @@ enum tarn_status tarn_cost_table_load(const char *path, struct tarn_cost_table *
     tarn_error_clear(error);
     struct tarn_cost_table *table = calloc(1, sizeof *table);
     if (!table) return tarn_error_no_memory(error);
-    table->path = strdup(strcmp(path, "-") == 0 ? "standard input" : path);
+    table->path =
+        tarn_region_string(&table->region, strcmp(path, "-") == 0 ? "standard input" : path);
     enum tarn_status status = table->path
                                   ? tarn_text_read(path, TARN_TEXT_MAX, &table->text, &size, error)
                                   : tarn_error_no_memory(error);
@@ -322,9 +323,7 @@ enum tarn_status tarn_cost_table_load(const char *path, struct tarn_cost_table *
 void tarn_cost_table_destroy(struct tarn_cost_table *table)
 {
     if (!table) return;
-    free(table->path);
     free(table->text);
-    free(table->models);
-    free(table->measured);
+    tarn_region_finish(&table->region);
     free(table);
 }

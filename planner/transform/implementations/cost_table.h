@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "streams/base/region.h"
 #include "tarn/transform.h"
 
 /* A decimal factor, exactly. */
@@ -35,13 +36,14 @@ struct tarn_measured_row {
 
 /* Both by name, then in the order of the file. Names point into `text`. */
 struct tarn_cost_table {
+    struct tarn_region region; /* has all but the text */
     char *path, *text;
     struct tarn_model_row *models;
     struct tarn_measured_row *measured;
     size_t models_count, measured_count;
 };
 
-/* The rows of a kind, or of an op's name: so many from the one that is returned on. */
+/* The rows of a kind, or of an op's name: the first one is returned, *count are there. */
 const struct tarn_model_row *tarn_cost_table_models(const struct tarn_cost_table *table,
                                                     const char *kind, size_t *count);
 const struct tarn_measured_row *tarn_cost_table_measured(const struct tarn_cost_table *table,

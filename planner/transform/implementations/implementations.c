@@ -1,9 +1,10 @@
-/* Adding implementations, op by op: what was measured on it as it is written, the rows of its kind,
- * what was measured on those, the two parts of a convolution's backward, what was measured on them.
- * Everything is collected first and then built as a recipe, so that ids stay. Cost: linear in ops,
- * rows of their kinds and measurements, and the pairing. */
-#include "implementations.h"
+/* Adding implementations. An op gets, in this order: what was measured on it as it is written, the
+ * rows of its kind, what was measured on those, the two parts of a convolution's backward op, and
+ * what was measured on them. Everything is collected first and then built as a recipe, so that ids
+ * stay. Cost: linear in ops, rows of their kinds and measurements, and the pairing. */
+#include "additions.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,43 +14,6 @@
 #include "streams/graph/report.h"
 
 enum measured_part { MEASURED_AS_WRITTEN, MEASURED_WHOLE, MEASURED_PART };
-
-/* ---- Lists ---- */
-
-bool tarn_additions_has(const struct tarn_addition *addition, const char *name)
-{
-    for (uint32_t i = 0; i < addition->count; i++)
-        if (strcmp(addition->list[i].name, name) == 0) return true;
-    return false;
-}
-
-static bool copy_list(struct tarn_region *region, struct tarn_list *list)
-{
-    if (list->count > 0)
-        list->ids = tarn_region_copy(region, list->ids, list->count, sizeof *list->ids);
-    return list->count == 0 || list->ids;
-}
-
-enum tarn_status tarn_additions_append(struct tarn_additions *additions, uint32_t v,
-                                       const struct tarn_implementation *implementation)
-{
-    struct tarn_addition *addition = &additions->ops[v];
-    if (tarn_additions_has(addition, implementation->name)) return TARN_OK;
-    if (addition->count == addition->capacity) {
-        uint32_t larger = 2 * addition->capacity + 4;
-        struct tarn_implementation *list = realloc(addition->list, larger * sizeof *list);
-        if (!list) return TARN_SYSTEM;
-        addition->list = list;
-        addition->capacity = larger;
-    }
-    struct tarn_implementation copy = *implementation;
-    if (!copy_list(&additions->region, &copy.inputs) ||
-        !copy_list(&additions->region, &copy.outputs))
-        return TARN_SYSTEM;
-    addition->list[addition->count++] = copy;
-    additions->report.implementations++;
-    return TARN_OK;
-}
 
 /* ---- Measurements ---- */
 
@@ -106,7 +70,8 @@ static enum tarn_status check_measured(const struct tarn_additions *additions,
     const struct tarn_graph *graph = additions->graph;
     const struct tarn_cost_table *costs = additions->costs;
     if (costs->measured_count == 0) return TARN_OK;
-    const char **names = malloc(((size_t)graph->ops_count + 1) * sizeof *names);
+    struct tarn_region_mark mark = tarn_region_mark(additions->region);
+    const char **names = tarn_region_take(additions->region, graph->ops_count, sizeof *names);
     if (!names) return TARN_SYSTEM;
     for (uint32_t v = 0; v < graph->ops_count; v++) names[v] = graph->ops[v].name;
     qsort(names, graph->ops_count, sizeof *names, compare_names);
@@ -116,7 +81,7 @@ static enum tarn_status check_measured(const struct tarn_additions *additions,
         if (!bsearch(name, names, graph->ops_count, sizeof *names, compare_names))
             lost = &costs->measured[i];
     }
-    free(names);
+    tarn_region_release(additions->region, mark);
     if (!lost) return TARN_OK;
     if (error && error->status == TARN_OK) error->line = lost->line;
     return tarn_error_set(error, TARN_BAD_INPUT, "%s: line %u: the graph has no op %s", costs->path,
@@ -125,31 +90,18 @@ static enum tarn_status check_measured(const struct tarn_additions *additions,
 
 /* ---- Ops ---- */
 
-static enum tarn_status begin_op(struct tarn_additions *additions, uint32_t v)
-{
-    const struct tarn_graph_op *op = &additions->graph->ops[v];
-    struct tarn_addition *addition = &additions->ops[v];
-    addition->cost = op->cost;
-    addition->workspace = op->workspace;
-    if (op->implementations_count == 0) return TARN_OK;
-    addition->list = malloc(op->implementations_count * sizeof *addition->list);
-    if (!addition->list) return TARN_SYSTEM;
-    memcpy(addition->list, op->implementations, op->implementations_count * sizeof *addition->list);
-    addition->count = addition->capacity = op->implementations_count;
-    return TARN_OK;
-}
-
 static enum tarn_status add_to_op(struct tarn_additions *additions, uint32_t v, bool split)
 {
     bool has_costs = additions->costs && !additions->graph->ops[v].view;
-    enum tarn_status status = begin_op(additions, v);
-    if (!status && has_costs) status = take_measured(additions, v, MEASURED_AS_WRITTEN);
+    enum tarn_status status = TARN_OK;
+    if (has_costs) status = take_measured(additions, v, MEASURED_AS_WRITTEN);
     if (!status && has_costs) status = tarn_additions_add_rows(additions, v);
     if (!status && has_costs) status = take_measured(additions, v, MEASURED_WHOLE);
     if (!status && split) status = tarn_split_backward(additions, v);
     if (!status && has_costs) status = take_measured(additions, v, MEASURED_PART);
     if (additions->ops[v].count > additions->graph->ops[v].implementations_count)
         additions->report.ops++;
+    assert(tarn_addition_is_valid(additions, v));
     return status;
 }
 
@@ -183,29 +135,6 @@ static enum tarn_status build(const struct tarn_additions *additions, struct tar
     return tarn_recipe_build(&recipe, result, error);
 }
 
-static enum tarn_status init(struct tarn_additions *additions)
-{
-    const struct tarn_graph *graph = additions->graph;
-    size_t longest = 0;
-    for (uint32_t v = 0; v < graph->ops_count; v++)
-        if (graph->ops[v].inputs_count > longest) longest = graph->ops[v].inputs_count;
-    additions->ops = calloc((size_t)graph->ops_count + 1, sizeof *additions->ops);
-    additions->ids = malloc((longest + 3) * sizeof *additions->ids);
-    if (!additions->ops || !additions->ids) return TARN_SYSTEM;
-    return tarn_pairing_init(&additions->pairing, graph);
-}
-
-static void finish(struct tarn_additions *additions)
-{
-    for (uint32_t v = 0; additions->ops && v < additions->graph->ops_count; v++)
-        free(additions->ops[v].list);
-    free(additions->ops);
-    free(additions->kept);
-    free(additions->ids);
-    tarn_pairing_finish(&additions->pairing);
-    tarn_region_finish(&additions->region);
-}
-
 enum tarn_status tarn_graph_implementations(struct tarn_graph *graph,
                                             const struct tarn_implementations_options *given,
                                             struct tarn_graph **result, struct tarn_error *error)
@@ -221,14 +150,15 @@ enum tarn_status tarn_graph_implementations(struct tarn_graph *graph,
         *result = tarn_graph_retain(graph);
         return TARN_OK;
     }
-    struct tarn_additions additions = {.graph = graph, .costs = options.costs};
-    status = init(&additions);
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_additions additions;
+    status = tarn_additions_init(&additions, &region, graph, options.costs);
     if (!status && options.costs) status = check_measured(&additions, error);
     for (uint32_t v = 0; !status && v < graph->ops_count; v++)
         status = add_to_op(&additions, v, options.split_backward);
     if (!status) status = build(&additions, graph, result, error);
     if (status == TARN_SYSTEM) tarn_error_no_memory(error);
     if (status == TARN_OK && options.report) *options.report = additions.report;
-    finish(&additions);
+    tarn_region_finish(&region);
     return status;
 }

@@ -12,7 +12,7 @@
  * gradients come in the reverse order. */
 #include "pairing.h"
 
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
 /* A value that more forward ops touch, such as a mask of all layers, tells little. */
@@ -21,17 +21,18 @@
 struct search {
     const struct tarn_graph *graph;
     struct tarn_pairing *pairing;
-    bool *is_late;         /* op: backward, or follows from one that is */
-    bool *is_taken;        /* op: has a backward op */
-    uint32_t *users_begin; /* value -> users; those of t are [begin[t], begin[t + 1]) */
-    uint32_t *users;       /* forward ops that touch a value */
-    uint32_t *seen;        /* value -> 1 + the op whose list it was met in last */
-    uint32_t *shares;      /* op -> values that it shares with the op at hand; 0 in between */
-    uint32_t *candidates;  /* whose shares are not 0 */
+    struct tarn_region *region; /* for what lasts as long as the search */
+    bool *is_late;              /* op: backward, or follows from one that is */
+    bool *is_taken;             /* op: has a backward op */
+    uint32_t *users_begin;      /* value -> users; those of t are [begin[t], begin[t + 1]) */
+    uint32_t *users;            /* forward ops that touch a value */
+    uint32_t *seen;             /* value -> 1 + the op whose list it was met in last */
+    uint32_t *shares;     /* op -> values that it shares with the op that is looked at, or 0 */
+    uint32_t *candidates; /* ops whose shares are not 0 */
     uint32_t candidates_count;
 };
 
-bool tarn_is_backward(const struct tarn_graph_op *op)
+static bool is_backward(const struct tarn_graph_op *op)
 {
     return strstr(op->kind, "backward") || strstr(op->kind, "Backprop") || strstr(op->kind, "Grad");
 }
@@ -49,7 +50,7 @@ static void trace_op(struct search *search, uint32_t v)
 {
     const struct tarn_graph_op *op = &search->graph->ops[v];
     uint32_t *value = search->pairing->value;
-    search->is_late[v] = tarn_is_backward(op);
+    search->is_late[v] = is_backward(op);
     for (uint32_t k = 0; k < op->inputs_count; k++) {
         uint32_t producer = search->graph->tensors[op->inputs[k]].producer;
         if (producer != TARN_NONE && search->is_late[producer]) search->is_late[v] = true;
@@ -97,7 +98,7 @@ static void visit_users(struct search *search, uint32_t *place)
 static enum tarn_status list_users(struct search *search)
 {
     uint32_t count = search->graph->tensors_count, sum = 0;
-    uint32_t *place = calloc((size_t)count + 1, sizeof *place);
+    uint32_t *place = tarn_region_take(search->region, count, sizeof *place);
     if (!place) return TARN_SYSTEM;
     visit_users(search, place);
     for (uint32_t t = 0; t < count; t++) {
@@ -106,10 +107,10 @@ static enum tarn_status list_users(struct search *search)
         sum += users;
     }
     search->users_begin[count] = sum;
-    search->users = malloc(((size_t)sum + 1) * sizeof *search->users);
-    if (search->users) visit_users(search, place);
-    free(place);
-    return search->users ? TARN_OK : TARN_SYSTEM;
+    search->users = tarn_region_take(search->region, sum, sizeof *search->users);
+    if (!search->users) return TARN_SYSTEM;
+    visit_users(search, place);
+    return TARN_OK;
 }
 
 /* ---- Choosing ---- */
@@ -180,68 +181,68 @@ static uint32_t find_forward(struct search *search, uint32_t v)
     return best;
 }
 
-static void pair_all(struct search *search)
+static void pair_ops(struct search *search)
 {
     const struct tarn_graph *graph = search->graph;
     memset(search->seen, 0, graph->tensors_count * sizeof *search->seen);
     for (uint32_t i = 0; i < graph->ops_count; i++) {
         uint32_t v = graph->order[i];
-        if (!tarn_is_backward(&graph->ops[v])) continue;
+        if (!is_backward(&graph->ops[v])) continue;
         uint32_t forward = find_forward(search, v);
         search->pairing->forward[v] = forward;
         if (forward != TARN_NONE) search->is_taken[forward] = true;
     }
 }
 
-/* ---- All of it ---- */
+/* ---- Pairing ---- */
 
 static enum tarn_status find_pairs(struct search *search)
 {
     const struct tarn_graph *graph = search->graph;
-    struct tarn_pairing *pairing = search->pairing;
-    if (!pairing->forward || !pairing->value || !search->is_late || !search->is_taken ||
-        !search->users_begin || !search->seen || !search->shares || !search->candidates)
-        return TARN_SYSTEM;
-    for (uint32_t v = 0; v < graph->ops_count; v++) pairing->forward[v] = TARN_NONE;
-    for (uint32_t t = 0; t < graph->tensors_count; t++) pairing->value[t] = t;
     for (uint32_t i = 0; i < graph->ops_count; i++) trace_op(search, graph->order[i]);
     if (list_users(search) != TARN_OK) return TARN_SYSTEM;
-    pair_all(search);
+    pair_ops(search);
     return TARN_OK;
 }
 
-enum tarn_status tarn_pairing_init(struct tarn_pairing *pairing, const struct tarn_graph *graph)
+enum tarn_status tarn_pairing_init(struct tarn_pairing *pairing, struct tarn_region *region,
+                                   const struct tarn_graph *graph)
 {
-    size_t ops = (size_t)graph->ops_count + 1, tensors = (size_t)graph->tensors_count + 1;
-    *pairing = (struct tarn_pairing){
-        .forward = malloc(ops * sizeof *pairing->forward),
-        .value = malloc(tensors * sizeof *pairing->value),
-    };
+    size_t ops = graph->ops_count, tensors = graph->tensors_count;
+    pairing->forward = tarn_region_take(region, ops, sizeof *pairing->forward);
+    pairing->value = tarn_region_take(region, tensors, sizeof *pairing->value);
+    if (region->is_exhausted) return TARN_SYSTEM;
+    for (uint32_t v = 0; v < ops; v++) pairing->forward[v] = TARN_NONE;
+    for (uint32_t t = 0; t < tensors; t++) pairing->value[t] = t;
+    struct tarn_region_mark mark = tarn_region_mark(region);
     struct search search = {
         .graph = graph,
         .pairing = pairing,
-        .is_late = calloc(ops, sizeof *search.is_late),
-        .is_taken = calloc(ops, sizeof *search.is_taken),
-        .users_begin = malloc(tensors * sizeof *search.users_begin),
-        .seen = malloc(tensors * sizeof *search.seen),
-        .shares = calloc(ops, sizeof *search.shares),
-        .candidates = malloc(ops * sizeof *search.candidates),
+        .region = region,
+        .is_late = tarn_region_take(region, ops, sizeof *search.is_late),
+        .is_taken = tarn_region_take(region, ops, sizeof *search.is_taken),
+        .users_begin = tarn_region_take(region, tensors + 1, sizeof *search.users_begin),
+        .seen = tarn_region_take(region, tensors, sizeof *search.seen),
+        .shares = tarn_region_take(region, ops, sizeof *search.shares),
+        .candidates = tarn_region_take(region, ops, sizeof *search.candidates),
     };
-    enum tarn_status status = find_pairs(&search);
-    free(search.is_late);
-    free(search.is_taken);
-    free(search.users_begin);
-    free(search.users);
-    free(search.seen);
-    free(search.shares);
-    free(search.candidates);
-    if (status != TARN_OK) tarn_pairing_finish(pairing);
+    enum tarn_status status = region->is_exhausted ? TARN_SYSTEM : find_pairs(&search);
+    tarn_region_release(region, mark);
+    assert(status != TARN_OK || tarn_pairing_is_valid(pairing, graph));
     return status;
 }
 
-void tarn_pairing_finish(struct tarn_pairing *pairing)
+bool tarn_pairing_is_valid(const struct tarn_pairing *pairing, const struct tarn_graph *graph)
 {
-    free(pairing->forward);
-    free(pairing->value);
-    *pairing = (struct tarn_pairing){0};
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        uint32_t forward = pairing->forward[v];
+        if (forward == TARN_NONE) continue;
+        if (forward >= graph->ops_count || !is_backward(&graph->ops[v])) return false;
+        if (graph->rank[forward] >= graph->rank[v]) return false;
+    }
+    for (uint32_t t = 0; t < graph->tensors_count; t++) {
+        uint32_t value = pairing->value[t];
+        if (value >= graph->tensors_count || pairing->value[value] != value) return false;
+    }
+    return true;
 }

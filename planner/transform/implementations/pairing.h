@@ -3,6 +3,7 @@
 #ifndef TARN_PLANNER_TRANSFORM_IMPLEMENTATIONS_PAIRING_H
 #define TARN_PLANNER_TRANSFORM_IMPLEMENTATIONS_PAIRING_H
 
+#include "streams/base/region.h"
 #include "streams/graph/graph.h"
 
 struct tarn_pairing {
@@ -12,10 +13,10 @@ struct tarn_pairing {
 
 /* TARN_SYSTEM: no memory. Linear in the lists of the ops; a value that very many forward ops touch
  * is looked at for the first of them only. */
-enum tarn_status tarn_pairing_init(struct tarn_pairing *pairing, const struct tarn_graph *graph);
-void tarn_pairing_finish(struct tarn_pairing *pairing);
-
-/* Is it the gradient of another op, going by its kind? */
-bool tarn_is_backward(const struct tarn_graph_op *op);
+enum tarn_status tarn_pairing_init(struct tarn_pairing *pairing, struct tarn_region *region,
+                                   const struct tarn_graph *graph);
+/* Whether each backward op has a forward op before it, or none, and each value shows itself. For
+ * assertions; cost: linear. */
+bool tarn_pairing_is_valid(const struct tarn_pairing *pairing, const struct tarn_graph *graph);
 
 #endif

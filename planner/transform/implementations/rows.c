@@ -9,9 +9,8 @@
  * but its workspace, which traces do not know. Rows follow MONeT's operator optimizations (Shah et
  * al., "Memory optimization for deep networks", appendix D). Cost: linear in the rows of the op's
  * kind times its inputs. */
-#include "implementations.h"
+#include "additions.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* What a backward op may read of its forward op. */
@@ -90,40 +89,6 @@ static const struct tarn_tensor_info *tensor_kept(const struct tarn_additions *a
     return &additions->kept[t - additions->graph->tensors_count];
 }
 
-/* Appends an output to an op. */
-static enum tarn_status add_output(struct tarn_additions *additions, uint32_t v, uint32_t t)
-{
-    const struct tarn_graph_op *op = &additions->graph->ops[v];
-    struct tarn_addition *addition = &additions->ops[v];
-    uint32_t count = addition->outputs ? addition->outputs_count : op->outputs_count;
-    const uint32_t *before = addition->outputs ? addition->outputs : op->outputs;
-    uint32_t *outputs = tarn_region_take(&additions->region, (size_t)count + 1, sizeof *outputs);
-    if (!outputs) return TARN_SYSTEM;
-    if (count > 0) memcpy(outputs, before, count * sizeof *outputs);
-    outputs[count] = t;
-    addition->outputs = outputs;
-    addition->outputs_count = count + 1;
-    return TARN_OK;
-}
-
-static enum tarn_status add_kept(struct tarn_additions *additions, uint32_t forward,
-                                 const char *name, uint64_t size, uint32_t *tensor)
-{
-    if (additions->kept_count == additions->kept_capacity) {
-        uint32_t larger = 2 * additions->kept_capacity + 16;
-        struct tarn_tensor_info *kept = realloc(additions->kept, larger * sizeof *kept);
-        if (!kept) return TARN_SYSTEM;
-        additions->kept = kept;
-        additions->kept_capacity = larger;
-    }
-    *tensor = additions->graph->tensors_count + additions->kept_count;
-    additions->kept[additions->kept_count++] =
-        (struct tarn_tensor_info){.name = name, .size = size, .kind = TARN_INTERMEDIATE};
-    additions->report.tensors++;
-    additions->report.bytes += size;
-    return add_output(additions, forward, *tensor);
-}
-
 /* The further output of the forward op for such an implementation: one for all that want it. */
 static enum tarn_status keep(struct tarn_additions *additions, uint32_t forward,
                              const char *implementation, uint64_t size, uint32_t *tensor)
@@ -131,7 +96,7 @@ static enum tarn_status keep(struct tarn_additions *additions, uint32_t forward,
     const struct tarn_addition *addition = &additions->ops[forward];
     const char *op_name = additions->graph->ops[forward].name;
     char *name =
-        tarn_region_take(&additions->region, strlen(op_name) + strlen(implementation) + 2, 1);
+        tarn_region_take(additions->region, strlen(op_name) + strlen(implementation) + 2, 1);
     if (!name) return TARN_SYSTEM;
     strcat(strcat(strcpy(name, op_name), "."), implementation);
     for (uint32_t k = additions->graph->ops[forward].outputs_count;
@@ -139,7 +104,7 @@ static enum tarn_status keep(struct tarn_additions *additions, uint32_t forward,
         *tensor = addition->outputs[k];
         if (strcmp(tensor_kept(additions, *tensor)->name, name) == 0) return TARN_OK;
     }
-    return add_kept(additions, forward, name, size > 0 ? size : 1, tensor);
+    return tarn_additions_keep(additions, forward, name, size > 0 ? size : 1, tensor);
 }
 
 /* ---- Rows ---- */

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "implementations.h"
+#include "additions.h"
 
 #define KIND "convolution_backward"
 #define INPUT_GRADIENT "input_gradient"
@@ -61,7 +61,7 @@ static enum tarn_status add_part(struct tarn_additions *additions, uint32_t v,
     };
     if (whole->name) {
         size_t size = strlen(part->name) + strlen(whole->name) + 2;
-        char *name = tarn_region_take(&additions->region, size, 1);
+        char *name = tarn_region_take(additions->region, size, 1);
         if (!name) return TARN_SYSTEM;
         strcat(strcat(strcpy(name, part->name), "."), whole->name);
         implementation.name = name;
