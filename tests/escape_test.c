@@ -13,7 +13,7 @@
 
 #include "streams/base/escape.h"
 #include "streams/base/text_file.h"
-#include "streams/graph/builder.h"
+#include "streams/base/utf8.h"
 #include "support/random_graph.h"
 
 static void each_language_has_its_escapes(void **state)

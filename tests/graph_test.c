@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "streams/base/region.h"
+#include "streams/base/utf8.h"
 #include "streams/graph/builder.h"
 #include "streams/graph/graph.h"
 #include "streams/graph/hash.h"

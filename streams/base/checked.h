@@ -7,6 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The largest number in files and in records (sizes, costs, work): what JSON keeps exactly. */
+#define TARN_NUMBER_MAX ((UINT64_C(1) << 53) - 1)
+
 static inline bool tarn_size_add(uint64_t a, uint64_t b, uint64_t *result)
 {
     if (b > UINT64_MAX - a) return false;

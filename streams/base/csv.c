@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "streams/graph/validate.h"
+#include "checked.h"
 
 char *tarn_csv_begin(char *text, size_t size)
 {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "streams/graph/builder.h"
+#include "utf8.h"
 
 struct piece {
     char text[16];

@@ -13,6 +13,7 @@
 
 #include "streams/base/csv.h"
 #include "streams/base/text_file.h"
+#include "streams/base/utf8.h"
 #include "streams/graph/builder.h"
 #include "streams/graph/validate.h"
 

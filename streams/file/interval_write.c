@@ -8,6 +8,7 @@
 #include "streams/base/csv.h"
 #include "streams/base/escape.h"
 #include "streams/base/text_file.h"
+#include "streams/base/utf8.h"
 #include "streams/graph/validate.h"
 
 struct answer {

@@ -13,7 +13,7 @@
 
 #include "streams/base/csv.h"
 #include "streams/base/json_write.h"
-#include "streams/graph/builder.h"
+#include "streams/base/utf8.h"
 
 struct scan {
     char *at;

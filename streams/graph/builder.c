@@ -12,6 +12,7 @@
 #include "hash.h"
 #include "streams/base/error.h"
 #include "streams/base/region.h"
+#include "streams/base/utf8.h"
 #include "validate.h"
 
 struct control_arc {
@@ -28,40 +29,6 @@ struct tarn_builder {
     uint32_t arcs_count, arcs_capacity;
     uint32_t references; /* entries of all lists so far */
 };
-
-/* ---- Texts ---- */
-
-#define NOT_UTF8 "is not valid UTF-8"
-
-size_t tarn_utf8_size(const char *text)
-{
-    const unsigned char *c = (const unsigned char *)text;
-    if (c[0] < 0x80) return 1;
-    if (c[0] < 0xc2 || c[0] > 0xf4) return 0;
-    size_t size = c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
-    for (size_t i = 1; i < size; i++) {
-        if ((c[i] & 0xc0) != 0x80) return 0;
-    }
-    bool is_too_long = (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xf0 && c[1] < 0x90);
-    bool is_surrogate = c[0] == 0xed && c[1] > 0x9f;
-    bool is_too_large = c[0] == 0xf4 && c[1] > 0x8f;
-    return is_too_long || is_surrogate || is_too_large ? 0 : size;
-}
-
-static bool is_utf8(const char *text)
-{
-    for (size_t size; *text; text += size) {
-        size = tarn_utf8_size(text);
-        if (size == 0) return false;
-    }
-    return true;
-}
-
-const char *tarn_name_fault(const char *name)
-{
-    if (strnlen(name, TARN_NAME_MAX + 1) > TARN_NAME_MAX) return "is longer than 4096 bytes";
-    return is_utf8(name) ? NULL : NOT_UTF8;
-}
 
 /* ---- Life ---- */
 
@@ -84,8 +51,8 @@ struct tarn_builder *tarn_builder_create(const char *graph_name)
     tarn_error_clear(&builder->error);
     graph->name = tarn_region_string(&graph->region, graph_name);
     if (!graph->name) tarn_error_no_memory(&builder->error);
-    if (graph_name && !is_utf8(graph_name))
-        tarn_error_set(&builder->error, TARN_BAD_INPUT, "the name of the graph %s", NOT_UTF8);
+    if (graph_name && !tarn_utf8_is_valid(graph_name))
+        tarn_error_set(&builder->error, TARN_BAD_INPUT, "the name of the graph %s", TARN_NOT_UTF8);
     return builder;
 }
 

@@ -21,10 +21,4 @@ void tarn_builder_origin(struct tarn_builder *builder, tarn_op origin, uint32_t 
 /* Of the tensor that was added last: the source graph's tensor whose content it holds again. */
 void tarn_builder_tensor_origin(struct tarn_builder *builder, tarn_tensor origin);
 
-/* Bytes of the UTF-8 character (RFC 3629) that a text begins with; 0: it begins with none. */
-size_t tarn_utf8_size(const char *text);
-
-/* What is wrong with a text as the name of a record, to be said behind it; NULL: nothing. */
-const char *tarn_name_fault(const char *name);
-
 #endif

@@ -10,14 +10,13 @@
 #define TARN_STREAMS_GRAPH_VALIDATE_H
 
 #include "report.h"
+#include "streams/base/checked.h"
 
 /* Caps: far above any real graph, low enough that no count, sum or index in Tarn overflows. */
 #define TARN_OPS_MAX (UINT32_C(1) << 26)
 #define TARN_TENSORS_MAX (UINT32_C(1) << 26)
 #define TARN_STREAMS_MAX (UINT32_C(1) << 16)
-#define TARN_REFERENCES_MAX (UINT32_C(1) << 30)   /* entries of all lists of all ops and groups */
-#define TARN_NAME_MAX 4096                        /* bytes of a name or op kind */
-#define TARN_NUMBER_MAX ((UINT64_C(1) << 53) - 1) /* a size, workspace, cost or flops */
+#define TARN_REFERENCES_MAX (UINT32_C(1) << 30) /* entries of all lists of all ops and groups */
 #define TARN_ALIGNMENT_MAX (UINT64_C(1) << 30)
 #define TARN_SUM_MAX                                                            \
     (UINT64_C(1) << 62) /* of all storages, and of all costs: half the range is \

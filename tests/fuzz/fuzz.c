@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "streams/base/utf8.h"
 #include "streams/graph/builder.h"
 #include "streams/graph/graph.h"
 

@@ -14,7 +14,7 @@
 #include "streams/base/csv.h"
 #include "streams/base/error.h"
 #include "streams/base/text_file.h"
-#include "streams/graph/builder.h"
+#include "streams/base/utf8.h"
 #include "streams/graph/report.h"
 #include "streams/graph/validate.h"
 
