@@ -37,9 +37,6 @@ struct tarn_cuda {
 
 extern const struct tarn_device_table tarn_cuda_table;
 
-/* Ends the device's state, from which no memory is being given back. */
-void tarn_cuda_close(struct tarn_cuda *cuda);
-
 /* ---- Visits (cuda/visit.c): around everything that calls CUDA ---- */
 
 struct tarn_cuda_visit {

@@ -234,7 +234,7 @@ static void close_parts(struct tarn_cuda *cuda)
     cuda->api.DevicePrimaryCtxRelease(cuda->device);
 }
 
-void tarn_cuda_close(struct tarn_cuda *cuda)
+static void close_device(struct tarn_cuda *cuda)
 {
     tarn_nvtx_destroy(cuda->nvtx);
     if (cuda->context) close_parts(cuda);
@@ -247,7 +247,7 @@ void tarn_cuda_close(struct tarn_cuda *cuda)
 void tarn_device_cuda_close(struct tarn_device device)
 {
     struct tarn_cuda *cuda = device.self;
-    if (cuda && tarn_cuda_release_finish(&cuda->release)) tarn_cuda_close(cuda);
+    if (cuda) tarn_cuda_release_finish(cuda, close_device);
 }
 
 enum tarn_status tarn_device_cuda_open(const struct tarn_cuda_options *options,

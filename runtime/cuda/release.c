@@ -44,10 +44,10 @@ static void *run(void *argument)
         release->is_stuck = false;
     }
     release->is_running = false;
-    bool closes = release->closes;
+    void (*close)(struct tarn_cuda *) = release->close;
     pthread_cond_broadcast(&release->done);
     pthread_mutex_unlock(&release->lock);
-    if (closes) tarn_cuda_close(cuda);
+    if (close) close(cuda);
     return NULL;
 }
 
@@ -107,12 +107,13 @@ void tarn_cuda_release(struct tarn_cuda *cuda, void *memory, uint64_t host_size)
     give_back(cuda, memory, host_size);
 }
 
-bool tarn_cuda_release_finish(struct tarn_cuda_release *release)
+void tarn_cuda_release_finish(struct tarn_cuda *cuda, void (*close)(struct tarn_cuda *cuda))
 {
+    struct tarn_cuda_release *release = &cuda->release;
     pthread_mutex_lock(&release->lock);
     wait_done(release);
     bool is_done = !release->is_running;
-    release->closes = !is_done;
+    if (!is_done) release->close = close;
     pthread_mutex_unlock(&release->lock);
-    return is_done;
+    if (is_done) close(cuda);
 }

@@ -15,10 +15,10 @@ struct tarn_cuda_burden;
 struct tarn_cuda_release {
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t done;
-    struct tarn_cuda_burden *first; /* what is to be given back */
-    bool is_running;                /* is there a thread? */
-    bool is_stuck;                  /* somebody waited in vain since it got anything done */
-    bool closes;                    /* the thread closes the device when it has done it all */
+    struct tarn_cuda_burden *first;        /* what is to be given back */
+    bool is_running;                       /* is there a thread? */
+    bool is_stuck;                         /* somebody waited in vain since it got anything done */
+    void (*close)(struct tarn_cuda *cuda); /* what the thread calls when it has done it all; NULL */
 };
 
 void tarn_cuda_release_init(struct tarn_cuda_release *release);
@@ -27,8 +27,8 @@ void tarn_cuda_release_init(struct tarn_cuda_release *release);
  * device's) with its mapping. Nobody uses it any more. Any thread. */
 void tarn_cuda_release(struct tarn_cuda *cuda, void *memory, uint64_t host_size);
 
-/* False when after a second memory has still not been given back: then the thread that does so
- * calls tarn_cuda_close in the end, and nobody else does. */
-bool tarn_cuda_release_finish(struct tarn_cuda_release *release);
+/* Waits for a second until all memory has been given back, then calls `close`. Where that takes
+ * longer, the thread that gives it back calls `close` in the end. pre: nobody uses the device. */
+void tarn_cuda_release_finish(struct tarn_cuda *cuda, void (*close)(struct tarn_cuda *cuda));
 
 #endif
