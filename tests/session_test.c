@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/session/session.h"
+#include "runtime/state/state.h"
 #include "runtime/state/topology.h"
 #include "streams/graph/builder.h"
 #include "support/queue_device.h"

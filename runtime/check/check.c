@@ -11,19 +11,11 @@
 #include "check.h"
 #include "device.h"
 #include "runtime/state/event_count.h"
+#include "runtime/state/failure.h"
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
 
 #define DEVICE_ROWS 4u /* iterations at a time of a device that checks */
-
-/* ---- Time ---- */
-
-uint64_t tarn_check_time_left(const struct tarn_check *check)
-{
-    if (check->deadline_ns == UINT64_MAX) return TARN_FOREVER;
-    uint64_t now = tarn_now_ns();
-    return now < check->deadline_ns ? check->deadline_ns - now : 0;
-}
 
 /* ---- Set-up ---- */
 
@@ -95,14 +87,39 @@ static bool host_reaches(const struct tarn_session *session)
     return reaches;
 }
 
-static enum tarn_status check_open(struct tarn_check *check, struct tarn_error *error)
+/* What a kernel may need after the check has ended. The session keeps it. */
+struct kept {
+    struct tarn_checker *checker;
+    struct tarn_device_checker *device; /* NULL: the host does the work */
+};
+
+static void destroy_kept(void *object)
+{
+    struct kept *kept = object;
+    tarn_device_checker_destroy(kept->device);
+    tarn_checker_destroy(kept->checker);
+    free(kept);
+}
+
+static struct kept *create_kept(struct tarn_session *session,
+                                const struct tarn_check_options *options)
+{
+    struct kept *kept = calloc(1, sizeof *kept);
+    if (!kept) return NULL;
+    session->check = (struct tarn_kept){kept, destroy_kept};
+    kept->checker = tarn_checker_create(session, options->seed, options->delay_ns);
+    return kept->checker ? kept : NULL;
+}
+
+static enum tarn_status check_open(struct tarn_check *check, struct kept *kept,
+                                   struct tarn_error *error)
 {
     struct tarn_session *session = check->session;
     enum tarn_status status = TARN_OK;
     if (!host_reaches(session))
-        status = tarn_device_checker_create(check->checker, session, rows_of(check),
-                                            &check->checker->device, error);
-    check->device = check->checker->device;
+        status = tarn_device_checker_create(check->checker, session, rows_of(check), &kept->device,
+                                            error);
+    check->device = kept->device;
     if (!status) status = fill_persistent(check, error);
     if (!status) bind_checker(check);
     return status;
@@ -118,75 +135,19 @@ static enum tarn_status check_init(struct tarn_check *check, struct tarn_session
     *check = (struct tarn_check){.session = session, .options = *options};
     if (check->options.iterations == 0) check->options.iterations = 1;
     check->finals = calloc((size_t)graph->storages_count + 1, sizeof *check->finals);
-    check->checker = tarn_checker_create(session, options->seed, options->delay_ns);
-    session->checker = check->checker;
+    struct kept *kept = create_kept(session, options);
+    check->checker = kept ? kept->checker : NULL;
     enum tarn_status status = tarn_linear_init(&check->linear, &session->program, graph);
     if (!check->finals || !check->checker || status)
         status = tarn_error_no_memory(error);
     else
-        status = check_open(check, error);
+        status = check_open(check, kept, error);
     if (status) check_finish(check);
     check->deadline_ns = tarn_deadline_ns(options->timeout_ns ? options->timeout_ns : TARN_FOREVER);
     return status;
 }
 
-/* ---- What ran, and what it must have left ---- */
-
-static bool has_run(const struct tarn_check *check, uint32_t op, uint64_t iteration)
-{
-    const struct tarn_program *program = &check->session->program;
-    uint32_t step = program->step_of[op], stream = program->steps[step].stream;
-    uint64_t launch = iteration * tarn_linear_length(&check->linear, stream);
-    return launch + (step - program->begin[stream]) < check->linear.done[stream];
-}
-
-static void settle_op(struct tarn_check *check, uint32_t op, uint64_t iteration)
-{
-    const struct tarn_expected *expected = &check->checker->expected;
-    const struct tarn_graph *graph = check->session->graph;
-    uint64_t digest = tarn_expected_digest(expected, op, iteration);
-    check->report.ops_run++;
-    for (uint32_t i = expected->begin[op]; i < expected->begin[op + 1]; i++) {
-        const struct tarn_access *access = &expected->accesses[i];
-        uint64_t size = graph->storages[access->storage].size;
-        bool workspace = access->storage == graph->ops[op].workspace_storage;
-        if (access->reads || workspace) check->report.bytes_read += size;
-        if (!access->writes) continue;
-        check->report.bytes_written += size;
-        check->finals[access->storage] = tarn_expected_written(digest, access);
-    }
-}
-
-/* Outputs last until an op of the next iteration runs. */
-static void forget_outputs(struct tarn_check *check)
-{
-    const struct tarn_graph *graph = check->session->graph;
-    for (uint32_t a = 0; a < graph->planned_count; a++) check->finals[a] = 0;
-}
-
-/* Counts what ran in the window and finds the version that each storage has now. */
-void tarn_check_settle(struct tarn_check *check)
-{
-    const struct tarn_graph *graph = check->session->graph;
-    const struct tarn_expected *expected = &check->checker->expected;
-    for (uint64_t k = expected->window_begin; k < expected->window_end; k++) {
-        bool begun = false;
-        for (uint32_t rank = 0; rank < graph->ops_count; rank++) {
-            uint32_t op = graph->order[rank];
-            if (graph->ops[op].view || !has_run(check, op, k)) continue;
-            if (!begun) forget_outputs(check);
-            begun = true;
-            settle_op(check, op, k);
-        }
-    }
-}
-
-enum tarn_status tarn_check_failed(const struct tarn_check *check, struct tarn_error *error)
-{
-    tarn_error_clear(error);
-    if (error) *error = check->checker->failure;
-    return TARN_CHECK_FAILED;
-}
+/* ---- What must be there in the end ---- */
 
 /* Looks at everything that outlives the run. */
 static enum tarn_status inspect_finals(struct tarn_check *check, struct tarn_error *error)
@@ -225,11 +186,6 @@ static enum tarn_status run_window(struct tarn_check *check, uint64_t iterations
     return status;
 }
 
-uint64_t tarn_check_window(const struct tarn_check *check)
-{
-    return check->device ? check->device->rows : tarn_expected_window(&check->checker->expected);
-}
-
 static enum tarn_status run_streams(struct tarn_check *check, struct tarn_error *error)
 {
     const struct tarn_program *program = &check->session->program;
@@ -259,7 +215,7 @@ static enum tarn_status refuse_use(const struct tarn_session *session,
                                    struct tarn_error *error)
 {
     if (!session) return tarn_error_null(error, "tarn_session_check");
-    if (session->submitted != 0 || session->refused || session->checker)
+    if (session->submitted != 0 || session->refused || session->check.object)
         return tarn_error_set(error, TARN_USAGE, "checked execution needs a fresh session");
     if (tarn_arena_unbound(&session->arena) != TARN_NONE)
         return tarn_error_set(

@@ -6,10 +6,12 @@
 #include "kernel.h"
 #include "linear.h"
 
+struct tarn_device_checker;
+
 struct tarn_check {
     struct tarn_session *session;
-    struct tarn_checker *checker;       /* the session's */
-    struct tarn_device_checker *device; /* the checker's; NULL: the host does the work */
+    struct tarn_checker *checker;       /* kept with the session */
+    struct tarn_device_checker *device; /* kept too; NULL: the host does the work */
     struct tarn_check_options options;
     struct tarn_linear linear; /* how far the streams are */
     uint64_t *finals;          /* by storage: seed of what must be there in the end, 0: none */

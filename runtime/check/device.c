@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "runtime/state/event_count.h"
+#include "runtime/state/failure.h"
 #include "streams/base/checked.h"
 #include "streams/base/error.h"
 

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "device.h"
 #include "runtime/state/event_count.h"
 #include "streams/graph/report.h"
 
@@ -69,7 +68,6 @@ struct tarn_checker *tarn_checker_create(const struct tarn_session *session, uin
 void tarn_checker_destroy(struct tarn_checker *checker)
 {
     if (!checker) return;
-    tarn_device_checker_destroy(checker->device);
     tarn_expected_finish(&checker->expected);
     free(checker->clashes);
     free(checker);

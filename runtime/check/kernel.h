@@ -6,20 +6,17 @@
 #include <stdatomic.h>
 
 #include "expected.h"
-#include "runtime/session/session.h"
-
-struct tarn_device_checker;
+#include "runtime/state/state.h"
 
 struct tarn_checker {
     const struct tarn_session *session;
     struct tarn_expected expected;
-    unsigned char *const *addresses;    /* by storage: the session's, on the host */
-    bool *clashes;                      /* by op: two of the storages that it touches share bytes */
-    struct tarn_device_checker *device; /* NULL: the host does the work */
-    uint64_t seed;                      /* of the delays */
-    uint32_t delay_ns;                  /* the longest delay before an op */
-    atomic_int failed;                  /* 0; 1: `failure` is being written; 2: it is written */
-    struct tarn_error failure; /* TARN_CHECK_FAILED, of the first op that saw a wrong byte */
+    unsigned char *const *addresses; /* by storage: the session's, on the host */
+    bool *clashes;                   /* by op: two of the storages that it touches share bytes */
+    uint64_t seed;                   /* of the delays */
+    uint32_t delay_ns;               /* the longest delay before an op */
+    atomic_int failed;               /* 0; 1: `failure` is being written; 2: it is written */
+    struct tarn_error failure;       /* TARN_CHECK_FAILED, of the first op that saw a wrong byte */
 };
 
 /* NULL: no memory. */

@@ -3,6 +3,7 @@
  * and the order's own (linear.h). */
 #include "check.h"
 #include "device.h"
+#include "runtime/state/failure.h"
 #include "streams/graph/report.h"
 
 static enum tarn_status launch(const struct tarn_check *check, struct tarn_step step,

@@ -1,13 +1,17 @@
 /* The host executor's control: the caller's side. It says how far streams may go, waits until they
  * are there, tells where they are when they are late, stops them, and creates and ends the workers
  * (host/executor.c). A stream of another device than the host is nobody's here: its enqueuer
- * publishes its progress (enqueuer.h). Cost: waiting is one futex; creation O(steps + waits). */
+ * publishes its progress (host/enqueuer.c). Cost: waiting is one futex; creation O(steps + waits).
+ */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "executor.h"
+#include "host.h"
+#include "lane.h"
+#include "runtime/state/failure.h"
 #include "runtime/state/flight.h"
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
@@ -28,14 +32,14 @@ static bool is_foreign(const struct tarn_executor *executor, uint32_t s)
 }
 
 /* 'runs op 7 "relu" of iteration 3': a stream that is stuck runs. */
-static enum tarn_turn executor_describe(struct tarn_executor *executor, uint32_t s, char *text,
-                                        size_t size)
+static enum tarn_stream_state executor_describe(struct tarn_executor *executor, uint32_t s,
+                                                char *text, size_t size)
 {
     struct tarn_host_stream *stream = &executor->streams[s];
     int64_t end = (int64_t)executor->session->submitted * tarn_steps_of(executor, s);
     if (tarn_has_reached(executor, s, end)) {
         snprintf(text, size, "has finished");
-        return TARN_TURN_FINISHED;
+        return TARN_STREAM_FINISHED;
     }
     bool runs = atomic_load(&stream->claimed);
     uint64_t iteration = atomic_load_explicit(&stream->iteration, memory_order_relaxed);
@@ -44,7 +48,7 @@ static enum tarn_turn executor_describe(struct tarn_executor *executor, uint32_t
     const char *verb = !runs ? "waits before" : is_foreign(executor, s) ? "has not passed" : "runs";
     snprintf(text, size, "%s %s of iteration %llu", verb,
              tarn_op_label(executor->session->graph, op).text, (unsigned long long)iteration);
-    return runs ? TARN_TURN_STUCK : TARN_TURN_WAITS;
+    return runs ? TARN_STREAM_STUCK : TARN_STREAM_WAITS;
 }
 
 static void stop(struct tarn_executor *executor)
@@ -211,15 +215,6 @@ static void find_listeners(struct tarn_executor *executor)
             executor->wakes_blocking[awaited] |= is_blocking;
         }
     }
-}
-
-int tarn_executor_enter(struct tarn_executor *executor, pthread_t *thread, void *(*run)(void *),
-                        void *argument)
-{
-    atomic_fetch_add(&executor->threads, 1);
-    int code = pthread_create(thread, NULL, run, argument);
-    if (code) atomic_fetch_sub(&executor->threads, 1);
-    return code;
 }
 
 static enum tarn_status start_workers(struct tarn_executor *executor, struct tarn_error *error)

@@ -3,13 +3,12 @@
  * naps between looks at events while something is. Devices are called from this thread alone as
  * long as it runs; it leaves as soon as the executor is told to quit. Source: DESIGN.md, section 5.
  * Cost: O(lanes) per round; creation O(steps + waits). */
-#include "enqueuer.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "lane.h"
+#include "runtime/state/failure.h"
 #include "streams/base/error.h"
 
 #define NAP_NS 20000 /* between looks at events while devices work */

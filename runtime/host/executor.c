@@ -19,6 +19,7 @@
  * DESIGN.md, section 5. Cost: O(1) per op, O(streams) each time that a stream blocks. */
 #include "executor.h"
 
+#include "runtime/state/failure.h"
 #include "runtime/state/flight.h"
 #include "streams/graph/report.h"
 
@@ -214,6 +215,15 @@ static uint32_t run(struct tarn_worker *worker, struct tarn_host_stream *stream)
 }
 
 /* ---- Workers ---- */
+
+int tarn_executor_enter(struct tarn_executor *executor, pthread_t *thread, void *(*work)(void *),
+                        void *argument)
+{
+    atomic_fetch_add(&executor->threads, 1);
+    int code = pthread_create(thread, NULL, work, argument);
+    if (code) atomic_fetch_sub(&executor->threads, 1);
+    return code;
+}
 
 static void relax(void)
 {

@@ -4,10 +4,11 @@
 
 #include <pthread.h>
 
-#include "enqueuer.h"
-#include "runtime/session/session.h"
 #include "runtime/state/event_count.h"
+#include "runtime/state/state.h"
 #include "runtime/state/topology.h"
+
+struct tarn_enqueuer;
 
 #define TARN_LINE 64
 
@@ -95,7 +96,7 @@ static inline void tarn_executor_leave(struct tarn_executor *executor)
 }
 
 /* Creates a thread that leaves. Returns the error's number. */
-int tarn_executor_enter(struct tarn_executor *executor, pthread_t *thread, void *(*run)(void *),
+int tarn_executor_enter(struct tarn_executor *executor, pthread_t *thread, void *(*work)(void *),
                         void *argument);
 
 /* A thread that runs streams until the executor quits; its argument is a struct tarn_worker. */

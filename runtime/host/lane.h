@@ -1,4 +1,6 @@
-/* One device stream of a mixed session, as its enqueuer drives it. */
+/* Device streams of a mixed session, which one thread enqueues beside the host's workers: a lane
+ * for each stream, and the enqueuer that drives them all and tells each side how far the other is.
+ */
 #ifndef TARN_RUNTIME_HOST_LANE_H
 #define TARN_RUNTIME_HOST_LANE_H
 
@@ -38,5 +40,21 @@ bool tarn_lane_settle(const struct tarn_enqueuer *enqueuer, struct tarn_lane *la
 /* After a stop: everything that was enqueued is over once an event behind it is reached; then the
  * stream is nobody's. To be called until it is. */
 void tarn_lane_end(const struct tarn_enqueuer *enqueuer, struct tarn_lane *lane);
+
+/* ---- The enqueuer (host/enqueuer.c) ---- */
+
+/* Queues for all streams that are on devices with queues, and the thread. *enqueuer is NULL when
+ * there is none. The executor's streams and wakes are set up already. TARN_SYSTEM, TARN_DEVICE. */
+enum tarn_status tarn_enqueuer_create(struct tarn_executor *executor,
+                                      struct tarn_enqueuer **enqueuer, struct tarn_error *error);
+
+/* Once the thread has left, which it does when the executor is told to quit: asks the devices until
+ * nothing is under way on them. TARN_DEADLINE, without a text; TARN_DEVICE: a device does not tell.
+ */
+enum tarn_status tarn_enqueuer_drain(struct tarn_enqueuer *enqueuer, uint64_t deadline_ns,
+                                     struct tarn_error *error);
+
+/* When nothing is under way. */
+void tarn_enqueuer_destroy(struct tarn_enqueuer *enqueuer);
 
 #endif

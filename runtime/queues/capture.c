@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/state/failure.h"
 #include "streams/base/error.h"
 
 static const struct tarn_program *program_of(const struct tarn_capture *capture)

@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "capture.h"
+#include "runtime/state/failure.h"
 #include "runtime/state/flight.h"
 #include "streams/graph/report.h"
 
@@ -233,15 +234,15 @@ static uint32_t find_open_step(struct tarn_executor *executor, uint32_t s)
     return i;
 }
 
-static enum tarn_turn executor_describe(struct tarn_executor *executor, uint32_t s, char *text,
-                                        size_t size)
+static enum tarn_stream_state executor_describe(struct tarn_executor *executor, uint32_t s,
+                                                char *text, size_t size)
 {
     const struct tarn_session *session = executor->session;
     bool all_reached = executor->marks_reached == executor->marks_made;
     bool has_finished = all_reached;
     if (atomic_load(&session->poisoned)) {
         snprintf(text, size, "is on a device that answers no more");
-        return TARN_TURN_STUCK;
+        return TARN_STREAM_STUCK;
     }
     if (!all_reached) {
         const struct mark *last = mark_at(executor, executor->marks_made - 1);
@@ -250,12 +251,12 @@ static enum tarn_turn executor_describe(struct tarn_executor *executor, uint32_t
     }
     if (has_finished) {
         snprintf(text, size, "has finished");
-        return TARN_TURN_FINISHED;
+        return TARN_STREAM_FINISHED;
     }
     uint32_t op = executor->program->steps[find_open_step(executor, s)].op;
     snprintf(text, size, "has not passed %s of iteration %llu",
              tarn_op_label(session->graph, op).text, (unsigned long long)executor->enqueued - 1);
-    return TARN_TURN_STUCK;
+    return TARN_STREAM_STUCK;
 }
 
 /* ---- Creation and destruction ---- */

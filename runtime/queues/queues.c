@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/state/failure.h"
 #include "runtime/state/flight.h"
 #include "streams/graph/report.h"
 

@@ -3,7 +3,7 @@
 #ifndef TARN_RUNTIME_QUEUES_QUEUES_H
 #define TARN_RUNTIME_QUEUES_QUEUES_H
 
-#include "runtime/session/session.h"
+#include "runtime/state/state.h"
 
 /* A step's kernel as the device calls it. Its calls come one after another, iteration by iteration,
  * as they are in one queue; so it counts them itself, and one is enough for all iterations. */
@@ -62,5 +62,8 @@ uint32_t tarn_queues_last_op(const struct tarn_queues *queues, uint32_t stream);
 /* Reports a failed call of the device: TARN_DEVICE. */
 enum tarn_status tarn_queues_failed_call(struct tarn_queues *queues, const char *what, tarn_op op,
                                          uint64_t iteration, int code, struct tarn_error *error);
+
+/* The executor of sessions whose streams are all on one device with queues (queues/executor.c). */
+extern const struct tarn_executor_table tarn_executor_queues;
 
 #endif

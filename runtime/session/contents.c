@@ -2,7 +2,8 @@
  * memory from which they are fast. Cost: one call of the device each. */
 #include <stdlib.h>
 
-#include "session.h"
+#include "runtime/state/failure.h"
+#include "runtime/state/state.h"
 #include "streams/base/checked.h"
 #include "streams/graph/report.h"
 

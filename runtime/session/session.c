@@ -9,11 +9,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "runtime/check/kernel.h"
+#include "runtime/host/host.h"
+#include "runtime/queues/queues.h"
+#include "runtime/state/failure.h"
 #include "runtime/state/flight.h"
 #include "streams/base/checked.h"
 #include "streams/graph/report.h"
-#include "trace.h"
 
 #define GRACE_NS 100000000 /* after a deadline, how long destroying waits unless it is told */
 
@@ -21,7 +22,7 @@
 
 static void release(struct tarn_session *session)
 {
-    tarn_checker_destroy(session->checker);
+    if (session->check.object) session->check.destroy(session->check.object);
     tarn_arena_finish(&session->arena);
     tarn_flight_destroy(session->flight);
     free(session->bindings);
@@ -283,25 +284,6 @@ void tarn_session_cancel(struct tarn_session *session)
     session->executor_table->cancel(session->executor);
 }
 
-enum tarn_status tarn_session_refuse(struct tarn_error *error)
-{
-    return tarn_error_set(error, TARN_USAGE,
-                          "the session has stopped after an error: it can only be destroyed");
-}
-
-enum tarn_status tarn_session_was_cancelled(struct tarn_error *error)
-{
-    return tarn_error_set(error, TARN_INTERRUPTED, "the session was cancelled");
-}
-
-enum tarn_status tarn_session_lost(struct tarn_device device, struct tarn_error *error)
-{
-    return tarn_error_set(error, TARN_DEVICE,
-                          "device '%s' does not tell whether its work has ended: it may still use "
-                          "the session's memory",
-                          device.table->name);
-}
-
 void tarn_session_dump(struct tarn_session *session, tarn_line line, void *user)
 {
     if (session && line) tarn_flight_dump(session, NULL, line, user);
@@ -329,36 +311,4 @@ enum tarn_status tarn_session_save_trace(struct tarn_session *session, const cha
                               "the session is at work: wait for ticket %llu first",
                               (unsigned long long)session->submitted);
     return tarn_trace_save(session, path, error);
-}
-
-/* ---- Errors of ops ---- */
-
-enum tarn_status tarn_session_kernel_failed(const struct tarn_session *session, tarn_op op,
-                                            uint64_t iteration, int code, struct tarn_error *error)
-{
-    const struct tarn_graph *graph = session->graph;
-    if (error && error->status == TARN_OK) {
-        error->device_code = code;
-        error->op = op;
-    }
-    return tarn_error_set(error, TARN_DEVICE, "%s, %s, iteration %llu: the kernel returned %d",
-                          tarn_stream_label(graph, graph->ops[op].stream).text,
-                          tarn_op_label(graph, op).text, (unsigned long long)iteration, code);
-}
-
-enum tarn_status tarn_session_device_failed(struct tarn_session *session, struct tarn_device device,
-                                            const char *what, tarn_op op, uint64_t iteration,
-                                            int code, struct tarn_error *error)
-{
-    const struct tarn_graph *graph = session->graph;
-    if (device.table->error_class(device.self, code) == TARN_ERROR_POISONED)
-        atomic_store(&session->poisoned, true);
-    if (error && error->status == TARN_OK) {
-        error->device_code = code;
-        error->op = op;
-    }
-    return tarn_error_set(error, TARN_DEVICE, "%s, %s, iteration %llu: %s failed with code %d (%s)",
-                          tarn_stream_label(graph, graph->ops[op].stream).text,
-                          tarn_op_label(graph, op).text, (unsigned long long)iteration, what, code,
-                          device.table->error_text(device.self, code));
 }

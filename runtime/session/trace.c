@@ -6,11 +6,12 @@
  * iterations count of which every command is remembered, as the others would look too small.
  * Times are microseconds after the earliest command: the device's where the recorder has stamps.
  * Source: the Trace Event Format document. Cost: O(n log n) for n commands and lives. */
-#include "trace.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "runtime/state/failure.h"
+#include "runtime/state/flight.h"
+#include "session.h"
 #include "streams/base/json_write.h"
 #include "streams/base/text_file.h"
 #include "streams/graph/report.h"

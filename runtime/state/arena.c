@@ -11,19 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "failure.h"
 #include "settings.h"
 #include "streams/base/checked.h"
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
-
-enum tarn_status tarn_device_failed(struct tarn_device device, const char *what, int code,
-                                    struct tarn_error *error)
-{
-    if (error && error->status == TARN_OK) error->device_code = code;
-    return tarn_error_set(error, TARN_DEVICE, "device '%s': %s failed with code %d (%s)",
-                          device.table->name, what, code,
-                          device.table->error_text(device.self, code));
-}
 
 /* ---- What is needed, and what the device gives ---- */
 

@@ -41,8 +41,4 @@ static inline void *tarn_arena_address(const struct tarn_arena *arena, tarn_tens
     return arena->addresses[arena->plan->graph->tensors[tensor].storage];
 }
 
-/* A device's complaint about one of its calls: TARN_DEVICE. */
-enum tarn_status tarn_device_failed(struct tarn_device device, const char *what, int code,
-                                    struct tarn_error *error);
-
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "failure.h"
 #include "streams/base/text_file.h"
 #include "streams/graph/report.h"
 
@@ -152,10 +153,11 @@ int tarn_flight_times(const struct tarn_flight_ring *ring, uint32_t index, uint6
 
 /* ---- Where streams are ---- */
 
-static enum tarn_turn position(struct tarn_session *session, uint32_t s, char text[static 160])
+static enum tarn_stream_state position(struct tarn_session *session, uint32_t s,
+                                       char text[static 160])
 {
     const struct tarn_program *program = &session->program;
-    if (program->begin[s] == program->begin[s + 1]) return TARN_TURN_NONE;
+    if (program->begin[s] == program->begin[s + 1]) return TARN_STREAM_EMPTY;
     return session->executor_table->describe(session->executor, s, text, 160);
 }
 
@@ -165,9 +167,9 @@ enum tarn_status tarn_session_deadline(struct tarn_session *session, uint64_t ti
     char text[sizeof error->text], at[160];
     size_t used =
         (size_t)snprintf(text, sizeof text, "not finished after %.3f s", (double)timeout_ns * 1e-9);
-    for (enum tarn_turn turn = TARN_TURN_STUCK; turn < TARN_TURN_NONE; turn++) {
+    for (enum tarn_stream_state state = TARN_STREAM_STUCK; state < TARN_STREAM_EMPTY; state++) {
         for (uint32_t s = 0; s < session->graph->streams_count && used < sizeof text; s++) {
-            if (position(session, s, at) != turn) continue;
+            if (position(session, s, at) != state) continue;
             used += (size_t)snprintf(text + used, sizeof text - used, "; %s %s",
                                      tarn_stream_label(session->graph, s).text, at);
         }

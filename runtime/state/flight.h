@@ -5,7 +5,7 @@
 #define TARN_RUNTIME_STATE_FLIGHT_H
 
 #include "event_count.h"
-#include "runtime/session/session.h"
+#include "state.h"
 
 /* One command: a kernel that was run on the host, or enqueued on a device. */
 struct tarn_flight_entry {

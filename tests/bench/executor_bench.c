@@ -18,8 +18,8 @@
 
 #include "executor_rivals.h"
 #include "executor_sim.h"
-#include "runtime/session/session.h"
 #include "runtime/state/event_count.h"
+#include "runtime/state/state.h"
 #include "runtime/state/topology.h"
 #include "support/required.h"
 #include "support/unshared_plan.h"

@@ -1,0 +1,75 @@
+/* A window of iterations: how long it is, what of it has run, and what that must have left. Cost:
+ * settling is O(ops + accesses) for each iteration. */
+#include "check.h"
+#include "device.h"
+#include "runtime/state/event_count.h"
+#include "streams/base/error.h"
+
+uint64_t tarn_check_time_left(const struct tarn_check *check)
+{
+    if (check->deadline_ns == UINT64_MAX) return TARN_FOREVER;
+    uint64_t now = tarn_now_ns();
+    return now < check->deadline_ns ? check->deadline_ns - now : 0;
+}
+
+uint64_t tarn_check_window(const struct tarn_check *check)
+{
+    return check->device ? check->device->rows : tarn_expected_window(&check->checker->expected);
+}
+
+enum tarn_status tarn_check_failed(const struct tarn_check *check, struct tarn_error *error)
+{
+    tarn_error_clear(error);
+    if (error) *error = check->checker->failure;
+    return TARN_CHECK_FAILED;
+}
+
+/* ---- What ran ---- */
+
+static bool has_run(const struct tarn_check *check, uint32_t op, uint64_t iteration)
+{
+    const struct tarn_program *program = &check->session->program;
+    uint32_t step = program->step_of[op], stream = program->steps[step].stream;
+    uint64_t launch = iteration * tarn_linear_length(&check->linear, stream);
+    return launch + (step - program->begin[stream]) < check->linear.done[stream];
+}
+
+static void settle_op(struct tarn_check *check, uint32_t op, uint64_t iteration)
+{
+    const struct tarn_expected *expected = &check->checker->expected;
+    const struct tarn_graph *graph = check->session->graph;
+    uint64_t digest = tarn_expected_digest(expected, op, iteration);
+    check->report.ops_run++;
+    for (uint32_t i = expected->begin[op]; i < expected->begin[op + 1]; i++) {
+        const struct tarn_access *access = &expected->accesses[i];
+        uint64_t size = graph->storages[access->storage].size;
+        bool workspace = access->storage == graph->ops[op].workspace_storage;
+        if (access->reads || workspace) check->report.bytes_read += size;
+        if (!access->writes) continue;
+        check->report.bytes_written += size;
+        check->finals[access->storage] = tarn_expected_written(digest, access);
+    }
+}
+
+/* Outputs last until an op of the next iteration runs. */
+static void forget_outputs(struct tarn_check *check)
+{
+    const struct tarn_graph *graph = check->session->graph;
+    for (uint32_t a = 0; a < graph->planned_count; a++) check->finals[a] = 0;
+}
+
+void tarn_check_settle(struct tarn_check *check)
+{
+    const struct tarn_graph *graph = check->session->graph;
+    const struct tarn_expected *expected = &check->checker->expected;
+    for (uint64_t k = expected->window_begin; k < expected->window_end; k++) {
+        bool begun = false;
+        for (uint32_t rank = 0; rank < graph->ops_count; rank++) {
+            uint32_t op = graph->order[rank];
+            if (graph->ops[op].view || !has_run(check, op, k)) continue;
+            if (!begun) forget_outputs(check);
+            begun = true;
+            settle_op(check, op, k);
+        }
+    }
+}

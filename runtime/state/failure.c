@@ -1,0 +1,66 @@
+/* The texts of failures, in one place, since executors, checked execution and the session's front
+ * report the same ones. Each names the device, or the stream, the op and the iteration. Cost: one
+ * text. */
+#include "failure.h"
+
+#include "state.h"
+#include "streams/base/error.h"
+#include "streams/graph/report.h"
+
+enum tarn_status tarn_device_failed(struct tarn_device device, const char *what, int code,
+                                    struct tarn_error *error)
+{
+    if (error && error->status == TARN_OK) error->device_code = code;
+    return tarn_error_set(error, TARN_DEVICE, "device '%s': %s failed with code %d (%s)",
+                          device.table->name, what, code,
+                          device.table->error_text(device.self, code));
+}
+
+enum tarn_status tarn_session_device_failed(struct tarn_session *session, struct tarn_device device,
+                                            const char *what, tarn_op op, uint64_t iteration,
+                                            int code, struct tarn_error *error)
+{
+    const struct tarn_graph *graph = session->graph;
+    if (device.table->error_class(device.self, code) == TARN_ERROR_POISONED)
+        atomic_store(&session->poisoned, true);
+    if (error && error->status == TARN_OK) {
+        error->device_code = code;
+        error->op = op;
+    }
+    return tarn_error_set(error, TARN_DEVICE, "%s, %s, iteration %llu: %s failed with code %d (%s)",
+                          tarn_stream_label(graph, graph->ops[op].stream).text,
+                          tarn_op_label(graph, op).text, (unsigned long long)iteration, what, code,
+                          device.table->error_text(device.self, code));
+}
+
+enum tarn_status tarn_session_kernel_failed(const struct tarn_session *session, tarn_op op,
+                                            uint64_t iteration, int code, struct tarn_error *error)
+{
+    const struct tarn_graph *graph = session->graph;
+    if (error && error->status == TARN_OK) {
+        error->device_code = code;
+        error->op = op;
+    }
+    return tarn_error_set(error, TARN_DEVICE, "%s, %s, iteration %llu: the kernel returned %d",
+                          tarn_stream_label(graph, graph->ops[op].stream).text,
+                          tarn_op_label(graph, op).text, (unsigned long long)iteration, code);
+}
+
+enum tarn_status tarn_session_lost(struct tarn_device device, struct tarn_error *error)
+{
+    return tarn_error_set(error, TARN_DEVICE,
+                          "device '%s' does not tell whether its work has ended: it may still use "
+                          "the session's memory",
+                          device.table->name);
+}
+
+enum tarn_status tarn_session_refuse(struct tarn_error *error)
+{
+    return tarn_error_set(error, TARN_USAGE,
+                          "the session has stopped after an error: it can only be destroyed");
+}
+
+enum tarn_status tarn_session_was_cancelled(struct tarn_error *error)
+{
+    return tarn_error_set(error, TARN_INTERRUPTED, "the session was cancelled");
+}

@@ -1,0 +1,32 @@
+/* What the runtime says when something fails while a session is made or works. Each function sets
+ * *error (NULL: nowhere), unless it is set already, and returns the status. */
+#ifndef TARN_RUNTIME_STATE_FAILURE_H
+#define TARN_RUNTIME_STATE_FAILURE_H
+
+#include "tarn/device.h"
+#include "tarn/session.h"
+
+/* A call of a device has failed: TARN_DEVICE. what: the call, for example "creating a queue". */
+enum tarn_status tarn_device_failed(struct tarn_device device, const char *what, int code,
+                                    struct tarn_error *error);
+
+/* The same for a call that concerns an op: TARN_DEVICE. Notes whether the device is poisoned. Any
+ * thread. */
+enum tarn_status tarn_session_device_failed(struct tarn_session *session, struct tarn_device device,
+                                            const char *what, tarn_op op, uint64_t iteration,
+                                            int code, struct tarn_error *error);
+
+/* An op's kernel has returned `code`: TARN_DEVICE. */
+enum tarn_status tarn_session_kernel_failed(const struct tarn_session *session, tarn_op op,
+                                            uint64_t iteration, int code, struct tarn_error *error);
+
+/* Whether that device still uses the session's memory cannot be found out: TARN_DEVICE. */
+enum tarn_status tarn_session_lost(struct tarn_device device, struct tarn_error *error);
+
+/* An error has ended the session: TARN_USAGE. */
+enum tarn_status tarn_session_refuse(struct tarn_error *error);
+
+/* TARN_INTERRUPTED. */
+enum tarn_status tarn_session_was_cancelled(struct tarn_error *error);
+
+#endif

@@ -1,0 +1,127 @@
+/* A session's state: what its front, the executors, the flight recorder and checked execution
+ * share. */
+#ifndef TARN_RUNTIME_STATE_STATE_H
+#define TARN_RUNTIME_STATE_STATE_H
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "arena.h"
+#include "settings.h"
+#include "streams/plan/program.h"
+
+struct tarn_executor;
+struct tarn_flight;
+
+/* How kernels run on devices with queues. */
+enum tarn_kernels {
+    TARN_KERNELS_AS_TABLE, /* as the device's table says */
+    TARN_KERNELS_CLOSURES, /* as closures, where the device takes any */
+    TARN_KERNELS_INLINE    /* at once, on the thread that enqueues */
+};
+
+struct tarn_binding {
+    tarn_kernel kernel; /* NULL: unbound */
+    void *user;
+    bool own; /* bound by name, not by default */
+};
+
+/* An object that lives as long as the session, and how it ends. */
+struct tarn_kept {
+    void *object; /* NULL: there is none */
+    void (*destroy)(void *object);
+};
+
+struct tarn_session {
+    struct tarn_plan *plan;         /* retained */
+    const struct tarn_graph *graph; /* the plan's */
+    pid_t process;                  /* that made the session, and has its threads */
+    struct tarn_device device;      /* the first of settings.devices; it has the arena */
+    struct tarn_settings settings;
+    struct tarn_program program;
+    struct tarn_arena arena;
+    struct tarn_binding *bindings; /* by op */
+    struct tarn_call *calls;       /* by op; only `iteration` and `queue` change after creation */
+    void **addresses;              /* what calls[].inputs and .outputs point into */
+    uint64_t *sizes;               /* what calls[].input_sizes and .output_sizes point into */
+    const struct tarn_executor_table *executor_table;
+    struct tarn_executor *executor; /* NULL while the session is being made */
+    struct tarn_flight *flight;     /* NULL: nothing is recorded */
+    struct tarn_kept check;         /* of checked execution, whose kernels may outlive the call */
+    uint64_t submitted;             /* iterations since the start */
+    uint64_t finished;              /* iterations that the caller knows to be finished */
+    bool ready;                     /* bindings and addresses are complete and with the executor */
+    bool refused;                   /* after an error: nothing but destroy */
+    bool overdue;                   /* a deadline has passed: what is under way may never end */
+    bool has_enqueued;              /* something, on a queue of a device */
+    enum tarn_kernels kernels;
+    atomic_bool poisoned; /* a device answers nothing any more */
+    atomic_bool cancelled;
+};
+
+/* Where a stream is, in a report. */
+enum tarn_stream_state {
+    TARN_STREAM_STUCK,    /* a kernel of it, or its device, has not returned */
+    TARN_STREAM_WAITS,    /* for another stream, or for a worker */
+    TARN_STREAM_FINISHED, /* all that was submitted */
+    TARN_STREAM_EMPTY     /* it launches nothing */
+};
+
+/* How a kind of device carries out a program. All calls but cancel come from the session's thread.
+ */
+struct tarn_executor_table {
+    enum tarn_status (*create)(struct tarn_session *session, struct tarn_executor **executor,
+                               struct tarn_error *error);
+    /* Bindings or addresses have changed since the last submit. pre: nothing runs. */
+    void (*rebind)(struct tarn_executor *executor);
+    /* Lets iterations up to `target` (a count from the session's start) run. pre: target is above
+     * that of the last call. */
+    enum tarn_status (*submit)(struct tarn_executor *executor, uint64_t target,
+                               struct tarn_error *error);
+    /* Until `target` iterations are finished. pre: they were submitted; timeout_ns is above 0. */
+    enum tarn_status (*wait)(struct tarn_executor *executor, uint64_t target, uint64_t timeout_ns,
+                             struct tarn_error *error);
+    /* *finished: how many iterations are. */
+    enum tarn_status (*query)(struct tarn_executor *executor, uint64_t *finished,
+                              struct tarn_error *error);
+    /* session->cancelled was set: whoever waits looks again. From any thread. */
+    void (*cancel)(struct tarn_executor *executor);
+    /* Writes where the stream is, for example 'runs op 7 "relu" of iteration 3'. pre: the stream
+     * has steps. */
+    enum tarn_stream_state (*describe)(struct tarn_executor *executor, uint32_t stream, char *text,
+                                       size_t size);
+    /* Stops, waits for what is under way, and frees the executor. TARN_DEADLINE, TARN_DEVICE: it
+     * cannot yet be said that all of it has ended, and the executor is still there; until the next
+     * call it calls no device, and no kernel that has not begun. */
+    enum tarn_status (*destroy)(struct tarn_executor *executor, uint64_t timeout_ns,
+                                struct tarn_error *error);
+};
+
+/* Do kernels on that device run as closures? */
+static inline bool tarn_session_calls(const struct tarn_session *session,
+                                      const struct tarn_device_table *table)
+{
+    if (session->kernels == TARN_KERNELS_AS_TABLE) return table->kernels_are_closures;
+    return session->kernels == TARN_KERNELS_CLOSURES && table->launch;
+}
+
+/* Something may be on a queue from here on. Written once: workers read what is beside it. */
+static inline void tarn_session_enqueues(struct tarn_session *session)
+{
+    if (!session->has_enqueued) session->has_enqueued = true;
+}
+
+static inline bool tarn_session_is_idle(const struct tarn_session *session)
+{
+    return !session->refused && session->submitted == session->finished;
+}
+
+/* Runs one op's kernel on the calling thread. Returns the kernel's code. */
+static inline int tarn_session_launch(struct tarn_session *session, tarn_op op, uint64_t iteration)
+{
+    const struct tarn_binding *binding = &session->bindings[op];
+    session->calls[op].iteration = iteration;
+    return binding->kernel(binding->user, &session->calls[op]);
+}
+
+#endif
