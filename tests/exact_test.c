@@ -1,6 +1,6 @@
 /* Exact search against the best of all placements: every interval problem of up to six storages of
- * one to three bytes, random graphs with several streams, groups and alignments, and parts of them
- * around what is fixed. The oracle tries every offset of every block and knows of safe pairs only.
+ * one to three bytes, random graphs with several streams, groups and alignments, and parts of them.
+ * The oracle tries every offset of every block and knows of safe pairs only.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ struct setup {
     struct tarn_blocks blocks;
     struct tarn_conflicts conflicts;
     struct tarn_problem problem;
-    uint8_t role[STORAGES_MAX]; /* by block */
+    bool is_left_out[STORAGES_MAX]; /* by block */
     uint64_t offset[STORAGES_MAX];
     uint64_t unsafe[STORAGES_MAX]; /* storage -> bits of those that it must not share bytes with */
 };
@@ -121,15 +121,13 @@ static void move(struct setup *setup, uint32_t b, uint64_t offset)
 static bool fits(struct setup *setup, uint32_t b, uint64_t capacity)
 {
     if (b == setup->blocks.count) return true;
-    if (setup->role[b] != TARN_EXACT_FREE) return fits(setup, b + 1, capacity);
+    if (setup->is_left_out[b]) return fits(setup, b + 1, capacity);
     const struct tarn_block block = tarn_block_at(&setup->blocks, b);
     for (uint64_t at = 0; at + block.size <= capacity; at += block.alignment) {
         bool collides = false;
         move(setup, b, at);
-        for (uint32_t c = 0; c < setup->blocks.count && !collides; c++) {
-            if (setup->role[c] == TARN_EXACT_FIXED || (setup->role[c] == TARN_EXACT_FREE && c < b))
-                collides = collide(setup, b, c);
-        }
+        for (uint32_t c = 0; c < b && !collides; c++)
+            collides = !setup->is_left_out[c] && collide(setup, b, c);
         if (!collides && fits(setup, b + 1, capacity)) return true;
     }
     return false;
@@ -147,17 +145,12 @@ static void assert_valid(const struct setup *setup, uint64_t capacity)
     for (uint32_t b = 0; b < setup->blocks.count; b++) {
         const struct tarn_block block = tarn_block_at(&setup->blocks, b);
         uint64_t at = setup->offset[block.members[0]];
-        if (setup->role[b] == TARN_EXACT_IGNORED) continue;
+        if (setup->is_left_out[b]) continue;
         for (uint32_t i = 0; i < block.members_count; i++)
             assert_int_equal(setup->offset[block.members[i]],
                              at + setup->blocks.within[block.members[i]]);
-        for (uint32_t c = 0; c < b; c++) {
-            if (setup->role[c] == TARN_EXACT_IGNORED ||
-                (setup->role[b] == TARN_EXACT_FIXED && setup->role[c] == TARN_EXACT_FIXED))
-                continue;
-            assert_false(collide(setup, b, c));
-        }
-        if (setup->role[b] == TARN_EXACT_FIXED) continue;
+        for (uint32_t c = 0; c < b; c++)
+            assert_true(setup->is_left_out[c] || !collide(setup, b, c));
         assert_int_equal(at % block.alignment, 0);
         assert_true(at + block.size <= capacity);
     }
@@ -169,9 +162,9 @@ static struct tarn_exact_report search(struct setup *setup, uint64_t capacity,
                                        const struct tarn_exact_options *options)
 {
     struct tarn_exact_report report;
-    assert_int_equal(
-        tarn_exact_place(&setup->problem, setup->role, capacity, options, setup->offset, &report),
-        TARN_OK);
+    assert_int_equal(tarn_exact_place(&setup->problem, setup->is_left_out, capacity, options,
+                                      setup->offset, &report),
+                     TARN_OK);
     if (report.result == TARN_EXACT_FOUND) assert_valid(setup, capacity);
     return report;
 }
@@ -317,8 +310,8 @@ static void exact_with_groups_and_alignment(void **state)
     assert_true(spared > RANDOM_GRAPHS); /* the same, or one piece with another member */
 }
 
-/* Some blocks are fixed anywhere, even above the capacity, or none; some are ignored. */
-static void exact_around_what_is_fixed(void **state)
+/* Some blocks are left out, as those outside of a core are. */
+static void exact_without_what_is_left_out(void **state)
 {
     struct random_source source = {3};
     (void)state;
@@ -326,8 +319,7 @@ static void exact_around_what_is_fixed(void **state)
         struct setup setup;
         set_up(&setup, small_graph(&source, i % 2 ? 50 : 0), 1);
         for (uint32_t b = 0; b < setup.blocks.count; b++) {
-            if (random_percent(&source, i % 3 ? 40 : 0)) setup.role[b] = TARN_EXACT_FIXED;
-            if (random_percent(&source, 10)) setup.role[b] = TARN_EXACT_IGNORED;
+            setup.is_left_out[b] = random_percent(&source, 25);
             move(&setup, b, random_below(&source, 16));
         }
         assert_exact(&setup, 0, i);
@@ -406,8 +398,7 @@ static void follow_least(struct setup *setup, const struct least *least,
     struct tarn_exact_mark mark;
     const struct tarn_deadline forever = {0};
     uint64_t work;
-    assert_int_equal(tarn_exact_instance_init(&instance, &setup->problem, NULL, setup->offset,
-                                              &forever, 0, &work),
+    assert_int_equal(tarn_exact_instance_init(&instance, &setup->problem, NULL, &forever, 0, &work),
                      TARN_OK);
     assert_true(
         tarn_exact_state_init(&state, &instance, (int64_t)(least->capacity / instance.unit)));
@@ -481,9 +472,8 @@ static void closing_a_level_takes_back_all_that_was_set_in_it(void **state)
         const struct tarn_deadline forever = {0};
         uint64_t work;
         set_up(&setup, small_graph(&source, i % 2 ? 40 : 0), 1);
-        assert_int_equal(tarn_exact_instance_init(&instance, &setup.problem, NULL, setup.offset,
-                                                  &forever, 0, &work),
-                         TARN_OK);
+        assert_int_equal(
+            tarn_exact_instance_init(&instance, &setup.problem, NULL, &forever, 0, &work), TARN_OK);
         assert_true(tarn_exact_state_init(&partial, &instance,
                                           (int64_t)(least_capacity(&setup, 0) / instance.unit)));
         assert_true(tarn_exact_begin(&partial));
@@ -856,7 +846,7 @@ int main(void)
         cmocka_unit_test(exact_on_every_interval_problem_of_up_to_six_storages),
         cmocka_unit_test(exact_with_several_streams),
         cmocka_unit_test(exact_with_groups_and_alignment),
-        cmocka_unit_test(exact_around_what_is_fixed),
+        cmocka_unit_test(exact_without_what_is_left_out),
         cmocka_unit_test(rules_keep_the_least_placement),
         cmocka_unit_test(closing_a_level_takes_back_all_that_was_set_in_it),
         cmocka_unit_test(exact_on_nearly_full_puzzles),

@@ -44,7 +44,7 @@ struct core {
     struct tarn_windows_settings settings;
     struct tarn_field field;
     uint64_t *offset;        /* the plan at hand, by storage */
-    uint8_t *role;           /* by block: free in the core, ignored outside of it */
+    bool *is_outside;        /* by block: of the core */
     uint32_t storages_count; /* in the core */
     uint32_t *storage_at;    /* by slot */
     uint32_t *rest;          /* storages outside of the core, in the order of slots */
@@ -62,14 +62,11 @@ static struct tarn_block block_at(const struct core *core, uint32_t b)
     return tarn_block_at(core->problem->blocks, b);
 }
 
-static bool is_inside(const struct core *core, uint32_t b)
-{
-    return core->role[b] == TARN_EXACT_FREE;
-}
+static bool is_inside(const struct core *core, uint32_t b) { return !core->is_outside[b]; }
 
 static void join(struct core *core, uint32_t b)
 {
-    core->role[b] = TARN_EXACT_FREE;
+    core->is_outside[b] = false;
     core->storages_count += block_at(core, b).members_count;
 }
 
@@ -81,7 +78,7 @@ static void begin(struct core *core, const struct tarn_antichain *antichain, con
     const struct tarn_blocks *blocks = core->problem->blocks;
     const struct tarn_reuse *reuse = core->problem->conflicts->reuse;
     core->storages_count = 0;
-    memset(core->role, TARN_EXACT_IGNORED, blocks->count);
+    memset(core->is_outside, true, blocks->count);
     for (uint32_t a = 0; a < reuse->count; a++)
         core->storage_at[core->problem->conflicts->slot_of[a]] = a;
     for (uint32_t b = 0; b < blocks->count; b++) {
@@ -108,8 +105,8 @@ static enum tarn_status place_inside(struct core *core, enum tarn_exact_result *
         .threads = options->threads,
         .deadline = options->deadline};
     struct tarn_exact_report report;
-    enum tarn_status status =
-        tarn_exact_place(core->problem, core->role, options->aim, &exact, core->offset, &report);
+    enum tarn_status status = tarn_exact_place(core->problem, core->is_outside, options->aim,
+                                               &exact, core->offset, &report);
     *result = status == TARN_OK ? report.result : TARN_EXACT_STOPPED;
     core->visits_left -= least(core->visits_left, report.visits + storages);
     core->work_left = tarn_work_less(
@@ -294,21 +291,22 @@ static bool core_init(struct core *core, const struct tarn_antichain *antichain)
     core->settings.aim = (int32_t)(core->options->aim >> core->settings.unit_shift);
     core->settings.deadline = &core->options->deadline;
     core->offset = calloc(storages, sizeof *core->offset);
-    core->role = calloc(storages, sizeof *core->role);
+    core->is_outside = calloc(storages, sizeof *core->is_outside);
     core->storage_at = calloc(storages, sizeof *core->storage_at);
     core->rest = calloc(storages, sizeof *core->rest);
     core->outer = calloc(storages, sizeof *core->outer);
     core->near = calloc(storages, sizeof *core->near);
     core->mask = calloc((size_t)core->problem->conflicts->words_count + 1, sizeof *core->mask);
-    return tarn_field_init(&core->field, core->problem, antichain) && core->offset && core->role &&
-           core->storage_at && core->rest && core->outer && core->near && core->mask;
+    return tarn_field_init(&core->field, core->problem, antichain) && core->offset &&
+           core->is_outside && core->storage_at && core->rest && core->outer && core->near &&
+           core->mask;
 }
 
 static void core_finish(struct core *core)
 {
     tarn_field_finish(&core->field);
     free(core->offset);
-    free(core->role);
+    free(core->is_outside);
     free(core->storage_at);
     free(core->rest);
     free(core->outer);

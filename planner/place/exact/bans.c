@@ -1,5 +1,5 @@
 /* What must not meet, for an instance of exact search: conflicts of pieces become adjacency of
- * blocks, bans where groups are concerned, and walls where the other one is fixed.
+ * blocks, and bans where groups are concerned.
  * Cost: of a piece its conflicts, and sorting the bans. */
 #include "making.h"
 #include "planner/place/work.h"
@@ -27,8 +27,8 @@ static uint32_t merge_bans(struct tarn_exact_ban *bans, uint32_t count)
     return kept;
 }
 
-/* Piece p, at `within` of its block, must not meet `size` units that begin at `start` (of the other
- * block, or of the arena): where p's block must not begin, counted in the same way. */
+/* Piece p, at `within` of its block, must not meet `size` units that begin at `start` of the other
+ * block: where p's block must not begin, counted in the same way. */
 static struct tarn_exact_ban ban_of(const struct tarn_exact_instance *instance, uint32_t p,
                                     int64_t start, int64_t size, uint32_t other)
 {
@@ -38,24 +38,13 @@ static struct tarn_exact_ban ban_of(const struct tarn_exact_instance *instance, 
 }
 
 /* What piece p in conflict with storage a means. Every pair is met from both sides. */
-static bool take_conflict(struct tarn_exact_making *making, uint32_t p, uint32_t a, uint32_t *bans,
-                          uint32_t *walls)
+static bool take_conflict(struct tarn_exact_making *making, uint32_t p, uint32_t a, uint32_t *bans)
 {
     struct tarn_exact_instance *instance = making->instance;
-    const struct tarn_blocks *blocks = making->problem->blocks;
     uint32_t b = instance->piece_block[p], q = making->piece_of[a];
-    uint8_t role = tarn_exact_role_of(making, making->block_of[a]);
-    if (making->block_of[a] == instance->block[b] || role == TARN_EXACT_IGNORED) return true;
-    if (q != TARN_NONE && making->storage[q] != a) return true; /* another one stands for it */
-    if (role == TARN_EXACT_FIXED) {
-        if (!tarn_exact_grow((void **)&instance->walls, &making->walls_room, *walls,
-                             sizeof *instance->walls))
-            return false;
-        int64_t start = (int64_t)(making->offset[a] / instance->unit);
-        int64_t size = (int64_t)(blocks->reserved[a] / instance->unit);
-        instance->walls[(*walls)++] = ban_of(instance, p, start, size, TARN_NONE);
-        return true;
-    }
+    if (making->block_of[a] == instance->block[b]) return true;
+    if (tarn_exact_is_left_out(making, making->block_of[a])) return true;
+    if (making->storage[q] != a) return true; /* another one stands for it */
     uint32_t c = instance->piece_block[q];
     tarn_set_add(making->adjacent + (size_t)making->turn_of[p] * making->words, making->turn_of[q]);
     tarn_set_add(instance->adjacent + (size_t)b * instance->set_words, c);
@@ -75,29 +64,24 @@ static bool take_conflicts_of(struct tarn_exact_making *making, uint32_t b,
 {
     const struct tarn_conflicts *conflicts = making->problem->conflicts;
     struct tarn_exact_instance *instance = making->instance;
-    uint32_t bans = instance->bans_begin[b], walls = instance->walls_begin[b];
+    uint32_t bans = instance->bans_begin[b];
     for (uint32_t p = instance->piece_begin[b]; p < instance->piece_begin[b + 1]; p++) {
         tarn_conflicts_mask(conflicts, making->storage[p], mask);
         for (uint32_t w = 0; w < conflicts->words_count; w++) {
             for (uint64_t rest = mask[w]; rest != 0; rest &= rest - 1) {
                 uint32_t slot = tarn_set_next(w, rest);
-                if (!take_conflict(making, p, storage_at[slot], &bans, &walls)) return false;
+                if (!take_conflict(making, p, storage_at[slot], &bans)) return false;
             }
         }
     }
     making->work += (uint64_t)TARN_WORK_EXACT_CONFLICT * conflicts->words_count *
                     (instance->piece_begin[b + 1] - instance->piece_begin[b]);
-    making->work += (uint64_t)TARN_WORK_EXACT_CONFLICT * 4 *
-                    (bans - instance->bans_begin[b] + walls - instance->walls_begin[b]);
+    making->work += (uint64_t)TARN_WORK_EXACT_CONFLICT * 4 * (bans - instance->bans_begin[b]);
     instance->bans_begin[b + 1] = instance->bans_begin[b];
-    instance->walls_begin[b + 1] = instance->walls_begin[b];
     if (bans > instance->bans_begin[b])
         instance->bans_begin[b + 1] +=
             merge_bans(instance->bans + instance->bans_begin[b], bans - instance->bans_begin[b]);
-    if (walls > instance->walls_begin[b])
-        instance->walls_begin[b + 1] += merge_bans(instance->walls + instance->walls_begin[b],
-                                                   walls - instance->walls_begin[b]);
-    instance->plain[b] = bans == instance->bans_begin[b] && walls == instance->walls_begin[b] &&
+    instance->plain[b] = bans == instance->bans_begin[b] &&
                          instance->piece_begin[b + 1] - instance->piece_begin[b] == 1;
     return true;
 }

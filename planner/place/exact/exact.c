@@ -286,7 +286,7 @@ static enum tarn_status search_above(const struct tarn_exact_ground *ground, uin
         return TARN_OK;
     }
     enum tarn_status status =
-        tarn_exact_instance_init(&instance, ground->problem, ground->role, offset,
+        tarn_exact_instance_init(&instance, ground->problem, ground->is_left_out,
                                  &options->deadline, options->work_max, &report->work);
     bool spent = options->work_max > 0 && report->work >= options->work_max;
     if (status == TARN_USAGE && (spent || tarn_deadline_is_over(&options->deadline)))
@@ -301,14 +301,14 @@ static enum tarn_status search_above(const struct tarn_exact_ground *ground, uin
     return status;
 }
 
-enum tarn_status tarn_exact_place(const struct tarn_problem *problem, const uint8_t *role,
+enum tarn_status tarn_exact_place(const struct tarn_problem *problem, const bool *is_left_out,
                                   uint64_t capacity, const struct tarn_exact_options *options,
                                   uint64_t *offset, struct tarn_exact_report *report)
 {
     struct tarn_exact_ground ground;
     enum tarn_status status = TARN_SYSTEM;
     *report = (struct tarn_exact_report){.result = TARN_EXACT_STOPPED};
-    if (tarn_exact_ground_init(&ground, problem, role) == TARN_OK)
+    if (tarn_exact_ground_init(&ground, problem, is_left_out) == TARN_OK)
         status = search_above(&ground, capacity, options, offset, report);
     tarn_exact_ground_finish(&ground);
     return status;

@@ -22,14 +22,13 @@ struct tarn_exact_report {
     uint32_t rounds;
 };
 
-/* Looks for a placement of the free blocks so that every one ends within `capacity`, which need not
- * hold the fixed ones.
+/* Looks for a placement of blocks in which every one ends within `capacity`.
  *
- * role: by block, enum tarn_exact_role; NULL: all are free. offset: by storage; that of the members
- * of fixed blocks is read, that of free ones is written when a placement was found. The same for
- * any number of threads unless `until` ended it. TARN_USAGE: more than some thousand free storages.
+ * is_left_out: block -> whether it is as if it were not there; NULL: no block is. offset: storage
+ * -> offset, written for the blocks that are not left out when a placement was found. The same for
+ * any number of threads unless the deadline ended it. TARN_USAGE: more than some thousand storages.
  * TARN_SYSTEM: no memory. */
-enum tarn_status tarn_exact_place(const struct tarn_problem *problem, const uint8_t *role,
+enum tarn_status tarn_exact_place(const struct tarn_problem *problem, const bool *is_left_out,
                                   uint64_t capacity, const struct tarn_exact_options *options,
                                   uint64_t *offset, struct tarn_exact_report *report);
 

@@ -4,7 +4,7 @@
  *
  * Nothing else lies where such a block does: it can be cut out of any solution, what is above it
  * sinks by its size, and it goes to the bottom. Only those are taken whose sizes keep all others
- * aligned, and none where something is fixed, which must not sink. Most blocks of an antichain
+ * aligned. Most blocks of an antichain
  * outlive all the rest of a core, so that few are left to be searched.
  * Cost: a mask of conflicts for each free storage. */
 #include "ground.h"
@@ -14,20 +14,19 @@
 
 #include "streams/base/bitset.h"
 
-/* Notes what is free; false: something is fixed, so that nothing may sink. */
-static bool note_free(struct tarn_exact_ground *ground, uint64_t *alignment)
+/* Notes what is free; returns the largest alignment of it. */
+static uint64_t note_free(struct tarn_exact_ground *ground)
 {
     const struct tarn_blocks *blocks = ground->problem->blocks;
-    *alignment = 1;
+    uint64_t alignment = 1;
     for (uint32_t b = 0; b < blocks->count; b++) {
         const struct tarn_block block = tarn_block_at(blocks, b);
-        if (ground->role[b] == TARN_EXACT_FIXED) return false;
-        if (ground->role[b] != TARN_EXACT_FREE) continue;
-        if (block.alignment > *alignment) *alignment = block.alignment;
+        if (ground->is_left_out[b]) continue;
+        if (block.alignment > alignment) alignment = block.alignment;
         for (uint32_t k = 0; k < block.members_count; k++)
             tarn_set_add(ground->free, ground->problem->conflicts->slot_of[block.members[k]]);
     }
-    return true;
+    return alignment;
 }
 
 static bool meets_all(struct tarn_exact_ground *ground, struct tarn_block block)
@@ -46,45 +45,43 @@ static bool meets_all(struct tarn_exact_ground *ground, struct tarn_block block)
 static void take_to_bottom(struct tarn_exact_ground *ground)
 {
     const struct tarn_blocks *blocks = ground->problem->blocks;
-    uint64_t alignment;
-    if (!note_free(ground, &alignment)) return;
+    uint64_t alignment = note_free(ground);
     for (uint32_t b = 0; b < blocks->count; b++) {
         const struct tarn_block block = tarn_block_at(blocks, b);
-        if (ground->role[b] != TARN_EXACT_FREE || block.size % alignment != 0) continue;
+        if (ground->is_left_out[b] || block.size % alignment != 0) continue;
         if (!meets_all(ground, block)) continue;
         ground->blocks[ground->count++] = b;
         ground->size += block.size;
     }
-    for (uint32_t i = 0; i < ground->count; i++)
-        ground->role[ground->blocks[i]] = TARN_EXACT_IGNORED;
+    for (uint32_t i = 0; i < ground->count; i++) ground->is_left_out[ground->blocks[i]] = true;
 }
 
 static bool allocate(struct tarn_exact_ground *ground, const struct tarn_problem *problem,
-                     const uint8_t *role)
+                     const bool *is_left_out)
 {
     size_t count = (size_t)problem->blocks->count + 1;
     size_t words = (size_t)problem->conflicts->words_count + 1;
     *ground = (struct tarn_exact_ground){.problem = problem};
-    ground->role = calloc(count, sizeof *ground->role);
+    ground->is_left_out = calloc(count, sizeof *ground->is_left_out);
     ground->free = calloc(words, sizeof *ground->free);
     ground->mask = calloc(words, sizeof *ground->mask);
     ground->blocks = calloc(count, sizeof *ground->blocks);
-    if (!ground->role || !ground->free || !ground->mask || !ground->blocks) return false;
-    if (role) memcpy(ground->role, role, problem->blocks->count);
+    if (!ground->is_left_out || !ground->free || !ground->mask || !ground->blocks) return false;
+    if (is_left_out) memcpy(ground->is_left_out, is_left_out, problem->blocks->count);
     return true;
 }
 
 enum tarn_status tarn_exact_ground_init(struct tarn_exact_ground *ground,
-                                        const struct tarn_problem *problem, const uint8_t *role)
+                                        const struct tarn_problem *problem, const bool *is_left_out)
 {
-    if (!allocate(ground, problem, role)) return TARN_SYSTEM;
+    if (!allocate(ground, problem, is_left_out)) return TARN_SYSTEM;
     take_to_bottom(ground);
     return TARN_OK;
 }
 
 void tarn_exact_ground_finish(struct tarn_exact_ground *ground)
 {
-    free(ground->role);
+    free(ground->is_left_out);
     free(ground->free);
     free(ground->mask);
     free(ground->blocks);
@@ -96,7 +93,7 @@ void tarn_exact_ground_lift(const struct tarn_exact_ground *ground, uint64_t *of
     uint64_t top = 0;
     for (uint32_t b = 0; b < blocks->count && ground->count > 0; b++) {
         const struct tarn_block block = tarn_block_at(blocks, b);
-        if (ground->role[b] == TARN_EXACT_FREE)
+        if (!ground->is_left_out[b])
             tarn_block_put(blocks, block, ground->size + offset[block.members[0]], offset);
     }
     for (uint32_t i = 0; i < ground->count; i++) {

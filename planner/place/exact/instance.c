@@ -79,7 +79,7 @@ static void note_present(struct tarn_exact_making *making)
         const struct tarn_block block = tarn_block_at(blocks, b);
         for (uint32_t k = 0; k < block.members_count; k++) {
             making->block_of[block.members[k]] = b;
-            if (tarn_exact_role_of(making, b) != TARN_EXACT_IGNORED)
+            if (!tarn_exact_is_left_out(making, b))
                 tarn_set_add(making->present,
                              making->problem->conflicts->slot_of[block.members[k]]);
         }
@@ -94,7 +94,7 @@ static void take_blocks(struct tarn_exact_making *making)
     for (uint32_t a = 0; a < blocks->storages_count; a++) making->piece_of[a] = TARN_NONE;
     for (uint32_t b = 0; b < blocks->count; b++) {
         making->free_index[b] = TARN_NONE;
-        if (tarn_exact_role_of(making, b) == TARN_EXACT_FREE) take_block(making, b);
+        if (!tarn_exact_is_left_out(making, b)) take_block(making, b);
     }
 }
 
@@ -102,15 +102,11 @@ static void take_blocks(struct tarn_exact_making *making)
 static void find_unit(const struct tarn_exact_making *making)
 {
     struct tarn_exact_instance *instance = making->instance;
-    const struct tarn_blocks *blocks = making->problem->blocks;
     uint64_t unit = 0;
     for (uint32_t i = 0; i < instance->count; i++)
         if (instance->alignment[i] > 1) unit = gcd(unit, (uint64_t)instance->alignment[i]);
     for (uint32_t p = 0; p < making->pieces_count; p++)
         unit = gcd(unit, (uint64_t)instance->piece_size[p]);
-    for (uint32_t a = 0; a < blocks->storages_count; a++)
-        if (tarn_exact_role_of(making, making->block_of[a]) == TARN_EXACT_FIXED)
-            unit = gcd(gcd(unit, making->offset[a]), blocks->reserved[a]);
     instance->unit = unit == 0 ? 1 : unit;
 }
 
@@ -169,7 +165,6 @@ static bool allocate_instance(struct tarn_exact_instance *instance, size_t block
     instance->plain = calloc(blocks + 1, sizeof *instance->plain);
     instance->adjacent = calloc(blocks * instance->set_words + 1, sizeof *instance->adjacent);
     instance->bans_begin = calloc(blocks + 1, sizeof *instance->bans_begin);
-    instance->walls_begin = calloc(blocks + 1, sizeof *instance->walls_begin);
     instance->piece_begin = calloc(blocks + 1, sizeof *instance->piece_begin);
     instance->piece_block = calloc(pieces + 1, sizeof *instance->piece_block);
     instance->piece_within = calloc(pieces + 1, sizeof *instance->piece_within);
@@ -177,9 +172,9 @@ static bool allocate_instance(struct tarn_exact_instance *instance, size_t block
     instance->life = calloc(blocks + 1, sizeof *instance->life);
     instance->load = calloc(blocks + 1, sizeof *instance->load);
     return instance->block && instance->size && instance->alignment && instance->plain &&
-           instance->adjacent && instance->bans_begin && instance->walls_begin &&
-           instance->piece_begin && instance->piece_block && instance->piece_within &&
-           instance->piece_size && instance->life && instance->load;
+           instance->adjacent && instance->bans_begin && instance->piece_begin &&
+           instance->piece_block && instance->piece_within && instance->piece_size &&
+           instance->life && instance->load;
 }
 
 static bool allocate_making(struct tarn_exact_making *making, size_t pieces)
@@ -226,7 +221,7 @@ static bool count_free(const struct tarn_exact_making *making, size_t *blocks, s
     uint64_t sum = 0;
     *blocks = *pieces = 0;
     for (uint32_t b = 0; b < all->count; b++) {
-        if (tarn_exact_role_of(making, b) != TARN_EXACT_FREE) continue;
+        if (tarn_exact_is_left_out(making, b)) continue;
         ++*blocks;
         *pieces += tarn_block_at(all, b).members_count;
         if (!tarn_size_add(sum, tarn_block_at(all, b).size, &sum) ||
@@ -237,15 +232,14 @@ static bool count_free(const struct tarn_exact_making *making, size_t *blocks, s
 }
 
 enum tarn_status tarn_exact_instance_init(struct tarn_exact_instance *instance,
-                                          const struct tarn_problem *problem, const uint8_t *role,
-                                          const uint64_t *offset,
+                                          const struct tarn_problem *problem,
+                                          const bool *is_left_out,
                                           const struct tarn_deadline *deadline, uint64_t work_max,
                                           uint64_t *work)
 {
     struct tarn_exact_making making = {.instance = instance,
                                        .problem = problem,
-                                       .role = role,
-                                       .offset = offset,
+                                       .is_left_out = is_left_out,
                                        .deadline = deadline,
                                        .work_max = work_max};
     size_t blocks, pieces;
@@ -277,8 +271,6 @@ void tarn_exact_instance_finish(struct tarn_exact_instance *instance)
     free(instance->adjacent);
     free(instance->bans_begin);
     free(instance->bans);
-    free(instance->walls_begin);
-    free(instance->walls);
     free(instance->piece_begin);
     free(instance->piece_block);
     free(instance->piece_within);

@@ -16,12 +16,6 @@
 
 #include "planner/place/somas/baseline.h"
 
-enum tarn_exact_role {
-    TARN_EXACT_FREE,   /* to be placed */
-    TARN_EXACT_FIXED,  /* stays at the offset that it has */
-    TARN_EXACT_IGNORED /* as if it were not there */
-};
-
 struct tarn_exact_ban {
     uint32_t other;
     int64_t low, high; /* both still allowed */
@@ -33,13 +27,11 @@ struct tarn_exact_instance {
     uint32_t set_words;
     uint32_t *block; /* -> of the problem */
     int64_t *size, *alignment;
-    bool *plain;        /* lone, all its neighbours lone, and nothing fixed in conflict */
+    bool *plain;        /* lone, and all its neighbours lone */
     uint64_t *adjacent; /* [block][set_words] */
 
     uint32_t *bans_begin; /* block -> its bans, sorted by other, then low; count + 1 */
     struct tarn_exact_ban *bans;
-    uint32_t *walls_begin; /* block -> where fixed ones do not let it be; count + 1 */
-    struct tarn_exact_ban *walls;
 
     uint32_t *piece_begin; /* block -> its pieces; count + 1 */
     uint32_t *piece_block;
@@ -56,12 +48,12 @@ struct tarn_exact_instance {
     int64_t *life, *load;
 };
 
-/* role, offset (of storages; read for fixed blocks): NULL: all blocks are free. work_max: see
- * work.h, 0: no limit; *work: what it came to. TARN_USAGE: too large to be searched in this way, or
- * time or work was over. TARN_SYSTEM: no memory. */
+/* is_left_out: block of the problem -> whether it is as if it were not there; NULL: no block is.
+ * work_max: see work.h, 0: no limit; *work: what it came to. TARN_USAGE: too large to be searched
+ * in this way, or time or work was over. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_exact_instance_init(struct tarn_exact_instance *instance,
-                                          const struct tarn_problem *problem, const uint8_t *role,
-                                          const uint64_t *offset,
+                                          const struct tarn_problem *problem,
+                                          const bool *is_left_out,
                                           const struct tarn_deadline *deadline, uint64_t work_max,
                                           uint64_t *work);
 void tarn_exact_instance_finish(struct tarn_exact_instance *instance);

@@ -19,8 +19,7 @@ struct tarn_exact_turn {
 struct tarn_exact_making {
     struct tarn_exact_instance *instance;
     const struct tarn_problem *problem;
-    const uint8_t *role;
-    const uint64_t *offset;
+    const bool *is_left_out; /* block of the problem -> ..., or NULL */
     const struct tarn_deadline *deadline;
     uint64_t work, work_max; /* so far, and at most; 0: no limit */
     bool over;               /* one of these ended the making */
@@ -30,7 +29,7 @@ struct tarn_exact_making {
     uint32_t *storage;    /* piece -> storage */
     uint32_t *piece_of;   /* storage -> piece, or TARN_NONE */
     uint32_t *block_of;   /* storage -> block of the problem */
-    uint64_t *present;    /* set of slots: whose blocks are not ignored */
+    uint64_t *present;    /* set of slots: whose blocks are not left out */
     uint64_t *mask[2];    /* sets of slots to work in */
     struct tarn_exact_turn *turns;
     uint32_t *turn_of;  /* piece -> turn */
@@ -38,7 +37,7 @@ struct tarn_exact_making {
     uint32_t *by_time;  /* turns of pieces in list order of their producers */
     size_t section_pieces_room;
     uint32_t sections_room;
-    size_t bans_room, walls_room;
+    size_t bans_room;
 };
 
 /* Looked at for every block and piece: hundreds of them can take a second. */
@@ -49,9 +48,9 @@ static inline bool tarn_exact_making_is_over(struct tarn_exact_making *making)
     return making->over;
 }
 
-static inline uint8_t tarn_exact_role_of(const struct tarn_exact_making *making, uint32_t block)
+static inline bool tarn_exact_is_left_out(const struct tarn_exact_making *making, uint32_t block)
 {
-    return making->role ? making->role[block] : TARN_EXACT_FREE;
+    return making->is_left_out && making->is_left_out[block];
 }
 
 /* Makes room for one more than `count`. False: no memory. */
@@ -66,7 +65,7 @@ static inline bool tarn_exact_grow(void **array, size_t *room, size_t count, siz
     return true;
 }
 
-/* Adjacency, bans and walls, whether blocks are plain. False: no memory, or time was over. */
+/* Adjacency and bans, whether blocks are plain. False: no memory, or time was over. */
 bool tarn_exact_take_conflicts(struct tarn_exact_making *making);
 /* Sections, and the loads that they tell. The same. */
 bool tarn_exact_make_sections(struct tarn_exact_making *making);

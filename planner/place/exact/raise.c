@@ -48,10 +48,6 @@ int64_t tarn_exact_settle(const struct tarn_exact_state *state, uint32_t c, int6
     if (instance->plain[c]) return tarn_exact_round_up(position, instance->alignment[c]);
     do {
         position = before = tarn_exact_round_up(position, instance->alignment[c]);
-        for (uint32_t k = instance->walls_begin[c]; k < instance->walls_begin[c + 1]; k++) {
-            const struct tarn_exact_ban *wall = &instance->walls[k];
-            if (position > wall->low && position < wall->high) position = wall->high;
-        }
         for (uint32_t k = 0; k < state->placed_count; k++) {
             uint32_t b = state->placed[k];
             if (state->limit[b] >= position + instance->size[c]) break;
