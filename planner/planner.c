@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "capacity.h"
-#include "planner/place/place.h"
+#include "planner/papers/papers.h"
 #include "planner/place/work.h"
 #include "planner/transform/recipe.h"
 #include "planner/transform/recompute/model.h"
@@ -20,12 +20,28 @@ enum { ALIGNMENT_DEFAULT = 512, EFFORT_DEFAULT = 1000 };
 
 /* ---- Options ---- */
 
-const char *tarn_plan_method(size_t i) { return tarn_way_word(i); }
+/* Placement's own methods, then those of papers. */
+const char *tarn_plan_method(size_t i)
+{
+    size_t own = tarn_ways_count();
+    if (i < own) return tarn_way_word(i);
+    const struct tarn_layout *layout = tarn_papers_layout(i - own);
+    return layout ? layout->name : NULL;
+}
 
 static enum tarn_status find_way(struct tarn_place_request *request, const char *word,
                                  struct tarn_error *error)
 {
+    const struct tarn_layout *layout;
     if (tarn_way_find(word ? word : "all", &request->way, &request->method)) return TARN_OK;
+    request->way = TARN_WAY_LAYOUT;
+    for (size_t i = 0; (layout = tarn_papers_layout(i)) != NULL; i++) {
+        request->layout = layout;
+        if (strcmp(layout->name, word) == 0) return TARN_OK;
+    }
+    if (tarn_papers_lack(word))
+        return tarn_error_set(error, TARN_USAGE,
+                              "this build has no methods of papers, such as '%s'", word);
     return tarn_error_set(
         error, TARN_USAGE,
         "there is no method '%.80s'; choose \"all\", \"baseline\", \"lowest\", \"exact\", "

@@ -85,6 +85,8 @@ def prepare(source, tarn, folder):
         json.dump(plan, file)
     assert call(tarn, Case("verify in/g.json in/unsafe.json --witness in/order.json".split()), folder).returncode == 6
     cases = list_cases()
+    if call(tarn, Case("pairs in/g.json".split()), folder).returncode == 2:  # a build without methods of papers
+        cases = [case for case in cases if not {"pairs", "roam-tree", "llfb"} & set(case.words)]
     for case in cases:
         done = call(tarn, case, folder)
         assert done.returncode == case.code, (str(case), done.returncode, done.stderr)

@@ -35,11 +35,11 @@ skip() {
 cp "$source"/tests/embed_project/* "$project" 2>/dev/null
 ln -sfn "$source" "$project/subprojects/tarn"
 
-# Optimised code and kernels for a GPU would only take time here.
+# Optimised code, kernels for a GPU and the methods of papers would only take time here.
 subproject() {
     if [ ! -e "$build/build.ninja" ]; then
         meson setup "$build" "$project" --prefix "$installed" --libdir lib -Doptimization=0 -Ddebug=false \
-            -Dsource="$source/examples" -Dtarn:cuda=disabled -Dtarn:warning_level=0 || return 1
+            -Dsource="$source/examples" -Dtarn:cuda=disabled -Dtarn:papers=false -Dtarn:warning_level=0 || return 1
     fi
     meson compile -C "$build" && "$build/embed" && "$build/embed_cpp" && [ ! -e "$build/subprojects/tarn/tests" ]
 }

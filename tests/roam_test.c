@@ -459,7 +459,7 @@ static void the_skyline_follows_the_papers_rules(void **state)
         }
         assert_int_equal(tarn_builder_finish(builder, &graph, NULL), TARN_OK);
         set_up_layout(&fixture, graph);
-        assert_int_equal(tarn_llfb_place(&fixture.problem, offset, &footprint), TARN_OK);
+        assert_int_equal(tarn_llfb_place(&fixture.problem, 0, offset, &footprint), TARN_OK);
         assert_int_equal(footprint, llfb_by_hand(life, size, count, count + 1));
         tear_down_layout(&fixture);
     }

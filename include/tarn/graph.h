@@ -248,7 +248,8 @@ struct tarn_pairs {
     double ms;        /* to get ready to answer any pair (for all but clocks: the matrix) */
     double matrix_ms; /* to write the full matrix, where `ms` does not include it; else 0 */
 };
-/* method: "clocks", "ancestors", "ancestors-opt" or "stream-graph"; else TARN_USAGE. */
+/* method: "clocks", "ancestors", "ancestors-opt" or "stream-graph". TARN_USAGE: another one, or a
+ * build without the methods of papers (-Dpapers=false). */
 TARN_API enum tarn_status tarn_graph_pairs(const struct tarn_graph *graph, const char *method,
                                            struct tarn_pairs *pairs, struct tarn_error *error);
 

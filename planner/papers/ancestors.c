@@ -6,6 +6,7 @@
  * be safe with everything), an output by a node after all others, and MaxNodes ranges over
  * DestNodes of the stream, not over all its nodes.
  * Cost: V (V + E) / 64 for the ancestors' bit rows, T^2 times the consumers for the pairs. */
+#include "pair_matrix.h"
 #include "pairs.h"
 
 #include <stdlib.h>

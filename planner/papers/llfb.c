@@ -170,9 +170,10 @@ static void place_all(struct skyline *skyline)
     }
 }
 
-enum tarn_status tarn_llfb_place(const struct tarn_problem *problem, uint64_t *offset,
-                                 uint64_t *footprint)
+enum tarn_status tarn_llfb_place(const struct tarn_problem *problem, uint32_t node_limit,
+                                 uint64_t *offset, uint64_t *footprint)
 {
+    (void)node_limit;
     const struct tarn_blocks *blocks = problem->blocks;
     struct skyline skyline = {
         .problem = problem,

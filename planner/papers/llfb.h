@@ -4,8 +4,9 @@
 
 #include "planner/place/somas/baseline.h"
 
-/* Writes the offset of every planned storage. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_llfb_place(const struct tarn_problem *problem, uint64_t *offset,
-                                 uint64_t *footprint);
+/* Writes the offset of every planned storage. node_limit: not used, a layout of ROAM's has it.
+ * TARN_SYSTEM: no memory. */
+enum tarn_status tarn_llfb_place(const struct tarn_problem *problem, uint32_t node_limit,
+                                 uint64_t *offset, uint64_t *footprint);
 
 #endif

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pair_matrix.h"
 #include "pairs.h"
 
 /* ---- The values ---- */

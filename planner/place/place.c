@@ -16,14 +16,13 @@
  * (work.h) that cuts a climb off and changes nothing else. */
 #include "place.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core.h"
 #include "pass.h"
-#include "planner/papers/llfb.h"
-#include "planner/papers/roam_tree.h"
 #include "planner/place/exact/exact.h"
 #include "planner/place/somas/portfolio.h"
 #include "work.h"
@@ -58,7 +57,7 @@ enum { ROUND_STEPS = 1000, ROUND_BLOCKS_MAX = 65536 };
 
 /* ---- Words ---- */
 
-static const char *const words[] = {"all", "baseline", "lowest", "exact", "roam-tree", "llfb"};
+static const char *const words[] = {"all", "baseline", "lowest", "exact"};
 enum { WORDS_COUNT = sizeof words / sizeof *words };
 
 bool tarn_way_find(const char *word, enum tarn_way *way, uint32_t *method)
@@ -78,8 +77,11 @@ bool tarn_way_find(const char *word, enum tarn_way *way, uint32_t *method)
 const char *tarn_way_word(size_t i)
 {
     if (i < WORDS_COUNT) return words[i];
-    return i - WORDS_COUNT < tarn_methods_count ? tarn_methods[i - WORDS_COUNT].name : NULL;
+    assert(i - WORDS_COUNT < tarn_methods_count);
+    return tarn_methods[i - WORDS_COUNT].name;
 }
+
+size_t tarn_ways_count(void) { return WORDS_COUNT + tarn_methods_count; }
 
 /* ---- Rungs ---- */
 
@@ -359,18 +361,15 @@ static enum tarn_status climb_exact(struct climb *climb)
     return status == TARN_OK && !is_done(climb) ? exact(climb, nodes + 1) : status;
 }
 
-/* ROAM's layout, or what its paper compares that with. */
 static enum tarn_status lay_out(const struct climb *climb)
 {
     struct tarn_place_result *result = climb->result;
-    enum tarn_way way = climb->request.way;
-    snprintf(result->method, sizeof result->method, "%s", words[way]);
-    if (way == TARN_WAY_LLFB)
-        return tarn_llfb_place(climb->problem, result->offset, &result->footprint);
+    const struct tarn_layout *layout = climb->request.layout;
+    snprintf(result->method, sizeof result->method, "%s", layout->name);
     enum tarn_status status = make_rows(climb);
     if (status != TARN_OK) return status;
-    return tarn_roam_place(climb->problem, climb->request.node_limit, result->offset,
-                           &result->footprint);
+    return layout->place(climb->problem, climb->request.node_limit, result->offset,
+                         &result->footprint);
 }
 
 /* A search that was ended before its first plan leaves that of one pass. */
@@ -393,9 +392,8 @@ static enum tarn_status go(struct climb *climb)
     case TARN_WAY_BASELINE: return baseline(climb, TARN_NONE, TARN_NONE);
     case TARN_WAY_LOWEST: return climb_lowest(climb);
     case TARN_WAY_EXACT: return climb_exact(climb);
-    case TARN_WAY_ROAM:
-    case TARN_WAY_LLFB: return lay_out(climb);
     case TARN_WAY_METHOD: return baseline(climb, climb->request.method, TARN_NONE);
+    case TARN_WAY_LAYOUT: return lay_out(climb);
     }
     return TARN_USAGE;
 }
@@ -403,8 +401,7 @@ static enum tarn_status go(struct climb *climb)
 /* What ended a search that would have gone on. */
 static enum tarn_stop why_stopped(const struct climb *climb)
 {
-    enum tarn_way way = climb->request.way;
-    if (way == TARN_WAY_ROAM || way == TARN_WAY_LLFB || is_settled(climb)) return TARN_STOP_NONE;
+    if (climb->request.way == TARN_WAY_LAYOUT || is_settled(climb)) return TARN_STOP_NONE;
     enum tarn_stop reason = tarn_deadline_reason(&climb->request.improve.deadline);
     return reason == TARN_STOP_NONE && climb->cut ? TARN_STOP_WORK : reason;
 }

@@ -147,7 +147,7 @@ static void ask_pairs(struct world *world, const struct tarn_graph *graph)
     struct tarn_error error = fuzz_old_error();
     struct tarn_pairs pairs, clocks;
     uint32_t which = next_below(world, sizeof methods / sizeof *methods);
-    bool is_wrong = !graph || which == 4;
+    bool is_wrong = !graph || which == 4 || !WITH_PAPERS;
     enum tarn_status status = tarn_graph_pairs(graph, methods[which], &pairs, &error);
     fuzz_answered("pairs", status, &error, ANY_OF(is_wrong ? TARN_USAGE : TARN_OK));
     if (is_wrong) return;

@@ -4,7 +4,7 @@
  * in linear time. */
 #include <stdlib.h>
 
-#include "planner/transform/budget/budget.h"
+#include "budget.h"
 #include "streams/base/checked.h"
 
 /* ---- Kinds of options ---- */

@@ -1,0 +1,84 @@
+/* The door of a build with the methods of papers: layouts by name, and the public question for
+ * unsafe pairs. */
+#include "papers.h"
+
+#include <string.h>
+
+#include "llfb.h"
+#include "pairs.h"
+#include "roam_tree.h"
+#include "streams/base/deadline.h"
+#include "streams/base/error.h"
+
+/* ---- Layouts ---- */
+
+const struct tarn_layout *tarn_papers_layout(size_t i)
+{
+    static const struct tarn_layout layouts[] = {{"roam-tree", tarn_roam_place},
+                                                 {"llfb", tarn_llfb_place}};
+    return i < sizeof layouts / sizeof *layouts ? &layouts[i] : NULL;
+}
+
+bool tarn_papers_lack(const char *name)
+{
+    (void)name;
+    return false;
+}
+
+/* ---- Pairs ---- */
+
+typedef enum tarn_status (*pairs_method)(const struct tarn_graph *graph,
+                                         struct tarn_pair_matrix *matrix);
+
+static pairs_method find_method(const char *name)
+{
+    static const struct {
+        const char *name;
+        pairs_method method;
+    } methods[] = {{"clocks", tarn_pairs_clocks},
+                   {"ancestors", tarn_pairs_ancestors},
+                   {"ancestors-opt", tarn_pairs_ancestors_opt},
+                   {"stream-graph", tarn_pairs_stream_graph}};
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        if (strcmp(methods[i].name, name) == 0) return methods[i].method;
+    }
+    return NULL;
+}
+
+/* Writes the times too. */
+static enum tarn_status run(const struct tarn_graph *graph, pairs_method method,
+                            struct tarn_pairs *pairs, struct tarn_pair_matrix *matrix)
+{
+    double begin = tarn_now_ms(), ready;
+    bool by_clocks = method == tarn_pairs_clocks;
+    enum tarn_status status =
+        by_clocks ? tarn_pairs_clocks_timed(graph, matrix, &ready) : method(graph, matrix);
+    double end = tarn_now_ms();
+    if (status != TARN_OK) return status;
+    if (!by_clocks) ready = end;
+    pairs->ms = ready - begin;
+    pairs->matrix_ms = end - ready;
+    return TARN_OK;
+}
+
+enum tarn_status tarn_graph_pairs(const struct tarn_graph *graph, const char *name,
+                                  struct tarn_pairs *pairs, struct tarn_error *error)
+{
+    if (pairs) memset(pairs, 0, sizeof *pairs);
+    if (!graph || !name || !pairs) return tarn_error_null(error, __func__);
+    tarn_error_clear(error);
+    pairs_method method = find_method(name);
+    if (!method)
+        return tarn_error_set(error, TARN_USAGE,
+                              "unknown method \"%s\" for pairs; use clocks, ancestors, "
+                              "ancestors-opt or stream-graph",
+                              name);
+    struct tarn_pair_matrix matrix;
+    if (run(graph, method, pairs, &matrix) != TARN_OK) return tarn_error_no_memory(error);
+    uint64_t count = matrix.count;
+    pairs->pairs = count > 0 ? count * (count - 1) / 2 : 0;
+    pairs->unsafe = tarn_pair_matrix_count(&matrix);
+    pairs->hash = tarn_pair_matrix_hash(&matrix);
+    tarn_pair_matrix_finish(&matrix);
+    return TARN_OK;
+}
