@@ -1,4 +1,5 @@
-/* Clocks, events and the serial peak against a naive closure (Warshall over at most 64 ops). */
+/* Clocks, events and the serial peak against a naive closure (Warshall over at most 64 ops), and
+ * reserved sizes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +13,7 @@
 #include "streams/order/boundary.h"
 #include "streams/order/events.h"
 #include "streams/order/peak.h"
+#include "streams/order/reserved.h"
 #include "support/random_graph.h"
 
 enum { OPS_MAX = 40, GRAPHS = DRAWS(4000) };
@@ -203,6 +205,65 @@ static void serial_peak_equals_the_naive_one(void **state)
     }
 }
 
+/* ---- Reserved sizes ---- */
+
+static uint64_t round_up(uint64_t size, uint64_t alignment)
+{
+    return (size + alignment - 1) / alignment * alignment;
+}
+
+/* Of a storage by itself: its group is looked through for it. */
+static uint64_t naive_reserved(const struct tarn_graph *graph, uint32_t a, uint64_t alignment)
+{
+    const struct tarn_storage *storage = &graph->storages[a];
+    uint64_t sum = 0;
+    if (storage->group == TARN_NONE) return round_up(storage->size, alignment);
+    const struct tarn_group *group = &graph->groups[storage->group];
+    if (group->storages[group->storages_count - 1] != a) return storage->size;
+    for (uint32_t i = 0; i < group->storages_count; i++)
+        sum += graph->storages[group->storages[i]].size;
+    return storage->size + round_up(sum, alignment) - sum;
+}
+
+static void padding_is_behind_lone_storages_and_whole_groups(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < GRAPHS / 4; seed++) {
+        struct tarn_region region = {.chunks = NULL};
+        const uint64_t *reserved;
+        uint64_t alignment = UINT64_C(1) << seed % 12;
+        struct tarn_graph *graph =
+            random_graph(&(struct random_graph_options){.seed = seed,
+                                                        .ops = 1 + (uint32_t)seed % OPS_MAX,
+                                                        .streams = 2,
+                                                        .parameters = 3,
+                                                        .group_share = 30,
+                                                        .alignment_share = 20,
+                                                        .tiny_share = 10});
+        assert_int_equal(tarn_reserved_sizes(&reserved, &region, graph, alignment, NULL), TARN_OK);
+        for (uint32_t a = 0; a < graph->planned_count; a++)
+            assert_true(reserved[a] == naive_reserved(graph, a, alignment));
+        tarn_region_finish(&region);
+        tarn_graph_destroy(graph);
+    }
+}
+
+static void sizes_whose_padding_leaves_64_bits_are_refused(void **state)
+{
+    (void)state;
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_error error = {.status = TARN_OK};
+    const uint64_t *reserved;
+    struct tarn_graph *graph =
+        random_graph(&(struct random_graph_options){.seed = 1, .ops = 8, .streams = 1});
+    uint64_t alignment = UINT64_C(1) << 63;
+    assert_int_equal(tarn_reserved_sizes(&reserved, &region, graph, alignment, &error),
+                     TARN_BAD_INPUT);
+    assert_non_null(strstr(error.text, "use a smaller alignment"));
+    tarn_region_finish(&region);
+    tarn_graph_destroy(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +271,8 @@ int main(void)
         cmocka_unit_test(waits_keep_happens_before_and_none_can_go),
         cmocka_unit_test(simple_boundary_puts_iterations_one_after_another),
         cmocka_unit_test(serial_peak_equals_the_naive_one),
+        cmocka_unit_test(padding_is_behind_lone_storages_and_whole_groups),
+        cmocka_unit_test(sizes_whose_padding_leaves_64_bits_are_refused),
     };
     return cmocka_run_group_tests_name("order", tests, NULL, NULL);
 }

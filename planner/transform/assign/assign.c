@@ -1,17 +1,17 @@
 /* Streams for a graph: sorts the ops into pools by their kind, lets one of two ways decide (see
- * assignment.h), and builds and measures the new graph. Cost: theirs, and a bound of either graph.
+ * assign.h), and builds and measures the new graph. Cost: theirs, and a bound of either graph.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "assignment.h"
-#include "planner/place/problem/block.h"
+#include "assign.h"
 #include "planner/transform/coupled.h"
 #include "streams/base/checked.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
 #include "streams/graph/op_kinds.h"
 #include "streams/graph/validate.h"
+#include "streams/order/reserved.h"
 
 enum { ALIGNMENT_DEFAULT = 512, STREAMS_DEFAULT = 2 };
 enum pool { COMPUTE, COMMUNICATION, COPY, POOLS };
@@ -19,7 +19,8 @@ enum pool { COMPUTE, COMMUNICATION, COPY, POOLS };
 struct assigning {
     struct tarn_assign_options options;
     struct tarn_graph *graph;
-    struct tarn_blocks blocks; /* for what storages reserve */
+    struct tarn_region region;
+    const uint64_t *reserved; /* planned storage of the graph -> bytes */
     struct tarn_reorder_model model;
     uint8_t *pool; /* by node */
     struct tarn_stream_pools pools;
@@ -156,19 +157,19 @@ static enum tarn_status measure(const struct tarn_graph *graph, uint32_t wait_ns
     return TARN_OK;
 }
 
-static enum tarn_status find_bound(const struct assigning *all, const struct tarn_graph *graph,
+static enum tarn_status find_bound(struct assigning *all, const struct tarn_graph *graph,
                                    uint64_t *bound)
 {
     struct tarn_coupled coupled;
-    struct tarn_blocks blocks;
-    enum tarn_status status = tarn_blocks_init(&blocks, graph, false, all->options.alignment, NULL);
+    const uint64_t *reserved;
+    uint64_t alignment = all->options.alignment;
+    enum tarn_status status = tarn_reserved_sizes(&reserved, &all->region, graph, alignment, NULL);
     if (status != TARN_OK) return status;
-    status = tarn_coupled_init(&coupled, graph, NULL, 0, blocks.reserved, all->options.alignment);
+    status = tarn_coupled_init(&coupled, graph, NULL, 0, reserved, alignment);
     if (status == TARN_OK) {
         *bound = coupled.bound.bound;
         tarn_coupled_finish(&coupled);
     }
-    tarn_blocks_finish(&blocks);
     return status;
 }
 
@@ -220,8 +221,7 @@ static enum tarn_status check_options(const struct tarn_assign_options *options,
 
 static enum tarn_status decide(struct assigning *all)
 {
-    enum tarn_status status =
-        tarn_reorder_model_init(&all->model, all->graph, all->blocks.reserved);
+    enum tarn_status status = tarn_reorder_model_init(&all->model, all->graph, all->reserved);
     if (status != TARN_OK) return status;
     all->pool = malloc((size_t)all->model.nodes_count + 1);
     if (!all->pool) return TARN_SYSTEM;
@@ -260,11 +260,12 @@ enum tarn_status tarn_graph_assign(struct tarn_graph *graph,
     fill_defaults(&all.options);
     status = check_options(&all.options, error);
     if (status == TARN_OK)
-        status = tarn_blocks_init(&all.blocks, graph, false, all.options.alignment, error);
+        status =
+            tarn_reserved_sizes(&all.reserved, &all.region, graph, all.options.alignment, error);
     if (status == TARN_OK) status = assign(&all, result, error);
     tarn_assignment_finish(&all.assignment);
     tarn_reorder_model_finish(&all.model);
-    tarn_blocks_finish(&all.blocks);
+    tarn_region_finish(&all.region);
     free(all.pool);
     return status;
 }

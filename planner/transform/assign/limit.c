@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "assignment.h"
+#include "assign.h"
 
 enum { TAILS_MAX = 64 };
 

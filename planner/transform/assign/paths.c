@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "assignment.h"
+#include "assign.h"
 
 enum { WORDS = 16, COLUMNS = 64 * WORDS };
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "assignment.h"
+#include "assign.h"
 
 /* ---- Heaps ---- */
 

@@ -4,7 +4,7 @@
  * in which they begin, and now and then one waits for the last op of every other stream that has
  * ended by then. The same along the list of ops, where a lag of one place runs them one by one: the
  * fewest bytes, and no time saved by streams. Cost: O(ops × streams). */
-#include "along.h"
+#include "couple.h"
 
 #include <stdlib.h>
 #include <string.h>

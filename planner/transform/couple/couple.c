@@ -13,12 +13,12 @@
 #include <string.h>
 
 #include "candidates.h"
-#include "planner/place/problem/block.h"
 #include "planner/transform/steps.h"
 #include "streams/base/checked.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
 #include "streams/order/peak.h"
+#include "streams/order/reserved.h"
 #include "tarn/transform.h"
 
 enum { ALIGNMENT_DEFAULT = 512, STALLS_MAX = 32 };
@@ -26,7 +26,8 @@ enum { ALIGNMENT_DEFAULT = 512, STALLS_MAX = 32 };
 struct coupling {
     struct tarn_couple_options options;
     struct tarn_graph *graph;
-    struct tarn_blocks blocks; /* for what storages reserve */
+    struct tarn_region region;
+    const uint64_t *reserved; /* planned storage -> bytes */
     uint64_t target;
     uint64_t makespan_max;
     struct tarn_recipe_arc *arcs;
@@ -42,7 +43,7 @@ static uint64_t bound_of(const struct coupling *coupling) { return coupling->cou
 static enum tarn_status try_arcs(struct tarn_coupled *coupled, const struct coupling *coupling)
 {
     return tarn_coupled_init(coupled, coupling->graph, coupling->arcs, coupling->arcs_count,
-                             coupling->blocks.reserved, coupling->options.alignment);
+                             coupling->reserved, coupling->options.alignment);
 }
 
 static enum tarn_status find_pace(struct coupling *coupling)
@@ -119,7 +120,7 @@ static enum tarn_status add_best(struct coupling *coupling, bool *found)
     struct tarn_candidate_limits limits = {bound_of(coupling) - coupling->target,
                                            coupling->makespan_max};
     enum tarn_status status = tarn_candidates_find(&candidates, &coupling->coupled, &coupling->pace,
-                                                   coupling->blocks.reserved, &limits);
+                                                   coupling->reserved, &limits);
     for (uint32_t i = 0; status == TARN_OK && i < candidates.count; i++)
         status = try_candidate(coupling, &candidates.best[i], &best);
     *found = best.is_there;
@@ -251,7 +252,7 @@ static enum tarn_status couple(struct coupling *coupling, struct tarn_couple_rep
     enum tarn_status status = try_arcs(&coupling->coupled, coupling);
     if (status == TARN_OK) status = find_pace(coupling);
     if (status == TARN_OK)
-        status = tarn_peak_of(coupling->graph, coupling->blocks.reserved, &report->serial_peak);
+        status = tarn_peak_of(coupling->graph, coupling->reserved, &report->serial_peak);
     if (status != TARN_OK) return status;
     set_target(coupling, report->serial_peak);
     if (bound_of(coupling) > coupling->target) {
@@ -290,7 +291,7 @@ static void coupling_finish(struct coupling *coupling)
 {
     tarn_pace_finish(&coupling->pace);
     tarn_coupled_finish(&coupling->coupled);
-    tarn_blocks_finish(&coupling->blocks);
+    tarn_region_finish(&coupling->region);
     free(coupling->arcs);
 }
 
@@ -307,8 +308,8 @@ enum tarn_status tarn_graph_couple(struct tarn_graph *graph,
                                                 "couple options", error);
     if (status == TARN_OK) status = check_options(&coupling.options, error);
     if (status == TARN_OK)
-        status =
-            tarn_blocks_init(&coupling.blocks, graph, false, coupling.options.alignment, error);
+        status = tarn_reserved_sizes(&coupling.reserved, &coupling.region, graph,
+                                     coupling.options.alignment, error);
     if (status == TARN_OK) {
         status = couple(&coupling, &report);
         if (status != TARN_OK) tarn_error_no_memory(error);

@@ -5,7 +5,7 @@
  * and, where the quick plan is near the budget, a plan as the caller will make it. */
 #include "attempt.h"
 
-#include "planner/transform/couple/along.h"
+#include "planner/transform/couple/couple.h"
 #include "planner/transform/recipe.h"
 #include "streams/base/error.h"
 #include "tarn/simulate.h"

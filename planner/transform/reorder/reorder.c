@@ -18,7 +18,6 @@
 #include "exact.h"
 #include "greedy.h"
 #include "planner/papers/reorder_tree.h"
-#include "planner/place/problem/block.h"
 #include "planner/transform/recipe.h"
 #include "planner/transform/steps.h"
 #include "postpone.h"
@@ -26,6 +25,7 @@
 #include "streams.h"
 #include "streams/base/checked.h"
 #include "streams/base/options.h"
+#include "streams/order/reserved.h"
 #include "tarn/transform.h"
 
 enum { ALIGNMENT_DEFAULT = 512, EFFORT_DEFAULT = 200, LIMITS = 4, VISITS = 4000 };
@@ -414,7 +414,8 @@ enum tarn_status tarn_graph_reorder(struct tarn_graph *graph,
     if (result) *result = NULL;
     if (!graph || !result) return tarn_error_null(error, __func__);
     struct tarn_reorder_options options = {0};
-    struct tarn_blocks blocks;
+    struct tarn_region region = {.chunks = NULL};
+    const uint64_t *reserved;
     tarn_error_clear(error);
     enum tarn_status status =
         tarn_options_take(&options, sizeof options, given, "reorder options", error);
@@ -425,9 +426,8 @@ enum tarn_status tarn_graph_reorder(struct tarn_graph *graph,
     if (!tarn_is_power_of_two(options.alignment))
         return tarn_error_set(error, TARN_USAGE, "the alignment %llu is not a power of two",
                               (unsigned long long)options.alignment);
-    status = tarn_blocks_init(&blocks, graph, false, options.alignment, error);
-    if (status != TARN_OK) return status;
-    status = reorder(graph, blocks.reserved, &options, result, error);
-    tarn_blocks_finish(&blocks);
+    status = tarn_reserved_sizes(&reserved, &region, graph, options.alignment, error);
+    if (status == TARN_OK) status = reorder(graph, reserved, &options, result, error);
+    tarn_region_finish(&region);
     return status;
 }

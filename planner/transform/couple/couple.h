@@ -1,6 +1,6 @@
 /* Waits that let the streams run along one order of the ops. */
-#ifndef TARN_PLANNER_TRANSFORM_COUPLE_ALONG_H
-#define TARN_PLANNER_TRANSFORM_COUPLE_ALONG_H
+#ifndef TARN_PLANNER_TRANSFORM_COUPLE_COUPLE_H
+#define TARN_PLANNER_TRANSFORM_COUPLE_COUPLE_H
 
 #include "streams/graph/graph.h"
 

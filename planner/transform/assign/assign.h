@@ -1,6 +1,6 @@
 /* Which stream every node runs in, and in what order: two ways of deciding it. */
-#ifndef TARN_PLANNER_TRANSFORM_ASSIGN_ASSIGNMENT_H
-#define TARN_PLANNER_TRANSFORM_ASSIGN_ASSIGNMENT_H
+#ifndef TARN_PLANNER_TRANSFORM_ASSIGN_ASSIGN_H
+#define TARN_PLANNER_TRANSFORM_ASSIGN_ASSIGN_H
 
 #include "planner/transform/list_model.h"
 

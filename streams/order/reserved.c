@@ -1,0 +1,55 @@
+/* Lone storages first, then the groups, each in one pass over its members; the padding of a group
+ * is what is missing to a multiple of the alignment at its end. An alignment of a storage's own
+ * restricts offsets only, and counts as bytes that may be left free before it. Cost: linear. */
+#include "reserved.h"
+
+#include <assert.h>
+
+#include "streams/base/checked.h"
+#include "streams/base/error.h"
+
+/* Members that lie back to back; false: a size, or the sum, does not fit in 64 bits. */
+static bool reserve(uint64_t *reserved, const struct tarn_graph *graph, const uint32_t *members,
+                    uint32_t count, uint64_t alignment, uint64_t *sum)
+{
+    uint64_t end = 0, padded, own = graph->storages[members[0]].alignment;
+    for (uint32_t i = 0; i < count; i++) {
+        reserved[members[i]] = graph->storages[members[i]].size;
+        if (!tarn_size_add(end, reserved[members[i]], &end)) return false;
+    }
+    if (!tarn_size_round_up(end, alignment, &padded)) return false;
+    reserved[members[count - 1]] += padded - end;
+    return tarn_size_add(*sum, padded, sum) &&
+           tarn_size_add(*sum, own > alignment ? own : alignment, sum);
+}
+
+static bool reserve_planned(uint64_t *reserved, const struct tarn_graph *graph, uint64_t alignment)
+{
+    uint64_t sum = 0;
+    for (uint32_t a = 0; a < graph->planned_count; a++) {
+        if (graph->storages[a].group != TARN_NONE) continue;
+        if (!reserve(reserved, graph, &a, 1, alignment, &sum)) return false;
+    }
+    for (uint32_t g = 0; g < graph->groups_count; g++) {
+        const struct tarn_group *group = &graph->groups[g];
+        if (group->persistent) continue;
+        if (!reserve(reserved, graph, group->storages, group->storages_count, alignment, &sum))
+            return false;
+    }
+    return true;
+}
+
+enum tarn_status tarn_reserved_sizes(const uint64_t **result, struct tarn_region *region,
+                                     const struct tarn_graph *graph, uint64_t alignment,
+                                     struct tarn_error *error)
+{
+    assert(tarn_is_power_of_two(alignment));
+    uint64_t *reserved = tarn_region_take(region, graph->planned_count, sizeof *reserved);
+    *result = reserved;
+    if (!reserved) return tarn_error_no_memory(error);
+    if (reserve_planned(reserved, graph, alignment)) return TARN_OK;
+    return tarn_error_set(error, TARN_BAD_INPUT,
+                          "the planned tensors need more than 2^64 bytes at alignment %llu; use a "
+                          "smaller alignment",
+                          (unsigned long long)alignment);
+}

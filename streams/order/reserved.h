@@ -1,0 +1,15 @@
+/* What storages reserve in the arena: a lone storage is rounded up to the alignment, the members of
+ * a contiguous group lie back to back, and its last member has the padding. */
+#ifndef TARN_STREAMS_ORDER_RESERVED_H
+#define TARN_STREAMS_ORDER_RESERVED_H
+
+#include "streams/graph/graph.h"
+
+/* *reserved: planned storage -> bytes, in the region. alignment: a power of two, in bytes.
+ * TARN_BAD_INPUT: so many bytes that an arena in which no two storages share any cannot be
+ * addressed with 64 bits; else the sum of the sizes fits in 64 bits. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_reserved_sizes(const uint64_t **reserved, struct tarn_region *region,
+                                     const struct tarn_graph *graph, uint64_t alignment,
+                                     struct tarn_error *error);
+
+#endif
