@@ -81,22 +81,22 @@ static enum tarn_status save_intervals(struct tarn_error *error)
 static void building_survives_every_failing_allocation(void **state)
 {
     (void)state;
-    fail_each_allocation(build_acyclic, 20);
-    fail_each_allocation(build_cyclic, 20);
+    fail_each_allocation(build_acyclic, 10);
+    fail_each_allocation(build_cyclic, 10);
 }
 
 static void loading_survives_every_failing_allocation(void **state)
 {
     (void)state;
-    fail_each_allocation(load_plain, 20);
-    fail_each_allocation(load_compressed, 20);
-    fail_each_allocation(load_intervals, 20);
+    fail_each_allocation(load_plain, 10);
+    fail_each_allocation(load_compressed, 10);
+    fail_each_allocation(load_intervals, 10);
 }
 
 static void saving_intervals_survives_every_failing_allocation(void **state)
 {
     (void)state;
-    fail_each_allocation(save_intervals, 20);
+    fail_each_allocation(save_intervals, 10);
 }
 
 int main(void)

@@ -204,20 +204,17 @@ static enum tarn_status read_document(struct tarn_graph_loader *loader,
 static void loader_finish(struct tarn_graph_loader *loader)
 {
     tarn_builder_destroy(loader->builder);
-    free(loader->inputs.ids);
-    free(loader->outputs.ids);
-    free(loader->control.ids);
-    free(loader->inplace.ids);
-    free(loader->members.ids);
-    free(loader->choices.ids);
-    free(loader->common.ids);
-    free(loader->implementations);
+    tarn_region_finish(&loader->region);
 }
 
 enum tarn_status tarn_graph_decode(const struct tarn_report *report,
                                    const struct tarn_json *document, struct tarn_graph **graph)
 {
     struct tarn_graph_loader loader = {.report = report};
+    struct tarn_json_ids *lists[] = {&loader.inputs,  &loader.outputs, &loader.control,
+                                     &loader.inplace, &loader.members, &loader.choices,
+                                     &loader.common};
+    for (size_t i = 0; i < COUNT_OF(lists); i++) lists[i]->region = &loader.region;
     const struct tarn_json *fields[COUNT_OF(top_fields)];
     const char *name = NULL;
     struct tarn_json_at name_at = tarn_json_in(NULL, "name", 0);

@@ -148,13 +148,11 @@ static enum tarn_status read_implementations(struct tarn_graph_loader *loader,
 {
     enum tarn_status status = tarn_json_array(loader->report, at, value, count);
     if (status != TARN_OK) return status;
-    if (*count > loader->implementations_capacity) {
-        struct tarn_implementation *larger =
-            realloc(loader->implementations, *count * sizeof *larger);
-        if (!larger) return tarn_error_no_memory(loader->report->error);
-        loader->implementations = larger;
-        loader->implementations_capacity = *count;
-    }
+    struct tarn_implementation *larger =
+        tarn_region_grow(&loader->region, loader->implementations,
+                         &loader->implementations_capacity, *count, sizeof *larger);
+    if (!larger) return tarn_error_no_memory(loader->report->error);
+    loader->implementations = larger;
     loader->choices.count = 0;
     const struct tarn_json *element = tarn_json_first(value);
     for (size_t i = 0; element && !status; i++, element = tarn_json_next(element)) {

@@ -11,6 +11,7 @@ struct tarn_graph_loader {
     struct tarn_json_ids inputs, outputs, control, inplace, members, choices, common;
     struct tarn_implementation *implementations;
     size_t implementations_capacity;
+    struct tarn_region region; /* of the lists above */
 };
 
 /* Adds the op to the builder, whose errors come when it finishes. */

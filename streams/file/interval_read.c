@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "streams/base/csv.h"
+#include "streams/base/region.h"
 #include "streams/base/text_file.h"
 #include "streams/base/utf8.h"
 #include "streams/graph/builder.h"
@@ -56,8 +57,10 @@ struct table {
     uint32_t columns_count;
     struct buffer *buffers;
     uint32_t count;
-    uint64_t *steps;
+    uint64_t
+        *steps; /* the steps at which a buffer begins or is alive for the last time, ascending */
     uint32_t steps_count;
+    struct tarn_region region; /* of the arrays above, and of what is made from them */
 };
 
 /* ---- Lines ---- */
@@ -176,7 +179,7 @@ static enum tarn_status read_lines(struct table *table, char *text)
     enum tarn_status status = TARN_OK;
     size_t lines = tarn_csv_lines_count(text);
     if (lines > TARN_TENSORS_MAX) return bad_line(table, "the text has %zu lines", lines);
-    table->buffers = calloc(lines, sizeof *table->buffers);
+    table->buffers = tarn_region_take(&table->region, lines, sizeof *table->buffers);
     if (!table->buffers) return tarn_error_no_memory(table->report->error);
     for (char *line; status == TARN_OK && (line = tarn_csv_next_line(&text)) != NULL;) {
         table->line++;
@@ -191,7 +194,8 @@ static enum tarn_status read_lines(struct table *table, char *text)
 
 static enum tarn_status refuse_twins(struct table *table)
 {
-    struct tarn_csv_name *names = malloc(((size_t)table->count + 1) * sizeof *names);
+    struct tarn_region_mark mark = tarn_region_mark(&table->region);
+    struct tarn_csv_name *names = tarn_region_take(&table->region, table->count, sizeof *names);
     const struct tarn_csv_name *twin;
     if (!names) return tarn_error_no_memory(table->report->error);
     for (uint32_t i = 0; i < table->count; i++)
@@ -202,7 +206,7 @@ static enum tarn_status refuse_twins(struct table *table)
         bad_line(table, "the id %s is that of line %u too", tarn_quote(twin->text).text,
                  table->buffers[twin[-1].index].line);
     }
-    free(names);
+    tarn_region_release(&table->region, mark);
     return twin ? TARN_BAD_INPUT : TARN_OK;
 }
 
@@ -235,7 +239,7 @@ static uint32_t step_index(const struct table *table, uint64_t step)
 static enum tarn_status number_steps(struct table *table)
 {
     uint32_t count = 0;
-    table->steps = malloc(((size_t)table->count * 2 + 1) * sizeof *table->steps);
+    table->steps = tarn_region_take(&table->region, (size_t)table->count * 2, sizeof *table->steps);
     if (!table->steps) return tarn_error_no_memory(table->report->error);
     for (uint32_t i = 0; i < table->count; i++) {
         table->steps[count++] = table->buffers[i].lower;
@@ -261,11 +265,12 @@ struct lists {
     uint32_t *begin, *ids;
 };
 
-static bool lists_init(struct lists *lists, const struct table *table, bool outputs)
+static bool lists_init(struct lists *lists, struct table *table, bool outputs)
 {
-    lists->begin = calloc((size_t)table->steps_count + 2, sizeof *lists->begin);
-    lists->ids = malloc(((size_t)table->count + 1) * sizeof *lists->ids);
-    if (!lists->begin || !lists->ids) return false;
+    lists->begin =
+        tarn_region_take(&table->region, (size_t)table->steps_count + 2, sizeof *lists->begin);
+    lists->ids = tarn_region_take(&table->region, table->count, sizeof *lists->ids);
+    if (table->region.is_exhausted) return false;
     for (int pass = 0; pass < 2; pass++) { /* count, then fill */
         for (uint32_t i = 0; i < table->count; i++) {
             const struct buffer *buffer = &table->buffers[i];
@@ -280,12 +285,6 @@ static bool lists_init(struct lists *lists, const struct table *table, bool outp
             lists->begin[v + 1] += lists->begin[v];
     }
     return true;
-}
-
-static void lists_finish(struct lists *lists)
-{
-    free(lists->begin);
-    free(lists->ids);
 }
 
 static struct tarn_list list_of(const struct lists *lists, uint32_t op)
@@ -356,8 +355,6 @@ static enum tarn_status build_graph(struct table *table, struct tarn_graph **gra
         status = build(table, &outputs, &inputs, graph);
     else
         status = tarn_error_no_memory(table->report->error);
-    lists_finish(&outputs);
-    lists_finish(&inputs);
     return status;
 }
 
@@ -367,8 +364,7 @@ enum tarn_status tarn_interval_decode(const struct tarn_report *report, char *te
     struct table table = {.report = report};
     enum tarn_status status = read_table(&table, text, size);
     if (status == TARN_OK) status = build_graph(&table, graph);
-    free(table.buffers);
-    free(table.steps);
+    tarn_region_finish(&table.region);
     return status;
 }
 

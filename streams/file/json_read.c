@@ -185,13 +185,10 @@ enum tarn_status tarn_json_array(const struct tarn_report *report, const struct 
 
 bool tarn_json_ids_reserve(struct tarn_json_ids *ids, size_t count)
 {
-    count += ids->count;
-    if (count <= ids->capacity) return true;
-    uint32_t *larger = realloc(ids->ids, 2 * count * sizeof *larger);
-    if (!larger) return false;
-    ids->ids = larger;
-    ids->capacity = 2 * count;
-    return true;
+    uint32_t *larger =
+        tarn_region_grow(ids->region, ids->ids, &ids->capacity, ids->count + count, sizeof *larger);
+    if (larger) ids->ids = larger;
+    return larger != NULL;
 }
 
 enum tarn_status tarn_json_ids_append(const struct tarn_report *report,

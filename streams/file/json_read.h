@@ -3,6 +3,7 @@
 #define TARN_STREAMS_FILE_JSON_READ_H
 
 #include "json_text.h"
+#include "streams/base/region.h"
 #include "streams/graph/report.h"
 
 /* Every integer in a file lies in 0 .. 2^53 - 1, so that every JSON reader agrees on it. */
@@ -70,13 +71,14 @@ enum tarn_status tarn_json_own_id(const struct tarn_report *report,
 enum tarn_status tarn_json_array(const struct tarn_report *report, const struct tarn_json_at *at,
                                  const struct tarn_json *value, size_t *count);
 
-/* A list of ids whose memory is used again; the owner gives `ids` up with free. */
+/* A list of ids whose memory is used again. */
 struct tarn_json_ids {
+    struct tarn_region *region; /* of the ids */
     uint32_t *ids;
     size_t count, capacity;
 };
 
-/* Room for so many more; false: no memory. */
+/* Room for `count` more ids; false: no memory. */
 bool tarn_json_ids_reserve(struct tarn_json_ids *ids, size_t count);
 /* Appends those of an array, `count` of them; tarn_json_ids puts them in the place of others. */
 enum tarn_status tarn_json_ids_append(const struct tarn_report *report,

@@ -3,7 +3,6 @@
  * there several times (two tensors, a tensor and a control arc) is kept once. Counting sorts
  * throughout; cost: linear in ops and list entries.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "derive.h"
@@ -84,8 +83,9 @@ static bool fill_successors(struct tarn_graph *graph, uint32_t *next)
 
 enum tarn_status tarn_derive_arcs(struct tarn_graph *graph)
 {
-    uint32_t *scratch = calloc((size_t)graph->ops_count + 1, sizeof *scratch);
-    bool ok = scratch && fill_predecessors(graph, scratch) && fill_successors(graph, scratch);
-    free(scratch);
+    struct tarn_region scratch = {.chunks = NULL};
+    uint32_t *next = tarn_region_take(&scratch, graph->ops_count, sizeof *next);
+    bool ok = next && fill_predecessors(graph, next) && fill_successors(graph, next);
+    tarn_region_finish(&scratch);
     return ok ? TARN_OK : TARN_SYSTEM;
 }

@@ -4,7 +4,6 @@
  * producers left them, and the op may read them by another name.
  * Cost: linear in inputs and in the lists of implementations.
  */
-#include <stdlib.h>
 
 #include "derive.h"
 #include "streams/base/region.h"
@@ -86,15 +85,15 @@ static enum tarn_status find_all(struct names *names)
     const struct tarn_graph *graph = names->graph;
     enum tarn_status status =
         tarn_versions_init(&names->versions, graph, graph->order, graph->ops_count);
-    names->own = calloc((size_t)graph->tensors_count + 1, sizeof *names->own);
-    names->round = calloc((size_t)graph->tensors_count + 1, sizeof *names->round);
-    if (!names->own || !names->round) status = TARN_SYSTEM;
+    struct tarn_region scratch = {.chunks = NULL};
+    names->own = tarn_region_take(&scratch, graph->tensors_count, sizeof *names->own);
+    names->round = tarn_region_take(&scratch, graph->tensors_count, sizeof *names->round);
+    if (scratch.is_exhausted) status = TARN_SYSTEM;
     for (uint32_t v = 0; v < graph->ops_count && !status; v++) {
         if (wants_common(&graph->ops[v])) status = find_common(names, v);
     }
     tarn_versions_finish(&names->versions);
-    free(names->own);
-    free(names->round);
+    tarn_region_finish(&scratch);
     return status;
 }
 

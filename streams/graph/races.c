@@ -4,7 +4,6 @@
  * producer's write. Happens-before is asked of clocks in O(1).
  * Cost: O((V + E) S) for the clocks, linear in touchers for the walk.
  */
-#include <stdlib.h>
 
 #include "clocks.h"
 #include "validate.h"
@@ -17,6 +16,7 @@ struct walk {
     uint32_t *readers; /* stream -> last reader since the last write, or TARN_NONE */
     uint32_t *streams; /* the ones that have such a reader */
     uint32_t streams_count;
+    struct tarn_region region; /* of the arrays above */
 };
 
 /* ---- Who writes ---- */
@@ -53,14 +53,15 @@ static void note_op(const struct walk *walk, const struct touch_cursor *cursor, 
 static bool note_writes(const struct walk *walk)
 {
     const struct tarn_graph *graph = walk->graph;
-    struct touch_cursor cursor = {calloc((size_t)graph->storages_count + 1, sizeof(uint32_t)),
-                                  calloc((size_t)graph->storages_count + 1, sizeof(uint32_t))};
-    bool ok = cursor.next && cursor.written;
+    struct tarn_region scratch = {.chunks = NULL};
+    struct touch_cursor cursor = {
+        tarn_region_take(&scratch, graph->storages_count, sizeof *cursor.next),
+        tarn_region_take(&scratch, graph->storages_count, sizeof *cursor.written)};
+    bool ok = !scratch.is_exhausted;
     for (uint32_t i = 0; ok && i < graph->ops_count; i++) {
         if (!graph->ops[graph->order[i]].view) note_op(walk, &cursor, graph->order[i]);
     }
-    free(cursor.next);
-    free(cursor.written);
+    tarn_region_finish(&scratch);
     return ok;
 }
 
@@ -176,10 +177,10 @@ static bool walk_init(struct walk *walk)
     for (uint32_t a = 0; a < graph->storages_count; a++)
         touchers += graph->storages[a].touchers_count;
     if (tarn_clocks_init(&walk->clocks, graph) != TARN_OK) return false;
-    walk->writes = calloc(touchers + 1, sizeof *walk->writes);
-    walk->readers = malloc(((size_t)graph->streams_count + 1) * sizeof *walk->readers);
-    walk->streams = malloc(((size_t)graph->streams_count + 1) * sizeof *walk->streams);
-    if (!walk->writes || !walk->readers || !walk->streams) return false;
+    walk->writes = tarn_region_take(&walk->region, touchers, sizeof *walk->writes);
+    walk->readers = tarn_region_take(&walk->region, graph->streams_count, sizeof *walk->readers);
+    walk->streams = tarn_region_take(&walk->region, graph->streams_count, sizeof *walk->streams);
+    if (walk->region.is_exhausted) return false;
     for (uint32_t s = 0; s < graph->streams_count; s++) walk->readers[s] = TARN_NONE;
     return note_writes(walk);
 }
@@ -187,9 +188,7 @@ static bool walk_init(struct walk *walk)
 static void walk_finish(struct walk *walk)
 {
     tarn_clocks_finish(&walk->clocks);
-    free(walk->writes);
-    free(walk->readers);
-    free(walk->streams);
+    tarn_region_finish(&walk->region);
 }
 
 enum tarn_status tarn_validate_races(const struct tarn_graph *graph,

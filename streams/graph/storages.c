@@ -2,7 +2,6 @@
  * each with the distinct ops that touch it in topological order (one pass over the order counts, a
  * second one writes down) and its contiguous group. Cost: linear in ops and list entries.
  */
-#include <stdlib.h>
 
 #include "derive.h"
 #include "streams/base/checked.h"
@@ -104,13 +103,12 @@ static void touch_all(struct tarn_graph *graph, const struct touch_pass *pass)
     }
 }
 
-static enum tarn_status fill_touchers(struct tarn_graph *graph)
+static enum tarn_status fill_touchers(struct tarn_graph *graph, struct tarn_region *scratch)
 {
-    enum tarn_status status = TARN_SYSTEM;
-    size_t count = graph->storages_count;
-    struct touch_pass pass = {.mark = malloc((count + 1) * sizeof *pass.mark),
-                              .next = malloc((count + 1) * sizeof *pass.next)};
-    if (!pass.mark || !pass.next) goto done;
+    uint32_t count = graph->storages_count;
+    struct touch_pass pass = {.mark = tarn_region_take(scratch, count, sizeof *pass.mark),
+                              .next = tarn_region_take(scratch, count, sizeof *pass.next)};
+    if (scratch->is_exhausted) return TARN_SYSTEM;
     touch_all(graph, &pass);
     uint32_t total = 0;
     for (uint32_t a = 0; a < count; a++) {
@@ -118,14 +116,10 @@ static enum tarn_status fill_touchers(struct tarn_graph *graph)
         total += graph->storages[a].touchers_count;
     }
     pass.touchers = tarn_region_take(&graph->region, total, sizeof *pass.touchers);
-    if (!pass.touchers) goto done;
+    if (!pass.touchers) return TARN_SYSTEM;
     for (uint32_t a = 0; a < count; a++) graph->storages[a].touchers = pass.touchers + pass.next[a];
     touch_all(graph, &pass);
-    status = TARN_OK;
-done:
-    free(pass.mark);
-    free(pass.next);
-    return status;
+    return TARN_OK;
 }
 
 /* ---- Groups ---- */
@@ -176,6 +170,8 @@ enum tarn_status tarn_derive_storages(struct tarn_graph *graph, const struct tar
         tarn_region_take(&graph->region, graph->storages_count, sizeof *graph->storages);
     if (!graph->storages) return TARN_SYSTEM;
     number_storages(graph);
-    if (fill_touchers(graph) != TARN_OK) return TARN_SYSTEM;
-    return fill_groups(graph, groups);
+    struct tarn_region scratch = {.chunks = NULL};
+    enum tarn_status status = fill_touchers(graph, &scratch);
+    tarn_region_finish(&scratch);
+    return status == TARN_OK ? fill_groups(graph, groups) : status;
 }

@@ -3,7 +3,6 @@
  * cycle: walking from arc to arc back among them must meet an op twice. Cost: O(V + E log S).
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "derive.h"
@@ -80,12 +79,14 @@ static uint32_t drop_stream_runs(const struct tarn_graph *graph, const uint32_t 
 static enum tarn_status find_cycle(const struct tarn_graph *graph, const uint32_t *pending,
                                    const struct tarn_report *report)
 {
-    uint32_t *met = calloc(graph->ops_count, sizeof *met); /* steps + 1 when op was reached */
-    uint32_t *path =
-        calloc(graph->ops_count, sizeof *path); /* filled from the end: execution order */
-    uint32_t *shorter = calloc(graph->ops_count, sizeof *shorter);
+    struct tarn_region region = {.chunks = NULL};
+    uint32_t *met =
+        tarn_region_take(&region, graph->ops_count, sizeof *met); /* op -> step, from 1 */
+    /* Filled from the end: execution order. */
+    uint32_t *path = tarn_region_take(&region, graph->ops_count, sizeof *path);
+    uint32_t *shorter = tarn_region_take(&region, graph->ops_count, sizeof *shorter);
     enum tarn_status status = TARN_SYSTEM;
-    if (met && path && shorter) {
+    if (!region.is_exhausted) {
         uint32_t v = 0, steps = 0, room = graph->ops_count;
         while (pending[v] == 0) v++;
         while (met[v] == 0) {
@@ -97,9 +98,7 @@ static enum tarn_status find_cycle(const struct tarn_graph *graph, const uint32_
         uint32_t count = drop_stream_runs(graph, path + room - steps, length, shorter);
         status = report_cycle(graph, shorter, count, report);
     }
-    free(met);
-    free(path);
-    free(shorter);
+    tarn_region_finish(&region);
     return status;
 }
 
@@ -179,15 +178,15 @@ static uint32_t order_smallest_first(const struct tarn_graph *graph, uint32_t *o
 static enum tarn_status order_ops(const struct tarn_graph *graph, uint32_t *order,
                                   const struct tarn_report *report)
 {
-    uint32_t *pending = calloc((size_t)graph->ops_count + 1, sizeof *pending);
-    struct heap ready = {calloc((size_t)graph->streams_count + 1, sizeof *ready.ops), 0};
+    struct tarn_region region = {.chunks = NULL};
+    uint32_t *pending = tarn_region_take(&region, graph->ops_count, sizeof *pending);
+    struct heap ready = {tarn_region_take(&region, graph->streams_count, sizeof *ready.ops), 0};
     enum tarn_status status = TARN_SYSTEM;
-    if (pending && ready.ops) {
+    if (!region.is_exhausted) {
         bool all = order_smallest_first(graph, order, pending, &ready) == graph->ops_count;
         status = all ? TARN_OK : find_cycle(graph, pending, report);
     }
-    free(pending);
-    free(ready.ops);
+    tarn_region_finish(&region);
     return status;
 }
 

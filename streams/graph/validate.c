@@ -4,8 +4,6 @@
  */
 #include "validate.h"
 
-#include <stdlib.h>
-
 #include "streams/base/checked.h"
 #include "streams/base/region.h"
 
@@ -247,13 +245,14 @@ static enum tarn_status check_ops(struct tarn_graph *graph, const struct tarn_re
 {
     enum tarn_status status = check_names(graph, report);
     if (status != TARN_OK) return status;
-    uint32_t *mark = calloc((size_t)graph->tensors_count + 1, sizeof *mark);
+    struct tarn_region scratch = {.chunks = NULL};
+    uint32_t *mark = tarn_region_take(&scratch, graph->tensors_count, sizeof *mark);
     if (!mark) return TARN_SYSTEM;
     for (uint32_t v = 0; !status && v < graph->ops_count; v++) {
         status = check_arcs(graph, report, v);
         if (!status && graph->ops[v].view) status = check_view(graph, report, v, mark);
     }
-    free(mark);
+    tarn_region_finish(&scratch);
     return status;
 }
 
@@ -332,11 +331,12 @@ static enum tarn_status check_groups(const struct tarn_graph *graph,
                                      const struct tarn_report *report,
                                      const struct tarn_list *groups)
 {
-    uint32_t *group_of = calloc((size_t)graph->tensors_count + 1, sizeof *group_of);
+    struct tarn_region scratch = {.chunks = NULL};
+    uint32_t *group_of = tarn_region_take(&scratch, graph->tensors_count, sizeof *group_of);
     enum tarn_status status = group_of ? TARN_OK : TARN_SYSTEM;
     for (uint32_t g = 0; !status && g < graph->groups_count; g++)
         status = check_group(graph, report, groups, g, group_of);
-    free(group_of);
+    tarn_region_finish(&scratch);
     return status;
 }
 

@@ -2,7 +2,6 @@
  * implementation. They look up producers, so the records have been checked before.
  * Cost: linear in inputs, outputs and lists of choices.
  */
-#include <stdlib.h>
 
 #include "validate.h"
 
@@ -136,12 +135,13 @@ enum tarn_status tarn_validate_choices(const struct tarn_graph *graph,
                                        const struct tarn_report *report)
 {
     enum tarn_status status = TARN_OK;
-    struct marks marks = {.of = calloc((size_t)graph->tensors_count + 1, sizeof *marks.of)};
+    struct tarn_region scratch = {.chunks = NULL};
+    struct marks marks = {tarn_region_take(&scratch, graph->tensors_count, sizeof *marks.of), 0};
     if (!marks.of) return TARN_SYSTEM;
     for (uint32_t v = 0; !status && v < graph->ops_count; v++) {
         status = check_inplace(graph, report, v, &marks);
         if (!status) status = check_implementations(graph, report, v, &marks);
     }
-    free(marks.of);
+    tarn_region_finish(&scratch);
     return status;
 }
