@@ -13,6 +13,7 @@
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
+#include "streams/base/region.h"
 #include "streams/order/gap_bound.h"
 #include "streams/plan/plan.h"
 
@@ -55,6 +56,7 @@ static enum tarn_status find_way(struct tarn_place_request *request, const char 
 /* ---- The steps ---- */
 
 struct planning {
+    struct tarn_region region; /* of reuse, antichain and bound */
     struct tarn_plan_options options;
     struct tarn_place_request request;
     uint64_t reported; /* the last footprint told to the caller; 0: none */
@@ -70,12 +72,15 @@ struct planning {
 /* Lists, waits and reuse: everything that follows from the final graph alone. */
 static enum tarn_status order(struct planning *planning, struct tarn_graph *graph)
 {
-    struct tarn_clocks clocks = {0};
+    struct tarn_clocks clocks;
+    struct tarn_region region = {.chunks = NULL};
     double begin = tarn_now_ms();
     planning->plan = tarn_plan_of_graph(graph);
-    enum tarn_status status = planning->plan ? tarn_clocks_init(&clocks, graph) : TARN_SYSTEM;
-    if (status == TARN_OK) status = tarn_reuse_init(&planning->reuse, &clocks, graph);
-    tarn_clocks_finish(&clocks);
+    enum tarn_status status =
+        planning->plan ? tarn_clocks_init(&clocks, &region, graph) : TARN_SYSTEM;
+    if (status == TARN_OK)
+        status = tarn_reuse_init(&planning->reuse, &planning->region, &clocks, graph);
+    tarn_region_finish(&region);
     if (status == TARN_OK) planning->plan->order_ms = tarn_now_ms() - begin;
     return status;
 }
@@ -117,14 +122,14 @@ static struct tarn_reserve reserve_of(const struct planning *planning)
 static enum tarn_status find_gaps(struct planning *planning, uint32_t effort)
 {
     struct tarn_reserve reserve = reserve_of(planning);
-    struct tarn_gap_bound bound, worse;
-    enum tarn_status status = tarn_gap_bound_init(&bound, &planning->antichain, &reserve, effort);
+    struct tarn_gap_bound bound;
+    enum tarn_status status =
+        tarn_gap_bound_init(&bound, &planning->region, &planning->antichain, &reserve, effort);
     if (status != TARN_OK) return status;
     bool better = !planning->bound.threshold || bound.bound > planning->bound.bound;
-    worse = better ? planning->bound : bound;
-    if (better) planning->bound = bound;
-    tarn_gap_bound_finish(&worse);
-    return better ? take_bound(planning->plan, &planning->bound) : TARN_OK;
+    if (!better) return TARN_OK;
+    planning->bound = bound;
+    return take_bound(planning->plan, &planning->bound);
 }
 
 /* For a graph that quick placement leaves above the bound. */
@@ -153,8 +158,8 @@ static enum tarn_status find_bound(struct planning *planning, struct tarn_error 
     enum tarn_status status =
         tarn_blocks_init(&planning->blocks, plan->graph, false, plan->alignment, error);
     if (status != TARN_OK) return status;
-    status = tarn_antichain_init(&planning->antichain, &planning->reuse, plan->graph,
-                                 planning->blocks.reserved);
+    status = tarn_antichain_init(&planning->antichain, &planning->region, &planning->reuse,
+                                 plan->graph, planning->blocks.reserved);
     if (status == TARN_OK) status = find_gaps(planning, TARN_GAP_EFFORT_LOW);
     plan->order_ms += tarn_now_ms() - begin;
     return status == TARN_OK ? check_bound(planning, error) : tarn_error_no_memory(error);
@@ -381,10 +386,8 @@ enum tarn_status tarn_plan_create(struct tarn_graph *graph, const struct tarn_pl
     if (status != TARN_OK) return status;
     if (planning.options.alignment == 0) planning.options.alignment = ALIGNMENT_DEFAULT;
     status = run(&planning, graph, error);
-    tarn_gap_bound_finish(&planning.bound);
-    tarn_antichain_finish(&planning.antichain);
     tarn_blocks_finish(&planning.blocks);
-    tarn_reuse_finish(&planning.reuse);
+    tarn_region_finish(&planning.region);
     if (status == TARN_OK)
         *plan = planning.plan;
     else

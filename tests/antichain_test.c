@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "streams/base/region.h"
 #include "streams/order/antichain.h"
 #include "streams/order/peak.h"
 #include "support/heaviest.h"
@@ -32,15 +33,16 @@ static void check_limits(const struct tarn_graph *graph, const struct tarn_reuse
     uint64_t peak;
     assert_int_equal(tarn_peak_of(graph, weight, &peak), TARN_OK);
     for (uint64_t work = 0; work <= 64; work += 32) {
+        struct tarn_region region = {.chunks = NULL};
         struct tarn_antichain antichain;
-        assert_int_equal(tarn_antichain_init_within(&antichain, reuse, graph, weight, work),
-                         TARN_OK);
+        assert_int_equal(
+            tarn_antichain_init_within(&antichain, &region, reuse, graph, weight, work), TARN_OK);
         assert_int_equal(antichain.bound,
                          tarn_antichain_weight(antichain.threshold, reuse, weight));
         assert_true(antichain.bound <= most);
         assert_true(antichain.bound == most || antichain.bound >= peak);
         *below += antichain.bound < most;
-        tarn_antichain_finish(&antichain);
+        tarn_region_finish(&region);
     }
 }
 
@@ -51,22 +53,22 @@ static void bound_is_the_heaviest_clique(void **state)
     for (uint64_t seed = 0; seed < GRAPHS; seed++) {
         struct random_graph_options options = random_graph_knobs(seed, OPS_MAX);
         struct tarn_graph *graph = random_graph(&options);
+        struct tarn_region region = {.chunks = NULL};
         struct tarn_clocks clocks;
         struct tarn_reuse reuse;
         struct tarn_antichain antichain;
-        assert_int_equal(tarn_clocks_init(&clocks, graph), TARN_OK);
-        assert_int_equal(tarn_reuse_init(&reuse, &clocks, graph), TARN_OK);
+        assert_int_equal(tarn_clocks_init(&clocks, &region, graph), TARN_OK);
+        assert_int_equal(tarn_reuse_init(&reuse, &region, &clocks, graph), TARN_OK);
         if (reuse.count <= STORAGES_MAX) {
             uint64_t weight[STORAGES_MAX];
             for (uint32_t a = 0; a < reuse.count; a++) weight[a] = graph->storages[a].size;
-            assert_int_equal(tarn_antichain_init(&antichain, &reuse, graph, weight), TARN_OK);
+            assert_int_equal(tarn_antichain_init(&antichain, &region, &reuse, graph, weight),
+                             TARN_OK);
             assert_int_equal(antichain.bound, oracle(&reuse, weight));
             check_limits(graph, &reuse, weight, antichain.bound, &below);
-            tarn_antichain_finish(&antichain);
             compared++;
         }
-        tarn_reuse_finish(&reuse);
-        tarn_clocks_finish(&clocks);
+        tarn_region_finish(&region);
         tarn_graph_destroy(graph);
     }
     assert_true(compared > GRAPHS / 2);

@@ -10,7 +10,8 @@
 #include <cmocka.h>
 
 #include "planner/transform/recipe.h"
-#include "streams/graph/clocks.h"
+#include "streams/base/region.h"
+#include "streams/order/reuse.h"
 #include "support/heaviest.h"
 #include "support/order_oracle.h"
 #include "support/random_graph.h"
@@ -31,20 +32,20 @@ enum { BIG_GRAPHS = DRAWS(300), BIG_OPS_MAX = 60, WAIT_NS = 20 };
 /* In exact bytes. */
 static uint64_t brute_bound(const struct tarn_graph *graph)
 {
+    struct tarn_region region = {.chunks = NULL};
     struct tarn_clocks clocks;
     struct tarn_reuse reuse;
     uint32_t unsafe[STORAGES_MAX] = {0};
     uint64_t weight[STORAGES_MAX];
-    assert_int_equal(tarn_clocks_init(&clocks, graph), TARN_OK);
-    assert_int_equal(tarn_reuse_init(&reuse, &clocks, graph), TARN_OK);
+    assert_int_equal(tarn_clocks_init(&clocks, &region, graph), TARN_OK);
+    assert_int_equal(tarn_reuse_init(&reuse, &region, &clocks, graph), TARN_OK);
     for (uint32_t a = 0; a < reuse.count; a++) {
         weight[a] = graph->storages[a].size;
         for (uint32_t b = 0; b < reuse.count; b++)
             if (a != b && !tarn_reuse_is_safe(&reuse, a, b)) unsafe[a] |= UINT32_C(1) << b;
     }
     uint64_t bound = heaviest_clique(unsafe, weight, (UINT32_C(1) << reuse.count) - 1);
-    tarn_reuse_finish(&reuse);
-    tarn_clocks_finish(&clocks);
+    tarn_region_finish(&region);
     return bound;
 }
 

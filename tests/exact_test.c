@@ -16,6 +16,7 @@
 #include "planner/place/exact/exact.h"
 #include "planner/place/exact/rules.h"
 #include "planner/place/place.h"
+#include "streams/base/region.h"
 #include "support/random_graph.h"
 #include "tarn/plan.h"
 
@@ -29,6 +30,7 @@ enum { SMALL = 6 };
 /* ---- Problems ---- */
 
 struct setup {
+    struct tarn_region region; /* of clocks and reuse, and of antichains */
     struct tarn_graph *graph;
     struct tarn_clocks clocks;
     struct tarn_reuse reuse;
@@ -46,8 +48,9 @@ static void set_up(struct setup *setup, struct tarn_graph *graph, uint64_t align
     memset(setup, 0, sizeof *setup);
     setup->graph = graph;
     assert_true(graph->planned_count <= STORAGES_MAX);
-    assert_int_equal(tarn_clocks_init(&setup->clocks, graph), TARN_OK);
-    assert_int_equal(tarn_reuse_init(&setup->reuse, &setup->clocks, graph), TARN_OK);
+    assert_int_equal(tarn_clocks_init(&setup->clocks, &setup->region, graph), TARN_OK);
+    assert_int_equal(tarn_reuse_init(&setup->reuse, &setup->region, &setup->clocks, graph),
+                     TARN_OK);
     assert_int_equal(tarn_blocks_init(&setup->blocks, graph, false, alignment, NULL), TARN_OK);
     assert_int_equal(tarn_conflicts_init(&setup->conflicts, &setup->reuse, graph), TARN_OK);
     setup->problem = (struct tarn_problem){graph, &setup->blocks, &setup->conflicts};
@@ -60,8 +63,7 @@ static void tear_down(struct setup *setup)
 {
     tarn_conflicts_finish(&setup->conflicts);
     tarn_blocks_finish(&setup->blocks);
-    tarn_reuse_finish(&setup->reuse);
-    tarn_clocks_finish(&setup->clocks);
+    tarn_region_finish(&setup->region);
     tarn_graph_destroy(setup->graph);
 }
 
@@ -641,8 +643,9 @@ static void cores_keep_plans_safe_and_lower_them(void **state)
             continue;
         }
         set_up(&setup, graph, UINT64_C(1) << seed % 10);
-        assert_int_equal(
-            tarn_antichain_init(&antichain, &setup.reuse, graph, setup.blocks.reserved), TARN_OK);
+        assert_int_equal(tarn_antichain_init(&antichain, &setup.region, &setup.reuse, graph,
+                                             setup.blocks.reserved),
+                         TARN_OK);
         uint64_t row = tarn_blocks_place_in_a_row(&setup.blocks, setup.offset), end = row;
         const struct tarn_core_options options = {.aim = row * (30 + seed % 60) / 100,
                                                   .visits = 100000,
@@ -661,7 +664,6 @@ static void cores_keep_plans_safe_and_lower_them(void **state)
         proved += report.impossible;
         reached += end <= options.aim;
         lowered += end < row;
-        tarn_antichain_finish(&antichain);
         tear_down(&setup);
     }
 
@@ -780,8 +782,9 @@ static void a_limit_of_work_only_cuts(void **state)
             continue;
         }
         set_up(&setup, graph, 1);
-        assert_int_equal(
-            tarn_antichain_init(&antichain, &setup.reuse, graph, setup.blocks.reserved), TARN_OK);
+        assert_int_equal(tarn_antichain_init(&antichain, &setup.region, &setup.reuse, graph,
+                                             setup.blocks.reserved),
+                         TARN_OK);
         for (uint64_t work_max = 1; work_max <= 100000000; work_max *= 100) {
             struct tarn_place_result one = climb(&setup, &antichain, 0, work_max, 1);
             cut += one.stopped == TARN_STOP_WORK;
@@ -789,7 +792,6 @@ static void a_limit_of_work_only_cuts(void **state)
             if (one.stopped != TARN_STOP_WORK)
                 assert_int_equal(one.footprint, climb(&setup, &antichain, 0, 0, 1).footprint);
         }
-        tarn_antichain_finish(&antichain);
         tear_down(&setup);
     }
     assert_true(cut > 20);
@@ -811,8 +813,9 @@ static void never_says_that_nothing_fits_where_something_does(void **state)
             continue;
         }
         set_up(&setup, graph, 1);
-        assert_int_equal(
-            tarn_antichain_init(&antichain, &setup.reuse, graph, setup.blocks.reserved), TARN_OK);
+        assert_int_equal(tarn_antichain_init(&antichain, &setup.region, &setup.reuse, graph,
+                                             setup.blocks.reserved),
+                         TARN_OK);
         uint64_t capacity = climb(&setup, &antichain, 0, 10000000, 1).footprint;
         for (uint64_t work_max = 10000; work_max <= 1000000; work_max *= 10) {
             struct tarn_place_result result = climb(&setup, &antichain, capacity, work_max, 1);
@@ -820,7 +823,6 @@ static void never_says_that_nothing_fits_where_something_does(void **state)
             missed += result.footprint > capacity;
             by_core += strcmp(result.method, "exact:core") == 0;
         }
-        tarn_antichain_finish(&antichain);
         tear_down(&setup);
     }
     assert_true(missed > 10 && by_core > 0);

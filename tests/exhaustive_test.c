@@ -14,7 +14,8 @@
 #include <cmocka.h>
 
 #include "planner/papers/pairs.h"
-#include "streams/graph/clocks.h"
+#include "streams/base/region.h"
+#include "streams/order/reuse.h"
 #include "support/small_graph.h"
 
 enum { OPS = 5, STATES = 243 /* 3 to the power of OPS */, TENSORS = SMALL_TENSORS };
@@ -101,10 +102,11 @@ struct tally {
 static void compare_reuse(const struct tarn_graph *graph, const struct need *needs, unsigned count,
                           struct tally *tally)
 {
+    struct tarn_region region = {.chunks = NULL};
     struct tarn_clocks clocks;
     struct tarn_reuse reuse;
-    assert_int_equal(tarn_clocks_init(&clocks, graph), TARN_OK);
-    assert_int_equal(tarn_reuse_init(&reuse, &clocks, graph), TARN_OK);
+    assert_int_equal(tarn_clocks_init(&clocks, &region, graph), TARN_OK);
+    assert_int_equal(tarn_reuse_init(&reuse, &region, &clocks, graph), TARN_OK);
     assert_int_equal(reuse.count, count);
     for (unsigned a = 0; a < count; a++) {
         for (unsigned b = a + 1; b < count; b++) {
@@ -114,8 +116,7 @@ static void compare_reuse(const struct tarn_graph *graph, const struct need *nee
             tally->wrong += tarn_reuse_is_safe(&reuse, a, b) == unsafe;
         }
     }
-    tarn_reuse_finish(&reuse);
-    tarn_clocks_finish(&clocks);
+    tarn_region_finish(&region);
 }
 
 typedef enum tarn_status (*matrix_method)(const struct tarn_graph *graph,

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "planner/place/problem/block.h"
+#include "streams/base/region.h"
 #include "streams/order/gap_bound.h"
 #include "streams/plan/plan.h"
 #include "support/plan_oracle.h"
@@ -23,6 +24,7 @@ enum { GRAPHS = DRAWS(6000), STORAGES_MAX = 8, BLOCKS_MAX = 6, UNITS_MAX = 24, D
 /* ---- A graph with what bounds it ---- */
 
 struct instance {
+    struct tarn_region region; /* of clocks, reuse, antichain and bound */
     struct tarn_graph *graph;
     uint64_t alignment;
     struct tarn_clocks clocks;
@@ -36,24 +38,23 @@ static struct instance instance_create(const struct random_graph_options *option
                                        uint64_t alignment)
 {
     struct instance it = {.graph = random_graph(options), .alignment = alignment};
-    assert_int_equal(tarn_clocks_init(&it.clocks, it.graph), TARN_OK);
-    assert_int_equal(tarn_reuse_init(&it.reuse, &it.clocks, it.graph), TARN_OK);
+    assert_int_equal(tarn_clocks_init(&it.clocks, &it.region, it.graph), TARN_OK);
+    assert_int_equal(tarn_reuse_init(&it.reuse, &it.region, &it.clocks, it.graph), TARN_OK);
     assert_int_equal(tarn_blocks_init(&it.blocks, it.graph, false, alignment, NULL), TARN_OK);
     const uint64_t *reserved = it.blocks.reserved;
     struct tarn_reserve reserve = {&it.reuse, it.graph, reserved, alignment};
-    assert_int_equal(tarn_antichain_init(&it.antichain, &it.reuse, it.graph, reserved), TARN_OK);
-    assert_int_equal(tarn_gap_bound_init(&it.bound, &it.antichain, &reserve, TARN_GAP_EFFORT_HIGH),
+    assert_int_equal(tarn_antichain_init(&it.antichain, &it.region, &it.reuse, it.graph, reserved),
                      TARN_OK);
+    assert_int_equal(
+        tarn_gap_bound_init(&it.bound, &it.region, &it.antichain, &reserve, TARN_GAP_EFFORT_HIGH),
+        TARN_OK);
     return it;
 }
 
 static void instance_destroy(struct instance *it)
 {
-    tarn_gap_bound_finish(&it->bound);
-    tarn_antichain_finish(&it->antichain);
     tarn_blocks_finish(&it->blocks);
-    tarn_reuse_finish(&it->reuse);
-    tarn_clocks_finish(&it->clocks);
+    tarn_region_finish(&it->region);
     tarn_graph_destroy(it->graph);
 }
 

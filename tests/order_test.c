@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "streams/base/region.h"
 #include "streams/graph/clocks.h"
 #include "streams/order/boundary.h"
 #include "streams/order/events.h"
@@ -103,8 +104,9 @@ static void clocks_equal_the_closure(void **state)
     for (uint64_t seed = 0; seed < GRAPHS; seed++) {
         struct tarn_graph *graph = graph_of_seed(seed);
         struct closure closure = closure_of_graph(graph);
+        struct tarn_region region = {.chunks = NULL};
         struct tarn_clocks clocks;
-        assert_int_equal(tarn_clocks_init(&clocks, graph), TARN_OK);
+        assert_int_equal(tarn_clocks_init(&clocks, &region, graph), TARN_OK);
         for (uint32_t a = 0; a < graph->ops_count; a++) {
             for (uint32_t b = 0; b < graph->ops_count; b++) {
                 bool expected = closure.before[b] >> a & 1;
@@ -112,7 +114,7 @@ static void clocks_equal_the_closure(void **state)
                 if (a != b) assert_int_equal(tarn_clocks_before(&clocks, graph, a, b), expected);
             }
         }
-        tarn_clocks_finish(&clocks);
+        tarn_region_finish(&region);
         tarn_graph_destroy(graph);
     }
     assert_true(ordered > GRAPHS);

@@ -12,7 +12,7 @@
 
 #include "planner/papers/pairs.h"
 #include "planner/papers/stream_graph.h"
-#include "streams/graph/clocks.h"
+#include "streams/order/reuse.h"
 #include "support/graph_files.h"
 #include "support/random_graph.h"
 

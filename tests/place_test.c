@@ -13,6 +13,7 @@
 
 #include "planner/papers/pairs.h"
 #include "planner/place/somas/portfolio.h"
+#include "streams/base/region.h"
 #include "streams/plan/plan.h"
 #include "support/place_naive.h"
 #include "support/random_graph.h"
@@ -154,6 +155,7 @@ static void paper_fit_rejects_a_start_that_is_allowed(void **state)
 /* ---- Against the pseudocode ---- */
 
 struct inputs {
+    struct tarn_region region; /* of clocks and reuse */
     struct tarn_clocks clocks;
     struct tarn_reuse reuse;
     struct tarn_conflicts conflicts;
@@ -163,8 +165,10 @@ struct inputs {
 
 static void inputs_init(struct inputs *inputs, const struct tarn_graph *graph, uint64_t alignment)
 {
-    assert_int_equal(tarn_clocks_init(&inputs->clocks, graph), TARN_OK);
-    assert_int_equal(tarn_reuse_init(&inputs->reuse, &inputs->clocks, graph), TARN_OK);
+    inputs->region = (struct tarn_region){.chunks = NULL};
+    assert_int_equal(tarn_clocks_init(&inputs->clocks, &inputs->region, graph), TARN_OK);
+    assert_int_equal(tarn_reuse_init(&inputs->reuse, &inputs->region, &inputs->clocks, graph),
+                     TARN_OK);
     assert_int_equal(tarn_conflicts_init(&inputs->conflicts, &inputs->reuse, graph), TARN_OK);
     assert_int_equal(tarn_blocks_init(&inputs->blocks, graph, false, alignment, NULL), TARN_OK);
     inputs->problem = (struct tarn_problem){graph, &inputs->blocks, &inputs->conflicts};
@@ -174,8 +178,7 @@ static void inputs_finish(struct inputs *inputs)
 {
     tarn_blocks_finish(&inputs->blocks);
     tarn_conflicts_finish(&inputs->conflicts);
-    tarn_reuse_finish(&inputs->reuse);
-    tarn_clocks_finish(&inputs->clocks);
+    tarn_region_finish(&inputs->region);
 }
 
 static void assert_offsets_are_the_pseudocodes(const struct tarn_graph *graph, uint64_t alignment)

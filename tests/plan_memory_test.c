@@ -13,6 +13,7 @@
 
 #include "planner/place/improve.h"
 #include "planner/place/windows/windows.h"
+#include "streams/base/region.h"
 #include "support/check_offsets.h"
 #include "support/failing_memory.h"
 #include "support/random_graph.h"
@@ -133,12 +134,13 @@ static void streams_and_waits_survive_every_failing_allocation(void **state)
     fail_each_allocation(schedule, 20);
     fail_each_allocation(chain, 20);
     fail_each_allocation(couple, 20);
-    fail_each_allocation(simulate, 20);
+    fail_each_allocation(simulate, 8);
 }
 
 /* ---- Searching, which small graphs do not need ---- */
 
 static struct search_fixture {
+    struct tarn_region region; /* of reuse and antichain */
     struct tarn_reuse reuse;
     struct tarn_blocks blocks;
     struct tarn_conflicts conflicts;
@@ -150,14 +152,13 @@ static struct search_fixture {
 static void fixture_init(void)
 {
     struct tarn_clocks clocks;
-    assert_int_equal(tarn_clocks_init(&clocks, graph), TARN_OK);
-    assert_int_equal(tarn_reuse_init(&fixture.reuse, &clocks, graph), TARN_OK);
-    tarn_clocks_finish(&clocks);
+    assert_int_equal(tarn_clocks_init(&clocks, &fixture.region, graph), TARN_OK);
+    assert_int_equal(tarn_reuse_init(&fixture.reuse, &fixture.region, &clocks, graph), TARN_OK);
     assert_int_equal(tarn_blocks_init(&fixture.blocks, graph, false, 1, NULL), TARN_OK);
     assert_int_equal(tarn_conflicts_init(&fixture.conflicts, &fixture.reuse, graph), TARN_OK);
-    assert_int_equal(
-        tarn_antichain_init(&fixture.antichain, &fixture.reuse, graph, fixture.blocks.reserved),
-        TARN_OK);
+    assert_int_equal(tarn_antichain_init(&fixture.antichain, &fixture.region, &fixture.reuse, graph,
+                                         fixture.blocks.reserved),
+                     TARN_OK);
     fixture.problem = (struct tarn_problem){graph, &fixture.blocks, &fixture.conflicts};
     fixture.offset = calloc((size_t)fixture.reuse.count + 1, sizeof *fixture.offset);
 }
@@ -165,10 +166,9 @@ static void fixture_init(void)
 static void fixture_finish(void)
 {
     free(fixture.offset);
-    tarn_antichain_finish(&fixture.antichain);
     tarn_conflicts_finish(&fixture.conflicts);
     tarn_blocks_finish(&fixture.blocks);
-    tarn_reuse_finish(&fixture.reuse);
+    tarn_region_finish(&fixture.region);
 }
 
 /* Whatever happened, there is a safe plan. */

@@ -15,6 +15,7 @@
 #include "planner/papers/reorder_tree.h"
 #include "planner/papers/roam_leaves.h"
 #include "planner/papers/roam_tree.h"
+#include "streams/base/region.h"
 #include "support/random_graph.h"
 #include "tarn/transform.h"
 
@@ -280,6 +281,7 @@ static void the_tree_alone_never_makes_an_order_worse(void **state)
 /* ---- Layouts ---- */
 
 struct layout_fixture {
+    struct tarn_region region; /* of reuse */
     struct tarn_graph *graph;
     struct tarn_reuse reuse;
     struct tarn_blocks blocks;
@@ -291,9 +293,9 @@ static void set_up_layout(struct layout_fixture *fixture, struct tarn_graph *gra
 {
     struct tarn_clocks clocks;
     fixture->graph = graph;
-    assert_int_equal(tarn_clocks_init(&clocks, graph), TARN_OK);
-    assert_int_equal(tarn_reuse_init(&fixture->reuse, &clocks, graph), TARN_OK);
-    tarn_clocks_finish(&clocks);
+    fixture->region = (struct tarn_region){.chunks = NULL};
+    assert_int_equal(tarn_clocks_init(&clocks, &fixture->region, graph), TARN_OK);
+    assert_int_equal(tarn_reuse_init(&fixture->reuse, &fixture->region, &clocks, graph), TARN_OK);
     assert_int_equal(tarn_blocks_init(&fixture->blocks, graph, false, 512, NULL), TARN_OK);
     assert_int_equal(tarn_conflicts_init(&fixture->conflicts, &fixture->reuse, graph), TARN_OK);
     fixture->problem = (struct tarn_problem){graph, &fixture->blocks, &fixture->conflicts};
@@ -303,7 +305,7 @@ static void tear_down_layout(struct layout_fixture *fixture)
 {
     tarn_conflicts_finish(&fixture->conflicts);
     tarn_blocks_finish(&fixture->blocks);
-    tarn_reuse_finish(&fixture->reuse);
+    tarn_region_finish(&fixture->region);
     tarn_graph_destroy(fixture->graph);
 }
 

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "streams/base/region.h"
 #include "streams/order/antichain.h"
 #include "support/random_graph.h"
 
@@ -147,18 +148,17 @@ static uint64_t bound_of(const struct tarn_graph *graph)
 
 static uint64_t antichain_of(const struct tarn_graph *graph)
 {
+    struct tarn_region region = {.chunks = NULL};
     struct tarn_clocks clocks;
     struct tarn_reuse reuse;
     struct tarn_antichain antichain;
     uint64_t *size = calloc((size_t)graph->planned_count + 1, sizeof *size);
     for (uint32_t a = 0; a < graph->planned_count; a++) size[a] = graph->storages[a].size;
-    assert_int_equal(tarn_clocks_init(&clocks, graph), TARN_OK);
-    assert_int_equal(tarn_reuse_init(&reuse, &clocks, graph), TARN_OK);
-    assert_int_equal(tarn_antichain_init(&antichain, &reuse, graph, size), TARN_OK);
+    assert_int_equal(tarn_clocks_init(&clocks, &region, graph), TARN_OK);
+    assert_int_equal(tarn_reuse_init(&reuse, &region, &clocks, graph), TARN_OK);
+    assert_int_equal(tarn_antichain_init(&antichain, &region, &reuse, graph, size), TARN_OK);
     uint64_t bound = antichain.bound;
-    tarn_antichain_finish(&antichain);
-    tarn_reuse_finish(&reuse);
-    tarn_clocks_finish(&clocks);
+    tarn_region_finish(&region);
     free(size);
     return bound;
 }

@@ -3,7 +3,8 @@
 #include "pairs.h"
 
 #include "streams/base/deadline.h"
-#include "streams/graph/clocks.h"
+#include "streams/base/region.h"
+#include "streams/order/reuse.h"
 
 static uint64_t unsafe_word(const struct tarn_reuse *reuse, uint32_t a, uint32_t begin,
                             uint32_t end)
@@ -29,25 +30,23 @@ static enum tarn_status expand(const struct tarn_reuse *reuse, struct tarn_pair_
     return TARN_OK;
 }
 
-static enum tarn_status reuse_of_graph(const struct tarn_graph *graph, struct tarn_reuse *reuse)
+static enum tarn_status reuse_of_graph(struct tarn_reuse *reuse, struct tarn_region *region,
+                                       const struct tarn_graph *graph)
 {
     struct tarn_clocks clocks;
-    enum tarn_status status = tarn_clocks_init(&clocks, graph);
-    if (status != TARN_OK) return status;
-    status = tarn_reuse_init(reuse, &clocks, graph);
-    tarn_clocks_finish(&clocks);
-    return status;
+    enum tarn_status status = tarn_clocks_init(&clocks, region, graph);
+    return status == TARN_OK ? tarn_reuse_init(reuse, region, &clocks, graph) : status;
 }
 
 enum tarn_status tarn_pairs_clocks_timed(const struct tarn_graph *graph,
                                          struct tarn_pair_matrix *matrix, double *ready_ms)
 {
     struct tarn_reuse reuse;
-    enum tarn_status status = reuse_of_graph(graph, &reuse);
-    if (status != TARN_OK) return status;
+    struct tarn_region region = {.chunks = NULL};
+    enum tarn_status status = reuse_of_graph(&reuse, &region, graph);
     *ready_ms = tarn_now_ms();
-    status = expand(&reuse, matrix);
-    tarn_reuse_finish(&reuse);
+    if (status == TARN_OK) status = expand(&reuse, matrix);
+    tarn_region_finish(&region);
     return status;
 }
 

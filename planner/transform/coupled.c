@@ -71,13 +71,12 @@ static enum tarn_status find_bound(struct tarn_coupled *coupled, const uint64_t 
                                    uint64_t alignment)
 {
     struct tarn_reserve reserve = {&coupled->reuse, &coupled->graph, reserved, alignment};
+    struct tarn_region *region = &coupled->graph.region;
     struct tarn_antichain antichain;
     enum tarn_status status =
-        tarn_antichain_init(&antichain, &coupled->reuse, &coupled->graph, reserved);
+        tarn_antichain_init(&antichain, region, &coupled->reuse, &coupled->graph, reserved);
     if (status != TARN_OK) return status;
-    status = tarn_gap_bound_init(&coupled->bound, &antichain, &reserve, TARN_GAP_EFFORT_LOW);
-    tarn_antichain_finish(&antichain);
-    return status;
+    return tarn_gap_bound_init(&coupled->bound, region, &antichain, &reserve, TARN_GAP_EFFORT_LOW);
 }
 
 enum tarn_status tarn_coupled_init(struct tarn_coupled *coupled, const struct tarn_graph *graph,
@@ -86,9 +85,10 @@ enum tarn_status tarn_coupled_init(struct tarn_coupled *coupled, const struct ta
 {
     memset(coupled, 0, sizeof *coupled);
     enum tarn_status status = init_graph(&coupled->graph, graph, arcs, arcs_count);
-    if (status == TARN_OK) status = tarn_clocks_init(&coupled->clocks, &coupled->graph);
+    struct tarn_region *region = &coupled->graph.region;
+    if (status == TARN_OK) status = tarn_clocks_init(&coupled->clocks, region, &coupled->graph);
     if (status == TARN_OK)
-        status = tarn_reuse_init(&coupled->reuse, &coupled->clocks, &coupled->graph);
+        status = tarn_reuse_init(&coupled->reuse, region, &coupled->clocks, &coupled->graph);
     if (status == TARN_OK) status = find_bound(coupled, reserved, alignment);
     if (status != TARN_OK) tarn_coupled_finish(coupled);
     return status;
@@ -96,9 +96,6 @@ enum tarn_status tarn_coupled_init(struct tarn_coupled *coupled, const struct ta
 
 void tarn_coupled_finish(struct tarn_coupled *coupled)
 {
-    tarn_gap_bound_finish(&coupled->bound);
-    tarn_reuse_finish(&coupled->reuse);
-    tarn_clocks_finish(&coupled->clocks);
     tarn_region_finish(&coupled->graph.region);
     memset(coupled, 0, sizeof *coupled);
 }
@@ -132,11 +129,12 @@ enum tarn_status tarn_pace_init(struct tarn_pace *pace, const struct tarn_graph 
 {
     struct tarn_wait *waits = NULL;
     *pace = (struct tarn_pace){.wait_ns = wait_ns};
-    pace->tail_ns = calloc((size_t)graph->ops_count + 1, sizeof *pace->tail_ns);
+    pace->tail_ns = tarn_region_take(&pace->region, graph->ops_count, sizeof *pace->tail_ns);
     enum tarn_status status = pace->tail_ns ? TARN_OK : TARN_SYSTEM;
     if (status == TARN_OK) status = tarn_events_minimal(graph, &waits, &pace->waits_count);
     if (status == TARN_OK)
-        status = tarn_timeline_init(&pace->timeline, graph, waits, pace->waits_count, wait_ns);
+        status = tarn_timeline_init(&pace->timeline, &pace->region, graph, waits, pace->waits_count,
+                                    wait_ns);
     if (status == TARN_OK)
         fill_tails(pace, graph, waits);
     else
@@ -147,7 +145,6 @@ enum tarn_status tarn_pace_init(struct tarn_pace *pace, const struct tarn_graph 
 
 void tarn_pace_finish(struct tarn_pace *pace)
 {
-    tarn_timeline_finish(&pace->timeline);
-    free(pace->tail_ns);
+    tarn_region_finish(&pace->region);
     memset(pace, 0, sizeof *pace);
 }

@@ -4,11 +4,13 @@
 #define TARN_PLANNER_TRANSFORM_COUPLED_H
 
 #include "recipe.h"
+#include "streams/base/region.h"
 #include "streams/order/gap_bound.h"
 #include "streams/order/simulator.h"
 
 struct tarn_coupled {
-    struct tarn_graph graph; /* shares all but order and arcs with the graph that it was made of */
+    struct tarn_graph graph; /* shares all but order and arcs with the graph that it was made of;
+                                its region holds whatever is not shared, clocks and bound too */
     struct tarn_clocks clocks;
     struct tarn_reuse reuse;
     struct tarn_gap_bound bound; /* names the antichain that is to be broken */
@@ -23,6 +25,7 @@ void tarn_coupled_finish(struct tarn_coupled *coupled);
 
 /* When ops run with the fewest event waits, and how much time every op leaves behind it. */
 struct tarn_pace {
+    struct tarn_region region; /* of all arrays */
     struct tarn_timeline timeline;
     uint64_t *tail_ns; /* op -> from its begin to the end of the iteration, if nothing but the ops
                           after it takes time */

@@ -8,6 +8,7 @@
 
 #include "recipe.h"
 #include "streams/base/options.h"
+#include "streams/base/region.h"
 #include "streams/graph/clocks.h"
 #include "tarn/transform.h"
 
@@ -85,10 +86,13 @@ static void try_op(struct merging *merging, uint32_t v)
 static enum tarn_status merge(struct merging *merging, struct tarn_graph *graph,
                               struct tarn_graph **result, struct tarn_error *error)
 {
-    if (tarn_clocks_init(&merging->clocks, graph) != TARN_OK) return tarn_error_no_memory(error);
+    struct tarn_region region = {.chunks = NULL};
+    enum tarn_status status = tarn_clocks_init(&merging->clocks, &region, graph);
     for (uint32_t t = 0; t < graph->tensors_count; t++) merging->root[t] = t;
-    for (uint32_t i = 0; i < graph->ops_count; i++) try_op(merging, graph->order[i]);
-    tarn_clocks_finish(&merging->clocks);
+    for (uint32_t i = 0; status == TARN_OK && i < graph->ops_count; i++)
+        try_op(merging, graph->order[i]);
+    tarn_region_finish(&region);
+    if (status != TARN_OK) return tarn_error_no_memory(error);
     struct tarn_recipe recipe = {.graph = graph, .root = merging->root};
     return tarn_recipe_build(&recipe, result, error);
 }

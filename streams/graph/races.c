@@ -176,19 +176,12 @@ static bool walk_init(struct walk *walk)
     size_t touchers = 0;
     for (uint32_t a = 0; a < graph->storages_count; a++)
         touchers += graph->storages[a].touchers_count;
-    if (tarn_clocks_init(&walk->clocks, graph) != TARN_OK) return false;
     walk->writes = tarn_region_take(&walk->region, touchers, sizeof *walk->writes);
     walk->readers = tarn_region_take(&walk->region, graph->streams_count, sizeof *walk->readers);
     walk->streams = tarn_region_take(&walk->region, graph->streams_count, sizeof *walk->streams);
     if (walk->region.is_exhausted) return false;
     for (uint32_t s = 0; s < graph->streams_count; s++) walk->readers[s] = TARN_NONE;
-    return note_writes(walk);
-}
-
-static void walk_finish(struct walk *walk)
-{
-    tarn_clocks_finish(&walk->clocks);
-    tarn_region_finish(&walk->region);
+    return tarn_clocks_init(&walk->clocks, &walk->region, graph) == TARN_OK && note_writes(walk);
 }
 
 enum tarn_status tarn_validate_races(const struct tarn_graph *graph,
@@ -199,6 +192,6 @@ enum tarn_status tarn_validate_races(const struct tarn_graph *graph,
     if (!status && !walk_init(&walk)) status = TARN_SYSTEM;
     for (uint32_t a = 0; status == TARN_OK && a < graph->storages_count; a++)
         status = check_storage(&walk, &graph->storages[a]);
-    walk_finish(&walk);
+    tarn_region_finish(&walk.region);
     return status;
 }

@@ -2,7 +2,7 @@
 #ifndef TARN_STREAMS_ORDER_ANTICHAIN_H
 #define TARN_STREAMS_ORDER_ANTICHAIN_H
 
-#include "streams/graph/clocks.h"
+#include "reuse.h"
 
 /* The certificate is one threshold per stream, a position x[s]. The antichain is
  *
@@ -13,23 +13,22 @@
 struct tarn_antichain {
     uint64_t bound;
     uint32_t streams_count;
-    uint32_t *threshold;
+    uint32_t *threshold; /* by stream, from the region */
 };
 
 /* reserved: bytes by planned storage; their sum must fit in 64 bits. TARN_SYSTEM when out of
  * memory. The search has a limit, which only graphs that are large and loosely coupled can reach:
  * then the antichain may not be the heaviest. Its weight is a bound all the same. */
-enum tarn_status tarn_antichain_init(struct tarn_antichain *antichain,
+enum tarn_status tarn_antichain_init(struct tarn_antichain *antichain, struct tarn_region *region,
                                      const struct tarn_reuse *reuse, const struct tarn_graph *graph,
                                      const uint64_t *reserved);
 
 /* The same within about `work` visits of a few nanoseconds beyond O(storages * streams). */
 enum tarn_status tarn_antichain_init_within(struct tarn_antichain *antichain,
+                                            struct tarn_region *region,
                                             const struct tarn_reuse *reuse,
                                             const struct tarn_graph *graph,
                                             const uint64_t *reserved, uint64_t work);
-
-void tarn_antichain_finish(struct tarn_antichain *antichain);
 
 /* Is a storage in the antichain that the thresholds name? */
 static inline bool tarn_antichain_has(const uint32_t *threshold, const struct tarn_reuse *reuse,

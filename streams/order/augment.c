@@ -10,12 +10,13 @@
  * the lowest positions that theirs may move to. So a search looks at few gifts, and costs
  * O(V S / 64) and a little for each step. It hands bytes along every path that it meets, as far as
  * earlier ones have left room. When no op in reach lacks bytes the flow is maximal. */
-#include "augment.h"
-
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
-enum { BLOCK = 64, STEPS = 256 };
+#include "flow.h"
+#include "streams/base/region.h"
+
+enum { BLOCK = 64 };
 
 bool tarn_flow_give(struct tarn_flow *flow, uint32_t storage, uint32_t op, uint64_t bytes)
 {
@@ -23,13 +24,10 @@ bool tarn_flow_give(struct tarn_flow *flow, uint32_t storage, uint32_t op, uint6
     if (gift) {
         flow->unused = flow->gifts[gift - 1].next;
     } else {
-        if (flow->gifts_count == flow->gifts_capacity) {
-            uint32_t capacity = flow->gifts_capacity ? 2 * flow->gifts_capacity : 1024;
-            struct tarn_gift *gifts = realloc(flow->gifts, capacity * sizeof *gifts);
-            if (!gifts) return false;
-            flow->gifts = gifts;
-            flow->gifts_capacity = capacity;
-        }
+        struct tarn_gift *gifts = tarn_region_grow(flow->region, flow->gifts, &flow->gifts_room,
+                                                   (size_t)flow->gifts_count + 1, sizeof *gifts);
+        if (!gifts) return false;
+        flow->gifts = gifts;
         gift = ++flow->gifts_count;
     }
     flow->gifts[gift - 1] = (struct tarn_gift){bytes, storage, flow->gifts_of[op]};
@@ -71,7 +69,8 @@ struct search {
     uint32_t sources_count;
     uint32_t emptied; /* gift + 1: a list of those to use again after this search */
     struct step *steps;
-    uint32_t steps_count, steps_capacity;
+    size_t steps_room;
+    uint32_t steps_count;
 };
 
 static void spend(struct search *search, uint64_t work)
@@ -194,13 +193,10 @@ static bool augment(struct search *search, uint32_t op, uint32_t last)
 
 static bool add_step(struct search *search, const struct step *step)
 {
-    if (search->steps_count == search->steps_capacity) {
-        uint32_t capacity = search->steps_capacity ? 2 * search->steps_capacity : STEPS;
-        struct step *steps = realloc(search->steps, capacity * sizeof *steps);
-        if (!steps) return false;
-        search->steps = steps;
-        search->steps_capacity = capacity;
-    }
+    struct step *steps = tarn_region_grow(search->flow->region, search->steps, &search->steps_room,
+                                          (size_t)search->steps_count + 1, sizeof *steps);
+    if (!steps) return false;
+    search->steps = steps;
     search->steps[search->steps_count++] = *step;
     search->threshold[step->stream] = step->position;
     return true;
@@ -351,40 +347,28 @@ static bool search_once(struct search *search, bool *fed)
 
 /* ---- All searches ---- */
 
-static void search_finish(struct search *search)
-{
-    free(search->begin);
-    free(search->lacking);
-    free(search->lowest);
-    free(search->holder);
-    free(search->best);
-    free(search->best_step);
-    free(search->wanted);
-    free(search->source);
-    free(search->sources);
-    free(search->steps);
-}
-
 static bool search_init(struct search *search, struct tarn_flow *flow, uint64_t work,
                         uint32_t *threshold)
 {
     const struct tarn_graph *graph = flow->graph;
+    struct tarn_region *region = flow->region;
     size_t streams_count = graph->streams_count, blocks_count = 0;
     *search = (struct search){.flow = flow, .threshold = threshold, .work_left = work};
-    search->begin = malloc((streams_count + 1) * sizeof *search->begin);
+    search->begin = tarn_region_take(region, streams_count, sizeof *search->begin);
     if (!search->begin) return false;
     for (uint32_t s = 0; s < streams_count; s++) {
         search->begin[s] = (uint32_t)blocks_count;
         blocks_count += graph->streams[s].ops_count / BLOCK + 1;
     }
-    search->lacking = calloc(blocks_count + 1, sizeof *search->lacking);
-    search->lowest = calloc(blocks_count * streams_count + 1, sizeof *search->lowest);
-    search->holder = calloc(blocks_count * streams_count + 1, sizeof *search->holder);
-    search->wanted = malloc((streams_count + 1) * sizeof *search->wanted);
-    search->best = malloc((streams_count + 1) * sizeof *search->best);
-    search->best_step = malloc((streams_count + 1) * sizeof *search->best_step);
-    search->sources = malloc(((size_t)flow->reuse->count + 1) * sizeof *search->sources);
-    search->source = malloc((streams_count + 1) * sizeof *search->source);
+    size_t entries = blocks_count * streams_count;
+    search->lacking = tarn_region_take(region, blocks_count, sizeof *search->lacking);
+    search->lowest = tarn_region_take(region, entries, sizeof *search->lowest);
+    search->holder = tarn_region_take(region, entries, sizeof *search->holder);
+    search->wanted = tarn_region_take(region, streams_count, sizeof *search->wanted);
+    search->best = tarn_region_take(region, streams_count, sizeof *search->best);
+    search->best_step = tarn_region_take(region, streams_count, sizeof *search->best_step);
+    search->sources = tarn_region_take(region, flow->reuse->count, sizeof *search->sources);
+    search->source = tarn_region_take(region, streams_count, sizeof *search->source);
     if (!search->lacking || !search->holder || !search->wanted || !search->lowest ||
         !search->best || !search->best_step || !search->source || !search->sources)
         return false;
@@ -406,6 +390,5 @@ bool tarn_flow_augment(struct tarn_flow *flow, uint64_t work, uint32_t *threshol
     bool fed = true, ok = search_init(&search, flow, work, threshold);
     while (ok && fed && search.work_left > 0) ok = search_once(&search, &fed);
     *maximal = !fed;
-    search_finish(&search);
     return ok;
 }

@@ -245,7 +245,7 @@ static bool unroll(struct unrolled *unrolled, const struct tarn_boundary_inside 
         return false;
     fill_streams(&unrolled->nodes, graph);
     return fill_order(&unrolled->nodes, graph, &unrolled->region) &&
-           tarn_cells_take(&unrolled->cells, graph, inside->layout, &unrolled->region) &&
+           tarn_cells_init(&unrolled->cells, &unrolled->region, graph, inside->layout) &&
            find_writers(unrolled) && fill_arcs(unrolled, inside);
 }
 

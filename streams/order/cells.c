@@ -158,8 +158,8 @@ static bool list_by_last(struct tarn_cells *cells, const struct tarn_graph *grap
     return true;
 }
 
-bool tarn_cells_take(struct tarn_cells *cells, const struct tarn_graph *graph,
-                     struct tarn_layout layout, struct tarn_region *region)
+bool tarn_cells_init(struct tarn_cells *cells, struct tarn_region *region,
+                     const struct tarn_graph *graph, struct tarn_layout layout)
 {
     memset(cells, 0, sizeof *cells);
     cells->begin = tarn_region_take(region, graph->planned_count, sizeof *cells->begin);

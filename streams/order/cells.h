@@ -24,7 +24,7 @@ struct tarn_layout {
 };
 
 /* Cells of reserved bytes; all in the region. False: no memory. */
-bool tarn_cells_take(struct tarn_cells *cells, const struct tarn_graph *graph,
-                     struct tarn_layout layout, struct tarn_region *region);
+bool tarn_cells_init(struct tarn_cells *cells, struct tarn_region *region,
+                     const struct tarn_graph *graph, struct tarn_layout layout);
 
 #endif

@@ -13,17 +13,21 @@
  * Cost: about twice the effort in steps of a few nanoseconds. */
 #include "gap_bound.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gaps.h"
 #include "streams/base/checked.h"
+#include "streams/base/region.h"
 
 enum { WALK = 16, TRY_WORK = 8 };
 
 struct search {
+    struct tarn_region *region;
     struct tarn_gaps gaps;
     struct tarn_gap_bound *best;
+    size_t gaps_max;   /* room of best->gaps */
     uint64_t heaviest; /* antichain's weight */
     uint32_t effort;
     uint32_t *threshold; /* where the search is */
@@ -49,41 +53,47 @@ static bool has_groups(const struct tarn_graph *graph)
     return false;
 }
 
+/* The most gaps that an antichain has: every other member of every group. */
+static size_t count_gaps_max(const struct tarn_graph *graph)
+{
+    size_t count = 0;
+    for (uint32_t g = 0; g < graph->groups_count; g++)
+        if (!graph->groups[g].persistent)
+            count += ((size_t)graph->groups[g].storages_count + 1) / 2;
+    return count;
+}
+
 static int compare_ids(const void *left, const void *right)
 {
     uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
     return a < b ? -1 : a > b;
 }
 
-/* False when memory ran out. */
-static bool keep(struct search *search, uint64_t bound, uint32_t chosen)
+static void keep(struct search *search, uint64_t bound, uint32_t chosen)
 {
     struct tarn_gap_bound *best = search->best;
-    uint32_t *gaps = malloc(((size_t)chosen + 1) * sizeof *gaps);
-    if (!gaps) return false;
-    for (uint32_t i = 0; i < chosen; i++) gaps[i] = search->gaps.gaps[i].members[0];
-    qsort(gaps, chosen, sizeof *gaps, compare_ids);
-    free(best->gaps);
-    best->gaps = gaps;
+    assert(bound > best->bound && chosen <= search->gaps_max);
+    for (uint32_t i = 0; i < chosen; i++) best->gaps[i] = search->gaps.gaps[i].members[0];
+    qsort(best->gaps, chosen, sizeof *best->gaps, compare_ids);
     best->gaps_count = chosen;
     best->bound = bound;
     memcpy(best->threshold, search->cut, best->streams_count * sizeof *best->threshold);
-    return true;
 }
 
-/* Looks at the antichain where the search is. */
-static bool look(struct search *search, bool *better)
+/* Looks at the antichain where the search is: is it better than the best so far? Then it is the
+ * best. */
+static bool look(struct search *search)
 {
     struct tarn_gaps *gaps = &search->gaps;
     cut_behind_launches(search->cut, search->threshold, gaps->reserve->graph);
     tarn_gaps_take(gaps, search->cut);
-    if (gaps->weight + gaps->gaps_size <= search->best->bound) return true;
+    if (gaps->weight + gaps->gaps_size <= search->best->bound) return false;
     uint32_t chosen = tarn_gaps_choose(gaps);
     uint64_t bound = gaps->weight;
     for (uint32_t i = 0; i < chosen; i++) bound += gaps->gaps[i].waste;
-    if (bound <= search->best->bound) return true;
-    *better = true;
-    return keep(search, bound, chosen);
+    if (bound <= search->best->bound) return false;
+    keep(search, bound, chosen);
+    return true;
 }
 
 /* ---- A gap of one member ---- */
@@ -149,19 +159,19 @@ static bool try_gap(struct search *search, const struct candidate *gap, uint64_t
 {
     const struct tarn_reserve *reserve = search->gaps.reserve;
     struct tarn_antichain antichain;
-    bool ok = true, better;
+    struct tarn_region_mark mark = tarn_region_mark(search->region);
     weigh(weight, reserve, gap, bonus);
     uint64_t work = TRY_WORK * (uint64_t)reserve->reuse->count * reserve->reuse->streams_count;
-    if (tarn_antichain_init_within(&antichain, reserve->reuse, reserve->graph, weight, work) !=
-        TARN_OK)
+    if (tarn_antichain_init_within(&antichain, search->region, reserve->reuse, reserve->graph,
+                                   weight, work) != TARN_OK)
         return false;
     if (antichain.bound + gap->size > search->best->bound + 2 * bonus) {
         memcpy(search->threshold, antichain.threshold,
                antichain.streams_count * sizeof *search->threshold);
-        ok = look(search, &better);
+        look(search);
     }
-    tarn_antichain_finish(&antichain);
-    return ok;
+    tarn_region_release(search->region, mark);
+    return true;
 }
 
 /* Do all weights with their bonuses fit in 64 bits together? */
@@ -177,20 +187,20 @@ static bool is_sum_small(const struct tarn_reserve *reserve, uint64_t bonus)
 static bool try_gaps(struct search *search)
 {
     const struct tarn_reserve *reserve = search->gaps.reserve;
-    size_t count = (size_t)reserve->reuse->count + 1;
+    size_t count = (size_t)reserve->reuse->count;
     uint64_t heaviest = search->heaviest;
-    uint64_t tries = search->effort / (2 * count * (reserve->reuse->streams_count + 1));
+    uint64_t tries = search->effort / (2 * (count + 1) * (reserve->reuse->streams_count + 1));
     if (tries == 0 || !is_sum_small(reserve, heaviest + 1)) return true;
-    struct candidate *candidates = malloc(count * sizeof *candidates);
-    uint64_t *weight = malloc(count * sizeof *weight);
+    struct tarn_region_mark mark = tarn_region_mark(search->region);
+    struct candidate *candidates = tarn_region_take(search->region, count, sizeof *candidates);
+    uint64_t *weight = tarn_region_take(search->region, count, sizeof *weight);
     bool ok = candidates && weight;
     uint32_t candidates_count = ok ? list_candidates(reserve, candidates) : 0;
     for (uint32_t i = 0; i < candidates_count && i < tries && ok; i++) {
         if (heaviest + candidates[i].size <= search->best->bound) break;
         ok = try_gap(search, &candidates[i], heaviest + 1, weight);
     }
-    free(candidates);
-    free(weight);
+    tarn_region_release(search->region, mark);
     return ok;
 }
 
@@ -229,73 +239,72 @@ static uint32_t next_threshold(struct search *search, uint32_t s, bool higher)
     return next;
 }
 
-static bool walk(struct search *search, uint32_t s, bool higher, bool *better)
+/* Is something better met? */
+static bool walk(struct search *search, uint32_t s, bool higher)
 {
     uint32_t length = search->gaps.reserve->graph->streams[s].ops_count;
+    bool better = false;
     for (uint32_t i = 0; i < WALK && search->gaps.steps_left > 0; i++) {
         uint32_t next = next_threshold(search, s, higher);
-        if (next == UINT32_MAX || next > length) return true;
+        if (next == UINT32_MAX || next > length) break;
         search->threshold[s] = next;
-        if (!look(search, better)) return false;
+        better |= look(search);
     }
-    return true;
+    return better;
 }
 
-static bool climb(struct search *search)
+static void walk_from_best(struct search *search)
 {
     struct tarn_gap_bound *best = search->best;
     size_t bytes = best->streams_count * sizeof *best->threshold;
     for (bool better = true; better && search->gaps.steps_left > 0;) {
         better = false;
-        for (uint32_t way = 0; way < 2 * best->streams_count; way++) {
+        for (uint32_t i = 0; i < 2 * best->streams_count; i++) {
             memcpy(search->threshold, best->threshold, bytes);
-            if (!walk(search, way / 2, way % 2, &better)) return false;
+            better |= walk(search, i / 2, i % 2);
         }
     }
-    return true;
 }
 
 /* ---- The bound ---- */
 
-static bool improve(struct tarn_gap_bound *bound, const struct tarn_reserve *reserve,
-                    uint32_t effort)
+static bool improve(struct tarn_gap_bound *bound, struct tarn_region *region,
+                    const struct tarn_reserve *reserve, uint32_t effort)
 {
-    bool better = false;
-    struct search search = {.best = bound, .heaviest = bound->bound, .effort = effort};
-    search.threshold = malloc(((size_t)bound->streams_count + 1) * sizeof *search.threshold);
-    search.cut = malloc(((size_t)bound->streams_count + 1) * sizeof *search.cut);
-    bool ok =
-        search.threshold && search.cut && tarn_gaps_init(&search.gaps, reserve, effort) == TARN_OK;
+    size_t streams_count = bound->streams_count;
+    struct search search = {.region = region,
+                            .best = bound,
+                            .gaps_max = count_gaps_max(reserve->graph),
+                            .heaviest = bound->bound,
+                            .effort = effort};
+    bound->gaps = tarn_region_take(region, search.gaps_max, sizeof *bound->gaps);
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    search.threshold = tarn_region_take(region, streams_count, sizeof *search.threshold);
+    search.cut = tarn_region_take(region, streams_count, sizeof *search.cut);
+    bool ok = bound->gaps && search.threshold && search.cut &&
+              tarn_gaps_init(&search.gaps, region, reserve, effort) == TARN_OK;
     if (ok) {
-        memcpy(search.threshold, bound->threshold, bound->streams_count * sizeof(uint32_t));
-        ok = look(&search, &better) && try_gaps(&search) && climb(&search);
-        tarn_gaps_finish(&search.gaps);
+        memcpy(search.threshold, bound->threshold, streams_count * sizeof *search.threshold);
+        look(&search);
+        ok = try_gaps(&search);
     }
-    free(search.threshold);
-    free(search.cut);
+    if (ok) walk_from_best(&search);
+    tarn_region_release(region, mark);
     return ok;
 }
 
-enum tarn_status tarn_gap_bound_init(struct tarn_gap_bound *bound,
+enum tarn_status tarn_gap_bound_init(struct tarn_gap_bound *bound, struct tarn_region *region,
                                      const struct tarn_antichain *antichain,
                                      const struct tarn_reserve *reserve, uint32_t effort)
 {
-    size_t bytes = ((size_t)antichain->streams_count + 1) * sizeof(uint32_t);
+    assert(tarn_is_power_of_two(reserve->alignment));
+    assert(antichain->streams_count == reserve->graph->streams_count);
     *bound = (struct tarn_gap_bound){.bound = antichain->bound,
                                      .streams_count = antichain->streams_count};
-    bound->threshold = malloc(bytes);
-    bound->gaps = malloc(sizeof *bound->gaps);
-    bool ok = bound->threshold && bound->gaps;
-    if (ok) cut_behind_launches(bound->threshold, antichain->threshold, reserve->graph);
-    if (ok && has_groups(reserve->graph)) ok = improve(bound, reserve, effort);
-    if (ok) bound->bound += -bound->bound & (reserve->alignment - 1);
-    if (!ok) tarn_gap_bound_finish(bound);
-    return ok ? TARN_OK : TARN_SYSTEM;
-}
-
-void tarn_gap_bound_finish(struct tarn_gap_bound *bound)
-{
-    free(bound->threshold);
-    free(bound->gaps);
-    memset(bound, 0, sizeof *bound);
+    bound->threshold = tarn_region_take(region, bound->streams_count, sizeof *bound->threshold);
+    if (!bound->threshold) return TARN_SYSTEM;
+    cut_behind_launches(bound->threshold, antichain->threshold, reserve->graph);
+    if (has_groups(reserve->graph) && !improve(bound, region, reserve, effort)) return TARN_SYSTEM;
+    bound->bound += -bound->bound & (reserve->alignment - 1);
+    return TARN_OK;
 }

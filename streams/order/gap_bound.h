@@ -18,19 +18,18 @@ struct tarn_reserve {
 struct tarn_gap_bound {
     uint64_t bound; /* a multiple of the alignment, as every footprint is */
     uint32_t streams_count;
-    uint32_t *threshold; /* each right behind an op that is launched, or 0 */
+    uint32_t *threshold; /* by stream: each right behind an op that is launched, or 0 */
     uint32_t gaps_count;
-    uint32_t *gaps; /* storages, ascending; gaps_count of them */
+    uint32_t *gaps; /* storages, ascending; NULL: no group has several members */
 };
 
 /* Steps to spend on top of O(storages * streams); a million take a few milliseconds. */
 enum { TARN_GAP_EFFORT_LOW = 1 << 16, TARN_GAP_EFFORT_HIGH = 1 << 22 };
 
 /* Takes the heaviest antichain as the place to start from. Deterministic; without groups of several
- * members it does nothing but copy. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_gap_bound_init(struct tarn_gap_bound *bound,
+ * members it does nothing but copy. Its arrays are from the region. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_gap_bound_init(struct tarn_gap_bound *bound, struct tarn_region *region,
                                      const struct tarn_antichain *antichain,
                                      const struct tarn_reserve *reserve, uint32_t effort);
-void tarn_gap_bound_finish(struct tarn_gap_bound *bound);
 
 #endif

@@ -26,8 +26,11 @@
  */
 #include "gaps.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "streams/base/region.h"
 
 enum { SUMS_WORDS = 4096, SUMS_MAX = 64 * SUMS_WORDS };
 
@@ -44,32 +47,20 @@ static void sort_by_size(const struct tarn_reserve *reserve, uint32_t *by_size)
         by_size[begin[__builtin_clzll(reserve->reserved[a] | 1)]++] = a;
 }
 
-enum tarn_status tarn_gaps_init(struct tarn_gaps *gaps, const struct tarn_reserve *reserve,
-                                uint64_t steps)
+enum tarn_status tarn_gaps_init(struct tarn_gaps *gaps, struct tarn_region *region,
+                                const struct tarn_reserve *reserve, uint64_t steps)
 {
-    size_t count = (size_t)reserve->reuse->count + 1;
+    size_t count = reserve->reuse->count;
     *gaps = (struct tarn_gaps){.reserve = reserve, .steps_left = steps};
-    gaps->by_size = malloc(count * sizeof *gaps->by_size);
-    gaps->inside = malloc(count * sizeof *gaps->inside);
-    gaps->items = malloc(count * sizeof *gaps->items);
-    gaps->gaps = malloc(count * sizeof *gaps->gaps);
-    gaps->sums = malloc(SUMS_WORDS * sizeof *gaps->sums);
-    if (!gaps->by_size || !gaps->inside || !gaps->items || !gaps->gaps || !gaps->sums) {
-        tarn_gaps_finish(gaps);
+    gaps->by_size = tarn_region_take(region, count, sizeof *gaps->by_size);
+    gaps->inside = tarn_region_take(region, count, sizeof *gaps->inside);
+    gaps->items = tarn_region_take(region, count, sizeof *gaps->items);
+    gaps->gaps = tarn_region_take(region, count, sizeof *gaps->gaps);
+    gaps->sums = tarn_region_take(region, SUMS_WORDS, sizeof *gaps->sums);
+    if (!gaps->by_size || !gaps->inside || !gaps->items || !gaps->gaps || !gaps->sums)
         return TARN_SYSTEM;
-    }
     sort_by_size(reserve, gaps->by_size);
     return TARN_OK;
-}
-
-void tarn_gaps_finish(struct tarn_gaps *gaps)
-{
-    free(gaps->by_size);
-    free(gaps->inside);
-    free(gaps->items);
-    free(gaps->gaps);
-    free(gaps->sums);
-    memset(gaps, 0, sizeof *gaps);
 }
 
 bool tarn_gaps_spend(struct tarn_gaps *gaps, uint64_t steps)

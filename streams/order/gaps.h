@@ -39,10 +39,9 @@ struct tarn_gaps {
     uint64_t steps_left; /* effort that may still be spent; without any, nothing is wasted */
 };
 
-/* TARN_SYSTEM: no memory. */
-enum tarn_status tarn_gaps_init(struct tarn_gaps *gaps, const struct tarn_reserve *reserve,
-                                uint64_t steps);
-void tarn_gaps_finish(struct tarn_gaps *gaps);
+/* All arrays from the region. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_gaps_init(struct tarn_gaps *gaps, struct tarn_region *region,
+                                const struct tarn_reserve *reserve, uint64_t steps);
 
 /* Takes steps from those left; false, and none are left, when there are too few. */
 bool tarn_gaps_spend(struct tarn_gaps *gaps, uint64_t steps);

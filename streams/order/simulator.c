@@ -5,11 +5,12 @@
  * the timeline, O(V log V + touches) for the memory. */
 #include "simulator.h"
 
+#include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "streams/base/checked.h"
 #include "streams/base/error.h"
+#include "streams/base/region.h"
 #include "worst.h"
 
 enum { ALIGNMENT_DEFAULT = 512 };
@@ -36,34 +37,32 @@ static void fill_timeline(struct tarn_timeline *timeline, const struct tarn_grap
     }
 }
 
-enum tarn_status tarn_timeline_init(struct tarn_timeline *timeline, const struct tarn_graph *graph,
-                                    const struct tarn_wait *waits, uint32_t waits_count,
-                                    uint32_t wait_ns)
+enum tarn_status tarn_timeline_init(struct tarn_timeline *timeline, struct tarn_region *region,
+                                    const struct tarn_graph *graph, const struct tarn_wait *waits,
+                                    uint32_t waits_count, uint32_t wait_ns)
 {
-    memset(timeline, 0, sizeof *timeline);
-    timeline->begin_ns = malloc(((size_t)graph->ops_count + 1) * sizeof *timeline->begin_ns);
-    timeline->end_ns = malloc(((size_t)graph->ops_count + 1) * sizeof *timeline->end_ns);
-    if (!timeline->begin_ns || !timeline->end_ns) {
-        tarn_timeline_finish(timeline);
-        return TARN_SYSTEM;
-    }
+    *timeline = (struct tarn_timeline){.makespan_ns = 0};
+    timeline->begin_ns = tarn_region_take(region, graph->ops_count, sizeof *timeline->begin_ns);
+    timeline->end_ns = tarn_region_take(region, graph->ops_count, sizeof *timeline->end_ns);
+    if (!timeline->begin_ns || !timeline->end_ns) return TARN_SYSTEM;
     fill_timeline(timeline, graph, waits, waits_count, wait_ns);
     return TARN_OK;
 }
 
-void tarn_timeline_finish(struct tarn_timeline *timeline)
-{
-    free(timeline->begin_ns);
-    free(timeline->end_ns);
-    memset(timeline, 0, sizeof *timeline);
-}
-
 /* ---- Memory over time ---- */
 
-/* An op begins or ends. `turn` decides among what happens at one moment. */
+/* Memory over time, and its highest moment. */
+struct curve {
+    struct tarn_memory_step *steps;
+    size_t steps_count;
+    uint64_t peak, peak_ns;
+    uint32_t peak_op; /* which begins then; TARN_NONE: nothing is ever alive */
+};
+
+/* An op begins or ends. */
 struct moment {
     uint64_t ns;
-    uint64_t turn;
+    uint64_t rank; /* among what happens at one moment, the lowest first */
     uint32_t op;
     bool is_end;
 };
@@ -71,23 +70,23 @@ struct moment {
 static struct moment begin_of(const struct tarn_timeline *timeline, const struct tarn_graph *graph,
                               uint32_t v)
 {
-    uint64_t turn = (UINT64_C(1) << 32) + 2 * (uint64_t)graph->rank[v];
-    return (struct moment){timeline->begin_ns[v], turn, v, false};
+    uint64_t rank = (UINT64_C(1) << 32) + 2 * (uint64_t)graph->rank[v];
+    return (struct moment){timeline->begin_ns[v], rank, v, false};
 }
 
 static struct moment end_of(const struct tarn_timeline *timeline, const struct tarn_graph *graph,
                             uint32_t v)
 {
     bool has_length = timeline->end_ns[v] > timeline->begin_ns[v];
-    uint64_t turn = has_length ? graph->rank[v] : begin_of(timeline, graph, v).turn + 1;
-    return (struct moment){timeline->end_ns[v], turn, v, true};
+    uint64_t rank = has_length ? graph->rank[v] : begin_of(timeline, graph, v).rank + 1;
+    return (struct moment){timeline->end_ns[v], rank, v, true};
 }
 
 static int compare(const void *left, const void *right)
 {
     const struct moment *a = left, *b = right;
     if (a->ns != b->ns) return a->ns < b->ns ? -1 : 1;
-    return a->turn < b->turn ? -1 : a->turn > b->turn;
+    return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
 /* Bytes that ops make alive when they begin, and release when they end. */
@@ -124,7 +123,7 @@ static uint32_t collect_moments(struct moment *moments, const struct changes *ch
     return count;
 }
 
-static void add_step(struct tarn_memory_curve *curve, uint64_t ns, uint64_t bytes)
+static void add_step(struct curve *curve, uint64_t ns, uint64_t bytes)
 {
     size_t count = curve->steps_count;
     if (curve->steps[count - 1].ns == ns)
@@ -133,7 +132,7 @@ static void add_step(struct tarn_memory_curve *curve, uint64_t ns, uint64_t byte
         curve->steps[curve->steps_count++] = (struct tarn_memory_step){ns, bytes};
 }
 
-static void sweep(struct tarn_memory_curve *curve, const struct moment *moments, uint32_t count,
+static void sweep(struct curve *curve, const struct moment *moments, uint32_t count,
                   const struct changes *changes)
 {
     uint64_t alive = 0;
@@ -153,55 +152,49 @@ static void sweep(struct tarn_memory_curve *curve, const struct moment *moments,
     }
 }
 
-enum tarn_status tarn_memory_curve_init(struct tarn_memory_curve *curve,
-                                        const struct tarn_timeline *timeline,
-                                        const struct tarn_graph *graph, const uint64_t *reserved)
+/* Of what happens at one moment, ops of some length end first; then the others begin, in
+ * topological order, and those without length end at once. reserved: bytes by planned storage. */
+static enum tarn_status curve_init(struct curve *curve, struct tarn_region *region,
+                                   const struct tarn_timeline *timeline,
+                                   const struct tarn_graph *graph, const uint64_t *reserved)
 {
-    size_t room = (size_t)graph->ops_count + 1;
-    struct changes changes = {calloc(room, sizeof(uint64_t)), calloc(room, sizeof(uint64_t))};
-    struct moment *moments = malloc(2 * room * sizeof *moments);
-    *curve = (struct tarn_memory_curve){.peak_op = TARN_NONE};
-    curve->steps = malloc(2 * room * sizeof *curve->steps);
-    enum tarn_status status = TARN_SYSTEM;
-    if (changes.produced && changes.released && moments && curve->steps) {
-        fill_changes(&changes, timeline, graph, reserved);
-        uint32_t count = collect_moments(moments, &changes, timeline, graph);
-        sweep(curve, moments, count, &changes);
-        status = TARN_OK;
-    }
-    free(changes.produced);
-    free(changes.released);
-    free(moments);
-    if (status != TARN_OK) tarn_memory_curve_finish(curve);
-    return status;
-}
-
-void tarn_memory_curve_finish(struct tarn_memory_curve *curve)
-{
-    free(curve->steps);
-    memset(curve, 0, sizeof *curve);
+    size_t count = graph->ops_count;
+    *curve = (struct curve){.peak_op = TARN_NONE};
+    curve->steps = tarn_region_take(region, 2 * count + 1, sizeof *curve->steps);
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    struct changes changes = {tarn_region_take(region, count, sizeof(uint64_t)),
+                              tarn_region_take(region, count, sizeof(uint64_t))};
+    struct moment *moments = tarn_region_take(region, 2 * count, sizeof *moments);
+    if (!changes.produced || !changes.released || !moments || !curve->steps) return TARN_SYSTEM;
+    fill_changes(&changes, timeline, graph, reserved);
+    uint32_t moments_count = collect_moments(moments, &changes, timeline, graph);
+    sweep(curve, moments, moments_count, &changes);
+    tarn_region_release(region, mark);
+    assert(curve->steps_count <= 2 * count + 1);
+    return TARN_OK;
 }
 
 /* ---- All of it ---- */
 
-/* What a simulation that is being made owns. */
 struct simulating {
     struct tarn_simulation shown; /* first: its address is the whole's */
+    struct tarn_region region;    /* of all arrays */
     struct tarn_timeline timeline;
-    struct tarn_memory_curve curve;
+    struct curve curve;
     uint64_t *reserved; /* by planned storage */
     uint64_t *busy_ns;
 };
 
-static enum tarn_status reserve(struct simulating *all, const struct tarn_graph *graph,
+static enum tarn_status reserve(struct simulating *simulating, const struct tarn_graph *graph,
                                 uint64_t alignment, struct tarn_error *error)
 {
     uint64_t sum = 0;
-    all->reserved = malloc(((size_t)graph->planned_count + 1) * sizeof *all->reserved);
-    if (!all->reserved) return tarn_error_no_memory(error);
+    simulating->reserved =
+        tarn_region_take(&simulating->region, graph->planned_count, sizeof *simulating->reserved);
+    if (!simulating->reserved) return tarn_error_no_memory(error);
     for (uint32_t a = 0; a < graph->planned_count; a++) {
-        all->reserved[a] = tarn_storage_reserved(graph, a, alignment);
-        if (!tarn_size_add(sum, all->reserved[a], &sum))
+        simulating->reserved[a] = tarn_storage_reserved(graph, a, alignment);
+        if (!tarn_size_add(sum, simulating->reserved[a], &sum))
             return tarn_error_set(error, TARN_BAD_INPUT,
                                   "the planned tensors need more than 2^64 bytes at alignment "
                                   "%llu; use a smaller alignment",
@@ -210,84 +203,86 @@ static enum tarn_status reserve(struct simulating *all, const struct tarn_graph 
     return TARN_OK;
 }
 
-static enum tarn_status run(struct simulating *all, const struct tarn_graph *graph,
+static enum tarn_status run(struct simulating *simulating, const struct tarn_graph *graph,
                             uint32_t wait_ns)
 {
     struct tarn_wait *waits = NULL;
     uint32_t waits_count = 0;
     enum tarn_status status = tarn_events_minimal(graph, &waits, &waits_count);
     if (status == TARN_OK)
-        status = tarn_timeline_init(&all->timeline, graph, waits, waits_count, wait_ns);
+        status = tarn_timeline_init(&simulating->timeline, &simulating->region, graph, waits,
+                                    waits_count, wait_ns);
     if (status == TARN_OK)
-        status = tarn_memory_curve_init(&all->curve, &all->timeline, graph, all->reserved);
+        status = curve_init(&simulating->curve, &simulating->region, &simulating->timeline, graph,
+                            simulating->reserved);
     free(waits);
     return status;
 }
 
 /* How many ops of each stream have begun when memory is at its peak. */
-static void count_begun(uint32_t *begun, const struct simulating *all,
+static void count_begun(uint32_t *begun, const struct simulating *simulating,
                         const struct tarn_graph *graph)
 {
-    if (all->curve.peak_op == TARN_NONE) return;
-    struct moment peak = begin_of(&all->timeline, graph, all->curve.peak_op);
+    if (simulating->curve.peak_op == TARN_NONE) return;
+    struct moment peak = begin_of(&simulating->timeline, graph, simulating->curve.peak_op);
     for (uint32_t v = 0; v < graph->ops_count; v++) {
-        struct moment begin = begin_of(&all->timeline, graph, v);
+        struct moment begin = begin_of(&simulating->timeline, graph, v);
         const struct tarn_graph_op *op = &graph->ops[v];
         if (!op->view && compare(&begin, &peak) <= 0 && op->position >= begun[op->stream])
             begun[op->stream] = op->position + 1;
     }
 }
 
-static enum tarn_status find_worst(struct simulating *all, const struct tarn_graph *graph)
+static enum tarn_status find_worst(struct simulating *simulating, const struct tarn_graph *graph)
 {
-    struct tarn_clocks clocks = {0};
-    struct tarn_reuse reuse = {0};
-    struct tarn_worst worst = {0};
-    uint32_t *begun = calloc((size_t)graph->streams_count + 1, sizeof *begun);
-    enum tarn_status status = begun ? tarn_clocks_init(&clocks, graph) : TARN_SYSTEM;
-    if (status == TARN_OK) status = tarn_reuse_init(&reuse, &clocks, graph);
-    if (status == TARN_OK) {
-        count_begun(begun, all, graph);
-        status = tarn_worst_init(&worst, &clocks, &reuse, graph, all->reserved, begun);
-    }
-    all->shown.worst = worst.reached;
-    all->shown.worst_bound = worst.bound;
-    tarn_worst_finish(&worst);
-    tarn_reuse_finish(&reuse);
-    tarn_clocks_finish(&clocks);
-    free(begun);
-    return status;
+    struct tarn_clocks clocks;
+    struct tarn_reuse reuse;
+    struct tarn_worst worst;
+    struct tarn_region *region = &simulating->region;
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    uint32_t *begun = tarn_region_take(region, graph->streams_count, sizeof *begun);
+    enum tarn_status status = begun ? tarn_clocks_init(&clocks, region, graph) : TARN_SYSTEM;
+    if (status == TARN_OK) status = tarn_reuse_init(&reuse, region, &clocks, graph);
+    if (status != TARN_OK) return status;
+    count_begun(begun, simulating, graph);
+    status = tarn_worst_init(&worst, region, &clocks, &reuse, graph, simulating->reserved, begun);
+    if (status != TARN_OK) return status;
+    simulating->shown.worst = worst.reached;
+    simulating->shown.worst_bound = worst.bound;
+    tarn_region_release(region, mark);
+    return TARN_OK;
 }
 
-static void show(struct simulating *all, const struct tarn_graph *graph)
+static void show(struct simulating *simulating, const struct tarn_graph *graph)
 {
-    struct tarn_simulation *shown = &all->shown;
+    struct tarn_simulation *shown = &simulating->shown;
     for (uint32_t v = 0; v < graph->ops_count; v++) {
-        uint64_t ns = all->timeline.end_ns[v] - all->timeline.begin_ns[v];
-        all->busy_ns[graph->ops[v].stream] += ns;
+        uint64_t ns = simulating->timeline.end_ns[v] - simulating->timeline.begin_ns[v];
+        simulating->busy_ns[graph->ops[v].stream] += ns;
         shown->serial_ns += ns;
     }
-    shown->makespan_ns = all->timeline.makespan_ns;
-    shown->peak = all->curve.peak;
-    shown->peak_ns = all->curve.peak_ns;
+    shown->makespan_ns = simulating->timeline.makespan_ns;
+    shown->peak = simulating->curve.peak;
+    shown->peak_ns = simulating->curve.peak_ns;
     shown->streams_count = graph->streams_count;
     shown->ops_count = graph->ops_count;
-    shown->busy_ns = all->busy_ns;
-    shown->begin_ns = all->timeline.begin_ns;
-    shown->end_ns = all->timeline.end_ns;
-    shown->steps = all->curve.steps;
-    shown->steps_count = all->curve.steps_count;
+    shown->busy_ns = simulating->busy_ns;
+    shown->begin_ns = simulating->timeline.begin_ns;
+    shown->end_ns = simulating->timeline.end_ns;
+    shown->steps = simulating->curve.steps;
+    shown->steps_count = simulating->curve.steps_count;
 }
 
 /* All that can fail after the reserved bytes are known is memory. */
-static enum tarn_status simulate(struct simulating *all, const struct tarn_graph *graph,
+static enum tarn_status simulate(struct simulating *simulating, const struct tarn_graph *graph,
                                  uint64_t alignment, uint32_t wait_ns, struct tarn_error *error)
 {
-    enum tarn_status status = reserve(all, graph, alignment, error);
+    enum tarn_status status = reserve(simulating, graph, alignment, error);
     if (status != TARN_OK) return status;
-    all->busy_ns = calloc((size_t)graph->streams_count + 1, sizeof *all->busy_ns);
-    status = all->busy_ns ? run(all, graph, wait_ns) : TARN_SYSTEM;
-    if (status == TARN_OK) status = find_worst(all, graph);
+    simulating->busy_ns =
+        tarn_region_take(&simulating->region, graph->streams_count, sizeof *simulating->busy_ns);
+    status = simulating->busy_ns ? run(simulating, graph, wait_ns) : TARN_SYSTEM;
+    if (status == TARN_OK) status = find_worst(simulating, graph);
     return status == TARN_OK ? TARN_OK : tarn_error_no_memory(error);
 }
 
@@ -302,14 +297,14 @@ enum tarn_status tarn_graph_simulate(const struct tarn_graph *graph, uint64_t al
     if (!tarn_is_power_of_two(alignment))
         return tarn_error_set(error, TARN_USAGE, "the alignment %llu is not a power of two",
                               (unsigned long long)alignment);
-    struct simulating *all = calloc(1, sizeof *all);
-    if (!all) return tarn_error_no_memory(error);
-    enum tarn_status status = simulate(all, graph, alignment, wait_ns, error);
+    struct simulating *simulating = calloc(1, sizeof *simulating);
+    if (!simulating) return tarn_error_no_memory(error);
+    enum tarn_status status = simulate(simulating, graph, alignment, wait_ns, error);
     if (status == TARN_OK) {
-        show(all, graph);
-        *simulation = &all->shown;
+        show(simulating, graph);
+        *simulation = &simulating->shown;
     } else {
-        tarn_simulation_destroy(&all->shown);
+        tarn_simulation_destroy(&simulating->shown);
     }
     return status;
 }
@@ -317,10 +312,7 @@ enum tarn_status tarn_graph_simulate(const struct tarn_graph *graph, uint64_t al
 void tarn_simulation_destroy(struct tarn_simulation *simulation)
 {
     if (!simulation) return;
-    struct simulating *all = (struct simulating *)simulation;
-    tarn_timeline_finish(&all->timeline);
-    tarn_memory_curve_finish(&all->curve);
-    free(all->reserved);
-    free(all->busy_ns);
-    free(all);
+    struct simulating *simulating = (struct simulating *)simulation;
+    tarn_region_finish(&simulating->region);
+    free(simulating);
 }

@@ -9,6 +9,7 @@
 #include "peak.h"
 #include "streams/base/checked.h"
 #include "streams/base/error.h"
+#include "streams/base/region.h"
 
 static void count_ops(const struct tarn_graph *graph, struct tarn_graph_summary *summary)
 {
@@ -60,20 +61,24 @@ enum tarn_status tarn_graph_summarize(const struct tarn_graph *graph,
 
 /* ---- The bound ---- */
 
-static enum tarn_status find_bound(const struct tarn_graph *graph, const struct tarn_reuse *reuse,
-                                   const uint64_t *size, uint64_t *bound)
+static enum tarn_status find_bound(const struct tarn_graph *graph, struct tarn_region *region,
+                                   uint64_t *bound)
 {
-    struct tarn_reserve reserve = {reuse, graph, size, 1};
+    struct tarn_clocks clocks;
+    struct tarn_reuse reuse;
     struct tarn_antichain antichain;
     struct tarn_gap_bound found;
-    enum tarn_status status = tarn_antichain_init(&antichain, reuse, graph, size);
+    uint64_t *size = tarn_region_take(region, graph->planned_count, sizeof *size);
+    enum tarn_status status = size ? tarn_clocks_init(&clocks, region, graph) : TARN_SYSTEM;
+    if (status == TARN_OK) status = tarn_reuse_init(&reuse, region, &clocks, graph);
     if (status != TARN_OK) return status;
-    status = tarn_gap_bound_init(&found, &antichain, &reserve, TARN_GAP_EFFORT_HIGH);
-    tarn_antichain_finish(&antichain);
-    if (status != TARN_OK) return status;
-    *bound = found.bound;
-    tarn_gap_bound_finish(&found);
-    return TARN_OK;
+    for (uint32_t a = 0; a < graph->planned_count; a++) size[a] = graph->storages[a].size;
+    struct tarn_reserve reserve = {&reuse, graph, size, 1};
+    status = tarn_antichain_init(&antichain, region, &reuse, graph, size);
+    if (status == TARN_OK)
+        status = tarn_gap_bound_init(&found, region, &antichain, &reserve, TARN_GAP_EFFORT_HIGH);
+    if (status == TARN_OK) *bound = found.bound;
+    return status;
 }
 
 enum tarn_status tarn_graph_bound(const struct tarn_graph *graph, uint64_t *bound,
@@ -81,18 +86,9 @@ enum tarn_status tarn_graph_bound(const struct tarn_graph *graph, uint64_t *boun
 {
     if (bound) *bound = 0;
     if (!graph || !bound) return tarn_error_null(error, __func__);
-    struct tarn_clocks clocks = {0};
-    struct tarn_reuse reuse = {0};
     tarn_error_clear(error);
-    uint64_t *size = malloc(((size_t)graph->planned_count + 1) * sizeof *size);
-    enum tarn_status status = size ? tarn_clocks_init(&clocks, graph) : TARN_SYSTEM;
-    if (status == TARN_OK) status = tarn_reuse_init(&reuse, &clocks, graph);
-    tarn_clocks_finish(&clocks);
-    if (status == TARN_OK) {
-        for (uint32_t a = 0; a < graph->planned_count; a++) size[a] = graph->storages[a].size;
-        status = find_bound(graph, &reuse, size, bound);
-    }
-    tarn_reuse_finish(&reuse);
-    free(size);
+    struct tarn_region region = {.chunks = NULL};
+    enum tarn_status status = find_bound(graph, &region, bound);
+    tarn_region_finish(&region);
     return status == TARN_OK ? TARN_OK : tarn_error_no_memory(error);
 }

@@ -17,14 +17,16 @@
  * heavy as the bound, which is usual. */
 #include "worst.h"
 
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
 #include "antichain.h"
+#include "streams/base/region.h"
 
 enum { ROUNDS_MAX = 16 };
 
 struct search {
+    struct tarn_region *region; /* of what one step needs */
     const struct tarn_clocks *clocks;
     const struct tarn_graph *graph;
     const uint64_t *reserved; /* by planned storage */
@@ -128,12 +130,12 @@ static void choose_keepers_in(struct search *search, uint32_t s)
 static enum tarn_status start_heaviest(struct search *search)
 {
     struct tarn_antichain antichain;
-    enum tarn_status status =
-        tarn_antichain_init(&antichain, &search->reuse, search->graph, search->reserved);
-    if (status != TARN_OK) return status;
-    start_antichain(search, antichain.threshold, &search->reuse);
-    tarn_antichain_finish(&antichain);
-    return TARN_OK;
+    struct tarn_region_mark mark = tarn_region_mark(search->region);
+    enum tarn_status status = tarn_antichain_init(&antichain, search->region, &search->reuse,
+                                                  search->graph, search->reserved);
+    if (status == TARN_OK) start_antichain(search, antichain.threshold, &search->reuse);
+    tarn_region_release(search->region, mark);
+    return status;
 }
 
 static void take_state(struct tarn_worst *worst, const struct search *search, uint64_t bytes)
@@ -143,7 +145,7 @@ static void take_state(struct tarn_worst *worst, const struct search *search, ui
 }
 
 /* From the state in `begun` upwards. */
-static enum tarn_status climb(struct search *search, struct tarn_worst *worst)
+static enum tarn_status improve(struct search *search, struct tarn_worst *worst)
 {
     uint64_t bytes = alive(search), before = 0;
     for (uint32_t round = 0; bytes > before; round++) {
@@ -160,67 +162,58 @@ static enum tarn_status climb(struct search *search, struct tarn_worst *worst)
 
 /* ---- The search ---- */
 
-static void search_finish(struct search *search)
-{
-    free(search->begun);
-    tarn_reuse_finish(&search->reuse);
-}
-
-static enum tarn_status search_init(struct search *search, const struct tarn_clocks *clocks,
+static enum tarn_status search_init(struct search *search, struct tarn_region *region,
+                                    const struct tarn_clocks *clocks,
                                     const struct tarn_graph *graph, const uint64_t *reserved)
 {
-    *search = (struct search){.clocks = clocks, .graph = graph, .reserved = reserved};
-    search->begun = malloc(((size_t)graph->streams_count + 1) * sizeof *search->begun);
+    *search =
+        (struct search){.region = region, .clocks = clocks, .graph = graph, .reserved = reserved};
+    search->begun = tarn_region_take(region, graph->streams_count, sizeof *search->begun);
     if (!search->begun) return TARN_SYSTEM;
-    return tarn_reuse_init(&search->reuse, clocks, graph);
+    return tarn_reuse_init(&search->reuse, region, clocks, graph);
 }
 
-static enum tarn_status climb_from_bound(struct search *search, struct tarn_worst *worst,
-                                         const struct tarn_reuse *reuse)
+static enum tarn_status improve_from_bound(struct search *search, struct tarn_worst *worst,
+                                           const struct tarn_reuse *reuse)
 {
     struct tarn_antichain antichain;
     enum tarn_status status =
-        tarn_antichain_init(&antichain, reuse, search->graph, search->reserved);
+        tarn_antichain_init(&antichain, search->region, reuse, search->graph, search->reserved);
     if (status != TARN_OK) return status;
     worst->bound = antichain.bound;
     start_antichain(search, antichain.threshold, reuse);
-    tarn_antichain_finish(&antichain);
-    return climb(search, worst);
+    return improve(search, worst);
 }
 
-static enum tarn_status climb_from_all(struct search *search, struct tarn_worst *worst,
-                                       const struct tarn_reuse *reuse, const uint32_t *begun)
+static enum tarn_status improve_from_all(struct search *search, struct tarn_worst *worst,
+                                         const struct tarn_reuse *reuse, const uint32_t *begun)
 {
-    enum tarn_status status = climb_from_bound(search, worst, reuse);
+    enum tarn_status status = improve_from_bound(search, worst, reuse);
     if (status != TARN_OK || worst->reached == worst->bound) return status;
     memcpy(search->begun, begun, search->graph->streams_count * sizeof *begun);
-    status = climb(search, worst);
+    status = improve(search, worst);
     for (uint32_t s = 0; s < search->graph->streams_count; s++) {
         if (status != TARN_OK || worst->reached == worst->bound) break;
         choose_keepers_in(search, s);
         status = start_heaviest(search);
-        if (status == TARN_OK) status = climb(search, worst);
+        if (status == TARN_OK) status = improve(search, worst);
     }
     return status;
 }
 
-enum tarn_status tarn_worst_init(struct tarn_worst *worst, const struct tarn_clocks *clocks,
-                                 const struct tarn_reuse *reuse, const struct tarn_graph *graph,
-                                 const uint64_t *reserved, const uint32_t *begun)
+enum tarn_status tarn_worst_init(struct tarn_worst *worst, struct tarn_region *region,
+                                 const struct tarn_clocks *clocks, const struct tarn_reuse *reuse,
+                                 const struct tarn_graph *graph, const uint64_t *reserved,
+                                 const uint32_t *begun)
 {
     struct search search;
-    memset(worst, 0, sizeof *worst);
-    worst->begun = calloc((size_t)graph->streams_count + 1, sizeof *worst->begun);
-    enum tarn_status status = search_init(&search, clocks, graph, reserved);
-    if (status == TARN_OK && !worst->begun) status = TARN_SYSTEM;
-    if (status == TARN_OK) status = climb_from_all(&search, worst, reuse, begun);
-    search_finish(&search);
-    if (status != TARN_OK) tarn_worst_finish(worst);
+    *worst = (struct tarn_worst){.reached = 0};
+    worst->begun = tarn_region_take(region, graph->streams_count, sizeof *worst->begun);
+    if (!worst->begun) return TARN_SYSTEM;
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    enum tarn_status status = search_init(&search, region, clocks, graph, reserved);
+    if (status == TARN_OK) status = improve_from_all(&search, worst, reuse, begun);
+    tarn_region_release(region, mark);
+    assert(status != TARN_OK || worst->reached <= worst->bound);
     return status;
-}
-
-void tarn_worst_finish(struct tarn_worst *worst)
-{
-    free(worst->begun);
-    memset(worst, 0, sizeof *worst);
 }

@@ -8,7 +8,7 @@
 #ifndef TARN_STREAMS_ORDER_WORST_H
 #define TARN_STREAMS_ORDER_WORST_H
 
-#include "streams/graph/clocks.h"
+#include "reuse.h"
 
 struct tarn_worst {
     uint64_t reached; /* bytes alive in the state below */
@@ -20,9 +20,9 @@ struct tarn_worst {
 /* reserved: bytes by planned storage; their sum fits in 64 bits. begun: by stream, how many ops
  * have started in a state to look at first, for example that of a simulated peak. TARN_SYSTEM: no
  * memory. */
-enum tarn_status tarn_worst_init(struct tarn_worst *worst, const struct tarn_clocks *clocks,
-                                 const struct tarn_reuse *reuse, const struct tarn_graph *graph,
-                                 const uint64_t *reserved, const uint32_t *begun);
-void tarn_worst_finish(struct tarn_worst *worst);
+enum tarn_status tarn_worst_init(struct tarn_worst *worst, struct tarn_region *region,
+                                 const struct tarn_clocks *clocks, const struct tarn_reuse *reuse,
+                                 const struct tarn_graph *graph, const uint64_t *reserved,
+                                 const uint32_t *begun);
 
 #endif

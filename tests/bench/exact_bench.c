@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "planner/place/exact/exact.h"
+#include "streams/base/region.h"
 #include "streams/order/antichain.h"
 
 enum { SEEDS_MAX = 1000 };
@@ -58,6 +59,7 @@ static void check_offsets(const struct tarn_problem *problem, const struct tarn_
 static uint64_t solve(const struct tarn_graph *graph, uint64_t capacity,
                       const struct tarn_exact_options *options, struct run *run)
 {
+    struct tarn_region region = {.chunks = NULL};
     struct tarn_clocks clocks = {0};
     struct tarn_reuse reuse = {0};
     struct tarn_blocks blocks = {0};
@@ -67,22 +69,20 @@ static uint64_t solve(const struct tarn_graph *graph, uint64_t capacity,
     struct tarn_exact_report report;
     uint64_t *offset = calloc((size_t)graph->planned_count + 1, sizeof *offset);
     double begin = tarn_now_ms();
-    stop_unless(offset && !tarn_clocks_init(&clocks, graph) &&
-                    !tarn_reuse_init(&reuse, &clocks, graph) &&
+    stop_unless(offset && !tarn_clocks_init(&clocks, &region, graph) &&
+                    !tarn_reuse_init(&reuse, &region, &clocks, graph) &&
                     !tarn_blocks_init(&blocks, graph, false, 1, NULL) &&
                     !tarn_conflicts_init(&conflicts, &reuse, graph) &&
-                    !tarn_antichain_init(&antichain, &reuse, graph, blocks.reserved),
+                    !tarn_antichain_init(&antichain, &region, &reuse, graph, blocks.reserved),
                 "out of memory");
     if (capacity == 0) capacity = antichain.bound;
     enum tarn_status status = tarn_exact_place(&problem, NULL, capacity, options, offset, &report);
     stop_unless(status == TARN_OK || status == TARN_USAGE, "out of memory");
     *run = (struct run){tarn_now_ms() - begin, (double)report.nodes, report.result};
     if (report.result == TARN_EXACT_FOUND) check_offsets(&problem, &reuse, capacity, offset);
-    tarn_antichain_finish(&antichain);
     tarn_conflicts_finish(&conflicts);
     tarn_blocks_finish(&blocks);
-    tarn_reuse_finish(&reuse);
-    tarn_clocks_finish(&clocks);
+    tarn_region_finish(&region);
     free(offset);
     return capacity;
 }

@@ -14,6 +14,7 @@
 #include "dnn_graph.h"
 #include "planner/place/improve.h"
 #include "planner/place/somas/portfolio.h"
+#include "streams/base/region.h"
 
 struct bench {
     uint64_t steps;
@@ -74,6 +75,7 @@ static void print_improved(struct bench *bench, const struct tarn_problem *probl
 
 static void print_graph(struct bench *bench, const struct tarn_graph *graph)
 {
+    struct tarn_region region = {.chunks = NULL};
     struct tarn_clocks clocks;
     struct tarn_reuse reuse;
     struct tarn_blocks blocks;
@@ -81,10 +83,10 @@ static void print_graph(struct bench *bench, const struct tarn_graph *graph)
     struct tarn_antichain antichain;
     struct tarn_error error;
     double begin = clock_ms(CLOCK_MONOTONIC);
-    check(tarn_clocks_init(&clocks, graph));
-    check(tarn_reuse_init(&reuse, &clocks, graph));
+    check(tarn_clocks_init(&clocks, &region, graph));
+    check(tarn_reuse_init(&reuse, &region, &clocks, graph));
     check(tarn_blocks_init(&blocks, graph, false, 512, &error));
-    check(tarn_antichain_init(&antichain, &reuse, graph, blocks.reserved));
+    check(tarn_antichain_init(&antichain, &region, &reuse, graph, blocks.reserved));
     double ready_ms = clock_ms(CLOCK_MONOTONIC) - begin;
     check(tarn_conflicts_init(&conflicts, &reuse, graph));
     struct tarn_problem problem = {graph, &blocks, &conflicts};
@@ -95,10 +97,8 @@ static void print_graph(struct bench *bench, const struct tarn_graph *graph)
     print_improved(bench, &problem, &antichain, bound);
     bench->graphs++;
     tarn_conflicts_finish(&conflicts);
-    tarn_antichain_finish(&antichain);
     tarn_blocks_finish(&blocks);
-    tarn_reuse_finish(&reuse);
-    tarn_clocks_finish(&clocks);
+    tarn_region_finish(&region);
 }
 
 static struct tarn_graph *open_graph(const char *argument)

@@ -22,6 +22,7 @@
 #include "cut_graph.h"
 #include "dnn_graph.h"
 #include "planner/place/place.h"
+#include "streams/base/region.h"
 #include "streams/order/gap_bound.h"
 #include "streams/plan/plan.h"
 
@@ -148,6 +149,7 @@ static void place(struct run *run, const struct tarn_reuse *reuse, const struct 
 
 static void measure(struct run *run)
 {
+    struct tarn_region region = {.chunks = NULL}, brief = {.chunks = NULL};
     struct tarn_clocks clocks;
     struct tarn_reuse reuse;
     struct tarn_blocks blocks;
@@ -157,21 +159,19 @@ static void measure(struct run *run)
     reset_peak();
     run->graph_kib = memory_kib("VmRSS:");
     double since = now_ms();
-    need(tarn_clocks_init(&clocks, run->graph));
-    need(tarn_reuse_init(&reuse, &clocks, run->graph));
-    tarn_clocks_finish(&clocks);
+    need(tarn_clocks_init(&clocks, &brief, run->graph));
+    need(tarn_reuse_init(&reuse, &region, &clocks, run->graph));
+    tarn_region_finish(&brief);
     run->clocks_ms = lap(&since);
     need(tarn_blocks_init(&blocks, run->graph, false, 512, NULL));
     struct tarn_reserve reserve = {&reuse, run->graph, blocks.reserved, 512};
-    need(tarn_antichain_init(&antichain, &reuse, run->graph, blocks.reserved));
-    need(tarn_gap_bound_init(&bound, &antichain, &reserve, TARN_GAP_EFFORT_LOW));
+    need(tarn_antichain_init(&antichain, &region, &reuse, run->graph, blocks.reserved));
+    need(tarn_gap_bound_init(&bound, &region, &antichain, &reserve, TARN_GAP_EFFORT_LOW));
     run->bound = bound.bound;
     run->bound_ms = lap(&since);
     place(run, &reuse, &blocks, &antichain);
-    tarn_gap_bound_finish(&bound);
-    tarn_antichain_finish(&antichain);
     tarn_blocks_finish(&blocks);
-    tarn_reuse_finish(&reuse);
+    tarn_region_finish(&region);
 }
 
 /* ---- Printing ---- */

@@ -3,7 +3,7 @@
 #define TARN_TESTS_SUPPORT_CHECK_OFFSETS_H
 
 #include "planner/place/problem/block.h"
-#include "streams/graph/clocks.h"
+#include "streams/order/reuse.h"
 
 /* Asserts that no unsafe pair shares a reserved byte. */
 void check_pairs(const struct tarn_reuse *reuse, const struct tarn_blocks *blocks,

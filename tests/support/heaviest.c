@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "streams/base/region.h"
 #include "streams/order/antichain.h"
 
 uint64_t heaviest_clique(const uint32_t *unsafe, const uint64_t *weight, uint32_t candidates)
@@ -20,20 +21,19 @@ uint64_t heaviest_clique(const uint32_t *unsafe, const uint64_t *weight, uint32_
 
 uint64_t heaviest_antichain(const struct tarn_graph *graph)
 {
+    struct tarn_region region = {.chunks = NULL};
     struct tarn_clocks clocks;
     struct tarn_reuse reuse;
     struct tarn_antichain antichain;
     uint64_t *size = calloc((size_t)graph->planned_count + 1, sizeof *size);
     assert(size);
     for (uint32_t a = 0; a < graph->planned_count; a++) size[a] = graph->storages[a].size;
-    enum tarn_status status = tarn_clocks_init(&clocks, graph);
-    if (!status) status = tarn_reuse_init(&reuse, &clocks, graph);
-    if (!status) status = tarn_antichain_init(&antichain, &reuse, graph, size);
+    enum tarn_status status = tarn_clocks_init(&clocks, &region, graph);
+    if (!status) status = tarn_reuse_init(&reuse, &region, &clocks, graph);
+    if (!status) status = tarn_antichain_init(&antichain, &region, &reuse, graph, size);
     assert(!status);
     uint64_t weight = antichain.bound;
-    tarn_antichain_finish(&antichain);
-    tarn_reuse_finish(&reuse);
-    tarn_clocks_finish(&clocks);
+    tarn_region_finish(&region);
     free(size);
     return weight;
 }

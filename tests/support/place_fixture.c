@@ -13,14 +13,14 @@ void set_up(struct fixture *fixture, struct tarn_graph *graph, uint64_t alignmen
 {
     struct tarn_clocks clocks;
     fixture->graph = graph;
-    assert_int_equal(tarn_clocks_init(&clocks, graph), TARN_OK);
-    assert_int_equal(tarn_reuse_init(&fixture->reuse, &clocks, graph), TARN_OK);
-    tarn_clocks_finish(&clocks);
+    fixture->region = (struct tarn_region){.chunks = NULL};
+    assert_int_equal(tarn_clocks_init(&clocks, &fixture->region, graph), TARN_OK);
+    assert_int_equal(tarn_reuse_init(&fixture->reuse, &fixture->region, &clocks, graph), TARN_OK);
     assert_int_equal(tarn_blocks_init(&fixture->blocks, graph, false, alignment, NULL), TARN_OK);
     assert_int_equal(tarn_conflicts_init(&fixture->conflicts, &fixture->reuse, graph), TARN_OK);
-    assert_int_equal(
-        tarn_antichain_init(&fixture->antichain, &fixture->reuse, graph, fixture->blocks.reserved),
-        TARN_OK);
+    assert_int_equal(tarn_antichain_init(&fixture->antichain, &fixture->region, &fixture->reuse,
+                                         graph, fixture->blocks.reserved),
+                     TARN_OK);
     fixture->problem = (struct tarn_problem){graph, &fixture->blocks, &fixture->conflicts};
 }
 
@@ -32,9 +32,8 @@ void set_up_random(struct fixture *fixture, uint64_t seed, uint32_t ops_max)
 
 void tear_down(struct fixture *fixture)
 {
-    tarn_antichain_finish(&fixture->antichain);
     tarn_conflicts_finish(&fixture->conflicts);
     tarn_blocks_finish(&fixture->blocks);
-    tarn_reuse_finish(&fixture->reuse);
+    tarn_region_finish(&fixture->region);
     tarn_graph_destroy(fixture->graph);
 }

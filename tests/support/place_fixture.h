@@ -3,9 +3,11 @@
 #define TARN_TESTS_SUPPORT_PLACE_FIXTURE_H
 
 #include "planner/place/somas/baseline.h"
+#include "streams/base/region.h"
 #include "streams/order/antichain.h"
 
 struct fixture {
+    struct tarn_region region; /* of reuse and antichain */
     struct tarn_graph *graph;
     struct tarn_reuse reuse;
     struct tarn_blocks blocks;

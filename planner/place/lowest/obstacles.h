@@ -3,7 +3,7 @@
 #define TARN_PLANNER_PLACE_LOWEST_OBSTACLES_H
 
 #include "kernels.h"
-#include "streams/graph/clocks.h"
+#include "streams/order/reuse.h"
 
 struct tarn_obstacle {
     struct tarn_span span; /* in units */

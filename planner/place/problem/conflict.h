@@ -12,7 +12,7 @@
 #ifndef TARN_PLANNER_PLACE_PROBLEM_CONFLICT_H
 #define TARN_PLANNER_PLACE_PROBLEM_CONFLICT_H
 
-#include "streams/graph/clocks.h"
+#include "streams/order/reuse.h"
 
 struct tarn_conflicts {
     const struct tarn_reuse *reuse;

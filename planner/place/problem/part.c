@@ -194,7 +194,9 @@ void tarn_part_finish(struct tarn_part *part)
     free(part->graph.streams);
     free(part->graph.storages);
     free(part->ops);
-    tarn_reuse_finish(&part->reuse);
+    free(part->reuse.first);
+    free(part->reuse.position);
+    free(part->reuse.stream);
     tarn_blocks_finish(&part->blocks);
     tarn_conflicts_finish(&part->conflicts);
     memset(part, 0, sizeof *part);

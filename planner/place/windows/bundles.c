@@ -416,11 +416,14 @@ static void problem_finish(struct bundles *bundles)
 {
     free(bundles->graph.storages);
     free(bundles->graph.streams);
-    tarn_reuse_finish(&bundles->reuse);
+    free(bundles->reuse.first);
+    free(bundles->reuse.position);
+    free(bundles->reuse.stream);
     tarn_blocks_finish(&bundles->blocks);
     tarn_conflicts_finish(&bundles->conflicts);
     free(bundles->in_antichain);
     memset(&bundles->graph, 0, sizeof bundles->graph);
+    memset(&bundles->reuse, 0, sizeof bundles->reuse);
     bundles->in_antichain = NULL;
 }
 

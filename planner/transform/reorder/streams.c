@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "planner/transform/constraints.h"
+#include "streams/base/region.h"
 #include "streams/order/antichain.h"
 #include "streams/order/simulator.h"
 
@@ -28,6 +29,7 @@ struct weighing {
     uint32_t *attempt, *room;
     uint64_t *key;
     /* Of the order that was weighed last: */
+    struct tarn_region witness; /* of the next two */
     struct tarn_reuse reuse;
     struct tarn_antichain antichain;
 };
@@ -75,8 +77,7 @@ static enum tarn_status copy_storages(struct weighing *all)
 
 static void finish(struct weighing *all)
 {
-    tarn_reuse_finish(&all->reuse);
-    tarn_antichain_finish(&all->antichain);
+    tarn_region_finish(&all->witness);
     tarn_constraints_finish(&all->constraints);
     for (unsigned k = 0; k < 2; k++) {
         free(all->begin[k]);
@@ -170,15 +171,16 @@ static void take_order(struct weighing *all, const uint32_t *order)
 static enum tarn_status weigh(struct weighing *all, const uint32_t *order, uint64_t *weight)
 {
     struct tarn_clocks clocks;
-    tarn_reuse_finish(&all->reuse);
-    tarn_antichain_finish(&all->antichain);
+    struct tarn_region region = {.chunks = NULL};
+    tarn_region_finish(&all->witness);
     take_order(all, order);
-    enum tarn_status status = tarn_clocks_init(&clocks, &all->graph);
-    if (status != TARN_OK) return status;
-    status = tarn_reuse_init(&all->reuse, &clocks, &all->graph);
-    tarn_clocks_finish(&clocks);
+    enum tarn_status status = tarn_clocks_init(&clocks, &region, &all->graph);
     if (status == TARN_OK)
-        status = tarn_antichain_init(&all->antichain, &all->reuse, &all->graph, all->reserved);
+        status = tarn_reuse_init(&all->reuse, &all->witness, &clocks, &all->graph);
+    tarn_region_finish(&region);
+    if (status == TARN_OK)
+        status = tarn_antichain_init(&all->antichain, &all->witness, &all->reuse, &all->graph,
+                                     all->reserved);
     if (status == TARN_OK) *weight = all->antichain.bound;
     return status;
 }
@@ -188,14 +190,13 @@ static enum tarn_status find_time(const struct weighing *all, uint64_t *ns)
 {
     struct tarn_wait *waits = NULL;
     struct tarn_timeline timeline;
+    struct tarn_region region = {.chunks = NULL};
     uint32_t count;
     enum tarn_status status = tarn_events_minimal(&all->graph, &waits, &count);
     if (status == TARN_OK)
-        status = tarn_timeline_init(&timeline, &all->graph, waits, count, TARN_WAIT_NS);
-    if (status == TARN_OK) {
-        *ns = timeline.makespan_ns;
-        tarn_timeline_finish(&timeline);
-    }
+        status = tarn_timeline_init(&timeline, &region, &all->graph, waits, count, TARN_WAIT_NS);
+    if (status == TARN_OK) *ns = timeline.makespan_ns;
+    tarn_region_finish(&region);
     free(waits);
     return status;
 }

@@ -1,9 +1,9 @@
-/* The flow behind the heaviest antichain: bytes handed from storages to ops (antichain.c), and the
- * search that makes it maximal. */
-#ifndef TARN_STREAMS_ORDER_AUGMENT_H
-#define TARN_STREAMS_ORDER_AUGMENT_H
+/* The flow behind the heaviest antichain (antichain.c): bytes handed from storages to ops, first
+ * greedily, then by a search that makes the flow maximal. */
+#ifndef TARN_STREAMS_ORDER_FLOW_H
+#define TARN_STREAMS_ORDER_FLOW_H
 
-#include "streams/graph/clocks.h"
+#include "reuse.h"
 
 /* Bytes handed from a storage to an op; the gifts of one op form a list. */
 struct tarn_gift {
@@ -15,16 +15,22 @@ struct tarn_gift {
 struct tarn_flow {
     const struct tarn_reuse *reuse;
     const struct tarn_graph *graph;
-    uint64_t *left;     /* storage -> bytes not yet handed on */
-    uint64_t *lacking;  /* op -> bytes not yet given */
-    uint32_t *gifts_of; /* op -> gift + 1 */
+    uint64_t *left;             /* storage -> bytes not yet handed on */
+    uint64_t *lacking;          /* op -> bytes not yet given */
+    uint32_t *gifts_of;         /* op -> gift + 1 */
+    struct tarn_region *region; /* of all these arrays */
     struct tarn_gift *gifts;
-    uint32_t gifts_count, gifts_capacity;
+    size_t gifts_room; /* at first storages + ops, which is enough for the greedy flow */
+    uint32_t gifts_count;
     uint32_t unused; /* gift + 1: a list of gifts that may be used again */
 };
 
 /* The first gift of a storage to an op. False: no memory. */
 bool tarn_flow_give(struct tarn_flow *flow, uint32_t storage, uint32_t op, uint64_t bytes);
+
+/* Hands on bytes in topological order, as tarn_flow is when nothing has been given. False: no
+ * memory. */
+bool tarn_flow_greedy(struct tarn_flow *flow);
 
 /* Hands on as much as the ops can be given, within about `work` visits of a few nanoseconds.
  * threshold: one for each stream; ops from there on can be given bytes that are left. *maximal: no

@@ -1,0 +1,32 @@
+/* From where on a storage's bytes may be used again. */
+#ifndef TARN_STREAMS_ORDER_REUSE_H
+#define TARN_STREAMS_ORDER_REUSE_H
+
+#include "streams/graph/clocks.h"
+
+/* first[a][s]: the position in stream s from which on an op may overwrite planned storage a.
+ *     a precedes b   <=>   pos(producer b) >= first[a][stream(producer b)]
+ * Stored by stream, first[s * count + a], so that conflict tests stream through it. */
+struct tarn_reuse {
+    uint32_t streams_count;
+    uint32_t count;     /* planned storages */
+    uint32_t *first;    /* [stream][storage] */
+    uint32_t *position; /* storage -> position of its producer */
+    uint32_t *stream;   /* storage -> stream of its producer */
+};
+
+/* All arrays from the region. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_reuse_init(struct tarn_reuse *reuse, struct tarn_region *region,
+                                 const struct tarn_clocks *clocks, const struct tarn_graph *graph);
+
+static inline bool tarn_reuse_precedes(const struct tarn_reuse *reuse, uint32_t a, uint32_t b)
+{
+    return reuse->position[b] >= reuse->first[(size_t)reuse->stream[b] * reuse->count + a];
+}
+
+static inline bool tarn_reuse_is_safe(const struct tarn_reuse *reuse, uint32_t a, uint32_t b)
+{
+    return tarn_reuse_precedes(reuse, a, b) || tarn_reuse_precedes(reuse, b, a);
+}
+
+#endif
