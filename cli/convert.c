@@ -24,21 +24,21 @@ static enum tarn_status save(const struct request *request, const struct tarn_gr
 static void print_result(FILE *file, bool json, const struct tarn_graph *graph,
                          const struct tarn_graph_summary *given, const struct tarn_plan *plan)
 {
-    struct tarn_sheet sheet;
+    struct tarn_printer printer;
     struct tarn_plan_summary made;
-    tarn_sheet_begin(&sheet, file, json);
-    tarn_sheet_text(&sheet, "name", tarn_graph_name(graph));
-    tarn_sheet_count(&sheet, "ops", given->ops);
-    tarn_sheet_count(&sheet, "tensors", given->tensors);
-    tarn_sheet_count(&sheet, "storages", given->storages);
-    tarn_sheet_bytes(&sheet, "persistent_bytes", given->persistent);
-    tarn_sheet_bytes(&sheet, "sum_bytes", given->sum);
-    tarn_sheet_bytes(&sheet, "serial_peak_bytes", given->serial_peak);
+    tarn_printer_begin(&printer, file, json);
+    tarn_printer_text(&printer, "name", tarn_graph_name(graph));
+    tarn_printer_count(&printer, "ops", given->ops);
+    tarn_printer_count(&printer, "tensors", given->tensors);
+    tarn_printer_count(&printer, "storages", given->storages);
+    tarn_printer_bytes(&printer, "persistent_bytes", given->persistent);
+    tarn_printer_bytes(&printer, "sum_bytes", given->sum);
+    tarn_printer_bytes(&printer, "serial_peak_bytes", given->serial_peak);
     if (plan) {
         tarn_plan_summarize(plan, &made);
-        tarn_sheet_bytes(&sheet, "footprint_bytes", made.footprint);
+        tarn_printer_bytes(&printer, "footprint_bytes", made.footprint);
     }
-    tarn_sheet_end(&sheet);
+    tarn_printer_end(&printer);
 }
 
 static enum tarn_status convert(const struct request *request, struct tarn_graph *graph,

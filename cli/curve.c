@@ -9,24 +9,24 @@
 static void print_rows(FILE *file, const struct tarn_graph *graph,
                        const struct tarn_budget_report *rows, size_t count, bool json, double ms)
 {
-    struct tarn_sheet sheet;
-    tarn_sheet_begin(&sheet, file, json);
-    tarn_sheet_text(&sheet, "name", tarn_graph_name(graph));
-    if (json) tarn_sheet_open(&sheet, "budgets", '[');
+    struct tarn_printer printer;
+    tarn_printer_begin(&printer, file, json);
+    tarn_printer_text(&printer, "name", tarn_graph_name(graph));
+    if (json) tarn_printer_open(&printer, "budgets", '[');
     for (size_t i = 0; i < count; i++) {
         const struct tarn_budget_report *row = &rows[i];
-        tarn_sheet_open(&sheet, json ? NULL : "budget", '{');
-        tarn_sheet_bytes(&sheet, "bytes", row->budget);
-        tarn_sheet_bytes(&sheet, "footprint_bytes", row->footprint);
-        tarn_sheet_real(&sheet, "overhead_percent",
-                        tarn_gap_percent(row->time_ns, row->time_before_ns));
-        tarn_sheet_count(&sheet, "recomputed", row->recomputed);
-        tarn_sheet_count(&sheet, "other_implementation", row->implemented);
-        tarn_sheet_close(&sheet, '}');
+        tarn_printer_open(&printer, json ? NULL : "budget", '{');
+        tarn_printer_bytes(&printer, "bytes", row->budget);
+        tarn_printer_bytes(&printer, "footprint_bytes", row->footprint);
+        tarn_printer_real(&printer, "overhead_percent",
+                          tarn_gap_percent(row->time_ns, row->time_before_ns));
+        tarn_printer_count(&printer, "recomputed", row->recomputed);
+        tarn_printer_count(&printer, "other_implementation", row->implemented);
+        tarn_printer_close(&printer, '}');
     }
-    if (json) tarn_sheet_close(&sheet, ']');
-    tarn_sheet_real(&sheet, "ms", ms);
-    tarn_sheet_end(&sheet);
+    if (json) tarn_printer_close(&printer, ']');
+    tarn_printer_real(&printer, "ms", ms);
+    tarn_printer_end(&printer);
 }
 
 static enum tarn_status save(const struct tarn_graph *graph, const struct tarn_budget_report *rows,

@@ -3,46 +3,46 @@
 #include "print.h"
 #include "verbs.h"
 
-static void print_summary(struct tarn_sheet *sheet, const struct tarn_graph *graph,
+static void print_summary(struct tarn_printer *printer, const struct tarn_graph *graph,
                           const struct tarn_graph_summary *summary, uint64_t bound)
 {
-    tarn_sheet_text(sheet, "name", tarn_graph_name(graph));
-    tarn_sheet_count(sheet, "streams", summary->streams);
-    tarn_sheet_count(sheet, "ops", summary->ops);
-    tarn_sheet_count(sheet, "views", summary->views);
-    tarn_sheet_count(sheet, "tensors", summary->tensors);
-    tarn_sheet_count(sheet, "storages", summary->storages);
-    tarn_sheet_count(sheet, "workspaces", summary->workspaces);
-    tarn_sheet_count(sheet, "groups", summary->groups);
-    tarn_sheet_bytes(sheet, "persistent_bytes", summary->persistent);
-    tarn_sheet_bytes(sheet, "sum_bytes", summary->sum);
-    tarn_sheet_bytes(sheet, "serial_peak_bytes", summary->serial_peak);
-    tarn_sheet_bytes(sheet, "bound_bytes", bound);
-    tarn_sheet_count(sheet, "cost_ns", summary->cost);
-    tarn_sheet_open(sheet, "events", '{');
-    tarn_sheet_count(sheet, "arcs", summary->arcs);
-    tarn_sheet_count(sheet, "kept", summary->arcs_kept);
-    tarn_sheet_close(sheet, '}');
+    tarn_printer_text(printer, "name", tarn_graph_name(graph));
+    tarn_printer_count(printer, "streams", summary->streams);
+    tarn_printer_count(printer, "ops", summary->ops);
+    tarn_printer_count(printer, "views", summary->views);
+    tarn_printer_count(printer, "tensors", summary->tensors);
+    tarn_printer_count(printer, "storages", summary->storages);
+    tarn_printer_count(printer, "workspaces", summary->workspaces);
+    tarn_printer_count(printer, "groups", summary->groups);
+    tarn_printer_bytes(printer, "persistent_bytes", summary->persistent);
+    tarn_printer_bytes(printer, "sum_bytes", summary->sum);
+    tarn_printer_bytes(printer, "serial_peak_bytes", summary->serial_peak);
+    tarn_printer_bytes(printer, "bound_bytes", bound);
+    tarn_printer_count(printer, "cost_ns", summary->cost);
+    tarn_printer_open(printer, "events", '{');
+    tarn_printer_count(printer, "arcs", summary->arcs);
+    tarn_printer_count(printer, "kept", summary->arcs_kept);
+    tarn_printer_close(printer, '}');
 }
 
-static void print_model(struct tarn_sheet *sheet, const struct tarn_graph *graph,
+static void print_model(struct tarn_printer *printer, const struct tarn_graph *graph,
                         const struct tarn_simulation *simulation)
 {
-    tarn_sheet_open(sheet, "model", '{');
-    tarn_sheet_count(sheet, "critical_path_ns", simulation->makespan_ns);
-    tarn_sheet_count(sheet, "serial_ns", simulation->serial_ns);
-    tarn_sheet_count(sheet, "peak_bytes", simulation->peak);
-    tarn_sheet_count(sheet, "worst_bytes", simulation->worst);
-    tarn_sheet_count(sheet, "worst_bound_bytes", simulation->worst_bound);
-    tarn_sheet_close(sheet, '}');
-    tarn_sheet_open(sheet, "busy", '[');
+    tarn_printer_open(printer, "model", '{');
+    tarn_printer_count(printer, "critical_path_ns", simulation->makespan_ns);
+    tarn_printer_count(printer, "serial_ns", simulation->serial_ns);
+    tarn_printer_count(printer, "peak_bytes", simulation->peak);
+    tarn_printer_count(printer, "worst_bytes", simulation->worst);
+    tarn_printer_count(printer, "worst_bound_bytes", simulation->worst_bound);
+    tarn_printer_close(printer, '}');
+    tarn_printer_open(printer, "busy", '[');
     for (uint32_t s = 0; s < simulation->streams_count; s++) {
-        tarn_sheet_open(sheet, NULL, '{');
-        tarn_sheet_text(sheet, "stream", tarn_graph_stream_name(graph, s));
-        tarn_sheet_count(sheet, "ns", simulation->busy_ns[s]);
-        tarn_sheet_close(sheet, '}');
+        tarn_printer_open(printer, NULL, '{');
+        tarn_printer_text(printer, "stream", tarn_graph_stream_name(graph, s));
+        tarn_printer_count(printer, "ns", simulation->busy_ns[s]);
+        tarn_printer_close(printer, '}');
     }
-    tarn_sheet_close(sheet, ']');
+    tarn_printer_close(printer, ']');
 }
 
 static enum tarn_status inform(const char *path, const struct tarn_load_options *load,
@@ -62,15 +62,15 @@ static enum tarn_status inform(const char *path, const struct tarn_load_options 
     if (status == TARN_OK)
         status = tarn_graph_simulate(graph, alignment, wait_ns, &simulation, &error);
     if (status == TARN_OK) {
-        struct tarn_sheet sheet;
-        tarn_sheet_begin(&sheet, stdout, json);
-        print_summary(&sheet, graph, &summary, bound);
-        print_model(&sheet, graph, simulation);
-        tarn_sheet_open(&sheet, "ms", '{');
-        tarn_sheet_real(&sheet, "load", loaded - begin);
-        tarn_sheet_real(&sheet, "total", tarn_now_ms() - begin);
-        tarn_sheet_close(&sheet, '}');
-        tarn_sheet_end(&sheet);
+        struct tarn_printer printer;
+        tarn_printer_begin(&printer, stdout, json);
+        print_summary(&printer, graph, &summary, bound);
+        print_model(&printer, graph, simulation);
+        tarn_printer_open(&printer, "ms", '{');
+        tarn_printer_real(&printer, "load", loaded - begin);
+        tarn_printer_real(&printer, "total", tarn_now_ms() - begin);
+        tarn_printer_close(&printer, '}');
+        tarn_printer_end(&printer);
     } else {
         tarn_print_error(&error, status);
     }
@@ -107,7 +107,7 @@ enum tarn_status tarn_verb_info(char **words)
             "  bound        bytes that every safe plan needs, at any alignment\n"
             "  events       arcs between streams, and the event waits kept of them\n"
             "  model        of the streams at work, by the ops' costs and with those waits:\n"
-            "               critical path, all costs in a row, most bytes reserved in this timing\n"
+            "               critical path, sum of all costs, most bytes reserved in this timing\n"
             "               and in any legal one (the truth is from worst to worst bound)\n"
             "  busy         what each stream spends inside ops, of that critical path\n",
         .options = options,

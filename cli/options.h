@@ -38,7 +38,8 @@ struct tarn_command {
     const struct tarn_option *options;
     size_t options_count;
     size_t arguments_min, arguments_max; /* files, not options */
-    size_t arguments_read;               /* so many of them are read, those behind are written */
+    size_t
+        arguments_read; /* how many of them, from the first on, are read; the others are written */
     const enum tarn_status *exits; /* what it can exit with besides 0, 2, 8 and 130; ends with 0 */
     const char *example;           /* whole lines */
 };

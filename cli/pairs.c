@@ -38,16 +38,16 @@ static enum tarn_status measure(const struct tarn_graph *graph, const char *meth
 static void print_pairs(const struct tarn_graph *graph, const char *method,
                         const struct tarn_pairs *pairs, bool json)
 {
-    struct tarn_sheet sheet;
-    tarn_sheet_begin(&sheet, stdout, json);
-    tarn_sheet_text(&sheet, "name", tarn_graph_name(graph));
-    tarn_sheet_text(&sheet, "method", method);
-    tarn_sheet_count(&sheet, "pairs", pairs->pairs);
-    tarn_sheet_count(&sheet, "unsafe", pairs->unsafe);
-    tarn_sheet_hash(&sheet, "hash", pairs->hash);
-    tarn_sheet_real(&sheet, "ms", pairs->ms);
-    tarn_sheet_real(&sheet, "matrix_ms", pairs->matrix_ms);
-    tarn_sheet_end(&sheet);
+    struct tarn_printer printer;
+    tarn_printer_begin(&printer, stdout, json);
+    tarn_printer_text(&printer, "name", tarn_graph_name(graph));
+    tarn_printer_text(&printer, "method", method);
+    tarn_printer_count(&printer, "pairs", pairs->pairs);
+    tarn_printer_count(&printer, "unsafe", pairs->unsafe);
+    tarn_printer_hash(&printer, "hash", pairs->hash);
+    tarn_printer_real(&printer, "ms", pairs->ms);
+    tarn_printer_real(&printer, "matrix_ms", pairs->matrix_ms);
+    tarn_printer_end(&printer);
 }
 
 static enum tarn_status find_pairs(const char *path, const struct tarn_load_options *load,

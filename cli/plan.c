@@ -24,17 +24,17 @@ struct result {
     double load_ms, total_ms;
 };
 
-static void print_times(struct tarn_sheet *sheet, const struct result *result,
+static void print_times(struct tarn_printer *printer, const struct result *result,
                         const struct tarn_plan_summary *made)
 {
-    tarn_sheet_open(sheet, "ms", '{');
-    tarn_sheet_real(sheet, "load", result->load_ms);
-    tarn_sheet_real(sheet, "transform", made->transform_ms);
-    tarn_sheet_real(sheet, "order", made->order_ms);
-    tarn_sheet_real(sheet, "place", made->place_ms);
-    tarn_sheet_real(sheet, "verify", made->verify_ms);
-    tarn_sheet_real(sheet, "total", result->total_ms);
-    tarn_sheet_close(sheet, '}');
+    tarn_printer_open(printer, "ms", '{');
+    tarn_printer_real(printer, "load", result->load_ms);
+    tarn_printer_real(printer, "transform", made->transform_ms);
+    tarn_printer_real(printer, "order", made->order_ms);
+    tarn_printer_real(printer, "place", made->place_ms);
+    tarn_printer_real(printer, "verify", made->verify_ms);
+    tarn_printer_real(printer, "total", result->total_ms);
+    tarn_printer_close(printer, '}');
 }
 
 /* NULL: nothing did. */
@@ -53,33 +53,33 @@ static void print_result(FILE *file, const struct request *request, const struct
                          const struct tarn_graph_summary *given)
 {
     struct tarn_plan_summary made;
-    struct tarn_sheet sheet;
+    struct tarn_printer printer;
     tarn_plan_summarize(result->plan, &made);
-    tarn_sheet_begin(&sheet, file, request->json);
-    tarn_sheet_text(&sheet, "name", tarn_graph_name(result->graph));
-    tarn_sheet_count(&sheet, "streams", given->streams);
-    tarn_sheet_count(&sheet, "ops", given->ops);
-    tarn_sheet_count(&sheet, "tensors", given->tensors);
-    tarn_sheet_count(&sheet, "storages", given->storages);
-    tarn_sheet_count(&sheet, "groups", given->groups);
-    tarn_sheet_bytes(&sheet, "persistent_bytes", given->persistent);
-    tarn_sheet_bytes(&sheet, "sum_bytes", given->sum);
-    tarn_sheet_bytes(&sheet, "serial_peak_bytes", given->serial_peak);
-    tarn_transforms_print(&sheet, &request->transforms);
-    tarn_sheet_bytes(&sheet, "footprint_bytes", made.footprint);
-    tarn_sheet_bytes(&sheet, "bound_bytes", made.bound);
-    tarn_sheet_real(&sheet, "gap_percent", tarn_gap_percent(made.footprint, made.bound));
-    tarn_sheet_boolean(&sheet, "optimal", made.optimal);
-    tarn_sheet_text(&sheet, "method", made.method);
-    tarn_sheet_text(&sheet, "stopped_by", stop_text(made.stopped));
-    tarn_sheet_count(&sheet, "alignment", made.alignment);
-    tarn_sheet_open(&sheet, "events", '{');
-    tarn_sheet_count(&sheet, "arcs", given->arcs);
-    tarn_sheet_count(&sheet, "kept", made.waits);
-    tarn_sheet_count(&sheet, "boundary", made.boundary_waits);
-    tarn_sheet_close(&sheet, '}');
-    print_times(&sheet, result, &made);
-    tarn_sheet_end(&sheet);
+    tarn_printer_begin(&printer, file, request->json);
+    tarn_printer_text(&printer, "name", tarn_graph_name(result->graph));
+    tarn_printer_count(&printer, "streams", given->streams);
+    tarn_printer_count(&printer, "ops", given->ops);
+    tarn_printer_count(&printer, "tensors", given->tensors);
+    tarn_printer_count(&printer, "storages", given->storages);
+    tarn_printer_count(&printer, "groups", given->groups);
+    tarn_printer_bytes(&printer, "persistent_bytes", given->persistent);
+    tarn_printer_bytes(&printer, "sum_bytes", given->sum);
+    tarn_printer_bytes(&printer, "serial_peak_bytes", given->serial_peak);
+    tarn_transforms_print(&printer, &request->transforms);
+    tarn_printer_bytes(&printer, "footprint_bytes", made.footprint);
+    tarn_printer_bytes(&printer, "bound_bytes", made.bound);
+    tarn_printer_real(&printer, "gap_percent", tarn_gap_percent(made.footprint, made.bound));
+    tarn_printer_boolean(&printer, "optimal", made.optimal);
+    tarn_printer_text(&printer, "method", made.method);
+    tarn_printer_text(&printer, "stopped_by", stop_text(made.stopped));
+    tarn_printer_count(&printer, "alignment", made.alignment);
+    tarn_printer_open(&printer, "events", '{');
+    tarn_printer_count(&printer, "arcs", given->arcs);
+    tarn_printer_count(&printer, "kept", made.waits);
+    tarn_printer_count(&printer, "boundary", made.boundary_waits);
+    tarn_printer_close(&printer, '}');
+    print_times(&printer, result, &made);
+    tarn_printer_end(&printer);
 }
 
 /* ---- Making ---- */
@@ -192,8 +192,8 @@ enum tarn_status tarn_verb_plan(char **words)
         TARN_PLANNING_OPTIONS(request.planning),
         TARN_TRANSFORM_OPTIONS(request.transforms),
         {"budget-curve", 0, TARN_OPTION_TIMES, &request.curve_points, "POINTS",
-         "plan nothing, tell what so many budgets cost, down to the\nleast; -o writes CSV, or a "
-         "picture to a name that ends in .svg"},
+         "plan nothing, tell what this number of budgets costs, down to\nthe least; -o writes CSV, "
+         "or a picture to a name that ends in .svg"},
         {"effort", 0, TARN_OPTION_NUMBER, &request.effort, "STEPS",
          "steps of search when nothing simpler meets the bound\n(default 1000; 0: none)"},
         {"seconds", 0, TARN_OPTION_SECONDS, &request.nanoseconds, "SECONDS",

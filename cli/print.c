@@ -13,13 +13,16 @@
 
 #define LABEL_WIDTH 16
 
-void tarn_sheet_begin(struct tarn_sheet *sheet, FILE *file, bool json)
+void tarn_printer_begin(struct tarn_printer *printer, FILE *file, bool json)
 {
-    *sheet = (struct tarn_sheet){.file = file, .json = json, .depth = 1, .first = true};
+    *printer = (struct tarn_printer){.file = file, .json = json, .depth = 1, .first = true};
     if (json) fputc('{', file);
 }
 
-void tarn_sheet_end(struct tarn_sheet *sheet) { fputs(sheet->json ? "}\n" : "\n", sheet->file); }
+void tarn_printer_end(struct tarn_printer *printer)
+{
+    fputs(printer->json ? "}\n" : "\n", printer->file);
+}
 
 /* ---- Strings and labels ---- */
 
@@ -42,117 +45,117 @@ static void print_json_string(FILE *file, const char *text)
 }
 
 /* "serial_peak_bytes" -> "serial peak", padded at the outer level. */
-static void print_label(const struct tarn_sheet *sheet, const char *key)
+static void print_label(const struct tarn_printer *printer, const char *key)
 {
     size_t length = strlen(key);
     if (length > 6 && strcmp(key + length - 6, "_bytes") == 0) length -= 6;
-    for (size_t i = 0; i < length; i++) fputc(key[i] == '_' ? ' ' : key[i], sheet->file);
-    size_t width = sheet->depth == 1 ? LABEL_WIDTH : 0;
+    for (size_t i = 0; i < length; i++) fputc(key[i] == '_' ? ' ' : key[i], printer->file);
+    size_t width = printer->depth == 1 ? LABEL_WIDTH : 0;
     do {
-        fputc(' ', sheet->file);
+        fputc(' ', printer->file);
     } while (++length <= width);
 }
 
-static void print_key(struct tarn_sheet *sheet, const char *key)
+static void print_key(struct tarn_printer *printer, const char *key)
 {
-    if (!sheet->first) fputs(sheet->json || sheet->depth > 1 ? "," : "\n", sheet->file);
-    if (!sheet->first && sheet->depth > 1) fputc(' ', sheet->file);
-    if (!sheet->first && sheet->depth == 1 && sheet->json) fputs("\n ", sheet->file);
-    sheet->first = false;
+    if (!printer->first) fputs(printer->json || printer->depth > 1 ? "," : "\n", printer->file);
+    if (!printer->first && printer->depth > 1) fputc(' ', printer->file);
+    if (!printer->first && printer->depth == 1 && printer->json) fputs("\n ", printer->file);
+    printer->first = false;
     if (!key) return;
-    if (!sheet->json) {
-        print_label(sheet, key);
+    if (!printer->json) {
+        print_label(printer, key);
         return;
     }
-    print_json_string(sheet->file, key);
-    fputs(": ", sheet->file);
+    print_json_string(printer->file, key);
+    fputs(": ", printer->file);
 }
 
 /* ---- Facts ---- */
 
-void tarn_sheet_text(struct tarn_sheet *sheet, const char *key, const char *text)
+void tarn_printer_text(struct tarn_printer *printer, const char *key, const char *text)
 {
-    print_key(sheet, key);
+    print_key(printer, key);
     if (!text)
-        fputs(sheet->json ? "null" : "-", sheet->file);
-    else if (sheet->json)
-        print_json_string(sheet->file, text);
+        fputs(printer->json ? "null" : "-", printer->file);
+    else if (printer->json)
+        print_json_string(printer->file, text);
     else
-        print_escaped(sheet->file, TARN_PLAIN, text);
+        print_escaped(printer->file, TARN_PLAIN, text);
 }
 
-void tarn_sheet_count(struct tarn_sheet *sheet, const char *key, uint64_t count)
+void tarn_printer_count(struct tarn_printer *printer, const char *key, uint64_t count)
 {
-    print_key(sheet, key);
-    fprintf(sheet->file, "%" PRIu64, count);
+    print_key(printer, key);
+    fprintf(printer->file, "%" PRIu64, count);
 }
 
-void tarn_sheet_id(struct tarn_sheet *sheet, const char *key, uint32_t id)
+void tarn_printer_id(struct tarn_printer *printer, const char *key, uint32_t id)
 {
     if (id == TARN_NONE)
-        tarn_sheet_text(sheet, key, NULL);
+        tarn_printer_text(printer, key, NULL);
     else
-        tarn_sheet_count(sheet, key, id);
+        tarn_printer_count(printer, key, id);
 }
 
-void tarn_sheet_bytes(struct tarn_sheet *sheet, const char *key, uint64_t bytes)
+void tarn_printer_bytes(struct tarn_printer *printer, const char *key, uint64_t bytes)
 {
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    tarn_sheet_count(sheet, key, bytes);
-    if (sheet->json) return;
-    fputs(bytes == 1 ? " byte" : " bytes", sheet->file);
+    tarn_printer_count(printer, key, bytes);
+    if (printer->json) return;
+    fputs(bytes == 1 ? " byte" : " bytes", printer->file);
     if (bytes < 1024) return;
     double amount = (double)bytes / 1024;
     size_t unit = 0;
     for (; amount >= 1024; unit++) amount /= 1024;
-    fprintf(sheet->file, " (%.2f %s)", amount, units[unit]);
+    fprintf(printer->file, " (%.2f %s)", amount, units[unit]);
 }
 
-void tarn_sheet_bytes_or_null(struct tarn_sheet *sheet, const char *key, uint64_t bytes)
+void tarn_printer_bytes_or_null(struct tarn_printer *printer, const char *key, uint64_t bytes)
 {
     if (bytes == 0)
-        tarn_sheet_text(sheet, key, NULL);
+        tarn_printer_text(printer, key, NULL);
     else
-        tarn_sheet_bytes(sheet, key, bytes);
+        tarn_printer_bytes(printer, key, bytes);
 }
 
-void tarn_sheet_hash(struct tarn_sheet *sheet, const char *key, uint64_t hash)
+void tarn_printer_hash(struct tarn_printer *printer, const char *key, uint64_t hash)
 {
     char digits[17];
     snprintf(digits, sizeof digits, "%016" PRIx64, hash);
-    tarn_sheet_text(sheet, key, digits);
+    tarn_printer_text(printer, key, digits);
 }
 
-void tarn_sheet_real(struct tarn_sheet *sheet, const char *key, double number)
+void tarn_printer_real(struct tarn_printer *printer, const char *key, double number)
 {
-    print_key(sheet, key);
+    print_key(printer, key);
     if (isfinite(number))
-        fprintf(sheet->file, "%.3f", number);
+        fprintf(printer->file, "%.3f", number);
     else
-        fputs("null", sheet->file);
+        fputs("null", printer->file);
 }
 
-void tarn_sheet_boolean(struct tarn_sheet *sheet, const char *key, bool truth)
+void tarn_printer_boolean(struct tarn_printer *printer, const char *key, bool truth)
 {
-    print_key(sheet, key);
-    fputs(sheet->json ? (truth ? "true" : "false") : (truth ? "yes" : "no"), sheet->file);
+    print_key(printer, key);
+    fputs(printer->json ? (truth ? "true" : "false") : (truth ? "yes" : "no"), printer->file);
 }
 
 /* ---- Nesting ---- */
 
-void tarn_sheet_open(struct tarn_sheet *sheet, const char *key, char bracket)
+void tarn_printer_open(struct tarn_printer *printer, const char *key, char bracket)
 {
-    print_key(sheet, key);
-    if (sheet->json) fputc(bracket, sheet->file);
-    sheet->depth++;
-    sheet->first = true;
+    print_key(printer, key);
+    if (printer->json) fputc(bracket, printer->file);
+    printer->depth++;
+    printer->first = true;
 }
 
-void tarn_sheet_close(struct tarn_sheet *sheet, char bracket)
+void tarn_printer_close(struct tarn_printer *printer, char bracket)
 {
-    if (sheet->json) fputc(bracket, sheet->file);
-    sheet->depth--;
-    sheet->first = false;
+    if (printer->json) fputc(bracket, printer->file);
+    printer->depth--;
+    printer->first = false;
 }
 
 /* ---- Errors, gaps and time ---- */

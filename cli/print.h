@@ -10,30 +10,34 @@
 
 #include "tarn.h"
 
-struct tarn_sheet {
+struct tarn_printer {
     FILE *file;
     bool json;
     unsigned depth; /* of open objects and lists */
     bool first;     /* nothing was printed at this depth yet */
 };
 
-void tarn_sheet_begin(struct tarn_sheet *sheet, FILE *file, bool json);
-void tarn_sheet_end(struct tarn_sheet *sheet);
+void tarn_printer_begin(struct tarn_printer *printer, FILE *file, bool json);
+void tarn_printer_end(struct tarn_printer *printer);
 
 /* Facts. For people, a key loses its unit ("_bytes") and its underscores. key NULL: an element of
  * a list. */
-void tarn_sheet_text(struct tarn_sheet *sheet, const char *key, const char *text); /* NULL: null */
-void tarn_sheet_count(struct tarn_sheet *sheet, const char *key, uint64_t count);
-void tarn_sheet_id(struct tarn_sheet *sheet, const char *key, uint32_t id); /* TARN_NONE: null */
-void tarn_sheet_bytes(struct tarn_sheet *sheet, const char *key, uint64_t bytes);
-void tarn_sheet_bytes_or_null(struct tarn_sheet *sheet, const char *key, uint64_t bytes);
-void tarn_sheet_hash(struct tarn_sheet *sheet, const char *key, uint64_t hash); /* 16 hex digits */
-void tarn_sheet_real(struct tarn_sheet *sheet, const char *key, double number);
-void tarn_sheet_boolean(struct tarn_sheet *sheet, const char *key, bool truth);
+void tarn_printer_text(struct tarn_printer *printer, const char *key,
+                       const char *text); /* NULL: null */
+void tarn_printer_count(struct tarn_printer *printer, const char *key, uint64_t count);
+void tarn_printer_id(struct tarn_printer *printer, const char *key,
+                     uint32_t id); /* TARN_NONE: null */
+void tarn_printer_bytes(struct tarn_printer *printer, const char *key, uint64_t bytes);
+void tarn_printer_bytes_or_null(struct tarn_printer *printer, const char *key, uint64_t bytes);
+void tarn_printer_hash(struct tarn_printer *printer, const char *key,
+                       uint64_t hash); /* 16 hex digits */
+void tarn_printer_real(struct tarn_printer *printer, const char *key, double number);
+void tarn_printer_boolean(struct tarn_printer *printer, const char *key, bool truth);
 
-/* An object, or a list, inside the sheet; for people, all of it on one line. */
-void tarn_sheet_open(struct tarn_sheet *sheet, const char *key, char bracket); /* '{' or '[' */
-void tarn_sheet_close(struct tarn_sheet *sheet, char bracket);                 /* '}' or ']' */
+/* An object, or a list, inside the printer; for people, all of it on one line. */
+void tarn_printer_open(struct tarn_printer *printer, const char *key,
+                       char bracket);                                /* '{' or '[' */
+void tarn_printer_close(struct tarn_printer *printer, char bracket); /* '}' or ']' */
 
 /* Prints "tarn: TEXT", one line on standard error, whatever the words in it hold. */
 void tarn_say(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -147,23 +147,23 @@ static uint64_t launched_ops(const struct tarn_graph *graph)
     return launched;
 }
 
-static void print_checked(struct tarn_sheet *sheet, const struct result *result)
+static void print_checked(struct tarn_printer *printer, const struct result *result)
 {
     const struct tarn_check_report *report = &result->report;
     double bytes = (double)report->bytes_read + (double)report->bytes_written;
-    tarn_sheet_count(sheet, "ops_run", report->ops_run);
-    tarn_sheet_bytes(sheet, "read_bytes", report->bytes_read);
-    tarn_sheet_bytes(sheet, "written_bytes", report->bytes_written);
-    tarn_sheet_hash(sheet, "digest", report->digest);
-    tarn_sheet_real(sheet, "gb_per_s", bytes / 1e6 / result->run_ms);
+    tarn_printer_count(printer, "ops_run", report->ops_run);
+    tarn_printer_bytes(printer, "read_bytes", report->bytes_read);
+    tarn_printer_bytes(printer, "written_bytes", report->bytes_written);
+    tarn_printer_hash(printer, "digest", report->digest);
+    tarn_printer_real(printer, "gb_per_s", bytes / 1e6 / result->run_ms);
 }
 
-static void print_measured(struct tarn_sheet *sheet, const struct request *request,
+static void print_measured(struct tarn_printer *printer, const struct request *request,
                            const struct result *result)
 {
     uint64_t launches = launched_ops(result->graph) * request->check.iterations;
-    tarn_sheet_count(sheet, "ops_run", launches);
-    tarn_sheet_real(sheet, "ns_per_op", result->run_ms * 1e6 / (double)launches);
+    tarn_printer_count(printer, "ops_run", launches);
+    tarn_printer_real(printer, "ns_per_op", result->run_ms * 1e6 / (double)launches);
 }
 
 static bool writes_to_stdout(const struct request *request)
@@ -174,32 +174,32 @@ static bool writes_to_stdout(const struct request *request)
 static void print_result(const struct request *request, const struct result *result)
 {
     struct tarn_plan_summary plan;
-    struct tarn_sheet sheet;
+    struct tarn_printer printer;
     tarn_plan_summarize(result->plan, &plan);
-    tarn_sheet_begin(&sheet, writes_to_stdout(request) ? stderr : stdout, request->json);
-    tarn_sheet_text(&sheet, "name", tarn_graph_name(result->graph));
-    tarn_sheet_text(&sheet, "device", request->device ? request->device : "host");
+    tarn_printer_begin(&printer, writes_to_stdout(request) ? stderr : stdout, request->json);
+    tarn_printer_text(&printer, "name", tarn_graph_name(result->graph));
+    tarn_printer_text(&printer, "device", request->device ? request->device : "host");
     if (request->session.capture)
-        tarn_sheet_count(&sheet, "captured_iterations",
-                         request->session.unroll > 0 ? request->session.unroll : 1);
-    tarn_sheet_text(&sheet, "kernel", request->kernel ? request->kernel : "check");
-    tarn_sheet_text(&sheet, "order", request->order ? request->order : "streams");
-    tarn_sheet_count(&sheet, "streams", tarn_graph_streams_count(result->graph));
-    if (!result->order) tarn_sheet_count(&sheet, "iterations", request->check.iterations);
-    tarn_sheet_text(&sheet, "method", plan.method);
-    tarn_sheet_bytes(&sheet, "footprint_bytes", plan.footprint);
-    tarn_sheet_bytes(&sheet, "persistent_bytes", plan.persistent);
+        tarn_printer_count(&printer, "captured_iterations",
+                           request->session.unroll > 0 ? request->session.unroll : 1);
+    tarn_printer_text(&printer, "kernel", request->kernel ? request->kernel : "check");
+    tarn_printer_text(&printer, "order", request->order ? request->order : "streams");
+    tarn_printer_count(&printer, "streams", tarn_graph_streams_count(result->graph));
+    if (!result->order) tarn_printer_count(&printer, "iterations", request->check.iterations);
+    tarn_printer_text(&printer, "method", plan.method);
+    tarn_printer_bytes(&printer, "footprint_bytes", plan.footprint);
+    tarn_printer_bytes(&printer, "persistent_bytes", plan.persistent);
     if (request->kernel)
-        print_measured(&sheet, request, result);
+        print_measured(&printer, request, result);
     else
-        print_checked(&sheet, result);
-    tarn_sheet_open(&sheet, "ms", '{');
-    tarn_sheet_real(&sheet, "load", result->load_ms);
-    tarn_sheet_real(&sheet, "plan", result->plan_ms);
-    tarn_sheet_real(&sheet, "create", result->create_ms);
-    tarn_sheet_real(&sheet, "run", result->run_ms);
-    tarn_sheet_close(&sheet, '}');
-    tarn_sheet_end(&sheet);
+        print_checked(&printer, result);
+    tarn_printer_open(&printer, "ms", '{');
+    tarn_printer_real(&printer, "load", result->load_ms);
+    tarn_printer_real(&printer, "plan", result->plan_ms);
+    tarn_printer_real(&printer, "create", result->create_ms);
+    tarn_printer_real(&printer, "run", result->run_ms);
+    tarn_printer_close(&printer, '}');
+    tarn_printer_end(&printer);
 }
 
 /* What still runs after a deadline uses the result and the request: then only the process can end.

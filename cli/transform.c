@@ -35,7 +35,7 @@ static const char *const words[] = {
     [TARN_MERGED] = "merged",
 };
 
-static void print_change(struct tarn_sheet *sheet, const struct tarn_graph *graph,
+static void print_change(struct tarn_printer *printer, const struct tarn_graph *graph,
                          const struct tarn_change *change)
 {
     bool is_op = change->op != TARN_NONE;
@@ -45,29 +45,29 @@ static void print_change(struct tarn_sheet *sheet, const struct tarn_graph *grap
         tarn_graph_op(graph, change->op, &op);
     else
         tarn_graph_tensor(graph, change->tensor, &tensor);
-    tarn_sheet_open(sheet, sheet->json ? NULL : words[change->kind], '{');
-    if (sheet->json) tarn_sheet_text(sheet, "kind", words[change->kind]);
-    tarn_sheet_id(sheet, is_op ? "op" : "tensor", is_op ? change->op : change->tensor);
-    tarn_sheet_text(sheet, "name", is_op ? op.name : tensor.name);
-    tarn_sheet_id(sheet, "before", change->before);
-    tarn_sheet_id(sheet, "after", change->after);
-    tarn_sheet_close(sheet, '}');
+    tarn_printer_open(printer, printer->json ? NULL : words[change->kind], '{');
+    if (printer->json) tarn_printer_text(printer, "kind", words[change->kind]);
+    tarn_printer_id(printer, is_op ? "op" : "tensor", is_op ? change->op : change->tensor);
+    tarn_printer_text(printer, "name", is_op ? op.name : tensor.name);
+    tarn_printer_id(printer, "before", change->before);
+    tarn_printer_id(printer, "after", change->after);
+    tarn_printer_close(printer, '}');
 }
 
-static void print_changes(struct tarn_sheet *sheet, const struct request *request,
+static void print_changes(struct tarn_printer *printer, const struct request *request,
                           const struct result *result)
 {
     size_t count[sizeof words / sizeof *words] = {0};
     for (size_t i = 0; i < result->changes_count; i++) count[result->changes[i].kind]++;
-    tarn_sheet_open(sheet, "changed", '{');
+    tarn_printer_open(printer, "changed", '{');
     for (size_t kind = 0; kind < TARN_COUNT(words); kind++)
-        tarn_sheet_count(sheet, words[kind], count[kind]);
-    tarn_sheet_close(sheet, '}');
+        tarn_printer_count(printer, words[kind], count[kind]);
+    tarn_printer_close(printer, '}');
     if (!request->list) return;
-    if (sheet->json) tarn_sheet_open(sheet, "changes", '[');
+    if (printer->json) tarn_printer_open(printer, "changes", '[');
     for (size_t i = 0; i < result->changes_count; i++)
-        print_change(sheet, result->after, &result->changes[i]);
-    if (sheet->json) tarn_sheet_close(sheet, ']');
+        print_change(printer, result->after, &result->changes[i]);
+    if (printer->json) tarn_printer_close(printer, ']');
 }
 
 static bool wants_implementations(const struct request *request)
@@ -75,33 +75,34 @@ static bool wants_implementations(const struct request *request)
     return request->costs_path || request->implementations.split_backward;
 }
 
-static void print_implementations(struct tarn_sheet *sheet,
+static void print_implementations(struct tarn_printer *printer,
                                   const struct tarn_implementations_report *report)
 {
-    tarn_sheet_open(sheet, "implementations", '{');
-    tarn_sheet_count(sheet, "ops", report->ops);
-    tarn_sheet_count(sheet, "added", report->implementations);
-    tarn_sheet_count(sheet, "workspaces", report->workspaces);
-    tarn_sheet_count(sheet, "measured", report->measured);
-    tarn_sheet_count(sheet, "split", report->split);
-    tarn_sheet_count(sheet, "unpaired", report->unpaired);
-    tarn_sheet_count(sheet, "kept_tensors", report->tensors);
-    tarn_sheet_bytes(sheet, "kept_bytes", report->bytes);
-    tarn_sheet_close(sheet, '}');
+    tarn_printer_open(printer, "implementations", '{');
+    tarn_printer_count(printer, "ops", report->ops);
+    tarn_printer_count(printer, "added", report->implementations);
+    tarn_printer_count(printer, "workspaces", report->workspaces);
+    tarn_printer_count(printer, "measured", report->measured);
+    tarn_printer_count(printer, "split", report->split);
+    tarn_printer_count(printer, "unpaired", report->unpaired);
+    tarn_printer_count(printer, "kept_tensors", report->tensors);
+    tarn_printer_bytes(printer, "kept_bytes", report->bytes);
+    tarn_printer_close(printer, '}');
 }
 
 static void print_result(const struct request *request, const struct result *result)
 {
-    struct tarn_sheet sheet;
-    tarn_sheet_begin(&sheet, tarn_is_dash(request->output_path) ? stderr : stdout, request->json);
-    tarn_sheet_text(&sheet, "name", tarn_graph_name(result->before));
-    tarn_sheet_count(&sheet, "ops", tarn_graph_ops_count(result->after));
+    struct tarn_printer printer;
+    tarn_printer_begin(&printer, tarn_is_dash(request->output_path) ? stderr : stdout,
+                       request->json);
+    tarn_printer_text(&printer, "name", tarn_graph_name(result->before));
+    tarn_printer_count(&printer, "ops", tarn_graph_ops_count(result->after));
     if (wants_implementations(request))
-        print_implementations(&sheet, &request->implementations_report);
-    tarn_transforms_print(&sheet, &request->transforms);
-    print_changes(&sheet, request, result);
-    tarn_sheet_real(&sheet, "ms", result->ms);
-    tarn_sheet_end(&sheet);
+        print_implementations(&printer, &request->implementations_report);
+    tarn_transforms_print(&printer, &request->transforms);
+    print_changes(&printer, request, result);
+    tarn_printer_real(&printer, "ms", result->ms);
+    tarn_printer_end(&printer);
 }
 
 /* ---- Making ---- */

@@ -118,104 +118,104 @@ const char *tarn_transforms_ask(struct tarn_transforms *transforms,
     return NULL;
 }
 
-static void print_assign(struct tarn_sheet *sheet, const struct tarn_assign_report *report)
+static void print_assign(struct tarn_printer *printer, const struct tarn_assign_report *report)
 {
-    tarn_sheet_open(sheet, "assign", '{');
-    tarn_sheet_count(sheet, "streams", report->streams);
-    tarn_sheet_count(sheet, "critical_path_before_ns", report->before_ns);
-    tarn_sheet_count(sheet, "critical_path_ns", report->after_ns);
-    tarn_sheet_count(sheet, "without_waits_ns", report->after_no_wait_ns);
-    tarn_sheet_close(sheet, '}');
-    tarn_sheet_open(sheet, "assign_limits", '{');
-    tarn_sheet_count(sheet, "limit_ns", report->limit_ns);
-    tarn_sheet_count(sheet, "chain_ns", report->chain_ns);
-    tarn_sheet_count(sheet, "work_ns", report->work_ns);
-    tarn_sheet_count(sheet, "serial_ns", report->serial_ns);
-    tarn_sheet_close(sheet, '}');
-    tarn_sheet_open(sheet, "assign_costs", '{');
-    tarn_sheet_count(sheet, "arcs", report->arcs);
-    tarn_sheet_count(sheet, "waits", report->waits);
-    tarn_sheet_bytes(sheet, "bound_before_bytes", report->bound_before);
-    tarn_sheet_bytes(sheet, "bound_bytes", report->bound_after);
-    tarn_sheet_close(sheet, '}');
+    tarn_printer_open(printer, "assign", '{');
+    tarn_printer_count(printer, "streams", report->streams);
+    tarn_printer_count(printer, "critical_path_before_ns", report->before_ns);
+    tarn_printer_count(printer, "critical_path_ns", report->after_ns);
+    tarn_printer_count(printer, "without_waits_ns", report->after_no_wait_ns);
+    tarn_printer_close(printer, '}');
+    tarn_printer_open(printer, "assign_limits", '{');
+    tarn_printer_count(printer, "limit_ns", report->limit_ns);
+    tarn_printer_count(printer, "chain_ns", report->chain_ns);
+    tarn_printer_count(printer, "work_ns", report->work_ns);
+    tarn_printer_count(printer, "serial_ns", report->serial_ns);
+    tarn_printer_close(printer, '}');
+    tarn_printer_open(printer, "assign_costs", '{');
+    tarn_printer_count(printer, "arcs", report->arcs);
+    tarn_printer_count(printer, "waits", report->waits);
+    tarn_printer_bytes(printer, "bound_before_bytes", report->bound_before);
+    tarn_printer_bytes(printer, "bound_bytes", report->bound_after);
+    tarn_printer_close(printer, '}');
 }
 
-static void print_budget(struct tarn_sheet *sheet, const struct tarn_budget_report *report)
+static void print_budget(struct tarn_printer *printer, const struct tarn_budget_report *report)
 {
-    tarn_sheet_open(sheet, "budget", '{');
-    tarn_sheet_bytes(sheet, "footprint_before_bytes", report->footprint_before);
-    tarn_sheet_bytes(sheet, "footprint_bytes", report->footprint);
-    tarn_sheet_real(sheet, "overhead_percent",
-                    tarn_gap_percent(report->time_ns, report->time_before_ns));
-    tarn_sheet_close(sheet, '}');
-    tarn_sheet_open(sheet, "budget_time", '{');
-    tarn_sheet_count(sheet, "critical_path_before_ns", report->time_before_ns);
-    tarn_sheet_count(sheet, "critical_path_ns", report->time_ns);
-    tarn_sheet_count(sheet, "recomputed_ns", report->recomputed_ns);
-    tarn_sheet_close(sheet, '}');
-    tarn_sheet_open(sheet, "budget_ops", '{');
-    tarn_sheet_count(sheet, "launched", report->executions);
-    tarn_sheet_count(sheet, "recomputed", report->recomputed);
-    tarn_sheet_count(sheet, "other_implementation", report->implemented);
-    tarn_sheet_count(sheet, "evaluations", report->evaluations);
-    tarn_sheet_close(sheet, '}');
+    tarn_printer_open(printer, "budget", '{');
+    tarn_printer_bytes(printer, "footprint_before_bytes", report->footprint_before);
+    tarn_printer_bytes(printer, "footprint_bytes", report->footprint);
+    tarn_printer_real(printer, "overhead_percent",
+                      tarn_gap_percent(report->time_ns, report->time_before_ns));
+    tarn_printer_close(printer, '}');
+    tarn_printer_open(printer, "budget_time", '{');
+    tarn_printer_count(printer, "critical_path_before_ns", report->time_before_ns);
+    tarn_printer_count(printer, "critical_path_ns", report->time_ns);
+    tarn_printer_count(printer, "recomputed_ns", report->recomputed_ns);
+    tarn_printer_close(printer, '}');
+    tarn_printer_open(printer, "budget_ops", '{');
+    tarn_printer_count(printer, "launched", report->executions);
+    tarn_printer_count(printer, "recomputed", report->recomputed);
+    tarn_printer_count(printer, "other_implementation", report->implemented);
+    tarn_printer_count(printer, "evaluations", report->evaluations);
+    tarn_printer_close(printer, '}');
 }
 
-static void print_reorder(struct tarn_sheet *sheet, const struct tarn_reorder_report *report)
+static void print_reorder(struct tarn_printer *printer, const struct tarn_reorder_report *report)
 {
-    tarn_sheet_open(sheet, "reorder", '{');
-    tarn_sheet_bytes(sheet, "peak_before_bytes", report->peak_before);
-    tarn_sheet_bytes(sheet, "peak_bytes", report->peak_after);
-    tarn_sheet_bytes(sheet, "bound_bytes", report->bound);
-    tarn_sheet_real(sheet, "gap_percent", tarn_gap_percent(report->peak_after, report->bound));
-    tarn_sheet_count(sheet, "rounds", report->rounds);
-    tarn_sheet_close(sheet, '}');
-    tarn_sheet_open(sheet, "reorder_gains", '{');
+    tarn_printer_open(printer, "reorder", '{');
+    tarn_printer_bytes(printer, "peak_before_bytes", report->peak_before);
+    tarn_printer_bytes(printer, "peak_bytes", report->peak_after);
+    tarn_printer_bytes(printer, "bound_bytes", report->bound);
+    tarn_printer_real(printer, "gap_percent", tarn_gap_percent(report->peak_after, report->bound));
+    tarn_printer_count(printer, "rounds", report->rounds);
+    tarn_printer_close(printer, '}');
+    tarn_printer_open(printer, "reorder_gains", '{');
     for (int stage = 0; stage < TARN_REORDER_STAGES; stage++) {
-        tarn_sheet_count(sheet, tarn_reorder_stage_text((enum tarn_reorder_stage)stage),
-                         report->gains[stage].bytes);
+        tarn_printer_count(printer, tarn_reorder_stage_text((enum tarn_reorder_stage)stage),
+                           report->gains[stage].bytes);
     }
-    tarn_sheet_close(sheet, '}');
+    tarn_printer_close(printer, '}');
     if (report->critical_path_before_ns == 0) return;
-    tarn_sheet_open(sheet, "reorder_time", '{');
-    tarn_sheet_count(sheet, "critical_path_before_ns", report->critical_path_before_ns);
-    tarn_sheet_count(sheet, "critical_path_ns", report->critical_path_ns);
-    tarn_sheet_close(sheet, '}');
+    tarn_printer_open(printer, "reorder_time", '{');
+    tarn_printer_count(printer, "critical_path_before_ns", report->critical_path_before_ns);
+    tarn_printer_count(printer, "critical_path_ns", report->critical_path_ns);
+    tarn_printer_close(printer, '}');
 }
 
 /* What one gets for each wait more: for people a line for every row. */
-static void print_couple(struct tarn_sheet *sheet, const struct tarn_couple_report *report)
+static void print_couple(struct tarn_printer *printer, const struct tarn_couple_report *report)
 {
-    tarn_sheet_open(sheet, "couple", '{');
-    tarn_sheet_bytes(sheet, "serial_peak_bytes", report->serial_peak);
-    tarn_sheet_bytes(sheet, "target_bytes", report->target);
-    tarn_sheet_bytes(sheet, "bound_bytes", report->bound);
-    tarn_sheet_count(sheet, "arcs", report->arcs);
-    tarn_sheet_close(sheet, '}');
-    if (sheet->json) tarn_sheet_open(sheet, "couple_rows", '[');
+    tarn_printer_open(printer, "couple", '{');
+    tarn_printer_bytes(printer, "serial_peak_bytes", report->serial_peak);
+    tarn_printer_bytes(printer, "target_bytes", report->target);
+    tarn_printer_bytes(printer, "bound_bytes", report->bound);
+    tarn_printer_count(printer, "arcs", report->arcs);
+    tarn_printer_close(printer, '}');
+    if (printer->json) tarn_printer_open(printer, "couple_rows", '[');
     for (size_t i = 0; i < report->rows_count; i++) {
         const struct tarn_couple_row *row = &report->rows[i];
-        tarn_sheet_open(sheet, sheet->json ? NULL : "  with", '{');
-        tarn_sheet_count(sheet, "arcs", row->arcs);
-        tarn_sheet_count(sheet, "waits", row->waits);
-        tarn_sheet_bytes(sheet, "bound_bytes", row->bound);
-        tarn_sheet_count(sheet, "critical_path_ns", row->critical_path_ns);
-        tarn_sheet_close(sheet, '}');
+        tarn_printer_open(printer, printer->json ? NULL : "  with", '{');
+        tarn_printer_count(printer, "arcs", row->arcs);
+        tarn_printer_count(printer, "waits", row->waits);
+        tarn_printer_bytes(printer, "bound_bytes", row->bound);
+        tarn_printer_count(printer, "critical_path_ns", row->critical_path_ns);
+        tarn_printer_close(printer, '}');
     }
-    if (sheet->json) tarn_sheet_close(sheet, ']');
+    if (printer->json) tarn_printer_close(printer, ']');
 }
 
-void tarn_transforms_print(struct tarn_sheet *sheet, const struct tarn_transforms *transforms)
+void tarn_transforms_print(struct tarn_printer *printer, const struct tarn_transforms *transforms)
 {
-    if (transforms->assign_options.report) print_assign(sheet, &transforms->assign_report);
-    if (transforms->budget_options.report) print_budget(sheet, &transforms->budget_report);
-    if (transforms->reorder_options.report) print_reorder(sheet, &transforms->reorder_report);
-    if (transforms->couple_options.report) print_couple(sheet, &transforms->couple_report);
+    if (transforms->assign_options.report) print_assign(printer, &transforms->assign_report);
+    if (transforms->budget_options.report) print_budget(printer, &transforms->budget_report);
+    if (transforms->reorder_options.report) print_reorder(printer, &transforms->reorder_report);
+    if (transforms->couple_options.report) print_couple(printer, &transforms->couple_report);
     if (transforms->in_place_options.report) {
-        tarn_sheet_open(sheet, "in_place", '{');
-        tarn_sheet_count(sheet, "merged", transforms->in_place_report.merged);
-        tarn_sheet_bytes(sheet, "bytes", transforms->in_place_report.bytes);
-        tarn_sheet_close(sheet, '}');
+        tarn_printer_open(printer, "in_place", '{');
+        tarn_printer_count(printer, "merged", transforms->in_place_report.merged);
+        tarn_printer_bytes(printer, "bytes", transforms->in_place_report.bytes);
+        tarn_printer_close(printer, '}');
     }
 }
 

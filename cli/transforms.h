@@ -136,7 +136,7 @@ struct tarn_transforms {
 const char *tarn_transforms_ask(struct tarn_transforms *transforms,
                                 struct tarn_plan_options *options);
 /* What the transforms that were asked for have found. */
-void tarn_transforms_print(struct tarn_sheet *sheet, const struct tarn_transforms *transforms);
+void tarn_transforms_print(struct tarn_printer *printer, const struct tarn_transforms *transforms);
 void tarn_transforms_finish(struct tarn_transforms *transforms);
 
 #endif

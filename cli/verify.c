@@ -10,56 +10,56 @@ struct request {
     bool json;
 };
 
-static void print_witness(struct tarn_sheet *sheet, const struct tarn_violation *violation)
+static void print_witness(struct tarn_printer *printer, const struct tarn_violation *violation)
 {
     if (!violation->witness) {
-        tarn_sheet_text(sheet, "witness", NULL);
+        tarn_printer_text(printer, "witness", NULL);
         return;
     }
-    tarn_sheet_open(sheet, "witness", '[');
+    tarn_printer_open(printer, "witness", '[');
     for (size_t i = 0; i < violation->witness_count; i++) {
-        tarn_sheet_open(sheet, NULL, '[');
-        tarn_sheet_count(sheet, NULL, violation->witness[i].op);
-        tarn_sheet_count(sheet, NULL, violation->witness[i].iteration);
-        tarn_sheet_close(sheet, ']');
+        tarn_printer_open(printer, NULL, '[');
+        tarn_printer_count(printer, NULL, violation->witness[i].op);
+        tarn_printer_count(printer, NULL, violation->witness[i].iteration);
+        tarn_printer_close(printer, ']');
     }
-    tarn_sheet_close(sheet, ']');
+    tarn_printer_close(printer, ']');
 }
 
-static void print_violation(struct tarn_sheet *sheet, const struct tarn_violation *violation)
+static void print_violation(struct tarn_printer *printer, const struct tarn_violation *violation)
 {
     const char *kind = tarn_violation_text(violation->kind);
-    if (!sheet->json) {
-        tarn_sheet_text(sheet, kind, violation->text);
+    if (!printer->json) {
+        tarn_printer_text(printer, kind, violation->text);
         return;
     }
-    tarn_sheet_open(sheet, NULL, '{');
-    tarn_sheet_text(sheet, "kind", kind);
-    tarn_sheet_id(sheet, "op", violation->op);
-    tarn_sheet_id(sheet, "other_op", violation->other_op);
-    tarn_sheet_id(sheet, "tensor", violation->tensor);
-    tarn_sheet_id(sheet, "other_tensor", violation->other_tensor);
-    tarn_sheet_text(sheet, "text", violation->text);
-    print_witness(sheet, violation);
-    tarn_sheet_close(sheet, '}');
+    tarn_printer_open(printer, NULL, '{');
+    tarn_printer_text(printer, "kind", kind);
+    tarn_printer_id(printer, "op", violation->op);
+    tarn_printer_id(printer, "other_op", violation->other_op);
+    tarn_printer_id(printer, "tensor", violation->tensor);
+    tarn_printer_id(printer, "other_tensor", violation->other_tensor);
+    tarn_printer_text(printer, "text", violation->text);
+    print_witness(printer, violation);
+    tarn_printer_close(printer, '}');
 }
 
 static void print_verdict(const struct request *request, const struct tarn_graph *graph,
                           const struct tarn_verdict *verdict, double ms)
 {
-    struct tarn_sheet sheet;
+    struct tarn_printer printer;
     bool json = request->json;
     size_t count = tarn_verdict_count(verdict);
-    tarn_sheet_begin(&sheet, tarn_is_dash(request->witness_path) ? stderr : stdout, json);
-    tarn_sheet_text(&sheet, "name", tarn_graph_name(graph));
-    tarn_sheet_boolean(&sheet, "safe", count == 0);
-    if (json) tarn_sheet_open(&sheet, "violations", '[');
-    for (size_t i = 0; i < count; i++) print_violation(&sheet, tarn_verdict_get(verdict, i));
-    if (json) tarn_sheet_close(&sheet, ']');
-    tarn_sheet_open(&sheet, "ms", '{');
-    tarn_sheet_real(&sheet, "verify", ms);
-    tarn_sheet_close(&sheet, '}');
-    tarn_sheet_end(&sheet);
+    tarn_printer_begin(&printer, tarn_is_dash(request->witness_path) ? stderr : stdout, json);
+    tarn_printer_text(&printer, "name", tarn_graph_name(graph));
+    tarn_printer_boolean(&printer, "safe", count == 0);
+    if (json) tarn_printer_open(&printer, "violations", '[');
+    for (size_t i = 0; i < count; i++) print_violation(&printer, tarn_verdict_get(verdict, i));
+    if (json) tarn_printer_close(&printer, ']');
+    tarn_printer_open(&printer, "ms", '{');
+    tarn_printer_real(&printer, "verify", ms);
+    tarn_printer_close(&printer, '}');
+    tarn_printer_end(&printer);
 }
 
 /* Writes the first witness that there is. */

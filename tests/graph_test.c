@@ -279,7 +279,7 @@ static void refuses_streams_whose_clocks_would_fill_the_memory(void **state)
         tarn_builder_stream(b, NULL);
         tarn_builder_op(b, &(struct tarn_op_info){.stream = s});
     }
-    assert_refused(b, "65536 streams are too many for so many ops and tensors");
+    assert_refused(b, "65536 streams are too many for this number of ops");
 }
 
 static void shows_long_and_odd_names_on_one_line(void **state)

@@ -22,7 +22,7 @@ static inline double tarn_now_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
-/* Ends so many seconds from now; 0: at no time. */
+/* A deadline `seconds` from now; 0: none. */
 static inline struct tarn_deadline tarn_deadline_in(const atomic_bool *stop, double seconds)
 {
     return (struct tarn_deadline){stop, seconds > 0 ? tarn_now_ms() + seconds * 1e3 : 0};

@@ -109,7 +109,7 @@ static bool is_gzip(const struct buffer *buffer, size_t begin)
     return buffer->size - begin >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
 }
 
-/* One turn of inflate, from where the stream stands into the buffer's room. */
+/* One call of inflate, from where the stream stands into the buffer's room. */
 static int inflate_some(z_stream *stream, const struct buffer *packed, size_t *taken,
                         struct buffer *text)
 {

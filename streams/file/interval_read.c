@@ -65,9 +65,9 @@ struct table {
 
 /* ---- Lines ---- */
 
-static struct tarn_spot nowhere(void)
+static struct tarn_location nowhere(void)
 {
-    return (struct tarn_spot){.op = TARN_NONE, .tensor = TARN_NONE};
+    return (struct tarn_location){.op = TARN_NONE, .tensor = TARN_NONE};
 }
 
 __attribute__((format(printf, 2, 3))) static enum tarn_status bad_line(const struct table *table,

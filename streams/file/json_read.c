@@ -58,16 +58,16 @@ enum tarn_status tarn_json_load(struct tarn_report *report, const char *path, ch
 
 /* ---- Places ---- */
 
-static void spell(struct tarn_spot *spot, const struct tarn_json_at *at)
+static void spell(struct tarn_location *location, const struct tarn_json_at *at)
 {
     if (!at) return;
-    spell(spot, at->parent);
+    spell(location, at->parent);
     if (at->key) {
-        tarn_spot_append_key(spot, at->key);
+        tarn_location_append_key(location, at->key);
     } else {
         char number[24];
         snprintf(number, sizeof number, "%zu", at->index);
-        tarn_spot_append_key(spot, number);
+        tarn_location_append_key(location, number);
     }
 }
 
@@ -75,13 +75,13 @@ enum tarn_status tarn_json_bad(const struct tarn_report *report, const struct ta
                                const char *format, ...)
 {
     char text[sizeof((struct tarn_error *)0)->text];
-    struct tarn_spot spot = {.op = TARN_NONE, .tensor = TARN_NONE};
-    spell(&spot, at);
+    struct tarn_location location = {.op = TARN_NONE, .tensor = TARN_NONE};
+    spell(&location, at);
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    return tarn_report_bad(report, spot, "%s", text);
+    return tarn_report_bad(report, location, "%s", text);
 }
 
 /* ---- Types ---- */

@@ -105,7 +105,7 @@ static bool has_id_left(struct tarn_builder *builder, const char *what, uint32_t
 {
     if (count < max) return true;
     struct tarn_report report = report_of(builder);
-    tarn_report_bad(&report, tarn_spot_at(TARN_NONE, TARN_NONE, "/%s", what),
+    tarn_report_bad(&report, tarn_location_at(TARN_NONE, TARN_NONE, "/%s", what),
                     "more than %u %s are not supported", max, what);
     return false;
 }
@@ -117,7 +117,8 @@ static const char *copy_name(struct tarn_builder *builder, const char *name, con
     const char *wrong = name ? tarn_name_fault(name) : NULL;
     if (wrong) {
         struct tarn_report report = report_of(builder);
-        tarn_report_bad(&report, tarn_spot_at(TARN_NONE, TARN_NONE, "/%ss/%u/%s", what, id, field),
+        tarn_report_bad(&report,
+                        tarn_location_at(TARN_NONE, TARN_NONE, "/%ss/%u/%s", what, id, field),
                         "the %s of %s %u %s", field, what, id, wrong);
         return NULL;
     }
@@ -130,7 +131,7 @@ static bool has_references_left(struct tarn_builder *builder, size_t count)
 {
     if (count <= TARN_REFERENCES_MAX - builder->references) return true;
     struct tarn_report report = report_of(builder);
-    tarn_report_bad(&report, tarn_spot_at(TARN_NONE, TARN_NONE, "%s", ""),
+    tarn_report_bad(&report, tarn_location_at(TARN_NONE, TARN_NONE, "%s", ""),
                     "all lists together have more than 2^30 entries");
     return false;
 }
@@ -199,7 +200,7 @@ tarn_tensor tarn_builder_alias(struct tarn_builder *builder, tarn_tensor of, con
     if (!is_usable(builder)) return TARN_NONE;
     if (of >= builder->graph->tensors_count) {
         struct tarn_report report = report_of(builder);
-        tarn_report_bad(&report, tarn_spot_at(TARN_NONE, of, "%s", ""),
+        tarn_report_bad(&report, tarn_location_at(TARN_NONE, of, "%s", ""),
                         "an alias of tensor %u was asked for, but there are %u tensors so far", of,
                         builder->graph->tensors_count);
         return TARN_NONE;
@@ -299,7 +300,7 @@ void tarn_builder_control(struct tarn_builder *builder, tarn_op later, tarn_op e
     if (!has_references_left(builder, 1)) return;
     if (later >= builder->graph->ops_count) {
         struct tarn_report report = report_of(builder);
-        tarn_report_bad(&report, tarn_spot_at(later, TARN_NONE, "%s", ""),
+        tarn_report_bad(&report, tarn_location_at(later, TARN_NONE, "%s", ""),
                         "a control arc to op %u was asked for, but there are %u ops so far", later,
                         builder->graph->ops_count);
         return;

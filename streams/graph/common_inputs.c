@@ -12,7 +12,7 @@
 struct names {
     struct tarn_graph *graph;
     struct tarn_versions versions;
-    uint32_t *own;   /* tensor -> input of the op at hand, if it is that */
+    uint32_t *own;   /* tensor -> input of the current op, or what is not */
     uint32_t *round; /* name -> in how many lists it has been, counted on from `before` */
     uint32_t before;
 };

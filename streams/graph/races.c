@@ -77,7 +77,7 @@ static enum tarn_status report_race(const struct walk *walk, const struct tarn_s
 {
     const struct tarn_graph *graph = walk->graph;
     return tarn_report_bad(
-        walk->report, tarn_spot_at(b, storage->tensor, "/ops/%u", b),
+        walk->report, tarn_location_at(b, storage->tensor, "/ops/%u", b),
         "data race: %s %s and %s %s the storage of %s, and nothing orders the two; add a control "
         "arc between them",
         tarn_op_label(graph, a).text, a_writes ? "writes" : "reads", tarn_op_label(graph, b).text,
@@ -93,7 +93,7 @@ static enum tarn_status check_producer(const struct walk *walk, const struct tar
         bool writes = walk->writes[storage->touchers - graph->storages[0].touchers];
         return report_race(walk, storage, first, writes, producer, true);
     }
-    return tarn_report_bad(walk->report, tarn_spot_at(first, storage->tensor, "/ops/%u", first),
+    return tarn_report_bad(walk->report, tarn_location_at(first, storage->tensor, "/ops/%u", first),
                            "%s touches the storage of %s before its producer %s has written it",
                            tarn_op_label(graph, first).text,
                            tarn_tensor_label(graph, storage->tensor).text,
@@ -162,12 +162,13 @@ static enum tarn_status check_size(const struct tarn_graph *graph, const struct 
     if (rows < graph->planned_count) rows = graph->planned_count;
     uint64_t max = entries_max(graph);
     if (rows * graph->streams_count <= max) return TARN_OK;
-    return tarn_report_bad(
-        report, tarn_spot_at(TARN_NONE, TARN_NONE, "/streams"),
-        "%u streams are too many for so many ops and tensors: their happens-before would take %llu "
-        "entries, and may take %llu; use fewer streams%s",
-        graph->streams_count, (unsigned long long)(rows * graph->streams_count),
-        (unsigned long long)max, max < TARN_CLOCKS_MAX ? ", or raise text_max (--text-max)" : "");
+    return tarn_report_bad(report, tarn_location_at(TARN_NONE, TARN_NONE, "/streams"),
+                           "%u streams are too many for this number of ops and tensors: their "
+                           "happens-before would take %llu "
+                           "entries, and may take %llu; use fewer streams%s",
+                           graph->streams_count, (unsigned long long)(rows * graph->streams_count),
+                           (unsigned long long)max,
+                           max < TARN_CLOCKS_MAX ? ", or raise text_max (--text-max)" : "");
 }
 
 static bool walk_init(struct walk *walk)

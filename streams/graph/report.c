@@ -10,21 +10,22 @@
 
 /* ---- Places ---- */
 
-struct tarn_spot tarn_spot_at(uint32_t op, uint32_t tensor, const char *format, ...)
+struct tarn_location tarn_location_at(uint32_t op, uint32_t tensor, const char *format, ...)
 {
-    struct tarn_spot spot = {.op = op, .tensor = tensor};
+    struct tarn_location location = {.op = op, .tensor = tensor};
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(spot.pointer, sizeof spot.pointer, format, arguments);
+    vsnprintf(location.pointer, sizeof location.pointer, format, arguments);
     va_end(arguments);
-    return spot;
+    return location;
 }
 
-void tarn_spot_append_key(struct tarn_spot *spot, const char *key)
+void tarn_location_append_key(struct tarn_location *location, const char *key)
 {
-    size_t used = strlen(spot->pointer);
-    char *end = spot->pointer + sizeof spot->pointer - 3; /* room for an escape and the NUL */
-    char *p = spot->pointer + used;
+    size_t used = strlen(location->pointer);
+    char *end =
+        location->pointer + sizeof location->pointer - 3; /* room for an escape and the NUL */
+    char *p = location->pointer + used;
     if (p < end) *p++ = '/';
     for (; *key && p < end; key++) {
         bool escaped = *key == '~' || *key == '/';
@@ -47,17 +48,17 @@ static size_t write_prefix(char *text, size_t size, const char *path, const char
     return strlen(text);
 }
 
-enum tarn_status tarn_report_bad(const struct tarn_report *report, struct tarn_spot spot,
+enum tarn_status tarn_report_bad(const struct tarn_report *report, struct tarn_location location,
                                  const char *format, ...)
 {
     struct tarn_error *error = report->error;
     if (!error || error->status != TARN_OK) return TARN_BAD_INPUT;
     error->status = TARN_BAD_INPUT;
-    error->op = spot.op;
-    error->tensor = spot.tensor;
+    error->op = location.op;
+    error->tensor = location.tensor;
     if (report->path)
         snprintf(error->pointer, sizeof error->pointer, "%s%s", report->base ? report->base : "",
-                 spot.pointer);
+                 location.pointer);
     size_t begin = write_prefix(error->text, sizeof error->text, report->path, error->pointer);
     va_list arguments;
     va_start(arguments, format);

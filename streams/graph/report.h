@@ -9,26 +9,26 @@
 struct tarn_report {
     const char *path;         /* the file that is read, which texts begin with; NULL: no file */
     struct tarn_error *error; /* may be NULL */
-    const char *base;         /* JSON pointer of what spots count from; NULL: the document */
+    const char *base;         /* JSON pointer of what locations count from; NULL: the document */
     uint64_t text_max;        /* bytes of text that the file may have; 0: no file */
 };
 
 /* Where a rule is broken. The JSON pointer is told only when there is a file. */
-struct tarn_spot {
+struct tarn_location {
     uint32_t op, tensor; /* TARN_NONE: not concerned */
     char pointer[sizeof((struct tarn_error *)0)->pointer];
 };
 
 /* format: the JSON pointer, for example "/ops/%u/inputs/%u"; "" for the whole document. */
-struct tarn_spot tarn_spot_at(uint32_t op, uint32_t tensor, const char *format, ...)
+struct tarn_location tarn_location_at(uint32_t op, uint32_t tensor, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* A JSON pointer goes through here when part of it comes from a file: "~" and "/" of a key are
  * escaped. Appends, cutting what does not fit. */
-void tarn_spot_append_key(struct tarn_spot *spot, const char *key);
+void tarn_location_append_key(struct tarn_location *location, const char *key);
 
-/* Sets the error (the first one wins) to TARN_BAD_INPUT with spot and text, and returns it. */
-enum tarn_status tarn_report_bad(const struct tarn_report *report, struct tarn_spot spot,
+/* Sets the error (the first one wins) to TARN_BAD_INPUT with location and text, and returns it. */
+enum tarn_status tarn_report_bad(const struct tarn_report *report, struct tarn_location location,
                                  const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* How messages call things: id and quoted name, long names shortened, one line. Meant to be used

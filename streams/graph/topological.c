@@ -44,7 +44,7 @@ static enum tarn_status report_cycle(const struct tarn_graph *graph, const uint3
                                  tarn_op_label(graph, ops[i]).text,
                                  arc_label(graph, ops[i], ops[(i + 1) % count]).text);
     }
-    return tarn_report_bad(report, tarn_spot_at(ops[0], TARN_NONE, "/ops/%u", ops[0]),
+    return tarn_report_bad(report, tarn_location_at(ops[0], TARN_NONE, "/ops/%u", ops[0]),
                            "the ops form a cycle: %sop %u; remove one of these arcs", text, ops[0]);
 }
 

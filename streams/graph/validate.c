@@ -12,8 +12,8 @@
 static enum tarn_status bad_tensor(const struct tarn_graph *graph, const struct tarn_report *report,
                                    uint32_t t, const char *field, const char *what)
 {
-    return tarn_report_bad(report, tarn_spot_at(TARN_NONE, t, "/tensors/%u/%s", t, field), "%s %s",
-                           tarn_tensor_label(graph, t).text, what);
+    return tarn_report_bad(report, tarn_location_at(TARN_NONE, t, "/tensors/%u/%s", t, field),
+                           "%s %s", tarn_tensor_label(graph, t).text, what);
 }
 
 /* `root` still holds what the tensor aliases, or TARN_NONE. */
@@ -22,13 +22,13 @@ static enum tarn_status check_alias(const struct tarn_graph *graph,
 {
     const struct tarn_graph_tensor *tensor = &graph->tensors[t];
     if (tensor->root >= graph->tensors_count)
-        return tarn_report_bad(report, tarn_spot_at(TARN_NONE, t, "/tensors/%u/alias_of", t),
+        return tarn_report_bad(report, tarn_location_at(TARN_NONE, t, "/tensors/%u/alias_of", t),
                                "%s aliases tensor %u, but there are %u tensors",
                                tarn_tensor_label(graph, t).text, tensor->root,
                                graph->tensors_count);
     const struct tarn_graph_tensor *root = &graph->tensors[tensor->root];
     if (tensor->root == t || root->root != TARN_NONE)
-        return tarn_report_bad(report, tarn_spot_at(TARN_NONE, t, "/tensors/%u/alias_of", t),
+        return tarn_report_bad(report, tarn_location_at(TARN_NONE, t, "/tensors/%u/alias_of", t),
                                "%s aliases %s, which is %s; name the tensor that owns the storage",
                                tarn_tensor_label(graph, t).text,
                                tarn_tensor_label(graph, tensor->root).text,
@@ -51,7 +51,7 @@ static enum tarn_status check_tensor_origin(const struct tarn_graph *graph,
     const struct tarn_graph_tensor *tensor = &graph->tensors[t];
     if (tensor->origin == t) return TARN_OK;
     if (tensor->origin >= graph->tensors_count)
-        return tarn_report_bad(report, tarn_spot_at(TARN_NONE, t, "/tensors/%u/origin", t),
+        return tarn_report_bad(report, tarn_location_at(TARN_NONE, t, "/tensors/%u/origin", t),
                                "%s holds again what tensor %u held, but there are %u tensors",
                                tarn_tensor_label(graph, t).text, tensor->origin,
                                graph->tensors_count);
@@ -104,7 +104,7 @@ static enum tarn_status check_tensors(struct tarn_graph *graph, const struct tar
 static enum tarn_status bad_op(const struct tarn_graph *graph, const struct tarn_report *report,
                                uint32_t v, const char *field, const char *what)
 {
-    return tarn_report_bad(report, tarn_spot_at(v, TARN_NONE, "/ops/%u/%s", v, field), "%s %s",
+    return tarn_report_bad(report, tarn_location_at(v, TARN_NONE, "/ops/%u/%s", v, field), "%s %s",
                            tarn_op_label(graph, v).text, what);
 }
 
@@ -116,7 +116,7 @@ static enum tarn_status check_ids(const struct tarn_graph *graph, const struct t
     uint32_t limit = are_ops ? graph->ops_count : graph->tensors_count;
     for (uint32_t k = 0; k < count; k++) {
         if (ids[k] < limit) continue;
-        return tarn_report_bad(report, tarn_spot_at(v, TARN_NONE, "/ops/%u/%s/%u", v, field, k),
+        return tarn_report_bad(report, tarn_location_at(v, TARN_NONE, "/ops/%u/%s/%u", v, field, k),
                                "%s names %s %u in its %s, but there are %u",
                                tarn_op_label(graph, v).text, are_ops ? "op" : "tensor", ids[k],
                                field, limit);
@@ -129,7 +129,7 @@ static enum tarn_status check_numbers(const struct tarn_graph *graph,
 {
     const struct tarn_graph_op *op = &graph->ops[v];
     if (op->stream >= graph->streams_count)
-        return tarn_report_bad(report, tarn_spot_at(v, TARN_NONE, "/ops/%u/stream", v),
+        return tarn_report_bad(report, tarn_location_at(v, TARN_NONE, "/ops/%u/stream", v),
                                "%s is in stream %u, but there are %u streams",
                                tarn_op_label(graph, v).text, op->stream, graph->streams_count);
     if (op->workspace > TARN_NUMBER_MAX)
@@ -149,13 +149,13 @@ static enum tarn_status check_arcs(const struct tarn_graph *graph, const struct 
     const struct tarn_graph_op *op = &graph->ops[v];
     for (uint32_t k = 0; k < op->control_count; k++) {
         if (op->control[k] != v) continue;
-        return tarn_report_bad(report, tarn_spot_at(v, TARN_NONE, "/ops/%u/control/%u", v, k),
+        return tarn_report_bad(report, tarn_location_at(v, TARN_NONE, "/ops/%u/control/%u", v, k),
                                "%s has a control arc to itself", tarn_op_label(graph, v).text);
     }
     for (uint32_t k = 0; k < op->inputs_count; k++) {
         uint32_t t = op->inputs[k];
         if (graph->tensors[t].producer != v) continue;
-        return tarn_report_bad(report, tarn_spot_at(v, t, "/ops/%u/inputs/%u", v, k),
+        return tarn_report_bad(report, tarn_location_at(v, t, "/ops/%u/inputs/%u", v, k),
                                "%s reads %s, which it makes itself", tarn_op_label(graph, v).text,
                                tarn_tensor_label(graph, t).text);
     }
@@ -171,12 +171,12 @@ static enum tarn_status claim_output(struct tarn_graph *graph, const struct tarn
     struct tarn_graph_tensor *tensor = &graph->tensors[t];
     if (tensor->producer != TARN_NONE)
         return tarn_report_bad(
-            report, tarn_spot_at(v, t, "/ops/%u/outputs/%u", v, k),
+            report, tarn_location_at(v, t, "/ops/%u/outputs/%u", v, k),
             "%s makes %s, which %s makes already; a further write needs an alias",
             tarn_op_label(graph, v).text, tarn_tensor_label(graph, t).text,
             tarn_op_label(graph, tensor->producer).text);
     if (tensor->root == t && tarn_kind_is_persistent(tensor->kind))
-        return tarn_report_bad(report, tarn_spot_at(v, t, "/ops/%u/outputs/%u", v, k),
+        return tarn_report_bad(report, tarn_location_at(v, t, "/ops/%u/outputs/%u", v, k),
                                "%s makes %s of kind %s, which is there from the start; write an "
                                "alias of it",
                                tarn_op_label(graph, v).text, tarn_tensor_label(graph, t).text,
@@ -214,7 +214,7 @@ static enum tarn_status check_view(const struct tarn_graph *graph, const struct 
     for (uint32_t k = 0; k < op->outputs_count; k++) {
         uint32_t t = op->outputs[k];
         if (graph->tensors[t].root != t && mark[graph->tensors[t].root] == v + 1) continue;
-        return tarn_report_bad(report, tarn_spot_at(v, t, "/ops/%u/outputs/%u", v, k),
+        return tarn_report_bad(report, tarn_location_at(v, t, "/ops/%u/outputs/%u", v, k),
                                "%s is a view, so its output %s must alias the storage of one of "
                                "its inputs",
                                tarn_op_label(graph, v).text, tarn_tensor_label(graph, t).text);
@@ -263,7 +263,7 @@ static enum tarn_status check_producers(const struct tarn_graph *graph,
         const struct tarn_graph_tensor *tensor = &graph->tensors[t];
         if (tensor->producer != TARN_NONE) continue;
         if (tensor->root == t && tarn_kind_is_persistent(tensor->kind)) continue;
-        return tarn_report_bad(report, tarn_spot_at(TARN_NONE, t, "/tensors/%u", t),
+        return tarn_report_bad(report, tarn_location_at(TARN_NONE, t, "/tensors/%u", t),
                                "no op makes %s; %s", tarn_tensor_label(graph, t).text,
                                tensor->root == t
                                    ? "only parameters, optimizer states and inputs need no producer"
@@ -277,8 +277,8 @@ static enum tarn_status check_producers(const struct tarn_graph *graph,
 static enum tarn_status bad_member(const struct tarn_graph *graph, const struct tarn_report *report,
                                    uint32_t g, uint32_t k, uint32_t t, const char *what)
 {
-    return tarn_report_bad(report, tarn_spot_at(TARN_NONE, t, "/contiguous/%u/%u", g, k), "%s %s",
-                           tarn_tensor_label(graph, t).text, what);
+    return tarn_report_bad(report, tarn_location_at(TARN_NONE, t, "/contiguous/%u/%u", g, k),
+                           "%s %s", tarn_tensor_label(graph, t).text, what);
 }
 
 static enum tarn_status check_member(const struct tarn_graph *graph,
@@ -287,7 +287,7 @@ static enum tarn_status check_member(const struct tarn_graph *graph,
 {
     uint32_t first = groups[g].ids[0], t = groups[g].ids[k];
     if (t >= graph->tensors_count)
-        return tarn_report_bad(report, tarn_spot_at(TARN_NONE, t, "/contiguous/%u/%u", g, k),
+        return tarn_report_bad(report, tarn_location_at(TARN_NONE, t, "/contiguous/%u/%u", g, k),
                                "contiguous group %u names tensor %u, but there are %u", g, t,
                                graph->tensors_count);
     const struct tarn_graph_tensor *tensor = &graph->tensors[t];
@@ -312,7 +312,7 @@ static enum tarn_status check_group(const struct tarn_graph *graph,
                                     const struct tarn_list *groups, uint32_t g, uint32_t *group_of)
 {
     if (groups[g].count == 0)
-        return tarn_report_bad(report, tarn_spot_at(TARN_NONE, TARN_NONE, "/contiguous/%u", g),
+        return tarn_report_bad(report, tarn_location_at(TARN_NONE, TARN_NONE, "/contiguous/%u", g),
                                "contiguous group %u has no members", g);
     for (uint32_t k = 0; k < groups[g].count; k++) {
         enum tarn_status status = check_member(graph, report, groups, g, k);
@@ -345,7 +345,7 @@ static enum tarn_status check_groups(const struct tarn_graph *graph,
 static enum tarn_status check_sums(const struct tarn_graph *graph, const struct tarn_report *report)
 {
     uint64_t bytes = 0, cost = 0; /* each summand is below 2^53 and there are at most 2^27 */
-    struct tarn_spot whole = tarn_spot_at(TARN_NONE, TARN_NONE, "%s", "");
+    struct tarn_location whole = tarn_location_at(TARN_NONE, TARN_NONE, "%s", "");
     for (uint32_t t = 0; t < graph->tensors_count; t++) {
         uint64_t size = graph->tensors[t].root == t ? graph->tensors[t].size : 0;
         if (!tarn_size_add(bytes, size, &bytes) || bytes > TARN_SUM_MAX)

@@ -28,13 +28,13 @@ static enum tarn_status check_inplace(const struct tarn_graph *graph,
         if (!has_input || !has_output)
             return tarn_report_bad(
                 report,
-                tarn_spot_at(v, has_input ? output : input, "/ops/%u/inplace/%u/%d", v, k,
-                             has_input),
+                tarn_location_at(v, has_input ? output : input, "/ops/%u/inplace/%u/%d", v, k,
+                                 has_input),
                 "%s may write in place over tensor %u, which is not one of its %s",
                 tarn_op_label(graph, v).text, has_input ? output : input,
                 has_input ? "outputs" : "inputs");
         if (graph->tensors[input].size != graph->tensors[output].size)
-            return tarn_report_bad(report, tarn_spot_at(v, input, "/ops/%u/inplace/%u", v, k),
+            return tarn_report_bad(report, tarn_location_at(v, input, "/ops/%u/inplace/%u", v, k),
                                    "%s may write %s in place over %s, but their sizes differ",
                                    tarn_op_label(graph, v).text,
                                    tarn_tensor_label(graph, output).text,
@@ -49,9 +49,9 @@ static enum tarn_status bad_implementation(const struct tarn_graph *graph,
                                            const struct tarn_report *report, uint32_t v, uint32_t i,
                                            const char *field, const char *what)
 {
-    return tarn_report_bad(report,
-                           tarn_spot_at(v, TARN_NONE, "/ops/%u/implementations/%u/%s", v, i, field),
-                           "%s has an implementation %s", tarn_op_label(graph, v).text, what);
+    return tarn_report_bad(
+        report, tarn_location_at(v, TARN_NONE, "/ops/%u/implementations/%u/%s", v, i, field),
+        "%s has an implementation %s", tarn_op_label(graph, v).text, what);
 }
 
 /* Marks what the implementation makes. */
@@ -69,7 +69,7 @@ static enum tarn_status check_part(const struct tarn_graph *graph, const struct 
             continue;
         }
         return tarn_report_bad(
-            report, tarn_spot_at(v, t, "/ops/%u/implementations/%u/outputs/%zu", v, i, k),
+            report, tarn_location_at(v, t, "/ops/%u/implementations/%u/outputs/%zu", v, i, k),
             "%s has an implementation that makes tensor %u%s", tarn_op_label(graph, v).text, t,
             is_output ? " twice" : ", which is not one of its outputs");
     }
@@ -91,7 +91,7 @@ static enum tarn_status check_reads(const struct tarn_graph *graph,
                        (!is_partial || made->of[t] == made->stamp);
         if (is_tensor && !is_made) continue;
         return tarn_report_bad(
-            report, tarn_spot_at(v, t, "/ops/%u/implementations/%u/inputs/%zu", v, i, k),
+            report, tarn_location_at(v, t, "/ops/%u/implementations/%u/inputs/%zu", v, i, k),
             "%s has an implementation that reads tensor %u, %s", tarn_op_label(graph, v).text, t,
             is_made ? "which it makes itself" : "which there is not");
     }
@@ -116,7 +116,7 @@ static enum tarn_status check_implementations(const struct tarn_graph *graph,
     for (uint32_t k = 0; k < op->common_count; k++) {
         if (op->common[k] < graph->tensors_count) continue;
         return tarn_report_bad(
-            report, tarn_spot_at(v, op->common[k], "/ops/%u/common/%u", v, k),
+            report, tarn_location_at(v, op->common[k], "/ops/%u/common/%u", v, k),
             "%s reads tensor %u in every implementation, but there are %u tensors",
             tarn_op_label(graph, v).text, op->common[k], graph->tensors_count);
     }
@@ -124,7 +124,7 @@ static enum tarn_status check_implementations(const struct tarn_graph *graph,
     bool is_own = op->origin == v && op->implementations_count > 0;
     if (is_own && op->implementation != TARN_NONE &&
         op->implementation >= op->implementations_count)
-        return tarn_report_bad(report, tarn_spot_at(v, TARN_NONE, "/ops/%u/implementation", v),
+        return tarn_report_bad(report, tarn_location_at(v, TARN_NONE, "/ops/%u/implementation", v),
                                "%s uses implementation %u, but has %u",
                                tarn_op_label(graph, v).text, op->implementation,
                                op->implementations_count);
