@@ -9,6 +9,9 @@
 
 #include <cmocka.h>
 
+#include "streams/base/bitset.h"
+#include "streams/base/heap.h"
+#include "streams/base/random.h"
 #include "streams/base/region.h"
 #include "support/random_graph.h"
 
@@ -116,6 +119,130 @@ static void an_array_that_grows_keeps_its_items(void **state)
     tarn_region_finish(&region);
 }
 
+/* ---- Heaps ---- */
+
+enum { NUMBERS = 300 };
+
+/* Pushes and pops by chance, against a search through all numbers that are in. */
+static void try_heap(const uint64_t *key, uint64_t seed)
+{
+    struct random_source source = {seed};
+    uint32_t items[NUMBERS];
+    struct tarn_heap heap = {.key = key, .items = items};
+    bool in[NUMBERS] = {false};
+    for (int step = 0; step < 4000; step++) {
+        uint32_t number = random_below(&source, NUMBERS), least = NUMBERS, count = 0;
+        if (!in[number] && random_percent(&source, step % 1000 < 600 ? 70 : 30)) {
+            in[number] = true;
+            tarn_heap_push(&heap, number);
+        }
+        for (uint32_t n = 0; n < NUMBERS; n++) {
+            if (!in[n]) continue;
+            count++;
+            if (least == NUMBERS || (key && key[n] < key[least])) least = n;
+        }
+        assert_int_equal(heap.count, count);
+        assert_true(tarn_heap_is_valid(&heap));
+        if (count == 0 || !random_percent(&source, 50)) continue;
+        assert_int_equal(tarn_heap_first(&heap), least);
+        assert_int_equal(tarn_heap_pop(&heap), least);
+        assert_true(tarn_heap_is_valid(&heap));
+        in[least] = false;
+    }
+}
+
+static void a_heap_gives_the_least_key_and_of_equal_ones_the_least_number(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct random_source source = {seed};
+        uint64_t key[NUMBERS];
+        for (uint32_t n = 0; n < NUMBERS; n++)
+            key[n] = seed % 2 ? random_next(&source) : random_below(&source, 10);
+        try_heap(key, seed);
+    }
+}
+
+static void a_heap_without_keys_gives_the_least_number(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) try_heap(NULL, seed);
+}
+
+/* ---- Random numbers ---- */
+
+/* The first numbers from the seed 1234567, as published with the generator. */
+static void random_numbers_are_those_of_splitmix64(void **state)
+{
+    static const uint64_t published[] = {
+        UINT64_C(6457827717110365317), UINT64_C(3203168211198807973), UINT64_C(9817491932198370423),
+        UINT64_C(4593380528125082431), UINT64_C(16408922859458223821)};
+    uint64_t random = 1234567;
+    (void)state;
+    for (int i = 0; i < 5; i++) assert_true(tarn_random_next(&random) == published[i]);
+}
+
+static void draws_are_in_range_and_every_value_comes(void **state)
+{
+    (void)state;
+    uint64_t random = 1;
+    for (uint32_t limit = 1; limit <= 20; limit++) {
+        uint32_t seen = 0;
+        for (int i = 0; i < 1000; i++) {
+            uint32_t drawn = tarn_random_below(&random, limit);
+            assert_true(drawn < limit);
+            seen |= UINT32_C(1) << drawn;
+        }
+        assert_int_equal(seen, (UINT32_C(1) << limit) - 1);
+    }
+    assert_int_equal(tarn_random_below(&random, 0), 0);
+    assert_true(tarn_random_below(&random, UINT32_MAX) < UINT32_MAX);
+    double least = 1, greatest = 0;
+    for (int i = 0; i < 10000; i++) {
+        double unit = tarn_random_unit(&random);
+        assert_true(unit >= 0 && unit < 1);
+        if (unit < least) least = unit;
+        if (unit > greatest) greatest = unit;
+    }
+    assert_true(least < 0.01 && greatest > 0.99);
+}
+
+/* ---- Bit sets ---- */
+
+static void a_set_holds_what_was_added_and_not_dropped(void **state)
+{
+    (void)state;
+    enum { WORDS = 4, SIZE = WORDS * 64 };
+    struct random_source source = {3};
+    uint64_t set[WORDS] = {0}, other[WORDS] = {0};
+    bool in[SIZE] = {false};
+    for (int step = 0; step < 5000; step++) {
+        uint32_t i = random_below(&source, SIZE), size = 0, next = 0;
+        uint32_t what = random_below(&source, 100);
+        if (what < 30) tarn_set_add(set, i);
+        if (what >= 30 && what < 70) tarn_set_drop(set, i);
+        if (what >= 70) tarn_set_put(set, i, what % 2);
+        in[i] = what < 30 || (what >= 70 && what % 2);
+        for (uint32_t n = 0; n < SIZE; n++) {
+            assert_int_equal(tarn_set_has(set, n), in[n]);
+            size += in[n];
+        }
+        assert_int_equal(tarn_set_size(set, WORDS), size);
+        assert_int_equal(tarn_set_is_empty(set, WORDS), size == 0);
+        for (uint32_t w = 0; w < WORDS; w++) {
+            for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1, next++) {
+                while (!in[next]) next++;
+                assert_int_equal(tarn_set_next(w, rest), next);
+            }
+        }
+    }
+    tarn_set_add(other, 5);
+    tarn_set_join(other, set, WORDS);
+    for (uint32_t n = 0; n < SIZE; n++) assert_int_equal(tarn_set_has(other, n), in[n] || n == 5);
+    tarn_set_clear(other, WORDS);
+    assert_true(tarn_set_is_empty(other, WORDS));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -123,6 +250,11 @@ int main(void)
         cmocka_unit_test(what_cannot_be_there_is_refused_and_remembered),
         cmocka_unit_test(a_release_gives_back_what_came_after_its_mark),
         cmocka_unit_test(an_array_that_grows_keeps_its_items),
+        cmocka_unit_test(a_heap_gives_the_least_key_and_of_equal_ones_the_least_number),
+        cmocka_unit_test(a_heap_without_keys_gives_the_least_number),
+        cmocka_unit_test(random_numbers_are_those_of_splitmix64),
+        cmocka_unit_test(draws_are_in_range_and_every_value_comes),
+        cmocka_unit_test(a_set_holds_what_was_added_and_not_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

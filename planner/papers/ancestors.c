@@ -29,7 +29,7 @@ static void ancestor_rows_finish(struct ancestor_rows *ancestors)
 
 static bool is_ancestor(const struct ancestor_rows *ancestors, uint32_t n, uint32_t op)
 {
-    return ancestors->bits[(size_t)op * ancestors->words + n / 64] >> (n % 64) & 1;
+    return tarn_set_has(ancestors->bits + (size_t)op * ancestors->words, n);
 }
 
 static void inherit(struct ancestor_rows *ancestors, uint32_t op, uint32_t predecessor)
@@ -37,7 +37,7 @@ static void inherit(struct ancestor_rows *ancestors, uint32_t op, uint32_t prede
     uint64_t *row = ancestors->bits + (size_t)op * ancestors->words;
     const uint64_t *other = ancestors->bits + (size_t)predecessor * ancestors->words;
     for (uint32_t w = 0; w < ancestors->words; w++) row[w] |= other[w];
-    row[predecessor / 64] |= UINT64_C(1) << (predecessor % 64);
+    tarn_set_add(row, predecessor);
 }
 
 static enum tarn_status ancestor_rows_init(struct ancestor_rows *ancestors,

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "streams/base/bitset.h"
 #include "tarn/error.h"
 
 /* Symmetric bit matrix over planned storages. A set bit is an unsafe pair; the diagonal is clear,
@@ -20,13 +21,13 @@ struct tarn_pair_matrix {
 static inline bool tarn_pair_matrix_get(const struct tarn_pair_matrix *matrix, uint32_t a,
                                         uint32_t b)
 {
-    return matrix->bits[(size_t)a * matrix->words + b / 64] >> (b % 64) & 1;
+    return tarn_set_has(matrix->bits + (size_t)a * matrix->words, b);
 }
 
 static inline void tarn_pair_matrix_clear(struct tarn_pair_matrix *matrix, uint32_t a, uint32_t b)
 {
-    matrix->bits[(size_t)a * matrix->words + b / 64] &= ~(UINT64_C(1) << (b % 64));
-    matrix->bits[(size_t)b * matrix->words + a / 64] &= ~(UINT64_C(1) << (a % 64));
+    tarn_set_drop(matrix->bits + (size_t)a * matrix->words, b);
+    tarn_set_drop(matrix->bits + (size_t)b * matrix->words, a);
 }
 
 /* All pairs unsafe, as the algorithms start. TARN_SYSTEM: no memory. */

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "streams/base/random.h"
 #include "tarn/device.h"
 
 #define STEP TARN_PATTERN_STEP
@@ -13,10 +14,7 @@
 
 uint64_t tarn_seed_mix(uint64_t a, uint64_t b)
 {
-    uint64_t x = a * STEP + b; /* then the finalizer of splitmix64 */
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    x ^= x >> 31;
+    uint64_t x = tarn_random_mix(a * STEP + b);
     return x ? x : 1;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "derive.h"
+#include "streams/base/heap.h"
 #include "streams/base/region.h"
 
 /* ---- Showing a cycle ---- */
@@ -119,56 +120,31 @@ static enum tarn_status check_stream_arcs(const struct tarn_graph *graph,
 
 /* ---- Ordering ---- */
 
-struct heap {
-    uint32_t *ops;
-    uint32_t count;
-};
-
-static void push(struct heap *heap, uint32_t op)
-{
-    uint32_t i = heap->count++;
-    for (; i > 0 && heap->ops[(i - 1) / 2] > op; i = (i - 1) / 2)
-        heap->ops[i] = heap->ops[(i - 1) / 2];
-    heap->ops[i] = op;
-}
-
-static uint32_t pop(struct heap *heap)
-{
-    uint32_t smallest = heap->ops[0], last = heap->ops[--heap->count], i = 0;
-    for (uint32_t child; (child = 2 * i + 1) < heap->count; i = child) {
-        if (child + 1 < heap->count && heap->ops[child + 1] < heap->ops[child]) child++;
-        if (heap->ops[child] >= last) break;
-        heap->ops[i] = heap->ops[child];
-    }
-    heap->ops[i] = last;
-    return smallest;
-}
-
 static void release(const struct tarn_graph *graph, uint32_t v, uint32_t *pending,
-                    struct heap *ready)
+                    struct tarn_heap *ready)
 {
     const struct tarn_graph_stream *stream = &graph->streams[graph->ops[v].stream];
     uint32_t next = graph->ops[v].position + 1;
     if (next < stream->ops_count && --pending[stream->ops[next]] == 0)
-        push(ready, stream->ops[next]);
+        tarn_heap_push(ready, stream->ops[next]);
     for (uint32_t k = graph->successors.begin[v]; k < graph->successors.begin[v + 1]; k++) {
         uint32_t w = graph->successors.ops[k];
-        if (--pending[w] == 0) push(ready, w);
+        if (--pending[w] == 0) tarn_heap_push(ready, w);
     }
 }
 
 /* Orders what can be ordered; returns how many ops that are. */
 static uint32_t order_smallest_first(const struct tarn_graph *graph, uint32_t *order,
-                                     uint32_t *pending, struct heap *ready)
+                                     uint32_t *pending, struct tarn_heap *ready)
 {
     uint32_t count = 0;
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         pending[v] = graph->predecessors.begin[v + 1] - graph->predecessors.begin[v];
         if (graph->ops[v].position > 0) pending[v]++;
-        if (pending[v] == 0) push(ready, v);
+        if (pending[v] == 0) tarn_heap_push(ready, v);
     }
     while (ready->count > 0) {
-        uint32_t v = pop(ready);
+        uint32_t v = tarn_heap_pop(ready);
         order[count++] = v;
         release(graph, v, pending, ready);
     }
@@ -180,7 +156,9 @@ static enum tarn_status order_ops(const struct tarn_graph *graph, uint32_t *orde
 {
     struct tarn_region region = {.chunks = NULL};
     uint32_t *pending = tarn_region_take(&region, graph->ops_count, sizeof *pending);
-    struct heap ready = {tarn_region_take(&region, graph->streams_count, sizeof *ready.ops), 0};
+    /* No more ops than streams are ready at once, for ops of a stream follow each other. */
+    struct tarn_heap ready = {
+        .items = tarn_region_take(&region, graph->streams_count, sizeof *ready.items)};
     enum tarn_status status = TARN_SYSTEM;
     if (!region.is_exhausted) {
         bool all = order_smallest_first(graph, order, pending, &ready) == graph->ops_count;

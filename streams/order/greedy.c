@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "flow.h"
+#include "streams/base/bitset.h"
 #include "streams/base/region.h"
 
 static uint32_t first_of(const struct tarn_flow *flow, uint32_t a, uint32_t s)
@@ -38,14 +39,13 @@ static size_t ranks_shape(struct ranks *ranks, uint64_t *words, size_t count)
 
 static void ranks_insert(struct ranks *ranks, uint32_t rank)
 {
-    for (uint32_t i = 0; i < ranks->levels; i++, rank /= 64)
-        ranks->level[i][rank / 64] |= UINT64_C(1) << rank % 64;
+    for (uint32_t i = 0; i < ranks->levels; i++, rank /= 64) tarn_set_add(ranks->level[i], rank);
 }
 
 static void ranks_remove(struct ranks *ranks, uint32_t rank)
 {
     for (uint32_t i = 0; i < ranks->levels; i++, rank /= 64) {
-        ranks->level[i][rank / 64] &= ~(UINT64_C(1) << rank % 64);
+        tarn_set_drop(ranks->level[i], rank);
         if (ranks->level[i][rank / 64]) return;
     }
 }

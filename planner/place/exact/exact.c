@@ -18,6 +18,7 @@
 
 #include "ground.h"
 #include "planner/parallel.h"
+#include "streams/base/random.h"
 
 enum { SEARCHERS = 8, NODES_PER_BLOCK = 3, EAGER_BLOCKS = 256 };
 #define CAPACITY_MAX ((uint64_t)1 << 61)
@@ -50,34 +51,23 @@ struct contest {
 
 /* ---- Chance ---- */
 
-static uint64_t draw(struct searcher *searcher)
-{
-    uint64_t z = searcher->random += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
-static double draw_unit(struct searcher *searcher)
-{
-    return (double)(draw(searcher) >> 11) / (double)(UINT64_C(1) << 53);
-}
-
 static bool draw_percent(struct searcher *searcher, uint32_t percent)
 {
-    return draw(searcher) % 100 < percent;
+    return tarn_random_next(&searcher->random) % 100 < percent;
 }
 
 /* About normal, between -1.5 and 1.5. */
 static double draw_noise(struct searcher *searcher)
 {
-    return draw_unit(searcher) + draw_unit(searcher) + draw_unit(searcher) - 1.5;
+    double sum = tarn_random_unit(&searcher->random);
+    sum += tarn_random_unit(&searcher->random);
+    return sum + tarn_random_unit(&searcher->random) - 1.5;
 }
 
 /* Powers of 10, their exponents being uniform. */
 static double draw_scale(struct searcher *searcher, double from, double to)
 {
-    return pow(10, from + (to - from) * draw_unit(searcher));
+    return pow(10, from + (to - from) * tarn_random_unit(&searcher->random));
 }
 
 /* ---- Manners ---- */
@@ -102,8 +92,9 @@ static void choose_manner(const struct contest *contest, struct searcher *search
                           struct tarn_exact_guide *guide)
 {
     const struct tarn_exact_instance *instance = contest->instance;
-    double load = draw_percent(searcher, 50) ? 0 : 5.0 * (double)(draw(searcher) % 3);
-    double size = 0.6 * (draw_unit(searcher) - 0.5);
+    double load =
+        draw_percent(searcher, 50) ? 0 : 5.0 * (double)(tarn_random_next(&searcher->random) % 3);
+    double size = 0.6 * (tarn_random_unit(&searcher->random) - 0.5);
     double noise = draw_percent(searcher, 20) ? 0 : draw_scale(searcher, -2, 0);
     guide->by_section = draw_percent(searcher, 90);
     guide->slack = draw_scale(searcher, -3.5, 0) * (double)contest->capacity;

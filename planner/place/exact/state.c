@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "streams/base/random.h"
+
 /* So much that a section of which it is told is packed again whatever rises. */
 #define OPEN_UNKNOWN ((int64_t)1 << 62)
 
@@ -39,17 +41,11 @@ bool tarn_exact_state_open(struct tarn_exact_state *state, struct tarn_exact_mar
 
 /* ---- Setting and going back ---- */
 
-static uint64_t mix(uint64_t z)
-{
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
 static struct tarn_exact_print print_of(uint32_t b, int64_t limit, int64_t hole)
 {
-    uint64_t z = mix(mix((uint64_t)limit * UINT64_C(0x9e3779b97f4a7c15) + b) ^ (uint64_t)hole);
-    return (struct tarn_exact_print){{z, mix(z ^ UINT64_C(0x2545f4914f6cdd1d))}};
+    uint64_t z = tarn_random_mix((uint64_t)limit * UINT64_C(0x9e3779b97f4a7c15) + b);
+    z = tarn_random_mix(z ^ (uint64_t)hole);
+    return (struct tarn_exact_print){{z, tarn_random_mix(z ^ UINT64_C(0x2545f4914f6cdd1d))}};
 }
 
 static void write_block(struct tarn_exact_state *state, uint32_t b, int64_t limit, int64_t hole)

@@ -20,23 +20,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "streams/base/random.h"
+
 /* Of a hundred moves that are not for holes. */
 enum { RAISE_PERCENT = 52, PASS_PERCENT = 24, SCATTER_PERCENT = 20 };
 
 /* ---- Chance ---- */
 
-/* splitmix64 */
-static uint64_t draw(struct tarn_walk *walk)
-{
-    uint64_t z = walk->random += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
 static uint32_t draw_below(struct tarn_walk *walk, uint32_t limit)
 {
-    return (uint32_t)((draw(walk) >> 32) * limit >> 32);
+    return tarn_random_below(&walk->random, limit);
 }
 
 /* ---- Changes ---- */

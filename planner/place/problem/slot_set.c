@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "streams/base/bitset.h"
+
 enum tarn_status tarn_slot_set_init(struct tarn_slot_set *set,
                                     const struct tarn_conflicts *conflicts,
                                     const uint32_t *storages, uint32_t count)
@@ -17,10 +19,7 @@ enum tarn_status tarn_slot_set_init(struct tarn_slot_set *set,
         tarn_slot_set_finish(set);
         return TARN_SYSTEM;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t slot = conflicts->slot_of[storages[i]];
-        set->bits[slot / 64] |= UINT64_C(1) << slot % 64;
-    }
+    for (uint32_t i = 0; i < count; i++) tarn_set_add(set->bits, conflicts->slot_of[storages[i]]);
     for (size_t w = 0; w < words; w++) {
         set->below[w] = below;
         below += (uint32_t)__builtin_popcountll(set->bits[w]);

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "streams/base/bitset.h"
 #include "streams/base/checked.h"
 
 struct interval {
@@ -49,10 +50,10 @@ static void mark_conflicts(struct tarn_placer *placer, uint32_t storage)
     tarn_conflicts_mask(conflicts, storage, placer->mask);
     for (uint32_t w = 0; w < conflicts->words_count; w++) {
         for (uint64_t bits = placer->mask[w] & placer->placed[w]; bits != 0; bits &= bits - 1) {
-            uint32_t slot = w * 64 + (uint32_t)__builtin_ctzll(bits), e = placer->edge_of[slot];
+            uint32_t slot = tarn_set_next(w, bits), e = placer->edge_of[slot];
             uint64_t end = placer->end[slot];
             placer->reach[e] = end > placer->reach[e] ? end : placer->reach[e];
-            placer->marked[e / 64] |= UINT64_C(1) << (e % 64);
+            tarn_set_add(placer->marked, e);
         }
     }
 }
@@ -76,7 +77,7 @@ static void push_marked(struct tarn_placer *placer, uint64_t size, uint64_t befo
     uint64_t object = 0;
     for (uint32_t word = 0; word <= placer->edges_count / 64; word++) {
         for (uint64_t bits = placer->marked[word]; bits != 0; bits &= bits - 1) {
-            uint32_t e = word * 64 + (uint32_t)__builtin_ctzll(bits);
+            uint32_t e = tarn_set_next(word, bits);
             struct interval taken = {placer->edge[e], placer->reach[e]};
             placer->reach[e] = 0;
             if (taken.left > run.right) {
@@ -232,7 +233,7 @@ static void set_offsets(struct tarn_placer *placer, struct tarn_block block, uin
     for (uint32_t i = 0; i < block.members_count; i++) {
         uint32_t a = block.members[i], slot = placer->problem->conflicts->slot_of[a];
         placer->offset[a] = start + blocks->within[a];
-        placer->placed[slot / 64] |= UINT64_C(1) << (slot % 64);
+        tarn_set_add(placer->placed, slot);
         placer->end[slot] = placer->offset[a] + blocks->reserved[a];
         placer->edge_of[slot] = edge_at(placer, placer->offset[a], object);
     }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "assign.h"
+#include "streams/base/bitset.h"
 
 enum { WORDS = 16, COLUMNS = 64 * WORDS };
 
@@ -20,10 +21,7 @@ struct row {
     uint64_t words[WORDS];
 };
 
-static bool has(const struct row *row, uint32_t column)
-{
-    return row->words[column / 64] >> column % 64 & 1;
-}
+static bool has(const struct row *row, uint32_t column) { return tarn_set_has(row->words, column); }
 
 /* The nodes of the block that happen before v. */
 static void fill_row(struct row *rows, const struct tarn_arcs *before, uint32_t v, uint32_t block)
@@ -34,7 +32,7 @@ static void fill_row(struct row *rows, const struct tarn_arcs *before, uint32_t 
         uint32_t u = before->ops[i];
         if (u < block) continue;
         for (uint32_t w = 0; w < WORDS; w++) row->words[w] |= rows[u].words[w];
-        if (u - block < COLUMNS) row->words[(u - block) / 64] |= UINT64_C(1) << (u - block) % 64;
+        if (u - block < COLUMNS) tarn_set_add(row->words, u - block);
     }
 }
 

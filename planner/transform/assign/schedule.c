@@ -10,41 +10,7 @@
 #include <string.h>
 
 #include "assign.h"
-
-/* ---- Heaps ---- */
-
-/* Nodes, those with the smallest key first; of equal ones the smallest node. */
-struct heap {
-    const uint64_t *key; /* by node */
-    uint32_t *nodes;
-    uint32_t count;
-};
-
-static bool is_first(const struct heap *heap, uint32_t a, uint32_t b)
-{
-    return heap->key[a] != heap->key[b] ? heap->key[a] < heap->key[b] : a < b;
-}
-
-static void push(struct heap *heap, uint32_t node)
-{
-    uint32_t i = heap->count++;
-    for (; i > 0 && is_first(heap, node, heap->nodes[(i - 1) / 2]); i = (i - 1) / 2)
-        heap->nodes[i] = heap->nodes[(i - 1) / 2];
-    heap->nodes[i] = node;
-}
-
-static uint32_t pop(struct heap *heap)
-{
-    uint32_t first = heap->nodes[0], last = heap->nodes[--heap->count], i = 0;
-    for (uint32_t child; (child = 2 * i + 1) < heap->count; i = child) {
-        if (child + 1 < heap->count && is_first(heap, heap->nodes[child + 1], heap->nodes[child]))
-            child++;
-        if (!is_first(heap, heap->nodes[child], last)) break;
-        heap->nodes[i] = heap->nodes[child];
-    }
-    heap->nodes[i] = last;
-    return first;
-}
+#include "streams/base/heap.h"
 
 /* ---- A schedule in the making ---- */
 
@@ -62,7 +28,7 @@ struct schedule {
     uint32_t *order;
     uint32_t placed;
     uint64_t makespan;
-    struct heap coming[TARN_POOLS_MAX], waiting[TARN_POOLS_MAX]; /* by ready, by urgency */
+    struct tarn_heap coming[TARN_POOLS_MAX], waiting[TARN_POOLS_MAX]; /* by ready, by urgency */
 };
 
 static uint64_t cost_of(const struct schedule *schedule, uint32_t node)
@@ -143,7 +109,7 @@ static void announce(struct schedule *schedule, uint32_t v)
         if (at_home < ready) ready = at_home;
     }
     schedule->ready[v] = ready;
-    push(&schedule->coming[schedule->pools->pool[v]], v);
+    tarn_heap_push(&schedule->coming[schedule->pools->pool[v]], v);
 }
 
 static void place(struct schedule *schedule, uint32_t v)
@@ -163,13 +129,14 @@ static void place(struct schedule *schedule, uint32_t v)
 /* When the next node of this pool could begin; UINT64_MAX: there is none. */
 static uint64_t next_begin(struct schedule *schedule, uint32_t p)
 {
-    struct heap *coming = &schedule->coming[p], *waiting = &schedule->waiting[p];
+    struct tarn_heap *coming = &schedule->coming[p], *waiting = &schedule->waiting[p];
     if (coming->count + waiting->count == 0) return UINT64_MAX;
     uint64_t at = UINT64_MAX;
     for (uint32_t s = schedule->pools->begin[p]; s < schedule->pools->end[p]; s++)
         if (schedule->free_at[s] < at) at = schedule->free_at[s];
-    if (waiting->count == 0) at = later_of(at, schedule->ready[coming->nodes[0]]);
-    while (coming->count > 0 && schedule->ready[coming->nodes[0]] <= at) push(waiting, pop(coming));
+    if (waiting->count == 0) at = later_of(at, schedule->ready[tarn_heap_first(coming)]);
+    while (coming->count > 0 && schedule->ready[tarn_heap_first(coming)] <= at)
+        tarn_heap_push(waiting, tarn_heap_pop(coming));
     return at;
 }
 
@@ -194,7 +161,7 @@ static void run(struct schedule *schedule, uint32_t wait_share)
             best_begin = begin;
             best = p;
         }
-        place(schedule, pop(&schedule->waiting[best]));
+        place(schedule, tarn_heap_pop(&schedule->waiting[best]));
     }
 }
 
@@ -210,8 +177,8 @@ static void schedule_finish(struct schedule *schedule)
     free(schedule->stream);
     free(schedule->order);
     for (uint32_t p = 0; p < TARN_POOLS_MAX; p++) {
-        free(schedule->coming[p].nodes);
-        free(schedule->waiting[p].nodes);
+        free(schedule->coming[p].items);
+        free(schedule->waiting[p].items);
     }
 }
 
@@ -227,10 +194,11 @@ static bool schedule_init(struct schedule *schedule, const struct tarn_stream_po
     schedule->stream = malloc(count * sizeof *schedule->stream);
     schedule->order = malloc(count * sizeof *schedule->order);
     for (uint32_t p = 0; p < TARN_POOLS_MAX; p++) {
-        schedule->coming[p] = (struct heap){schedule->ready, malloc(count * sizeof(uint32_t)), 0};
+        schedule->coming[p] =
+            (struct tarn_heap){schedule->ready, malloc(count * sizeof(uint32_t)), 0};
         schedule->waiting[p] =
-            (struct heap){schedule->urgency, malloc(count * sizeof(uint32_t)), 0};
-        ok = ok && schedule->coming[p].nodes && schedule->waiting[p].nodes;
+            (struct tarn_heap){schedule->urgency, malloc(count * sizeof(uint32_t)), 0};
+        ok = ok && schedule->coming[p].items && schedule->waiting[p].items;
     }
     return ok && schedule->urgency && schedule->ready && schedule->end && schedule->free_at &&
            schedule->pending && schedule->stream && schedule->order;

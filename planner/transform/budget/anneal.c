@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "search.h"
+#include "streams/base/random.h"
 
 enum {
     NEAR = 10,
@@ -22,17 +23,9 @@ static const double PRICE_RANGE = 16, COOLER = 8;
 
 /* ---- Moves ---- */
 
-static uint64_t draw(struct tarn_search *all)
-{
-    uint64_t z = all->random += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
 uint32_t tarn_search_draw(struct tarn_search *all, uint32_t count)
 {
-    return (uint32_t)(((draw(all) >> 32) * count) >> 32);
+    return tarn_random_below(&all->random, count);
 }
 
 /* What became of a version behind the turn. */
@@ -135,7 +128,7 @@ static void step(struct tarn_search *all, struct annealing *state, double heat)
     tarn_search_evaluate(all);
     double now = cost_of(state->time_ns, state->above, state->price);
     double then = cost_of(all->time_ns, all->above, state->price);
-    double luck = (double)(draw(all) >> 11) * 0x1p-53;
+    double luck = tarn_random_unit(&all->random);
     if (then <= now + heat * luck * luck) {
         state->above = all->above;
         state->time_ns = all->time_ns;

@@ -24,7 +24,7 @@ enum tarn_status tarn_reorder_greedy_init(struct tarn_reorder_greedy *greedy,
     memset(greedy, 0, sizeof *greedy);
     if (tarn_reorder_state_init(&greedy->state, model) != TARN_OK) return TARN_SYSTEM;
     greedy->guide = malloc(count * sizeof *greedy->guide);
-    greedy->heap = malloc(count * sizeof *greedy->heap);
+    greedy->ready = (struct tarn_heap){greedy->guide, malloc(count * sizeof(uint32_t)), 0};
     greedy->waiting = malloc(count * sizeof *greedy->waiting);
     greedy->hold = malloc(count * sizeof *greedy->hold);
     greedy->need = malloc(count * sizeof *greedy->need);
@@ -33,7 +33,7 @@ enum tarn_status tarn_reorder_greedy_init(struct tarn_reorder_greedy *greedy,
     greedy->is_waiting = malloc(count * sizeof *greedy->is_waiting);
     greedy->is_held = malloc(count * sizeof *greedy->is_held);
     greedy->run = malloc(count * sizeof *greedy->run);
-    if (greedy->guide && greedy->heap && greedy->waiting && greedy->hold && greedy->need &&
+    if (greedy->guide && greedy->ready.items && greedy->waiting && greedy->hold && greedy->need &&
         greedy->has_run && greedy->is_ready && greedy->is_waiting && greedy->is_held && greedy->run)
         return TARN_OK;
     tarn_reorder_greedy_finish(greedy);
@@ -44,7 +44,7 @@ void tarn_reorder_greedy_finish(struct tarn_reorder_greedy *greedy)
 {
     tarn_reorder_state_finish(&greedy->state);
     free(greedy->guide);
-    free(greedy->heap);
+    free(greedy->ready.items);
     free(greedy->waiting);
     free(greedy->hold);
     free(greedy->need);
@@ -61,24 +61,7 @@ void tarn_reorder_greedy_finish(struct tarn_reorder_greedy *greedy)
 static void push(struct tarn_reorder_greedy *greedy, uint32_t v)
 {
     greedy->is_ready[v] = true;
-    uint32_t i = greedy->heap_count++, *heap = greedy->heap;
-    for (; i > 0 && greedy->guide[heap[(i - 1) / 2]] > greedy->guide[v]; i = (i - 1) / 2)
-        heap[i] = heap[(i - 1) / 2];
-    heap[i] = v;
-}
-
-static uint32_t pop(struct tarn_reorder_greedy *greedy)
-{
-    uint32_t *heap = greedy->heap, first = heap[0], last = heap[--greedy->heap_count], i = 0;
-    for (uint32_t child; (child = 2 * i + 1) < greedy->heap_count; i = child) {
-        if (child + 1 < greedy->heap_count &&
-            greedy->guide[heap[child + 1]] < greedy->guide[heap[child]])
-            child++;
-        if (greedy->guide[heap[child]] >= greedy->guide[last]) break;
-        heap[i] = heap[child];
-    }
-    heap[i] = last;
-    return first;
+    tarn_heap_push(&greedy->ready, v);
 }
 
 /* ---- Segments ---- */
@@ -230,8 +213,8 @@ static void run_segments(struct tarn_reorder_greedy *greedy, uint64_t limit)
 static uint32_t take_by_guide(struct tarn_reorder_greedy *greedy, uint64_t limit)
 {
     uint32_t skipped[SKIPS_MAX], count = 0, best = TARN_NONE;
-    while (greedy->heap_count > 0 && count < SKIPS_MAX) {
-        uint32_t v = pop(greedy);
+    while (greedy->ready.count > 0 && count < SKIPS_MAX) {
+        uint32_t v = tarn_heap_pop(&greedy->ready);
         if (greedy->has_run[v]) continue;
         skipped[count++] = v;
         if (best == TARN_NONE || greedy->state.model->made[v] < greedy->state.model->made[best])
@@ -254,7 +237,7 @@ static void begin(struct tarn_reorder_greedy *greedy, const uint32_t *guide)
     memset(greedy->is_ready, 0, model->nodes_count * sizeof *greedy->is_ready);
     memset(greedy->is_waiting, 0, model->nodes_count * sizeof *greedy->is_waiting);
     memset(greedy->is_held, 0, model->nodes_count * sizeof *greedy->is_held);
-    greedy->heap_count = greedy->waiting_count = greedy->hold_count = greedy->run_count = 0;
+    greedy->ready.count = greedy->waiting_count = greedy->hold_count = greedy->run_count = 0;
     greedy->need_least = UINT64_MAX;
     for (uint32_t i = 0; i < model->nodes_count; i++) greedy->guide[guide[i]] = i;
     for (uint32_t v = 0; v < model->nodes_count; v++) {

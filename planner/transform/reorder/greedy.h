@@ -3,13 +3,13 @@
 #define TARN_PLANNER_TRANSFORM_REORDER_GREEDY_H
 
 #include "planner/transform/list_model.h"
+#include "streams/base/heap.h"
 
 struct tarn_reorder_greedy {
     struct tarn_reorder_state state;
-    uint32_t *guide; /* node -> its place in the order that guides */
-    uint32_t *heap;  /* ready nodes, the guide's first on top */
-    uint32_t heap_count;
-    uint32_t *waiting; /* nodes to look at: they have become ready, or free more than before */
+    uint64_t *guide;        /* node -> its place in the order that guides */
+    struct tarn_heap ready; /* ready nodes, the guide's first on top */
+    uint32_t *waiting;      /* nodes to look at: they have become ready, or free more than before */
     uint32_t waiting_count;
     uint32_t *hold; /* ready nodes whose segment does not fit under the limit now */
     uint32_t hold_count;
