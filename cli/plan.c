@@ -191,6 +191,8 @@ enum tarn_status tarn_verb_plan(char **words)
          "for the answer to a packing\ninstance (see 'tarn convert')"},
         TARN_PLANNING_OPTIONS(request.planning),
         TARN_TRANSFORM_OPTIONS(request.transforms),
+        {"node-limit", 0, TARN_OPTION_TIMES, &request.planning.node_limit, "N",
+         "nodes of a part at most (default 60), for the method roam-tree"},
         {"budget-curve", 0, TARN_OPTION_TIMES, &request.curve_points, "POINTS",
          "plan nothing, tell what this number of budgets costs, down to\nthe least; -o writes CSV, "
          "or a picture to a name that ends in .svg"},

@@ -228,7 +228,7 @@ static enum tarn_status transform(char **words_given, bool assign)
             "                      [--wait-ns NS] [--budget BYTES] [--budget-method METHOD]\n"
             "                      [--budget-skip CLASS,CLASS...] [--reorder]\n"
             "                      [--reorder-keep-time]\n"
-            "                      [--reorder-skip STAGE,STAGE...] [--node-limit N] [--couple]\n"
+            "                      [--reorder-skip STAGE,STAGE...] [--couple]\n"
             "                      [--couple-keep PERCENT]\n"
             "                      [--slowdown-max PERCENT] [--in-place] "
             "[--in-place-kinds KIND,KIND...]\n"

@@ -82,7 +82,7 @@ const char *tarn_transforms_ask(struct tarn_transforms *transforms,
     struct tarn_reorder_options *reorder = &transforms->reorder_options;
     if (!split_kinds(transforms, &kinds_count)) return "--in-place-kinds takes up to 32 kinds";
     if (!read_skip(transforms->skip_text, &reorder->skip))
-        return "--reorder-skip knows greedy, windows, cuts, tree, cases and witness";
+        return "--reorder-skip knows greedy, windows, cuts, cases and witness";
     if (!ask_budget(transforms, options))
         return "--budget-skip knows recompute, inputs, masks, algorithms and split, not all of "
                "them at once";
@@ -93,7 +93,6 @@ const char *tarn_transforms_ask(struct tarn_transforms *transforms,
         transforms->assign_options.report = &transforms->assign_report;
         options->assign = &transforms->assign_options;
     }
-    options->node_limit = reorder->node_limit;
     if (transforms->reorder || reorder->keep_time || reorder->skip != 0) {
         reorder->struct_size = sizeof *reorder;
         reorder->report = &transforms->reorder_report;

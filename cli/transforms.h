@@ -95,14 +95,7 @@ struct tarn_transforms {
          "several streams: no order whose modelled critical path is\nlonger"},                 \
         {"reorder-skip",   0,                                                                  \
          TARN_OPTION_TEXT, &(transforms).skip_text,                                            \
-         "STAGE,STAGE...", "leave out greedy, windows, cuts, tree, cases or witness"},         \
-        {"node-limit",                                                                         \
-         0,                                                                                    \
-         TARN_OPTION_TIMES,                                                                    \
-         &(transforms).reorder_options.node_limit,                                             \
-         "N",                                                                                  \
-         "nodes of the subgraph tree's leaves at most (default 60), for\n--reorder and the "   \
-         "method roam-tree"},                                                                  \
+         "STAGE,STAGE...", "leave out greedy, windows, cuts, cases or witness"},               \
         {"couple",                                                                             \
          0,                                                                                    \
          TARN_OPTION_FLAG,                                                                     \

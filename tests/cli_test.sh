@@ -471,7 +471,6 @@ streams_and_waits_are_added() {
         json 'o["reorder"]["bound_bytes"] <= o["reorder"]["peak_bytes"] and
               o["reorder_gains"]["greedy"] == 0' || return
     exits 2 transform "$toy" --reorder-skip greedy,magic || return
-    exits 0 transform "$toy" --reorder --node-limit 8 || return
     exits 0 plan "$real" --reorder --reorder-keep-time -o "$plan" --effort 0 --json &&
         json 'o["reorder"]["peak_bytes"] < o["reorder"]["peak_before_bytes"] and
               o["reorder_time"]["critical_path_ns"] <= o["reorder_time"]["critical_path_before_ns"]' &&

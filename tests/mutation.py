@@ -100,7 +100,7 @@ SUITES = [
     ("placement", "planner/place/improve.c", "limits place anytime quality property plan_memory"),
     ("placement", "planner/place/lowest/*.c", "lowest limits place quality property plan_memory"),
 ]
-APART = ("planner/papers/llfb.c", "planner/papers/roam*.c")   # methods of papers, run only when asked for
+APART = ("planner/papers/llfb.c", "planner/papers/roam*.c", "planner/papers/*_tree.c")   # methods of papers, run only when asked for
 NOT_RUN = ("style", "cli", "hostile", "signals", "custom_sdk", "cuda*", "device_*", "fake_cudart", "embed_*", "cross", "python",
            "failing_calls", "fuzz")
 

@@ -184,7 +184,6 @@ enum tarn_reorder_stage {
     TARN_REORDER_GREEDY,  /* ready segments that free what they take, under a limit on memory */
     TARN_REORDER_WINDOWS, /* complete search around the highest step */
     TARN_REORDER_CUTS,    /* what the minimum cut at the highest step would have run before it */
-    TARN_REORDER_TREE,    /* segment by segment, weight updates where activations leave room */
     TARN_REORDER_CASES,   /* the bound by cases where minimum cuts leave a gap, and what turns up */
     TARN_REORDER_WITNESS, /* several streams: away from the heaviest antichain */
     TARN_REORDER_STAGES
@@ -212,11 +211,10 @@ struct tarn_reorder_report {
 
 struct tarn_reorder_options {
     size_t struct_size;
-    uint64_t alignment;  /* of the plan, a power of two: what a storage reserves; 0: 512 */
-    uint32_t effort;     /* rounds of improvement at most; 0: 200 */
-    uint32_t skip;       /* stages to leave out: 1u << TARN_REORDER_GREEDY, ... */
-    uint32_t node_limit; /* TARN_REORDER_TREE: nodes that are ordered at once, at most 64; 0: 60 */
-    bool keep_time;      /* several streams: no order with a longer modelled critical path */
+    uint64_t alignment; /* of the plan, a power of two: what a storage reserves; 0: 512 */
+    uint32_t effort;    /* rounds of improvement at most; 0: 200 */
+    uint32_t skip;      /* stages to leave out: 1u << TARN_REORDER_GREEDY, ... */
+    bool keep_time;     /* several streams: no order with a longer modelled critical path */
     struct tarn_reorder_report *report;           /* filled in; NULL: not wanted */
     const struct tarn_transform_control *control; /* NULL: to the end, silently */
 };

@@ -6,7 +6,6 @@
  *   window  the nodes around the highest step in their best order, by complete search
  *   cut     the minimum cut at the highest step says which nodes should have run before it: they
  *           are moved before it, the others behind it
- *   tree    independent segments one by one, weight updates put where activations leave room
  *
  * Several streams take their orders from that list, as reorder/streams.h goes on to say; the bound
  * holds for them as well, since what is alive in one step of a list is an antichain.
@@ -17,7 +16,6 @@
 #include "bound.h"
 #include "exact.h"
 #include "greedy.h"
-#include "planner/papers/reorder_tree.h"
 #include "planner/transform/recipe.h"
 #include "planner/transform/steps.h"
 #include "postpone.h"
@@ -45,8 +43,6 @@ struct reordering {
     struct tarn_reorder_bound bound;
     struct tarn_reorder_exact exact;
     struct tarn_reorder_postpone postpone;
-    struct tarn_reorder_tree tree; /* made when it is needed first */
-    uint32_t node_limit;
     struct tarn_steps steps;
     uint64_t least;    /* no order has a lower peak */
     uint32_t *best;    /* the best order so far */
@@ -63,9 +59,9 @@ struct reordering {
 const char *tarn_reorder_stage_text(enum tarn_reorder_stage stage)
 {
     static const char *const words[] = {
-        [TARN_REORDER_GREEDY] = "greedy", [TARN_REORDER_WINDOWS] = "windows",
-        [TARN_REORDER_CUTS] = "cuts",     [TARN_REORDER_TREE] = "tree",
-        [TARN_REORDER_CASES] = "cases",   [TARN_REORDER_WITNESS] = "witness",
+        [TARN_REORDER_GREEDY] = "greedy",   [TARN_REORDER_WINDOWS] = "windows",
+        [TARN_REORDER_CUTS] = "cuts",       [TARN_REORDER_CASES] = "cases",
+        [TARN_REORDER_WITNESS] = "witness",
     };
     return (unsigned)stage < TARN_REORDER_STAGES ? words[stage] : "";
 }
@@ -206,24 +202,6 @@ static bool try_windows(struct reordering *all, uint32_t middle)
     return false;
 }
 
-/* ---- Tree ---- */
-
-/* Also with the greedy rules behind it, which look across segments. */
-static enum tarn_status try_tree(struct reordering *all, bool *better)
-{
-    if (!all->tree.model && tarn_reorder_tree_init(&all->tree, all->model) != TARN_OK)
-        return TARN_SYSTEM;
-    for (enum tarn_reorder_delay delay = 0; delay < TARN_REORDER_DELAYS && !*better; delay++) {
-        tarn_reorder_tree_run(&all->tree, all->best, delay, all->node_limit, all->least,
-                              &all->exact, all->attempt);
-        *better = take(all, all->attempt, TARN_REORDER_TREE);
-        if (*better) break;
-        tarn_reorder_greedy_run(&all->greedy, all->attempt, all->least);
-        *better = take(all, all->greedy.run, TARN_REORDER_TREE);
-    }
-    return TARN_OK;
-}
-
 /* ---- Rounds ---- */
 
 /* Raises the bound by what step i of the best order says; *here: that step's own. */
@@ -245,7 +223,6 @@ static enum tarn_status improve(struct reordering *all, bool *better)
     *better = (is_on(all, TARN_REORDER_GREEDY) && try_greedy(all, all->best)) ||
               (is_on(all, TARN_REORDER_WINDOWS) && try_windows(all, middle)) ||
               (is_on(all, TARN_REORDER_CUTS) && try_cuts(all, middle));
-    if (!*better && is_on(all, TARN_REORDER_TREE)) status = try_tree(all, better);
     return status;
 }
 
@@ -331,7 +308,6 @@ static void finish(struct reordering *all)
     tarn_reorder_bound_finish(&all->bound);
     tarn_reorder_exact_finish(&all->exact);
     tarn_reorder_postpone_finish(&all->postpone);
-    tarn_reorder_tree_finish(&all->tree);
     free(all->best);
     free(all->attempt);
     free(all->late);
@@ -386,7 +362,6 @@ static enum tarn_status reorder(struct tarn_graph *graph, const uint64_t *reserv
 {
     struct tarn_reorder_model model;
     struct reordering all = {.skip = options->skip,
-                             .node_limit = options->node_limit,
                              .steps = {.control = options->control, .transform = "reorder"}};
     if (tarn_reorder_model_init(&model, graph, reserved) != TARN_OK)
         return tarn_error_no_memory(error);
@@ -422,7 +397,6 @@ enum tarn_status tarn_graph_reorder(struct tarn_graph *graph,
     if (status != TARN_OK) return status;
     if (options.alignment == 0) options.alignment = ALIGNMENT_DEFAULT;
     if (options.effort == 0) options.effort = EFFORT_DEFAULT;
-    if (options.node_limit == 0) options.node_limit = TARN_NODE_LIMIT;
     if (!tarn_is_power_of_two(options.alignment))
         return tarn_error_set(error, TARN_USAGE, "the alignment %llu is not a power of two",
                               (unsigned long long)options.alignment);
