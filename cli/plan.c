@@ -206,18 +206,15 @@ enum tarn_status tarn_verb_plan(char **words)
     };
     const struct tarn_command command = {
         .verb = "plan",
-        .usage =
-            "GRAPH [-o PLAN] [--assign] [--streams N] [--assign-mode MODE]\n"
-            "                 [--wait-ns NS] [--budget BYTES] [--budget-method METHOD]\n"
-            "                 [--budget-skip CLASS,CLASS...] [--budget-curve POINTS] [--reorder] "
-            "[--reorder-keep-time]\n"
-            "                 [--reorder-skip STAGE,STAGE...] [--node-limit N] [--couple]\n"
-            "                 [--couple-keep PERCENT]\n"
-            "                 [--slowdown-max PERCENT] [--in-place] "
-            "[--in-place-kinds KIND,KIND...]\n"
-            "                 [--alignment BYTES] [--capacity BYTES] [--method NAME]\n"
-            "                 [--boundary refined|simple] [--threads N] [--effort STEPS]\n"
-            "                 [--seconds SECONDS] [--seed N] [--text-max BYTES] [--json]",
+        .usage = "GRAPH [-o PLAN] [--assign] [--streams N] [--assign-mode MODE]\n"
+                 "                 [--wait-ns NS] [--budget BYTES] [--budget-method METHOD]\n"
+                 "                 [--budget-curve POINTS] [--reorder] [--reorder-keep-time]\n"
+                 "                 [--node-limit N] [--couple] [--couple-keep PERCENT]\n"
+                 "                 [--slowdown-max PERCENT] [--in-place] "
+                 "[--in-place-kinds KIND,KIND...]\n"
+                 "                 [--alignment BYTES] [--capacity BYTES] [--method NAME]\n"
+                 "                 [--boundary refined|simple] [--threads N] [--effort STEPS]\n"
+                 "                 [--seconds SECONDS] [--seed N] [--text-max BYTES] [--json]",
         .about = about,
         .options = options,
         .options_count = TARN_COUNT(options),

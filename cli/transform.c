@@ -222,19 +222,16 @@ static enum tarn_status transform(char **words_given, bool assign)
     };
     const struct tarn_command command = {
         .verb = assign ? "assign" : "transform",
-        .usage =
-            "GRAPH [-o GRAPH] [--implementations COSTS.csv] [--split-backward]\n"
-            "                      [--assign] [--streams N] [--assign-mode MODE]\n"
-            "                      [--wait-ns NS] [--budget BYTES] [--budget-method METHOD]\n"
-            "                      [--budget-skip CLASS,CLASS...] [--reorder]\n"
-            "                      [--reorder-keep-time]\n"
-            "                      [--reorder-skip STAGE,STAGE...] [--couple]\n"
-            "                      [--couple-keep PERCENT]\n"
-            "                      [--slowdown-max PERCENT] [--in-place] "
-            "[--in-place-kinds KIND,KIND...]\n"
-            "                      [--capacity BYTES] [--alignment BYTES] [--text-max BYTES] "
-            "[--changes] "
-            "[--json]",
+        .usage = "GRAPH [-o GRAPH] [--implementations COSTS.csv] [--split-backward]\n"
+                 "                      [--assign] [--streams N] [--assign-mode MODE]\n"
+                 "                      [--wait-ns NS] [--budget BYTES] [--budget-method METHOD]\n"
+                 "                      [--reorder] [--reorder-keep-time] [--couple]\n"
+                 "                      [--couple-keep PERCENT]\n"
+                 "                      [--slowdown-max PERCENT] [--in-place] "
+                 "[--in-place-kinds KIND,KIND...]\n"
+                 "                      [--capacity BYTES] [--alignment BYTES] [--text-max BYTES] "
+                 "[--changes] "
+                 "[--json]",
         .about = about,
         .options = options,
         .options_count = TARN_COUNT(options),

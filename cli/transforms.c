@@ -19,39 +19,7 @@ static bool split_kinds(struct tarn_transforms *transforms, size_t *count)
     return true;
 }
 
-/* A list of words by commas as bits; false: it holds one that is not among them. */
-static bool read_words(const char *text, const char *const *words, size_t count, unsigned *bits)
-{
-    *bits = 0;
-    while (text && *text) {
-        size_t length = strcspn(text, ","), i = 0;
-        while (i < count && (strlen(words[i]) != length || strncmp(words[i], text, length) != 0))
-            i++;
-        if (i == count) return false;
-        *bits |= 1u << i;
-        text += length + (text[length] == ',');
-    }
-    return true;
-}
-
-static bool read_skip(const char *text, uint32_t *skip)
-{
-    const char *words[TARN_REORDER_STAGES];
-    for (int i = 0; i < TARN_REORDER_STAGES; i++)
-        words[i] = tarn_reorder_stage_text((enum tarn_reorder_stage)i);
-    return read_words(text, words, TARN_REORDER_STAGES, skip);
-}
-
-/* The classes that the text leaves; 0: it names one that there is not, or leaves none. */
-static unsigned read_classes(const char *text)
-{
-    static const char *const words[] = {"recompute", "inputs", "algorithms", "split", "masks"};
-    unsigned left_out;
-    bool known = read_words(text, words, sizeof words / sizeof *words, &left_out);
-    return known ? TARN_BUDGET_ALL & ~left_out : 0;
-}
-
-static bool ask_budget(struct tarn_transforms *transforms, struct tarn_plan_options *options)
+static void ask_budget(struct tarn_transforms *transforms, struct tarn_plan_options *options)
 {
     static const struct {
         enum tarn_budget_method method;
@@ -64,15 +32,12 @@ static bool ask_budget(struct tarn_transforms *transforms, struct tarn_plan_opti
         [TARN_BUDGET_WAY_GIST] = {TARN_BUDGET_SEARCH, TARN_BUDGET_ALL & ~TARN_BUDGET_RECOMPUTE},
     };
     struct tarn_budget_options *budget = &transforms->budget_options;
-    unsigned classes = read_classes(transforms->budget_skip_text);
-    if (classes == 0) return false;
     budget->struct_size = sizeof *budget;
     budget->method = ways[transforms->budget_way].method;
-    budget->classes = ways[transforms->budget_way].classes & classes;
-    if (budget->budget == 0 && transforms->budget_way == TARN_BUDGET_WAY_SEARCH) return true;
+    budget->classes = ways[transforms->budget_way].classes;
+    if (budget->budget == 0 && transforms->budget_way == TARN_BUDGET_WAY_SEARCH) return;
     budget->report = &transforms->budget_report;
     options->budget = budget;
-    return true;
 }
 
 const char *tarn_transforms_ask(struct tarn_transforms *transforms,
@@ -81,11 +46,7 @@ const char *tarn_transforms_ask(struct tarn_transforms *transforms,
     size_t kinds_count;
     struct tarn_reorder_options *reorder = &transforms->reorder_options;
     if (!split_kinds(transforms, &kinds_count)) return "--in-place-kinds takes up to 32 kinds";
-    if (!read_skip(transforms->skip_text, &reorder->skip))
-        return "--reorder-skip knows greedy, windows, cuts, cases and witness";
-    if (!ask_budget(transforms, options))
-        return "--budget-skip knows recompute, inputs, masks, algorithms and split, not all of "
-               "them at once";
+    ask_budget(transforms, options);
     const struct tarn_assign_options *assign = &transforms->assign_options;
     if (transforms->assign || assign->streams > 0 || assign->mode != TARN_ASSIGN_SCHEDULE) {
         transforms->assign_options.struct_size = sizeof transforms->assign_options;
@@ -93,7 +54,7 @@ const char *tarn_transforms_ask(struct tarn_transforms *transforms,
         transforms->assign_options.report = &transforms->assign_report;
         options->assign = &transforms->assign_options;
     }
-    if (transforms->reorder || reorder->keep_time || reorder->skip != 0) {
+    if (transforms->reorder || reorder->keep_time) {
         reorder->struct_size = sizeof *reorder;
         reorder->report = &transforms->reorder_report;
         options->reorder = reorder;

@@ -19,11 +19,9 @@ enum tarn_budget_way {
 struct tarn_transforms {
     bool assign, reorder, couple, in_place;
     enum tarn_budget_way budget_way;
-    const char *budget_skip_text; /* words between commas, as is the next */
-    uint32_t wait_ns;             /* 0: not given */
-    const char *skip_text;        /* words between commas, as is the next */
-    const char *kinds_text;
-    char kinds_copy[1024]; /* what `kinds` points into */
+    uint32_t wait_ns;       /* 0: not given */
+    const char *kinds_text; /* words between commas */
+    char kinds_copy[1024];  /* what `kinds` points into */
     const char *kinds[TARN_KINDS_MAX];
     struct tarn_assign_options assign_options;
     struct tarn_assign_report assign_report;
@@ -78,9 +76,6 @@ struct tarn_transforms {
          "search|keep|chen|checkmate|gist",                                                    \
          "search (default); keep everything; keep the ends of\nsquare-root-many segments; "    \
          "recompute only; other\nimplementations only"},                                       \
-        {"budget-skip",    0,                                                                  \
-         TARN_OPTION_TEXT, &(transforms).budget_skip_text,                                     \
-         "CLASS,CLASS...", "leave out recompute, inputs, masks, algorithms or split"},         \
         {"reorder",                                                                            \
          0,                                                                                    \
          TARN_OPTION_FLAG,                                                                     \
@@ -93,9 +88,6 @@ struct tarn_transforms {
          &(transforms).reorder_options.keep_time,                                              \
          NULL,                                                                                 \
          "several streams: no order whose modelled critical path is\nlonger"},                 \
-        {"reorder-skip",   0,                                                                  \
-         TARN_OPTION_TEXT, &(transforms).skip_text,                                            \
-         "STAGE,STAGE...", "leave out greedy, windows, cuts, cases or witness"},               \
         {"couple",                                                                             \
          0,                                                                                    \
          TARN_OPTION_FLAG,                                                                     \

@@ -7,6 +7,7 @@
  * and a quick plan for each kind. */
 #include "joint.h"
 
+#include "planner/transform/reorder/reorder.h"
 #include "streams/base/options.h"
 
 struct joint {
@@ -79,11 +80,11 @@ static enum tarn_status try_kinds(struct joint *joint, struct tarn_graph *graph,
         struct tarn_reorder_report report;
         struct tarn_reorder_options own = *options;
         bool better;
-        if (kind & 1) own.skip |= 1u << TARN_REORDER_WITNESS;
+        uint32_t left_out = kind & 1 ? 1u << TARN_REORDER_WITNESS : 0;
         if (kind & 2) own.keep_time = true;
-        if (kind > 0 && own.skip == options->skip && own.keep_time == options->keep_time) continue;
+        if (kind > 0 && left_out == 0 && own.keep_time == options->keep_time) continue;
         own.report = &report;
-        status = tarn_graph_reorder(graph, &own, &result, error);
+        status = tarn_reorder_without(graph, &own, left_out, &result, error);
         if (status == TARN_OK) status = offer(joint, result, &better, error);
         if (status == TARN_OK && options->report && (better || kind == 0))
             *options->report = report;

@@ -213,7 +213,6 @@ struct tarn_reorder_options {
     size_t struct_size;
     uint64_t alignment; /* of the plan, a power of two: what a storage reserves; 0: 512 */
     uint32_t effort;    /* rounds of improvement at most; 0: 200 */
-    uint32_t skip;      /* stages to leave out: 1u << TARN_REORDER_GREEDY, ... */
     bool keep_time;     /* several streams: no order with a longer modelled critical path */
     struct tarn_reorder_report *report;           /* filled in; NULL: not wanted */
     const struct tarn_transform_control *control; /* NULL: to the end, silently */

@@ -67,7 +67,7 @@ class AssignOptions(c.Structure):
 
 class ReorderOptions(c.Structure):
     _fields_ = [("struct_size", c.c_size_t), ("alignment", c.c_uint64), ("effort", c.c_uint32),
-                ("skip", c.c_uint32), ("keep_time", c.c_bool),
+                ("keep_time", c.c_bool),
                 ("report", c.c_void_p), ("control", c.c_void_p)]
 
 

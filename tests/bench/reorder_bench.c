@@ -2,11 +2,11 @@
  *
  *     reorder_bench [--csv | --stages] GRAPH ...
  *
- * With --stages: what each way of looking for orders brings, alone and when only it is left out,
- * means over the graphs.
- * GRAPH is a file, or STORAGESxSTREAMS, for example 50000x1: a generated training step of that many
- * planned storages. Sizes are exact (alignment 1). A table in Markdown, or comma-separated values.
- */
+ * With --stages: what each stage brings, alone and when only it is left out, means over the graphs,
+ * and on how many of them the peak is higher than with all stages.
+ * GRAPH is a file; or STORAGESxSTREAMS, for example 50000x1: a generated training step of that many
+ * planned storages; or random:SEED: 14 to 60 random ops in two to four streams. Sizes are exact
+ * (alignment 1). A table in Markdown, or comma-separated values. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +14,8 @@
 #include "clock.h"
 #include "dnn_graph.h"
 #include "planner/transform/recipe.h"
+#include "planner/transform/reorder/reorder.h"
+#include "support/random_graph.h"
 #include "tarn.h"
 
 static double percent(uint64_t part, uint64_t whole)
@@ -43,12 +45,21 @@ static struct tarn_graph *in_one_stream(struct tarn_graph *graph)
     return result;
 }
 
+static struct tarn_graph *random_graph_of(uint32_t seed)
+{
+    struct random_graph_options options = random_graph_knobs(seed, 60);
+    options.ops = 14 + seed % 47;
+    options.streams = 2 + seed % 3;
+    return random_graph(&options);
+}
+
 static struct tarn_graph *take_graph(const char *path)
 {
     struct tarn_graph *graph;
     struct tarn_error error;
-    uint32_t storages, streams;
+    uint32_t storages, streams, seed;
     char end;
+    if (sscanf(path, "random:%u%c", &seed, &end) == 1) return random_graph_of(seed);
     if (sscanf(path, "%ux%u%c", &storages, &streams, &end) == 2) {
         graph = dnn_graph(&(struct dnn_graph_options){storages, streams < 3 ? 3 : streams});
         return streams == 1 ? in_one_stream(graph) : graph;
@@ -79,13 +90,17 @@ static void measure(const char *path, const char *format)
 
 /* ---- Stages ---- */
 
-/* Means over graphs of one stream (for several the bound is not one of the antichain). */
+/* Means over graphs; the gap is one to the bound of graphs of one stream (for several streams the
+ * bound is not one of the antichain). */
 struct standing {
     double saved, gap, ms;
     int proved;
+    int worse; /* graphs whose peak is higher than with all stages */
 };
 
-static struct standing reorder_all(struct tarn_graph **graphs, int count, uint32_t skip)
+/* peaks: of each graph with all stages, filled in when left_out is 0. */
+static struct standing reorder_all(struct tarn_graph **graphs, int count, uint32_t left_out,
+                                   uint64_t *peaks)
 {
     struct standing standing = {0};
     for (int i = 0; i < count; i++) {
@@ -93,10 +108,11 @@ static struct standing reorder_all(struct tarn_graph **graphs, int count, uint32
         struct tarn_error error;
         struct tarn_reorder_report report;
         double begin = clock_ms(CLOCK_MONOTONIC);
-        if (tarn_graph_reorder(
-                graphs[i], TARN_REORDER_OPTIONS(.alignment = 1, .skip = skip, .report = &report),
-                &result, &error) != TARN_OK)
+        if (tarn_reorder_without(graphs[i], TARN_REORDER_OPTIONS(.alignment = 1, .report = &report),
+                                 left_out, &result, &error) != TARN_OK)
             fail("stages", &error);
+        if (left_out == 0) peaks[i] = report.peak_after;
+        standing.worse += report.peak_after > peaks[i];
         standing.ms += (clock_ms(CLOCK_MONOTONIC) - begin) / count;
         standing.saved +=
             percent(report.peak_before - report.peak_after, report.peak_before) / count;
@@ -109,8 +125,8 @@ static struct standing reorder_all(struct tarn_graph **graphs, int count, uint32
 
 static void print_standing(const char *name, const char *what, struct standing standing)
 {
-    printf("| %s%s | %.3f | %.4f | %d | %.1f |\n", name, what, standing.saved, standing.gap,
-           standing.proved, standing.ms);
+    printf("| %s%s | %.3f | %.4f | %d | %d | %.1f |\n", name, what, standing.saved, standing.gap,
+           standing.proved, standing.worse, standing.ms);
     fflush(stdout);
 }
 
@@ -118,16 +134,20 @@ static void measure_stages(char **paths, int count)
 {
     const uint32_t every = (1u << TARN_REORDER_STAGES) - 1;
     struct tarn_graph **graphs = calloc((size_t)count + 1, sizeof *graphs);
+    uint64_t *peaks = calloc((size_t)count + 1, sizeof *peaks);
     for (int i = 0; i < count; i++) graphs[i] = take_graph(paths[i]);
-    printf("| stages | saved %% | gap %% | proved of %d | ms |\n|---|---:|---:|---:|---:|\n",
+    printf("| stages | saved %% | gap %% | proved of %d | worse | ms |\n"
+           "|---|---:|---:|---:|---:|---:|\n",
            count);
-    print_standing("all", "", reorder_all(graphs, count, 0));
-    print_standing("none", "", reorder_all(graphs, count, every));
-    for (uint32_t stage = 0; stage < TARN_REORDER_WITNESS; stage++) {
+    print_standing("all", "", reorder_all(graphs, count, 0, peaks));
+    print_standing("none", "", reorder_all(graphs, count, every, peaks));
+    for (uint32_t stage = 0; stage < TARN_REORDER_STAGES; stage++) {
         const char *name = tarn_reorder_stage_text((enum tarn_reorder_stage)stage);
-        print_standing(name, " alone", reorder_all(graphs, count, every & ~(1u << stage)));
-        print_standing(name, " left out", reorder_all(graphs, count, 1u << stage));
+        uint32_t alone = every & ~(1u << stage);
+        print_standing(name, " alone", reorder_all(graphs, count, alone, peaks));
+        print_standing(name, " left out", reorder_all(graphs, count, 1u << stage, peaks));
     }
+    free(peaks);
     for (int i = 0; i < count; i++) tarn_graph_destroy(graphs[i]);
     free(graphs);
 }

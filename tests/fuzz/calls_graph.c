@@ -231,8 +231,7 @@ static enum tarn_status transform(struct world *world, struct tarn_graph *graph,
         return tarn_graph_reorder(
             graph,
             TARN_REORDER_OPTIONS(.alignment = alignment, .effort = 1 + next_below(world, 4),
-                                 .skip = next_below(world, 80), .control = &control,
-                                 .keep_time = next_below(world, 2)),
+                                 .control = &control, .keep_time = next_below(world, 2)),
             result, error);
     case 3: {
         static const double shares[] = {0, 0.5, 1, -1, 2, 1e300, 0.0 / 0.0};

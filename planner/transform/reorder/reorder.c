@@ -10,6 +10,9 @@
  * Several streams take their orders from that list, as reorder/streams.h goes on to say; the bound
  * holds for them as well, since what is alive in one step of a list is an antichain.
  * Cost: rounds times a greedy order and a flow. */
+#include "reorder.h"
+
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +27,6 @@
 #include "streams/base/checked.h"
 #include "streams/base/options.h"
 #include "streams/order/reserved.h"
-#include "tarn/transform.h"
 
 enum { ALIGNMENT_DEFAULT = 512, EFFORT_DEFAULT = 200, LIMITS = 4, VISITS = 4000 };
 
@@ -48,7 +50,7 @@ struct reordering {
     uint32_t *best;    /* the best order so far */
     uint32_t *attempt; /* another one */
     uint32_t *late;    /* that one with nodes put off */
-    uint32_t skip;     /* stages, as bits */
+    uint32_t left_out; /* stages, as bits */
     uint64_t *step;    /* memory of the steps of the best order */
     uint64_t *trial;   /* of the attempt */
     uint8_t *cut;      /* node: the minimum cut at the highest step has it run */
@@ -77,7 +79,7 @@ static struct score score_of(struct reordering *all, const uint32_t *order, uint
 
 static bool is_on(const struct reordering *all, enum tarn_reorder_stage stage)
 {
-    return !(all->skip >> stage & 1);
+    return !(all->left_out >> stage & 1);
 }
 
 /* Takes an order, with nodes put off, when it is better than the best. */
@@ -357,11 +359,11 @@ static enum tarn_status choose(struct reordering *all, const struct tarn_graph *
 }
 
 static enum tarn_status reorder(struct tarn_graph *graph, const uint64_t *reserved,
-                                const struct tarn_reorder_options *options,
+                                const struct tarn_reorder_options *options, uint32_t left_out,
                                 struct tarn_graph **result, struct tarn_error *error)
 {
     struct tarn_reorder_model model;
-    struct reordering all = {.skip = options->skip,
+    struct reordering all = {.left_out = left_out,
                              .steps = {.control = options->control, .transform = "reorder"}};
     if (tarn_reorder_model_init(&model, graph, reserved) != TARN_OK)
         return tarn_error_no_memory(error);
@@ -383,11 +385,20 @@ static enum tarn_status reorder(struct tarn_graph *graph, const uint64_t *reserv
 }
 
 enum tarn_status tarn_graph_reorder(struct tarn_graph *graph,
-                                    const struct tarn_reorder_options *given,
+                                    const struct tarn_reorder_options *options,
                                     struct tarn_graph **result, struct tarn_error *error)
 {
     if (result) *result = NULL;
     if (!graph || !result) return tarn_error_null(error, __func__);
+    return tarn_reorder_without(graph, options, 0, result, error);
+}
+
+enum tarn_status tarn_reorder_without(struct tarn_graph *graph,
+                                      const struct tarn_reorder_options *given, uint32_t left_out,
+                                      struct tarn_graph **result, struct tarn_error *error)
+{
+    assert(graph && result);
+    *result = NULL;
     struct tarn_reorder_options options = {0};
     struct tarn_region region = {.chunks = NULL};
     const uint64_t *reserved;
@@ -401,7 +412,7 @@ enum tarn_status tarn_graph_reorder(struct tarn_graph *graph,
         return tarn_error_set(error, TARN_USAGE, "the alignment %llu is not a power of two",
                               (unsigned long long)options.alignment);
     status = tarn_reserved_sizes(&reserved, &region, graph, options.alignment, error);
-    if (status == TARN_OK) status = reorder(graph, reserved, &options, result, error);
+    if (status == TARN_OK) status = reorder(graph, reserved, &options, left_out, result, error);
     tarn_region_finish(&region);
     return status;
 }
