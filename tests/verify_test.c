@@ -13,6 +13,7 @@
 
 #include "streams/graph/builder.h"
 #include "streams/verify/verdict.h"
+#include "streams/verify/verify.h"
 #include "support/plan_oracle.h"
 #include "tarn.h"
 

@@ -11,7 +11,7 @@
 #include "plan_read_lists.h"
 #include "streams/base/checked.h"
 #include "streams/graph/hash.h"
-#include "streams/verify/verdict.h"
+#include "streams/verify/verify.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 

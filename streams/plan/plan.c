@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "streams/order/boundary.h"
+#include "streams/order/events.h"
 
 /* ---- Making ---- */
 

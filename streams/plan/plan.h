@@ -5,7 +5,6 @@
 #include <stdatomic.h>
 
 #include "streams/graph/graph.h"
-#include "streams/order/events.h"
 #include "tarn/plan.h"
 
 /* Where one storage lies: id is the root tensor (storages, persistent) or the op (workspaces). */

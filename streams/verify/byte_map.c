@@ -4,8 +4,10 @@
  * assignment has set. Cost: linear to make, O(log64 cells) amortised for every operation. */
 #include "byte_map.h"
 
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
+
+#include "streams/base/region.h"
 
 /* ---- Cells ---- */
 
@@ -79,57 +81,45 @@ static void number_cells(struct tarn_byte_map *map, const struct point *points, 
     map->cells_count = cell + 1;
 }
 
-static bool make_cells(struct tarn_byte_map *map, const struct tarn_plan *plan,
-                       enum tarn_byte_map_extent extent)
+static bool make_cells(struct tarn_byte_map *map, struct tarn_region *region,
+                       const struct tarn_plan *plan, enum tarn_byte_map_extent extent)
 {
     uint32_t count = 2 * plan->graph->storages_count;
-    struct point *points = malloc(((size_t)count + 1) * sizeof *points);
-    struct point *spare = malloc(((size_t)count + 1) * sizeof *spare);
-    if (points && spare) {
-        write_points(points, plan, extent);
-        number_cells(map, sort_points(points, spare, count), count);
-    }
-    bool ok = points && spare;
-    free(points);
-    free(spare);
-    return ok;
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    struct point *points = tarn_region_take(region, count, sizeof *points);
+    struct point *spare = tarn_region_take(region, count, sizeof *spare);
+    if (!points || !spare) return false;
+    write_points(points, plan, extent);
+    number_cells(map, sort_points(points, spare, count), count);
+    tarn_region_release(region, mark);
+    return true;
 }
 
-static bool make_bits(struct tarn_byte_map *map)
+static bool make_bits(struct tarn_byte_map *map, struct tarn_region *region)
 {
     size_t words = map->cells_count;
     do {
+        assert(map->levels < TARN_BYTE_MAP_LEVELS);
         words = (words + 63) / 64;
-        map->bits[map->levels] = malloc(words * sizeof *map->bits[0]);
+        map->bits[map->levels] = tarn_region_take(region, words, sizeof *map->bits[0]);
         if (!map->bits[map->levels++]) return false;
     } while (words > 1);
     return true;
 }
 
-enum tarn_status tarn_byte_map_init(struct tarn_byte_map *map, const struct tarn_plan *plan,
-                                    enum tarn_byte_map_extent extent)
+enum tarn_status tarn_byte_map_init(struct tarn_byte_map *map, struct tarn_region *region,
+                                    const struct tarn_plan *plan, enum tarn_byte_map_extent extent)
 {
-    memset(map, 0, sizeof *map);
     size_t count = plan->graph->storages_count;
-    map->begin = malloc((count + 1) * sizeof *map->begin);
-    map->end = malloc((count + 1) * sizeof *map->end);
-    if (!map->begin || !map->end || !make_cells(map, plan, extent)) goto fail;
-    map->owner = malloc(map->cells_count * sizeof *map->owner);
-    if (!map->owner || !make_bits(map)) goto fail;
+    *map = (struct tarn_byte_map){.storages_count = plan->graph->storages_count};
+    map->begin = tarn_region_take(region, count, sizeof *map->begin);
+    map->end = tarn_region_take(region, count, sizeof *map->end);
+    if (!map->begin || !map->end || !make_cells(map, region, plan, extent)) return TARN_SYSTEM;
+    map->owner = tarn_region_take(region, map->cells_count, sizeof *map->owner);
+    if (!map->owner || !make_bits(map, region)) return TARN_SYSTEM;
     tarn_byte_map_clear(map);
+    assert(tarn_byte_map_is_valid(map));
     return TARN_OK;
-fail:
-    tarn_byte_map_finish(map);
-    return TARN_SYSTEM;
-}
-
-void tarn_byte_map_finish(struct tarn_byte_map *map)
-{
-    free(map->begin);
-    free(map->end);
-    free(map->owner);
-    for (uint32_t l = 0; l < map->levels; l++) free(map->bits[l]);
-    memset(map, 0, sizeof *map);
 }
 
 /* ---- Interval starts ---- */
@@ -214,4 +204,29 @@ void tarn_byte_map_assign(struct tarn_byte_map *map, uint32_t storage)
         clear_start(map, c);
     map->owner[begin] = storage;
     if (!is_start(map, begin)) set_start(map, begin);
+}
+
+/* Does a bit of level l + 1 say whether the word of level l has bits? */
+static bool are_levels_equal(const struct tarn_byte_map *map, uint32_t level, size_t words)
+{
+    for (size_t w = 0; w < words; w++) {
+        bool is_set = map->bits[level + 1][w / 64] >> w % 64 & 1;
+        if (is_set != (map->bits[level][w] != 0)) return false;
+    }
+    return true;
+}
+
+bool tarn_byte_map_is_valid(const struct tarn_byte_map *map)
+{
+    size_t words = ((size_t)map->cells_count + 63) / 64;
+    if (map->levels == 0 || !is_start(map, 0)) return false;
+    for (uint32_t l = 0; l + 1 < map->levels; l++, words = (words + 63) / 64)
+        if (!are_levels_equal(map, l, words)) return false;
+    for (uint32_t c = 0; c < map->cells_count; c = tarn_byte_map_next(map, c)) {
+        uint32_t owner = map->owner[c];
+        if (owner == TARN_NONE) continue;
+        if (owner >= map->storages_count || c < map->begin[owner] || c >= map->end[owner])
+            return false;
+    }
+    return true;
 }

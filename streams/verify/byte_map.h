@@ -1,4 +1,5 @@
-/* Which storage owns which bytes: an ordered map from byte intervals to storages.
+/* Which storage owns which bytes: an ordered map from byte intervals to storages. It reads the
+ * plan's places, and shares nothing with the cells that boundaries are made of (order/cells.h).
  *
  *     bytes    0        512   768          2048
  *     cells    0         1     2    3        4        distinct starts and ends, in order
@@ -10,10 +11,12 @@
 
 #include "streams/plan/plan.h"
 
+struct tarn_region;
+
 #define TARN_BYTE_MAP_LEVELS 6 /* 64^6 cells are more than there are ids */
 
 struct tarn_byte_map {
-    uint32_t cells_count;
+    uint32_t storages_count, cells_count;
     uint32_t *begin; /* storage -> cell of its first byte */
     uint32_t *end;   /* storage -> cell behind its last byte, reserved or exact */
     uint32_t *owner; /* cell where an interval begins -> storage, or TARN_NONE */
@@ -27,10 +30,10 @@ enum tarn_byte_map_extent {
 };
 
 /* All storages of the plan's graph at their places, the persistent part behind the arena; nobody
- * owns anything yet. The plan's places must be complete and in range. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_byte_map_init(struct tarn_byte_map *map, const struct tarn_plan *plan,
-                                    enum tarn_byte_map_extent extent);
-void tarn_byte_map_finish(struct tarn_byte_map *map);
+ * owns anything yet. All arrays from the region. TARN_SYSTEM: no memory. pre: the plan's places are
+ * complete and in range. */
+enum tarn_status tarn_byte_map_init(struct tarn_byte_map *map, struct tarn_region *region,
+                                    const struct tarn_plan *plan, enum tarn_byte_map_extent extent);
 /* Nobody owns anything. */
 void tarn_byte_map_clear(struct tarn_byte_map *map);
 
@@ -42,5 +45,10 @@ void tarn_byte_map_assign(struct tarn_byte_map *map, uint32_t storage);
  *          c = tarn_byte_map_next(map, c)) ... map->owner[c] ...                            */
 uint32_t tarn_byte_map_floor(const struct tarn_byte_map *map, uint32_t cell);
 uint32_t tarn_byte_map_next(const struct tarn_byte_map *map, uint32_t cell);
+
+/* Is cell 0 a start, does every bit above tell whether the word below it has one, and is every
+ * owner a storage that has the cell, or had it before its end was cut off? Linear; for assertions.
+ */
+bool tarn_byte_map_is_valid(const struct tarn_byte_map *map);
 
 #endif

@@ -4,32 +4,25 @@
  * Cost: O(arcs of launched ops + arcs of views * streams); 2 * views * streams bits. */
 #include "control.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <assert.h>
 
-void tarn_control_finish(struct tarn_control *control)
-{
-    free(control->number);
-    free(control->met);
-    free(control->stack);
-    memset(control, 0, sizeof *control);
-}
+#include "streams/base/region.h"
 
-enum tarn_status tarn_control_init(struct tarn_control *control, const struct tarn_graph *graph,
-                                   uint32_t streams_count)
+enum tarn_status tarn_control_init(struct tarn_control *control, struct tarn_region *region,
+                                   const struct tarn_graph *graph, uint32_t streams_count)
 {
     size_t views = 0;
     *control = (struct tarn_control){.graph = graph, .streams_count = streams_count};
-    control->number = malloc(((size_t)graph->ops_count + 1) * sizeof *control->number);
+    control->number = tarn_region_take(region, graph->ops_count, sizeof *control->number);
     for (uint32_t v = 0; v < graph->ops_count && control->number; v++) {
         control->number[v] = (uint32_t)views;
         views += graph->ops[v].view;
     }
-    control->met = calloc(2 * views * streams_count / 64 + 1, sizeof *control->met);
-    control->stack = malloc((2 * views + 1) * sizeof *control->stack);
-    if (control->number && control->met && control->stack) return TARN_OK;
-    tarn_control_finish(control);
-    return TARN_SYSTEM;
+    control->stack_room = 2 * views + 1;
+    control->met =
+        tarn_region_take(region, 2 * views * streams_count / 64 + 1, sizeof *control->met);
+    control->stack = tarn_region_take(region, control->stack_room, sizeof *control->stack);
+    return control->number && control->met && control->stack ? TARN_OK : TARN_SYSTEM;
 }
 
 /* False: it was met before. */
@@ -58,6 +51,7 @@ static void follow(struct walk *walk, uint32_t earlier, bool by_control)
     if (!control->graph->ops[earlier].view) {
         if (by_control) walk->demand(walk->context, earlier);
     } else if (meet(control, earlier, by_control, walk->stream)) {
+        assert(walk->depth < control->stack_room); /* a view is met twice at most */
         control->stack[walk->depth++] = 2 * earlier + by_control;
     }
 }

@@ -8,6 +8,8 @@
 
 #include "streams/graph/graph.h"
 
+struct tarn_region;
+
 /* Walks back from ops of one graph. Some launched op of some stream has met a view: then those
  * that are launched behind it in that stream need not meet the view again. */
 struct tarn_control {
@@ -16,12 +18,13 @@ struct tarn_control {
     uint32_t *number; /* view -> counted from 0 */
     uint64_t *met;    /* bits: [view's number][by data, by control][stream] */
     uint32_t *stack;  /* 2 * op + (1: a control arc leads here) */
+    size_t stack_room;
 };
 
-/* streams_count: of the program that launches. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_control_init(struct tarn_control *control, const struct tarn_graph *graph,
-                                   uint32_t streams_count);
-void tarn_control_finish(struct tarn_control *control);
+/* streams_count: of the program that launches. All arrays from the region. TARN_SYSTEM: no memory.
+ */
+enum tarn_status tarn_control_init(struct tarn_control *control, struct tarn_region *region,
+                                   const struct tarn_graph *graph, uint32_t streams_count);
 
 typedef void (*tarn_control_demand)(void *context, uint32_t earlier);
 

@@ -1,12 +1,11 @@
 /* What can be said of a plan without running it: lists, waits, one place for every storage, and a
  * footprint that is not below the bound. Members of a contiguous group lie back to back in exact
  * bytes; only the group's start is aligned and only its end padded. Cost: linear. */
-#include <stdlib.h>
-
 #include "streams/base/checked.h"
 #include "streams/base/error.h"
 #include "streams/graph/report.h"
 #include "verdict.h"
+#include "verify.h"
 
 /* ---- Lists and waits ---- */
 
@@ -67,7 +66,8 @@ static bool check_schedule(const struct tarn_plan *plan, struct tarn_verdict *ve
         return false;
     }
     size_t before = verdict->count;
-    unsigned char *listed = calloc((size_t)plan->graph->ops_count + 1, 1);
+    struct tarn_region region = {.chunks = NULL};
+    unsigned char *listed = tarn_region_take(&region, plan->graph->ops_count, sizeof *listed);
     if (!listed) {
         verdict->no_memory = true;
         return false;
@@ -75,7 +75,7 @@ static bool check_schedule(const struct tarn_plan *plan, struct tarn_verdict *ve
     check_lists(plan, listed, verdict);
     check_waits(plan, plan->waits, plan->waits_count, listed, verdict);
     check_waits(plan, plan->boundary_waits, plan->boundary_waits_count, listed, verdict);
-    free(listed);
+    tarn_region_finish(&region);
     return verdict->count == before && !verdict->no_memory;
 }
 
@@ -298,7 +298,6 @@ enum tarn_status tarn_plan_check_form(const struct tarn_plan *plan, struct tarn_
                                    : tarn_error_set(error, TARN_BAD_INPUT, "%s: %s",
                                                     tarn_violation_text(fatal->kind), fatal->text);
     }
-    free(verdict.violations);
-    free(verdict.suspects);
+    tarn_region_finish(&verdict.region);
     return status;
 }

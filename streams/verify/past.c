@@ -3,8 +3,10 @@
  * Cost: O(steps + waits * S) time, O(S * S + snapshots alive at once * S + steps) memory. */
 #include "past.h"
 
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
+
+#include "streams/base/region.h"
 
 static uint32_t *clock_of_now(const struct tarn_past *past)
 {
@@ -38,28 +40,18 @@ static void count_waiters(struct tarn_past *past)
     }
 }
 
-enum tarn_status tarn_past_init(struct tarn_past *past, const struct tarn_program *program)
+enum tarn_status tarn_past_init(struct tarn_past *past, struct tarn_region *region,
+                                const struct tarn_program *program)
 {
-    *past = (struct tarn_past){.program = program, .free_snapshot = TARN_NONE};
+    *past = (struct tarn_past){
+        .program = program, .region = region, .free_snapshot = TARN_NONE, .node = TARN_NONE};
     size_t streams = program->streams_count, nodes = 2 * (size_t)program->steps_count;
-    past->clocks = calloc(streams * streams + 1, sizeof *past->clocks);
-    past->snapshot_of = malloc((nodes + 1) * sizeof *past->snapshot_of);
-    past->waiters_left = calloc(nodes + 1, sizeof *past->waiters_left);
-    if (!past->clocks || !past->snapshot_of || !past->waiters_left) {
-        tarn_past_finish(past);
-        return TARN_SYSTEM;
-    }
+    past->clocks = tarn_region_take(region, streams * streams, sizeof *past->clocks);
+    past->snapshot_of = tarn_region_take(region, nodes, sizeof *past->snapshot_of);
+    past->waiters_left = tarn_region_take(region, nodes, sizeof *past->waiters_left);
+    if (!past->clocks || !past->snapshot_of || !past->waiters_left) return TARN_SYSTEM;
     count_waiters(past);
     return TARN_OK;
-}
-
-void tarn_past_finish(struct tarn_past *past)
-{
-    free(past->clocks);
-    free(past->snapshots);
-    free(past->snapshot_of);
-    free(past->waiters_left);
-    memset(past, 0, sizeof *past);
 }
 
 /* ---- Running ---- */
@@ -73,6 +65,7 @@ static void release_snapshot(struct tarn_past *past, uint32_t row)
 static void join(struct tarn_past *past, uint32_t node)
 {
     uint32_t *clock = clock_of_now(past);
+    assert(past->waiters_left[node] > 0); /* else its row is another node's by now */
     const uint32_t *other = snapshot_row(past, past->snapshot_of[node]);
     for (uint32_t s = 0; s < past->program->streams_count; s++)
         clock[s] = other[s] > clock[s] ? other[s] : clock[s];
@@ -90,17 +83,6 @@ void tarn_past_enter(struct tarn_past *past, uint32_t node)
     }
 }
 
-static bool grow_snapshots(struct tarn_past *past)
-{
-    size_t capacity = 2 * (size_t)past->snapshots_capacity + 64;
-    size_t row_size = past->program->streams_count * sizeof *past->snapshots;
-    uint32_t *rows = realloc(past->snapshots, capacity * row_size);
-    if (!rows) return false;
-    past->snapshots = rows;
-    past->snapshots_capacity = (uint32_t)capacity;
-    return true;
-}
-
 /* TARN_NONE: out of memory. */
 static uint32_t new_snapshot(struct tarn_past *past)
 {
@@ -109,8 +91,11 @@ static uint32_t new_snapshot(struct tarn_past *past)
         past->free_snapshot = *snapshot_row(past, row);
         return row;
     }
-    if (past->snapshots_count == past->snapshots_capacity && !grow_snapshots(past))
-        return TARN_NONE;
+    size_t row_size = past->program->streams_count * sizeof *past->snapshots;
+    uint32_t *rows = tarn_region_grow(past->region, past->snapshots, &past->snapshots_room,
+                                      (size_t)past->snapshots_count + 1, row_size);
+    if (!rows) return TARN_NONE;
+    past->snapshots = rows;
     return past->snapshots_count++;
 }
 

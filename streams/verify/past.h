@@ -1,26 +1,34 @@
-/* What lies before each step of two iterations: forward vector clocks along one legal order. */
+/* What lies before each step of two iterations: forward vector clocks along one legal order. They
+ * are no copy of the graph's clocks (graph/clocks.h), which the planner trusts: those look from an
+ * op of the graph at what it reaches, these from a step of the compiled program at what its waits
+ * have made sure of. */
 #ifndef TARN_STREAMS_VERIFY_PAST_H
 #define TARN_STREAMS_VERIFY_PAST_H
 
 #include "streams/plan/program.h"
 
+struct tarn_region;
+
 /* Clock entries are nodes + 1 (see tarn_program_linearize): those of one stream grow along it, so
  * a node lies before a step if the step's entry for the node's stream is above the node. */
 struct tarn_past {
     const struct tarn_program *program;
-    uint32_t *clocks;       /* [stream][stream]: what lies before the next step of a stream */
-    uint32_t *snapshots;    /* rows of streams_count */
-    uint32_t *snapshot_of;  /* node -> row, while anybody still has to wait for the node */
-    uint32_t *waiters_left; /* node -> how many have not waited yet */
-    uint32_t snapshots_count, snapshots_capacity;
+    uint32_t *clocks;           /* [stream][stream]: what lies before the next step of a stream */
+    uint32_t *snapshots;        /* rows of streams_count */
+    uint32_t *snapshot_of;      /* node -> row, while anybody still has to wait for the node */
+    uint32_t *waiters_left;     /* node -> how many have not waited yet */
+    struct tarn_region *region; /* of all arrays */
+    size_t snapshots_room;      /* rows */
+    uint32_t snapshots_count;
     uint32_t free_snapshot; /* a free row's first entry names the next free row */
     uint32_t node;          /* the step that runs now: */
     uint32_t iteration;
     const struct tarn_program_step *step;
 };
 
-enum tarn_status tarn_past_init(struct tarn_past *past, const struct tarn_program *program);
-void tarn_past_finish(struct tarn_past *past);
+/* The region grows while nodes are run, too. TARN_SYSTEM: no memory, here and below. */
+enum tarn_status tarn_past_init(struct tarn_past *past, struct tarn_region *region,
+                                const struct tarn_program *program);
 
 /* Runs a node: between the two calls tarn_past_has speaks of it. All nodes of two iterations must
  * come by in one legal order. */

@@ -11,48 +11,30 @@
  * Cost: linear in both graphs, and clocks for the control arcs. */
 #include "refine.h"
 
-#include <stdlib.h>
-
-struct tarn_list tarn_refine_inputs(const struct tarn_comparison *all, uint32_t v)
+enum tarn_status tarn_verify_refinement(const struct tarn_verification *verification)
 {
-    const struct tarn_graph_op *origin = &all->source->ops[tarn_plan_op_origin(all->plan, v)];
-    uint32_t implementation = tarn_plan_op_implementation(all->plan, v);
-    if (implementation != TARN_NONE && origin->implementations[implementation].inputs.count > 0)
-        return origin->implementations[implementation].inputs;
-    return (struct tarn_list){origin->inputs, origin->inputs_count};
-}
-
-struct tarn_list tarn_refine_outputs(const struct tarn_comparison *all, uint32_t v)
-{
-    const struct tarn_graph_op *origin = &all->source->ops[tarn_plan_op_origin(all->plan, v)];
-    uint32_t implementation = tarn_plan_op_implementation(all->plan, v);
-    if (implementation != TARN_NONE && origin->implementations[implementation].outputs.count > 0)
-        return origin->implementations[implementation].outputs;
-    return (struct tarn_list){origin->outputs, origin->outputs_count};
-}
-
-enum tarn_status tarn_verify_refinement(const struct tarn_plan *plan,
-                                        const struct tarn_graph *source,
-                                        const struct tarn_program *program,
-                                        struct tarn_verdict *verdict)
-{
-    struct tarn_comparison all = {
+    const struct tarn_plan *plan = verification->plan;
+    struct tarn_region *region = verification->region;
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    struct tarn_comparison comparison = {
         .plan = plan,
-        .source = source,
+        .source = verification->source,
         .final = plan->graph,
-        .program = program,
-        .verdict = verdict,
-        .first_primary = malloc(((size_t)source->ops_count + 1) * sizeof *all.first_primary),
-        .next_primary = malloc(((size_t)plan->graph->ops_count + 1) * sizeof *all.next_primary),
+        .program = verification->program,
+        .region = region,
+        .verdict = verification->verdict,
+        .first_primary = tarn_region_take(region, verification->source->ops_count,
+                                          sizeof *comparison.first_primary),
+        .next_primary =
+            tarn_region_take(region, plan->graph->ops_count, sizeof *comparison.next_primary),
     };
     enum tarn_status status = TARN_SYSTEM;
-    if (all.first_primary && all.next_primary) {
-        bool comparable = tarn_refine_shape(&all);
-        status = verdict->no_memory ? TARN_SYSTEM : TARN_OK;
-        if (comparable) status = tarn_refine_versions(&all);
-        if (comparable && !status) status = tarn_refine_control(&all);
+    if (comparison.first_primary && comparison.next_primary) {
+        bool comparable = tarn_refine_shape(&comparison);
+        status = comparison.verdict->no_memory ? TARN_SYSTEM : TARN_OK;
+        if (comparable) status = tarn_refine_versions(&comparison);
+        if (comparable && !status) status = tarn_refine_control(&comparison);
     }
-    free(all.first_primary);
-    free(all.next_primary);
+    tarn_region_release(region, mark);
     return status;
 }

@@ -9,6 +9,7 @@ struct tarn_comparison {
     const struct tarn_plan *plan;
     const struct tarn_graph *source, *final;
     const struct tarn_program *program;
+    struct tarn_region *region;
     struct tarn_verdict *verdict;
     /* Runs that make what the source op makes, not a copy of it: the first of a source op, and the
      * next one of the same source op, or TARN_NONE. */
@@ -18,18 +19,20 @@ struct tarn_comparison {
 /* Shape: is every op of the final graph what its origin is, as written or as the implementation
  * chosen, is there everything that the source graph makes, once, and is nothing repeated that must
  * not be? Fills in the primaries. False: no, or out of memory, as the verdict says. */
-bool tarn_refine_shape(struct tarn_comparison *all);
+bool tarn_refine_shape(struct tarn_comparison *comparison);
 /* Versions: does every op find what it finds in the source graph, and is there in the end what is
  * there in the end? */
-enum tarn_status tarn_refine_versions(struct tarn_comparison *all);
+enum tarn_status tarn_refine_versions(struct tarn_comparison *comparison);
 /* Control: are the arcs kept that no tensor stands for? */
-enum tarn_status tarn_refine_control(struct tarn_comparison *all);
+enum tarn_status tarn_refine_control(struct tarn_comparison *comparison);
+
+/* ---- An op of the final graph and its origin (refine_origin.c) ---- */
 
 /* Does the op of the final graph make tensors of the source graph, not copies? */
-bool tarn_refine_is_primary(const struct tarn_comparison *all, uint32_t v);
+bool tarn_refine_is_primary(const struct tarn_comparison *comparison, uint32_t v);
 
 /* What an op of the final graph reads and makes: tensors of the source graph. */
-struct tarn_list tarn_refine_inputs(const struct tarn_comparison *all, uint32_t v);
-struct tarn_list tarn_refine_outputs(const struct tarn_comparison *all, uint32_t v);
+struct tarn_list tarn_refine_inputs(const struct tarn_comparison *comparison, uint32_t v);
+struct tarn_list tarn_refine_outputs(const struct tarn_comparison *comparison, uint32_t v);
 
 #endif

@@ -2,74 +2,74 @@
  * a primary run, an output that names the origin's tensor is a copy. As every tensor has one
  * producer, what is left to see is whether each of the source graph's is made at all.
  * Cost: linear in inputs and outputs. */
-#include <stdlib.h>
-
 #include "refine.h"
 #include "streams/graph/recomputable_kinds.h"
 #include "streams/graph/report.h"
 
-static bool add_shape(struct tarn_comparison *all, uint32_t v, const char *what)
+static bool add_shape(struct tarn_comparison *comparison, uint32_t v, const char *what)
 {
     struct tarn_violation violation = tarn_violation_of(TARN_WRONG_GRAPH);
     violation.op = v;
-    tarn_verdict_add(all->verdict, &violation, NULL, "%s %s", tarn_op_label(all->final, v).text,
-                     what);
+    tarn_verdict_add(comparison->verdict, &violation, NULL, "%s %s",
+                     tarn_op_label(comparison->final, v).text, what);
     return false;
 }
 
-static void add_missing(struct tarn_comparison *all, uint32_t origin, uint32_t tensor,
+static void add_missing(struct tarn_comparison *comparison, uint32_t origin, uint32_t tensor,
                         const char *what)
 {
     struct tarn_violation violation = tarn_violation_of(TARN_MISSING);
     violation.op = origin;
     violation.tensor = tensor;
-    tarn_verdict_add(all->verdict, &violation, NULL, "%s of the source graph %s%s",
-                     tarn_op_label(all->source, origin).text, what,
-                     tensor == TARN_NONE ? "" : tarn_tensor_label(all->source, tensor).text);
+    tarn_verdict_add(comparison->verdict, &violation, NULL, "%s of the source graph %s%s",
+                     tarn_op_label(comparison->source, origin).text, what,
+                     tensor == TARN_NONE ? "" : tarn_tensor_label(comparison->source, tensor).text);
 }
 
 /* ---- A run and its origin ---- */
 
-static bool is_alike(const struct tarn_comparison *all, uint32_t final, uint32_t source)
+static bool is_alike(const struct tarn_comparison *comparison, uint32_t final, uint32_t source)
 {
-    const struct tarn_graph_tensor *a = &all->final->tensors[final];
-    const struct tarn_graph_tensor *b = &all->source->tensors[source];
+    const struct tarn_graph_tensor *a = &comparison->final->tensors[final];
+    const struct tarn_graph_tensor *b = &comparison->source->tensors[source];
     return a->size == b->size &&
            tarn_kind_is_persistent(a->kind) == tarn_kind_is_persistent(b->kind);
 }
 
-static bool has_inputs(const struct tarn_comparison *all, uint32_t v)
+static bool has_inputs(const struct tarn_comparison *comparison, uint32_t v)
 {
-    const struct tarn_graph_op *op = &all->final->ops[v];
-    struct tarn_list inputs = tarn_refine_inputs(all, v);
+    const struct tarn_graph_op *op = &comparison->final->ops[v];
+    struct tarn_list inputs = tarn_refine_inputs(comparison, v);
     if (op->inputs_count != inputs.count) return false;
     for (uint32_t k = 0; k < op->inputs_count; k++) {
-        if (!is_alike(all, op->inputs[k], inputs.ids[k])) return false;
+        if (!is_alike(comparison, op->inputs[k], inputs.ids[k])) return false;
     }
     return true;
 }
 
-static bool has_outputs(const struct tarn_comparison *all, uint32_t v)
+static bool has_outputs(const struct tarn_comparison *comparison, uint32_t v)
 {
-    const struct tarn_graph_op *op = &all->final->ops[v];
-    struct tarn_list outputs = tarn_refine_outputs(all, v);
+    const struct tarn_graph_op *op = &comparison->final->ops[v];
+    struct tarn_list outputs = tarn_refine_outputs(comparison, v);
     if (op->outputs_count != outputs.count) return false;
     for (uint32_t k = 0; k < op->outputs_count; k++) {
         uint32_t made = op->outputs[k], wanted = outputs.ids[k];
-        if (tarn_plan_tensor_origin(all->plan, made) != wanted || !is_alike(all, made, wanted))
+        if (tarn_plan_tensor_origin(comparison->plan, made) != wanted ||
+            !is_alike(comparison, made, wanted))
             return false;
-        bool is_pinned = all->final->tensors[made].kind == TARN_OUTPUT;
-        if (made == wanted && !is_pinned && all->source->tensors[wanted].kind == TARN_OUTPUT)
+        bool is_pinned = comparison->final->tensors[made].kind == TARN_OUTPUT;
+        if (made == wanted && !is_pinned && comparison->source->tensors[wanted].kind == TARN_OUTPUT)
             return false;
     }
     return true;
 }
 
 /* Else checked execution would not prove that all runs make the same. */
-static bool has_common(const struct tarn_comparison *all, uint32_t v)
+static bool has_common(const struct tarn_comparison *comparison, uint32_t v)
 {
-    const struct tarn_graph_op *op = &all->final->ops[v];
-    const struct tarn_graph_op *origin = &all->source->ops[tarn_plan_op_origin(all->plan, v)];
+    const struct tarn_graph_op *op = &comparison->final->ops[v];
+    const struct tarn_graph_op *origin =
+        &comparison->source->ops[tarn_plan_op_origin(comparison->plan, v)];
     if (!op->common != !origin->common || op->common_count != origin->common_count) return false;
     for (uint32_t k = 0; k < op->common_count; k++) {
         if (op->common[k] != origin->common[k]) return false;
@@ -77,97 +77,93 @@ static bool has_common(const struct tarn_comparison *all, uint32_t v)
     return true;
 }
 
-static bool has_workspace(const struct tarn_comparison *all, uint32_t v)
+static bool has_workspace(const struct tarn_comparison *comparison, uint32_t v)
 {
-    const struct tarn_graph_op *op = &all->final->ops[v];
-    const struct tarn_graph_op *origin = &all->source->ops[tarn_plan_op_origin(all->plan, v)];
-    uint32_t implementation = tarn_plan_op_implementation(all->plan, v);
+    const struct tarn_graph_op *op = &comparison->final->ops[v];
+    const struct tarn_graph_op *origin =
+        &comparison->source->ops[tarn_plan_op_origin(comparison->plan, v)];
+    uint32_t implementation = tarn_plan_op_implementation(comparison->plan, v);
     uint64_t workspace = implementation == TARN_NONE
                              ? origin->workspace
                              : origin->implementations[implementation].workspace;
     return op->workspace == workspace;
 }
 
-static bool check_run(struct tarn_comparison *all, uint32_t v)
+static bool check_run(struct tarn_comparison *comparison, uint32_t v)
 {
-    uint32_t origin = tarn_plan_op_origin(all->plan, v);
-    uint32_t implementation = tarn_plan_op_implementation(all->plan, v);
-    if (origin >= all->source->ops_count || all->source->ops[origin].view)
-        return add_shape(all, v, "names no launched op of the source graph as its origin");
+    uint32_t origin = tarn_plan_op_origin(comparison->plan, v);
+    uint32_t implementation = tarn_plan_op_implementation(comparison->plan, v);
+    if (origin >= comparison->source->ops_count || comparison->source->ops[origin].view)
+        return add_shape(comparison, v, "names no launched op of the source graph as its origin");
     if (implementation != TARN_NONE &&
-        implementation >= all->source->ops[origin].implementations_count)
-        return add_shape(all, v, "names an implementation that its origin has not");
-    if (!has_inputs(all, v) || !has_outputs(all, v))
-        return add_shape(all, v, "has not the inputs and outputs of its origin");
-    if (!has_common(all, v)) add_shape(all, v, "has not the common inputs of its origin");
-    if (!has_workspace(all, v)) add_shape(all, v, "has not the workspace of its origin");
+        implementation >= comparison->source->ops[origin].implementations_count)
+        return add_shape(comparison, v, "names an implementation that its origin has not");
+    if (!has_inputs(comparison, v) || !has_outputs(comparison, v))
+        return add_shape(comparison, v, "has not the inputs and outputs of its origin");
+    if (!has_common(comparison, v))
+        add_shape(comparison, v, "has not the common inputs of its origin");
+    if (!has_workspace(comparison, v))
+        add_shape(comparison, v, "has not the workspace of its origin");
     return true;
 }
 
 /* ---- All runs ---- */
 
-bool tarn_refine_is_primary(const struct tarn_comparison *all, uint32_t v)
+static void check_runs(struct tarn_comparison *comparison)
 {
-    struct tarn_list outputs = tarn_refine_outputs(all, v);
-    for (uint32_t k = 0; k < all->final->ops[v].outputs_count; k++) {
-        if (all->final->ops[v].outputs[k] != outputs.ids[k]) return false;
-    }
-    return true;
-}
-
-static void check_runs(struct tarn_comparison *all)
-{
-    for (uint32_t v = 0; v < all->source->ops_count; v++) all->first_primary[v] = TARN_NONE;
-    for (uint32_t v = 0; v < all->final->ops_count; v++) {
-        all->next_primary[v] = TARN_NONE;
-        if (all->final->ops[v].view || !check_run(all, v)) continue;
-        uint32_t origin = tarn_plan_op_origin(all->plan, v);
-        uint32_t *first = &all->first_primary[origin];
-        bool again = *first != TARN_NONE && all->final->ops[v].outputs_count == 0;
-        if (tarn_refine_is_primary(all, v) && !again) {
-            all->next_primary[v] = *first;
+    for (uint32_t v = 0; v < comparison->source->ops_count; v++)
+        comparison->first_primary[v] = TARN_NONE;
+    for (uint32_t v = 0; v < comparison->final->ops_count; v++) {
+        comparison->next_primary[v] = TARN_NONE;
+        if (comparison->final->ops[v].view || !check_run(comparison, v)) continue;
+        uint32_t origin = tarn_plan_op_origin(comparison->plan, v);
+        uint32_t *first = &comparison->first_primary[origin];
+        bool again = *first != TARN_NONE && comparison->final->ops[v].outputs_count == 0;
+        if (tarn_refine_is_primary(comparison, v) && !again) {
+            comparison->next_primary[v] = *first;
             *first = v;
-        } else if (!tarn_op_repeats(all->source, origin,
-                                    tarn_plan_op_implementation(all->plan, v))) {
-            add_missing(all, origin, TARN_NONE, "runs more than once, but is not recomputable");
+        } else if (!tarn_op_repeats(comparison->source, origin,
+                                    tarn_plan_op_implementation(comparison->plan, v))) {
+            add_missing(comparison, origin, TARN_NONE,
+                        "runs more than once, but is not recomputable");
         }
     }
 }
 
 /* Transforms keep the tensors of the source graph under their ids. */
-static bool is_made(const struct tarn_comparison *all, uint32_t origin, uint32_t t)
+static bool is_made(const struct tarn_comparison *comparison, uint32_t origin, uint32_t t)
 {
-    uint32_t producer = all->final->tensors[t].producer;
-    return producer != TARN_NONE && !all->final->ops[producer].view &&
-           tarn_plan_op_origin(all->plan, producer) == origin;
+    uint32_t producer = comparison->final->tensors[t].producer;
+    return producer != TARN_NONE && !comparison->final->ops[producer].view &&
+           tarn_plan_op_origin(comparison->plan, producer) == origin;
 }
 
-static void check_made(struct tarn_comparison *all, uint32_t v)
+static void check_made(struct tarn_comparison *comparison, uint32_t v)
 {
-    const struct tarn_graph_op *op = &all->source->ops[v];
-    if (all->first_primary[v] == TARN_NONE) {
-        add_missing(all, v, TARN_NONE, "is absent from the plan's graph");
+    const struct tarn_graph_op *op = &comparison->source->ops[v];
+    if (comparison->first_primary[v] == TARN_NONE) {
+        add_missing(comparison, v, TARN_NONE, "is absent from the plan's graph");
         return;
     }
     for (uint32_t k = 0; k < op->outputs_count; k++) {
-        if (!is_made(all, v, op->outputs[k]))
-            add_missing(all, v, op->outputs[k], "runs in parts, of which none makes ");
+        if (!is_made(comparison, v, op->outputs[k]))
+            add_missing(comparison, v, op->outputs[k], "runs in parts, of which none makes ");
     }
 }
 
-bool tarn_refine_shape(struct tarn_comparison *all)
+bool tarn_refine_shape(struct tarn_comparison *comparison)
 {
-    size_t before = all->verdict->count;
-    if (all->final->tensors_count < all->source->tensors_count) {
+    size_t before = comparison->verdict->count;
+    if (comparison->final->tensors_count < comparison->source->tensors_count) {
         struct tarn_violation violation = tarn_violation_of(TARN_WRONG_GRAPH);
-        tarn_verdict_add(all->verdict, &violation, NULL,
+        tarn_verdict_add(comparison->verdict, &violation, NULL,
                          "the plan's graph has %u tensors, the source graph %u",
-                         all->final->tensors_count, all->source->tensors_count);
+                         comparison->final->tensors_count, comparison->source->tensors_count);
         return false;
     }
-    check_runs(all);
-    for (uint32_t v = 0; v < all->source->ops_count; v++) {
-        if (!all->source->ops[v].view) check_made(all, v);
+    check_runs(comparison);
+    for (uint32_t v = 0; v < comparison->source->ops_count; v++) {
+        if (!comparison->source->ops[v].view) check_made(comparison, v);
     }
-    return all->verdict->count == before && !all->verdict->no_memory;
+    return comparison->verdict->count == before && !comparison->verdict->no_memory;
 }

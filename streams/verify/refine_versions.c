@@ -7,17 +7,15 @@
  * where the final graph overwrites and the source does not, it must be one as well, and whoever
  * reads that version later is found out.
  * Cost: linear in inputs and outputs. */
-#include <stdlib.h>
-
 #include "refine.h"
 #include "streams/graph/report.h"
 
 struct check {
-    struct tarn_comparison *all;
+    struct tarn_comparison *comparison;
     struct tarn_versions expected; /* of the source graph, in list order */
     struct tarn_versions actual;   /* of the final graph, in launch order */
-    uint32_t *input_of;            /* source tensor -> an input of the op at hand, if it is that */
-    uint32_t v, origin;            /* the op at hand */
+    uint32_t *input_of;            /* source tensor -> which input of op v it is, if it is one */
+    uint32_t v, origin;            /* the op that is looked at, and the one it runs */
 };
 
 /* Content of a storage of one graph: a version, TARN_NONE before the first of the iteration. */
@@ -29,33 +27,33 @@ struct content {
 
 static bool is_same(const struct check *check, struct content actual, struct content expected)
 {
-    const struct tarn_comparison *all = check->all;
-    const struct tarn_storage *source = &all->source->storages[expected.storage];
+    const struct tarn_comparison *comparison = check->comparison;
+    const struct tarn_storage *source = &comparison->source->storages[expected.storage];
     /* transforms keep the ids of persistent tensors */
-    if (source->persistent && all->final->storages[actual.storage].tensor != source->tensor)
+    if (source->persistent && comparison->final->storages[actual.storage].tensor != source->tensor)
         return false;
     if (actual.version == TARN_NONE || expected.version == TARN_NONE)
         return actual.version == expected.version && source->persistent;
-    uint32_t origin = tarn_plan_tensor_origin(all->plan, actual.version);
+    uint32_t origin = tarn_plan_tensor_origin(comparison->plan, actual.version);
     return check->expected.left[origin] == expected.version;
 }
 
 /* `slot`: inputs first, then outputs. */
 static struct content found(const struct check *check, uint32_t slot)
 {
-    const struct tarn_graph_op *op = &check->all->final->ops[check->v];
-    return (struct content){tarn_slot_storage(check->all->final, op, slot),
+    const struct tarn_graph_op *op = &check->comparison->final->ops[check->v];
+    return (struct content){tarn_slot_storage(check->comparison->final, op, slot),
                             check->actual.found[check->actual.begin[check->v] + slot]};
 }
 
 static struct content content_of(const struct check *check, uint32_t tensor, uint32_t version)
 {
-    return (struct content){check->all->source->tensors[tensor].storage, version};
+    return (struct content){check->comparison->source->tensors[tensor].storage, version};
 }
 
 static struct content expected_input(const struct check *check, uint32_t tensor)
 {
-    const struct tarn_graph_op *origin = &check->all->source->ops[check->origin];
+    const struct tarn_graph_op *origin = &check->comparison->source->ops[check->origin];
     uint32_t k = check->input_of[tensor];
     if (k < origin->inputs_count && origin->inputs[k] == tensor)
         return content_of(check, tensor,
@@ -67,7 +65,7 @@ static struct content expected_input(const struct check *check, uint32_t tensor)
  * `k`: place in the run's outputs, which are the origin's or a part of them. */
 static struct content expected_output(const struct check *check, uint32_t tensor, uint32_t k)
 {
-    const struct tarn_graph_op *origin = &check->all->source->ops[check->origin];
+    const struct tarn_graph_op *origin = &check->comparison->source->ops[check->origin];
     const uint32_t *expected = check->expected.found + check->expected.begin[check->origin];
     if (origin->outputs[k] != tensor) k = 0;
     while (origin->outputs[k] != tensor) k++;
@@ -87,20 +85,20 @@ static const char *who_left(const struct tarn_graph *graph, uint32_t version,
 static void report(const struct check *check, struct content actual, struct content expected,
                    bool in_the_end)
 {
-    const struct tarn_graph *final = check->all->final;
+    const struct tarn_graph *final = check->comparison->final;
     struct tarn_violation violation = tarn_violation_of(TARN_HAZARD_LOST);
     struct tarn_suspects who = {{0}, 1};
     struct tarn_label wanted, there;
     if (!in_the_end) violation.op = check->v;
     violation.other_op = tarn_version_writer(final, actual.version);
     violation.tensor = final->storages[actual.storage].tensor;
-    tarn_verdict_add(check->all->verdict, &violation, &who,
+    tarn_verdict_add(check->comparison->verdict, &violation, &who,
                      "%s must see %s as %s left it, but finds it as %s left it: the launch order "
                      "breaks a hazard",
                      in_the_end ? "who reads it after the iteration"
                                 : tarn_op_label(final, check->v).text,
                      tarn_storage_label(final, actual.storage).text,
-                     who_left(check->all->source, expected.version, &wanted),
+                     who_left(check->comparison->source, expected.version, &wanted),
                      who_left(final, actual.version, &there));
 }
 
@@ -109,14 +107,14 @@ static void report(const struct check *check, struct content actual, struct cont
 static void enter(struct check *check, uint32_t v)
 {
     check->v = v;
-    check->origin = tarn_plan_op_origin(check->all->plan, v);
-    const struct tarn_graph_op *origin = &check->all->source->ops[check->origin];
+    check->origin = tarn_plan_op_origin(check->comparison->plan, v);
+    const struct tarn_graph_op *origin = &check->comparison->source->ops[check->origin];
     for (uint32_t k = 0; k < origin->inputs_count; k++) check->input_of[origin->inputs[k]] = k;
 }
 
 static void check_inputs(const struct check *check)
 {
-    struct tarn_list inputs = tarn_refine_inputs(check->all, check->v);
+    struct tarn_list inputs = tarn_refine_inputs(check->comparison, check->v);
     for (uint32_t k = 0; k < inputs.count; k++) {
         struct content actual = found(check, k), expected = expected_input(check, inputs.ids[k]);
         if (!is_same(check, actual, expected)) report(check, actual, expected, false);
@@ -125,16 +123,16 @@ static void check_inputs(const struct check *check)
 
 static bool reads_storage(const struct check *check, uint32_t storage)
 {
-    const struct tarn_graph_op *op = &check->all->final->ops[check->v];
+    const struct tarn_graph_op *op = &check->comparison->final->ops[check->v];
     for (uint32_t k = 0; k < op->inputs_count; k++) {
-        if (tarn_slot_storage(check->all->final, op, k) == storage) return true;
+        if (tarn_slot_storage(check->comparison->final, op, k) == storage) return true;
     }
     return false;
 }
 
 static bool must_read(const struct check *check, struct content content)
 {
-    struct tarn_list inputs = tarn_refine_inputs(check->all, check->v);
+    struct tarn_list inputs = tarn_refine_inputs(check->comparison, check->v);
     for (uint32_t k = 0; k < inputs.count; k++) {
         struct content input = expected_input(check, inputs.ids[k]);
         if (input.storage == content.storage && input.version == content.version) return true;
@@ -145,15 +143,15 @@ static bool must_read(const struct check *check, struct content content)
 /* May the run write there, though not in place where its origin did? */
 static bool may_write(const struct check *check, struct content actual, struct content expected)
 {
-    if (check->all->source->storages[expected.storage].persistent) return false;
+    if (check->comparison->source->storages[expected.storage].persistent) return false;
     bool clobbers = actual.version != TARN_NONE && !reads_storage(check, actual.storage);
     return !clobbers && (expected.version == TARN_NONE || must_read(check, expected));
 }
 
 static void check_outputs(const struct check *check)
 {
-    uint32_t inputs_count = check->all->final->ops[check->v].inputs_count;
-    struct tarn_list outputs = tarn_refine_outputs(check->all, check->v);
+    uint32_t inputs_count = check->comparison->final->ops[check->v].inputs_count;
+    struct tarn_list outputs = tarn_refine_outputs(check->comparison, check->v);
     for (uint32_t k = 0; k < outputs.count; k++) {
         struct content actual = found(check, inputs_count + k);
         struct content expected = expected_output(check, outputs.ids[k], k);
@@ -165,7 +163,7 @@ static void check_outputs(const struct check *check)
 /* What the caller may read after the iteration, or the next iteration begins with. */
 static void check_end(const struct check *check)
 {
-    const struct tarn_graph *source = check->all->source, *final = check->all->final;
+    const struct tarn_graph *source = check->comparison->source, *final = check->comparison->final;
     for (uint32_t a = 0; a < source->storages_count; a++) {
         if (!source->storages[a].pinned && !source->storages[a].persistent) continue;
         uint32_t storage = final->tensors[source->storages[a].tensor].storage;
@@ -179,8 +177,9 @@ static void check_end(const struct check *check)
 
 static enum tarn_status check_all(struct check *check, const uint32_t *launched, uint32_t count)
 {
-    const struct tarn_graph *source = check->all->source, *final = check->all->final;
-    check->input_of = calloc((size_t)source->tensors_count + 1, sizeof *check->input_of);
+    const struct tarn_graph *source = check->comparison->source, *final = check->comparison->final;
+    struct tarn_region *region = check->comparison->region;
+    check->input_of = tarn_region_take(region, source->tensors_count, sizeof *check->input_of);
     if (!check->input_of ||
         tarn_versions_init(&check->expected, source, source->order, source->ops_count) ||
         tarn_versions_init(&check->actual, final, launched, count))
@@ -194,18 +193,19 @@ static enum tarn_status check_all(struct check *check, const uint32_t *launched,
     return TARN_OK;
 }
 
-enum tarn_status tarn_refine_versions(struct tarn_comparison *all)
+enum tarn_status tarn_refine_versions(struct tarn_comparison *comparison)
 {
-    const struct tarn_program *program = all->program;
-    struct check check = {.all = all};
-    uint32_t *launched = malloc(((size_t)program->steps_count + 1) * sizeof *launched);
-    if (!launched) return TARN_SYSTEM;
-    for (uint32_t i = 0; i < program->steps_count; i++)
+    const struct tarn_program *program = comparison->program;
+    struct check check = {.comparison = comparison};
+    struct tarn_region_mark mark = tarn_region_mark(comparison->region);
+    uint32_t *launched =
+        tarn_region_take(comparison->region, program->steps_count, sizeof *launched);
+    for (uint32_t i = 0; i < program->steps_count && launched; i++)
         launched[i] = program->steps[program->order[i]].op;
-    enum tarn_status status = check_all(&check, launched, program->steps_count);
+    enum tarn_status status =
+        launched ? check_all(&check, launched, program->steps_count) : TARN_SYSTEM;
     tarn_versions_finish(&check.expected);
     tarn_versions_finish(&check.actual);
-    free(check.input_of);
-    free(launched);
+    tarn_region_release(comparison->region, mark);
     return status;
 }

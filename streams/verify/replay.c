@@ -7,9 +7,9 @@
  * Order is transitive, so whoever overwrites next need only be after the latest content of each
  * byte; and what holds between the first two iterations holds between any two.
  * Cost: near-linear in steps, waits times streams, and touches. */
-#include <stdlib.h>
-
 #include "replay.h"
+
+#include <assert.h>
 
 #define LOOKS_MAX 50000000u
 
@@ -23,13 +23,10 @@ static uint32_t new_touch(struct tarn_replay *replay)
         pool->free = pool->items[touch].next;
         return touch;
     }
-    if (pool->count == pool->capacity) {
-        size_t capacity = 2 * (size_t)pool->capacity + 256;
-        struct tarn_touch *items = realloc(pool->items, capacity * sizeof *items);
-        if (!items) return TARN_NONE;
-        pool->items = items;
-        pool->capacity = (uint32_t)capacity;
-    }
+    struct tarn_touch *items = tarn_region_grow(replay->region, pool->items, &pool->room,
+                                                (size_t)pool->count + 1, sizeof *items);
+    if (!items) return TARN_NONE;
+    pool->items = items;
     return pool->count++;
 }
 
@@ -220,47 +217,46 @@ static void place_persistent(struct tarn_replay *replay)
     }
 }
 
-static enum tarn_status replay_init(struct tarn_replay *replay, const struct tarn_plan *plan,
-                                    const struct tarn_program *program)
+static enum tarn_status replay_init(struct tarn_replay *replay,
+                                    const struct tarn_verification *verification)
 {
-    const struct tarn_graph *graph = plan->graph;
-    replay->plan = plan;
-    replay->graph = graph;
-    replay->pool.free = TARN_NONE;
-    if (tarn_past_init(&replay->past, program) != TARN_OK) return TARN_SYSTEM;
-    if (tarn_byte_map_init(&replay->map, plan, TARN_RESERVED_BYTES) != TARN_OK) return TARN_SYSTEM;
-    replay->contents = malloc(((size_t)graph->storages_count + 1) * sizeof *replay->contents);
+    const struct tarn_program *program = verification->program;
+    const struct tarn_graph *graph = verification->plan->graph;
+    struct tarn_region *region = verification->region;
+    *replay = (struct tarn_replay){.region = region,
+                                   .plan = verification->plan,
+                                   .graph = graph,
+                                   .verdict = verification->verdict,
+                                   .pool.free = TARN_NONE,
+                                   .looks_left = LOOKS_MAX};
+    replay->contents = tarn_region_take(region, graph->storages_count, sizeof *replay->contents);
     if (!replay->contents) return TARN_SYSTEM;
     for (uint32_t a = 0; a < graph->storages_count; a++) {
         replay->contents[a] =
             (struct tarn_content){TARN_NONE, TARN_NONE, TARN_NONE, TARN_NONE, TARN_NONE, false};
     }
-    return tarn_control_init(&replay->control, graph, program->streams_count);
+    enum tarn_status status =
+        tarn_byte_map_init(&replay->map, region, verification->plan, TARN_RESERVED_BYTES);
+    if (status == TARN_OK)
+        status = tarn_control_init(&replay->control, region, graph, program->streams_count);
+    return status == TARN_OK ? tarn_past_init(&replay->past, region, program) : status;
 }
 
-static void replay_finish(struct tarn_replay *replay)
+enum tarn_status tarn_verify_replay(const struct tarn_verification *verification)
 {
-    tarn_past_finish(&replay->past);
-    tarn_byte_map_finish(&replay->map);
-    free(replay->pool.items);
-    free(replay->contents);
-    tarn_control_finish(&replay->control);
-}
-
-enum tarn_status tarn_verify_replay(const struct tarn_plan *plan,
-                                    const struct tarn_program *program,
-                                    struct tarn_verdict *verdict)
-{
-    struct tarn_replay replay = {.verdict = verdict, .looks_left = LOOKS_MAX};
-    enum tarn_status status = replay_init(&replay, plan, program);
+    const struct tarn_program *program = verification->program;
+    struct tarn_replay replay;
+    struct tarn_region_mark mark = tarn_region_mark(verification->region);
+    enum tarn_status status = replay_init(&replay, verification);
     if (status == TARN_OK) place_persistent(&replay);
     for (uint32_t k = 0; status == TARN_OK && k < 2; k++) {
         for (uint32_t i = 0; i < program->steps_count; i++) {
-            if (replay.no_memory || tarn_verdict_is_full(verdict)) break;
+            if (replay.no_memory || tarn_verdict_is_full(replay.verdict)) break;
             run_node(&replay, k * program->steps_count + program->order[i]);
         }
         if (replay.no_memory) status = TARN_SYSTEM;
+        assert(tarn_byte_map_is_valid(&replay.map));
     }
-    replay_finish(&replay);
+    tarn_region_release(verification->region, mark);
     return status;
 }

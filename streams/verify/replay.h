@@ -14,7 +14,8 @@ struct tarn_touch {
 
 struct tarn_touch_pool {
     struct tarn_touch *items;
-    uint32_t count, capacity;
+    size_t room;
+    uint32_t count;
     uint32_t free; /* list of those given back */
 };
 
@@ -29,6 +30,7 @@ struct tarn_content {
 };
 
 struct tarn_replay {
+    struct tarn_region *region; /* of all arrays */
     const struct tarn_plan *plan;
     const struct tarn_graph *graph;
     struct tarn_verdict *verdict;

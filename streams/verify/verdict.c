@@ -3,6 +3,7 @@
  * and in which way is what makes two of them the same. */
 #include "verdict.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,17 +55,21 @@ static bool is_known(const struct tarn_verdict *verdict, const struct tarn_viola
 
 static bool has_room(struct tarn_verdict *verdict)
 {
-    if (!verdict->violations)
-        verdict->violations = calloc(TARN_VIOLATIONS_MAX, sizeof *verdict->violations);
-    if (!verdict->suspects)
-        verdict->suspects = calloc(TARN_VIOLATIONS_MAX, sizeof *verdict->suspects);
-    if (!verdict->violations || !verdict->suspects) verdict->no_memory = true;
+    struct tarn_region *region = &verdict->region;
+    if (!verdict->violations) {
+        verdict->violations =
+            tarn_region_take(region, TARN_VIOLATIONS_MAX, sizeof *verdict->violations);
+        verdict->suspects =
+            tarn_region_take(region, TARN_VIOLATIONS_MAX, sizeof *verdict->suspects);
+        verdict->no_memory = region->is_exhausted;
+    }
     return !tarn_verdict_is_full(verdict);
 }
 
 void tarn_verdict_add(struct tarn_verdict *verdict, const struct tarn_violation *violation,
                       const struct tarn_suspects *suspects, const char *format, ...)
 {
+    assert(!suspects || suspects->count <= sizeof suspects->nodes / sizeof suspects->nodes[0]);
     if (is_known(verdict, violation) || !has_room(verdict)) return;
     struct tarn_violation *copy = &verdict->violations[verdict->count];
     *copy = *violation;
@@ -90,8 +95,6 @@ const struct tarn_violation *tarn_verdict_get(const struct tarn_verdict *verdict
 void tarn_verdict_destroy(struct tarn_verdict *verdict)
 {
     if (!verdict) return;
-    for (size_t i = 0; i < verdict->count; i++) free((void *)verdict->violations[i].witness);
-    free(verdict->violations);
-    free(verdict->suspects);
+    tarn_region_finish(&verdict->region);
     free(verdict);
 }

@@ -2,6 +2,7 @@
 #ifndef TARN_STREAMS_VERIFY_VERDICT_H
 #define TARN_STREAMS_VERIFY_VERDICT_H
 
+#include "streams/base/region.h"
 #include "streams/plan/program.h"
 
 #define TARN_VIOLATIONS_MAX 100
@@ -13,8 +14,9 @@ struct tarn_suspects {
 };
 
 struct tarn_verdict {
-    struct tarn_violation *violations;
-    struct tarn_suspects *suspects; /* one per violation */
+    struct tarn_region region;         /* of both arrays, and of witnesses */
+    struct tarn_violation *violations; /* room for TARN_VIOLATIONS_MAX; NULL: none yet */
+    struct tarn_suspects *suspects;    /* one per violation */
     size_t count;
     bool no_memory; /* something could not be written down */
 };
@@ -37,28 +39,27 @@ static inline bool tarn_verdict_is_full(const struct tarn_verdict *verdict)
  * groups back to back. False when the plan is too incomplete to be replayed. */
 bool tarn_verify_form(const struct tarn_plan *plan, struct tarn_verdict *verdict);
 
-/* The first part of the above that a session relies on even when it trusts a plan: TARN_BAD_INPUT
- * with the first violation that makes a plan impossible to replay. */
-enum tarn_status tarn_plan_check_form(const struct tarn_plan *plan, struct tarn_error *error);
+/* A plan that has its form, and what it is compared with. The parts below take what they need from
+ * the region, and give it back. Each returns TARN_SYSTEM when out of memory, else TARN_OK: what is
+ * wrong stands in the verdict. */
+struct tarn_verification {
+    const struct tarn_plan *plan;
+    const struct tarn_graph *source;
+    const struct tarn_program *program; /* what the plan is compiled into */
+    struct tarn_region *region;
+    struct tarn_verdict *verdict;
+};
 
 /* Safety: runs two iterations of the program with vector clocks over a map of bytes. */
-enum tarn_status tarn_verify_replay(const struct tarn_plan *plan,
-                                    const struct tarn_program *program,
-                                    struct tarn_verdict *verdict);
-
-/* The bound, where the plan has one: recomputes what its certificate proves. */
-enum tarn_status tarn_verify_bound(const struct tarn_plan *plan, const struct tarn_program *program,
-                                   struct tarn_verdict *verdict);
+enum tarn_status tarn_verify_replay(const struct tarn_verification *verification);
 
 /* Refinement: every op of the program reads what its origin reads in the source graph. */
-enum tarn_status tarn_verify_refinement(const struct tarn_plan *plan,
-                                        const struct tarn_graph *source,
-                                        const struct tarn_program *program,
-                                        struct tarn_verdict *verdict);
+enum tarn_status tarn_verify_refinement(const struct tarn_verification *verification);
+
+/* The bound, where the plan has one: recomputes what its certificate proves. */
+enum tarn_status tarn_verify_bound(const struct tarn_verification *verification);
 
 /* Looks for a legal order that corrupts, for every violation that has suspects. */
-enum tarn_status tarn_verdict_find_witnesses(struct tarn_verdict *verdict,
-                                             const struct tarn_plan *plan,
-                                             const struct tarn_program *program);
+enum tarn_status tarn_verify_witnesses(const struct tarn_verification *verification);
 
 #endif

@@ -11,6 +11,7 @@
 #include "streams/base/error.h"
 #include "streams/graph/hash.h"
 #include "verdict.h"
+#include "verify.h"
 
 /* The plan's waits by the ids of its graph must not be read against another graph. */
 static bool check_hashes(const struct tarn_plan *plan, const struct tarn_graph *source,
@@ -47,13 +48,15 @@ static enum tarn_status run_checks(const struct tarn_plan *plan, const struct ta
 {
     if (!check_hashes(plan, source, verdict) || !tarn_verify_form(plan, verdict)) return TARN_OK;
     struct tarn_program program;
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_verification verification = {plan, source, &program, &region, verdict};
     enum tarn_status status = compile(&program, plan, verdict);
     if (status != TARN_OK) return status == TARN_REJECTED ? TARN_OK : status;
-    status = tarn_verify_replay(plan, &program, verdict);
-    if (status == TARN_OK) status = tarn_verify_refinement(plan, source, &program, verdict);
-    if (status == TARN_OK) status = tarn_verify_bound(plan, &program, verdict);
-    if (status == TARN_OK && with_witnesses)
-        status = tarn_verdict_find_witnesses(verdict, plan, &program);
+    status = tarn_verify_replay(&verification);
+    if (status == TARN_OK) status = tarn_verify_refinement(&verification);
+    if (status == TARN_OK) status = tarn_verify_bound(&verification);
+    if (status == TARN_OK && with_witnesses) status = tarn_verify_witnesses(&verification);
+    tarn_region_finish(&region);
     tarn_program_finish(&program);
     return status;
 }

@@ -11,9 +11,6 @@
  * what the graph says every op must read. Two scratch storages that nobody reads harm nobody in
  * any linear order, and have no witness.
  * Cost: linear in both iterations for every order tried; a budget of steps for all violations. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "byte_map.h"
 #include "streams/graph/versions.h"
 #include "verdict.h"
@@ -134,29 +131,24 @@ static uint32_t run_order(struct memory *memory, const struct tarn_program *prog
     return has_lost_output(memory) ? count : 0;
 }
 
-static void memory_finish(struct memory *memory)
+/* Only `expected` is not from the region. */
+static bool memory_init(struct memory *memory, const struct tarn_verification *verification)
 {
-    tarn_versions_finish(&memory->expected);
-    tarn_byte_map_finish(&memory->map);
-    free(memory->versions);
-}
-
-static enum tarn_status memory_init(struct memory *memory, const struct tarn_plan *plan)
-{
-    const struct tarn_graph *graph = plan->graph;
-    memset(memory, 0, sizeof *memory);
-    memory->graph = graph;
-    memory->versions = malloc(((size_t)graph->storages_count + 1) * sizeof *memory->versions);
-    bool ok =
-        memory->versions &&
-        tarn_versions_init(&memory->expected, graph, graph->order, graph->ops_count) == TARN_OK &&
-        tarn_byte_map_init(&memory->map, plan, TARN_EXACT_BYTES) == TARN_OK;
-    return ok ? TARN_OK : TARN_SYSTEM;
+    const struct tarn_graph *graph = verification->plan->graph;
+    struct tarn_region *region = verification->region;
+    *memory = (struct memory){.graph = graph};
+    memory->versions = tarn_region_take(region, graph->storages_count, sizeof *memory->versions);
+    return memory->versions &&
+           tarn_versions_init(&memory->expected, graph, graph->order, graph->ops_count) ==
+               TARN_OK &&
+           tarn_byte_map_init(&memory->map, region, verification->plan, TARN_EXACT_BYTES) ==
+               TARN_OK;
 }
 
 /* ---- Trying orders ---- */
 
 struct search {
+    struct tarn_region *witnesses; /* the verdict's */
     const struct tarn_program *program;
     struct memory memory;
     uint32_t *nodes; /* the order being tried */
@@ -167,7 +159,7 @@ struct search {
 static enum tarn_status write_witness(const struct search *search, uint32_t count,
                                       struct tarn_violation *violation)
 {
-    struct tarn_step *steps = malloc((size_t)count * sizeof *steps);
+    struct tarn_step *steps = tarn_region_take(search->witnesses, count, sizeof *steps);
     if (!steps) return TARN_SYSTEM;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t iteration = search->nodes[i] / search->program->steps_count;
@@ -243,22 +235,30 @@ static enum tarn_status find_witness(struct search *search, const struct tarn_su
     return TARN_OK;
 }
 
-enum tarn_status tarn_verdict_find_witnesses(struct tarn_verdict *verdict,
-                                             const struct tarn_plan *plan,
-                                             const struct tarn_program *program)
+static bool search_init(struct search *search, const struct tarn_verification *verification)
 {
-    if (verdict->count == 0 || program->steps_count == 0) return TARN_OK;
-    struct search search = {.program = program};
-    enum tarn_status status = memory_init(&search.memory, plan);
-    search.nodes = malloc(2 * (size_t)program->steps_count * sizeof *search.nodes);
-    search.goals = malloc(((size_t)program->waits_count + 3) * sizeof *search.goals);
-    if (!search.nodes || !search.goals) status = TARN_SYSTEM;
+    const struct tarn_program *program = verification->program;
+    struct tarn_region *region = verification->region;
+    *search = (struct search){.witnesses = &verification->verdict->region, .program = program};
+    search->nodes =
+        tarn_region_take(region, 2 * (size_t)program->steps_count, sizeof *search->nodes);
+    search->goals =
+        tarn_region_take(region, (size_t)program->waits_count + 3, sizeof *search->goals);
+    return memory_init(&search->memory, verification) && search->nodes && search->goals;
+}
+
+enum tarn_status tarn_verify_witnesses(const struct tarn_verification *verification)
+{
+    struct tarn_verdict *verdict = verification->verdict;
+    if (verdict->count == 0 || verification->program->steps_count == 0) return TARN_OK;
+    struct search search;
+    struct tarn_region_mark mark = tarn_region_mark(verification->region);
+    enum tarn_status status = search_init(&search, verification) ? TARN_OK : TARN_SYSTEM;
     for (size_t i = 0; status == TARN_OK && i < verdict->count && search.steps < STEPS_MAX; i++) {
         if (verdict->suspects[i].count > 0)
             status = find_witness(&search, &verdict->suspects[i], &verdict->violations[i]);
     }
-    memory_finish(&search.memory);
-    free(search.nodes);
-    free(search.goals);
+    tarn_versions_finish(&search.memory.expected);
+    tarn_region_release(verification->region, mark);
     return status;
 }

@@ -1,0 +1,59 @@
+/* The certificate of a plan's bound while it is proved: what its parts share (see bound.c). */
+#ifndef TARN_STREAMS_VERIFY_BOUND_H
+#define TARN_STREAMS_VERIFY_BOUND_H
+
+#include "verdict.h"
+
+/* Consecutive members of a group, or a lone storage. */
+struct tarn_proof_run {
+    const uint32_t *members;
+    uint32_t count;
+    uint32_t group;        /* TARN_NONE: a lone storage */
+    uint64_t size, within; /* bytes, and the byte of its group where it begins */
+    uint32_t left, right;  /* of a gap: the runs of A beside it; TARN_NONE: the group ends */
+};
+
+/* lone, items, gaps and sums are NULL until a gap is asked for. */
+struct tarn_proof {
+    struct tarn_region *region; /* of all arrays */
+    const struct tarn_plan *plan;
+    const struct tarn_program *program;
+    uint64_t *reserved; /* by planned storage */
+    bool *inside;       /* by planned storage: in A */
+    uint32_t *lone;     /* storage -> itself: a list of one member */
+    uint32_t *row_of;   /* step -> its row of clocks; TARN_NONE: not kept */
+    uint32_t *rows;     /* [row][stream]: the nodes of the stream that lie before the step */
+    uint32_t rows_count;
+    struct tarn_proof_run *items, *gaps; /* runs of A; gaps that the certificate names */
+    uint32_t items_count, gaps_count;
+    unsigned char *sums; /* [sum]: 1 when the sizes of some items add up to it */
+    uint64_t effort;     /* spent so far: tests of a pair of storages, and sums */
+};
+
+/* False: no memory. */
+bool tarn_proof_init(struct tarn_proof *proof, const struct tarn_verification *verification);
+
+/* Says why the certificate proves nothing. Returns TARN_REJECTED. tensor: TARN_NONE, or the gap. */
+enum tarn_status tarn_proof_refuse(struct tarn_verdict *verdict, uint32_t tensor, const char *why);
+
+/* Chooses the steps whose rows of clocks are wanted: none at first, then each that is kept. */
+void tarn_proof_forget_rows(struct tarn_proof *proof);
+void tarn_proof_keep_row(struct tarn_proof *proof, uint32_t step);
+/* Runs the first iteration and keeps what lies before the steps that have rows. TARN_SYSTEM: no
+ * memory. */
+enum tarn_status tarn_proof_fill_rows(struct tarn_proof *proof);
+
+/* Do all touchers of the storage come before a step? pre: the step has a row. */
+bool tarn_proof_is_free_at(const struct tarn_proof *proof, uint32_t storage, uint32_t step);
+
+static inline uint32_t tarn_proof_producer(const struct tarn_proof *proof, uint32_t storage)
+{
+    return proof->program->step_of[proof->plan->graph->storages[storage].producer];
+}
+
+/* Adds to *proved the bytes of gaps that A cannot fill. pre: `inside` and `reserved` are known.
+ * TARN_REJECTED: the certificate's gaps prove nothing, as the verdict says; TARN_SYSTEM. */
+enum tarn_status tarn_proof_add_waste(struct tarn_proof *proof, uint64_t *proved,
+                                      struct tarn_verdict *verdict);
+
+#endif
