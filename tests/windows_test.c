@@ -14,10 +14,10 @@
 #include "bench/cut_graph.h"
 #include "bench/dnn_graph.h"
 #include "planner/place/lowest/lowest.h"
-#include "planner/place/periods.h"
 #include "planner/place/problem/part.h"
 #include "planner/place/windows/bundles.h"
 #include "planner/place/windows/cuts.h"
+#include "planner/place/windows/periods.h"
 #include "planner/place/windows/widths.h"
 #include "planner/place/windows/windows.h"
 #include "streams/base/radix.h"
@@ -84,15 +84,17 @@ static uint32_t *blocks_of(const struct fixture *fixture)
 }
 
 /* Random storages of a random graph, cut. */
-static void set_up_cut(struct fixture *fixture, struct tarn_cuts *cuts, uint32_t **block_of,
-                       uint64_t seed, uint32_t width)
+static void set_up_cut(struct fixture *fixture, struct tarn_cuts *cuts, struct tarn_region *region,
+                       uint32_t **block_of, uint64_t seed, uint32_t width)
 {
     uint32_t count;
     set_up_random(fixture, seed, OPS_MAX);
     *block_of = blocks_of(fixture);
     uint32_t *storages = some_storages(fixture, *block_of, seed, 1 + (uint32_t)(seed % 3), &count);
-    assert_int_equal(tarn_cuts_init(cuts, &fixture->problem, *block_of, storages, count, width),
-                     TARN_OK);
+    assert_int_equal(
+        tarn_cuts_init(cuts, region, &fixture->problem, *block_of, storages, count, width),
+        TARN_OK);
+    assert_true(tarn_cuts_are_valid(cuts, count));
     assert_int_equal(cuts->begin[cuts->count + 1], count);
     free(storages);
 }
@@ -104,15 +106,16 @@ static void storages_of_different_windows_are_safe(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < seeds(); seed++) {
         struct fixture fixture;
+        struct tarn_region region = {.chunks = NULL};
         struct tarn_cuts cuts;
         uint32_t *block_of;
-        set_up_cut(&fixture, &cuts, &block_of, seed, 1 + (uint32_t)(seed % 7));
+        set_up_cut(&fixture, &cuts, &region, &block_of, seed, 1 + (uint32_t)(seed % 7));
         for (uint32_t w = 0; w < cuts.count; w++)
             for (uint32_t i = cuts.begin[w]; i < cuts.begin[w + 1]; i++)
                 for (uint32_t k = cuts.begin[w + 1]; k < cuts.begin[cuts.count]; k++)
                     assert_true(
                         tarn_reuse_is_safe(&fixture.reuse, cuts.storages[i], cuts.storages[k]));
-        tarn_cuts_finish(&cuts);
+        tarn_region_finish(&region);
         free(block_of);
         tear_down(&fixture);
     }
@@ -125,9 +128,10 @@ static void what_crosses_tells_the_windows_that_it_meets(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < seeds(); seed++) {
         struct fixture fixture;
+        struct tarn_region region = {.chunks = NULL};
         struct tarn_cuts cuts;
         uint32_t *block_of;
-        set_up_cut(&fixture, &cuts, &block_of, seed, 1 + (uint32_t)(seed % 4));
+        set_up_cut(&fixture, &cuts, &region, &block_of, seed, 1 + (uint32_t)(seed % 4));
         uint32_t crossing_begin = cuts.begin[cuts.count];
         for (uint32_t c = crossing_begin; c < cuts.begin[cuts.count + 1]; c++) {
             const struct tarn_crossing *crossing = &cuts.crossing[c - crossing_begin];
@@ -139,7 +143,7 @@ static void what_crosses_tells_the_windows_that_it_meets(void **state)
                     if (w > crossing->first && w < crossing->whole) assert_false(safe);
                 }
         }
-        tarn_cuts_finish(&cuts);
+        tarn_region_finish(&region);
         free(block_of);
         tear_down(&fixture);
     }
@@ -177,9 +181,10 @@ static void parts_keep_every_conflict_and_block(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < seeds(); seed++) {
         struct fixture fixture;
+        struct tarn_region region = {.chunks = NULL};
         struct tarn_cuts cuts;
         uint32_t *block_of;
-        set_up_cut(&fixture, &cuts, &block_of, seed, 1 + (uint32_t)(seed % 20));
+        set_up_cut(&fixture, &cuts, &region, &block_of, seed, 1 + (uint32_t)(seed % 20));
         for (uint32_t w = 0; w <= cuts.count; w++) {
             struct tarn_part part;
             uint32_t count = cuts.begin[w + 1] - cuts.begin[w];
@@ -201,7 +206,7 @@ static void parts_keep_every_conflict_and_block(void **state)
             }
             tarn_part_finish(&part);
         }
-        tarn_cuts_finish(&cuts);
+        tarn_region_finish(&region);
         free(block_of);
         tear_down(&fixture);
     }
@@ -232,11 +237,12 @@ static void bundles_share_no_byte_that_is_not_safe(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < seeds(); seed++) {
         struct fixture fixture;
+        struct tarn_region region = {.chunks = NULL};
         struct tarn_cuts cuts;
         struct tarn_field field;
         uint32_t *block_of;
         int32_t top;
-        set_up_cut(&fixture, &cuts, &block_of, seed, 1 + (uint32_t)(seed % 3));
+        set_up_cut(&fixture, &cuts, &region, &block_of, seed, 1 + (uint32_t)(seed % 3));
         uint32_t *storages = all_storages(&fixture);
         /* The higher the aim, the fewer periods there are, and the larger are bundles. */
         uint64_t aim = fixture.antichain.bound << seed % 12;
@@ -244,18 +250,16 @@ static void bundles_share_no_byte_that_is_not_safe(void **state)
         struct tarn_windows_settings settings = {
             .unit_shift = tarn_lowest_unit_shift(&fixture.blocks, 4 * aim), .effort = &effort};
         settings.aim = (int32_t)(aim >> settings.unit_shift);
-        uint32_t *period_of =
-            tarn_periods_create(&fixture.problem, block_of, storages, fixture.reuse.count, aim);
+        uint32_t *period_of = tarn_periods_find(&region, &fixture.problem, block_of, storages,
+                                                fixture.reuse.count, aim);
         assert_non_null(period_of);
-        assert_true(tarn_field_init(&field, &fixture.problem, &fixture.antichain));
+        assert_true(tarn_field_init(&field, &region, &fixture.problem, &fixture.antichain));
         assert_true(tarn_bundles_place(&field, &settings, &cuts, period_of, &top));
         assert_int_not_equal(top, INT32_MAX);
         check_bundles(&fixture, &field, &cuts, settings.unit_shift, top);
         bundled += effort.key_bundles < cuts.begin[cuts.count + 1] - cuts.begin[cuts.count];
-        tarn_field_finish(&field);
-        free(period_of);
         free(storages);
-        tarn_cuts_finish(&cuts);
+        tarn_region_finish(&region);
         free(block_of);
         tear_down(&fixture);
     }

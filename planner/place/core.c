@@ -6,33 +6,37 @@
  *         ░░│     ├──────┤  ░░░░       3. The largest of those that still end above the aim join
  *         ░░│     │ core │░░░░░           the core, and a few next to them; back to 1.
  *
- * It begins with the antichain and what sticks out of the plan at hand. Most blocks never join, so
- * that exact search, which costs too much for thousands of blocks, is left with some hundred. A
+ * It begins with the antichain and what sticks out of the best plan so far. Most blocks never join,
+ * so that exact search, which costs too much for thousands of blocks, is left with some hundred. A
  * core that exact search proves not to fit proves the same of the whole. This is what constraint
  * generation does for constraints; with variables the idea is known as kernel search (Angelelli,
  * Mansini, Speranza 2010).
  * Cost: an exact search and a decode for each time that the core grows. */
 #include "core.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "planner/place/exact/exact.h"
 #include "planner/place/lowest/keys.h"
-#include "planner/place/windows/window.h"
+#include "planner/place/windows/field.h"
 #include "streams/base/bitset.h"
 #include "streams/base/checked.h"
 #include "work.h"
 
-/* An exact search has so many nodes for every storage of the core, twice as many in each attempt; a
- * core has at most so many storages. To place a storage by all keys costs as much as so many
+/* Nodes of the first exact search for each storage of the core; each attempt doubles them. */
+enum { NODES_A_STORAGE = 12, ATTEMPTS_MAX = 16 };
+/* Storages of a core at most. */
+enum { STORAGES_MAX = 2048 };
+/* Visits: what it costs to place a storage with all keys, and a node of exact search beside what it
  * visits. */
-enum { NODES_A_STORAGE = 12, STORAGES_MAX = 2048, VISITS_A_DECODE = 1600, VISITS_A_NODE = 128 };
-enum { ATTEMPTS_MAX = 16 };
-/* At most so many blocks join the core at a time, and one for so many that are in it; in
- * every other attempt at least one for so many. */
+enum { VISITS_A_DECODE = 1600, VISITS_A_NODE = 128 };
+/* At most JOIN_MIN blocks join the core at a time, and one more for each JOIN_SHARE storages in it;
+ * in every other attempt at least one for each NEAR_SHARE storages. */
 enum { JOIN_MIN = 8, JOIN_SHARE = 8, NEAR_SHARE = 32 };
 
+/* A block that may join the core. */
 struct outer {
     uint64_t size;
     uint32_t block;
@@ -41,20 +45,21 @@ struct outer {
 struct core {
     const struct tarn_problem *problem;
     const struct tarn_core_options *options;
+    struct tarn_region region;
     struct tarn_windows_settings settings;
     struct tarn_field field;
-    uint64_t *offset;        /* the plan at hand, by storage */
-    bool *is_outside;        /* by block: of the core */
+    uint64_t *offset;        /* storage -> its offset in the present plan, in bytes */
+    bool *is_outside;        /* block -> whether it is not in the core */
     uint32_t storages_count; /* in the core */
-    uint32_t *storage_at;    /* by slot */
+    uint32_t *storage_at;    /* slot -> storage */
     uint32_t *rest;          /* storages outside of the core, in the order of slots */
-    struct outer *outer;     /* blocks outside of the core: those that end above the aim, */
-    uint32_t above_count;    /* so many of them, or that are near these */
-    bool *near;              /* by block */
-    uint64_t *mask;          /* of slots */
+    struct outer *outer;     /* candidates: blocks that end above the aim, or that are near these */
+    uint32_t above_count;    /* candidates of the first kind; they come first */
+    bool *near;              /* block -> whether it is in conflict with a candidate */
+    uint64_t *mask;          /* slots in conflict with a storage */
     uint64_t visits_left, work_left;
     uint64_t seed;
-    uint32_t attempts; /* begun so far */
+    uint32_t attempts; /* that have begun */
 };
 
 static struct tarn_block block_at(const struct core *core, uint32_t b)
@@ -66,6 +71,7 @@ static bool is_inside(const struct core *core, uint32_t b) { return !core->is_ou
 
 static void join(struct core *core, uint32_t b)
 {
+    assert(core->is_outside[b]);
     core->is_outside[b] = false;
     core->storages_count += block_at(core, b).members_count;
 }
@@ -155,8 +161,9 @@ static enum tarn_status place_outside(struct core *core, bool *placed)
     core->settings.work_max = core->options->work_max > 0 ? core->work_left : 0;
     *placed = rest_count == 0;
     if (ok && rest_count > 0) {
-        ok = tarn_field_decode(&core->field, &core->settings, core->rest, rest_count, &obstacles, 0,
-                               TARN_KEYS_COUNT, &top);
+        const struct tarn_key_range every = {0, TARN_KEYS_COUNT};
+        ok = tarn_field_decode(&core->field, &core->region, &core->settings, core->rest, rest_count,
+                               &obstacles, every, &top);
         *placed = top < INT32_MAX;
     }
     tarn_obstacles_finish(&obstacles);
@@ -284,34 +291,21 @@ static enum tarn_status search(struct core *core, const struct tarn_antichain *a
 static bool core_init(struct core *core, const struct tarn_antichain *antichain)
 {
     const struct tarn_blocks *blocks = core->problem->blocks;
-    size_t storages = (size_t)blocks->storages_count + 1;
+    struct tarn_region *region = &core->region;
+    size_t storages = blocks->storages_count, words = core->problem->conflicts->words_count;
     uint64_t most;
     if (!tarn_size_multiply(core->options->aim, 4, &most)) most = UINT64_MAX;
     core->settings.unit_shift = tarn_lowest_unit_shift(blocks, most);
     core->settings.aim = (int32_t)(core->options->aim >> core->settings.unit_shift);
     core->settings.deadline = &core->options->deadline;
-    core->offset = calloc(storages, sizeof *core->offset);
-    core->is_outside = calloc(storages, sizeof *core->is_outside);
-    core->storage_at = calloc(storages, sizeof *core->storage_at);
-    core->rest = calloc(storages, sizeof *core->rest);
-    core->outer = calloc(storages, sizeof *core->outer);
-    core->near = calloc(storages, sizeof *core->near);
-    core->mask = calloc((size_t)core->problem->conflicts->words_count + 1, sizeof *core->mask);
-    return tarn_field_init(&core->field, core->problem, antichain) && core->offset &&
-           core->is_outside && core->storage_at && core->rest && core->outer && core->near &&
-           core->mask;
-}
-
-static void core_finish(struct core *core)
-{
-    tarn_field_finish(&core->field);
-    free(core->offset);
-    free(core->is_outside);
-    free(core->storage_at);
-    free(core->rest);
-    free(core->outer);
-    free(core->near);
-    free(core->mask);
+    core->offset = tarn_region_take(region, storages, sizeof *core->offset);
+    core->is_outside = tarn_region_take(region, blocks->count, sizeof *core->is_outside);
+    core->storage_at = tarn_region_take(region, storages, sizeof *core->storage_at);
+    core->rest = tarn_region_take(region, storages, sizeof *core->rest);
+    core->outer = tarn_region_take(region, blocks->count, sizeof *core->outer);
+    core->near = tarn_region_take(region, blocks->count, sizeof *core->near);
+    core->mask = tarn_region_take(region, words, sizeof *core->mask);
+    return tarn_field_init(&core->field, region, core->problem, antichain) && !region->is_exhausted;
 }
 
 enum tarn_status tarn_core_place(const struct tarn_problem *problem,
@@ -325,11 +319,12 @@ enum tarn_status tarn_core_place(const struct tarn_problem *problem,
                         .visits_left = options->visits,
                         .work_left = work_max,
                         .seed = options->seed};
+    assert(problem->conflicts->row);
     enum tarn_status status = core_init(&core, antichain) ? TARN_OK : TARN_SYSTEM;
     *report = (struct tarn_core_report){false, 0};
     if (status == TARN_OK)
         status = search(&core, antichain, offset, footprint, &report->impossible);
     report->work = work_max - core.work_left;
-    core_finish(&core);
+    tarn_region_finish(&core.region);
     return status;
 }

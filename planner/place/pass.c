@@ -4,7 +4,6 @@
  * Source: DESIGN.md, section 3 (Placement). Cost: see decode.c and windows.c. */
 #include "pass.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "planner/place/lowest/lowest.h"
@@ -12,22 +11,26 @@
 #include "planner/place/windows/windows.h"
 #include "work.h"
 
-/* What a decode may take at most. */
+/* Work: what a decode may take at most, fixed and for each storage. */
 #define DECODE_MAX UINT64_C(1000000000)
-enum { DECODE_A_STORAGE = 6000, WINDOW = 1024 };
+enum { DECODE_A_STORAGE = 6000 };
+/* Storages in a window. */
+enum { WINDOW = 1024 };
 
 /* Writes a plan into `found`. *placed: false where it was too high to be counted. */
-static enum tarn_status decode(const struct tarn_field *field, const uint32_t *storages,
-                               uint32_t unit_shift, uint64_t *found, bool *placed)
+static enum tarn_status decode(const struct tarn_field *field, struct tarn_region *region,
+                               const uint32_t *storages, uint32_t unit_shift, uint64_t *found,
+                               bool *placed)
 {
     const struct tarn_blocks *blocks = field->problem->blocks;
     const struct tarn_windows_settings settings = {.unit_shift = unit_shift};
+    const struct tarn_key_range first = {0, 1};
     struct tarn_obstacles none = {.unit_shift = unit_shift,
                                   .reuse = field->problem->conflicts->reuse};
     int32_t top = INT32_MAX;
-    bool ok =
-        tarn_obstacles_sort(&none) == TARN_OK &&
-        tarn_field_decode(field, &settings, storages, blocks->storages_count, &none, 0, 1, &top);
+    bool ok = tarn_obstacles_sort(&none) == TARN_OK &&
+              tarn_field_decode(field, region, &settings, storages, blocks->storages_count, &none,
+                                first, &top);
     tarn_obstacles_finish(&none);
     *placed = ok && top < INT32_MAX;
     for (uint32_t b = 0; *placed && b < blocks->count; b++)
@@ -36,30 +39,29 @@ static enum tarn_status decode(const struct tarn_field *field, const uint32_t *s
     return ok ? TARN_OK : TARN_SYSTEM;
 }
 
-static enum tarn_status decode_all(const struct tarn_problem *problem,
-                                   const struct tarn_antichain *antichain, uint64_t *offset,
-                                   uint64_t *footprint)
+static enum tarn_status decode_once(const struct tarn_problem *problem,
+                                    const struct tarn_antichain *antichain, uint64_t *offset,
+                                    uint64_t *footprint)
 {
     const struct tarn_blocks *blocks = problem->blocks;
-    size_t count = (size_t)blocks->storages_count + 1;
-    struct tarn_field field = {0};
-    uint32_t *storages = malloc(count * sizeof *storages);
-    uint64_t *found = malloc(count * sizeof *found);
+    size_t count = blocks->storages_count;
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_field field;
+    uint32_t *storages = tarn_region_take(&region, count, sizeof *storages);
+    uint64_t *found = tarn_region_take(&region, count, sizeof *found);
     enum tarn_status status = TARN_SYSTEM;
     bool placed = false;
-    if (storages && found && tarn_field_init(&field, problem, antichain)) {
+    if (tarn_field_init(&field, &region, problem, antichain)) {
         for (uint32_t a = 0; a < blocks->storages_count; a++)
             storages[problem->conflicts->slot_of[a]] = a;
-        status =
-            decode(&field, storages, tarn_lowest_unit_shift(blocks, *footprint), found, &placed);
+        status = decode(&field, &region, storages, tarn_lowest_unit_shift(blocks, *footprint),
+                        found, &placed);
     }
     if (placed && tarn_blocks_footprint(blocks, found) < *footprint) {
         *footprint = tarn_blocks_footprint(blocks, found);
-        memcpy(offset, found, blocks->storages_count * sizeof *offset);
+        memcpy(offset, found, count * sizeof *offset);
     }
-    tarn_field_finish(&field);
-    free(storages);
-    free(found);
+    tarn_region_finish(&region);
     return status;
 }
 
@@ -71,7 +73,7 @@ enum tarn_status tarn_pass_place(const struct tarn_problem *problem,
     enum tarn_status status = tarn_work_estimate(problem, &costs);
     if (status != TARN_OK) return status;
     uint64_t most = DECODE_MAX + (uint64_t)DECODE_A_STORAGE * problem->blocks->storages_count;
-    if (costs.decode <= most) return decode_all(problem, antichain, offset, footprint);
+    if (costs.decode <= most) return decode_once(problem, antichain, offset, footprint);
     const struct tarn_windows_options options = {
         .aim = *footprint, .width = WINDOW, .threads = threads};
     return tarn_windows_place(problem, antichain, &options, offset, footprint);

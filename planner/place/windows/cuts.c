@@ -3,17 +3,17 @@
  * Source: DESIGN.md, section 3 (Windows). Cost: O(T S + V). */
 #include "cuts.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <assert.h>
 
-/* Being cut. */
+/* What is being cut. */
 struct cutting {
     const struct tarn_blocks *blocks;
-    const uint32_t *block_of;
+    const uint32_t *block_of; /* storage -> block */
     struct tarn_lifetimes lifetimes;
     uint32_t ops_count;
-    uint32_t *window_of; /* place in the order -> window */
+    uint32_t *window_of; /* rank of an op in the global order -> window; one more at the end */
     uint32_t windows_count;
+    struct tarn_region work; /* what is needed until the cuts are made */
 };
 
 /* The block of which storage i of the list is the first member; false where it is another one. */
@@ -45,7 +45,7 @@ static void count_crossings(const struct cutting *cutting, int32_t *crossing, ui
     }
 }
 
-/* Ends the window at hand before the op `at`. */
+/* The ops from `begin` to before `at` are the next window. */
 static void end_window(struct cutting *cutting, uint32_t begin, uint32_t at)
 {
     for (uint32_t i = begin; i < at; i++) cutting->window_of[i] = cutting->windows_count;
@@ -70,17 +70,17 @@ static void cut_where_few_cross(struct cutting *cutting, uint32_t width, const i
 
 static bool cut(struct cutting *cutting, uint32_t width)
 {
-    int32_t *crossing = calloc((size_t)cutting->ops_count + 2, sizeof *crossing);
-    uint32_t *produced = calloc((size_t)cutting->ops_count + 2, sizeof *produced);
-    cutting->window_of = malloc(((size_t)cutting->ops_count + 1) * sizeof *cutting->window_of);
-    bool ok = crossing && produced && cutting->window_of;
-    if (ok) {
-        count_crossings(cutting, crossing, produced);
-        cut_where_few_cross(cutting, width, crossing, produced);
-    }
-    free(crossing);
-    free(produced);
-    return ok;
+    struct tarn_region *work = &cutting->work;
+    size_t count = (size_t)cutting->ops_count + 2;
+    cutting->window_of = tarn_region_take(work, count, sizeof *cutting->window_of);
+    struct tarn_region_mark mark = tarn_region_mark(work);
+    int32_t *crossing = tarn_region_take(work, count, sizeof *crossing);
+    uint32_t *produced = tarn_region_take(work, count, sizeof *produced);
+    if (work->is_exhausted) return false;
+    count_crossings(cutting, crossing, produced);
+    cut_where_few_cross(cutting, width, crossing, produced);
+    tarn_region_release(work, mark);
+    return true;
 }
 
 /* ---- Who is where ---- */
@@ -111,21 +111,14 @@ static struct tarn_crossing crossing_at(const struct cutting *cutting, uint32_t 
                                   cutting->window_of[lifetimes->until[i] - 1] + 1};
 }
 
-static bool allocate(struct tarn_cuts *cuts, uint32_t windows_count, uint32_t count)
-{
-    cuts->count = windows_count;
-    cuts->begin = calloc((size_t)windows_count + 2, sizeof *cuts->begin);
-    cuts->storages = malloc(((size_t)count + 1) * sizeof *cuts->storages);
-    return cuts->begin && cuts->storages;
-}
-
 /* Counting sort: begin[w] is moved along, and back at the end. */
-static bool fill_cuts(const struct cutting *cutting, const uint32_t *window, struct tarn_cuts *cuts)
+static bool fill_cuts(const struct cutting *cutting, struct tarn_region *region,
+                      const uint32_t *window, struct tarn_cuts *cuts)
 {
     uint32_t count = cutting->lifetimes.count, crosses = cuts->count;
     for (uint32_t i = 0; i < count; i++) cuts->begin[window[i] + 1]++;
     uint32_t crossing_count = cuts->begin[crosses + 1];
-    cuts->crossing = malloc(((size_t)crossing_count + 1) * sizeof *cuts->crossing);
+    cuts->crossing = tarn_region_take(region, crossing_count, sizeof *cuts->crossing);
     if (!cuts->crossing) return false;
     for (uint32_t w = 0; w <= crosses; w++) cuts->begin[w + 1] += cuts->begin[w];
     for (uint32_t i = 0; i < count; i++) {
@@ -139,37 +132,42 @@ static bool fill_cuts(const struct cutting *cutting, const uint32_t *window, str
     return true;
 }
 
-static bool sort_storages(const struct cutting *cutting, struct tarn_cuts *cuts)
+static bool sort_storages(struct cutting *cutting, struct tarn_region *region,
+                          struct tarn_cuts *cuts)
 {
     uint32_t count = cutting->lifetimes.count;
-    uint32_t *window = malloc(((size_t)count + 1) * sizeof *window);
-    bool ok = window && allocate(cuts, cutting->windows_count, count);
-    if (ok) find_windows(cutting, window);
-    ok = ok && fill_cuts(cutting, window, cuts);
-    free(window);
-    return ok;
+    uint32_t *window = tarn_region_take(&cutting->work, count, sizeof *window);
+    cuts->count = cutting->windows_count;
+    cuts->begin = tarn_region_take(region, (size_t)cuts->count + 2, sizeof *cuts->begin);
+    cuts->storages = tarn_region_take(region, count, sizeof *cuts->storages);
+    if (!window || !cuts->begin || !cuts->storages) return false;
+    find_windows(cutting, window);
+    return fill_cuts(cutting, region, window, cuts);
 }
 
-enum tarn_status tarn_cuts_init(struct tarn_cuts *cuts, const struct tarn_problem *problem,
-                                const uint32_t *block_of, const uint32_t *storages, uint32_t count,
-                                uint32_t width)
+enum tarn_status tarn_cuts_init(struct tarn_cuts *cuts, struct tarn_region *region,
+                                const struct tarn_problem *problem, const uint32_t *block_of,
+                                const uint32_t *storages, uint32_t count, uint32_t width)
 {
     struct cutting cutting = {
         .blocks = problem->blocks, .block_of = block_of, .ops_count = problem->graph->ops_count};
-    memset(cuts, 0, sizeof *cuts);
+    assert(width > 0);
     bool ok = tarn_lifetimes_init(&cutting.lifetimes, problem, storages, count) == TARN_OK &&
-              cut(&cutting, width) && sort_storages(&cutting, cuts);
+              cut(&cutting, width) && sort_storages(&cutting, region, cuts);
     tarn_lifetimes_finish(&cutting.lifetimes);
-    free(cutting.window_of);
-    if (ok) return TARN_OK;
-    tarn_cuts_finish(cuts);
-    return TARN_SYSTEM;
+    tarn_region_finish(&cutting.work);
+    assert(!ok || tarn_cuts_are_valid(cuts, count));
+    return ok ? TARN_OK : TARN_SYSTEM;
 }
 
-void tarn_cuts_finish(struct tarn_cuts *cuts)
+bool tarn_cuts_are_valid(const struct tarn_cuts *cuts, uint32_t listed)
 {
-    free(cuts->storages);
-    free(cuts->begin);
-    free(cuts->crossing);
-    memset(cuts, 0, sizeof *cuts);
+    uint32_t crossing_count = cuts->begin[cuts->count + 1] - cuts->begin[cuts->count];
+    if (cuts->begin[0] != 0 || cuts->begin[cuts->count + 1] != listed) return false;
+    for (uint32_t w = 0; w <= cuts->count; w++)
+        if (cuts->begin[w] > cuts->begin[w + 1]) return false;
+    for (uint32_t i = 0; i < crossing_count; i++)
+        if (cuts->crossing[i].first >= cuts->crossing[i].end || cuts->crossing[i].end > cuts->count)
+            return false;
+    return true;
 }

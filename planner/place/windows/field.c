@@ -2,37 +2,26 @@
  * lowest-offset-first. Cost: for a part, a decode for every key (decode.c). */
 #include "field.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <assert.h>
 
 #include "planner/place/lowest/keys.h"
 
-bool tarn_field_init(struct tarn_field *field, const struct tarn_problem *problem,
-                     const struct tarn_antichain *antichain)
+bool tarn_field_init(struct tarn_field *field, struct tarn_region *region,
+                     const struct tarn_problem *problem, const struct tarn_antichain *antichain)
 {
-    const struct tarn_blocks *all = problem->blocks;
+    const struct tarn_blocks *blocks = problem->blocks;
+    assert(blocks->storages_begin == 0);
     field->problem = problem;
     field->threshold = antichain->threshold;
-    field->block_of = malloc(((size_t)all->storages_count + 1) * sizeof *field->block_of);
-    field->floor = calloc((size_t)all->count + 1, sizeof *field->floor);
-    field->offset = calloc((size_t)all->count + 1, sizeof *field->offset);
-    if (!field->block_of || !field->floor || !field->offset) {
-        tarn_field_finish(field);
-        return false;
-    }
-    for (uint32_t b = 0; b < all->count; b++) {
-        const struct tarn_block block = tarn_block_at(all, b);
+    field->block_of = tarn_region_take(region, blocks->storages_count, sizeof *field->block_of);
+    field->floor = tarn_region_take(region, blocks->count, sizeof *field->floor);
+    field->offset = tarn_region_take(region, blocks->count, sizeof *field->offset);
+    if (region->is_exhausted) return false;
+    for (uint32_t b = 0; b < blocks->count; b++) {
+        const struct tarn_block block = tarn_block_at(blocks, b);
         for (uint32_t i = 0; i < block.members_count; i++) field->block_of[block.members[i]] = b;
     }
     return true;
-}
-
-void tarn_field_finish(struct tarn_field *field)
-{
-    free(field->block_of);
-    free(field->floor);
-    free(field->offset);
-    memset(field, 0, sizeof *field);
 }
 
 struct tarn_span tarn_field_span(const struct tarn_field *field, uint32_t unit_shift, uint32_t a)
@@ -47,9 +36,10 @@ struct tarn_span tarn_field_span(const struct tarn_field *field, uint32_t unit_s
 
 /* ---- Decoding ---- */
 
-/* One part, ready for it. */
+/* A subproblem that is decoded. */
 struct decoding {
     const struct tarn_field *field;
+    struct tarn_region *region;
     const struct tarn_windows_settings *settings;
     const struct tarn_part *part;
     struct tarn_lowest lowest;
@@ -61,19 +51,20 @@ static uint32_t block_at(const struct decoding *decoding, uint32_t place)
     return decoding->part->origin_block[decoding->lowest.block[place]];
 }
 
-static bool decode_keys(const struct decoding *decoding, uint32_t begin, uint32_t end, int32_t *top)
+static bool decode_keys(const struct decoding *decoding, struct tarn_key_range keys, int32_t *top)
 {
     const struct tarn_field *field = decoding->field;
     const struct tarn_lowest *lowest = &decoding->lowest;
     struct tarn_decoder decoder;
-    size_t count = (size_t)lowest->count + 1;
-    int32_t *key = malloc(count * sizeof *key), *floor = malloc(count * sizeof *floor);
+    int32_t *key = tarn_region_take(decoding->region, lowest->count, sizeof *key);
+    int32_t *floor = tarn_region_take(decoding->region, lowest->count, sizeof *floor);
     bool ok = tarn_decoder_init(&decoder, lowest) == TARN_OK && key && floor;
     decoder.deadline = decoding->settings->deadline;
     decoder.work_max = decoding->settings->work_max;
     for (uint32_t place = 0; ok && place < lowest->count; place++)
         floor[place] = field->floor[block_at(decoding, place)];
-    for (uint32_t i = begin; ok && i<end && * top> decoding->settings->aim; i++) {
+    for (uint32_t i = keys.begin; ok && i < keys.end; i++) {
+        if (*top <= decoding->settings->aim) break;
         ok = tarn_keys_fill(lowest, &decoding->traits, i, key) == TARN_OK;
         if (!ok) break;
         tarn_decoder_start(&decoder, floor);
@@ -86,41 +77,44 @@ static bool decode_keys(const struct decoding *decoding, uint32_t begin, uint32_
     }
     if (decoding->settings->effort) tarn_effort_spend(decoding->settings->effort, decoder.work);
     tarn_decoder_finish(&decoder);
-    free(key);
-    free(floor);
     return ok;
 }
 
 static bool decode_part(struct decoding *decoding, const struct tarn_obstacles *obstacles,
-                        uint32_t begin, uint32_t end, int32_t *top)
+                        struct tarn_key_range keys, int32_t *top)
 {
     const struct tarn_field *field = decoding->field;
     const struct tarn_part *part = decoding->part;
     const struct tarn_reuse *reuse = field->problem->conflicts->reuse;
-    bool *in_antichain = malloc((size_t)part->reuse.count + 1);
+    bool *in_antichain =
+        tarn_region_take(decoding->region, part->reuse.count, sizeof *in_antichain);
     for (uint32_t i = 0; in_antichain && i < part->reuse.count; i++)
         in_antichain[i] = tarn_antichain_has(field->threshold, reuse, part->origin[i]);
     bool ok = in_antichain &&
               tarn_lowest_init_around(&decoding->lowest, &part->problem, obstacles) == TARN_OK &&
               tarn_traits_init(&decoding->traits, &decoding->lowest, in_antichain) == TARN_OK &&
-              decode_keys(decoding, begin, end, top);
+              decode_keys(decoding, keys, top);
     tarn_traits_finish(&decoding->traits);
     tarn_lowest_finish(&decoding->lowest);
-    free(in_antichain);
     return ok;
 }
 
-bool tarn_field_decode(const struct tarn_field *field, const struct tarn_windows_settings *settings,
-                       const uint32_t *storages, uint32_t count, struct tarn_obstacles *obstacles,
-                       uint32_t begin, uint32_t end, int32_t *top)
+bool tarn_field_decode(const struct tarn_field *field, struct tarn_region *region,
+                       const struct tarn_windows_settings *settings, const uint32_t *storages,
+                       uint32_t count, struct tarn_obstacles *obstacles, struct tarn_key_range keys,
+                       int32_t *top)
 {
     struct tarn_part part;
-    struct decoding decoding = {.field = field, .settings = settings, .part = &part};
+    struct decoding decoding = {
+        .field = field, .region = region, .settings = settings, .part = &part};
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    assert(keys.begin < keys.end && keys.end <= TARN_KEYS_COUNT);
     if (settings->deadline && tarn_deadline_is_over(settings->deadline)) return true;
     if (tarn_part_init(&part, field->problem, field->block_of, storages, count) != TARN_OK)
         return false;
     obstacles->origin = part.origin;
-    bool ok = decode_part(&decoding, obstacles, begin, end, top);
+    bool ok = decode_part(&decoding, obstacles, keys, top);
     tarn_part_finish(&part);
+    tarn_region_release(region, mark);
     return ok;
 }

@@ -5,6 +5,7 @@
 #include "planner/place/effort.h"
 #include "planner/place/lowest/obstacles.h"
 #include "planner/place/problem/part.h"
+#include "streams/base/region.h"
 #include "streams/order/antichain.h"
 
 /* Shared by threads, which place different blocks. */
@@ -12,34 +13,42 @@ struct tarn_field {
     const struct tarn_problem *problem;
     const uint32_t *threshold; /* names the heaviest antichain, see antichain.h */
     uint32_t *block_of;        /* storage -> block */
-    int32_t *floor;            /* by block, in units: the least offset allowed */
-    int32_t *offset;           /* by block, in units: the result */
+    int32_t *floor;            /* block -> the least offset allowed, in units */
+    int32_t *offset;           /* block -> where it is placed, in units */
 };
 
-/* The same for all of a placement. */
+/* The same for all windows of a placement. */
 struct tarn_windows_settings {
-    uint32_t unit_shift, width, far, crossing_max;
-    int32_t aim;
+    uint32_t unit_shift;        /* a unit is 1 << unit_shift bytes */
+    uint32_t width;             /* storages in a window, about */
+    uint32_t far;               /* see split.h, in storages */
+    uint32_t crossing_max;      /* storages that cross cuts and are placed at once */
+    int32_t aim;                /* in units: a plan up to there is as good as any */
     uint32_t threads;           /* 0: all cores */
-    struct tarn_effort *effort; /* may be NULL: nobody counts */
-    uint64_t work_max; /* ends a decode of a part, all its keys together; 0: nothing does */
-    const struct tarn_deadline *deadline; /* may be NULL */
+    struct tarn_effort *effort; /* NULL: nobody counts */
+    uint64_t work_max;          /* of one decode with all its keys; 0: no limit; see work.h */
+    const struct tarn_deadline *deadline; /* NULL: none */
 };
 
-/* No floors, all offsets 0. Reads the problem and the antichain as long as it lives. False: no
- * memory. */
-bool tarn_field_init(struct tarn_field *field, const struct tarn_problem *problem,
-                     const struct tarn_antichain *antichain);
-void tarn_field_finish(struct tarn_field *field);
+/* Keys begin..end - 1 of keys.h. */
+struct tarn_key_range {
+    uint32_t begin, end;
+};
+
+/* Taken from the region: no floors, all offsets 0. Reads the problem and the antichain as long as
+ * it lives. False: no memory. */
+bool tarn_field_init(struct tarn_field *field, struct tarn_region *region,
+                     const struct tarn_problem *problem, const struct tarn_antichain *antichain);
 
 /* Where a storage lies, in units, rounded outward. */
 struct tarn_span tarn_field_span(const struct tarn_field *field, uint32_t unit_shift, uint32_t a);
 
-/* Places some storages, whole blocks in the order of slots, at once: with keys begin..end around
- * obstacles, whose `origin` it sets, until the aim is met or time is over. Offsets and *top change
- * where they become lower. False: no memory. */
-bool tarn_field_decode(const struct tarn_field *field, const struct tarn_windows_settings *settings,
-                       const uint32_t *storages, uint32_t count, struct tarn_obstacles *obstacles,
-                       uint32_t begin, uint32_t end, int32_t *top);
+/* Places some storages, whole blocks in the order of slots, at once: with each of the keys around
+ * obstacles, whose `origin` it sets, until the aim is met or a limit is reached. Offsets and *top
+ * change where they become lower. The region is as before in the end. False: no memory. */
+bool tarn_field_decode(const struct tarn_field *field, struct tarn_region *region,
+                       const struct tarn_windows_settings *settings, const uint32_t *storages,
+                       uint32_t count, struct tarn_obstacles *obstacles, struct tarn_key_range keys,
+                       int32_t *top);
 
 #endif

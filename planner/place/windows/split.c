@@ -3,22 +3,23 @@
  * cut well. far[s][t] counts the storages of s that only stream t keeps from being released near
  * their producer. As long as these are many, the stream without which they are fewest goes first,
  * by itself. Source: DESIGN.md, section 3 (Windows: streams that are left out).
- * Cost: O(T S + S^3 turns). */
+ * Cost: O(T S + S^3 phases). */
 #include "split.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "streams/base/region.h"
 
+/* Of more streams than STREAMS_MAX none goes first. It is enough when one storage in ENOUGH is kept
+ * far. */
 enum { STREAMS_MAX = 64, ENOUGH = 8 };
 
 struct split {
     const struct tarn_problem *problem;
     uint32_t streams_count, distance;
-    uint32_t *produced; /* place in the order -> storages produced before */
+    uint32_t *produced; /* rank in the global order -> storages produced before it */
     uint32_t *before;   /* [conflicts->ops_begin[s] + position]: storages produced before the op
                            that comes before it in its stream */
-    uint32_t *far;      /* [s * streams_count + t] */
-    bool *gone;         /* by stream: has a turn of its own */
+    uint32_t *far;      /* [s * streams_count + t], see above */
+    bool *gone;         /* stream -> whether it has a phase of its own */
 };
 
 static void count_produced(const struct split *split)
@@ -78,7 +79,8 @@ static uint64_t count_kept(const struct split *split, uint32_t without)
     return kept;
 }
 
-/* How many of its storages other streams keep far: the more, the less is lost by its own turn. */
+/* How many of its storages other streams keep far: the more, the less is lost by a phase of its
+ * own. */
 static uint64_t count_outward(const struct split *split, uint32_t s)
 {
     uint64_t sum = 0;
@@ -101,49 +103,45 @@ static uint32_t choose(const struct split *split, uint64_t kept)
     return best;
 }
 
-static void take_turns(struct split *split, uint32_t *turn, uint32_t *turns_count)
+static void give_phases(struct split *split, uint32_t *phase, uint32_t *phases_count)
 {
     uint32_t enough = split->problem->conflicts->reuse->count / ENOUGH;
     for (uint64_t kept; (kept = count_kept(split, TARN_NONE)) > enough;) {
         uint32_t stream = choose(split, kept);
         if (stream == TARN_NONE) break;
         split->gone[stream] = true;
-        turn[stream] = (*turns_count)++;
+        phase[stream] = (*phases_count)++;
     }
     for (uint32_t s = 0; s < split->streams_count; s++)
-        if (!split->gone[s]) turn[s] = *turns_count;
-    ++*turns_count;
+        if (!split->gone[s]) phase[s] = *phases_count;
+    ++*phases_count;
 }
 
 enum tarn_status tarn_split_streams(const struct tarn_problem *problem, uint32_t far,
-                                    uint32_t *turn, uint32_t *turns_count)
+                                    uint32_t *phase, uint32_t *phases_count)
 {
     const struct tarn_reuse *reuse = problem->conflicts->reuse;
-    const struct tarn_graph *graph = problem->graph;
-    size_t streams_count = reuse->streams_count;
+    size_t ops_count = problem->graph->ops_count, streams_count = reuse->streams_count;
     struct split split = {problem, reuse->streams_count, far, .produced = NULL};
-    *turns_count = 0;
-    for (size_t s = 0; s < streams_count; s++) turn[s] = 0;
+    struct tarn_region region = {.chunks = NULL};
+    *phases_count = 0;
+    for (size_t s = 0; s < streams_count; s++) phase[s] = 0;
     if (streams_count > STREAMS_MAX) {
-        *turns_count = 1;
+        *phases_count = 1;
         return TARN_OK;
     }
-    uint32_t *near = malloc(((size_t)reuse->count + 1) * sizeof *near);
-    split.produced = calloc((size_t)graph->ops_count + 2, sizeof *split.produced);
-    split.before = calloc((size_t)graph->ops_count + streams_count + 1, sizeof *split.before);
-    split.far = calloc(streams_count * streams_count + 1, sizeof *split.far);
-    split.gone = calloc(streams_count + 1, sizeof *split.gone);
-    bool ok = near && split.produced && split.before && split.far && split.gone;
+    uint32_t *near = tarn_region_take(&region, reuse->count, sizeof *near);
+    split.produced = tarn_region_take(&region, ops_count + 2, sizeof *split.produced);
+    split.before = tarn_region_take(&region, ops_count + streams_count + 1, sizeof *split.before);
+    split.far = tarn_region_take(&region, streams_count * streams_count, sizeof *split.far);
+    split.gone = tarn_region_take(&region, streams_count, sizeof *split.gone);
+    bool ok = !region.is_exhausted;
     if (ok) {
         count_produced(&split);
         find_near(&split, near);
         count_far(&split, near);
-        take_turns(&split, turn, turns_count);
+        give_phases(&split, phase, phases_count);
     }
-    free(near);
-    free(split.produced);
-    free(split.before);
-    free(split.far);
-    free(split.gone);
+    tarn_region_finish(&region);
     return ok ? TARN_OK : TARN_SYSTEM;
 }

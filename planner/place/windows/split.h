@@ -5,11 +5,11 @@
 
 #include "planner/place/somas/baseline.h"
 
-/* Writes for every stream its turn: streams of turn 0, 1, ... are to be placed one after the other,
- * each turn but the last is a single stream's, and blocks that belong to several turns have the
- * last one. far: so many storages after its producer a storage is far from it. TARN_SYSTEM: no
- * memory. */
+/* Writes the phase of every stream: streams of phase 0, 1, ... are placed one after the other. Each
+ * phase but the last has a single stream, and a block whose streams have several phases has the
+ * last of them. far: a storage is far from its producer once that many storages have been produced
+ * after it. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_split_streams(const struct tarn_problem *problem, uint32_t far,
-                                    uint32_t *turn, uint32_t *turns_count);
+                                    uint32_t *phase, uint32_t *phases_count);
 
 #endif

@@ -17,34 +17,44 @@
  * Source: DESIGN.md, section 3 (Windows). Cost: a decode of every window. */
 #include "window.h"
 
+#include <assert.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bundles.h"
 #include "cuts.h"
+#include "periods.h"
 #include "planner/parallel.h"
 #include "planner/place/lowest/keys.h"
-#include "planner/place/periods.h"
 #include "streams/base/radix.h"
 
+/* BATCH: windows that are placed again at once. PARTLY_MAX: windows for each storage that crosses,
+ * before the last one in conflict with it, that look at its conflicts one by one. BUNDLED_SPAN:
+ * cuts crossed in the mean from which on bundles are made. WIDER: how much wider the windows of
+ * what crosses are. */
 enum { BATCH = 16, PARTLY_MAX = 4, BUNDLED_SPAN = 16, WIDER = 16 };
+/* From EAGER_STORAGES on helpers are started at once. What crosses need not come nearer to the aim
+ * than one part in ENOUGH_SHARE of it. */
 enum { EAGER_STORAGES = 1024, ENOUGH_SHARE = 1024 };
 
 /* Obstacles of a node of the tree: sorted, disjoint. */
 struct spans {
     struct tarn_span *list;
-    uint32_t count, capacity;
+    size_t room; /* of the list */
+    uint32_t count;
 };
 
 /* Storages cut into windows. */
 struct windows {
     const struct tarn_windows_settings *settings;
     const struct tarn_field *field;
+    struct tarn_region region;
+    struct tarn_region *work; /* thread of the team -> what a window needs while it is placed */
     struct tarn_cuts cuts;
-    int32_t *top;    /* by window; the last is that of what crosses; INT32_MAX: not placed */
-    uint32_t leaves; /* of the tree: leaf w is node leaves + w */
-    struct spans *wholly;
+    int32_t
+        *top; /* window -> how high it reaches; at cuts.count: what crosses; INT32_MAX: no plan */
+    uint32_t leaves;        /* of the tree: leaf w is node leaves + w, node n has child 2 n */
+    struct spans *wholly;   /* node -> what is in conflict with all of its windows */
     uint32_t *partly_begin; /* window -> where its entries of `partly` begin; one more at the end */
     uint32_t *partly;       /* storages that cross, by where they begin */
     struct tarn_team team;
@@ -61,21 +71,19 @@ static const uint32_t *crossing_storages(const struct windows *windows, uint32_t
 /* ---- Obstacles ---- */
 
 /* Adds a span that begins at or above all before it. */
-static bool spans_add(struct spans *spans, struct tarn_span span)
+static bool spans_add(struct tarn_region *region, struct spans *spans, struct tarn_span span)
 {
     struct tarn_span *last = spans->count > 0 ? &spans->list[spans->count - 1] : NULL;
+    assert(!last || span.begin >= last->begin);
     if (last && span.begin <= last->end) {
         if (span.end > last->end) last->end = span.end;
         return true;
     }
-    if (spans->count == spans->capacity) {
-        uint32_t capacity = spans->capacity ? 2 * spans->capacity : 8;
-        struct tarn_span *list = realloc(spans->list, capacity * sizeof *list);
-        if (!list) return false;
-        spans->list = list;
-        spans->capacity = capacity;
-    }
-    spans->list[spans->count++] = span;
+    struct tarn_span *list =
+        tarn_region_grow(region, spans->list, &spans->room, spans->count + 1u, sizeof *list);
+    if (!list) return false;
+    spans->list = list;
+    list[spans->count++] = span;
     return true;
 }
 
@@ -86,8 +94,8 @@ static bool add_wholly(struct windows *windows, uint32_t begin, uint32_t end, st
     begin += windows->leaves;
     end += windows->leaves;
     for (; ok && begin < end; begin /= 2, end /= 2) {
-        if (begin % 2) ok = spans_add(&windows->wholly[begin++], span);
-        if (ok && end % 2) ok = spans_add(&windows->wholly[--end], span);
+        if (begin % 2) ok = spans_add(&windows->region, &windows->wholly[begin++], span);
+        if (ok && end % 2) ok = spans_add(&windows->region, &windows->wholly[--end], span);
     }
     return ok;
 }
@@ -106,7 +114,8 @@ static uint32_t whole_end(const struct tarn_crossing *crossing)
 /* Makes room for what is partly in conflict with each window. */
 static bool count_partly(struct windows *windows, uint32_t count)
 {
-    uint32_t *begin = calloc((size_t)windows->cuts.count + 2, sizeof *begin);
+    uint32_t *begin =
+        tarn_region_take(&windows->region, (size_t)windows->cuts.count + 2, sizeof *begin);
     windows->partly_begin = begin;
     if (!begin) return false;
     for (uint32_t i = 0; i < count; i++) {
@@ -115,29 +124,28 @@ static bool count_partly(struct windows *windows, uint32_t count)
         for (uint32_t w = whole_end(crossing); w < crossing->end; w++) begin[w + 1]++;
     }
     for (uint32_t w = 0; w < windows->cuts.count; w++) begin[w + 1] += begin[w];
-    windows->partly = malloc(((size_t)begin[windows->cuts.count] + 1) * sizeof *windows->partly);
+    windows->partly =
+        tarn_region_take(&windows->region, begin[windows->cuts.count], sizeof *windows->partly);
     return windows->partly != NULL;
 }
 
 /* Numbers of those that cross, by where they begin. */
-static bool sort_crossing(const struct windows *windows, const uint32_t *storages, uint32_t count,
-                          uint32_t *sorted)
+static bool sort_crossing(const struct windows *windows, struct tarn_region *work,
+                          const uint32_t *storages, uint32_t count, uint32_t *sorted)
 {
-    uint64_t *packed = malloc(((size_t)count + 1) * sizeof *packed);
-    uint64_t *spare = malloc(((size_t)count + 1) * sizeof *spare);
-    bool ok = packed && spare;
-    if (ok) {
-        for (uint32_t i = 0; i < count; i++) {
-            struct tarn_span span =
-                tarn_field_span(windows->field, windows->settings->unit_shift, storages[i]);
-            packed[i] = tarn_radix_pack((uint32_t)span.begin, i);
-        }
-        const uint64_t *by_begin = tarn_radix_sort(packed, spare, count, INT32_MAX);
-        for (uint32_t n = 0; n < count; n++) sorted[n] = tarn_radix_number(by_begin[n]);
+    struct tarn_region_mark mark = tarn_region_mark(work);
+    uint64_t *packed = tarn_region_take(work, count, sizeof *packed);
+    uint64_t *spare = tarn_region_take(work, count, sizeof *spare);
+    if (!packed || !spare) return false;
+    for (uint32_t i = 0; i < count; i++) {
+        struct tarn_span span =
+            tarn_field_span(windows->field, windows->settings->unit_shift, storages[i]);
+        packed[i] = tarn_radix_pack((uint32_t)span.begin, i);
     }
-    free(packed);
-    free(spare);
-    return ok;
+    const uint64_t *by_begin = tarn_radix_sort(packed, spare, count, INT32_MAX);
+    for (uint32_t n = 0; n < count; n++) sorted[n] = tarn_radix_number(by_begin[n]);
+    tarn_region_release(work, mark);
+    return true;
 }
 
 /* To the windows that a storage crosses; next: by window, its next entry of `partly`. */
@@ -155,15 +163,16 @@ static bool spread_obstacles(struct windows *windows)
 {
     uint32_t count, windows_count = windows->cuts.count;
     const uint32_t *storages = crossing_storages(windows, &count);
-    uint32_t *sorted = malloc(((size_t)count + 1) * sizeof *sorted);
-    uint32_t *next = malloc(((size_t)windows_count + 1) * sizeof *next);
-    bool ok = sorted && next && sort_crossing(windows, storages, count, sorted) &&
+    struct tarn_region *work = &windows->work[0];
+    struct tarn_region_mark mark = tarn_region_mark(work);
+    uint32_t *sorted = tarn_region_take(work, count, sizeof *sorted);
+    uint32_t *next = tarn_region_take(work, windows_count, sizeof *next);
+    bool ok = sorted && next && sort_crossing(windows, work, storages, count, sorted) &&
               count_partly(windows, count);
     if (ok) memcpy(next, windows->partly_begin, windows_count * sizeof *next);
     for (uint32_t n = 0; ok && n < count; n++)
         ok = add_obstacle(windows, storages[sorted[n]], &windows->cuts.crossing[sorted[n]], next);
-    free(sorted);
-    free(next);
+    tarn_region_release(work, mark);
     return ok;
 }
 
@@ -191,10 +200,10 @@ static bool collect_obstacles(const struct windows *windows, uint32_t w,
     return status == TARN_OK && tarn_obstacles_sort(obstacles) == TARN_OK;
 }
 
-/* Places a window with keys begin..end. */
-static bool place_window(const struct windows *windows,
-                         const struct tarn_windows_settings *settings, uint32_t w, uint32_t begin,
-                         uint32_t end)
+/* By thread `thread` of the team. */
+static bool place_window(const struct windows *windows, uint32_t thread,
+                         const struct tarn_windows_settings *settings, uint32_t w,
+                         struct tarn_key_range keys)
 {
     const struct tarn_cuts *cuts = &windows->cuts;
     struct tarn_obstacles obstacles = no_obstacles(windows);
@@ -204,8 +213,9 @@ static bool place_window(const struct windows *windows,
         return true;
     }
     bool ok = collect_obstacles(windows, w, &obstacles) &&
-              tarn_field_decode(windows->field, settings, cuts->storages + cuts->begin[w], count,
-                                &obstacles, begin, end, &windows->top[w]);
+              tarn_field_decode(windows->field, &windows->work[thread], settings,
+                                cuts->storages + cuts->begin[w], count, &obstacles, keys,
+                                &windows->top[w]);
     tarn_obstacles_finish(&obstacles);
     return ok;
 }
@@ -225,11 +235,13 @@ static bool place_bundles(const struct windows *windows, const uint32_t *storage
 {
     const struct tarn_field *field = windows->field;
     uint64_t aim = (uint64_t)windows->settings->aim << windows->settings->unit_shift;
+    struct tarn_region *work = &windows->work[0];
+    struct tarn_region_mark mark = tarn_region_mark(work);
     uint32_t *period_of =
-        tarn_periods_create(field->problem, field->block_of, storages, count, aim);
+        tarn_periods_find(work, field->problem, field->block_of, storages, count, aim);
     bool ok =
         period_of && tarn_bundles_place(field, windows->settings, &windows->cuts, period_of, top);
-    free(period_of);
+    tarn_region_release(work, mark);
     return ok;
 }
 
@@ -239,23 +251,24 @@ static bool place_exactly(const struct windows *windows, const uint32_t *storage
 {
     struct tarn_windows_settings settings = *windows->settings;
     struct tarn_obstacles none = no_obstacles(windows);
+    static const struct tarn_key_range keys[] = {{0, 1}, {1, TARN_KEYS_COUNT}};
     bool ok = tarn_obstacles_sort(&none) == TARN_OK;
-    for (uint32_t end = 1; ok && end <= TARN_KEYS_COUNT && *top > settings.aim;
-         end += TARN_KEYS_COUNT - 1) {
+    for (uint32_t n = 0; ok && n < 2 && *top > settings.aim; n++) {
         uint64_t left = tarn_effort_left(settings.effort);
-        bool must = end == 1 && settings.effort->must;
+        bool must = n == 0 && settings.effort->must;
         if (left == 0 && !must) break;
         settings.work_max = must ? 0 : left;
-        ok = tarn_field_decode(windows->field, &settings, storages, count, &none, end == 1 ? 0 : 1,
-                               end, top);
+        ok = tarn_field_decode(windows->field, &windows->work[0], &settings, storages, count, &none,
+                               keys[n], top);
     }
     tarn_obstacles_finish(&none);
     return ok;
 }
 
-/* all: storages, those that do not cross included. Wider windows need not come quite to the aim:
- * the windows around them take longer to. */
-static bool place_crossing(const struct windows *windows, const uint32_t *all, uint32_t all_count)
+/* listed: all storages, those that do not cross included. Wider windows need not come quite to the
+ * aim: the windows around them take longer to. */
+static bool place_crossing(const struct windows *windows, const uint32_t *listed,
+                           uint32_t listed_count)
 {
     uint32_t count, most = windows->settings->crossing_max;
     const uint32_t *storages = crossing_storages(windows, &count);
@@ -266,10 +279,10 @@ static bool place_crossing(const struct windows *windows, const uint32_t *all, u
         return true;
     }
     if (count > most && are_long(windows->cuts.crossing, count))
-        return place_bundles(windows, all, all_count, top);
+        return place_bundles(windows, listed, listed_count, top);
     wider.width *= WIDER;
     wider.aim += wider.aim / ENOUGH_SHARE;
-    if (count > most && count < all_count / 2)
+    if (count > most && count < listed_count / 2)
         return tarn_window_place(&wider, windows->field, storages, count, top);
     return place_exactly(windows, storages, count, top);
 }
@@ -279,8 +292,8 @@ static bool place_crossing(const struct windows *windows, const uint32_t *all, u
 static void place_once(void *user, uint32_t thread, uint32_t w)
 {
     struct windows *windows = user;
-    (void)thread;
-    if (!windows->no_memory && !place_window(windows, windows->settings, w, 0, 1))
+    const struct tarn_key_range first = {0, 1};
+    if (!windows->no_memory && !place_window(windows, thread, windows->settings, w, first))
         windows->no_memory = true;
 }
 
@@ -311,9 +324,9 @@ static void place_again(void *user, uint32_t thread, uint32_t i)
 {
     struct batch *batch = user;
     struct windows *windows = batch->windows;
-    (void)thread;
+    const struct tarn_key_range others = {1, TARN_KEYS_COUNT};
     if (!windows->no_memory &&
-        !place_window(windows, &batch->settings, batch->list[i], 1, TARN_KEYS_COUNT))
+        !place_window(windows, thread, &batch->settings, batch->list[i], others))
         windows->no_memory = true;
 }
 
@@ -322,7 +335,7 @@ static void place_again(void *user, uint32_t thread, uint32_t i)
 static bool place_highest_again(struct windows *windows)
 {
     int32_t least = windows->settings->aim;
-    bool *done = calloc((size_t)windows->cuts.count + 1, sizeof *done);
+    bool *done = tarn_region_take(&windows->region, windows->cuts.count, sizeof *done);
     struct batch batch = {.windows = windows, .settings = *windows->settings};
     if (windows->top[windows->cuts.count] > least) least = windows->top[windows->cuts.count];
     for (uint32_t count = 1; done && !windows->no_memory && count > 0;) {
@@ -338,9 +351,7 @@ static bool place_highest_again(struct windows *windows)
         for (uint32_t i = 0; i < count; i++)
             if (windows->top[batch.list[i]] > least) least = windows->top[batch.list[i]];
     }
-    bool ok = done && !windows->no_memory;
-    free(done);
-    return ok;
+    return done && !windows->no_memory;
 }
 
 /* ---- The whole ---- */
@@ -348,28 +359,27 @@ static bool place_highest_again(struct windows *windows)
 static bool windows_init(struct windows *windows, const uint32_t *storages, uint32_t count)
 {
     const struct tarn_field *field = windows->field;
-    if (tarn_cuts_init(&windows->cuts, field->problem, field->block_of, storages, count,
-                       windows->settings->width) != TARN_OK)
+    struct tarn_region *region = &windows->region;
+    windows->work = tarn_region_take(region, windows->team.threads, sizeof *windows->work);
+    if (!windows->work || tarn_cuts_init(&windows->cuts, region, field->problem, field->block_of,
+                                         storages, count, windows->settings->width) != TARN_OK)
         return false;
     uint32_t windows_count = windows->cuts.count;
-    windows->top = malloc(((size_t)windows_count + 1) * sizeof *windows->top);
     for (windows->leaves = 1; windows->leaves < windows_count;) windows->leaves *= 2;
-    windows->wholly = calloc(2 * (size_t)windows->leaves, sizeof *windows->wholly);
-    if (!windows->top || !windows->wholly) return false;
+    windows->top = tarn_region_take(region, (size_t)windows_count + 1, sizeof *windows->top);
+    windows->wholly =
+        tarn_region_take(region, 2 * (size_t)windows->leaves, sizeof *windows->wholly);
+    if (region->is_exhausted) return false;
     for (uint32_t w = 0; w <= windows_count; w++) windows->top[w] = INT32_MAX;
     return true;
 }
 
 static void windows_finish(struct windows *windows)
 {
-    for (uint32_t i = 0; windows->wholly && i < 2 * windows->leaves; i++)
-        free(windows->wholly[i].list);
-    free(windows->wholly);
-    free(windows->partly_begin);
-    free(windows->partly);
-    free(windows->top);
+    for (uint32_t i = 0; windows->work && i < windows->team.threads; i++)
+        tarn_region_finish(&windows->work[i]);
     tarn_team_finish(&windows->team);
-    tarn_cuts_finish(&windows->cuts);
+    tarn_region_finish(&windows->region);
 }
 
 bool tarn_window_place(const struct tarn_windows_settings *settings, const struct tarn_field *field,

@@ -2,14 +2,16 @@
  * that there is: never too little. The difference to the aim is free, and the storages that come
  * and go in a period may take half of that for as long as the period lasts. Where the load rises to
  * a peak and falls, as in a training step, periods become smaller towards the peak like a geometric
- * series. Cost: O(T S). */
+ * series. Source: DESIGN.md, section 3 (Windows). Cost: O(T S). */
 #include "periods.h"
 
-#include <stdlib.h>
+#include <assert.h>
 
+/* A period may move one part in FREE_SHARE of the bytes that are free in it, and always one part in
+ * PERIODS_IN_ALL of the aim. */
 enum { FREE_SHARE = 2, PERIODS_IN_ALL = 256 };
 
-/* By place in the order: bytes that come and go there. */
+/* By rank of an op in the global order: bytes whose lifetime begins at it, or ends behind it. */
 struct flow {
     uint64_t comes, goes;
 };
@@ -22,6 +24,7 @@ static void count_flow(const struct tarn_lifetimes *lifetimes, const uint32_t *b
         struct tarn_block block = tarn_block_at(lifetimes->problem->blocks, block_of[a]);
         if (block.members[0] != a) continue;
         tarn_lifetimes_of_block(lifetimes, block, i, &begin, &end);
+        assert(begin < end);
         flow[begin].comes += block.size;
         flow[end - 1].goes += block.size;
     }
@@ -43,26 +46,27 @@ static void divide(const struct flow *flow, uint32_t ops_count, uint64_t aim, ui
             free_bytes = here;
         }
         period_of[i] = period;
+        assert(alive >= flow[i].goes);
         alive -= flow[i].goes;
     }
 }
 
-uint32_t *tarn_periods_create(const struct tarn_problem *problem, const uint32_t *block_of,
-                              const uint32_t *storages, uint32_t count, uint64_t aim)
+uint32_t *tarn_periods_find(struct tarn_region *region, const struct tarn_problem *problem,
+                            const uint32_t *block_of, const uint32_t *storages, uint32_t count,
+                            uint64_t aim)
 {
-    size_t ops_count = problem->graph->ops_count;
-    uint32_t *period_of = malloc((ops_count + 1) * sizeof *period_of);
-    struct flow *flow = calloc(ops_count + 1, sizeof *flow);
+    uint32_t ops_count = problem->graph->ops_count;
+    uint32_t *period_of = tarn_region_take(region, ops_count, sizeof *period_of);
+    struct tarn_region work = {.chunks = NULL};
+    struct flow *flow = tarn_region_take(&work, ops_count, sizeof *flow);
     struct tarn_lifetimes lifetimes;
     bool ok =
         period_of && flow && tarn_lifetimes_init(&lifetimes, problem, storages, count) == TARN_OK;
     if (ok) {
         count_flow(&lifetimes, block_of, flow);
         tarn_lifetimes_finish(&lifetimes);
-        divide(flow, (uint32_t)ops_count, aim, period_of);
+        divide(flow, ops_count, aim, period_of);
     }
-    free(flow);
-    if (ok) return period_of;
-    free(period_of);
-    return NULL;
+    tarn_region_finish(&work);
+    return ok ? period_of : NULL;
 }

@@ -1,0 +1,66 @@
+/* Bundles, and the placement problem that they are. Inside of bundles.c's matter. */
+#ifndef TARN_PLANNER_PLACE_WINDOWS_BUNDLE_PROBLEM_H
+#define TARN_PLANNER_PLACE_WINDOWS_BUNDLE_PROBLEM_H
+
+#include "field.h"
+#include "planner/place/problem/slot_set.h"
+
+/* A stream that produces some of what crosses. */
+struct tarn_source {
+    uint32_t stream;     /* of the whole graph */
+    uint32_t begin, end; /* its storages, as places in tarn_bundles.storages */
+};
+
+/* Blocks order[begin]..order[end - 1], stacked. */
+struct tarn_bundle {
+    uint32_t begin, end;
+    int32_t size, alignment, floor; /* in units */
+};
+
+/* What crosses cuts, as bundles. A storage is known by its place in `storages`. */
+struct tarn_bundles {
+    const struct tarn_field *field;
+    const struct tarn_windows_settings *settings;
+    const uint32_t *storages; /* place -> storage of the whole graph; in the order of slots */
+    uint32_t count;
+    struct tarn_slot_set listed;
+    struct tarn_source *sources;
+    uint32_t sources_count;
+    uint32_t *period;  /* place -> the period in which the storage is produced, see periods.h */
+    uint32_t shift;    /* 1 << shift periods count as one */
+    uint64_t *release; /* place -> hash of the periods in which streams release the storage */
+    uint32_t *order;   /* blocks bundle by bundle, as places of their first members */
+    uint32_t blocks_count;
+    struct tarn_bundle *list;
+    uint32_t list_count;
+};
+
+static inline struct tarn_block tarn_bundles_block(const struct tarn_bundles *bundles, uint32_t i)
+{
+    const struct tarn_field *field = bundles->field;
+    return tarn_block_at(field->problem->blocks, field->block_of[bundles->storages[i]]);
+}
+
+/* The first storage of a source that storage i precedes; the source's end where there is none. */
+uint32_t tarn_bundles_release(const struct tarn_bundles *bundles, const struct tarn_source *source,
+                              uint32_t i);
+
+/* One storage for each bundle, for a group one for each member. Sizes are in units. */
+struct tarn_bundle_problem {
+    struct tarn_problem problem; /* of the members below */
+    struct tarn_graph graph;     /* only what placement reads */
+    struct tarn_reuse reuse;
+    struct tarn_blocks blocks; /* block n is bundle n */
+    struct tarn_conflicts conflicts;
+    bool *in_antichain; /* storage of the problem -> whether it has one of the heaviest antichain */
+    uint32_t *mate;     /* place -> storage of the problem that the storage belongs to */
+};
+
+/* All but the conflicts is taken from the region, and reads the bundles as long as it lives; only
+ * what TARN_OK returns is to be finished. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_bundle_problem_init(struct tarn_bundle_problem *problem,
+                                          struct tarn_region *region,
+                                          const struct tarn_bundles *bundles);
+void tarn_bundle_problem_finish(struct tarn_bundle_problem *problem);
+
+#endif
