@@ -175,15 +175,16 @@ struct features {
 
 static bool has_cyclic_stream_graph(const struct tarn_graph *graph)
 {
+    struct tarn_region region = {.chunks = NULL};
     struct tarn_stream_graph streams;
     bool cyclic = false;
-    assert_int_equal(tarn_stream_graph_init(&streams, graph), TARN_OK);
+    assert_int_equal(tarn_stream_graph_init(&streams, &region, graph), TARN_OK);
     uint32_t count = streams.streams_count;
     for (uint32_t a = 0; a < count; a++) {
         for (uint32_t b = 0; b < count; b++)
             cyclic |= streams.anc_streams[a * count + b] && streams.anc_streams[b * count + a];
     }
-    tarn_stream_graph_finish(&streams);
+    tarn_region_finish(&region);
     return cyclic;
 }
 
@@ -292,20 +293,22 @@ static uint32_t node_at(const struct tarn_graph *graph, uint32_t stream, uint32_
 
 struct figure2 {
     struct tarn_graph *graph;
+    struct tarn_region region;
     struct tarn_stream_graph streams;
 };
 
 static struct figure2 open_figure2(void)
 {
-    struct figure2 figure;
+    struct figure2 figure = {.graph = NULL};
     figure.graph = load(TARN_SOURCE_DIR "/examples/graphs/figure2.json");
-    assert_int_equal(tarn_stream_graph_init(&figure.streams, figure.graph), TARN_OK);
+    assert_int_equal(tarn_stream_graph_init(&figure.streams, &figure.region, figure.graph),
+                     TARN_OK);
     return figure;
 }
 
 static void close_figure2(struct figure2 *figure)
 {
-    tarn_stream_graph_finish(&figure->streams);
+    tarn_region_finish(&figure->region);
     tarn_graph_destroy(figure->graph);
 }
 
@@ -451,6 +454,7 @@ static void assert_pair(const struct tarn_graph *graph, uint32_t a, uint32_t b, 
     for (unsigned m = 0; m < METHODS; m++) {
         struct tarn_pair_matrix matrix;
         assert_int_equal(functions[m](graph, &matrix), TARN_OK);
+        assert_true(tarn_pair_matrix_is_valid(&matrix));
         if (tarn_pair_matrix_get(&matrix, a, b) != unsafe ||
             tarn_pair_matrix_get(&matrix, b, a) != unsafe)
             fail_msg("%s: pair %u, %u should be %s", methods[m], a, b, unsafe ? "unsafe" : "safe");

@@ -37,6 +37,7 @@ static struct tarn_graph *graph_of(uint64_t seed)
 
 struct tree_fixture {
     struct tarn_graph *graph;
+    struct tarn_region region;
     struct tarn_blocks blocks;
     struct tarn_reorder_model model;
     struct tarn_subgraph_tree tree;
@@ -46,15 +47,17 @@ struct tree_fixture {
 static void set_up_tree(struct tree_fixture *fixture, struct tarn_graph *graph)
 {
     fixture->graph = graph;
+    fixture->region = (struct tarn_region){.chunks = NULL};
     assert_int_equal(tarn_blocks_init(&fixture->blocks, graph, false, 1, NULL), TARN_OK);
     assert_int_equal(tarn_reorder_model_init(&fixture->model, graph, fixture->blocks.reserved),
                      TARN_OK);
-    assert_int_equal(tarn_subgraph_tree_init(&fixture->tree, &fixture->model), TARN_OK);
+    assert_int_equal(tarn_subgraph_tree_init(&fixture->tree, &fixture->region, &fixture->model),
+                     TARN_OK);
 }
 
 static void tear_down_tree(struct tree_fixture *fixture)
 {
-    tarn_subgraph_tree_finish(&fixture->tree);
+    tarn_region_finish(&fixture->region);
     tarn_reorder_model_finish(&fixture->model);
     tarn_blocks_finish(&fixture->blocks);
     tarn_graph_destroy(fixture->graph);
@@ -218,7 +221,7 @@ static void orders_of_the_tree_are_legal_and_often_better(void **state)
         set_up_tree(&fixture, graph_of(seed));
         assert_int_equal(tarn_reorder_state_init(&running, &fixture.model), TARN_OK);
         assert_int_equal(tarn_reorder_exact_init(&exact, &running, 200), TARN_OK);
-        assert_int_equal(tarn_reorder_tree_init(&tree, &fixture.model), TARN_OK);
+        assert_int_equal(tarn_reorder_tree_init(&tree, &fixture.region, &fixture.model), TARN_OK);
         for (uint32_t v = 0; v < fixture.model.nodes_count; v++) guide[v] = v;
         uint64_t peak = tarn_reorder_peak(&running, guide, NULL);
         for (enum tarn_reorder_delay delay = 0; delay < TARN_REORDER_DELAYS; delay++) {
@@ -228,7 +231,6 @@ static void orders_of_the_tree_are_legal_and_often_better(void **state)
             better += tarn_reorder_peak(&running, order, NULL) < peak;
             assert_int_equal(running.alive, alive); /* that all have run was true */
         }
-        tarn_reorder_tree_finish(&tree);
         tarn_reorder_exact_finish(&exact);
         tarn_reorder_state_finish(&running);
         tear_down_tree(&fixture);
@@ -243,14 +245,13 @@ static void updates_wait_for_activations_or_run_at_once(void **state)
     struct tree_fixture fixture;
     struct tarn_reorder_tree tree;
     set_up_tree(&fixture, training_step());
-    assert_int_equal(tarn_reorder_tree_init(&tree, &fixture.model), TARN_OK);
+    assert_int_equal(tarn_reorder_tree_init(&tree, &fixture.region, &fixture.model), TARN_OK);
     for (uint32_t v = 0; v < 11; v++) assert_int_equal(tree.updates[v], v > 6);
     for (uint32_t b = 0; b < 2; b++) {
         assert_int_equal(tree.gradient[b], 1024);
         assert_int_equal(tree.need[b], 3 * 1024); /* both new tensors beside the gradient */
     }
     assert_int_equal(tree.estimate, 3 * 100); /* what one segment hands to another */
-    tarn_reorder_tree_finish(&tree);
     tear_down_tree(&fixture);
 }
 
@@ -297,13 +298,14 @@ static void activations_fill_the_lowest_bytes(void **state)
     (void)state;
     for (uint32_t storages = 64; storages <= 2000; storages *= 2) {
         struct layout_fixture fixture;
+        struct tarn_region region = {.chunks = NULL};
         struct tarn_roam_leaves leaves;
         uint64_t footprint;
         set_up_layout(&fixture, dnn_graph(&(struct dnn_graph_options){storages, 3}));
         uint32_t count = fixture.blocks.count, activations = 0;
         uint64_t *offset = calloc(fixture.blocks.storages_count + 1, sizeof *offset);
         uint64_t(*taken)[2] = calloc(count + 1, sizeof *taken);
-        assert_int_equal(tarn_roam_leaves_init(&leaves, &fixture.problem, 40), TARN_OK);
+        assert_int_equal(tarn_roam_leaves_init(&leaves, &region, &fixture.problem, 40), TARN_OK);
         assert_int_equal(tarn_roam_place(&fixture.problem, 40, offset, &footprint), TARN_OK);
         for (uint32_t b = 0; b < count; b++) {
             if (!leaves.blocks[b].activation) continue;
@@ -317,7 +319,7 @@ static void activations_fill_the_lowest_bytes(void **state)
         for (uint32_t i = 1; i < activations; i++) assert_int_equal(taken[i][0], taken[i - 1][1]);
         free(taken);
         free(offset);
-        tarn_roam_leaves_finish(&leaves);
+        tarn_region_finish(&region);
         tear_down_layout(&fixture);
     }
 }
@@ -331,8 +333,9 @@ static void leaves_nest(void **state)
     uint32_t before = UINT32_MAX;
     set_up_layout(&fixture, dnn_graph(&(struct dnn_graph_options){2000, 3}));
     for (uint32_t limit = 10; limit <= 100000; limit *= 10) {
+        struct tarn_region region = {.chunks = NULL};
         struct tarn_roam_leaves leaves;
-        assert_int_equal(tarn_roam_leaves_init(&leaves, &fixture.problem, limit), TARN_OK);
+        assert_int_equal(tarn_roam_leaves_init(&leaves, &region, &fixture.problem, limit), TARN_OK);
         assert_true(leaves.count > 0 && leaves.count <= before);
         assert_true(leaves.independent <= leaves.count);
         for (uint32_t a = 0; a < fixture.blocks.count; a++) {
@@ -345,7 +348,7 @@ static void leaves_nest(void **state)
             }
         }
         before = leaves.count;
-        tarn_roam_leaves_finish(&leaves);
+        tarn_region_finish(&region);
     }
     assert_int_equal(before, 1);
     tear_down_layout(&fixture);

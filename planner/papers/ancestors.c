@@ -6,11 +6,11 @@
  * be safe with everything), an output by a node after all others, and MaxNodes ranges over
  * DestNodes of the stream, not over all its nodes.
  * Cost: V (V + E) / 64 for the ancestors' bit rows, T^2 times the consumers for the pairs. */
-#include "pair_matrix.h"
-#include "pairs.h"
-
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
+
+#include "pairs.h"
+#include "streams/base/region.h"
 
 /* ---- AncNodes ---- */
 
@@ -20,12 +20,6 @@ struct ancestor_rows {
     uint32_t words;
     uint64_t *bits;
 };
-
-static void ancestor_rows_finish(struct ancestor_rows *ancestors)
-{
-    free(ancestors->bits);
-    memset(ancestors, 0, sizeof *ancestors);
-}
 
 static bool is_ancestor(const struct ancestor_rows *ancestors, uint32_t n, uint32_t op)
 {
@@ -41,10 +35,12 @@ static void inherit(struct ancestor_rows *ancestors, uint32_t op, uint32_t prede
 }
 
 static enum tarn_status ancestor_rows_init(struct ancestor_rows *ancestors,
+                                           struct tarn_region *region,
                                            const struct tarn_graph *graph)
 {
     ancestors->words = graph->ops_count / 64 + 1;
-    ancestors->bits = calloc((size_t)graph->ops_count * ancestors->words + 1, sizeof(uint64_t));
+    ancestors->bits =
+        tarn_region_take(region, (size_t)graph->ops_count * ancestors->words, sizeof(uint64_t));
     if (!ancestors->bits) return TARN_SYSTEM;
     for (uint32_t i = 0; i < graph->ops_count; i++) {
         uint32_t op = graph->order[i];
@@ -63,13 +59,6 @@ struct node_lists {
     uint32_t *begin;
     uint32_t *nodes;
 };
-
-static void node_lists_finish(struct node_lists *lists)
-{
-    free(lists->begin);
-    free(lists->nodes);
-    memset(lists, 0, sizeof *lists);
-}
 
 static uint32_t dest_nodes(const struct tarn_graph *graph, const struct tarn_storage *storage,
                            uint32_t *nodes)
@@ -97,26 +86,23 @@ static uint32_t max_nodes(const struct tarn_graph *graph, uint32_t *nodes, uint3
     return kept;
 }
 
-static enum tarn_status node_lists_init(struct node_lists *lists, const struct tarn_graph *graph,
-                                        bool max_only)
+static enum tarn_status node_lists_init(struct node_lists *lists, struct tarn_region *region,
+                                        const struct tarn_graph *graph, bool max_only)
 {
-    size_t room = 1;
+    size_t room = 0;
     for (uint32_t a = 0; a < graph->planned_count; a++) room += graph->storages[a].touchers_count;
-    uint32_t *last_seen = malloc((graph->streams_count + 1) * sizeof *last_seen);
-    lists->begin = malloc((graph->planned_count + 1) * sizeof *lists->begin);
-    lists->nodes = malloc(room * sizeof *lists->nodes);
-    if (!last_seen || !lists->begin || !lists->nodes) {
-        free(last_seen);
-        return TARN_SYSTEM;
-    }
+    lists->begin = tarn_region_take(region, (size_t)graph->planned_count + 1, sizeof *lists->begin);
+    lists->nodes = tarn_region_take(region, room, sizeof *lists->nodes);
+    uint32_t *last_seen = tarn_region_take(region, graph->streams_count, sizeof *last_seen);
+    if (region->is_exhausted) return TARN_SYSTEM;
     uint32_t end = 0;
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         lists->begin[a] = end;
         uint32_t count = dest_nodes(graph, &graph->storages[a], lists->nodes + end);
         end += max_only ? max_nodes(graph, lists->nodes + end, count, last_seen) : count;
     }
+    assert(end <= room);
     lists->begin[graph->planned_count] = end;
-    free(last_seen);
     return TARN_OK;
 }
 
@@ -150,14 +136,15 @@ static void clear_safe_pairs(const struct tarn_graph *graph, const struct ancest
 static enum tarn_status pairs_by_ancestors(const struct tarn_graph *graph, bool max_only,
                                            struct tarn_pair_matrix *matrix)
 {
-    struct ancestor_rows ancestors = {0};
-    struct node_lists lists = {0};
+    struct ancestor_rows ancestors;
+    struct node_lists lists;
+    struct tarn_region region = {.chunks = NULL};
     enum tarn_status status = tarn_pair_matrix_init(matrix, graph->planned_count);
-    if (status == TARN_OK) status = ancestor_rows_init(&ancestors, graph);
-    if (status == TARN_OK) status = node_lists_init(&lists, graph, max_only);
+    if (status != TARN_OK) return status;
+    status = ancestor_rows_init(&ancestors, &region, graph);
+    if (status == TARN_OK) status = node_lists_init(&lists, &region, graph, max_only);
     if (status == TARN_OK) clear_safe_pairs(graph, &ancestors, &lists, matrix);
-    node_lists_finish(&lists);
-    ancestor_rows_finish(&ancestors);
+    tarn_region_finish(&region);
     if (status != TARN_OK) tarn_pair_matrix_finish(matrix);
     return status;
 }

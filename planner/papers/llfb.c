@@ -13,17 +13,19 @@
  * section 3.2. Cost: O(T) for each block and line: quadratic. */
 #include "llfb.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "streams/base/checked.h"
+#include "streams/base/region.h"
 
 struct line {
     uint32_t begin; /* in time; it ends where the next one begins */
     uint64_t height;
 };
 
-/* A block that has no place yet. */
+/* A block that has no place yet, and its lifetime: ranks in the global order. */
 struct waiting {
     uint32_t begin, end, block;
 };
@@ -31,7 +33,7 @@ struct waiting {
 struct skyline {
     const struct tarn_problem *problem;
     uint64_t *offset;
-    struct line *lines; /* and one behind them, which is not a line */
+    struct line *lines; /* by time, without gaps; behind the last one is the end of time */
     uint32_t lines_count;
     struct waiting *waiting; /* the longest-lived first */
     uint32_t waiting_count;
@@ -107,6 +109,7 @@ static uint32_t lowest_line(const struct skyline *skyline)
 
 static void remove_line(struct skyline *skyline, uint32_t line)
 {
+    assert(line < skyline->lines_count && skyline->lines_count > 1);
     memmove(&skyline->lines[line], &skyline->lines[line + 1],
             (skyline->lines_count - line) * sizeof *skyline->lines);
     skyline->lines_count--;
@@ -126,6 +129,7 @@ static void raise_line(struct skyline *skyline, uint32_t line)
 {
     struct line *lines = skyline->lines;
     bool left = line > 0, right = line + 1 < skyline->lines_count;
+    assert(left || right); /* the only line has all of time, and takes any block */
     bool to_right = right && (!left || lines[line + 1].height < lines[line - 1].height);
     lines[line].height = lines[to_right ? line + 1 : line - 1].height;
     join_lines(skyline, line);
@@ -148,7 +152,7 @@ static void put_block(struct skyline *skyline, uint32_t line, const struct waiti
     const struct tarn_blocks *blocks = skyline->problem->blocks;
     const struct tarn_block block = tarn_block_at(blocks, waiting->block);
     uint64_t start = skyline->lines[line].height;
-    (void)tarn_size_round_up(start, block.alignment, &start); /* blocks in a row are addressable */
+    (void)tarn_size_round_up(start, block.alignment, &start); /* stacked blocks are addressable */
     line = split_line(skyline, line, waiting->begin);
     if (skyline->lines[line + 1].begin != waiting->end) split_line(skyline, line, waiting->end);
     skyline->lines[line].height = start + block.size;
@@ -156,9 +160,9 @@ static void put_block(struct skyline *skyline, uint32_t line, const struct waiti
     tarn_block_put(blocks, block, start, skyline->offset);
 }
 
-/* ---- All of it ---- */
+/* ---- The layout ---- */
 
-static void place_all(struct skyline *skyline)
+static void place_blocks(struct skyline *skyline)
 {
     struct waiting next;
     while (skyline->waiting_count > 0) {
@@ -175,21 +179,17 @@ enum tarn_status tarn_llfb_place(const struct tarn_problem *problem, uint32_t no
 {
     (void)node_limit;
     const struct tarn_blocks *blocks = problem->blocks;
-    struct skyline skyline = {
-        .problem = problem,
-        .offset = offset,
-        .lines = calloc(2 * (size_t)blocks->count + 4, sizeof *skyline.lines),
-        .lines_count = 1,
-        .waiting = malloc(((size_t)blocks->count + 1) * sizeof *skyline.waiting),
-    };
-    bool ok = skyline.lines && skyline.waiting;
+    struct tarn_region region = {.chunks = NULL};
+    struct skyline skyline = {.problem = problem, .offset = offset, .lines_count = 1};
+    skyline.lines = tarn_region_take(&region, 2 * (size_t)blocks->count + 4, sizeof *skyline.lines);
+    skyline.waiting = tarn_region_take(&region, blocks->count, sizeof *skyline.waiting);
+    bool ok = !region.is_exhausted;
     if (ok) {
         skyline.lines[1].begin = problem->graph->ops_count;
         queue_blocks(&skyline);
-        place_all(&skyline);
+        place_blocks(&skyline);
         *footprint = tarn_blocks_footprint(blocks, offset);
     }
-    free(skyline.lines);
-    free(skyline.waiting);
+    tarn_region_finish(&region);
     return ok ? TARN_OK : TARN_SYSTEM;
 }

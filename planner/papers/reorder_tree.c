@@ -8,13 +8,13 @@
  * it needs is found by running it, which takes the place of the paper's coefficient for each
  * optimizer.
  *
- * Then each leaf is solved by itself, in turn: what is alive before a leaf depends on the leaves
+ * Then the leaves are solved one after the other: what is alive before a leaf depends on the leaves
  * before it, not on their orders, so that they could as well be solved at the same time.
  * Source: H. Shu et al., "ROAM", section IV-A, equations 1 to 6. Cost: linear, branches times
  * segments, and a search for each leaf. */
 #include "reorder_tree.h"
 
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
 enum { VISITS = 400000 };
@@ -195,6 +195,7 @@ void tarn_reorder_tree_run(struct tarn_reorder_tree *tree, const uint32_t *guide
                            enum tarn_reorder_delay delay, uint32_t node_limit, uint64_t enough,
                            struct tarn_reorder_exact *exact, uint32_t *order)
 {
+    assert(node_limit > 0);
     put_updates(tree, delay);
     group(tree, guide, order);
     if (node_limit > TARN_REORDER_EXACT_MAX) node_limit = TARN_REORDER_EXACT_MAX;
@@ -210,51 +211,33 @@ void tarn_reorder_tree_run(struct tarn_reorder_tree *tree, const uint32_t *guide
 
 /* ---- Init ---- */
 
-static bool allocate(struct tarn_reorder_tree *tree)
+static bool take_memory(struct tarn_reorder_tree *tree, struct tarn_region *region)
 {
-    size_t nodes = (size_t)tree->model->nodes_count + 1, segments = tree->tree.cuts_count;
-    size_t branches = (size_t)tree->tree.branches_count + 1;
-    tree->segment = malloc(nodes * sizeof *tree->segment);
-    tree->updates = calloc(nodes, sizeof *tree->updates);
-    tree->first = calloc(branches, sizeof *tree->first);
-    tree->need = calloc(branches, sizeof *tree->need);
-    tree->gradient = calloc(branches, sizeof *tree->gradient);
-    tree->alive = calloc(segments + 3, sizeof *tree->alive);
-    tree->begin = malloc((segments + 3) * sizeof *tree->begin);
-    return tree->segment && tree->updates && tree->first && tree->need && tree->gradient &&
-           tree->alive && tree->begin;
+    size_t nodes = tree->model->nodes_count, segments = tree->tree.cuts_count;
+    size_t branches = tree->tree.branches_count;
+    tree->segment = tarn_region_take(region, nodes, sizeof *tree->segment);
+    tree->updates = tarn_region_take(region, nodes, sizeof *tree->updates);
+    tree->first = tarn_region_take(region, branches, sizeof *tree->first);
+    tree->need = tarn_region_take(region, branches, sizeof *tree->need);
+    tree->gradient = tarn_region_take(region, branches, sizeof *tree->gradient);
+    tree->alive = tarn_region_take(region, segments + 3, sizeof *tree->alive);
+    tree->begin = tarn_region_take(region, segments + 3, sizeof *tree->begin);
+    return !region->is_exhausted;
 }
 
-enum tarn_status tarn_reorder_tree_init(struct tarn_reorder_tree *tree,
+enum tarn_status tarn_reorder_tree_init(struct tarn_reorder_tree *tree, struct tarn_region *region,
                                         const struct tarn_reorder_model *model)
 {
     *tree = (struct tarn_reorder_tree){.model = model};
-    enum tarn_status status = tarn_subgraph_tree_init(&tree->tree, model);
-    uint64_t *now = NULL;
-    if (status == TARN_OK && !allocate(tree)) status = TARN_SYSTEM;
-    if (status == TARN_OK) now = calloc((size_t)tree->tree.branches_count + 1, sizeof *now);
-    if (now) {
-        find_updates(tree);
-        measure_updates(tree, now);
-        find_segments(tree);
-        tree->estimate = weigh_activations(tree);
-    } else {
-        tarn_reorder_tree_finish(tree);
-        status = TARN_SYSTEM;
-    }
-    free(now);
-    return status;
-}
-
-void tarn_reorder_tree_finish(struct tarn_reorder_tree *tree)
-{
-    tarn_subgraph_tree_finish(&tree->tree);
-    free(tree->segment);
-    free(tree->updates);
-    free(tree->first);
-    free(tree->need);
-    free(tree->gradient);
-    free(tree->alive);
-    free(tree->begin);
-    memset(tree, 0, sizeof *tree);
+    if (tarn_subgraph_tree_init(&tree->tree, region, model) != TARN_OK) return TARN_SYSTEM;
+    if (!take_memory(tree, region)) return TARN_SYSTEM;
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    uint64_t *now = tarn_region_take(region, tree->tree.branches_count, sizeof *now);
+    if (!now) return TARN_SYSTEM;
+    find_updates(tree);
+    measure_updates(tree, now);
+    find_segments(tree);
+    tree->estimate = weigh_activations(tree);
+    tarn_region_release(region, mark);
+    return TARN_OK;
 }

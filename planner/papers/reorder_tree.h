@@ -16,21 +16,20 @@ enum tarn_reorder_delay {
 struct tarn_reorder_tree {
     const struct tarn_reorder_model *model;
     struct tarn_subgraph_tree tree;
-    uint32_t *segment;  /* node -> where it runs */
+    uint32_t *segment;  /* node -> segment in which it runs */
     uint32_t *first;    /* branch -> first segment in which its update may run */
     uint64_t *need;     /* branch -> bytes that its update takes, gradient included */
     uint64_t *gradient; /* branch -> bytes of that alone */
-    bool *updates;      /* node: is it part of an update? */
+    bool *updates;      /* node -> whether it is part of an update */
     uint64_t *alive;    /* segment -> bytes of activations */
     uint64_t estimate;  /* bytes of all activations */
     uint64_t visits;    /* of complete search, left in this run */
     uint32_t *begin;    /* segment -> where its nodes begin in the order */
 };
 
-/* Reads the model as long as it lives. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_reorder_tree_init(struct tarn_reorder_tree *tree,
+/* Taken from the region; reads the model as long as it lives. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_reorder_tree_init(struct tarn_reorder_tree *tree, struct tarn_region *region,
                                         const struct tarn_reorder_model *model);
-void tarn_reorder_tree_finish(struct tarn_reorder_tree *tree);
 
 /* Writes a legal order. Within a leaf, at most node_limit (up to TARN_REORDER_EXACT_MAX) nodes of a
  * segment, it is the guide's unless complete search finds a better one; leaves whose peak is at

@@ -1,30 +1,27 @@
-/* From cuts to leaves. The turn is the cut across which the most bytes live that some other node of
- * the core still reads, gradients of weights thus left aside: forward is before it, backward behind
- * it. Segments are counted outwards from there. A row of forward segments and a row of backward
- * ones are independent where the activations of either are exactly those of the other; leaves end
- * there while they stay within the limit. A larger independent part is split: backward ends where
- * the first activation from farther out dies. Which leaf decides about a block: for an activation
- * the one in which it is freed; for what is freed in the forward pass too; for what is born in the
- * backward pass the one in which that happens.
- * Source: H. Shu et al., "ROAM", sections IV-B and IV-C, Algorithm 1. Cost: linear, and for a
- * leaf that is not independent once more its segments. */
+/* From cuts to leaves. The turning cut is the one across which the most bytes live that some other
+ * node of the core still reads, gradients of weights thus left aside: forward is before it,
+ * backward behind it. Segments are counted outwards from there. A row of forward segments and a row
+ * of backward ones are independent where the activations of either are exactly those of the other;
+ * leaves end there while they stay within the limit. A larger independent part is split: backward
+ * ends where the first activation from farther out dies. Which leaf decides about a block: for an
+ * activation the one in which it is freed; for what is freed in the forward pass too; for what is
+ * born in the backward pass the one in which that happens. Source: H. Shu et al., "ROAM", sections
+ * IV-B and IV-C, Algorithm 1. Cost: linear, and for a leaf that is not independent once more its
+ * segments. */
 #include "roam_leaves.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #include "subgraph_tree.h"
 
-/* Segments outwards from the turn, and what their activations say. */
+/* Segments outwards from the turning cut, and what their activations say. */
 struct halves {
     const struct tarn_subgraph_tree *tree;
     const struct tarn_problem *problem;
     struct tarn_roam_leaves *leaves;
-    uint32_t turn;                      /* cut */
+    uint32_t turning;                   /* the turning cut */
     uint32_t forward, backward;         /* segments */
     uint32_t *last_death, *first_death; /* forward segment -> backward segment, plus one; the latter
                                            of it and those farther out */
-    uint32_t *nodes_forward, *nodes_backward; /* nodes in the first so many segments */
+    uint32_t *nodes_forward, *nodes_backward; /* number of segments -> nodes in the first of them */
     uint32_t *leaf_forward, *leaf_backward;   /* segment -> leaf */
 };
 
@@ -66,7 +63,7 @@ static uint32_t cuts_before(const struct tarn_subgraph_tree *tree, uint32_t time
 }
 
 /* crossing: room for bytes by cut. */
-static void find_turn(struct halves *halves, uint64_t *crossing)
+static void find_turning_cut(struct halves *halves, uint64_t *crossing)
 {
     const struct tarn_subgraph_tree *tree = halves->tree;
     const struct tarn_blocks *blocks = halves->problem->blocks;
@@ -82,32 +79,32 @@ static void find_turn(struct halves *halves, uint64_t *crossing)
         alive += crossing[c];
         if (alive <= most) continue;
         most = alive;
-        halves->turn = c;
+        halves->turning = c;
     }
 }
 
 /* ---- Segments ---- */
 
-/* The forward segment, counted from the turn, in which something at that time happens. */
+/* The forward segment, counted from the turning cut, in which something at that time happens. */
 static uint32_t forward_at(const struct halves *halves, uint32_t time)
 {
     uint32_t segment = halves->tree->segment[time];
-    return segment > halves->turn ? 0 : halves->turn - segment;
+    return segment > halves->turning ? 0 : halves->turning - segment;
 }
 
 static uint32_t backward_at(const struct halves *halves, uint32_t segment)
 {
-    return segment > halves->turn ? segment - halves->turn - 1 : 0;
+    return segment > halves->turning ? segment - halves->turning - 1 : 0;
 }
 
 static void find_activations(struct halves *halves)
 {
     const struct tarn_subgraph_tree *tree = halves->tree;
-    uint32_t turn = tree->cuts[halves->turn], least = TARN_NONE;
+    uint32_t cut = tree->cuts[halves->turning], least = TARN_NONE;
     for (uint32_t k = 0; k < halves->forward; k++) halves->first_death[k] = TARN_NONE;
     for (uint32_t b = 0; b < halves->problem->blocks->count; b++) {
         struct tarn_roam_block *known = &halves->leaves->blocks[b];
-        known->activation = known->birth <= turn && known->death > turn;
+        known->activation = known->birth <= cut && known->death > cut;
         if (!known->activation) continue;
         uint32_t k = forward_at(halves, known->birth);
         uint32_t death = backward_at(halves, cuts_before(tree, known->death)) + 1;
@@ -124,7 +121,7 @@ static void count_nodes(struct halves *halves)
 {
     const struct tarn_subgraph_tree *tree = halves->tree;
     for (uint32_t v = 0; v < tree->model->nodes_count; v++) {
-        if (tree->segment[v] <= halves->turn)
+        if (tree->segment[v] <= halves->turning)
             halves->nodes_forward[forward_at(halves, v) + 1]++;
         else
             halves->nodes_backward[backward_at(halves, tree->segment[v]) + 1]++;
@@ -139,7 +136,7 @@ static void count_nodes(struct halves *halves)
 
 /* How far a leaf reaches in either direction. */
 struct border {
-    uint32_t forward, backward; /* segments, outwards from the turn */
+    uint32_t forward, backward; /* segments, outwards from the turning cut */
 };
 
 /* A leaf that ends with forward segment k; *independent: nothing crosses its border. */
@@ -205,10 +202,10 @@ static void find_leaves(struct halves *halves, uint32_t node_limit)
 static void assign_blocks(struct halves *halves)
 {
     const struct tarn_subgraph_tree *tree = halves->tree;
-    uint32_t turn = tree->cuts[halves->turn];
+    uint32_t cut = tree->cuts[halves->turning];
     for (uint32_t b = 0; b < halves->problem->blocks->count; b++) {
         struct tarn_roam_block *known = &halves->leaves->blocks[b];
-        if (known->death <= turn) {
+        if (known->death <= cut) {
             known->leaf = halves->leaf_forward[forward_at(halves, known->death)];
         } else {
             uint32_t segment =
@@ -220,59 +217,48 @@ static void assign_blocks(struct halves *halves)
 
 /* ---- All together ---- */
 
-static bool run(struct halves *halves, uint32_t node_limit)
+static bool run(struct halves *halves, struct tarn_region *work, uint32_t node_limit)
 {
     size_t count = (size_t)halves->tree->cuts_count + 2;
-    uint64_t *crossing = calloc(count, sizeof *crossing);
-    uint32_t *room = calloc(6 * count, sizeof *room);
-    bool ok = crossing && room;
-    if (ok) {
-        find_turn(halves, crossing);
-        halves->forward = halves->turn + 1;
-        halves->backward = halves->tree->cuts_count - halves->turn;
-        halves->last_death = room;
-        halves->first_death = room + count;
-        halves->nodes_forward = room + 2 * count;
-        halves->nodes_backward = room + 3 * count;
-        halves->leaf_forward = room + 4 * count;
-        halves->leaf_backward = room + 5 * count;
-        find_activations(halves);
-        count_nodes(halves);
-        find_leaves(halves, node_limit);
-        assign_blocks(halves);
-    }
-    free(crossing);
-    free(room);
-    return ok;
+    uint64_t *crossing = tarn_region_take(work, count, sizeof *crossing);
+    halves->last_death = tarn_region_take(work, count, sizeof *halves->last_death);
+    halves->first_death = tarn_region_take(work, count, sizeof *halves->first_death);
+    halves->nodes_forward = tarn_region_take(work, count, sizeof *halves->nodes_forward);
+    halves->nodes_backward = tarn_region_take(work, count, sizeof *halves->nodes_backward);
+    halves->leaf_forward = tarn_region_take(work, count, sizeof *halves->leaf_forward);
+    halves->leaf_backward = tarn_region_take(work, count, sizeof *halves->leaf_backward);
+    if (work->is_exhausted) return false;
+    find_turning_cut(halves, crossing);
+    halves->forward = halves->turning + 1;
+    halves->backward = halves->tree->cuts_count - halves->turning;
+    find_activations(halves);
+    count_nodes(halves);
+    find_leaves(halves, node_limit);
+    assign_blocks(halves);
+    return true;
 }
 
-enum tarn_status tarn_roam_leaves_init(struct tarn_roam_leaves *leaves,
+enum tarn_status tarn_roam_leaves_init(struct tarn_roam_leaves *leaves, struct tarn_region *region,
                                        const struct tarn_problem *problem, uint32_t node_limit)
 {
     const struct tarn_blocks *blocks = problem->blocks;
     struct tarn_reorder_model model = {0};
-    struct tarn_subgraph_tree tree = {0};
+    struct tarn_subgraph_tree tree;
+    struct tarn_region work = {.chunks = NULL};
     struct halves halves = {.tree = &tree, .problem = problem, .leaves = leaves};
     *leaves = (struct tarn_roam_leaves){
-        .blocks = calloc((size_t)blocks->count + 1, sizeof *leaves->blocks)};
+        .blocks = tarn_region_take(region, blocks->count, sizeof *leaves->blocks)};
     enum tarn_status status =
         leaves->blocks ? tarn_reorder_model_init(&model, problem->graph, blocks->reserved)
                        : TARN_SYSTEM;
-    if (status == TARN_OK) status = tarn_subgraph_tree_init(&tree, &model);
+    if (status == TARN_OK) status = tarn_subgraph_tree_init(&tree, &work, &model);
     for (uint32_t b = 0; status == TARN_OK && b < blocks->count; b++)
         measure_block(&model, tarn_block_at(blocks, b), &leaves->blocks[b]);
     if (status == TARN_OK && tree.cuts_count == 0)
         leaves->count = 1; /* the whole graph is the one leaf, no block is an activation */
-    else if (status == TARN_OK && !run(&halves, node_limit))
+    else if (status == TARN_OK && !run(&halves, &work, node_limit))
         status = TARN_SYSTEM;
-    tarn_subgraph_tree_finish(&tree);
+    tarn_region_finish(&work);
     tarn_reorder_model_finish(&model);
-    if (status != TARN_OK) tarn_roam_leaves_finish(leaves);
     return status;
-}
-
-void tarn_roam_leaves_finish(struct tarn_roam_leaves *leaves)
-{
-    free(leaves->blocks);
-    memset(leaves, 0, sizeof *leaves);
 }

@@ -15,6 +15,7 @@
  * blocks. */
 #include "roam_tree.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,7 @@ enum order { BY_SIZE, BY_LIFE, BY_AREA, ORDERS };
 
 struct layout {
     const struct tarn_problem *problem;
+    struct tarn_region region;
     struct tarn_roam_leaves leaves;
     struct tarn_placer *placer;
     uint64_t *offset; /* what the placer writes */
@@ -68,16 +70,17 @@ static int compare_keyed(const void *left, const void *right)
     return a->block < b->block ? -1 : a->block > b->block;
 }
 
-static bool sort_blocks(const struct layout *layout, uint32_t *blocks, uint32_t count)
+static bool sort_blocks(struct layout *layout, uint32_t *blocks, uint32_t count)
 {
-    struct keyed *keyed = malloc(((size_t)count + 1) * sizeof *keyed);
+    struct tarn_region_mark mark = tarn_region_mark(&layout->region);
+    struct keyed *keyed = tarn_region_take(&layout->region, count, sizeof *keyed);
     if (!keyed) return false;
     for (uint32_t i = 0; i < count; i++)
         keyed[i] = (struct keyed){layout->key[blocks[i]], layout->leaves.blocks[blocks[i]].birth,
                                   blocks[i]};
     qsort(keyed, count, sizeof *keyed, compare_keyed);
     for (uint32_t i = 0; i < count; i++) blocks[i] = keyed[i].block;
-    free(keyed);
+    tarn_region_release(&layout->region, mark);
     return true;
 }
 
@@ -91,7 +94,7 @@ static uint64_t placed_at(const struct layout *layout, uint32_t b)
     return layout->offset[block_at(layout, b).members[0]];
 }
 
-/* Rounding cannot fail: all blocks in a row are addressable. */
+/* Rounding cannot fail: blocks that are stacked are addressable. */
 static uint64_t round_up(uint64_t bytes, uint64_t alignment)
 {
     uint64_t rounded = bytes;
@@ -128,7 +131,7 @@ static enum tarn_status lay_out(struct layout *layout, const uint32_t *blocks, u
     return TARN_OK;
 }
 
-/* Sorts what is alive across the turn to the front, the last to die first. */
+/* Sorts what is alive across the turning cut to the front, the last to die first. */
 static bool front_activations(struct layout *layout, uint32_t *blocks, uint32_t count,
                               uint32_t *activations)
 {
@@ -176,12 +179,12 @@ static void queue_leaves(struct layout *layout, uint32_t *begin)
 
 static enum tarn_status solve_leaves(struct layout *layout)
 {
-    uint32_t *begin = calloc((size_t)layout->leaves.count + 2, sizeof *begin);
+    uint32_t *begin =
+        tarn_region_take(&layout->region, (size_t)layout->leaves.count + 2, sizeof *begin);
     enum tarn_status status = begin ? TARN_OK : TARN_SYSTEM;
     if (begin) queue_leaves(layout, begin);
     for (uint32_t l = 0; l < layout->leaves.count && status == TARN_OK; l++)
         status = solve_leaf(layout, layout->queue + begin[l], begin[l + 1] - begin[l], l);
-    free(begin);
     return status;
 }
 
@@ -238,46 +241,38 @@ static enum tarn_status concatenate(struct layout *layout, uint64_t *result, uin
     return TARN_OK;
 }
 
-/* ---- All of it ---- */
+/* ---- The layout ---- */
 
 static bool init(struct layout *layout, uint32_t node_limit)
 {
     const struct tarn_blocks *blocks = layout->problem->blocks;
-    size_t count = (size_t)blocks->count + 1;
-    if (tarn_roam_leaves_init(&layout->leaves, layout->problem, node_limit) != TARN_OK)
+    struct tarn_region *region = &layout->region;
+    size_t count = blocks->count;
+    if (tarn_roam_leaves_init(&layout->leaves, region, layout->problem, node_limit) != TARN_OK)
         return false;
     for (uint32_t b = 0; b < blocks->count; b++)
         if (tarn_block_at(blocks, b).alignment > layout->alignment)
             layout->alignment = tarn_block_at(blocks, b).alignment;
-    layout->offset = malloc(((size_t)blocks->storages_count + 1) * sizeof *layout->offset);
-    if (!layout->offset) return false;
+    layout->offset = tarn_region_take(region, blocks->storages_count, sizeof *layout->offset);
+    layout->start = tarn_region_take(region, count, sizeof *layout->start);
+    layout->queue = tarn_region_take(region, count, sizeof *layout->queue);
+    layout->key = tarn_region_take(region, count, sizeof *layout->key);
+    layout->base = tarn_region_take(region, layout->leaves.count, sizeof *layout->base);
+    if (region->is_exhausted) return false;
     layout->placer = tarn_placer_create(layout->problem, layout->offset);
-    layout->start = malloc(count * sizeof *layout->start);
-    layout->queue = malloc(count * sizeof *layout->queue);
-    layout->key = malloc(count * sizeof *layout->key);
-    layout->base = calloc((size_t)layout->leaves.count + 1, sizeof *layout->base);
-    return layout->placer && layout->start && layout->queue && layout->key && layout->base;
-}
-
-static void finish(struct layout *layout)
-{
-    tarn_roam_leaves_finish(&layout->leaves);
-    tarn_placer_destroy(layout->placer);
-    free(layout->offset);
-    free(layout->start);
-    free(layout->queue);
-    free(layout->key);
-    free(layout->base);
+    return layout->placer != NULL;
 }
 
 enum tarn_status tarn_roam_place(const struct tarn_problem *problem, uint32_t node_limit,
                                  uint64_t *offset, uint64_t *footprint)
 {
     struct layout layout = {.problem = problem, .alignment = 1};
+    assert(problem->conflicts->row);
     enum tarn_status status =
         init(&layout, node_limit > 0 ? node_limit : TARN_NODE_LIMIT) ? TARN_OK : TARN_SYSTEM;
     if (status == TARN_OK) status = solve_leaves(&layout);
     if (status == TARN_OK) status = concatenate(&layout, offset, footprint);
-    finish(&layout);
+    tarn_placer_destroy(layout.placer);
+    tarn_region_finish(&layout.region);
     return status;
 }

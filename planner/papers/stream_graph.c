@@ -8,10 +8,8 @@
  * Cost: O((V + E + T) S) for the values, O(T^2 S) at worst for the pairs. */
 #include "stream_graph.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "pair_matrix.h"
 #include "pairs.h"
 
 /* ---- The values ---- */
@@ -107,45 +105,29 @@ static void fill_tensors_of_streams(struct tarn_stream_graph *streams,
 }
 
 enum tarn_status tarn_stream_graph_init(struct tarn_stream_graph *streams,
-                                        const struct tarn_graph *graph)
+                                        struct tarn_region *region, const struct tarn_graph *graph)
 {
-    size_t streams_count = graph->streams_count, count = graph->planned_count;
+    size_t count = graph->planned_count, streams_count = graph->streams_count;
+    size_t entries = count * streams_count;
     memset(streams, 0, sizeof *streams);
     streams->streams_count = graph->streams_count;
-    streams->start_time = calloc(count + 1, sizeof *streams->start_time);
-    streams->end_time = calloc(count * streams_count + 1, sizeof *streams->end_time);
-    streams->max_anc_id = calloc(count * streams_count + 1, sizeof *streams->max_anc_id);
-    streams->between_streams = calloc(count + 1, sizeof *streams->between_streams);
-    streams->anc_streams = calloc(streams_count * streams_count + 1, sizeof(bool));
-    streams->tensors = calloc(count + 1, sizeof *streams->tensors);
-    streams->begin = calloc(streams_count + 2, sizeof *streams->begin);
-    uint32_t *rows = calloc(graph->ops_count * streams_count + 1, sizeof *rows);
-    if (!streams->start_time || !streams->end_time || !streams->max_anc_id ||
-        !streams->between_streams || !streams->anc_streams || !streams->tensors ||
-        !streams->begin || !rows)
-        goto fail;
+    streams->start_time = tarn_region_take(region, count, sizeof *streams->start_time);
+    streams->end_time = tarn_region_take(region, entries, sizeof *streams->end_time);
+    streams->max_anc_id = tarn_region_take(region, entries, sizeof *streams->max_anc_id);
+    streams->between_streams = tarn_region_take(region, count, sizeof *streams->between_streams);
+    streams->anc_streams =
+        tarn_region_take(region, streams_count * streams_count, sizeof *streams->anc_streams);
+    streams->tensors = tarn_region_take(region, count, sizeof *streams->tensors);
+    streams->begin = tarn_region_take(region, streams_count + 2, sizeof *streams->begin);
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    uint32_t *rows = tarn_region_take(region, graph->ops_count * streams_count, sizeof *rows);
+    if (region->is_exhausted) return TARN_SYSTEM;
     fill_ancestor_orders(graph, rows);
     fill_anc_streams(streams, graph, rows);
     for (uint32_t t = 0; t < count; t++) fill_tensor(streams, graph, rows, t);
     fill_tensors_of_streams(streams, graph);
-    free(rows);
+    tarn_region_release(region, mark);
     return TARN_OK;
-fail:
-    free(rows);
-    tarn_stream_graph_finish(streams);
-    return TARN_SYSTEM;
-}
-
-void tarn_stream_graph_finish(struct tarn_stream_graph *streams)
-{
-    free(streams->start_time);
-    free(streams->end_time);
-    free(streams->max_anc_id);
-    free(streams->between_streams);
-    free(streams->anc_streams);
-    free(streams->tensors);
-    free(streams->begin);
-    memset(streams, 0, sizeof *streams);
 }
 
 /* ---- Algorithms 2 to 5 ---- */
@@ -242,16 +224,17 @@ static void same_stream_reuse(const struct tarn_stream_graph *streams,
 enum tarn_status tarn_pairs_stream_graph(const struct tarn_graph *graph,
                                          struct tarn_pair_matrix *matrix)
 {
-    struct tarn_stream_graph streams = {0};
+    struct tarn_stream_graph streams;
+    struct tarn_region region = {.chunks = NULL};
     enum tarn_status status = tarn_pair_matrix_init(matrix, graph->planned_count);
     if (status != TARN_OK) return status;
-    status = tarn_stream_graph_init(&streams, graph);
+    status = tarn_stream_graph_init(&streams, &region, graph);
     if (status == TARN_OK) {
         ancestor_streams_reuse(&streams, matrix);
         same_stream_reuse(&streams, matrix);
     } else {
         tarn_pair_matrix_finish(matrix);
     }
-    tarn_stream_graph_finish(&streams);
+    tarn_region_finish(&region);
     return status;
 }

@@ -3,6 +3,7 @@
 #ifndef TARN_PLANNER_PAPERS_STREAM_GRAPH_H
 #define TARN_PLANNER_PAPERS_STREAM_GRAPH_H
 
+#include "streams/base/region.h"
 #include "streams/graph/graph.h"
 
 /* EndTime of an output: the end of the iteration, after every op of every stream. */
@@ -17,12 +18,11 @@ struct tarn_stream_graph {
     bool *between_streams; /* [t] is there a consumer outside the producer's stream? */
     bool *anc_streams;     /* [s1][s2] is s2 another stream and an ancestor of s1? */
     uint32_t *tensors;     /* T_s: those of stream s are tensors[begin[s]..begin[s + 1]) */
-    uint32_t *begin;
+    uint32_t *begin;       /* streams_count + 2, of which the last one is not read */
 };
 
-/* TARN_SYSTEM: no memory. O((V + E + T) S). */
+/* Taken from the region. TARN_SYSTEM: no memory. O((V + E + T) S). */
 enum tarn_status tarn_stream_graph_init(struct tarn_stream_graph *streams,
-                                        const struct tarn_graph *graph);
-void tarn_stream_graph_finish(struct tarn_stream_graph *streams);
+                                        struct tarn_region *region, const struct tarn_graph *graph);
 
 #endif

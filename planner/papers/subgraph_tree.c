@@ -1,4 +1,4 @@
-/* What is flexible is set aside first, by structure alone. From the ends: a node all of whose ways
+/* What is flexible is set aside first, by structure alone. From the ends: a node all of whose paths
  * lead to one end (a node that nobody waits for) belongs to that end's branch; so the gradient of a
  * weight and its update are a branch, while the chain of gradients, which leads to many, is core.
  * Optimizers that do not work in place have several ends for a parameter: ends whose branches touch
@@ -7,13 +7,13 @@
  * core nodes as little as a mask or a copied input does, and feeds only nodes at which a longer
  * chain arrives, is a supply.
  *
- * What is left is closed: no way leads from a core node through others to a core node. So a core
+ * What is left is closed: no path leads from a core node through others to a core node. So a core
  * node is comparable with all others when each earlier one has a core successor up to it, and each
  * later one a core predecessor from it on: one pass forward and one backward find the cuts.
  * Source: H. Shu et al., "ROAM", sections IV-A and IV-C. Cost: linear, but for the joined ends. */
 #include "subgraph_tree.h"
 
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
 #define MANY (TARN_NONE - 1)
@@ -35,6 +35,7 @@ struct search {
 
 static uint32_t find(uint32_t *joined, uint32_t end)
 {
+    assert(end != MANY);
     while (joined[end] != end) end = joined[end] = joined[joined[end]];
     return end;
 }
@@ -236,60 +237,38 @@ static void find_cuts(struct search *search)
 
 /* ---- The tree ---- */
 
-static bool init(struct search *search)
+static bool take_memory(struct search *search, struct tarn_region *region, struct tarn_region *work)
 {
     struct tarn_subgraph_tree *tree = search->tree;
-    size_t count = (size_t)search->model->nodes_count + 1;
-    tree->role = malloc(count * sizeof *tree->role);
-    tree->branch = malloc(count * sizeof *tree->branch);
-    tree->cuts = malloc(count * sizeof *tree->cuts);
-    tree->segment = malloc(count * sizeof *tree->segment);
-    search->end = malloc(count * sizeof *search->end);
-    search->joined = malloc(count * sizeof *search->joined);
-    search->largest = calloc(count, sizeof *search->largest);
-    search->depth = malloc(count * sizeof *search->depth);
-    search->core = malloc(count * sizeof *search->core);
-    search->place = malloc(count * sizeof *search->place);
-    search->reach = malloc(count * sizeof *search->reach);
-    return tree->role && tree->branch && tree->cuts && tree->segment && search->end &&
-           search->joined && search->largest && search->depth && search->core && search->place &&
-           search->reach;
-}
-
-static void finish(struct search *search)
-{
-    free(search->end);
-    free(search->joined);
-    free(search->largest);
-    free(search->depth);
-    free(search->core);
-    free(search->place);
-    free(search->reach);
+    size_t count = search->model->nodes_count;
+    tree->role = tarn_region_take(region, count, sizeof *tree->role);
+    tree->branch = tarn_region_take(region, count, sizeof *tree->branch);
+    tree->cuts = tarn_region_take(region, count, sizeof *tree->cuts);
+    tree->segment = tarn_region_take(region, count, sizeof *tree->segment);
+    search->end = tarn_region_take(work, count, sizeof *search->end);
+    search->joined = tarn_region_take(work, count, sizeof *search->joined);
+    search->largest = tarn_region_take(work, count, sizeof *search->largest);
+    search->depth = tarn_region_take(work, count, sizeof *search->depth);
+    search->core = tarn_region_take(work, count, sizeof *search->core);
+    search->place = tarn_region_take(work, count, sizeof *search->place);
+    search->reach = tarn_region_take(work, count, sizeof *search->reach);
+    return !region->is_exhausted && !work->is_exhausted;
 }
 
 enum tarn_status tarn_subgraph_tree_init(struct tarn_subgraph_tree *tree,
+                                         struct tarn_region *region,
                                          const struct tarn_reorder_model *model)
 {
     *tree = (struct tarn_subgraph_tree){.model = model};
     struct search search = {.tree = tree, .model = model};
-    bool ok = init(&search);
+    struct tarn_region work = {.chunks = NULL};
+    bool ok = take_memory(&search, region, &work);
     if (ok) {
         find_branches(&search);
         find_supplies(&search);
         list_core(&search);
         find_cuts(&search);
-    } else {
-        tarn_subgraph_tree_finish(tree);
     }
-    finish(&search);
+    tarn_region_finish(&work);
     return ok ? TARN_OK : TARN_SYSTEM;
-}
-
-void tarn_subgraph_tree_finish(struct tarn_subgraph_tree *tree)
-{
-    free(tree->role);
-    free(tree->branch);
-    free(tree->cuts);
-    free(tree->segment);
-    memset(tree, 0, sizeof *tree);
 }

@@ -11,6 +11,7 @@
 #define TARN_PLANNER_PAPERS_SUBGRAPH_TREE_H
 
 #include "planner/transform/list_model.h"
+#include "streams/base/region.h"
 
 /* The size that leaves of the tree are to have at most, where the caller does not say. */
 #define TARN_NODE_LIMIT 60
@@ -19,7 +20,7 @@ enum tarn_subgraph_role { TARN_SUBGRAPH_CORE, TARN_SUBGRAPH_BRANCH, TARN_SUBGRAP
 
 struct tarn_subgraph_tree {
     const struct tarn_reorder_model *model;
-    uint8_t *role;    /* by node */
+    uint8_t *role;    /* node -> enum tarn_subgraph_role */
     uint32_t *branch; /* node -> its branch, one for each parameter; TARN_NONE: in none */
     uint32_t branches_count;
     uint32_t *cuts; /* nodes, ascending */
@@ -27,9 +28,9 @@ struct tarn_subgraph_tree {
     uint32_t *segment; /* node -> cuts at or before it in the order that came in */
 };
 
-/* Reads the model as long as it lives. TARN_SYSTEM: no memory. */
+/* Taken from the region; reads the model as long as it lives. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_subgraph_tree_init(struct tarn_subgraph_tree *tree,
+                                         struct tarn_region *region,
                                          const struct tarn_reorder_model *model);
-void tarn_subgraph_tree_finish(struct tarn_subgraph_tree *tree);
 
 #endif
