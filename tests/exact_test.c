@@ -376,16 +376,17 @@ static uint32_t pick_any(struct random_source *source, const struct tarn_exact_s
     return b;
 }
 
-/* What a failed state is blamed on: all that the limits of its open blocks follow from. */
-static void assert_blames_all_reasons(struct tarn_exact_state *state)
+/* A failed state is explained by all that the limits of its open blocks follow from. */
+static void assert_explains_all_limits(struct tarn_exact_state *state)
 {
-    tarn_exact_blame_all(state, state->unplaced);
+    tarn_exact_explain_failed(state, state->unplaced);
     for (uint32_t b = 0; b < state->instance->count; b++) {
-        const uint64_t *reasons = tarn_exact_reasons(state, b);
+        const uint64_t *explanation = tarn_exact_explanation(state, b);
         for (uint32_t c = 0; c < state->instance->count && tarn_set_has(state->unplaced, b); c++) {
             bool placed = !tarn_set_has(state->unplaced, c);
             bool next_to_it = placed && tarn_set_has(tarn_exact_adjacent(state, b), c);
-            if (next_to_it || tarn_set_has(reasons, c)) assert_true(tarn_set_has(state->blame, c));
+            if (next_to_it || tarn_set_has(explanation, c))
+                assert_true(tarn_set_has(state->failure, c));
         }
     }
 }
@@ -395,15 +396,17 @@ static void assert_blames_all_reasons(struct tarn_exact_state *state)
 static void follow_least(struct setup *setup, const struct least *least,
                          struct random_source *source)
 {
+    struct tarn_region region = {.chunks = NULL};
     struct tarn_exact_instance instance;
     struct tarn_exact_state state;
     struct tarn_exact_mark mark;
     const struct tarn_deadline forever = {0};
     uint64_t work;
-    assert_int_equal(tarn_exact_instance_init(&instance, &setup->problem, NULL, &forever, 0, &work),
-                     TARN_OK);
-    assert_true(
-        tarn_exact_state_init(&state, &instance, (int64_t)(least->capacity / instance.unit)));
+    assert_int_equal(
+        tarn_exact_instance_init(&instance, &region, &setup->problem, NULL, &forever, 0, &work),
+        TARN_OK);
+    assert_true(tarn_exact_state_init(&state, &region, &instance,
+                                      (int64_t)(least->capacity / instance.unit)));
     assert_true(tarn_exact_begin(&state));
     while (state.unplaced_count > 0) {
         uint32_t b = pick_any(source, &state);
@@ -411,22 +414,23 @@ static void follow_least(struct setup *setup, const struct least *least,
         if (state.limit[b] == least_position(setup, &instance, least, b)) {
             assert_true(tarn_exact_put(&state, b));
         } else {
-            for (uint32_t w = 0; w < instance.set_words; w++) state.blame[w] = ~state.unplaced[w];
+            for (uint32_t w = 0; w < instance.set_words; w++) state.failure[w] = ~state.unplaced[w];
             assert_true(tarn_exact_postpone(&state, b));
         }
         for (uint32_t c = 0; c < instance.count; c++)
             assert_true(state.limit[c] <= least_position(setup, &instance, least, c));
-        assert_blames_all_reasons(&state);
+        assert_explains_all_limits(&state);
+        assert_true(tarn_exact_state_is_valid(&state));
     }
     tarn_exact_state_finish(&state);
-    tarn_exact_instance_finish(&instance);
+    tarn_region_finish(&region);
 }
 
 /* What a level may change, as bytes. */
 struct picture {
     int64_t limit[STORAGES_MAX], hole[STORAGES_MAX], piece_limit[STORAGES_MAX];
-    struct tarn_exact_print print[STORAGES_MAX];
-    uint64_t reasons[STORAGES_MAX];
+    struct tarn_exact_fingerprint fingerprint[STORAGES_MAX];
+    uint64_t explanations[STORAGES_MAX];
     int64_t section_end[STORAGES_MAX];
 };
 
@@ -440,8 +444,9 @@ static struct picture picture_of(const struct tarn_exact_state *state)
     memcpy(picture.hole, state->hole, instance->count * sizeof *state->hole);
     memcpy(picture.piece_limit, state->piece_limit,
            instance->piece_begin[instance->count] * sizeof *state->piece_limit);
-    memcpy(picture.print, state->print, instance->count * sizeof *state->print);
-    memcpy(picture.reasons, state->reasons, instance->count * sizeof *state->reasons);
+    memcpy(picture.fingerprint, state->fingerprint, instance->count * sizeof *state->fingerprint);
+    memcpy(picture.explanations, state->explanations,
+           instance->count * sizeof *state->explanations);
     memcpy(picture.section_end, state->section_end,
            instance->sections_count * sizeof *state->section_end);
     return picture;
@@ -459,6 +464,7 @@ static void go_and_come_back(struct tarn_exact_state *state, struct random_sourc
     if (tarn_exact_put(state, b)) go_and_come_back(state, source);
     tarn_exact_state_count(state, b, false);
     tarn_exact_state_close(state, &mark);
+    assert_true(tarn_exact_state_is_valid(state));
     after = picture_of(state);
     assert_memory_equal(&before, &after, sizeof before);
 }
@@ -469,19 +475,21 @@ static void closing_a_level_takes_back_all_that_was_set_in_it(void **state)
     (void)state;
     for (uint32_t i = 0; i < RANDOM_GRAPHS / 6; i++) {
         struct setup setup;
+        struct tarn_region region = {.chunks = NULL};
         struct tarn_exact_instance instance;
         struct tarn_exact_state partial;
         const struct tarn_deadline forever = {0};
         uint64_t work;
         set_up(&setup, small_graph(&source, i % 2 ? 40 : 0), 1);
         assert_int_equal(
-            tarn_exact_instance_init(&instance, &setup.problem, NULL, &forever, 0, &work), TARN_OK);
-        assert_true(tarn_exact_state_init(&partial, &instance,
+            tarn_exact_instance_init(&instance, &region, &setup.problem, NULL, &forever, 0, &work),
+            TARN_OK);
+        assert_true(tarn_exact_state_init(&partial, &region, &instance,
                                           (int64_t)(least_capacity(&setup, 0) / instance.unit)));
         assert_true(tarn_exact_begin(&partial));
         for (uint32_t k = 0; k < 4; k++) go_and_come_back(&partial, &source);
         tarn_exact_state_finish(&partial);
-        tarn_exact_instance_finish(&instance);
+        tarn_region_finish(&region);
         tear_down(&setup);
     }
 }

@@ -3,9 +3,10 @@
  * (the classic enumeration of an interval graph's maximal cliques); with several streams they are
  * covered by cliques that grow greedily by size. Every conflict is in some of them.
  * Cost: O(n / 64) for each piece of each section. */
+#include <stdlib.h>
 #include <string.h>
 
-#include "making.h"
+#include "builder.h"
 #include "planner/place/work.h"
 
 enum { SECTIONS_A_PIECE = 64 };
@@ -14,64 +15,64 @@ enum { SECTIONS_A_PIECE = 64 };
 /* ---- Cliques ---- */
 
 /* Pieces in list order of their producers: a counting sort by rank. */
-static bool sort_by_time(struct tarn_exact_making *making)
+static bool sort_by_time(struct tarn_exact_builder *builder)
 {
-    const struct tarn_graph *graph = making->problem->graph;
-    uint32_t *begin = calloc((size_t)graph->ops_count + 2, sizeof *begin);
+    const struct tarn_graph *graph = builder->problem->graph;
+    struct tarn_region_mark mark = tarn_region_mark(&builder->region);
+    uint32_t *begin =
+        tarn_region_take(&builder->region, (size_t)graph->ops_count + 2, sizeof *begin);
     if (!begin) return false;
-    for (uint32_t p = 0; p < making->pieces_count; p++)
-        begin[graph->rank[graph->storages[making->storage[p]].producer] + 1]++;
+    for (uint32_t p = 0; p < builder->pieces_count; p++)
+        begin[graph->rank[graph->storages[builder->storage[p]].producer] + 1]++;
     for (uint32_t v = 0; v < graph->ops_count; v++) begin[v + 1] += begin[v];
-    for (uint32_t p = 0; p < making->pieces_count; p++)
-        making->by_time[begin[graph->rank[graph->storages[making->storage[p]].producer]]++] =
-            making->turn_of[p];
-    free(begin);
+    for (uint32_t p = 0; p < builder->pieces_count; p++)
+        builder->by_time[begin[graph->rank[graph->storages[builder->storage[p]].producer]]++] =
+            builder->rank_of[p];
+    tarn_region_release(&builder->region, mark);
     return true;
 }
 
 /* The largest piece of a set; TARN_NONE when the set is empty. */
-static uint32_t largest_of(const struct tarn_exact_making *making, const uint64_t *set)
+static uint32_t largest_of(const struct tarn_exact_builder *builder, const uint64_t *set)
 {
-    for (uint32_t w = 0; w < making->words; w++) {
+    for (uint32_t w = 0; w < builder->words; w++) {
         if (set[w] != 0) return tarn_set_next(w, set[w]);
     }
     return TARN_NONE;
 }
 
 /* Moves piece p into the clique: only its neighbours stay candidates. */
-static void join(const struct tarn_exact_making *making, uint64_t *clique, uint64_t *candidates,
+static void join(const struct tarn_exact_builder *builder, uint64_t *clique, uint64_t *candidates,
                  uint32_t p)
 {
-    const uint64_t *adjacent = making->adjacent + (size_t)p * making->words;
+    const uint64_t *adjacent = builder->adjacent + (size_t)p * builder->words;
     tarn_set_add(clique, p);
-    for (uint32_t w = 0; w < making->words; w++) candidates[w] &= adjacent[w];
+    for (uint32_t w = 0; w < builder->words; w++) candidates[w] &= adjacent[w];
 }
 
 /* Writes the clique as a section unless the last ones hold it. */
-static bool keep_section(struct tarn_exact_making *making, const uint64_t *clique)
+static bool keep_section(struct tarn_exact_builder *builder, const uint64_t *clique)
 {
-    struct tarn_exact_instance *instance = making->instance;
+    struct tarn_exact_instance *instance = builder->instance;
     uint32_t s = instance->sections_count, begin = instance->section_begin[s], at = begin;
-    if (s + 2 > making->sections_room) {
-        size_t room = making->sections_room;
-        if (!tarn_exact_grow((void **)&instance->section_begin, &room, room,
-                             sizeof *instance->section_begin))
-            return false;
-        making->sections_room = (uint32_t)room;
-    }
-    for (uint32_t w = 0; w < making->words; w++) {
+    uint32_t *begins = tarn_region_grow(&builder->region, instance->section_begin,
+                                        &builder->sections_room, (size_t)s + 2, sizeof *begins);
+    if (!begins) return false;
+    instance->section_begin = begins;
+    for (uint32_t w = 0; w < builder->words; w++) {
         for (uint64_t rest = clique[w]; rest != 0; rest &= rest - 1) {
-            if (!tarn_exact_grow((void **)&instance->section_pieces, &making->section_pieces_room,
-                                 at, sizeof *instance->section_pieces))
-                return false;
-            instance->section_pieces[at++] = making->turns[tarn_set_next(w, rest)].piece;
+            instance->section_pieces = tarn_region_grow(
+                &builder->region, instance->section_pieces, &builder->section_pieces_room,
+                (size_t)at + 1, sizeof *instance->section_pieces);
+            if (!instance->section_pieces) return false;
+            instance->section_pieces[at++] = builder->ranked[tarn_set_next(w, rest)].piece;
         }
     }
     for (uint32_t before = s; before > 0 && s - before < 16; before--) {
         uint32_t k = instance->section_begin[before - 1], missing = 0;
         if (instance->section_begin[before] - k != at - begin) continue;
         for (; k < instance->section_begin[before]; k++)
-            missing += !tarn_set_has(clique, making->turn_of[instance->section_pieces[k]]);
+            missing += !tarn_set_has(clique, builder->rank_of[instance->section_pieces[k]]);
         if (missing == 0) return true;
     }
     instance->section_begin[s + 1] = at;
@@ -80,15 +81,15 @@ static bool keep_section(struct tarn_exact_making *making, const uint64_t *cliqu
 }
 
 /* The same for all candidates among `wanted` at once, if they are a clique. */
-static bool join_all(const struct tarn_exact_making *making, uint64_t *clique, uint64_t *candidates,
-                     const uint64_t *wanted, uint64_t *common)
+static bool join_all(const struct tarn_exact_builder *builder, uint64_t *clique,
+                     uint64_t *candidates, const uint64_t *wanted, uint64_t *common)
 {
-    size_t words = making->words;
+    size_t words = builder->words;
     memcpy(common, candidates, words * sizeof *common);
     for (uint32_t w = 0; w < words; w++) {
         for (uint64_t rest = candidates[w] & wanted[w]; rest != 0; rest &= rest - 1) {
             uint32_t p = tarn_set_next(w, rest);
-            const uint64_t *adjacent = making->adjacent + (size_t)p * words;
+            const uint64_t *adjacent = builder->adjacent + (size_t)p * words;
             bool in = tarn_set_has(common, p);
             for (size_t v = 0; v < words; v++) common[v] &= adjacent[v];
             tarn_set_put(common, p, in);
@@ -105,60 +106,60 @@ static bool join_all(const struct tarn_exact_making *making, uint64_t *clique, u
 }
 
 /* Makes the clique maximal: earlier ones first, which on one stream are a clique already. */
-static void fill_clique(const struct tarn_exact_making *making, uint64_t *clique,
+static void fill_clique(const struct tarn_exact_builder *builder, uint64_t *clique,
                         uint64_t *candidates, const uint64_t *earlier, uint64_t *old)
 {
     uint32_t next;
-    if (!join_all(making, clique, candidates, earlier, old)) {
+    if (!join_all(builder, clique, candidates, earlier, old)) {
         for (;;) {
-            for (size_t w = 0; w < making->words; w++) old[w] = candidates[w] & earlier[w];
-            if ((next = largest_of(making, old)) == TARN_NONE) break;
-            join(making, clique, candidates, next);
+            for (size_t w = 0; w < builder->words; w++) old[w] = candidates[w] & earlier[w];
+            if ((next = largest_of(builder, old)) == TARN_NONE) break;
+            join(builder, clique, candidates, next);
         }
     }
-    while ((next = largest_of(making, candidates)) != TARN_NONE)
-        join(making, clique, candidates, next);
+    while ((next = largest_of(builder, candidates)) != TARN_NONE)
+        join(builder, clique, candidates, next);
 }
 
 /* Cliques with piece p until every earlier neighbour is in one with it. Later pieces join in as
  * well, so that cliques are maximal. sets: four sets of pieces to work in. */
-static bool cover(struct tarn_exact_making *making, uint32_t p, const uint64_t *earlier,
+static bool cover(struct tarn_exact_builder *builder, uint32_t p, const uint64_t *earlier,
                   uint64_t *sets)
 {
-    size_t words = making->words;
+    size_t words = builder->words;
     uint64_t *open = sets, *clique = sets + words, *candidates = sets + 2 * words;
-    const uint64_t *adjacent = making->adjacent + (size_t)p * words;
+    const uint64_t *adjacent = builder->adjacent + (size_t)p * words;
     uint32_t next;
     for (size_t w = 0; w < words; w++) open[w] = adjacent[w] & earlier[w];
     do {
         memset(clique, 0, words * sizeof *clique);
         memcpy(candidates, adjacent, words * sizeof *candidates);
         tarn_set_add(clique, p);
-        if ((next = largest_of(making, open)) != TARN_NONE) join(making, clique, candidates, next);
-        fill_clique(making, clique, candidates, earlier, sets + 3 * words);
+        if ((next = largest_of(builder, open)) != TARN_NONE)
+            join(builder, clique, candidates, next);
+        fill_clique(builder, clique, candidates, earlier, sets + 3 * words);
         for (size_t w = 0; w < words; w++) open[w] &= ~clique[w];
-        making->work +=
+        builder->work +=
             TARN_WORK_EXACT_RAISE + words * (4 + 2 * (uint64_t)tarn_set_size(clique, words));
-        if (!keep_section(making, clique)) return false;
-    } while (!tarn_set_is_empty(open, making->words) &&
-             making->section_pieces_room < SECTION_PIECES_MAX);
+        if (!keep_section(builder, clique)) return false;
+    } while (!tarn_set_is_empty(open, builder->words) &&
+             builder->section_pieces_room < SECTION_PIECES_MAX);
     return true;
 }
 
-static bool find_sections(struct tarn_exact_making *making)
+static bool find_sections(struct tarn_exact_builder *builder)
 {
-    uint64_t *sets = calloc((size_t)making->words * 5 + 1, sizeof *sets);
-    struct tarn_exact_instance *instance = making->instance;
-    making->sections_room = 256;
-    instance->section_begin = calloc(making->sections_room, sizeof *instance->section_begin);
-    bool ok = sets && instance->section_begin && sort_by_time(making);
-    for (uint32_t i = 0; ok && i < making->pieces_count; i++) {
-        uint32_t p = making->by_time[i];
-        ok = !tarn_exact_making_is_over(making) &&
-             cover(making, p, sets + (size_t)making->words * 4, sets);
-        tarn_set_add(sets + (size_t)making->words * 4, p);
+    uint64_t *sets = tarn_region_take(&builder->region, (size_t)builder->words * 5, sizeof *sets);
+    struct tarn_exact_instance *instance = builder->instance;
+    instance->section_begin = tarn_region_grow(&builder->region, NULL, &builder->sections_room, 256,
+                                               sizeof *instance->section_begin);
+    bool ok = sets && instance->section_begin && sort_by_time(builder);
+    for (uint32_t i = 0; ok && i < builder->pieces_count; i++) {
+        uint32_t p = builder->by_time[i];
+        ok = !tarn_exact_builder_is_over(builder) &&
+             cover(builder, p, sets + (size_t)builder->words * 4, sets);
+        tarn_set_add(sets + (size_t)builder->words * 4, p);
     }
-    free(sets);
     return ok;
 }
 
@@ -197,7 +198,8 @@ static int compare_loads(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* The load from which on sections are kept: half of the greatest, or what so many pieces make. */
+/* The load from which on sections are kept: half of the greatest, or what uses up SECTIONS_A_PIECE
+ * sections for each piece. */
 static int64_t least_load(const struct tarn_exact_instance *instance, struct load *loads)
 {
     uint64_t room = SECTIONS_A_PIECE * (uint64_t)instance->piece_begin[instance->count];
@@ -232,23 +234,23 @@ static void drop_light_sections(struct tarn_exact_instance *instance, struct loa
     instance->sections_count = kept;
 }
 
-static bool choose_sections(struct tarn_exact_instance *instance)
+static bool choose_sections(struct tarn_exact_builder *builder)
 {
+    struct tarn_exact_instance *instance = builder->instance;
     size_t pieces = instance->piece_begin[instance->count];
-    struct load *loads = calloc((size_t)instance->sections_count + 1, sizeof *loads);
-    uint64_t *seen = calloc(pieces / 64 + 1, sizeof *seen);
+    struct load *loads =
+        tarn_region_take(&builder->region, instance->sections_count, sizeof *loads);
+    uint64_t *seen = tarn_region_take(&builder->region, pieces / 64 + 1, sizeof *seen);
     bool ok = loads && seen;
     if (ok) drop_light_sections(instance, loads, seen);
-    free(loads);
-    free(seen);
     return ok;
 }
 
-static bool note_sections(struct tarn_exact_instance *instance)
+bool tarn_exact_note_sections(struct tarn_exact_instance *instance, struct tarn_region *region)
 {
     instance->section_words = instance->sections_count / 64 + 1;
-    instance->section_sets =
-        calloc((size_t)instance->count * instance->section_words + 1, sizeof(uint64_t));
+    instance->section_sets = tarn_region_take(
+        region, (size_t)instance->count * instance->section_words, sizeof(uint64_t));
     if (!instance->section_sets) return false;
     for (uint32_t s = 0; s < instance->sections_count; s++) {
         for (uint32_t k = instance->section_begin[s]; k < instance->section_begin[s + 1]; k++) {
@@ -259,8 +261,7 @@ static bool note_sections(struct tarn_exact_instance *instance)
     return true;
 }
 
-bool tarn_exact_make_sections(struct tarn_exact_making *making)
+bool tarn_exact_make_sections(struct tarn_exact_builder *builder)
 {
-    struct tarn_exact_instance *instance = making->instance;
-    return find_sections(making) && choose_sections(instance) && note_sections(instance);
+    return find_sections(builder) && choose_sections(builder);
 }

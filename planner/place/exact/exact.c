@@ -8,7 +8,7 @@
  * what they learnt about sections. In a round the searcher with the smallest number that is
  * conclusive wins, so nothing depends on the number of threads. (That later runs follow the one
  * that got deepest, by its keys or by where it had placed the blocks, was tried: runs from scratch
- * were as good.) What need not be searched at all is left out before (exact/ground.c).
+ * were as good.) What need not be searched at all is left out before (exact/dominated.c).
  * Cost: see exact/search.c, for each node. */
 #include "exact.h"
 
@@ -16,22 +16,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ground.h"
+#include "dominated.h"
 #include "planner/parallel.h"
+#include "search.h"
 #include "streams/base/random.h"
 
 enum { SEARCHERS = 8, NODES_PER_BLOCK = 3, EAGER_BLOCKS = 256 };
 #define CAPACITY_MAX ((uint64_t)1 << 61)
 
-struct turn {
+struct ranked {
     double key; /* the greater, the sooner */
     uint32_t block;
 };
 
 struct searcher {
+    struct tarn_region region;
     struct tarn_exact_search *search;
-    uint64_t random; /* state */
-    struct turn *turns;
+    uint64_t random;       /* state */
+    struct ranked *ranked; /* blocks, the one to be picked first in front */
     uint32_t *rank;
     enum tarn_exact_result result;
 };
@@ -70,26 +72,26 @@ static double draw_scale(struct searcher *searcher, double from, double to)
     return pow(10, from + (to - from) * tarn_random_unit(&searcher->random));
 }
 
-/* ---- Manners ---- */
+/* ---- How blocks are picked ---- */
 
-static int compare_turns(const void *a, const void *b)
+static int compare_ranked(const void *a, const void *b)
 {
-    const struct turn *x = a, *y = b;
+    const struct ranked *x = a, *y = b;
     if (x->key != y->key) return x->key > y->key ? -1 : 1;
     return (x->block > y->block) - (x->block < y->block);
 }
 
 static void rank_blocks(const struct contest *contest, struct searcher *searcher)
 {
-    qsort(searcher->turns, contest->instance->count, sizeof *searcher->turns, compare_turns);
+    qsort(searcher->ranked, contest->instance->count, sizeof *searcher->ranked, compare_ranked);
     for (uint32_t i = 0; i < contest->instance->count; i++)
-        searcher->rank[searcher->turns[i].block] = i;
+        searcher->rank[searcher->ranked[i].block] = i;
 }
 
 /* How the next run picks blocks, by chance: where, and among equally low ones by life, size (for or
  * against), load, noise. */
-static void choose_manner(const struct contest *contest, struct searcher *searcher,
-                          struct tarn_exact_guide *guide)
+static void choose_picking(const struct contest *contest, struct searcher *searcher,
+                           struct tarn_exact_guide *guide)
 {
     const struct tarn_exact_instance *instance = contest->instance;
     double load =
@@ -102,7 +104,7 @@ static void choose_manner(const struct contest *contest, struct searcher *search
         double key = log((double)instance->life[b]) + size * log((double)instance->size[b]) +
                      load * (double)instance->load[b] / (double)contest->capacity +
                      noise * draw_noise(searcher);
-        searcher->turns[b] = (struct turn){key, b};
+        searcher->ranked[b] = (struct ranked){key, b};
     }
     rank_blocks(contest, searcher);
 }
@@ -120,13 +122,14 @@ static uint64_t luby(uint64_t i)
 /* Gets ready on the first call. */
 static bool searcher_init(struct searcher *searcher, const struct contest *contest, uint32_t number)
 {
-    size_t count = (size_t)contest->instance->count + 1;
+    struct tarn_region *region = &searcher->region;
+    size_t count = contest->instance->count;
     if (searcher->search) return true;
     searcher->random = contest->options->seed * SEARCHERS + number;
-    searcher->turns = calloc(count, sizeof *searcher->turns);
-    searcher->rank = calloc(count, sizeof *searcher->rank);
-    if (searcher->turns && searcher->rank)
-        searcher->search = tarn_exact_search_create(contest->instance, contest->capacity);
+    searcher->ranked = tarn_region_take(region, count, sizeof *searcher->ranked);
+    searcher->rank = tarn_region_take(region, count, sizeof *searcher->rank);
+    if (!region->is_exhausted)
+        searcher->search = tarn_exact_search_create(region, contest->instance, contest->capacity);
     return searcher->search;
 }
 
@@ -146,8 +149,8 @@ static void run_searcher(void *user, uint32_t thread, uint32_t number)
                                      .work_max = contest->work_max,
                                      .deadline = &contest->options->deadline,
                                      .done = &contest->done,
-                                     .turn = number};
-    choose_manner(contest, searcher, &guide);
+                                     .number = number};
+    choose_picking(contest, searcher, &guide);
     searcher->result = tarn_exact_search_run(searcher->search, &guide);
     if (searcher->result == TARN_EXACT_STOPPED) return;
     uint32_t before = atomic_load(&contest->done);
@@ -225,9 +228,8 @@ static void contest_finish(struct contest *contest)
 {
     tarn_team_finish(&contest->team);
     for (uint32_t i = 0; i < SEARCHERS; i++) {
-        tarn_exact_search_destroy(contest->searchers[i].search);
-        free(contest->searchers[i].turns);
-        free(contest->searchers[i].rank);
+        tarn_exact_search_finish(contest->searchers[i].search);
+        tarn_region_finish(&contest->searchers[i].region);
     }
 }
 
@@ -266,29 +268,29 @@ static enum tarn_status search_instance(const struct tarn_problem *problem,
 
 /* ---- Above what is at the bottom ---- */
 
-static enum tarn_status search_above(const struct tarn_exact_ground *ground, uint64_t capacity,
+static enum tarn_status search_above(const struct tarn_exact_dominated *dominated,
+                                     struct tarn_region *region, uint64_t capacity,
                                      const struct tarn_exact_options *options, uint64_t *offset,
                                      struct tarn_exact_report *report)
 {
     struct tarn_exact_instance instance;
     struct tarn_exact_options left = *options;
-    if (ground->size > capacity) {
+    if (dominated->size > capacity) {
         report->result = TARN_EXACT_INFEASIBLE;
         return TARN_OK;
     }
     enum tarn_status status =
-        tarn_exact_instance_init(&instance, ground->problem, ground->is_left_out,
+        tarn_exact_instance_init(&instance, region, dominated->problem, dominated->is_left_out,
                                  &options->deadline, options->work_max, &report->work);
     bool spent = options->work_max > 0 && report->work >= options->work_max;
     if (status == TARN_USAGE && (spent || tarn_deadline_is_over(&options->deadline)))
         return TARN_OK;
     if (status != TARN_OK) return status;
     if (options->work_max > 0) left.work_max = spent ? 1 : options->work_max - report->work;
-    status =
-        search_instance(ground->problem, &instance, capacity - ground->size, &left, offset, report);
-    tarn_exact_instance_finish(&instance);
+    status = search_instance(dominated->problem, &instance, capacity - dominated->size, &left,
+                             offset, report);
     if (status == TARN_OK && report->result == TARN_EXACT_FOUND)
-        tarn_exact_ground_lift(ground, offset);
+        tarn_exact_dominated_lift(dominated, offset);
     return status;
 }
 
@@ -296,11 +298,12 @@ enum tarn_status tarn_exact_place(const struct tarn_problem *problem, const bool
                                   uint64_t capacity, const struct tarn_exact_options *options,
                                   uint64_t *offset, struct tarn_exact_report *report)
 {
-    struct tarn_exact_ground ground;
-    enum tarn_status status = TARN_SYSTEM;
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_exact_dominated dominated;
     *report = (struct tarn_exact_report){.result = TARN_EXACT_STOPPED};
-    if (tarn_exact_ground_init(&ground, problem, is_left_out) == TARN_OK)
-        status = search_above(&ground, capacity, options, offset, report);
-    tarn_exact_ground_finish(&ground);
+    enum tarn_status status = tarn_exact_dominated_init(&dominated, &region, problem, is_left_out);
+    if (status == TARN_OK)
+        status = search_above(&dominated, &region, capacity, options, offset, report);
+    tarn_region_finish(&region);
     return status;
 }

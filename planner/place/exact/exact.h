@@ -2,7 +2,14 @@
 #ifndef TARN_PLANNER_PLACE_EXACT_EXACT_H
 #define TARN_PLANNER_PLACE_EXACT_EXACT_H
 
-#include "search.h"
+#include "planner/place/somas/baseline.h"
+#include "streams/base/deadline.h"
+
+enum tarn_exact_result {
+    TARN_EXACT_FOUND,
+    TARN_EXACT_INFEASIBLE, /* proved */
+    TARN_EXACT_STOPPED     /* out of nodes, or told to stop, or no memory */
+};
 
 struct tarn_exact_options {
     uint64_t seed;

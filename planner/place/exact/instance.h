@@ -9,16 +9,18 @@
  *     section  {0, 3}: no two of them may overlap, whatever else is where
  *
  * Two lone blocks b, c in conflict are apart by size[b] or size[c]. A pair of which one has several
- * members has bans: open ranges in which position of c - position of b must not be; between two of
- * them, c fits beside a member of b with which it is safe. */
+ * members has forbidden intervals: open ranges in which position of c - position of b must not be;
+ * between two of them, c fits beside a member of b with which it is safe. */
 #ifndef TARN_PLANNER_PLACE_EXACT_INSTANCE_H
 #define TARN_PLANNER_PLACE_EXACT_INSTANCE_H
 
 #include "planner/place/somas/baseline.h"
+#include "streams/base/region.h"
 
-struct tarn_exact_ban {
+/* An interval in which the position of another block less that of this block must not be. */
+struct tarn_exact_forbidden {
     uint32_t other;
-    int64_t low, high; /* both still allowed */
+    int64_t low, high; /* units; both ends are allowed */
 };
 
 struct tarn_exact_instance {
@@ -30,8 +32,8 @@ struct tarn_exact_instance {
     bool *plain;        /* lone, and all its neighbours lone */
     uint64_t *adjacent; /* [block][set_words] */
 
-    uint32_t *bans_begin; /* block -> its bans, sorted by other, then low; count + 1 */
-    struct tarn_exact_ban *bans;
+    uint32_t *forbidden_begin; /* block -> its intervals, by other, then low; count + 1 */
+    struct tarn_exact_forbidden *forbidden;
 
     uint32_t *piece_begin; /* block -> its pieces; count + 1 */
     uint32_t *piece_block;
@@ -50,15 +52,14 @@ struct tarn_exact_instance {
 
 /* is_left_out: block of the problem -> whether it is as if it were not there; NULL: no block is.
  * work_max: see work.h, 0: no limit; *work: what it came to. TARN_USAGE: too large to be searched
- * in this way, or time or work was over. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_exact_instance_init(struct tarn_exact_instance *instance,
-                                          const struct tarn_problem *problem,
-                                          const bool *is_left_out,
-                                          const struct tarn_deadline *deadline, uint64_t work_max,
-                                          uint64_t *work);
-void tarn_exact_instance_finish(struct tarn_exact_instance *instance);
+ * in this way, or time or work was over. TARN_SYSTEM: no memory. The instance lives in the region,
+ * and reads the problem only here. */
+enum tarn_status
+tarn_exact_instance_init(struct tarn_exact_instance *instance, struct tarn_region *region,
+                         const struct tarn_problem *problem, const bool *is_left_out,
+                         const struct tarn_deadline *deadline, uint64_t work_max, uint64_t *work);
 
-/* Are both blocks lone, so that no ban tells how far apart they must be? */
+/* Are both blocks lone, so that no interval tells how far apart they must be? */
 static inline bool tarn_exact_is_simple(const struct tarn_exact_instance *instance, uint32_t b,
                                         uint32_t c)
 {

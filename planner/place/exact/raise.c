@@ -1,42 +1,45 @@
-/* The proofs are in exact/rules.c. Two lone blocks are apart by a size; otherwise bans are looked
- * through, and as to escape one of them may lead into another, until nothing is in the way.
- * Cost: of finding room, for a plain block none, else the placed blocks at that height. */
+/* The proofs are in exact/rules.c. Two lone blocks are apart by a size; for other pairs
+ * the forbidden intervals are searched, until no placed block is met: to leave one interval may
+ * lead into another. Cost: of finding room, for a plain block none, else the placed blocks at that
+ * height. */
 #include "raise.h"
 
 #include "planner/place/work.h"
 
 /* ---- Distances ---- */
 
-/* The first ban of the pair b, c, not both lone, as seen from b, whose high end is above `above`;
- * what follows belongs to the pair as long as it names c. Neither end ever falls along the list. */
-static const struct tarn_exact_ban *first_ban(const struct tarn_exact_instance *instance,
-                                              uint32_t b, uint32_t c, int64_t above)
+/* The first forbidden interval of the pair b, c, not both lone, as seen from b, whose high end is
+ * above `above`; what follows belongs to the pair as long as it names c. Neither end ever falls
+ * along the list. */
+static const struct tarn_exact_forbidden *
+first_forbidden(const struct tarn_exact_instance *instance, uint32_t b, uint32_t c, int64_t above)
 {
-    uint32_t low = instance->bans_begin[b], high = instance->bans_begin[b + 1];
+    uint32_t low = instance->forbidden_begin[b], high = instance->forbidden_begin[b + 1];
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        const struct tarn_exact_ban *ban = &instance->bans[middle];
-        if (ban->other < c || (ban->other == c && ban->high <= above))
+        const struct tarn_exact_forbidden *interval = &instance->forbidden[middle];
+        if (interval->other < c || (interval->other == c && interval->high <= above))
             low = middle + 1;
         else
             high = middle;
     }
-    return instance->bans + low;
+    return instance->forbidden + low;
 }
 
 int64_t tarn_exact_escape(const struct tarn_exact_state *state, uint32_t b, uint32_t c,
                           int64_t position)
 {
     const struct tarn_exact_instance *instance = state->instance;
-    const struct tarn_exact_ban *end = instance->bans + instance->bans_begin[b + 1];
+    const struct tarn_exact_forbidden *end = instance->forbidden + instance->forbidden_begin[b + 1];
     int64_t from = state->limit[b];
     if (tarn_exact_is_simple(instance, b, c)) {
         bool meets = position < from + instance->size[b] && position + instance->size[c] > from;
         return meets ? from + instance->size[b] : position;
     }
-    for (const struct tarn_exact_ban *ban = first_ban(instance, b, c, position - from);
-         ban < end && ban->other == c && position > from + ban->low; ban++)
-        position = from + ban->high;
+    for (const struct tarn_exact_forbidden *interval =
+             first_forbidden(instance, b, c, position - from);
+         interval < end && interval->other == c && position > from + interval->low; interval++)
+        position = from + interval->high;
     return position;
 }
 
@@ -64,7 +67,7 @@ int64_t tarn_exact_support(const struct tarn_exact_state *state, uint32_t b, int
     int64_t limit = state->limit[c];
     if (instance->plain[b] || tarn_exact_is_simple(instance, b, c))
         return limit < p + instance->size[b] ? limit + instance->size[c] : TARN_EXACT_NOWHERE;
-    const struct tarn_exact_ban *lowest = first_ban(instance, c, b, INT64_MIN);
+    const struct tarn_exact_forbidden *lowest = first_forbidden(instance, c, b, INT64_MIN);
     if (limit >= p - lowest->low) return TARN_EXACT_NOWHERE;
     return limit + lowest->high > p ? limit + lowest->high : p + 1;
 }
@@ -108,7 +111,7 @@ void tarn_exact_raise(struct tarn_exact_state *state, uint32_t b, int64_t limit,
     const struct tarn_exact_instance *instance = state->instance;
     state->work += TARN_WORK_EXACT_RAISE + instance->section_words;
     if (!instance->plain[b])
-        tarn_exact_join_placed_neighbours(state, tarn_exact_reasons(state, b), b);
+        tarn_exact_join_placed_neighbours(state, tarn_exact_explanation(state, b), b);
     limit = tarn_exact_settle(state, b, limit);
     tarn_exact_state_set(state, b, limit, hole);
     tarn_set_join(state->unsupported, tarn_exact_adjacent(state, b), instance->set_words);

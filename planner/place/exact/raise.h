@@ -26,17 +26,17 @@ int64_t tarn_exact_support(const struct tarn_exact_state *state, uint32_t b, int
 int64_t tarn_exact_least_support(struct tarn_exact_state *state, uint32_t b, int64_t p);
 
 /* Raises the limit of b to where it finds room from `limit` on, sets its hole, and notes what has
- * to be looked at again. The block is saved and why it is there is among its reasons. */
+ * to be looked at again. The block is saved and its explanation is complete. */
 void tarn_exact_raise(struct tarn_exact_state *state, uint32_t b, int64_t limit, int64_t hole);
 
-/* ---- Reasons: sets of placed blocks ---- */
+/* ---- Explanations: sets of placed blocks ---- */
 
 /* Why block b is not lower than its limit. */
-static inline void tarn_exact_join_reasons(const struct tarn_exact_state *state, uint64_t *set,
-                                           uint32_t b)
+static inline void tarn_exact_join_explanation(const struct tarn_exact_state *state, uint64_t *set,
+                                               uint32_t b)
 {
     if (tarn_set_has(state->unplaced, b))
-        tarn_set_join(set, tarn_exact_reasons(state, b), state->instance->set_words);
+        tarn_set_join(set, tarn_exact_explanation(state, b), state->instance->set_words);
     else
         tarn_set_add(set, b);
 }
@@ -49,9 +49,9 @@ static inline void tarn_exact_join_placed_neighbours(const struct tarn_exact_sta
         set[w] |= adjacent[w] & ~state->unplaced[w];
 }
 
-static inline void tarn_exact_clear_blame(struct tarn_exact_state *state)
+static inline void tarn_exact_clear_failure(struct tarn_exact_state *state)
 {
-    tarn_set_clear(state->blame, state->instance->set_words);
+    tarn_set_clear(state->failure, state->instance->set_words);
 }
 
 #endif

@@ -10,7 +10,7 @@
  *  (raise)    a block that would meet a placed one at its limit is above, at the next free place.
  *  (support)  let b be unplaced, p free of placed blocks, and S(b) > p. Then b could drop to p but
  *             for some unplaced c in conflict that S puts where b at p would meet it: S(c) - p is
- *             inside a ban of the pair, and S(b), which is above p, is beyond that ban's other end:
+ *             in a forbidden interval of the pair, and S(b), above p, is beyond its other end:
  *             S(b) >= S(c) + high >= m[c] + high, where m[c] < p - low. For lone blocks low is
  *             -size[b] and high size[c]. So m[b] >= the least of these; if there is none, S is not
  *             here. Each block remembers one such p: its hole.
@@ -44,7 +44,7 @@ static void join_support(const struct tarn_exact_state *state, uint64_t *set, ui
     tarn_exact_join_placed_neighbours(state, set, b);
     for (uint32_t w = 0; w < state->instance->set_words; w++) {
         for (uint64_t rest = adjacent[w] & state->unplaced[w]; rest != 0; rest &= rest - 1)
-            tarn_set_join(set, tarn_exact_reasons(state, tarn_set_next(w, rest)),
+            tarn_set_join(set, tarn_exact_explanation(state, tarn_set_next(w, rest)),
                           state->instance->set_words);
     }
 }
@@ -62,20 +62,20 @@ static bool support_block(struct tarn_exact_state *state, uint32_t b)
 {
     int64_t least = tarn_exact_least_support(state, b, state->hole[b]);
     if (least > state->capacity) {
-        tarn_exact_clear_blame(state);
-        tarn_exact_join_reasons(state, state->blame, b);
-        join_support(state, state->blame, b);
+        tarn_exact_clear_failure(state);
+        tarn_exact_join_explanation(state, state->failure, b);
+        join_support(state, state->failure, b);
         return false;
     }
     if (least <= state->limit[b]) return true;
     tarn_exact_state_save(state, b);
-    join_support(state, tarn_exact_reasons(state, b), b);
+    join_support(state, tarn_exact_explanation(state, b), b);
     tarn_exact_raise(state, b, least, state->hole[b]);
     return true;
 }
 
-/* Blocks of several members can support each other in turn, a few units higher each time: after as
- * many raises as there are blocks the rest is left out, which proves less and nothing wrong. */
+/* Blocks of several members can support each other alternately, a few units higher each time: after
+ * as many raises as there are blocks the rest is left out, which proves less and nothing wrong. */
 static bool support_all(struct tarn_exact_state *state)
 {
     uint32_t raises = state->instance->count;
@@ -103,10 +103,10 @@ static bool follow_up(struct tarn_exact_state *state)
     uint32_t raises = state->instance->count;
     bool ok;
     do ok = support_all(state) && tarn_exact_pack_all(state);
-    while (ok && tarn_exact_sift_all(state, &raises));
+    while (ok && tarn_exact_raise_not_first(state, &raises));
     tarn_set_clear(state->unsupported, state->instance->set_words);
     tarn_set_clear(state->unpacked, state->instance->section_words);
-    tarn_set_clear(state->unsifted, state->instance->section_words);
+    tarn_set_clear(state->not_first_due, state->instance->section_words);
     return ok;
 }
 
@@ -136,7 +136,7 @@ static void rise_above(struct tarn_exact_state *state, uint32_t b, uint32_t c)
         tarn_exact_state_set(state, c, state->limit[c], hole);
         return;
     }
-    tarn_set_add(tarn_exact_reasons(state, c), b);
+    tarn_set_add(tarn_exact_explanation(state, c), b);
     tarn_exact_raise(state, c, top, hole);
 }
 
@@ -151,7 +151,7 @@ static void give_way(struct tarn_exact_state *state, uint32_t b, uint32_t c)
     }
     if (limit > state->limit[c]) {
         tarn_exact_state_save(state, c);
-        tarn_set_add(tarn_exact_reasons(state, c), b);
+        tarn_set_add(tarn_exact_explanation(state, c), b);
         tarn_exact_raise(state, c, limit, state->hole[c]);
     }
 }
@@ -179,32 +179,33 @@ bool tarn_exact_postpone(struct tarn_exact_state *state, uint32_t b)
 {
     int64_t least = tarn_exact_least_support(state, b, state->limit[b]);
     if (least > state->capacity) {
-        tarn_exact_join_reasons(state, state->blame, b);
-        join_support(state, state->blame, b);
+        tarn_exact_join_explanation(state, state->failure, b);
+        join_support(state, state->failure, b);
         return false;
     }
     tarn_exact_state_save(state, b);
-    tarn_set_join(tarn_exact_reasons(state, b), state->blame, state->instance->set_words);
-    join_support(state, tarn_exact_reasons(state, b), b);
+    tarn_set_join(tarn_exact_explanation(state, b), state->failure, state->instance->set_words);
+    join_support(state, tarn_exact_explanation(state, b), b);
     tarn_exact_raise(state, b, least, state->limit[b]);
     return follow_up(state);
 }
 
 /* ---- Descriptions ---- */
 
-static void add_print(struct tarn_exact_print *sum, const struct tarn_exact_print *print)
+static void add_fingerprint(struct tarn_exact_fingerprint *sum,
+                            const struct tarn_exact_fingerprint *fingerprint)
 {
-    sum->word[0] += print->word[0];
-    sum->word[1] += print->word[1];
+    sum->word[0] += fingerprint->word[0];
+    sum->word[1] += fingerprint->word[1];
 }
 
 /* Those of the placed blocks, which must not be taken for unplaced ones with the same limit. */
-static void add_placed(const struct tarn_exact_state *state, struct tarn_exact_print *sum,
+static void add_placed(const struct tarn_exact_state *state, struct tarn_exact_fingerprint *sum,
                        const uint64_t *set)
 {
     for (uint32_t w = 0; w < state->instance->set_words; w++) {
         for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1) {
-            const uint64_t *word = state->print[tarn_set_next(w, rest)].word;
+            const uint64_t *word = state->fingerprint[tarn_set_next(w, rest)].word;
             uint64_t x = word[0] * UINT64_C(0xbf58476d1ce4e5b9);
             uint64_t y = word[1] * UINT64_C(0x94d049bb133111eb);
             sum->word[0] += x ^ x >> 32;
@@ -213,15 +214,16 @@ static void add_placed(const struct tarn_exact_state *state, struct tarn_exact_p
     }
 }
 
-struct tarn_exact_print tarn_exact_describe(struct tarn_exact_state *state, const uint64_t *set)
+struct tarn_exact_fingerprint tarn_exact_describe(struct tarn_exact_state *state,
+                                                  const uint64_t *set)
 {
-    struct tarn_exact_print sum = {{0, 0}};
-    uint64_t *near = state->blame; /* free to be used: nothing has failed */
-    tarn_exact_clear_blame(state);
+    struct tarn_exact_fingerprint sum = {{0, 0}};
+    uint64_t *near = state->failure; /* free to be used: nothing has failed */
+    tarn_exact_clear_failure(state);
     for (uint32_t w = 0; w < state->instance->set_words; w++) {
         for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1) {
             uint32_t b = tarn_set_next(w, rest);
-            add_print(&sum, &state->print[b]);
+            add_fingerprint(&sum, &state->fingerprint[b]);
             if (!state->instance->plain[b]) tarn_exact_join_placed_neighbours(state, near, b);
         }
     }
@@ -229,14 +231,15 @@ struct tarn_exact_print tarn_exact_describe(struct tarn_exact_state *state, cons
     return sum;
 }
 
-void tarn_exact_blame_all(struct tarn_exact_state *state, const uint64_t *set)
+void tarn_exact_explain_failed(struct tarn_exact_state *state, const uint64_t *set)
 {
-    tarn_exact_clear_blame(state);
+    tarn_exact_clear_failure(state);
     for (uint32_t w = 0; w < state->instance->set_words; w++) {
         for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1) {
             uint32_t b = tarn_set_next(w, rest);
-            tarn_set_join(state->blame, tarn_exact_reasons(state, b), state->instance->set_words);
-            tarn_exact_join_placed_neighbours(state, state->blame, b);
+            tarn_set_join(state->failure, tarn_exact_explanation(state, b),
+                          state->instance->set_words);
+            tarn_exact_join_placed_neighbours(state, state->failure, b);
         }
     }
 }

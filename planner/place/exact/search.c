@@ -6,13 +6,14 @@
  * Cost: a node looks at all blocks of its component, a few operations each, beside its step. */
 #include "search.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "components.h"
 #include "planner/place/work.h"
 #include "rules.h"
 
-/* The table of failed states: so many for each block, a power of two of them. */
+/* FAILED_A_BLOCK: entries of the table of failed states for each block; FAILED_MAX: entries, a
+ * power of two; STOP_EVERY: nodes between two looks at the clock. */
 enum { FAILED_A_BLOCK = 64, FAILED_MAX = 1 << 16, STOP_EVERY = 64 };
 
 struct tarn_exact_search {
@@ -20,7 +21,7 @@ struct tarn_exact_search {
     const struct tarn_exact_guide *guide;
     uint64_t *sets;   /* by depth, see struct depth */
     uint64_t *border; /* empty but while a component is split off */
-    struct tarn_exact_print *failed;
+    struct tarn_exact_fingerprint *failed;
     size_t failed_count;
     bool hopeless; /* proved before the first node */
     uint64_t nodes;
@@ -107,16 +108,17 @@ static uint32_t pick(const struct tarn_exact_search *search, const uint64_t *set
 
 /* ---- Failed states ---- */
 
-static struct tarn_exact_print *failed_slot(const struct tarn_exact_search *search,
-                                            const struct tarn_exact_print *print)
+static struct tarn_exact_fingerprint *failed_slot(const struct tarn_exact_search *search,
+                                                  const struct tarn_exact_fingerprint *fingerprint)
 {
-    return &search->failed[print->word[0] & (search->failed_count - 1)];
+    return &search->failed[fingerprint->word[0] & (search->failed_count - 1)];
 }
 
-static bool is_failed(const struct tarn_exact_search *search, const struct tarn_exact_print *print)
+static bool is_failed(const struct tarn_exact_search *search,
+                      const struct tarn_exact_fingerprint *fingerprint)
 {
-    const struct tarn_exact_print *slot = failed_slot(search, print);
-    return slot->word[0] == print->word[0] && slot->word[1] == print->word[1];
+    const struct tarn_exact_fingerprint *slot = failed_slot(search, fingerprint);
+    return slot->word[0] == fingerprint->word[0] && slot->word[1] == fingerprint->word[1];
 }
 
 /* ---- Parts ---- */
@@ -135,71 +137,6 @@ static struct depth depth_at(const struct tarn_exact_search *search, uint32_t de
     return (struct depth){at, at + set, at + set + sections, at + 2 * set + sections};
 }
 
-/* The sections that a component has pieces in. */
-static void sections_of_set(const struct tarn_exact_search *search, const uint64_t *set,
-                            uint64_t *sections)
-{
-    const struct tarn_exact_instance *instance = search->state.instance;
-    memset(sections, 0, instance->section_words * sizeof *sections);
-    for (uint32_t w = 0; w < instance->set_words; w++) {
-        for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1)
-            tarn_set_join(sections, tarn_exact_sections(&search->state, tarn_set_next(w, rest)),
-                          instance->section_words);
-    }
-}
-
-/* Takes the component that holds block b out of `rest`. */
-static void split_off(struct tarn_exact_search *search, uint32_t b, uint64_t *rest, uint64_t *part)
-{
-    uint32_t words = search->state.instance->set_words;
-    uint64_t *border = search->border;
-    memset(part, 0, words * sizeof *part);
-    tarn_set_add(border, b);
-    tarn_set_drop(rest, b);
-    for (uint32_t w = 0; w < words;) {
-        if (border[w] == 0) {
-            w++;
-            continue;
-        }
-        uint32_t c = tarn_set_next(w, border[w]);
-        const uint64_t *adjacent = tarn_exact_adjacent(&search->state, c);
-        tarn_set_drop(border, c);
-        tarn_set_add(part, c);
-        for (uint32_t v = 0; v < words; v++) {
-            uint64_t next = adjacent[v] & rest[v];
-            border[v] |= next;
-            rest[v] &= ~next;
-            if (next != 0 && v < w) w = v;
-        }
-    }
-}
-
-/* Is c in conflict with all others of b's neighbours in `rest`? */
-static bool is_next_to_all(const struct tarn_exact_search *search, uint32_t c, uint32_t b,
-                           const uint64_t *rest)
-{
-    const uint64_t *of_b = tarn_exact_adjacent(&search->state, b);
-    const uint64_t *of_c = tarn_exact_adjacent(&search->state, c);
-    for (uint32_t w = 0; w < search->state.instance->set_words; w++) {
-        uint64_t others = of_b[w] & rest[w] & ~of_c[w];
-        if (w == c / 64) others &= ~((uint64_t)1 << (c % 64));
-        if (others != 0) return false;
-    }
-    return true;
-}
-
-/* Is it certain that `rest` is still one component now that b is taken out of it? */
-static bool stays_whole(const struct tarn_exact_search *search, uint32_t b, const uint64_t *rest)
-{
-    const uint64_t *adjacent = tarn_exact_adjacent(&search->state, b);
-    for (uint32_t w = 0; w < search->state.instance->set_words; w++) {
-        for (uint64_t next = adjacent[w] & rest[w]; next != 0; next &= next - 1) {
-            if (is_next_to_all(search, tarn_set_next(w, next), b, rest)) return true;
-        }
-    }
-    return false;
-}
-
 /* ---- The search ---- */
 
 static bool should_stop(const struct tarn_exact_search *search)
@@ -209,7 +146,7 @@ static bool should_stop(const struct tarn_exact_search *search)
     if (tarn_exact_search_visits(search) > guide->visits_max) return true;
     if (tarn_exact_search_work(search) > guide->work_max) return true;
     if (search->nodes % STOP_EVERY != 0) return false;
-    if (guide->done && atomic_load_explicit(guide->done, memory_order_relaxed) < guide->turn)
+    if (guide->done && atomic_load_explicit(guide->done, memory_order_relaxed) < guide->number)
         return true;
     return tarn_deadline_is_over(guide->deadline);
 }
@@ -262,9 +199,9 @@ static enum tarn_exact_result solve(struct tarn_exact_search *search, uint32_t d
     struct depth at = depth_at(search, depth);
     enum tarn_exact_result result;
     struct tarn_exact_mark mark;
-    struct tarn_exact_print print = tarn_exact_describe(state, at.set);
-    if (is_failed(search, &print)) {
-        tarn_exact_blame_all(state, at.set);
+    struct tarn_exact_fingerprint fingerprint = tarn_exact_describe(state, at.set);
+    if (is_failed(search, &fingerprint)) {
+        tarn_exact_explain_failed(state, at.set);
         return TARN_EXACT_INFEASIBLE;
     }
     if (!tarn_exact_state_open(state, &mark)) return TARN_EXACT_STOPPED;
@@ -276,10 +213,10 @@ static enum tarn_exact_result solve(struct tarn_exact_search *search, uint32_t d
         result = try_block(search, depth, b);
         if (result == TARN_EXACT_FOUND) return result;
         if (result == TARN_EXACT_STOPPED) break;
-        bool concerned = tarn_set_has(state->blame, b);
-        tarn_set_drop(state->blame, b);
+        bool concerned = tarn_set_has(state->failure, b);
+        tarn_set_drop(state->failure, b);
         if (!concerned || !tarn_exact_postpone(state, b)) {
-            *failed_slot(search, &print) = print;
+            *failed_slot(search, &fingerprint) = fingerprint;
             break;
         }
     }
@@ -293,10 +230,10 @@ static enum tarn_exact_result solve_parts(struct tarn_exact_search *search, uint
 {
     struct depth at = depth_at(search, depth), below = depth_at(search, depth + 1);
     while (!tarn_set_is_empty(at.rest, search->state.instance->set_words)) {
-        sections_of_set(search, at.rest, at.rest_sections);
+        tarn_exact_sections_of_set(&search->state, at.rest, at.rest_sections);
         uint32_t b = first_in_section(search, tightest_section(search, at.rest_sections), at.rest);
-        split_off(search, b, at.rest, below.set);
-        sections_of_set(search, below.set, below.sections);
+        tarn_exact_split_off(&search->state, b, search->border, at.rest, below.set);
+        tarn_exact_sections_of_set(&search->state, below.set, below.sections);
         enum tarn_exact_result result = solve(search, depth + 1);
         if (result != TARN_EXACT_FOUND) return result;
     }
@@ -309,7 +246,7 @@ static enum tarn_exact_result solve_rest(struct tarn_exact_search *search, uint3
 {
     const struct tarn_exact_instance *instance = search->state.instance;
     struct depth at = depth_at(search, depth), below = depth_at(search, depth + 1);
-    if (!stays_whole(search, b, at.rest)) return solve_parts(search, depth);
+    if (!tarn_exact_stays_whole(&search->state, b, at.rest)) return solve_parts(search, depth);
     const uint64_t *sections = tarn_exact_sections(&search->state, b);
     memcpy(below.set, at.rest, instance->set_words * sizeof *below.set);
     memcpy(below.sections, at.sections, instance->section_words * sizeof *below.sections);
@@ -375,37 +312,36 @@ uint64_t tarn_exact_search_work(const struct tarn_exact_search *search)
     return search->nodes * node + search->state.work;
 }
 
-struct tarn_exact_search *tarn_exact_search_create(const struct tarn_exact_instance *instance,
+/* How many failed states are remembered: a power of two. */
+static size_t failed_room(const struct tarn_exact_instance *instance)
+{
+    size_t wanted = ((size_t)instance->count + 1) * FAILED_A_BLOCK, room = 1;
+    while (room < FAILED_MAX && room < wanted) room *= 2;
+    return room;
+}
+
+struct tarn_exact_search *tarn_exact_search_create(struct tarn_region *region,
+                                                   const struct tarn_exact_instance *instance,
                                                    int64_t capacity)
 {
-    size_t count = (size_t)instance->count + 1;
     size_t set = instance->set_words, section_set = instance->section_words;
-    struct tarn_exact_search *search = calloc(1, sizeof *search);
+    struct tarn_exact_search *search = tarn_region_take(region, 1, sizeof *search);
     if (!search) return NULL;
-    search->positions = calloc(count, sizeof *search->positions);
-    search->border = calloc(set, sizeof *search->border);
-    search->sets = calloc((count + 1) * 2 * (set + section_set), sizeof *search->sets);
-    for (search->failed_count = 1; search->failed_count < FAILED_MAX;) {
-        if (search->failed_count >= count * FAILED_A_BLOCK) break;
-        search->failed_count *= 2;
-    }
-    search->failed = calloc(search->failed_count, sizeof *search->failed);
-    bool ok = tarn_exact_state_init(&search->state, instance, capacity);
-    if (!ok || !search->positions || !search->border || !search->sets || !search->failed) {
-        tarn_exact_search_destroy(search);
+    search->failed_count = failed_room(instance);
+    search->positions = tarn_region_take(region, instance->count, sizeof *search->positions);
+    search->border = tarn_region_take(region, set, sizeof *search->border);
+    search->sets = tarn_region_take(region, ((size_t)instance->count + 2) * 2 * (set + section_set),
+                                    sizeof *search->sets);
+    search->failed = tarn_region_take(region, search->failed_count, sizeof *search->failed);
+    if (!tarn_exact_state_init(&search->state, region, instance, capacity)) {
+        tarn_exact_search_finish(search);
         return NULL;
     }
     search->hopeless = !tarn_exact_begin(&search->state);
     return search;
 }
 
-void tarn_exact_search_destroy(struct tarn_exact_search *search)
+void tarn_exact_search_finish(struct tarn_exact_search *search)
 {
-    if (!search) return;
-    tarn_exact_state_finish(&search->state);
-    free(search->positions);
-    free(search->border);
-    free(search->sets);
-    free(search->failed);
-    free(search);
+    if (search) tarn_exact_state_finish(&search->state);
 }

@@ -2,14 +2,8 @@
 #ifndef TARN_PLANNER_PLACE_EXACT_SEARCH_H
 #define TARN_PLANNER_PLACE_EXACT_SEARCH_H
 
+#include "exact.h"
 #include "instance.h"
-#include "streams/base/deadline.h"
-
-enum tarn_exact_result {
-    TARN_EXACT_FOUND,
-    TARN_EXACT_INFEASIBLE, /* proved */
-    TARN_EXACT_STOPPED     /* out of nodes, or told to stop, or no memory */
-};
 
 struct tarn_exact_search;
 
@@ -17,18 +11,21 @@ struct tarn_exact_search;
 struct tarn_exact_guide {
     bool by_section; /* pick in the tightest section, else the lowest of all blocks */
     double slack;    /* units added to every section's slack: the more, the more weights count */
-    const uint32_t *rank; /* block -> its turn among equally low ones */
+    const uint32_t *rank; /* block -> its rank among equally low ones */
     uint64_t nodes_max, visits_max, work_max;
-    /* Each ends the run: what the caller says, a run with a smaller turn that is done. */
+    /* Each ends the run: the deadline, a run with a smaller number that is done. */
     const struct tarn_deadline *deadline;
     const atomic_uint *done;
-    uint32_t turn;
+    uint32_t number;
 };
 
-/* Capacity in units. NULL: no memory. */
-struct tarn_exact_search *tarn_exact_search_create(const struct tarn_exact_instance *instance,
+/* Capacity in units. The search lives in the region, and is to be finished before it.
+ * NULL: no memory. */
+struct tarn_exact_search *tarn_exact_search_create(struct tarn_region *region,
+                                                   const struct tarn_exact_instance *instance,
                                                    int64_t capacity);
-void tarn_exact_search_destroy(struct tarn_exact_search *search);
+/* search: may be NULL. */
+void tarn_exact_search_finish(struct tarn_exact_search *search);
 
 /* Weights of sections and failed states are kept from run to run. */
 enum tarn_exact_result tarn_exact_search_run(struct tarn_exact_search *search,

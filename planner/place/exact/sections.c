@@ -57,16 +57,16 @@ static int64_t pack(struct tarn_exact_state *state, uint32_t s)
 /* ---- Fitting ---- */
 
 /* The section is sorted: what counts is the group from which on it does not fit. */
-static void blame_section(struct tarn_exact_state *state, uint32_t s)
+static void explain_section(struct tarn_exact_state *state, uint32_t s)
 {
     const struct tarn_exact_instance *instance = state->instance;
     uint32_t begin = tarn_exact_open_begin(state, s);
     int64_t sum = 0;
-    tarn_exact_clear_blame(state);
+    tarn_exact_clear_failure(state);
     for (uint32_t i = instance->section_begin[s + 1]; i-- > begin;) {
         uint32_t p = state->order[i];
         sum += instance->piece_size[p];
-        tarn_exact_join_reasons(state, state->blame, instance->piece_block[p]);
+        tarn_exact_join_explanation(state, state->failure, instance->piece_block[p]);
         if (state->piece_limit[p] + sum > state->capacity) return;
     }
 }
@@ -80,18 +80,18 @@ bool tarn_exact_pack_all(struct tarn_exact_state *state)
             int64_t end = pack(state, s);
             if (end > state->capacity) {
                 state->section_ease[s] = 1 / (1 / state->section_ease[s] + 1);
-                blame_section(state, s);
+                explain_section(state, s);
                 return false;
             }
             tarn_exact_state_set_end(state, s, end);
         }
-        state->unsifted[w] |= all & state->simple_sections[w];
+        state->not_first_due[w] |= all & state->simple_sections[w];
         state->unpacked[w] = 0;
     }
     return true;
 }
 
-/* ---- Sifting ---- */
+/* ---- Not first ---- */
 
 /* Of pieces order[begin] to order[end], those from `late` on cannot be first: they are above one
  * that can. */
@@ -103,12 +103,13 @@ static void raise_late(struct tarn_exact_state *state, uint32_t begin, uint32_t 
     uint64_t *why = state->why;
     tarn_set_clear(why, words);
     for (uint32_t k = begin; k < end; k++)
-        tarn_exact_join_reasons(state, why, instance->piece_block[state->order[k]]);
-    for (uint32_t k = late; k<end && * raises> 0; k++) {
+        tarn_exact_join_explanation(state, why, instance->piece_block[state->order[k]]);
+    for (uint32_t k = late; k < end; k++) {
+        if (*raises == 0) return;
         uint32_t b = instance->piece_block[state->order[k]];
         if (state->limit[b] >= position) continue;
         tarn_exact_state_save(state, b);
-        tarn_set_join(tarn_exact_reasons(state, b), why, words);
+        tarn_set_join(tarn_exact_explanation(state, b), why, words);
         tarn_exact_raise(state, b, position, state->hole[b]);
         --*raises;
     }
@@ -116,8 +117,8 @@ static void raise_late(struct tarn_exact_state *state, uint32_t begin, uint32_t 
 
 /* Can the pieces from order[i] on, of size `sum`, be first together with pieces before them? Those
  * that end no higher than it begins would be no hindrance. */
-static void sift(struct tarn_exact_state *state, uint32_t begin, uint32_t i, uint32_t end,
-                 int64_t sum, uint32_t *raises)
+static void raise_if_not_first(struct tarn_exact_state *state, uint32_t begin, uint32_t i,
+                               uint32_t end, int64_t sum, uint32_t *raises)
 {
     state->work += (uint64_t)TARN_WORK_EXACT_PIECE * (i - begin);
     const int64_t *limit = state->piece_limit, *size = state->instance->piece_size;
@@ -137,7 +138,7 @@ static void sift(struct tarn_exact_state *state, uint32_t begin, uint32_t i, uin
 
 /* Looks for late pieces in a section of lone blocks, from the latest on. Raises may have left it
  * unsorted: then it is packed once more first. */
-static void sift_section(struct tarn_exact_state *state, uint32_t s, uint32_t *raises)
+static void raise_late_of_section(struct tarn_exact_state *state, uint32_t s, uint32_t *raises)
 {
     const int64_t *limit = state->piece_limit, *size = state->instance->piece_size;
     const uint32_t *order = state->order;
@@ -152,17 +153,19 @@ static void sift_section(struct tarn_exact_state *state, uint32_t s, uint32_t *r
             tarn_set_add(state->unpacked, s);
             return;
         }
-        if (i == begin || limit[order[i - 1]] < own) sift(state, begin, i, end, sum, raises);
+        if (i == begin || limit[order[i - 1]] < own)
+            raise_if_not_first(state, begin, i, end, sum, raises);
     }
     if (i > begin) state->section_firsts[s] = i - begin;
 }
 
-bool tarn_exact_sift_all(struct tarn_exact_state *state, uint32_t *raises)
+bool tarn_exact_raise_not_first(struct tarn_exact_state *state, uint32_t *raises)
 {
     uint32_t before = *raises;
     for (uint32_t w = 0; w < state->instance->section_words; w++) {
-        for (; state->unsifted[w] != 0 && *raises > 0; state->unsifted[w] &= state->unsifted[w] - 1)
-            sift_section(state, tarn_set_next(w, state->unsifted[w]), raises);
+        for (; state->not_first_due[w] != 0 && *raises > 0;
+             state->not_first_due[w] &= state->not_first_due[w] - 1)
+            raise_late_of_section(state, tarn_set_next(w, state->not_first_due[w]), raises);
     }
     return *raises < before;
 }

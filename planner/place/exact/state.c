@@ -3,9 +3,11 @@
  * back, what was changed; no more than all blocks and sections a level. */
 #include "state.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "streams/base/array.h"
 #include "streams/base/random.h"
 
 /* So much that a section of which it is told is packed again whatever rises. */
@@ -13,15 +15,20 @@
 
 /* ---- Room ---- */
 
-static bool make_room(void **array, size_t *room, size_t count, size_t size)
+/* Room for these numbers of saved blocks and sections. */
+static bool make_room(struct tarn_exact_state *state, size_t blocks, size_t sections)
 {
-    if (count <= *room) return true;
-    size_t more = *room * 2 > count ? *room * 2 : count * 2;
-    void *larger = realloc(*array, more * size);
-    if (!larger) return false;
-    *array = larger;
-    *room = more;
-    return true;
+    size_t words = blocks * state->instance->set_words;
+    void *saved = tarn_array_grow(state->saved_blocks, &state->saved_blocks_room, blocks,
+                                  sizeof *state->saved_blocks);
+    void *sets = tarn_array_grow(state->saved_explanations, &state->saved_explanations_room, words,
+                                 sizeof *state->saved_explanations);
+    void *ends = tarn_array_grow(state->saved_sections, &state->saved_sections_room, sections,
+                                 sizeof *state->saved_sections);
+    if (saved) state->saved_blocks = saved;
+    if (sets) state->saved_explanations = sets;
+    if (ends) state->saved_sections = ends;
+    return saved && sets && ends;
 }
 
 bool tarn_exact_state_open(struct tarn_exact_state *state, struct tarn_exact_mark *mark)
@@ -31,21 +38,16 @@ bool tarn_exact_state_open(struct tarn_exact_state *state, struct tarn_exact_mar
     *mark = (struct tarn_exact_mark){state->saved_blocks_count, state->saved_sections_count,
                                      state->level};
     state->level = ++state->levels_count;
-    return make_room((void **)&state->saved_blocks, &state->saved_blocks_room, blocks,
-                     sizeof *state->saved_blocks) &&
-           make_room((void **)&state->saved_reasons, &state->saved_reasons_room,
-                     blocks * state->instance->set_words, sizeof *state->saved_reasons) &&
-           make_room((void **)&state->saved_sections, &state->saved_sections_room, sections,
-                     sizeof *state->saved_sections);
+    return make_room(state, blocks + 1, sections + 1);
 }
 
 /* ---- Setting and going back ---- */
 
-static struct tarn_exact_print print_of(uint32_t b, int64_t limit, int64_t hole)
+static struct tarn_exact_fingerprint fingerprint_of(uint32_t b, int64_t limit, int64_t hole)
 {
     uint64_t z = tarn_random_mix((uint64_t)limit * UINT64_C(0x9e3779b97f4a7c15) + b);
     z = tarn_random_mix(z ^ (uint64_t)hole);
-    return (struct tarn_exact_print){{z, tarn_random_mix(z ^ UINT64_C(0x2545f4914f6cdd1d))}};
+    return (struct tarn_exact_fingerprint){{z, tarn_random_mix(z ^ UINT64_C(0x2545f4914f6cdd1d))}};
 }
 
 static void write_block(struct tarn_exact_state *state, uint32_t b, int64_t limit, int64_t hole)
@@ -62,17 +64,18 @@ void tarn_exact_state_save(struct tarn_exact_state *state, uint32_t b)
 {
     uint32_t words = state->instance->set_words;
     if (state->block_level[b] == state->level) return;
-    memcpy(state->saved_reasons + state->saved_blocks_count * words, tarn_exact_reasons(state, b),
-           words * sizeof(uint64_t));
+    memcpy(state->saved_explanations + state->saved_blocks_count * words,
+           tarn_exact_explanation(state, b), words * sizeof(uint64_t));
     state->saved_blocks[state->saved_blocks_count++] = (struct tarn_exact_saved_block){
-        state->limit[b], state->hole[b], state->print[b], b, state->block_level[b]};
+        state->limit[b], state->hole[b], state->fingerprint[b], b, state->block_level[b]};
     state->block_level[b] = state->level;
 }
 
 void tarn_exact_state_set(struct tarn_exact_state *state, uint32_t b, int64_t limit, int64_t hole)
 {
+    assert(state->block_level[b] == state->level);
     write_block(state, b, limit, hole);
-    state->print[b] = print_of(b, limit, hole < limit ? hole : limit);
+    state->fingerprint[b] = fingerprint_of(b, limit, hole < limit ? hole : limit);
 }
 
 void tarn_exact_state_set_end(struct tarn_exact_state *state, uint32_t s, int64_t end)
@@ -89,13 +92,16 @@ void tarn_exact_state_set_end(struct tarn_exact_state *state, uint32_t s, int64_
 void tarn_exact_state_close(struct tarn_exact_state *state, const struct tarn_exact_mark *mark)
 {
     uint32_t words = state->instance->set_words;
+    assert(mark->blocks <= state->saved_blocks_count);
+    assert(mark->sections <= state->saved_sections_count);
     while (state->saved_blocks_count > mark->blocks) {
         const struct tarn_exact_saved_block *saved =
             &state->saved_blocks[--state->saved_blocks_count];
         write_block(state, saved->block, saved->limit, saved->hole);
-        memcpy(tarn_exact_reasons(state, saved->block),
-               state->saved_reasons + state->saved_blocks_count * words, words * sizeof(uint64_t));
-        state->print[saved->block] = saved->print;
+        memcpy(tarn_exact_explanation(state, saved->block),
+               state->saved_explanations + state->saved_blocks_count * words,
+               words * sizeof(uint64_t));
+        state->fingerprint[saved->block] = saved->fingerprint;
         state->block_level[saved->block] = saved->level;
     }
     while (state->saved_sections_count > mark->sections) {
@@ -181,6 +187,7 @@ void tarn_exact_state_count(struct tarn_exact_state *state, uint32_t b, bool pla
     const struct tarn_exact_instance *instance = state->instance;
     const uint64_t *sections = tarn_exact_sections(state, b);
     uint32_t step = placed ? 1 : UINT32_MAX;
+    assert(tarn_set_has(state->unplaced, b) == placed);
     tarn_set_put(state->unplaced, b, !placed);
     state->unplaced_count -= step;
     if (placed)
@@ -200,48 +207,91 @@ void tarn_exact_state_count(struct tarn_exact_state *state, uint32_t b, bool pla
     count_ends(state, sections, step);
 }
 
-/* ---- The whole ---- */
+/* ---- Whether it is valid ---- */
 
-static bool allocate(struct tarn_exact_state *state)
+static bool block_is_valid(const struct tarn_exact_state *state, uint32_t b)
 {
     const struct tarn_exact_instance *instance = state->instance;
-    size_t count = (size_t)instance->count + 1, sections = (size_t)instance->sections_count + 1;
-    size_t pieces = (size_t)instance->piece_begin[instance->count] + 1;
+    int64_t limit = state->limit[b], hole = state->hole[b];
+    struct tarn_exact_fingerprint fingerprint =
+        fingerprint_of(b, limit, hole < limit ? hole : limit);
+    if (limit < 0 || limit % instance->alignment[b] != 0) return false;
+    if (tarn_set_has(state->postponed, b) != (hole < limit)) return false;
+    if (memcmp(&fingerprint, &state->fingerprint[b], sizeof fingerprint) != 0) return false;
+    for (uint32_t p = instance->piece_begin[b]; p < instance->piece_begin[b + 1]; p++)
+        if (state->piece_limit[p] != limit + instance->piece_within[p]) return false;
+    return true;
+}
+
+static bool section_is_valid(const struct tarn_exact_state *state, uint32_t s)
+{
+    const struct tarn_exact_instance *instance = state->instance;
+    bool is_simple = tarn_set_has(state->simple_sections, s);
+    uint32_t placed = 0;
+    int64_t open = 0;
+    for (uint32_t k = instance->section_begin[s]; k < instance->section_begin[s + 1]; k++) {
+        uint32_t b = instance->piece_block[state->order[k]];
+        bool is_placed = !tarn_set_has(state->unplaced, b);
+        placed += is_placed;
+        open += is_placed ? 0 : instance->size[b];
+        if (is_simple && is_placed != (k < tarn_exact_open_begin(state, s))) return false;
+    }
+    return placed == state->section_placed[s] && (!is_simple || open == state->section_open[s]);
+}
+
+bool tarn_exact_state_is_valid(const struct tarn_exact_state *state)
+{
+    const struct tarn_exact_instance *instance = state->instance;
+    if (tarn_set_size(state->unplaced, instance->set_words) != state->unplaced_count) return false;
+    if (state->placed_count + state->unplaced_count != instance->count) return false;
+    for (uint32_t i = 0; i < state->placed_count; i++) {
+        if (tarn_set_has(state->unplaced, state->placed[i])) return false;
+        if (i > 0 && state->limit[state->placed[i]] < state->limit[state->placed[i - 1]])
+            return false;
+    }
+    for (uint32_t b = 0; b < instance->count; b++)
+        if (!block_is_valid(state, b)) return false;
+    for (uint32_t s = 0; s < instance->sections_count; s++)
+        if (!section_is_valid(state, s)) return false;
+    return true;
+}
+
+/* ---- The whole ---- */
+
+static bool allocate(struct tarn_exact_state *state, struct tarn_region *region)
+{
+    const struct tarn_exact_instance *instance = state->instance;
+    size_t count = instance->count, sections = instance->sections_count;
+    size_t pieces = instance->piece_begin[instance->count];
     size_t set = instance->set_words, section_set = instance->section_words;
-    state->limit = calloc(count, sizeof *state->limit);
-    state->hole = calloc(count, sizeof *state->hole);
-    state->piece_limit = calloc(pieces, sizeof *state->piece_limit);
-    state->unplaced = calloc(set, sizeof *state->unplaced);
-    state->postponed = calloc(set, sizeof *state->postponed);
-    state->placed = calloc(count, sizeof *state->placed);
-    state->supporter = calloc(count, sizeof *state->supporter);
-    state->print = calloc(count, sizeof *state->print);
-    state->reasons = calloc(count * set, sizeof *state->reasons);
-    state->blame = calloc(set, sizeof *state->blame);
+    state->limit = tarn_region_take(region, count, sizeof *state->limit);
+    state->hole = tarn_region_take(region, count, sizeof *state->hole);
+    state->piece_limit = tarn_region_take(region, pieces, sizeof *state->piece_limit);
+    state->unplaced = tarn_region_take(region, set, sizeof *state->unplaced);
+    state->postponed = tarn_region_take(region, set, sizeof *state->postponed);
+    state->placed = tarn_region_take(region, count, sizeof *state->placed);
+    state->supporter = tarn_region_take(region, count, sizeof *state->supporter);
+    state->fingerprint = tarn_region_take(region, count, sizeof *state->fingerprint);
+    state->explanations = tarn_region_take(region, count * set, sizeof *state->explanations);
+    state->failure = tarn_region_take(region, set, sizeof *state->failure);
     state->order =
-        calloc((size_t)instance->section_begin[instance->sections_count] + 1, sizeof *state->order);
-    state->section_end = calloc(sections, sizeof *state->section_end);
-    state->section_placed = calloc(sections, sizeof *state->section_placed);
-    state->section_open = calloc(sections, sizeof *state->section_open);
-    state->section_ease = calloc(sections, sizeof *state->section_ease);
-    state->section_firsts = calloc(sections, sizeof *state->section_firsts);
-    state->simple_sections = calloc(section_set, sizeof *state->simple_sections);
-    state->not_in_next = calloc(sections, sizeof *state->not_in_next);
-    state->not_in_last = calloc(sections, sizeof *state->not_in_last);
-    state->lively = calloc(section_set, sizeof *state->lively);
-    state->unsupported = calloc(set, sizeof *state->unsupported);
-    state->unpacked = calloc(section_set, sizeof *state->unpacked);
-    state->unsifted = calloc(section_set, sizeof *state->unsifted);
-    state->why = calloc(set, sizeof *state->why);
-    state->block_level = calloc(count, sizeof *state->block_level);
-    state->section_level = calloc(sections, sizeof *state->section_level);
-    return state->limit && state->hole && state->piece_limit && state->unplaced &&
-           state->postponed && state->placed && state->supporter && state->print &&
-           state->reasons && state->blame && state->order && state->section_end &&
-           state->section_placed && state->section_open && state->section_ease &&
-           state->simple_sections && state->not_in_next && state->not_in_last && state->lively &&
-           state->unsupported && state->unpacked && state->unsifted && state->why &&
-           state->section_firsts && state->block_level && state->section_level;
+        tarn_region_take(region, instance->section_begin[sections], sizeof *state->order);
+    state->section_end = tarn_region_take(region, sections, sizeof *state->section_end);
+    state->section_placed = tarn_region_take(region, sections, sizeof *state->section_placed);
+    state->section_open = tarn_region_take(region, sections, sizeof *state->section_open);
+    state->section_ease = tarn_region_take(region, sections, sizeof *state->section_ease);
+    state->section_firsts = tarn_region_take(region, sections, sizeof *state->section_firsts);
+    state->simple_sections = tarn_region_take(region, section_set, sizeof *state->simple_sections);
+    state->not_in_next = tarn_region_take(region, sections, sizeof *state->not_in_next);
+    state->not_in_last = tarn_region_take(region, sections, sizeof *state->not_in_last);
+    state->lively = tarn_region_take(region, section_set, sizeof *state->lively);
+    state->unsupported = tarn_region_take(region, set, sizeof *state->unsupported);
+    state->unpacked = tarn_region_take(region, section_set, sizeof *state->unpacked);
+    state->not_first_due = tarn_region_take(region, section_set, sizeof *state->not_first_due);
+    state->why = tarn_region_take(region, set, sizeof *state->why);
+    state->block_level = tarn_region_take(region, count, sizeof *state->block_level);
+    state->section_level = tarn_region_take(region, sections, sizeof *state->section_level);
+    return !region->is_exhausted;
 }
 
 static void take_section(struct tarn_exact_state *state, uint32_t s)
@@ -259,12 +309,12 @@ static void take_section(struct tarn_exact_state *state, uint32_t s)
     if (!tarn_set_has(state->simple_sections, s)) state->section_open[s] = OPEN_UNKNOWN;
 }
 
-bool tarn_exact_state_init(struct tarn_exact_state *state,
+bool tarn_exact_state_init(struct tarn_exact_state *state, struct tarn_region *region,
                            const struct tarn_exact_instance *instance, int64_t capacity)
 {
     struct tarn_exact_mark mark;
     *state = (struct tarn_exact_state){.instance = instance, .capacity = capacity};
-    if (!allocate(state) || !tarn_exact_state_open(state, &mark)) return false;
+    if (!allocate(state, region) || !tarn_exact_state_open(state, &mark)) return false;
     state->unplaced_count = instance->count;
     for (uint32_t b = 0; b < instance->count; b++) tarn_set_add(state->unplaced, b);
     for (uint32_t s = 0; s < instance->sections_count; s++) take_section(state, s);
@@ -276,33 +326,7 @@ bool tarn_exact_state_init(struct tarn_exact_state *state,
 
 void tarn_exact_state_finish(struct tarn_exact_state *state)
 {
-    free(state->limit);
-    free(state->hole);
-    free(state->piece_limit);
-    free(state->unplaced);
-    free(state->postponed);
-    free(state->placed);
-    free(state->supporter);
-    free(state->print);
-    free(state->reasons);
-    free(state->blame);
-    free(state->saved_reasons);
-    free(state->order);
-    free(state->section_end);
-    free(state->section_placed);
-    free(state->section_open);
-    free(state->section_ease);
-    free(state->section_firsts);
-    free(state->simple_sections);
-    free(state->not_in_next);
-    free(state->not_in_last);
-    free(state->lively);
-    free(state->unsupported);
-    free(state->unpacked);
-    free(state->unsifted);
-    free(state->why);
-    free(state->block_level);
-    free(state->section_level);
     free(state->saved_blocks);
+    free(state->saved_explanations);
     free(state->saved_sections);
 }

@@ -1,19 +1,20 @@
 /* A partial placement within a capacity, with all that is proved about what is not placed yet, and
- * the way back from what was done to it last. The rules and their proofs are in exact/rules.c. */
+ * a trail that takes back what was done to it last. The rules and their proofs are in
+ * exact/rules.c. */
 #ifndef TARN_PLANNER_PLACE_EXACT_STATE_H
 #define TARN_PLANNER_PLACE_EXACT_STATE_H
 
 #include "instance.h"
 #include "streams/base/bitset.h"
 
-/* 128 bits that stand for what the rules use of blocks; those of several blocks are their sum. */
-struct tarn_exact_print {
+/* A fingerprint of what the rules use of a block; that of several blocks is the sum of theirs. */
+struct tarn_exact_fingerprint {
     uint64_t word[2];
 };
 
 struct tarn_exact_saved_block {
     int64_t limit, hole;
-    struct tarn_exact_print print;
+    struct tarn_exact_fingerprint fingerprint;
     uint32_t block, level;
 };
 
@@ -34,11 +35,11 @@ struct tarn_exact_state {
     uint32_t unplaced_count;
     uint32_t *placed, placed_count; /* blocks, by increasing position */
     uint32_t *supporter;            /* of a postponed block: the last one found; may be outdated */
-    struct tarn_exact_print *print; /* block -> of its limit and hole */
+    struct tarn_exact_fingerprint *fingerprint; /* block -> of its limit and hole */
 
-    uint64_t *reasons;       /* [block][set_words]: the placed blocks that its limit follows from */
-    uint64_t *blame;         /* after a failure: the placed blocks that it follows from */
-    uint64_t *saved_reasons; /* [saved block][set_words] */
+    uint64_t *explanations; /* [block][set_words]: the placed blocks that its limit follows from */
+    uint64_t *failure;      /* after a failure: the placed blocks that it follows from */
+    uint64_t *saved_explanations; /* [saved block][set_words] */
 
     uint32_t *order;           /* the sections' pieces, kept nearly sorted by limit */
     int64_t *section_end;      /* no packing of the section ends earlier */
@@ -52,10 +53,10 @@ struct tarn_exact_state {
     /* Section -> its open pieces that the next one, or the one before, lacks. */
     uint32_t *not_in_next, *not_in_last;
 
-    uint64_t *unsupported; /* blocks whose support may have changed */
-    uint64_t *unpacked;    /* sections whose end may have changed */
-    uint64_t *unsifted;    /* packed sections in which late pieces may be raised */
-    uint64_t *why;         /* set of blocks to work in */
+    uint64_t *unsupported;   /* blocks whose support may have changed */
+    uint64_t *unpacked;      /* sections whose end may have changed */
+    uint64_t *not_first_due; /* packed sections in which late pieces may be raised */
+    uint64_t *why;           /* set of blocks to work in */
 
     uint64_t packed; /* pieces, in all sections that were packed so far */
     uint64_t work;   /* of the rules, see work.h */
@@ -66,14 +67,19 @@ struct tarn_exact_state {
     struct tarn_exact_saved_block *saved_blocks;
     struct tarn_exact_saved_section *saved_sections;
     size_t saved_blocks_count, saved_blocks_room, saved_sections_count, saved_sections_room;
-    size_t saved_reasons_room;
+    size_t saved_explanations_room;
 };
 
-/* Capacity in units. Nothing is placed, everything is at 0. False: no memory; finish it then, too.
- */
-bool tarn_exact_state_init(struct tarn_exact_state *state,
+/* Capacity in units. Nothing is placed, everything is at 0. The state lives in the region, but for
+ * what was saved. False: no memory; finish it then, too. */
+bool tarn_exact_state_init(struct tarn_exact_state *state, struct tarn_region *region,
                            const struct tarn_exact_instance *instance, int64_t capacity);
+/* Frees what was saved. */
 void tarn_exact_state_finish(struct tarn_exact_state *state);
+
+/* Do the sets and counts of placed blocks say the same, and do limits, holes, pieces, fingerprints
+ * and sections fit together? For tests; cost: linear in blocks and pieces of sections. */
+bool tarn_exact_state_is_valid(const struct tarn_exact_state *state);
 
 /* ---- Going back ---- */
 
@@ -86,7 +92,7 @@ struct tarn_exact_mark {
 bool tarn_exact_state_open(struct tarn_exact_state *state, struct tarn_exact_mark *mark);
 void tarn_exact_state_close(struct tarn_exact_state *state, const struct tarn_exact_mark *mark);
 
-/* Before the first change to a block in a level: its limit, its hole, its reasons. */
+/* Before the first change to a block in a level: its limit, its hole, its explanation. */
 void tarn_exact_state_save(struct tarn_exact_state *state, uint32_t b);
 /* Sets a saved block's limit and hole, and the end of a section. */
 void tarn_exact_state_set(struct tarn_exact_state *state, uint32_t b, int64_t limit, int64_t hole);
@@ -107,9 +113,9 @@ static inline const uint64_t *tarn_exact_sections(const struct tarn_exact_state 
     return state->instance->section_sets + (size_t)b * state->instance->section_words;
 }
 
-static inline uint64_t *tarn_exact_reasons(const struct tarn_exact_state *state, uint32_t b)
+static inline uint64_t *tarn_exact_explanation(const struct tarn_exact_state *state, uint32_t b)
 {
-    return state->reasons + (size_t)b * state->instance->set_words;
+    return state->explanations + (size_t)b * state->instance->set_words;
 }
 
 /* Where the pieces of a section begin that have to be packed. In a section of lone blocks what is

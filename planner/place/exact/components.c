@@ -1,0 +1,67 @@
+/* Components of unplaced blocks: sets between which there are no conflicts, which are solved one
+ * after another. Cost: of splitting one off, the conflicts of its blocks, n / 64 words each. */
+#include "components.h"
+
+#include <string.h>
+
+void tarn_exact_sections_of_set(const struct tarn_exact_state *state, const uint64_t *set,
+                                uint64_t *sections)
+{
+    const struct tarn_exact_instance *instance = state->instance;
+    memset(sections, 0, instance->section_words * sizeof *sections);
+    for (uint32_t w = 0; w < instance->set_words; w++) {
+        for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1)
+            tarn_set_join(sections, tarn_exact_sections(state, tarn_set_next(w, rest)),
+                          instance->section_words);
+    }
+}
+
+void tarn_exact_split_off(const struct tarn_exact_state *state, uint32_t b, uint64_t *border,
+                          uint64_t *rest, uint64_t *part)
+{
+    uint32_t words = state->instance->set_words;
+    memset(part, 0, words * sizeof *part);
+    tarn_set_add(border, b);
+    tarn_set_drop(rest, b);
+    for (uint32_t w = 0; w < words;) {
+        if (border[w] == 0) {
+            w++;
+            continue;
+        }
+        uint32_t c = tarn_set_next(w, border[w]);
+        const uint64_t *adjacent = tarn_exact_adjacent(state, c);
+        tarn_set_drop(border, c);
+        tarn_set_add(part, c);
+        for (uint32_t v = 0; v < words; v++) {
+            uint64_t next = adjacent[v] & rest[v];
+            border[v] |= next;
+            rest[v] &= ~next;
+            if (next != 0 && v < w) w = v;
+        }
+    }
+}
+
+/* Is c in conflict with all others of b's neighbours in `rest`? */
+static bool is_next_to_all(const struct tarn_exact_state *state, uint32_t c, uint32_t b,
+                           const uint64_t *rest)
+{
+    const uint64_t *of_b = tarn_exact_adjacent(state, b);
+    const uint64_t *of_c = tarn_exact_adjacent(state, c);
+    for (uint32_t w = 0; w < state->instance->set_words; w++) {
+        uint64_t others = of_b[w] & rest[w] & ~of_c[w];
+        if (w == c / 64) others &= ~((uint64_t)1 << (c % 64));
+        if (others != 0) return false;
+    }
+    return true;
+}
+
+bool tarn_exact_stays_whole(const struct tarn_exact_state *state, uint32_t b, const uint64_t *rest)
+{
+    const uint64_t *adjacent = tarn_exact_adjacent(state, b);
+    for (uint32_t w = 0; w < state->instance->set_words; w++) {
+        for (uint64_t next = adjacent[w] & rest[w]; next != 0; next &= next - 1) {
+            if (is_next_to_all(state, tarn_set_next(w, next), b, rest)) return true;
+        }
+    }
+    return false;
+}

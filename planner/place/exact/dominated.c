@@ -1,0 +1,90 @@
+/* Blocks in conflict with all others.
+ *
+ *     a solution ▐ others ▐ b ▐ others ▐ c ▐ others      the same ▐ b ▐ c ▐ others
+ *
+ * Nothing else lies where such a block does: it can be cut out of any solution, what is above it
+ * sinks by its size, and it goes to the bottom. Only those are taken whose sizes keep all others
+ * aligned. Most blocks of an antichain
+ * outlive all the rest of a core, so that few are left to be searched.
+ * Cost: a mask of conflicts for each free storage. */
+#include "dominated.h"
+
+#include <string.h>
+
+#include "streams/base/bitset.h"
+
+/* Notes what is free; returns the largest alignment of it. */
+static uint64_t note_free(struct tarn_exact_dominated *dominated)
+{
+    const struct tarn_blocks *blocks = dominated->problem->blocks;
+    uint64_t alignment = 1;
+    for (uint32_t b = 0; b < blocks->count; b++) {
+        const struct tarn_block block = tarn_block_at(blocks, b);
+        if (dominated->is_left_out[b]) continue;
+        if (block.alignment > alignment) alignment = block.alignment;
+        for (uint32_t k = 0; k < block.members_count; k++)
+            tarn_set_add(dominated->free, dominated->problem->conflicts->slot_of[block.members[k]]);
+    }
+    return alignment;
+}
+
+static bool meets_all(struct tarn_exact_dominated *dominated, struct tarn_block block)
+{
+    const struct tarn_conflicts *conflicts = dominated->problem->conflicts;
+    for (uint32_t k = 0; k < block.members_count; k++) {
+        tarn_conflicts_mask(conflicts, block.members[k], dominated->mask);
+        for (uint32_t m = 0; m < block.members_count; m++)
+            tarn_set_add(dominated->mask, conflicts->slot_of[block.members[m]]);
+        for (uint32_t w = 0; w < conflicts->words_count; w++)
+            if (dominated->free[w] & ~dominated->mask[w]) return false;
+    }
+    return true;
+}
+
+static void take_to_bottom(struct tarn_exact_dominated *dominated)
+{
+    const struct tarn_blocks *blocks = dominated->problem->blocks;
+    uint64_t alignment = note_free(dominated);
+    for (uint32_t b = 0; b < blocks->count; b++) {
+        const struct tarn_block block = tarn_block_at(blocks, b);
+        if (dominated->is_left_out[b] || block.size % alignment != 0) continue;
+        if (!meets_all(dominated, block)) continue;
+        dominated->blocks[dominated->count++] = b;
+        dominated->size += block.size;
+    }
+    for (uint32_t i = 0; i < dominated->count; i++)
+        dominated->is_left_out[dominated->blocks[i]] = true;
+}
+
+enum tarn_status tarn_exact_dominated_init(struct tarn_exact_dominated *dominated,
+                                           struct tarn_region *region,
+                                           const struct tarn_problem *problem,
+                                           const bool *is_left_out)
+{
+    size_t count = problem->blocks->count, words = problem->conflicts->words_count;
+    *dominated = (struct tarn_exact_dominated){.problem = problem};
+    dominated->is_left_out = tarn_region_take(region, count, sizeof *dominated->is_left_out);
+    dominated->free = tarn_region_take(region, words, sizeof *dominated->free);
+    dominated->mask = tarn_region_take(region, words, sizeof *dominated->mask);
+    dominated->blocks = tarn_region_take(region, count, sizeof *dominated->blocks);
+    if (region->is_exhausted) return TARN_SYSTEM;
+    if (is_left_out) memcpy(dominated->is_left_out, is_left_out, count * sizeof *is_left_out);
+    take_to_bottom(dominated);
+    return TARN_OK;
+}
+
+void tarn_exact_dominated_lift(const struct tarn_exact_dominated *dominated, uint64_t *offset)
+{
+    const struct tarn_blocks *blocks = dominated->problem->blocks;
+    uint64_t top = 0;
+    for (uint32_t b = 0; b < blocks->count && dominated->count > 0; b++) {
+        const struct tarn_block block = tarn_block_at(blocks, b);
+        if (!dominated->is_left_out[b])
+            tarn_block_put(blocks, block, dominated->size + offset[block.members[0]], offset);
+    }
+    for (uint32_t i = 0; i < dominated->count; i++) {
+        const struct tarn_block block = tarn_block_at(blocks, dominated->blocks[i]);
+        tarn_block_put(blocks, block, top, offset);
+        top += block.size;
+    }
+}
