@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "streams/plan/program.h"
 #include "support/order_oracle.h"
 #include "support/queue_device.h"
 #include "support/random_graph.h"
@@ -35,6 +36,7 @@ static void draw_waits(struct tarn_plan *plan, struct random_source *source)
 {
     uint32_t launches = plan->list_begin[plan->streams_count];
     uint32_t wanted = random_below(source, WAITS_MAX), count = 0;
+    tarn_plan_drop_program(plan);
     free(plan->boundary_waits);
     plan->boundary_waits = malloc((WAITS_MAX + 1) * sizeof *plan->boundary_waits);
     for (uint32_t i = 0; i < wanted && launches > 0; i++) {

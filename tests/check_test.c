@@ -368,6 +368,7 @@ static void sees_that_a_wait_is_missing(void **state)
     assert_int_equal(check_order(toy.plan, steps, 3, &error), TARN_BAD_INPUT);
     assert_says(&error, "must wait for op 0 \"make\" of iteration 0");
     toy.plan->waits_count = 0;
+    tarn_plan_drop_program(toy.plan);
     assert_int_equal(check_order(toy.plan, steps, 3, &error), TARN_CHECK_FAILED);
     assert_says(&error, "op 1 \"use\" of iteration 0: byte 0 of tensor 1 \"t\" is 0x00");
     toy_destroy(&toy);
@@ -383,6 +384,7 @@ static void sees_that_a_wait_on_the_previous_iteration_is_missing(void **state)
     assert_int_equal(check_order(toy.plan, steps, 2, &error), TARN_BAD_INPUT);
     assert_says(&error, "of iteration 0");
     toy.plan->boundary_waits_count = 0;
+    tarn_plan_drop_program(toy.plan);
     assert_int_equal(check_order(toy.plan, steps, 2, &error), TARN_CHECK_FAILED);
     assert_int_equal(error.op, toy.make);
     assert_int_equal(error.tensor, toy.w);

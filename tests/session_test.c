@@ -434,6 +434,82 @@ static void this_machine_has_cores_and_memory(void **state)
     tarn_topology_destroy(topology);
 }
 
+/* ---- The program ---- */
+
+static void a_plan_is_compiled_once_and_sessions_run_what_the_verifier_has_proved(void **state)
+{
+    struct subject *s = *state;
+    const struct tarn_program *proved, *again;
+    struct tarn_plan *plan;
+    struct tarn_session *sessions[2];
+    struct tarn_error error;
+    require(tarn_plan_create(s->graph, NULL, &plan, &error), &error); /* ends with the verifier */
+    proved = atomic_load(&plan->program);
+    assert_non_null(proved);
+    require(tarn_plan_verify(plan, s->graph, NULL, &error), &error);
+    for (int i = 0; i < 2; i++)
+        require(tarn_session_create(plan, tarn_device_host(NULL), NULL, &sessions[i], &error),
+                &error);
+    require(tarn_plan_program(plan, &again, &error), &error);
+    assert_ptr_equal(again, proved);
+    for (int i = 0; i < 2; i++) {
+        assert_ptr_equal(sessions[i]->program, proved);
+        assert_int_equal(tarn_session_destroy(sessions[i]), TARN_OK);
+    }
+    tarn_plan_destroy(plan);
+}
+
+static void *ask_for_program(void *plan)
+{
+    const struct tarn_program *program;
+    return tarn_plan_program(plan, &program, NULL) ? NULL : (void *)(uintptr_t)program;
+}
+
+static void threads_that_ask_first_at_the_same_time_get_one_program(void **state)
+{
+    struct subject *s = *state;
+    enum { THREADS = 4, ROUNDS = 50 };
+    for (int round = 0; round < ROUNDS; round++) {
+        struct tarn_plan *plan = unshared_plan(s->graph, 64);
+        pthread_t threads[THREADS];
+        void *programs[THREADS];
+        tarn_plan_drop_program(plan);
+        for (int i = 0; i < THREADS; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, ask_for_program, plan), 0);
+        for (int i = 0; i < THREADS; i++) pthread_join(threads[i], &programs[i]);
+        for (int i = 0; i < THREADS; i++) {
+            assert_non_null(programs[i]);
+            assert_ptr_equal(programs[i], atomic_load(&plan->program));
+        }
+        tarn_plan_destroy(plan);
+    }
+}
+
+/* Lists and waits are the plan's: a change of either is seen. */
+static void a_program_is_valid_for_the_plan_that_it_was_compiled_from_alone(void **state)
+{
+    struct subject *s = *state;
+    const struct tarn_program *program;
+    struct tarn_error error;
+    struct tarn_plan *plan = unshared_plan(s->graph, 64);
+    require(tarn_plan_program(plan, &program, &error), &error);
+    assert_true(tarn_program_is_valid(program, plan));
+    assert_true(plan->waits_count > 0);
+    struct tarn_wait wait = plan->waits[0];
+    plan->waits[0] = (struct tarn_wait){wait.on, wait.op};
+    assert_false(tarn_program_is_valid(program, plan));
+    plan->waits[0] = wait;
+    plan->waits_count--;
+    assert_false(tarn_program_is_valid(program, plan));
+    plan->waits_count++;
+    uint32_t op = plan->list[0];
+    plan->list[0] = plan->list[1];
+    assert_false(tarn_program_is_valid(program, plan));
+    plan->list[0] = op;
+    assert_true(tarn_program_is_valid(program, plan));
+    tarn_plan_destroy(plan);
+}
+
 int main(void)
 {
 #define WITH_SUBJECT(test) cmocka_unit_test_setup_teardown(test, open_subject, close_subject)
@@ -456,6 +532,9 @@ int main(void)
         cmocka_unit_test(workers_sit_on_few_nodes_and_fill_a_machine_core_by_core),
         cmocka_unit_test(a_machine_that_tells_nothing_has_one_core),
         cmocka_unit_test(this_machine_has_cores_and_memory),
+        WITH_SUBJECT(a_plan_is_compiled_once_and_sessions_run_what_the_verifier_has_proved),
+        WITH_SUBJECT(threads_that_ask_first_at_the_same_time_get_one_program),
+        WITH_SUBJECT(a_program_is_valid_for_the_plan_that_it_was_compiled_from_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,6 +130,7 @@ static int tear_down(void **state)
 
 static enum tarn_status verify(struct fixture *fixture)
 {
+    tarn_plan_drop_program(fixture->plan); /* tests change the plan */
     return tarn_plan_verify(fixture->plan, fixture->graph, &fixture->verdict, &fixture->error);
 }
 

@@ -1,4 +1,5 @@
-/* A plan: stream lists, waits, and the offset of every storage, proved safe.
+/* A plan: stream lists, waits, and the offset of every storage, proved safe. A plan never changes:
+ * threads may share it, verify it and make sessions of it at the same time.
  *
  * No plan leaves this API unverified unless the caller asks for that by name: tarn_plan_create
  * and tarn_plan_load end with the independent verifier.

@@ -137,7 +137,7 @@ static enum tarn_status check_init(struct tarn_check *check, struct tarn_session
     check->finals = calloc((size_t)graph->storages_count + 1, sizeof *check->finals);
     struct kept *kept = create_kept(session, options);
     check->checker = kept ? kept->checker : NULL;
-    enum tarn_status status = tarn_linear_init(&check->linear, &session->program, graph);
+    enum tarn_status status = tarn_linear_init(&check->linear, session->program, graph);
     if (!check->finals || !check->checker || status)
         status = tarn_error_no_memory(error);
     else
@@ -188,7 +188,7 @@ static enum tarn_status run_window(struct tarn_check *check, uint64_t iterations
 
 static enum tarn_status run_streams(struct tarn_check *check, struct tarn_error *error)
 {
-    const struct tarn_program *program = &check->session->program;
+    const struct tarn_program *program = check->session->program;
     struct tarn_expected *expected = &check->checker->expected;
     uint64_t window = tarn_check_window(check), left = check->options.iterations;
     while (left > 0) {

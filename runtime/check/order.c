@@ -28,8 +28,8 @@ static enum tarn_status begin_order(struct tarn_check *check, uint64_t iteration
 {
     if (tarn_expected_advance(&check->checker->expected, iterations) != TARN_OK)
         return tarn_error_no_memory(error);
-    if (!check->device || check->session->program.steps_count == 0) return TARN_OK;
-    check->device->queue = check->session->calls[check->session->program.steps[0].op].queue;
+    if (!check->device || check->session->program->steps_count == 0) return TARN_OK;
+    check->device->queue = check->session->calls[check->session->program->steps[0].op].queue;
     tarn_session_enqueues(check->session); /* beside the executor */
     return tarn_device_checker_begin(check->device, error);
 }
@@ -85,7 +85,7 @@ static enum tarn_status draw_window(struct tarn_check *check, struct tarn_draw *
 enum tarn_status tarn_check_run_random_order(struct tarn_check *check, struct tarn_error *error)
 {
     struct tarn_draw draw;
-    if (tarn_draw_init(&draw, check->session->program.streams_count, check->options.seed) !=
+    if (tarn_draw_init(&draw, check->session->program->streams_count, check->options.seed) !=
         TARN_OK) {
         return tarn_error_no_memory(error);
     }

@@ -28,7 +28,7 @@ enum tarn_status tarn_check_failed(const struct tarn_check *check, struct tarn_e
 
 static bool has_run(const struct tarn_check *check, uint32_t op, uint64_t iteration)
 {
-    const struct tarn_program *program = &check->session->program;
+    const struct tarn_program *program = check->session->program;
     uint32_t step = program->step_of[op], stream = program->steps[step].stream;
     uint64_t launch = iteration * tarn_linear_length(&check->linear, stream);
     return launch + (step - program->begin[stream]) < check->linear.done[stream];

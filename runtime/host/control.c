@@ -289,7 +289,7 @@ static enum tarn_status executor_create(struct tarn_session *session, struct tar
     if (!executor) return tarn_error_no_memory(error);
     memset(executor, 0, sizeof *executor);
     executor->session = session;
-    executor->program = &session->program;
+    executor->program = session->program;
     if (!allocate_executor(executor)) goto fail;
     share_streams(executor);
     find_listeners(executor);

@@ -97,7 +97,7 @@ enum tarn_status tarn_enqueuer_drain(struct tarn_enqueuer *enqueuer, uint64_t de
 /* Marks the steps that others than queues of the same device wait for, and all last steps. */
 static void mark_visible(const struct tarn_session *session, bool *marks)
 {
-    const struct tarn_program *program = &session->program;
+    const struct tarn_program *program = session->program;
     const struct tarn_stream_settings *streams = session->settings.streams;
     for (uint32_t i = 0; i < program->steps_count; i++) {
         const struct tarn_program_step *step = &program->steps[i];
@@ -121,7 +121,7 @@ static enum tarn_status open_lane(struct tarn_enqueuer *enqueuer, uint32_t s, co
     lane->visible = calloc(lane->steps_count, sizeof *lane->visible);
     if (!lane->visible) return tarn_error_no_memory(error);
     for (uint32_t i = 0; i < lane->steps_count; i++) {
-        if (marks[session->program.begin[s] + i]) lane->visible[lane->visible_count++] = i;
+        if (marks[session->program->begin[s] + i]) lane->visible[lane->visible_count++] = i;
     }
     enqueuer->lane_of[s] = lane;
     const struct tarn_device *device = &lane->queues->device;
@@ -150,7 +150,7 @@ static enum tarn_status open_all(struct tarn_enqueuer *enqueuer, struct tarn_err
 {
     const struct tarn_session *session = enqueuer->executor->session;
     size_t streams = (size_t)session->graph->streams_count + 1;
-    bool *marks = calloc((size_t)session->program.steps_count + 1, sizeof *marks);
+    bool *marks = calloc((size_t)session->program->steps_count + 1, sizeof *marks);
     enqueuer->devices_count = session->settings.devices_count;
     enqueuer->queues = calloc(enqueuer->devices_count, sizeof *enqueuer->queues);
     enqueuer->lanes = calloc(streams, sizeof *enqueuer->lanes);

@@ -18,7 +18,7 @@
 
 static const struct tarn_program *program_of(const struct tarn_capture *capture)
 {
-    return &capture->queues->session->program;
+    return capture->queues->session->program;
 }
 
 static bool takes_part(const struct tarn_capture *capture, uint32_t stream)
@@ -106,7 +106,7 @@ enum tarn_status tarn_capture_init(struct tarn_capture *capture, struct tarn_que
                                    uint32_t unroll, struct tarn_error *error)
 {
     const struct tarn_device *device = &queues->device;
-    const struct tarn_program *program = &queues->session->program;
+    const struct tarn_program *program = queues->session->program;
     *capture = (struct tarn_capture){.queues = queues, .unroll = unroll};
     capture->joins = calloc((size_t)program->streams_count + 1, sizeof *capture->joins);
     if (!capture->joins) return tarn_error_no_memory(error);

@@ -371,7 +371,7 @@ static enum tarn_status executor_create(struct tarn_session *session, struct tar
     struct tarn_executor *executor = calloc(1, sizeof *executor);
     if (!executor) return tarn_error_no_memory(error);
     executor->session = session;
-    executor->program = &session->program;
+    executor->program = session->program;
     enum tarn_status status = tarn_queues_init(&executor->queues, session, 0, false, error);
     bool captures = options->capture && executor->program->steps_count > 0;
     if (!status && captures)

@@ -24,7 +24,7 @@ enum tarn_status tarn_queues_failed_call(struct tarn_queues *queues, const char 
 
 uint32_t tarn_queues_last_op(const struct tarn_queues *queues, uint32_t stream)
 {
-    const struct tarn_program *program = &queues->session->program;
+    const struct tarn_program *program = queues->session->program;
     return program->steps[program->begin[stream + 1] - 1].op;
 }
 
@@ -70,7 +70,7 @@ enum tarn_status tarn_queues_wait(struct tarn_queues *queues, const struct tarn_
                                   struct tarn_error *error)
 {
     if (iteration < wait->previous) return TARN_OK;
-    uint32_t on = queues->session->program.begin[wait->stream] + wait->place;
+    uint32_t on = queues->session->program->begin[wait->stream] + wait->place;
     void *event = queues->events[(iteration - wait->previous) & 1][on];
     tarn_session_enqueues(queues->session);
     int code =
@@ -83,7 +83,7 @@ enum tarn_status tarn_queues_wait(struct tarn_queues *queues, const struct tarn_
 static enum tarn_status launch_closure(struct tarn_queues *queues, uint32_t index,
                                        uint64_t iteration, struct tarn_error *error)
 {
-    const struct tarn_program_step *step = &queues->session->program.steps[index];
+    const struct tarn_program_step *step = &queues->session->program->steps[index];
     int code = queues->device.table->launch(queues->device.self, queues->queues[step->stream],
                                             call_kernel, &queues->closures[index]);
     return code ? tarn_queues_failed_call(queues, "launching", step->op, iteration, code, error)
@@ -104,7 +104,7 @@ enum tarn_status tarn_queues_launch(struct tarn_queues *queues, uint32_t index, 
                                     struct tarn_error *error)
 {
     struct tarn_session *session = queues->session;
-    const struct tarn_program_step *step = &session->program.steps[index];
+    const struct tarn_program_step *step = &session->program->steps[index];
     const struct tarn_device_table *table = queues->device.table;
     tarn_session_enqueues(queues->session);
     if (tarn_session_calls(session, table)) return launch_closure(queues, index, iteration, error);
@@ -124,7 +124,7 @@ enum tarn_status tarn_queues_launch(struct tarn_queues *queues, uint32_t index, 
 enum tarn_status tarn_queues_record(struct tarn_queues *queues, uint32_t index, uint64_t iteration,
                                     struct tarn_error *error)
 {
-    const struct tarn_program_step *step = &queues->session->program.steps[index];
+    const struct tarn_program_step *step = &queues->session->program->steps[index];
     void *event = queues->events[iteration & 1][index];
     if (!event) return TARN_OK;
     int code = queues->device.table->event_record(queues->device.self, event,
@@ -137,7 +137,7 @@ enum tarn_status tarn_queues_record(struct tarn_queues *queues, uint32_t index, 
 static enum tarn_status enqueue_step(struct tarn_queues *queues, uint32_t index, uint64_t iteration,
                                      struct tarn_error *error)
 {
-    const struct tarn_program *program = &queues->session->program;
+    const struct tarn_program *program = queues->session->program;
     const struct tarn_program_step *step = &program->steps[index];
     enum tarn_status status = TARN_OK;
     for (uint32_t i = step->waits_begin; i < step->waits_end && !status; i++)
@@ -150,7 +150,7 @@ static enum tarn_status enqueue_step(struct tarn_queues *queues, uint32_t index,
 enum tarn_status tarn_queues_enqueue(struct tarn_queues *queues, uint64_t iteration,
                                      struct tarn_error *error)
 {
-    const struct tarn_program *program = &queues->session->program;
+    const struct tarn_program *program = queues->session->program;
     enum tarn_status status = TARN_OK;
     for (uint32_t i = 0; i < program->steps_count && !status; i++)
         status = enqueue_step(queues, program->order[i], iteration, error);
@@ -170,7 +170,7 @@ static int create_queue(struct tarn_queues *queues, uint32_t stream)
 static int create_queues(struct tarn_queues *queues)
 {
     struct tarn_session *session = queues->session;
-    const struct tarn_program *program = &session->program;
+    const struct tarn_program *program = session->program;
     for (uint32_t s = 0; s < program->streams_count; s++) {
         bool is_here = session->settings.streams[s].device == queues->device_index;
         if (!is_here || program->begin[s] == program->begin[s + 1]) continue;
@@ -198,7 +198,7 @@ static int create_events(struct tarn_queues *queues, uint32_t index)
 
 static int create_all_events(struct tarn_queues *queues, bool records_ends)
 {
-    const struct tarn_program *program = &queues->session->program;
+    const struct tarn_program *program = queues->session->program;
     int code = 0;
     for (uint32_t i = 0; i < program->steps_count && !code; i++) {
         uint32_t s = program->steps[i].stream;
@@ -211,7 +211,7 @@ static int create_all_events(struct tarn_queues *queues, bool records_ends)
 
 static bool allocate(struct tarn_queues *queues)
 {
-    const struct tarn_program *program = &queues->session->program;
+    const struct tarn_program *program = queues->session->program;
     size_t steps = (size_t)program->steps_count + 1;
     queues->queues = calloc((size_t)program->streams_count + 1, sizeof(void *));
     queues->events[0] = calloc(steps, sizeof(void *));
@@ -243,7 +243,7 @@ void tarn_queues_finish(struct tarn_queues *queues)
 {
     const struct tarn_device *device = &queues->device;
     if (!queues->session) return;
-    const struct tarn_program *program = &queues->session->program;
+    const struct tarn_program *program = queues->session->program;
     for (uint32_t parity = 0; parity < 2; parity++) {
         void **events = queues->events[parity];
         for (uint32_t i = 0; events && i < program->steps_count; i++) {

@@ -1,5 +1,5 @@
 /* The session's front: checks every argument, and hands work to the executor of its devices. The
- * plan is compiled into a program once; what kernels get is made beforehand (calls.c). What the
+ * program is the plan's, compiled once; what kernels get is made beforehand (calls.c). What the
  * session may assume of devices and options is settled first (settings.h), its memory is the
  * arena's (arena.h).
  *
@@ -30,7 +30,6 @@ static void release(struct tarn_session *session)
     free(session->addresses);
     free(session->sizes);
     tarn_settings_finish(&session->settings);
-    tarn_program_finish(&session->program);
     tarn_plan_destroy(session->plan);
     free(session);
 }
@@ -69,7 +68,7 @@ static enum tarn_status build(struct tarn_session *session, struct tarn_device d
     const struct tarn_session_options *taken = &session->settings.options;
     enum tarn_status status =
         tarn_settings_init(&session->settings, session->plan, device, options, error);
-    if (!status) status = tarn_program_init(&session->program, session->plan, error);
+    if (!status) status = tarn_plan_program(session->plan, &session->program, error);
     if (!status) status = tarn_arena_init(&session->arena, session->plan, device, taken, error);
     if (!status) status = tarn_session_make_calls(session, error);
     if (!status && taken->flight > 0)
@@ -153,8 +152,8 @@ enum tarn_status tarn_session_bind_memory(struct tarn_session *session, tarn_ten
 
 static enum tarn_status check_kernels(const struct tarn_session *session, struct tarn_error *error)
 {
-    for (uint32_t i = 0; i < session->program.steps_count; i++) {
-        uint32_t op = session->program.steps[i].op;
+    for (uint32_t i = 0; i < session->program->steps_count; i++) {
+        uint32_t op = session->program->steps[i].op;
         if (session->bindings[op].kernel) continue;
         if (error) error->op = op;
         return tarn_error_set(error, TARN_USAGE, "%s has no kernel: bind one, or a default for all",

@@ -112,7 +112,7 @@ static void add_lives(struct trace *trace, const size_t *command_of)
 /* Does commands[first, last) hold every launched op, each ended? */
 static bool is_whole(const struct trace *trace, size_t first, size_t last)
 {
-    if (last - first != trace->session->program.steps_count) return false;
+    if (last - first != trace->session->program->steps_count) return false;
     for (size_t i = first; i < last; i++)
         if (trace->commands[i].end_ns == 0) return false;
     return true;
@@ -131,7 +131,7 @@ static void forget_outputs(struct trace *trace, uint64_t at_ns)
 static bool collect_changes(struct trace *trace)
 {
     const struct tarn_graph *graph = trace->session->graph;
-    size_t steps = trace->session->program.steps_count;
+    size_t steps = trace->session->program->steps_count;
     size_t iterations = steps ? trace->commands_count / steps : 0;
     size_t *command_of = calloc((size_t)graph->ops_count + 1, sizeof *command_of);
     trace->changes =

@@ -156,7 +156,7 @@ int tarn_flight_times(const struct tarn_flight_ring *ring, uint32_t index, uint6
 static enum tarn_stream_state position(struct tarn_session *session, uint32_t s,
                                        char text[static 160])
 {
-    const struct tarn_program *program = &session->program;
+    const struct tarn_program *program = session->program;
     if (program->begin[s] == program->begin[s + 1]) return TARN_STREAM_EMPTY;
     return session->executor_table->describe(session->executor, s, text, 160);
 }

@@ -38,7 +38,7 @@ struct tarn_session {
     pid_t process;                  /* that made the session, and has its threads */
     struct tarn_device device;      /* the first of settings.devices; it has the arena */
     struct tarn_settings settings;
-    struct tarn_program program;
+    const struct tarn_program *program; /* the plan's */
     struct tarn_arena arena;
     struct tarn_binding *bindings; /* by op */
     struct tarn_call *calls;       /* by op; only `iteration` and `queue` change after creation */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "program.h"
 #include "streams/order/boundary.h"
 #include "streams/order/events.h"
 
@@ -94,6 +95,7 @@ enum tarn_status tarn_plan_refine_boundary(struct tarn_plan *plan)
     enum tarn_status status = tarn_boundary_refined(plan->graph, &inside, &waits, &count);
     free(offset);
     if (status != TARN_OK) return status;
+    tarn_plan_drop_program(plan);
     free(plan->boundary_waits);
     plan->boundary_waits = waits;
     plan->boundary_waits_count = count;
@@ -110,6 +112,7 @@ void tarn_plan_destroy(struct tarn_plan *plan)
 {
     if (!plan) return;
     if (atomic_fetch_sub_explicit(&plan->references, 1, memory_order_acq_rel) != 1) return;
+    tarn_plan_drop_program(plan);
     tarn_graph_destroy(plan->graph);
     free(plan->method);
     free(plan->threshold);

@@ -7,6 +7,8 @@
 #include "streams/graph/graph.h"
 #include "tarn/plan.h"
 
+struct tarn_program;
+
 /* Where one storage lies: id is the root tensor (storages, persistent) or the op (workspaces). */
 struct tarn_place {
     uint32_t id;
@@ -17,7 +19,9 @@ struct tarn_place {
 struct tarn_plan {
     atomic_uint references;
     struct tarn_graph *graph; /* final graph; retained */
-    bool transformed;         /* the final graph is not the source graph: embed it in the file */
+    /* What sessions run, compiled when first asked for (tarn_plan_program); NULL before that. */
+    _Atomic(struct tarn_program *) program;
+    bool transformed; /* the final graph is not the source graph: embed it in the file */
     struct tarn_hash source_hash;
     char *method;
     uint64_t alignment;

@@ -249,3 +249,95 @@ void tarn_program_finish(struct tarn_program *program)
     free(program->order);
     memset(program, 0, sizeof *program);
 }
+
+/* ---- The plan's own ---- */
+
+/* A number for each wait: the same sum on both sides says that they are the same waits. */
+static uint64_t weigh_wait(uint64_t op, uint64_t on, uint64_t previous)
+{
+    uint64_t x = (op << 32 ^ on << 1 ^ previous) * UINT64_C(0x9e3779b97f4a7c15);
+    return (x ^ x >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
+}
+
+static uint64_t weigh_plan(const struct tarn_plan *plan)
+{
+    uint64_t weight = 0;
+    for (uint32_t i = 0; i < plan->waits_count; i++)
+        weight += weigh_wait(plan->waits[i].op, plan->waits[i].on, 0);
+    for (uint32_t i = 0; i < plan->boundary_waits_count; i++)
+        weight += weigh_wait(plan->boundary_waits[i].op, plan->boundary_waits[i].on, 1);
+    return weight;
+}
+
+/* Do the waits of this step begin at *next, and do others record for them? Adds them up. */
+static bool step_is_valid(const struct tarn_program *program, uint32_t index, uint32_t *next,
+                          uint64_t *weight)
+{
+    const struct tarn_program_step *step = &program->steps[index];
+    if (step->waits_begin != *next || step->waits_end < *next ||
+        step->waits_end > program->waits_count)
+        return false;
+    for (uint32_t i = step->waits_begin; i < step->waits_end; i++) {
+        const struct tarn_program_wait *wait = &program->waits[i];
+        const struct tarn_program_step *on =
+            &program->steps[program->begin[wait->stream] + wait->place];
+        if (on->stream != wait->stream || !on->record) return false;
+        *weight += weigh_wait(step->op, on->op, wait->previous);
+    }
+    *next = step->waits_end;
+    return true;
+}
+
+bool tarn_program_is_valid(const struct tarn_program *program, const struct tarn_plan *plan)
+{
+    uint32_t steps_count = plan->list_begin[plan->streams_count], next = 0;
+    uint64_t weight = 0;
+    if (program->streams_count != plan->streams_count || program->steps_count != steps_count ||
+        program->waits_count != plan->waits_count + plan->boundary_waits_count)
+        return false;
+    for (uint32_t s = 0; s <= plan->streams_count; s++) {
+        if (program->begin[s] != plan->list_begin[s]) return false;
+    }
+    for (uint32_t i = 0; i < steps_count; i++) {
+        if (program->steps[i].op != plan->list[i] || program->step_of[plan->list[i]] != i ||
+            program->order[i] >= steps_count || !step_is_valid(program, i, &next, &weight))
+            return false;
+    }
+    return next == program->waits_count && weight == weigh_plan(plan);
+}
+
+static void destroy_program(struct tarn_program *program)
+{
+    if (program) tarn_program_finish(program);
+    free(program);
+}
+
+enum tarn_status tarn_plan_program(const struct tarn_plan *plan,
+                                   const struct tarn_program **program, struct tarn_error *error)
+{
+    /* The plan is const for its users; what it keeps for them is not. */
+    _Atomic(struct tarn_program *) *kept = &((struct tarn_plan *)(uintptr_t)plan)->program;
+    struct tarn_program *found = atomic_load_explicit(kept, memory_order_acquire);
+    assert(!found || tarn_program_is_valid(found, plan));
+    *program = found;
+    if (found) return TARN_OK;
+    struct tarn_program *made = malloc(sizeof *made);
+    if (!made) return tarn_error_no_memory(error);
+    enum tarn_status status = tarn_program_init(made, plan, error);
+    if (status != TARN_OK) {
+        free(made);
+        return status;
+    }
+    if (atomic_compare_exchange_strong(kept, &found, made)) {
+        *program = made;
+    } else {
+        *program = found;
+        destroy_program(made);
+    }
+    return TARN_OK;
+}
+
+void tarn_plan_drop_program(struct tarn_plan *plan)
+{
+    destroy_program(atomic_exchange(&plan->program, NULL));
+}

@@ -39,6 +39,20 @@ enum tarn_status tarn_program_init(struct tarn_program *program, const struct ta
                                    struct tarn_error *error);
 void tarn_program_finish(struct tarn_program *program);
 
+/* The plan's program, compiled by the first call and then kept with the plan: what the verifier has
+ * proved is what sessions run. *program is valid as long as the plan. Any thread; of two that are
+ * first at the same time each compiles, and both get the one that is kept. pre, errors: as
+ * tarn_program_init. */
+enum tarn_status tarn_plan_program(const struct tarn_plan *plan,
+                                   const struct tarn_program **program, struct tarn_error *error);
+
+/* To be called by the plan's maker when it has changed lists or waits: the next call of
+ * tarn_plan_program compiles again. pre: nobody uses the program, or the plan in another thread. */
+void tarn_plan_drop_program(struct tarn_plan *plan);
+
+/* Is this the program of the plan as it is now? For assertions; cost: linear in steps and waits. */
+bool tarn_program_is_valid(const struct tarn_program *program, const struct tarn_plan *plan);
+
 /* A step of an iteration is a node, numbered iteration * steps_count + step. The k-th node that it
  * depends on directly; TARN_NONE where there is none (the beginning of a stream, a wait on the
  * previous iteration in iteration 0). */

@@ -29,12 +29,12 @@ static bool check_hashes(const struct tarn_plan *plan, const struct tarn_graph *
 }
 
 /* The program, or a violation that says why there is none. */
-static enum tarn_status compile(struct tarn_program *program, const struct tarn_plan *plan,
+static enum tarn_status compile(const struct tarn_plan *plan, const struct tarn_program **program,
                                 struct tarn_verdict *verdict)
 {
     struct tarn_error error;
     tarn_error_clear(&error);
-    enum tarn_status status = tarn_program_init(program, plan, &error);
+    enum tarn_status status = tarn_plan_program(plan, program, &error);
     if (status == TARN_REJECTED) {
         struct tarn_violation violation = tarn_violation_of(TARN_DEADLOCK);
         violation.op = error.op;
@@ -47,17 +47,16 @@ static enum tarn_status run_checks(const struct tarn_plan *plan, const struct ta
                                    bool with_witnesses, struct tarn_verdict *verdict)
 {
     if (!check_hashes(plan, source, verdict) || !tarn_verify_form(plan, verdict)) return TARN_OK;
-    struct tarn_program program;
-    struct tarn_region region = {.chunks = NULL};
-    struct tarn_verification verification = {plan, source, &program, &region, verdict};
-    enum tarn_status status = compile(&program, plan, verdict);
+    const struct tarn_program *program;
+    enum tarn_status status = compile(plan, &program, verdict);
     if (status != TARN_OK) return status == TARN_REJECTED ? TARN_OK : status;
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_verification verification = {plan, source, program, &region, verdict};
     status = tarn_verify_replay(&verification);
     if (status == TARN_OK) status = tarn_verify_refinement(&verification);
     if (status == TARN_OK) status = tarn_verify_bound(&verification);
     if (status == TARN_OK && with_witnesses) status = tarn_verify_witnesses(&verification);
     tarn_region_finish(&region);
-    tarn_program_finish(&program);
     return status;
 }
 

@@ -243,8 +243,8 @@ static struct subject open_subject(const char *path, uint32_t cores)
     subject.plan = unshared_plan(subject.graph, 512);
     struct tarn_device device = {&address_table, NULL};
     check(tarn_session_create(subject.plan, device, NULL, &subject.session, &error), &error);
-    rival_graph_init(&subject.rival, &subject.session->program, subject.session->calls);
-    subject.ops = subject.session->program.steps_count;
+    rival_graph_init(&subject.rival, subject.session->program, subject.session->calls);
+    subject.ops = subject.session->program->steps_count;
     uint32_t streams = 0;
     for (uint32_t s = 0; s < subject.graph->streams_count; s++)
         streams += subject.plan->list_begin[s] != subject.plan->list_begin[s + 1];
@@ -333,7 +333,7 @@ static void print_spin_row(struct subject *subject)
     const uint64_t iterations = 3;
     double op_ns = price_of_call(spin, 1000); /* with the interrupts that hit any long run */
     double wall = measure(subject, time_tarn, iterations, 5);
-    const struct tarn_program *program = &subject->session->program;
+    const struct tarn_program *program = subject->session->program;
     double policy = executor_sim_run(program, subject->graph, subject->workers, iterations, op_ns);
     double critical =
         executor_sim_run(program, subject->graph, program->streams_count, iterations, op_ns);

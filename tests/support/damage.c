@@ -20,6 +20,7 @@ struct tarn_plan *damage_copy(const struct tarn_plan *plan)
     if (!copy) abort();
     memcpy(copy, plan, sizeof *copy);
     atomic_init(&copy->references, 1);
+    atomic_init(&copy->program, NULL);
     copy->graph = tarn_graph_retain(plan->graph);
     copy->method = NULL;
     uint32_t streams = plan->streams_count;
