@@ -175,9 +175,10 @@ static void versions_do_not_depend_on_how_the_window_moves(void **state)
     knobs.parameters = 4;
     knobs.inplace_share = 30;
     struct tarn_graph *graph = random_graph(&knobs);
+    struct tarn_region region = {0};
     struct tarn_expected whole, parts;
-    assert_int_equal(tarn_expected_init(&whole, graph), TARN_OK);
-    assert_int_equal(tarn_expected_init(&parts, graph), TARN_OK);
+    assert_int_equal(tarn_expected_init(&whole, &region, graph), TARN_OK);
+    assert_int_equal(tarn_expected_init(&parts, &region, graph), TARN_OK);
     assert_int_equal(tarn_expected_advance(&whole, 3), TARN_OK);
     assert_int_equal(tarn_expected_advance(&parts, 1), TARN_OK);
     assert_int_equal(tarn_expected_advance(&parts, 2), TARN_OK);
@@ -192,6 +193,7 @@ static void versions_do_not_depend_on_how_the_window_moves(void **state)
     assert_memory_equal(whole.versions, parts.versions, graph->storages_count * sizeof(uint64_t));
     tarn_expected_finish(&whole);
     tarn_expected_finish(&parts);
+    tarn_region_finish(&region);
     tarn_graph_destroy(graph);
 }
 
@@ -234,13 +236,14 @@ static void enumerate(struct enumeration *e)
 static bool some_order_fails(struct tarn_plan *plan)
 {
     struct enumeration e = {.plan = plan};
+    struct tarn_region region = {0};
     struct tarn_program program;
     struct tarn_error error;
     require(tarn_program_init(&program, plan, &error), &error);
-    assert_int_equal(tarn_linear_init(&e.linear, &program, plan->graph), TARN_OK);
+    assert_int_equal(tarn_linear_init(&e.linear, &region, &program, plan->graph), TARN_OK);
     enumerate(&e);
     assert_true(e.orders > 0);
-    tarn_linear_finish(&e.linear);
+    tarn_region_finish(&region);
     tarn_program_finish(&program);
     return e.failures > 0;
 }
@@ -524,13 +527,14 @@ static void an_order_may_stop_anywhere(void **state)
         struct tarn_program program;
         struct tarn_linear linear;
         struct tarn_draw draw;
+        struct tarn_region region = {0};
         struct tarn_step steps[STEPS_MAX + 1];
         struct tarn_check_report report;
         require(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.effort = TARN_NO_EFFORT), &plan, &error),
                 &error);
         require(tarn_program_init(&program, plan, &error), &error);
-        assert_int_equal(tarn_linear_init(&linear, &program, graph), TARN_OK);
-        assert_int_equal(tarn_draw_init(&draw, program.streams_count, seed), TARN_OK);
+        assert_int_equal(tarn_linear_init(&linear, &region, &program, graph), TARN_OK);
+        assert_int_equal(tarn_draw_init(&draw, &region, program.streams_count, seed), TARN_OK);
         size_t count = 0;
         while (tarn_draw_step(&draw, &linear, ITERATIONS, &steps[count])) count++;
         assert_int_equal(count, (size_t)program.steps_count * ITERATIONS);
@@ -540,8 +544,7 @@ static void an_order_may_stop_anywhere(void **state)
             require(check(plan, 1, options, &report, &error), &error);
             assert_int_equal(report.ops_run, end);
         }
-        tarn_draw_finish(&draw);
-        tarn_linear_finish(&linear);
+        tarn_region_finish(&region);
         tarn_program_finish(&program);
         tarn_plan_destroy(plan);
         tarn_graph_destroy(graph);
@@ -563,11 +566,12 @@ static void random_orders_differ_and_repeat(void **state)
     for (int i = 0; i < 4; i++) {
         struct tarn_linear linear;
         struct tarn_draw draw;
-        assert_int_equal(tarn_linear_init(&linear, &program, graph), TARN_OK);
-        assert_int_equal(tarn_draw_init(&draw, program.streams_count, (uint64_t)i % 3), TARN_OK);
+        struct tarn_region region = {0};
+        assert_int_equal(tarn_linear_init(&linear, &region, &program, graph), TARN_OK);
+        assert_int_equal(tarn_draw_init(&draw, &region, program.streams_count, (uint64_t)i % 3),
+                         TARN_OK);
         for (size_t n = 0; tarn_draw_step(&draw, &linear, 2, &orders[i][n]);) n++;
-        tarn_draw_finish(&draw);
-        tarn_linear_finish(&linear);
+        tarn_region_finish(&region);
     }
     assert_memory_equal(orders[0], orders[3], sizeof orders[0]);
     assert_memory_not_equal(orders[0], orders[1], sizeof orders[0]);

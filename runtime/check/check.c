@@ -5,7 +5,6 @@
  * else the device's (check/device.h), a window of iterations at a time. Cost: every byte that the
  * ops read is compared once and every byte that they write is written once, plus 8 bytes per access
  * and iteration of a window. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
@@ -56,8 +55,7 @@ static void unbind_checker(struct tarn_session *session)
 static void check_finish(struct tarn_check *check)
 {
     unbind_checker(check->session);
-    tarn_linear_finish(&check->linear);
-    free(check->finals);
+    tarn_region_finish(&check->region);
 }
 
 /* Iterations that the device's kernels check before anybody looks: one captured block, or so many
@@ -87,39 +85,35 @@ static bool host_reaches(const struct tarn_session *session)
     return reaches;
 }
 
-/* What a kernel may need after the check has ended. The session keeps it. */
+/* What a kernel may need after the check has ended, as after a deadline. The session keeps it. */
 struct kept {
-    struct tarn_checker *checker;
-    struct tarn_device_checker *device; /* NULL: the host does the work */
+    struct tarn_checker checker;
+    struct tarn_device_checker device;
+    bool has_device; /* false: the host does the work */
 };
 
-static void destroy_kept(void *object)
+static void finish_kept(void *object)
 {
     struct kept *kept = object;
-    tarn_device_checker_destroy(kept->device);
-    tarn_checker_destroy(kept->checker);
-    free(kept);
-}
-
-static struct kept *create_kept(struct tarn_session *session,
-                                const struct tarn_check_options *options)
-{
-    struct kept *kept = calloc(1, sizeof *kept);
-    if (!kept) return NULL;
-    session->check = (struct tarn_kept){kept, destroy_kept};
-    kept->checker = tarn_checker_create(session, options->seed, options->delay_ns);
-    return kept->checker ? kept : NULL;
+    if (kept->has_device) tarn_device_checker_finish(&kept->device);
+    tarn_checker_finish(&kept->checker);
 }
 
 static enum tarn_status check_open(struct tarn_check *check, struct kept *kept,
                                    struct tarn_error *error)
 {
     struct tarn_session *session = check->session;
+    session->check = (struct tarn_kept){kept, finish_kept};
+    check->checker = &kept->checker;
+    if (tarn_checker_init(&kept->checker, session, check->options.seed, check->options.delay_ns))
+        return tarn_error_no_memory(error);
     enum tarn_status status = TARN_OK;
-    if (!host_reaches(session))
-        status = tarn_device_checker_create(check->checker, session, rows_of(check), &kept->device,
-                                            error);
-    check->device = kept->device;
+    kept->has_device = !host_reaches(session);
+    if (kept->has_device) {
+        check->device = &kept->device;
+        status =
+            tarn_device_checker_init(&kept->device, session, check->checker, rows_of(check), error);
+    }
     if (!status) status = fill_persistent(check, error);
     if (!status) bind_checker(check);
     return status;
@@ -134,11 +128,11 @@ static enum tarn_status check_init(struct tarn_check *check, struct tarn_session
     const struct tarn_graph *graph = session->graph;
     *check = (struct tarn_check){.session = session, .options = *options};
     if (check->options.iterations == 0) check->options.iterations = 1;
-    check->finals = calloc((size_t)graph->storages_count + 1, sizeof *check->finals);
-    struct kept *kept = create_kept(session, options);
-    check->checker = kept ? kept->checker : NULL;
-    enum tarn_status status = tarn_linear_init(&check->linear, session->program, graph);
-    if (!check->finals || !check->checker || status)
+    check->finals = tarn_region_take(&check->region, graph->storages_count, sizeof(uint64_t));
+    struct kept *kept = tarn_region_take(&session->region, 1, sizeof *kept);
+    enum tarn_status status =
+        tarn_linear_init(&check->linear, &check->region, session->program, graph);
+    if (!check->finals || !kept || status)
         status = tarn_error_no_memory(error);
     else
         status = check_open(check, kept, error);

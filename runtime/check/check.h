@@ -9,6 +9,7 @@
 struct tarn_device_checker;
 
 struct tarn_check {
+    struct tarn_region region; /* what ends with the call */
     struct tarn_session *session;
     struct tarn_checker *checker;       /* kept with the session */
     struct tarn_device_checker *device; /* kept too; NULL: the host does the work */

@@ -10,7 +10,7 @@
  * call of the device per look and write. */
 #include "device.h"
 
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 #include <time.h>
 
@@ -43,38 +43,30 @@ static enum tarn_status create_tables(struct tarn_device_checker *made, struct t
                 : TARN_OK;
 }
 
-enum tarn_status tarn_device_checker_create(struct tarn_checker *checker,
-                                            struct tarn_session *session, uint64_t rows,
-                                            struct tarn_device_checker **result,
-                                            struct tarn_error *error)
+enum tarn_status tarn_device_checker_init(struct tarn_device_checker *made,
+                                          struct tarn_session *session,
+                                          struct tarn_checker *checker, uint64_t rows,
+                                          struct tarn_error *error)
 {
-    struct tarn_device_checker *made = calloc(1, sizeof *made);
-    *result = made;
-    if (!made) return tarn_error_no_memory(error);
-    made->session = session;
-    made->checker = checker;
-    made->rows = rows;
+    assert(rows > 0);
+    *made = (struct tarn_device_checker){.session = session, .checker = checker, .rows = rows};
     made->accesses = checker->expected.begin[session->graph->ops_count];
     uint64_t largest = largest_storage(session->graph);
     if (!tarn_size_multiply(rows * 2 * sizeof(uint64_t), made->accesses + 1, &made->table_size) ||
         !tarn_size_is_addressable(made->table_size) || !tarn_size_is_addressable(largest))
         return tarn_error_no_memory(error);
-    made->words = malloc((size_t)made->table_size);
-    made->bytes = malloc((size_t)largest);
+    made->words = tarn_region_take(&session->region, (size_t)made->table_size, 1);
+    made->bytes = tarn_region_take(&session->region, (size_t)largest, 1);
     if (!made->words || !made->bytes) return tarn_error_no_memory(error);
     return create_tables(made, error);
 }
 
-void tarn_device_checker_destroy(struct tarn_device_checker *made)
+void tarn_device_checker_finish(struct tarn_device_checker *made)
 {
-    if (!made) return;
     const struct tarn_device *device = &made->session->device;
     if (made->seeds) device->table->memory_destroy(device->self, made->seeds, made->table_size);
     if (made->wrongs) device->table->memory_destroy(device->self, made->wrongs, made->table_size);
     if (made->end) device->table->event_destroy(device->self, made->end);
-    free(made->words);
-    free(made->bytes);
-    free(made);
 }
 
 static enum tarn_status failed(struct tarn_device_checker *made, const char *what, int code,

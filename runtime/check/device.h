@@ -17,12 +17,14 @@ struct tarn_device_checker {
     void *end;                    /* event: of what is on `queue`; NULL before the first */
 };
 
-/* Tables for that many iterations. TARN_SYSTEM, TARN_DEVICE. */
-enum tarn_status tarn_device_checker_create(struct tarn_checker *checker,
-                                            struct tarn_session *session, uint64_t rows,
-                                            struct tarn_device_checker **result,
-                                            struct tarn_error *error);
-void tarn_device_checker_destroy(struct tarn_device_checker *device_checker);
+/* Tables for that many iterations; host memory is the session's. The caller finishes it whatever
+ * the status. TARN_SYSTEM, TARN_DEVICE. */
+enum tarn_status tarn_device_checker_init(struct tarn_device_checker *device_checker,
+                                          struct tarn_session *session,
+                                          struct tarn_checker *checker, uint64_t rows,
+                                          struct tarn_error *error);
+/* Gives back what the device has. pre: no kernel runs. */
+void tarn_device_checker_finish(struct tarn_device_checker *device_checker);
 
 /* user: the device checker. Enqueues comparisons of what the op reads and fills of what it writes.
  */

@@ -3,7 +3,7 @@
  * looks at a plan, so what it expects cannot be wrong in the same way as a plan. */
 #include "expected.h"
 
-#include <stdlib.h>
+#include <assert.h>
 
 #include "streams/base/checked.h"
 #include "streams/graph/versions.h"
@@ -68,21 +68,21 @@ static size_t accesses_most(const struct tarn_graph *graph)
     return most;
 }
 
-static enum tarn_status collect_accesses(struct tarn_expected *expected)
+static enum tarn_status collect_accesses(struct tarn_expected *expected, struct tarn_region *region)
 {
     const struct tarn_graph *graph = expected->graph;
-    expected->begin = calloc((size_t)graph->ops_count + 1, sizeof *expected->begin);
-    expected->accesses = calloc(accesses_most(graph) + 1, sizeof *expected->accesses);
     struct collector collector = {.expected = expected};
-    collector.seen = calloc((size_t)graph->storages_count + 1, sizeof *collector.seen);
-    if (!expected->begin || !expected->accesses || !collector.seen) {
-        free(collector.seen);
-        return TARN_SYSTEM;
+    expected->begin = tarn_region_take(region, (size_t)graph->ops_count + 1, sizeof(uint32_t));
+    expected->accesses = tarn_region_take(region, accesses_most(graph), sizeof *expected->accesses);
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    collector.seen = tarn_region_take(region, graph->storages_count, sizeof *collector.seen);
+    bool is_complete = expected->begin && expected->accesses && collector.seen;
+    if (is_complete) {
+        for (uint32_t v = 0; v < graph->ops_count; v++) collect_op(&collector, v);
+        expected->begin[graph->ops_count] = collector.count;
     }
-    for (uint32_t v = 0; v < graph->ops_count; v++) collect_op(&collector, v);
-    expected->begin[graph->ops_count] = collector.count;
-    free(collector.seen);
-    return TARN_OK;
+    tarn_region_release(region, mark);
+    return is_complete ? TARN_OK : TARN_SYSTEM;
 }
 
 /* ---- What the digest takes in ---- */
@@ -120,12 +120,13 @@ static void mix_common(struct tarn_expected *expected, const struct tarn_version
     }
 }
 
-static enum tarn_status find_mixed(struct tarn_expected *expected)
+static enum tarn_status find_mixed(struct tarn_expected *expected, struct tarn_region *region)
 {
     const struct tarn_graph *graph = expected->graph;
     struct tarn_versions versions;
-    expected->mixed_begin = calloc((size_t)graph->ops_count + 2, sizeof *expected->mixed_begin);
-    expected->mixed = calloc(accesses_most(graph) + 1, sizeof *expected->mixed);
+    expected->mixed_begin =
+        tarn_region_take(region, (size_t)graph->ops_count + 1, sizeof(uint32_t));
+    expected->mixed = tarn_region_take(region, accesses_most(graph), sizeof(uint32_t));
     if (!expected->mixed_begin || !expected->mixed ||
         tarn_versions_init(&versions, graph, graph->order, graph->ops_count) != TARN_OK)
         return TARN_SYSTEM;
@@ -145,30 +146,22 @@ static enum tarn_status find_mixed(struct tarn_expected *expected)
 
 uint64_t tarn_expected_initial(uint32_t tensor) { return tarn_seed_mix(UINT64_MAX, tensor); }
 
-enum tarn_status tarn_expected_init(struct tarn_expected *expected, const struct tarn_graph *graph)
+enum tarn_status tarn_expected_init(struct tarn_expected *expected, struct tarn_region *region,
+                                    const struct tarn_graph *graph)
 {
     *expected = (struct tarn_expected){.graph = graph};
-    if (collect_accesses(expected) != TARN_OK || find_mixed(expected) != TARN_OK) goto fail;
-    expected->versions = calloc((size_t)graph->storages_count + 1, sizeof *expected->versions);
-    if (!expected->versions) goto fail;
+    if (collect_accesses(expected, region) || find_mixed(expected, region)) return TARN_SYSTEM;
+    expected->versions = tarn_region_take(region, graph->storages_count, sizeof(uint64_t));
+    if (!expected->versions) return TARN_SYSTEM;
     for (uint32_t a = graph->planned_count; a < graph->storages_count; a++) {
         expected->versions[a] = tarn_expected_initial(graph->storages[a].tensor);
     }
     return TARN_OK;
-fail:
-    tarn_expected_finish(expected);
-    return TARN_SYSTEM;
 }
 
 void tarn_expected_finish(struct tarn_expected *expected)
 {
-    free(expected->begin);
-    free(expected->accesses);
-    free(expected->mixed_begin);
-    free(expected->mixed);
-    free(expected->versions);
-    free(expected->seeds);
-    *expected = (struct tarn_expected){0};
+    tarn_region_finish(&expected->window_memory);
 }
 
 /* ---- Walking ---- */
@@ -176,6 +169,7 @@ void tarn_expected_finish(struct tarn_expected *expected)
 static uint64_t *seeds_of(const struct tarn_expected *expected, uint32_t op, uint64_t iteration)
 {
     size_t row = expected->begin[expected->graph->ops_count];
+    assert(expected->window_begin <= iteration && iteration < expected->window_end);
     return expected->seeds + (iteration - expected->window_begin) * row + expected->begin[op];
 }
 
@@ -221,8 +215,9 @@ enum tarn_status tarn_expected_advance(struct tarn_expected *expected, uint64_t 
     uint64_t row = (uint64_t)expected->begin[graph->ops_count] + 1, words;
     if (!tarn_size_multiply(row, iterations, &words) || !tarn_size_is_addressable(words))
         return TARN_SYSTEM;
-    free(expected->seeds);
-    expected->seeds = calloc((size_t)words + 1, sizeof *expected->seeds);
+    tarn_region_finish(&expected->window_memory);
+    expected->seeds =
+        tarn_region_take(&expected->window_memory, (size_t)words, sizeof *expected->seeds);
     if (!expected->seeds) return TARN_SYSTEM;
     expected->window_begin = expected->window_end;
     expected->window_end += iterations;

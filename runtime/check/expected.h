@@ -10,6 +10,7 @@
 #define TARN_RUNTIME_CHECK_EXPECTED_H
 
 #include "pattern.h"
+#include "streams/base/region.h"
 #include "streams/graph/graph.h"
 
 /* One storage as one launched op touches it. An op that writes a storage which already has
@@ -29,12 +30,16 @@ struct tarn_expected {
     uint64_t *versions;    /* by storage: seed of the latest version in list order */
     /* The window of iterations that is looked at now: what access i must find in iteration k is
      * seeds[(k - window_begin) * begin[ops_count] + i]. */
-    uint64_t *seeds;
+    uint64_t *seeds; /* NULL: the window is empty */
     uint64_t window_begin, window_end;
+    struct tarn_region window_memory; /* has the seeds */
 };
 
-/* The window is empty at first, before iteration 0. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_expected_init(struct tarn_expected *expected, const struct tarn_graph *graph);
+/* The window is empty at first, before iteration 0. TARN_SYSTEM: no memory; nothing is to be
+ * finished then. */
+enum tarn_status tarn_expected_init(struct tarn_expected *expected, struct tarn_region *region,
+                                    const struct tarn_graph *graph);
+/* Gives the window's memory back; the rest is the region's. */
 void tarn_expected_finish(struct tarn_expected *expected);
 
 /* Moves the window to the `iterations` iterations after it. TARN_SYSTEM: no memory. */

@@ -8,7 +8,6 @@
 #include "kernel.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -44,34 +43,24 @@ static bool op_clashes(const struct tarn_checker *checker, uint32_t op)
     return false;
 }
 
-struct tarn_checker *tarn_checker_create(const struct tarn_session *session, uint64_t seed,
-                                         uint32_t delay_ns)
+enum tarn_status tarn_checker_init(struct tarn_checker *checker, struct tarn_session *session,
+                                   uint64_t seed, uint32_t delay_ns)
 {
-    struct tarn_checker *checker = calloc(1, sizeof *checker);
-    if (!checker) return NULL;
+    struct tarn_region *region = &session->region;
+    uint32_t ops_count = session->graph->ops_count;
     checker->session = session;
     checker->seed = seed;
     checker->delay_ns = delay_ns;
     atomic_init(&checker->failed, 0);
     checker->addresses = (unsigned char *const *)session->arena.addresses;
-    checker->clashes = calloc((size_t)session->graph->ops_count + 1, sizeof *checker->clashes);
-    if (!checker->clashes || tarn_expected_init(&checker->expected, session->graph) != TARN_OK) {
-        tarn_checker_destroy(checker);
-        return NULL;
-    }
-    for (uint32_t v = 0; v < session->graph->ops_count; v++) {
-        checker->clashes[v] = op_clashes(checker, v);
-    }
-    return checker;
+    checker->clashes = tarn_region_take(region, ops_count, sizeof *checker->clashes);
+    if (!checker->clashes || tarn_expected_init(&checker->expected, region, session->graph))
+        return TARN_SYSTEM;
+    for (uint32_t v = 0; v < ops_count; v++) checker->clashes[v] = op_clashes(checker, v);
+    return TARN_OK;
 }
 
-void tarn_checker_destroy(struct tarn_checker *checker)
-{
-    if (!checker) return;
-    tarn_expected_finish(&checker->expected);
-    free(checker->clashes);
-    free(checker);
-}
+void tarn_checker_finish(struct tarn_checker *checker) { tarn_expected_finish(&checker->expected); }
 
 /* ---- What went wrong ---- */
 

@@ -19,10 +19,11 @@ struct tarn_checker {
     struct tarn_error failure;       /* TARN_CHECK_FAILED, of the first op that saw a wrong byte */
 };
 
-/* NULL: no memory. */
-struct tarn_checker *tarn_checker_create(const struct tarn_session *session, uint64_t seed,
-                                         uint32_t delay_ns);
-void tarn_checker_destroy(struct tarn_checker *checker);
+/* Memory is the session's. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_checker_init(struct tarn_checker *checker, struct tarn_session *session,
+                                   uint64_t seed, uint32_t delay_ns);
+/* Gives back what grew since. pre: no kernel runs. */
+void tarn_checker_finish(struct tarn_checker *checker);
 
 /* user: the checker. Non-zero after any failure. */
 int tarn_checker_kernel(void *user, const struct tarn_call *call);

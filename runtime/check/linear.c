@@ -7,29 +7,24 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "pattern.h"
 #include "streams/graph/report.h"
 
 #define RESHUFFLE_ONE_IN 24u
 
-enum tarn_status tarn_linear_init(struct tarn_linear *linear, const struct tarn_program *program,
+enum tarn_status tarn_linear_init(struct tarn_linear *linear, struct tarn_region *region,
+                                  const struct tarn_program *program,
                                   const struct tarn_graph *graph)
 {
     *linear = (struct tarn_linear){.program = program, .graph = graph};
-    linear->done = calloc((size_t)program->streams_count + 1, sizeof *linear->done);
+    linear->done = tarn_region_take(region, program->streams_count, sizeof *linear->done);
     return linear->done ? TARN_OK : TARN_SYSTEM;
-}
-
-void tarn_linear_finish(struct tarn_linear *linear)
-{
-    free(linear->done);
-    *linear = (struct tarn_linear){0};
 }
 
 static const struct tarn_program_step *next_step(const struct tarn_linear *linear, uint32_t stream)
 {
+    assert(tarn_linear_length(linear, stream) > 0);
     uint64_t place = linear->done[stream] % tarn_linear_length(linear, stream);
     return &linear->program->steps[linear->program->begin[stream] + place];
 }
@@ -137,20 +132,15 @@ static void shuffle(struct tarn_draw *draw, uint32_t count)
     }
 }
 
-enum tarn_status tarn_draw_init(struct tarn_draw *draw, uint32_t streams_count, uint64_t seed)
+enum tarn_status tarn_draw_init(struct tarn_draw *draw, struct tarn_region *region,
+                                uint32_t streams_count, uint64_t seed)
 {
     *draw = (struct tarn_draw){.state = tarn_seed_mix(seed, 1)};
-    draw->preference = calloc((size_t)streams_count + 1, sizeof *draw->preference);
+    draw->preference = tarn_region_take(region, streams_count, sizeof *draw->preference);
     if (!draw->preference) return TARN_SYSTEM;
     for (uint32_t s = 0; s < streams_count; s++) draw->preference[s] = s;
     shuffle(draw, streams_count);
     return TARN_OK;
-}
-
-void tarn_draw_finish(struct tarn_draw *draw)
-{
-    free(draw->preference);
-    *draw = (struct tarn_draw){0};
 }
 
 bool tarn_draw_step(struct tarn_draw *draw, struct tarn_linear *linear, uint64_t iterations,

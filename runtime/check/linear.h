@@ -2,6 +2,7 @@
 #ifndef TARN_RUNTIME_CHECK_LINEAR_H
 #define TARN_RUNTIME_CHECK_LINEAR_H
 
+#include "streams/base/region.h"
 #include "streams/plan/program.h"
 
 /* How far every stream is. */
@@ -11,10 +12,10 @@ struct tarn_linear {
     uint64_t *done;                 /* by stream: launches since iteration 0 */
 };
 
-/* TARN_SYSTEM: no memory. */
-enum tarn_status tarn_linear_init(struct tarn_linear *linear, const struct tarn_program *program,
+/* No stream has begun. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_linear_init(struct tarn_linear *linear, struct tarn_region *region,
+                                  const struct tarn_program *program,
                                   const struct tarn_graph *graph);
-void tarn_linear_finish(struct tarn_linear *linear);
 
 static inline uint32_t tarn_linear_length(const struct tarn_linear *linear, uint32_t stream)
 {
@@ -38,8 +39,9 @@ struct tarn_draw {
     uint64_t state;
     uint32_t *preference; /* a permutation of the streams */
 };
-enum tarn_status tarn_draw_init(struct tarn_draw *draw, uint32_t streams_count, uint64_t seed);
-void tarn_draw_finish(struct tarn_draw *draw);
+/* TARN_SYSTEM: no memory. */
+enum tarn_status tarn_draw_init(struct tarn_draw *draw, struct tarn_region *region,
+                                uint32_t streams_count, uint64_t seed);
 
 /* The next of the steps of the first `iterations` iterations, or false when all are done. */
 bool tarn_draw_step(struct tarn_draw *draw, struct tarn_linear *linear, uint64_t iterations,

@@ -85,8 +85,8 @@ static enum tarn_status draw_window(struct tarn_check *check, struct tarn_draw *
 enum tarn_status tarn_check_run_random_order(struct tarn_check *check, struct tarn_error *error)
 {
     struct tarn_draw draw;
-    if (tarn_draw_init(&draw, check->session->program->streams_count, check->options.seed) !=
-        TARN_OK) {
+    if (tarn_draw_init(&draw, &check->region, check->session->program->streams_count,
+                       check->options.seed) != TARN_OK) {
         return tarn_error_no_memory(error);
     }
     enum tarn_status status = TARN_OK;
@@ -95,6 +95,5 @@ enum tarn_status tarn_check_run_random_order(struct tarn_check *check, struct ta
         uint64_t left = check->options.iterations - begin;
         status = draw_window(check, &draw, left < window ? left : window, error);
     }
-    tarn_draw_finish(&draw);
     return status;
 }

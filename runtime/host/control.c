@@ -5,7 +5,6 @@
  */
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "executor.h"
@@ -135,16 +134,6 @@ static void executor_cancel(struct tarn_executor *executor)
 
 /* ---- Creation and destruction ---- */
 
-static void release_executor(struct tarn_executor *executor)
-{
-    tarn_topology_destroy(executor->topology);
-    free(executor->streams);
-    free(executor->wakes_blocking);
-    free(executor->shared);
-    free(executor->workers);
-    free(executor);
-}
-
 /* Sleeps until no thread is left but this one. A kernel, or a call of a device, keeps its thread
  * for as long as it takes. */
 static bool have_left(struct tarn_executor *executor, uint64_t deadline_ns)
@@ -182,7 +171,7 @@ static enum tarn_status executor_destroy(struct tarn_executor *executor, uint64_
     if (status == TARN_DEADLINE) return tarn_session_deadline(executor->session, timeout_ns, error);
     if (status) return status;
     tarn_enqueuer_destroy(executor->enqueuer);
-    release_executor(executor);
+    tarn_topology_destroy(executor->topology);
     return TARN_OK;
 }
 
@@ -236,15 +225,22 @@ static enum tarn_status start_workers(struct tarn_executor *executor, struct tar
     return TARN_OK;
 }
 
+/* Whole cache lines, so that nothing else lies on those of the items. */
+static void *take_lines(struct tarn_region *region, size_t count, size_t size)
+{
+    assert(size % TARN_LINE == 0);
+    unsigned char *bytes = tarn_region_take(region, count * size + TARN_LINE, 1);
+    return bytes ? bytes + (-(uintptr_t)bytes & (TARN_LINE - 1)) : NULL;
+}
+
 static bool allocate_executor(struct tarn_executor *executor)
 {
     const struct tarn_program *program = executor->program;
-    size_t streams_size = ((size_t)program->streams_count + 1) * sizeof *executor->streams;
-    executor->streams = aligned_alloc(TARN_LINE, streams_size);
-    if (executor->streams) memset(executor->streams, 0, streams_size);
+    struct tarn_region *region = &executor->session->region;
+    executor->streams = take_lines(region, program->streams_count, sizeof *executor->streams);
     executor->wakes_blocking =
-        calloc((size_t)program->steps_count + 1, sizeof *executor->wakes_blocking);
-    executor->shared = calloc((size_t)program->streams_count + 1, sizeof *executor->shared);
+        tarn_region_take(region, program->steps_count, sizeof *executor->wakes_blocking);
+    executor->shared = tarn_region_take(region, program->streams_count, sizeof *executor->shared);
     executor->topology = tarn_topology_create(NULL);
     return executor->streams && executor->wakes_blocking && executor->shared && executor->topology;
 }
@@ -257,8 +253,9 @@ static bool choose_workers(struct tarn_executor *executor, const struct tarn_hos
     if (options->workers > 0) wanted = options->workers;
     executor->unpinned = options->unpinned;
     executor->workers_count = wanted < executor->shared_count ? wanted : executor->shared_count;
-    executor->workers = calloc((size_t)executor->workers_count + executor->blocking_count + 1,
-                               sizeof *executor->workers);
+    executor->workers = tarn_region_take(&executor->session->region,
+                                         (size_t)executor->workers_count + executor->blocking_count,
+                                         sizeof *executor->workers);
     const struct tarn_arena *arena = &executor->session->arena;
     if (arena->memory && !arena->is_borrowed && !executor->unpinned)
         tarn_topology_bind_memory(executor->topology, arena->memory, arena->size,
@@ -285,9 +282,8 @@ static enum tarn_status executor_create(struct tarn_session *session, struct tar
     struct tarn_host_options host;
     enum tarn_status status = take_host_options(session, &host, error);
     if (status) return status;
-    struct tarn_executor *executor = aligned_alloc(TARN_LINE, sizeof *executor);
+    struct tarn_executor *executor = take_lines(&session->region, 1, sizeof *executor);
     if (!executor) return tarn_error_no_memory(error);
-    memset(executor, 0, sizeof *executor);
     executor->session = session;
     executor->program = session->program;
     if (!allocate_executor(executor)) goto fail;

@@ -3,7 +3,6 @@
  * naps between looks at events while something is. Devices are called from this thread alone as
  * long as it runs; it leaves as soon as the executor is told to quit. Source: DESIGN.md, section 5.
  * Cost: O(lanes) per round; creation O(steps + waits). */
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -118,7 +117,8 @@ static enum tarn_status open_lane(struct tarn_enqueuer *enqueuer, uint32_t s, co
     lane->stream = s;
     lane->steps_count = tarn_steps_of(enqueuer->executor, s);
     lane->queues = &enqueuer->queues[session->settings.streams[s].device];
-    lane->visible = calloc(lane->steps_count, sizeof *lane->visible);
+    lane->visible = tarn_region_take(&enqueuer->executor->session->region, lane->steps_count,
+                                     sizeof *lane->visible);
     if (!lane->visible) return tarn_error_no_memory(error);
     for (uint32_t i = 0; i < lane->steps_count; i++) {
         if (marks[session->program->begin[s] + i]) lane->visible[lane->visible_count++] = i;
@@ -148,18 +148,19 @@ static enum tarn_status open_lanes(struct tarn_enqueuer *enqueuer, const bool *m
 
 static enum tarn_status open_all(struct tarn_enqueuer *enqueuer, struct tarn_error *error)
 {
-    const struct tarn_session *session = enqueuer->executor->session;
-    size_t streams = (size_t)session->graph->streams_count + 1;
-    bool *marks = calloc((size_t)session->program->steps_count + 1, sizeof *marks);
+    struct tarn_session *session = enqueuer->executor->session;
+    struct tarn_region *region = &session->region, scratch = {0};
+    uint32_t streams = session->graph->streams_count;
+    bool *marks = tarn_region_take(&scratch, session->program->steps_count, sizeof *marks);
     enqueuer->devices_count = session->settings.devices_count;
-    enqueuer->queues = calloc(enqueuer->devices_count, sizeof *enqueuer->queues);
-    enqueuer->lanes = calloc(streams, sizeof *enqueuer->lanes);
-    enqueuer->lane_of = calloc(streams, sizeof *enqueuer->lane_of);
+    enqueuer->queues = tarn_region_take(region, enqueuer->devices_count, sizeof *enqueuer->queues);
+    enqueuer->lanes = tarn_region_take(region, streams, sizeof *enqueuer->lanes);
+    enqueuer->lane_of = tarn_region_take(region, streams, sizeof *enqueuer->lane_of);
     bool is_complete = marks && enqueuer->queues && enqueuer->lanes && enqueuer->lane_of;
     if (is_complete) mark_visible(session, marks);
     enum tarn_status status =
         is_complete ? open_lanes(enqueuer, marks, error) : tarn_error_no_memory(error);
-    free(marks);
+    tarn_region_finish(&scratch);
     return status;
 }
 
@@ -170,14 +171,9 @@ void tarn_enqueuer_destroy(struct tarn_enqueuer *enqueuer)
         struct tarn_lane *lane = &enqueuer->lanes[i];
         const struct tarn_device *device = &lane->queues->device;
         if (lane->end) device->table->event_destroy(device->self, lane->end);
-        free(lane->visible);
     }
     for (uint32_t i = 0; enqueuer->queues && i < enqueuer->devices_count; i++)
         tarn_queues_finish(&enqueuer->queues[i]);
-    free(enqueuer->queues);
-    free(enqueuer->lanes);
-    free(enqueuer->lane_of);
-    free(enqueuer);
 }
 
 enum tarn_status tarn_enqueuer_create(struct tarn_executor *executor, struct tarn_enqueuer **result,
@@ -185,7 +181,8 @@ enum tarn_status tarn_enqueuer_create(struct tarn_executor *executor, struct tar
 {
     *result = NULL;
     if (!executor->session->settings.is_mixed) return TARN_OK;
-    struct tarn_enqueuer *enqueuer = calloc(1, sizeof *enqueuer);
+    struct tarn_enqueuer *enqueuer =
+        tarn_region_take(&executor->session->region, 1, sizeof *enqueuer);
     if (!enqueuer) return tarn_error_no_memory(error);
     enqueuer->executor = executor;
     enum tarn_status status = open_all(enqueuer, error);

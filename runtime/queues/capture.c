@@ -10,7 +10,6 @@
  */
 #include "capture.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/state/failure.h"
@@ -108,7 +107,8 @@ enum tarn_status tarn_capture_init(struct tarn_capture *capture, struct tarn_que
     const struct tarn_device *device = &queues->device;
     const struct tarn_program *program = queues->session->program;
     *capture = (struct tarn_capture){.queues = queues, .unroll = unroll};
-    capture->joins = calloc((size_t)program->streams_count + 1, sizeof *capture->joins);
+    capture->joins =
+        tarn_region_take(&queues->session->region, program->streams_count, sizeof *capture->joins);
     if (!capture->joins) return tarn_error_no_memory(error);
     while (!queues->queues[capture->origin]) capture->origin++;
     int code = device->table->event_create(device->self, &capture->fork);
@@ -139,6 +139,5 @@ void tarn_capture_finish(struct tarn_capture *capture)
     for (uint32_t s = 0; capture->joins && s < program_of(capture)->streams_count; s++) {
         if (capture->joins[s]) device->table->event_destroy(device->self, capture->joins[s]);
     }
-    free(capture->joins);
     memset(capture, 0, sizeof *capture);
 }

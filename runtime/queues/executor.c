@@ -11,7 +11,6 @@
  * Source: DESIGN.md, section 5. Cost: one call per wait, launch, record and mark; nothing allocated
  * after creation. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -269,12 +268,9 @@ static void release_executor(struct tarn_executor *executor)
         for (uint32_t s = 0; events && s < executor->program->streams_count; s++) {
             if (events[s]) device->table->event_destroy(device->self, events[s]);
         }
-        free(events);
     }
-    free(executor->marks);
     tarn_capture_finish(&executor->capture);
     tarn_queues_finish(&executor->queues);
-    free(executor);
 }
 
 /* A call that failed may succeed when it is tried again, but not on a poisoned device. */
@@ -336,7 +332,8 @@ static enum tarn_status create_mark(struct tarn_executor *executor, struct mark 
 {
     const struct tarn_device *device = &executor->queues.device;
     uint32_t streams_count = executor->program->streams_count;
-    mark->events = calloc((size_t)streams_count + 1, sizeof *mark->events);
+    mark->events =
+        tarn_region_take(&executor->session->region, streams_count, sizeof *mark->events);
     if (!mark->events) return tarn_error_no_memory(error);
     for (uint32_t s = 0; s < streams_count; s++) {
         if (!executor->queues.queues[s]) continue;
@@ -356,7 +353,8 @@ static enum tarn_status create_marks(struct tarn_executor *executor, uint32_t de
     if (depth == 0) depth = DEPTH_DEFAULT;
     uint32_t laps = depth / unroll + (depth % unroll > 0);
     executor->marks_count = laps < DEPTH_MAX ? laps : DEPTH_MAX;
-    executor->marks = calloc(executor->marks_count, sizeof *executor->marks);
+    executor->marks = tarn_region_take(&executor->session->region, executor->marks_count,
+                                       sizeof *executor->marks);
     if (!executor->marks) return tarn_error_no_memory(error);
     enum tarn_status status = TARN_OK;
     for (uint32_t i = 0; i < executor->marks_count && !status; i++)
@@ -368,7 +366,7 @@ static enum tarn_status executor_create(struct tarn_session *session, struct tar
                                         struct tarn_error *error)
 {
     const struct tarn_session_options *options = &session->settings.options;
-    struct tarn_executor *executor = calloc(1, sizeof *executor);
+    struct tarn_executor *executor = tarn_region_take(&session->region, 1, sizeof *executor);
     if (!executor) return tarn_error_no_memory(error);
     executor->session = session;
     executor->program = session->program;

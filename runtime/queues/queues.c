@@ -8,7 +8,6 @@
  * call of the device per wait, launch and record; nothing allocated after creation. */
 #include "queues.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/state/failure.h"
@@ -212,14 +211,15 @@ static int create_all_events(struct tarn_queues *queues, bool records_ends)
 static bool allocate(struct tarn_queues *queues)
 {
     const struct tarn_program *program = queues->session->program;
-    size_t steps = (size_t)program->steps_count + 1;
-    queues->queues = calloc((size_t)program->streams_count + 1, sizeof(void *));
-    queues->events[0] = calloc(steps, sizeof(void *));
-    queues->events[1] = calloc(steps, sizeof(void *));
+    struct tarn_region *region = &queues->session->region;
+    uint32_t steps = program->steps_count;
+    queues->queues = tarn_region_take(region, program->streams_count, sizeof(void *));
+    queues->events[0] = tarn_region_take(region, steps, sizeof(void *));
+    queues->events[1] = tarn_region_take(region, steps, sizeof(void *));
     if (!queues->queues || !queues->events[0] || !queues->events[1]) return false;
     if (!queues->device.table->launch) return true;
-    queues->closures = calloc(steps, sizeof *queues->closures);
-    for (uint32_t i = 0; queues->closures && i < program->steps_count; i++)
+    queues->closures = tarn_region_take(region, steps, sizeof *queues->closures);
+    for (uint32_t i = 0; queues->closures && i < steps; i++)
         queues->closures[i] = (struct tarn_closure){queues, program->steps[i].op, 0};
     return queues->closures;
 }
@@ -249,12 +249,9 @@ void tarn_queues_finish(struct tarn_queues *queues)
         for (uint32_t i = 0; events && i < program->steps_count; i++) {
             if (events[i]) device->table->event_destroy(device->self, events[i]);
         }
-        free(events);
     }
     for (uint32_t s = 0; queues->queues && s < program->streams_count; s++) {
         if (queues->queues[s]) device->table->queue_destroy(device->self, queues->queues[s]);
     }
-    free(queues->queues);
-    free(queues->closures);
     memset(queues, 0, sizeof *queues);
 }

@@ -1,8 +1,6 @@
 /* What kernels get: one struct tarn_call for every op, complete before the first iteration, so that
  * a launch is one indirect call. Addresses and sizes of all inputs and outputs stand in two arrays
  * that the calls point into. Cost: O(ops + tensors). */
-#include <stdlib.h>
-
 #include "session.h"
 #include "streams/graph/report.h"
 
@@ -102,13 +100,14 @@ static void fill_calls(struct tarn_session *session)
 enum tarn_status tarn_session_make_calls(struct tarn_session *session, struct tarn_error *error)
 {
     const struct tarn_graph *graph = session->graph;
-    size_t count = 1;
+    struct tarn_region *region = &session->region;
+    size_t count = 0;
     for (uint32_t v = 0; v < graph->ops_count; v++)
         count += (size_t)graph->ops[v].inputs_count + graph->ops[v].outputs_count;
-    session->bindings = calloc((size_t)graph->ops_count + 1, sizeof *session->bindings);
-    session->calls = calloc((size_t)graph->ops_count + 1, sizeof *session->calls);
-    session->addresses = calloc(count, sizeof *session->addresses);
-    session->sizes = calloc(count, sizeof *session->sizes);
+    session->bindings = tarn_region_take(region, graph->ops_count, sizeof *session->bindings);
+    session->calls = tarn_region_take(region, graph->ops_count, sizeof *session->calls);
+    session->addresses = tarn_region_take(region, count, sizeof *session->addresses);
+    session->sizes = tarn_region_take(region, count, sizeof *session->sizes);
     if (!session->bindings || !session->calls || !session->addresses || !session->sizes)
         return tarn_error_no_memory(error);
     fill_calls(session);

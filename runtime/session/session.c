@@ -22,15 +22,11 @@
 
 static void release(struct tarn_session *session)
 {
-    if (session->check.object) session->check.destroy(session->check.object);
+    if (session->check.object) session->check.finish(session->check.object);
     tarn_arena_finish(&session->arena);
     tarn_flight_destroy(session->flight);
-    free(session->bindings);
-    free(session->calls);
-    free(session->addresses);
-    free(session->sizes);
-    tarn_settings_finish(&session->settings);
     tarn_plan_destroy(session->plan);
+    tarn_region_finish(&session->region);
     free(session);
 }
 
@@ -66,10 +62,12 @@ static enum tarn_status build(struct tarn_session *session, struct tarn_device d
                               const struct tarn_session_options *options, struct tarn_error *error)
 {
     const struct tarn_session_options *taken = &session->settings.options;
+    struct tarn_region *region = &session->region;
     enum tarn_status status =
-        tarn_settings_init(&session->settings, session->plan, device, options, error);
+        tarn_settings_init(&session->settings, region, session->plan, device, options, error);
     if (!status) status = tarn_plan_program(session->plan, &session->program, error);
-    if (!status) status = tarn_arena_init(&session->arena, session->plan, device, taken, error);
+    if (!status)
+        status = tarn_arena_init(&session->arena, region, session->plan, device, taken, error);
     if (!status) status = tarn_session_make_calls(session, error);
     if (!status && taken->flight > 0)
         status = tarn_flight_create(session, taken->flight, &session->flight, error);

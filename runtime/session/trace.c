@@ -29,6 +29,7 @@ struct change {
 };
 
 struct trace {
+    struct tarn_region region;
     const struct tarn_session *session;
     struct command *commands;
     size_t commands_count;
@@ -65,7 +66,7 @@ static enum tarn_status collect_commands(struct trace *trace, struct tarn_error 
 {
     const struct tarn_flight *flight = trace->session->flight;
     size_t room = (size_t)flight->streams_count * flight->capacity;
-    trace->commands = calloc(room + 1, sizeof *trace->commands);
+    trace->commands = tarn_region_take(&trace->region, room, sizeof *trace->commands);
     if (!trace->commands) return tarn_error_no_memory(error);
     trace->zero_ns = UINT64_MAX;
     enum tarn_status status = TARN_OK;
@@ -133,9 +134,10 @@ static bool collect_changes(struct trace *trace)
     const struct tarn_graph *graph = trace->session->graph;
     size_t steps = trace->session->program->steps_count;
     size_t iterations = steps ? trace->commands_count / steps : 0;
-    size_t *command_of = calloc((size_t)graph->ops_count + 1, sizeof *command_of);
+    size_t *command_of = tarn_region_take(&trace->region, graph->ops_count, sizeof *command_of);
     trace->changes =
-        calloc(iterations * (2 * (size_t)graph->planned_count + 1) + 1, sizeof *trace->changes);
+        tarn_region_take(&trace->region, iterations * (2 * (size_t)graph->planned_count + 1),
+                         sizeof *trace->changes);
     bool is_complete = command_of && trace->changes;
     qsort(trace->commands, trace->commands_count, sizeof *trace->commands, compare_commands);
     bool has_outputs = false;
@@ -153,7 +155,6 @@ static bool collect_changes(struct trace *trace)
         add_lives(trace, command_of);
         has_outputs = true;
     }
-    free(command_of);
     if (is_complete)
         qsort(trace->changes, trace->changes_count, sizeof *trace->changes, compare_changes);
     return is_complete;
@@ -230,7 +231,6 @@ enum tarn_status tarn_trace_save(const struct tarn_session *session, const char 
     enum tarn_status status = collect_commands(&trace, error);
     if (!status && !collect_changes(&trace)) status = tarn_error_no_memory(error);
     if (!status) status = tarn_text_save(path, print_trace, &trace, error);
-    free(trace.commands);
-    free(trace.changes);
+    tarn_region_finish(&trace.region);
     return status;
 }

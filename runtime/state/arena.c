@@ -8,7 +8,6 @@
 #include "arena.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "failure.h"
@@ -290,18 +289,18 @@ enum tarn_status tarn_arena_bind(struct tarn_arena *arena, tarn_tensor tensor, v
 
 /* ---- Life ---- */
 
-enum tarn_status tarn_arena_init(struct tarn_arena *arena, const struct tarn_plan *plan,
-                                 struct tarn_device device,
+enum tarn_status tarn_arena_init(struct tarn_arena *arena, struct tarn_region *region,
+                                 const struct tarn_plan *plan, struct tarn_device device,
                                  const struct tarn_session_options *options,
                                  struct tarn_error *error)
 {
     struct tarn_session_memory memory;
     struct tarn_memory_limits limits;
-    size_t storages = (size_t)plan->graph->storages_count + 1;
+    uint32_t storages = plan->graph->storages_count;
     *arena =
         (struct tarn_arena){.plan = plan, .device = device, .is_bound = options->binds_persistent};
-    arena->addresses = calloc(storages, sizeof *arena->addresses);
-    arena->is_region = calloc(storages, sizeof *arena->is_region);
+    arena->addresses = tarn_region_take(region, storages, sizeof *arena->addresses);
+    arena->is_region = tarn_region_take(region, storages, sizeof *arena->is_region);
     if (!arena->addresses || !arena->is_region) return tarn_error_no_memory(error);
     enum tarn_status status = ask_limits(device, &limits, error);
     if (!status) status = measure(plan, arena->is_bound, &memory, error);
@@ -325,7 +324,5 @@ void tarn_arena_finish(struct tarn_arena *arena)
     if (arena->memory && !arena->is_borrowed)
         arena->device.table->memory_destroy(arena->device.self, arena->memory, arena->size);
     tarn_memory_use_leave(&arena->use);
-    free(arena->addresses);
-    free(arena->is_region);
     memset(arena, 0, sizeof *arena);
 }

@@ -4,6 +4,7 @@
 #define TARN_RUNTIME_STATE_ARENA_H
 
 #include "memory_use.h"
+#include "streams/base/region.h"
 #include "streams/plan/plan.h"
 #include "tarn/session.h"
 
@@ -21,10 +22,10 @@ struct tarn_arena {
     bool *is_region;            /* by storage: to be given back to the device */
 };
 
-/* Allocates (or takes what the options bring), fills with zeros, and finds all addresses. The
- * caller finishes it whatever the status. */
-enum tarn_status tarn_arena_init(struct tarn_arena *arena, const struct tarn_plan *plan,
-                                 struct tarn_device device,
+/* Allocates on the device (or takes what the options bring), fills with zeros, and finds all
+ * addresses. The caller finishes it, whatever the status, before the region. */
+enum tarn_status tarn_arena_init(struct tarn_arena *arena, struct tarn_region *region,
+                                 const struct tarn_plan *plan, struct tarn_device device,
                                  const struct tarn_session_options *options,
                                  struct tarn_error *error);
 void tarn_arena_finish(struct tarn_arena *arena);

@@ -5,7 +5,6 @@
 #include "flight.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "failure.h"
@@ -24,22 +23,24 @@ static bool wants_stamps(const struct tarn_session *session, uint32_t device)
            !tarn_session_calls(session, table);
 }
 
-static bool allocate(const struct tarn_session *session, struct tarn_flight *flight)
+static bool allocate(struct tarn_session *session, struct tarn_flight *flight)
 {
+    struct tarn_region *region = &session->region;
     uint32_t streams_count = session->graph->streams_count;
-    flight->rings = calloc((size_t)streams_count + 1, sizeof *flight->rings);
-    flight->bases = calloc(session->settings.devices_count, sizeof *flight->bases);
+    flight->rings = tarn_region_take(region, streams_count, sizeof *flight->rings);
+    flight->bases =
+        tarn_region_take(region, session->settings.devices_count, sizeof *flight->bases);
     if (!flight->rings || !flight->bases) return false;
     flight->streams_count = streams_count;
     flight->bases_count = session->settings.devices_count;
     for (uint32_t s = 0; s < streams_count; s++) {
         struct tarn_flight_ring *ring = &flight->rings[s];
         uint32_t device = session->settings.streams[s].device;
-        ring->entries = calloc(flight->capacity, sizeof *ring->entries);
+        ring->entries = tarn_region_take(region, flight->capacity, sizeof *ring->entries);
         if (!ring->entries) return false;
         if (!wants_stamps(session, device)) continue;
         ring->base = &flight->bases[device];
-        ring->stamps = calloc(2 * (size_t)flight->capacity, sizeof *ring->stamps);
+        ring->stamps = tarn_region_take(region, 2 * (size_t)flight->capacity, sizeof *ring->stamps);
         if (!ring->stamps) return false;
     }
     return true;
@@ -68,10 +69,10 @@ static enum tarn_status create_stamps(const struct tarn_session *session,
     return TARN_OK;
 }
 
-enum tarn_status tarn_flight_create(const struct tarn_session *session, uint32_t commands,
+enum tarn_status tarn_flight_create(struct tarn_session *session, uint32_t commands,
                                     struct tarn_flight **result, struct tarn_error *error)
 {
-    struct tarn_flight *flight = calloc(1, sizeof *flight);
+    struct tarn_flight *flight = tarn_region_take(&session->region, 1, sizeof *flight);
     if (!flight) return tarn_error_no_memory(error);
     if (commands > COMMANDS_MAX) commands = COMMANDS_MAX;
     for (flight->capacity = 1; flight->capacity < commands;) flight->capacity *= 2;
@@ -89,7 +90,6 @@ static void destroy_stamps(struct tarn_flight_ring *ring, uint32_t count)
     const struct tarn_device *device = ring->stamps ? &ring->base->device : NULL;
     for (uint32_t i = 0; ring->stamps && i < count; i++)
         if (ring->stamps[i]) device->table->stamp_destroy(device->self, ring->stamps[i]);
-    free(ring->stamps);
 }
 
 void tarn_flight_destroy(struct tarn_flight *flight)
@@ -97,15 +97,11 @@ void tarn_flight_destroy(struct tarn_flight *flight)
     if (!flight) return;
     for (uint32_t s = 0; s < flight->streams_count; s++) {
         destroy_stamps(&flight->rings[s], 2 * flight->capacity);
-        free(flight->rings[s].entries);
     }
     for (uint32_t i = 0; i < flight->bases_count; i++) {
         struct tarn_flight_base *base = &flight->bases[i];
         if (base->stamp) base->device.table->stamp_destroy(base->device.self, base->stamp);
     }
-    free(flight->rings);
-    free(flight->bases);
-    free(flight);
 }
 
 /* ---- Stamps ---- */

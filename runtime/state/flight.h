@@ -38,8 +38,8 @@ struct tarn_flight {
 };
 
 /* Room for at least `commands` of each stream, and stamps where the session's options ask for them.
- * TARN_SYSTEM, TARN_DEVICE. Destroy it when nothing runs any more. */
-enum tarn_status tarn_flight_create(const struct tarn_session *session, uint32_t commands,
+ * Its memory is the session's. TARN_SYSTEM, TARN_DEVICE. Destroy it when nothing runs any more. */
+enum tarn_status tarn_flight_create(struct tarn_session *session, uint32_t commands,
                                     struct tarn_flight **flight, struct tarn_error *error);
 void tarn_flight_destroy(struct tarn_flight *flight);
 

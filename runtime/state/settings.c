@@ -4,7 +4,6 @@
  * what comes over the wire. Cost: O(streams + ops). */
 #include "settings.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "streams/base/options.h"
@@ -61,14 +60,15 @@ enum tarn_status tarn_settings_check_device(struct tarn_device device, struct ta
                           table->name, gap);
 }
 
-static enum tarn_status take_devices(struct tarn_settings *settings, struct tarn_device device,
-                                     struct tarn_error *error)
+static enum tarn_status take_devices(struct tarn_settings *settings, struct tarn_region *region,
+                                     struct tarn_device device, struct tarn_error *error)
 {
     const struct tarn_session_options *options = &settings->options;
     if (options->more_devices_count > 0 && !options->more_devices)
         return tarn_error_set(error, TARN_USAGE, "%zu more devices at NULL",
                               options->more_devices_count);
-    settings->devices = calloc(options->more_devices_count + 1, sizeof *settings->devices);
+    settings->devices =
+        tarn_region_take(region, options->more_devices_count + 1, sizeof *settings->devices);
     if (!settings->devices) return tarn_error_no_memory(error);
     settings->devices_count = (uint32_t)options->more_devices_count + 1;
     settings->devices[0] = device;
@@ -137,11 +137,11 @@ static enum tarn_status place_streams(struct tarn_settings *settings, const stru
     return TARN_OK;
 }
 
-static enum tarn_status take_streams(struct tarn_settings *settings, const struct tarn_plan *plan,
-                                     struct tarn_error *error)
+static enum tarn_status take_streams(struct tarn_settings *settings, struct tarn_region *region,
+                                     const struct tarn_plan *plan, struct tarn_error *error)
 {
     const struct tarn_session_options *options = &settings->options;
-    settings->streams = calloc((size_t)plan->streams_count + 1, sizeof *settings->streams);
+    settings->streams = tarn_region_take(region, plan->streams_count, sizeof *settings->streams);
     if (!settings->streams) return tarn_error_no_memory(error);
     enum tarn_status status = check_list(&options->blocking, "blocking", plan, error);
     if (!status) status = check_list(&options->uncapturable, "uncapturable", plan, error);
@@ -186,23 +186,16 @@ static enum tarn_status check_capture(const struct tarn_settings *settings,
 
 /* ---- All of it ---- */
 
-enum tarn_status tarn_settings_init(struct tarn_settings *settings, const struct tarn_plan *plan,
-                                    struct tarn_device device,
+enum tarn_status tarn_settings_init(struct tarn_settings *settings, struct tarn_region *region,
+                                    const struct tarn_plan *plan, struct tarn_device device,
                                     const struct tarn_session_options *options,
                                     struct tarn_error *error)
 {
     memset(settings, 0, sizeof *settings);
     enum tarn_status status = tarn_options_take(&settings->options, sizeof settings->options,
                                                 options, "session options", error);
-    if (!status) status = take_devices(settings, device, error);
-    if (!status) status = take_streams(settings, plan, error);
+    if (!status) status = take_devices(settings, region, device, error);
+    if (!status) status = take_streams(settings, region, plan, error);
     if (!status) status = check_capture(settings, plan, error);
     return status;
-}
-
-void tarn_settings_finish(struct tarn_settings *settings)
-{
-    free(settings->streams);
-    free(settings->devices);
-    memset(settings, 0, sizeof *settings);
 }

@@ -2,6 +2,7 @@
 #ifndef TARN_RUNTIME_STATE_SETTINGS_H
 #define TARN_RUNTIME_STATE_SETTINGS_H
 
+#include "streams/base/region.h"
 #include "streams/plan/plan.h"
 #include "tarn/session.h"
 
@@ -19,13 +20,11 @@ struct tarn_settings {
     bool is_mixed; /* streams with ops are on different devices */
 };
 
-/* Fills *settings, which the caller finishes whatever the status. TARN_USAGE: what is asked for
- * does not fit the plan or the devices; TARN_SYSTEM. */
-enum tarn_status tarn_settings_init(struct tarn_settings *settings, const struct tarn_plan *plan,
-                                    struct tarn_device device,
+/* TARN_USAGE: what is asked for does not fit the plan or the devices; TARN_SYSTEM. */
+enum tarn_status tarn_settings_init(struct tarn_settings *settings, struct tarn_region *region,
+                                    const struct tarn_plan *plan, struct tarn_device device,
                                     const struct tarn_session_options *options,
                                     struct tarn_error *error);
-void tarn_settings_finish(struct tarn_settings *settings);
 
 /* Can this library work with the device's table? */
 enum tarn_status tarn_settings_check_device(struct tarn_device device, struct tarn_error *error);

@@ -8,6 +8,7 @@
 
 #include "arena.h"
 #include "settings.h"
+#include "streams/base/region.h"
 #include "streams/plan/program.h"
 
 struct tarn_executor;
@@ -26,13 +27,14 @@ struct tarn_binding {
     bool own; /* bound by name, not by default */
 };
 
-/* An object that lives as long as the session, and how it ends. */
+/* An object in the session's region, and what ends it before the region. */
 struct tarn_kept {
     void *object; /* NULL: there is none */
-    void (*destroy)(void *object);
+    void (*finish)(void *object);
 };
 
 struct tarn_session {
+    struct tarn_region region;      /* what is made with the session, and dies with it */
     struct tarn_plan *plan;         /* retained */
     const struct tarn_graph *graph; /* the plan's */
     pid_t process;                  /* that made the session, and has its threads */
