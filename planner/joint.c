@@ -7,21 +7,34 @@
  * and a quick plan for each kind. */
 #include "joint.h"
 
+#include <string.h>
+
 #include "planner/transform/reorder/reorder.h"
 #include "streams/base/options.h"
+#include "tarn/transform.h"
+#include "streams/base/options.h"
+#include "tarn/transform.h"
 
 struct joint {
-    struct tarn_plan_options quick; /* how orders are compared */
-    struct tarn_couple_options couple;
-    struct tarn_graph *best;
-    uint64_t footprint; /* of the best */
+    struct tarn_plan_options quick;    /* how orders are compared */
+    struct tarn_couple_options couple; /* if `couples` */
+    bool couples;                      /* waits are added before an order is placed */
+    bool lowest_will_do;               /* the final plan may be made by the method of `quick` */
+    struct tarn_planned best;          /* its plan, if it has one, is not of the coupled graph */
+    uint64_t footprint;                /* of the best */
 };
+
+static bool is_method(const struct tarn_plan_options *plan, const char *method)
+{
+    return strcmp(plan->method ? plan->method : "all", method) == 0;
+}
 
 /* Waits that will be added may change which order is better, so they are added for comparing. */
 static enum tarn_status init(struct joint *joint, const struct tarn_plan_options *plan,
                              struct tarn_error *error)
 {
-    *joint = (struct joint){.footprint = UINT64_MAX};
+    *joint = (struct joint){.footprint = UINT64_MAX, .couples = plan->couple};
+    joint->lowest_will_do = is_method(plan, "all") || is_method(plan, "lowest");
     joint->quick = (struct tarn_plan_options){
         .struct_size = sizeof joint->quick,
         .alignment = plan->alignment,
@@ -35,7 +48,7 @@ static enum tarn_status init(struct joint *joint, const struct tarn_plan_options
                                                 "couple options", error);
     joint->couple.report = NULL;
     if (joint->couple.capacity == 0) joint->couple.capacity = plan->capacity;
-    joint->quick.couple = &joint->couple;
+    if (joint->couple.alignment == 0) joint->couple.alignment = plan->alignment;
     return status;
 }
 
@@ -47,26 +60,51 @@ static bool has_groups(const struct tarn_graph *graph)
     return false;
 }
 
+/* The plan by which an order is compared. */
+static enum tarn_status make_plan(const struct joint *joint, struct tarn_graph *graph,
+                                  struct tarn_plan **plan, struct tarn_error *error)
+{
+    struct tarn_graph *coupled = NULL;
+    struct tarn_transform_control control = {.stop = joint->quick.stop};
+    struct tarn_couple_options couple = joint->couple;
+    if (!joint->couples) return tarn_plan_make(graph, &joint->quick, plan, error);
+    if (!couple.control) couple.control = &control;
+    enum tarn_status status = tarn_graph_couple(graph, &couple, &coupled, error);
+    if (status == TARN_OK) status = tarn_plan_make(coupled, &joint->quick, plan, error);
+    tarn_graph_destroy(coupled);
+    return status;
+}
+
+/* No plan of the graph is better. */
+static bool is_final(const struct joint *joint, const struct tarn_graph *graph,
+                     const struct tarn_plan *plan)
+{
+    return joint->lowest_will_do && plan->graph == graph && plan->footprint == plan->bound;
+}
+
 /* Gives up the graph, or the best one, whichever needs more. */
 static enum tarn_status offer(struct joint *joint, struct tarn_graph *graph, bool *better,
                               struct tarn_error *error)
 {
-    struct tarn_plan *plan;
-    struct tarn_plan_summary made;
-    enum tarn_status status = tarn_plan_create(graph, &joint->quick, &plan, error);
+    struct tarn_planned made = {.graph = graph};
     *better = false;
-    if (status == TARN_OK) {
-        tarn_plan_summarize(plan, &made);
-        tarn_plan_destroy(plan);
-        *better = made.footprint < joint->footprint;
-    }
-    if (*better) {
-        tarn_graph_destroy(joint->best);
-        joint->best = graph;
-        joint->footprint = made.footprint;
-    } else {
+    if (graph == joint->best.graph) { /* it came in, and has been placed */
         tarn_graph_destroy(graph);
+        return TARN_OK;
     }
+    enum tarn_status status = make_plan(joint, graph, &made.plan, error);
+    *better = status == TARN_OK && made.plan->footprint < joint->footprint;
+    if (*better) {
+        struct tarn_planned worse = joint->best;
+        joint->footprint = made.plan->footprint;
+        if (!is_final(joint, graph, made.plan)) {
+            tarn_plan_destroy(made.plan);
+            made.plan = NULL;
+        }
+        joint->best = made;
+        made = worse;
+    }
+    tarn_planned_finish(&made);
     return status;
 }
 
@@ -88,7 +126,7 @@ static enum tarn_status try_kinds(struct joint *joint, struct tarn_graph *graph,
         if (status == TARN_OK) status = offer(joint, result, &better, error);
         if (status == TARN_OK && options->report && (better || kind == 0))
             *options->report = report;
-        if (!joint->quick.couple && joint->footprint <= report.peak_after) break; /* no loss */
+        if (!joint->couples && joint->footprint <= report.peak_after) break; /* no loss */
     }
     return status;
 }
@@ -96,21 +134,21 @@ static enum tarn_status try_kinds(struct joint *joint, struct tarn_graph *graph,
 enum tarn_status tarn_joint_reorder(struct tarn_graph *graph,
                                     const struct tarn_reorder_options *options,
                                     const struct tarn_plan_options *plan,
-                                    struct tarn_graph **result, struct tarn_error *error)
+                                    struct tarn_planned *result, struct tarn_error *error)
 {
     struct joint joint;
     bool better;
     enum tarn_status status = init(&joint, plan, error);
     if (status != TARN_OK) return status;
     if (!has_groups(graph) && !(plan->couple && graph->streams_count > 1))
-        return tarn_graph_reorder(graph, options, result, error);
+        return tarn_graph_reorder(graph, options, &result->graph, error);
     status = offer(&joint, tarn_graph_retain(graph), &better, error);
     if (status == TARN_OK) status = try_kinds(&joint, graph, options, error);
-    if (status == TARN_OK && joint.best == graph && options->report)
+    if (status == TARN_OK && joint.best.graph == graph && options->report)
         options->report->peak_after = options->report->peak_before;
     if (status == TARN_OK)
         *result = joint.best;
     else
-        tarn_graph_destroy(joint.best);
+        tarn_planned_finish(&joint.best);
     return status;
 }

@@ -3,15 +3,15 @@
 #ifndef TARN_PLANNER_JOINT_H
 #define TARN_PLANNER_JOINT_H
 
-#include "planner/transform/recipe.h"
+#include "plan_graph.h"
 
 /* As tarn_graph_reorder, but where storages lie in contiguous groups, or streams are going to be
  * coupled, several orders are coupled and placed, quickly, and the one that needs the least is the
- * result; the graph itself, shared, when that is the order that came in. plan: alignment, threads
- * and coupling count. */
+ * result; the graph itself, shared, when that is the order that came in. The plan comes with it
+ * where no other one can be better. plan: what the result will be planned by. */
 enum tarn_status tarn_joint_reorder(struct tarn_graph *graph,
                                     const struct tarn_reorder_options *options,
                                     const struct tarn_plan_options *plan,
-                                    struct tarn_graph **result, struct tarn_error *error);
+                                    struct tarn_planned *result, struct tarn_error *error);
 
 #endif

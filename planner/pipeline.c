@@ -1,19 +1,22 @@
 /* The transforms of a plan, one after another. Each is a row of the table: whether the options ask
  * for it, and how it is called. After the first one that changed something, origins are brought
  * back to the source graph. Cost: the transforms'. */
+#include "pipeline.h"
+
 #include "joint.h"
-#include "planner/transform/recompute/model.h"
+#include "planner/budgeting/budgeting.h"
+#include "planner/transform/recipe.h"
 #include "streams/base/options.h"
 
 static enum tarn_status assign(struct tarn_graph *graph, const struct tarn_plan_options *options,
-                               struct tarn_graph **result, struct tarn_error *error)
+                               struct tarn_planned *result, struct tarn_error *error)
 {
     struct tarn_assign_options assign;
     enum tarn_status status =
         tarn_options_take(&assign, sizeof assign, options->assign, "assign options", error);
     if (status != TARN_OK) return status;
     if (assign.alignment == 0) assign.alignment = options->alignment;
-    return tarn_graph_assign(graph, &assign, result, error);
+    return tarn_graph_assign(graph, &assign, &result->graph, error);
 }
 
 static bool wants_assign(const struct tarn_plan_options *options) { return options->assign; }
@@ -28,7 +31,7 @@ static const struct tarn_transform_control *stopped_by(struct tarn_transform_con
 }
 
 static enum tarn_status budget(struct tarn_graph *graph, const struct tarn_plan_options *options,
-                               struct tarn_graph **result, struct tarn_error *error)
+                               struct tarn_planned *result, struct tarn_error *error)
 {
     struct tarn_budget_options budget;
     struct tarn_transform_control control;
@@ -37,7 +40,7 @@ static enum tarn_status budget(struct tarn_graph *graph, const struct tarn_plan_
     if (status != TARN_OK) return status;
     if (budget.alignment == 0) budget.alignment = options->alignment;
     if (!budget.control) budget.control = stopped_by(&control, options);
-    return tarn_recompute_within(graph, &budget, options, result, error);
+    return tarn_budgeting_run(graph, &budget, options, result, error);
 }
 
 static bool wants_budget(const struct tarn_plan_options *options) { return options->budget; }
@@ -59,14 +62,14 @@ static enum tarn_status take_reorder(struct tarn_reorder_options *reorder,
 /* Updates of parameters that come early free gradients before the budget is looked at. */
 static enum tarn_status reorder_first(struct tarn_graph *graph,
                                       const struct tarn_plan_options *options,
-                                      struct tarn_graph **result, struct tarn_error *error)
+                                      struct tarn_planned *result, struct tarn_error *error)
 {
     struct tarn_reorder_options reorder;
     struct tarn_transform_control control;
     enum tarn_status status = take_reorder(&reorder, &control, options, error);
     if (status != TARN_OK) return status;
     reorder.report = NULL;
-    return tarn_graph_reorder(graph, &reorder, result, error);
+    return tarn_graph_reorder(graph, &reorder, &result->graph, error);
 }
 
 static bool wants_both(const struct tarn_plan_options *options)
@@ -75,7 +78,7 @@ static bool wants_both(const struct tarn_plan_options *options)
 }
 
 static enum tarn_status reorder(struct tarn_graph *graph, const struct tarn_plan_options *options,
-                                struct tarn_graph **result, struct tarn_error *error)
+                                struct tarn_planned *result, struct tarn_error *error)
 {
     struct tarn_reorder_options reorder;
     struct tarn_transform_control control;
@@ -88,7 +91,7 @@ static bool wants_reorder(const struct tarn_plan_options *options) { return opti
 
 /* Without a capacity of its own it aims at the plan's. */
 static enum tarn_status couple(struct tarn_graph *graph, const struct tarn_plan_options *options,
-                               struct tarn_graph **result, struct tarn_error *error)
+                               struct tarn_planned *result, struct tarn_error *error)
 {
     struct tarn_couple_options couple;
     struct tarn_transform_control control;
@@ -98,15 +101,15 @@ static enum tarn_status couple(struct tarn_graph *graph, const struct tarn_plan_
     if (couple.alignment == 0) couple.alignment = options->alignment;
     if (!couple.control) couple.control = stopped_by(&control, options);
     if (couple.capacity == 0) couple.capacity = options->capacity;
-    return tarn_graph_couple(graph, &couple, result, error);
+    return tarn_graph_couple(graph, &couple, &result->graph, error);
 }
 
 static bool wants_couple(const struct tarn_plan_options *options) { return options->couple; }
 
 static enum tarn_status in_place(struct tarn_graph *graph, const struct tarn_plan_options *options,
-                                 struct tarn_graph **result, struct tarn_error *error)
+                                 struct tarn_planned *result, struct tarn_error *error)
 {
-    return tarn_graph_in_place(graph, options->in_place, result, error);
+    return tarn_graph_in_place(graph, options->in_place, &result->graph, error);
 }
 
 static bool wants_in_place(const struct tarn_plan_options *options) { return options->in_place; }
@@ -114,23 +117,30 @@ static bool wants_in_place(const struct tarn_plan_options *options) { return opt
 static const struct {
     bool (*is_wanted)(const struct tarn_plan_options *options);
     enum tarn_status (*run)(struct tarn_graph *graph, const struct tarn_plan_options *options,
-                            struct tarn_graph **result, struct tarn_error *error);
+                            struct tarn_planned *result, struct tarn_error *error);
 } stages[] = {
     {wants_assign, assign},   {wants_both, reorder_first}, {wants_budget, budget},
     {wants_reorder, reorder}, {wants_couple, couple},      {wants_in_place, in_place},
 };
 
-static enum tarn_status run_stages(struct tarn_graph *graph,
+enum tarn_status tarn_pipeline_run(struct tarn_graph *graph,
                                    const struct tarn_plan_options *options,
-                                   struct tarn_graph **result, struct tarn_error *error)
+                                   struct tarn_planned *result, struct tarn_error *error)
 {
-    struct tarn_graph *now = tarn_graph_retain(graph);
+    struct tarn_planned now = {.graph = tarn_graph_retain(graph)};
+    *result = (struct tarn_planned){0};
     for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
-        struct tarn_graph *next;
+        struct tarn_planned next = {0};
         if (!stages[i].is_wanted(options)) continue;
-        enum tarn_status status = stages[i].run(now, options, &next, error);
-        if (status == TARN_OK && now != graph && next != now) tarn_transform_compose(now, next);
-        tarn_graph_destroy(now);
+        enum tarn_status status = stages[i].run(now.graph, options, &next, error);
+        bool changed = next.graph != now.graph;
+        if (status == TARN_OK && changed && now.graph != graph)
+            tarn_transform_compose(now.graph, next.graph);
+        if (status == TARN_OK && !changed && !next.plan) {
+            next.plan = now.plan; /* it is still a plan of the graph */
+            now.plan = NULL;
+        }
+        tarn_planned_finish(&now);
         if (status != TARN_OK) return status;
         now = next;
     }
@@ -145,9 +155,12 @@ enum tarn_status tarn_graph_transform(struct tarn_graph *graph,
     if (result) *result = NULL;
     if (!graph || !result) return tarn_error_null(error, __func__);
     struct tarn_plan_options options;
+    struct tarn_planned final;
     tarn_error_clear(error);
-    enum tarn_status status =
-        tarn_options_take(&options, sizeof options, given, "plan options", error);
+    enum tarn_status status = tarn_plan_options_take(&options, given, error);
+    if (status == TARN_OK) status = tarn_pipeline_run(graph, &options, &final, error);
     if (status != TARN_OK) return status;
-    return run_stages(graph, &options, result, error);
+    *result = final.graph;
+    tarn_plan_destroy(final.plan);
+    return TARN_OK;
 }

@@ -190,15 +190,4 @@ enum tarn_status tarn_recompute_build(const struct tarn_recompute_model *model,
                                       const struct tarn_schedule *schedule,
                                       struct tarn_graph **result, struct tarn_error *error);
 
-/* ---- recompute.c ---- */
-
-/* Steps of search for a placement within the budget, unless the caller says how many. */
-#define TARN_BUDGET_PLACE_STEPS 40
-
-/* tarn_graph_budget, for a plan by these options. */
-enum tarn_status tarn_recompute_within(struct tarn_graph *graph,
-                                       const struct tarn_budget_options *options,
-                                       const struct tarn_plan_options *planning,
-                                       struct tarn_graph **result, struct tarn_error *error);
-
 #endif

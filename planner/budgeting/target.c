@@ -108,15 +108,15 @@ enum tarn_status tarn_recompute_try_targets(struct tarn_budgeting *budgeting, bo
 
 /* ---- The least ---- */
 
-/* The final planning finds the footprint again when that is its capacity. */
+/* The final plan is found by the same search where the footprint is its capacity. */
 static enum tarn_status confirm(const struct tarn_budgeting *budgeting, struct tarn_attempt *least)
 {
-    struct tarn_plan_options final = tarn_budgeting_final_options(budgeting);
-    struct tarn_plan_summary made;
     uint64_t step = least->footprint / CONFIRM_STEP + budgeting->options.alignment;
+    tarn_plan_destroy(least->made.plan);
+    least->made.plan = NULL;
     for (;; least->footprint += step - step % budgeting->options.alignment) {
-        final.capacity = least->footprint;
-        enum tarn_status status = tarn_budgeting_plan(budgeting, least->graph, &final, &made);
+        enum tarn_status status =
+            tarn_budgeting_plan(budgeting, least->made.graph, least->footprint, &least->made.plan);
         if (status != TARN_DOES_NOT_FIT) return status;
         tarn_error_clear(budgeting->error);
     }
@@ -170,7 +170,7 @@ static enum tarn_status ask_for_less(struct tarn_budgeting *budgeting, struct ta
         *least = below;
         below = swap;
     }
-    tarn_graph_destroy(below.graph);
+    tarn_planned_finish(&below.made);
     return status;
 }
 
@@ -213,10 +213,10 @@ static enum tarn_status halve(struct tarn_budgeting *budgeting, struct tarn_atte
 static enum tarn_status place_finally(const struct tarn_budgeting *budgeting,
                                       struct tarn_attempt *least)
 {
-    const struct tarn_plan_options final = tarn_budgeting_final_options(budgeting);
-    struct tarn_plan_summary made;
-    enum tarn_status status = tarn_budgeting_plan(budgeting, least->graph, &final, &made);
-    if (status == TARN_OK) least->footprint = made.footprint;
+    tarn_plan_destroy(least->made.plan);
+    enum tarn_status status = tarn_budgeting_plan(budgeting, least->made.graph,
+                                                  budgeting->options.budget, &least->made.plan);
+    if (status == TARN_OK) least->footprint = least->made.plan->footprint;
     return status;
 }
 
@@ -226,10 +226,10 @@ enum tarn_status tarn_recompute_fall_back(struct tarn_budgeting *budgeting,
     struct tarn_attempt least = {0};
     enum tarn_status status = tarn_recompute_least(budgeting, &least);
     if (status != TARN_OK) {
-        tarn_graph_destroy(least.graph);
+        tarn_planned_finish(&least.made);
         return status;
     }
-    tarn_graph_destroy(best->graph);
+    tarn_planned_finish(&best->made);
     *best = least;
     if (!tarn_attempt_fits(best, budgeting->options.budget)) return TARN_OK;
     status = place_finally(budgeting, best);

@@ -1,8 +1,9 @@
 /* Attempts at a budget: graphs made of a policy, placed and simulated. */
-#ifndef TARN_PLANNER_TRANSFORM_RECOMPUTE_ATTEMPT_H
-#define TARN_PLANNER_TRANSFORM_RECOMPUTE_ATTEMPT_H
+#ifndef TARN_PLANNER_BUDGETING_ATTEMPT_H
+#define TARN_PLANNER_BUDGETING_ATTEMPT_H
 
-#include "script.h"
+#include "planner/plan_graph.h"
+#include "planner/transform/recompute/script.h"
 #include "streams/base/deadline.h"
 #include "tarn/transform.h"
 
@@ -12,7 +13,8 @@ enum { TARN_BUDGET_NEAR = 100 }; /* near a number of bytes: within one part in s
 
 /* A graph that was built and placed. */
 struct tarn_attempt {
-    struct tarn_graph *graph; /* NULL: none */
+    /* The graph (NULL: none), and its plan where that has been made as the final one is. */
+    struct tarn_planned made;
     uint64_t footprint, time_ns;
     struct tarn_budget_report report;
 };
@@ -34,19 +36,15 @@ struct tarn_budgeting {
     struct tarn_error *error;
 };
 
-/* Plans the graph and says what came of it; the plan is not kept. */
+/* The footprint of a plan without any search, in bytes. */
+enum tarn_status tarn_budgeting_place_quickly(const struct tarn_budgeting *budgeting,
+                                              struct tarn_graph *graph, uint64_t *footprint);
+
+/* The plan that the result will have, if `capacity` is the budget: the first placement found that
+ * fits. TARN_DOES_NOT_FIT: none does. */
 enum tarn_status tarn_budgeting_plan(const struct tarn_budgeting *budgeting,
-                                     struct tarn_graph *graph,
-                                     const struct tarn_plan_options *options,
-                                     struct tarn_plan_summary *made);
-
-/* What will place the result, with the budget as the capacity. */
-struct tarn_plan_options tarn_budgeting_final_options(const struct tarn_budgeting *budgeting);
-
-/* The footprint in bytes that a plan for the budget will have: the first placement that fits it.
- * Where none does, that of a quick plan. */
-enum tarn_status tarn_budgeting_place(const struct tarn_budgeting *budgeting,
-                                      struct tarn_graph *graph, uint64_t *footprint);
+                                     struct tarn_graph *graph, uint64_t capacity,
+                                     struct tarn_plan **plan);
 
 /* The makespan by the model of tarn/simulate.h, in nanoseconds. */
 enum tarn_status tarn_budgeting_time(const struct tarn_budgeting *budgeting,

@@ -10,75 +10,89 @@
 #include "streams/base/error.h"
 #include "tarn/simulate.h"
 
-/* Storages for which a search for a placement takes hardly longer than none. */
-enum { SMALL = 128 };
+/* Storages for which a search for a placement takes hardly longer than none; steps of search for a
+ * placement within the budget, unless the caller says how many. */
+enum { SMALL = 128, PLACE_STEPS = 40 };
 
 /* ---- Looking at a graph ---- */
 
-enum tarn_status tarn_budgeting_plan(const struct tarn_budgeting *budgeting,
-                                     struct tarn_graph *graph,
-                                     const struct tarn_plan_options *options,
-                                     struct tarn_plan_summary *made)
+static enum tarn_status plan_quickly(const struct tarn_budgeting *budgeting,
+                                     struct tarn_graph *graph, struct tarn_plan **plan)
 {
-    struct tarn_plan *plan;
-    enum tarn_status status = tarn_plan_create(graph, options, &plan, budgeting->error);
-    if (status != TARN_OK) return status;
-    tarn_plan_summarize(plan, made);
-    tarn_plan_destroy(plan);
-    return TARN_OK;
-}
-
-struct tarn_plan_options tarn_budgeting_final_options(const struct tarn_budgeting *budgeting)
-{
-    struct tarn_plan_options options = {.struct_size = sizeof options,
-                                        .alignment = budgeting->options.alignment,
-                                        .capacity = budgeting->options.budget,
-                                        .effort = TARN_BUDGET_PLACE_STEPS};
-    if (!budgeting->planning) return options;
-    options.method = budgeting->planning->method;
-    options.seed = budgeting->planning->seed;
-    options.threads = budgeting->planning->threads;
-    if (budgeting->planning->effort > 0) options.effort = budgeting->planning->effort;
-    return options;
-}
-
-enum tarn_status tarn_budgeting_place(const struct tarn_budgeting *budgeting,
-                                      struct tarn_graph *graph, uint64_t *footprint)
-{
-    struct tarn_plan_summary made;
-    uint64_t budget = budgeting->options.budget;
     const struct tarn_plan_options quick = {.struct_size = sizeof quick,
                                             .alignment = budgeting->options.alignment,
                                             .method = "lowest",
                                             .effort = TARN_NO_EFFORT};
-    enum tarn_status status = tarn_budgeting_plan(budgeting, graph, &quick, &made);
+    return tarn_plan_make(graph, &quick, plan, budgeting->error);
+}
+
+enum tarn_status tarn_budgeting_place_quickly(const struct tarn_budgeting *budgeting,
+                                              struct tarn_graph *graph, uint64_t *footprint)
+{
+    struct tarn_plan *plan;
+    enum tarn_status status = plan_quickly(budgeting, graph, &plan);
+    if (status == TARN_OK) *footprint = plan->footprint;
+    tarn_plan_destroy(plan);
+    return status;
+}
+
+enum tarn_status tarn_budgeting_plan(const struct tarn_budgeting *budgeting,
+                                     struct tarn_graph *graph, uint64_t capacity,
+                                     struct tarn_plan **plan)
+{
+    const struct tarn_plan_options *planning = budgeting->planning;
+    struct tarn_plan_options options = {.struct_size = sizeof options,
+                                        .alignment = budgeting->options.alignment,
+                                        .capacity = capacity,
+                                        .effort = PLACE_STEPS};
+    if (planning) {
+        options.method = planning->method;
+        options.node_limit = planning->node_limit;
+        options.seed = planning->seed;
+        options.threads = planning->threads;
+        if (planning->effort > 0) options.effort = planning->effort;
+    }
+    return tarn_plan_make(graph, &options, plan, budgeting->error);
+}
+
+/* Is a quick plan near enough to the budget for a search to be worth its time? */
+static bool may_fit(const struct tarn_budgeting *budgeting, const struct tarn_plan *quick)
+{
+    uint64_t budget = budgeting->options.budget, footprint = quick->footprint;
+    bool small = quick->graph->planned_count <= SMALL;
+    bool near = footprint - footprint / TARN_BUDGET_NEAR <= budget || small;
+    bool searches = !budgeting->planning || budgeting->planning->effort != TARN_NO_EFFORT;
+    return near && quick->bound <= budget && searches && (budgeting->patient || small);
+}
+
+/* The plan for the budget, or, where none fits, the footprint of a quick one. */
+static enum tarn_status place(const struct tarn_budgeting *budgeting, struct tarn_attempt *attempt)
+{
+    struct tarn_plan *quick;
+    uint64_t budget = budgeting->options.budget;
+    enum tarn_status status = plan_quickly(budgeting, attempt->made.graph, &quick);
     if (status != TARN_OK) return status;
-    *footprint = made.footprint;
-    bool fits = made.footprint <= budget, patient = budgeting->patient;
-    bool near = made.footprint - made.footprint / TARN_BUDGET_NEAR <= budget ||
-                graph->planned_count <= SMALL;
-    near = near && made.bound <= budget;
-    if (graph->planned_count <= SMALL) patient = true;
-    if (budgeting->planning && budgeting->planning->effort == TARN_NO_EFFORT) patient = false;
-    if (budget == TARN_BUDGET_UNLIMITED || (!fits && !(near && patient))) return TARN_OK;
-    struct tarn_plan_options final = tarn_budgeting_final_options(budgeting);
-    status = tarn_budgeting_plan(budgeting, graph, &final, &made);
-    if (status == TARN_OK) *footprint = made.footprint;
+    attempt->footprint = quick->footprint;
+    bool fits = quick->footprint <= budget, worth = fits || may_fit(budgeting, quick);
+    tarn_plan_destroy(quick);
+    if (budget == TARN_BUDGET_UNLIMITED || !worth) return TARN_OK;
+    status = tarn_budgeting_plan(budgeting, attempt->made.graph, budget, &attempt->made.plan);
+    if (status == TARN_OK) attempt->footprint = attempt->made.plan->footprint;
     if (status != TARN_DOES_NOT_FIT) return status;
-    if (fits) *footprint = budget + budgeting->options.alignment; /* not by the method asked for */
+    if (fits) /* but not by the method asked for */
+        attempt->footprint = budget + budgeting->options.alignment;
     tarn_error_clear(budgeting->error);
     return TARN_OK;
 }
 
 /* The footprint that it comes down to, whatever the budget is. */
 static enum tarn_status place_least(const struct tarn_budgeting *budgeting,
-                                    struct tarn_graph *graph, uint64_t *footprint)
+                                    struct tarn_attempt *attempt)
 {
-    struct tarn_plan_options final = tarn_budgeting_final_options(budgeting);
-    struct tarn_plan_summary made;
-    final.capacity = 0;
-    enum tarn_status status = tarn_budgeting_plan(budgeting, graph, &final, &made);
-    *footprint = made.footprint;
+    struct tarn_plan *plan;
+    enum tarn_status status = tarn_budgeting_plan(budgeting, attempt->made.graph, 0, &plan);
+    if (status == TARN_OK) attempt->footprint = plan->footprint;
+    tarn_plan_destroy(plan);
     return status;
 }
 
@@ -130,13 +144,13 @@ static void count_executions(const struct tarn_schedule *schedule,
 
 bool tarn_attempt_fits(const struct tarn_attempt *attempt, uint64_t budget)
 {
-    return attempt->graph && attempt->footprint <= budget;
+    return attempt->made.graph && attempt->footprint <= budget;
 }
 
 static bool is_better(const struct tarn_attempt *a, const struct tarn_attempt *b, uint64_t budget)
 {
-    if (!b->graph || tarn_attempt_fits(a, budget) != tarn_attempt_fits(b, budget))
-        return !b->graph || tarn_attempt_fits(a, budget);
+    if (!b->made.graph || tarn_attempt_fits(a, budget) != tarn_attempt_fits(b, budget))
+        return !b->made.graph || tarn_attempt_fits(a, budget);
     if (!tarn_attempt_fits(a, budget) && a->footprint != b->footprint)
         return a->footprint < b->footprint;
     return a->time_ns < b->time_ns;
@@ -150,20 +164,19 @@ void tarn_attempt_keep_better(struct tarn_attempt *best, struct tarn_attempt *ot
         *best = *other;
         *other = swap;
     }
-    tarn_graph_destroy(other->graph);
+    tarn_planned_finish(&other->made);
 }
 
 /* Takes over the graph, placed. */
 static enum tarn_status look_at(struct tarn_budgeting *budgeting, struct tarn_graph *graph,
                                 const struct tarn_schedule *schedule, struct tarn_attempt *attempt)
 {
-    *attempt = (struct tarn_attempt){.graph = graph};
+    *attempt = (struct tarn_attempt){.made.graph = graph};
     count_executions(schedule, &attempt->report);
-    enum tarn_status status = budgeting->any_budget
-                                  ? place_least(budgeting, graph, &attempt->footprint)
-                                  : tarn_budgeting_place(budgeting, graph, &attempt->footprint);
+    enum tarn_status status =
+        budgeting->any_budget ? place_least(budgeting, attempt) : place(budgeting, attempt);
     if (status == TARN_OK) status = tarn_budgeting_time(budgeting, graph, &attempt->time_ns);
-    if (status != TARN_OK) tarn_graph_destroy(graph);
+    if (status != TARN_OK) tarn_planned_finish(&attempt->made);
     return status;
 }
 
@@ -264,6 +277,6 @@ enum tarn_status tarn_attempt_make(struct tarn_budgeting *budgeting, uint64_t ta
         if (status == TARN_OK && making.front.report.recomputed == 0) break; /* all the same */
     }
     *front = making.front;
-    front->graph = NULL;
+    front->made = (struct tarn_planned){0};
     return status;
 }

@@ -1,18 +1,19 @@
 /* A budget for the arena: what to keep, what to compute again, and by which implementation. The
- * search (budget.h) knows the bytes alive at once when ops run one by one; a plan may need more,
- * for contiguous groups and for streams side by side. So each answer is built and placed without
- * any search (recompute/attempt.h), and the search is asked again for another peak
- * (recompute/target.h). The fastest graph whose plan fits is the result; where none fits, the
- * refusal names the least footprint found and a lower bound. Sources: A. Shah et al., "Memory
- * optimization for deep networks" (MONeT); DESIGN section 3. Cost: some searches and plans. */
+ * search (transform/budget) knows the bytes alive at once when ops run one by one; a plan may need
+ * more, for contiguous groups and for streams side by side. So each answer is built and placed
+ * without any search (attempt.h), and the search is asked again for another peak (target.h). The
+ * fastest graph whose plan fits is the result, with that plan; where none fits, the refusal names
+ * the least footprint found and a lower bound. Sources: A. Shah et al., "Memory optimization for
+ * deep networks" (MONeT); DESIGN section 3. Cost: some searches and plans. */
+#include "budgeting.h"
+
 #include "planner/transform/budget/budget.h"
-#include "planner/transform/recompute/attempt.h"
-#include "planner/transform/recompute/target.h"
 #include "streams/base/checked.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
+#include "target.h"
 
 enum { DEFAULT_ALIGNMENT = 512 };
 
@@ -110,10 +111,7 @@ static enum tarn_status begin(struct tarn_budgeting *budgeting, struct tarn_grap
     if (control)
         budgeting->deadline =
             tarn_deadline_in((const atomic_bool *)control->stop, control->seconds);
-    uint64_t budget = budgeting->options.budget;
-    budgeting->options.budget = TARN_BUDGET_UNLIMITED;
-    status = tarn_budgeting_place(budgeting, graph, &budgeting->placed);
-    budgeting->options.budget = budget;
+    status = tarn_budgeting_place_quickly(budgeting, graph, &budgeting->placed);
     if (status == TARN_OK) status = tarn_budgeting_time(budgeting, graph, &budgeting->before_ns);
     return status;
 }
@@ -130,23 +128,14 @@ static void fill_report(const struct tarn_budgeting *budgeting, const struct tar
     report->time_ns = attempt->time_ns;
 }
 
-enum tarn_status tarn_graph_budget(struct tarn_graph *graph,
-                                   const struct tarn_budget_options *options,
-                                   struct tarn_graph **result, struct tarn_error *error)
-{
-    if (result) *result = NULL;
-    if (!graph || !result) return tarn_error_null(error, __func__);
-    return tarn_recompute_within(graph, options, NULL, result, error);
-}
-
-enum tarn_status tarn_recompute_within(struct tarn_graph *graph,
-                                       const struct tarn_budget_options *options,
-                                       const struct tarn_plan_options *planning,
-                                       struct tarn_graph **result, struct tarn_error *error)
+enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
+                                    const struct tarn_budget_options *options,
+                                    const struct tarn_plan_options *planning,
+                                    struct tarn_planned *result, struct tarn_error *error)
 {
     struct tarn_budgeting budgeting;
     struct tarn_attempt best = {0};
-    *result = NULL;
+    *result = (struct tarn_planned){0};
     enum tarn_status status = begin(&budgeting, graph, options, error);
     budgeting.planning = planning;
     if (status == TARN_OK) status = tarn_recompute_try_targets(&budgeting, false, &best);
@@ -159,10 +148,23 @@ enum tarn_status tarn_recompute_within(struct tarn_graph *graph,
         status = tarn_deadline_is_over(&budgeting.deadline) ? give_up(&budgeting, &best)
                                                             : refuse(&budgeting, &best);
     if (status == TARN_OK)
-        *result = best.graph;
+        *result = best.made;
     else
-        tarn_graph_destroy(best.graph);
+        tarn_planned_finish(&best.made);
     finish(&budgeting);
+    return status;
+}
+
+enum tarn_status tarn_graph_budget(struct tarn_graph *graph,
+                                   const struct tarn_budget_options *options,
+                                   struct tarn_graph **result, struct tarn_error *error)
+{
+    struct tarn_planned planned;
+    if (result) *result = NULL;
+    if (!graph || !result) return tarn_error_null(error, __func__);
+    enum tarn_status status = tarn_budgeting_run(graph, options, NULL, &planned, error);
+    *result = planned.graph;
+    tarn_plan_destroy(planned.plan);
     return status;
 }
 
@@ -217,7 +219,7 @@ enum tarn_status tarn_graph_budget_curve(struct tarn_graph *graph,
     for (size_t i = 0; i < count; i++) rows[i] = (struct tarn_budget_report){0};
     enum tarn_status status = begin(&budgeting, graph, options, error);
     if (status == TARN_OK) status = find_points(&budgeting, &best, rows, count);
-    tarn_graph_destroy(best.graph);
+    tarn_planned_finish(&best.made);
     finish(&budgeting);
     return status;
 }

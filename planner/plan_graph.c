@@ -1,0 +1,347 @@
+/* Planning a final graph: order, bound, place. Each is a step of its own on the plan that the steps
+ * before it have filled in. Cost: the placement's, see place/; everything else is near-linear. */
+#include "plan_graph.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capacity.h"
+#include "planner/papers/papers.h"
+#include "planner/place/work.h"
+#include "streams/base/checked.h"
+#include "streams/base/deadline.h"
+#include "streams/base/error.h"
+#include "streams/base/options.h"
+#include "streams/base/region.h"
+#include "streams/order/gap_bound.h"
+
+enum { ALIGNMENT_DEFAULT = 512, EFFORT_DEFAULT = 1000 };
+
+/* ---- Options ---- */
+
+/* Placement's own methods, then those of papers. */
+const char *tarn_plan_method(size_t i)
+{
+    size_t own = tarn_ways_count();
+    if (i < own) return tarn_way_word(i);
+    const struct tarn_layout *layout = tarn_papers_layout(i - own);
+    return layout ? layout->name : NULL;
+}
+
+static enum tarn_status find_way(struct tarn_place_request *request, const char *word,
+                                 struct tarn_error *error)
+{
+    const struct tarn_layout *layout;
+    if (tarn_way_find(word ? word : "all", &request->way, &request->method)) return TARN_OK;
+    request->way = TARN_WAY_LAYOUT;
+    for (size_t i = 0; (layout = tarn_papers_layout(i)) != NULL; i++) {
+        request->layout = layout;
+        if (strcmp(layout->name, word) == 0) return TARN_OK;
+    }
+    if (tarn_papers_lack(word))
+        return tarn_error_set(error, TARN_USAGE,
+                              "this build has no methods of papers, such as '%s'", word);
+    return tarn_error_set(
+        error, TARN_USAGE,
+        "there is no method '%.80s'; choose \"all\", \"baseline\", \"lowest\", \"exact\", "
+        "\"roam-tree\", \"llfb\", or "
+        "ALGORITHM:SORT:FIT with ALGORITHM single-object or many-objects, SORT size, breadth, "
+        "source, unsafe or lifetime, FIT first-fit or best-fit, and \":paper\" behind it for the "
+        "paper's head-size test",
+        word);
+}
+
+/* ---- The steps ---- */
+
+struct planning {
+    struct tarn_region region; /* of reuse, antichain and bound */
+    struct tarn_plan_options options;
+    struct tarn_place_request request;
+    uint64_t reported; /* the last footprint told to the caller; 0: none */
+    struct tarn_plan *plan;
+    struct tarn_reuse reuse;
+    struct tarn_blocks blocks; /* of planned storages */
+    struct tarn_antichain antichain;
+    struct tarn_gap_bound bound; /* the plan's certificate, in positions of the graph */
+    bool cannot_fit; /* proved by search: no placement is at the bound, or within the capacity */
+};
+
+/* Lists, waits and reuse: everything that follows from the final graph alone. */
+static enum tarn_status order(struct planning *planning, struct tarn_graph *graph)
+{
+    struct tarn_clocks clocks;
+    struct tarn_region region = {.chunks = NULL};
+    double begin = tarn_now_ms();
+    planning->plan = tarn_plan_of_graph(graph);
+    enum tarn_status status =
+        planning->plan ? tarn_clocks_init(&clocks, &region, graph) : TARN_SYSTEM;
+    if (status == TARN_OK)
+        status = tarn_reuse_init(&planning->reuse, &planning->region, &clocks, graph);
+    tarn_region_finish(&region);
+    if (status == TARN_OK) planning->plan->order_ms = tarn_now_ms() - begin;
+    return status;
+}
+
+/* Thresholds of a plan count launches, those of the graph all ops. */
+static void count_launches(uint32_t *launches, const uint32_t *threshold,
+                           const struct tarn_graph *graph)
+{
+    for (uint32_t s = 0; s < graph->streams_count; s++) {
+        launches[s] = 0;
+        for (uint32_t i = 0; i < threshold[s]; i++)
+            launches[s] += !graph->ops[graph->streams[s].ops[i]].view;
+    }
+}
+
+/* Gives the plan its certificate. */
+static enum tarn_status take_bound(struct tarn_plan *plan, const struct tarn_gap_bound *bound)
+{
+    free(plan->threshold);
+    free(plan->gaps);
+    plan->threshold = malloc(((size_t)bound->streams_count + 1) * sizeof *plan->threshold);
+    plan->gaps = malloc(((size_t)bound->gaps_count + 1) * sizeof *plan->gaps);
+    if (!plan->threshold || !plan->gaps) return TARN_SYSTEM;
+    plan->bound = bound->bound;
+    count_launches(plan->threshold, bound->threshold, plan->graph);
+    plan->gaps_count = bound->gaps_count;
+    for (uint32_t i = 0; i < bound->gaps_count; i++)
+        plan->gaps[i] = plan->graph->storages[bound->gaps[i]].tensor;
+    return TARN_OK;
+}
+
+static struct tarn_reserve reserve_of(const struct planning *planning)
+{
+    return (struct tarn_reserve){&planning->reuse, planning->plan->graph, planning->blocks.reserved,
+                                 planning->plan->alignment};
+}
+
+/* Replaces the bound by a better one, if that is found. */
+static enum tarn_status find_gaps(struct planning *planning, uint32_t effort)
+{
+    struct tarn_reserve reserve = reserve_of(planning);
+    struct tarn_gap_bound bound;
+    enum tarn_status status =
+        tarn_gap_bound_init(&bound, &planning->region, &planning->antichain, &reserve, effort);
+    if (status != TARN_OK) return status;
+    bool better = !planning->bound.threshold || bound.bound > planning->bound.bound;
+    if (!better) return TARN_OK;
+    planning->bound = bound;
+    return take_bound(planning->plan, &planning->bound);
+}
+
+/* For a graph that quick placement leaves above the bound. */
+static enum tarn_status raise_bound(void *user, uint64_t *bound)
+{
+    struct planning *planning = user;
+    enum tarn_status status = find_gaps(planning, TARN_GAP_EFFORT_HIGH);
+    *bound = planning->plan->bound;
+    return status;
+}
+
+/* Says why the capacity is too small for any plan, where that is known. */
+static enum tarn_status check_bound(const struct planning *planning, struct tarn_error *error)
+{
+    struct tarn_reserve reserve = reserve_of(planning);
+    uint64_t capacity = planning->options.capacity;
+    if (capacity == 0 || planning->bound.bound <= capacity) return TARN_OK;
+    return tarn_blocking_refuse(&planning->bound, &reserve, capacity, error);
+}
+
+/* Blocks, and what no placement of them can be below. */
+static enum tarn_status find_bound(struct planning *planning, struct tarn_error *error)
+{
+    double begin = tarn_now_ms();
+    struct tarn_plan *plan = planning->plan;
+    enum tarn_status status =
+        tarn_blocks_init(&planning->blocks, plan->graph, false, plan->alignment, error);
+    if (status != TARN_OK) return status;
+    status = tarn_antichain_init(&planning->antichain, &planning->region, &planning->reuse,
+                                 plan->graph, planning->blocks.reserved);
+    if (status == TARN_OK) status = find_gaps(planning, TARN_GAP_EFFORT_LOW);
+    plan->order_ms += tarn_now_ms() - begin;
+    return status == TARN_OK ? check_bound(planning, error) : tarn_error_no_memory(error);
+}
+
+/* Planned storages come in the order of the plan's places: roots, then workspaces. */
+static void take_offsets(struct tarn_plan *plan, const uint64_t *offset)
+{
+    for (uint32_t i = 0; i < plan->storages_count; i++) plan->storages[i].offset = offset[i];
+    for (uint32_t i = 0; i < plan->workspaces_count; i++)
+        plan->workspaces[i].offset = offset[plan->storages_count + i];
+}
+
+static void report_progress(void *user, uint64_t footprint, uint64_t steps)
+{
+    struct planning *planning = user;
+    if (planning->reported != 0 && footprint >= planning->reported) return;
+    planning->reported = footprint;
+    struct tarn_plan_progress progress = {footprint, planning->plan->bound, steps};
+    planning->options.progress(planning->options.user, &progress);
+}
+
+static uint64_t steps_for(const struct tarn_plan_options *options)
+{
+    if (options->effort == TARN_NO_EFFORT) return 0;
+    if (options->effort == 0) return options->seconds > 0 ? UINT64_MAX : EFFORT_DEFAULT;
+    return options->effort;
+}
+
+/* A deadline stands for a limit of work. */
+static uint64_t work_for(const struct planning *planning, uint64_t steps)
+{
+    uint64_t work =
+        TARN_WORK_DEFAULT + (uint64_t)TARN_WORK_A_STORAGE * planning->blocks.storages_count;
+    if (planning->options.seconds > 0) return 0;
+    if (steps <= EFFORT_DEFAULT) return work;
+    return steps < UINT64_MAX / work ? work / EFFORT_DEFAULT * steps : 0;
+}
+
+static void fill_request(struct planning *planning)
+{
+    const struct tarn_plan_options *options = &planning->options;
+    planning->request.improve = (struct tarn_improve_options){
+        .bound = planning->plan->bound,
+        .capacity = options->capacity,
+        .steps = steps_for(options),
+        .work_max = work_for(planning, steps_for(options)),
+        .seed = options->seed,
+        .threads = options->threads,
+        .progress = options->progress ? report_progress : NULL,
+        .user = planning,
+        .deadline = tarn_deadline_in((const atomic_bool *)options->stop, options->seconds),
+    };
+}
+
+static enum tarn_status place_planned(struct planning *planning, struct tarn_error *error)
+{
+    struct tarn_plan *plan = planning->plan;
+    struct tarn_conflicts conflicts = {0};
+    struct tarn_problem problem = {plan->graph, &planning->blocks, &conflicts};
+    struct tarn_place_result result = {0};
+    fill_request(planning);
+    planning->request.node_limit = planning->options.node_limit;
+    planning->request.raise_bound = raise_bound;
+    planning->request.user = planning;
+    result.offset = malloc(((size_t)planning->blocks.storages_count + 1) * sizeof *result.offset);
+    enum tarn_status status = result.offset ? TARN_OK : TARN_SYSTEM;
+    if (status == TARN_OK)
+        status = tarn_conflicts_init_slots(&conflicts, &planning->reuse, plan->graph);
+    if (status == TARN_OK)
+        status = tarn_place(&problem, &planning->antichain, &planning->request, &result);
+    if (status == TARN_OK) {
+        take_offsets(plan, result.offset);
+        plan->footprint = result.footprint;
+        plan->stopped = result.stopped;
+        planning->cannot_fit = result.cannot_fit;
+        plan->method = strdup(result.method);
+        if (!plan->method) status = TARN_SYSTEM;
+    }
+    tarn_conflicts_finish(&conflicts);
+    free(result.offset);
+    return status == TARN_OK ? TARN_OK : tarn_error_no_memory(error);
+}
+
+/* Nothing persistent is ever released: one behind the other. */
+static enum tarn_status place_persistent(struct planning *planning, struct tarn_error *error)
+{
+    struct tarn_plan *plan = planning->plan;
+    struct tarn_blocks blocks;
+    enum tarn_status status =
+        tarn_blocks_init(&blocks, plan->graph, true, planning->options.alignment, error);
+    if (status != TARN_OK) return status;
+    uint64_t *offset = malloc(((size_t)blocks.storages_count + 1) * sizeof *offset);
+    if (offset) {
+        plan->persistent = tarn_blocks_place_in_a_row(&blocks, offset);
+        for (uint32_t i = 0; i < blocks.storages_count; i++)
+            plan->places_persistent[i].offset = offset[i];
+    } else {
+        status = tarn_error_no_memory(error);
+    }
+    free(offset);
+    tarn_blocks_finish(&blocks);
+    return status;
+}
+
+static enum tarn_status check_capacity(const struct planning *planning, struct tarn_error *error)
+{
+    uint64_t footprint = planning->plan->footprint, capacity = planning->options.capacity;
+    enum tarn_status status = check_bound(planning, error);
+    if (status != TARN_OK || capacity == 0 || footprint <= capacity) return status;
+    if (planning->cannot_fit)
+        return tarn_error_set(error, TARN_DOES_NOT_FIT,
+                              "no plan fits %llu bytes, although the bound is %llu: exact search "
+                              "went through all placements; %s gave the best footprint found, %llu",
+                              (unsigned long long)capacity,
+                              (unsigned long long)planning->bound.bound, planning->plan->method,
+                              (unsigned long long)footprint);
+    return tarn_error_set(error, TARN_DOES_NOT_FIT,
+                          "the graph needs %llu bytes, the capacity is %llu, short by %llu; "
+                          "%s gave the best footprint found",
+                          (unsigned long long)footprint, (unsigned long long)capacity,
+                          (unsigned long long)(footprint - capacity), planning->plan->method);
+}
+
+static enum tarn_status place(struct planning *planning, struct tarn_error *error)
+{
+    double begin = tarn_now_ms();
+    enum tarn_status status = place_planned(planning, error);
+    if (status == TARN_OK) status = place_persistent(planning, error);
+    if (status == TARN_OK) status = check_capacity(planning, error);
+    planning->plan->place_ms = tarn_now_ms() - begin;
+    return status;
+}
+
+/* ---- The whole ---- */
+
+static enum tarn_status run(struct planning *planning, struct tarn_graph *graph,
+                            struct tarn_error *error)
+{
+    enum tarn_status status = find_way(&planning->request, planning->options.method, error);
+    if (status != TARN_OK) return status;
+    if (order(planning, graph) != TARN_OK) return tarn_error_no_memory(error);
+    planning->plan->alignment = planning->options.alignment;
+    if ((status = find_bound(planning, error)) != TARN_OK) return status;
+    return place(planning, error);
+}
+
+enum tarn_status tarn_plan_options_take(struct tarn_plan_options *options,
+                                        const struct tarn_plan_options *given,
+                                        struct tarn_error *error)
+{
+    struct tarn_place_request request;
+    enum tarn_status status =
+        tarn_options_take(options, sizeof *options, given, "plan options", error);
+    if (status != TARN_OK) return status;
+    if (options->alignment == 0) options->alignment = ALIGNMENT_DEFAULT;
+    if (!tarn_is_power_of_two(options->alignment))
+        return tarn_error_set(error, TARN_USAGE, "the alignment %llu is not a power of two",
+                              (unsigned long long)options->alignment);
+    if (options->boundary > TARN_BOUNDARY_SIMPLE)
+        return tarn_error_set(error, TARN_USAGE, "there is no iteration boundary %u",
+                              options->boundary);
+    return find_way(&request, options->method, error);
+}
+
+enum tarn_status tarn_plan_make(struct tarn_graph *graph, const struct tarn_plan_options *options,
+                                struct tarn_plan **plan, struct tarn_error *error)
+{
+    struct planning planning = {.options = *options};
+    assert(tarn_is_power_of_two(options->alignment));
+    *plan = NULL;
+    enum tarn_status status = run(&planning, graph, error);
+    tarn_blocks_finish(&planning.blocks);
+    tarn_region_finish(&planning.region);
+    if (status == TARN_OK)
+        *plan = planning.plan;
+    else
+        tarn_plan_destroy(planning.plan);
+    return status;
+}
+
+void tarn_planned_finish(struct tarn_planned *planned)
+{
+    tarn_plan_destroy(planned->plan);
+    tarn_graph_destroy(planned->graph);
+    *planned = (struct tarn_planned){0};
+}

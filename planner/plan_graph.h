@@ -1,0 +1,29 @@
+/* A plan of one final graph. Nothing here changes the graph, so that transforms which have to know
+ * what a graph comes to can be told by the plan itself, and hand it on. */
+#ifndef TARN_PLANNER_PLAN_GRAPH_H
+#define TARN_PLANNER_PLAN_GRAPH_H
+
+#include "streams/plan/plan.h"
+
+/* A graph and, where one has been made on the way, a plan of it. All zero: nothing. */
+struct tarn_planned {
+    struct tarn_graph *graph;
+    struct tarn_plan *plan; /* NULL: none; its graph is `graph` */
+};
+
+void tarn_planned_finish(struct tarn_planned *planned);
+
+/* The options that a caller gave (NULL: all defaults), with the default for an alignment of 0.
+ * TARN_USAGE: no plan can be made by them. */
+enum tarn_status tarn_plan_options_take(struct tarn_plan_options *options,
+                                        const struct tarn_plan_options *given,
+                                        struct tarn_error *error);
+
+/* Lists, waits, bound and places of the graph as it is. Of the options, which have been taken as
+ * above, transforms and the boundary do not count: the plan has the simple boundary, and it has not
+ * been verified. The caller destroys it. TARN_DOES_NOT_FIT: no plan within the capacity was found.
+ * TARN_SYSTEM: no memory. */
+enum tarn_status tarn_plan_make(struct tarn_graph *graph, const struct tarn_plan_options *options,
+                                struct tarn_plan **plan, struct tarn_error *error);
+
+#endif

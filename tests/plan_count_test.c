@@ -1,0 +1,164 @@
+/* What is planned while transforms look for the final graph is not planned again: calls of
+ * tarn_plan_make are counted by the linker (--wrap). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "planner/plan_graph.h"
+#include "support/random_graph.h"
+#include "support/random_training.h"
+#include "tarn.h"
+
+enum { GRAPHS = 60, CALLS_MAX = 1000 };
+
+/* The calls of one planning. Plans that succeeded are retained, so that no address is used twice.
+ */
+static struct tarn_plan *made[CALLS_MAX];
+static uint32_t made_count, calls_count;
+
+enum tarn_status __real_tarn_plan_make(struct tarn_graph *graph,
+                                       const struct tarn_plan_options *options,
+                                       struct tarn_plan **plan, struct tarn_error *error);
+enum tarn_status __wrap_tarn_plan_make(struct tarn_graph *graph,
+                                       const struct tarn_plan_options *options,
+                                       struct tarn_plan **plan, struct tarn_error *error);
+
+enum tarn_status __wrap_tarn_plan_make(struct tarn_graph *graph,
+                                       const struct tarn_plan_options *options,
+                                       struct tarn_plan **plan, struct tarn_error *error)
+{
+    enum tarn_status status = __real_tarn_plan_make(graph, options, plan, error);
+    calls_count++;
+    if (status != TARN_OK) return status;
+    assert_in_range(made_count, 0, CALLS_MAX - 1);
+    made[made_count++] = tarn_plan_retain(*plan);
+    return TARN_OK;
+}
+
+static void forget(void)
+{
+    for (uint32_t i = 0; i < made_count; i++) tarn_plan_destroy(made[i]);
+    made_count = calls_count = 0;
+}
+
+/* How many of the plans were made before the one that was delivered, and how many in all. */
+static uint32_t index_of(const struct tarn_plan *plan)
+{
+    uint32_t i = 0;
+    while (i < made_count && made[i] != plan) i++;
+    assert_in_range(i, 0, made_count - 1);
+    return i;
+}
+
+/* ---- Budgets ---- */
+
+static uint64_t footprint_of(struct tarn_graph *graph)
+{
+    struct tarn_plan *plan;
+    struct tarn_plan_summary summary;
+    assert_int_equal(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = 1), &plan, NULL),
+                     TARN_OK);
+    tarn_plan_summarize(plan, &summary);
+    tarn_plan_destroy(plan);
+    return summary.footprint;
+}
+
+static void the_plan_that_keeps_to_a_budget_is_delivered(void **state)
+{
+    uint32_t met = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < GRAPHS; seed++) {
+        struct tarn_graph *graph = random_training(
+            &(struct random_training_options){.seed = seed, .ops = 12, .weight_share = 50});
+        uint64_t budget = footprint_of(graph) * 9 / 10;
+        struct tarn_plan *plan;
+        forget();
+        enum tarn_status status = tarn_plan_create(
+            graph,
+            TARN_PLAN_OPTIONS(.alignment = 1, .budget = TARN_BUDGET_OPTIONS(.budget = budget)),
+            &plan, NULL);
+        if (status == TARN_OK) {
+            /* Every graph has a quick plan before this one, and nothing is planned behind it but
+             * graphs that were worse. */
+            uint32_t delivered = index_of(plan);
+            for (uint32_t i = delivered + 1; i < made_count; i++)
+                assert_ptr_not_equal(made[i]->graph, plan->graph);
+            met++;
+        }
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(graph);
+    }
+    forget();
+    assert_in_range(met, GRAPHS / 4, GRAPHS);
+}
+
+/* ---- Orders ---- */
+
+static struct tarn_graph *grouped_graph(uint64_t seed)
+{
+    struct random_graph_options options = random_graph_knobs(seed, 20);
+    options.streams = 1;
+    options.group_share = 15;
+    return random_graph(&options);
+}
+
+static void a_reordered_graph_placed_at_its_bound_is_planned_once(void **state)
+{
+    uint32_t proved = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < GRAPHS; seed++) {
+        struct tarn_graph *graph = grouped_graph(seed);
+        struct tarn_plan *plan;
+        forget();
+        assert_int_equal(
+            tarn_plan_create(
+                graph,
+                TARN_PLAN_OPTIONS(.alignment = 1, .reorder = TARN_REORDER_OPTIONS(.alignment = 1)),
+                &plan, NULL),
+            TARN_OK);
+        uint32_t times = 0;
+        const struct tarn_plan *first = NULL;
+        for (uint32_t i = 0; i < made_count; i++) {
+            times += made[i]->graph == plan->graph;
+            if (!first && made[i]->graph == plan->graph) first = made[i];
+        }
+        assert_non_null(first);
+        if (first->footprint == first->bound && calls_count > 1) {
+            assert_int_equal(times, 1);
+            proved++;
+        }
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(graph);
+    }
+    forget();
+    assert_in_range(proved, GRAPHS / 6, GRAPHS);
+}
+
+static void without_transforms_a_graph_is_planned_once(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < GRAPHS; seed++) {
+        struct tarn_graph *graph = grouped_graph(seed);
+        struct tarn_plan *plan;
+        forget();
+        assert_int_equal(tarn_plan_create(graph, NULL, &plan, NULL), TARN_OK);
+        assert_int_equal(calls_count, 1);
+        assert_ptr_equal(made[0], plan);
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(graph);
+    }
+    forget();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_plan_that_keeps_to_a_budget_is_delivered),
+        cmocka_unit_test(a_reordered_graph_placed_at_its_bound_is_planned_once),
+        cmocka_unit_test(without_transforms_a_graph_is_planned_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
