@@ -53,112 +53,114 @@ struct regions {
 /* ---- Regions ---- */
 
 /* A backward op belongs to the region of the latest forward result that it reads. */
-static uint32_t region_of_backward(const struct regions *all, uint32_t v, uint32_t otherwise)
+static uint32_t region_of_backward(const struct regions *regions, uint32_t v, uint32_t otherwise)
 {
-    const struct tarn_recompute_model *model = all->search->model;
+    const struct tarn_recompute_model *model = regions->search->model;
     const struct tarn_form *form = &model->forms[model->op_forms[v].begin];
     uint32_t region = TARN_NONE;
     for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
         const struct tarn_version *version = &model->versions[model->reads[i]];
         if (!version->droppable) continue;
-        uint32_t r = all->of_op[version->producer];
+        uint32_t r = regions->of_op[version->producer];
         if (region == TARN_NONE || r > region) region = r;
     }
     return region == TARN_NONE ? otherwise : region;
 }
 
-static void find_regions_of_ops(struct regions *all)
+static void find_regions_of_ops(struct regions *regions)
 {
-    const struct tarn_recompute_model *model = all->search->model;
-    uint32_t span = model->turn > 0 ? model->turn : model->ops_count, last = all->count - 1;
+    const struct tarn_recompute_model *model = regions->search->model;
+    uint32_t span = model->turn > 0 ? model->turn : model->ops_count, last = regions->count - 1;
     for (uint32_t place = 0; place < model->ops_count; place++) {
         uint32_t v = model->order[place];
         if (place < span)
-            all->of_op[v] = (uint32_t)((uint64_t)place * all->count / span);
+            regions->of_op[v] = (uint32_t)((uint64_t)place * regions->count / span);
         else
-            last = all->of_op[v] = region_of_backward(all, v, last);
+            last = regions->of_op[v] = region_of_backward(regions, v, last);
     }
 }
 
-static uint32_t region_of_decision(const struct regions *all, uint32_t d)
+static uint32_t region_of_decision(const struct regions *regions, uint32_t d)
 {
-    const struct tarn_budget_space *space = &all->search->space;
+    const struct tarn_budget_space *space = &regions->search->space;
     uint32_t index = space->decisions[d].index;
-    return all
-        ->of_op[d < space->versions_count ? all->search->model->versions[index].producer : index];
+    return regions
+        ->of_op[d < space->versions_count ? regions->search->model->versions[index].producer
+                                          : index];
 }
 
-static void sort_decisions(struct regions *all)
+static void sort_decisions(struct regions *regions)
 {
-    uint32_t count = all->search->space.count, begin = 0;
-    for (uint32_t d = 0; d < count; d++) all->regions[region_of_decision(all, d)].end++;
-    for (uint32_t r = 0; r < all->count; r++) {
-        uint32_t size = all->regions[r].end;
-        all->regions[r].begin = all->regions[r].end = begin;
+    uint32_t count = regions->search->space.count, begin = 0;
+    for (uint32_t d = 0; d < count; d++) regions->regions[region_of_decision(regions, d)].end++;
+    for (uint32_t r = 0; r < regions->count; r++) {
+        uint32_t size = regions->regions[r].end;
+        regions->regions[r].begin = regions->regions[r].end = begin;
         begin += size;
     }
     for (uint32_t d = 0; d < count; d++)
-        all->decisions[all->regions[region_of_decision(all, d)].end++] = d;
+        regions->decisions[regions->regions[region_of_decision(regions, d)].end++] = d;
 }
 
-static bool init(struct regions *all, struct tarn_search *search)
+static bool init(struct regions *regions, struct tarn_search *search)
 {
     const struct tarn_recompute_model *model = search->model;
-    *all = (struct regions){.search = search,
-                            .count = search->space.count / REGION_DECISIONS + 1,
-                            .price = PRICE * (double)search->best_time / (double)search->aim};
-    all->regions = calloc(all->count, sizeof *all->regions);
-    all->decisions = malloc(((size_t)search->space.count + 1) * sizeof *all->decisions);
-    all->of_op = calloc((size_t)model->graph->ops_count + 1, sizeof *all->of_op);
-    all->below = malloc(((size_t)model->ops_count + 2) * sizeof *all->below);
-    if (!all->regions || !all->decisions || !all->of_op || !all->below) return false;
-    find_regions_of_ops(all);
-    sort_decisions(all);
+    *regions = (struct regions){.search = search,
+                                .count = search->space.count / REGION_DECISIONS + 1,
+                                .price = PRICE * (double)search->best_time / (double)search->aim};
+    regions->regions = calloc(regions->count, sizeof *regions->regions);
+    regions->decisions = malloc(((size_t)search->space.count + 1) * sizeof *regions->decisions);
+    regions->of_op = calloc((size_t)model->graph->ops_count + 1, sizeof *regions->of_op);
+    regions->below = malloc(((size_t)model->ops_count + 2) * sizeof *regions->below);
+    if (!regions->regions || !regions->decisions || !regions->of_op || !regions->below)
+        return false;
+    find_regions_of_ops(regions);
+    sort_decisions(regions);
     return true;
 }
 
-static void finish(struct regions *all)
+static void finish(struct regions *regions)
 {
-    free(all->regions);
-    free(all->decisions);
-    free(all->of_op);
-    free(all->below);
+    free(regions->regions);
+    free(regions->decisions);
+    free(regions->of_op);
+    free(regions->below);
 }
 
 /* ---- Costs ---- */
 
-static uint32_t place_of(const struct regions *all, uint32_t execution)
+static uint32_t place_of(const struct regions *regions, uint32_t execution)
 {
-    const struct tarn_schedule *schedule = all->search->schedule;
+    const struct tarn_schedule *schedule = regions->search->schedule;
     return execution < schedule->count ? schedule->executions[execution].place
-                                       : all->search->model->ops_count - 1;
+                                       : regions->search->model->ops_count - 1;
 }
 
 /* Prices of places, by the schedule evaluated last. */
-static void set_prices(struct regions *all)
+static void set_prices(struct regions *regions)
 {
-    const struct tarn_schedule *schedule = all->search->schedule;
-    uint32_t places = all->search->model->ops_count;
-    double near = NEAR_PEAK * (double)all->search->aim, sum = 0;
-    for (uint32_t place = 0; place <= places; place++) all->below[place] = 0;
+    const struct tarn_schedule *schedule = regions->search->schedule;
+    uint32_t places = regions->search->model->ops_count;
+    double near = NEAR_PEAK * (double)regions->search->aim, sum = 0;
+    for (uint32_t place = 0; place <= places; place++) regions->below[place] = 0;
     for (uint32_t e = 0; e < schedule->count; e++) {
         double weight = exp(-(double)(schedule->peak - schedule->bytes[e]) / near);
-        double *highest = &all->below[schedule->executions[e].place];
+        double *highest = &regions->below[schedule->executions[e].place];
         if (weight > *highest) *highest = weight;
     }
-    for (uint32_t place = 0; place < places; place++) sum += all->below[place];
+    for (uint32_t place = 0; place < places; place++) sum += regions->below[place];
     double before = 0;
     for (uint32_t place = 0; place <= places; place++) {
-        double own = sum > 0 ? all->below[place] / sum : 0;
-        all->below[place] = before;
+        double own = sum > 0 ? regions->below[place] / sum : 0;
+        regions->below[place] = before;
         before += own;
     }
 }
 
 /* By how much an execution lengthens the critical path so far. */
-static double lengthens(const struct regions *all, uint32_t e, uint64_t *path_ns)
+static double lengthens(const struct regions *regions, uint32_t e, uint64_t *path_ns)
 {
-    const struct tarn_search *search = all->search;
+    const struct tarn_search *search = regions->search;
     const struct tarn_schedule *schedule = search->schedule;
     double work = (double)tarn_execution_ns(search->model, &schedule->executions[e]);
     if (!schedule->end_ns) return work;
@@ -168,91 +170,94 @@ static double lengthens(const struct regions *all, uint32_t e, uint64_t *path_ns
 }
 
 /* Of the schedule evaluated last, into `then`. */
-static void sum_costs(struct regions *all)
+static void sum_costs(struct regions *regions)
 {
-    const struct tarn_recompute_model *model = all->search->model;
-    const struct tarn_schedule *schedule = all->search->schedule;
+    const struct tarn_recompute_model *model = regions->search->model;
+    const struct tarn_schedule *schedule = regions->search->schedule;
     uint64_t path_ns = 0;
-    for (uint32_t r = 0; r < all->count; r++) all->regions[r].then = 0;
+    for (uint32_t r = 0; r < regions->count; r++) regions->regions[r].then = 0;
     for (uint32_t e = 0; e < schedule->count; e++) {
         uint32_t v = model->forms[schedule->executions[e].form].op;
-        all->regions[all->of_op[v]].then += lengthens(all, e, &path_ns);
+        regions->regions[regions->of_op[v]].then += lengthens(regions, e, &path_ns);
     }
     for (uint32_t c = 0; c < schedule->copies_count; c++) {
         const struct tarn_copy *copy = &schedule->copies[c];
         const struct tarn_version *version = &model->versions[copy->version];
-        double alive =
-            all->below[place_of(all, copy->last_read) + 1] - all->below[place_of(all, copy->birth)];
-        all->regions[all->of_op[version->producer]].then +=
-            all->price * (double)version->size * alive;
+        double alive = regions->below[place_of(regions, copy->last_read) + 1] -
+                       regions->below[place_of(regions, copy->birth)];
+        regions->regions[regions->of_op[version->producer]].then +=
+            regions->price * (double)version->size * alive;
     }
 }
 
 /* ---- Steps ---- */
 
-static void take_back(struct regions *all, struct region *region)
+static void take_back(struct regions *regions, struct region *region)
 {
     while (region->undo_count > 0) {
         const struct tarn_setting *change = &region->undo[--region->undo_count];
-        tarn_decision_set(&all->search->space, all->search->policy, change->decision,
+        tarn_decision_set(&regions->search->space, regions->search->policy, change->decision,
                           change->value);
     }
 }
 
-static void move(struct regions *all, struct region *region)
+static void move(struct regions *regions, struct region *region)
 {
-    struct tarn_search *search = all->search;
+    struct tarn_search *search = regions->search;
     uint32_t count = region->end - region->begin;
     region->undo_count = 0;
     if (count == 0) return;
     search->undo_count = 0;
     for (int i = 0; i < DRAWS_MAX && search->undo_count == 0; i++)
-        tarn_search_move(search, all->decisions[region->begin + tarn_search_draw(search, count)]);
+        tarn_search_move(search,
+                         regions->decisions[region->begin + tarn_search_draw(search, count)]);
     if (search->undo_count > MOVES_MAX) tarn_search_take_back(search);
     region->undo_count = search->undo_count;
     memcpy(region->undo, search->undo, search->undo_count * sizeof *search->undo);
     search->undo_count = 0;
 }
 
-static void step(struct regions *all, double heat)
+static void step(struct regions *regions, double heat)
 {
-    for (uint32_t r = 0; r < all->count; r++) move(all, &all->regions[r]);
-    tarn_search_evaluate(all->search);
-    bool failed = all->search->ended || all->search->peak == UINT64_MAX;
-    if (!failed) sum_costs(all);
-    for (uint32_t r = 0; r < all->count; r++) {
-        struct region *region = &all->regions[r];
+    for (uint32_t r = 0; r < regions->count; r++) move(regions, &regions->regions[r]);
+    tarn_search_evaluate(regions->search);
+    bool failed = regions->search->ended || regions->search->peak == UINT64_MAX;
+    if (!failed) sum_costs(regions);
+    for (uint32_t r = 0; r < regions->count; r++) {
+        struct region *region = &regions->regions[r];
         if (region->undo_count == 0) continue;
-        double luck = (double)tarn_search_draw(all->search, 1 << 20) / (1 << 20);
+        double luck = (double)tarn_search_draw(regions->search, 1 << 20) / (1 << 20);
         if (failed || region->then > region->now + heat * luck * luck)
-            take_back(all, region);
+            take_back(regions, region);
         else
             region->now = region->then;
     }
 }
 
 /* Takes costs and prices anew; false: the search has ended, or the policy cannot be carried out. */
-static bool begin_round(struct regions *all, double change)
+static bool begin_round(struct regions *regions, double change)
 {
-    struct tarn_search *search = all->search;
+    struct tarn_search *search = regions->search;
     tarn_search_evaluate(search);
     if (search->ended || search->peak == UINT64_MAX) return false;
-    all->price *= search->above > 0 ? 1 + change : 1 / (1 + change);
+    regions->price *= search->above > 0 ? 1 + change : 1 / (1 + change);
     tarn_search_note_roles(search);
-    set_prices(all);
-    sum_costs(all);
-    for (uint32_t r = 0; r < all->count; r++) all->regions[r].now = all->regions[r].then;
+    set_prices(regions);
+    sum_costs(regions);
+    for (uint32_t r = 0; r < regions->count; r++)
+        regions->regions[r].now = regions->regions[r].then;
     return true;
 }
 
-static void run(struct regions *all, bool refine, double heat, uint64_t rounds)
+static void run(struct regions *regions, bool refine, double heat, uint64_t rounds)
 {
-    heat *= tarn_search_usual_time(all->search);
+    heat *= tarn_search_usual_time(regions->search);
     for (uint64_t i = 0; i < rounds; i++) {
         double left = 1 - (double)i / (double)rounds;
         double change = (refine ? FAST / 4 : FAST) * left * left + SLOW;
-        if (!begin_round(all, change)) return;
-        for (int k = 0; k < ROUND && !all->search->ended; k++) step(all, heat * left * left);
+        if (!begin_round(regions, change)) return;
+        for (int k = 0; k < ROUND && !regions->search->ended; k++)
+            step(regions, heat * left * left);
     }
 }
 
@@ -260,24 +265,24 @@ static uint64_t least_of(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /* Where evaluations are cheap, once more from the best: a slow walk alone may end in another valley
  * than the fast one, and no better one. */
-static void run_twice(struct regions *all, bool refine, uint64_t steps)
+static void run_twice(struct regions *regions, bool refine, uint64_t steps)
 {
     uint64_t most = steps / (ROUND + 1) + 1;
-    uint64_t places = (ROUND + 1) * ((uint64_t)all->search->model->ops_count + 1);
+    uint64_t places = (ROUND + 1) * ((uint64_t)regions->search->model->ops_count + 1);
     uint64_t rounds = least_of(refine ? REFINING_ROUNDS : ROUNDS, most);
     uint64_t more = least_of((refine ? PLACES / 3 : PLACES) / places, most);
-    run(all, refine, refine ? REFINING_HEAT : HEAT, rounds);
-    if (more <= rounds || all->search->ended) return;
-    tarn_search_take_best(all->search);
-    run(all, true, HEAT, more - rounds);
+    run(regions, refine, refine ? REFINING_HEAT : HEAT, rounds);
+    if (more <= rounds || regions->search->ended) return;
+    tarn_search_take_best(regions->search);
+    run(regions, true, HEAT, more - rounds);
 }
 
 void tarn_search_anneal_regions(struct tarn_search *search, bool refine, uint64_t steps)
 {
-    struct regions all;
-    if (init(&all, search))
-        run_twice(&all, refine, steps);
+    struct regions regions;
+    if (init(&regions, search))
+        run_twice(&regions, refine, steps);
     else
         search->no_memory = search->ended = true;
-    finish(&all);
+    finish(&regions);
 }

@@ -12,7 +12,6 @@
 #include "budget.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "search.h"
 
@@ -21,111 +20,19 @@ enum {
     STEPS_PER_DECISION = 12,
     PLACES = 6 << 20,      /* looked at by further steps, all in all */
     PLACES_MAX = 16 << 20, /* looked at one move at a time; above, in regions */
-    EXCESS_WEIGHT = 10,
 };
-
-/* ---- Policies ---- */
-
-static void copy_policy(const struct tarn_recompute_model *model, struct tarn_policy *to,
-                        const struct tarn_policy *from)
-{
-    memcpy(to->keep, from->keep, model->versions_count * sizeof *to->keep);
-    memcpy(to->retain, from->retain, model->versions_count * sizeof *to->retain);
-    memcpy(to->form, from->form, model->graph->ops_count * sizeof *to->form);
-}
-
-static bool is_better(const struct tarn_search *all)
-{
-    bool fits = all->peak <= all->budget, best_fits = all->best_peak <= all->budget;
-    if (fits != best_fits) return fits;
-    if (fits && all->time_ns != all->best_time) return all->time_ns < all->best_time;
-    if (all->peak != all->best_peak) return all->peak < all->best_peak;
-    return all->time_ns < all->best_time;
-}
-
-/* How far a schedule is above the budget: the peak counts, and that the rest is high, too, for
- * where many executions are, none alone lowers the peak. */
-static double bytes_above(const struct tarn_schedule *schedule, uint64_t aim)
-{
-    if (schedule->peak <= aim) return 0;
-    return (double)(schedule->peak - aim) +
-           EXCESS_WEIGHT * schedule->excess / ((double)schedule->count + 1);
-}
-
-/* What is to be small: the critical path, and a little work, too, for a move that leaves the path
- * alone now may be in its way later. */
-static uint64_t cost_of(const struct tarn_schedule *schedule)
-{
-    return schedule->time_ns + (schedule->work_ns - schedule->time_ns) / TARN_SEARCH_WORK_WEIGHT;
-}
-
-/* Evaluates the policy at hand and notes it where it is the best so far. */
-void tarn_search_evaluate(struct tarn_search *all)
-{
-    const struct tarn_schedule *schedule = tarn_evaluate(all->evaluator, all->policy, all->aim);
-    all->evaluations++;
-    if (!tarn_steps_next(&all->steps, all->best_peak)) all->ended = true;
-    if (!schedule) {
-        all->no_memory = all->ended = true;
-        return;
-    }
-    all->schedule = schedule;
-    all->peak = schedule->peak;
-    all->time_ns = cost_of(schedule);
-    all->above = bytes_above(schedule, all->aim);
-    if (!is_better(all)) return;
-    all->best_peak = all->peak;
-    all->best_time = all->time_ns;
-    copy_policy(all->model, &all->best, all->policy);
-}
-
-void tarn_search_take_best(struct tarn_search *all)
-{
-    copy_policy(all->model, all->policy, &all->best);
-}
-
-/* ---- Moves ---- */
-
-void tarn_search_set(struct tarn_search *all, uint32_t d, uint32_t value)
-{
-    uint32_t before = tarn_decision_get(&all->space, all->policy, d);
-    if (before == value || all->undo_count == TARN_MOVE_MAX) return;
-    all->undo[all->undo_count++] = (struct tarn_setting){d, before};
-    tarn_decision_set(&all->space, all->policy, d, value);
-}
-
-void tarn_search_take_back(struct tarn_search *all)
-{
-    while (all->undo_count > 0) {
-        struct tarn_setting *change = &all->undo[--all->undo_count];
-        tarn_decision_set(&all->space, all->policy, change->decision, change->value);
-    }
-}
-
-/* Sets the form of an op and keeps what it reads. */
-void tarn_search_set_form(struct tarn_search *all, uint32_t d, uint32_t value, bool keep)
-{
-    const struct tarn_recompute_model *model = all->model;
-    tarn_search_set(all, d, value);
-    uint32_t f = all->policy->form[all->space.decisions[d].index];
-    if (f == TARN_NONE || !keep) return;
-    for (uint32_t i = model->forms[f].reads.begin; i < model->forms[f].reads.end; i++) {
-        uint32_t read = all->space.of_version[model->reads[i]];
-        if (read != TARN_NONE) tarn_search_set(all, read, TARN_KEEP);
-    }
-}
 
 /* ---- All policies ---- */
 
-static void try_all(struct tarn_search *all)
+static void try_all(struct tarn_search *search)
 {
-    struct tarn_budget_space *space = &all->space;
-    for (uint32_t d = 0; d < space->count; d++) tarn_decision_set(space, all->policy, d, 0);
-    for (uint32_t d = 0; d < space->count && !all->ended;) {
-        tarn_search_evaluate(all);
+    struct tarn_budget_space *space = &search->space;
+    for (uint32_t d = 0; d < space->count; d++) tarn_decision_set(space, search->policy, d, 0);
+    for (uint32_t d = 0; d < space->count && !search->ended;) {
+        tarn_search_evaluate(search);
         for (d = 0; d < space->count; d++) { /* the next point, as on a milometer */
-            uint32_t value = tarn_decision_get(space, all->policy, d) + 1;
-            tarn_decision_set(space, all->policy, d, value % space->decisions[d].values);
+            uint32_t value = tarn_decision_get(space, search->policy, d) + 1;
+            tarn_decision_set(space, search->policy, d, value % space->decisions[d].values);
             if (value < space->decisions[d].values) break;
         }
     }
@@ -133,32 +40,24 @@ static void try_all(struct tarn_search *all)
 
 /* ---- Start ---- */
 
-/* The first execution behind the turn. */
-uint32_t tarn_search_turn(const struct tarn_search *all)
-{
-    const struct tarn_schedule *schedule = all->schedule;
-    uint32_t turn = 0;
-    while (turn < schedule->count && schedule->executions[turn].place < all->model->turn) turn++;
-    return turn;
-}
-
 /* Drops what is kept although nobody reads it behind the turn; when it is wanted nevertheless, it
  * is recomputed. */
-static void drop_unread(struct tarn_search *all)
+static void drop_unread(struct tarn_search *search)
 {
-    struct tarn_budget_space *space = &all->space;
-    const struct tarn_schedule *schedule = tarn_evaluate(all->evaluator, all->policy, all->aim);
+    struct tarn_budget_space *space = &search->space;
+    const struct tarn_schedule *schedule =
+        tarn_evaluate(search->evaluator, search->policy, search->aim);
     if (!schedule) {
-        all->no_memory = all->ended = true;
+        search->no_memory = search->ended = true;
         return;
     }
-    all->schedule = schedule;
-    uint32_t turn = tarn_search_turn(all);
+    search->schedule = schedule;
+    uint32_t turn = tarn_search_first_behind(search);
     for (uint32_t c = 0; c < schedule->copies_count && schedule->copies[c].birth < turn; c++) {
         uint32_t d = space->of_version[schedule->copies[c].version];
         if (d == TARN_NONE || schedule->copies[c].last_read >= turn) continue;
-        if (tarn_decision_get(space, all->policy, d) == TARN_KEEP)
-            tarn_decision_set(space, all->policy, d, TARN_DROP);
+        if (tarn_decision_get(space, search->policy, d) == TARN_KEEP)
+            tarn_decision_set(space, search->policy, d, TARN_DROP);
     }
 }
 
@@ -169,18 +68,18 @@ struct option {
     double worth; /* bytes off the peak per nanosecond, when last looked at */
 };
 
-static void apply(struct tarn_search *all, struct tarn_setting change)
+static void apply(struct tarn_search *search, struct tarn_setting change)
 {
-    if (change.decision < all->space.versions_count) {
-        tarn_search_set(all, change.decision, change.value);
+    if (change.decision < search->space.versions_count) {
+        tarn_search_set(search, change.decision, change.value);
     } else {
-        tarn_search_set_form(all, change.decision, change.value, true);
+        tarn_search_set_form(search, change.decision, change.value, true);
     }
 }
 
-static struct option *list_options(const struct tarn_search *all, uint32_t *count)
+static struct option *list_options(const struct tarn_search *search, uint32_t *count)
 {
-    const struct tarn_budget_space *space = &all->space;
+    const struct tarn_budget_space *space = &search->space;
     size_t most = 1;
     for (uint32_t d = 0; d < space->count; d++) most += space->decisions[d].values;
     struct option *options = malloc(most * sizeof *options);
@@ -203,163 +102,164 @@ static uint32_t most_worth(const struct option *options, uint32_t count)
 }
 
 /* What an option is worth now. */
-static void weigh(struct tarn_search *all, struct option *option, double above, uint64_t time_ns)
+static void weigh(struct tarn_search *search, struct option *option, double above, uint64_t time_ns)
 {
-    apply(all, option->change);
+    apply(search, option->change);
     option->worth = -1;
-    if (all->undo_count > 0) {
-        tarn_search_evaluate(all);
-        double saved = above - all->above;
-        double extra = (double)all->time_ns - (double)time_ns;
+    if (search->undo_count > 0) {
+        tarn_search_evaluate(search);
+        double saved = above - search->above;
+        double extra = (double)search->time_ns - (double)time_ns;
         option->worth = saved / (extra > 1 ? extra : 1);
     }
-    tarn_search_take_back(all);
+    tarn_search_take_back(search);
 }
 
 /* Lowers the peak until it fits or no single decision lowers it. */
-static void descend(struct tarn_search *all, struct option *options, uint32_t count)
+static void descend(struct tarn_search *search, struct option *options, uint32_t count)
 {
-    tarn_search_evaluate(all);
-    uint64_t time_ns = all->time_ns;
-    double above = all->above;
+    tarn_search_evaluate(search);
+    uint64_t time_ns = search->time_ns;
+    double above = search->above;
     uint32_t looked_at = TARN_NONE;
-    while (above > 0 && count > 0 && !all->ended) {
+    while (above > 0 && count > 0 && !search->ended) {
         uint32_t i = most_worth(options, count);
         if (options[i].worth <= 0) return;
         if (i != looked_at) {
-            weigh(all, &options[i], above, time_ns);
+            weigh(search, &options[i], above, time_ns);
             looked_at = i;
             continue;
         }
-        apply(all, options[i].change);
-        all->undo_count = 0;
-        tarn_search_evaluate(all);
-        above = all->above;
-        time_ns = all->time_ns;
+        apply(search, options[i].change);
+        search->undo_count = 0;
+        tarn_search_evaluate(search);
+        above = search->above;
+        time_ns = search->time_ns;
         options[i].worth = -1;
         looked_at = TARN_NONE;
     }
 }
 
-static void run_greedy(struct tarn_search *all)
+static void run_greedy(struct tarn_search *search)
 {
     uint32_t count;
-    struct option *options = list_options(all, &count);
+    struct option *options = list_options(search, &count);
     if (options) {
-        descend(all, options, count);
+        descend(search, options, count);
     } else {
-        all->no_memory = all->ended = true;
+        search->no_memory = search->ended = true;
     }
     free(options);
 }
 
-static uint64_t usual_steps(const struct tarn_search *all, const struct tarn_budget_limits *limits)
+static uint64_t usual_steps(const struct tarn_search *search,
+                            const struct tarn_budget_limits *limits)
 {
-    uint64_t steps = (uint64_t)STEPS_PER_DECISION * all->space.count +
-                     PLACES / ((uint64_t)all->model->ops_count + 1);
+    uint64_t steps = (uint64_t)STEPS_PER_DECISION * search->space.count +
+                     PLACES / ((uint64_t)search->model->ops_count + 1);
     if (limits->refine) steps /= 4;
     return limits->steps > 0 ? limits->steps : steps;
 }
 
-static bool keeps_everything(const struct tarn_search *all)
+static bool keeps_everything(const struct tarn_search *search)
 {
-    for (uint32_t d = 0; d < all->space.count; d++) {
-        if (tarn_decision_get(&all->space, all->policy, d) != 0) return false;
+    for (uint32_t d = 0; d < search->space.count; d++) {
+        if (tarn_decision_get(&search->space, search->policy, d) != 0) return false;
     }
     return true;
 }
 
-static void start(struct tarn_search *all)
+static void start(struct tarn_search *search)
 {
-    drop_unread(all);
-    if (!all->ended) run_greedy(all);
+    drop_unread(search);
+    if (!search->ended) run_greedy(search);
 }
 
 /* Starts from the policy that was given, and from keeping everything. */
-static void search(struct tarn_search *all, const struct tarn_budget_limits *limits)
+static void search_from(struct tarn_search *search, const struct tarn_budget_limits *limits)
 {
-    uint64_t steps = usual_steps(all, limits);
-    if (steps > PLACES_MAX / ((uint64_t)all->model->ops_count + 1)) {
-        drop_unread(all);
-        if (!all->ended) tarn_search_anneal_regions(all, limits->refine, steps);
+    uint64_t steps = usual_steps(search, limits);
+    if (steps > PLACES_MAX / ((uint64_t)search->model->ops_count + 1)) {
+        drop_unread(search);
+        if (!search->ended) tarn_search_anneal_regions(search, limits->refine, steps);
         return;
     }
-    bool again = !limits->refine && !keeps_everything(all);
-    start(all);
-    if (again && !all->ended) {
-        for (uint32_t d = 0; d < all->space.count; d++)
-            tarn_decision_set(&all->space, all->policy, d, 0);
-        start(all);
+    bool again = !limits->refine && !keeps_everything(search);
+    start(search);
+    if (again && !search->ended) {
+        for (uint32_t d = 0; d < search->space.count; d++)
+            tarn_decision_set(&search->space, search->policy, d, 0);
+        start(search);
     }
-    if (all->ended) return;
-    copy_policy(all->model, all->policy, &all->best);
-    tarn_search_evaluate(all);
-    if (all->ended || all->evaluations >= steps) return;
-    tarn_search_anneal(all, limits->refine, steps - all->evaluations);
+    if (search->ended) return;
+    tarn_policy_copy(search->model, search->policy, &search->best);
+    tarn_search_evaluate(search);
+    if (search->ended || search->evaluations >= steps) return;
+    tarn_search_anneal(search, limits->refine, steps - search->evaluations);
 }
 
 /* ---- The whole ---- */
 
-static enum tarn_status init(struct tarn_search *all, const struct tarn_budget_limits *limits)
+static enum tarn_status init(struct tarn_search *search, const struct tarn_budget_limits *limits)
 {
     bool recompute = limits->classes == 0 || (limits->classes & TARN_BUDGET_RECOMPUTE);
     uint64_t floor;
     uint32_t at;
-    if (tarn_policy_init(&all->best, all->model)) return TARN_SYSTEM;
-    if (tarn_budget_space_init(&all->space, all->model, recompute)) return TARN_SYSTEM;
-    if (tarn_recompute_floor(all->model, &floor, &at)) return TARN_SYSTEM;
-    all->aim = all->budget > floor ? all->budget : floor + 1;
-    all->evaluator = tarn_evaluator_create(all->model);
-    all->roles = malloc((size_t)all->space.count + 1);
-    all->active = malloc(((size_t)all->space.count + 1) * sizeof *all->active);
-    return all->evaluator && all->roles && all->active ? TARN_OK : TARN_SYSTEM;
+    if (tarn_policy_init(&search->best, search->model)) return TARN_SYSTEM;
+    if (tarn_budget_space_init(&search->space, search->model, recompute)) return TARN_SYSTEM;
+    if (tarn_recompute_floor(search->model, &floor, &at)) return TARN_SYSTEM;
+    search->aim = search->budget > floor ? search->budget : floor + 1;
+    search->evaluator = tarn_evaluator_create(search->model);
+    search->roles = malloc((size_t)search->space.count + 1);
+    search->active = malloc(((size_t)search->space.count + 1) * sizeof *search->active);
+    return search->evaluator && search->roles && search->active ? TARN_OK : TARN_SYSTEM;
 }
 
-static void finish(struct tarn_search *all)
+static void finish(struct tarn_search *search)
 {
-    tarn_policy_finish(&all->best);
-    tarn_budget_space_finish(&all->space);
-    tarn_evaluator_destroy(all->evaluator);
-    free(all->roles);
-    free(all->active);
+    tarn_policy_finish(&search->best);
+    tarn_budget_space_finish(&search->space);
+    tarn_evaluator_destroy(search->evaluator);
+    free(search->roles);
+    free(search->active);
 }
 
-static void run(struct tarn_search *all, const struct tarn_budget_limits *limits,
+static void run(struct tarn_search *search, const struct tarn_budget_limits *limits,
                 struct tarn_budget_outcome *outcome)
 {
     uint64_t most = COMPLETE_MAX;
     if (limits->steps > 0 && limits->steps < most) most = limits->steps;
-    bool complete = tarn_budget_space_size(&all->space, most + 1) <= most;
-    copy_policy(all->model, &all->best, all->policy);
-    tarn_search_evaluate(all);
+    bool complete = tarn_budget_space_size(&search->space, most + 1) <= most;
+    tarn_policy_copy(search->model, &search->best, search->policy);
+    tarn_search_evaluate(search);
     if (complete) {
-        try_all(all);
+        try_all(search);
     } else {
-        search(all, limits);
+        search_from(search, limits);
     }
-    copy_policy(all->model, all->policy, &all->best);
-    all->aim = all->budget; /* workspaces as the caller will see them */
-    tarn_search_evaluate(all);
-    *outcome = (struct tarn_budget_outcome){.peak = all->peak,
-                                            .time_ns = all->time_ns,
-                                            .evaluations = all->evaluations,
-                                            .fits = all->peak <= all->budget,
-                                            .complete = complete && !all->ended};
+    tarn_policy_copy(search->model, search->policy, &search->best);
+    search->aim = search->budget; /* workspaces as the caller will see them */
+    tarn_search_evaluate(search);
+    *outcome = (struct tarn_budget_outcome){.peak = search->peak,
+                                            .time_ns = search->time_ns,
+                                            .evaluations = search->evaluations,
+                                            .fits = search->peak <= search->budget,
+                                            .complete = complete && !search->ended};
 }
 
 enum tarn_status tarn_budget_search(const struct tarn_recompute_model *model, uint64_t budget,
                                     const struct tarn_budget_limits *limits,
                                     struct tarn_policy *policy, struct tarn_budget_outcome *outcome)
 {
-    struct tarn_search all = {.model = model,
-                              .budget = budget,
-                              .policy = policy,
-                              .best_peak = UINT64_MAX,
-                              .best_time = UINT64_MAX,
-                              .steps = {limits->control, "budget", 0, limits->deadline_ms}};
-    enum tarn_status status = init(&all, limits);
-    if (status == TARN_OK) run(&all, limits, outcome);
-    if (all.no_memory) status = TARN_SYSTEM;
-    finish(&all);
+    struct tarn_search search = {.model = model,
+                                 .budget = budget,
+                                 .policy = policy,
+                                 .best_peak = UINT64_MAX,
+                                 .best_time = UINT64_MAX,
+                                 .steps = {limits->control, "budget", 0, limits->deadline_ms}};
+    enum tarn_status status = init(&search, limits);
+    if (status == TARN_OK) run(&search, limits, outcome);
+    if (search.no_memory) status = TARN_SYSTEM;
+    finish(&search);
     return status;
 }

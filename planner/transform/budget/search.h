@@ -41,36 +41,45 @@ struct tarn_search {
     bool ended; /* no memory, or the caller has had enough */
 };
 
-/* Evaluates the policy at hand and notes it where it is the best so far. */
+/* ---- budget/moves.c ---- */
+
+/* Evaluates the policy and notes it where it is the best so far. */
 void tarn_search_evaluate(struct tarn_search *search);
 /* Goes back to the best policy so far. */
 void tarn_search_take_best(struct tarn_search *search);
-/* The first execution behind the turn of the schedule evaluated last. */
-uint32_t tarn_search_turn(const struct tarn_search *search);
+void tarn_policy_copy(const struct tarn_recompute_model *model, struct tarn_policy *to,
+                      const struct tarn_policy *from);
+/* The first execution at or behind the first backward op, of the schedule evaluated last. */
+uint32_t tarn_search_first_behind(const struct tarn_search *search);
 
 /* Parts of a move. */
 void tarn_search_set(struct tarn_search *search, uint32_t d, uint32_t value);
 /* Sets the form of an op; `keep`: and keeps what it reads. */
 void tarn_search_set_form(struct tarn_search *search, uint32_t d, uint32_t value, bool keep);
+/* Takes back what has been set since `undo_count` was 0. */
 void tarn_search_take_back(struct tarn_search *search);
+
+/* Notes which decisions have made a difference in the schedule evaluated last. */
+void tarn_search_note_roles(struct tarn_search *search);
+/* A random number below `count`. */
+uint32_t tarn_search_draw(struct tarn_search *search, uint32_t count);
+/* Another value for a version that has a role: mostly kept becomes dropped, and back. */
+void tarn_search_move_version(struct tarn_search *search, uint32_t d);
+/* Another form for an op. */
+void tarn_search_move_form(struct tarn_search *search, uint32_t d);
+/* Either of these; nothing for a version without a role. */
+void tarn_search_move(struct tarn_search *search, uint32_t d);
+/* What an op before the first backward op takes on the average, in nanoseconds. */
+double tarn_search_usual_time(const struct tarn_search *search);
 
 /* ---- budget/anneal.c ---- */
 
-/* From the policy at hand, which has been evaluated last. `refine`: it is nearly right. */
+/* From the policy that has been evaluated last. `refine`: it is nearly right. */
 void tarn_search_anneal(struct tarn_search *search, bool refine, uint64_t steps);
-
-/* Its parts. A number below `count`. */
-uint32_t tarn_search_draw(struct tarn_search *search, uint32_t count);
-/* Notes which decisions have made a difference in the schedule evaluated last. */
-void tarn_search_note_roles(struct tarn_search *search);
-/* Another value for a decision, where it can make a difference. */
-void tarn_search_move(struct tarn_search *search, uint32_t d);
-/* What an op before the turn takes on the average, in nanoseconds. */
-double tarn_search_usual_time(const struct tarn_search *search);
 
 /* ---- budget/regions.c ---- */
 
-/* The same, many moves at a time, with at most so many evaluations. */
+/* The same, many moves at a time, with at most `steps` evaluations. */
 void tarn_search_anneal_regions(struct tarn_search *search, bool refine, uint64_t steps);
 
 #endif

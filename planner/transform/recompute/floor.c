@@ -30,77 +30,77 @@ static bool is_needed(const struct tarn_recompute_model *model, struct tarn_rang
     return true;
 }
 
-static void find_needs(struct flooring *all)
+static void find_needs(struct flooring *flooring)
 {
-    const struct tarn_recompute_model *model = all->model;
-    memset(all->last, 0xff, ((size_t)model->versions_count + 1) * sizeof *all->last);
+    const struct tarn_recompute_model *model = flooring->model;
+    memset(flooring->last, 0xff, ((size_t)model->versions_count + 1) * sizeof *flooring->last);
     for (uint32_t place = 0; place < model->ops_count; place++) {
         struct tarn_range forms = model->op_forms[model->order[place]];
         const struct tarn_form *own = &model->forms[forms.begin];
         for (uint32_t i = own->reads.begin; i < own->reads.end; i++) {
             uint32_t version = model->reads[i];
             if (!model->versions[version].droppable && is_needed(model, forms, version))
-                all->last[version] = place;
+                flooring->last[version] = place;
         }
         for (uint32_t i = own->writes.begin; i < own->writes.end; i++) {
             const struct tarn_version *version = &model->versions[model->writes[i]];
             bool pinned = model->graph->storages[version->storage].pinned;
-            if (pinned) all->last[model->writes[i]] = model->ops_count - 1;
+            if (pinned) flooring->last[model->writes[i]] = model->ops_count - 1;
         }
     }
 }
 
 /* Bytes that stand from the place behind a version's writer to the one before its last reader. */
-static void note_standing(struct flooring *all, const uint32_t *place_of)
+static void note_standing(struct flooring *flooring, const uint32_t *place_of)
 {
-    const struct tarn_recompute_model *model = all->model;
+    const struct tarn_recompute_model *model = flooring->model;
     for (uint32_t w = 0; w < model->versions_count; w++) {
         const struct tarn_version *version = &model->versions[w];
         uint32_t birth = place_of[version->producer];
-        if (all->last[w] == TARN_NONE || all->last[w] <= birth + 1) continue;
-        all->change[birth + 1] += (int64_t)version->size;
-        all->change[all->last[w]] -= (int64_t)version->size;
+        if (flooring->last[w] == TARN_NONE || flooring->last[w] <= birth + 1) continue;
+        flooring->change[birth + 1] += (int64_t)version->size;
+        flooring->change[flooring->last[w]] -= (int64_t)version->size;
     }
 }
 
-static uint64_t add_once(struct flooring *all, uint32_t version, uint32_t place,
+static uint64_t add_once(struct flooring *flooring, uint32_t version, uint32_t place,
                          const uint32_t *place_of)
 {
-    const struct tarn_version *read = &all->model->versions[version];
-    bool standing = all->last[version] != TARN_NONE && place_of[read->producer] < place &&
-                    place < all->last[version];
-    if (standing || all->marked[read->storage] == all->stamp) return 0;
-    all->marked[read->storage] = all->stamp;
+    const struct tarn_version *read = &flooring->model->versions[version];
+    bool standing = flooring->last[version] != TARN_NONE && place_of[read->producer] < place &&
+                    place < flooring->last[version];
+    if (standing || flooring->marked[read->storage] == flooring->stamp) return 0;
+    flooring->marked[read->storage] = flooring->stamp;
     return read->size;
 }
 
 /* What an op takes beside what stands. */
-static uint64_t least_of(struct flooring *all, uint32_t place, const uint32_t *place_of)
+static uint64_t least_of(struct flooring *flooring, uint32_t place, const uint32_t *place_of)
 {
-    const struct tarn_recompute_model *model = all->model;
+    const struct tarn_recompute_model *model = flooring->model;
     struct tarn_range forms = model->op_forms[model->order[place]];
     uint64_t least = UINT64_MAX;
     for (uint32_t f = forms.begin; f < forms.end; f++) {
         const struct tarn_form *form = &model->forms[f];
         if (!form->whole && !form->splits) continue;
         uint64_t bytes = model->choices[form->choices.end - 1].workspace;
-        all->stamp++;
+        flooring->stamp++;
         for (uint32_t i = form->reads.begin; i < form->reads.end; i++)
-            bytes += add_once(all, model->reads[i], place, place_of);
+            bytes += add_once(flooring, model->reads[i], place, place_of);
         for (uint32_t i = form->writes.begin; i < form->writes.end; i++)
-            bytes += add_once(all, model->writes[i], place, place_of);
+            bytes += add_once(flooring, model->writes[i], place, place_of);
         if (bytes < least) least = bytes;
     }
     return least;
 }
 
-static uint64_t highest(struct flooring *all, const uint32_t *place_of, uint32_t *at)
+static uint64_t highest(struct flooring *flooring, const uint32_t *place_of, uint32_t *at)
 {
     uint64_t floor = 0;
     int64_t standing = 0;
-    for (uint32_t place = 0; place < all->model->ops_count; place++) {
-        standing += all->change[place];
-        uint64_t bytes = (uint64_t)standing + least_of(all, place, place_of);
+    for (uint32_t place = 0; place < flooring->model->ops_count; place++) {
+        standing += flooring->change[place];
+        uint64_t bytes = (uint64_t)standing + least_of(flooring, place, place_of);
         if (bytes <= floor) continue;
         floor = bytes;
         *at = place;
@@ -112,25 +112,25 @@ enum tarn_status tarn_recompute_floor(const struct tarn_recompute_model *model, 
                                       uint32_t *place)
 {
     uint32_t *place_of = malloc(((size_t)model->graph->ops_count + 1) * sizeof *place_of);
-    struct flooring all = {
+    struct flooring flooring = {
         .model = model,
-        .last = malloc(((size_t)model->versions_count + 1) * sizeof *all.last),
-        .change = calloc((size_t)model->ops_count + 2, sizeof *all.change),
-        .marked = calloc((size_t)model->graph->storages_count + 1, sizeof *all.marked),
+        .last = malloc(((size_t)model->versions_count + 1) * sizeof *flooring.last),
+        .change = calloc((size_t)model->ops_count + 2, sizeof *flooring.change),
+        .marked = calloc((size_t)model->graph->storages_count + 1, sizeof *flooring.marked),
     };
     enum tarn_status status = TARN_SYSTEM;
     *floor = 0;
     *place = 0;
-    if (place_of && all.last && all.change && all.marked) {
+    if (place_of && flooring.last && flooring.change && flooring.marked) {
         for (uint32_t i = 0; i < model->ops_count; i++) place_of[model->order[i]] = i;
-        find_needs(&all);
-        note_standing(&all, place_of);
-        *floor = highest(&all, place_of, place);
+        find_needs(&flooring);
+        note_standing(&flooring, place_of);
+        *floor = highest(&flooring, place_of, place);
         status = TARN_OK;
     }
     free(place_of);
-    free(all.last);
-    free(all.change);
-    free(all.marked);
+    free(flooring.last);
+    free(flooring.change);
+    free(flooring.marked);
     return status;
 }

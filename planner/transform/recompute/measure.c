@@ -25,29 +25,29 @@ bool tarn_copy_is_over(const struct tarn_recompute_model *model,
 }
 
 /* The execution behind the last one in which the copy is alive. */
-static uint32_t end_of(const struct measuring *all, const struct tarn_copy *copy)
+static uint32_t end_of(const struct measuring *measuring, const struct tarn_copy *copy)
 {
-    uint32_t storage = all->model->versions[copy->version].storage;
-    bool pinned = all->model->graph->storages[storage].pinned && !copy->recomputed;
-    return pinned ? all->schedule->count + all->rest : copy->last_read + 1;
+    uint32_t storage = measuring->model->versions[copy->version].storage;
+    bool pinned = measuring->model->graph->storages[storage].pinned && !copy->recomputed;
+    return pinned ? measuring->schedule->count + measuring->rest : copy->last_read + 1;
 }
 
-static void note_lives(struct measuring *all)
+static void note_lives(struct measuring *measuring)
 {
-    const struct tarn_schedule *schedule = all->schedule;
-    memset(all->change, 0, ((size_t)schedule->count + 2) * sizeof *all->change);
-    if (all->rest > 0)
-        memcpy(all->change + schedule->count, all->tail->change,
-               ((size_t)all->rest + 1) * sizeof *all->change);
+    const struct tarn_schedule *schedule = measuring->schedule;
+    memset(measuring->change, 0, ((size_t)schedule->count + 2) * sizeof *measuring->change);
+    if (measuring->rest > 0)
+        memcpy(measuring->change + schedule->count, measuring->tail->change,
+               ((size_t)measuring->rest + 1) * sizeof *measuring->change);
     for (uint32_t c = 0; c < schedule->copies_count; c++) {
         const struct tarn_copy *copy = &schedule->copies[c];
-        const struct tarn_version *version = &all->model->versions[copy->version];
+        const struct tarn_version *version = &measuring->model->versions[copy->version];
         int64_t size = (int64_t)(copy->recomputed ? version->copy_size : version->size);
-        all->change[copy->birth] += size;
-        all->change[end_of(all, copy)] -= size;
-        if (!tarn_copy_is_over(all->model, schedule, c)) continue;
-        all->change[copy->birth] -= size; /* of one storage: the same */
-        all->change[end_of(all, &schedule->copies[copy->over])] += size;
+        measuring->change[copy->birth] += size;
+        measuring->change[end_of(measuring, copy)] -= size;
+        if (!tarn_copy_is_over(measuring->model, schedule, c)) continue;
+        measuring->change[copy->birth] -= size; /* of one storage: the same */
+        measuring->change[end_of(measuring, &schedule->copies[copy->over])] += size;
     }
 }
 
@@ -76,34 +76,35 @@ static void note_step(struct tarn_schedule *schedule, uint32_t e, uint64_t bytes
     schedule->peak_at = e;
 }
 
-static void measure(struct measuring *all, uint64_t budget)
+static void measure(struct measuring *measuring, uint64_t budget)
 {
-    struct tarn_schedule *schedule = all->schedule;
+    struct tarn_schedule *schedule = measuring->schedule;
     int64_t alive = 0;
     for (uint32_t e = 0; e < schedule->count; e++) {
         struct tarn_execution *execution = &schedule->executions[e];
-        alive += all->change[e];
-        const struct tarn_choice *choice =
-            choose(all->model, &all->model->forms[execution->form], (uint64_t)alive, budget);
+        alive += measuring->change[e];
+        const struct tarn_choice *choice = choose(
+            measuring->model, &measuring->model->forms[execution->form], (uint64_t)alive, budget);
         execution->implementation = choice->implementation;
         schedule->work_ns += choice->time_ns;
         if (execution->recomputed) schedule->recomputed_ns += choice->time_ns;
-        all->bytes[e] = (uint64_t)alive + choice->workspace;
-        note_step(schedule, e, all->bytes[e], budget);
+        measuring->bytes[e] = (uint64_t)alive + choice->workspace;
+        note_step(schedule, e, measuring->bytes[e], budget);
     }
-    for (uint32_t i = 0; i < all->rest; i++) {
-        alive += all->change[schedule->count + i];
-        note_step(schedule, schedule->count + i, (uint64_t)alive + all->tail->workspace[i], budget);
+    for (uint32_t i = 0; i < measuring->rest; i++) {
+        alive += measuring->change[schedule->count + i];
+        note_step(schedule, schedule->count + i, (uint64_t)alive + measuring->tail->workspace[i],
+                  budget);
     }
-    if (all->rest > 0) schedule->work_ns += all->tail->time_ns;
+    if (measuring->rest > 0) schedule->work_ns += measuring->tail->time_ns;
 }
 
 bool tarn_schedule_measure(struct tarn_schedule *schedule, const struct tarn_recompute_model *model,
                            const struct tarn_tail *tail, struct tarn_lives *lives, uint64_t budget)
 {
-    struct measuring all = {
+    struct measuring measuring = {
         .model = model, .schedule = schedule, .tail = tail, .rest = tail ? tail->count : 0};
-    uint32_t count = schedule->count + all.rest + 2;
+    uint32_t count = schedule->count + measuring.rest + 2;
     if (count > lives->capacity) {
         int64_t *change = realloc(lives->change, (size_t)count * 2 * sizeof *change);
         if (change) lives->change = change;
@@ -112,9 +113,9 @@ bool tarn_schedule_measure(struct tarn_schedule *schedule, const struct tarn_rec
         if (!change || !bytes) return false;
         lives->capacity = count * 2;
     }
-    all.change = lives->change;
-    schedule->bytes = all.bytes = lives->bytes;
-    note_lives(&all);
-    measure(&all, budget);
+    measuring.change = lives->change;
+    schedule->bytes = measuring.bytes = lives->bytes;
+    note_lives(&measuring);
+    measure(&measuring, budget);
     return true;
 }

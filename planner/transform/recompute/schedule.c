@@ -73,25 +73,27 @@ static bool begins_alike(const struct tarn_recompute_model *model)
 
 struct tarn_evaluator *tarn_evaluator_create(const struct tarn_recompute_model *model)
 {
-    struct tarn_evaluator *all = calloc(1, sizeof *all);
-    if (!all) return NULL;
+    struct tarn_evaluator *evaluator = calloc(1, sizeof *evaluator);
+    if (!evaluator) return NULL;
     size_t versions = (size_t)model->versions_count + 1;
-    all->model = model;
-    all->latest = malloc(versions * sizeof *all->latest);
-    all->updates = malloc(((size_t)model->graph->storages_count + 1) * sizeof *all->updates);
-    all->passing = malloc(versions * sizeof *all->passing);
-    all->frames = malloc(((size_t)model->graph->ops_count + 2) * sizeof *all->frames);
-    all->guessed = calloc(versions, sizeof *all->guessed);
-    all->beginning.latest = malloc(versions * sizeof *all->latest);
-    all->beginning.updates =
-        malloc(((size_t)model->graph->storages_count + 1) * sizeof *all->updates);
-    all->begins_alike = begins_alike(model);
-    bool enough = all->latest && all->updates && all->passing && all->frames && all->guessed &&
-                  all->beginning.latest && all->beginning.updates;
-    if (enough && tarn_tail_init(&all->tail, model) == TARN_OK &&
-        tarn_timing_init(&all->timing, model->graph) == TARN_OK)
-        return all;
-    tarn_evaluator_destroy(all);
+    evaluator->model = model;
+    evaluator->latest = malloc(versions * sizeof *evaluator->latest);
+    evaluator->updates =
+        malloc(((size_t)model->graph->storages_count + 1) * sizeof *evaluator->updates);
+    evaluator->passing = malloc(versions * sizeof *evaluator->passing);
+    evaluator->frames = malloc(((size_t)model->graph->ops_count + 2) * sizeof *evaluator->frames);
+    evaluator->guessed = calloc(versions, sizeof *evaluator->guessed);
+    evaluator->beginning.latest = malloc(versions * sizeof *evaluator->latest);
+    evaluator->beginning.updates =
+        malloc(((size_t)model->graph->storages_count + 1) * sizeof *evaluator->updates);
+    evaluator->begins_alike = begins_alike(model);
+    bool enough = evaluator->latest && evaluator->updates && evaluator->passing &&
+                  evaluator->frames && evaluator->guessed && evaluator->beginning.latest &&
+                  evaluator->beginning.updates;
+    if (enough && tarn_tail_init(&evaluator->tail, model) == TARN_OK &&
+        tarn_timing_init(&evaluator->timing, model->graph) == TARN_OK)
+        return evaluator;
+    tarn_evaluator_destroy(evaluator);
     return NULL;
 }
 
@@ -127,72 +129,74 @@ static void *with_room(void *list, uint32_t count, uint32_t more, uint32_t *capa
     return room;
 }
 
-static bool has_room(struct tarn_evaluator *all, const struct tarn_form *form)
+static bool has_room(struct tarn_evaluator *evaluator, const struct tarn_form *form)
 {
-    struct tarn_schedule *schedule = &all->schedule;
-    struct tarn_execution *executions = with_room(schedule->executions, schedule->count, 1,
-                                                  &all->executions_capacity, sizeof *executions);
+    struct tarn_schedule *schedule = &evaluator->schedule;
+    struct tarn_execution *executions =
+        with_room(schedule->executions, schedule->count, 1, &evaluator->executions_capacity,
+                  sizeof *executions);
     if (executions) schedule->executions = executions;
     struct tarn_copy *copies =
         with_room(schedule->copies, schedule->copies_count, form->writes.end - form->writes.begin,
-                  &all->copies_capacity, sizeof *copies);
+                  &evaluator->copies_capacity, sizeof *copies);
     if (copies) schedule->copies = copies;
     uint32_t *reads =
-        with_room(schedule->reads, all->reads_count, form->reads.end - form->reads.begin,
-                  &all->reads_capacity, sizeof *reads);
+        with_room(schedule->reads, evaluator->reads_count, form->reads.end - form->reads.begin,
+                  &evaluator->reads_capacity, sizeof *reads);
     if (reads) schedule->reads = reads;
     return executions && copies && reads;
 }
 
 /* ---- Executions ---- */
 
-static void write_version(struct tarn_evaluator *all, uint32_t w, bool recomputed)
+static void write_version(struct tarn_evaluator *evaluator, uint32_t w, bool recomputed)
 {
-    const struct tarn_version *version = &all->model->versions[w];
-    uint32_t e = all->schedule.count, over = TARN_NONE;
+    const struct tarn_version *version = &evaluator->model->versions[w];
+    uint32_t e = evaluator->schedule.count, over = TARN_NONE;
     if (version->previous != TARN_NONE) {
-        over = all->latest[version->previous];
-        if (version->forced) all->latest[version->previous] = TARN_NONE;
+        over = evaluator->latest[version->previous];
+        if (version->forced) evaluator->latest[version->previous] = TARN_NONE;
     }
-    uint32_t copy = all->schedule.copies_count++;
-    all->schedule.copies[copy] = (struct tarn_copy){w, e, e, over, recomputed};
-    if (recomputed && all->latest[w] != TARN_NONE) return; /* by the way */
-    all->latest[w] = copy;
-    if (recomputed && !all->policy->retain[w]) all->passing[all->passing_count++] = w;
+    uint32_t copy = evaluator->schedule.copies_count++;
+    evaluator->schedule.copies[copy] = (struct tarn_copy){w, e, e, over, recomputed};
+    if (recomputed && evaluator->latest[w] != TARN_NONE) return; /* by the way */
+    evaluator->latest[w] = copy;
+    if (recomputed && !evaluator->policy->retain[w])
+        evaluator->passing[evaluator->passing_count++] = w;
 }
 
-static void execute(struct tarn_evaluator *all, uint32_t f, bool recomputed)
+static void execute(struct tarn_evaluator *evaluator, uint32_t f, bool recomputed)
 {
-    const struct tarn_recompute_model *model = all->model;
+    const struct tarn_recompute_model *model = evaluator->model;
     const struct tarn_form *form = &model->forms[f];
-    struct tarn_schedule *schedule = &all->schedule;
-    if (!has_room(all, form)) {
-        all->no_memory = true;
+    struct tarn_schedule *schedule = &evaluator->schedule;
+    if (!has_room(evaluator, form)) {
+        evaluator->no_memory = true;
         return;
     }
     uint32_t e = schedule->count;
     schedule->executions[e] = (struct tarn_execution){.form = f,
                                                       .implementation = TARN_NONE,
-                                                      .place = all->place,
+                                                      .place = evaluator->place,
                                                       .stream = model->graph->ops[form->op].stream,
-                                                      .reads = all->reads_count,
+                                                      .reads = evaluator->reads_count,
                                                       .copies = schedule->copies_count,
                                                       .recomputed = recomputed};
     for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
-        uint32_t copy = all->latest[model->reads[i]];
+        uint32_t copy = evaluator->latest[model->reads[i]];
         schedule->copies[copy].last_read = e;
-        schedule->reads[all->reads_count++] = copy;
+        schedule->reads[evaluator->reads_count++] = copy;
     }
     for (uint32_t i = form->writes.begin; i < form->writes.end; i++)
-        write_version(all, model->writes[i], recomputed);
+        write_version(evaluator, model->writes[i], recomputed);
     schedule->count++;
 }
 
-static bool states_hold(const struct tarn_evaluator *all, const struct tarn_form *form)
+static bool states_hold(const struct tarn_evaluator *evaluator, const struct tarn_form *form)
 {
     for (uint32_t i = form->states.begin; i < form->states.end; i++) {
-        const struct tarn_state *state = &all->model->states[i];
-        if (all->updates[state->storage] != state->updates) return false;
+        const struct tarn_state *state = &evaluator->model->states[i];
+        if (evaluator->updates[state->storage] != state->updates) return false;
     }
     return true;
 }
@@ -206,25 +210,26 @@ static bool yields(const struct tarn_recompute_model *model, const struct tarn_f
     return false;
 }
 
-static uint32_t missing_reads(const struct tarn_evaluator *all, const struct tarn_form *form)
+static uint32_t missing_reads(const struct tarn_evaluator *evaluator, const struct tarn_form *form)
 {
     uint32_t missing = 0;
     for (uint32_t i = form->reads.begin; i < form->reads.end; i++)
-        missing += all->latest[all->model->reads[i]] == TARN_NONE;
+        missing += evaluator->latest[evaluator->model->reads[i]] == TARN_NONE;
     return missing;
 }
 
 /* The form by which to get a version again: of those that miss the fewest reads the fastest.
  * TARN_NONE: there is none. */
-static uint32_t form_for(const struct tarn_evaluator *all, uint32_t version)
+static uint32_t form_for(const struct tarn_evaluator *evaluator, uint32_t version)
 {
-    const struct tarn_recompute_model *model = all->model;
+    const struct tarn_recompute_model *model = evaluator->model;
     struct tarn_range range = model->op_forms[model->versions[version].producer];
     uint32_t best = TARN_NONE, least = UINT32_MAX;
     for (uint32_t f = range.begin; f < range.end; f++) {
         const struct tarn_form *form = &model->forms[f];
-        if (!form->repeats || !yields(model, form, version) || !states_hold(all, form)) continue;
-        uint32_t missing = missing_reads(all, form);
+        if (!form->repeats || !yields(model, form, version) || !states_hold(evaluator, form))
+            continue;
+        uint32_t missing = missing_reads(evaluator, form);
         uint64_t time_ns = model->choices[form->choices.begin].time_ns;
         if (missing > least ||
             (missing == least && best != TARN_NONE &&
@@ -237,79 +242,83 @@ static uint32_t form_for(const struct tarn_evaluator *all, uint32_t version)
 }
 
 /* The first read of a frame that is not there, or TARN_NONE. */
-static uint32_t next_missing(const struct tarn_evaluator *all, struct frame *frame)
+static uint32_t next_missing(const struct tarn_evaluator *evaluator, struct frame *frame)
 {
-    uint32_t end = all->model->forms[frame->form].reads.end;
+    uint32_t end = evaluator->model->forms[frame->form].reads.end;
     for (; frame->next < end; frame->next++) {
-        uint32_t version = all->model->reads[frame->next];
-        if (all->latest[version] == TARN_NONE) return version;
+        uint32_t version = evaluator->model->reads[frame->next];
+        if (evaluator->latest[version] == TARN_NONE) return version;
     }
     return TARN_NONE;
 }
 
 /* Runs a primary op, after what its reads take. */
-static void run(struct tarn_evaluator *all, uint32_t f)
+static void run(struct tarn_evaluator *evaluator, uint32_t f)
 {
-    const struct tarn_recompute_model *model = all->model;
+    const struct tarn_recompute_model *model = evaluator->model;
     uint32_t depth = 0;
-    all->frames[depth++] = (struct frame){f, model->forms[f].reads.begin};
-    while (depth > 0 && !all->no_memory) {
-        struct frame *frame = &all->frames[depth - 1];
-        uint32_t missing = next_missing(all, frame);
+    evaluator->frames[depth++] = (struct frame){f, model->forms[f].reads.begin};
+    while (depth > 0 && !evaluator->no_memory) {
+        struct frame *frame = &evaluator->frames[depth - 1];
+        uint32_t missing = next_missing(evaluator, frame);
         if (missing == TARN_NONE) {
-            execute(all, frame->form, --depth > 0);
+            execute(evaluator, frame->form, --depth > 0);
             continue;
         }
-        uint32_t g = form_for(all, missing);
+        uint32_t g = form_for(evaluator, missing);
         if (g == TARN_NONE || depth > model->graph->ops_count ||
-            all->schedule.count / EXECUTIONS_MAX > model->ops_count) {
-            all->stuck = true;
+            evaluator->schedule.count / EXECUTIONS_MAX > model->ops_count) {
+            evaluator->stuck = true;
             return;
         }
-        all->frames[depth++] = (struct frame){g, model->forms[g].reads.begin};
+        evaluator->frames[depth++] = (struct frame){g, model->forms[g].reads.begin};
     }
 }
 
-static bool has_failed(const struct tarn_evaluator *all) { return all->stuck || all->no_memory; }
+static bool has_failed(const struct tarn_evaluator *evaluator)
+{
+    return evaluator->stuck || evaluator->no_memory;
+}
 
 /* ---- Which form? ---- */
 
 /* What getting a version would take, without what this guess has counted already. */
-static uint64_t guess_version(struct tarn_evaluator *all, uint32_t version, uint32_t depth)
+static uint64_t guess_version(struct tarn_evaluator *evaluator, uint32_t version, uint32_t depth)
 {
-    const struct tarn_recompute_model *model = all->model;
-    if (all->latest[version] != TARN_NONE || all->guessed[version] == all->guess) return 0;
-    all->guessed[version] = all->guess;
-    uint32_t f = form_for(all, version);
+    const struct tarn_recompute_model *model = evaluator->model;
+    if (evaluator->latest[version] != TARN_NONE || evaluator->guessed[version] == evaluator->guess)
+        return 0;
+    evaluator->guessed[version] = evaluator->guess;
+    uint32_t f = form_for(evaluator, version);
     if (f == TARN_NONE) return UINT64_MAX / 2;
     const struct tarn_form *form = &model->forms[f];
     uint64_t time_ns = model->choices[form->choices.begin].time_ns;
     for (uint32_t i = form->reads.begin; i < form->reads.end && depth < GUESS_DEPTH_MAX; i++) {
-        time_ns += guess_version(all, model->reads[i], depth + 1);
+        time_ns += guess_version(evaluator, model->reads[i], depth + 1);
         if (time_ns > UINT64_MAX / 2) return UINT64_MAX / 2;
     }
     return time_ns;
 }
 
-static uint64_t guess_form(struct tarn_evaluator *all, const struct tarn_form *form)
+static uint64_t guess_form(struct tarn_evaluator *evaluator, const struct tarn_form *form)
 {
-    uint64_t time_ns = all->model->choices[form->choices.begin].time_ns;
-    all->guess++;
+    uint64_t time_ns = evaluator->model->choices[form->choices.begin].time_ns;
+    evaluator->guess++;
     for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
-        time_ns += guess_version(all, all->model->reads[i], 0);
+        time_ns += guess_version(evaluator, evaluator->model->reads[i], 0);
         if (time_ns > UINT64_MAX / 2) return UINT64_MAX / 2;
     }
     return time_ns;
 }
 
-static uint32_t cheapest_form(struct tarn_evaluator *all, struct tarn_range range)
+static uint32_t cheapest_form(struct tarn_evaluator *evaluator, struct tarn_range range)
 {
     uint32_t best = range.begin, whole = 0;
     uint64_t least = UINT64_MAX;
-    for (uint32_t f = range.begin; f < range.end; f++) whole += all->model->forms[f].whole;
+    for (uint32_t f = range.begin; f < range.end; f++) whole += evaluator->model->forms[f].whole;
     for (uint32_t f = range.begin; f < range.end && whole > 1; f++) {
-        if (!all->model->forms[f].whole) continue;
-        uint64_t time_ns = guess_form(all, &all->model->forms[f]);
+        if (!evaluator->model->forms[f].whole) continue;
+        uint64_t time_ns = guess_form(evaluator, &evaluator->model->forms[f]);
         if (time_ns >= least) continue;
         least = time_ns;
         best = f;
@@ -319,56 +328,60 @@ static uint32_t cheapest_form(struct tarn_evaluator *all, struct tarn_range rang
 
 /* ---- First pass ---- */
 
-static void count_updates(struct tarn_evaluator *all, uint32_t v)
+static void count_updates(struct tarn_evaluator *evaluator, uint32_t v)
 {
-    const struct tarn_graph *graph = all->model->graph;
+    const struct tarn_graph *graph = evaluator->model->graph;
     const struct tarn_graph_op *op = &graph->ops[v];
     for (uint32_t k = 0; k < op->outputs_count; k++) {
         uint32_t storage = graph->tensors[op->outputs[k]].storage;
-        if (graph->storages[storage].persistent) all->updates[storage]++;
+        if (graph->storages[storage].persistent) evaluator->updates[storage]++;
     }
 }
 
-static void run_primary(struct tarn_evaluator *all, uint32_t v)
+static void run_primary(struct tarn_evaluator *evaluator, uint32_t v)
 {
-    struct tarn_range range = all->model->op_forms[v];
-    uint32_t f = all->policy->form[v];
-    if (f == TARN_NONE) f = cheapest_form(all, range);
-    run(all, f);
-    for (uint32_t g = range.begin; g < range.end && all->model->forms[f].splits; g++) {
-        if (g != f && all->model->forms[g].splits && !has_failed(all)) run(all, g);
+    struct tarn_range range = evaluator->model->op_forms[v];
+    uint32_t f = evaluator->policy->form[v];
+    if (f == TARN_NONE) f = cheapest_form(evaluator, range);
+    run(evaluator, f);
+    for (uint32_t g = range.begin; g < range.end && evaluator->model->forms[f].splits; g++) {
+        if (g != f && evaluator->model->forms[g].splits && !has_failed(evaluator))
+            run(evaluator, g);
     }
-    count_updates(all, v);
-    while (all->passing_count > 0) all->latest[all->passing[--all->passing_count]] = TARN_NONE;
+    count_updates(evaluator, v);
+    while (evaluator->passing_count > 0)
+        evaluator->latest[evaluator->passing[--evaluator->passing_count]] = TARN_NONE;
 }
 
-static void turn(struct tarn_evaluator *all)
+static void turn(struct tarn_evaluator *evaluator)
 {
-    const struct tarn_recompute_model *model = all->model;
+    const struct tarn_recompute_model *model = evaluator->model;
     for (uint32_t w = 0; w < model->versions_count; w++) {
-        if (model->versions[w].droppable && !all->policy->keep[w]) all->latest[w] = TARN_NONE;
+        if (model->versions[w].droppable && !evaluator->policy->keep[w])
+            evaluator->latest[w] = TARN_NONE;
     }
 }
 
-static void run_places(struct tarn_evaluator *all, uint32_t begin, uint32_t end)
+static void run_places(struct tarn_evaluator *evaluator, uint32_t begin, uint32_t end)
 {
-    for (all->place = begin; all->place < end && !has_failed(all); all->place++)
-        run_primary(all, all->model->order[all->place]);
+    for (evaluator->place = begin; evaluator->place < end && !has_failed(evaluator);
+         evaluator->place++)
+        run_primary(evaluator, evaluator->model->order[evaluator->place]);
 }
 
-static void run_beginning(struct tarn_evaluator *all)
+static void run_beginning(struct tarn_evaluator *evaluator)
 {
-    const struct tarn_recompute_model *model = all->model;
-    all->schedule.count = all->schedule.copies_count = all->reads_count = 0;
-    memset(all->updates, 0, model->graph->storages_count * sizeof *all->updates);
-    memset(all->latest, 0xff, model->versions_count * sizeof *all->latest);
-    run_places(all, 0, model->turn);
+    const struct tarn_recompute_model *model = evaluator->model;
+    evaluator->schedule.count = evaluator->schedule.copies_count = evaluator->reads_count = 0;
+    memset(evaluator->updates, 0, model->graph->storages_count * sizeof *evaluator->updates);
+    memset(evaluator->latest, 0xff, model->versions_count * sizeof *evaluator->latest);
+    run_places(evaluator, 0, model->turn);
 }
 
-static void remember_beginning(struct tarn_evaluator *all)
+static void remember_beginning(struct tarn_evaluator *evaluator)
 {
-    struct beginning *beginning = &all->beginning;
-    const struct tarn_schedule *schedule = &all->schedule;
+    struct beginning *beginning = &evaluator->beginning;
+    const struct tarn_schedule *schedule = &evaluator->schedule;
     uint32_t *last_read =
         realloc(beginning->last_read, ((size_t)schedule->copies_count + 1) * sizeof *last_read);
     if (!last_read) return; /* it can do without */
@@ -377,74 +390,80 @@ static void remember_beginning(struct tarn_evaluator *all)
         last_read[c] = schedule->copies[c].last_read;
     beginning->count = schedule->count;
     beginning->copies_count = schedule->copies_count;
-    beginning->reads_count = all->reads_count;
-    memcpy(beginning->latest, all->latest, all->model->versions_count * sizeof *all->latest);
-    memcpy(beginning->updates, all->updates,
-           all->model->graph->storages_count * sizeof *all->updates);
+    beginning->reads_count = evaluator->reads_count;
+    memcpy(beginning->latest, evaluator->latest,
+           evaluator->model->versions_count * sizeof *evaluator->latest);
+    memcpy(beginning->updates, evaluator->updates,
+           evaluator->model->graph->storages_count * sizeof *evaluator->updates);
     beginning->is_known = true;
 }
 
 /* Executions, copies and reads are still there: only what came behind them has changed. */
-static void recall_beginning(struct tarn_evaluator *all)
+static void recall_beginning(struct tarn_evaluator *evaluator)
 {
-    const struct beginning *beginning = &all->beginning;
-    struct tarn_schedule *schedule = &all->schedule;
+    const struct beginning *beginning = &evaluator->beginning;
+    struct tarn_schedule *schedule = &evaluator->schedule;
     schedule->count = beginning->count;
     schedule->copies_count = beginning->copies_count;
-    all->reads_count = beginning->reads_count;
+    evaluator->reads_count = beginning->reads_count;
     for (uint32_t c = 0; c < schedule->copies_count; c++)
         schedule->copies[c].last_read = beginning->last_read[c];
-    memcpy(all->latest, beginning->latest, all->model->versions_count * sizeof *all->latest);
-    memcpy(all->updates, beginning->updates,
-           all->model->graph->storages_count * sizeof *all->updates);
+    memcpy(evaluator->latest, beginning->latest,
+           evaluator->model->versions_count * sizeof *evaluator->latest);
+    memcpy(evaluator->updates, beginning->updates,
+           evaluator->model->graph->storages_count * sizeof *evaluator->updates);
 }
 
-static void run_all(struct tarn_evaluator *all)
+static void run_all(struct tarn_evaluator *evaluator)
 {
-    all->stuck = all->no_memory = false;
-    all->passing_count = 0;
-    if (all->begins_alike && all->beginning.is_known) {
-        recall_beginning(all);
+    evaluator->stuck = evaluator->no_memory = false;
+    evaluator->passing_count = 0;
+    if (evaluator->begins_alike && evaluator->beginning.is_known) {
+        recall_beginning(evaluator);
     } else {
-        run_beginning(all);
-        if (all->begins_alike && !has_failed(all)) remember_beginning(all);
+        run_beginning(evaluator);
+        if (evaluator->begins_alike && !has_failed(evaluator)) remember_beginning(evaluator);
     }
-    turn(all);
-    run_places(all, all->model->turn, all->whole ? all->model->ops_count : all->tail.place);
+    turn(evaluator);
+    run_places(evaluator, evaluator->model->turn,
+               evaluator->whole ? evaluator->model->ops_count : evaluator->tail.place);
 }
 /* ---- The whole ---- */
 
 /* What the tail reads of the versions that are there when it begins. */
-static void read_by_tail(struct tarn_evaluator *all)
+static void read_by_tail(struct tarn_evaluator *evaluator)
 {
-    struct tarn_schedule *schedule = &all->schedule;
-    for (uint32_t i = 0; i < all->tail.reads_count; i++) {
-        const struct tarn_tail_read *read = &all->tail.reads[i];
-        schedule->copies[all->latest[read->version]].last_read = schedule->count + read->offset;
+    struct tarn_schedule *schedule = &evaluator->schedule;
+    for (uint32_t i = 0; i < evaluator->tail.reads_count; i++) {
+        const struct tarn_tail_read *read = &evaluator->tail.reads[i];
+        schedule->copies[evaluator->latest[read->version]].last_read =
+            schedule->count + read->offset;
     }
 }
 
-static const struct tarn_schedule *evaluate(struct tarn_evaluator *all,
+static const struct tarn_schedule *evaluate(struct tarn_evaluator *evaluator,
                                             const struct tarn_policy *policy, uint64_t budget,
                                             enum tarn_recompute_streams rule)
 {
-    struct tarn_schedule *schedule = &all->schedule;
-    bool parallel = all->model->graph->streams_count > 1;
-    all->policy = policy;
+    struct tarn_schedule *schedule = &evaluator->schedule;
+    bool parallel = evaluator->model->graph->streams_count > 1;
+    evaluator->policy = policy;
     schedule->peak = schedule->work_ns = schedule->recomputed_ns = 0;
     schedule->peak_at = 0;
     schedule->excess = 0;
-    run_all(all);
-    if (all->no_memory) return NULL;
-    if (all->stuck) {
+    run_all(evaluator);
+    if (evaluator->no_memory) return NULL;
+    if (evaluator->stuck) {
         schedule->peak = schedule->time_ns = schedule->work_ns = UINT64_MAX;
         return schedule;
     }
-    if (!all->whole) read_by_tail(all);
-    const struct tarn_tail *tail = all->whole ? NULL : &all->tail;
-    if (!tarn_schedule_measure(schedule, all->model, tail, &all->lives, budget)) return NULL;
+    if (!evaluator->whole) read_by_tail(evaluator);
+    const struct tarn_tail *tail = evaluator->whole ? NULL : &evaluator->tail;
+    if (!tarn_schedule_measure(schedule, evaluator->model, tail, &evaluator->lives, budget))
+        return NULL;
     schedule->time_ns = schedule->work_ns;
-    if (parallel && !tarn_schedule_time(schedule, all->model, rule, &all->timing)) return NULL;
+    if (parallel && !tarn_schedule_time(schedule, evaluator->model, rule, &evaluator->timing))
+        return NULL;
     return schedule;
 }
 

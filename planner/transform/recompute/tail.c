@@ -25,53 +25,55 @@ static bool is_fixed(const struct tarn_recompute_model *model, uint32_t place)
     return true;
 }
 
-static const struct tarn_form *form_at(const struct tailing *all, uint32_t offset)
+static const struct tarn_form *form_at(const struct tailing *tailing, uint32_t offset)
 {
-    const struct tarn_recompute_model *model = all->model;
-    return &model->forms[model->op_forms[model->order[all->tail->place + offset]].begin];
+    const struct tarn_recompute_model *model = tailing->model;
+    return &model->forms[model->op_forms[model->order[tailing->tail->place + offset]].begin];
 }
 
-static void note_uses(struct tailing *all)
+static void note_uses(struct tailing *tailing)
 {
-    const struct tarn_recompute_model *model = all->model;
-    struct tarn_tail *tail = all->tail;
+    const struct tarn_recompute_model *model = tailing->model;
+    struct tarn_tail *tail = tailing->tail;
     for (uint32_t offset = 0; offset < tail->count; offset++) {
-        const struct tarn_form *form = form_at(all, offset);
+        const struct tarn_form *form = form_at(tailing, offset);
         const struct tarn_choice *choice = &model->choices[form->choices.begin];
         tail->workspace[offset] = choice->workspace;
         tail->time_ns += choice->time_ns;
         for (uint32_t i = form->reads.begin; i < form->reads.end; i++)
-            all->last[model->reads[i]] = offset;
+            tailing->last[model->reads[i]] = offset;
         for (uint32_t i = form->writes.begin; i < form->writes.end; i++)
-            all->birth[model->writes[i]] = all->last[model->writes[i]] = offset;
+            tailing->birth[model->writes[i]] = tailing->last[model->writes[i]] = offset;
     }
 }
 
 /* The offset at which the version is gone. */
-static uint32_t end_of(const struct tailing *all, uint32_t version)
+static uint32_t end_of(const struct tailing *tailing, uint32_t version)
 {
-    uint32_t storage = all->model->versions[version].storage;
-    return all->model->graph->storages[storage].pinned ? all->tail->count : all->last[version] + 1;
+    uint32_t storage = tailing->model->versions[version].storage;
+    return tailing->model->graph->storages[storage].pinned ? tailing->tail->count
+                                                           : tailing->last[version] + 1;
 }
 
-static void note_lives(struct tailing *all)
+static void note_lives(struct tailing *tailing)
 {
-    const struct tarn_recompute_model *model = all->model;
-    struct tarn_tail *tail = all->tail;
+    const struct tarn_recompute_model *model = tailing->model;
+    struct tarn_tail *tail = tailing->tail;
     for (uint32_t w = 0; w < model->versions_count; w++) {
         const struct tarn_version *version = &model->versions[w];
         int64_t size = (int64_t)version->size;
-        if (all->birth[w] == TARN_NONE) {
-            if (all->last[w] != TARN_NONE)
-                tail->reads[tail->reads_count++] = (struct tarn_tail_read){w, all->last[w]};
+        if (tailing->birth[w] == TARN_NONE) {
+            if (tailing->last[w] != TARN_NONE)
+                tail->reads[tail->reads_count++] = (struct tarn_tail_read){w, tailing->last[w]};
             continue;
         }
-        tail->change[all->birth[w]] += size;
-        tail->change[end_of(all, w)] -= size;
+        tail->change[tailing->birth[w]] += size;
+        tail->change[end_of(tailing, w)] -= size;
         uint32_t over = version->previous;
-        if (over == TARN_NONE || (!version->forced && all->last[over] != all->birth[w])) continue;
-        tail->change[all->birth[w]] -= size;
-        tail->change[end_of(all, over)] += size;
+        if (over == TARN_NONE || (!version->forced && tailing->last[over] != tailing->birth[w]))
+            continue;
+        tail->change[tailing->birth[w]] -= size;
+        tail->change[end_of(tailing, over)] += size;
     }
 }
 
@@ -84,19 +86,19 @@ enum tarn_status tarn_tail_init(struct tarn_tail *tail, const struct tarn_recomp
     tail->reads = malloc(versions * sizeof *tail->reads);
     tail->change = calloc((size_t)tail->count + 2, sizeof *tail->change);
     tail->workspace = calloc((size_t)tail->count + 1, sizeof *tail->workspace);
-    struct tailing all = {.model = model,
-                          .tail = tail,
-                          .last = malloc(versions * sizeof *all.last),
-                          .birth = malloc(versions * sizeof *all.birth)};
-    bool enough = tail->reads && tail->change && tail->workspace && all.last && all.birth;
+    struct tailing tailing = {.model = model,
+                              .tail = tail,
+                              .last = malloc(versions * sizeof *tailing.last),
+                              .birth = malloc(versions * sizeof *tailing.birth)};
+    bool enough = tail->reads && tail->change && tail->workspace && tailing.last && tailing.birth;
     if (enough) {
-        memset(all.last, 0xff, versions * sizeof *all.last);
-        memset(all.birth, 0xff, versions * sizeof *all.birth);
-        note_uses(&all);
-        note_lives(&all);
+        memset(tailing.last, 0xff, versions * sizeof *tailing.last);
+        memset(tailing.birth, 0xff, versions * sizeof *tailing.birth);
+        note_uses(&tailing);
+        note_lives(&tailing);
     }
-    free(all.last);
-    free(all.birth);
+    free(tailing.last);
+    free(tailing.birth);
     return enough ? TARN_OK : TARN_SYSTEM;
 }
 

@@ -1,0 +1,186 @@
+/* What the parts of the search do to the policy: evaluating it, changing decisions and taking the
+ * changes back. Moves are drawn from the decisions that made a difference in the schedule evaluated
+ * last: of a version that nobody reads behind the first backward op nothing is to be decided. Cost:
+ * that of tarn_evaluate for an evaluation, the copies of a schedule for noting roles, a few
+ * decisions for a move. */
+#include <string.h>
+
+#include "search.h"
+#include "streams/base/random.h"
+
+enum { EXCESS_WEIGHT = 10 };
+
+/* ---- Policies ---- */
+
+void tarn_policy_copy(const struct tarn_recompute_model *model, struct tarn_policy *to,
+                      const struct tarn_policy *from)
+{
+    memcpy(to->keep, from->keep, model->versions_count * sizeof *to->keep);
+    memcpy(to->retain, from->retain, model->versions_count * sizeof *to->retain);
+    memcpy(to->form, from->form, model->graph->ops_count * sizeof *to->form);
+}
+
+static bool is_better(const struct tarn_search *search)
+{
+    bool fits = search->peak <= search->budget, best_fits = search->best_peak <= search->budget;
+    if (fits != best_fits) return fits;
+    if (fits && search->time_ns != search->best_time) return search->time_ns < search->best_time;
+    if (search->peak != search->best_peak) return search->peak < search->best_peak;
+    return search->time_ns < search->best_time;
+}
+
+/* How far a schedule is above the budget: the peak counts, and that the rest is high, too, for
+ * where many executions are, none alone lowers the peak. */
+static double bytes_above(const struct tarn_schedule *schedule, uint64_t aim)
+{
+    if (schedule->peak <= aim) return 0;
+    return (double)(schedule->peak - aim) +
+           EXCESS_WEIGHT * schedule->excess / ((double)schedule->count + 1);
+}
+
+/* What is to be small: the critical path, and a little work, too, for a move that leaves the path
+ * alone now may be in its way later. */
+static uint64_t cost_of(const struct tarn_schedule *schedule)
+{
+    return schedule->time_ns + (schedule->work_ns - schedule->time_ns) / TARN_SEARCH_WORK_WEIGHT;
+}
+
+void tarn_search_evaluate(struct tarn_search *search)
+{
+    const struct tarn_schedule *schedule =
+        tarn_evaluate(search->evaluator, search->policy, search->aim);
+    search->evaluations++;
+    if (!tarn_steps_next(&search->steps, search->best_peak)) search->ended = true;
+    if (!schedule) {
+        search->no_memory = search->ended = true;
+        return;
+    }
+    search->schedule = schedule;
+    search->peak = schedule->peak;
+    search->time_ns = cost_of(schedule);
+    search->above = bytes_above(schedule, search->aim);
+    if (!is_better(search)) return;
+    search->best_peak = search->peak;
+    search->best_time = search->time_ns;
+    tarn_policy_copy(search->model, &search->best, search->policy);
+}
+
+void tarn_search_take_best(struct tarn_search *search)
+{
+    tarn_policy_copy(search->model, search->policy, &search->best);
+}
+
+/* ---- Moves ---- */
+
+void tarn_search_set(struct tarn_search *search, uint32_t d, uint32_t value)
+{
+    uint32_t before = tarn_decision_get(&search->space, search->policy, d);
+    if (before == value || search->undo_count == TARN_MOVE_MAX) return;
+    search->undo[search->undo_count++] = (struct tarn_setting){d, before};
+    tarn_decision_set(&search->space, search->policy, d, value);
+}
+
+void tarn_search_take_back(struct tarn_search *search)
+{
+    while (search->undo_count > 0) {
+        struct tarn_setting *change = &search->undo[--search->undo_count];
+        tarn_decision_set(&search->space, search->policy, change->decision, change->value);
+    }
+}
+
+void tarn_search_set_form(struct tarn_search *search, uint32_t d, uint32_t value, bool keep)
+{
+    const struct tarn_recompute_model *model = search->model;
+    tarn_search_set(search, d, value);
+    uint32_t f = search->policy->form[search->space.decisions[d].index];
+    if (f == TARN_NONE || !keep) return;
+    for (uint32_t i = model->forms[f].reads.begin; i < model->forms[f].reads.end; i++) {
+        uint32_t read = search->space.of_version[model->reads[i]];
+        if (read != TARN_NONE) tarn_search_set(search, read, TARN_KEEP);
+    }
+}
+
+uint32_t tarn_search_first_behind(const struct tarn_search *search)
+{
+    const struct tarn_schedule *schedule = search->schedule;
+    uint32_t turn = 0;
+    while (turn < schedule->count && schedule->executions[turn].place < search->model->turn) turn++;
+    return turn;
+}
+
+/* ---- Random moves ---- */
+
+uint32_t tarn_search_draw(struct tarn_search *search, uint32_t count)
+{
+    return tarn_random_below(&search->random, count);
+}
+
+/* What became of a version behind the turn. */
+enum { KEPT = 1, RECOMPUTED = 2, AGAIN = 4, SHARED = 8 };
+
+void tarn_search_note_roles(struct tarn_search *search)
+{
+    const struct tarn_schedule *schedule = search->schedule;
+    uint32_t turn = tarn_search_first_behind(search);
+    memset(search->roles, 0, search->space.versions_count);
+    for (uint32_t c = 0; c < schedule->copies_count; c++) {
+        const struct tarn_copy *copy = &schedule->copies[c];
+        uint32_t d = search->space.of_version[copy->version];
+        if (d == TARN_NONE || copy->last_read < turn) continue;
+        if (!copy->recomputed) {
+            search->roles[d] |= KEPT;
+            continue;
+        }
+        bool shared =
+            copy->last_read >= schedule->count ||
+            schedule->executions[copy->birth].place != schedule->executions[copy->last_read].place;
+        search->roles[d] |= (uint8_t)(RECOMPUTED | (search->roles[d] & RECOMPUTED ? AGAIN : 0) |
+                                      (shared ? SHARED : 0));
+    }
+    search->active_count = 0;
+    for (uint32_t d = 0; d < search->space.versions_count; d++) {
+        if (search->roles[d]) search->active[search->active_count++] = d;
+    }
+}
+
+void tarn_search_move_version(struct tarn_search *search, uint32_t d)
+{
+    uint32_t value = tarn_decision_get(&search->space, search->policy, d),
+             luck = tarn_search_draw(search, 8);
+    if (value == TARN_KEEP)
+        value = luck == 0 ? TARN_DROP_EACH_TIME : TARN_DROP;
+    else if (value == TARN_DROP && (search->roles[d] & SHARED) && luck < 2)
+        value = TARN_DROP_EACH_TIME;
+    else if (value == TARN_DROP_EACH_TIME && (search->roles[d] & AGAIN) && luck < 2)
+        value = TARN_DROP;
+    else
+        value = TARN_KEEP;
+    tarn_search_set(search, d, value);
+}
+
+void tarn_search_move_form(struct tarn_search *search, uint32_t d)
+{
+    uint32_t values = search->space.decisions[d].values;
+    uint32_t value = tarn_decision_get(&search->space, search->policy, d);
+    value = (value + 1 + tarn_search_draw(search, values - 1)) % values;
+    tarn_search_set_form(search, d, value, tarn_search_draw(search, 2) > 0);
+}
+
+void tarn_search_move(struct tarn_search *search, uint32_t d)
+{
+    if (d >= search->space.versions_count)
+        tarn_search_move_form(search, d);
+    else if (search->roles[d])
+        tarn_search_move_version(search, d);
+}
+
+double tarn_search_usual_time(const struct tarn_search *search)
+{
+    const struct tarn_recompute_model *model = search->model;
+    double sum = 0;
+    for (uint32_t i = 0; i < model->turn; i++) {
+        struct tarn_range forms = model->op_forms[model->order[i]];
+        sum += (double)model->choices[model->forms[forms.begin].choices.begin].time_ns;
+    }
+    return model->turn > 0 ? sum / model->turn : 0;
+}
