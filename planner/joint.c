@@ -12,8 +12,6 @@
 #include "planner/transform/reorder/reorder.h"
 #include "streams/base/options.h"
 #include "tarn/transform.h"
-#include "streams/base/options.h"
-#include "tarn/transform.h"
 
 struct joint {
     struct tarn_plan_options quick;    /* how orders are compared */

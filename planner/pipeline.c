@@ -3,8 +3,8 @@
  * back to the source graph. Cost: the transforms'. */
 #include "pipeline.h"
 
+#include "budget.h"
 #include "joint.h"
-#include "planner/budgeting/budgeting.h"
 #include "planner/transform/recipe.h"
 #include "streams/base/options.h"
 

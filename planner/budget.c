@@ -5,7 +5,7 @@
  * fastest graph whose plan fits is the result, with that plan; where none fits, the refusal names
  * the least footprint found and a lower bound. Sources: A. Shah et al., "Memory optimization for
  * deep networks" (MONeT); DESIGN section 3. Cost: some searches and plans. */
-#include "budgeting.h"
+#include "budget.h"
 
 #include "planner/transform/budget/budget.h"
 #include "streams/base/checked.h"

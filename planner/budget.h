@@ -1,8 +1,8 @@
 /* Budgets: what to keep, what to compute again, and the plan that shows that it fits. */
-#ifndef TARN_PLANNER_BUDGETING_BUDGETING_H
-#define TARN_PLANNER_BUDGETING_BUDGETING_H
+#ifndef TARN_PLANNER_BUDGET_H
+#define TARN_PLANNER_BUDGET_H
 
-#include "planner/plan_graph.h"
+#include "plan_graph.h"
 #include "tarn/transform.h"
 
 /* tarn_graph_budget, for a plan by the options `planning`: `result` has the plan that keeps to the

@@ -1,6 +1,6 @@
 /* Which peaks the search for a policy is asked for: for a budget, and for the least. */
-#ifndef TARN_PLANNER_BUDGETING_TARGET_H
-#define TARN_PLANNER_BUDGETING_TARGET_H
+#ifndef TARN_PLANNER_TARGET_H
+#define TARN_PLANNER_TARGET_H
 
 #include "attempt.h"
 

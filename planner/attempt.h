@@ -1,8 +1,8 @@
 /* Attempts at a budget: graphs made of a policy, placed and simulated. */
-#ifndef TARN_PLANNER_BUDGETING_ATTEMPT_H
-#define TARN_PLANNER_BUDGETING_ATTEMPT_H
+#ifndef TARN_PLANNER_ATTEMPT_H
+#define TARN_PLANNER_ATTEMPT_H
 
-#include "planner/plan_graph.h"
+#include "plan_graph.h"
 #include "planner/transform/recompute/script.h"
 #include "streams/base/deadline.h"
 #include "tarn/transform.h"
