@@ -24,9 +24,11 @@ struct tarn_budgeting {
     struct tarn_budget_options options;
     const struct tarn_plan_options *planning; /* what will place the result; NULL: defaults */
     struct tarn_graph *graph;
+    struct tarn_region region; /* of the model, the evaluator and the policy */
     struct tarn_recompute_model model;
     struct tarn_evaluator *evaluator;
     struct tarn_policy policy;
+    struct tarn_region script_region;
     struct tarn_scripted scripted; /* what counts instead of the policy, if it has executions */
     uint64_t placed, before_ns;    /* of the graph that came in */
     bool patient;    /* a little search for a placement, where that may be all that is missing */

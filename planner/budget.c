@@ -78,22 +78,20 @@ static enum tarn_status take_options(struct tarn_budgeting *budgeting,
 
 static enum tarn_status init(struct tarn_budgeting *budgeting)
 {
-    if (tarn_recompute_model_init(&budgeting->model, budgeting->graph,
+    struct tarn_region *region = &budgeting->region;
+    if (tarn_recompute_model_init(&budgeting->model, region, budgeting->graph,
                                   budgeting->options.alignment) != TARN_OK)
         return TARN_SYSTEM;
     tarn_recompute_model_restrict(&budgeting->model, budgeting->options.classes);
-    budgeting->evaluator = tarn_evaluator_create(&budgeting->model);
-    if (!budgeting->evaluator || tarn_policy_init(&budgeting->policy, &budgeting->model) != TARN_OK)
-        return TARN_SYSTEM;
-    return TARN_OK;
+    budgeting->evaluator = tarn_evaluator_create(region, &budgeting->model);
+    if (!budgeting->evaluator) return TARN_SYSTEM;
+    return tarn_policy_init(&budgeting->policy, region, &budgeting->model);
 }
 
 static void finish(struct tarn_budgeting *budgeting)
 {
-    tarn_evaluator_destroy(budgeting->evaluator);
-    tarn_policy_finish(&budgeting->policy);
-    tarn_scripted_finish(&budgeting->scripted);
-    tarn_recompute_model_finish(&budgeting->model);
+    tarn_region_finish(&budgeting->script_region);
+    tarn_region_finish(&budgeting->region);
 }
 
 static enum tarn_status begin(struct tarn_budgeting *budgeting, struct tarn_graph *graph,

@@ -223,7 +223,8 @@ static enum tarn_status place_planned(struct planning *planning, struct tarn_err
     planning->request.node_limit = planning->options.node_limit;
     planning->request.raise_bound = raise_bound;
     planning->request.user = planning;
-    result.offset = malloc(((size_t)planning->blocks.storages_count + 1) * sizeof *result.offset);
+    result.offset =
+        tarn_region_take(&planning->region, planning->blocks.storages_count, sizeof *result.offset);
     enum tarn_status status = result.offset ? TARN_OK : TARN_SYSTEM;
     if (status == TARN_OK)
         status = tarn_conflicts_init_slots(&conflicts, &planning->reuse, plan->graph);
@@ -238,7 +239,6 @@ static enum tarn_status place_planned(struct planning *planning, struct tarn_err
         if (!plan->method) status = TARN_SYSTEM;
     }
     tarn_conflicts_finish(&conflicts);
-    free(result.offset);
     return status == TARN_OK ? TARN_OK : tarn_error_no_memory(error);
 }
 
@@ -250,7 +250,7 @@ static enum tarn_status place_persistent(struct planning *planning, struct tarn_
     enum tarn_status status =
         tarn_blocks_init(&blocks, plan->graph, true, planning->options.alignment, error);
     if (status != TARN_OK) return status;
-    uint64_t *offset = malloc(((size_t)blocks.storages_count + 1) * sizeof *offset);
+    uint64_t *offset = tarn_region_take(&planning->region, blocks.storages_count, sizeof *offset);
     if (offset) {
         plan->persistent = tarn_blocks_place_in_a_row(&blocks, offset);
         for (uint32_t i = 0; i < blocks.storages_count; i++)
@@ -258,7 +258,6 @@ static enum tarn_status place_persistent(struct planning *planning, struct tarn_
     } else {
         status = tarn_error_no_memory(error);
     }
-    free(offset);
     tarn_blocks_finish(&blocks);
     return status;
 }

@@ -23,20 +23,26 @@ enum {
 
 /* ---- Searching ---- */
 
+static void forget_script(struct tarn_budgeting *budgeting)
+{
+    budgeting->scripted = (struct tarn_scripted){0};
+    tarn_region_finish(&budgeting->script_region);
+}
+
 /* Small graphs are searched to the end. false: this is none, or it has not come to the end. */
 static enum tarn_status search_exactly(struct tarn_budgeting *budgeting, uint64_t target,
                                        const struct tarn_budget_limits *limits, bool *found)
 {
+    struct tarn_region *region = &budgeting->script_region;
     struct tarn_scripted *scripted = &budgeting->scripted;
     struct tarn_script script;
     *found = false;
-    enum tarn_status status =
-        tarn_budget_exact(&budgeting->model, target, limits, &script, &budgeting->evaluations);
+    enum tarn_status status = tarn_budget_exact(&budgeting->model, target, limits, region, &script,
+                                                &budgeting->evaluations);
     if (status != TARN_OK || script.count == 0) return status;
-    status = tarn_scripted_init(scripted, &budgeting->model, &script);
+    status = tarn_scripted_init(scripted, region, &budgeting->model, &script);
     *found = status == TARN_OK && scripted->schedule.peak != UINT64_MAX;
-    if (!*found) tarn_scripted_finish(scripted);
-    tarn_script_finish(&script);
+    if (!*found) forget_script(budgeting);
     return status;
 }
 
@@ -50,7 +56,7 @@ static enum tarn_status search(struct tarn_budgeting *budgeting, uint64_t target
     struct tarn_budget_outcome outcome = {0};
     enum tarn_status status = TARN_OK;
     bool found = false;
-    tarn_scripted_finish(&budgeting->scripted);
+    forget_script(budgeting);
     if (budgeting->options.method == TARN_BUDGET_CHEN)
         status = tarn_policy_chen(&budgeting->model, &budgeting->policy);
     if (budgeting->options.method == TARN_BUDGET_SEARCH)

@@ -19,6 +19,7 @@ enum { ALIGNMENT = 16, CHAINS = 2000, POLICIES_MAX = 8192 };
 
 struct subject {
     struct tarn_graph *graph;
+    struct tarn_region region; /* of all that follows */
     struct tarn_recompute_model model;
     struct tarn_evaluator *evaluator;
     struct tarn_policy policy;
@@ -41,20 +42,19 @@ static struct subject *set_up(const struct random_training_options *options, uns
     assert_non_null(s);
     s->graph = random_training(options);
     s->budget = UINT64_MAX / 2;
-    assert_int_equal(tarn_recompute_model_init(&s->model, s->graph, ALIGNMENT), TARN_OK);
+    assert_int_equal(tarn_recompute_model_init(&s->model, &s->region, s->graph, ALIGNMENT),
+                     TARN_OK);
     tarn_recompute_model_restrict(&s->model, classes);
-    s->evaluator = tarn_evaluator_create(&s->model);
+    s->evaluator = tarn_evaluator_create(&s->region, &s->model);
     assert_non_null(s->evaluator);
-    assert_int_equal(tarn_policy_init(&s->policy, &s->model), TARN_OK);
+    assert_int_equal(tarn_policy_init(&s->policy, &s->region, &s->model), TARN_OK);
     s->budget = evaluate(s)->peak * (33 + random_below(&source, 72)) / 100;
     return s;
 }
 
 static void tear_down(struct subject *s)
 {
-    tarn_policy_finish(&s->policy);
-    tarn_evaluator_destroy(s->evaluator);
-    tarn_recompute_model_finish(&s->model);
+    tarn_region_finish(&s->region);
     tarn_graph_destroy(s->graph);
     free(s);
 }
@@ -151,8 +151,7 @@ static struct best try_all(struct subject *s)
 {
     struct best best = {UINT64_MAX, UINT64_MAX};
     try_versions(s, s->model.versions_count, &best);
-    tarn_policy_finish(&s->policy);
-    assert_int_equal(tarn_policy_init(&s->policy, &s->model), TARN_OK);
+    tarn_policy_reset(&s->policy, &s->model);
     return best;
 }
 

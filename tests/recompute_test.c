@@ -41,12 +41,12 @@ static struct tarn_graph *draw_graph(uint64_t seed, uint32_t streams)
     });
 }
 
-static void draw_policy(const struct tarn_recompute_model *model, struct tarn_policy *policy,
-                        uint64_t seed)
+static void draw_policy(const struct tarn_recompute_model *model, struct tarn_region *region,
+                        struct tarn_policy *policy, uint64_t seed)
 {
     struct random_source source = {seed};
     uint32_t kept = random_below(&source, 100), retained = random_below(&source, 100);
-    assert_int_equal(tarn_policy_init(policy, model), TARN_OK);
+    assert_int_equal(tarn_policy_init(policy, region, model), TARN_OK);
     for (uint32_t w = 0; w < model->versions_count; w++) {
         policy->keep[w] = random_percent(&source, kept);
         policy->retain[w] = random_percent(&source, retained);
@@ -143,13 +143,14 @@ static void try_policies(struct tarn_graph *graph, uint64_t seed, struct counts 
                          void (*run)(struct tarn_graph *source, struct tarn_graph *final))
 {
     struct tarn_recompute_model model;
-    assert_int_equal(tarn_recompute_model_init(&model, graph, ALIGNMENT), TARN_OK);
-    struct tarn_evaluator *evaluator = tarn_evaluator_create(&model);
+    struct tarn_region region = {.chunks = NULL}, policies = {.chunks = NULL};
+    assert_int_equal(tarn_recompute_model_init(&model, &region, graph, ALIGNMENT), TARN_OK);
+    struct tarn_evaluator *evaluator = tarn_evaluator_create(&region, &model);
     assert_non_null(evaluator);
     for (uint64_t draw = 0; draw < 4; draw++) {
         struct tarn_policy policy;
         struct tarn_graph *final;
-        draw_policy(&model, &policy, seed * 4 + draw);
+        draw_policy(&model, &policies, &policy, seed * 4 + draw);
         uint64_t budget = 20000 * (seed % 3);
         struct tarn_schedule quick = *tarn_evaluate(evaluator, &policy, budget);
         enum tarn_recompute_streams rule = (enum tarn_recompute_streams)(draw % 3);
@@ -169,10 +170,9 @@ static void try_policies(struct tarn_graph *graph, uint64_t seed, struct counts 
             run(graph, final);
             tarn_graph_destroy(final);
         }
-        tarn_policy_finish(&policy);
+        tarn_region_finish(&policies);
     }
-    tarn_evaluator_destroy(evaluator);
-    tarn_recompute_model_finish(&model);
+    tarn_region_finish(&region);
 }
 
 static void do_nothing(struct tarn_graph *source, struct tarn_graph *final)
@@ -279,20 +279,20 @@ static void no_policy_comes_below_the_floor(void **state)
         struct tarn_recompute_model model;
         uint64_t floor, least = UINT64_MAX;
         uint32_t place;
-        assert_int_equal(tarn_recompute_model_init(&model, graph, ALIGNMENT), TARN_OK);
+        struct tarn_region region = {.chunks = NULL}, policies = {.chunks = NULL};
+        assert_int_equal(tarn_recompute_model_init(&model, &region, graph, ALIGNMENT), TARN_OK);
         assert_int_equal(tarn_recompute_floor(&model, &floor, &place), TARN_OK);
-        struct tarn_evaluator *evaluator = tarn_evaluator_create(&model);
+        struct tarn_evaluator *evaluator = tarn_evaluator_create(&region, &model);
         for (uint64_t draw = 0; draw < 200; draw++) {
             struct tarn_policy policy;
-            draw_policy(&model, &policy, seed * 200 + draw);
+            draw_policy(&model, &policies, &policy, seed * 200 + draw);
             uint64_t peak = tarn_evaluate(evaluator, &policy, 0)->peak;
             assert_true(peak >= floor);
             if (peak < least) least = peak;
-            tarn_policy_finish(&policy);
+            tarn_region_finish(&policies);
         }
         met += least == floor;
-        tarn_evaluator_destroy(evaluator);
-        tarn_recompute_model_finish(&model);
+        tarn_region_finish(&region);
         tarn_graph_destroy(graph);
     }
     print_message("# the floor was met %u times\n", met);

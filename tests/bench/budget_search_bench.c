@@ -58,15 +58,13 @@ static void print_row(const struct tarn_budget_outcome *found, double ratio, dou
 static void search_all(const struct tarn_recompute_model *model, const struct options *options,
                        double persistent, double peak, double traced_ns)
 {
+    struct tarn_region region = {.chunks = NULL};
     struct tarn_policy policy;
-    need(tarn_policy_init(&policy, model), "policy", NULL);
+    need(tarn_policy_init(&policy, &region, model), "policy", NULL);
     for (int i = 0; i < RATIOS_COUNT; i++) {
         struct tarn_budget_outcome found;
         double budget = ratios[i] * (persistent + peak) - persistent;
-        if (!options->chain) {
-            tarn_policy_finish(&policy);
-            need(tarn_policy_init(&policy, model), "policy", NULL);
-        }
+        if (!options->chain) tarn_policy_reset(&policy, model);
         double began = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
         need(tarn_budget_search(model, budget > 1 ? (uint64_t)budget : 1, &options->limits, &policy,
                                 &found),
@@ -75,21 +73,22 @@ static void search_all(const struct tarn_recompute_model *model, const struct op
                   (double)found.time_ns / traced_ns - 1,
                   clock_ms(CLOCK_PROCESS_CPUTIME_ID) - began);
     }
-    tarn_policy_finish(&policy);
+    tarn_region_finish(&region);
 }
 
 static void measure(const char *path, const struct tarn_cost_table *costs,
                     const struct options *options)
 {
     struct tarn_graph *graph = load(path, costs);
+    struct tarn_region region = {.chunks = NULL};
     struct tarn_recompute_model model;
     struct tarn_policy policy;
     struct tarn_graph_summary summary;
     struct tarn_error error;
     need(tarn_graph_summarize(graph, &summary, &error), path, &error);
-    need(tarn_recompute_model_init(&model, graph, 512), path, NULL);
-    struct tarn_evaluator *evaluator = tarn_evaluator_create(&model);
-    if (!evaluator || tarn_policy_init(&policy, &model)) need(TARN_SYSTEM, path, NULL);
+    need(tarn_recompute_model_init(&model, &region, graph, 512), path, NULL);
+    struct tarn_evaluator *evaluator = tarn_evaluator_create(&region, &model);
+    if (!evaluator || tarn_policy_init(&policy, &region, &model)) need(TARN_SYSTEM, path, NULL);
     uint64_t peak = tarn_evaluate(evaluator, &policy, 0)->peak; /* least workspaces */
     tarn_recompute_model_restrict(&model, options->limits.classes);
     uint64_t floor;
@@ -100,9 +99,7 @@ static void measure(const char *path, const struct tarn_cost_table *costs,
            persistent / 1e9, (double)peak / 1e9, (double)summary.cost / 1e6,
            (persistent + (double)floor) / all);
     search_all(&model, options, persistent, (double)peak, (double)summary.cost);
-    tarn_policy_finish(&policy);
-    tarn_evaluator_destroy(evaluator);
-    tarn_recompute_model_finish(&model);
+    tarn_region_finish(&region);
     tarn_graph_destroy(graph);
 }
 

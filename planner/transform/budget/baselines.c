@@ -2,8 +2,6 @@
  * segments of T. Chen et al., "Training deep nets with sublinear memory cost" (2016), for graphs
  * that are no chain: the forward part is cut about every √n ops, where the fewest bytes cross. Both
  * in linear time. */
-#include <stdlib.h>
-
 #include "budget.h"
 #include "streams/base/checked.h"
 
@@ -109,7 +107,8 @@ enum tarn_status tarn_policy_chen(const struct tarn_recompute_model *model,
 {
     uint32_t length = 1;
     while ((uint64_t)length * length < model->turn) length++;
-    uint64_t *crossing = calloc((size_t)model->turn + 1, sizeof *crossing);
+    struct tarn_region region = {.chunks = NULL};
+    uint64_t *crossing = tarn_region_take(&region, (size_t)model->turn + 1, sizeof *crossing);
     if (!crossing) return TARN_SYSTEM;
     sum_crossing(model, crossing);
     for (uint32_t w = 0; w < model->versions_count; w++) {
@@ -123,6 +122,6 @@ enum tarn_status tarn_policy_chen(const struct tarn_recompute_model *model,
         }
         keep_across(model, policy, cut);
     }
-    free(crossing);
+    tarn_region_finish(&region);
     return TARN_OK;
 }

@@ -11,7 +11,6 @@
  * restriction to contiguous parts. Cost: at most STATES_MAX states x (results + ops). */
 #include "exact.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "net.h"
@@ -40,6 +39,7 @@ struct entry {
 };
 
 struct exact {
+    struct tarn_region region; /* of all that follows */
     struct tarn_net net;
     uint64_t budget;
     bool by_bytes;                /* the least peak is looked for */
@@ -75,16 +75,13 @@ static uint32_t find_slot(const struct exact *exact, uint32_t place, uint32_t se
 
 static void push(struct exact *exact, uint64_t key, uint32_t node)
 {
-    if (exact->heap_count == exact->heap_room) {
-        size_t room = 2 * exact->heap_room + 1024;
-        struct entry *heap = realloc(exact->heap, room * sizeof *heap);
-        if (!heap) {
-            exact->no_memory = exact->ended = true;
-            return;
-        }
-        exact->heap = heap;
-        exact->heap_room = room;
+    struct entry *heap = tarn_region_grow(&exact->region, exact->heap, &exact->heap_room,
+                                          exact->heap_count + 1, sizeof *heap);
+    if (!heap) {
+        exact->no_memory = exact->ended = true;
+        return;
     }
+    exact->heap = heap;
     size_t i = exact->heap_count++;
     for (; i > 0 && exact->heap[(i - 1) / 2].key > key; i = (i - 1) / 2)
         exact->heap[i] = exact->heap[(i - 1) / 2];
@@ -244,19 +241,16 @@ static void add_step(struct tarn_script *script, uint32_t what, bool drops)
     script->steps[script->count++] = (struct tarn_script_step){what, drops};
 }
 
-static enum tarn_status write_script(const struct exact *exact, uint32_t end,
+static enum tarn_status write_script(struct exact *exact, uint32_t end, struct tarn_region *region,
                                      struct tarn_script *script)
 {
     const struct tarn_net *net = &exact->net;
     uint32_t count = 0, v = end;
     script->budget = exact->budget;
     for (; v != TARN_NONE; v = exact->nodes[v].parent) count++;
-    uint32_t *path = malloc(((size_t)count + 1) * sizeof *path);
-    script->steps = malloc((2 * (size_t)count + 1) * sizeof *script->steps);
-    if (!path || !script->steps) {
-        free(path);
-        return TARN_SYSTEM;
-    }
+    uint32_t *path = tarn_region_take(&exact->region, count, sizeof *path);
+    script->steps = tarn_region_take(region, 2 * (size_t)count, sizeof *script->steps);
+    if (!path || !script->steps) return TARN_SYSTEM;
     for (uint32_t i = count; i-- > 0; end = exact->nodes[end].parent) path[i] = end;
     for (uint32_t i = 1; i < count; i++) {
         const struct node *node = &exact->nodes[path[i]];
@@ -267,14 +261,7 @@ static enum tarn_status write_script(const struct exact *exact, uint32_t end,
         add_step(script, net->forms[node->move].form, false);
         if (node->over) add_step(script, net->result_version[net->forms[node->move].over], true);
     }
-    free(path);
     return TARN_OK;
-}
-
-void tarn_script_finish(struct tarn_script *script)
-{
-    free(script->steps);
-    *script = (struct tarn_script){0};
 }
 
 /* ---- The whole ---- */
@@ -308,13 +295,15 @@ static void find_fastest(struct exact *exact)
 
 static bool make_room(struct exact *exact)
 {
-    exact->fastest = malloc(((size_t)exact->net.model->ops_count + 1) * sizeof *exact->fastest);
-    exact->nodes = malloc((TABLE_SIZE / 2) * sizeof *exact->nodes);
-    exact->table = malloc(TABLE_SIZE * sizeof *exact->table);
-    return exact->fastest && exact->nodes && exact->table;
+    struct tarn_region *region = &exact->region;
+    exact->fastest = tarn_region_take(region, exact->net.model->ops_count, sizeof *exact->fastest);
+    exact->nodes = tarn_region_take(region, TABLE_SIZE / 2, sizeof *exact->nodes);
+    exact->table = tarn_region_take(region, TABLE_SIZE, sizeof *exact->table);
+    return !region->is_exhausted;
 }
 
-static enum tarn_status run(struct exact *exact, struct tarn_script *script)
+static enum tarn_status run(struct exact *exact, struct tarn_region *region,
+                            struct tarn_script *script)
 {
     if (!make_room(exact)) return TARN_SYSTEM;
     fill_sizes(exact);
@@ -330,31 +319,29 @@ static enum tarn_status run(struct exact *exact, struct tarn_script *script)
         }
     }
     if (exact->no_memory) return TARN_SYSTEM;
-    return end == TARN_NONE ? TARN_OK : write_script(exact, end, script);
+    return end == TARN_NONE ? TARN_OK : write_script(exact, end, region, script);
 }
 
 enum tarn_status tarn_budget_exact(const struct tarn_recompute_model *model, uint64_t budget,
                                    const struct tarn_budget_limits *limits,
-                                   struct tarn_script *script, uint64_t *evaluations)
+                                   struct tarn_region *region, struct tarn_script *script,
+                                   uint64_t *evaluations)
 {
     bool fits;
     *script = (struct tarn_script){0};
     if (limits->classes && !(limits->classes & TARN_BUDGET_RECOMPUTE)) return TARN_OK;
-    struct exact *exact = calloc(1, sizeof *exact);
+    struct tarn_region own = {.chunks = NULL};
+    struct exact *exact = tarn_region_take(&own, 1, sizeof *exact);
     if (!exact) return TARN_SYSTEM;
     exact->budget = budget;
     exact->states_max =
         limits->steps > 0 && limits->steps < STATES_MAX ? limits->steps : STATES_MAX;
     exact->steps = (struct tarn_steps){limits->control, "budget", 0, limits->deadline_ms};
-    enum tarn_status status = tarn_net_init(&exact->net, model, &fits);
-    if (status == TARN_OK && fits) status = run(exact, script);
+    enum tarn_status status = tarn_net_init(&exact->net, &exact->region, model, &fits);
+    if (status == TARN_OK && fits) status = run(exact, region, script);
     *evaluations += exact->looked_at;
-    if (status != TARN_OK) tarn_script_finish(script);
-    tarn_net_finish(&exact->net);
-    free(exact->fastest);
-    free(exact->nodes);
-    free(exact->table);
-    free(exact->heap);
-    free(exact);
+    if (status != TARN_OK) *script = (struct tarn_script){0};
+    tarn_region_finish(&exact->region);
+    tarn_region_finish(&own);
     return status;
 }

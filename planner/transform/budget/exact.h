@@ -6,12 +6,12 @@
 #include "planner/transform/recompute/script.h"
 
 /* The schedule of least time within `budget` reserved bytes of planned storages, or, where none
- * keeps to them, the fastest of the least peak. `script` receives it, to be freed with
- * tarn_script_finish; it stays empty where the model is no small one (budget/net.h), or the search
- * has come to its limit of states or to its end by the control. TARN_SYSTEM: no memory. */
+ * keeps to them, the fastest of the least peak. `script` receives it, from the region; it stays
+ * empty where the model is no small one (budget/net.h), or the search has come to its limit of
+ * states or to its end by the control. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_budget_exact(const struct tarn_recompute_model *model, uint64_t budget,
                                    const struct tarn_budget_limits *limits,
-                                   struct tarn_script *script, uint64_t *evaluations);
-void tarn_script_finish(struct tarn_script *script);
+                                   struct tarn_region *region, struct tarn_script *script,
+                                   uint64_t *evaluations);
 
 #endif

@@ -5,7 +5,6 @@
  * results. */
 #include "net.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct netting {
@@ -197,23 +196,26 @@ static void find_wanted(struct tarn_net *net)
 
 /* ---- The net ---- */
 
-static bool make_room(struct netting *netting)
+static void make_room(struct tarn_net *net, struct tarn_region *region)
 {
-    struct tarn_net *net = netting->net;
     const struct tarn_recompute_model *model = net->model;
-    size_t versions = (size_t)model->versions_count + 1, places = (size_t)model->ops_count + 2;
-    net->forms = malloc(2 * ((size_t)model->forms_count + 1) * sizeof *net->forms);
-    net->first = calloc(places, sizeof *net->first);
-    net->between = calloc(places, sizeof *net->between);
-    net->during = calloc(places, sizeof *net->during);
-    net->wanted = calloc(places, sizeof *net->wanted);
-    netting->result_of = malloc(versions * sizeof *netting->result_of);
-    netting->last = malloc(versions * sizeof *netting->last);
-    netting->place_of = calloc((size_t)model->graph->ops_count + 1, sizeof *netting->place_of);
+    size_t places = (size_t)model->ops_count + 2;
+    net->forms = tarn_region_take(region, 2 * (size_t)model->forms_count, sizeof *net->forms);
+    net->first = tarn_region_take(region, places, sizeof *net->first);
+    net->between = tarn_region_take(region, places, sizeof *net->between);
+    net->during = tarn_region_take(region, places, sizeof *net->during);
+    net->wanted = tarn_region_take(region, places, sizeof *net->wanted);
+}
+
+static void make_temporary_room(struct netting *netting, struct tarn_region *region)
+{
+    const struct tarn_recompute_model *model = netting->net->model;
+    size_t versions = model->versions_count, ops = model->graph->ops_count;
+    netting->result_of = tarn_region_take(region, versions, sizeof *netting->result_of);
+    netting->last = tarn_region_take(region, versions, sizeof *netting->last);
+    netting->place_of = tarn_region_take(region, ops, sizeof *netting->place_of);
     netting->updates =
-        malloc(((size_t)model->graph->storages_count + 1) * sizeof *netting->updates);
-    return net->forms && net->first && net->between && net->during && net->wanted &&
-           netting->result_of && netting->last && netting->place_of && netting->updates;
+        tarn_region_take(region, model->graph->storages_count, sizeof *netting->updates);
 }
 
 static void read_model(struct netting *netting)
@@ -230,29 +232,18 @@ static void read_model(struct netting *netting)
     if (netting->fits) find_wanted(net);
 }
 
-enum tarn_status tarn_net_init(struct tarn_net *net, const struct tarn_recompute_model *model,
-                               bool *fits)
+enum tarn_status tarn_net_init(struct tarn_net *net, struct tarn_region *region,
+                               const struct tarn_recompute_model *model, bool *fits)
 {
     *net = (struct tarn_net){.model = model};
     struct netting netting = {.net = net, .fits = model->graph->streams_count == 1};
     *fits = netting.fits;
     if (!netting.fits) return TARN_OK;
-    bool enough = make_room(&netting);
-    if (enough) read_model(&netting);
+    make_room(net, region);
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    make_temporary_room(&netting, region);
+    if (!region->is_exhausted) read_model(&netting);
     *fits = netting.fits;
-    free(netting.result_of);
-    free(netting.last);
-    free(netting.place_of);
-    free(netting.updates);
-    return enough ? TARN_OK : TARN_SYSTEM;
-}
-
-void tarn_net_finish(struct tarn_net *net)
-{
-    free(net->forms);
-    free(net->first);
-    free(net->between);
-    free(net->during);
-    free(net->wanted);
-    *net = (struct tarn_net){0};
+    tarn_region_release(region, mark);
+    return region->is_exhausted ? TARN_SYSTEM : TARN_OK;
 }

@@ -33,8 +33,7 @@ struct tarn_net {
 
 /* TARN_SYSTEM: no memory. `fits` false: the model has several streams, too many results, or ops in
  * forms that a net does not have: parts, two results overwritten at once. */
-enum tarn_status tarn_net_init(struct tarn_net *net, const struct tarn_recompute_model *model,
-                               bool *fits);
-void tarn_net_finish(struct tarn_net *net);
+enum tarn_status tarn_net_init(struct tarn_net *net, struct tarn_region *region,
+                               const struct tarn_recompute_model *model, bool *fits);
 
 #endif

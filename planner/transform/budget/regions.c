@@ -11,7 +11,6 @@
  * Cost: a number of evaluations that does not depend on the size of the graph; where that is
  * little, as many as look at a number of places. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "planner/transform/recompute/measure.h"
@@ -108,23 +107,15 @@ static bool init(struct regions *regions, struct tarn_search *search)
     *regions = (struct regions){.search = search,
                                 .count = search->space.count / REGION_DECISIONS + 1,
                                 .price = PRICE * (double)search->best_time / (double)search->aim};
-    regions->regions = calloc(regions->count, sizeof *regions->regions);
-    regions->decisions = malloc(((size_t)search->space.count + 1) * sizeof *regions->decisions);
-    regions->of_op = calloc((size_t)model->graph->ops_count + 1, sizeof *regions->of_op);
-    regions->below = malloc(((size_t)model->ops_count + 2) * sizeof *regions->below);
-    if (!regions->regions || !regions->decisions || !regions->of_op || !regions->below)
-        return false;
+    struct tarn_region *region = &search->region;
+    regions->regions = tarn_region_take(region, regions->count, sizeof *regions->regions);
+    regions->decisions = tarn_region_take(region, search->space.count, sizeof *regions->decisions);
+    regions->of_op = tarn_region_take(region, model->graph->ops_count, sizeof *regions->of_op);
+    regions->below = tarn_region_take(region, (size_t)model->ops_count + 2, sizeof *regions->below);
+    if (region->is_exhausted) return false;
     find_regions_of_ops(regions);
     sort_decisions(regions);
     return true;
-}
-
-static void finish(struct regions *regions)
-{
-    free(regions->regions);
-    free(regions->decisions);
-    free(regions->of_op);
-    free(regions->below);
 }
 
 /* ---- Costs ---- */
@@ -284,5 +275,4 @@ void tarn_search_anneal_regions(struct tarn_search *search, bool refine, uint64_
         run_twice(&regions, refine, steps);
     else
         search->no_memory = search->ended = true;
-    finish(&regions);
 }

@@ -11,8 +11,6 @@
  * cheap. Cost: evaluations times the executions of a schedule. */
 #include "budget.h"
 
-#include <stdlib.h>
-
 #include "search.h"
 
 enum {
@@ -77,12 +75,12 @@ static void apply(struct tarn_search *search, struct tarn_setting change)
     }
 }
 
-static struct option *list_options(const struct tarn_search *search, uint32_t *count)
+static struct option *list_options(struct tarn_search *search, uint32_t *count)
 {
     const struct tarn_budget_space *space = &search->space;
-    size_t most = 1;
+    size_t most = 0;
     for (uint32_t d = 0; d < space->count; d++) most += space->decisions[d].values;
-    struct option *options = malloc(most * sizeof *options);
+    struct option *options = tarn_region_take(&search->region, most, sizeof *options);
     *count = 0;
     for (uint32_t d = 0; options && d < space->count; d++) {
         uint32_t values = d < space->versions_count ? 2 : space->decisions[d].values;
@@ -149,7 +147,6 @@ static void run_greedy(struct tarn_search *search)
     } else {
         search->no_memory = search->ended = true;
     }
-    free(options);
 }
 
 static uint64_t usual_steps(const struct tarn_search *search,
@@ -205,23 +202,16 @@ static enum tarn_status init(struct tarn_search *search, const struct tarn_budge
     bool recompute = limits->classes == 0 || (limits->classes & TARN_BUDGET_RECOMPUTE);
     uint64_t floor;
     uint32_t at;
-    if (tarn_policy_init(&search->best, search->model)) return TARN_SYSTEM;
-    if (tarn_budget_space_init(&search->space, search->model, recompute)) return TARN_SYSTEM;
+    struct tarn_region *region = &search->region;
+    if (tarn_policy_init(&search->best, region, search->model)) return TARN_SYSTEM;
+    if (tarn_budget_space_init(&search->space, region, search->model, recompute))
+        return TARN_SYSTEM;
     if (tarn_recompute_floor(search->model, &floor, &at)) return TARN_SYSTEM;
     search->aim = search->budget > floor ? search->budget : floor + 1;
-    search->evaluator = tarn_evaluator_create(search->model);
-    search->roles = malloc((size_t)search->space.count + 1);
-    search->active = malloc(((size_t)search->space.count + 1) * sizeof *search->active);
-    return search->evaluator && search->roles && search->active ? TARN_OK : TARN_SYSTEM;
-}
-
-static void finish(struct tarn_search *search)
-{
-    tarn_policy_finish(&search->best);
-    tarn_budget_space_finish(&search->space);
-    tarn_evaluator_destroy(search->evaluator);
-    free(search->roles);
-    free(search->active);
+    search->evaluator = tarn_evaluator_create(region, search->model);
+    search->roles = tarn_region_take(region, search->space.count, sizeof *search->roles);
+    search->active = tarn_region_take(region, search->space.count, sizeof *search->active);
+    return region->is_exhausted ? TARN_SYSTEM : TARN_OK;
 }
 
 static void run(struct tarn_search *search, const struct tarn_budget_limits *limits,
@@ -260,6 +250,6 @@ enum tarn_status tarn_budget_search(const struct tarn_recompute_model *model, ui
     enum tarn_status status = init(&search, limits);
     if (status == TARN_OK) run(&search, limits, outcome);
     if (search.no_memory) status = TARN_SYSTEM;
-    finish(&search);
+    tarn_region_finish(&search.region);
     return status;
 }

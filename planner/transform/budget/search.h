@@ -17,6 +17,7 @@ struct tarn_setting {
 };
 
 struct tarn_search {
+    struct tarn_region region; /* of all that follows; nothing is released before the search ends */
     const struct tarn_recompute_model *model;
     struct tarn_budget_space space;
     struct tarn_evaluator *evaluator;

@@ -64,29 +64,23 @@ static void add_ops(struct tarn_budget_space *space)
     }
 }
 
-enum tarn_status tarn_budget_space_init(struct tarn_budget_space *space,
+enum tarn_status tarn_budget_space_init(struct tarn_budget_space *space, struct tarn_region *region,
                                         const struct tarn_recompute_model *model, bool recompute)
 {
-    size_t most = (size_t)model->versions_count + model->ops_count + 1;
-    uint64_t *sizes = malloc(most * sizeof *sizes);
+    uint32_t versions = model->versions_count;
     *space = (struct tarn_budget_space){.model = model};
-    space->decisions = malloc(most * sizeof *space->decisions);
-    space->of_version = malloc(most * sizeof *space->of_version);
-    enum tarn_status status = TARN_SYSTEM;
-    if (sizes && space->decisions && space->of_version) {
-        for (uint32_t w = 0; w < model->versions_count; w++) space->of_version[w] = TARN_NONE;
+    space->decisions =
+        tarn_region_take(region, (size_t)versions + model->ops_count, sizeof *space->decisions);
+    space->of_version = tarn_region_take(region, versions, sizeof *space->of_version);
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    uint64_t *sizes = tarn_region_take(region, versions, sizeof *sizes);
+    if (!region->is_exhausted) {
+        for (uint32_t w = 0; w < versions; w++) space->of_version[w] = TARN_NONE;
         if (recompute) add_versions(space, least_size(model, sizes));
         add_ops(space);
-        status = TARN_OK;
     }
-    free(sizes);
-    return status;
-}
-
-void tarn_budget_space_finish(struct tarn_budget_space *space)
-{
-    free(space->decisions);
-    free(space->of_version);
+    tarn_region_release(region, mark);
+    return region->is_exhausted ? TARN_SYSTEM : TARN_OK;
 }
 
 static uint32_t form_value(const struct tarn_recompute_model *model, struct tarn_range range,

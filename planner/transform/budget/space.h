@@ -23,9 +23,8 @@ struct tarn_budget_space {
 };
 
 /* Without `recompute` no version is to be decided about. */
-enum tarn_status tarn_budget_space_init(struct tarn_budget_space *space,
+enum tarn_status tarn_budget_space_init(struct tarn_budget_space *space, struct tarn_region *region,
                                         const struct tarn_recompute_model *model, bool recompute);
-void tarn_budget_space_finish(struct tarn_budget_space *space);
 
 uint32_t tarn_decision_get(const struct tarn_budget_space *space, const struct tarn_policy *policy,
                            uint32_t d);

@@ -8,7 +8,6 @@
  * where a view between them carries it; where a copy is written over another, or a persistent
  * storage is updated, readers in other streams come first. Cost: linear in the graph and the
  * schedule. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "model.h"
@@ -20,6 +19,7 @@ struct building {
     const struct tarn_recompute_model *model;
     const struct tarn_graph *graph;
     const struct tarn_schedule *schedule;
+    struct tarn_region region; /* of the lists */
     struct tarn_builder *builder;
     uint32_t *copy_tensor;  /* copy -> its tensor in the new graph */
     uint32_t *primary_copy; /* version -> copy by the primary op */
@@ -51,27 +51,16 @@ static size_t longest_lists(const struct building *building)
 static bool make_room(struct building *building)
 {
     const struct tarn_schedule *schedule = building->schedule;
-    size_t copies = (size_t)schedule->copies_count + 1, executions = (size_t)schedule->count + 1;
+    struct tarn_region *region = &building->region;
+    size_t ops = building->graph->ops_count, versions = building->model->versions_count;
     building->builder = tarn_builder_create(building->graph->name);
-    building->copy_tensor = malloc(copies * sizeof *building->copy_tensor);
-    building->primary_copy =
-        malloc(((size_t)building->model->versions_count + 1) * sizeof *building->primary_copy);
-    building->new_op = malloc(executions * sizeof *building->new_op);
-    building->ops = calloc((size_t)building->graph->ops_count + 1, sizeof *building->ops);
-    building->ids = malloc((longest_lists(building) + 1) * sizeof *building->ids);
-    return building->builder && building->copy_tensor && building->primary_copy &&
-           building->new_op && building->ops && building->ids;
-}
-
-static void finish(struct building *building)
-{
-    free(building->copy_tensor);
-    free(building->primary_copy);
-    free(building->new_op);
-    free(building->ops);
-    free(building->ids);
-    free((void *)(uintptr_t)building->readers.begin);
-    free((void *)(uintptr_t)building->readers.ops);
+    building->copy_tensor =
+        tarn_region_take(region, schedule->copies_count, sizeof *building->copy_tensor);
+    building->primary_copy = tarn_region_take(region, versions, sizeof *building->primary_copy);
+    building->new_op = tarn_region_take(region, schedule->count, sizeof *building->new_op);
+    building->ops = tarn_region_take(region, ops, sizeof *building->ops);
+    building->ids = tarn_region_take(region, longest_lists(building), sizeof *building->ids);
+    return building->builder && !region->is_exhausted;
 }
 
 /* ---- Who reads a copy ---- */
@@ -86,10 +75,11 @@ static enum tarn_status list_readers(struct building *building)
 {
     const struct tarn_schedule *schedule = building->schedule;
     uint32_t copies = schedule->copies_count;
-    uint32_t *begin = calloc((size_t)copies + 2, sizeof *begin), total = 0;
+    uint32_t total = 0,
+             *begin = tarn_region_take(&building->region, (size_t)copies + 2, sizeof *begin);
     for (uint32_t e = 0; e < schedule->count; e++)
         total += reads_count(building, &schedule->executions[e]);
-    uint32_t *ops = malloc(((size_t)total + 1) * sizeof *ops);
+    uint32_t *ops = tarn_region_take(&building->region, total, sizeof *ops);
     building->readers = (struct tarn_arcs){begin, ops};
     if (!begin || !ops) return TARN_SYSTEM;
     for (uint32_t i = 0; i < total; i++) begin[schedule->reads[i] + 2]++;
@@ -355,7 +345,7 @@ static enum tarn_status order_states(struct building *building)
 {
     const struct tarn_recompute_model *model = building->model;
     uint32_t count = building->graph->storages_count;
-    uint32_t *last = malloc(((size_t)count + 1) * sizeof *last);
+    uint32_t *last = tarn_region_take(&building->region, count, sizeof *last);
     if (!last) return TARN_SYSTEM;
     for (uint32_t s = 0; s < count; s++) last[s] = TARN_NONE;
     order_updates(building, last);
@@ -367,7 +357,6 @@ static enum tarn_status order_states(struct building *building)
             if (updater != TARN_NONE && updater > e) add_arc(building, updater, e);
         }
     }
-    free(last);
     return TARN_OK;
 }
 
@@ -376,7 +365,7 @@ static enum tarn_status order_states(struct building *building)
 static enum tarn_status keep_carried(struct building *building)
 {
     const struct tarn_graph *graph = building->graph;
-    bool *carries = calloc((size_t)graph->ops_count + 1, sizeof *carries);
+    bool *carries = tarn_region_take(&building->region, graph->ops_count, sizeof *carries);
     if (!carries) return TARN_SYSTEM;
     for (uint32_t p = 0; p < graph->ops_count; p++) {
         uint32_t v = graph->order[p];
@@ -391,7 +380,6 @@ static enum tarn_status keep_carried(struct building *building)
                                      building->ops[view].begin);
         }
     }
-    free(carries);
     return TARN_OK;
 }
 
@@ -442,6 +430,6 @@ enum tarn_status tarn_recompute_build(const struct tarn_recompute_model *model,
         tarn_builder_destroy(building.builder);
         tarn_error_no_memory(error);
     }
-    finish(&building);
+    tarn_region_finish(&building.region);
     return status;
 }

@@ -3,7 +3,6 @@
  * version that cannot be computed again, has been written, and is read later in whatever form. A
  * version that is written in place counts as the storage of the one before it, so nothing is
  * counted twice. Cost: linear in the reads of all forms. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "model.h"
@@ -33,7 +32,7 @@ static bool is_needed(const struct tarn_recompute_model *model, struct tarn_rang
 static void find_needs(struct flooring *flooring)
 {
     const struct tarn_recompute_model *model = flooring->model;
-    memset(flooring->last, 0xff, ((size_t)model->versions_count + 1) * sizeof *flooring->last);
+    memset(flooring->last, 0xff, model->versions_count * sizeof *flooring->last);
     for (uint32_t place = 0; place < model->ops_count; place++) {
         struct tarn_range forms = model->op_forms[model->order[place]];
         const struct tarn_form *own = &model->forms[forms.begin];
@@ -111,26 +110,23 @@ static uint64_t highest(struct flooring *flooring, const uint32_t *place_of, uin
 enum tarn_status tarn_recompute_floor(const struct tarn_recompute_model *model, uint64_t *floor,
                                       uint32_t *place)
 {
-    uint32_t *place_of = malloc(((size_t)model->graph->ops_count + 1) * sizeof *place_of);
+    struct tarn_region region = {.chunks = NULL};
+    uint32_t *place_of = tarn_region_take(&region, model->graph->ops_count, sizeof *place_of);
     struct flooring flooring = {
         .model = model,
-        .last = malloc(((size_t)model->versions_count + 1) * sizeof *flooring.last),
-        .change = calloc((size_t)model->ops_count + 2, sizeof *flooring.change),
-        .marked = calloc((size_t)model->graph->storages_count + 1, sizeof *flooring.marked),
+        .last = tarn_region_take(&region, model->versions_count, sizeof *flooring.last),
+        .change = tarn_region_take(&region, (size_t)model->ops_count + 2, sizeof *flooring.change),
+        .marked = tarn_region_take(&region, model->graph->storages_count, sizeof *flooring.marked),
     };
-    enum tarn_status status = TARN_SYSTEM;
+    bool enough = !region.is_exhausted;
     *floor = 0;
     *place = 0;
-    if (place_of && flooring.last && flooring.change && flooring.marked) {
+    if (enough) {
         for (uint32_t i = 0; i < model->ops_count; i++) place_of[model->order[i]] = i;
         find_needs(&flooring);
         note_standing(&flooring, place_of);
         *floor = highest(&flooring, place_of, place);
-        status = TARN_OK;
     }
-    free(place_of);
-    free(flooring.last);
-    free(flooring.change);
-    free(flooring.marked);
-    return status;
+    tarn_region_finish(&region);
+    return enough ? TARN_OK : TARN_SYSTEM;
 }

@@ -3,7 +3,6 @@
  * is what implementations must fit beside. Cost: linear in copies and executions. */
 #include "measure.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct measuring {
@@ -104,15 +103,14 @@ bool tarn_schedule_measure(struct tarn_schedule *schedule, const struct tarn_rec
 {
     struct measuring measuring = {
         .model = model, .schedule = schedule, .tail = tail, .rest = tail ? tail->count : 0};
-    uint32_t count = schedule->count + measuring.rest + 2;
-    if (count > lives->capacity) {
-        int64_t *change = realloc(lives->change, (size_t)count * 2 * sizeof *change);
-        if (change) lives->change = change;
-        uint64_t *bytes = realloc(lives->bytes, (size_t)count * 2 * sizeof *bytes);
-        if (bytes) lives->bytes = bytes;
-        if (!change || !bytes) return false;
-        lives->capacity = count * 2;
-    }
+    size_t count = (size_t)schedule->count + measuring.rest + 2;
+    int64_t *change =
+        tarn_region_grow(lives->region, lives->change, &lives->change_room, count, sizeof *change);
+    if (change) lives->change = change;
+    uint64_t *bytes =
+        tarn_region_grow(lives->region, lives->bytes, &lives->bytes_room, count, sizeof *bytes);
+    if (bytes) lives->bytes = bytes;
+    if (!change || !bytes) return false;
     measuring.change = lives->change;
     schedule->bytes = measuring.bytes = lives->bytes;
     note_lives(&measuring);

@@ -4,11 +4,12 @@
 
 #include "tail.h"
 
-/* Room that is used again, by execution. Both are freed with free(). */
+/* Room that is used again, by execution. */
 struct tarn_lives {
+    struct tarn_region *region; /* that it grows in */
     int64_t *change;
     uint64_t *bytes;
-    uint32_t capacity;
+    size_t change_room, bytes_room;
 };
 
 /* Chooses implementations and fills in what the schedule comes to. tail: what runs behind its

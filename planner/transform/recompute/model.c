@@ -7,7 +7,7 @@
  * Cost: linear in tensors, inputs, outputs and implementations. */
 #include "forms.h"
 
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
 #include "streams/base/checked.h"
@@ -39,34 +39,40 @@ static struct amounts count_all(const struct tarn_graph *graph)
     return most;
 }
 
-static enum tarn_status make_room(struct tarn_reading *reading)
+static enum tarn_status make_room(struct tarn_reading *reading, struct tarn_region *region)
 {
     struct tarn_recompute_model *model = reading->model;
     const struct tarn_graph *graph = reading->graph;
     struct amounts most = count_all(graph);
-    uint32_t *order = malloc(((size_t)graph->ops_count + 1) * sizeof *order);
+    uint32_t *order = tarn_region_take(region, graph->ops_count, sizeof *order);
     model->order = order;
-    model->versions = malloc((most.versions + 1) * sizeof *model->versions);
-    model->forms = malloc((most.forms + 1) * sizeof *model->forms);
-    model->op_forms = calloc((size_t)graph->ops_count + 1, sizeof *model->op_forms);
-    model->choices = malloc((most.forms + 1) * sizeof *model->choices);
-    model->reads = malloc((most.reads + 1) * sizeof *model->reads);
-    model->writes = malloc((most.writes + 1) * sizeof *model->writes);
-    model->states = malloc((most.states + 1) * sizeof *model->states);
+    model->versions = tarn_region_take(region, most.versions, sizeof *model->versions);
+    model->forms = tarn_region_take(region, most.forms, sizeof *model->forms);
+    model->op_forms = tarn_region_take(region, graph->ops_count, sizeof *model->op_forms);
+    model->choices = tarn_region_take(region, most.forms, sizeof *model->choices);
+    model->reads = tarn_region_take(region, most.reads, sizeof *model->reads);
+    model->writes = tarn_region_take(region, most.writes, sizeof *model->writes);
+    model->states = tarn_region_take(region, most.states, sizeof *model->states);
     model->tensor_version =
-        malloc(((size_t)graph->tensors_count + 1) * sizeof *model->tensor_version);
-    reading->current = malloc(((size_t)graph->storages_count + 1) * sizeof *reading->current);
-    reading->updates = calloc((size_t)graph->storages_count + 1, sizeof *reading->updates);
-    reading->updated = calloc((size_t)graph->storages_count + 1, sizeof *reading->updated);
-    if (!order || !model->versions || !model->forms || !model->op_forms || !model->choices ||
-        !model->reads || !model->writes || !model->states || !model->tensor_version ||
-        !reading->current || !reading->updates || !reading->updated)
-        return TARN_SYSTEM;
+        tarn_region_take(region, graph->tensors_count, sizeof *model->tensor_version);
+    if (region->is_exhausted) return TARN_SYSTEM;
     for (uint32_t i = 0; i < graph->ops_count; i++) {
         if (!graph->ops[graph->order[i]].view) order[model->ops_count++] = graph->order[i];
     }
-    for (uint32_t s = 0; s < graph->storages_count; s++) reading->current[s] = TARN_NONE;
     for (uint32_t t = 0; t < graph->tensors_count; t++) model->tensor_version[t] = TARN_NONE;
+    return TARN_OK;
+}
+
+/* What is needed while the graph is read. */
+static enum tarn_status make_temporary_room(struct tarn_reading *reading,
+                                            struct tarn_region *region)
+{
+    uint32_t storages = reading->graph->storages_count;
+    reading->current = tarn_region_take(region, storages, sizeof *reading->current);
+    reading->updates = tarn_region_take(region, storages, sizeof *reading->updates);
+    reading->updated = tarn_region_take(region, storages, sizeof *reading->updated);
+    if (region->is_exhausted) return TARN_SYSTEM;
+    for (uint32_t s = 0; s < storages; s++) reading->current[s] = TARN_NONE;
     return TARN_OK;
 }
 
@@ -259,52 +265,35 @@ static void read_ops(struct tarn_reading *reading)
 }
 
 enum tarn_status tarn_recompute_model_init(struct tarn_recompute_model *model,
-                                           struct tarn_graph *graph, uint64_t alignment)
+                                           struct tarn_region *region, struct tarn_graph *graph,
+                                           uint64_t alignment)
 {
+    assert(tarn_is_power_of_two(alignment));
     *model = (struct tarn_recompute_model){.graph = graph, .alignment = alignment};
     struct tarn_reading reading = {.model = model, .graph = graph};
-    enum tarn_status status = make_room(&reading);
+    enum tarn_status status = make_room(&reading, region);
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    if (status == TARN_OK) status = make_temporary_room(&reading, region);
     if (status == TARN_OK) {
         read_ops(&reading);
         model->turn = find_turn(model);
         note_uses(model);
         if (reading.overflow) status = TARN_SYSTEM;
     }
-    free(reading.current);
-    free(reading.updates);
-    free(reading.updated);
-    if (status != TARN_OK) tarn_recompute_model_finish(model);
+    tarn_region_release(region, mark);
     return status;
-}
-
-void tarn_recompute_model_finish(struct tarn_recompute_model *model)
-{
-    free((void *)(uintptr_t)model->order);
-    free(model->versions);
-    free(model->forms);
-    free(model->op_forms);
-    free(model->choices);
-    free(model->reads);
-    free(model->writes);
-    free(model->states);
-    free(model->tensor_version);
-    *model = (struct tarn_recompute_model){0};
 }
 
 /* ---- Policies ---- */
 
-enum tarn_status tarn_policy_init(struct tarn_policy *policy,
+enum tarn_status tarn_policy_init(struct tarn_policy *policy, struct tarn_region *region,
                                   const struct tarn_recompute_model *model)
 {
-    size_t versions = (size_t)model->versions_count + 1;
-    size_t ops = (size_t)model->graph->ops_count + 1;
-    *policy = (struct tarn_policy){.keep = malloc(versions),
-                                   .retain = malloc(versions),
-                                   .form = malloc(ops * sizeof *policy->form)};
-    if (!policy->keep || !policy->retain || !policy->form) {
-        tarn_policy_finish(policy);
-        return TARN_SYSTEM;
-    }
+    *policy = (struct tarn_policy){
+        .keep = tarn_region_take(region, model->versions_count, sizeof *policy->keep),
+        .retain = tarn_region_take(region, model->versions_count, sizeof *policy->retain),
+        .form = tarn_region_take(region, model->graph->ops_count, sizeof *policy->form)};
+    if (region->is_exhausted) return TARN_SYSTEM;
     tarn_policy_reset(policy, model);
     return TARN_OK;
 }
@@ -314,12 +303,4 @@ void tarn_policy_reset(struct tarn_policy *policy, const struct tarn_recompute_m
     memset(policy->keep, 1, model->versions_count);
     memset(policy->retain, 1, model->versions_count);
     for (uint32_t v = 0; v < model->graph->ops_count; v++) policy->form[v] = TARN_NONE;
-}
-
-void tarn_policy_finish(struct tarn_policy *policy)
-{
-    free(policy->keep);
-    free(policy->retain);
-    free(policy->form);
-    *policy = (struct tarn_policy){0};
 }

@@ -19,6 +19,7 @@
 #ifndef TARN_PLANNER_TRANSFORM_RECOMPUTE_MODEL_H
 #define TARN_PLANNER_TRANSFORM_RECOMPUTE_MODEL_H
 
+#include "streams/base/region.h"
 #include "streams/graph/graph.h"
 #include "tarn/transform.h"
 
@@ -133,14 +134,13 @@ struct tarn_schedule {
 
 /* The alignment is a power of two. TARN_SYSTEM: no memory, or sizes whose sum exceeds 64 bits. */
 enum tarn_status tarn_recompute_model_init(struct tarn_recompute_model *model,
-                                           struct tarn_graph *graph, uint64_t alignment);
-void tarn_recompute_model_finish(struct tarn_recompute_model *model);
+                                           struct tarn_region *region, struct tarn_graph *graph,
+                                           uint64_t alignment);
 
 /* All of `keep` and `retain` set, forms free. */
-enum tarn_status tarn_policy_init(struct tarn_policy *policy,
+enum tarn_status tarn_policy_init(struct tarn_policy *policy, struct tarn_region *region,
                                   const struct tarn_recompute_model *model);
 void tarn_policy_reset(struct tarn_policy *policy, const struct tarn_recompute_model *model);
-void tarn_policy_finish(struct tarn_policy *policy);
 
 /* ---- recompute/schedule.c ---- */
 
@@ -155,9 +155,10 @@ enum tarn_recompute_streams {
 /* Room for one thread's evaluations. */
 struct tarn_evaluator;
 
-/* NULL: no memory. The model must outlive it. */
-struct tarn_evaluator *tarn_evaluator_create(const struct tarn_recompute_model *model);
-void tarn_evaluator_destroy(struct tarn_evaluator *evaluator);
+/* NULL: no memory. The model must outlive it. It takes more from the region with each call that
+ * needs more room than those before, so nothing that was taken later may be released before it. */
+struct tarn_evaluator *tarn_evaluator_create(struct tarn_region *region,
+                                             const struct tarn_recompute_model *model);
 
 /* What the policy leads to, with recomputations where they begin soonest. Each execution takes the
  * fastest implementation whose workspace fits under `budget` bytes beside what is alive, else the

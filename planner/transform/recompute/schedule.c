@@ -6,7 +6,6 @@
  * overwrites where that one is read for the last time then; their sum over time is what
  * implementations must fit beside. Cost: linear in the reads and writes of all executions. */
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "measure.h"
@@ -14,6 +13,10 @@
 
 /* Executions of all ops together, as a multiple of the ops, before a policy is given up. */
 enum { EXECUTIONS_MAX = 64, GUESS_DEPTH_MAX = 48 };
+
+/* Room for schedules at the start, as a multiple of what keeping everything takes. Where lists grow
+ * beyond it, the shorter ones stay in the region. */
+enum { ROOM = 2 };
 
 /* An execution whose reads are being got together. */
 struct frame {
@@ -38,9 +41,9 @@ struct tarn_evaluator {
     struct tarn_timing timing; /* of several streams */
     const struct tarn_policy *policy;
     struct tarn_schedule schedule;
-    uint32_t executions_capacity;
-    uint32_t copies_capacity;
-    uint32_t reads_count, reads_capacity;
+    struct tarn_region *region; /* that lists grow in */
+    size_t executions_room, copies_room, reads_room;
+    uint32_t reads_count;
     struct tarn_lives lives;
     uint32_t *latest;  /* version -> its copy that can be read, or TARN_NONE */
     uint32_t *updates; /* persistent storage -> writes so far */
@@ -71,80 +74,73 @@ static bool begins_alike(const struct tarn_recompute_model *model)
     return true;
 }
 
-struct tarn_evaluator *tarn_evaluator_create(const struct tarn_recompute_model *model)
-{
-    struct tarn_evaluator *evaluator = calloc(1, sizeof *evaluator);
-    if (!evaluator) return NULL;
-    size_t versions = (size_t)model->versions_count + 1;
-    evaluator->model = model;
-    evaluator->latest = malloc(versions * sizeof *evaluator->latest);
-    evaluator->updates =
-        malloc(((size_t)model->graph->storages_count + 1) * sizeof *evaluator->updates);
-    evaluator->passing = malloc(versions * sizeof *evaluator->passing);
-    evaluator->frames = malloc(((size_t)model->graph->ops_count + 2) * sizeof *evaluator->frames);
-    evaluator->guessed = calloc(versions, sizeof *evaluator->guessed);
-    evaluator->beginning.latest = malloc(versions * sizeof *evaluator->latest);
-    evaluator->beginning.updates =
-        malloc(((size_t)model->graph->storages_count + 1) * sizeof *evaluator->updates);
-    evaluator->begins_alike = begins_alike(model);
-    bool enough = evaluator->latest && evaluator->updates && evaluator->passing &&
-                  evaluator->frames && evaluator->guessed && evaluator->beginning.latest &&
-                  evaluator->beginning.updates;
-    if (enough && tarn_tail_init(&evaluator->tail, model) == TARN_OK &&
-        tarn_timing_init(&evaluator->timing, model->graph) == TARN_OK)
-        return evaluator;
-    tarn_evaluator_destroy(evaluator);
-    return NULL;
-}
-
-void tarn_evaluator_destroy(struct tarn_evaluator *evaluator)
-{
-    if (!evaluator) return;
-    free(evaluator->schedule.executions);
-    free(evaluator->schedule.copies);
-    free(evaluator->schedule.reads);
-    free(evaluator->lives.change);
-    free(evaluator->lives.bytes);
-    free(evaluator->latest);
-    free(evaluator->updates);
-    free(evaluator->passing);
-    free(evaluator->frames);
-    free(evaluator->guessed);
-    free(evaluator->beginning.last_read);
-    free(evaluator->beginning.latest);
-    free(evaluator->beginning.updates);
-    tarn_tail_finish(&evaluator->tail);
-    tarn_timing_finish(&evaluator->timing);
-    free(evaluator);
-}
-
-/* A list that has room for `more` entries behind `count`, never NULL otherwise; NULL: no memory,
- * and the list as it was. */
-static void *with_room(void *list, uint32_t count, uint32_t more, uint32_t *capacity, size_t size)
-{
-    if (list && *capacity - count >= more) return list;
-    uint32_t larger = *capacity * 2 + more + 64;
-    void *room = realloc(list, larger * size);
-    if (room) *capacity = larger;
-    return room;
-}
-
-static bool has_room(struct tarn_evaluator *evaluator, const struct tarn_form *form)
+/* Room for a schedule of this many executions, copies and reads; false: no memory. */
+static bool make_room(struct tarn_evaluator *evaluator, size_t executions_count,
+                      size_t copies_count, size_t reads_count)
 {
     struct tarn_schedule *schedule = &evaluator->schedule;
+    struct tarn_region *region = evaluator->region;
     struct tarn_execution *executions =
-        with_room(schedule->executions, schedule->count, 1, &evaluator->executions_capacity,
-                  sizeof *executions);
+        tarn_region_grow(region, schedule->executions, &evaluator->executions_room,
+                         executions_count, sizeof *executions);
     if (executions) schedule->executions = executions;
-    struct tarn_copy *copies =
-        with_room(schedule->copies, schedule->copies_count, form->writes.end - form->writes.begin,
-                  &evaluator->copies_capacity, sizeof *copies);
+    struct tarn_copy *copies = tarn_region_grow(region, schedule->copies, &evaluator->copies_room,
+                                                copies_count, sizeof *copies);
     if (copies) schedule->copies = copies;
-    uint32_t *reads =
-        with_room(schedule->reads, evaluator->reads_count, form->reads.end - form->reads.begin,
-                  &evaluator->reads_capacity, sizeof *reads);
+    uint32_t *reads = tarn_region_grow(region, schedule->reads, &evaluator->reads_room, reads_count,
+                                       sizeof *reads);
     if (reads) schedule->reads = reads;
     return executions && copies && reads;
+}
+
+/* Makes room for one execution more, of the form. */
+static bool has_room(struct tarn_evaluator *evaluator, const struct tarn_form *form)
+{
+    size_t executions = (size_t)evaluator->schedule.count + 1;
+    size_t copies =
+        (size_t)evaluator->schedule.copies_count + form->writes.end - form->writes.begin;
+    size_t reads = (size_t)evaluator->reads_count + form->reads.end - form->reads.begin;
+    if (executions <= evaluator->executions_room && copies <= evaluator->copies_room &&
+        reads <= evaluator->reads_room)
+        return true;
+    return make_room(evaluator, executions, copies, reads);
+}
+
+/* Of all ops as they were written. */
+static size_t own_reads(const struct tarn_recompute_model *model)
+{
+    size_t reads = 0;
+    for (uint32_t place = 0; place < model->ops_count; place++) {
+        const struct tarn_form *own = &model->forms[model->op_forms[model->order[place]].begin];
+        reads += own->reads.end - own->reads.begin;
+    }
+    return reads;
+}
+
+struct tarn_evaluator *tarn_evaluator_create(struct tarn_region *region,
+                                             const struct tarn_recompute_model *model)
+{
+    struct tarn_evaluator *evaluator = tarn_region_take(region, 1, sizeof *evaluator);
+    if (!evaluator) return NULL;
+    size_t versions = model->versions_count, storages = model->graph->storages_count;
+    struct beginning *beginning = &evaluator->beginning;
+    evaluator->model = model;
+    evaluator->region = evaluator->lives.region = region;
+    evaluator->latest = tarn_region_take(region, versions, sizeof *evaluator->latest);
+    evaluator->updates = tarn_region_take(region, storages, sizeof *evaluator->updates);
+    evaluator->passing = tarn_region_take(region, versions, sizeof *evaluator->passing);
+    evaluator->frames =
+        tarn_region_take(region, (size_t)model->graph->ops_count + 2, sizeof *evaluator->frames);
+    evaluator->guessed = tarn_region_take(region, versions, sizeof *evaluator->guessed);
+    beginning->latest = tarn_region_take(region, versions, sizeof *beginning->latest);
+    beginning->updates = tarn_region_take(region, storages, sizeof *beginning->updates);
+    evaluator->begins_alike = begins_alike(model);
+    if (region->is_exhausted || tarn_tail_init(&evaluator->tail, region, model) != TARN_OK ||
+        tarn_timing_init(&evaluator->timing, region, model->graph) != TARN_OK)
+        return NULL;
+    bool enough = make_room(evaluator, (size_t)ROOM * model->ops_count, (size_t)ROOM * versions,
+                            (size_t)ROOM * own_reads(model));
+    return enough ? evaluator : NULL;
 }
 
 /* ---- Executions ---- */
@@ -383,8 +379,11 @@ static void remember_beginning(struct tarn_evaluator *evaluator)
     struct beginning *beginning = &evaluator->beginning;
     const struct tarn_schedule *schedule = &evaluator->schedule;
     uint32_t *last_read =
-        realloc(beginning->last_read, ((size_t)schedule->copies_count + 1) * sizeof *last_read);
-    if (!last_read) return; /* it can do without */
+        tarn_region_take(evaluator->region, schedule->copies_count, sizeof *last_read);
+    if (!last_read) {
+        evaluator->no_memory = true;
+        return;
+    }
     beginning->last_read = last_read;
     for (uint32_t c = 0; c < schedule->copies_count; c++)
         last_read[c] = schedule->copies[c].last_read;

@@ -3,13 +3,12 @@
  * in the reads and writes of what is run. */
 #include "script.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-static bool make_room(struct tarn_scripted *scripted, const struct tarn_recompute_model *model,
-                      const struct tarn_script *script)
+static bool make_room(struct tarn_scripted *scripted, struct tarn_region *region,
+                      const struct tarn_recompute_model *model, const struct tarn_script *script)
 {
-    size_t executions = 1, copies = 1, reads = 1;
+    size_t executions = 0, copies = 0, reads = 0;
     for (uint32_t i = 0; i < script->count; i++) {
         if (script->steps[i].drops) continue;
         const struct tarn_form *form = &model->forms[script->steps[i].what];
@@ -18,14 +17,12 @@ static bool make_room(struct tarn_scripted *scripted, const struct tarn_recomput
         reads += form->reads.end - form->reads.begin;
     }
     struct tarn_schedule *schedule = &scripted->schedule;
-    size_t versions = (size_t)model->versions_count + 1;
-    schedule->executions = malloc(executions * sizeof *schedule->executions);
-    schedule->copies = malloc(copies * sizeof *schedule->copies);
-    schedule->reads = malloc(reads * sizeof *schedule->reads);
-    scripted->latest = malloc(versions * sizeof *scripted->latest);
-    if (!schedule->executions || !schedule->copies || !schedule->reads || !scripted->latest)
-        return false;
-    memset(scripted->latest, 0xff, versions * sizeof *scripted->latest);
+    schedule->executions = tarn_region_take(region, executions, sizeof *schedule->executions);
+    schedule->copies = tarn_region_take(region, copies, sizeof *schedule->copies);
+    schedule->reads = tarn_region_take(region, reads, sizeof *schedule->reads);
+    scripted->latest = tarn_region_take(region, model->versions_count, sizeof *scripted->latest);
+    if (region->is_exhausted) return false;
+    memset(scripted->latest, 0xff, model->versions_count * sizeof *scripted->latest);
     return true;
 }
 
@@ -84,13 +81,13 @@ static bool run_all(struct tarn_scripted *scripted, const struct tarn_recompute_
     return scripted->place == model->ops_count;
 }
 
-enum tarn_status tarn_scripted_init(struct tarn_scripted *scripted,
+enum tarn_status tarn_scripted_init(struct tarn_scripted *scripted, struct tarn_region *region,
                                     const struct tarn_recompute_model *model,
                                     const struct tarn_script *script)
 {
     struct tarn_schedule *schedule = &scripted->schedule;
-    *scripted = (struct tarn_scripted){.place = 0};
-    if (!make_room(scripted, model, script)) return TARN_SYSTEM;
+    *scripted = (struct tarn_scripted){.lives.region = region};
+    if (!make_room(scripted, region, model, script)) return TARN_SYSTEM;
     if (!run_all(scripted, model, script)) {
         schedule->peak = schedule->time_ns = schedule->work_ns = UINT64_MAX;
         return TARN_OK;
@@ -99,15 +96,4 @@ enum tarn_status tarn_scripted_init(struct tarn_scripted *scripted,
         return TARN_SYSTEM;
     schedule->time_ns = schedule->work_ns;
     return TARN_OK;
-}
-
-void tarn_scripted_finish(struct tarn_scripted *scripted)
-{
-    free(scripted->schedule.executions);
-    free(scripted->schedule.copies);
-    free(scripted->schedule.reads);
-    free(scripted->lives.change);
-    free(scripted->lives.bytes);
-    free(scripted->latest);
-    *scripted = (struct tarn_scripted){0};
 }

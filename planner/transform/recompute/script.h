@@ -29,9 +29,8 @@ struct tarn_scripted {
 /* For a model of one stream. Implementations are chosen as by tarn_evaluate. The peak is UINT64_MAX
  * when the script reads what is not there. TARN_SYSTEM: no memory. Linear in the reads and writes
  * of what is run. */
-enum tarn_status tarn_scripted_init(struct tarn_scripted *scripted,
+enum tarn_status tarn_scripted_init(struct tarn_scripted *scripted, struct tarn_region *region,
                                     const struct tarn_recompute_model *model,
                                     const struct tarn_script *script);
-void tarn_scripted_finish(struct tarn_scripted *scripted);
 
 #endif

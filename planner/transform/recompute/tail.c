@@ -4,7 +4,6 @@
  * older one is read for the last time by then. Cost: linear in the reads and writes of the tail. */
 #include "tail.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct tailing {
@@ -77,35 +76,27 @@ static void note_lives(struct tailing *tailing)
     }
 }
 
-enum tarn_status tarn_tail_init(struct tarn_tail *tail, const struct tarn_recompute_model *model)
+enum tarn_status tarn_tail_init(struct tarn_tail *tail, struct tarn_region *region,
+                                const struct tarn_recompute_model *model)
 {
-    size_t versions = (size_t)model->versions_count + 1;
+    size_t versions = model->versions_count;
     *tail = (struct tarn_tail){.place = model->ops_count};
     while (tail->place > model->turn && is_fixed(model, tail->place - 1)) tail->place--;
     tail->count = model->ops_count - tail->place;
-    tail->reads = malloc(versions * sizeof *tail->reads);
-    tail->change = calloc((size_t)tail->count + 2, sizeof *tail->change);
-    tail->workspace = calloc((size_t)tail->count + 1, sizeof *tail->workspace);
+    tail->reads = tarn_region_take(region, versions, sizeof *tail->reads);
+    tail->change = tarn_region_take(region, (size_t)tail->count + 2, sizeof *tail->change);
+    tail->workspace = tarn_region_take(region, tail->count, sizeof *tail->workspace);
+    struct tarn_region_mark mark = tarn_region_mark(region);
     struct tailing tailing = {.model = model,
                               .tail = tail,
-                              .last = malloc(versions * sizeof *tailing.last),
-                              .birth = malloc(versions * sizeof *tailing.birth)};
-    bool enough = tail->reads && tail->change && tail->workspace && tailing.last && tailing.birth;
-    if (enough) {
+                              .last = tarn_region_take(region, versions, sizeof *tailing.last),
+                              .birth = tarn_region_take(region, versions, sizeof *tailing.birth)};
+    if (!region->is_exhausted) {
         memset(tailing.last, 0xff, versions * sizeof *tailing.last);
         memset(tailing.birth, 0xff, versions * sizeof *tailing.birth);
         note_uses(&tailing);
         note_lives(&tailing);
     }
-    free(tailing.last);
-    free(tailing.birth);
-    return enough ? TARN_OK : TARN_SYSTEM;
-}
-
-void tarn_tail_finish(struct tarn_tail *tail)
-{
-    free(tail->reads);
-    free(tail->change);
-    free(tail->workspace);
-    *tail = (struct tarn_tail){0};
+    tarn_region_release(region, mark);
+    return region->is_exhausted ? TARN_SYSTEM : TARN_OK;
 }

@@ -21,7 +21,7 @@ struct tarn_tail {
 };
 
 /* TARN_SYSTEM: no memory. */
-enum tarn_status tarn_tail_init(struct tarn_tail *tail, const struct tarn_recompute_model *model);
-void tarn_tail_finish(struct tarn_tail *tail);
+enum tarn_status tarn_tail_init(struct tarn_tail *tail, struct tarn_region *region,
+                                const struct tarn_recompute_model *model);
 
 #endif

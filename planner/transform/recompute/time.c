@@ -11,7 +11,6 @@
  * in the ops, arcs and reads, and streams for each view with an arc to or from another stream. */
 #include "time.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "measure.h"
@@ -33,37 +32,21 @@ static void number_rows(struct tarn_timing *timing, const struct tarn_graph *gra
     }
 }
 
-enum tarn_status tarn_timing_init(struct tarn_timing *timing, const struct tarn_graph *graph)
+enum tarn_status tarn_timing_init(struct tarn_timing *timing, struct tarn_region *region,
+                                  const struct tarn_graph *graph)
 {
-    size_t ops = (size_t)graph->ops_count + 1, streams = graph->streams_count;
+    size_t ops = graph->ops_count, streams = graph->streams_count;
     uint32_t rows = 0;
-    *timing =
-        (struct tarn_timing){.stream_end = malloc((streams + 1) * sizeof *timing->stream_end),
-                             .op_end = malloc(ops * sizeof *timing->op_end),
-                             .row_of = malloc(ops * sizeof *timing->row_of),
-                             .passed = malloc((streams * streams + 1) * sizeof *timing->passed),
-                             .passed_ready = malloc((streams + 1) * sizeof *timing->passed_ready)};
-    if (timing->row_of) {
-        number_rows(timing, graph, &rows);
-        timing->rows = malloc((rows * streams + 1) * sizeof *timing->rows);
-    }
-    if (timing->stream_end && timing->op_end && timing->rows && timing->passed &&
-        timing->passed_ready)
-        return TARN_OK;
-    tarn_timing_finish(timing);
-    return TARN_SYSTEM;
-}
-
-void tarn_timing_finish(struct tarn_timing *timing)
-{
-    free(timing->stream_end);
-    free(timing->op_end);
-    free(timing->end);
-    free(timing->row_of);
-    free(timing->rows);
-    free(timing->passed);
-    free(timing->passed_ready);
-    *timing = (struct tarn_timing){0};
+    *timing = (struct tarn_timing){
+        .region = region,
+        .stream_end = tarn_region_take(region, streams, sizeof *timing->stream_end),
+        .op_end = tarn_region_take(region, ops, sizeof *timing->op_end),
+        .row_of = tarn_region_take(region, ops, sizeof *timing->row_of),
+        .passed = tarn_region_take(region, streams * streams, sizeof *timing->passed),
+        .passed_ready = tarn_region_take(region, streams, sizeof *timing->passed_ready)};
+    if (timing->row_of) number_rows(timing, graph, &rows);
+    timing->rows = tarn_region_take(region, rows * streams, sizeof *timing->rows);
+    return region->is_exhausted ? TARN_SYSTEM : TARN_OK;
 }
 
 static uint64_t later_of(uint64_t a, uint64_t b) { return a > b ? a : b; }
@@ -197,13 +180,11 @@ bool tarn_schedule_time(struct tarn_schedule *schedule, const struct tarn_recomp
                         enum tarn_recompute_streams rule, struct tarn_timing *timing)
 {
     const struct timing_pass pass = {timing, schedule, model, rule};
-    if (!timing->end || schedule->count > timing->capacity) {
-        uint32_t capacity = 2 * schedule->count + 64;
-        uint64_t *end = realloc(timing->end, capacity * sizeof *end);
-        if (!end) return false;
-        timing->end = end;
-        timing->capacity = capacity;
-    }
+    size_t count = timing->end ? schedule->count : 2 * (size_t)schedule->count;
+    uint64_t *end =
+        tarn_region_grow(timing->region, timing->end, &timing->room, count, sizeof *end);
+    if (!end) return false;
+    timing->end = end;
     run_all(&pass);
     schedule->end_ns = timing->end;
     return true;

@@ -7,10 +7,11 @@
 
 /* Room that is used again. An end of 0 is that of nothing. */
 struct tarn_timing {
-    uint64_t *stream_end;   /* stream -> end of its last op so far, ns */
-    uint64_t *op_end;       /* op of the graph, no view -> end of its last primary execution */
-    uint64_t *end;          /* execution -> its end */
-    uint32_t capacity;      /* of `end` */
+    uint64_t *stream_end;       /* stream -> end of its last op so far, ns */
+    uint64_t *op_end;           /* op of the graph, no view -> end of its last primary execution */
+    uint64_t *end;              /* execution -> its end */
+    size_t room;                /* of `end` */
+    struct tarn_region *region; /* that `end` grows in */
     uint32_t *row_of;       /* view that ops of other streams look through -> its row; TARN_NONE */
     uint64_t *rows;         /* row and stream -> latest end before the view in that stream */
     uint64_t *passed;       /* stream and other stream -> latest end there that views have passed on
@@ -19,8 +20,8 @@ struct tarn_timing {
 };
 
 /* TARN_SYSTEM: no memory. */
-enum tarn_status tarn_timing_init(struct tarn_timing *timing, const struct tarn_graph *graph);
-void tarn_timing_finish(struct tarn_timing *timing);
+enum tarn_status tarn_timing_init(struct tarn_timing *timing, struct tarn_region *region,
+                                  const struct tarn_graph *graph);
 
 /* Gives every execution its stream, and the schedule, which must hold all executions and know
  * their implementations, its time. false: no memory. Linear in the graph and the schedule. */
