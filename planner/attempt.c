@@ -180,7 +180,7 @@ static enum tarn_status look_at(struct tarn_budgeting *budgeting, struct tarn_gr
     return status;
 }
 
-/* ---- Making what the policy at hand comes to ---- */
+/* ---- Making what the policy comes to ---- */
 
 /* What is made of one policy. */
 struct making {
@@ -249,8 +249,8 @@ static enum tarn_status make_by(struct tarn_budgeting *budgeting, uint64_t targe
     struct tarn_graph *graph = NULL;
     bool fitted;
     making->schedule =
-        budgeting->scripted.schedule.count > 0
-            ? &budgeting->scripted.schedule
+        budgeting->scripted.count > 0
+            ? &budgeting->scripted
             : tarn_evaluate_whole(budgeting->evaluator, &budgeting->policy, target, rule);
     if (!making->schedule) return tarn_error_no_memory(budgeting->error);
     enum tarn_status status = TARN_OK;

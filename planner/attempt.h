@@ -3,13 +3,13 @@
 #define TARN_PLANNER_ATTEMPT_H
 
 #include "plan_graph.h"
-#include "planner/transform/recompute/script.h"
+#include "planner/transform/recompute/recompute.h"
 #include "streams/base/deadline.h"
 #include "tarn/transform.h"
 
 #define TARN_BUDGET_UNLIMITED (UINT64_MAX / 4) /* a budget that anything keeps to */
 
-enum { TARN_BUDGET_NEAR = 100 }; /* near a number of bytes: within one part in so many */
+enum { TARN_BUDGET_NEAR = 100 }; /* near a number of bytes: within this part of it */
 
 /* A graph that was built and placed. */
 struct tarn_attempt {
@@ -29,7 +29,7 @@ struct tarn_budgeting {
     struct tarn_evaluator *evaluator;
     struct tarn_policy policy;
     struct tarn_region script_region;
-    struct tarn_scripted scripted; /* what counts instead of the policy, if it has executions */
+    struct tarn_schedule scripted; /* what counts instead of the policy, if it has executions */
     uint64_t placed, before_ns;    /* of the graph that came in */
     bool patient;    /* a little search for a placement, where that may be all that is missing */
     bool any_budget; /* the budget does not count: the least is looked for */
@@ -52,7 +52,7 @@ enum tarn_status tarn_budgeting_plan(const struct tarn_budgeting *budgeting,
 enum tarn_status tarn_budgeting_time(const struct tarn_budgeting *budgeting,
                                      const struct tarn_graph *graph, uint64_t *ns);
 
-/* There is a graph, and its footprint is within so many bytes. */
+/* There is a graph, and its footprint is at most this many bytes. */
 bool tarn_attempt_fits(const struct tarn_attempt *attempt, uint64_t budget);
 
 /* Gives up the worse one: what fits comes before what does not, then the faster, or the smaller
@@ -60,7 +60,7 @@ bool tarn_attempt_fits(const struct tarn_attempt *attempt, uint64_t budget);
 void tarn_attempt_keep_better(struct tarn_attempt *best, struct tarn_attempt *other,
                               uint64_t budget);
 
-/* Makes what the policy at hand comes to and keeps the best in `best`, with recomputations on the
+/* Makes what the policy comes to and keeps the best in `best`, with recomputations on the
  * streams of each rule. `target`: the peak that the policy was searched for, in bytes. `front`: the
  * fastest, even if it does not fit; without its graph. */
 enum tarn_status tarn_attempt_make(struct tarn_budgeting *budgeting, uint64_t target,

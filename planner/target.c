@@ -1,14 +1,13 @@
 /* Which peak the search for a policy is asked for. For a budget: the budget first, then as much
  * less as the plan was above it, or more where it was below. For the least: the smallest peak, by
- * all means together, and then whatever is just below the footprint that was found. Where the
- * budget itself gave nothing that fits, the peaks between that of the least and the budget are
- * halved. Source: the search of budget.h; A. Shah et al., "Memory optimization for deep networks"
- * (MONeT); DESIGN section 3. Cost: a bounded number of searches, each with the attempts that it
- * leads to. */
+ * recomputation and implementations together, and then whatever is just below the footprint that
+ * was found. Where the budget itself gave nothing that fits, the peaks between that of the least
+ * and the budget are halved. Source: the search of budget.h; A. Shah et al., "Memory optimization
+ * for deep networks" (MONeT); DESIGN section 3. Cost: a bounded number of searches, each with the
+ * attempts that it leads to. */
 #include "target.h"
 
 #include "planner/transform/budget/budget.h"
-#include "planner/transform/budget/exact.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 
@@ -25,7 +24,7 @@ enum {
 
 static void forget_script(struct tarn_budgeting *budgeting)
 {
-    budgeting->scripted = (struct tarn_scripted){0};
+    budgeting->scripted = (struct tarn_schedule){.count = 0};
     tarn_region_finish(&budgeting->script_region);
 }
 
@@ -34,14 +33,13 @@ static enum tarn_status search_exactly(struct tarn_budgeting *budgeting, uint64_
                                        const struct tarn_budget_limits *limits, bool *found)
 {
     struct tarn_region *region = &budgeting->script_region;
-    struct tarn_scripted *scripted = &budgeting->scripted;
     struct tarn_script script;
     *found = false;
     enum tarn_status status = tarn_budget_exact(&budgeting->model, target, limits, region, &script,
                                                 &budgeting->evaluations);
     if (status != TARN_OK || script.count == 0) return status;
-    status = tarn_scripted_init(scripted, region, &budgeting->model, &script);
-    *found = status == TARN_OK && scripted->schedule.peak != UINT64_MAX;
+    status = tarn_script_run(&budgeting->scripted, region, &budgeting->model, &script);
+    *found = status == TARN_OK && budgeting->scripted.peak != UINT64_MAX;
     if (!*found) forget_script(budgeting);
     return status;
 }
@@ -140,7 +138,7 @@ static enum tarn_status start_for_least(struct tarn_budgeting *budgeting, int ro
     return TARN_OK;
 }
 
-/* By all means together. */
+/* By recomputation and implementations together. */
 static enum tarn_status search_for_least(struct tarn_budgeting *budgeting,
                                          struct tarn_attempt *least)
 {

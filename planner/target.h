@@ -4,7 +4,7 @@
 
 #include "attempt.h"
 
-/* Keeps in `best` the best that is found for the budget, from the policy at hand, which becomes
+/* Keeps in `best` the best that is found for the budget, from the policy, which becomes
  * that of the last search. `refine`: it is nearly right for the budget. Status: TARN_OK also where
  * nothing fits. */
 enum tarn_status tarn_recompute_try_targets(struct tarn_budgeting *budgeting, bool refine,

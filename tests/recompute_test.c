@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "planner/transform/recompute/model.h"
+#include "planner/transform/recompute/recompute.h"
 #include "streams/order/peak.h"
 #include "streams/plan/plan.h"
 #include "support/plan_oracle.h"

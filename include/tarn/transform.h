@@ -105,7 +105,7 @@ TARN_API enum tarn_status tarn_graph_assign(struct tarn_graph *graph,
  * computed again, and ops are carried out by other implementations, for the least modelled time at
  * which the plan fits. Ops of the result name the op that they come from; one that runs again has
  * outputs of its own, which name the tensors that they hold again. See
- * planner/transform/recompute/model.h. */
+ * planner/transform/recompute/recompute.h. */
 
 /* Ways to save memory, for comparisons: any sum of them. */
 enum tarn_budget_class {

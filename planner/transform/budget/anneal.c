@@ -44,7 +44,7 @@ static double cost_of(uint64_t time_ns, double above, double price)
     return (double)time_ns + price * above;
 }
 
-/* Of the policy at hand, and what a byte above the aim costs in nanoseconds. */
+/* Of the policy, and what a byte above the aim costs in nanoseconds. */
 struct annealing {
     uint64_t time_ns;
     double above, price;

@@ -75,10 +75,11 @@ void tarn_recompute_model_restrict(struct tarn_recompute_model *model, unsigned 
 
 /* ---- Chen's segments ---- */
 
-/* Bytes that may be dropped and cross from place i to i + 1, for all places before the turn. */
+/* Bytes that may be dropped and cross from place i to i + 1, for all places before the first
+ * backward op. */
 static void sum_crossing(const struct tarn_recompute_model *model, uint64_t *crossing)
 {
-    for (uint32_t i = 0; i < model->turn; i++) {
+    for (uint32_t i = 0; i < model->first_backward; i++) {
         const struct tarn_form *own = &model->forms[model->op_forms[model->order[i]].begin];
         for (uint32_t k = own->writes.begin; k < own->writes.end; k++) {
             const struct tarn_version *version = &model->versions[model->writes[k]];
@@ -87,7 +88,7 @@ static void sum_crossing(const struct tarn_recompute_model *model, uint64_t *cro
             crossing[version->early_last] -= version->size; /* wraps, and back in the sum */
         }
     }
-    for (uint32_t i = 1; i < model->turn; i++) crossing[i] += crossing[i - 1];
+    for (uint32_t i = 1; i < model->first_backward; i++) crossing[i] += crossing[i - 1];
 }
 
 static void keep_across(const struct tarn_recompute_model *model, struct tarn_policy *policy,
@@ -106,16 +107,17 @@ enum tarn_status tarn_policy_chen(const struct tarn_recompute_model *model,
                                   struct tarn_policy *policy)
 {
     uint32_t length = 1;
-    while ((uint64_t)length * length < model->turn) length++;
+    while ((uint64_t)length * length < model->first_backward) length++;
     struct tarn_region region = {.chunks = NULL};
-    uint64_t *crossing = tarn_region_take(&region, (size_t)model->turn + 1, sizeof *crossing);
+    uint64_t *crossing =
+        tarn_region_take(&region, (size_t)model->first_backward + 1, sizeof *crossing);
     if (!crossing) return TARN_SYSTEM;
     sum_crossing(model, crossing);
     for (uint32_t w = 0; w < model->versions_count; w++) {
         policy->keep[w] = !model->versions[w].droppable;
         policy->retain[w] = true;
     }
-    for (uint32_t begin = length / 2; begin + length <= model->turn; begin += length) {
+    for (uint32_t begin = length / 2; begin + length <= model->first_backward; begin += length) {
         uint32_t cut = begin;
         for (uint32_t i = begin; i < begin + length; i++) {
             if (crossing[i] < crossing[cut]) cut = i;

@@ -1,11 +1,11 @@
-/* What to keep under a budget: the policy (recompute/model.h) with the least time whose peak, as
- * tarn_evaluate finds it, is within a number of bytes.
+/* What to keep under a budget: the policy (recompute/recompute.h) with the least time whose peak,
+ * as tarn_evaluate finds it, is within a number of bytes.
  *
  * Everything here is deterministic and of one thread; effort is counted in evaluations. */
 #ifndef TARN_PLANNER_TRANSFORM_BUDGET_BUDGET_H
 #define TARN_PLANNER_TRANSFORM_BUDGET_BUDGET_H
 
-#include "planner/transform/recompute/model.h"
+#include "planner/transform/recompute/recompute.h"
 #include "tarn/transform.h"
 
 struct tarn_budget_limits {
@@ -35,6 +35,16 @@ enum tarn_status tarn_budget_search(const struct tarn_recompute_model *model, ui
                                     const struct tarn_budget_limits *limits,
                                     struct tarn_policy *policy,
                                     struct tarn_budget_outcome *outcome);
+
+/* The best there is for small graphs of one stream. The schedule of least time within `budget`
+ * reserved bytes of planned storages, or, where none keeps to them, the fastest of the least peak.
+ * `script` receives it, from the region; it stays empty where the model is no small one
+ * (budget/net.h), or the search has come to its limit of states or to its end by the control.
+ * TARN_SYSTEM: no memory. */
+enum tarn_status tarn_budget_exact(const struct tarn_recompute_model *model, uint64_t budget,
+                                   const struct tarn_budget_limits *limits,
+                                   struct tarn_region *region, struct tarn_script *script,
+                                   uint64_t *evaluations);
 
 /* Chen's rule ("Training deep nets with sublinear memory cost", 2016): the forward part is cut
  * about every square root of its ops, where little crosses. What crosses is kept; everything else

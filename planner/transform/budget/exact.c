@@ -9,7 +9,7 @@
  * reads any more is not in the set: both leave out states, and no best path. Source: the state
  * space of R. Kumar et al., "Efficient rematerialization for deep networks", 2019, without its
  * restriction to contiguous parts. Cost: at most STATES_MAX states x (results + ops). */
-#include "exact.h"
+#include "budget.h"
 
 #include <string.h>
 
@@ -126,7 +126,7 @@ static void reach(struct exact *exact, struct node then)
 
 /* ---- Moves ---- */
 
-/* By the fastest implementation that fits beside so many bytes, else by the leanest. */
+/* By the fastest implementation that fits beside this many bytes, else by the leanest. */
 static const struct tarn_choice *choose(const struct exact *exact, const struct tarn_net_form *form,
                                         uint64_t bytes)
 {

@@ -39,7 +39,7 @@ static double bytes_above(const struct tarn_schedule *schedule, uint64_t aim)
 }
 
 /* What is to be small: the critical path, and a little work, too, for a move that leaves the path
- * alone now may be in its way later. */
+ * alone now may lengthen it later. */
 static uint64_t cost_of(const struct tarn_schedule *schedule)
 {
     return schedule->time_ns + (schedule->work_ns - schedule->time_ns) / TARN_SEARCH_WORK_WEIGHT;
@@ -103,9 +103,10 @@ void tarn_search_set_form(struct tarn_search *search, uint32_t d, uint32_t value
 uint32_t tarn_search_first_behind(const struct tarn_search *search)
 {
     const struct tarn_schedule *schedule = search->schedule;
-    uint32_t turn = 0;
-    while (turn < schedule->count && schedule->executions[turn].place < search->model->turn) turn++;
-    return turn;
+    uint32_t e = 0;
+    while (e < schedule->count && schedule->executions[e].place < search->model->first_backward)
+        e++;
+    return e;
 }
 
 /* ---- Random moves ---- */
@@ -115,18 +116,18 @@ uint32_t tarn_search_draw(struct tarn_search *search, uint32_t count)
     return tarn_random_below(&search->random, count);
 }
 
-/* What became of a version behind the turn. */
+/* What became of a version behind the first backward op. */
 enum { KEPT = 1, RECOMPUTED = 2, AGAIN = 4, SHARED = 8 };
 
 void tarn_search_note_roles(struct tarn_search *search)
 {
     const struct tarn_schedule *schedule = search->schedule;
-    uint32_t turn = tarn_search_first_behind(search);
+    uint32_t behind = tarn_search_first_behind(search);
     memset(search->roles, 0, search->space.versions_count);
     for (uint32_t c = 0; c < schedule->copies_count; c++) {
         const struct tarn_copy *copy = &schedule->copies[c];
         uint32_t d = search->space.of_version[copy->version];
-        if (d == TARN_NONE || copy->last_read < turn) continue;
+        if (d == TARN_NONE || copy->last_read < behind) continue;
         if (!copy->recomputed) {
             search->roles[d] |= KEPT;
             continue;
@@ -178,9 +179,9 @@ double tarn_search_usual_time(const struct tarn_search *search)
 {
     const struct tarn_recompute_model *model = search->model;
     double sum = 0;
-    for (uint32_t i = 0; i < model->turn; i++) {
+    for (uint32_t i = 0; i < model->first_backward; i++) {
         struct tarn_range forms = model->op_forms[model->order[i]];
         sum += (double)model->choices[model->forms[forms.begin].choices.begin].time_ns;
     }
-    return model->turn > 0 ? sum / model->turn : 0;
+    return model->first_backward > 0 ? sum / model->first_backward : 0;
 }

@@ -3,11 +3,11 @@
 #ifndef TARN_PLANNER_TRANSFORM_BUDGET_NET_H
 #define TARN_PLANNER_TRANSFORM_BUDGET_NET_H
 
-#include "planner/transform/recompute/model.h"
+#include "planner/transform/recompute/recompute.h"
 
 enum { TARN_NET_RESULTS_MAX = 24 };
 
-/* A way to run an op, for the first time or again. */
+/* A form of an op that runs for the first time or again. */
 struct tarn_net_form {
     uint32_t form;          /* of the model */
     uint32_t reads, writes; /* sets of results */

@@ -2,18 +2,17 @@
  * the search quadratic. The forward part is cut into regions; what an op or a version of a region
  * costs is counted there, wherever the op runs again. Each step draws a move in every region and
  * evaluates all of them together; then each region keeps its move or takes it back, by its own
- * costs. Regions see each other at their borders only, and every some steps the costs are taken
- * anew.
+ * costs. Regions see each other at their borders only, and after every ROUND steps the costs are
+ * taken anew.
  *
  * Bytes have a price per place, the higher the nearer the place is to the peak, and all prices
  * together rise while the peak is above the aim and fall while it is below: a subgradient method on
  * the Lagrangian of the budget (H. Everett, "Generalized Lagrange multiplier method", 1963).
- * Cost: a number of evaluations that does not depend on the size of the graph; where that is
- * little, as many as look at a number of places. */
+ * Cost: a number of evaluations that does not depend on the size of the graph (ROUNDS), or, where
+ * that is more, as many as look at PLACES places. */
 #include <math.h>
 #include <string.h>
 
-#include "planner/transform/recompute/measure.h"
 #include "search.h"
 
 enum {
@@ -36,7 +35,7 @@ struct region {
     uint32_t begin, end; /* of `decisions` */
     struct tarn_setting undo[MOVES_MAX];
     uint32_t undo_count;
-    double now, then; /* costs: of the policy at hand, and with the moves */
+    double now, then; /* costs in nanoseconds: of the policy before the moves, and with them */
 };
 
 struct regions {
@@ -69,7 +68,8 @@ static uint32_t region_of_backward(const struct regions *regions, uint32_t v, ui
 static void find_regions_of_ops(struct regions *regions)
 {
     const struct tarn_recompute_model *model = regions->search->model;
-    uint32_t span = model->turn > 0 ? model->turn : model->ops_count, last = regions->count - 1;
+    uint32_t span = model->first_backward > 0 ? model->first_backward : model->ops_count,
+             last = regions->count - 1;
     for (uint32_t place = 0; place < model->ops_count; place++) {
         uint32_t v = model->order[place];
         if (place < span)

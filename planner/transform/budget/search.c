@@ -1,7 +1,7 @@
 /* What to keep under a budget, found by search with tarn_evaluate as the judge, so nothing is asked
  * of the graph's shape. Where there are few policies, all are tried. Else:
  *
- *   1. start: drop what nobody reads behind the turn, which costs nothing;
+ *   1. start: drop what nobody reads from the first backward op on, which costs nothing;
  *   2. greedy: ever the decision that takes the most off the peak for the time it costs; what each
  *      was last seen to be worth is an estimate, so only the best few are looked at again;
  *   3. annealing (budget/anneal.c).
@@ -38,8 +38,8 @@ static void try_all(struct tarn_search *search)
 
 /* ---- Start ---- */
 
-/* Drops what is kept although nobody reads it behind the turn; when it is wanted nevertheless, it
- * is recomputed. */
+/* Drops what is kept although nobody reads it from the first backward op on; when it is wanted
+ * nevertheless, it is recomputed. */
 static void drop_unread(struct tarn_search *search)
 {
     struct tarn_budget_space *space = &search->space;
@@ -50,10 +50,10 @@ static void drop_unread(struct tarn_search *search)
         return;
     }
     search->schedule = schedule;
-    uint32_t turn = tarn_search_first_behind(search);
-    for (uint32_t c = 0; c < schedule->copies_count && schedule->copies[c].birth < turn; c++) {
+    uint32_t behind = tarn_search_first_behind(search);
+    for (uint32_t c = 0; c < schedule->copies_count && schedule->copies[c].birth < behind; c++) {
         uint32_t d = space->of_version[schedule->copies[c].version];
-        if (d == TARN_NONE || schedule->copies[c].last_read >= turn) continue;
+        if (d == TARN_NONE || schedule->copies[c].last_read >= behind) continue;
         if (tarn_decision_get(space, search->policy, d) == TARN_KEEP)
             tarn_decision_set(space, search->policy, d, TARN_DROP);
     }

@@ -1,5 +1,5 @@
-/* The state that the parts of the search share: the policy at hand, what it came to, and what the
- * move at hand has changed. */
+/* The state that the parts of the search share: the policy, what it came to, and what the last
+ * move has changed. */
 #ifndef TARN_PLANNER_TRANSFORM_BUDGET_SEARCH_H
 #define TARN_PLANNER_TRANSFORM_BUDGET_SEARCH_H
 
@@ -23,7 +23,7 @@ struct tarn_search {
     struct tarn_evaluator *evaluator;
     uint64_t budget;
     uint64_t aim;               /* the budget, or what no policy can come below */
-    struct tarn_policy *policy; /* at hand */
+    struct tarn_policy *policy; /* that moves change, and tarn_search_evaluate evaluates */
     struct tarn_policy best;
     uint64_t peak, time_ns; /* of the policy evaluated last */
     double above;           /* the aim: bytes, see bytes_above */
@@ -34,7 +34,7 @@ struct tarn_search {
     uint8_t *roles;                       /* decision about a version -> what became of it */
     uint32_t *active;                     /* decisions that made a difference, in order */
     uint32_t active_count;
-    /* What the move at hand has changed, as it was before. */
+    /* What the last move has changed, as it was before. */
     struct tarn_setting undo[TARN_MOVE_MAX];
     uint32_t undo_count;
     struct tarn_steps steps;

@@ -10,8 +10,8 @@
  * schedule. */
 #include <string.h>
 
-#include "model.h"
 #include "planner/transform/recipe.h"
+#include "recompute.h"
 #include "streams/base/error.h"
 #include "streams/graph/builder.h"
 

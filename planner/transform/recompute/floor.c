@@ -5,13 +5,13 @@
  * counted twice. Cost: linear in the reads of all forms. */
 #include <string.h>
 
-#include "model.h"
+#include "recompute.h"
 
 struct flooring {
     const struct tarn_recompute_model *model;
     uint32_t *last;   /* version -> last place at which it must be there, or TARN_NONE */
     int64_t *change;  /* place -> bytes that must be there from it on */
-    uint32_t *marked; /* storage -> stamp: counted for the form at hand */
+    uint32_t *marked; /* storage -> stamp: in which it was counted last; one stamp a form */
     uint32_t stamp;
 };
 

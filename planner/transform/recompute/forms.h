@@ -1,9 +1,9 @@
 /* Reading a graph into a recompute model: how far the pass over the ops has come, and the forms of
- * the op at hand. */
+ * one op. */
 #ifndef TARN_PLANNER_TRANSFORM_RECOMPUTE_FORMS_H
 #define TARN_PLANNER_TRANSFORM_RECOMPUTE_FORMS_H
 
-#include "model.h"
+#include "recompute.h"
 
 struct tarn_reading {
     struct tarn_recompute_model *model;

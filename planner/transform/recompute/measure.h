@@ -17,8 +17,4 @@ struct tarn_lives {
 bool tarn_schedule_measure(struct tarn_schedule *schedule, const struct tarn_recompute_model *model,
                            const struct tarn_tail *tail, struct tarn_lives *lives, uint64_t budget);
 
-/* What it takes by the implementation that was chosen. */
-uint64_t tarn_execution_ns(const struct tarn_recompute_model *model,
-                           const struct tarn_execution *execution);
-
 #endif

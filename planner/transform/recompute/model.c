@@ -76,7 +76,7 @@ static enum tarn_status make_temporary_room(struct tarn_reading *reading,
     return TARN_OK;
 }
 
-/* ---- The turn ---- */
+/* ---- The first backward op ---- */
 
 static bool is_backward(const struct tarn_recompute_model *model, uint32_t v)
 {
@@ -93,7 +93,7 @@ static bool reads_forward(const struct tarn_recompute_model *model, uint32_t v)
 }
 
 /* A backward op that reads gradients alone may be listed anywhere. */
-static uint32_t find_turn(const struct tarn_recompute_model *model)
+static uint32_t find_first_backward(const struct tarn_recompute_model *model)
 {
     uint32_t first = model->ops_count;
     for (uint32_t i = 0; i < model->ops_count; i++) {
@@ -220,7 +220,7 @@ static void note_reads(struct tarn_recompute_model *model, uint32_t place)
         const struct tarn_form *form = &model->forms[f];
         for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
             struct tarn_version *version = &model->versions[model->reads[i]];
-            if (place < model->turn) {
+            if (place < model->first_backward) {
                 version->early_last = place;
             } else if (version->late_first == TARN_NONE) {
                 version->late_first = place;
@@ -239,7 +239,7 @@ static void note_uses(struct tarn_recompute_model *model)
                 struct tarn_version *version = &model->versions[model->writes[i]];
                 const struct tarn_storage *storage = &model->graph->storages[version->storage];
                 if (f == forms.begin) version->early_last = place;
-                if (place < model->turn && form->repeats && !storage->pinned &&
+                if (place < model->first_backward && form->repeats && !storage->pinned &&
                     storage->group == TARN_NONE && !version->forced)
                     version->droppable = true;
             }
@@ -276,7 +276,7 @@ enum tarn_status tarn_recompute_model_init(struct tarn_recompute_model *model,
     if (status == TARN_OK) status = make_temporary_room(&reading, region);
     if (status == TARN_OK) {
         read_ops(&reading);
-        model->turn = find_turn(model);
+        model->first_backward = find_first_backward(model);
         note_uses(model);
         if (reading.overflow) status = TARN_SYSTEM;
     }

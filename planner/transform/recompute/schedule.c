@@ -1,9 +1,9 @@
 /* From a policy to a schedule and its peak.
  *
- * First pass: the primary ops in their order; behind the turn, before each of them whatever its
- * reads miss, by depth-first search down to what is there. Each read is noted at the copy that it
- * means. Second pass: a copy lives from its birth to its last read, over the copy that it
- * overwrites where that one is read for the last time then; their sum over time is what
+ * First pass: the primary ops in their order; from the first backward op on, before each of them
+ * whatever its reads miss, by depth-first search down to what is there. Each read is noted at the
+ * copy that it means. Second pass: a copy lives from its birth to its last read, over the copy that
+ * it overwrites where that one is read for the last time then; their sum over time is what
  * implementations must fit beside. Cost: linear in the reads and writes of all executions. */
 #include <assert.h>
 #include <string.h>
@@ -24,7 +24,7 @@ struct frame {
     uint32_t next; /* of its reads, to be looked at */
 };
 
-/* How things stand at the turn, when no policy changes anything before it. */
+/* The schedule up to the first backward op, where no policy changes anything before it. */
 struct beginning {
     bool is_known;
     uint32_t count, copies_count, reads_count;
@@ -47,7 +47,7 @@ struct tarn_evaluator {
     struct tarn_lives lives;
     uint32_t *latest;  /* version -> its copy that can be read, or TARN_NONE */
     uint32_t *updates; /* persistent storage -> writes so far */
-    uint32_t *passing; /* versions that are there for the primary op at hand only */
+    uint32_t *passing; /* versions that are there for the current primary op only */
     uint32_t passing_count;
     struct frame *frames;
     uint32_t *guessed; /* version -> guess in which it was counted last */
@@ -59,10 +59,10 @@ struct tarn_evaluator {
 
 /* ---- Room ---- */
 
-/* Has every op before the turn one way to run? */
+/* Has every op before the first backward op one form to run in? */
 static bool begins_alike(const struct tarn_recompute_model *model)
 {
-    for (uint32_t place = 0; place < model->turn; place++) {
+    for (uint32_t place = 0; place < model->first_backward; place++) {
         struct tarn_range forms = model->op_forms[model->order[place]];
         uint32_t whole = 0;
         for (uint32_t f = forms.begin; f < forms.end; f++) {
@@ -349,7 +349,8 @@ static void run_primary(struct tarn_evaluator *evaluator, uint32_t v)
         evaluator->latest[evaluator->passing[--evaluator->passing_count]] = TARN_NONE;
 }
 
-static void turn(struct tarn_evaluator *evaluator)
+/* Forgets what the policy does not keep for the backward pass. */
+static void drop_versions(struct tarn_evaluator *evaluator)
 {
     const struct tarn_recompute_model *model = evaluator->model;
     for (uint32_t w = 0; w < model->versions_count; w++) {
@@ -371,7 +372,7 @@ static void run_beginning(struct tarn_evaluator *evaluator)
     evaluator->schedule.count = evaluator->schedule.copies_count = evaluator->reads_count = 0;
     memset(evaluator->updates, 0, model->graph->storages_count * sizeof *evaluator->updates);
     memset(evaluator->latest, 0xff, model->versions_count * sizeof *evaluator->latest);
-    run_places(evaluator, 0, model->turn);
+    run_places(evaluator, 0, model->first_backward);
 }
 
 static void remember_beginning(struct tarn_evaluator *evaluator)
@@ -423,8 +424,8 @@ static void run_all(struct tarn_evaluator *evaluator)
         run_beginning(evaluator);
         if (evaluator->begins_alike && !has_failed(evaluator)) remember_beginning(evaluator);
     }
-    turn(evaluator);
-    run_places(evaluator, evaluator->model->turn,
+    drop_versions(evaluator);
+    run_places(evaluator, evaluator->model->first_backward,
                evaluator->whole ? evaluator->model->ops_count : evaluator->tail.place);
 }
 /* ---- The whole ---- */

@@ -81,7 +81,7 @@ enum tarn_status tarn_tail_init(struct tarn_tail *tail, struct tarn_region *regi
 {
     size_t versions = model->versions_count;
     *tail = (struct tarn_tail){.place = model->ops_count};
-    while (tail->place > model->turn && is_fixed(model, tail->place - 1)) tail->place--;
+    while (tail->place > model->first_backward && is_fixed(model, tail->place - 1)) tail->place--;
     tail->count = model->ops_count - tail->place;
     tail->reads = tarn_region_take(region, versions, sizeof *tail->reads);
     tail->change = tarn_region_take(region, (size_t)tail->count + 2, sizeof *tail->change);

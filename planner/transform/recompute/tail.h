@@ -2,7 +2,7 @@
 #ifndef TARN_PLANNER_TRANSFORM_RECOMPUTE_TAIL_H
 #define TARN_PLANNER_TRANSFORM_RECOMPUTE_TAIL_H
 
-#include "model.h"
+#include "recompute.h"
 
 /* A version from before the tail is read last by the op that many places into it. */
 struct tarn_tail_read {

@@ -3,7 +3,7 @@
 #ifndef TARN_PLANNER_TRANSFORM_RECOMPUTE_TIME_H
 #define TARN_PLANNER_TRANSFORM_RECOMPUTE_TIME_H
 
-#include "model.h"
+#include "recompute.h"
 
 /* Room that is used again. An end of 0 is that of nothing. */
 struct tarn_timing {

@@ -11,13 +11,14 @@
  * other inputs or yield a part of its outputs. Implementations of one form differ in time and
  * workspace only, so each execution takes the fastest that fits beside what is alive.
  *
- * The **turn** is the first op of the backward pass. A forward version that is read behind it is
- * either kept until its last reader, or dropped after its last forward reader and recomputed when
- * somebody asks, together with whatever that takes and is not there. The rest follows: a schedule
- * is a list of executions in which the primary ops keep their order, each read means the latest
- * copy of the version before it, and a copy is alive from its production to its last read. */
-#ifndef TARN_PLANNER_TRANSFORM_RECOMPUTE_MODEL_H
-#define TARN_PLANNER_TRANSFORM_RECOMPUTE_MODEL_H
+ * The **first backward op** is the first op of the backward pass. A forward version that is read
+ * behind it is either kept until its last reader, or dropped after its last forward reader and
+ * recomputed when somebody asks, together with whatever that takes and is not there. The rest
+ * follows: a schedule is a list of executions in which the primary ops keep their order, each read
+ * means the latest copy of the version before it, and a copy is alive from its production to its
+ * last read. */
+#ifndef TARN_PLANNER_TRANSFORM_RECOMPUTE_RECOMPUTE_H
+#define TARN_PLANNER_TRANSFORM_RECOMPUTE_RECOMPUTE_H
 
 #include "streams/base/region.h"
 #include "streams/graph/graph.h"
@@ -31,11 +32,13 @@ struct tarn_version {
     uint32_t previous;   /* version that it overwrites in place, or TARN_NONE */
     uint64_t size;       /* reserved bytes */
     uint64_t copy_size;  /* of a copy, which is in no contiguous group */
-    uint32_t early_last; /* place of the last op before the turn that reads or overwrites it */
-    uint32_t late_first; /* place of the first op at or behind the turn that reads it in some form,
-                            or TARN_NONE */
-    bool droppable;      /* written before the turn by an op that may run again, and not pinned */
-    bool forced;         /* its producer cannot write elsewhere than over `previous` */
+    uint32_t early_last; /* place of the last op before the first backward op that reads or
+                            overwrites it */
+    uint32_t late_first; /* place of the first op from the first backward op on that reads it in
+                            some form, or TARN_NONE */
+    bool droppable; /* written before the first backward op by an op that may run again, and not
+                       pinned */
+    bool forced;    /* its producer cannot write elsewhere than over `previous` */
 };
 
 /* One implementation of a form. */
@@ -45,7 +48,7 @@ struct tarn_choice {
     uint64_t workspace; /* reserved bytes */
 };
 
-/* A persistent storage that some op updates, as it is after so many updates. */
+/* A persistent storage that some op updates, as it is after this many updates. */
 struct tarn_state {
     uint32_t storage;
     uint32_t updates;
@@ -71,9 +74,9 @@ struct tarn_form {
 struct tarn_recompute_model {
     struct tarn_graph *graph;
     uint64_t alignment;
-    const uint32_t *order; /* place -> op, views left out, topological */
-    uint32_t ops_count;    /* places */
-    uint32_t turn;         /* place of the first backward op that reads a forward result, or of
+    const uint32_t *order;   /* place -> op, views left out, topological */
+    uint32_t ops_count;      /* places */
+    uint32_t first_backward; /* place of the first backward op that reads a forward result, or of
                               the first at all; ops_count: there is none */
     struct tarn_version *versions;
     uint32_t versions_count;
@@ -89,8 +92,8 @@ struct tarn_recompute_model {
 /* What to keep. Arrays are by version or by op of the graph. */
 struct tarn_policy {
     uint8_t *keep;   /* droppable version: stays until its last reader */
-    uint8_t *retain; /* version recomputed behind the turn: stays until its last reader, instead of
-                        only for the op that asked */
+    uint8_t *retain; /* version recomputed behind the first backward op: stays until its last
+                        reader, instead of only for the op that asked */
     uint32_t *form;  /* op -> its form, an index into `forms`, and for one that `splits` all of
                         those,  this one first; TARN_NONE: whichever whole one costs least to get its
                         reads for */
@@ -127,7 +130,7 @@ struct tarn_schedule {
     const uint64_t *bytes;  /* execution -> reserved bytes while it runs */
     const uint64_t *end_ns; /* execution -> its end; NULL: one stream */
     double excess;          /* bytes above the budget, summed over executions */
-    uint64_t work_ns;       /* of all executions in a row */
+    uint64_t work_ns;       /* of all executions one after another */
     uint64_t recomputed_ns; /* part of it */
     uint64_t time_ns;       /* modelled critical path; of one stream the same as work_ns */
 };
@@ -175,6 +178,33 @@ const struct tarn_schedule *tarn_evaluate_whole(struct tarn_evaluator *evaluator
 /* Is the copy written in place of the one that was there before, rather than beside it? */
 bool tarn_copy_is_over(const struct tarn_recompute_model *model,
                        const struct tarn_schedule *schedule, uint32_t copy);
+
+/* What the execution takes by the implementation that was chosen for it, in nanoseconds. */
+uint64_t tarn_execution_ns(const struct tarn_recompute_model *model,
+                           const struct tarn_execution *execution);
+
+/* ---- recompute/script.c ---- */
+
+/* A schedule can be given step by step, instead of by a policy: what runs, primary or again, and
+ * where a version is dropped. */
+struct tarn_script_step {
+    uint32_t what; /* form that runs, or version that is dropped */
+    bool drops;
+};
+
+/* The primary ops are run in their order; a form of another op runs again. */
+struct tarn_script {
+    struct tarn_script_step *steps;
+    uint32_t count;
+    uint64_t budget; /* bytes that implementations are chosen for */
+};
+
+/* The schedule of a script, for a model of one stream. Implementations are chosen as by
+ * tarn_evaluate. The peak is UINT64_MAX when the script reads what is not there. TARN_SYSTEM: no
+ * memory. Linear in the reads and writes of what is run. */
+enum tarn_status tarn_script_run(struct tarn_schedule *schedule, struct tarn_region *region,
+                                 const struct tarn_recompute_model *model,
+                                 const struct tarn_script *script);
 
 /* ---- recompute/floor.c ---- */
 
