@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "planner/parallel.h"
+#include "streams/base/parallel.h"
 #include "support/failing_calls.h"
 #include "support/footprint.h"
 #include "support/random_graph.h"

@@ -18,10 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/parallel.h"
 #include "planner/place/lowest/moves.h"
 #include "planner/place/windows/widths.h"
 #include "streams/base/checked.h"
+#include "streams/base/parallel.h"
 #include "work.h"
 
 enum { SLICE = 32768, WALK_PLACES_MAX = 65536 };

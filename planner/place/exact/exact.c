@@ -17,8 +17,8 @@
 #include <string.h>
 
 #include "dominated.h"
-#include "planner/parallel.h"
 #include "search.h"
+#include "streams/base/parallel.h"
 #include "streams/base/random.h"
 
 enum { SEARCHERS = 8, NODES_PER_BLOCK = 3, EAGER_BLOCKS = 256 };

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/parallel.h"
+#include "streams/base/parallel.h"
 
 enum { EAGER_BLOCKS = 256 };
 

@@ -24,8 +24,8 @@
 #include "bundles.h"
 #include "cuts.h"
 #include "periods.h"
-#include "planner/parallel.h"
 #include "planner/place/lowest/keys.h"
+#include "streams/base/parallel.h"
 #include "streams/base/radix.h"
 
 /* BATCH: windows that are placed again at once. PARTLY_MAX: windows for each storage that crosses,

@@ -1,8 +1,8 @@
 /* Work spread over threads. The caller takes part; the other threads of a team, its helpers, are
  * started when there is work for them and joined when the team is finished. So no thread outlives
  * the call that planned: a process may plan, fork, and plan again in the child. */
-#ifndef TARN_PLANNER_PARALLEL_H
-#define TARN_PLANNER_PARALLEL_H
+#ifndef TARN_STREAMS_BASE_PARALLEL_H
+#define TARN_STREAMS_BASE_PARALLEL_H
 
 #include <pthread.h>
 #include <stdbool.h>
