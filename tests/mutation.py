@@ -64,6 +64,7 @@ SUITES = [
     ("safety", "planner/papers/stream_graph.c", "pairs order worlds property"),
     ("bound", "streams/order/antichain.c", "antichain bounds worlds certificate property plan_memory"),
     ("bound", "streams/order/augment.c", "antichain bounds gap_bound worlds certificate property plan_memory"),
+    ("bound", "streams/order/flow.c", "antichain bounds gap_bound worlds certificate property plan_memory"),
     ("bound", "streams/order/greedy.c", "antichain bounds gap_bound worlds certificate property plan_memory"),
     ("bound", "streams/order/cells.c", "antichain bounds order worlds certificate property plan_memory"),
     ("bound", "streams/order/gap*.c", "gap_bound bounds antichain worlds certificate property plan_memory"),

@@ -107,6 +107,7 @@ static void clocks_equal_the_closure(void **state)
         struct tarn_region region = {.chunks = NULL};
         struct tarn_clocks clocks;
         assert_int_equal(tarn_clocks_init(&clocks, &region, graph), TARN_OK);
+        assert_true(tarn_clocks_is_valid(&clocks, graph));
         for (uint32_t a = 0; a < graph->ops_count; a++) {
             for (uint32_t b = 0; b < graph->ops_count; b++) {
                 bool expected = closure.before[b] >> a & 1;

@@ -5,7 +5,6 @@
  * cross-stream successors only. */
 #include "clocks.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "streams/base/region.h"
@@ -82,4 +81,31 @@ enum tarn_status tarn_clocks_init(struct tarn_clocks *clocks, struct tarn_region
     if (!clocks->rows) return TARN_SYSTEM;
     fill_rows(clocks, graph);
     return TARN_OK;
+}
+
+/* ---- Validity ---- */
+
+/* Does op v reach u, and all that u reaches? */
+static bool reaches(const struct tarn_clocks *clocks, const struct tarn_graph *graph, uint32_t v,
+                    uint32_t u)
+{
+    if (!tarn_clocks_before(clocks, graph, v, u)) return false;
+    for (uint32_t s = 0; s < clocks->streams_count; s++)
+        if (tarn_clocks_reach(clocks, graph, v, s) > tarn_clocks_reach(clocks, graph, u, s))
+            return false;
+    return true;
+}
+
+bool tarn_clocks_is_valid(const struct tarn_clocks *clocks, const struct tarn_graph *graph)
+{
+    if (clocks->streams_count != graph->streams_count) return false;
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        const struct tarn_graph_stream *stream = &graph->streams[graph->ops[v].stream];
+        uint32_t next = graph->ops[v].position + 1;
+        if (clocks->row_of[v] >= clocks->rows_count) return false;
+        if (next < stream->ops_count && !reaches(clocks, graph, v, stream->ops[next])) return false;
+        for (uint32_t k = graph->successors.begin[v]; k < graph->successors.begin[v + 1]; k++)
+            if (!reaches(clocks, graph, v, graph->successors.ops[k])) return false;
+    }
+    return true;
 }

@@ -36,4 +36,8 @@ static inline bool tarn_clocks_before(const struct tarn_clocks *clocks,
 enum tarn_status tarn_clocks_init(struct tarn_clocks *clocks, struct tarn_region *region,
                                   const struct tarn_graph *graph);
 
+/* Does every op reach the op behind it in its stream, its successors, and all that those reach?
+ * For tests; cost: that of tarn_clocks_init. */
+bool tarn_clocks_is_valid(const struct tarn_clocks *clocks, const struct tarn_graph *graph);
+
 #endif

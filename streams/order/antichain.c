@@ -20,24 +20,6 @@
 #include "flow.h"
 #include "streams/base/region.h"
 
-static bool flow_init(struct tarn_flow *flow, struct tarn_region *region,
-                      const struct tarn_reuse *reuse, const struct tarn_graph *graph,
-                      const uint64_t *reserved)
-{
-    *flow = (struct tarn_flow){.reuse = reuse, .graph = graph, .region = region};
-    flow->left = tarn_region_take(region, reuse->count, sizeof *flow->left);
-    flow->lacking = tarn_region_take(region, graph->ops_count, sizeof *flow->lacking);
-    flow->gifts_of = tarn_region_take(region, graph->ops_count, sizeof *flow->gifts_of);
-    flow->gifts_room = (size_t)reuse->count + graph->ops_count;
-    flow->gifts = tarn_region_take(region, flow->gifts_room, sizeof *flow->gifts);
-    if (!flow->left || !flow->lacking || !flow->gifts_of || !flow->gifts) return false;
-    for (uint32_t a = 0; a < reuse->count; a++) {
-        flow->left[a] = reserved[a];
-        flow->lacking[graph->storages[a].producer] += reserved[a];
-    }
-    return true;
-}
-
 uint64_t tarn_antichain_weight(const uint32_t *threshold, const struct tarn_reuse *reuse,
                                const uint64_t *reserved)
 {
@@ -124,7 +106,7 @@ enum tarn_status tarn_antichain_init_within(struct tarn_antichain *antichain,
         tarn_region_take(region, reuse->streams_count, sizeof *antichain->threshold);
     if (!antichain->threshold) return TARN_SYSTEM;
     struct tarn_region_mark mark = tarn_region_mark(region);
-    bool ok = flow_init(&flow, region, reuse, graph, reserved) && tarn_flow_greedy(&flow) &&
+    bool ok = tarn_flow_init(&flow, region, reuse, graph, reserved) && tarn_flow_greedy(&flow) &&
               tarn_flow_augment(&flow, work, antichain->threshold, &maximal);
     tarn_region_release(region, mark);
     if (ok) antichain->bound = tarn_antichain_weight(antichain->threshold, reuse, reserved);

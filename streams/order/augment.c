@@ -18,23 +18,6 @@
 
 enum { BLOCK = 64 };
 
-bool tarn_flow_give(struct tarn_flow *flow, uint32_t storage, uint32_t op, uint64_t bytes)
-{
-    uint32_t gift = flow->unused;
-    if (gift) {
-        flow->unused = flow->gifts[gift - 1].next;
-    } else {
-        struct tarn_gift *gifts = tarn_region_grow(flow->region, flow->gifts, &flow->gifts_room,
-                                                   (size_t)flow->gifts_count + 1, sizeof *gifts);
-        if (!gifts) return false;
-        flow->gifts = gifts;
-        gift = ++flow->gifts_count;
-    }
-    flow->gifts[gift - 1] = (struct tarn_gift){bytes, storage, flow->gifts_of[op]};
-    flow->gifts_of[op] = gift;
-    return true;
-}
-
 /* ---- What is known of 64 positions ---- */
 
 /* A stream's threshold moves from `above` to `position`. */
@@ -174,6 +157,7 @@ static bool augment(struct search *search, uint32_t op, uint32_t last)
     struct tarn_flow *flow = search->flow;
     uint64_t bytes = room_for(search, op, last);
     if (bytes == 0) return true;
+    assert(bytes <= flow->lacking[op]);
     flow->lacking[op] -= bytes;
     if (flow->lacking[op] == 0)
         search->lacking[block_of(search, op)] &=
@@ -181,9 +165,11 @@ static bool augment(struct search *search, uint32_t op, uint32_t last)
     for (const struct step *step = &search->steps[last];; step = &search->steps[step->parent]) {
         if (!give_more(search, step->storage, op, bytes)) return false;
         if (!step->gift) {
+            assert(bytes <= flow->left[step->storage]);
             flow->left[step->storage] -= bytes;
             return true;
         }
+        assert(bytes <= flow->gifts[step->gift - 1].bytes);
         flow->gifts[step->gift - 1].bytes -= bytes;
         op = step->op;
     }

@@ -11,6 +11,7 @@
  * Cost: linear for sorting, next to linear for painting. */
 #include "cells.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "streams/base/region.h"
@@ -81,8 +82,8 @@ struct brush {
     const struct tarn_cells *cells;
     const struct tarn_graph *graph;
     uint32_t *owner; /* by cell */
-    uint32_t *skip;  /* cell -> itself while it is bare, else a later cell on the way to a bare one;
-                        the one behind the last is always bare */
+    uint32_t *skip; /* cell -> itself while it is bare, else a later cell on the path to a bare one;
+                       the one behind the last is always bare */
 };
 
 static uint32_t find_bare(const struct brush *brush, uint32_t cell)
@@ -164,6 +165,32 @@ bool tarn_cells_init(struct tarn_cells *cells, struct tarn_region *region,
     memset(cells, 0, sizeof *cells);
     cells->begin = tarn_region_take(region, graph->planned_count, sizeof *cells->begin);
     cells->end = tarn_region_take(region, graph->planned_count, sizeof *cells->end);
-    return cells->begin && cells->end && number_cells(cells, graph, layout, region) &&
-           find_owners(cells, graph, region) && list_by_last(cells, graph, region);
+    if (!cells->begin || !cells->end || !number_cells(cells, graph, layout, region) ||
+        !find_owners(cells, graph, region) || !list_by_last(cells, graph, region))
+        return false;
+    assert(tarn_cells_is_valid(cells, graph));
+    return true;
+}
+
+static bool has_cell(const struct tarn_cells *cells, uint32_t storage, uint32_t cell)
+{
+    return cells->begin[storage] <= cell && cell < cells->end[storage];
+}
+
+bool tarn_cells_is_valid(const struct tarn_cells *cells, const struct tarn_graph *graph)
+{
+    uint32_t owned = 0;
+    for (uint32_t c = 0; c < cells->count; c++) {
+        if ((cells->first[c] == TARN_NONE) != (cells->last[c] == TARN_NONE)) return false;
+        if (cells->first[c] == TARN_NONE) continue;
+        if (!has_cell(cells, cells->first[c], c) || !has_cell(cells, cells->last[c], c))
+            return false;
+        owned++;
+    }
+    for (uint32_t a = 0; a < graph->planned_count; a++) {
+        if (cells->begin[a] >= cells->end[a] || cells->end[a] > cells->count) return false;
+        for (uint32_t c = cells->head[a]; c != TARN_NONE; c = cells->next[c], owned--)
+            if (owned == 0 || cells->last[c] != a) return false;
+    }
+    return owned == 0;
 }

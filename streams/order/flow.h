@@ -28,9 +28,18 @@ struct tarn_flow {
 /* The first gift of a storage to an op. False: no memory. */
 bool tarn_flow_give(struct tarn_flow *flow, uint32_t storage, uint32_t op, uint64_t bytes);
 
+/* Is every gift in reach of its storage, and is each byte that is not left with its storage one
+ * that no op lacks any more? `sum`: of all reserved bytes. Linear in gifts; for tests. */
+bool tarn_flow_is_valid(const struct tarn_flow *flow, uint64_t sum);
+
 /* Hands on bytes in topological order, as tarn_flow is when nothing has been given. False: no
  * memory. */
 bool tarn_flow_greedy(struct tarn_flow *flow);
+
+/* Starts a flow in which nothing has been given; arrays from the region. False: no memory. */
+bool tarn_flow_init(struct tarn_flow *flow, struct tarn_region *region,
+                    const struct tarn_reuse *reuse, const struct tarn_graph *graph,
+                    const uint64_t *reserved);
 
 /* Hands on as much as the ops can be given, within about `work` visits of a few nanoseconds.
  * threshold: one for each stream; ops from there on can be given bytes that are left. *maximal: no

@@ -100,7 +100,7 @@ static void add_gap(struct tarn_gaps *gaps, const struct tarn_item *run, uint32_
     gaps->gaps_size += run->size;
 }
 
-/* Cuts a group into items and gaps, in turn. */
+/* Cuts a group into items and gaps, which alternate. */
 static void cut_group(struct tarn_gaps *gaps, uint32_t g)
 {
     const struct tarn_group *group = &gaps->reserve->graph->groups[g];
@@ -136,6 +136,7 @@ void tarn_gaps_take(struct tarn_gaps *gaps, const uint32_t *threshold)
         const uint32_t *a = &gaps->by_size[i];
         if (gaps->inside[*a] && graph->storages[*a].group == TARN_NONE) add_lone_item(gaps, a);
     }
+    assert(gaps->items_count + gaps->gaps_count <= graph->planned_count);
 }
 
 /* ---- What can lie in a gap ---- */
@@ -213,6 +214,7 @@ static void add_to_sums(uint64_t *sums, uint32_t words, uint64_t shift)
 static uint64_t best_sum(struct tarn_gaps *gaps, const struct tarn_gap *gap, uint64_t unit)
 {
     uint64_t room = gap->size / unit;
+    assert(room < SUMS_MAX);
     uint32_t words = (uint32_t)(room / 64) + 1;
     memset(gaps->sums, 0, words * sizeof *gaps->sums);
     gaps->sums[0] = 1;

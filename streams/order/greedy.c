@@ -133,6 +133,7 @@ static void refill(struct queue *queue, const struct tarn_flow *flow, uint32_t s
 {
     const struct tarn_reuse *reuse = flow->reuse;
     uint32_t end, length = flow->graph->streams[s].ops_count;
+    assert(queue->next == queue->count && queue->unsorted < length);
     queue->count = count_next(queue, part_size(reuse), length, &end);
     if (queue->count > 0)
         sort_next(queue, reuse->first + (size_t)s * reuse->count, reuse->count, end, at);

@@ -2,6 +2,8 @@
  * producer to its last toucher (an output to the end). Cost: O(V + storages). */
 #include "peak.h"
 
+#include <assert.h>
+
 #include "streams/base/region.h"
 
 static void sweep(const struct tarn_graph *graph, const uint64_t *produced,
@@ -12,6 +14,7 @@ static void sweep(const struct tarn_graph *graph, const uint64_t *produced,
     for (uint32_t rank = 0; rank < graph->ops_count; rank++) {
         alive += produced[rank];
         if (alive > *peak) *peak = alive;
+        assert(released[rank] <= alive);
         alive -= released[rank];
     }
 }

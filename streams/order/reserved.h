@@ -6,8 +6,8 @@
 #include "streams/graph/graph.h"
 
 /* *reserved: planned storage -> bytes, in the region. alignment: a power of two, in bytes.
- * TARN_BAD_INPUT: so many bytes that an arena in which no two storages share any cannot be
- * addressed with 64 bits; else the sum of the sizes fits in 64 bits. TARN_SYSTEM: no memory. */
+ * TARN_BAD_INPUT: an arena in which no two storages share bytes cannot be addressed with 64 bits;
+ * else the sum of the sizes fits in 64 bits. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_reserved_sizes(const uint64_t **reserved, struct tarn_region *region,
                                      const struct tarn_graph *graph, uint64_t alignment,
                                      struct tarn_error *error);

@@ -77,3 +77,16 @@ enum tarn_status tarn_reuse_init(struct tarn_reuse *reuse, struct tarn_region *r
     }
     return fill_first(reuse, region, clocks, graph);
 }
+
+bool tarn_reuse_is_valid(const struct tarn_reuse *reuse, const struct tarn_graph *graph)
+{
+    if (reuse->count != graph->planned_count || reuse->streams_count != graph->streams_count)
+        return false;
+    for (uint32_t a = 0; a < reuse->count; a++) {
+        for (uint32_t s = 0; s < reuse->streams_count; s++)
+            if (reuse->first[(size_t)s * reuse->count + a] > graph->streams[s].ops_count)
+                return false;
+        if (tarn_reuse_precedes(reuse, a, a)) return false;
+    }
+    return true;
+}

@@ -19,6 +19,10 @@ struct tarn_reuse {
 enum tarn_status tarn_reuse_init(struct tarn_reuse *reuse, struct tarn_region *region,
                                  const struct tarn_clocks *clocks, const struct tarn_graph *graph);
 
+/* Is every position inside its stream, and is no storage free for its own producer, or one before
+ * it? For tests and assertions; cost: O(storages S). */
+bool tarn_reuse_is_valid(const struct tarn_reuse *reuse, const struct tarn_graph *graph);
+
 static inline bool tarn_reuse_precedes(const struct tarn_reuse *reuse, uint32_t a, uint32_t b)
 {
     return reuse->position[b] >= reuse->first[(size_t)reuse->stream[b] * reuse->count + a];

@@ -35,6 +35,7 @@ static void fill_timeline(struct tarn_timeline *timeline, const struct tarn_grap
         timeline->end_ns[v] = begin + (op->view ? 0 : op->cost);
         timeline->makespan_ns = later_of(timeline->makespan_ns, timeline->end_ns[v]);
     }
+    assert(next == waits_count); /* else they are not sorted by rank */
 }
 
 enum tarn_status tarn_timeline_init(struct tarn_timeline *timeline, struct tarn_region *region,
@@ -139,6 +140,7 @@ static void sweep(struct curve *curve, const struct moment *moments, uint32_t co
     curve->steps[curve->steps_count++] = (struct tarn_memory_step){0, 0};
     for (uint32_t i = 0; i < count; i++) {
         const struct moment *moment = &moments[i];
+        assert(!moment->is_end || changes->released[moment->op] <= alive);
         if (moment->is_end)
             alive -= changes->released[moment->op];
         else

@@ -1,6 +1,8 @@
 /* What can be said of a plan without running it: lists, waits, one place for every storage, and a
  * footprint that is not below the bound. Members of a contiguous group lie back to back in exact
  * bytes; only the group's start is aligned and only its end padded. Cost: linear. */
+#include <assert.h>
+
 #include "streams/base/checked.h"
 #include "streams/base/error.h"
 #include "streams/graph/report.h"
@@ -220,6 +222,7 @@ static void check_behind(const struct tarn_plan *plan, uint32_t before, uint32_t
 static void check_group(const struct tarn_plan *plan, const struct tarn_group *group,
                         struct tarn_verdict *verdict)
 {
+    assert(group->storages_count > 0);
     check_alignment(plan, group->storages[0], verdict);
     for (uint32_t i = 1; i < group->storages_count; i++)
         check_behind(plan, group->storages[i - 1], group->storages[i], verdict);

@@ -74,6 +74,7 @@ static void join(struct tarn_past *past, uint32_t node)
 
 void tarn_past_enter(struct tarn_past *past, uint32_t node)
 {
+    assert(node < 2 * past->program->steps_count);
     past->node = node;
     past->iteration = tarn_past_iteration(past, node);
     past->step = tarn_past_step(past, node);

@@ -51,9 +51,17 @@ static enum tarn_status check_runs(struct control_check *check)
     return status;
 }
 
+static bool has_control(const struct tarn_graph *graph)
+{
+    for (uint32_t v = 0; v < graph->ops_count; v++)
+        if (graph->ops[v].control_count > 0) return true;
+    return false;
+}
+
 enum tarn_status tarn_refine_control(struct tarn_comparison *comparison)
 {
     struct control_check check = {.comparison = comparison};
+    if (!has_control(comparison->source)) return TARN_OK; /* most graphs: no clocks are needed */
     struct tarn_region_mark mark = tarn_region_mark(comparison->region);
     enum tarn_status status = tarn_control_init(
         &check.control, comparison->region, comparison->source, comparison->program->streams_count);

@@ -7,6 +7,8 @@
  * where the final graph overwrites and the source does not, it must be one as well, and whoever
  * reads that version later is found out.
  * Cost: linear in inputs and outputs. */
+#include <assert.h>
+
 #include "refine.h"
 #include "streams/graph/report.h"
 
@@ -69,6 +71,7 @@ static struct content expected_output(const struct check *check, uint32_t tensor
     const uint32_t *expected = check->expected.found + check->expected.begin[check->origin];
     if (origin->outputs[k] != tensor) k = 0;
     while (origin->outputs[k] != tensor) k++;
+    assert(k < origin->outputs_count);
     return content_of(check, tensor, expected[origin->inputs_count + k]);
 }
 

@@ -1,6 +1,6 @@
 /* The verdict: a list of violations, at most a hundred, each said once. The replay meets most
- * violations in both iterations and through several bytes; who, with whom, over which storages
- * and in which way is what makes two of them the same. */
+ * violations in both iterations and through several bytes; two of them are the same if
+ * kind, ops and tensors are. */
 #include "verdict.h"
 
 #include <assert.h>

@@ -11,6 +11,8 @@
  * what the graph says every op must read. Two scratch storages that nobody reads harm nobody in
  * any linear order, and have no witness.
  * Cost: linear in both iterations for every order tried; a budget of steps for all violations. */
+#include <assert.h>
+
 #include "byte_map.h"
 #include "streams/graph/versions.h"
 #include "verdict.h"
@@ -205,6 +207,7 @@ static uint32_t pick_goals(const struct search *search, const struct tarn_suspec
         if (candidate->picks[i] >= suspects->count) return TARN_NONE;
         search->goals[count++] = suspects->nodes[candidate->picks[i]];
     }
+    assert(count <= search->program->waits_count + 3);
     return count;
 }
 
