@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "streams/order/boundary.h"
+#include "streams/plan/program.h"
 #include "support/graph_files.h"
 #include "support/interleaving_oracle.h"
 #include "support/order_oracle.h"
@@ -52,6 +53,7 @@ static void exchange_wait(struct tarn_plan *plan, uint32_t i, bool out)
     waits[i] = waits[last];
     waits[last] = wait;
     plan->boundary_waits_count = out ? last : last + 1;
+    tarn_plan_drop_program(plan);
 }
 
 /* ---- Every interleaving ---- */
