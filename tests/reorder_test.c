@@ -194,6 +194,7 @@ static void equals_brute_force_on_small_graphs(void **state)
 
 /* Everything at alignment 1. */
 struct parts {
+    struct tarn_region region;
     struct tarn_graph *graph;
     struct tarn_reorder_model model;
     struct tarn_reorder_state state;
@@ -205,9 +206,12 @@ static void parts_init(struct parts *parts, struct tarn_graph *graph)
     uint64_t *size = malloc(((size_t)graph->planned_count + 1) * sizeof *size);
     assert_non_null(size);
     for (uint32_t a = 0; a < graph->planned_count; a++) size[a] = graph->storages[a].size;
+    parts->region = (struct tarn_region){.chunks = NULL};
     parts->graph = graph;
-    assert_int_equal(tarn_reorder_model_init(&parts->model, graph, size), TARN_OK);
-    assert_int_equal(tarn_reorder_state_init(&parts->state, &parts->model), TARN_OK);
+    assert_int_equal(tarn_reorder_model_init(&parts->model, &parts->region, graph, size), TARN_OK);
+    assert_true(tarn_reorder_model_is_valid(&parts->model));
+    assert_int_equal(tarn_reorder_state_init(&parts->state, &parts->region, &parts->model),
+                     TARN_OK);
     parts->order = malloc(((size_t)parts->model.nodes_count + 1) * sizeof *parts->order);
     assert_non_null(parts->order);
     for (uint32_t v = 0; v < parts->model.nodes_count; v++) parts->order[v] = v;
@@ -216,8 +220,7 @@ static void parts_init(struct parts *parts, struct tarn_graph *graph)
 
 static void parts_finish(struct parts *parts)
 {
-    tarn_reorder_state_finish(&parts->state);
-    tarn_reorder_model_finish(&parts->model);
+    tarn_region_finish(&parts->region);
     tarn_graph_destroy(parts->graph);
     free(parts->order);
 }
@@ -243,7 +246,7 @@ static void cut_is_the_least_over_all_closed_sets(void **state)
         struct tarn_reorder_bound bound;
         parts_init(&parts, small_graph(seed, OPS_MAX));
         oracle_init(&oracle, parts.graph);
-        assert_int_equal(tarn_reorder_bound_init(&bound, &parts.model), TARN_OK);
+        assert_int_equal(tarn_reorder_bound_init(&bound, &parts.region, &parts.model), TARN_OK);
         for (uint32_t v = 0; v < parts.model.nodes_count; v++) {
             uint64_t least;
             assert_int_equal(tarn_reorder_bound_at(&bound, v, &least), TARN_OK);
@@ -267,15 +270,15 @@ static void proof_is_never_above_the_optimum(void **state)
         uint64_t least = 0;
         parts_init(&parts, small_graph(seed, OPS_MAX));
         oracle_init(&oracle, parts.graph);
-        assert_int_equal(tarn_reorder_bound_init(&bound, &parts.model), TARN_OK);
-        assert_int_equal(tarn_reorder_proof_init(&proof, &bound, &parts.state), TARN_OK);
+        assert_int_equal(tarn_reorder_bound_init(&bound, &parts.region, &parts.model), TARN_OK);
+        assert_int_equal(tarn_reorder_proof_init(&proof, &parts.region, &bound, &parts.state),
+                         TARN_OK);
         assert_int_equal(
             tarn_reorder_proof_run(&proof, parts.order, 1 + (uint32_t)(seed % 40), &least),
             TARN_OK);
         assert_true(least <= optimum(&oracle));
         assert_true(proof.found_peak >= optimum(&oracle));
         tight += least == optimum(&oracle);
-        tarn_reorder_proof_finish(&proof);
         tarn_reorder_bound_finish(&bound);
         parts_finish(&parts);
     }
@@ -294,7 +297,8 @@ static void exact_search_by_itself_equals_brute_force(void **state)
         parts_init(&parts, small_graph(seed + GRAPHS, OPS_MAX));
         oracle_init(&oracle, parts.graph);
         uint32_t count = parts.model.nodes_count;
-        assert_int_equal(tarn_reorder_exact_init(&exact, &parts.state, 1000), TARN_OK);
+        assert_int_equal(tarn_reorder_exact_init(&exact, &parts.region, &parts.state, 1000),
+                         TARN_OK);
         tarn_reorder_state_reset(&parts.state);
         enum tarn_reorder_verdict verdict =
             tarn_reorder_exact_run(&exact, parts.order, count, UINT64_MAX / 2, 0, order, &peak);
@@ -307,7 +311,6 @@ static void exact_search_by_itself_equals_brute_force(void **state)
                                                     order, &peak),
                              TARN_REORDER_NONE);
         }
-        tarn_reorder_exact_finish(&exact);
         parts_finish(&parts);
     }
 }
@@ -320,7 +323,7 @@ static void undoing_leaves_no_trace(void **state)
         struct tarn_reorder_state fresh;
         parts_init(&parts, small_graph(seed, 60));
         uint32_t count = parts.model.nodes_count, kept = count / 2;
-        assert_int_equal(tarn_reorder_state_init(&fresh, &parts.model), TARN_OK);
+        assert_int_equal(tarn_reorder_state_init(&fresh, &parts.region, &parts.model), TARN_OK);
         for (uint32_t i = 0; i < count; i++) tarn_reorder_run(&parts.state, i);
         for (uint32_t i = count; i-- > kept;) tarn_reorder_undo(&parts.state, i);
         for (uint32_t i = 0; i < kept; i++) tarn_reorder_run(&fresh, i);
@@ -329,7 +332,6 @@ static void undoing_leaves_no_trace(void **state)
         assert_memory_equal(parts.state.pending, fresh.pending, count * sizeof *fresh.pending);
         assert_memory_equal(parts.state.left, fresh.left,
                             parts.model.storages_count * sizeof *fresh.left);
-        tarn_reorder_state_finish(&fresh);
         parts_finish(&parts);
     }
 }
@@ -359,8 +361,9 @@ static void greedy_and_put_off_orders_are_legal_and_the_latter_no_worse(void **s
         struct tarn_reorder_greedy greedy;
         struct tarn_reorder_postpone postpone;
         parts_init(&parts, small_graph(seed, 200));
-        assert_int_equal(tarn_reorder_greedy_init(&greedy, &parts.model), TARN_OK);
-        assert_int_equal(tarn_reorder_postpone_init(&postpone, &parts.model), TARN_OK);
+        assert_int_equal(tarn_reorder_greedy_init(&greedy, &parts.region, &parts.model), TARN_OK);
+        assert_int_equal(tarn_reorder_postpone_init(&postpone, &parts.region, &parts.model),
+                         TARN_OK);
         uint64_t came_in = tarn_reorder_peak(&parts.state, parts.order, NULL);
         for (uint64_t part = 0; part <= 4; part++) {
             uint64_t peak = tarn_reorder_greedy_run(&greedy, parts.order, came_in / 4 * part);
@@ -370,8 +373,6 @@ static void greedy_and_put_off_orders_are_legal_and_the_latter_no_worse(void **s
             assert_legal(&parts.model, parts.order);
             assert_true(tarn_reorder_peak(&parts.state, parts.order, NULL) <= peak);
         }
-        tarn_reorder_greedy_finish(&greedy);
-        tarn_reorder_postpone_finish(&postpone);
         parts_finish(&parts);
     }
 }
@@ -410,7 +411,7 @@ static void flow_equals_the_least_of_all_cuts(void **state)
         assert_int_equal(sent, least);
         for (uint32_t n = 0; n < FLOW_NODES; n++)
             assert_int_equal(flow.level[n] != TARN_NONE, smallest >> n & 1);
-        tarn_flow_turn_round(&flow, 1);
+        tarn_flow_find_largest(&flow, 1);
         for (uint32_t n = 0; n < FLOW_NODES; n++)
             assert_int_equal(flow.level[n] == TARN_NONE, largest >> n & 1);
     }

@@ -49,8 +49,9 @@ static void set_up_tree(struct tree_fixture *fixture, struct tarn_graph *graph)
     fixture->graph = graph;
     fixture->region = (struct tarn_region){.chunks = NULL};
     assert_int_equal(tarn_blocks_init(&fixture->blocks, graph, false, 1, NULL), TARN_OK);
-    assert_int_equal(tarn_reorder_model_init(&fixture->model, graph, fixture->blocks.reserved),
-                     TARN_OK);
+    assert_int_equal(
+        tarn_reorder_model_init(&fixture->model, &fixture->region, graph, fixture->blocks.reserved),
+        TARN_OK);
     assert_int_equal(tarn_subgraph_tree_init(&fixture->tree, &fixture->region, &fixture->model),
                      TARN_OK);
 }
@@ -58,7 +59,6 @@ static void set_up_tree(struct tree_fixture *fixture, struct tarn_graph *graph)
 static void tear_down_tree(struct tree_fixture *fixture)
 {
     tarn_region_finish(&fixture->region);
-    tarn_reorder_model_finish(&fixture->model);
     tarn_blocks_finish(&fixture->blocks);
     tarn_graph_destroy(fixture->graph);
 }
@@ -219,8 +219,9 @@ static void orders_of_the_tree_are_legal_and_often_better(void **state)
         struct tarn_reorder_tree tree;
         uint32_t guide[64], order[64], node_limit = 1 + seed % 64;
         set_up_tree(&fixture, graph_of(seed));
-        assert_int_equal(tarn_reorder_state_init(&running, &fixture.model), TARN_OK);
-        assert_int_equal(tarn_reorder_exact_init(&exact, &running, 200), TARN_OK);
+        assert_int_equal(tarn_reorder_state_init(&running, &fixture.region, &fixture.model),
+                         TARN_OK);
+        assert_int_equal(tarn_reorder_exact_init(&exact, &fixture.region, &running, 200), TARN_OK);
         assert_int_equal(tarn_reorder_tree_init(&tree, &fixture.region, &fixture.model), TARN_OK);
         for (uint32_t v = 0; v < fixture.model.nodes_count; v++) guide[v] = v;
         uint64_t peak = tarn_reorder_peak(&running, guide, NULL);
@@ -231,8 +232,6 @@ static void orders_of_the_tree_are_legal_and_often_better(void **state)
             better += tarn_reorder_peak(&running, order, NULL) < peak;
             assert_int_equal(running.alive, alive); /* that all have run was true */
         }
-        tarn_reorder_exact_finish(&exact);
-        tarn_reorder_state_finish(&running);
         tear_down_tree(&fixture);
     }
     assert_true(better > seeds() / 20);

@@ -75,9 +75,11 @@ static void constraints_are_data_control_and_hazards(void **state)
     for (uint64_t seed = 0; seed < DRAWS(3000); seed++) {
         struct random_graph_options options = random_graph_knobs(seed, OPS_MAX);
         struct tarn_graph *graph = random_graph(&options);
+        struct tarn_region region = {.chunks = NULL};
         struct tarn_constraints constraints;
         uint32_t expected[OPS_MAX] = {0}, found[OPS_MAX] = {0};
-        assert_int_equal(tarn_constraints_init(&constraints, graph), TARN_OK);
+        assert_int_equal(tarn_constraints_init(&constraints, &region, graph), TARN_OK);
+        assert_true(tarn_constraints_is_valid(&constraints, graph));
         for (uint32_t v = 0; v < graph->ops_count; v++) {
             const struct tarn_arcs *arcs = &constraints.predecessors;
             for (uint32_t u = 0; u < graph->ops_count; u++)
@@ -91,7 +93,7 @@ static void constraints_are_data_control_and_hazards(void **state)
         close(graph, expected);
         close(graph, found);
         assert_memory_equal(expected, found, sizeof expected);
-        tarn_constraints_finish(&constraints);
+        tarn_region_finish(&region);
         tarn_graph_destroy(graph);
     }
 }
@@ -101,9 +103,10 @@ static void constraints_are_data_control_and_hazards(void **state)
 static void draw_order(const struct tarn_graph *graph, struct random_source *source,
                        uint32_t *order)
 {
+    struct tarn_region region = {.chunks = NULL};
     struct tarn_constraints constraints;
     uint32_t has_run = 0;
-    assert_int_equal(tarn_constraints_init(&constraints, graph), TARN_OK);
+    assert_int_equal(tarn_constraints_init(&constraints, &region, graph), TARN_OK);
     for (uint32_t i = 0; i < graph->ops_count;) {
         uint32_t v = random_below(source, graph->ops_count);
         bool ready = !(has_run >> v & 1);
@@ -114,7 +117,7 @@ static void draw_order(const struct tarn_graph *graph, struct random_source *sou
         has_run |= 1u << v;
         order[i++] = v;
     }
-    tarn_constraints_finish(&constraints);
+    tarn_region_finish(&region);
 }
 
 static void any_legal_order_in_any_streams_is_a_refinement(void **state)

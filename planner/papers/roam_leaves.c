@@ -242,14 +242,14 @@ enum tarn_status tarn_roam_leaves_init(struct tarn_roam_leaves *leaves, struct t
                                        const struct tarn_problem *problem, uint32_t node_limit)
 {
     const struct tarn_blocks *blocks = problem->blocks;
-    struct tarn_reorder_model model = {0};
+    struct tarn_reorder_model model;
     struct tarn_subgraph_tree tree;
     struct tarn_region work = {.chunks = NULL};
     struct halves halves = {.tree = &tree, .problem = problem, .leaves = leaves};
     *leaves = (struct tarn_roam_leaves){
         .blocks = tarn_region_take(region, blocks->count, sizeof *leaves->blocks)};
     enum tarn_status status =
-        leaves->blocks ? tarn_reorder_model_init(&model, problem->graph, blocks->reserved)
+        leaves->blocks ? tarn_reorder_model_init(&model, &work, problem->graph, blocks->reserved)
                        : TARN_SYSTEM;
     if (status == TARN_OK) status = tarn_subgraph_tree_init(&tree, &work, &model);
     for (uint32_t b = 0; status == TARN_OK && b < blocks->count; b++)
@@ -259,6 +259,5 @@ enum tarn_status tarn_roam_leaves_init(struct tarn_roam_leaves *leaves, struct t
     else if (status == TARN_OK && !run(&halves, &work, node_limit))
         status = TARN_SYSTEM;
     tarn_region_finish(&work);
-    tarn_reorder_model_finish(&model);
     return status;
 }

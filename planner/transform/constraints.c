@@ -5,7 +5,7 @@
  * Cost: linear in ops, list entries and hazards (each read is named by at most one write). */
 #include "constraints.h"
 
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
 #include "streams/graph/derive.h"
@@ -21,9 +21,9 @@ struct pass {
     uint32_t *reader; /* storage -> index into reads */
     struct read *reads;
     uint32_t reads_count;
-    uint32_t *mark; /* op -> op + 1 that has named it as its predecessor */
+    uint32_t *mark; /* op -> 1 + the op that has named it as its predecessor last, or 0 */
     uint32_t count; /* arcs so far */
-    uint32_t *ops;  /* NULL: only count */
+    uint32_t *ops;  /* the predecessors of all ops; NULL: they are only counted */
 };
 
 static void name(struct pass *pass, uint32_t v, uint32_t u)
@@ -63,7 +63,7 @@ static void visit(struct pass *pass, uint32_t v)
 }
 
 /* begin: where the predecessors of each op are, filled by the counting pass. */
-static void visit_all(struct pass *pass, uint32_t *begin)
+static void visit_ops(struct pass *pass, uint32_t *begin)
 {
     const struct tarn_graph *graph = pass->graph;
     pass->reads_count = 0;
@@ -77,23 +77,27 @@ static void visit_all(struct pass *pass, uint32_t *begin)
     }
 }
 
-static enum tarn_status find_predecessors(struct pass *pass, uint32_t **ops, uint32_t *begin)
+static enum tarn_status find_predecessors(struct pass *pass, struct tarn_region *region,
+                                          struct tarn_arcs *predecessors)
 {
     uint32_t count = pass->graph->ops_count;
-    visit_all(pass, begin);
+    uint32_t *begin = tarn_region_take(region, (size_t)count + 1, sizeof *begin);
+    if (!begin) return TARN_SYSTEM;
+    visit_ops(pass, begin);
     for (uint32_t v = 0; v < count; v++) begin[v + 1] += begin[v];
-    *ops = pass->ops = malloc(((size_t)begin[count] + 1) * sizeof **ops);
+    pass->ops = tarn_region_take(region, begin[count], sizeof *pass->ops);
     if (!pass->ops) return TARN_SYSTEM;
-    visit_all(pass, begin);
+    visit_ops(pass, begin);
+    *predecessors = (struct tarn_arcs){begin, pass->ops};
     return TARN_OK;
 }
 
-enum tarn_status tarn_arcs_turn_round(struct tarn_arcs *to, const struct tarn_arcs *from,
-                                      uint32_t count, uint32_t names)
+enum tarn_status tarn_arcs_reverse(struct tarn_arcs *to, struct tarn_region *region,
+                                   const struct tarn_arcs *from, uint32_t count, uint32_t names)
 {
     uint32_t arcs = from->begin[count];
-    uint32_t *begin = calloc((size_t)names + 2, sizeof *begin);
-    uint32_t *list = malloc(((size_t)arcs + 1) * sizeof *list);
+    uint32_t *begin = tarn_region_take(region, (size_t)names + 2, sizeof *begin);
+    uint32_t *list = tarn_region_take(region, arcs, sizeof *list);
     *to = (struct tarn_arcs){begin, list};
     if (!begin || !list) return TARN_SYSTEM;
     for (uint32_t i = 0; i < arcs; i++) begin[from->ops[i] + 2]++;
@@ -102,45 +106,51 @@ enum tarn_status tarn_arcs_turn_round(struct tarn_arcs *to, const struct tarn_ar
         for (uint32_t i = from->begin[v]; i < from->begin[v + 1]; i++)
             list[begin[from->ops[i] + 1]++] = v;
     }
+    assert(begin[names] == arcs);
     return TARN_OK;
 }
 
 enum tarn_status tarn_constraints_init(struct tarn_constraints *constraints,
-                                       const struct tarn_graph *graph)
+                                       struct tarn_region *region, const struct tarn_graph *graph)
 {
+    struct tarn_region scratch = {.chunks = NULL};
     size_t reads = 0;
     for (uint32_t v = 0; v < graph->ops_count; v++) reads += graph->ops[v].inputs_count;
     struct pass pass = {
         .graph = graph,
-        .writer = malloc(((size_t)graph->storages_count + 1) * sizeof *pass.writer),
-        .reader = malloc(((size_t)graph->storages_count + 1) * sizeof *pass.reader),
-        .reads = malloc((reads + 1) * sizeof *pass.reads),
-        .mark = malloc(((size_t)graph->ops_count + 1) * sizeof *pass.mark),
+        .writer = tarn_region_take(&scratch, graph->storages_count, sizeof *pass.writer),
+        .reader = tarn_region_take(&scratch, graph->storages_count, sizeof *pass.reader),
+        .reads = tarn_region_take(&scratch, reads, sizeof *pass.reads),
+        .mark = tarn_region_take(&scratch, graph->ops_count, sizeof *pass.mark),
     };
-    uint32_t *begin = calloc((size_t)graph->ops_count + 1, sizeof *begin), *ops = NULL;
-    *constraints = (struct tarn_constraints){.ops_count = graph->ops_count};
-    enum tarn_status status = TARN_SYSTEM;
-    if (pass.writer && pass.reader && pass.reads && pass.mark && begin)
-        status = find_predecessors(&pass, &ops, begin);
-    constraints->predecessors = (struct tarn_arcs){begin, ops};
-    if (status == TARN_OK) {
-        constraints->arcs_count = begin[graph->ops_count];
-        status = tarn_arcs_turn_round(&constraints->successors, &constraints->predecessors,
-                                      graph->ops_count, graph->ops_count);
-    }
-    free(pass.writer);
-    free(pass.reader);
-    free(pass.reads);
-    free(pass.mark);
-    if (status != TARN_OK) tarn_constraints_finish(constraints);
-    return status;
+    enum tarn_status status = scratch.is_exhausted
+                                  ? TARN_SYSTEM
+                                  : find_predecessors(&pass, region, &constraints->predecessors);
+    tarn_region_finish(&scratch);
+    if (status != TARN_OK) return status;
+    constraints->ops_count = graph->ops_count;
+    constraints->arcs_count = constraints->predecessors.begin[graph->ops_count];
+    return tarn_arcs_reverse(&constraints->successors, region, &constraints->predecessors,
+                             graph->ops_count, graph->ops_count);
 }
 
-void tarn_constraints_finish(struct tarn_constraints *constraints)
+bool tarn_constraints_is_valid(const struct tarn_constraints *constraints,
+                               const struct tarn_graph *graph)
 {
-    free((void *)constraints->predecessors.begin);
-    free((void *)constraints->predecessors.ops);
-    free((void *)constraints->successors.begin);
-    free((void *)constraints->successors.ops);
-    memset(constraints, 0, sizeof *constraints);
+    const struct tarn_arcs *before = &constraints->predecessors, *after = &constraints->successors;
+    uint32_t count = constraints->ops_count;
+    if (count != graph->ops_count || before->begin[count] != constraints->arcs_count ||
+        after->begin[count] != constraints->arcs_count)
+        return false;
+    for (uint32_t v = 0; v < count; v++) {
+        if (before->begin[v] > before->begin[v + 1] || after->begin[v] > after->begin[v + 1])
+            return false;
+        for (uint32_t i = before->begin[v]; i < before->begin[v + 1]; i++)
+            if (graph->rank[before->ops[i]] >= graph->rank[v]) return false;
+        for (uint32_t i = after->begin[v]; i < after->begin[v + 1]; i++) {
+            bool is_ascending = i == after->begin[v] || after->ops[i - 1] < after->ops[i];
+            if (!is_ascending || graph->rank[after->ops[i]] <= graph->rank[v]) return false;
+        }
+    }
+    return true;
 }

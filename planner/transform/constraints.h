@@ -3,6 +3,7 @@
 #ifndef TARN_PLANNER_TRANSFORM_CONSTRAINTS_H
 #define TARN_PLANNER_TRANSFORM_CONSTRAINTS_H
 
+#include "streams/base/region.h"
 #include "streams/graph/graph.h"
 
 /* Distinct neighbours; those of op v are [begin[v], begin[v + 1]). Predecessors come before their
@@ -12,15 +13,18 @@ struct tarn_constraints {
     uint32_t ops_count, arcs_count;
 };
 
-/* TARN_SYSTEM: no memory. */
+/* Lists from the region. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_constraints_init(struct tarn_constraints *constraints,
-                                       const struct tarn_graph *graph);
-void tarn_constraints_finish(struct tarn_constraints *constraints);
+                                       struct tarn_region *region, const struct tarn_graph *graph);
+
+/* Whether every list names distinct other ops, predecessors come before their op in the graph's
+ * order, and there are as many arcs in both directions. For assertions; cost: linear. */
+bool tarn_constraints_is_valid(const struct tarn_constraints *constraints,
+                               const struct tarn_graph *graph);
 
 /* The other direction of the neighbour lists of `count` things, which name things below `names`:
- * the lists of those, ascending. The caller frees both arrays. TARN_SYSTEM: no memory, the caller
- * frees what there is. */
-enum tarn_status tarn_arcs_turn_round(struct tarn_arcs *to, const struct tarn_arcs *from,
-                                      uint32_t count, uint32_t names);
+ * the lists of those, ascending, from the region. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_arcs_reverse(struct tarn_arcs *to, struct tarn_region *region,
+                                   const struct tarn_arcs *from, uint32_t count, uint32_t names);
 
 #endif

@@ -3,10 +3,11 @@
  * that touches i's storage happens before v. Chains follow: what was merged is found through its
  * root. Two ops cannot take the same input: each would have to come after the other.
  * Cost: linear in ops, allowed pairs and the touchers of inputs that are considered. */
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
 #include "recipe.h"
+#include "streams/base/error.h"
 #include "streams/base/options.h"
 #include "streams/base/region.h"
 #include "streams/graph/clocks.h"
@@ -16,12 +17,12 @@ struct merging {
     const struct tarn_graph *graph;
     const struct tarn_in_place_options *options;
     struct tarn_clocks clocks;
-    uint32_t *root; /* of tensors: where their storage goes */
-    bool *taken;    /* storage: an output lies there already */
+    uint32_t *root; /* tensor -> the root whose storage it gets */
+    bool *taken;    /* storage -> does an output lie there already? */
     struct tarn_in_place_report report;
 };
 
-/* Is v done with the storage when nobody else will touch it any more? */
+/* Does every other op that touches the storage happen before v? */
 static bool is_last_toucher(const struct merging *merging, uint32_t v,
                             const struct tarn_storage *storage)
 {
@@ -57,6 +58,7 @@ static void try_pair(struct merging *merging, uint32_t v, uint32_t input, uint32
     if (from->size != to->size || from->group != TARN_NONE || to->group != TARN_NONE) return;
     if (from->persistent || from->pinned || merging->taken[from - graph->storages]) return;
     if (!has_one_name(graph, op, input) || !is_last_toucher(merging, v, from)) return;
+    assert(merging->root[merging->root[from->tensor]] == merging->root[from->tensor]);
     merging->root[output] = merging->root[from->tensor];
     merging->taken[from - graph->storages] = true;
     merging->report.merged++;
@@ -83,18 +85,19 @@ static void try_op(struct merging *merging, uint32_t v)
     }
 }
 
-static enum tarn_status merge(struct merging *merging, struct tarn_graph *graph,
-                              struct tarn_graph **result, struct tarn_error *error)
+static enum tarn_status merge(struct merging *merging, struct tarn_region *region)
 {
-    struct tarn_region region = {.chunks = NULL};
-    enum tarn_status status = tarn_clocks_init(&merging->clocks, &region, graph);
+    const struct tarn_graph *graph = merging->graph;
+    merging->root = tarn_region_take(region, graph->tensors_count, sizeof *merging->root);
+    merging->taken = tarn_region_take(region, graph->storages_count, sizeof *merging->taken);
+    if (region->is_exhausted) return TARN_SYSTEM;
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    enum tarn_status status = tarn_clocks_init(&merging->clocks, region, graph);
     for (uint32_t t = 0; t < graph->tensors_count; t++) merging->root[t] = t;
     for (uint32_t i = 0; status == TARN_OK && i < graph->ops_count; i++)
         try_op(merging, graph->order[i]);
-    tarn_region_finish(&region);
-    if (status != TARN_OK) return tarn_error_no_memory(error);
-    struct tarn_recipe recipe = {.graph = graph, .root = merging->root};
-    return tarn_recipe_build(&recipe, result, error);
+    tarn_region_release(region, mark);
+    return status;
 }
 
 enum tarn_status tarn_graph_in_place(struct tarn_graph *graph,
@@ -111,12 +114,13 @@ enum tarn_status tarn_graph_in_place(struct tarn_graph *graph,
         status = tarn_options_words(options.kinds, options.kinds_count, "kinds", error);
     if (status != TARN_OK) return status;
     struct merging merging = {.graph = graph, .options = &options};
-    merging.root = malloc(((size_t)graph->tensors_count + 1) * sizeof *merging.root);
-    merging.taken = calloc((size_t)graph->storages_count + 1, sizeof *merging.taken);
-    status = merging.root && merging.taken ? merge(&merging, graph, result, error)
-                                           : tarn_error_no_memory(error);
-    free(merging.root);
-    free(merging.taken);
+    struct tarn_region region = {.chunks = NULL};
+    if (merge(&merging, &region) == TARN_OK)
+        status = tarn_recipe_build(&(struct tarn_recipe){.graph = graph, .root = merging.root},
+                                   result, error);
+    else
+        status = tarn_error_no_memory(error);
+    tarn_region_finish(&region);
     if (status == TARN_OK && options.report) *options.report = merging.report;
     return status;
 }

@@ -5,8 +5,7 @@
  * touches and arcs. */
 #include "list_model.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <assert.h>
 
 #include "constraints.h"
 
@@ -15,7 +14,8 @@
 struct nodes {
     struct tarn_reorder_model *model;
     const struct tarn_constraints *constraints;
-    uint32_t *mark; /* node -> op + 1 that has named it */
+    struct tarn_region *region; /* of the model */
+    uint32_t *mark;             /* node -> 1 + the op that has named it last, or 0 */
 };
 
 /* Lists the distinct nodes that op v waits for. */
@@ -57,26 +57,27 @@ static enum tarn_status fill_nodes(struct nodes *nodes)
 {
     struct tarn_reorder_model *model = nodes->model;
     size_t ops = model->graph->ops_count;
-    uint32_t *begin = calloc(ops + 1, sizeof *begin);
-    uint32_t *list = malloc(((size_t)nodes->constraints->arcs_count + 1) * sizeof *list);
+    struct tarn_region *region = nodes->region;
+    uint32_t *begin = tarn_region_take(region, ops + 1, sizeof *begin);
+    uint32_t *list = tarn_region_take(region, nodes->constraints->arcs_count, sizeof *list);
     model->predecessors = (struct tarn_arcs){begin, list};
-    model->op = malloc((ops + 1) * sizeof *model->op);
-    if (!begin || !list || !model->op) return TARN_SYSTEM;
+    model->op = tarn_region_take(region, ops, sizeof *model->op);
+    if (region->is_exhausted) return TARN_SYSTEM;
     name_nodes(nodes, begin, list);
-    return tarn_arcs_turn_round(&model->successors, &model->predecessors, model->nodes_count,
-                                model->nodes_count);
+    return tarn_arcs_reverse(&model->successors, region, &model->predecessors, model->nodes_count,
+                             model->nodes_count);
 }
 
 /* ---- Storages ---- */
 
-static enum tarn_status fill_touchers(struct tarn_reorder_model *model)
+static enum tarn_status fill_touchers(struct tarn_reorder_model *model, struct tarn_region *region)
 {
     const struct tarn_graph *graph = model->graph;
     size_t touches = 0;
     for (uint32_t a = 0; a < model->storages_count; a++)
         touches += graph->storages[a].touchers_count;
-    uint32_t *begin = calloc((size_t)model->storages_count + 1, sizeof *begin);
-    uint32_t *list = malloc((touches + 1) * sizeof *list);
+    uint32_t *begin = tarn_region_take(region, (size_t)model->storages_count + 1, sizeof *begin);
+    uint32_t *list = tarn_region_take(region, touches, sizeof *list);
     model->touchers = (struct tarn_arcs){begin, list};
     if (!begin || !list) return TARN_SYSTEM;
     for (uint32_t a = 0; a < model->storages_count; a++) {
@@ -85,99 +86,85 @@ static enum tarn_status fill_touchers(struct tarn_reorder_model *model)
         for (uint32_t k = 0; k < storage->touchers_count; k++)
             list[begin[a] + k] = model->node_of[storage->touchers[k]];
     }
-    return tarn_arcs_turn_round(&model->touched, &model->touchers, model->storages_count,
-                                model->nodes_count);
+    return tarn_arcs_reverse(&model->touched, region, &model->touchers, model->storages_count,
+                             model->nodes_count);
 }
 
-static enum tarn_status fill_storages(struct tarn_reorder_model *model, const uint64_t *reserved)
+static enum tarn_status fill_storages(struct tarn_reorder_model *model, struct tarn_region *region,
+                                      const uint64_t *reserved)
 {
     const struct tarn_graph *graph = model->graph;
     size_t count = model->storages_count = graph->planned_count;
-    model->size = malloc((count + 1) * sizeof *model->size);
-    model->producer = malloc((count + 1) * sizeof *model->producer);
-    model->pinned = malloc((count + 1) * sizeof *model->pinned);
-    model->made = calloc((size_t)model->nodes_count + 1, sizeof *model->made);
-    if (!model->size || !model->producer || !model->pinned || !model->made) return TARN_SYSTEM;
+    model->size = tarn_region_take(region, count, sizeof *model->size);
+    model->producer = tarn_region_take(region, count, sizeof *model->producer);
+    model->pinned = tarn_region_take(region, count, sizeof *model->pinned);
+    model->made = tarn_region_take(region, model->nodes_count, sizeof *model->made);
+    if (region->is_exhausted) return TARN_SYSTEM;
     for (uint32_t a = 0; a < count; a++) {
         model->size[a] = reserved[a];
         model->producer[a] = model->node_of[graph->storages[a].producer];
         model->pinned[a] = graph->storages[a].pinned;
         model->made[model->producer[a]] += reserved[a];
     }
-    return fill_touchers(model);
+    return fill_touchers(model, region);
 }
 
 /* ---- The model ---- */
 
 enum tarn_status tarn_reorder_model_init(struct tarn_reorder_model *model,
-                                         const struct tarn_graph *graph, const uint64_t *reserved)
+                                         struct tarn_region *region, const struct tarn_graph *graph,
+                                         const uint64_t *reserved)
 {
-    struct tarn_constraints constraints = {0};
+    struct tarn_region scratch = {.chunks = NULL};
+    struct tarn_constraints constraints;
     *model = (struct tarn_reorder_model){.graph = graph};
-    model->node_of = malloc(((size_t)graph->ops_count + 1) * sizeof *model->node_of);
+    model->node_of = tarn_region_take(region, graph->ops_count, sizeof *model->node_of);
     struct nodes nodes = {
         .model = model,
         .constraints = &constraints,
-        .mark = calloc((size_t)graph->ops_count + 1, sizeof *nodes.mark),
+        .region = region,
+        .mark = tarn_region_take(&scratch, graph->ops_count, sizeof *nodes.mark),
     };
     enum tarn_status status = TARN_SYSTEM;
-    if (model->node_of && nodes.mark) status = tarn_constraints_init(&constraints, graph);
+    if (model->node_of && nodes.mark) status = tarn_constraints_init(&constraints, &scratch, graph);
     if (status == TARN_OK) status = fill_nodes(&nodes);
-    if (status == TARN_OK) status = fill_storages(model, reserved);
-    tarn_constraints_finish(&constraints);
-    free(nodes.mark);
-    if (status != TARN_OK) tarn_reorder_model_finish(model);
+    tarn_region_finish(&scratch);
+    if (status == TARN_OK) status = fill_storages(model, region, reserved);
+    assert(status != TARN_OK || tarn_reorder_model_is_valid(model));
     return status;
 }
 
-static void free_arcs(struct tarn_arcs *arcs)
+bool tarn_reorder_model_is_valid(const struct tarn_reorder_model *model)
 {
-    free((void *)arcs->begin);
-    free((void *)arcs->ops);
-}
-
-void tarn_reorder_model_finish(struct tarn_reorder_model *model)
-{
-    free_arcs(&model->predecessors);
-    free_arcs(&model->successors);
-    free_arcs(&model->touchers);
-    free_arcs(&model->touched);
-    free(model->op);
-    free(model->node_of);
-    free(model->size);
-    free(model->producer);
-    free(model->pinned);
-    free(model->made);
-    memset(model, 0, sizeof *model);
+    const struct tarn_arcs *before = &model->predecessors, *touchers = &model->touchers;
+    for (uint32_t v = 0; v < model->nodes_count; v++) {
+        if (model->node_of[model->op[v]] != v) return false;
+        for (uint32_t i = before->begin[v]; i < before->begin[v + 1]; i++)
+            if (before->ops[i] >= v) return false;
+    }
+    for (uint32_t a = 0; a < model->storages_count; a++) {
+        if (touchers->begin[a] == touchers->begin[a + 1]) return false;
+        if (touchers->ops[touchers->begin[a]] != model->producer[a]) return false;
+    }
+    return true;
 }
 
 /* ---- Running nodes ---- */
 
 enum tarn_status tarn_reorder_state_init(struct tarn_reorder_state *state,
+                                         struct tarn_region *region,
                                          const struct tarn_reorder_model *model)
 {
     *state = (struct tarn_reorder_state){
         .model = model,
-        .left = malloc(((size_t)model->storages_count + 1) * sizeof *state->left),
-        .last = malloc(((size_t)model->storages_count + 1) * sizeof *state->last),
-        .freed = malloc(((size_t)model->nodes_count + 1) * sizeof *state->freed),
-        .pending = malloc(((size_t)model->nodes_count + 1) * sizeof *state->pending),
+        .left = tarn_region_take(region, model->storages_count, sizeof *state->left),
+        .last = tarn_region_take(region, model->storages_count, sizeof *state->last),
+        .freed = tarn_region_take(region, model->nodes_count, sizeof *state->freed),
+        .pending = tarn_region_take(region, model->nodes_count, sizeof *state->pending),
     };
-    if (state->left && state->last && state->freed && state->pending) {
-        tarn_reorder_state_reset(state);
-        return TARN_OK;
-    }
-    tarn_reorder_state_finish(state);
-    return TARN_SYSTEM;
-}
-
-void tarn_reorder_state_finish(struct tarn_reorder_state *state)
-{
-    free(state->left);
-    free(state->last);
-    free(state->freed);
-    free(state->pending);
-    memset(state, 0, sizeof *state);
+    if (region->is_exhausted) return TARN_SYSTEM;
+    tarn_reorder_state_reset(state);
+    return TARN_OK;
 }
 
 void tarn_reorder_state_reset(struct tarn_reorder_state *state)
@@ -246,21 +233,20 @@ enum tarn_status tarn_reorder_list(const struct tarn_reorder_model *model, const
                                    uint32_t *list)
 {
     const struct tarn_graph *graph = model->graph;
-    uint32_t *begin = calloc((size_t)model->nodes_count + 2, sizeof *begin);
-    uint32_t *place = malloc(((size_t)model->nodes_count + 1) * sizeof *place);
-    if (begin && place) {
-        for (uint32_t i = 0; i < model->nodes_count; i++) place[order[i]] = i + 1;
-        for (uint32_t v = 0; v < graph->ops_count; v++) {
-            uint32_t node = model->node_of[v];
-            begin[node == TARN_NONE ? 1 : place[node] + 1]++;
-        }
-        for (uint32_t i = 0; i < model->nodes_count; i++) begin[i + 1] += begin[i];
-        for (uint32_t i = 0; i < graph->ops_count; i++) {
-            uint32_t v = graph->order[i], node = model->node_of[v];
-            list[begin[node == TARN_NONE ? 0 : place[node]]++] = v;
-        }
+    struct tarn_region scratch = {.chunks = NULL};
+    uint32_t *begin = tarn_region_take(&scratch, (size_t)model->nodes_count + 2, sizeof *begin);
+    uint32_t *place = tarn_region_take(&scratch, model->nodes_count, sizeof *place);
+    bool is_there = !scratch.is_exhausted;
+    for (uint32_t i = 0; is_there && i < model->nodes_count; i++) place[order[i]] = i + 1;
+    for (uint32_t v = 0; is_there && v < graph->ops_count; v++) {
+        uint32_t node = model->node_of[v];
+        begin[node == TARN_NONE ? 1 : place[node] + 1]++;
     }
-    free(begin);
-    free(place);
-    return begin && place ? TARN_OK : TARN_SYSTEM;
+    for (uint32_t i = 0; is_there && i < model->nodes_count; i++) begin[i + 1] += begin[i];
+    for (uint32_t i = 0; is_there && i < graph->ops_count; i++) {
+        uint32_t v = graph->order[i], node = model->node_of[v];
+        list[begin[node == TARN_NONE ? 0 : place[node]]++] = v;
+    }
+    tarn_region_finish(&scratch);
+    return is_there ? TARN_OK : TARN_SYSTEM;
 }

@@ -7,46 +7,52 @@
 #ifndef TARN_PLANNER_TRANSFORM_LIST_MODEL_H
 #define TARN_PLANNER_TRANSFORM_LIST_MODEL_H
 
+#include "streams/base/region.h"
 #include "streams/graph/graph.h"
 
 struct tarn_reorder_model {
     const struct tarn_graph *graph;
     uint32_t nodes_count;
     uint32_t *op;      /* node -> op, in the graph's order */
-    uint32_t *node_of; /* op -> node; for a view that is none, the node that it waits for; or
+    uint32_t *node_of; /* op -> node; of a view that is no node: the node that it waits for, or
                           TARN_NONE */
     struct tarn_arcs predecessors, successors; /* of nodes, distinct; a predecessor is smaller */
-    /* Storages by index, bytes reserved. */
-    uint32_t storages_count;
-    uint64_t *size;
-    uint32_t *producer;        /* node */
+    uint32_t storages_count;                   /* planned ones of the graph */
+    uint64_t *size;                            /* storage -> bytes reserved */
+    uint32_t *producer;                        /* storage -> node */
     struct tarn_arcs touchers; /* storage -> nodes, ascending; its producer is one of them */
-    bool *pinned;
-    struct tarn_arcs touched; /* node -> storages that it touches, what it produces included */
-    uint64_t *made;           /* bytes that a node produces */
+    bool *pinned;              /* storage -> is it kept after its last toucher? */
+    struct tarn_arcs touched;  /* node -> storages that it touches, what it produces included */
+    uint64_t *made;            /* node -> bytes that it produces */
 };
 
-/* reserved: bytes by planned storage of the graph; their sum must fit in 64 bits.
- * TARN_SYSTEM: no memory. */
+/* reserved: planned storage of the graph -> bytes; their sum must fit in 64 bits. Arrays from the
+ * region. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_reorder_model_init(struct tarn_reorder_model *model,
-                                         const struct tarn_graph *graph, const uint64_t *reserved);
-void tarn_reorder_model_finish(struct tarn_reorder_model *model);
+                                         struct tarn_region *region, const struct tarn_graph *graph,
+                                         const uint64_t *reserved);
+
+/* Whether nodes and ops name each other, a predecessor is smaller than its node, and every storage
+ * is touched by its producer first. For assertions; cost: linear. */
+bool tarn_reorder_model_is_valid(const struct tarn_reorder_model *model);
 
 /* ---- Running nodes ---- */
 
 /* What is alive after some nodes have run. */
 struct tarn_reorder_state {
     const struct tarn_reorder_model *model;
-    uint64_t alive;
+    uint64_t alive;    /* bytes */
     uint32_t *left;    /* storage -> touchers that have not run */
-    uint32_t *last;    /* storage -> exclusive or of those: the last one by name */
+    uint32_t *last;    /* storage -> exclusive or of the touchers that have not run: when one is
+                          left, its name */
     uint64_t *freed;   /* node -> bytes that running it now would free */
     uint32_t *pending; /* node -> predecessors that have not run */
 };
 
+/* Arrays from the region. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_reorder_state_init(struct tarn_reorder_state *state,
+                                         struct tarn_region *region,
                                          const struct tarn_reorder_model *model);
-void tarn_reorder_state_finish(struct tarn_reorder_state *state);
 /* Nothing has run. */
 void tarn_reorder_state_reset(struct tarn_reorder_state *state);
 /* Runs a node whose predecessors have run; returns the memory of that step. */

@@ -4,7 +4,7 @@
  * no stream orders any more. Cost: linear in the graph. */
 #include "recipe.h"
 
-#include <stdlib.h>
+#include <assert.h>
 
 #include "constraints.h"
 #include "streams/base/error.h"
@@ -16,8 +16,9 @@ struct rebuild {
     const struct tarn_recipe *recipe;
     const struct tarn_graph *graph;
     struct tarn_builder *builder;
-    uint32_t *place; /* old op -> new op */
-    uint32_t *ids;   /* room for one list */
+    struct tarn_region *region; /* for what lasts until the graph is built */
+    uint32_t *place;            /* old op -> new op */
+    uint32_t *ids;              /* room for the longest list */
 };
 
 static uint32_t old_op(const struct rebuild *rebuild, uint32_t place)
@@ -64,7 +65,9 @@ static void join_roots(const struct rebuild *rebuild, struct tarn_tensor_info *r
 static enum tarn_status add_tensors(const struct rebuild *rebuild)
 {
     const struct tarn_graph *graph = rebuild->graph;
-    struct tarn_tensor_info *infos = malloc(((size_t)graph->tensors_count + 1) * sizeof *infos);
+    struct tarn_region_mark mark = tarn_region_mark(rebuild->region);
+    struct tarn_tensor_info *infos =
+        tarn_region_take(rebuild->region, graph->tensors_count, sizeof *infos);
     if (!infos) return TARN_SYSTEM;
     for (uint32_t t = 0; t < graph->tensors_count; t++) tarn_graph_tensor(graph, t, &infos[t]);
     if (rebuild->recipe->root) join_roots(rebuild, infos);
@@ -74,7 +77,7 @@ static enum tarn_status add_tensors(const struct rebuild *rebuild)
         if (root != t) infos[t].alignment = 0;
         tarn_builder_alias_of(rebuild->builder, &infos[t], root == t ? TARN_NONE : root);
     }
-    free(infos);
+    tarn_region_release(rebuild->region, mark);
     for (uint32_t t = 0; t < rebuild->recipe->tensors_count; t++)
         tarn_builder_tensor(rebuild->builder, &rebuild->recipe->tensors[t]);
     return TARN_OK;
@@ -132,7 +135,8 @@ static enum tarn_status keep_hazards(const struct rebuild *rebuild)
     const struct tarn_recipe *recipe = rebuild->recipe;
     if (!recipe->order && !recipe->stream) return TARN_OK;
     struct tarn_constraints constraints;
-    if (tarn_constraints_init(&constraints, rebuild->graph) != TARN_OK) return TARN_SYSTEM;
+    if (tarn_constraints_init(&constraints, rebuild->region, rebuild->graph) != TARN_OK)
+        return TARN_SYSTEM;
     for (uint32_t v = 0; v < rebuild->graph->ops_count; v++) {
         const struct tarn_arcs *arcs = &constraints.predecessors;
         for (uint32_t i = arcs->begin[v]; i < arcs->begin[v + 1]; i++) {
@@ -140,7 +144,6 @@ static enum tarn_status keep_hazards(const struct rebuild *rebuild)
                 add_arc(rebuild, v, arcs->ops[i]);
         }
     }
-    tarn_constraints_finish(&constraints);
     return TARN_OK;
 }
 
@@ -173,7 +176,7 @@ size_t tarn_transform_longest_list(const struct tarn_graph *graph)
     return longest;
 }
 
-static enum tarn_status add_all(const struct rebuild *rebuild)
+static enum tarn_status add_records(const struct rebuild *rebuild)
 {
     add_streams(rebuild);
     if (add_tensors(rebuild) != TARN_OK) return TARN_SYSTEM;
@@ -193,18 +196,20 @@ enum tarn_status tarn_recipe_build(const struct tarn_recipe *recipe, struct tarn
         *result = tarn_graph_retain(graph);
         return TARN_OK;
     }
+    struct tarn_region region = {.chunks = NULL};
     struct rebuild rebuild = {
         .recipe = recipe,
         .graph = graph,
         .builder = tarn_builder_create(graph->name),
-        .place = malloc(((size_t)graph->ops_count + 1) * sizeof *rebuild.place),
-        .ids = malloc((tarn_transform_longest_list(graph) + 1) * sizeof *rebuild.ids),
+        .region = &region,
+        .place = tarn_region_take(&region, graph->ops_count, sizeof *rebuild.place),
+        .ids = tarn_region_take(&region, tarn_transform_longest_list(graph), sizeof *rebuild.ids),
     };
     enum tarn_status status = TARN_SYSTEM;
-    if (rebuild.builder && rebuild.place && rebuild.ids) {
+    if (rebuild.builder && !region.is_exhausted) {
         for (uint32_t i = 0; i < graph->ops_count; i++) rebuild.place[old_op(&rebuild, i)] = i;
         tarn_builder_meta(rebuild.builder, graph->meta);
-        status = add_all(&rebuild);
+        status = add_records(&rebuild);
     }
     if (status == TARN_OK) {
         status = tarn_builder_finish(rebuild.builder, result, error);
@@ -212,8 +217,7 @@ enum tarn_status tarn_recipe_build(const struct tarn_recipe *recipe, struct tarn
         tarn_builder_destroy(rebuild.builder);
         tarn_error_no_memory(error);
     }
-    free(rebuild.place);
-    free(rebuild.ids);
+    tarn_region_finish(&region);
     return status;
 }
 
@@ -221,6 +225,7 @@ void tarn_transform_compose(const struct tarn_graph *before, struct tarn_graph *
 {
     for (uint32_t v = 0; v < after->ops_count; v++) {
         struct tarn_graph_op *op = &after->ops[v];
+        assert(op->origin < before->ops_count);
         const struct tarn_graph_op *old = &before->ops[op->origin];
         op->origin = old->origin;
         if (op->implementation == TARN_NONE) op->implementation = old->implementation;

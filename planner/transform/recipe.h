@@ -48,7 +48,7 @@ enum tarn_status tarn_recipe_build(const struct tarn_recipe *recipe, struct tarn
  * not have changed. */
 void tarn_transform_add_streams(struct tarn_builder *builder, const struct tarn_graph *graph);
 void tarn_transform_add_groups(struct tarn_builder *builder, const struct tarn_graph *graph);
-/* The longest control list or group: so many ids. */
+/* How many ids the longest control list or group has. */
 size_t tarn_transform_longest_list(const struct tarn_graph *graph);
 
 /* For a chain of transforms source -> ... -> before -> after: lets the ops and tensors of `after`,

@@ -17,6 +17,7 @@
 
 struct program {
     const struct tarn_graph *graph;
+    struct tarn_region region; /* of the constraints */
     struct tarn_constraints constraints;
     uint32_t *asap, *alap;     /* op -> step */
     uint32_t *last, *earliest; /* storage -> ALAP, ASAP of its last toucher */
@@ -229,13 +230,13 @@ void joint_program_write(const struct tarn_graph *graph, FILE *file)
                               .file = file};
     bool complete = program.asap && program.alap && program.last && program.earliest &&
                     program.reaches &&
-                    tarn_constraints_init(&program.constraints, graph) == TARN_OK;
+                    tarn_constraints_init(&program.constraints, &program.region, graph) == TARN_OK;
     if (!complete) abort();
     fill_reaches(&program);
     fill_steps(&program);
     write_constraints(&program);
     write_binaries(&program);
-    tarn_constraints_finish(&program.constraints);
+    tarn_region_finish(&program.region);
     free(program.asap);
     free(program.alap);
     free(program.last);

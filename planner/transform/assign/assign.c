@@ -1,8 +1,8 @@
-/* Streams for a graph: sorts the ops into pools by their kind, lets one of two ways decide (see
+/* Streams for a graph: sorts the ops into pools by their kind, lets one of two methods decide (see
  * assign.h), and builds and measures the new graph. Cost: theirs, and a bound of either graph.
  */
+#include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "assign.h"
 #include "planner/transform/coupled.h"
@@ -19,10 +19,10 @@ enum pool { COMPUTE, COMMUNICATION, COPY, POOLS };
 struct assigning {
     struct tarn_assign_options options;
     struct tarn_graph *graph;
-    struct tarn_region region;
-    const uint64_t *reserved; /* planned storage of the graph -> bytes */
+    struct tarn_region region; /* of all that follows */
+    const uint64_t *reserved;  /* planned storage of the graph -> bytes */
     struct tarn_reorder_model model;
-    uint8_t *pool; /* by node */
+    uint8_t *pool; /* node -> enum pool */
     struct tarn_stream_pools pools;
     struct tarn_assignment assignment;
     struct tarn_assign_report report;
@@ -43,27 +43,29 @@ static enum pool pool_of(const struct tarn_assign_options *options, const char *
 }
 
 /* Pools without ops get no streams. */
-static void fill_pools(struct assigning *all)
+static void fill_pools(struct assigning *assigning)
 {
     uint32_t count[POOLS] = {0};
-    for (uint32_t v = 0; v < all->model.nodes_count; v++) {
-        all->pool[v] = (uint8_t)pool_of(&all->options, all->graph->ops[all->model.op[v]].kind);
-        count[all->pool[v]]++;
+    for (uint32_t v = 0; v < assigning->model.nodes_count; v++) {
+        assigning->pool[v] = (uint8_t)pool_of(&assigning->options,
+                                              assigning->graph->ops[assigning->model.op[v]].kind);
+        count[assigning->pool[v]]++;
     }
-    uint32_t streams[POOLS] = {all->options.streams, count[COMMUNICATION] > 0, count[COPY] > 0};
-    all->pools = (struct tarn_stream_pools){.count = POOLS, .pool = all->pool};
+    uint32_t streams[POOLS] = {assigning->options.streams, count[COMMUNICATION] > 0,
+                               count[COPY] > 0};
+    assigning->pools = (struct tarn_stream_pools){.count = POOLS, .pool = assigning->pool};
     for (uint32_t p = 0; p < POOLS; p++) {
-        all->pools.begin[p] = all->pools.streams_count;
-        all->pools.end[p] = all->pools.streams_count += streams[p];
+        assigning->pools.begin[p] = assigning->pools.streams_count;
+        assigning->pools.end[p] = assigning->pools.streams_count += streams[p];
     }
 }
 
 /* ---- The new graph ---- */
 
-static void name_stream(const struct assigning *all, uint32_t s, char *name, size_t size)
+static void name_stream(const struct assigning *assigning, uint32_t s, char *name, size_t size)
 {
-    const uint32_t *begin = all->pools.begin;
-    if (all->options.mode == TARN_ASSIGN_CONCURRENCY)
+    const uint32_t *begin = assigning->pools.begin;
+    if (assigning->options.mode == TARN_ASSIGN_CONCURRENCY)
         snprintf(name, size, "chain%u", s);
     else if (s < begin[COMMUNICATION])
         snprintf(name, size, "compute%u", s);
@@ -72,77 +74,71 @@ static void name_stream(const struct assigning *all, uint32_t s, char *name, siz
 }
 
 /* Views go where the op is that they wait for. */
-static void fill_streams(const struct assigning *all, uint32_t *stream)
+static void fill_streams(const struct assigning *assigning, uint32_t *stream)
 {
-    for (uint32_t v = 0; v < all->graph->ops_count; v++) {
-        uint32_t node = all->model.node_of[v];
-        stream[v] = node == TARN_NONE ? 0 : all->assignment.stream[node];
+    for (uint32_t v = 0; v < assigning->graph->ops_count; v++) {
+        uint32_t node = assigning->model.node_of[v];
+        stream[v] = node == TARN_NONE ? 0 : assigning->assignment.stream[node];
     }
 }
 
 enum { NAME_SIZE = 24 };
 
-static enum tarn_status build(struct assigning *all, struct tarn_graph **result,
+static enum tarn_status build(struct assigning *assigning, struct tarn_graph **result,
                               struct tarn_error *error)
 {
-    uint32_t count = all->assignment.streams_count, ops_count = all->graph->ops_count;
-    char(*names)[NAME_SIZE] = malloc(((size_t)count + 1) * sizeof *names);
-    const char **list = malloc(((size_t)count + 1) * sizeof *list);
-    uint32_t *stream = malloc(((size_t)ops_count + 1) * sizeof *stream);
-    uint32_t *order = malloc(((size_t)ops_count + 1) * sizeof *order);
-    enum tarn_status status = TARN_SYSTEM;
-    if (names && list && stream && order)
-        status = tarn_reorder_list(&all->model, all->assignment.order, order);
-    if (status == TARN_OK) {
-        for (uint32_t s = 0; s < count; s++) {
-            name_stream(all, s, names[s], NAME_SIZE);
-            list[s] = names[s];
-        }
-        fill_streams(all, stream);
-        struct tarn_recipe recipe = {.graph = all->graph,
-                                     .order = order,
-                                     .stream = stream,
-                                     .stream_names = list,
-                                     .streams_count = count};
-        status = tarn_recipe_build(&recipe, result, error);
-    } else {
-        tarn_error_no_memory(error);
+    uint32_t count = assigning->assignment.streams_count, ops_count = assigning->graph->ops_count;
+    struct tarn_region *region = &assigning->region;
+    char(*names)[NAME_SIZE] = tarn_region_take(region, count, sizeof *names);
+    const char **list = tarn_region_take(region, count, sizeof *list);
+    uint32_t *stream = tarn_region_take(region, ops_count, sizeof *stream);
+    uint32_t *order = tarn_region_take(region, ops_count, sizeof *order);
+    if (region->is_exhausted ||
+        tarn_reorder_list(&assigning->model, assigning->assignment.order, order) != TARN_OK)
+        return tarn_error_no_memory(error);
+    for (uint32_t s = 0; s < count; s++) {
+        name_stream(assigning, s, names[s], NAME_SIZE);
+        list[s] = names[s];
     }
-    free(names);
-    free(list);
-    free(stream);
-    free(order);
-    return status;
+    fill_streams(assigning, stream);
+    struct tarn_recipe recipe = {.graph = assigning->graph,
+                                 .order = order,
+                                 .stream = stream,
+                                 .stream_names = list,
+                                 .streams_count = count};
+    return tarn_recipe_build(&recipe, result, error);
 }
 
 /* ---- The report ---- */
 
 /* The longest chain, and an even share of the work. */
-static enum tarn_status find_limits(struct assigning *all)
+static enum tarn_status find_limits(struct assigning *assigning)
 {
-    const struct tarn_reorder_model *model = &all->model;
+    const struct tarn_reorder_model *model = &assigning->model;
     uint64_t work[POOLS] = {0};
-    uint64_t *end = calloc((size_t)model->nodes_count + 1, sizeof *end);
+    struct tarn_region_mark mark = tarn_region_mark(&assigning->region);
+    uint64_t *end = tarn_region_take(&assigning->region, model->nodes_count, sizeof *end);
     if (!end) return TARN_SYSTEM;
     for (uint32_t v = 0; v < model->nodes_count; v++) {
-        const struct tarn_graph_op *op = &all->graph->ops[model->op[v]];
+        const struct tarn_graph_op *op = &assigning->graph->ops[model->op[v]];
         uint64_t cost = op->view ? 0 : op->cost;
         for (uint32_t i = model->predecessors.begin[v]; i < model->predecessors.begin[v + 1]; i++)
             if (end[model->predecessors.ops[i]] > end[v]) end[v] = end[model->predecessors.ops[i]];
         end[v] += cost;
-        work[all->pool[v]] += cost;
-        all->report.serial_ns += cost;
-        if (end[v] > all->report.chain_ns) all->report.chain_ns = end[v];
+        work[assigning->pool[v]] += cost;
+        assigning->report.serial_ns += cost;
+        if (end[v] > assigning->report.chain_ns) assigning->report.chain_ns = end[v];
     }
-    for (uint32_t p = 0; p < POOLS && all->options.mode == TARN_ASSIGN_SCHEDULE; p++) {
-        uint32_t streams = all->pools.end[p] - all->pools.begin[p];
+    for (uint32_t p = 0; p < POOLS && assigning->options.mode == TARN_ASSIGN_SCHEDULE; p++) {
+        uint32_t streams = assigning->pools.end[p] - assigning->pools.begin[p];
         uint64_t share = streams > 0 ? work[p] / streams : 0;
-        if (share > all->report.work_ns) all->report.work_ns = share;
+        if (share > assigning->report.work_ns) assigning->report.work_ns = share;
     }
-    free(end);
-    all->report.limit_ns = all->report.chain_ns;
-    if (all->options.mode == TARN_ASSIGN_CONCURRENCY) return TARN_OK;
-    return tarn_assign_limit(&all->report.limit_ns, &all->model, &all->pools);
+    tarn_region_release(&assigning->region, mark);
+    assigning->report.limit_ns = assigning->report.chain_ns;
+    if (assigning->options.mode == TARN_ASSIGN_CONCURRENCY) return TARN_OK;
+    return tarn_assign_limit(&assigning->report.limit_ns, &assigning->region, &assigning->model,
+                             &assigning->pools);
 }
 
 static enum tarn_status measure(const struct tarn_graph *graph, uint32_t wait_ns, uint64_t *ns,
@@ -157,13 +153,14 @@ static enum tarn_status measure(const struct tarn_graph *graph, uint32_t wait_ns
     return TARN_OK;
 }
 
-static enum tarn_status find_bound(struct assigning *all, const struct tarn_graph *graph,
+static enum tarn_status find_bound(struct assigning *assigning, const struct tarn_graph *graph,
                                    uint64_t *bound)
 {
     struct tarn_coupled coupled;
     const uint64_t *reserved;
-    uint64_t alignment = all->options.alignment;
-    enum tarn_status status = tarn_reserved_sizes(&reserved, &all->region, graph, alignment, NULL);
+    uint64_t alignment = assigning->options.alignment;
+    enum tarn_status status =
+        tarn_reserved_sizes(&reserved, &assigning->region, graph, alignment, NULL);
     if (status != TARN_OK) return status;
     status = tarn_coupled_init(&coupled, graph, NULL, 0, reserved, alignment);
     if (status == TARN_OK) {
@@ -173,22 +170,22 @@ static enum tarn_status find_bound(struct assigning *all, const struct tarn_grap
     return status;
 }
 
-static enum tarn_status fill_report(struct assigning *all, const struct tarn_graph *after)
+static enum tarn_status fill_report(struct assigning *assigning, const struct tarn_graph *after)
 {
-    struct tarn_assign_report *report = &all->report;
-    uint32_t wait_ns = all->options.wait_ns, waits;
+    struct tarn_assign_report *report = &assigning->report;
+    uint32_t wait_ns = assigning->options.wait_ns, waits;
     report->streams = after->streams_count;
     report->arcs = after->predecessors.begin[after->ops_count];
-    enum tarn_status status = find_limits(all);
-    if (status == TARN_OK) status = measure(all->graph, wait_ns, &report->before_ns, &waits);
+    enum tarn_status status = find_limits(assigning);
+    if (status == TARN_OK) status = measure(assigning->graph, wait_ns, &report->before_ns, &waits);
     if (status == TARN_OK) status = measure(after, 0, &report->after_no_wait_ns, &waits);
     if (status == TARN_OK) status = measure(after, wait_ns, &report->after_ns, &report->waits);
-    if (status == TARN_OK) status = find_bound(all, all->graph, &report->bound_before);
-    if (status == TARN_OK) status = find_bound(all, after, &report->bound_after);
+    if (status == TARN_OK) status = find_bound(assigning, assigning->graph, &report->bound_before);
+    if (status == TARN_OK) status = find_bound(assigning, after, &report->bound_after);
     return status;
 }
 
-/* ---- All of it ---- */
+/* ---- The transform ---- */
 
 static void fill_defaults(struct tarn_assign_options *options)
 {
@@ -207,7 +204,7 @@ static enum tarn_status check_options(const struct tarn_assign_options *options,
         return tarn_error_set(error, TARN_USAGE, "%u streams were asked for, at most %u may be",
                               options->streams, (unsigned)(TARN_STREAMS_MAX - POOLS));
     if ((unsigned)options->mode > TARN_ASSIGN_CONCURRENCY)
-        return tarn_error_set(error, TARN_USAGE, "there is no way %u to assign streams",
+        return tarn_error_set(error, TARN_USAGE, "there is no method %u to assign streams",
                               (unsigned)options->mode);
     const char *const *words = options->communication_words, *const *copies = options->copy_words;
     enum tarn_status status = TARN_OK;
@@ -219,30 +216,34 @@ static enum tarn_status check_options(const struct tarn_assign_options *options,
     return status;
 }
 
-static enum tarn_status decide(struct assigning *all)
+static enum tarn_status decide(struct assigning *assigning)
 {
-    enum tarn_status status = tarn_reorder_model_init(&all->model, all->graph, all->reserved);
+    enum tarn_status status = tarn_reorder_model_init(&assigning->model, &assigning->region,
+                                                      assigning->graph, assigning->reserved);
     if (status != TARN_OK) return status;
-    all->pool = malloc((size_t)all->model.nodes_count + 1);
-    if (!all->pool) return TARN_SYSTEM;
-    fill_pools(all);
-    if (all->options.mode == TARN_ASSIGN_CONCURRENCY)
-        return tarn_assign_paths(&all->assignment, &all->model);
-    return tarn_assign_schedule(&all->assignment, &all->model, &all->pools, all->options.wait_ns);
+    assigning->pool =
+        tarn_region_take(&assigning->region, assigning->model.nodes_count, sizeof *assigning->pool);
+    if (!assigning->pool) return TARN_SYSTEM;
+    fill_pools(assigning);
+    if (assigning->options.mode == TARN_ASSIGN_CONCURRENCY)
+        return tarn_assign_paths(&assigning->assignment, &assigning->region, &assigning->model);
+    return tarn_assign_schedule(&assigning->assignment, &assigning->region, &assigning->model,
+                                &assigning->pools, assigning->options.wait_ns);
 }
 
-static enum tarn_status assign(struct assigning *all, struct tarn_graph **result,
+static enum tarn_status assign(struct assigning *assigning, struct tarn_graph **result,
                                struct tarn_error *error)
 {
-    if (decide(all) != TARN_OK) return tarn_error_no_memory(error);
-    enum tarn_status status = build(all, result, error);
-    if (status != TARN_OK || !all->options.report) return status;
-    if (fill_report(all, *result) != TARN_OK) {
+    if (decide(assigning) != TARN_OK) return tarn_error_no_memory(error);
+    assert(tarn_assignment_is_valid(&assigning->assignment, &assigning->model));
+    enum tarn_status status = build(assigning, result, error);
+    if (status != TARN_OK || !assigning->options.report) return status;
+    if (fill_report(assigning, *result) != TARN_OK) {
         tarn_graph_destroy(*result);
         *result = NULL;
         return tarn_error_no_memory(error);
     }
-    *all->options.report = all->report;
+    *assigning->options.report = assigning->report;
     return TARN_OK;
 }
 
@@ -252,20 +253,17 @@ enum tarn_status tarn_graph_assign(struct tarn_graph *graph,
 {
     if (result) *result = NULL;
     if (!graph || !result) return tarn_error_null(error, __func__);
-    struct assigning all = {.graph = graph};
+    struct assigning assigning = {.graph = graph};
     tarn_error_clear(error);
-    enum tarn_status status =
-        tarn_options_take(&all.options, sizeof all.options, given, "assign options", error);
+    enum tarn_status status = tarn_options_take(&assigning.options, sizeof assigning.options, given,
+                                                "assign options", error);
     if (status != TARN_OK) return status;
-    fill_defaults(&all.options);
-    status = check_options(&all.options, error);
+    fill_defaults(&assigning.options);
+    status = check_options(&assigning.options, error);
     if (status == TARN_OK)
-        status =
-            tarn_reserved_sizes(&all.reserved, &all.region, graph, all.options.alignment, error);
-    if (status == TARN_OK) status = assign(&all, result, error);
-    tarn_assignment_finish(&all.assignment);
-    tarn_reorder_model_finish(&all.model);
-    tarn_region_finish(&all.region);
-    free(all.pool);
+        status = tarn_reserved_sizes(&assigning.reserved, &assigning.region, graph,
+                                     assigning.options.alignment, error);
+    if (status == TARN_OK) status = assign(&assigning, result, error);
+    tarn_region_finish(&assigning.region);
     return status;
 }

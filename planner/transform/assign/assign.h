@@ -1,40 +1,50 @@
-/* Which stream every node runs in, and in what order: two ways of deciding it. */
+/* Which stream every node runs in, and in what order: two methods. What they return is taken from
+ * the region; whatever else they take, they give back. */
 #ifndef TARN_PLANNER_TRANSFORM_ASSIGN_ASSIGN_H
 #define TARN_PLANNER_TRANSFORM_ASSIGN_ASSIGN_H
 
 #include "planner/transform/list_model.h"
 
 struct tarn_assignment {
-    uint32_t *stream; /* by node */
+    uint32_t *stream; /* node -> stream */
     uint32_t *order;  /* all nodes, each behind those that it waits for */
     uint32_t streams_count;
 };
 
-void tarn_assignment_finish(struct tarn_assignment *assignment);
+/* Room for the nodes of a model, in streams that are still to be chosen. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_assignment_init(struct tarn_assignment *assignment,
+                                      struct tarn_region *region,
+                                      const struct tarn_reorder_model *model);
+/* Whether the order has every node once, behind those that it waits for, and the streams are below
+ * their count; also true where there is no memory to find out. For assertions; cost: linear. */
+bool tarn_assignment_is_valid(const struct tarn_assignment *assignment,
+                              const struct tarn_reorder_model *model);
 
 /* Streams that are alike: nodes of a pool may run in any of them. */
 enum { TARN_POOLS_MAX = 4 };
 struct tarn_stream_pools {
     uint32_t count, streams_count;
     uint32_t begin[TARN_POOLS_MAX], end[TARN_POOLS_MAX]; /* pool p has the streams [begin, end) */
-    const uint8_t *pool;                                 /* by node */
+    const uint8_t *pool;                                 /* node -> pool */
 };
 
 /* List scheduling by the cost model of tarn/simulate.h. TARN_SYSTEM: no memory.
  * O(V (log V + N) + E N) for N streams, a dozen times. */
 enum tarn_status tarn_assign_schedule(struct tarn_assignment *assignment,
+                                      struct tarn_region *region,
                                       const struct tarn_reorder_model *model,
                                       const struct tarn_stream_pools *pools, uint32_t wait_ns);
 
 /* No assignment to these pools has a shorter schedule, even if waits took no time: the longest
  * chain and an even share of the work, and more than either where both matter. */
-enum tarn_status tarn_assign_limit(uint64_t *limit_ns, const struct tarn_reorder_model *model,
+enum tarn_status tarn_assign_limit(uint64_t *limit_ns, struct tarn_region *region,
+                                   const struct tarn_reorder_model *model,
                                    const struct tarn_stream_pools *pools);
 
 /* Streams in which every node happens before the next one anyway: the fewest paths that cover the
  * arcs' transitive reduction, so that nothing that could run side by side is put behind each other,
  * with the fewest arcs between streams. O(V E / 64 + E sqrt V), and V^2 / 8 bytes. */
-enum tarn_status tarn_assign_paths(struct tarn_assignment *assignment,
+enum tarn_status tarn_assign_paths(struct tarn_assignment *assignment, struct tarn_region *region,
                                    const struct tarn_reorder_model *model);
 
 #endif

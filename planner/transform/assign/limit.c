@@ -1,4 +1,4 @@
-/* How short a schedule on so many streams can be at all, waits not counted. Three things are known:
+/* How short a schedule on a number of streams can be, waits not counted. Three things are known:
  *
  *     an op that everything comes before or behind cuts the schedule: the parts add up
  *     a chain of ops takes the sum of its costs
@@ -149,48 +149,39 @@ static uint64_t add_parts(struct limits *limits, const bool *is_cut_behind)
     return sum + limit_of_part(limits, begin, count);
 }
 
-/* ---- All of it ---- */
+/* ---- The limit ---- */
 
-static void limits_finish(struct limits *limits)
+static void find_costs(struct limits *limits)
 {
-    free(limits->cost);
-    free(limits->head);
-    free(limits->tail);
-    free(limits->by_head);
-    free(limits->tails);
-}
-
-static bool limits_init(struct limits *limits, const struct tarn_reorder_model *model,
-                        const struct tarn_stream_pools *pools)
-{
-    size_t count = (size_t)model->nodes_count + 1;
-    *limits = (struct limits){.model = model,
-                              .pools = pools,
-                              .cost = malloc(count * sizeof *limits->cost),
-                              .head = malloc(count * sizeof *limits->head),
-                              .tail = malloc(count * sizeof *limits->tail),
-                              .by_head = malloc(count * sizeof *limits->by_head),
-                              .tails = malloc(count * sizeof *limits->tails)};
-    if (!limits->cost || !limits->head || !limits->tail || !limits->by_head || !limits->tails)
-        return false;
+    const struct tarn_reorder_model *model = limits->model;
     for (uint32_t v = 0; v < model->nodes_count; v++) {
         const struct tarn_graph_op *op = &model->graph->ops[model->op[v]];
         limits->cost[v] = op->view ? 0 : op->cost;
     }
-    return true;
 }
 
-enum tarn_status tarn_assign_limit(uint64_t *limit_ns, const struct tarn_reorder_model *model,
+enum tarn_status tarn_assign_limit(uint64_t *limit_ns, struct tarn_region *region,
+                                   const struct tarn_reorder_model *model,
                                    const struct tarn_stream_pools *pools)
 {
-    struct limits limits;
-    bool *is_cut_behind = malloc((size_t)model->nodes_count + 1);
-    bool ok = limits_init(&limits, model, pools) && is_cut_behind;
-    if (ok) {
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    size_t count = model->nodes_count;
+    bool *is_cut_behind = tarn_region_take(region, count, sizeof *is_cut_behind);
+    struct limits limits = {
+        .model = model,
+        .pools = pools,
+        .cost = tarn_region_take(region, count, sizeof *limits.cost),
+        .head = tarn_region_take(region, count, sizeof *limits.head),
+        .tail = tarn_region_take(region, count, sizeof *limits.tail),
+        .by_head = tarn_region_take(region, count, sizeof *limits.by_head),
+        .tails = tarn_region_take(region, count, sizeof *limits.tails),
+    };
+    bool is_there = !region->is_exhausted;
+    if (is_there) {
+        find_costs(&limits);
         find_cuts_behind(model, is_cut_behind);
         *limit_ns = add_parts(&limits, is_cut_behind);
     }
-    limits_finish(&limits);
-    free(is_cut_behind);
-    return ok ? TARN_OK : TARN_SYSTEM;
+    tarn_region_release(region, mark);
+    return is_there ? TARN_OK : TARN_SYSTEM;
 }

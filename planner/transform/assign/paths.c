@@ -7,7 +7,6 @@
  * The reduction is found a block of columns at a time: which nodes of the block happen before v, as
  * a row of bits; an arc u -> v is implied if u is in the row of another node that v waits for.
  * Cost: O(V E / 64) time and a row of 128 bytes a node; the matching O(E sqrt V). */
-#include <stdlib.h>
 #include <string.h>
 
 #include "assign.h"
@@ -45,9 +44,11 @@ static bool is_implied(const struct row *rows, const struct tarn_arcs *before, u
 }
 
 /* implied: by arc, as in `before`. */
-static enum tarn_status find_implied(const struct tarn_arcs *before, uint32_t count, bool *implied)
+static enum tarn_status find_implied(struct tarn_region *region, const struct tarn_arcs *before,
+                                     uint32_t count, bool *implied)
 {
-    struct row *rows = malloc(((size_t)count + 1) * sizeof *rows);
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    struct row *rows = tarn_region_take(region, count, sizeof *rows);
     if (!rows) return TARN_SYSTEM;
     for (uint32_t block = 0; block < count; block += COLUMNS) {
         for (uint32_t v = block; v < count; v++) {
@@ -60,7 +61,7 @@ static enum tarn_status find_implied(const struct tarn_arcs *before, uint32_t co
         }
         if (count - block <= COLUMNS) break;
     }
-    free(rows);
+    tarn_region_release(region, mark);
     return TARN_OK;
 }
 
@@ -128,7 +129,7 @@ static void descend(struct matching *matching, uint32_t first)
     while (depth > 0) {
         uint32_t v = matching->queue[depth - 1], *i = &matching->next[v];
         if (*i ==
-            matching->before->begin[v + 1]) { /* nothing here: another way for the one above */
+            matching->before->begin[v + 1]) { /* no arc is left: another one for the node above */
             depth--;
             if (depth > 0) matching->next[matching->queue[depth - 1]]++;
             continue;
@@ -145,7 +146,7 @@ static void descend(struct matching *matching, uint32_t first)
     }
 }
 
-static void match_all(struct matching *matching)
+static void match_nodes(struct matching *matching)
 {
     for (uint32_t v = 0; v < matching->count; v++)
         matching->ahead[v] = matching->behind[v] = TARN_NONE;
@@ -168,44 +169,35 @@ static void number_paths(struct tarn_assignment *assignment, const struct matchi
     if (assignment->streams_count == 0) assignment->streams_count = 1; /* for lone views */
 }
 
-static enum tarn_status cover(struct tarn_assignment *assignment,
-                              const struct tarn_reorder_model *model, bool *implied)
+static enum tarn_status cover(struct tarn_assignment *assignment, struct tarn_region *region,
+                              const struct tarn_reorder_model *model)
 {
-    size_t count = (size_t)model->nodes_count + 1;
-    struct matching matching = {.before = &model->predecessors,
-                                .implied = implied,
-                                .count = model->nodes_count,
-                                .ahead = malloc(count * sizeof *matching.ahead),
-                                .behind = malloc(count * sizeof *matching.behind),
-                                .level = malloc(count * sizeof *matching.level),
-                                .next = malloc(count * sizeof *matching.next),
-                                .queue = malloc(count * sizeof *matching.queue)};
-    enum tarn_status status = TARN_SYSTEM;
-    if (matching.ahead && matching.behind && matching.level && matching.next && matching.queue)
-        status = find_implied(&model->predecessors, model->nodes_count, implied);
-    if (status == TARN_OK) {
-        match_all(&matching);
-        number_paths(assignment, &matching);
-    }
-    free(matching.ahead);
-    free(matching.behind);
-    free(matching.level);
-    free(matching.next);
-    free(matching.queue);
-    return status;
+    size_t count = model->nodes_count;
+    bool *implied = tarn_region_take(region, model->predecessors.begin[count], sizeof *implied);
+    struct matching matching = {
+        .before = &model->predecessors,
+        .implied = implied,
+        .count = model->nodes_count,
+        .ahead = tarn_region_take(region, count, sizeof *matching.ahead),
+        .behind = tarn_region_take(region, count, sizeof *matching.behind),
+        .level = tarn_region_take(region, count, sizeof *matching.level),
+        .next = tarn_region_take(region, count, sizeof *matching.next),
+        .queue = tarn_region_take(region, count, sizeof *matching.queue),
+    };
+    if (region->is_exhausted) return TARN_SYSTEM;
+    if (find_implied(region, &model->predecessors, model->nodes_count, implied) != TARN_OK)
+        return TARN_SYSTEM;
+    match_nodes(&matching);
+    number_paths(assignment, &matching);
+    return TARN_OK;
 }
 
-enum tarn_status tarn_assign_paths(struct tarn_assignment *assignment,
+enum tarn_status tarn_assign_paths(struct tarn_assignment *assignment, struct tarn_region *region,
                                    const struct tarn_reorder_model *model)
 {
-    size_t count = (size_t)model->nodes_count + 1;
-    bool *implied = calloc((size_t)model->predecessors.begin[model->nodes_count] + 1, 1);
-    *assignment = (struct tarn_assignment){.stream = malloc(count * sizeof *assignment->stream),
-                                           .order = malloc(count * sizeof *assignment->order)};
-    enum tarn_status status = TARN_SYSTEM;
-    if (implied && assignment->stream && assignment->order)
-        status = cover(assignment, model, implied);
-    free(implied);
-    if (status != TARN_OK) tarn_assignment_finish(assignment);
+    if (tarn_assignment_init(assignment, region, model) != TARN_OK) return TARN_SYSTEM;
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    enum tarn_status status = cover(assignment, region, model);
+    tarn_region_release(region, mark);
     return status;
 }

@@ -6,7 +6,7 @@
  * keeps the other stream free). Some values are tried, with and without a stream that belongs to
  * the longest chain alone, and the shortest schedule is kept. Source: HEFT (Topcuoglu, Hariri, Wu,
  * 2002) for the way to the end; Graham's list scheduling. Cost: see the header. */
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
 #include "assign.h"
@@ -167,41 +167,24 @@ static void run(struct schedule *schedule, uint32_t wait_share)
 
 /* ---- The shortest of some ---- */
 
-static void schedule_finish(struct schedule *schedule)
+static enum tarn_status schedule_init(struct schedule *schedule, struct tarn_region *region,
+                                      const struct tarn_stream_pools *pools)
 {
-    free(schedule->urgency);
-    free(schedule->ready);
-    free(schedule->end);
-    free(schedule->free_at);
-    free(schedule->pending);
-    free(schedule->stream);
-    free(schedule->order);
+    size_t count = schedule->model->nodes_count;
+    schedule->urgency = tarn_region_take(region, count, sizeof *schedule->urgency);
+    schedule->ready = tarn_region_take(region, count, sizeof *schedule->ready);
+    schedule->end = tarn_region_take(region, count, sizeof *schedule->end);
+    schedule->free_at = tarn_region_take(region, pools->streams_count, sizeof *schedule->free_at);
+    schedule->pending = tarn_region_take(region, count, sizeof *schedule->pending);
+    schedule->stream = tarn_region_take(region, count, sizeof *schedule->stream);
+    schedule->order = tarn_region_take(region, count, sizeof *schedule->order);
     for (uint32_t p = 0; p < TARN_POOLS_MAX; p++) {
-        free(schedule->coming[p].items);
-        free(schedule->waiting[p].items);
+        uint32_t *coming = tarn_region_take(region, count, sizeof *coming);
+        uint32_t *waiting = tarn_region_take(region, count, sizeof *waiting);
+        schedule->coming[p] = (struct tarn_heap){.key = schedule->ready, .items = coming};
+        schedule->waiting[p] = (struct tarn_heap){.key = schedule->urgency, .items = waiting};
     }
-}
-
-static bool schedule_init(struct schedule *schedule, const struct tarn_stream_pools *pools)
-{
-    size_t count = (size_t)schedule->model->nodes_count + 1;
-    bool ok = true;
-    schedule->urgency = malloc(count * sizeof *schedule->urgency);
-    schedule->ready = malloc(count * sizeof *schedule->ready);
-    schedule->end = malloc(count * sizeof *schedule->end);
-    schedule->free_at = malloc(((size_t)pools->streams_count + 1) * sizeof *schedule->free_at);
-    schedule->pending = malloc(count * sizeof *schedule->pending);
-    schedule->stream = malloc(count * sizeof *schedule->stream);
-    schedule->order = malloc(count * sizeof *schedule->order);
-    for (uint32_t p = 0; p < TARN_POOLS_MAX; p++) {
-        schedule->coming[p] =
-            (struct tarn_heap){schedule->ready, malloc(count * sizeof(uint32_t)), 0};
-        schedule->waiting[p] =
-            (struct tarn_heap){schedule->urgency, malloc(count * sizeof(uint32_t)), 0};
-        ok = ok && schedule->coming[p].items && schedule->waiting[p].items;
-    }
-    return ok && schedule->urgency && schedule->ready && schedule->end && schedule->free_at &&
-           schedule->pending && schedule->stream && schedule->order;
+    return region->is_exhausted ? TARN_SYSTEM : TARN_OK;
 }
 
 static void take(struct tarn_assignment *assignment, const struct schedule *schedule)
@@ -211,14 +194,15 @@ static void take(struct tarn_assignment *assignment, const struct schedule *sche
     memcpy(assignment->order, schedule->order, count * sizeof *assignment->order);
 }
 
-/* The shortest so far. */
+/* Schedules by several settings, of which the shortest stays. */
 struct contest {
     struct schedule *schedule;
-    struct tarn_assignment *assignment;
-    uint64_t shortest;
+    struct tarn_assignment *assignment; /* the shortest */
+    struct tarn_region *region;         /* for what lasts as long as the contest */
+    uint64_t shortest;                  /* its makespan, nanoseconds */
 };
 
-static void try_all(struct contest *contest)
+static void try_settings(struct contest *contest)
 {
     static const uint32_t wait_shares[] = {0, 4, 8, 16}, stays[] = {0, 8, 16};
     struct schedule *schedule = contest->schedule;
@@ -259,9 +243,10 @@ static enum tarn_status try_with_chain(struct contest *contest)
     struct tarn_stream_pools pools = *given;
     uint32_t count = schedule->model->nodes_count;
     if (given->end[0] < 2 || count == 0) return TARN_OK;
-    uint8_t *pool = malloc(count), own = (uint8_t)given->count;
+    assert(given->count < TARN_POOLS_MAX);
+    uint8_t *pool = tarn_region_copy(contest->region, given->pool, count, sizeof *pool);
+    uint8_t own = (uint8_t)given->count;
     if (!pool) return TARN_SYSTEM;
-    memcpy(pool, given->pool, count);
     fill_urgency(schedule, 0);
     mark_chain(schedule, pool, own);
     pools.pool = pool;
@@ -269,37 +254,26 @@ static enum tarn_status try_with_chain(struct contest *contest)
     pools.end[own] = pools.begin[0] = 1;
     pools.count++;
     schedule->pools = &pools;
-    try_all(contest);
+    try_settings(contest);
     schedule->pools = given;
-    free(pool);
     return TARN_OK;
 }
 
 enum tarn_status tarn_assign_schedule(struct tarn_assignment *assignment,
+                                      struct tarn_region *region,
                                       const struct tarn_reorder_model *model,
                                       const struct tarn_stream_pools *pools, uint32_t wait_ns)
 {
+    if (tarn_assignment_init(assignment, region, model) != TARN_OK) return TARN_SYSTEM;
+    assignment->streams_count = pools->streams_count;
+    struct tarn_region_mark mark = tarn_region_mark(region);
     struct schedule schedule = {.model = model, .pools = pools, .wait_ns = wait_ns};
-    size_t count = (size_t)model->nodes_count + 1;
-    *assignment = (struct tarn_assignment){
-        .stream = malloc(count * sizeof *assignment->stream),
-        .order = malloc(count * sizeof *assignment->order),
-        .streams_count = pools->streams_count,
-    };
-    struct contest contest = {&schedule, assignment, UINT64_MAX};
-    enum tarn_status status = TARN_SYSTEM;
-    if (assignment->stream && assignment->order && schedule_init(&schedule, pools)) {
-        try_all(&contest);
+    struct contest contest = {&schedule, assignment, region, UINT64_MAX};
+    enum tarn_status status = schedule_init(&schedule, region, pools);
+    if (status == TARN_OK) {
+        try_settings(&contest);
         status = try_with_chain(&contest);
     }
-    schedule_finish(&schedule);
-    if (status != TARN_OK) tarn_assignment_finish(assignment);
+    tarn_region_release(region, mark);
     return status;
-}
-
-void tarn_assignment_finish(struct tarn_assignment *assignment)
-{
-    free(assignment->stream);
-    free(assignment->order);
-    memset(assignment, 0, sizeof *assignment);
 }

@@ -1,11 +1,12 @@
-/* Streams that do not wait for each other may be anywhere, so what one has read is alive until it
- * is over for sure. In the model they are side by side: whoever ends there before an op begins may
- * as well be waited for, at no modelled time. So every stream's ops are gone through in the order
- * in which they begin, and now and then one waits for the last op of every other stream that has
- * ended by then. The same along the list of ops, where a lag of one place runs them one by one: the
- * fewest bytes, and no time saved by streams. Cost: O(ops × streams). */
+/* Streams that do not wait for each other may be anywhere, so what one has read is alive until that
+ * stream is known to be past it. In the model they run side by side: an op can wait for what has
+ * ended there before it begins, at no modelled time. So every stream's ops are gone through in the
+ * order in which they begin, and once in each block of time one waits for the last op of every
+ * other stream that has ended by then. The same along the list of ops, where a lag of one place
+ * runs them one by one: the fewest bytes, and no time saved by streams. Cost: O(ops × streams). */
 #include "couple.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,17 +16,19 @@
 
 struct along {
     const struct tarn_graph *graph;
-    uint64_t *begin, *end; /* by op */
+    struct tarn_region *region;
+    uint64_t *begin, *end; /* op -> when it begins and ends: nanoseconds, or places of the list */
     uint64_t lag;          /* from the end of an op to the begin of one that waits for it */
     uint64_t block;        /* from one op of a stream that waits to the next one */
     uint32_t *order;       /* ops by begin */
     uint32_t *ended;       /* pair of streams -> ops of the first that the second may wait for */
     uint32_t *waited;      /* pair of streams -> of them, those that it waits for */
     struct tarn_recipe_arc *arcs;
-    uint32_t arcs_count, arcs_room;
+    uint32_t arcs_count;
+    size_t arcs_room;
 };
 
-/* ---- When ---- */
+/* ---- Times ---- */
 
 static uint64_t later_of(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
@@ -84,13 +87,14 @@ static int by_begin(const void *left, const void *right)
 static bool sort_ops(struct along *along)
 {
     const struct tarn_graph *graph = along->graph;
-    struct moment *moments = malloc(((size_t)graph->ops_count + 1) * sizeof *moments);
+    struct tarn_region_mark mark = tarn_region_mark(along->region);
+    struct moment *moments = tarn_region_take(along->region, graph->ops_count, sizeof *moments);
     if (!moments) return false;
     for (uint32_t v = 0; v < graph->ops_count; v++)
         moments[v] = (struct moment){along->begin[v], graph->rank[v], v};
     qsort(moments, graph->ops_count, sizeof *moments, by_begin);
     for (uint32_t i = 0; i < graph->ops_count; i++) along->order[i] = moments[i].op;
-    free(moments);
+    tarn_region_release(along->region, mark);
     return true;
 }
 
@@ -98,14 +102,11 @@ static bool sort_ops(struct along *along)
 
 static bool push_arc(struct along *along, uint32_t later, uint32_t earlier)
 {
-    if (along->arcs_count == along->arcs_room) {
-        uint32_t room = 2 * along->arcs_room + 64;
-        struct tarn_recipe_arc *arcs = realloc(along->arcs, room * sizeof *arcs);
-        if (!arcs) return false;
-        along->arcs = arcs;
-        along->arcs_room = room;
-    }
-    along->arcs[along->arcs_count++] = (struct tarn_recipe_arc){later, earlier};
+    struct tarn_recipe_arc *arcs = tarn_region_grow(along->region, along->arcs, &along->arcs_room,
+                                                    (size_t)along->arcs_count + 1, sizeof *arcs);
+    if (!arcs) return false;
+    along->arcs = arcs;
+    arcs[along->arcs_count++] = (struct tarn_recipe_arc){later, earlier};
     return true;
 }
 
@@ -143,37 +144,28 @@ static bool add_waits(struct along *along)
     return true;
 }
 
-/* ---- The whole ---- */
+/* ---- The graph ---- */
 
-static bool make_room(struct along *along, const struct tarn_graph *graph)
+static bool make_room(struct along *along)
 {
-    size_t ops = (size_t)graph->ops_count + 1;
-    size_t pairs = (size_t)graph->streams_count * graph->streams_count + 1;
-    along->begin = malloc(ops * sizeof *along->begin);
-    along->end = malloc(ops * sizeof *along->end);
-    along->order = malloc(ops * sizeof *along->order);
-    along->ended = calloc(pairs, sizeof *along->ended);
-    along->waited = calloc(pairs, sizeof *along->waited);
-    return along->begin && along->end && along->order && along->ended && along->waited;
-}
-
-static void finish(struct along *along)
-{
-    free(along->begin);
-    free(along->end);
-    free(along->order);
-    free(along->ended);
-    free(along->waited);
-    free(along->arcs);
+    size_t ops = along->graph->ops_count, streams = along->graph->streams_count;
+    along->begin = tarn_region_take(along->region, ops, sizeof *along->begin);
+    along->end = tarn_region_take(along->region, ops, sizeof *along->end);
+    along->order = tarn_region_take(along->region, ops, sizeof *along->order);
+    along->ended = tarn_region_take(along->region, streams * streams, sizeof *along->ended);
+    along->waited = tarn_region_take(along->region, streams * streams, sizeof *along->waited);
+    return !along->region->is_exhausted;
 }
 
 enum tarn_status tarn_couple_along(struct tarn_graph *graph, const struct tarn_leeway *leeway,
                                    struct tarn_graph **result, struct tarn_error *error)
 {
-    struct along along = {.graph = graph};
+    struct tarn_region region = {.chunks = NULL};
+    struct along along = {.graph = graph, .region = &region};
+    assert(leeway->ahead > 0);
     *result = NULL;
     enum tarn_status status = TARN_SYSTEM;
-    if (make_room(&along, graph)) status = take_times(&along, graph, leeway, error);
+    if (make_room(&along)) status = take_times(&along, graph, leeway, error);
     if (status == TARN_OK && !(sort_ops(&along) && add_waits(&along))) status = TARN_SYSTEM;
     if (status == TARN_OK) {
         const struct tarn_recipe recipe = {.graph = graph,
@@ -182,6 +174,6 @@ enum tarn_status tarn_couple_along(struct tarn_graph *graph, const struct tarn_l
                                            .arcs_count = along.arcs_count};
         status = tarn_recipe_build(&recipe, result, error);
     }
-    finish(&along);
+    tarn_region_finish(&region);
     return status == TARN_SYSTEM ? tarn_error_no_memory(error) : status;
 }

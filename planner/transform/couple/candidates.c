@@ -13,6 +13,7 @@
  * tail of w. Source: DESIGN.md, section 3 (coupling). Cost: see the header. */
 #include "candidates.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,13 +36,14 @@ struct finder {
     const struct tarn_pace *pace;
     const uint64_t *reserved;
     const struct tarn_candidate_limits *limits;
-    uint32_t *members;
+    uint32_t *members; /* storages of the antichain */
     uint32_t members_count;
-    uint32_t *last;       /* of all members: their last touchers in each stream, */
-    uint32_t *last_begin; /* those of members[i] from last_begin[i] on; none of a pinned one */
-    struct place *places; /* in the stream that is looked at, distinct, backwards */
+    uint32_t *last; /* of all members: the last toucher in each stream */
+    uint32_t
+        *last_begin; /* i -> where those of members[i] begin in `last`; a pinned one has none */
+    struct place *places; /* in the stream that is looked at, distinct, the last one first */
     uint32_t places_count;
-    struct pair_best *best; /* by stream of u, for that stream */
+    struct pair_best *best; /* stream of u -> its best arcs to that stream */
 };
 
 /* ---- The sides of an arc ---- */
@@ -180,7 +182,7 @@ static void keep(const struct finder *finder, struct tarn_candidate *list, uint3
     list[i] = *candidate;
 }
 
-/* Arcs from stream a to w, behind which so many bytes are made. */
+/* Arcs from stream a to w; behind: the bytes of members that are made from w on. */
 static void look_at(const struct finder *finder, uint32_t a, uint32_t w, uint64_t behind,
                     uint64_t makespan_ns)
 {
@@ -212,8 +214,8 @@ static void look_into(struct finder *finder, uint32_t c, struct tarn_candidates 
     uint32_t wanted = streams_count < 8 ? 32 : streams_count < 64 ? 256 / streams_count : 4;
     fill_places(finder, c);
     memset(finder->best, 0, streams_count * sizeof *finder->best);
-    uint64_t all = finder->places_count > 0 ? finder->places[finder->places_count - 1].bytes : 0;
-    uint64_t step = finder->places_count > wanted ? all / wanted : 0, next = 0;
+    uint64_t sum = finder->places_count > 0 ? finder->places[finder->places_count - 1].bytes : 0;
+    uint64_t step = finder->places_count > wanted ? sum / wanted : 0, next = 0;
     for (uint32_t i = 0; i < finder->places_count; i++) {
         const struct place *place = &finder->places[i];
         uint32_t w = launched_at(finder->graph, c, place->position);
@@ -227,16 +229,7 @@ static void look_into(struct finder *finder, uint32_t c, struct tarn_candidates 
                  &finder->best[a].list[i]);
 }
 
-/* ---- All of it ---- */
-
-static void finder_finish(struct finder *finder)
-{
-    free(finder->members);
-    free(finder->last);
-    free(finder->last_begin);
-    free(finder->places);
-    free(finder->best);
-}
+/* ---- The search ---- */
 
 /* Touchers come in topological order. seen[s]: the member + 1 that was last met in stream s. */
 static void collect_last(struct finder *finder, uint32_t *seen)
@@ -255,26 +248,27 @@ static void collect_last(struct finder *finder, uint32_t *seen)
     finder->last_begin[finder->members_count] = count;
 }
 
-static bool finder_init(struct finder *finder, const struct tarn_coupled *coupled)
+static enum tarn_status finder_init(struct finder *finder, struct tarn_region *region,
+                                    const struct tarn_coupled *coupled)
 {
     const struct tarn_reuse *reuse = &coupled->reuse;
     size_t touchers = 0;
-    uint32_t *seen = calloc((size_t)reuse->streams_count + 1, sizeof *seen);
-    finder->members = malloc(((size_t)reuse->count + 1) * sizeof *finder->members);
-    finder->best = malloc(((size_t)reuse->streams_count + 1) * sizeof *finder->best);
-    for (uint32_t a = 0; finder->members && a < reuse->count; a++) {
+    uint32_t *seen = tarn_region_take(region, reuse->streams_count, sizeof *seen);
+    finder->members = tarn_region_take(region, reuse->count, sizeof *finder->members);
+    finder->best = tarn_region_take(region, reuse->streams_count, sizeof *finder->best);
+    if (region->is_exhausted) return TARN_SYSTEM;
+    for (uint32_t a = 0; a < reuse->count; a++) {
         if (!tarn_antichain_has(coupled->bound.threshold, reuse, a)) continue;
         finder->members[finder->members_count++] = a;
         touchers += finder->graph->storages[a].touchers_count;
     }
-    finder->last = malloc((touchers + 1) * sizeof *finder->last);
-    finder->last_begin = malloc(((size_t)finder->members_count + 1) * sizeof *finder->last_begin);
-    finder->places = malloc(((size_t)finder->members_count + 1) * sizeof *finder->places);
-    bool ok = seen && finder->members && finder->best && finder->last && finder->last_begin &&
-              finder->places;
-    if (ok) collect_last(finder, seen);
-    free(seen);
-    return ok;
+    size_t count = finder->members_count;
+    finder->last = tarn_region_take(region, touchers, sizeof *finder->last);
+    finder->last_begin = tarn_region_take(region, count + 1, sizeof *finder->last_begin);
+    finder->places = tarn_region_take(region, count, sizeof *finder->places);
+    if (region->is_exhausted) return TARN_SYSTEM;
+    collect_last(finder, seen);
+    return TARN_OK;
 }
 
 enum tarn_status tarn_candidates_find(struct tarn_candidates *candidates,
@@ -282,15 +276,17 @@ enum tarn_status tarn_candidates_find(struct tarn_candidates *candidates,
                                       const struct tarn_pace *pace, const uint64_t *reserved,
                                       const struct tarn_candidate_limits *limits)
 {
+    struct tarn_region region = {.chunks = NULL};
     struct finder finder = {.graph = &coupled->graph,
                             .clocks = &coupled->clocks,
                             .pace = pace,
                             .reserved = reserved,
                             .limits = limits};
     candidates->count = 0;
-    bool ok = finder_init(&finder, coupled);
-    for (uint32_t c = 0; ok && c < coupled->graph.streams_count; c++)
+    enum tarn_status status = finder_init(&finder, &region, coupled);
+    for (uint32_t c = 0; !status && c < coupled->graph.streams_count; c++)
         look_into(&finder, c, candidates);
-    finder_finish(&finder);
-    return ok ? TARN_OK : TARN_SYSTEM;
+    tarn_region_finish(&region);
+    assert(candidates->count <= TARN_CANDIDATES_MAX);
+    return status;
 }

@@ -6,8 +6,8 @@
  *     the one that lowers it most for its time
  *
  * and then take away, oldest first, every arc that is not needed for the bound reached. Several
- * antichains are often equally heavy: an arc that only breaks one of them is kept as well, but not
- * too many in a row. Source: DESIGN.md, section 3 (coupling).
+ * antichains are often equally heavy: an arc that only breaks one of them is kept as well, but at
+ * most STALLS_MAX one after another. Source: DESIGN.md, section 3 (coupling).
  * Cost: a dozen bounds for every arc that is kept. */
 #include <stdlib.h>
 #include <string.h>
@@ -26,12 +26,13 @@ enum { ALIGNMENT_DEFAULT = 512, STALLS_MAX = 32 };
 struct coupling {
     struct tarn_couple_options options;
     struct tarn_graph *graph;
-    struct tarn_region region;
-    const uint64_t *reserved; /* planned storage -> bytes */
-    uint64_t target;
-    uint64_t makespan_max;
+    struct tarn_region region; /* of reserved and arcs */
+    const uint64_t *reserved;  /* planned storage -> bytes */
+    uint64_t target;           /* bytes that the bound is to come down to */
+    uint64_t makespan_max;     /* nanoseconds that the modelled makespan may take */
     struct tarn_recipe_arc *arcs;
-    uint32_t arcs_count, arcs_room;
+    uint32_t arcs_count;
+    size_t arcs_room;
     struct tarn_coupled coupled; /* the graph with these arcs */
     struct tarn_pace pace;       /* of that */
 };
@@ -60,14 +61,12 @@ static void take_coupled(struct coupling *coupling, const struct tarn_coupled *c
 
 static bool push_arc(struct coupling *coupling, struct tarn_recipe_arc arc)
 {
-    if (coupling->arcs_count == coupling->arcs_room) {
-        uint32_t room = 2 * coupling->arcs_room + 16;
-        struct tarn_recipe_arc *arcs = realloc(coupling->arcs, room * sizeof *arcs);
-        if (!arcs) return false;
-        coupling->arcs = arcs;
-        coupling->arcs_room = room;
-    }
-    coupling->arcs[coupling->arcs_count++] = arc;
+    struct tarn_recipe_arc *arcs =
+        tarn_region_grow(&coupling->region, coupling->arcs, &coupling->arcs_room,
+                         (size_t)coupling->arcs_count + 1, sizeof *arcs);
+    if (!arcs) return false;
+    coupling->arcs = arcs;
+    arcs[coupling->arcs_count++] = arc;
     return true;
 }
 
@@ -130,10 +129,10 @@ static enum tarn_status add_best(struct coupling *coupling, bool *found)
     return find_pace(coupling);
 }
 
-/* ---- Going down, and tidying up ---- */
+/* ---- Adding arcs, and removing those that are not needed ---- */
 
 /* Leaves the arcs in place that led to the lowest bound. */
-static enum tarn_status go_down(struct coupling *coupling)
+static enum tarn_status lower_bound(struct coupling *coupling)
 {
     uint64_t lowest = bound_of(coupling);
     uint32_t kept = 0, stalls = 0;
@@ -173,7 +172,7 @@ static enum tarn_status try_without(struct coupling *coupling, uint32_t i, uint6
     return status;
 }
 
-static enum tarn_status tidy_up(struct coupling *coupling)
+static enum tarn_status remove_unneeded(struct coupling *coupling)
 {
     struct tarn_coupled coupled;
     enum tarn_status status = try_arcs(&coupled, coupling);
@@ -195,19 +194,19 @@ static enum tarn_status tidy_up(struct coupling *coupling)
 static enum tarn_status add_row(struct coupling *coupling, struct tarn_couple_report *report,
                                 uint32_t arcs_count)
 {
-    uint32_t all = coupling->arcs_count;
+    uint32_t kept = coupling->arcs_count;
     struct tarn_coupled coupled;
     struct tarn_pace pace = {0};
     coupling->arcs_count = arcs_count;
     enum tarn_status status = try_arcs(&coupled, coupling);
-    coupling->arcs_count = all;
+    coupling->arcs_count = kept;
     if (status != TARN_OK) return status;
     status = tarn_pace_init(&pace, &coupled.graph, coupling->options.wait_ns);
     struct tarn_couple_row row = {arcs_count, pace.waits_count, coupled.bound.bound,
                                   pace.timeline.makespan_ns};
     if (report->rows_count == 0 || row.bound < report->rows[report->rows_count - 1].bound)
         report->rows[report->rows_count++] = row;
-    else if (arcs_count == all)
+    else if (arcs_count == kept)
         report->rows[report->rows_count - 1] = row;
     tarn_pace_finish(&pace);
     tarn_coupled_finish(&coupled);
@@ -234,7 +233,7 @@ void tarn_couple_report_finish(struct tarn_couple_report *report)
     memset(report, 0, sizeof *report);
 }
 
-/* ---- All of it ---- */
+/* ---- The transform ---- */
 
 static void set_target(struct coupling *coupling, uint64_t serial_peak)
 {
@@ -256,8 +255,8 @@ static enum tarn_status couple(struct coupling *coupling, struct tarn_couple_rep
     if (status != TARN_OK) return status;
     set_target(coupling, report->serial_peak);
     if (bound_of(coupling) > coupling->target) {
-        status = go_down(coupling);
-        if (status == TARN_OK) status = tidy_up(coupling);
+        status = lower_bound(coupling);
+        if (status == TARN_OK) status = remove_unneeded(coupling);
     }
     return status == TARN_OK ? fill_report(coupling, report) : status;
 }
@@ -292,7 +291,6 @@ static void coupling_finish(struct coupling *coupling)
     tarn_pace_finish(&coupling->pace);
     tarn_coupled_finish(&coupling->coupled);
     tarn_region_finish(&coupling->region);
-    free(coupling->arcs);
 }
 
 enum tarn_status tarn_graph_couple(struct tarn_graph *graph,

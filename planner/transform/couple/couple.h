@@ -8,8 +8,9 @@
 struct tarn_leeway {
     bool in_time;   /* as the ops run in the model (tarn/simulate.h), which costs no modelled time;
                        else as they are listed */
-    uint64_t ahead; /* in_time: an op of each stream waits every so many nanoseconds; else: an op
-                       waits for those so many places before it, every so many places; at least 1 */
+    uint64_t ahead; /* at least 1. in_time: nanoseconds from one op of a stream that waits to the
+                       next; else: places of the list, from one op that waits to the next, and from
+                       an op to those that it waits for */
 };
 
 /* The graph with these waits, or the graph itself, shared; origins are its ops. The caller destroys

@@ -10,34 +10,26 @@
  */
 #include "bound.h"
 
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
 enum { SOURCE, SINK, OTHERS };
 
 enum tarn_status tarn_reorder_bound_init(struct tarn_reorder_bound *bound,
+                                         struct tarn_region *region,
                                          const struct tarn_reorder_model *model)
 {
-    size_t count = (size_t)model->nodes_count + 1;
+    size_t count = model->nodes_count;
     *bound = (struct tarn_reorder_bound){
         .model = model,
-        .side = malloc(count * sizeof *bound->side),
-        .name = malloc(count * sizeof *bound->name),
-        .queue = malloc(count * sizeof *bound->queue),
+        .side = tarn_region_take(region, count, sizeof *bound->side),
+        .name = tarn_region_take(region, count, sizeof *bound->name),
+        .queue = tarn_region_take(region, count, sizeof *bound->queue),
     };
-    if (bound->side && bound->name && bound->queue) return TARN_OK;
-    tarn_reorder_bound_finish(bound);
-    return TARN_SYSTEM;
+    return region->is_exhausted ? TARN_SYSTEM : TARN_OK;
 }
 
-void tarn_reorder_bound_finish(struct tarn_reorder_bound *bound)
-{
-    tarn_flow_finish(&bound->flow);
-    free(bound->side);
-    free(bound->name);
-    free(bound->queue);
-    memset(bound, 0, sizeof *bound);
-}
+void tarn_reorder_bound_finish(struct tarn_reorder_bound *bound) { tarn_flow_finish(&bound->flow); }
 
 /* ---- Before and after ---- */
 
@@ -168,6 +160,7 @@ enum tarn_status tarn_reorder_bound_at(struct tarn_reorder_bound *bound, uint32_
                                        uint64_t *least)
 {
     const struct tarn_reorder_model *model = bound->model;
+    assert(v < model->nodes_count);
     find_sides(bound, v);
     uint32_t nodes = OTHERS + bound->free_count + model->storages_count;
     if (tarn_flow_reset(&bound->flow, nodes) != TARN_OK) return TARN_SYSTEM;
@@ -181,7 +174,7 @@ enum tarn_status tarn_reorder_bound_at(struct tarn_reorder_bound *bound, uint32_
 
 void tarn_reorder_bound_enlarge(struct tarn_reorder_bound *bound)
 {
-    tarn_flow_turn_round(&bound->flow, SINK);
+    tarn_flow_find_largest(&bound->flow, SINK);
     take_sides(bound, false);
 }
 

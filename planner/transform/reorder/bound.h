@@ -20,16 +20,19 @@ struct tarn_reorder_case {
 struct tarn_reorder_bound {
     const struct tarn_reorder_model *model;
     struct tarn_flow flow;
-    uint8_t *side;   /* node -> enum tarn_reorder_side; v itself is AFTER */
-    uint32_t *name;  /* free node -> node of the network */
-    uint32_t *queue; /* nodes */
-    uint32_t free_count;
+    uint8_t *side;       /* node -> enum tarn_reorder_side; v itself is AFTER */
+    uint32_t *name;      /* free node -> node of the network */
+    uint32_t *queue;     /* nodes to visit; after a cut the free nodes, ascending */
+    uint32_t free_count; /* nodes that are ordered with v neither by the graph nor by the cases */
     /* Bounds are for orders in which these hold; they make no cycle. */
     struct tarn_reorder_case cases[TARN_REORDER_CASES_MAX];
     uint32_t cases_count;
 };
 
+/* Arrays from the region, but for those of the flow, which grow. TARN_SYSTEM: no memory; *bound can
+ * be finished in any case. */
 enum tarn_status tarn_reorder_bound_init(struct tarn_reorder_bound *bound,
+                                         struct tarn_region *region,
                                          const struct tarn_reorder_model *model);
 void tarn_reorder_bound_finish(struct tarn_reorder_bound *bound);
 

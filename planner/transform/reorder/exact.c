@@ -8,26 +8,21 @@
  * Cost: one visit a set, at most visits_max; a visit looks at all nodes. */
 #include "exact.h"
 
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
 enum outcome { DONE, FAILED, TIRED };
 
 enum tarn_status tarn_reorder_exact_init(struct tarn_reorder_exact *exact,
+                                         struct tarn_region *region,
                                          struct tarn_reorder_state *state, uint32_t visits_max)
 {
     uint32_t capacity = 64;
     while (capacity < 2 * visits_max) capacity *= 2;
     *exact = (struct tarn_reorder_exact){
         .state = state, .visits_max = visits_max, .failed_capacity = capacity};
-    exact->failed = malloc(capacity * sizeof *exact->failed);
+    exact->failed = tarn_region_take(region, capacity, sizeof *exact->failed);
     return exact->failed ? TARN_OK : TARN_SYSTEM;
-}
-
-void tarn_reorder_exact_finish(struct tarn_reorder_exact *exact)
-{
-    free(exact->failed);
-    memset(exact, 0, sizeof *exact);
 }
 
 /* ---- Sets that failed ---- */
@@ -109,6 +104,7 @@ enum tarn_reorder_verdict tarn_reorder_exact_run(struct tarn_reorder_exact *exac
 {
     enum tarn_reorder_verdict verdict = TARN_REORDER_NONE;
     enum outcome outcome = DONE;
+    assert(count <= TARN_REORDER_EXACT_MAX && exact->path_count == 0);
     exact->nodes = nodes;
     exact->count = count;
     exact->visits = 0;

@@ -8,21 +8,22 @@
 
 struct tarn_reorder_exact {
     struct tarn_reorder_state *state;
-    const uint32_t *nodes;
-    uint32_t count;
-    uint64_t limit; /* no step may exceed it */
-    uint64_t peak;  /* of the steps on the path */
-    uint32_t path[TARN_REORDER_EXACT_MAX];
+    const uint32_t *nodes; /* that are searched */
+    uint32_t count;        /* of nodes, at most TARN_REORDER_EXACT_MAX */
+    uint64_t limit;        /* no step may exceed it */
+    uint64_t peak;         /* of the steps on the path */
+    uint32_t
+        path[TARN_REORDER_EXACT_MAX]; /* indices into `nodes`, in the order in which they ran */
     uint32_t path_count;
     uint64_t *failed; /* hash table of sets that have run, as bits over `nodes`; 0: empty */
     uint32_t failed_count, failed_capacity;
     uint64_t visits, visits_max;
 };
 
-/* visits_max: of sets, in one search. TARN_SYSTEM: no memory. */
+/* visits_max: of sets, in one search. Memory from the region. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_reorder_exact_init(struct tarn_reorder_exact *exact,
+                                         struct tarn_region *region,
                                          struct tarn_reorder_state *state, uint32_t visits_max);
-void tarn_reorder_exact_finish(struct tarn_reorder_exact *exact);
 
 enum tarn_reorder_verdict {
     TARN_REORDER_BEST, /* `order` is the best of all orders, or as good as `enough` */

@@ -4,7 +4,7 @@
  * Cost: O(nodes^2 arcs) at worst, a few passes over the arcs on what orders of ops ask for. */
 #include "flow.h"
 
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
 /* ---- The network ---- */
@@ -13,17 +13,16 @@ static enum tarn_status grow_nodes(struct tarn_flow *flow, uint32_t nodes)
 {
     uint32_t **lists[] = {&flow->first, &flow->level, &flow->now, &flow->queue, &flow->path};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        uint32_t *larger = realloc(*lists[i], (size_t)nodes * sizeof *larger);
-        if (!larger) return TARN_SYSTEM;
-        *lists[i] = larger;
+        *lists[i] = tarn_region_take(&flow->region, nodes, sizeof **lists[i]);
+        if (!*lists[i]) return TARN_SYSTEM;
     }
-    flow->nodes_capacity = nodes;
+    flow->nodes_room = nodes;
     return TARN_OK;
 }
 
 enum tarn_status tarn_flow_reset(struct tarn_flow *flow, uint32_t nodes)
 {
-    if (nodes > flow->nodes_capacity && grow_nodes(flow, 2 * nodes) != TARN_OK) return TARN_SYSTEM;
+    if (nodes > flow->nodes_room && grow_nodes(flow, 2 * nodes) != TARN_OK) return TARN_SYSTEM;
     flow->nodes_count = nodes;
     flow->arcs_count = 0;
     flow->status = TARN_OK;
@@ -31,16 +30,7 @@ enum tarn_status tarn_flow_reset(struct tarn_flow *flow, uint32_t nodes)
     return TARN_OK;
 }
 
-void tarn_flow_finish(struct tarn_flow *flow)
-{
-    free(flow->first);
-    free(flow->level);
-    free(flow->now);
-    free(flow->queue);
-    free(flow->path);
-    free(flow->arcs);
-    memset(flow, 0, sizeof *flow);
-}
+void tarn_flow_finish(struct tarn_flow *flow) { tarn_region_finish(&flow->region); }
 
 static void add_half(struct tarn_flow *flow, uint32_t from, uint32_t to, uint64_t room)
 {
@@ -50,16 +40,14 @@ static void add_half(struct tarn_flow *flow, uint32_t from, uint32_t to, uint64_
 
 void tarn_flow_add(struct tarn_flow *flow, uint32_t from, uint32_t to, uint64_t capacity)
 {
-    if (flow->arcs_count + 2 > flow->arcs_capacity) {
-        uint32_t larger = flow->arcs_capacity ? 2 * flow->arcs_capacity : 256;
-        struct tarn_flow_arc *arcs = realloc(flow->arcs, larger * sizeof *arcs);
-        if (!arcs) {
-            flow->status = TARN_SYSTEM;
-            return;
-        }
-        flow->arcs = arcs;
-        flow->arcs_capacity = larger;
+    assert(from < flow->nodes_room && to < flow->nodes_room && capacity <= TARN_FLOW_UNLIMITED);
+    struct tarn_flow_arc *arcs = tarn_region_grow(&flow->region, flow->arcs, &flow->arcs_room,
+                                                  (size_t)flow->arcs_count + 2, sizeof *arcs);
+    if (!arcs) {
+        flow->status = TARN_SYSTEM;
+        return;
     }
+    flow->arcs = arcs;
     add_half(flow, from, to, capacity);
     add_half(flow, to, from, 0);
 }
@@ -85,7 +73,7 @@ static bool find_levels(struct tarn_flow *flow, uint32_t root, uint32_t goal, bo
     return goal != TARN_NONE && flow->level[goal] != TARN_NONE;
 }
 
-void tarn_flow_turn_round(struct tarn_flow *flow, uint32_t sink)
+void tarn_flow_find_largest(struct tarn_flow *flow, uint32_t sink)
 {
     find_levels(flow, sink, TARN_NONE, true);
 }
@@ -137,6 +125,7 @@ static uint64_t send_level_by_level(struct tarn_flow *flow, uint32_t source, uin
 uint64_t tarn_flow_run(struct tarn_flow *flow, uint32_t source, uint32_t sink)
 {
     uint64_t sent = 0;
+    assert(source < flow->nodes_count && sink < flow->nodes_count && source != sink);
     while (find_levels(flow, source, sink, false)) sent += send_level_by_level(flow, source, sink);
     return sent;
 }

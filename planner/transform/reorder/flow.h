@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "streams/base/region.h"
 #include "tarn/error.h"
 
 #define TARN_FLOW_UNLIMITED (UINT64_MAX / 4)
@@ -17,15 +18,17 @@ struct tarn_flow_arc {
 };
 
 struct tarn_flow {
-    uint32_t nodes_count, nodes_capacity;
+    struct tarn_region region; /* of the arrays, and of those that they have grown out of */
+    uint32_t nodes_count, nodes_room;
     uint32_t *first; /* node -> its first arc */
     uint32_t *level; /* node -> distance from the source; TARN_NONE: out of reach */
     uint32_t *now;   /* node -> the arc to go on with */
-    uint32_t *queue;
-    uint32_t *path; /* arcs */
+    uint32_t *queue; /* nodes to visit */
+    uint32_t *path;  /* arcs */
     struct tarn_flow_arc *arcs;
-    uint32_t arcs_count, arcs_capacity;
-    enum tarn_status status; /* TARN_SYSTEM: an arc found no memory */
+    uint32_t arcs_count;
+    size_t arcs_room;
+    enum tarn_status status; /* TARN_SYSTEM: there was no memory for an arc */
 };
 
 /* Empties the network and gives it `nodes` nodes; a zeroed struct is empty. TARN_SYSTEM. */
@@ -40,6 +43,6 @@ void tarn_flow_add(struct tarn_flow *flow, uint32_t from, uint32_t to, uint64_t 
 uint64_t tarn_flow_run(struct tarn_flow *flow, uint32_t source, uint32_t sink);
 /* After that: level[n] != TARN_NONE for exactly the nodes on the sink's side of the minimum cut
  * with the largest source's side. */
-void tarn_flow_turn_round(struct tarn_flow *flow, uint32_t sink);
+void tarn_flow_find_largest(struct tarn_flow *flow, uint32_t sink);
 
 #endif

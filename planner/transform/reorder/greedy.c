@@ -10,50 +10,30 @@
  * Cost: O(n log n) node runs, times the length of segments that are tried in vain. */
 #include "greedy.h"
 
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
 enum { SEGMENT_MAX = 24, SKIPS_MAX = 64 };
 
-/* ---- Memory ---- */
-
 enum tarn_status tarn_reorder_greedy_init(struct tarn_reorder_greedy *greedy,
+                                          struct tarn_region *region,
                                           const struct tarn_reorder_model *model)
 {
-    size_t count = (size_t)model->nodes_count + 1;
-    memset(greedy, 0, sizeof *greedy);
-    if (tarn_reorder_state_init(&greedy->state, model) != TARN_OK) return TARN_SYSTEM;
-    greedy->guide = malloc(count * sizeof *greedy->guide);
-    greedy->ready = (struct tarn_heap){greedy->guide, malloc(count * sizeof(uint32_t)), 0};
-    greedy->waiting = malloc(count * sizeof *greedy->waiting);
-    greedy->hold = malloc(count * sizeof *greedy->hold);
-    greedy->need = malloc(count * sizeof *greedy->need);
-    greedy->has_run = malloc(count * sizeof *greedy->has_run);
-    greedy->is_ready = malloc(count * sizeof *greedy->is_ready);
-    greedy->is_waiting = malloc(count * sizeof *greedy->is_waiting);
-    greedy->is_held = malloc(count * sizeof *greedy->is_held);
-    greedy->run = malloc(count * sizeof *greedy->run);
-    if (greedy->guide && greedy->ready.items && greedy->waiting && greedy->hold && greedy->need &&
-        greedy->has_run && greedy->is_ready && greedy->is_waiting && greedy->is_held && greedy->run)
-        return TARN_OK;
-    tarn_reorder_greedy_finish(greedy);
-    return TARN_SYSTEM;
-}
-
-void tarn_reorder_greedy_finish(struct tarn_reorder_greedy *greedy)
-{
-    tarn_reorder_state_finish(&greedy->state);
-    free(greedy->guide);
-    free(greedy->ready.items);
-    free(greedy->waiting);
-    free(greedy->hold);
-    free(greedy->need);
-    free(greedy->has_run);
-    free(greedy->is_ready);
-    free(greedy->is_waiting);
-    free(greedy->is_held);
-    free(greedy->run);
-    memset(greedy, 0, sizeof *greedy);
+    size_t count = model->nodes_count;
+    *greedy = (struct tarn_reorder_greedy){
+        .guide = tarn_region_take(region, count, sizeof *greedy->guide),
+        .waiting = tarn_region_take(region, count, sizeof *greedy->waiting),
+        .hold = tarn_region_take(region, count, sizeof *greedy->hold),
+        .need = tarn_region_take(region, count, sizeof *greedy->need),
+        .has_run = tarn_region_take(region, count, sizeof *greedy->has_run),
+        .is_ready = tarn_region_take(region, count, sizeof *greedy->is_ready),
+        .is_waiting = tarn_region_take(region, count, sizeof *greedy->is_waiting),
+        .is_held = tarn_region_take(region, count, sizeof *greedy->is_held),
+        .run = tarn_region_take(region, count, sizeof *greedy->run),
+    };
+    greedy->ready = (struct tarn_heap){.key = greedy->guide,
+                                       .items = tarn_region_take(region, count, sizeof(uint32_t))};
+    return tarn_reorder_state_init(&greedy->state, region, model);
 }
 
 /* ---- Ready nodes, by the guide ---- */
@@ -254,8 +234,10 @@ uint64_t tarn_reorder_greedy_run(struct tarn_reorder_greedy *greedy, const uint3
     for (;;) {
         run_segments(greedy, limit);
         uint32_t v = take_by_guide(greedy, limit);
-        if (v == TARN_NONE) return tarn_reorder_peak(&greedy->state, greedy->run, NULL);
+        if (v == TARN_NONE) break;
         run(greedy, v);
         settle(greedy, v);
     }
+    assert(greedy->run_count == greedy->state.model->nodes_count);
+    return tarn_reorder_peak(&greedy->state, greedy->run, NULL);
 }

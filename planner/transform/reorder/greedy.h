@@ -13,18 +13,19 @@ struct tarn_reorder_greedy {
     uint32_t waiting_count;
     uint32_t *hold; /* ready nodes whose segment does not fit under the limit now */
     uint32_t hold_count;
-    uint64_t *need; /* node on hold -> memory beyond what is alive that its segment takes */
-    uint64_t need_least;
-    bool *has_run;  /* node: is it in the order? */
-    bool *is_ready; /* node: has it been in the heap? */
-    bool *is_waiting, *is_held;
-    uint32_t *run; /* the order so far */
+    uint64_t *need;      /* node on hold -> bytes beyond what is alive that its segment takes */
+    uint64_t need_least; /* of the nodes on hold; UINT64_MAX: there is none */
+    bool *has_run;       /* node: is it in the order? */
+    bool *is_ready;      /* node: has it been in the heap? */
+    bool *is_waiting, *is_held; /* node: is it in `waiting`, in `hold`? */
+    uint32_t *run;              /* the order so far */
     uint32_t run_count;
 };
 
+/* Arrays from the region. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_reorder_greedy_init(struct tarn_reorder_greedy *greedy,
+                                          struct tarn_region *region,
                                           const struct tarn_reorder_model *model);
-void tarn_reorder_greedy_finish(struct tarn_reorder_greedy *greedy);
 
 /* Makes an order (in greedy->run) and returns its peak, which may exceed the limit. guide: an order
  * of all nodes that is legal. */

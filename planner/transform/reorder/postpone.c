@@ -1,38 +1,29 @@
-/* A node that frees nothing, because every storage that it reads has a toucher behind it, may as
- * well run right before the first node that waits for it, or before the last other toucher of
- * one of those storages, whichever comes first: what it makes is alive for a shorter time, and
- * nothing else changes. Decided from the end of the order to its beginning, so that whole chains
+/* A node that frees nothing, because every storage that it reads has a toucher behind it, can run
+ * right before the first node that waits for it, or before the last other toucher of one of those
+ * storages, whichever comes first: what it makes is alive for a shorter time, and nothing else
+ * changes. Decided from the end of the order to its beginning, so that whole chains
  * move. This is the fusion of ops that only feed one successor, without fixing it for ever.
  * Cost: linear. */
 #include "postpone.h"
 
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
 enum tarn_status tarn_reorder_postpone_init(struct tarn_reorder_postpone *postpone,
+                                            struct tarn_region *region,
                                             const struct tarn_reorder_model *model)
 {
-    size_t nodes = model->nodes_count, storages = model->storages_count;
+    size_t nodes = model->nodes_count;
     *postpone = (struct tarn_reorder_postpone){
         .model = model,
-        .place = malloc((nodes + 1) * sizeof *postpone->place),
-        .latest = malloc((storages + 1) * sizeof *postpone->latest),
-        .begin = malloc((nodes + 2) * sizeof *postpone->begin),
+        .place = tarn_region_take(region, nodes, sizeof *postpone->place),
+        .latest = tarn_region_take(region, model->storages_count, sizeof *postpone->latest),
+        .begin = tarn_region_take(region, nodes + 2, sizeof *postpone->begin),
     };
-    if (postpone->place && postpone->latest && postpone->begin) return TARN_OK;
-    tarn_reorder_postpone_finish(postpone);
-    return TARN_SYSTEM;
+    return region->is_exhausted ? TARN_SYSTEM : TARN_OK;
 }
 
-void tarn_reorder_postpone_finish(struct tarn_reorder_postpone *postpone)
-{
-    free(postpone->place);
-    free(postpone->latest);
-    free(postpone->begin);
-    memset(postpone, 0, sizeof *postpone);
-}
-
-/* The last place before which v, which is at `place`, may as well run. */
+/* The last place before which v, which is at `place`, can run without a higher step. */
 static uint32_t find_place(const struct tarn_reorder_postpone *postpone, uint32_t v, uint32_t place)
 {
     const struct tarn_reorder_model *model = postpone->model;
@@ -68,6 +59,7 @@ void tarn_reorder_postpone_run(struct tarn_reorder_postpone *postpone, const uin
                                uint32_t *result)
 {
     uint32_t count = postpone->model->nodes_count, *begin = postpone->begin;
+    assert(result != order);
     choose_places(postpone, order);
     memset(begin, 0, ((size_t)count + 2) * sizeof *begin);
     for (uint32_t i = 0; i < count; i++) begin[postpone->place[i] + 1]++;

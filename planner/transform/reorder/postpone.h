@@ -12,9 +12,10 @@ struct tarn_reorder_postpone {
     uint32_t *begin;  /* place -> where its nodes begin */
 };
 
+/* Arrays from the region. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_reorder_postpone_init(struct tarn_reorder_postpone *postpone,
+                                            struct tarn_region *region,
                                             const struct tarn_reorder_model *model);
-void tarn_reorder_postpone_finish(struct tarn_reorder_postpone *postpone);
 
 /* Writes the better order to `result`, which is not `order`. No step's memory is higher than that
  * of the same node in `order`, or of the node that it was put before. */

@@ -1,42 +1,33 @@
-/* Branch and bound over cases "u runs before w". An order that holds in the case is at hand. Take
- * its highest step w. If w's minimum cut reaches the goal, the case is done. Else split the order
- * at that cut, which makes w's step cheap; now another node u is highest. If the case orders the
- * two, go on with u; if not, either u runs before w or w before u, and what is true in both cases
- * is true. The orders that turn up on the way are compared with the goal as well. Cost: cuts_max
- * minimum cuts and twice as many runs through an order. */
+/* Branch and bound over cases "u runs before w". Each case has an order that is legal in it. Take
+ * the highest step w of that order. If w's minimum cut reaches the goal, the case is done. Else
+ * split the order at that cut, which lowers w's step; now another node u is highest. If the case
+ * orders the two, go on with u; if not, either u runs before w or w before u, and what is true in
+ * both cases is true. The orders that turn up on the way are compared with the goal as well. Cost:
+ * cuts_max minimum cuts and twice as many runs through an order. */
 #include "proof.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { STEPS_MAX = 6 };
 
 enum tarn_status tarn_reorder_proof_init(struct tarn_reorder_proof *proof,
+                                         struct tarn_region *region,
                                          struct tarn_reorder_bound *bound,
                                          struct tarn_reorder_state *state)
 {
-    size_t count = (size_t)bound->model->nodes_count + 1;
+    size_t count = bound->model->nodes_count;
+    assert(bound->cases_count == 0);
     *proof = (struct tarn_reorder_proof){
         .bound = bound,
         .state = state,
-        .orders = malloc(count * (TARN_REORDER_CASES_MAX + 2) * sizeof *proof->orders),
-        .step = malloc(count * sizeof *proof->step),
-        .side = malloc(count * sizeof *proof->side),
-        .found = malloc(count * sizeof *proof->found),
+        .orders =
+            tarn_region_take(region, count * (TARN_REORDER_CASES_MAX + 2), sizeof *proof->orders),
+        .step = tarn_region_take(region, count, sizeof *proof->step),
+        .side = tarn_region_take(region, count, sizeof *proof->side),
+        .found = tarn_region_take(region, count, sizeof *proof->found),
     };
-    if (proof->orders && proof->step && proof->side && proof->found) return TARN_OK;
-    tarn_reorder_proof_finish(proof);
-    return TARN_SYSTEM;
-}
-
-void tarn_reorder_proof_finish(struct tarn_reorder_proof *proof)
-{
-    free(proof->orders);
-    free(proof->step);
-    free(proof->side);
-    free(proof->found);
-    memset(proof, 0, sizeof *proof);
+    return region->is_exhausted ? TARN_SYSTEM : TARN_OK;
 }
 
 static uint32_t nodes_count(const struct tarn_reorder_proof *proof)
@@ -46,7 +37,7 @@ static uint32_t nodes_count(const struct tarn_reorder_proof *proof)
 
 static uint32_t *order_at(const struct tarn_reorder_proof *proof, uint32_t depth)
 {
-    return proof->orders + (size_t)depth * (nodes_count(proof) + 1);
+    return proof->orders + (size_t)depth * nodes_count(proof);
 }
 
 /* ---- Orders ---- */
@@ -150,6 +141,7 @@ static enum tarn_status add_case(struct tarn_reorder_proof *proof, uint32_t dept
                                  struct tarn_reorder_case one, uint64_t known, uint64_t *least)
 {
     uint64_t here = known;
+    assert(proof->bound->cases_count == depth && depth < TARN_REORDER_CASES_MAX);
     copy_in_case(proof, order_at(proof, depth), order_at(proof, depth + 1), one);
     proof->bound->cases[proof->bound->cases_count++] = one;
     enum tarn_status status = bound_case(proof, depth + 1, &here);

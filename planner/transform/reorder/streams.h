@@ -4,6 +4,7 @@
 #define TARN_PLANNER_TRANSFORM_REORDER_STREAMS_H
 
 #include "planner/transform/steps.h"
+#include "streams/base/region.h"
 #include "streams/graph/graph.h"
 
 struct tarn_reorder_weights {
@@ -19,9 +20,10 @@ struct tarn_reorder_weights {
 
 /* order: two legal orders of all ops; the first one is that of the graph that came in. Afterwards
  * the second one is the best that was found from either or between, never worse than the first.
- * reserved: by planned storage, the sum fits in 64 bits. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_reorder_streams(const struct tarn_graph *graph, const uint64_t *reserved,
-                                      uint32_t *const order[2],
+ * reserved: planned storage -> bytes, the sum fits in 64 bits. The region is left as it was.
+ * TARN_SYSTEM: no memory. */
+enum tarn_status tarn_reorder_streams(struct tarn_region *region, const struct tarn_graph *graph,
+                                      const uint64_t *reserved, uint32_t *const order[2],
                                       struct tarn_reorder_weights *weights);
 
 #endif

@@ -1,0 +1,179 @@
+/* The view has copies of what an order changes, positions, ranks and the order of touchers, and
+ * shares the rest with the graph that came in. Cost: the clocks and the antichain of the graph for
+ * each order. */
+#include "weighing.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "streams/order/simulator.h"
+
+/* ---- The view ---- */
+
+/* Of these arcs those between streams. */
+static enum tarn_status take_arcs(struct tarn_weighing *weighing, const struct tarn_arcs *from,
+                                  struct tarn_arcs *to)
+{
+    const struct tarn_graph *graph = &weighing->graph;
+    struct tarn_region *region = weighing->region;
+    uint32_t *begin = tarn_region_take(region, (size_t)graph->ops_count + 1, sizeof *begin);
+    uint32_t *ops = tarn_region_take(region, weighing->constraints.arcs_count, sizeof *ops);
+    uint32_t count = 0;
+    if (!begin || !ops) return TARN_SYSTEM;
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        for (uint32_t i = from->begin[v]; i < from->begin[v + 1]; i++) {
+            uint32_t u = from->ops[i];
+            if (graph->ops[u].stream != graph->ops[v].stream) ops[count++] = u;
+        }
+        begin[v + 1] = count;
+    }
+    *to = (struct tarn_arcs){begin, ops};
+    return TARN_OK;
+}
+
+static enum tarn_status copy_storages(struct tarn_weighing *weighing)
+{
+    struct tarn_graph *graph = &weighing->graph;
+    struct tarn_storage *storages = tarn_region_copy(weighing->region, graph->storages,
+                                                     graph->storages_count, sizeof *storages);
+    size_t count = 0;
+    for (uint32_t a = 0; a < graph->planned_count; a++) count += graph->storages[a].touchers_count;
+    weighing->touchers = tarn_region_take(weighing->region, count, sizeof *weighing->touchers);
+    if (!storages || !weighing->touchers) return TARN_SYSTEM;
+    graph->storages = storages;
+    uint32_t *next = weighing->touchers;
+    for (uint32_t a = 0; a < graph->planned_count; a++) {
+        uint32_t touchers = storages[a].touchers_count;
+        memcpy(next, storages[a].touchers, touchers * sizeof *next);
+        storages[a].touchers = next;
+        next += touchers;
+    }
+    return TARN_OK;
+}
+
+static enum tarn_status copy_records(struct tarn_weighing *weighing)
+{
+    struct tarn_graph *graph = &weighing->graph;
+    struct tarn_region *region = weighing->region;
+    size_t count = graph->ops_count;
+    graph->ops = tarn_region_copy(region, graph->ops, count, sizeof *graph->ops);
+    graph->streams =
+        tarn_region_copy(region, graph->streams, graph->streams_count, sizeof *graph->streams);
+    weighing->places = tarn_region_take(region, count, sizeof *weighing->places);
+    weighing->rank = tarn_region_take(region, count, sizeof *weighing->rank);
+    graph->rank = weighing->rank;
+    return region->is_exhausted ? TARN_SYSTEM : copy_storages(weighing);
+}
+
+enum tarn_status tarn_weighing_init(struct tarn_weighing *weighing, struct tarn_region *region,
+                                    const struct tarn_graph *graph, const uint64_t *reserved)
+{
+    *weighing = (struct tarn_weighing){.region = region, .reserved = reserved};
+    struct tarn_graph *view = &weighing->graph;
+    *view = (struct tarn_graph){
+        .ops = graph->ops,
+        .tensors = graph->tensors,
+        .streams = graph->streams,
+        .storages = graph->storages,
+        .ops_count = graph->ops_count,
+        .tensors_count = graph->tensors_count,
+        .streams_count = graph->streams_count,
+        .storages_count = graph->storages_count,
+        .planned_count = graph->planned_count,
+    };
+    const struct tarn_constraints *constraints = &weighing->constraints;
+    enum tarn_status status = copy_records(weighing);
+    if (!status) status = tarn_constraints_init(&weighing->constraints, region, graph);
+    if (!status) status = take_arcs(weighing, &constraints->predecessors, &view->predecessors);
+    if (!status) status = take_arcs(weighing, &constraints->successors, &view->successors);
+    return status;
+}
+
+void tarn_weighing_finish(struct tarn_weighing *weighing)
+{
+    tarn_region_finish(&weighing->witness);
+}
+
+bool tarn_weighing_is_valid(const struct tarn_weighing *weighing)
+{
+    const struct tarn_graph *graph = &weighing->graph;
+    for (uint32_t i = 0; i < graph->ops_count; i++) {
+        uint32_t v = graph->order[i];
+        const struct tarn_graph_op *op = &graph->ops[v];
+        if (graph->rank[v] != i || graph->streams[op->stream].ops[op->position] != v) return false;
+        for (uint32_t k = graph->predecessors.begin[v]; k < graph->predecessors.begin[v + 1]; k++)
+            if (graph->rank[graph->predecessors.ops[k]] >= i) return false;
+    }
+    return true;
+}
+
+/* ---- Orders ---- */
+
+/* Few touchers, and nearly in order. */
+static void sort_touchers(const struct tarn_weighing *weighing, uint32_t *touchers, uint32_t count)
+{
+    for (uint32_t k = 1; k < count; k++) {
+        uint32_t v = touchers[k], i = k;
+        for (; i > 0 && weighing->rank[touchers[i - 1]] > weighing->rank[v]; i--)
+            touchers[i] = touchers[i - 1];
+        touchers[i] = v;
+    }
+}
+
+void tarn_weighing_take(struct tarn_weighing *weighing, const uint32_t *order)
+{
+    struct tarn_graph *graph = &weighing->graph;
+    uint32_t begin = 0;
+    graph->order = order;
+    for (uint32_t s = 0; s < graph->streams_count; s++) {
+        graph->streams[s].ops = weighing->places + begin;
+        begin += graph->streams[s].ops_count;
+        graph->streams[s].ops_count = 0;
+    }
+    for (uint32_t i = 0; i < graph->ops_count; i++) {
+        uint32_t v = order[i];
+        struct tarn_graph_stream *stream = &graph->streams[graph->ops[v].stream];
+        weighing->rank[v] = i;
+        graph->ops[v].position = stream->ops_count;
+        weighing->places[(size_t)(stream->ops - weighing->places) + stream->ops_count++] = v;
+    }
+    for (uint32_t *next = weighing->touchers, a = 0; a < graph->planned_count; a++) {
+        sort_touchers(weighing, next, graph->storages[a].touchers_count);
+        next += graph->storages[a].touchers_count;
+    }
+}
+
+enum tarn_status tarn_weighing_weigh(struct tarn_weighing *weighing, const uint32_t *order,
+                                     uint64_t *weight)
+{
+    struct tarn_clocks clocks;
+    struct tarn_region_mark mark = tarn_region_mark(weighing->region);
+    tarn_region_finish(&weighing->witness);
+    tarn_weighing_take(weighing, order);
+    enum tarn_status status = tarn_clocks_init(&clocks, weighing->region, &weighing->graph);
+    if (status == TARN_OK)
+        status = tarn_reuse_init(&weighing->reuse, &weighing->witness, &clocks, &weighing->graph);
+    tarn_region_release(weighing->region, mark);
+    if (status == TARN_OK)
+        status = tarn_antichain_init(&weighing->antichain, &weighing->witness, &weighing->reuse,
+                                     &weighing->graph, weighing->reserved);
+    if (status == TARN_OK) *weight = weighing->antichain.bound;
+    return status;
+}
+
+enum tarn_status tarn_weighing_time(struct tarn_weighing *weighing, uint64_t *ns)
+{
+    struct tarn_wait *waits = NULL;
+    struct tarn_timeline timeline;
+    struct tarn_region_mark mark = tarn_region_mark(weighing->region);
+    uint32_t count;
+    enum tarn_status status = tarn_events_minimal(&weighing->graph, &waits, &count);
+    if (status == TARN_OK)
+        status = tarn_timeline_init(&timeline, weighing->region, &weighing->graph, waits, count,
+                                    TARN_WAIT_NS);
+    if (status == TARN_OK) *ns = timeline.makespan_ns;
+    tarn_region_release(weighing->region, mark);
+    free(waits);
+    return status;
+}
