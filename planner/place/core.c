@@ -20,7 +20,7 @@
 
 #include "planner/place/exact/exact.h"
 #include "planner/place/lowest/keys.h"
-#include "planner/place/windows/field.h"
+#include "planner/place/windows/windows.h"
 #include "streams/base/bitset.h"
 #include "streams/base/checked.h"
 #include "work.h"

@@ -65,7 +65,7 @@ struct search {
     struct candidate bests[WALKS]; /* of each walk */
     uint64_t work_before[WALKS];   /* the round */
     struct candidate best;         /* of all */
-    atomic_uint_least64_t found;   /* the least `from` of those that meet the aim */
+    struct tarn_winner winner;     /* by `from` */
     uint64_t steps;                /* that every walk has made */
     double begin_ms;
     struct tarn_team team;
@@ -113,14 +113,6 @@ static bool offer(struct search *search, struct candidate *candidate, const stru
     return true;
 }
 
-/* Notes that `from` has met the aim: what comes after it need not go on. */
-static void note_found(struct search *search, uint64_t from)
-{
-    uint64_t least = atomic_load(&search->found);
-    while (from < least && !atomic_compare_exchange_weak(&search->found, &least, from)) {
-    }
-}
-
 static void report_progress(const struct search *search, int32_t top)
 {
     const struct tarn_improve_options *options = search->options;
@@ -151,7 +143,7 @@ static bool decode_in_slices(struct search *search, struct tarn_decoder *decoder
     tarn_decoder_start(decoder, NULL);
     while (deadline < count) {
         deadline = count - deadline > SLICE ? deadline + SLICE : count;
-        if (i > atomic_load(&search->found)) return false;
+        if (tarn_winner_is_before(&search->winner, i)) return false;
         if (!tarn_decoder_advance(decoder, key, NULL, objective, TARN_MISS_MAX, deadline))
             return false;
     }
@@ -173,7 +165,7 @@ static void decode_key(void *user, uint32_t thread, uint32_t i)
 {
     struct search *search = user;
     struct decoding *own = &search->decodings[thread];
-    if (search->no_memory || i > atomic_load(&search->found) || is_over(search)) return;
+    if (search->no_memory || tarn_winner_is_before(&search->winner, i) || is_over(search)) return;
     if (!decoding_init(own, search) || fill_key(search, i, own->key) != TARN_OK) {
         search->no_memory = true;
         return;
@@ -183,7 +175,7 @@ static void decode_key(void *user, uint32_t thread, uint32_t i)
     if (decode_in_slices(search, &own->decoder, i, own->key)) search->tops[i] = own->decoder.top;
     search->key_work[i] = own->decoder.work;
     if (search->round_work > 0 && own->decoder.work > search->round_work) search->cut = true;
-    if (search->tops[i] <= search->aim) note_found(search, i);
+    if (search->tops[i] <= search->aim) tarn_winner_note(&search->winner, i);
     struct candidate found = {own->decoder.offset, search->tops[i], i};
     if (offer(search, &own->best, &found) && thread == 0) report_progress(search, own->best.top);
 }
@@ -199,7 +191,7 @@ static void pay_for_keys(struct search *search)
 static bool decode_keys(struct search *search)
 {
     uint32_t count = search->keys_count > 0 ? search->keys_count : (uint32_t)STARTS;
-    atomic_store(&search->found, UINT64_MAX);
+    tarn_winner_clear(&search->winner);
     search->round_work =
         search->work_left == TARN_WORK_UNLIMITED ? 0 : search->work_left / count + 1;
     tarn_team_run(&search->team, count, decode_key, search);
@@ -252,7 +244,7 @@ static void note_plan(struct search *search, uint32_t w)
     const struct tarn_walk *walk = &search->walks[w];
     struct candidate own = {walk->replay.offset, walk->replay.top, step_number(w, walk->steps)};
     if (own.top < search->bests[w].top) offer(search, &search->bests[w], &own);
-    if (own.top <= search->aim) note_found(search, own.from);
+    if (own.top <= search->aim) tarn_winner_note(&search->winner, own.from);
 }
 
 static bool init_walks(struct search *search)
@@ -281,7 +273,8 @@ static void run_round(void *user, uint32_t thread, uint32_t w)
     for (uint64_t i = 0; i < search->round_steps; i++) {
         struct tarn_walk *walk = &search->walks[w];
         if (walk->replay.decoder.work - search->work_before[w] > search->round_work) return;
-        if (step_number(w, walk->steps + 1) > atomic_load(&search->found) || is_over(search))
+        if (tarn_winner_is_before(&search->winner, step_number(w, walk->steps + 1)) ||
+            is_over(search))
             return;
         tarn_walk_step(walk);
         note_plan(search, w);
@@ -334,7 +327,7 @@ static void walk(struct search *search)
     uint64_t patience = search->options->patience, better_at = 0;
     for (uint32_t w = 0; w < WALKS; w++)
         search->work_left = tarn_work_less(search->work_left, search->walks[w].replay.decoder.work);
-    atomic_store(&search->found, UINT64_MAX);
+    tarn_winner_clear(&search->winner);
     while (search->steps < search->options->steps && !is_over(search)) {
         int32_t before =
             search->best.top < search->given_top ? search->best.top : search->given_top;

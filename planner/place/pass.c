@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "planner/place/lowest/lowest.h"
-#include "planner/place/windows/field.h"
 #include "planner/place/windows/windows.h"
 #include "work.h"
 

@@ -5,6 +5,7 @@
 #define TARN_STREAMS_BASE_PARALLEL_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -42,5 +43,33 @@ void tarn_team_finish(struct tarn_team *team);
  * written can be read afterwards. Helpers block all signals but those of their own faults, so that
  * the host's handlers run on its own threads. */
 void tarn_team_run(struct tarn_team *team, uint32_t count, tarn_team_work *work, void *user);
+
+/* ---- The first to meet an aim ----
+ * Items have numbers. Of those that meet an aim the one with the least number wins, whichever is
+ * done first: so the result does not depend on the number of threads, and items with larger numbers
+ * need not go on. */
+
+struct tarn_winner {
+    atomic_uint_least64_t number; /* UINT64_MAX: nobody has met the aim yet */
+};
+
+static inline void tarn_winner_clear(struct tarn_winner *winner)
+{
+    atomic_store(&winner->number, UINT64_MAX);
+}
+
+/* Item `number` has met the aim. */
+static inline void tarn_winner_note(struct tarn_winner *winner, uint64_t number)
+{
+    uint64_t least = atomic_load(&winner->number);
+    while (number < least && !atomic_compare_exchange_weak(&winner->number, &least, number)) {
+    }
+}
+
+/* Has an item with a lesser number met it? */
+static inline bool tarn_winner_is_before(const struct tarn_winner *winner, uint64_t number)
+{
+    return atomic_load_explicit(&winner->number, memory_order_relaxed) < number;
+}
 
 #endif

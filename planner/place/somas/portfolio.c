@@ -85,20 +85,6 @@ static void keep_better(struct outcome *best, struct outcome *other)
     *other = worse;
 }
 
-/* The first method in the order that has met the bound so far. */
-struct finish {
-    uint64_t bound;
-    atomic_uint method;
-};
-
-static void note_finish(struct finish *finish, const struct outcome *outcome)
-{
-    uint32_t first = atomic_load(&finish->method);
-    while (outcome->footprint <= finish->bound && outcome->method < first &&
-           !atomic_compare_exchange_weak(&finish->method, &first, outcome->method)) {
-    }
-}
-
 /* What a thread works in; made when it takes its first method. */
 struct bench {
     struct outcome trial, best;
@@ -108,7 +94,8 @@ struct run {
     const struct tarn_problem *problem;
     const struct tarn_deadline *deadline;
     uint32_t methods_max;
-    struct finish finish;
+    uint64_t bound;
+    struct tarn_winner winner;           /* the first method in the order that has met the bound */
     struct bench benches[METHODS_COUNT]; /* by thread */
     atomic_bool no_memory;
 };
@@ -127,7 +114,7 @@ static void run_method(void *user, uint32_t thread, uint32_t m)
     struct run *run = user;
     struct bench *bench = &run->benches[thread];
     struct outcome *trial = &bench->trial;
-    if (run->no_memory || m > atomic_load(&run->finish.method) ||
+    if (run->no_memory || tarn_winner_is_before(&run->winner, m) ||
         !is_worth_running(run->problem, m) || count_before(run->problem, m) >= run->methods_max)
         return;
     if (!bench_init(bench, run->problem->blocks->storages_count) ||
@@ -137,7 +124,7 @@ static void run_method(void *user, uint32_t thread, uint32_t m)
         return;
     }
     trial->method = m;
-    note_finish(&run->finish, trial);
+    if (trial->footprint <= run->bound) tarn_winner_note(&run->winner, m);
     keep_better(&bench->best, trial);
 }
 
@@ -162,7 +149,8 @@ enum tarn_status tarn_portfolio_place(const struct tarn_problem *problem, uint32
                                       uint64_t *footprint, uint32_t *winner)
 {
     struct outcome best = {NULL, 0, TARN_NONE};
-    struct run run = {.problem = problem, .deadline = deadline, .finish = {bound, TARN_NONE}};
+    struct run run = {.problem = problem, .deadline = deadline, .bound = bound};
+    tarn_winner_clear(&run.winner);
     run.methods_max = methods_max;
     if (method != TARN_NONE) {
         *winner = method;

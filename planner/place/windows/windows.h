@@ -2,8 +2,7 @@
 #ifndef TARN_PLANNER_PLACE_WINDOWS_WINDOWS_H
 #define TARN_PLANNER_PLACE_WINDOWS_WINDOWS_H
 
-#include "planner/place/effort.h"
-#include "planner/place/somas/baseline.h"
+#include "field.h"
 #include "streams/base/deadline.h"
 #include "streams/order/antichain.h"
 
