@@ -19,7 +19,6 @@
 #include "planner/place/improve.h"
 #include "planner/place/lowest/keys.h"
 #include "planner/place/lowest/lowest.h"
-#include "planner/place/windows/widths.h"
 #include "planner/place/windows/windows.h"
 #include "support/place_fixture.h"
 #include "support/random_graph.h"
@@ -276,11 +275,11 @@ static void windows_reach_what_they_did(void **state)
 static double place_by_widths(struct trial *trial)
 {
     struct tarn_effort effort = {.max = tarn_widths_effort(&trial->of.problem), .must = true};
-    const struct tarn_improve_options options = {.threads = 2};
+    const struct tarn_widths_options options = {
+        .aim = trial->of.antichain.bound, .threads = 2, .effort = &effort};
     uint64_t footprint = UINT64_MAX;
     assert_int_equal(tarn_widths_place(&trial->of.problem, &trial->of.antichain, &options,
-                                       trial->of.antichain.bound, &effort, trial->offset,
-                                       &footprint),
+                                       trial->offset, &footprint),
                      TARN_OK);
     return above(trial, footprint);
 }

@@ -18,7 +18,6 @@
 #include "planner/place/windows/bundles.h"
 #include "planner/place/windows/cuts.h"
 #include "planner/place/windows/periods.h"
-#include "planner/place/windows/widths.h"
 #include "planner/place/windows/windows.h"
 #include "streams/base/radix.h"
 #include "support/check_offsets.h"
@@ -273,19 +272,20 @@ static struct tarn_graph *coupled(uint32_t i)
 }
 
 /* Without a limit every way is gone: none is better than the plan. */
-static void the_best_of_all_ways_is_taken(void **state)
+static void the_best_of_all_widths_is_taken(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < 8; i++) {
         struct fixture fixture;
         set_up(&fixture, coupled(i), 512);
         struct tarn_effort effort = {.max = UINT64_MAX};
-        struct tarn_improve_options options = {.threads = 1};
+        struct tarn_widths_options options = {
+            .aim = fixture.antichain.bound, .threads = 1, .effort = &effort};
         uint64_t *offset = calloc((size_t)fixture.reuse.count + 1, sizeof *offset);
         uint64_t least = UINT64_MAX, footprint;
-        assert_int_equal(tarn_widths_place(&fixture.problem, &fixture.antichain, &options,
-                                           fixture.antichain.bound, &effort, offset, &least),
-                         TARN_OK);
+        assert_int_equal(
+            tarn_widths_place(&fixture.problem, &fixture.antichain, &options, offset, &least),
+            TARN_OK);
         assert_int_equal(check_plan(&fixture, offset), least);
         for (uint32_t width = 256; width <= 1024; width *= 4) {
             struct tarn_windows_options one = {.width = width, .threads = 1};
@@ -386,7 +386,7 @@ int main(void)
         cmocka_unit_test(lifetimes_enclose_every_conflict),
         cmocka_unit_test(parts_keep_every_conflict_and_block),
         cmocka_unit_test(bundles_share_no_byte_that_is_not_safe),
-        cmocka_unit_test(the_best_of_all_ways_is_taken),
+        cmocka_unit_test(the_best_of_all_widths_is_taken),
         cmocka_unit_test(radix_sort_is_stable),
         cmocka_unit_test(tiny_windows_of_random_graphs_give_safe_plans),
         cmocka_unit_test(large_graphs_are_safe_and_do_not_depend_on_the_number_of_threads),

@@ -9,10 +9,10 @@
 
 struct tarn_effort {
     uint64_t max;         /* UINT64_MAX: no limit */
-    bool must;            /* the first plan: what it cannot do without is done whatever it takes */
-    uint64_t crossing;    /* of the spent: for what crosses windows, which one thread does */
-    uint64_t key_work;    /* 0, or of one key for some bundles */
-    uint32_t key_bundles; /* of so many */
+    bool must;            /* there is no plan yet: what it cannot do without has no limit */
+    uint64_t crossing;    /* the part of `spent` for what crosses windows, which one thread does */
+    uint64_t key_work;    /* of one decode of bundles; 0: there was none */
+    uint32_t key_bundles; /* how many these were */
     atomic_uint_least64_t spent;
 };
 

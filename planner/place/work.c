@@ -5,8 +5,10 @@
 #include "work.h"
 
 #define ENTRIES_MAX ((uint64_t)1 << 22)
-#define DECODE_PAIR 0.3
-#define DECODE_PAIR_AND_STREAM 0.02
+/* Picoseconds of a decode for each unsafe pair, and for each of its streams. */
+enum { PAIR_WORK = 150, PAIR_STREAM_WORK = 10 };
+/* How many times that a decode may take at worst. */
+#define DECODE_WORST 2.0
 #define METHOD_PAIR 4.0
 #define METHOD_STORAGES 0.3 /* for each pair of storages, safe or not */
 
@@ -22,6 +24,11 @@ static enum tarn_status count_pairs(const struct tarn_problem *problem, double *
     return status;
 }
 
+uint64_t tarn_work_of_pairs(uint64_t pairs, uint32_t streams_count)
+{
+    return pairs * (PAIR_WORK + PAIR_STREAM_WORK * (uint64_t)streams_count) / 1000;
+}
+
 enum tarn_status tarn_work_estimate(const struct tarn_problem *problem,
                                     struct tarn_work_costs *costs)
 {
@@ -29,8 +36,8 @@ enum tarn_status tarn_work_estimate(const struct tarn_problem *problem,
     double pairs, count = reuse->count;
     enum tarn_status status = count_pairs(problem, &pairs);
     if (status != TARN_OK) return status;
-    double pair = DECODE_PAIR + DECODE_PAIR_AND_STREAM * reuse->streams_count;
-    costs->decode = (uint64_t)(pairs * pair + TARN_WORK_PLACE * count);
+    double pair = (PAIR_WORK + PAIR_STREAM_WORK * (double)reuse->streams_count) / 1000;
+    costs->decode = (uint64_t)(pairs * pair * DECODE_WORST + TARN_WORK_PLACE * count);
     costs->method = (uint64_t)(pairs * METHOD_PAIR + count * count * METHOD_STORAGES);
     return TARN_OK;
 }

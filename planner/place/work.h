@@ -20,6 +20,9 @@ static inline uint64_t tarn_work_less(uint64_t left, uint64_t done)
     return left > done ? left - done : 0;
 }
 
+/* What a decode of that many unsafe pairs commonly takes. */
+uint64_t tarn_work_of_pairs(uint64_t pairs, uint32_t streams_count);
+
 /* What cannot be ended on the way is estimated before, from above. */
 struct tarn_work_costs {
     uint64_t decode; /* of all blocks with one key */

@@ -1,29 +1,31 @@
 /* Windows of several widths, with streams apart (split.h) and together. Which is best depends on
  * how streams wait for each other, and is not known before: the best plan of all is taken. The
- * first way makes a plan whatever it takes. Those of the same kind may then do little more than
- * windows take by themselves, and beyond that all ways share the effort, of which a
- * plan is worth the more, the further it is above its aim.
+ * first variant makes a plan whatever it takes. Others that place streams apart may then do little
+ * more than windows take by themselves. Beyond that all variants share the effort, of which a plan
+ * is worth the more, the further it is above its aim.
  * Cost: at most the effort, beside the first plan and what the others take to end. */
-#include "widths.h"
+#include "windows.h"
 
-static const struct way {
+/* In the order in which they are tried; see struct tarn_windows_options. */
+static const struct variant {
     uint32_t width;
     bool together;
-} ways[] = {{256, false}, {1024, true}, {1024, false}, {3072, false}, {3072, true}};
-enum { WAYS_COUNT = sizeof ways / sizeof *ways };
+} variants[] = {{256, false}, {1024, true}, {1024, false}, {3072, false}, {3072, true}};
+enum { VARIANTS_COUNT = sizeof variants / sizeof *variants };
 
-/* Nanoseconds: of the effort, fixed and for each storage; and what windows take beside decodes, for
- * each storage, and for each of its streams. */
-enum { EFFORT_STORAGE = 8000, WINDOWS_STORAGE = 500, WINDOWS_STREAM = 50 };
-static const uint64_t effort_least = UINT64_C(6000000000);
-/* A plan that is one in so many above its aim is worth the whole effort. */
+/* Work: of the effort, fixed and for each storage. */
+#define EFFORT_LEAST UINT64_C(6000000000)
+enum { EFFORT_STORAGE = 8000 };
+/* Work: what windows take beside decodes, for each storage, and for each of its streams. */
+enum { WINDOWS_STORAGE = 500, WINDOWS_STREAM = 50 };
+/* A plan that is one part in WORTH_ALL above its aim is worth the whole effort. */
 enum { WORTH_ALL = 512 };
-/* One in so many parts of the effort is little. */
+/* A variant that need not make a plan may do one part in LEAST_SHARE of the effort. */
 enum { LEAST_SHARE = 64 };
 
 uint64_t tarn_widths_effort(const struct tarn_problem *problem)
 {
-    return effort_least + (uint64_t)problem->blocks->storages_count * EFFORT_STORAGE;
+    return EFFORT_LEAST + (uint64_t)problem->blocks->storages_count * EFFORT_STORAGE;
 }
 
 uint64_t tarn_widths_worth(struct tarn_effort *effort, uint64_t aim, uint64_t footprint)
@@ -42,30 +44,30 @@ static uint64_t windows_work(const struct tarn_problem *problem)
 
 enum tarn_status tarn_widths_place(const struct tarn_problem *problem,
                                    const struct tarn_antichain *antichain,
-                                   const struct tarn_improve_options *options, uint64_t aim,
-                                   struct tarn_effort *effort, uint64_t *offset,
+                                   const struct tarn_widths_options *options, uint64_t *offset,
                                    uint64_t *footprint)
 {
-    uint64_t all = effort->max, windows = windows_work(problem);
+    struct tarn_effort *effort = options->effort;
+    uint64_t max = effort->max, windows = windows_work(problem);
     uint64_t least = windows + tarn_widths_effort(problem) / LEAST_SHARE;
     enum tarn_status status = TARN_OK;
-    for (uint32_t i = 0; status == TARN_OK && i<WAYS_COUNT && * footprint> aim; i++) {
-        uint64_t before = *footprint, worth = tarn_widths_worth(effort, aim, before);
-        if (tarn_deadline_is_over(&options->deadline)) break;
-        if (ways[i].together && worth < 4 * windows) continue;
-        if (all < UINT64_MAX && effort->crossing > worth + least) continue;
-        if (!effort->must && all < UINT64_MAX)
-            effort->max = effort->spent + worth + (ways[i].together ? 0 : windows + least);
-        status = tarn_windows_place(problem, antichain,
-                                    &(struct tarn_windows_options){.aim = aim,
-                                                                   .width = ways[i].width,
-                                                                   .together = ways[i].together,
-                                                                   .threads = options->threads,
-                                                                   .effort = effort,
-                                                                   .deadline = &options->deadline},
-                                    offset, footprint);
+    for (uint32_t i = 0; status == TARN_OK && i < VARIANTS_COUNT; i++) {
+        uint64_t before = *footprint, worth;
+        if (before <= options->aim || tarn_deadline_is_over(&options->deadline)) break;
+        worth = tarn_widths_worth(effort, options->aim, before);
+        if (variants[i].together && worth < 4 * windows) continue;
+        if (max < UINT64_MAX && effort->crossing > worth + least) continue;
+        if (!effort->must && max < UINT64_MAX)
+            effort->max = effort->spent + worth + (variants[i].together ? 0 : windows + least);
+        const struct tarn_windows_options variant = {.aim = options->aim,
+                                                     .width = variants[i].width,
+                                                     .together = variants[i].together,
+                                                     .threads = options->threads,
+                                                     .effort = effort,
+                                                     .deadline = &options->deadline};
+        status = tarn_windows_place(problem, antichain, &variant, offset, footprint);
         tarn_effort_spend(effort, windows);
-        effort->max = all;
+        effort->max = max;
         effort->must = false;
         if (*footprint < before && options->progress)
             options->progress(options->user, *footprint, 0);

@@ -1,4 +1,6 @@
-/* Placement window by window, for problems too large for one decode: near-linear, in parallel. */
+/* Placement window by window, for problems too large for one decode: near-linear, in parallel. The
+ * door of the room; field.h, which it includes, serves searches that place some blocks around
+ * others as well. */
 #ifndef TARN_PLANNER_PLACE_WINDOWS_WINDOWS_H
 #define TARN_PLANNER_PLACE_WINDOWS_WINDOWS_H
 
@@ -11,11 +13,12 @@ struct tarn_windows_options {
     uint32_t width;   /* storages in a window, about */
     bool together;    /* streams are not placed apart; nothing is done where none would be */
     uint32_t threads; /* 0: all cores; the plan does not depend on it */
-    /* 0: good values. Storages released so many windows after their producer are far from it; so
-     * many that cross are still placed at once. */
-    uint32_t far_windows, crossing_max;
-    struct tarn_effort *effort;           /* may be NULL: no limit */
-    const struct tarn_deadline *deadline; /* may be NULL: nothing ends it */
+    /* 0: a good value. A storage is far from its producer when it is released that many windows
+     * later. */
+    uint32_t far_windows;
+    uint32_t crossing_max;      /* 0: a good value. Storages that cross and are placed at once */
+    struct tarn_effort *effort; /* NULL: no limit */
+    const struct tarn_deadline *deadline; /* NULL: nothing ends it */
 };
 
 /* offset, by planned storage, and footprint: replaced where the plan by windows is lower; not where
@@ -25,5 +28,30 @@ enum tarn_status tarn_windows_place(const struct tarn_problem *problem,
                                     const struct tarn_antichain *antichain,
                                     const struct tarn_windows_options *options, uint64_t *offset,
                                     uint64_t *footprint);
+
+/* ---- Several widths ---- */
+
+struct tarn_widths_options {
+    uint64_t aim;     /* bytes: a plan up to there ends the search */
+    uint32_t threads; /* 0: all cores; the plan does not depend on it */
+    struct tarn_effort *effort;
+    /* NULL, or called whenever the footprint has become smaller. */
+    void (*progress)(void *user, uint64_t footprint, uint64_t steps);
+    void *user;
+    struct tarn_deadline deadline;
+};
+
+/* tarn_windows_place with several widths, one after the other, as far as they are worth it. */
+enum tarn_status tarn_widths_place(const struct tarn_problem *problem,
+                                   const struct tarn_antichain *antichain,
+                                   const struct tarn_widths_options *options, uint64_t *offset,
+                                   uint64_t *footprint);
+
+/* The effort that is meant for a problem whose call sets none. */
+uint64_t tarn_widths_effort(const struct tarn_problem *problem);
+
+/* How much more work a plan is worth: all that is left where it is far above the aim, ever less the
+ * closer it is. */
+uint64_t tarn_widths_worth(struct tarn_effort *effort, uint64_t aim, uint64_t footprint);
 
 #endif
