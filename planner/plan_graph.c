@@ -23,18 +23,19 @@ enum { ALIGNMENT_DEFAULT = 512, EFFORT_DEFAULT = 1000 };
 /* Placement's own methods, then those of papers. */
 const char *tarn_plan_method(size_t i)
 {
-    size_t own = tarn_ways_count();
-    if (i < own) return tarn_way_word(i);
+    size_t own = tarn_place_methods_count();
+    if (i < own) return tarn_place_method_name(i);
     const struct tarn_layout *layout = tarn_papers_layout(i - own);
     return layout ? layout->name : NULL;
 }
 
-static enum tarn_status find_way(struct tarn_place_request *request, const char *word,
-                                 struct tarn_error *error)
+static enum tarn_status find_method(struct tarn_place_request *request, const char *word,
+                                    struct tarn_error *error)
 {
     const struct tarn_layout *layout;
-    if (tarn_way_find(word ? word : "all", &request->way, &request->method)) return TARN_OK;
-    request->way = TARN_WAY_LAYOUT;
+    if (tarn_place_method_find(word ? word : "all", &request->method, &request->somas))
+        return TARN_OK;
+    request->method = TARN_PLACE_LAYOUT;
     for (size_t i = 0; (layout = tarn_papers_layout(i)) != NULL; i++) {
         request->layout = layout;
         if (strcmp(layout->name, word) == 0) return TARN_OK;
@@ -296,7 +297,7 @@ static enum tarn_status place(struct planning *planning, struct tarn_error *erro
 static enum tarn_status run(struct planning *planning, struct tarn_graph *graph,
                             struct tarn_error *error)
 {
-    enum tarn_status status = find_way(&planning->request, planning->options.method, error);
+    enum tarn_status status = find_method(&planning->request, planning->options.method, error);
     if (status != TARN_OK) return status;
     if (order(planning, graph) != TARN_OK) return tarn_error_no_memory(error);
     planning->plan->alignment = planning->options.alignment;
@@ -319,7 +320,7 @@ enum tarn_status tarn_plan_options_take(struct tarn_plan_options *options,
     if (options->boundary > TARN_BOUNDARY_SIMPLE)
         return tarn_error_set(error, TARN_USAGE, "there is no iteration boundary %u",
                               options->boundary);
-    return find_way(&request, options->method, error);
+    return find_method(&request, options->method, error);
 }
 
 enum tarn_status tarn_plan_make(struct tarn_graph *graph, const struct tarn_plan_options *options,

@@ -1,16 +1,16 @@
-/* All ways of placing, from the cheapest to the most thorough, until the bound is met. */
+/* All methods of placing, from the cheapest to the most thorough, until the bound is met. */
 #ifndef TARN_PLANNER_PLACE_PLACE_H
 #define TARN_PLANNER_PLACE_PLACE_H
 
 #include "improve.h"
 
-enum tarn_way {
-    TARN_WAY_ALL,
-    TARN_WAY_BASELINE, /* all methods of the paper, see portfolio.h */
-    TARN_WAY_LOWEST,   /* lowest-offset-first: keys and walks, see improve.h */
-    TARN_WAY_EXACT,    /* complete search at the bound, or the capacity, for so many steps */
-    TARN_WAY_METHOD,   /* one method of the paper */
-    TARN_WAY_LAYOUT    /* what another room lays out, once and for all */
+enum tarn_place_method {
+    TARN_PLACE_ALL,
+    TARN_PLACE_BASELINE, /* all methods of SOMAS, see portfolio.h */
+    TARN_PLACE_LOWEST,   /* lowest-offset-first: keys and walks, see improve.h */
+    TARN_PLACE_EXACT,    /* complete search at the bound, or the capacity where that is more */
+    TARN_PLACE_SOMAS,    /* one method of SOMAS */
+    TARN_PLACE_LAYOUT    /* a layout of another room */
 };
 
 /* A method of another room, which is not searched with but taken as it comes. */
@@ -22,21 +22,22 @@ struct tarn_layout {
                               uint64_t *offset, uint64_t *footprint);
 };
 
-/* What a word asks for; false: no such word. method: index for TARN_WAY_METHOD. */
-bool tarn_way_find(const char *word, enum tarn_way *way, uint32_t *method);
-/* The i-th word of tarn_ways_count(). */
-const char *tarn_way_word(size_t i);
-size_t tarn_ways_count(void);
+/* The method of that name; false: there is none. somas: portfolio.h's index, or TARN_NONE. */
+bool tarn_place_method_find(const char *name, enum tarn_place_method *method, uint32_t *somas);
+/* The i-th name of tarn_place_methods_count(). */
+const char *tarn_place_method_name(size_t i);
+size_t tarn_place_methods_count(void);
 
 struct tarn_place_request {
-    enum tarn_way way;
-    uint32_t method;
-    const struct tarn_layout *layout; /* TARN_WAY_LAYOUT; else NULL */
+    enum tarn_place_method method;
+    uint32_t somas;                   /* TARN_PLACE_SOMAS: index of portfolio.h */
+    const struct tarn_layout *layout; /* TARN_PLACE_LAYOUT; else NULL */
     uint32_t node_limit;              /* the layout's */
-    /* NULL, or called once when cheap ways have not met the bound: writes one at least as high. */
+    /* NULL, or called once when cheap methods have not met the bound: writes one at least as high.
+     */
     enum tarn_status (*raise_bound)(void *user, uint64_t *bound);
     void *user;
-    struct tarn_improve_options improve; /* bound, capacity, threads and so on, for every way */
+    struct tarn_improve_options improve; /* bound, capacity, threads and so on, for every method */
 };
 
 struct tarn_place_result {

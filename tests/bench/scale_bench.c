@@ -125,7 +125,8 @@ static void place(struct run *run, const struct tarn_reuse *reuse, const struct 
     need(tarn_conflicts_init_slots(&conflicts, reuse, run->graph));
     run->conflicts_ms = lap(&since);
     struct tarn_problem problem = {run->graph, blocks, &conflicts};
-    struct tarn_place_request request = {.way = run->seconds > 0 ? TARN_WAY_ALL : TARN_WAY_LOWEST};
+    struct tarn_place_request request = {.method =
+                                             run->seconds > 0 ? TARN_PLACE_ALL : TARN_PLACE_LOWEST};
     run->begin_ms = since;
     request.improve =
         (struct tarn_improve_options){.bound = run->bound,

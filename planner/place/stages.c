@@ -1,0 +1,233 @@
+/* The stages of placement. What a stage finds becomes the result where it is lower; what it costs
+ * is taken from the work that is left. Cost: see what each of them calls. */
+#include "stages.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core.h"
+#include "pass.h"
+#include "planner/place/exact/exact.h"
+#include "planner/place/somas/portfolio.h"
+
+/* Exact search of everything is for lone storages: a node costs too much where groups have many
+ * members. EXACT_BRIEFLY: visits of blocks. EXACT_RUNS: nodes for each block from which on every
+ * searcher comes to an end of a run; with fewer there is no point. */
+enum { EXACT_BRIEFLY = 6000000, EXACT_RUNS = 24 };
+/* A step of search by cores is CORE_VISITS_A_STORAGE visits for each storage, and for at most
+ * CORE_STORAGES storages: a small graph that cannot be placed at its bound is given up soon.
+ * CORE_LEVELS: places on the way to the aim, that itself included. */
+enum { CORE_VISITS_A_STORAGE = 250, CORE_STORAGES = 1000, CORE_LEVELS = 4 };
+/* Walks seldom find what cores do not: they end when one part in WALK_PATIENCE of their steps, one
+ * after the other, has brought nothing. */
+enum { WALK_PATIENCE = 4 };
+
+static enum tarn_status make_rows(const struct tarn_placing *placing)
+{
+    return placing->conflicts->row ? TARN_OK : tarn_conflicts_init_rows(placing->conflicts);
+}
+
+/* What a stage may spend, 0 standing for no limit; false: nothing is left. */
+static bool may_spend(struct tarn_placing *placing, uint64_t reserve, uint64_t *work_max)
+{
+    *work_max = 0;
+    if (placing->work_left == TARN_WORK_UNLIMITED) return true;
+    if (placing->work_left > reserve) *work_max = placing->work_left - reserve;
+    if (*work_max == 0) placing->cut = true;
+    return *work_max > 0;
+}
+
+static void spend(struct tarn_placing *placing, uint64_t work_max, uint64_t work)
+{
+    placing->work_left = tarn_work_less(placing->work_left, work);
+    if (work_max > 0 && work >= work_max) placing->cut = true;
+}
+
+enum tarn_status tarn_stage_improve(struct tarn_placing *placing, uint64_t steps)
+{
+    struct tarn_improve_options options = placing->request.improve;
+    struct tarn_improve_report report;
+    if (!may_spend(placing, steps > 0 ? 0 : placing->reserve, &options.work_max)) return TARN_OK;
+    uint64_t before = placing->result->footprint;
+    options.steps = steps;
+    if (placing->request.method == TARN_PLACE_ALL) options.patience = steps / WALK_PATIENCE + 1;
+    enum tarn_status status =
+        tarn_improve_place(placing->problem, placing->antichain, &options, placing->result->offset,
+                           &placing->result->footprint, &report);
+    spend(placing, options.work_max, report.work);
+    placing->cut = placing->cut || report.cut;
+    if (status == TARN_OK && placing->result->footprint < before)
+        snprintf(placing->result->method, sizeof placing->result->method, "lowest:%s",
+                 report.by_walk ? "walk"
+                 : report.key   ? report.key
+                                : "again");
+    return status;
+}
+
+uint32_t tarn_stage_count_methods(struct tarn_placing *placing)
+{
+    uint32_t count = tarn_portfolio_count(placing->problem);
+    uint64_t work_max, method = placing->costs.method + 1;
+    if (!may_spend(placing, placing->reserve, &work_max)) return 0;
+    if (work_max > 0 && work_max / method < count) {
+        count = (uint32_t)(work_max / method);
+        placing->cut = true;
+    }
+    spend(placing, 0, count * method);
+    return count;
+}
+
+enum tarn_status tarn_stage_somas(const struct tarn_placing *placing, uint32_t method,
+                                  uint32_t methods)
+{
+    const struct tarn_improve_options *options = &placing->request.improve;
+    uint64_t footprint;
+    uint32_t winner;
+    size_t count = placing->problem->blocks->storages_count;
+    uint64_t *offset = malloc((count + 1) * sizeof *offset);
+    enum tarn_status status = offset ? make_rows(placing) : TARN_SYSTEM;
+    if (status == TARN_OK)
+        status =
+            tarn_portfolio_place(placing->problem, method, methods, options->threads,
+                                 options->bound, &options->deadline, offset, &footprint, &winner);
+    bool ended = status == TARN_OK && footprint == UINT64_MAX;
+    if (status == TARN_OK && !ended &&
+        (method != TARN_NONE || footprint <= placing->result->footprint)) {
+        memcpy(placing->result->offset, offset, count * sizeof *offset);
+        placing->result->footprint = footprint;
+        snprintf(placing->result->method, sizeof placing->result->method, "%s",
+                 tarn_methods[winner].name);
+    }
+    free(offset);
+    return status;
+}
+
+/* 0: there is no point: groups, or too few for every searcher to come to an end of a run. */
+static uint64_t nodes_for(const struct tarn_placing *placing, uint64_t visits)
+{
+    const struct tarn_blocks *blocks = placing->problem->blocks;
+    uint64_t nodes = visits / ((uint64_t)blocks->count + 1);
+    bool lone = blocks->count == blocks->storages_count;
+    return lone && nodes >= (uint64_t)EXACT_RUNS * blocks->count ? nodes : 0;
+}
+
+uint64_t tarn_stage_visits(uint64_t steps, uint64_t visits_a_step)
+{
+    return steps < UINT64_MAX / visits_a_step ? steps * visits_a_step : UINT64_MAX;
+}
+
+uint64_t tarn_stage_core_visits(const struct tarn_placing *placing, uint64_t steps)
+{
+    uint64_t storages = placing->problem->blocks->storages_count;
+    if (storages > CORE_STORAGES) storages = CORE_STORAGES;
+    return tarn_stage_visits(steps, CORE_VISITS_A_STORAGE * (storages + 1));
+}
+
+uint64_t tarn_placing_aim(const struct tarn_placing *placing)
+{
+    const struct tarn_improve_options *options = &placing->request.improve;
+    return options->bound > options->capacity ? options->bound : options->capacity;
+}
+
+bool tarn_placing_is_settled(const struct tarn_placing *placing)
+{
+    return placing->result->footprint <= tarn_placing_aim(placing) ||
+           (placing->result->cannot_fit && placing->request.improve.capacity > 0);
+}
+
+bool tarn_placing_is_done(const struct tarn_placing *placing)
+{
+    return tarn_placing_is_settled(placing) ||
+           tarn_deadline_is_over(&placing->request.improve.deadline);
+}
+
+enum tarn_status tarn_stage_exact(struct tarn_placing *placing, uint64_t nodes)
+{
+    const struct tarn_improve_options *improve = &placing->request.improve;
+    struct tarn_exact_options options = {.seed = improve->seed,
+                                         .nodes_max = nodes,
+                                         .threads = improve->threads,
+                                         .deadline = improve->deadline};
+    const struct tarn_blocks *blocks = placing->problem->blocks;
+    struct tarn_exact_report report;
+    if (!may_spend(placing, placing->reserve, &options.work_max)) return TARN_OK;
+    enum tarn_status status = make_rows(placing);
+    if (status == TARN_OK)
+        status = tarn_exact_place(placing->problem, NULL, tarn_placing_aim(placing), &options,
+                                  placing->result->offset, &report);
+    if (status == TARN_USAGE) return TARN_OK;
+    if (status != TARN_OK) return status;
+    spend(placing, options.work_max, report.work);
+    placing->result->cannot_fit = report.result == TARN_EXACT_INFEASIBLE;
+    if (report.result != TARN_EXACT_FOUND) return TARN_OK;
+    placing->result->footprint = tarn_blocks_footprint(blocks, placing->result->offset);
+    snprintf(placing->result->method, sizeof placing->result->method, "exact");
+    return TARN_OK;
+}
+
+enum tarn_status tarn_stage_exact_briefly(struct tarn_placing *placing)
+{
+    uint64_t nodes = nodes_for(placing, EXACT_BRIEFLY);
+    return nodes > 0 && !placing->result->cannot_fit ? tarn_stage_exact(placing, nodes) : TARN_OK;
+}
+
+enum tarn_status tarn_stage_core(struct tarn_placing *placing, uint64_t aim, uint64_t visits)
+{
+    const struct tarn_improve_options *improve = &placing->request.improve;
+    struct tarn_core_options options = {.aim = aim,
+                                        .visits = visits,
+                                        .seed = improve->seed,
+                                        .threads = improve->threads,
+                                        .deadline = improve->deadline};
+    struct tarn_place_result *result = placing->result;
+    struct tarn_core_report report = {false, 0};
+    uint64_t before = result->footprint;
+    if (!may_spend(placing, placing->reserve, &options.work_max)) return TARN_OK;
+    enum tarn_status status = make_rows(placing);
+    if (status == TARN_OK)
+        status = tarn_core_place(placing->problem, placing->antichain, &options, result->offset,
+                                 &result->footprint, &report);
+    spend(placing, options.work_max, report.work);
+    if (report.impossible && aim == tarn_placing_aim(placing)) result->cannot_fit = true;
+    if (status == TARN_OK && result->footprint < before) {
+        snprintf(result->method, sizeof result->method, "exact:core");
+        if (improve->progress) improve->progress(improve->user, result->footprint, 0);
+    }
+    return status;
+}
+
+enum tarn_status tarn_stage_approach(struct tarn_placing *placing, uint64_t visits)
+{
+    uint64_t aim = tarn_placing_aim(placing);
+    enum tarn_status status = TARN_OK;
+    for (uint32_t n = placing->result->cannot_fit; status == TARN_OK && n < CORE_LEVELS; n++) {
+        uint64_t distance = placing->result->footprint - aim;
+        if (tarn_placing_is_done(placing) || distance >> n == 0) break;
+        status = tarn_stage_core(placing, placing->result->footprint - (distance >> n), visits);
+    }
+    return status;
+}
+
+enum tarn_status tarn_stage_lay_out(const struct tarn_placing *placing)
+{
+    struct tarn_place_result *result = placing->result;
+    const struct tarn_layout *layout = placing->request.layout;
+    snprintf(result->method, sizeof result->method, "%s", layout->name);
+    enum tarn_status status = make_rows(placing);
+    if (status != TARN_OK) return status;
+    return layout->place(placing->problem, placing->request.node_limit, result->offset,
+                         &result->footprint);
+}
+
+enum tarn_status tarn_stage_pass(const struct tarn_placing *placing)
+{
+    const struct tarn_improve_options *improve = &placing->request.improve;
+    struct tarn_place_result *result = placing->result;
+    enum tarn_status status = tarn_pass_place(placing->problem, placing->antichain,
+                                              improve->threads, result->offset, &result->footprint);
+    if (status != TARN_OK || result->footprint == placing->stacked) return status;
+    snprintf(result->method, sizeof result->method, "lowest:pass");
+    if (improve->progress) improve->progress(improve->user, result->footprint, 0);
+    return TARN_OK;
+}

@@ -1,0 +1,61 @@
+/* The stages of placement (place.h), each by itself; place.c has them in order. */
+#ifndef TARN_PLANNER_PLACE_STAGES_H
+#define TARN_PLANNER_PLACE_STAGES_H
+
+#include "place.h"
+#include "streams/order/antichain.h"
+#include "work.h"
+
+/* A placement under way. */
+struct tarn_placing {
+    const struct tarn_problem *problem;
+    const struct tarn_antichain *antichain;
+    struct tarn_place_request request; /* a copy: its bound may rise */
+    struct tarn_place_result *result;
+    uint64_t stacked;             /* bytes of the plan in which no two storages share any */
+    uint64_t work_left;           /* see work.h */
+    uint64_t reserve;             /* of that, for the stages that follow */
+    struct tarn_work_costs costs; /* where work is limited */
+    bool cut;                     /* a stage would have gone on, but for want of work */
+    /* The problem's conflicts. They get their rows in the first stage that reads masks, which most
+     * placements do not come to. */
+    struct tarn_conflicts *conflicts;
+};
+
+/* Bytes: a plan up to there ends the placement. */
+uint64_t tarn_placing_aim(const struct tarn_placing *placing);
+/* Has the aim been met, or is it proved that nothing fits? Without a capacity the proof does not
+ * count: there may be a plan between the aim and the present one. */
+bool tarn_placing_is_settled(const struct tarn_placing *placing);
+/* Settled, or over its deadline. */
+bool tarn_placing_is_done(const struct tarn_placing *placing);
+
+/* Keys, and that many steps of walks. */
+enum tarn_status tarn_stage_improve(struct tarn_placing *placing, uint64_t steps);
+
+/* How many of the paper's methods there is work for; they are paid for here. */
+uint32_t tarn_stage_count_methods(struct tarn_placing *placing);
+/* One of the paper's methods; TARN_NONE: the best of the first `methods`. */
+enum tarn_status tarn_stage_somas(const struct tarn_placing *placing, uint32_t method,
+                                  uint32_t methods);
+
+/* Complete search at the aim itself; finds nothing where there are too many blocks for it. */
+enum tarn_status tarn_stage_exact(struct tarn_placing *placing, uint64_t nodes);
+/* The same with a small fixed effort, where blocks are few enough for that. */
+enum tarn_status tarn_stage_exact_briefly(struct tarn_placing *placing);
+/* steps * visits_a_step, or UINT64_MAX. */
+uint64_t tarn_stage_visits(uint64_t steps, uint64_t visits_a_step);
+
+/* Search by cores for a plan within `aim` bytes. */
+enum tarn_status tarn_stage_core(struct tarn_placing *placing, uint64_t aim, uint64_t visits);
+/* Visits that stand for that many steps. */
+uint64_t tarn_stage_core_visits(const struct tarn_placing *placing, uint64_t steps);
+/* Search by cores at the aim, then half, a quarter and an eighth of the way to it. */
+enum tarn_status tarn_stage_approach(struct tarn_placing *placing, uint64_t visits);
+
+/* The layout that was asked for. */
+enum tarn_status tarn_stage_lay_out(const struct tarn_placing *placing);
+/* One pass of lowest-offset-first, for a search that was ended before its first plan. */
+enum tarn_status tarn_stage_pass(const struct tarn_placing *placing);
+
+#endif
