@@ -1,13 +1,15 @@
 /* The minimal event set. K[v][s] is the highest position in stream s of a launched op strictly
- * before v. Views are ordinary nodes of the order but are not launched: K looks through them.
+ * before v. C[v][s] is the highest one that is also strictly before another launched op before v.
+ * Views are ordinary nodes of the order but are not launched: K and C look through them.
  *
  *     v must wait for u = the op at K[v][s]
  *         unless the launched op before v in its own stream already happens after u,
- *         or another op that v must wait for already happens after u.
+ *         or C[v][s] = K[v][s]: another op before v already happens after u.
  *
  * What is left is the unique transitive reduction on cross-stream arcs of the order among launched
  * ops: happens-before is unchanged, so every safe pair stays safe. Source: DESIGN.md, section 3.
- * Cost: O((V + E) S); a row of S entries for every op with cross-stream predecessors only. */
+ * Cost: O((V + E) S); a row of S entries for every op with cross-stream predecessors, and a second
+ * one where that is a view. */
 #include "events.h"
 
 #include <stdlib.h>
@@ -15,12 +17,14 @@
 
 #include "streams/base/region.h"
 
-/* Entries are positions + 1 (0: none). row_of[v] is the row of the latest op of v's stream up to v
- * that has cross-stream predecessors; row 0 is empty. A row does not speak of its own stream:
- * launched[v] does, the position + 1 of the latest launched op of v's stream up to v. */
+/* Entries are positions + 1 (0: none). row_of[v] is the row of K of the latest op of v's stream up
+ * to v that has cross-stream predecessors; row 0 is empty. A row does not speak of its own stream:
+ * launched[v] does, the position + 1 of the latest launched op of v's stream up to v.
+ * covered_of[v] is the row of what is before a launched op up to v: of C for a view, of K for a
+ * launched op, since all that is before v is before a launched op then. */
 struct past {
     uint32_t streams_count;
-    uint32_t *row_of;
+    uint32_t *row_of, *covered_of;
     uint32_t *launched;
     uint32_t *rows;
 };
@@ -48,49 +52,83 @@ static uint32_t op_at(const struct tarn_event_graph *graph, uint32_t s, uint32_t
     return graph->ops[graph->begin[s] + position];
 }
 
+static bool has_predecessors(const struct tarn_event_graph *graph, uint32_t v)
+{
+    return graph->predecessors.begin[v] != graph->predecessors.begin[v + 1];
+}
+
 static uint32_t number_rows(struct past *past, const struct tarn_event_graph *graph)
 {
     uint32_t rows = 1;
     for (uint32_t s = 0; s < graph->streams_count; s++) {
-        uint32_t row = 0, launched = 0;
+        uint32_t row = 0, covered = 0, launched = 0;
         for (uint32_t i = graph->begin[s]; i < graph->begin[s + 1]; i++) {
             uint32_t op = graph->ops[i];
-            if (graph->predecessors.begin[op] != graph->predecessors.begin[op + 1]) row = rows++;
+            if (has_predecessors(graph, op)) row = rows++;
+            if (!graph->view[op]) covered = row;
+            if (graph->view[op] && has_predecessors(graph, op)) covered = rows++;
             if (!graph->view[op]) launched = i - graph->begin[s] + 1;
             past->row_of[op] = row;
+            past->covered_of[op] = covered;
             past->launched[op] = launched;
         }
     }
     return rows;
 }
 
-/* The entry of stream s up to and including op v. */
-static uint32_t entry(const struct past *past, const struct tarn_event_graph *graph, uint32_t v,
-                      uint32_t s)
+static uint32_t *row_at(const struct past *past, uint32_t row)
 {
-    if (graph->stream[v] == s) return past->launched[v];
-    return past->rows[(size_t)past->row_of[v] * past->streams_count + s];
+    return past->rows + (size_t)row * past->streams_count;
 }
 
-static void fill_row(struct past *past, const struct tarn_event_graph *graph, uint32_t v)
+/* The op before v in its stream, or TARN_NONE. */
+static uint32_t op_before(const struct tarn_event_graph *graph, uint32_t v)
 {
-    uint32_t *row = past->rows + (size_t)past->row_of[v] * past->streams_count;
-    if (graph->position[v] > 0) {
-        uint32_t before = past->row_of[op_at(graph, graph->stream[v], graph->position[v] - 1)];
-        memcpy(row, past->rows + (size_t)before * past->streams_count,
-               past->streams_count * sizeof *row);
-    }
+    uint32_t position = graph->position[v];
+    return position > 0 ? op_at(graph, graph->stream[v], position - 1) : TARN_NONE;
+}
+
+static void raise_to(uint32_t *restrict row, const uint32_t *restrict other, uint32_t count)
+{
+    for (uint32_t s = 0; s < count; s++) row[s] = other[s] > row[s] ? other[s] : row[s];
+}
+
+static void raise_entry(uint32_t *row, uint32_t s, uint32_t least)
+{
+    if (row[s] < least) row[s] = least;
+}
+
+/* K[v]: what is before the op before v, and the predecessors with what is before them. */
+static void fill_row(const struct past *past, const struct tarn_event_graph *graph, uint32_t v)
+{
+    uint32_t *row = row_at(past, past->row_of[v]), before = op_before(graph, v);
+    if (before != TARN_NONE) raise_to(row, row_at(past, past->row_of[before]), past->streams_count);
     for (uint32_t k = graph->predecessors.begin[v]; k < graph->predecessors.begin[v + 1]; k++) {
-        for (uint32_t s = 0; s < past->streams_count; s++) {
-            uint32_t other = entry(past, graph, graph->predecessors.ops[k], s);
-            if (other > row[s]) row[s] = other;
-        }
+        uint32_t u = graph->predecessors.ops[k];
+        raise_to(row, row_at(past, past->row_of[u]), past->streams_count);
+        raise_entry(row, graph->stream[u], past->launched[u]);
+    }
+}
+
+/* C[v]: the same, less the latest launched ops themselves. */
+static void fill_covered(const struct past *past, const struct tarn_event_graph *graph, uint32_t v,
+                         uint32_t *row)
+{
+    uint32_t before = op_before(graph, v);
+    memset(row, 0, past->streams_count * sizeof *row);
+    if (before != TARN_NONE)
+        raise_to(row, row_at(past, past->covered_of[before]), past->streams_count);
+    for (uint32_t k = graph->predecessors.begin[v]; k < graph->predecessors.begin[v + 1]; k++) {
+        uint32_t u = graph->predecessors.ops[k];
+        raise_to(row, row_at(past, past->covered_of[u]), past->streams_count);
+        if (past->launched[u] > 0) raise_entry(row, graph->stream[u], past->launched[u] - 1);
     }
 }
 
 static void past_finish(struct past *past)
 {
     free(past->row_of);
+    free(past->covered_of);
     free(past->launched);
     free(past->rows);
 }
@@ -100,55 +138,36 @@ static bool past_init(struct past *past, const struct tarn_event_graph *graph)
     memset(past, 0, sizeof *past);
     past->streams_count = graph->streams_count;
     past->row_of = malloc(((size_t)graph->ops_count + 1) * sizeof *past->row_of);
+    past->covered_of = malloc(((size_t)graph->ops_count + 1) * sizeof *past->covered_of);
     past->launched = malloc(((size_t)graph->ops_count + 1) * sizeof *past->launched);
-    if (!past->row_of || !past->launched) return false;
+    if (!past->row_of || !past->covered_of || !past->launched) return false;
     size_t rows = number_rows(past, graph);
     past->rows = calloc(rows * past->streams_count + 1, sizeof *past->rows);
     if (!past->rows) return false;
     for (uint32_t i = 0; i < graph->begin[graph->streams_count]; i++) {
         uint32_t v = graph->order[i];
-        if (graph->predecessors.begin[v] != graph->predecessors.begin[v + 1])
-            fill_row(past, graph, v);
+        if (!has_predecessors(graph, v)) continue;
+        fill_row(past, graph, v);
+        if (graph->view[v]) fill_covered(past, graph, v, row_at(past, past->covered_of[v]));
     }
     return true;
 }
 
-/* The ops that v must wait for although the launched op before it does not, one per stream. */
-static uint32_t news(const struct past *past, const struct tarn_event_graph *graph, uint32_t v,
-                     uint32_t before, uint32_t *ops)
-{
-    uint32_t count = 0;
-    if (before != TARN_NONE && past->row_of[before] == past->row_of[v]) return 0;
-    for (uint32_t s = 0; s < past->streams_count; s++) {
-        if (s == graph->stream[v]) continue;
-        uint32_t known = before == TARN_NONE ? 0 : entry(past, graph, before, s);
-        uint32_t latest = entry(past, graph, v, s);
-        if (latest > known) ops[count++] = op_at(graph, s, latest - 1);
-    }
-    return count;
-}
-
-static bool is_implied(const struct past *past, const struct tarn_event_graph *graph,
-                       const uint32_t *ops, uint32_t count, uint32_t u)
-{
-    for (uint32_t k = 0; k < count; k++) {
-        if (ops[k] == u) continue;
-        uint32_t reached = entry(past, graph, ops[k], graph->stream[u]);
-        if (reached > graph->position[u]) return true;
-    }
-    return false;
-}
-
+/* `covered`: room for a row. */
 static bool append_waits_of(struct wait_list *list, const struct past *past,
-                            const struct tarn_event_graph *graph, uint32_t v, uint32_t *scratch)
+                            const struct tarn_event_graph *graph, uint32_t v, uint32_t *covered)
 {
-    uint32_t s = graph->stream[v], position = graph->position[v];
-    uint32_t launched_before = position > 0 ? past->launched[op_at(graph, s, position - 1)] : 0;
-    uint32_t before = launched_before > 0 ? op_at(graph, s, launched_before - 1) : TARN_NONE;
-    uint32_t count = news(past, graph, v, before, scratch);
-    for (uint32_t k = 0; k < count; k++) {
-        if (is_implied(past, graph, scratch, count, scratch[k])) continue;
-        if (!append(list, v, scratch[k])) return false;
+    uint32_t own = graph->stream[v], latest = op_before(graph, v), row = 0;
+    uint32_t launched = latest != TARN_NONE ? past->launched[latest] : 0;
+    uint32_t before = launched > 0 ? op_at(graph, own, launched - 1) : TARN_NONE;
+    if (before != TARN_NONE) row = past->row_of[before];
+    if (past->row_of[v] == row) return true;
+    fill_covered(past, graph, v, covered);
+    raise_to(covered, row_at(past, row), past->streams_count);
+    for (uint32_t s = 0; s < past->streams_count; s++) {
+        uint32_t last = row_at(past, past->row_of[v])[s];
+        if (s == own || last <= covered[s]) continue;
+        if (!append(list, v, op_at(graph, s, last - 1))) return false;
     }
     return true;
 }
@@ -158,14 +177,14 @@ enum tarn_status tarn_events_reduce(const struct tarn_event_graph *graph, struct
 {
     struct past past;
     struct wait_list list = {0};
-    uint32_t *scratch = malloc(((size_t)graph->streams_count + 1) * sizeof *scratch);
-    bool ok = past_init(&past, graph) && scratch;
+    uint32_t *covered = malloc(((size_t)graph->streams_count + 1) * sizeof *covered);
+    bool ok = past_init(&past, graph) && covered;
     for (uint32_t i = 0; ok && i < graph->begin[graph->streams_count]; i++) {
         uint32_t v = graph->order[i];
-        if (!graph->view[v]) ok = append_waits_of(&list, &past, graph, v, scratch);
+        if (!graph->view[v]) ok = append_waits_of(&list, &past, graph, v, covered);
     }
     past_finish(&past);
-    free(scratch);
+    free(covered);
     if (!ok) {
         free(list.items);
         return TARN_SYSTEM;
