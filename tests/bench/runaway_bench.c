@@ -29,7 +29,8 @@ struct options {
 
 struct row {
     uint32_t storages, streams;
-    double first_ms, ms, gap;
+    double first_ms, ms, cpu_ms, gap;
+    const char *stopped;
     char method[64];
 };
 
@@ -91,6 +92,12 @@ struct watch {
     double begin_ms, first_ms;
 };
 
+static const char *stop_name(enum tarn_stop stopped)
+{
+    static const char *const words[] = {"", "request", "deadline", "work"};
+    return words[stopped];
+}
+
 static void note_first(void *user, const struct tarn_plan_progress *progress)
 {
     struct watch *watch = user;
@@ -102,6 +109,7 @@ static struct row plan(const struct options *options, struct tarn_graph *graph)
 {
     struct tarn_plan_options planning = options->planning;
     struct watch watch = {clock_ms(CLOCK_MONOTONIC), 0};
+    double cpu_before_ms = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
     struct tarn_plan_summary summary;
     struct tarn_graph_summary given;
     struct tarn_error error;
@@ -115,6 +123,7 @@ static struct row plan(const struct options *options, struct tarn_graph *graph)
         exit(1);
     }
     row.ms = clock_ms(CLOCK_MONOTONIC) - watch.begin_ms;
+    row.cpu_ms = clock_ms(CLOCK_PROCESS_CPUTIME_ID) - cpu_before_ms;
     row.first_ms = watch.first_ms > 0 ? watch.first_ms : row.ms;
     tarn_plan_summarize(made, &summary);
     row.storages = given.storages;
@@ -122,6 +131,7 @@ static struct row plan(const struct options *options, struct tarn_graph *graph)
     row.gap = summary.bound > 0
                   ? 100.0 * (double)(summary.footprint - summary.bound) / (double)summary.bound
                   : 0;
+    row.stopped = stop_name(summary.stopped);
     snprintf(row.method, sizeof row.method, "%s", summary.method);
     tarn_plan_destroy(made);
     return row;
@@ -134,8 +144,9 @@ static bool is_over(const struct row *row)
 
 static void print_row(const char *family, const struct row *row)
 {
-    printf("| %s | %u | %u | %.1f | %.1f | %.3f | %s |%s\n", family, row->storages, row->streams,
-           row->first_ms, row->ms, row->gap, row->method, is_over(row) ? " over" : "");
+    printf("| %s | %u | %u | %.1f | %.1f | %.1f | %.3f | %s | %s |%s\n", family, row->storages,
+           row->streams, row->first_ms, row->ms, row->cpu_ms, row->gap, row->method, row->stopped,
+           is_over(row) ? " over" : "");
     fflush(stdout);
 }
 
@@ -161,7 +172,7 @@ static void hunt(const struct options *options, uint32_t family)
     }
     print_row(family_name(family), &slowest);
     if (latest.ms != slowest.ms) print_row(family_name(family), &latest);
-    printf("| %s | of %u graphs | over: %u | | | | |\n", family_name(family), count, over);
+    printf("| %s | of %u graphs | over: %u | | | | | | |\n", family_name(family), count, over);
     fflush(stdout);
 }
 
@@ -183,8 +194,9 @@ int main(int argc, char **argv)
             options.planning.alignment = strtoull(value, NULL, 10);
         if (strcmp(argv[i], "--rows") == 0) options.rows = true;
     }
-    printf("| family | storages | streams | first plan ms | all ms | gap %% | method |\n"
-           "|---|---:|---:|---:|---:|---:|---|\n");
+    printf("| family | storages | streams | first plan ms | all ms | processor ms | gap %% | "
+           "method | stopped by |\n"
+           "|---|---:|---:|---:|---:|---:|---:|---|---|\n");
     for (uint32_t family = 0; family < FAMILIES; family++)
         if (!options.family || strcmp(options.family, family_name(family)) == 0)
             hunt(&options, family);
