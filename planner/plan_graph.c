@@ -192,7 +192,7 @@ static uint64_t steps_for(const struct tarn_plan_options *options)
 static uint64_t work_for(const struct planning *planning, uint64_t steps)
 {
     uint64_t work =
-        TARN_WORK_DEFAULT + (uint64_t)TARN_WORK_A_STORAGE * planning->blocks.storages_count;
+        tarn_work_default(planning->blocks.storages_count, planning->plan->graph->streams_count);
     if (planning->options.seconds > 0) return 0;
     if (steps <= EFFORT_DEFAULT) return work;
     return steps < UINT64_MAX / work ? work / EFFORT_DEFAULT * steps : 0;

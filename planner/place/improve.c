@@ -21,8 +21,6 @@
  * before them. Up to KEYS_ENTRIES_MAX blocks times streams every key is decoded; above that, those
  * that a plan is worth. */
 enum { WINDOWS_BLOCKS_MIN = 1024, WINDOWS_FIRST_MIN = 16384, KEYS_ENTRIES_MAX = 1 << 19 };
-/* Nanoseconds that a unit of work takes at most where blocks are too many for the caches. */
-enum { LARGE_WORK = 2 };
 
 struct improving {
     const struct tarn_problem *problem;
@@ -148,7 +146,7 @@ static enum tarn_status place_many(struct improving *improving)
     if (!meets_aim(improving)) status = place_by_best_keys(improving);
     if (status != TARN_OK || meets_aim(improving)) return status;
     improving->report->cut = true;
-    if (options->deadline.at_ms == 0) return TARN_OK;
+    if (options->deadline.at_ms == 0 || options->work_max > 0) return TARN_OK;
     improving->effort.max = UINT64_MAX;
     status = place_windows(improving);
     if (status == TARN_OK && !meets_aim(improving)) status = place_by_best_keys(improving);
@@ -166,7 +164,6 @@ static enum tarn_status improve(struct improving *improving)
     bool is_large = count >= WINDOWS_BLOCKS_MIN &&
                     (uint64_t)count * problem->graph->streams_count > KEYS_ENTRIES_MAX;
     if (options->work_max > 0) improving->effort.max = options->work_max;
-    if (options->work_max > 0 && is_large) improving->effort.max /= LARGE_WORK;
     bool windows_first = by_windows && count >= WINDOWS_FIRST_MIN;
     enum tarn_status status = windows_first ? place_windows(improving) : TARN_OK;
     if (status == TARN_OK && is_large && by_windows) status = place_many(improving);
@@ -186,14 +183,17 @@ enum tarn_status tarn_improve_place(const struct tarn_problem *problem,
                                     uint64_t *footprint, struct tarn_improve_report *report)
 {
     uint64_t bound = tarn_improve_round_bound(problem->blocks, options->bound);
-    struct improving improving = {.problem = problem,
-                                  .antichain = antichain,
-                                  .options = options,
-                                  .aim = options->capacity > bound ? options->capacity : bound,
-                                  .effort = {.max = tarn_widths_effort(problem), .must = true},
-                                  .offset = offset,
-                                  .footprint = footprint,
-                                  .report = report};
+    struct improving improving = {
+        .problem = problem,
+        .antichain = antichain,
+        .options = options,
+        .aim = options->capacity > bound ? options->capacity : bound,
+        .effort = {.max = tarn_work_default(problem->blocks->storages_count,
+                                            problem->graph->streams_count),
+                   .must = true},
+        .offset = offset,
+        .footprint = footprint,
+        .report = report};
     memset(report, 0, sizeof *report);
     if (meets_aim(&improving)) return TARN_OK;
     enum tarn_status status = improve(&improving);

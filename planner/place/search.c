@@ -117,6 +117,7 @@ static bool decoding_init(struct decoding *decoding, const struct tarn_search *s
               tarn_decoder_narrow(&decoding->decoder) == TARN_OK;
     decoding->key = tarn_region_take(&decoding->region, lowest->count, sizeof *decoding->key);
     decoding->decoder.deadline = &search->options->deadline;
+    decoding->decoder.hurries = true;
     decoding->made = tarn_candidate_init(&decoding->best, &decoding->region, lowest->count) && ok &&
                      decoding->key;
     return decoding->made;
@@ -138,6 +139,7 @@ static void decode_key(void *user, uint32_t thread, uint32_t i)
     own->decoder.work_max = decodings->work_max;
     if (decode_in_slices(search, &own->decoder, i, own->key)) search->tops[i] = own->decoder.top;
     search->key_work[i] = own->decoder.work;
+    if (tarn_decoder_hurried(&own->decoder)) search->hurried = true;
     if (decodings->work_max > 0 && own->decoder.work > decodings->work_max) search->cut = true;
     if (search->tops[i] <= search->aim) tarn_winner_note(&search->winner, i);
     struct tarn_candidate found = {own->decoder.offset, search->tops[i], i};

@@ -36,6 +36,8 @@ struct tarn_search {
     struct tarn_team team;
     uint64_t work_left; /* see work.h */
     atomic_bool cut;    /* for want of work */
+    /* A key had to hurry (decode.c): walks, which cannot hurry, would take too long. */
+    atomic_bool hurried;
     atomic_bool no_memory;
 };
 

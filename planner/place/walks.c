@@ -187,7 +187,7 @@ enum tarn_status tarn_walks_run(struct tarn_search *search, uint64_t footprint)
     assert(search->best.top < INT32_MAX && search->best.top > search->aim);
     if (search->options->steps == 0 || search->lowest.count > PLACES_MAX) return TARN_OK;
     if (tarn_search_is_over(search)) return TARN_OK;
-    if (search->work_left / WALKS < most_work(search)) {
+    if (search->hurried || search->work_left / WALKS < most_work(search)) {
         search->cut = true;
         return TARN_OK;
     }

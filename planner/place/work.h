@@ -9,10 +9,22 @@
 
 #define TARN_WORK_UNLIMITED UINT64_MAX
 
-/* What a search may cost by default: so much, and so much for each storage. On two cores that is
- * over within 4 s and 5 us for each storage, even where the second one is of little help. */
-#define TARN_WORK_DEFAULT UINT64_C(5000000000)
-enum { TARN_WORK_A_STORAGE = 4000 };
+/* What a default plan may take by the clock. */
+#define TARN_WORK_MS 4000.0
+#define TARN_WORK_MS_A_STORAGE 0.005
+
+/* What a search may cost by default: so much, and so much for each storage. Where one core does
+ * nearly all of it, that is over in three quarters of the time above. What is counted as a
+ * nanosecond takes up to two where storages times streams are too many for the caches. */
+enum { TARN_WORK_A_STORAGE = 3500, TARN_WORK_CACHED_ENTRIES = 1 << 19 };
+#define TARN_WORK_DEFAULT UINT64_C(3500000000)
+
+static inline uint64_t tarn_work_default(uint32_t storages_count, uint32_t streams_count)
+{
+    uint64_t work = TARN_WORK_DEFAULT + (uint64_t)TARN_WORK_A_STORAGE * storages_count;
+    uint64_t entries = (uint64_t)storages_count * streams_count, most = TARN_WORK_CACHED_ENTRIES;
+    return work / (most + (entries < most ? entries : most)) * most;
+}
 
 static inline uint64_t tarn_work_less(uint64_t left, uint64_t done)
 {
@@ -40,6 +52,9 @@ enum {
     TARN_WORK_PLACE = 80,
     TARN_WORK_NODE = 8,
     TARN_WORK_RUN = 40,
+    TARN_WORK_STREAM = 8,   /* of a placed storage, each stream */
+    TARN_WORK_RISE = 200,   /* of a place that has to be selected again */
+    TARN_WORK_OBSTACLE = 2, /* each that a place is compared with */
     TARN_WORK_GROUP = 30,
     TARN_WORK_MEMBER = 4,
     TARN_WORK_MAKE = 400, /* making a problem ready, each storage */
@@ -54,6 +69,7 @@ enum {
     TARN_WORK_EXACT_SECTION = 20, /* packed, or asked what cannot be first */
     TARN_WORK_EXACT_PIECE = 2,    /* of these */
     TARN_WORK_EXACT_RAISE = 20,
+    TARN_WORK_EXACT_SAVE = 2,    /* of a block, for each word of its set of reasons */
     TARN_WORK_EXACT_CONFLICT = 6 /* of making an instance */
 };
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/place/work.h"
 #include "streams/base/array.h"
 #include "streams/base/random.h"
 
@@ -66,6 +67,7 @@ void tarn_exact_state_save(struct tarn_exact_state *state, uint32_t b)
     if (state->block_level[b] == state->level) return;
     memcpy(state->saved_explanations + state->saved_blocks_count * words,
            tarn_exact_explanation(state, b), words * sizeof(uint64_t));
+    state->work += (uint64_t)TARN_WORK_EXACT_SAVE * words;
     state->saved_blocks[state->saved_blocks_count++] = (struct tarn_exact_saved_block){
         state->limit[b], state->hole[b], state->fingerprint[b], b, state->block_level[b]};
     state->block_level[b] = state->level;

@@ -10,7 +10,7 @@
 #include "limits.h"
 #include "planner/place/work.h"
 
-enum { PLACED = INT32_MAX, LOOK_EVERY = 1024 };
+enum { PLACED = INT32_MAX, LOOK_EVERY = 1024, RISES_A_PLACE = 64, RISES_LEAST = 1 << 16 };
 
 /* ---- Exact looks ---- */
 
@@ -64,14 +64,16 @@ static int32_t settle_lone(struct tarn_decoder *decoder, uint32_t place, int32_t
     const struct tarn_lowest *lowest = decoder->lowest;
     const struct tarn_obstacles *obstacles = lowest->obstacles;
     struct tarn_span span;
+    uint64_t looked = 0;
     bool moved = true;
     while (moved) {
         int32_t least = offset = align(lowest, place, offset);
         decoder->ceiling[place] = lowest->ceiling[place];
-        decoder->work += obstacles ? TARN_WORK_PLACE : 0;
-        if (obstacles)
+        if (obstacles) {
             offset = tarn_obstacles_clear(obstacles, lowest->lone.storage[place], offset,
-                                          lowest->size[place], &decoder->ceiling[place]);
+                                          lowest->size[place], &decoder->ceiling[place], &looked);
+            decoder->work += TARN_WORK_PLACE;
+        }
         if ((moved = offset > least)) continue;
         for (uint32_t i = 0; i < decoder->groups_count && !moved; i++) {
             if (!first_conflict(decoder, place, offset, (uint32_t)decoder->groups[i], &span))
@@ -83,6 +85,7 @@ static int32_t settle_lone(struct tarn_decoder *decoder, uint32_t place, int32_t
                 decoder->ceiling[place] = span.begin;
         }
     }
+    decoder->work += TARN_WORK_OBSTACLE * looked;
     return offset;
 }
 
@@ -115,17 +118,20 @@ static int32_t clear_of(struct tarn_decoder *decoder, uint32_t group, int32_t of
 }
 
 /* The least offset of a group, from `offset` on, at which its members meet no obstacle. */
-static int32_t clear_obstacles(const struct tarn_lowest *lowest, uint32_t group, int32_t offset)
+static int32_t clear_obstacles(struct tarn_decoder *decoder, uint32_t group, int32_t offset)
 {
+    const struct tarn_lowest *lowest = decoder->lowest;
     const struct tarn_obstacles *obstacles = lowest->obstacles;
+    uint64_t looked = 0;
     uint32_t begin = lowest->group_begin[group], end = lowest->group_begin[group + 1];
     for (uint32_t i = begin; obstacles && i < end; i++) {
         uint32_t m = lowest->member[i];
         int32_t within = lowest->within[m], ceiling = INT32_MAX;
         offset = tarn_obstacles_clear(obstacles, lowest->members.storage[m], offset + within,
-                                      lowest->member_end[m] - within, &ceiling) -
+                                      lowest->member_end[m] - within, &ceiling, &looked) -
                  within;
     }
+    decoder->work += TARN_WORK_OBSTACLE * looked;
     return offset;
 }
 
@@ -140,7 +146,7 @@ static int32_t settle_group(struct tarn_decoder *decoder, uint32_t place, int32_
             offset = decoder->member_limit[lowest->member[i]];
     for (bool moved = true; moved;) {
         int32_t least = offset = align(lowest, place, offset);
-        offset = clear_obstacles(lowest, group, offset);
+        offset = clear_obstacles(decoder, group, offset);
         moved = offset > least;
         for (uint32_t i = 0; i < decoder->groups_count && !moved; i++) {
             int32_t cleared = clear_of(decoder, group, offset, (uint32_t)decoder->groups[i]);
@@ -192,6 +198,7 @@ void tarn_decoder_start(struct tarn_decoder *decoder, const int32_t *floor)
     else
         memcpy(decoder->ceiling, lowest->ceiling, lowest->count * sizeof *decoder->ceiling);
     decoder->groups_count = decoder->done = 0;
+    decoder->rises = 0;
     decoder->current = decoder->top = 0;
     decoder->miss = 0;
     if (floor) tarn_decoder_forget(decoder, floor);
@@ -241,6 +248,23 @@ static bool is_over(const struct tarn_decoder *decoder)
            tarn_deadline_is_over(decoder->deadline);
 }
 
+bool tarn_decoder_hurried(const struct tarn_decoder *decoder)
+{
+    return decoder->hurries &&
+           decoder->rises > RISES_LEAST + (uint64_t)RISES_A_PLACE * decoder->lowest->count;
+}
+
+/* A place whose offset is above its limit rises, and is selected again later: with many alignments
+ * nearly all places rise after each placement. A decoder that hurries has so many rises; after
+ * that, lone places are placed at once. That is as safe: who is in conflict with them is raised
+ * above them. */
+static bool may_rise(struct tarn_decoder *decoder, uint32_t place)
+{
+    decoder->work += TARN_WORK_RISE;
+    decoder->rises++;
+    return !tarn_decoder_hurried(decoder) || place >= decoder->lowest->lone.count;
+}
+
 bool tarn_decoder_advance(struct tarn_decoder *decoder, const int32_t *key, const int32_t *floor,
                           struct tarn_objective objective, int64_t miss_max, uint32_t deadline)
 {
@@ -251,7 +275,7 @@ bool tarn_decoder_advance(struct tarn_decoder *decoder, const int32_t *key, cons
         uint32_t place = tarn_limits_select(decoder, key);
         int32_t offset = settle(decoder, place, floor), size = lowest->size[place];
         if (offset > TARN_UNITS_MAX - size) return false;
-        if (offset > decoder->limit[place]) {
+        if (offset > decoder->limit[place] && may_rise(decoder, place)) {
             tarn_limits_rise(decoder, place, offset);
             continue;
         }

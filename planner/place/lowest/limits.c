@@ -342,6 +342,7 @@ void tarn_limits_raise(struct tarn_decoder *decoder, uint32_t place, struct tarn
     const uint32_t *reach = lowest->reach + (size_t)place * reuse->streams_count;
     uint32_t storage = lowest->lone.storage[place], top = decoder->extremes->levels_count - 1;
     const struct obstacle obstacle = obstacle_of(reuse, storage, span, false);
+    decoder->work += (uint64_t)TARN_WORK_STREAM * reuse->streams_count;
     for (uint32_t s = 0; s < reuse->streams_count; s++)
         raise_range(decoder, &obstacle, top, since_of(lowest, &obstacle, s), reach[s]);
     if (lowest->groups_count > 0) raise_groups(decoder, &obstacle, storage);
@@ -353,6 +354,7 @@ void tarn_limits_raise_or_cap(struct tarn_decoder *decoder, uint32_t member, str
     const struct tarn_reuse *reuse = lowest->problem->conflicts->reuse;
     uint32_t storage = lowest->members.storage[member], top = decoder->extremes->levels_count - 1;
     const struct obstacle obstacle = obstacle_of(reuse, storage, span, true);
+    decoder->work += (uint64_t)TARN_WORK_STREAM * reuse->streams_count;
     for (uint32_t s = 0; s < reuse->streams_count; s++) {
         uint32_t first = reuse->first[(size_t)s * reuse->count + storage];
         raise_range(decoder, &obstacle, top, since_of(lowest, &obstacle, s),

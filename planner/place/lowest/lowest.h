@@ -108,6 +108,8 @@ struct tarn_decoder {
     uint8_t *placed;                      /* where it narrows: by run, how many are placed */
     uint8_t *narrowed_at;                 /* by stream and run: `placed` when it was narrowed */
     bool narrows;
+    bool hurries; /* set after making, where no state is gone back to: places soon, see decode.c */
+    uint64_t rises;                       /* of this decode */
     const struct tarn_deadline *deadline; /* NULL, or ends a decode; set after making */
     uint64_t work, work_max; /* of all decodes so far, see work.h; ends them, 0: no limit */
 };
@@ -130,6 +132,9 @@ void tarn_decoder_forget(struct tarn_decoder *decoder, const int32_t *floor);
  * over. */
 bool tarn_decoder_advance(struct tarn_decoder *decoder, const int32_t *key, const int32_t *floor,
                           struct tarn_objective objective, int64_t miss_max, uint32_t deadline);
+
+/* Whether it hurries, and has placed something where it could be at once. */
+bool tarn_decoder_hurried(const struct tarn_decoder *decoder);
 
 /* A lower limit for the miss in the end. */
 int64_t tarn_decoder_expect(const struct tarn_decoder *decoder, struct tarn_objective objective);

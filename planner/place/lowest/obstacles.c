@@ -70,9 +70,10 @@ static bool is_met(const struct tarn_obstacles *obstacles, uint32_t i, uint32_t 
 }
 
 int32_t tarn_obstacles_clear(const struct tarn_obstacles *obstacles, uint32_t storage,
-                             int32_t offset, int32_t size, int32_t *ceiling)
+                             int32_t offset, int32_t size, int32_t *ceiling, uint64_t *looked)
 {
-    for (uint32_t i = first_above(obstacles, offset); i < obstacles->count; i++) {
+    uint32_t first = first_above(obstacles, offset), i;
+    for (i = first; i < obstacles->count; i++) {
         struct tarn_span span = obstacles->list[i].span;
         if (span.begin >= offset + size) { /* whether it is met is asked when it matters */
             if (span.begin < *ceiling) *ceiling = span.begin;
@@ -80,5 +81,6 @@ int32_t tarn_obstacles_clear(const struct tarn_obstacles *obstacles, uint32_t st
         }
         if (span.end > offset && is_met(obstacles, i, storage)) offset = span.end;
     }
+    *looked += i - first;
     return offset;
 }

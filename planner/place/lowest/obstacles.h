@@ -28,8 +28,9 @@ enum tarn_status tarn_obstacles_sort(struct tarn_obstacles *obstacles);
 void tarn_obstacles_finish(struct tarn_obstacles *obstacles);
 
 /* The least offset from `offset` on at which the storage meets no obstacle; *ceiling becomes at
- * most the least offset above that at which one may begin. */
+ * most the least offset above that at which one may begin, *looked grows by the obstacles that
+ * were looked at. */
 int32_t tarn_obstacles_clear(const struct tarn_obstacles *obstacles, uint32_t storage,
-                             int32_t offset, int32_t size, int32_t *ceiling);
+                             int32_t offset, int32_t size, int32_t *ceiling, uint64_t *looked);
 
 #endif

@@ -179,6 +179,7 @@ static bool decode_keys(const struct tarn_bundles *bundles, struct tarn_region *
     bool ok = tarn_decoder_init(&decoder, lowest) == TARN_OK &&
               tarn_decoder_narrow(&decoder) == TARN_OK && key && floor;
     decoder.deadline = bundles->settings->deadline;
+    decoder.hurries = true;
     decoder.work_max = work_max(bundles);
     for (uint32_t place = 0; ok && place < lowest->count; place++)
         floor[place] = bundles->list[lowest->block[place]].floor;

@@ -60,6 +60,7 @@ static bool decode_keys(const struct decoding *decoding, struct tarn_key_range k
     int32_t *floor = tarn_region_take(decoding->region, lowest->count, sizeof *floor);
     bool ok = tarn_decoder_init(&decoder, lowest) == TARN_OK && key && floor;
     decoder.deadline = decoding->settings->deadline;
+    decoder.hurries = true;
     decoder.work_max = decoding->settings->work_max;
     for (uint32_t place = 0; ok && place < lowest->count; place++)
         floor[place] = field->floor[block_at(decoding, place)];

@@ -13,20 +13,12 @@ static const struct variant {
 } variants[] = {{256, false}, {1024, true}, {1024, false}, {3072, false}, {3072, true}};
 enum { VARIANTS_COUNT = sizeof variants / sizeof *variants };
 
-/* Work: of the effort, fixed and for each storage. */
-#define EFFORT_LEAST UINT64_C(6000000000)
-enum { EFFORT_STORAGE = 8000 };
 /* Work: what windows take beside decodes, for each storage, and for each of its streams. */
 enum { WINDOWS_STORAGE = 500, WINDOWS_STREAM = 50 };
 /* A plan that is one part in WORTH_ALL above its aim is worth the whole effort. */
 enum { WORTH_ALL = 512 };
 /* A variant that need not make a plan may do one part in LEAST_SHARE of the effort. */
 enum { LEAST_SHARE = 64 };
-
-uint64_t tarn_widths_effort(const struct tarn_problem *problem)
-{
-    return EFFORT_LEAST + (uint64_t)problem->blocks->storages_count * EFFORT_STORAGE;
-}
 
 uint64_t tarn_widths_worth(struct tarn_effort *effort, uint64_t aim, uint64_t footprint)
 {
@@ -49,7 +41,9 @@ enum tarn_status tarn_widths_place(const struct tarn_problem *problem,
 {
     struct tarn_effort *effort = options->effort;
     uint64_t max = effort->max, windows = windows_work(problem);
-    uint64_t least = windows + tarn_widths_effort(problem) / LEAST_SHARE;
+    uint64_t most =
+        tarn_work_default(problem->blocks->storages_count, problem->graph->streams_count);
+    uint64_t least = windows + most / LEAST_SHARE;
     enum tarn_status status = TARN_OK;
     for (uint32_t i = 0; status == TARN_OK && i < VARIANTS_COUNT; i++) {
         uint64_t before = *footprint, worth;

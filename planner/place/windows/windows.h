@@ -47,9 +47,6 @@ enum tarn_status tarn_widths_place(const struct tarn_problem *problem,
                                    const struct tarn_widths_options *options, uint64_t *offset,
                                    uint64_t *footprint);
 
-/* The effort that is meant for a problem whose call sets none. */
-uint64_t tarn_widths_effort(const struct tarn_problem *problem);
-
 /* How much more work a plan is worth: all that is left where it is far above the aim, ever less the
  * closer it is. */
 uint64_t tarn_widths_worth(struct tarn_effort *effort, uint64_t aim, uint64_t footprint);
