@@ -5,7 +5,7 @@
 #include "transforms.h"
 #include "verbs.h"
 
-enum { EFFORT_DEFAULT = 1000 };
+#define EFFORT_UNSAID UINT64_MAX
 
 struct request {
     const char *graph_path;
@@ -98,7 +98,7 @@ static void fill_search(struct request *request)
     struct tarn_plan_options *planning = &request->planning;
     planning->effort = request->effort > 0 ? request->effort : TARN_NO_EFFORT;
     planning->seconds = (double)request->nanoseconds * 1e-9;
-    if (request->effort == EFFORT_DEFAULT) planning->effort = 0;
+    if (request->effort == EFFORT_UNSAID) planning->effort = 0;
     planning->progress = print_progress;
     planning->user = (void *)(uintptr_t)request->graph_path;
     planning->stop = tarn_interrupt_note();
@@ -171,7 +171,9 @@ static const char about[] =
     "               in the plan file; gap: how far the footprint is above it, optimal\n"
     "               when that is nothing\n"
     "  stopped by   what ended the search early: request (Ctrl-C), deadline,\n"
-    "               or work (the limit without --seconds, raised by --effort)\n"
+    "               or work (the limit without --seconds, raised by --effort).\n"
+    "               Without either, a deadline of 4 s and 5 us for each storage ends\n"
+    "               it on machines that are slower than the work was counted on\n"
     "  events       arcs between streams, the event waits kept of them inside an\n"
     "               iteration, and the waits on the iteration before\n"
     "A search prints a line for every better plan. Ctrl-C or SIGTERM ends it: the\n"
@@ -184,7 +186,7 @@ enum tarn_status tarn_verb_plan(char **words)
 {
     struct request request = {.load.struct_size = sizeof request.load,
                               .planning.struct_size = sizeof request.planning,
-                              .effort = EFFORT_DEFAULT};
+                              .effort = EFFORT_UNSAID};
     const struct tarn_option options[] = {
         {"output", 'o', TARN_OPTION_OUTPUT, &request.plan_path, "PLAN",
          "where to write the plan; without it nothing is written;\na name that ends in .csv asks "
@@ -197,7 +199,9 @@ enum tarn_status tarn_verb_plan(char **words)
          "plan nothing, tell what this number of budgets costs, down to\nthe least; -o writes CSV, "
          "or a picture to a name that ends in .svg"},
         {"effort", 0, TARN_OPTION_NUMBER, &request.effort, "STEPS",
-         "steps of search when nothing simpler meets the bound\n(default 1000; 0: none)"},
+         "steps of search when nothing simpler meets the bound\n(default 1000; 0: none); given, it "
+         "takes "
+         "no notice of the clock"},
         {"seconds", 0, TARN_OPTION_SECONDS, &request.nanoseconds, "SECONDS",
          "search as long as that instead; the plan is then not\nreproducible"},
         {"seed", 0, TARN_OPTION_NUMBER, &request.planning.seed, "N", "of the search (default 0)"},

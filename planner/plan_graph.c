@@ -16,7 +16,7 @@
 #include "streams/base/region.h"
 #include "streams/order/gap_bound.h"
 
-enum { ALIGNMENT_DEFAULT = 512, EFFORT_DEFAULT = 1000 };
+enum { ALIGNMENT_DEFAULT = 512, EFFORT_DEFAULT = 1000, ORDER_TIMES = 3 };
 
 /* ---- Options ---- */
 
@@ -59,6 +59,7 @@ struct planning {
     struct tarn_region region; /* of reuse, antichain and bound */
     struct tarn_plan_options options;
     struct tarn_place_request request;
+    double begin_ms;   /* of this plan, on the clock of deadlines */
     uint64_t reported; /* the last footprint told to the caller; 0: none */
     struct tarn_plan *plan;
     struct tarn_reuse reuse;
@@ -198,6 +199,28 @@ static uint64_t work_for(const struct planning *planning, uint64_t steps)
     return steps < UINT64_MAX / work ? work / EFFORT_DEFAULT * steps : 0;
 }
 
+/* Nobody has asked for an end: on a machine that is slow or busy, the clock ends a default plan.
+ * What is still to come, the boundary and the verifier, takes up to ORDER_TIMES what the order and
+ * the bound took. */
+static double latest_ms(const struct planning *planning)
+{
+    double order_ms = planning->plan->order_ms;
+    double latest = planning->begin_ms + TARN_WORK_MS +
+                    TARN_WORK_MS_A_STORAGE * planning->blocks.storages_count -
+                    ORDER_TIMES * order_ms;
+    double now_ms = tarn_now_ms();
+    return latest > now_ms ? latest : now_ms;
+}
+
+static struct tarn_deadline deadline_for(const struct planning *planning)
+{
+    const struct tarn_plan_options *options = &planning->options;
+    const atomic_bool *stop = (const atomic_bool *)options->stop;
+    if (options->seconds > 0 || options->effort != 0)
+        return tarn_deadline_in(stop, options->seconds);
+    return (struct tarn_deadline){stop, latest_ms(planning)};
+}
+
 static void fill_request(struct planning *planning)
 {
     const struct tarn_plan_options *options = &planning->options;
@@ -210,7 +233,7 @@ static void fill_request(struct planning *planning)
         .threads = options->threads,
         .progress = options->progress ? report_progress : NULL,
         .user = planning,
-        .deadline = tarn_deadline_in((const atomic_bool *)options->stop, options->seconds),
+        .deadline = deadline_for(planning),
     };
 }
 
@@ -326,7 +349,7 @@ enum tarn_status tarn_plan_options_take(struct tarn_plan_options *options,
 enum tarn_status tarn_plan_make(struct tarn_graph *graph, const struct tarn_plan_options *options,
                                 struct tarn_plan **plan, struct tarn_error *error)
 {
-    struct planning planning = {.options = *options};
+    struct planning planning = {.options = *options, .begin_ms = tarn_now_ms()};
     assert(tarn_is_power_of_two(options->alignment));
     *plan = NULL;
     enum tarn_status status = run(&planning, graph, error);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -207,13 +208,43 @@ static void a_deadline_ends_a_search_and_the_plan_says_so(void **state)
     tarn_graph_destroy(graph);
 }
 
-/* Nobody asks for an end, and there is one all the same: a default plan has its limit of work. */
-static void a_default_plan_ends_where_its_work_is_spent(void **state)
+/* Nobody asks for an end, and there is one all the same: the usual steps have their limit of work.
+ */
+static void the_usual_steps_end_where_their_work_is_spent(void **state)
 {
     struct tarn_graph *graph = rough_graph(&(struct rough_graph_options){ROUGH_MESH, 3000, 4, 1});
     char method[64] = {0};
     (void)state;
-    assert_int_equal(plan(graph, NULL, method).stopped, TARN_STOP_WORK);
+    assert_int_equal(plan(graph, TARN_PLAN_OPTIONS(.effort = 1000), method).stopped,
+                     TARN_STOP_WORK);
+    tarn_graph_destroy(graph);
+}
+
+/* The machine does something else for longer than a default plan may take. */
+static void sleep_once(void *user, const struct tarn_plan_progress *progress)
+{
+    bool *slept = user;
+    (void)progress;
+    if (!*slept) sleep(5);
+    *slept = true;
+}
+
+static void a_default_plan_ends_by_the_clock_and_one_with_steps_does_not(void **state)
+{
+    struct tarn_graph *graph = make_endless();
+    bool slept = false;
+    char method[64] = {0};
+    (void)state;
+    assert_int_equal(
+        plan(graph, TARN_PLAN_OPTIONS(.progress = sleep_once, .user = &slept), method).stopped,
+        TARN_STOP_DEADLINE);
+    assert_true(slept);
+    slept = false;
+    assert_int_not_equal(
+        plan(graph, TARN_PLAN_OPTIONS(.effort = 20, .progress = sleep_once, .user = &slept), method)
+            .stopped,
+        TARN_STOP_DEADLINE);
+    assert_true(slept);
     tarn_graph_destroy(graph);
 }
 
@@ -241,7 +272,8 @@ int main(void)
         cmocka_unit_test(a_pass_over_many_storages_goes_window_by_window),
         cmocka_unit_test(a_signal_ends_a_search_and_the_plan_says_so),
         cmocka_unit_test(a_deadline_ends_a_search_and_the_plan_says_so),
-        cmocka_unit_test(a_default_plan_ends_where_its_work_is_spent),
+        cmocka_unit_test(the_usual_steps_end_where_their_work_is_spent),
+        cmocka_unit_test(a_default_plan_ends_by_the_clock_and_one_with_steps_does_not),
         cmocka_unit_test(a_plan_at_its_aim_was_not_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

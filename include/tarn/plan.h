@@ -45,7 +45,8 @@ enum tarn_boundary {
 enum tarn_stop {
     TARN_STOP_NONE,     /* it came to its end */
     TARN_STOP_REQUEST,  /* `stop` was set */
-    TARN_STOP_DEADLINE, /* `seconds` were over; the plan depends on the machine's speed */
+    TARN_STOP_DEADLINE, /* `seconds` were over, or the clock of a default plan, see `effort`; the
+                           plan depends on the machine's speed */
     TARN_STOP_WORK      /* the limit of work, see `effort`; the same on every machine */
 };
 
@@ -64,12 +65,15 @@ struct tarn_plan_options {
      */
     const char *method;
     /* 0: as many as processors that the calling thread may run on. They end before the call
-     * returns; where the system refuses one, fewer do the work. The plan does not depend on it. */
+     * returns; where the system refuses one, fewer do the work. The plan does not depend on it,
+     * unless a deadline ended the search. */
     uint32_t threads;
     uint64_t seed; /* of the search */
-    /* Steps of search when nothing simpler meets the bound; 0: 1000; TARN_NO_EFFORT: none. However
-     * few they are, a limit of work ends the call within 4 s and 5 us for each storage on two cores
-     * of today; from 1000 steps on it grows with them. `seconds` take its place. */
+    /* Steps of search when nothing simpler meets the bound; TARN_NO_EFFORT: none. However few they
+     * are, a limit of work ends the call within 4 s and 5 us for each storage on two cores of
+     * today; from 1000 steps on it grows with them. `seconds` take its place. 0: 1000, and where
+     * the machine is so slow or so busy that the work is not done by then, the clock ends the
+     * search (TARN_STOP_DEADLINE); give 1000 for a plan that depends on no clock. */
     uint64_t effort;
     /* Above 0: search no longer than that; the plan then depends on the machine's speed. With
      * effort 0, for as long as that. */
