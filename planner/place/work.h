@@ -14,10 +14,10 @@
 #define TARN_WORK_MS_A_STORAGE 0.005
 
 /* What a search may cost by default: so much, and so much for each storage. Where one core does
- * nearly all of it, that is over in three quarters of the time above. What is counted as a
- * nanosecond takes up to two where storages times streams are too many for the caches. */
-enum { TARN_WORK_A_STORAGE = 3500, TARN_WORK_CACHED_ENTRIES = 1 << 19 };
-#define TARN_WORK_DEFAULT UINT64_C(3500000000)
+ * nearly all of it, that is over about when the time above is. What is counted as a nanosecond
+ * takes up to two where storages times streams are too many for the caches. */
+enum { TARN_WORK_A_STORAGE = 4000, TARN_WORK_CACHED_ENTRIES = 1 << 19 };
+#define TARN_WORK_DEFAULT UINT64_C(5000000000)
 
 static inline uint64_t tarn_work_default(uint32_t storages_count, uint32_t streams_count)
 {
