@@ -7,6 +7,8 @@
  * deep networks" (MONeT); DESIGN section 3. Cost: some searches and plans. */
 #include "budget.h"
 
+#include <assert.h>
+
 #include "planner/transform/budget/budget.h"
 #include "streams/base/checked.h"
 #include "streams/base/deadline.h"
@@ -145,6 +147,7 @@ enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
     if (status == TARN_OK && !tarn_attempt_fits(&best, budgeting.options.budget))
         status = tarn_deadline_is_over(&budgeting.deadline) ? give_up(&budgeting, &best)
                                                             : refuse(&budgeting, &best);
+    assert(status != TARN_OK || tarn_planned_is_valid(&best.made));
     if (status == TARN_OK)
         *result = best.made;
     else

@@ -7,6 +7,7 @@
  * and a quick plan for each kind. */
 #include "joint.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "planner/transform/reorder/reorder.h"
@@ -84,6 +85,7 @@ static bool is_final(const struct joint *joint, const struct tarn_graph *graph,
 static enum tarn_status offer(struct joint *joint, struct tarn_graph *graph, bool *better,
                               struct tarn_error *error)
 {
+    assert(graph != joint->best.graph || joint->footprint < UINT64_MAX);
     struct tarn_planned made = {.graph = graph};
     *better = false;
     if (graph == joint->best.graph) { /* it came in, and has been placed */

@@ -3,6 +3,8 @@
  * back to the source graph. Cost: the transforms'. */
 #include "pipeline.h"
 
+#include <assert.h>
+
 #include "budget.h"
 #include "joint.h"
 #include "planner/transform/recipe.h"
@@ -134,6 +136,7 @@ enum tarn_status tarn_pipeline_run(struct tarn_graph *graph,
         if (!stages[i].is_wanted(options)) continue;
         enum tarn_status status = stages[i].run(now.graph, options, &next, error);
         bool changed = next.graph != now.graph;
+        assert(status != TARN_OK || tarn_planned_is_valid(&next));
         if (status == TARN_OK && changed && now.graph != graph)
             tarn_transform_compose(now.graph, next.graph);
         if (status == TARN_OK && !changed && !next.plan) {

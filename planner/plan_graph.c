@@ -355,6 +355,7 @@ enum tarn_status tarn_plan_make(struct tarn_graph *graph, const struct tarn_plan
     enum tarn_status status = run(&planning, graph, error);
     tarn_blocks_finish(&planning.blocks);
     tarn_region_finish(&planning.region);
+    assert(status != TARN_OK || planning.plan->footprint >= planning.plan->bound);
     if (status == TARN_OK)
         *plan = planning.plan;
     else
@@ -367,4 +368,11 @@ void tarn_planned_finish(struct tarn_planned *planned)
     tarn_plan_destroy(planned->plan);
     tarn_graph_destroy(planned->graph);
     *planned = (struct tarn_planned){0};
+}
+
+bool tarn_planned_is_valid(const struct tarn_planned *planned)
+{
+    const struct tarn_plan *plan = planned->plan;
+    if (!planned->graph) return !plan;
+    return !plan || (plan->graph == planned->graph && plan->footprint >= plan->bound);
 }

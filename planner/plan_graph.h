@@ -12,6 +12,9 @@ struct tarn_planned {
 };
 
 void tarn_planned_finish(struct tarn_planned *planned);
+/* Whether the plan, if there is one, is of the graph, and its footprint not below its bound. For
+ * assertions. */
+bool tarn_planned_is_valid(const struct tarn_planned *planned);
 
 /* The options that a caller gave (NULL: all defaults), with the default for an alignment of 0.
  * TARN_USAGE: no plan can be made by them. */

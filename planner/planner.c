@@ -2,6 +2,7 @@
  * to know what it comes to, its plan (pipeline.h), which is made here where they have none
  * (plan_graph.h); then the boundary of iterations is refined, and all is verified against the graph
  * that came in. Cost: the transforms', the placement's and the verifier's. */
+#include <assert.h>
 #include <stdatomic.h>
 
 #include "pipeline.h"
@@ -85,6 +86,7 @@ static enum tarn_status run(struct tarn_graph *graph, struct tarn_plan_options *
         transform_ms -= final->plan->order_ms + final->plan->place_ms;
     if ((status = make_plan(final, options, error)) != TARN_OK) return status;
     struct tarn_plan *plan = final->plan;
+    assert(tarn_planned_is_valid(final));
     plan->source_hash = graph->hash;
     plan->transformed = !tarn_hash_equal(graph->hash, plan->graph->hash);
     plan->transform_ms = transform_ms;

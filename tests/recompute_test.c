@@ -145,6 +145,7 @@ static void try_policies(struct tarn_graph *graph, uint64_t seed, struct counts 
     struct tarn_recompute_model model;
     struct tarn_region region = {.chunks = NULL}, policies = {.chunks = NULL};
     assert_int_equal(tarn_recompute_model_init(&model, &region, graph, ALIGNMENT), TARN_OK);
+    assert_true(tarn_recompute_model_is_valid(&model));
     struct tarn_evaluator *evaluator = tarn_evaluator_create(&region, &model);
     assert_non_null(evaluator);
     for (uint64_t draw = 0; draw < 4; draw++) {
@@ -165,6 +166,7 @@ static void try_policies(struct tarn_graph *graph, uint64_t seed, struct counts 
         if (schedule->peak == UINT64_MAX) {
             counts->stuck++;
         } else {
+            assert_true(tarn_schedule_is_valid(schedule, &model));
             count(&model, schedule, counts);
             requires_the_graph_to_be_as_told(&model, schedule, counts, &final);
             run(graph, final);

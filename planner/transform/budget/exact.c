@@ -11,6 +11,7 @@
  * restriction to contiguous parts. Cost: at most STATES_MAX states x (results + ops). */
 #include "budget.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "net.h"
@@ -90,6 +91,7 @@ static void push(struct exact *exact, uint64_t key, uint32_t node)
 
 static uint32_t pop(struct exact *exact)
 {
+    assert(exact->heap_count > 0);
     struct entry *heap = exact->heap, last = heap[--exact->heap_count];
     uint32_t node = heap[0].node;
     size_t i = 0, child;

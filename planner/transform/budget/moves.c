@@ -3,6 +3,7 @@
  * last: of a version that nobody reads behind the first backward op nothing is to be decided. Cost:
  * that of tarn_evaluate for an evaluation, the copies of a schedule for noting roles, a few
  * decisions for a move. */
+#include <assert.h>
 #include <string.h>
 
 #include "search.h"
@@ -74,6 +75,7 @@ void tarn_search_take_best(struct tarn_search *search)
 
 void tarn_search_set(struct tarn_search *search, uint32_t d, uint32_t value)
 {
+    assert(d < search->space.count && value < search->space.decisions[d].values);
     uint32_t before = tarn_decision_get(&search->space, search->policy, d);
     if (before == value || search->undo_count == TARN_MOVE_MAX) return;
     search->undo[search->undo_count++] = (struct tarn_setting){d, before};
@@ -123,6 +125,7 @@ void tarn_search_note_roles(struct tarn_search *search)
 {
     const struct tarn_schedule *schedule = search->schedule;
     uint32_t behind = tarn_search_first_behind(search);
+    assert(schedule);
     memset(search->roles, 0, search->space.versions_count);
     for (uint32_t c = 0; c < schedule->copies_count; c++) {
         const struct tarn_copy *copy = &schedule->copies[c];

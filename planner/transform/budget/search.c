@@ -11,6 +11,8 @@
  * cheap. Cost: evaluations times the executions of a schedule. */
 #include "budget.h"
 
+#include <assert.h>
+
 #include "search.h"
 
 enum {
@@ -241,6 +243,7 @@ enum tarn_status tarn_budget_search(const struct tarn_recompute_model *model, ui
                                     const struct tarn_budget_limits *limits,
                                     struct tarn_policy *policy, struct tarn_budget_outcome *outcome)
 {
+    assert(tarn_recompute_model_is_valid(model));
     struct tarn_search search = {.model = model,
                                  .budget = budget,
                                  .policy = policy,

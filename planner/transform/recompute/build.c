@@ -8,33 +8,17 @@
  * where a view between them carries it; where a copy is written over another, or a persistent
  * storage is updated, readers in other streams come first. Cost: linear in the graph and the
  * schedule. */
+#include "build.h"
+
+#include <assert.h>
 #include <string.h>
 
 #include "planner/transform/recipe.h"
-#include "recompute.h"
 #include "streams/base/error.h"
-#include "streams/graph/builder.h"
-
-struct building {
-    const struct tarn_recompute_model *model;
-    const struct tarn_graph *graph;
-    const struct tarn_schedule *schedule;
-    struct tarn_region region; /* of the lists */
-    struct tarn_builder *builder;
-    uint32_t *copy_tensor;  /* copy -> its tensor in the new graph */
-    uint32_t *primary_copy; /* version -> copy by the primary op */
-    uint32_t *new_op;       /* execution -> op */
-    struct tarn_range
-        *ops; /* source op -> executions that stand for it: [begin, end); views: ops */
-    struct tarn_arcs readers; /* copy -> executions that read it */
-    uint32_t *ids;            /* room for the lists of one op */
-    uint32_t ids_count;
-    enum tarn_status status;
-};
 
 /* ---- Room ---- */
 
-static size_t longest_lists(const struct building *building)
+static size_t longest_lists(const struct tarn_building *building)
 {
     const struct tarn_graph *graph = building->graph;
     size_t longest = tarn_transform_longest_list(graph);
@@ -48,7 +32,7 @@ static size_t longest_lists(const struct building *building)
     return longest;
 }
 
-static bool make_room(struct building *building)
+static bool make_room(struct tarn_building *building)
 {
     const struct tarn_schedule *schedule = building->schedule;
     struct tarn_region *region = &building->region;
@@ -65,13 +49,14 @@ static bool make_room(struct building *building)
 
 /* ---- Who reads a copy ---- */
 
-static uint32_t reads_count(const struct building *building, const struct tarn_execution *execution)
+static uint32_t reads_count(const struct tarn_building *building,
+                            const struct tarn_execution *execution)
 {
     const struct tarn_form *form = &building->model->forms[execution->form];
     return form->reads.end - form->reads.begin;
 }
 
-static enum tarn_status list_readers(struct building *building)
+static enum tarn_status list_readers(struct tarn_building *building)
 {
     const struct tarn_schedule *schedule = building->schedule;
     uint32_t copies = schedule->copies_count;
@@ -94,13 +79,13 @@ static enum tarn_status list_readers(struct building *building)
 
 /* ---- Tensors ---- */
 
-static const struct tarn_version *version_of(const struct building *building, uint32_t copy)
+static const struct tarn_version *version_of(const struct tarn_building *building, uint32_t copy)
 {
     return &building->model->versions[building->schedule->copies[copy].version];
 }
 
 /* Numbers the copies' tensors, as they will be added. */
-static void name_copies(struct building *building)
+static void name_copies(struct tarn_building *building)
 {
     uint32_t next = building->graph->tensors_count;
     for (uint32_t c = 0; c < building->schedule->copies_count; c++) {
@@ -115,14 +100,14 @@ static void name_copies(struct building *building)
 }
 
 /* The tensor that owns the storage of a copy: that of the first copy that it was written over. */
-static uint32_t root_of_copy(const struct building *building, uint32_t copy)
+static uint32_t root_of_copy(const struct tarn_building *building, uint32_t copy)
 {
     while (tarn_copy_is_over(building->model, building->schedule, copy))
         copy = building->schedule->copies[copy].over;
     return building->copy_tensor[copy];
 }
 
-static uint32_t root_of_tensor(const struct building *building, uint32_t tensor)
+static uint32_t root_of_tensor(const struct tarn_building *building, uint32_t tensor)
 {
     uint32_t version = building->model->tensor_version[tensor];
     if (version == TARN_NONE) return building->graph->tensors[tensor].root;
@@ -130,14 +115,14 @@ static uint32_t root_of_tensor(const struct building *building, uint32_t tensor)
 }
 
 /* All that share a storage are of one kind; a storage that only copies share is an intermediate. */
-static enum tarn_tensor_kind kind_of(const struct building *building, uint32_t root)
+static enum tarn_tensor_kind kind_of(const struct tarn_building *building, uint32_t root)
 {
     const struct tarn_graph *graph = building->graph;
     if (root >= graph->tensors_count) return TARN_INTERMEDIATE;
     return graph->tensors[graph->tensors[root].root].kind;
 }
 
-static void add_tensor(struct building *building, uint32_t tensor, uint32_t id, uint32_t root)
+static void add_tensor(struct tarn_building *building, uint32_t tensor, uint32_t id, uint32_t root)
 {
     struct tarn_tensor_info info, owner;
     tarn_graph_tensor(building->graph, tensor, &info);
@@ -148,7 +133,7 @@ static void add_tensor(struct building *building, uint32_t tensor, uint32_t id, 
     tarn_builder_tensor_origin(building->builder, tensor);
 }
 
-static void add_tensors(struct building *building)
+static void add_tensors(struct tarn_building *building)
 {
     for (uint32_t t = 0; t < building->graph->tensors_count; t++)
         add_tensor(building, t, t, root_of_tensor(building, t));
@@ -162,8 +147,8 @@ static void add_tensors(struct building *building)
 /* ---- Lists of an op ---- */
 
 /* The copy of its storage that the execution reads, or TARN_NONE. */
-static uint32_t copy_read(const struct building *building, const struct tarn_execution *execution,
-                          uint32_t tensor, bool own)
+static uint32_t copy_read(const struct tarn_building *building,
+                          const struct tarn_execution *execution, uint32_t tensor, bool own)
 {
     const struct tarn_recompute_model *model = building->model;
     const struct tarn_form *form = &model->forms[execution->form];
@@ -185,8 +170,9 @@ static bool has_tensor(struct tarn_list list, uint32_t tensor)
 }
 
 /* The name in the new graph of what an execution reads through a source tensor. */
-static uint32_t input_of(const struct building *building, const struct tarn_execution *execution,
-                         struct tarn_list own, uint32_t tensor)
+static uint32_t input_of(const struct tarn_building *building,
+                         const struct tarn_execution *execution, struct tarn_list own,
+                         uint32_t tensor)
 {
     if (building->model->tensor_version[tensor] == TARN_NONE) return tensor;
     uint32_t copy = copy_read(building, execution, tensor, has_tensor(own, tensor));
@@ -197,8 +183,8 @@ static uint32_t input_of(const struct building *building, const struct tarn_exec
 }
 
 /* The name of what it yields. */
-static uint32_t output_of(const struct building *building, const struct tarn_execution *execution,
-                          uint32_t tensor)
+static uint32_t output_of(const struct tarn_building *building,
+                          const struct tarn_execution *execution, uint32_t tensor)
 {
     const struct tarn_form *form = &building->model->forms[execution->form];
     uint32_t version = building->model->tensor_version[tensor];
@@ -208,8 +194,9 @@ static uint32_t output_of(const struct building *building, const struct tarn_exe
     return building->copy_tensor[execution->copies + (k - form->writes.begin)];
 }
 
-static struct tarn_list add_list(struct building *building, const struct tarn_execution *execution,
-                                 struct tarn_list given, const struct tarn_list *own_inputs)
+static struct tarn_list add_list(struct tarn_building *building,
+                                 const struct tarn_execution *execution, struct tarn_list given,
+                                 const struct tarn_list *own_inputs)
 {
     struct tarn_list list = {building->ids + building->ids_count, given.count};
     for (size_t k = 0; k < given.count; k++) {
@@ -233,7 +220,7 @@ static void take_implementation(struct tarn_op_info *info, uint32_t implementati
     if (chosen->outputs.count > 0) info->outputs = chosen->outputs;
 }
 
-static void add_execution(struct building *building, uint32_t e)
+static void add_execution(struct tarn_building *building, uint32_t e)
 {
     const struct tarn_execution *execution = &building->schedule->executions[e];
     uint32_t v = building->model->forms[execution->form].op;
@@ -254,7 +241,7 @@ static void add_execution(struct building *building, uint32_t e)
 }
 
 /* A view names the version that its storage has then, by whatever name it was given. */
-static void add_view(struct building *building, uint32_t v)
+static void add_view(struct tarn_building *building, uint32_t v)
 {
     struct tarn_op_info info;
     tarn_graph_op(building->graph, v, &info);
@@ -276,7 +263,7 @@ static void add_view(struct building *building, uint32_t v)
     tarn_builder_origin(building->builder, v, TARN_NONE);
 }
 
-static void add_ops(struct building *building)
+static void add_ops(struct tarn_building *building)
 {
     const struct tarn_schedule *schedule = building->schedule;
     uint32_t e = 0, place = 0;
@@ -296,113 +283,9 @@ static void add_ops(struct building *building)
     }
 }
 
-/* ---- Arcs ---- */
-
-static void add_arc(struct building *building, uint32_t later, uint32_t earlier)
-{
-    const struct tarn_execution *executions = building->schedule->executions;
-    if (later != earlier && executions[later].stream != executions[earlier].stream)
-        tarn_builder_control(building->builder, building->new_op[later], building->new_op[earlier]);
-}
-
-/* Before a copy is written over another, that one has been read. */
-static void order_overwriting(struct building *building)
-{
-    const struct tarn_schedule *schedule = building->schedule;
-    for (uint32_t c = 0; c < schedule->copies_count; c++) {
-        const struct tarn_copy *copy = &schedule->copies[c];
-        if (!tarn_copy_is_over(building->model, schedule, c)) continue;
-        add_arc(building, copy->birth, schedule->copies[copy->over].birth);
-        for (uint32_t i = building->readers.begin[copy->over];
-             i < building->readers.begin[copy->over + 1]; i++)
-            add_arc(building, copy->birth, building->readers.ops[i]);
-    }
-}
-
-/* The op that is the n-th to update a persistent storage comes behind the recomputations that read
- * what it was before, and before those that read what it is then. `last`: storage -> the execution
- * that updated it. */
-static void order_updates(struct building *building, uint32_t *last)
-{
-    const struct tarn_recompute_model *model = building->model;
-    const struct tarn_graph *graph = building->graph;
-    for (uint32_t e = 0; e < building->schedule->count; e++) {
-        const struct tarn_execution *execution = &building->schedule->executions[e];
-        const struct tarn_form *form = &model->forms[execution->form];
-        const struct tarn_graph_op *op = &graph->ops[form->op];
-        for (uint32_t k = form->states.begin; k < form->states.end && execution->recomputed; k++) {
-            uint32_t updater = last[model->states[k].storage];
-            if (updater != TARN_NONE) add_arc(building, e, updater);
-        }
-        for (uint32_t k = 0; k < op->outputs_count && !execution->recomputed; k++) {
-            uint32_t storage = graph->tensors[op->outputs[k]].storage;
-            if (graph->storages[storage].persistent) last[storage] = e;
-        }
-    }
-}
-
-static enum tarn_status order_states(struct building *building)
-{
-    const struct tarn_recompute_model *model = building->model;
-    uint32_t count = building->graph->storages_count;
-    uint32_t *last = tarn_region_take(&building->region, count, sizeof *last);
-    if (!last) return TARN_SYSTEM;
-    for (uint32_t s = 0; s < count; s++) last[s] = TARN_NONE;
-    order_updates(building, last);
-    for (uint32_t e = 0; e < building->schedule->count; e++) {
-        const struct tarn_execution *execution = &building->schedule->executions[e];
-        const struct tarn_form *form = &model->forms[execution->form];
-        for (uint32_t k = form->states.begin; k < form->states.end && execution->recomputed; k++) {
-            uint32_t updater = last[model->states[k].storage];
-            if (updater != TARN_NONE && updater > e) add_arc(building, updater, e);
-        }
-    }
-    return TARN_OK;
-}
-
-/* A view carries control arcs to whoever reads its outputs. An op that reads a copy instead comes
- * after the view all the same. `carries`: by view, found in the graph's order. */
-static enum tarn_status keep_carried(struct building *building)
-{
-    const struct tarn_graph *graph = building->graph;
-    bool *carries = tarn_region_take(&building->region, graph->ops_count, sizeof *carries);
-    if (!carries) return TARN_SYSTEM;
-    for (uint32_t p = 0; p < graph->ops_count; p++) {
-        uint32_t v = graph->order[p];
-        const struct tarn_graph_op *op = &graph->ops[v];
-        carries[v] = op->view && op->control_count > 0;
-        for (uint32_t k = 0; k < op->inputs_count; k++) {
-            uint32_t view = graph->tensors[op->inputs[k]].producer;
-            if (view == TARN_NONE || !carries[view]) continue;
-            carries[v] = op->view;
-            for (uint32_t i = building->ops[v].begin; i < building->ops[v].end && !op->view; i++)
-                tarn_builder_control(building->builder, building->new_op[i],
-                                     building->ops[view].begin);
-        }
-    }
-    return TARN_OK;
-}
-
-/* The source's control arcs, between whatever stands for their ends. */
-static void keep_control(struct building *building)
-{
-    const struct tarn_graph *graph = building->graph;
-    for (uint32_t v = 0; v < graph->ops_count; v++) {
-        const struct tarn_graph_op *op = &graph->ops[v];
-        for (uint32_t k = 0; k < op->control_count; k++) {
-            uint32_t u = op->control[k];
-            for (uint32_t i = building->ops[v].begin; i < building->ops[v].end; i++) {
-                for (uint32_t j = building->ops[u].begin; j < building->ops[u].end; j++)
-                    tarn_builder_control(building->builder, op->view ? i : building->new_op[i],
-                                         graph->ops[u].view ? j : building->new_op[j]);
-            }
-        }
-    }
-}
-
 /* ---- The graph ---- */
 
-static enum tarn_status build(struct building *building)
+static enum tarn_status build(struct tarn_building *building)
 {
     if (!make_room(building) || list_readers(building) != TARN_OK) return TARN_SYSTEM;
     name_copies(building);
@@ -411,18 +294,16 @@ static enum tarn_status build(struct building *building)
     add_tensors(building);
     add_ops(building);
     tarn_transform_add_groups(building->builder, building->graph);
-    keep_control(building);
-    order_overwriting(building);
-    enum tarn_status status = keep_carried(building);
-    return status == TARN_OK ? order_states(building) : status;
+    return tarn_building_arcs(building);
 }
 
 enum tarn_status tarn_recompute_build(const struct tarn_recompute_model *model,
                                       const struct tarn_schedule *schedule,
                                       struct tarn_graph **result, struct tarn_error *error)
 {
-    struct building building = {.model = model, .graph = model->graph, .schedule = schedule};
+    struct tarn_building building = {.model = model, .graph = model->graph, .schedule = schedule};
     *result = NULL;
+    assert(tarn_schedule_is_valid(schedule, model));
     enum tarn_status status = build(&building);
     if (status == TARN_OK) {
         status = tarn_builder_finish(building.builder, result, error);

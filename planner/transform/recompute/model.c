@@ -281,6 +281,7 @@ enum tarn_status tarn_recompute_model_init(struct tarn_recompute_model *model,
         if (reading.overflow) status = TARN_SYSTEM;
     }
     tarn_region_release(region, mark);
+    assert(status != TARN_OK || tarn_recompute_model_is_valid(model));
     return status;
 }
 

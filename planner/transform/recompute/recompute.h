@@ -140,6 +140,10 @@ enum tarn_status tarn_recompute_model_init(struct tarn_recompute_model *model,
                                            struct tarn_region *region, struct tarn_graph *graph,
                                            uint64_t alignment);
 
+/* Whether ranges, places and versions are in bounds and in order, and choices get ever leaner. For
+ * assertions and tests; linear in the model. */
+bool tarn_recompute_model_is_valid(const struct tarn_recompute_model *model);
+
 /* All of `keep` and `retain` set, forms free. */
 enum tarn_status tarn_policy_init(struct tarn_policy *policy, struct tarn_region *region,
                                   const struct tarn_recompute_model *model);
@@ -174,6 +178,12 @@ const struct tarn_schedule *tarn_evaluate(struct tarn_evaluator *evaluator,
 const struct tarn_schedule *tarn_evaluate_whole(struct tarn_evaluator *evaluator,
                                                 const struct tarn_policy *policy, uint64_t budget,
                                                 enum tarn_recompute_streams rule);
+
+/* Whether a schedule of all executions, whose peak is known, runs each primary op in its order and
+ * reads only copies that were born before, of the right versions. For assertions and tests; linear
+ * in its reads and copies. */
+bool tarn_schedule_is_valid(const struct tarn_schedule *schedule,
+                            const struct tarn_recompute_model *model);
 
 /* Is the copy written in place of the one that was there before, rather than beside it? */
 bool tarn_copy_is_over(const struct tarn_recompute_model *model,

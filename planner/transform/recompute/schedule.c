@@ -5,57 +5,17 @@
  * copy that it means. Second pass: a copy lives from its birth to its last read, over the copy that
  * it overwrites where that one is read for the last time then; their sum over time is what
  * implementations must fit beside. Cost: linear in the reads and writes of all executions. */
+#include "evaluator.h"
+
 #include <assert.h>
 #include <string.h>
 
-#include "measure.h"
-#include "time.h"
-
 /* Executions of all ops together, as a multiple of the ops, before a policy is given up. */
-enum { EXECUTIONS_MAX = 64, GUESS_DEPTH_MAX = 48 };
+enum { EXECUTIONS_MAX = 64 };
 
 /* Room for schedules at the start, as a multiple of what keeping everything takes. Where lists grow
  * beyond it, the shorter ones stay in the region. */
 enum { ROOM = 2 };
-
-/* An execution whose reads are being got together. */
-struct frame {
-    uint32_t form;
-    uint32_t next; /* of its reads, to be looked at */
-};
-
-/* The schedule up to the first backward op, where no policy changes anything before it. */
-struct beginning {
-    bool is_known;
-    uint32_t count, copies_count, reads_count;
-    uint32_t *last_read; /* copy -> execution */
-    uint32_t *latest, *updates;
-};
-
-struct tarn_evaluator {
-    const struct tarn_recompute_model *model;
-    struct tarn_tail tail;
-    struct beginning beginning;
-    bool begins_alike;         /* whatever the policy */
-    bool whole;                /* the tail is run, too */
-    struct tarn_timing timing; /* of several streams */
-    const struct tarn_policy *policy;
-    struct tarn_schedule schedule;
-    struct tarn_region *region; /* that lists grow in */
-    size_t executions_room, copies_room, reads_room;
-    uint32_t reads_count;
-    struct tarn_lives lives;
-    uint32_t *latest;  /* version -> its copy that can be read, or TARN_NONE */
-    uint32_t *updates; /* persistent storage -> writes so far */
-    uint32_t *passing; /* versions that are there for the current primary op only */
-    uint32_t passing_count;
-    struct frame *frames;
-    uint32_t *guessed; /* version -> guess in which it was counted last */
-    uint32_t guess;
-    uint32_t place;
-    bool stuck; /* the policy cannot be carried out */
-    bool no_memory;
-};
 
 /* ---- Room ---- */
 
@@ -188,55 +148,6 @@ static void execute(struct tarn_evaluator *evaluator, uint32_t f, bool recompute
     schedule->count++;
 }
 
-static bool states_hold(const struct tarn_evaluator *evaluator, const struct tarn_form *form)
-{
-    for (uint32_t i = form->states.begin; i < form->states.end; i++) {
-        const struct tarn_state *state = &evaluator->model->states[i];
-        if (evaluator->updates[state->storage] != state->updates) return false;
-    }
-    return true;
-}
-
-static bool yields(const struct tarn_recompute_model *model, const struct tarn_form *form,
-                   uint32_t version)
-{
-    for (uint32_t i = form->writes.begin; i < form->writes.end; i++) {
-        if (model->writes[i] == version) return true;
-    }
-    return false;
-}
-
-static uint32_t missing_reads(const struct tarn_evaluator *evaluator, const struct tarn_form *form)
-{
-    uint32_t missing = 0;
-    for (uint32_t i = form->reads.begin; i < form->reads.end; i++)
-        missing += evaluator->latest[evaluator->model->reads[i]] == TARN_NONE;
-    return missing;
-}
-
-/* The form by which to get a version again: of those that miss the fewest reads the fastest.
- * TARN_NONE: there is none. */
-static uint32_t form_for(const struct tarn_evaluator *evaluator, uint32_t version)
-{
-    const struct tarn_recompute_model *model = evaluator->model;
-    struct tarn_range range = model->op_forms[model->versions[version].producer];
-    uint32_t best = TARN_NONE, least = UINT32_MAX;
-    for (uint32_t f = range.begin; f < range.end; f++) {
-        const struct tarn_form *form = &model->forms[f];
-        if (!form->repeats || !yields(model, form, version) || !states_hold(evaluator, form))
-            continue;
-        uint32_t missing = missing_reads(evaluator, form);
-        uint64_t time_ns = model->choices[form->choices.begin].time_ns;
-        if (missing > least ||
-            (missing == least && best != TARN_NONE &&
-             time_ns >= model->choices[model->forms[best].choices.begin].time_ns))
-            continue;
-        best = f;
-        least = missing;
-    }
-    return best;
-}
-
 /* The first read of a frame that is not there, or TARN_NONE. */
 static uint32_t next_missing(const struct tarn_evaluator *evaluator, struct frame *frame)
 {
@@ -261,7 +172,7 @@ static void run(struct tarn_evaluator *evaluator, uint32_t f)
             execute(evaluator, frame->form, --depth > 0);
             continue;
         }
-        uint32_t g = form_for(evaluator, missing);
+        uint32_t g = tarn_evaluator_form_for(evaluator, missing);
         if (g == TARN_NONE || depth > model->graph->ops_count ||
             evaluator->schedule.count / EXECUTIONS_MAX > model->ops_count) {
             evaluator->stuck = true;
@@ -274,52 +185,6 @@ static void run(struct tarn_evaluator *evaluator, uint32_t f)
 static bool has_failed(const struct tarn_evaluator *evaluator)
 {
     return evaluator->stuck || evaluator->no_memory;
-}
-
-/* ---- Which form? ---- */
-
-/* What getting a version would take, without what this guess has counted already. */
-static uint64_t guess_version(struct tarn_evaluator *evaluator, uint32_t version, uint32_t depth)
-{
-    const struct tarn_recompute_model *model = evaluator->model;
-    if (evaluator->latest[version] != TARN_NONE || evaluator->guessed[version] == evaluator->guess)
-        return 0;
-    evaluator->guessed[version] = evaluator->guess;
-    uint32_t f = form_for(evaluator, version);
-    if (f == TARN_NONE) return UINT64_MAX / 2;
-    const struct tarn_form *form = &model->forms[f];
-    uint64_t time_ns = model->choices[form->choices.begin].time_ns;
-    for (uint32_t i = form->reads.begin; i < form->reads.end && depth < GUESS_DEPTH_MAX; i++) {
-        time_ns += guess_version(evaluator, model->reads[i], depth + 1);
-        if (time_ns > UINT64_MAX / 2) return UINT64_MAX / 2;
-    }
-    return time_ns;
-}
-
-static uint64_t guess_form(struct tarn_evaluator *evaluator, const struct tarn_form *form)
-{
-    uint64_t time_ns = evaluator->model->choices[form->choices.begin].time_ns;
-    evaluator->guess++;
-    for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
-        time_ns += guess_version(evaluator, evaluator->model->reads[i], 0);
-        if (time_ns > UINT64_MAX / 2) return UINT64_MAX / 2;
-    }
-    return time_ns;
-}
-
-static uint32_t cheapest_form(struct tarn_evaluator *evaluator, struct tarn_range range)
-{
-    uint32_t best = range.begin, whole = 0;
-    uint64_t least = UINT64_MAX;
-    for (uint32_t f = range.begin; f < range.end; f++) whole += evaluator->model->forms[f].whole;
-    for (uint32_t f = range.begin; f < range.end && whole > 1; f++) {
-        if (!evaluator->model->forms[f].whole) continue;
-        uint64_t time_ns = guess_form(evaluator, &evaluator->model->forms[f]);
-        if (time_ns >= least) continue;
-        least = time_ns;
-        best = f;
-    }
-    return best;
 }
 
 /* ---- First pass ---- */
@@ -338,7 +203,7 @@ static void run_primary(struct tarn_evaluator *evaluator, uint32_t v)
 {
     struct tarn_range range = evaluator->model->op_forms[v];
     uint32_t f = evaluator->policy->form[v];
-    if (f == TARN_NONE) f = cheapest_form(evaluator, range);
+    if (f == TARN_NONE) f = tarn_evaluator_cheapest_form(evaluator, range);
     run(evaluator, f);
     for (uint32_t g = range.begin; g < range.end && evaluator->model->forms[f].splits; g++) {
         if (g != f && evaluator->model->forms[g].splits && !has_failed(evaluator))

@@ -95,7 +95,7 @@ enum tarn_status tarn_script_run(struct tarn_schedule *schedule, struct tarn_reg
                                  const struct tarn_recompute_model *model,
                                  const struct tarn_script *script)
 {
-    assert(model->graph->streams_count == 1);
+    assert(model->graph->streams_count == 1 && script->count > 0);
     struct scripting scripting = {.schedule = schedule};
     struct tarn_lives lives = {.region = region};
     *schedule = (struct tarn_schedule){.count = 0};
