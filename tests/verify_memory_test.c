@@ -94,16 +94,16 @@ static void a_verdict_is_whole_or_refused_for_memory(void **state)
 {
     (void)state;
     plan_with_gaps();
-    fail_each_allocation(accept, 10);
+    fail_each_allocation(accept, 5);
     finish();
     load(DATA "/sound_with_bound.json");
-    fail_each_allocation(accept, 10);
+    fail_each_allocation(accept, 5);
     finish();
     load(DATA "/place_overlaps.json");
-    fail_each_allocation(reject, 10);
+    fail_each_allocation(reject, 5);
     finish();
     foreign_plan();
-    fail_each_allocation(reject, 10);
+    fail_each_allocation(reject, 5);
     finish();
 }
 

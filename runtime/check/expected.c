@@ -127,8 +127,9 @@ static enum tarn_status find_mixed(struct tarn_expected *expected, struct tarn_r
     expected->mixed_begin =
         tarn_region_take(region, (size_t)graph->ops_count + 1, sizeof(uint32_t));
     expected->mixed = tarn_region_take(region, accesses_most(graph), sizeof(uint32_t));
+    struct tarn_region_mark mark = tarn_region_mark(region);
     if (!expected->mixed_begin || !expected->mixed ||
-        tarn_versions_init(&versions, graph, graph->order, graph->ops_count) != TARN_OK)
+        tarn_versions_init(&versions, region, graph, graph->order, graph->ops_count) != TARN_OK)
         return TARN_SYSTEM;
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         expected->mixed_begin[v + 1] = expected->mixed_begin[v];
@@ -138,7 +139,7 @@ static enum tarn_status find_mixed(struct tarn_expected *expected, struct tarn_r
         else
             mix_all(expected, v);
     }
-    tarn_versions_finish(&versions);
+    tarn_region_release(region, mark);
     return TARN_OK;
 }
 

@@ -83,16 +83,15 @@ static enum tarn_status find_common(struct names *names, uint32_t v)
 static enum tarn_status find_all(struct names *names)
 {
     const struct tarn_graph *graph = names->graph;
-    enum tarn_status status =
-        tarn_versions_init(&names->versions, graph, graph->order, graph->ops_count);
     struct tarn_region scratch = {.chunks = NULL};
+    enum tarn_status status =
+        tarn_versions_init(&names->versions, &scratch, graph, graph->order, graph->ops_count);
     names->own = tarn_region_take(&scratch, graph->tensors_count, sizeof *names->own);
     names->round = tarn_region_take(&scratch, graph->tensors_count, sizeof *names->round);
     if (scratch.is_exhausted) status = TARN_SYSTEM;
     for (uint32_t v = 0; v < graph->ops_count && !status; v++) {
         if (wants_common(&graph->ops[v])) status = find_common(names, v);
     }
-    tarn_versions_finish(&names->versions);
     tarn_region_finish(&scratch);
     return status;
 }

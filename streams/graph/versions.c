@@ -3,8 +3,7 @@
  * order in which it launches. Cost: linear in ops and their inputs and outputs. */
 #include "versions.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "streams/base/region.h"
 
 static void run_op(struct tarn_versions *versions, const struct tarn_graph *graph, uint32_t v)
 {
@@ -24,37 +23,26 @@ static void fill(uint32_t *items, size_t count)
     for (size_t i = 0; i < count; i++) items[i] = TARN_NONE;
 }
 
-enum tarn_status tarn_versions_init(struct tarn_versions *versions, const struct tarn_graph *graph,
-                                    const uint32_t *ops, uint32_t count)
+enum tarn_status tarn_versions_init(struct tarn_versions *versions, struct tarn_region *region,
+                                    const struct tarn_graph *graph, const uint32_t *ops,
+                                    uint32_t count)
 {
-    memset(versions, 0, sizeof *versions);
-    versions->begin = malloc(((size_t)graph->ops_count + 1) * sizeof *versions->begin);
-    versions->left = malloc(((size_t)graph->tensors_count + 1) * sizeof *versions->left);
-    versions->last = malloc(((size_t)graph->storages_count + 1) * sizeof *versions->last);
-    if (!versions->begin || !versions->left || !versions->last) goto fail;
     uint32_t slots = 0;
+    versions->begin =
+        tarn_region_take(region, (size_t)graph->ops_count + 1, sizeof *versions->begin);
+    versions->left = tarn_region_take(region, graph->tensors_count, sizeof *versions->left);
+    versions->last = tarn_region_take(region, graph->storages_count, sizeof *versions->last);
+    if (!versions->begin || !versions->left || !versions->last) return TARN_SYSTEM;
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         versions->begin[v] = slots;
         slots += tarn_slots_count(&graph->ops[v]);
     }
     versions->begin[graph->ops_count] = slots;
-    versions->found = malloc(((size_t)slots + 1) * sizeof *versions->found);
-    if (!versions->found) goto fail;
+    versions->found = tarn_region_take(region, slots, sizeof *versions->found);
+    if (!versions->found) return TARN_SYSTEM;
     fill(versions->found, slots);
     fill(versions->left, graph->tensors_count);
     fill(versions->last, graph->storages_count);
     for (uint32_t i = 0; i < count; i++) run_op(versions, graph, ops[i]);
     return TARN_OK;
-fail:
-    tarn_versions_finish(versions);
-    return TARN_SYSTEM;
-}
-
-void tarn_versions_finish(struct tarn_versions *versions)
-{
-    free(versions->begin);
-    free(versions->found);
-    free(versions->left);
-    free(versions->last);
-    memset(versions, 0, sizeof *versions);
 }

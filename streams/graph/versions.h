@@ -15,10 +15,11 @@ struct tarn_versions {
     uint32_t *last;  /* storage -> version at the end of the iteration */
 };
 
-/* Runs ops[0..count) of the graph; views look but write nothing. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_versions_init(struct tarn_versions *versions, const struct tarn_graph *graph,
-                                    const uint32_t *ops, uint32_t count);
-void tarn_versions_finish(struct tarn_versions *versions);
+/* Runs ops[0..count) of the graph; views look but write nothing. All arrays from the region.
+ * TARN_SYSTEM: no memory. */
+enum tarn_status tarn_versions_init(struct tarn_versions *versions, struct tarn_region *region,
+                                    const struct tarn_graph *graph, const uint32_t *ops,
+                                    uint32_t count);
 
 /* The op that wrote a version, or TARN_NONE. */
 static inline uint32_t tarn_version_writer(const struct tarn_graph *graph, uint32_t version)

@@ -184,8 +184,8 @@ static enum tarn_status check_all(struct check *check, const uint32_t *launched,
     struct tarn_region *region = check->comparison->region;
     check->input_of = tarn_region_take(region, source->tensors_count, sizeof *check->input_of);
     if (!check->input_of ||
-        tarn_versions_init(&check->expected, source, source->order, source->ops_count) ||
-        tarn_versions_init(&check->actual, final, launched, count))
+        tarn_versions_init(&check->expected, region, source, source->order, source->ops_count) ||
+        tarn_versions_init(&check->actual, region, final, launched, count))
         return TARN_SYSTEM;
     for (uint32_t i = 0; i < count; i++) {
         enter(check, launched[i]);
@@ -207,8 +207,6 @@ enum tarn_status tarn_refine_versions(struct tarn_comparison *comparison)
         launched[i] = program->steps[program->order[i]].op;
     enum tarn_status status =
         launched ? check_all(&check, launched, program->steps_count) : TARN_SYSTEM;
-    tarn_versions_finish(&check.expected);
-    tarn_versions_finish(&check.actual);
     tarn_region_release(comparison->region, mark);
     return status;
 }

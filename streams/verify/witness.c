@@ -133,7 +133,6 @@ static uint32_t run_order(struct memory *memory, const struct tarn_program *prog
     return has_lost_output(memory) ? count : 0;
 }
 
-/* Only `expected` is not from the region. */
 static bool memory_init(struct memory *memory, const struct tarn_verification *verification)
 {
     const struct tarn_graph *graph = verification->plan->graph;
@@ -141,7 +140,7 @@ static bool memory_init(struct memory *memory, const struct tarn_verification *v
     *memory = (struct memory){.graph = graph};
     memory->versions = tarn_region_take(region, graph->storages_count, sizeof *memory->versions);
     return memory->versions &&
-           tarn_versions_init(&memory->expected, graph, graph->order, graph->ops_count) ==
+           tarn_versions_init(&memory->expected, region, graph, graph->order, graph->ops_count) ==
                TARN_OK &&
            tarn_byte_map_init(&memory->map, region, verification->plan, TARN_EXACT_BYTES) ==
                TARN_OK;
@@ -261,7 +260,6 @@ enum tarn_status tarn_verify_witnesses(const struct tarn_verification *verificat
         if (verdict->suspects[i].count > 0)
             status = find_witness(&search, &verdict->suspects[i], &verdict->violations[i]);
     }
-    tarn_versions_finish(&search.memory.expected);
     tarn_region_release(verification->region, mark);
     return status;
 }
