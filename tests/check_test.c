@@ -496,12 +496,14 @@ static void refuses_orders_that_are_not_legal(void **state)
         size_t count;
         const char *text;
     } cases[] = {
-        {{{2, 0}}, 1, "step 0 of the order, op 2 of iteration 0, is out of turn"},
-        {{{0, 0}, {0, 0}}, 2, "step 1 of the order, op 0 of iteration 0, is out of turn"},
-        {{{0, 1}}, 1, "step 0 of the order, op 0 of iteration 1, is out of turn"},
+        {{{2, 0}}, 1, "step 0 of the order, op 2 of iteration 0, is not the next of its stream"},
+        {{{0, 0}, {0, 0}},
+         2,
+         "step 1 of the order, op 0 of iteration 0, is not the next of its stream"},
+        {{{0, 1}}, 1, "step 0 of the order, op 0 of iteration 1, is not the next of its stream"},
         {{{0, 0}, {1, 0}}, 2, "is a view and never launched"},
         {{{3, 0}}, 1, "is not in the graph"},
-        {{{0, 0}, {2, 0}, {2, 1}}, 3, "goes on with op 0 of iteration 1"},
+        {{{0, 0}, {2, 0}, {2, 1}}, 3, "which is op 0 of iteration 1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         enum tarn_status status = check_order(plan, cases[i].steps, cases[i].count, &error);

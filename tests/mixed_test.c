@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/host/lane.h"
 #include "support/order_oracle.h"
 #include "support/queue_device.h"
 #include "support/random_graph.h"
@@ -393,6 +394,37 @@ static void what_cannot_be_mixed_is_refused(void **state)
     tarn_graph_destroy(graph);
 }
 
+/* Five steps, of which the second and the last are visible; seven are enqueued: 1, 4 and 6. */
+static void a_lane_is_valid_while_its_counters_agree(void **state)
+{
+    (void)state;
+    uint32_t visible[] = {1, 4};
+    const struct tarn_lane valid = {.steps_count = 5,
+                                    .visible = visible,
+                                    .visible_count = 2,
+                                    .enqueued = 7,
+                                    .recorded = 3,
+                                    .settled = 1};
+    struct tarn_lane lane = valid;
+    assert_true(tarn_lane_is_valid(&lane));
+    lane.settled = 4; /* more than there are */
+    assert_false(tarn_lane_is_valid(&lane));
+    lane = valid;
+    lane.recorded = 2; /* one was forgotten */
+    assert_false(tarn_lane_is_valid(&lane));
+    lane = valid;
+    lane.enqueued = 15, lane.recorded = 6; /* more than two iterations are under way */
+    assert_false(tarn_lane_is_valid(&lane));
+    lane = valid;
+    lane.visible_count = 1; /* the last step is not among them */
+    lane.enqueued = 6, lane.recorded = 1;
+    assert_false(tarn_lane_is_valid(&lane));
+    lane = valid;
+    visible[0] = 4; /* twice the same */
+    lane.enqueued = 0, lane.recorded = lane.settled = 0;
+    assert_false(tarn_lane_is_valid(&lane));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -404,6 +436,7 @@ int main(void)
         cmocka_unit_test(a_stuck_device_is_told_with_its_position),
         cmocka_unit_test(whenever_it_is_destroyed_nothing_is_touched_after_the_answer),
         cmocka_unit_test(what_cannot_be_mixed_is_refused),
+        cmocka_unit_test(a_lane_is_valid_while_its_counters_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -434,6 +434,26 @@ static void this_machine_has_cores_and_memory(void **state)
     tarn_topology_destroy(topology);
 }
 
+/* ---- Inside ---- */
+
+static void an_arena_is_valid_while_each_storage_is_where_the_plan_says(void **state)
+{
+    struct subject *s = *state;
+    struct tarn_arena *arena = &s->session->arena;
+    assert_true(tarn_arena_is_valid(arena));
+    void *address = arena->addresses[0];
+    arena->addresses[0] = (unsigned char *)address + 1;
+    assert_false(tarn_arena_is_valid(arena));
+    arena->addresses[0] = address;
+    uint64_t begin = arena->persistent_begin;
+    arena->persistent_begin = arena->size + 1;
+    assert_false(tarn_arena_is_valid(arena));
+    arena->persistent_begin = 8; /* too small for what is planned */
+    assert_false(tarn_arena_is_valid(arena));
+    arena->persistent_begin = begin;
+    assert_true(tarn_arena_is_valid(arena));
+}
+
 /* ---- The program ---- */
 
 static void a_plan_is_compiled_once_and_sessions_run_what_the_verifier_has_proved(void **state)
@@ -532,6 +552,7 @@ int main(void)
         cmocka_unit_test(workers_sit_on_few_nodes_and_fill_a_machine_core_by_core),
         cmocka_unit_test(a_machine_that_tells_nothing_has_one_core),
         cmocka_unit_test(this_machine_has_cores_and_memory),
+        WITH_SUBJECT(an_arena_is_valid_while_each_storage_is_where_the_plan_says),
         WITH_SUBJECT(a_plan_is_compiled_once_and_sessions_run_what_the_verifier_has_proved),
         WITH_SUBJECT(threads_that_ask_first_at_the_same_time_get_one_program),
         WITH_SUBJECT(a_program_is_valid_for_the_plan_that_it_was_compiled_from_alone),

@@ -46,7 +46,8 @@ TARN_API void tarn_device_cuda_close(struct tarn_device device);
 
 /* Lets kernels on `device` follow addresses of memory that `owner` has allocated or will: what a
  * session needs whose streams run on both and whose memory is the owner's. TARN_USAGE: one is no
- * CUDA device. TARN_DEVICE: the machine has no way between them, or a CUDA error. Any thread. */
+ * CUDA device. TARN_DEVICE: the machine has no connection between them, or a CUDA error. Any
+ * thread. */
 TARN_API enum tarn_status tarn_device_cuda_reach(struct tarn_device device,
                                                  struct tarn_device owner,
                                                  struct tarn_error *error);

@@ -14,7 +14,7 @@
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
 
-#define DEVICE_ROWS 4u /* iterations at a time of a device that checks */
+#define DEVICE_ROWS 4u /* iterations of a window, at most, where a device checks */
 
 /* ---- Set-up ---- */
 
@@ -58,8 +58,8 @@ static void check_finish(struct tarn_check *check)
     tarn_region_finish(&check->region);
 }
 
-/* Iterations that the device's kernels check before anybody looks: one captured block, or so many
- * that they overlap. */
+/* Iterations that the device's kernels check before the host reads what they found: one captured
+ * block, or a few, so that iterations overlap. */
 static uint64_t rows_of(const struct tarn_check *check)
 {
     const struct tarn_session_options *options = &check->session->settings.options;

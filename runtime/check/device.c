@@ -86,6 +86,7 @@ static uint64_t first_word(const struct tarn_device_checker *made, uint32_t op, 
     const struct tarn_expected *expected = &made->checker->expected;
     uint64_t row = iteration;
     if (!made->session->settings.options.capture) row -= expected->window_begin;
+    assert(row < made->rows);
     return 2 * (row * made->accesses + expected->begin[op]);
 }
 
@@ -179,6 +180,8 @@ enum tarn_status tarn_device_checker_begin(struct tarn_device_checker *made,
                                            struct tarn_error *error)
 {
     const struct tarn_device *device = &made->session->device;
+    const struct tarn_expected *expected = &made->checker->expected;
+    assert(expected->window_end - expected->window_begin <= made->rows);
     memset(made->words, 0, (size_t)made->table_size);
     write_all_seeds(made);
     int code = device->table->copy_in(device->self, made->seeds, made->words, made->table_size);
@@ -269,6 +272,7 @@ enum tarn_status tarn_device_checker_drain(struct tarn_device_checker *made, uin
 {
     const struct tarn_device *device = &made->session->device;
     enum tarn_status status = TARN_OK;
+    assert(made->queue);
     int code = made->end ? 0 : device->table->event_create(device->self, &made->end);
     if (code) made->end = NULL;
     if (!code) code = device->table->event_record(device->self, made->end, made->queue);

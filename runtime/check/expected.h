@@ -42,7 +42,7 @@ enum tarn_status tarn_expected_init(struct tarn_expected *expected, struct tarn_
 /* Gives the window's memory back; the rest is the region's. */
 void tarn_expected_finish(struct tarn_expected *expected);
 
-/* Moves the window to the `iterations` iterations after it. TARN_SYSTEM: no memory. */
+/* Moves the window to the `iterations` iterations after it; 0: to none. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_expected_advance(struct tarn_expected *expected, uint64_t iterations);
 
 /* For how many iterations the seeds take a moderate amount of memory; at least 1. */

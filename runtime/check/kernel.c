@@ -7,6 +7,7 @@
  * found are a whole piece of some other version's pattern, who wrote them. */
 #include "kernel.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -172,6 +173,8 @@ static void note_wrong_byte(struct tarn_checker *checker, const struct finding *
 void tarn_checker_note(struct tarn_checker *checker, uint32_t op, uint64_t iteration,
                        uint32_t storage, uint64_t byte)
 {
+    assert(storage < checker->session->graph->storages_count);
+    assert(byte < checker->session->graph->storages[storage].size);
     struct finding finding = {.op = op, .iteration = iteration, .storage = storage, .byte = byte};
     if (claim_failure(checker)) publish_failure(checker, &finding, "wrong");
 }
@@ -268,6 +271,7 @@ static void delay(const struct tarn_checker *checker, uint64_t draw)
 int tarn_checker_kernel(void *user, const struct tarn_call *call)
 {
     struct tarn_checker *checker = user;
+    assert(call->op < checker->session->graph->ops_count);
     if (atomic_load_explicit(&checker->failed, memory_order_relaxed) != 0) return WRONG_BYTE;
     uint64_t draw = tarn_seed_mix(tarn_seed_mix(checker->seed, call->op), call->iteration);
     delay(checker, draw);

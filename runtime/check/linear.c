@@ -92,7 +92,7 @@ static enum tarn_status check_step(const struct tarn_linear *linear, const struc
     uint32_t stream = graph->ops[step.op].stream;
     struct tarn_step next = tarn_linear_next(linear, stream);
     if (next.op != step.op || next.iteration != step.iteration) {
-        return refuse(mistake, graph, "is out of turn: its stream goes on with %s of iteration %u",
+        return refuse(mistake, graph, "is not the next of its stream, which is %s of iteration %u",
                       tarn_op_label(graph, next.op).text, next.iteration);
     }
     const struct tarn_program_wait *wait = first_open_wait(linear, stream);

@@ -1,5 +1,7 @@
 /* A window of iterations: how long it is, what of it has run, and what that must have left. Cost:
  * settling is O(ops + accesses) for each iteration. */
+#include <assert.h>
+
 #include "check.h"
 #include "device.h"
 #include "runtime/state/event_count.h"
@@ -38,6 +40,7 @@ static void settle_op(struct tarn_check *check, uint32_t op, uint64_t iteration)
 {
     const struct tarn_expected *expected = &check->checker->expected;
     const struct tarn_graph *graph = check->session->graph;
+    assert(!graph->ops[op].view);
     uint64_t digest = tarn_expected_digest(expected, op, iteration);
     check->report.ops_run++;
     for (uint32_t i = expected->begin[op]; i < expected->begin[op + 1]; i++) {

@@ -1,4 +1,4 @@
-/* Opening a CUDA device: runtime library, driver, device, then what the device table needs at hand.
+/* Opening a CUDA device: runtime library, driver, device, then what the device table needs.
  * Everything that can be missing on a machine is missed here, with a text that says what to do. */
 #include <stdarg.h>
 #include <stdio.h>

@@ -36,7 +36,7 @@ enum tarn_status tarn_device_cuda_reach(struct tarn_device device, struct tarn_d
     if (!code && !can)
         return tarn_error_set(error, TARN_DEVICE,
                               "CUDA: kernels on device %d cannot reach memory of device %d: the "
-                              "machine has no way between them",
+                              "machine has no connection between them",
                               cuda->ordinal, other->ordinal);
     if (!code) code = enable(cuda, other);
     if (!code) return TARN_OK;

@@ -13,8 +13,8 @@
 
 enum { PATIENCE_S = 1 };
 
-struct tarn_cuda_burden {
-    struct tarn_cuda_burden *next;
+struct tarn_cuda_pending {
+    struct tarn_cuda_pending *next;
     void *memory;
     uint64_t host_size;
 };
@@ -35,11 +35,11 @@ static void *run(void *argument)
     struct tarn_cuda_release *release = &cuda->release;
     pthread_mutex_lock(&release->lock);
     while (release->first) {
-        struct tarn_cuda_burden *burden = release->first;
-        release->first = burden->next;
+        struct tarn_cuda_pending *pending = release->first;
+        release->first = pending->next;
         pthread_mutex_unlock(&release->lock);
-        give_back(cuda, burden->memory, burden->host_size);
-        free(burden);
+        give_back(cuda, pending->memory, pending->host_size);
+        free(pending);
         pthread_mutex_lock(&release->lock);
         release->is_stuck = false;
     }
@@ -89,21 +89,21 @@ void tarn_cuda_release_init(struct tarn_cuda_release *release)
 void tarn_cuda_release(struct tarn_cuda *cuda, void *memory, uint64_t host_size)
 {
     struct tarn_cuda_release *release = &cuda->release;
-    struct tarn_cuda_burden *burden = malloc(sizeof *burden);
+    struct tarn_cuda_pending *pending = malloc(sizeof *pending);
     bool is_taken = false;
-    if (burden) {
+    if (pending) {
         pthread_mutex_lock(&release->lock);
-        *burden = (struct tarn_cuda_burden){release->first, memory, host_size};
+        *pending = (struct tarn_cuda_pending){release->first, memory, host_size};
         is_taken = release->is_running || start(cuda);
         if (is_taken) {
-            release->first = burden;
+            release->first = pending;
             release->is_running = true;
             wait_done(release);
         }
         pthread_mutex_unlock(&release->lock);
     }
     if (is_taken) return;
-    free(burden);
+    free(pending);
     give_back(cuda, memory, host_size);
 }
 

@@ -10,14 +10,14 @@
 #include <stdint.h>
 
 struct tarn_cuda;
-struct tarn_cuda_burden;
+struct tarn_cuda_pending;
 
 struct tarn_cuda_release {
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t done;
-    struct tarn_cuda_burden *first;        /* what is to be given back */
-    bool is_running;                       /* is there a thread? */
-    bool is_stuck;                         /* somebody waited in vain since it got anything done */
+    struct tarn_cuda_pending *first; /* what is to be given back */
+    bool is_running;                 /* is there a thread? */
+    bool is_stuck; /* a wait has ended in vain since the thread last gave something back */
     void (*close)(struct tarn_cuda *cuda); /* what the thread calls when it has done it all; NULL */
 };
 

@@ -1,6 +1,6 @@
 /* The host executor's control: the caller's side. It says how far streams may go, waits until they
  * are there, tells where they are when they are late, stops them, and creates and ends the workers
- * (host/executor.c). A stream of another device than the host is nobody's here: its enqueuer
+ * (host/executor.c). No worker runs a stream of another device than the host: the enqueuer
  * publishes its progress (host/enqueuer.c). Cost: waiting is one futex; creation O(steps + waits).
  */
 #include <assert.h>
@@ -36,6 +36,7 @@ static enum tarn_stream_state executor_describe(struct tarn_executor *executor, 
 {
     struct tarn_host_stream *stream = &executor->streams[s];
     int64_t end = (int64_t)executor->session->submitted * tarn_steps_of(executor, s);
+    assert(tarn_steps_of(executor, s) > 0);
     if (tarn_has_reached(executor, s, end)) {
         snprintf(text, size, "has finished");
         return TARN_STREAM_FINISHED;
@@ -81,6 +82,7 @@ static enum tarn_status executor_wait(struct tarn_executor *executor, uint64_t t
 {
     uint64_t deadline_ns = tarn_deadline_ns(timeout_ns);
     bool in_time = true;
+    assert(target <= atomic_load(&executor->target) && timeout_ns > 0);
     atomic_store(&executor->awaited, target);
     for (;;) {
         unsigned seen = tarn_event_count_read(&executor->events);
@@ -116,6 +118,7 @@ static enum tarn_status executor_submit(struct tarn_executor *executor, uint64_t
 {
     const struct tarn_session_options *options = &executor->session->settings.options;
     uint64_t patience_ns = options->patience_ns ? options->patience_ns : UINT64_MAX;
+    assert(target > atomic_load(&executor->target) && target == executor->session->submitted);
     atomic_store(&executor->target, target);
     tarn_event_count_wake(&executor->events, TARN_WORKER | TARN_BLOCKING, UINT32_MAX);
     if (options->depth == 0 || target <= options->depth) return TARN_OK;
@@ -188,6 +191,7 @@ static void share_streams(struct tarn_executor *executor)
             executor->shared[executor->shared_count++] = s;
         tarn_stream_release(executor, &executor->streams[s], false);
     }
+    assert(executor->shared_count + executor->blocking_count <= streams_count);
 }
 
 static void find_listeners(struct tarn_executor *executor)

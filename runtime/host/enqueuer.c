@@ -1,8 +1,9 @@
 /* The thread of a mixed session that enqueues for all devices: it drives the lanes (lane.h) of all
- * device streams in turn, sleeps on the executor's event count while nothing is on its way, and
- * naps between looks at events while something is. Devices are called from this thread alone as
- * long as it runs; it leaves as soon as the executor is told to quit. Source: DESIGN.md, section 5.
- * Cost: O(lanes) per round; creation O(steps + waits). */
+ * device streams one after another, sleeps on the executor's event count while nothing is on its
+ * way, and naps between looks at events while something is. Devices are called from this thread
+ * alone as long as it runs; it leaves as soon as the executor is told to quit. Source: DESIGN.md,
+ * section 5. Cost: O(lanes) per round; creation O(steps + waits). */
+#include <assert.h>
 #include <string.h>
 #include <time.h>
 
@@ -114,6 +115,7 @@ static enum tarn_status open_lane(struct tarn_enqueuer *enqueuer, uint32_t s, co
 {
     const struct tarn_session *session = enqueuer->executor->session;
     struct tarn_lane *lane = &enqueuer->lanes[enqueuer->lanes_count++];
+    assert(session->settings.streams[s].device < enqueuer->devices_count);
     lane->stream = s;
     lane->steps_count = tarn_steps_of(enqueuer->executor, s);
     lane->queues = &enqueuer->queues[session->settings.streams[s].device];
@@ -124,6 +126,7 @@ static enum tarn_status open_lane(struct tarn_enqueuer *enqueuer, uint32_t s, co
         if (marks[session->program->begin[s] + i]) lane->visible[lane->visible_count++] = i;
     }
     enqueuer->lane_of[s] = lane;
+    assert(tarn_lane_is_valid(lane));
     const struct tarn_device *device = &lane->queues->device;
     int code = device->table->event_create(device->self, &lane->end);
     if (code) lane->end = NULL;

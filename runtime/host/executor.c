@@ -136,6 +136,7 @@ static void finish_iteration(struct tarn_executor *executor, struct tarn_host_st
 void tarn_executor_fail(struct tarn_executor *executor, enum tarn_status status,
                         const struct tarn_error *error)
 {
+    assert(status != TARN_OK && error->status == status);
     int running = TARN_RUNNING;
     if (!atomic_compare_exchange_strong(&executor->phase, &running, TARN_FAILING)) {
         /* the device may have been found poisoned: who waits for it need not wait any longer */
@@ -206,6 +207,7 @@ static uint32_t run(struct tarn_worker *worker, struct tarn_host_stream *stream)
         if (step->record)
             signal_step(worker, stream, done + place + 1, executor->wakes_blocking[begin + place]);
     }
+    assert(first <= place && place <= length);
     if (place == length)
         finish_iteration(executor, stream, done + length, iteration);
     else

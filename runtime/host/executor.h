@@ -2,6 +2,7 @@
 #ifndef TARN_RUNTIME_HOST_EXECUTOR_H
 #define TARN_RUNTIME_HOST_EXECUTOR_H
 
+#include <assert.h>
 #include <pthread.h>
 
 #include "runtime/state/event_count.h"
@@ -18,33 +19,34 @@ enum tarn_sleeper { TARN_WORKER = 1, TARN_BLOCKING = 2, TARN_WAITER = 4, TARN_EV
 enum tarn_phase { TARN_RUNNING, TARN_FAILING, TARN_STOPPED };
 
 struct tarn_host_stream {
-    _Alignas(TARN_LINE) atomic_bool claimed;
-    _Atomic uint32_t awaited_stream;
+    _Alignas(TARN_LINE) atomic_bool claimed; /* a worker runs it, or its device is at work */
+    _Atomic uint32_t awaited_stream;         /* the one that its next step waits for, or itself */
     _Atomic int64_t awaited_count; /* ready when that stream's progress is at least this */
-    _Atomic uint64_t key;
-    _Alignas(TARN_LINE) _Atomic int64_t progress;
-    _Alignas(TARN_LINE) _Atomic uint32_t place; /* the step that runs or is next */
-    _Atomic uint64_t iteration;
+    _Atomic uint64_t key;          /* iteration * ops + list position of the next step */
+    _Alignas(TARN_LINE) _Atomic int64_t progress; /* steps finished since the start, as published */
+    _Alignas(TARN_LINE) _Atomic uint32_t place;   /* in the stream: the step that runs or is next */
+    _Atomic uint64_t iteration;                   /* of that step */
 };
 
 struct tarn_worker {
     struct tarn_executor *executor;
-    const uint32_t *streams; /* those that it may run */
+    const uint32_t *streams; /* ids of those that it may run */
     uint32_t streams_count;
     bool blocking;        /* owns one stream that may block */
     uint64_t patience_ns; /* how long an idle worker leaves ready streams to others */
     pthread_t thread;
-    bool started;
+    bool started; /* and not joined yet */
 };
 
 struct tarn_executor {
     struct tarn_session *session;
     const struct tarn_program *program;
     struct tarn_topology *topology;
-    struct tarn_enqueuer *enqueuer; /* of streams on devices; NULL: there are none */
-    struct tarn_host_stream *streams;
+    struct tarn_enqueuer *enqueuer;   /* of streams on devices; NULL: there are none */
+    struct tarn_host_stream *streams; /* by stream */
     bool *wakes_blocking; /* by step: does a stream with a thread of its own wait for it? */
-    uint32_t *shared;     /* streams run by the workers, then those with own threads */
+    uint32_t *shared;     /* ids of streams: first those of the workers; last, from the end on,
+                             those with threads of their own */
     uint32_t shared_count, blocking_count;
     struct tarn_worker *workers; /* shared ones, then one for each blocking stream */
     uint32_t workers_count;      /* of the shared ones */
@@ -91,7 +93,9 @@ bool tarn_have_finished(struct tarn_executor *executor, uint64_t target);
 /* A thread that does this is joined without waiting: it is the last that the thread does. */
 static inline void tarn_executor_leave(struct tarn_executor *executor)
 {
-    atomic_fetch_sub(&executor->threads, 1);
+    uint32_t before = atomic_fetch_sub(&executor->threads, 1);
+    assert(before > 0);
+    (void)before;
     tarn_event_count_wake(&executor->events, TARN_WAITER, UINT32_MAX);
 }
 

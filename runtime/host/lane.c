@@ -17,9 +17,32 @@
  * Source: DESIGN.md, section 5. Cost: one call of the device per wait, launch, record and look. */
 #include "lane.h"
 
+#include <assert.h>
+
 #include "streams/base/error.h"
 
 #define TRIES 8u /* of calls after a stop */
+
+/* How many visible steps are before that number of steps. */
+static uint64_t visible_before(const struct tarn_lane *lane, uint64_t steps)
+{
+    uint64_t count = steps / lane->steps_count * lane->visible_count;
+    for (uint32_t i = 0; i < lane->visible_count; i++)
+        count += lane->visible[i] < steps % lane->steps_count;
+    return count;
+}
+
+bool tarn_lane_is_valid(const struct tarn_lane *lane)
+{
+    if (lane->visible_count == 0 || lane->visible[lane->visible_count - 1] + 1 != lane->steps_count)
+        return false;
+    for (uint32_t i = 1; i < lane->visible_count; i++) {
+        if (lane->visible[i - 1] >= lane->visible[i]) return false;
+    }
+    return lane->settled <= lane->recorded &&
+           lane->recorded - lane->settled <= 2 * (uint64_t)lane->visible_count &&
+           lane->recorded == visible_before(lane, lane->enqueued);
+}
 
 /* ---- May the next step be enqueued? ---- */
 
@@ -117,6 +140,7 @@ bool tarn_lane_advance(const struct tarn_enqueuer *enqueuer, struct tarn_lane *l
         any = true;
     }
     if (any) tell_position(enqueuer, lane);
+    assert(tarn_lane_is_valid(lane));
     return any;
 }
 
@@ -125,6 +149,7 @@ bool tarn_lane_advance(const struct tarn_enqueuer *enqueuer, struct tarn_lane *l
 static void publish(const struct tarn_enqueuer *enqueuer, const struct tarn_lane *lane)
 {
     struct tarn_executor *executor = enqueuer->executor;
+    assert(lane->settled > 0);
     uint64_t last = lane->settled - 1, pass = last / lane->visible_count;
     uint32_t place = lane->visible[last % lane->visible_count];
     atomic_store(&executor->streams[lane->stream].progress,

@@ -12,7 +12,7 @@ struct tarn_lane {
     uint32_t stream;
     uint32_t steps_count;
     uint64_t enqueued; /* steps, since the start */
-    uint32_t *visible; /* places of visible steps; the last step is one */
+    uint32_t *visible; /* places of visible steps, ascending; the last step is one */
     uint32_t visible_count;
     uint64_t recorded, settled; /* of the visible steps, since the start */
     void *end;                  /* event: everything is over, also after an error */
@@ -30,6 +30,10 @@ struct tarn_enqueuer {
     pthread_t thread;
     bool started; /* and not joined yet */
 };
+
+/* Are the visible places ascending and the counters consistent with each other? For assertions;
+ * cost: linear in visible steps. */
+bool tarn_lane_is_valid(const struct tarn_lane *lane);
 
 /* Enqueues what it can; true when that was something. */
 bool tarn_lane_advance(const struct tarn_enqueuer *enqueuer, struct tarn_lane *lane);

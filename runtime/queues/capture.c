@@ -10,6 +10,7 @@
  */
 #include "capture.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/state/failure.h"
@@ -92,6 +93,7 @@ enum tarn_status tarn_capture_launch(struct tarn_capture *capture, uint64_t iter
     const struct tarn_device *device = &capture->queues->device;
     void **graph = &capture->graphs[iterations == capture->unroll ? 0 : 1];
     enum tarn_status status = TARN_OK;
+    assert(iterations == capture->unroll || iterations == 1);
     if (!*graph) status = record(capture, iterations, iteration, graph, error);
     if (status) return status;
     int code =
@@ -110,6 +112,7 @@ enum tarn_status tarn_capture_init(struct tarn_capture *capture, struct tarn_que
     capture->joins =
         tarn_region_take(&queues->session->region, program->streams_count, sizeof *capture->joins);
     if (!capture->joins) return tarn_error_no_memory(error);
+    assert(unroll > 0 && program->steps_count > 0);
     while (!queues->queues[capture->origin]) capture->origin++;
     int code = device->table->event_create(device->self, &capture->fork);
     if (code) capture->fork = NULL;

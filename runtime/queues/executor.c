@@ -2,14 +2,15 @@
  * the caller's thread in one topological order, so that no wait names an event before its record;
  * or whole blocks of iterations captured once and replayed.
  *
- *     laps:  [ iterations 0..u ][ u..2u ] ...     each ends with a mark, one event per queue
- *             reached ───────┘     └── at most `depth` iterations of laps are under way
+ *     batches:  [ iterations 0..u ][ u..2u ] ...     each ends with a mark, one event per queue
+ *                reached ───────┘     └── at most `depth` iterations of batches are under way
  *
- * Submit waits for the oldest lap when there is no room for the next. Whoever waits polls the
+ * Submit waits for the oldest batch when there is no room for the next. Whoever waits polls the
  * oldest mark that was not reached. The first failure stops the enqueueing; nothing that a queue
  * may still touch is given back before a last mark, behind all that was enqueued, is reached.
  * Source: DESIGN.md, section 5. Cost: one call per wait, launch, record and mark; nothing allocated
  * after creation. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -23,7 +24,7 @@
 #define PAUSE_MAX_NS 200000
 #define TRIES 3u /* of calls while destroying */
 #define DEPTH_DEFAULT 8u
-#define DEPTH_MAX 4096u /* laps */
+#define DEPTH_MAX 4096u /* batches under way */
 
 /* The ends of all queues when iterations up to `target` were enqueued. */
 struct mark {
@@ -55,6 +56,7 @@ static enum tarn_status make_mark(struct tarn_executor *executor, struct tarn_er
 {
     const struct tarn_device *device = &executor->queues.device;
     struct mark *mark = mark_at(executor, executor->marks_made);
+    assert(executor->marks_made - executor->marks_reached < executor->marks_count);
     mark->target = executor->enqueued;
     mark->reached = 0;
     for (uint32_t s = 0; s < executor->program->streams_count; s++) {
@@ -98,6 +100,7 @@ static enum tarn_status look(struct tarn_executor *executor, struct tarn_error *
         struct mark *mark = mark_at(executor, executor->marks_reached);
         status = ask_mark(executor, mark, error);
         if (mark->reached < executor->program->streams_count) break;
+        assert(executor->finished <= mark->target && mark->target <= executor->enqueued);
         executor->finished = mark->target;
         executor->marks_reached++;
     }
@@ -151,6 +154,7 @@ static enum tarn_status poll(struct tarn_executor *executor, uint64_t target, ui
 static enum tarn_status executor_wait(struct tarn_executor *executor, uint64_t target,
                                       uint64_t timeout_ns, struct tarn_error *error)
 {
+    assert(target <= executor->enqueued && timeout_ns > 0);
     enum tarn_status status = poll(executor, target, timeout_ns, error);
     if (status == TARN_DEADLINE) tarn_session_deadline(executor->session, timeout_ns, error);
     return status;
@@ -180,14 +184,15 @@ static enum tarn_status make_room(struct tarn_executor *executor, struct tarn_er
     return executor_wait(executor, oldest, patience_ns, error);
 }
 
-static enum tarn_status enqueue_lap(struct tarn_executor *executor, uint64_t target,
-                                    struct tarn_error *error)
+static enum tarn_status enqueue_batch(struct tarn_executor *executor, uint64_t target,
+                                      struct tarn_error *error)
 {
     uint64_t iterations = 1;
     enum tarn_status status = make_room(executor, error);
     if (status) return status;
     if (executor->capture.unroll > 0) {
         iterations = tarn_capture_next(&executor->capture, target - executor->enqueued);
+        assert(executor->enqueued + iterations <= target);
         status = tarn_capture_launch(&executor->capture, iterations, executor->enqueued, error);
     } else {
         status = tarn_queues_enqueue(&executor->queues, executor->enqueued, error);
@@ -201,8 +206,9 @@ static enum tarn_status executor_submit(struct tarn_executor *executor, uint64_t
                                         struct tarn_error *error)
 {
     enum tarn_status status = TARN_OK;
+    assert(target > executor->enqueued && !executor->is_ending);
     if (executor->program->steps_count == 0) executor->enqueued = executor->finished = target;
-    while (executor->enqueued < target && !status) status = enqueue_lap(executor, target, error);
+    while (executor->enqueued < target && !status) status = enqueue_batch(executor, target, error);
     if (status) tarn_queues_halt(&executor->queues);
     return status;
 }
@@ -239,6 +245,7 @@ static enum tarn_stream_state executor_describe(struct tarn_executor *executor, 
     const struct tarn_session *session = executor->session;
     bool all_reached = executor->marks_reached == executor->marks_made;
     bool has_finished = all_reached;
+    assert(executor->program->begin[s] < executor->program->begin[s + 1]);
     if (atomic_load(&session->poisoned)) {
         snprintf(text, size, "is on a device that answers no more");
         return TARN_STREAM_STUCK;
@@ -351,8 +358,8 @@ static enum tarn_status create_marks(struct tarn_executor *executor, uint32_t de
 {
     uint32_t unroll = executor->capture.unroll > 0 ? executor->capture.unroll : 1;
     if (depth == 0) depth = DEPTH_DEFAULT;
-    uint32_t laps = depth / unroll + (depth % unroll > 0);
-    executor->marks_count = laps < DEPTH_MAX ? laps : DEPTH_MAX;
+    uint32_t batches = depth / unroll + (depth % unroll > 0);
+    executor->marks_count = batches < DEPTH_MAX ? batches : DEPTH_MAX;
     executor->marks = tarn_region_take(&executor->session->region, executor->marks_count,
                                        sizeof *executor->marks);
     if (!executor->marks) return tarn_error_no_memory(error);
@@ -376,10 +383,8 @@ static enum tarn_status executor_create(struct tarn_session *session, struct tar
         status = tarn_capture_init(&executor->capture, &executor->queues,
                                    options->unroll > 0 ? options->unroll : 1, error);
     if (!status) status = create_marks(executor, options->depth, error);
-    if (!status)
-        *result = executor;
-    else
-        release_executor(executor);
+    if (status) release_executor(executor);
+    *result = status ? NULL : executor;
     return status;
 }
 

@@ -8,6 +8,7 @@
  * call of the device per wait, launch and record; nothing allocated after creation. */
 #include "queues.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/state/failure.h"
@@ -24,6 +25,7 @@ enum tarn_status tarn_queues_failed_call(struct tarn_queues *queues, const char 
 uint32_t tarn_queues_last_op(const struct tarn_queues *queues, uint32_t stream)
 {
     const struct tarn_program *program = queues->session->program;
+    assert(program->begin[stream] < program->begin[stream + 1]);
     return program->steps[program->begin[stream + 1] - 1].op;
 }
 
@@ -71,6 +73,7 @@ enum tarn_status tarn_queues_wait(struct tarn_queues *queues, const struct tarn_
     if (iteration < wait->previous) return TARN_OK;
     uint32_t on = queues->session->program->begin[wait->stream] + wait->place;
     void *event = queues->events[(iteration - wait->previous) & 1][on];
+    assert(event && queues->queues[step->stream]);
     tarn_session_enqueues(queues->session);
     int code =
         queues->device.table->event_wait(queues->device.self, event, queues->queues[step->stream]);
@@ -105,6 +108,7 @@ enum tarn_status tarn_queues_launch(struct tarn_queues *queues, uint32_t index, 
     struct tarn_session *session = queues->session;
     const struct tarn_program_step *step = &session->program->steps[index];
     const struct tarn_device_table *table = queues->device.table;
+    assert(queues->queues[step->stream]);
     tarn_session_enqueues(queues->session);
     if (tarn_session_calls(session, table)) return launch_closure(queues, index, iteration, error);
     tarn_flight_begin(session->flight, step->stream, step->op, iteration);
@@ -229,6 +233,7 @@ enum tarn_status tarn_queues_init(struct tarn_queues *queues, struct tarn_sessio
                                   struct tarn_error *error)
 {
     memset(queues, 0, sizeof *queues);
+    assert(device_index < session->settings.devices_count);
     queues->session = session;
     queues->device = session->settings.devices[device_index];
     queues->device_index = device_index;

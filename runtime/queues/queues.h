@@ -18,7 +18,7 @@ struct tarn_queues {
     struct tarn_device device;
     uint32_t device_index; /* among the session's */
     void **queues;         /* by stream; NULL: not on this device, or without steps */
-    void **events[2];      /* by step, for even and odd iterations; NULL where nobody looks */
+    void **events[2];      /* by step, for even and odd iterations; NULL where no step waits */
     struct tarn_closure *closures; /* by step; NULL when the device takes none */
     /* The first closure that failed: 0: none, 1: being written, 2: written. Afterwards no closure
      * calls its kernel. */

@@ -2,6 +2,9 @@
  * a launch is one indirect call. Addresses and sizes of all inputs and outputs stand in two arrays
  * that the calls point into. Cost: O(ops + tensors). */
 #include "session.h"
+
+#include <assert.h>
+
 #include "streams/graph/report.h"
 
 void *tarn_session_address(const struct tarn_session *session, tarn_tensor tensor)
@@ -65,6 +68,7 @@ void tarn_session_find_addresses(struct tarn_session *session)
         call->outputs = next;
         next = fill_addresses(session, next, op->outputs, op->outputs_count);
     }
+    assert(next == session->addresses + session->addresses_count);
 }
 
 static uint64_t *fill_sizes(const struct tarn_graph *graph, uint64_t *next, const uint32_t *tensors,
@@ -95,18 +99,20 @@ static void fill_calls(struct tarn_session *session)
         session->calls[v].output_sizes = next;
         next = fill_sizes(graph, next, op->outputs, op->outputs_count);
     }
+    assert(next == session->sizes + session->addresses_count);
 }
 
 enum tarn_status tarn_session_make_calls(struct tarn_session *session, struct tarn_error *error)
 {
     const struct tarn_graph *graph = session->graph;
     struct tarn_region *region = &session->region;
-    size_t count = 0;
+    size_t count = 0; /* of inputs and outputs */
     for (uint32_t v = 0; v < graph->ops_count; v++)
         count += (size_t)graph->ops[v].inputs_count + graph->ops[v].outputs_count;
     session->bindings = tarn_region_take(region, graph->ops_count, sizeof *session->bindings);
     session->calls = tarn_region_take(region, graph->ops_count, sizeof *session->calls);
     session->addresses = tarn_region_take(region, count, sizeof *session->addresses);
+    session->addresses_count = count;
     session->sizes = tarn_region_take(region, count, sizeof *session->sizes);
     if (!session->bindings || !session->calls || !session->addresses || !session->sizes)
         return tarn_error_no_memory(error);

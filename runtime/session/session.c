@@ -6,6 +6,7 @@
  * Cost: creation O(ops + tensors); submit and wait O(1) here. */
 #include "session.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -195,6 +196,7 @@ static enum tarn_status end(struct tarn_session *session, enum tarn_status statu
 {
     const struct tarn_session_options *options = &session->settings.options;
     if (status == TARN_OK) return status;
+    assert(!error || error->status == status);
     session->refused = true;
     if (options->flight_line && session->flight)
         tarn_flight_dump(session, error ? error->text : tarn_status_text(status),
@@ -224,10 +226,11 @@ enum tarn_status tarn_session_submit(struct tarn_session *session, uint64_t iter
     return end(session, status, error);
 }
 
-/* So many iterations have finished, as the caller knows now. */
+/* The caller knows now that this many iterations have finished. */
 static void note_finished(struct tarn_session *session, uint64_t finished)
 {
     bool was_idle = tarn_session_is_idle(session);
+    assert(session->finished <= finished && finished <= session->submitted);
     session->finished = finished;
     if (!was_idle && tarn_session_is_idle(session)) tarn_memory_use_end(&session->arena.use);
 }

@@ -29,13 +29,13 @@ struct change {
 };
 
 struct trace {
-    struct tarn_region region;
+    struct tarn_region region; /* has the arrays */
     const struct tarn_session *session;
-    struct command *commands;
+    struct command *commands; /* sorted by iteration, then by op */
     size_t commands_count;
     struct change *changes; /* sorted by time */
-    size_t changes_count;
-    uint64_t zero_ns; /* where the picture begins */
+    size_t changes_count, changes_room;
+    uint64_t zero_ns; /* when the earliest command began */
 };
 
 /* ---- Commands ---- */
@@ -135,6 +135,7 @@ static bool collect_changes(struct trace *trace)
     size_t steps = trace->session->program->steps_count;
     size_t iterations = steps ? trace->commands_count / steps : 0;
     size_t *command_of = tarn_region_take(&trace->region, graph->ops_count, sizeof *command_of);
+    trace->changes_room = iterations * (2 * (size_t)graph->planned_count + 1);
     trace->changes =
         tarn_region_take(&trace->region, iterations * (2 * (size_t)graph->planned_count + 1),
                          sizeof *trace->changes);

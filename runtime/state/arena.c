@@ -7,6 +7,7 @@
  * addresses, or for persistent storages memory that the caller binds. Cost: O(storages). */
 #include "arena.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -150,6 +151,7 @@ static enum tarn_status check_brought(const struct tarn_arena *arena,
                                       const struct tarn_session_options *options,
                                       struct tarn_error *error)
 {
+    assert(options->memory);
     if (options->memory_size < memory->size)
         return tarn_error_set(error, TARN_USAGE,
                               "the memory brought is of %llu bytes; the session needs %llu (arena "
@@ -252,6 +254,30 @@ static enum tarn_status place_storages(struct tarn_arena *arena, struct tarn_err
     return status;
 }
 
+/* A persistent storage's address may be replaced by the caller's own. */
+static bool storage_is_valid(const struct tarn_arena *arena, uint32_t a)
+{
+    const struct tarn_storage *storage = &arena->plan->graph->storages[a];
+    const struct tarn_place *place = tarn_plan_place(arena->plan, a);
+    uint64_t room =
+        storage->persistent ? arena->size - arena->persistent_begin : arena->persistent_begin;
+    if (storage->persistent && arena->is_bound) return true;
+    if (place->offset > room || place->size > room - place->offset) return false;
+    if (storage->persistent) return true;
+    if (arena->device.table->region_create) return arena->is_region[a];
+    return arena->addresses[a] == (unsigned char *)arena->memory + place->offset;
+}
+
+bool tarn_arena_is_valid(const struct tarn_arena *arena)
+{
+    if (arena->persistent_begin > arena->size || (arena->size > 0) != (arena->memory != NULL))
+        return false;
+    for (uint32_t a = 0; a < arena->plan->graph->storages_count; a++) {
+        if (!storage_is_valid(arena, a)) return false;
+    }
+    return true;
+}
+
 tarn_tensor tarn_arena_unbound(const struct tarn_arena *arena)
 {
     const struct tarn_graph *graph = arena->plan->graph;
@@ -272,6 +298,7 @@ enum tarn_status tarn_arena_bind(struct tarn_arena *arena, tarn_tensor tensor, v
                                  struct tarn_error *error)
 {
     const struct tarn_graph *graph = arena->plan->graph;
+    assert(tensor < graph->tensors_count && address);
     uint32_t a = graph->tensors[tensor].storage;
     uint64_t alignment = graph->tensors[graph->tensors[tensor].root].alignment;
     if (!graph->storages[a].persistent)
@@ -313,6 +340,7 @@ enum tarn_status tarn_arena_init(struct tarn_arena *arena, struct tarn_region *r
     if (!status) status = clear(arena, error);
     if (!status) status = place_storages(arena, error);
     if (!status) tarn_memory_use_end(&arena->use);
+    assert(status || tarn_arena_is_valid(arena));
     return status;
 }
 

@@ -16,7 +16,7 @@ struct tarn_arena {
     uint64_t persistent_begin;  /* in it */
     bool is_borrowed;           /* the caller's */
     struct tarn_memory_use use; /* of what is borrowed */
-    bool is_bound;              /* persistent tensors are the caller's */
+    bool is_bound;              /* the caller binds persistent tensors to memory of its own */
     bool on_host;               /* host code may follow addresses */
     void **addresses;           /* by storage, workspaces included; NULL: not bound yet */
     bool *is_region;            /* by storage: to be given back to the device */
@@ -29,6 +29,11 @@ enum tarn_status tarn_arena_init(struct tarn_arena *arena, struct tarn_region *r
                                  const struct tarn_session_options *options,
                                  struct tarn_error *error);
 void tarn_arena_finish(struct tarn_arena *arena);
+
+/* Does each storage lie inside its part of the allocation, but for persistent ones that the caller
+ * binds, and is each planned one where the plan says? pre: tarn_arena_init has succeeded. For
+ * assertions; cost: linear in storages. */
+bool tarn_arena_is_valid(const struct tarn_arena *arena);
 
 /* A persistent tensor that has no memory yet, or TARN_NONE. */
 tarn_tensor tarn_arena_unbound(const struct tarn_arena *arena);

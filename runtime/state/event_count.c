@@ -2,6 +2,7 @@
  * word serves workers, streams with a thread of their own, and whoever waits for a ticket. */
 #include "event_count.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -19,6 +20,7 @@ uint64_t tarn_now_ns(void)
 bool tarn_event_count_sleep(struct tarn_event_count *count, unsigned seen, uint32_t kind,
                             uint64_t deadline_ns)
 {
+    assert(kind != 0 && (kind & (kind - 1)) == 0);
     struct timespec until = {.tv_sec = (time_t)(deadline_ns / 1000000000),
                              .tv_nsec = (long)(deadline_ns % 1000000000)};
     long result = syscall(SYS_futex, &count->events, FUTEX_WAIT_BITSET_PRIVATE, seen,
@@ -28,6 +30,7 @@ bool tarn_event_count_sleep(struct tarn_event_count *count, unsigned seen, uint3
 
 void tarn_event_count_wake(struct tarn_event_count *count, uint32_t kinds, uint32_t sleepers)
 {
+    assert(kinds != 0 && sleepers > 0);
     atomic_fetch_add(&count->events, 1);
     syscall(SYS_futex, &count->events, FUTEX_WAKE_BITSET_PRIVATE,
             sleepers < INT_MAX ? (int)sleepers : INT_MAX, NULL, NULL, kinds);

@@ -4,6 +4,7 @@
  * Cost: two readings of the clock per command. */
 #include "flight.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -72,12 +73,14 @@ static enum tarn_status create_stamps(const struct tarn_session *session,
 enum tarn_status tarn_flight_create(struct tarn_session *session, uint32_t commands,
                                     struct tarn_flight **result, struct tarn_error *error)
 {
+    assert(commands > 0);
     struct tarn_flight *flight = tarn_region_take(&session->region, 1, sizeof *flight);
     if (!flight) return tarn_error_no_memory(error);
     if (commands > COMMANDS_MAX) commands = COMMANDS_MAX;
     for (flight->capacity = 1; flight->capacity < commands;) flight->capacity *= 2;
     enum tarn_status status = allocate(session, flight) ? create_stamps(session, flight, error)
                                                         : tarn_error_no_memory(error);
+    assert((flight->capacity & (flight->capacity - 1)) == 0);
     if (status)
         tarn_flight_destroy(flight);
     else
@@ -120,6 +123,7 @@ int tarn_flight_stamp(struct tarn_flight *flight, uint32_t stream, void *queue, 
     if (!flight || !flight->rings[stream].stamps) return 0;
     struct tarn_flight_ring *ring = &flight->rings[stream];
     uint64_t count = atomic_load_explicit(&ring->count, memory_order_relaxed);
+    assert(count > 0); /* a command has begun */
     size_t entry = (size_t)(count - 1) & (flight->capacity - 1);
     int code = record_base(ring->base, queue);
     if (code) return code;
@@ -130,6 +134,7 @@ int tarn_flight_stamp(struct tarn_flight *flight, uint32_t stream, void *queue, 
 static int since_base(const struct tarn_flight_base *base, void *stamp, uint64_t *at_ns)
 {
     double elapsed_ns;
+    assert(base->recorded);
     int code =
         base->device.table->stamp_elapsed(base->device.self, base->stamp, stamp, &elapsed_ns);
     if (!code) *at_ns = base->at_ns + (uint64_t)(int64_t)elapsed_ns; /* may be before the base */

@@ -5,6 +5,7 @@
  * that share it. */
 #include "memory_use.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -66,6 +67,7 @@ static enum tarn_status refuse_turn(struct tarn_error *error)
 
 enum tarn_status tarn_memory_use_enter(struct tarn_memory_use *use, struct tarn_error *error)
 {
+    assert(use->size > 0 && use->works == 0);
     use->process = getpid();
     enter_list();
     bool may_share = takes_turns(use), enters = may_share && is_free(use);
@@ -106,6 +108,7 @@ void tarn_memory_use_end(struct tarn_memory_use *use)
 {
     if (!use->is_shared) return;
     enter_list();
+    assert(use->works > 0);
     use->works--;
     unlock_uses();
 }

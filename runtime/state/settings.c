@@ -4,6 +4,7 @@
  * what comes over the wire. Cost: O(streams + ops). */
 #include "settings.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "streams/base/options.h"
@@ -70,6 +71,7 @@ static enum tarn_status take_devices(struct tarn_settings *settings, struct tarn
     settings->devices =
         tarn_region_take(region, options->more_devices_count + 1, sizeof *settings->devices);
     if (!settings->devices) return tarn_error_no_memory(error);
+    assert(options->more_devices_count < UINT32_MAX);
     settings->devices_count = (uint32_t)options->more_devices_count + 1;
     settings->devices[0] = device;
     for (uint32_t i = 1; i < settings->devices_count; i++)

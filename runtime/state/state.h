@@ -45,6 +45,7 @@ struct tarn_session {
     struct tarn_binding *bindings; /* by op */
     struct tarn_call *calls;       /* by op; only `iteration` and `queue` change after creation */
     void **addresses;              /* what calls[].inputs and .outputs point into */
+    size_t addresses_count;        /* of inputs and outputs of all ops */
     uint64_t *sizes;               /* what calls[].input_sizes and .output_sizes point into */
     const struct tarn_executor_table *executor_table;
     struct tarn_executor *executor; /* NULL while the session is being made */

@@ -8,6 +8,7 @@
  * session; one allocation. */
 #include "topology.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -150,6 +151,7 @@ struct tarn_topology *tarn_topology_create(const char *root)
     if (set_is_empty(&topology->cpus)) set_add(&topology->cpus, 0);
     find_nodes(topology, root ? root : "/sys");
     find_cores(topology, root ? root : "/sys");
+    assert(topology->cores_count > 0);
     return topology;
 }
 
@@ -175,6 +177,7 @@ static void place_of(const struct tarn_topology *topology, uint32_t worker, uint
 {
     struct set nodes;
     bool fills = workers >= topology->cores_count;
+    assert(worker < workers && topology->cores_count > 0);
     memset(place, 0, sizeof *place);
     nodes_of(topology, workers, &nodes);
     for (uint32_t i = 0; i < CPUS_MAX; i++) {
