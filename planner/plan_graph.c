@@ -56,7 +56,7 @@ static enum tarn_status find_method(struct tarn_place_request *request, const ch
 /* ---- The steps ---- */
 
 struct planning {
-    struct tarn_region region; /* of reuse, antichain and bound */
+    struct tarn_region region; /* of reuse, blocks, antichain and bound */
     struct tarn_plan_options options;
     struct tarn_place_request request;
     double begin_ms;   /* of this plan, on the clock of deadlines */
@@ -155,8 +155,8 @@ static enum tarn_status find_bound(struct planning *planning, struct tarn_error 
 {
     double begin = tarn_now_ms();
     struct tarn_plan *plan = planning->plan;
-    enum tarn_status status =
-        tarn_blocks_init(&planning->blocks, plan->graph, false, plan->alignment, error);
+    enum tarn_status status = tarn_blocks_init(&planning->blocks, &planning->region, plan->graph,
+                                               false, plan->alignment, error);
     if (status != TARN_OK) return status;
     status = tarn_antichain_init(&planning->antichain, &planning->region, &planning->reuse,
                                  plan->graph, planning->blocks.reserved);
@@ -240,18 +240,19 @@ static void fill_request(struct planning *planning)
 static enum tarn_status place_planned(struct planning *planning, struct tarn_error *error)
 {
     struct tarn_plan *plan = planning->plan;
-    struct tarn_conflicts conflicts = {0};
-    struct tarn_problem problem = {plan->graph, &planning->blocks, &conflicts};
+    struct tarn_region region = {.chunks = NULL}; /* ends with placement */
+    struct tarn_conflicts conflicts;
+    const struct tarn_problem problem = {plan->graph, &planning->blocks, &conflicts};
     struct tarn_place_result result = {0};
     fill_request(planning);
     planning->request.node_limit = planning->options.node_limit;
     planning->request.raise_bound = raise_bound;
     planning->request.user = planning;
     result.offset =
-        tarn_region_take(&planning->region, planning->blocks.storages_count, sizeof *result.offset);
+        tarn_region_take(&region, planning->blocks.storages_count, sizeof *result.offset);
     enum tarn_status status = result.offset ? TARN_OK : TARN_SYSTEM;
     if (status == TARN_OK)
-        status = tarn_conflicts_init_slots(&conflicts, &planning->reuse, plan->graph);
+        status = tarn_conflicts_init_slots(&conflicts, &region, &planning->reuse, plan->graph);
     if (status == TARN_OK)
         status = tarn_place(&problem, &planning->antichain, &planning->request, &result);
     if (status == TARN_OK) {
@@ -262,7 +263,7 @@ static enum tarn_status place_planned(struct planning *planning, struct tarn_err
         plan->method = strdup(result.method);
         if (!plan->method) status = TARN_SYSTEM;
     }
-    tarn_conflicts_finish(&conflicts);
+    tarn_region_finish(&region);
     return status == TARN_OK ? TARN_OK : tarn_error_no_memory(error);
 }
 
@@ -270,19 +271,21 @@ static enum tarn_status place_planned(struct planning *planning, struct tarn_err
 static enum tarn_status place_persistent(struct planning *planning, struct tarn_error *error)
 {
     struct tarn_plan *plan = planning->plan;
+    struct tarn_region region = {.chunks = NULL};
     struct tarn_blocks blocks;
+    uint64_t *offset = NULL;
     enum tarn_status status =
-        tarn_blocks_init(&blocks, plan->graph, true, planning->options.alignment, error);
-    if (status != TARN_OK) return status;
-    uint64_t *offset = tarn_region_take(&planning->region, blocks.storages_count, sizeof *offset);
+        tarn_blocks_init(&blocks, &region, plan->graph, true, planning->options.alignment, error);
+    if (status == TARN_OK)
+        offset = tarn_region_take(&region, blocks.storages_count, sizeof *offset);
     if (offset) {
         plan->persistent = tarn_blocks_place_in_a_row(&blocks, offset);
         for (uint32_t i = 0; i < blocks.storages_count; i++)
             plan->places_persistent[i].offset = offset[i];
-    } else {
+    } else if (status == TARN_OK) {
         status = tarn_error_no_memory(error);
     }
-    tarn_blocks_finish(&blocks);
+    tarn_region_finish(&region);
     return status;
 }
 
@@ -353,7 +356,6 @@ enum tarn_status tarn_plan_make(struct tarn_graph *graph, const struct tarn_plan
     assert(tarn_is_power_of_two(options->alignment));
     *plan = NULL;
     enum tarn_status status = run(&planning, graph, error);
-    tarn_blocks_finish(&planning.blocks);
     tarn_region_finish(&planning.region);
     assert(status != TARN_OK || planning.plan->footprint >= planning.plan->bound);
     if (status == TARN_OK)

@@ -51,8 +51,10 @@ static void set_up(struct setup *setup, struct tarn_graph *graph, uint64_t align
     assert_int_equal(tarn_clocks_init(&setup->clocks, &setup->region, graph), TARN_OK);
     assert_int_equal(tarn_reuse_init(&setup->reuse, &setup->region, &setup->clocks, graph),
                      TARN_OK);
-    assert_int_equal(tarn_blocks_init(&setup->blocks, graph, false, alignment, NULL), TARN_OK);
-    assert_int_equal(tarn_conflicts_init(&setup->conflicts, &setup->reuse, graph), TARN_OK);
+    assert_int_equal(
+        tarn_blocks_init(&setup->blocks, &setup->region, graph, false, alignment, NULL), TARN_OK);
+    assert_int_equal(tarn_conflicts_init(&setup->conflicts, &setup->region, &setup->reuse, graph),
+                     TARN_OK);
     setup->problem = (struct tarn_problem){graph, &setup->blocks, &setup->conflicts};
     for (uint32_t p = 0; p < graph->planned_count; p++)
         for (uint32_t q = 0; q < graph->planned_count; q++)
@@ -61,8 +63,6 @@ static void set_up(struct setup *setup, struct tarn_graph *graph, uint64_t align
 
 static void tear_down(struct setup *setup)
 {
-    tarn_conflicts_finish(&setup->conflicts);
-    tarn_blocks_finish(&setup->blocks);
     tarn_region_finish(&setup->region);
     tarn_graph_destroy(setup->graph);
 }

@@ -40,7 +40,8 @@ static struct instance instance_create(const struct random_graph_options *option
     struct instance it = {.graph = random_graph(options), .alignment = alignment};
     assert_int_equal(tarn_clocks_init(&it.clocks, &it.region, it.graph), TARN_OK);
     assert_int_equal(tarn_reuse_init(&it.reuse, &it.region, &it.clocks, it.graph), TARN_OK);
-    assert_int_equal(tarn_blocks_init(&it.blocks, it.graph, false, alignment, NULL), TARN_OK);
+    assert_int_equal(tarn_blocks_init(&it.blocks, &it.region, it.graph, false, alignment, NULL),
+                     TARN_OK);
     const uint64_t *reserved = it.blocks.reserved;
     struct tarn_reserve reserve = {&it.reuse, it.graph, reserved, alignment};
     assert_int_equal(tarn_antichain_init(&it.antichain, &it.region, &it.reuse, it.graph, reserved),
@@ -53,7 +54,6 @@ static struct instance instance_create(const struct random_graph_options *option
 
 static void instance_destroy(struct instance *it)
 {
-    tarn_blocks_finish(&it->blocks);
     tarn_region_finish(&it->region);
     tarn_graph_destroy(it->graph);
 }

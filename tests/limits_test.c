@@ -54,10 +54,11 @@ static void forgetting_what_is_placed_changes_no_offset(void **state)
         struct tarn_lowest lowest;
         struct tarn_decoder plain, narrow;
         set_up(&fixture, graph_of(i), 512);
-        assert_int_equal(tarn_lowest_init(&lowest, &fixture.problem, UINT64_MAX), TARN_OK);
-        assert_int_equal(tarn_decoder_init(&plain, &lowest), TARN_OK);
-        assert_int_equal(tarn_decoder_init(&narrow, &lowest), TARN_OK);
-        assert_int_equal(tarn_decoder_narrow(&narrow), TARN_OK);
+        assert_int_equal(tarn_lowest_init(&lowest, &fixture.region, &fixture.problem, UINT64_MAX),
+                         TARN_OK);
+        assert_int_equal(tarn_decoder_init(&plain, &fixture.region, &lowest), TARN_OK);
+        assert_int_equal(tarn_decoder_init(&narrow, &fixture.region, &lowest), TARN_OK);
+        assert_int_equal(tarn_decoder_narrow(&narrow, &fixture.region), TARN_OK);
         int32_t *key = malloc((lowest.count + 1) * sizeof *key);
         for (uint32_t seed = 0; seed < 2; seed++) {
             fill_keys(key, lowest.count, seed);
@@ -67,9 +68,6 @@ static void forgetting_what_is_placed_changes_no_offset(void **state)
             assert_int_equal(plain.top, narrow.top);
         }
         free(key);
-        tarn_decoder_finish(&narrow);
-        tarn_decoder_finish(&plain);
-        tarn_lowest_finish(&lowest);
         tear_down(&fixture);
     }
 }

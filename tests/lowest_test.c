@@ -21,7 +21,7 @@ enum { DECODES = DRAWS(3000), OPS_MAX = 40, RESULTS = DRAWS(400), TINY = 1500, T
 
 /* ---- Problems ---- */
 
-static uint64_t check_plan(const struct fixture *fixture, const uint64_t *offset)
+static uint64_t check_plan(struct fixture *fixture, const uint64_t *offset)
 {
     return check_offsets(fixture->graph, &fixture->reuse, &fixture->blocks, offset);
 }
@@ -115,14 +115,15 @@ static int32_t *numbers(uint32_t count)
     return made;
 }
 
-static void compare_with_naive(const struct fixture *fixture, uint64_t seed)
+static void compare_with_naive(struct fixture *fixture, uint64_t seed)
 {
     struct random_source source = {seed};
     struct tarn_lowest lowest;
     struct tarn_decoder decoder;
     struct tarn_objective objective = {500, 3, 2};
-    assert_int_equal(tarn_lowest_init(&lowest, &fixture->problem, 1 << 24), TARN_OK);
-    assert_int_equal(tarn_decoder_init(&decoder, &lowest), TARN_OK);
+    assert_int_equal(tarn_lowest_init(&lowest, &fixture->region, &fixture->problem, 1 << 24),
+                     TARN_OK);
+    assert_int_equal(tarn_decoder_init(&decoder, &fixture->region, &lowest), TARN_OK);
     int32_t *key = numbers(lowest.count), *floor = numbers(lowest.count);
     int32_t *offset = numbers(lowest.count), top = 0;
     int64_t above = 0;
@@ -144,8 +145,6 @@ static void compare_with_naive(const struct fixture *fixture, uint64_t seed)
     free(key);
     free(floor);
     free(offset);
-    tarn_decoder_finish(&decoder);
-    tarn_lowest_finish(&lowest);
 }
 
 static void decoder_places_as_a_naive_one_that_looks_at_all_pairs(void **state)
@@ -175,9 +174,11 @@ static void coarse_units_keep_plans_safe(void **state)
         struct tarn_lowest lowest;
         struct tarn_decoder decoder;
         set_up_random(&fixture, seed, OPS_MAX);
-        assert_int_equal(tarn_lowest_init(&lowest, &fixture.problem, UINT64_C(1) << 40), TARN_OK);
+        assert_int_equal(
+            tarn_lowest_init(&lowest, &fixture.region, &fixture.problem, UINT64_C(1) << 40),
+            TARN_OK);
         assert_true(lowest.unit_shift >= 10);
-        assert_int_equal(tarn_decoder_init(&decoder, &lowest), TARN_OK);
+        assert_int_equal(tarn_decoder_init(&decoder, &fixture.region, &lowest), TARN_OK);
         int32_t *key = numbers(lowest.count), *floor = numbers(lowest.count);
         uint64_t *offset = calloc((size_t)fixture.reuse.count + 1, sizeof *offset);
         draw_keys(&lowest, &source, key, floor);
@@ -190,8 +191,6 @@ static void coarse_units_keep_plans_safe(void **state)
         free(key);
         free(floor);
         free(offset);
-        tarn_decoder_finish(&decoder);
-        tarn_lowest_finish(&lowest);
         tear_down(&fixture);
     }
 }
@@ -222,7 +221,7 @@ static void take_back(int32_t *key, int32_t *floor, const struct tarn_change *ch
 }
 
 /* Returns how many tries were taken back. */
-static uint32_t compare_replays(const struct fixture *fixture, uint64_t seed)
+static uint32_t compare_replays(struct fixture *fixture, uint64_t seed)
 {
     struct random_source source = {seed};
     struct tarn_lowest lowest;
@@ -231,9 +230,10 @@ static uint32_t compare_replays(const struct fixture *fixture, uint64_t seed)
     struct tarn_change changes[4];
     struct tarn_objective objective = {500, 1, 1};
     uint32_t refused = 0;
-    assert_int_equal(tarn_lowest_init(&lowest, &fixture->problem, 1 << 24), TARN_OK);
-    assert_int_equal(tarn_decoder_init(&decoder, &lowest), TARN_OK);
-    assert_int_equal(tarn_replay_init(&replay, &lowest), TARN_OK);
+    assert_int_equal(tarn_lowest_init(&lowest, &fixture->region, &fixture->problem, 1 << 24),
+                     TARN_OK);
+    assert_int_equal(tarn_decoder_init(&decoder, &fixture->region, &lowest), TARN_OK);
+    assert_int_equal(tarn_replay_init(&replay, &fixture->region, &lowest), TARN_OK);
     int32_t *key = numbers(lowest.count), *floor = numbers(lowest.count);
     draw_keys(&lowest, &source, key, floor);
     assert_true(tarn_replay_start(&replay, key, floor, objective));
@@ -256,9 +256,6 @@ static uint32_t compare_replays(const struct fixture *fixture, uint64_t seed)
     }
     free(key);
     free(floor);
-    tarn_replay_finish(&replay);
-    tarn_decoder_finish(&decoder);
-    tarn_lowest_finish(&lowest);
     return refused;
 }
 
@@ -277,7 +274,7 @@ static void replays_end_as_decodes_from_the_start(void **state)
 
 /* ---- Results ---- */
 
-static uint64_t improve(const struct fixture *fixture, const struct tarn_improve_options *given,
+static uint64_t improve(struct fixture *fixture, const struct tarn_improve_options *given,
                         uint64_t *offset, uint64_t footprint)
 {
     struct tarn_improve_options options = *given;
@@ -290,13 +287,13 @@ static uint64_t improve(const struct fixture *fixture, const struct tarn_improve
 }
 
 /* From one block behind the other. */
-static uint64_t improve_row(const struct fixture *fixture,
-                            const struct tarn_improve_options *options, uint64_t *offset)
+static uint64_t improve_row(struct fixture *fixture, const struct tarn_improve_options *options,
+                            uint64_t *offset)
 {
     return improve(fixture, options, offset, tarn_blocks_place_in_a_row(&fixture->blocks, offset));
 }
 
-static uint64_t *bytes(const struct fixture *fixture)
+static uint64_t *bytes(struct fixture *fixture)
 {
     uint64_t *made = calloc((size_t)fixture->reuse.count + 1, sizeof *made);
     assert_non_null(made);
@@ -436,7 +433,8 @@ static void tiny_graphs_get_their_smallest_plan(void **state)
         struct tarn_lowest lowest;
         knobs.size_max = 3;
         set_up(&fixture, random_graph(&knobs), 1);
-        assert_int_equal(tarn_lowest_init(&lowest, &fixture.problem, 1 << 20), TARN_OK);
+        assert_int_equal(tarn_lowest_init(&lowest, &fixture.region, &fixture.problem, 1 << 20),
+                         TARN_OK);
         if (lowest.count <= TINY_BLOCKS && lowest.count > 1) {
             int32_t offset_of[TINY_BLOCKS], least = INT32_MAX;
             uint64_t *offset = bytes(&fixture);
@@ -451,7 +449,6 @@ static void tiny_graphs_get_their_smallest_plan(void **state)
             at_bound += found == fixture.antichain.bound;
             free(offset);
         }
-        tarn_lowest_finish(&lowest);
         tear_down(&fixture);
     }
     print_message("# smallest: %u of %u, at the antichain's weight %u\n", best, tried, at_bound);

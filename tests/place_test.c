@@ -169,17 +169,14 @@ static void inputs_init(struct inputs *inputs, const struct tarn_graph *graph, u
     assert_int_equal(tarn_clocks_init(&inputs->clocks, &inputs->region, graph), TARN_OK);
     assert_int_equal(tarn_reuse_init(&inputs->reuse, &inputs->region, &inputs->clocks, graph),
                      TARN_OK);
-    assert_int_equal(tarn_conflicts_init(&inputs->conflicts, &inputs->reuse, graph), TARN_OK);
-    assert_int_equal(tarn_blocks_init(&inputs->blocks, graph, false, alignment, NULL), TARN_OK);
+    assert_int_equal(
+        tarn_conflicts_init(&inputs->conflicts, &inputs->region, &inputs->reuse, graph), TARN_OK);
+    assert_int_equal(
+        tarn_blocks_init(&inputs->blocks, &inputs->region, graph, false, alignment, NULL), TARN_OK);
     inputs->problem = (struct tarn_problem){graph, &inputs->blocks, &inputs->conflicts};
 }
 
-static void inputs_finish(struct inputs *inputs)
-{
-    tarn_blocks_finish(&inputs->blocks);
-    tarn_conflicts_finish(&inputs->conflicts);
-    tarn_region_finish(&inputs->region);
-}
+static void inputs_finish(struct inputs *inputs) { tarn_region_finish(&inputs->region); }
 
 static void assert_offsets_are_the_pseudocodes(const struct tarn_graph *graph, uint64_t alignment)
 {

@@ -118,7 +118,7 @@ static bool comes_first(const char *name, const struct block_traits *traits, uin
     return own > other || (own == other && p < q);
 }
 
-static void compare_keys(const struct trial *trial, const struct tarn_lowest *lowest)
+static void compare_keys(struct trial *trial, const struct tarn_lowest *lowest)
 {
     struct tarn_traits given;
     struct block_traits *traits = calloc((size_t)lowest->count + 1, sizeof *traits);
@@ -126,29 +126,28 @@ static void compare_keys(const struct trial *trial, const struct tarn_lowest *lo
     bool *in_antichain = calloc((size_t)trial->of.reuse.count + 1, sizeof *in_antichain);
     for (uint32_t a = 0; a < trial->of.reuse.count; a++)
         in_antichain[a] = tarn_antichain_has(trial->of.antichain.threshold, &trial->of.reuse, a);
-    assert_int_equal(tarn_traits_init(&given, lowest, in_antichain), TARN_OK);
+    assert_int_equal(tarn_traits_init(&given, &trial->of.region, lowest, in_antichain), TARN_OK);
     for (uint32_t p = 0; p < lowest->count; p++) traits[p] = traits_of(trial, lowest, p);
     for (uint32_t i = 0; i < TARN_KEYS_COUNT; i++) {
-        assert_int_equal(tarn_keys_fill(lowest, &given, i, key), TARN_OK);
+        assert_int_equal(tarn_keys_fill(lowest, &trial->of.region, &given, i, key), TARN_OK);
         for (uint32_t p = 0; p < lowest->count; p++) {
             assert_in_range(key[p], 0, TARN_KEY_MAX);
             for (uint32_t q = 0; q < p; q++)
                 assert_int_equal(key[p] > key[q], comes_first(tarn_keys_name(i), traits, p, q));
         }
     }
-    tarn_traits_finish(&given);
     free(in_antichain);
     free(key);
     free(traits);
 }
 
-static void compare_keys_of_plan(const struct trial *trial, const struct tarn_lowest *lowest)
+static void compare_keys_of_plan(struct trial *trial, const struct tarn_lowest *lowest)
 {
     int32_t *key = calloc((size_t)lowest->count + 1, sizeof *key);
     uint64_t *offset = calloc((size_t)trial->of.reuse.count + 1, sizeof *offset);
     for (uint32_t a = 0; a < trial->of.reuse.count; a++)
         offset[a] = (trial->offset[a] * 37 + 11) % (trial->end + 1);
-    assert_int_equal(tarn_keys_of_plan(lowest, offset, key), TARN_OK);
+    assert_int_equal(tarn_keys_of_plan(lowest, &trial->of.region, offset, key), TARN_OK);
     for (uint32_t p = 0; p < lowest->count; p++) {
         uint64_t own = offset[tarn_block_at(&trial->of.blocks, lowest->block[p]).members[0]];
         for (uint32_t q = 0; q < p; q++) {
@@ -167,10 +166,10 @@ static void keys_are_what_their_names_say(void **state)
         struct trial trial;
         struct tarn_lowest lowest;
         begin_random(&trial, seed, 60);
-        assert_int_equal(tarn_lowest_init(&lowest, &trial.of.problem, UINT64_MAX), TARN_OK);
+        assert_int_equal(tarn_lowest_init(&lowest, &trial.of.region, &trial.of.problem, UINT64_MAX),
+                         TARN_OK);
         compare_keys(&trial, &lowest);
         compare_keys_of_plan(&trial, &lowest);
-        tarn_lowest_finish(&lowest);
         finish(&trial);
     }
 }

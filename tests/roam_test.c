@@ -48,7 +48,8 @@ static void set_up_tree(struct tree_fixture *fixture, struct tarn_graph *graph)
 {
     fixture->graph = graph;
     fixture->region = (struct tarn_region){.chunks = NULL};
-    assert_int_equal(tarn_blocks_init(&fixture->blocks, graph, false, 1, NULL), TARN_OK);
+    assert_int_equal(tarn_blocks_init(&fixture->blocks, &fixture->region, graph, false, 1, NULL),
+                     TARN_OK);
     assert_int_equal(
         tarn_reorder_model_init(&fixture->model, &fixture->region, graph, fixture->blocks.reserved),
         TARN_OK);
@@ -59,7 +60,6 @@ static void set_up_tree(struct tree_fixture *fixture, struct tarn_graph *graph)
 static void tear_down_tree(struct tree_fixture *fixture)
 {
     tarn_region_finish(&fixture->region);
-    tarn_blocks_finish(&fixture->blocks);
     tarn_graph_destroy(fixture->graph);
 }
 
@@ -272,15 +272,16 @@ static void set_up_layout(struct layout_fixture *fixture, struct tarn_graph *gra
     fixture->region = (struct tarn_region){.chunks = NULL};
     assert_int_equal(tarn_clocks_init(&clocks, &fixture->region, graph), TARN_OK);
     assert_int_equal(tarn_reuse_init(&fixture->reuse, &fixture->region, &clocks, graph), TARN_OK);
-    assert_int_equal(tarn_blocks_init(&fixture->blocks, graph, false, 512, NULL), TARN_OK);
-    assert_int_equal(tarn_conflicts_init(&fixture->conflicts, &fixture->reuse, graph), TARN_OK);
+    assert_int_equal(tarn_blocks_init(&fixture->blocks, &fixture->region, graph, false, 512, NULL),
+                     TARN_OK);
+    assert_int_equal(
+        tarn_conflicts_init(&fixture->conflicts, &fixture->region, &fixture->reuse, graph),
+        TARN_OK);
     fixture->problem = (struct tarn_problem){graph, &fixture->blocks, &fixture->conflicts};
 }
 
 static void tear_down_layout(struct layout_fixture *fixture)
 {
-    tarn_conflicts_finish(&fixture->conflicts);
-    tarn_blocks_finish(&fixture->blocks);
     tarn_region_finish(&fixture->region);
     tarn_graph_destroy(fixture->graph);
 }

@@ -160,7 +160,9 @@ static void lifetimes_enclose_every_conflict(void **state)
         uint32_t *block_of = blocks_of(&fixture);
         uint32_t *storages =
             some_storages(&fixture, block_of, seed, 1 + (uint32_t)(seed % 3), &count);
-        assert_int_equal(tarn_lifetimes_init(&life, &fixture.problem, storages, count), TARN_OK);
+        assert_int_equal(
+            tarn_lifetimes_init(&life, &fixture.region, &fixture.problem, storages, count),
+            TARN_OK);
         for (uint32_t i = 0; i < count; i++)
             for (uint32_t k = 0; k < count; k++) {
                 bool safe = tarn_reuse_is_safe(&fixture.reuse, storages[i], storages[k]);
@@ -168,7 +170,6 @@ static void lifetimes_enclose_every_conflict(void **state)
                 if (life.since[i] < life.since[k] && life.since[k] < life.whole[i])
                     assert_false(safe);
             }
-        tarn_lifetimes_finish(&life);
         free(storages);
         free(block_of);
         tear_down(&fixture);
@@ -187,7 +188,7 @@ static void parts_keep_every_conflict_and_block(void **state)
         for (uint32_t w = 0; w <= cuts.count; w++) {
             struct tarn_part part;
             uint32_t count = cuts.begin[w + 1] - cuts.begin[w];
-            assert_int_equal(tarn_part_init(&part, &fixture.problem, block_of,
+            assert_int_equal(tarn_part_init(&part, &region, &fixture.problem, block_of,
                                             cuts.storages + cuts.begin[w], count),
                              TARN_OK);
             for (uint32_t a = 0; a < count; a++)
@@ -203,7 +204,6 @@ static void parts_keep_every_conflict_and_block(void **state)
                 for (uint32_t m = 0; m < block.members_count; m++)
                     assert_int_equal(part.origin[block.members[m]], whole.members[m]);
             }
-            tarn_part_finish(&part);
         }
         tarn_region_finish(&region);
         free(block_of);

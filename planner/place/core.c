@@ -143,9 +143,9 @@ static enum tarn_status divide(struct core *core, struct tarn_obstacles *obstacl
         if (!is_inside(core, core->field.block_of[a]))
             core->rest[(*rest_count)++] = a;
         else if (status == TARN_OK)
-            status = tarn_obstacles_add(obstacles, span_of(core, a), a);
+            status = tarn_obstacles_add(obstacles, &core->region, span_of(core, a), a);
     }
-    return status == TARN_OK ? tarn_obstacles_sort(obstacles) : status;
+    return status == TARN_OK ? tarn_obstacles_sort(obstacles, &core->region) : status;
 }
 
 /* *placed: false where it was too high to be counted, or time was over. */
@@ -156,6 +156,7 @@ static enum tarn_status place_outside(struct core *core, bool *placed)
     int32_t top = INT32_MAX;
     uint32_t rest_count;
     struct tarn_effort effort = {.max = UINT64_MAX}; /* counts, and ends nothing */
+    struct tarn_region_mark mark = tarn_region_mark(&core->region);
     bool ok = divide(core, &obstacles, &rest_count) == TARN_OK;
     core->settings.effort = &effort;
     core->settings.work_max = core->options->work_max > 0 ? core->work_left : 0;
@@ -166,7 +167,7 @@ static enum tarn_status place_outside(struct core *core, bool *placed)
                                &obstacles, every, &top);
         *placed = top < INT32_MAX;
     }
-    tarn_obstacles_finish(&obstacles);
+    tarn_region_release(&core->region, mark);
     core->visits_left -= least(core->visits_left, (uint64_t)rest_count * VISITS_A_DECODE);
     core->settings.effort = NULL;
     core->work_left =

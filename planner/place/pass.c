@@ -27,10 +27,9 @@ static enum tarn_status decode(const struct tarn_field *field, struct tarn_regio
     struct tarn_obstacles none = {.unit_shift = unit_shift,
                                   .reuse = field->problem->conflicts->reuse};
     int32_t top = INT32_MAX;
-    bool ok = tarn_obstacles_sort(&none) == TARN_OK &&
+    bool ok = tarn_obstacles_sort(&none, region) == TARN_OK &&
               tarn_field_decode(field, region, &settings, storages, blocks->storages_count, &none,
                                 first, &top);
-    tarn_obstacles_finish(&none);
     *placed = ok && top < INT32_MAX;
     for (uint32_t b = 0; *placed && b < blocks->count; b++)
         tarn_block_put(blocks, tarn_block_at(blocks, b), (uint64_t)field->offset[b] << unit_shift,

@@ -180,12 +180,14 @@ enum tarn_status tarn_place(const struct tarn_problem *problem,
                             struct tarn_place_result *result)
 {
     struct tarn_conflicts conflicts = *problem->conflicts;
+    struct tarn_region region = {.chunks = NULL};
     const struct tarn_problem own = {problem->graph, problem->blocks, &conflicts};
     struct tarn_placing placing = {.problem = &own,
                                    .antichain = antichain,
                                    .request = *request,
                                    .result = result,
-                                   .conflicts = &conflicts};
+                                   .conflicts = &conflicts,
+                                   .region = &region};
     assert((request->method == TARN_PLACE_LAYOUT) == (request->layout != NULL));
     begin_stacked(&placing);
     enum tarn_status status = limit_work(&placing);
@@ -196,6 +198,6 @@ enum tarn_status tarn_place(const struct tarn_problem *problem,
         status = tarn_stage_pass(&placing);
     assert(status != TARN_OK || result->footprint <= placing.stacked ||
            request->method >= TARN_PLACE_SOMAS || request->method == TARN_PLACE_BASELINE);
-    if (!problem->conflicts->row) tarn_conflicts_finish_rows(&conflicts);
+    tarn_region_finish(&region);
     return status;
 }

@@ -63,12 +63,13 @@ void tarn_search_report(const struct tarn_search *search, int32_t top)
 static const uint32_t best_keys[] = {1, 0, 3, 9};
 static_assert(sizeof best_keys / sizeof *best_keys == TARN_SEARCH_BEST_KEYS, "all are listed");
 
-enum tarn_status tarn_search_fill_key(const struct tarn_search *search, uint32_t i, int32_t *key)
+enum tarn_status tarn_search_fill_key(const struct tarn_search *search, struct tarn_region *region,
+                                      uint32_t i, int32_t *key)
 {
     assert(i < TARN_SEARCH_KEYS);
     if (search->best_keys > 0) i = best_keys[i];
-    return i < TARN_KEYS_COUNT ? tarn_keys_fill(&search->lowest, &search->traits, i, key)
-                               : tarn_keys_of_plan(&search->lowest, search->given, key);
+    return i < TARN_KEYS_COUNT ? tarn_keys_fill(&search->lowest, region, &search->traits, i, key)
+                               : tarn_keys_of_plan(&search->lowest, region, search->given, key);
 }
 
 const char *tarn_search_key_name(const struct tarn_search *search)
@@ -113,8 +114,8 @@ static bool decoding_init(struct decoding *decoding, const struct tarn_search *s
 {
     const struct tarn_lowest *lowest = &search->lowest;
     if (decoding->made) return true;
-    bool ok = tarn_decoder_init(&decoding->decoder, lowest) == TARN_OK &&
-              tarn_decoder_narrow(&decoding->decoder) == TARN_OK;
+    bool ok = tarn_decoder_init(&decoding->decoder, &decoding->region, lowest) == TARN_OK &&
+              tarn_decoder_narrow(&decoding->decoder, &decoding->region) == TARN_OK;
     decoding->key = tarn_region_take(&decoding->region, lowest->count, sizeof *decoding->key);
     decoding->decoder.deadline = &search->options->deadline;
     decoding->decoder.hurries = true;
@@ -131,7 +132,8 @@ static void decode_key(void *user, uint32_t thread, uint32_t i)
     if (search->no_memory || tarn_winner_is_before(&search->winner, i) ||
         tarn_search_is_over(search))
         return;
-    if (!decoding_init(own, search) || tarn_search_fill_key(search, i, own->key) != TARN_OK) {
+    if (!decoding_init(own, search) ||
+        tarn_search_fill_key(search, &own->region, i, own->key) != TARN_OK) {
         search->no_memory = true;
         return;
     }
@@ -167,7 +169,6 @@ enum tarn_status tarn_search_keys(struct tarn_search *search)
         struct decoding *decoding = &decodings.list[t];
         if (decoding->made && !search->no_memory)
             tarn_search_offer(search, &search->best, &decoding->best);
-        tarn_decoder_finish(&decoding->decoder);
         tarn_region_finish(&decoding->region);
     }
     pay_for_keys(search);
@@ -196,12 +197,10 @@ enum tarn_status tarn_search_init(struct tarn_search *search, const struct tarn_
     search->begin_ms = tarn_now_ms();
     tarn_team_init(&search->team, search->options->threads, problem->blocks->count >= EAGER_BLOCKS);
     if (!tarn_size_multiply(aim, 4, &most)) most = UINT64_MAX;
-    struct tarn_region_mark mark = tarn_region_mark(&search->region);
     bool *inside = find_antichain(&search->region, problem, antichain);
-    if (!inside || tarn_lowest_init(&search->lowest, problem, most) != TARN_OK ||
-        tarn_traits_init(&search->traits, &search->lowest, inside) != TARN_OK)
+    if (!inside || tarn_lowest_init(&search->lowest, &search->region, problem, most) != TARN_OK ||
+        tarn_traits_init(&search->traits, &search->region, &search->lowest, inside) != TARN_OK)
         return TARN_SYSTEM;
-    tarn_region_release(&search->region, mark);
     search->aim = tarn_lowest_units(&search->lowest, aim);
     for (uint32_t i = 0; i < TARN_SEARCH_KEYS; i++) search->tops[i] = INT32_MAX;
     return tarn_candidate_init(&search->best, &search->region, search->lowest.count) ? TARN_OK
@@ -211,7 +210,5 @@ enum tarn_status tarn_search_init(struct tarn_search *search, const struct tarn_
 void tarn_search_finish(struct tarn_search *search)
 {
     tarn_team_finish(&search->team);
-    tarn_traits_finish(&search->traits);
-    tarn_lowest_finish(&search->lowest);
     tarn_region_finish(&search->region);
 }

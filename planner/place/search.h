@@ -50,8 +50,9 @@ void tarn_search_finish(struct tarn_search *search);
 
 /* Decodes every key. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_search_keys(struct tarn_search *search);
-/* Writes key i. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_search_fill_key(const struct tarn_search *search, uint32_t i, int32_t *key);
+/* Writes key i. Gives back what it takes from the region. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_search_fill_key(const struct tarn_search *search, struct tarn_region *region,
+                                      uint32_t i, int32_t *key);
 /* The name of the key that made the best plan; NULL: a walk, or the plan that came in. */
 const char *tarn_search_key_name(const struct tarn_search *search);
 

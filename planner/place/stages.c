@@ -25,7 +25,8 @@ enum { WALK_PATIENCE = 4 };
 
 static enum tarn_status make_rows(const struct tarn_placing *placing)
 {
-    return placing->conflicts->row ? TARN_OK : tarn_conflicts_init_rows(placing->conflicts);
+    return placing->conflicts->row ? TARN_OK
+                                   : tarn_conflicts_init_rows(placing->conflicts, placing->region);
 }
 
 /* What a stage may spend, 0 standing for no limit; false: nothing is left. */

@@ -20,6 +20,7 @@ struct tarn_placing {
     /* The problem's conflicts. They get their rows in the first stage that reads masks, which most
      * placements do not come to. */
     struct tarn_conflicts *conflicts;
+    struct tarn_region *region; /* of the rows */
 };
 
 /* Bytes: a plan up to there ends the placement. */

@@ -19,7 +19,6 @@ enum { WALKS = 8, COPYING_WALKS = 4, ROUND_STEPS = 40, PLACES_MAX = 65536 };
 struct walks {
     struct tarn_search *search;
     struct tarn_walk list[WALKS];
-    uint32_t made;                      /* of the list */
     struct tarn_candidate bests[WALKS]; /* walk -> its best plan */
     uint64_t work_before[WALKS];        /* walk -> its work before the round */
     uint64_t round_steps, round_work;   /* of each walk, at most */
@@ -70,11 +69,10 @@ static bool init_walks(struct walks *walks)
     if (!floor || !key) return false;
     settings_fill(search, settings);
     for (uint32_t w = 0; w < WALKS; w++) {
-        walks->made++;
-        if (tarn_walk_init(&walks->list[w], &search->lowest, &search->traits, &settings[w % 4],
-                           search->options->seed * WALKS + w) != TARN_OK ||
+        if (tarn_walk_init(&walks->list[w], region, &search->lowest, &search->traits,
+                           &settings[w % 4], search->options->seed * WALKS + w) != TARN_OK ||
             !tarn_candidate_init(&walks->bests[w], region, count) ||
-            tarn_search_fill_key(search, start_of(search, w), key) != TARN_OK)
+            tarn_search_fill_key(search, region, start_of(search, w), key) != TARN_OK)
             return false;
         tarn_walk_start(&walks->list[w], key, floor);
     }
@@ -193,6 +191,5 @@ enum tarn_status tarn_walks_run(struct tarn_search *search, uint64_t footprint)
     }
     bool ok = init_walks(&walks);
     if (ok) run_rounds(&walks);
-    for (uint32_t w = 0; w < walks.made; w++) tarn_walk_finish(&walks.list[w]);
     return ok ? TARN_OK : TARN_SYSTEM;
 }

@@ -71,8 +71,8 @@ static uint64_t solve(const struct tarn_graph *graph, uint64_t capacity,
     double begin = tarn_now_ms();
     stop_unless(offset && !tarn_clocks_init(&clocks, &region, graph) &&
                     !tarn_reuse_init(&reuse, &region, &clocks, graph) &&
-                    !tarn_blocks_init(&blocks, graph, false, 1, NULL) &&
-                    !tarn_conflicts_init(&conflicts, &reuse, graph) &&
+                    !tarn_blocks_init(&blocks, &region, graph, false, 1, NULL) &&
+                    !tarn_conflicts_init(&conflicts, &region, &reuse, graph) &&
                     !tarn_antichain_init(&antichain, &region, &reuse, graph, blocks.reserved),
                 "out of memory");
     if (capacity == 0) capacity = antichain.bound;
@@ -80,8 +80,6 @@ static uint64_t solve(const struct tarn_graph *graph, uint64_t capacity,
     stop_unless(status == TARN_OK || status == TARN_USAGE, "out of memory");
     *run = (struct run){tarn_now_ms() - begin, (double)report.nodes, report.result};
     if (report.result == TARN_EXACT_FOUND) check_offsets(&problem, &reuse, capacity, offset);
-    tarn_conflicts_finish(&conflicts);
-    tarn_blocks_finish(&blocks);
     tarn_region_finish(&region);
     free(offset);
     return capacity;

@@ -85,10 +85,10 @@ static void print_graph(struct bench *bench, const struct tarn_graph *graph)
     double begin = clock_ms(CLOCK_MONOTONIC);
     check(tarn_clocks_init(&clocks, &region, graph));
     check(tarn_reuse_init(&reuse, &region, &clocks, graph));
-    check(tarn_blocks_init(&blocks, graph, false, 512, &error));
+    check(tarn_blocks_init(&blocks, &region, graph, false, 512, &error));
     check(tarn_antichain_init(&antichain, &region, &reuse, graph, blocks.reserved));
     double ready_ms = clock_ms(CLOCK_MONOTONIC) - begin;
-    check(tarn_conflicts_init(&conflicts, &reuse, graph));
+    check(tarn_conflicts_init(&conflicts, &region, &reuse, graph));
     struct tarn_problem problem = {graph, &blocks, &conflicts};
     uint64_t bound = tarn_improve_round_bound(&blocks, antichain.bound);
     printf("| %s | %u | %u | %.1f | %.2f |", tarn_graph_name(graph), reuse.count,
@@ -96,8 +96,6 @@ static void print_graph(struct bench *bench, const struct tarn_graph *graph)
     if (bench->baseline) print_baseline(bench, &problem, bound);
     print_improved(bench, &problem, &antichain, bound);
     bench->graphs++;
-    tarn_conflicts_finish(&conflicts);
-    tarn_blocks_finish(&blocks);
     tarn_region_finish(&region);
 }
 

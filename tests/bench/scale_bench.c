@@ -103,12 +103,13 @@ static void verify(struct run *run, const struct tarn_place_result *result)
         plan->storages[i].offset = result->offset[i];
     for (uint32_t i = 0; i < plan->workspaces_count; i++)
         plan->workspaces[i].offset = result->offset[plan->storages_count + i];
+    struct tarn_region region = {.chunks = NULL};
     struct tarn_blocks persistent;
-    need(tarn_blocks_init(&persistent, run->graph, true, 512, NULL));
+    need(tarn_blocks_init(&persistent, &region, run->graph, true, 512, NULL));
     plan->persistent = tarn_blocks_place_in_a_row(&persistent, result->offset);
     for (uint32_t i = 0; i < persistent.storages_count; i++)
         plan->places_persistent[i].offset = result->offset[i];
-    tarn_blocks_finish(&persistent);
+    tarn_region_finish(&region);
     double since = now_ms();
     struct tarn_error error;
     if (tarn_plan_verify(plan, run->graph, NULL, &error) != TARN_OK)
@@ -120,9 +121,10 @@ static void verify(struct run *run, const struct tarn_place_result *result)
 static void place(struct run *run, const struct tarn_reuse *reuse, const struct tarn_blocks *blocks,
                   const struct tarn_antichain *antichain)
 {
+    struct tarn_region region = {.chunks = NULL};
     struct tarn_conflicts conflicts;
     double since = now_ms();
-    need(tarn_conflicts_init_slots(&conflicts, reuse, run->graph));
+    need(tarn_conflicts_init_slots(&conflicts, &region, reuse, run->graph));
     run->conflicts_ms = lap(&since);
     struct tarn_problem problem = {run->graph, blocks, &conflicts};
     struct tarn_place_request request = {.method =
@@ -145,7 +147,7 @@ static void place(struct run *run, const struct tarn_reuse *reuse, const struct 
     run->plan_kib = memory_kib("VmHWM:") - run->graph_kib;
     verify(run, &result);
     free(result.offset);
-    tarn_conflicts_finish(&conflicts);
+    tarn_region_finish(&region);
 }
 
 static void measure(struct run *run)
@@ -164,14 +166,13 @@ static void measure(struct run *run)
     need(tarn_reuse_init(&reuse, &region, &clocks, run->graph));
     tarn_region_finish(&brief);
     run->clocks_ms = lap(&since);
-    need(tarn_blocks_init(&blocks, run->graph, false, 512, NULL));
+    need(tarn_blocks_init(&blocks, &region, run->graph, false, 512, NULL));
     struct tarn_reserve reserve = {&reuse, run->graph, blocks.reserved, 512};
     need(tarn_antichain_init(&antichain, &region, &reuse, run->graph, blocks.reserved));
     need(tarn_gap_bound_init(&bound, &region, &antichain, &reserve, TARN_GAP_EFFORT_LOW));
     run->bound = bound.bound;
     run->bound_ms = lap(&since);
     place(run, &reuse, &blocks, &antichain);
-    tarn_blocks_finish(&blocks);
     tarn_region_finish(&region);
 }
 

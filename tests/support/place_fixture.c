@@ -16,8 +16,12 @@ void set_up(struct fixture *fixture, struct tarn_graph *graph, uint64_t alignmen
     fixture->region = (struct tarn_region){.chunks = NULL};
     assert_int_equal(tarn_clocks_init(&clocks, &fixture->region, graph), TARN_OK);
     assert_int_equal(tarn_reuse_init(&fixture->reuse, &fixture->region, &clocks, graph), TARN_OK);
-    assert_int_equal(tarn_blocks_init(&fixture->blocks, graph, false, alignment, NULL), TARN_OK);
-    assert_int_equal(tarn_conflicts_init(&fixture->conflicts, &fixture->reuse, graph), TARN_OK);
+    assert_int_equal(
+        tarn_blocks_init(&fixture->blocks, &fixture->region, graph, false, alignment, NULL),
+        TARN_OK);
+    assert_int_equal(
+        tarn_conflicts_init(&fixture->conflicts, &fixture->region, &fixture->reuse, graph),
+        TARN_OK);
     assert_int_equal(tarn_antichain_init(&fixture->antichain, &fixture->region, &fixture->reuse,
                                          graph, fixture->blocks.reserved),
                      TARN_OK);
@@ -32,8 +36,6 @@ void set_up_random(struct fixture *fixture, uint64_t seed, uint32_t ops_max)
 
 void tear_down(struct fixture *fixture)
 {
-    tarn_conflicts_finish(&fixture->conflicts);
-    tarn_blocks_finish(&fixture->blocks);
     tarn_region_finish(&fixture->region);
     tarn_graph_destroy(fixture->graph);
 }

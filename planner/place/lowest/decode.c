@@ -4,7 +4,7 @@
  * come up again when that has raised them. Source: DESIGN.md, section 3 (Placement). Cost: that of
  * limits.c for each storage; an exact look costs as many steps as there are placed groups, or
  * members of those that it meets. */
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
 #include "limits.h"
@@ -337,58 +337,44 @@ static void take_levels(struct tarn_decoder *decoder, int32_t **next)
     }
 }
 
-enum tarn_status tarn_decoder_init(struct tarn_decoder *decoder, const struct tarn_lowest *lowest)
+enum tarn_status tarn_decoder_init(struct tarn_decoder *decoder, struct tarn_region *region,
+                                   const struct tarn_lowest *lowest)
 {
     size_t count = lowest->count, nodes = nodes_in_all(&lowest->extremes);
-    memset(decoder, 0, sizeof *decoder);
-    decoder->lowest = lowest;
-    decoder->extremes = &lowest->extremes;
-    decoder->kernels = tarn_kernels_choose();
+    *decoder = (struct tarn_decoder){
+        .lowest = lowest, .extremes = &lowest->extremes, .kernels = tarn_kernels_choose()};
     decoder->state_size = 2 * count + lowest->members.count + 3 * nodes + lowest->groups_count;
-    decoder->state = calloc(decoder->state_size + 1, sizeof *decoder->state);
-    decoder->offset = calloc(count + 1, sizeof *decoder->offset);
-    decoder->step = calloc(count + 1, sizeof *decoder->step);
-    decoder->lifted = malloc((count + 1) * sizeof *decoder->lifted);
-    decoder->leaders = malloc((2 * nodes + 1) * sizeof *decoder->leaders);
+    decoder->state = tarn_region_take(region, decoder->state_size, sizeof *decoder->state);
+    decoder->offset = tarn_region_take(region, count, sizeof *decoder->offset);
+    decoder->step = tarn_region_take(region, count, sizeof *decoder->step);
+    decoder->lifted = tarn_region_take(region, count, sizeof *decoder->lifted);
+    decoder->leaders = tarn_region_take(region, 2 * nodes, sizeof *decoder->leaders);
     if (!decoder->state || !decoder->offset || !decoder->step || !decoder->lifted ||
-        !decoder->leaders) {
-        tarn_decoder_finish(decoder);
+        !decoder->leaders)
         return TARN_SYSTEM;
-    }
     int32_t *next = decoder->state;
     decoder->limit = take(&next, count);
     decoder->ceiling = take(&next, count);
     decoder->member_limit = take(&next, lowest->members.count);
     take_levels(decoder, &next);
     decoder->groups = take(&next, lowest->groups_count);
+    assert(next == decoder->state + decoder->state_size);
     return TARN_OK;
 }
 
-enum tarn_status tarn_decoder_narrow(struct tarn_decoder *decoder)
+enum tarn_status tarn_decoder_narrow(struct tarn_decoder *decoder, struct tarn_region *region)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
-    size_t streams_count = lowest->problem->conflicts->reuse->streams_count;
+    uint32_t streams_count = lowest->problem->conflicts->reuse->streams_count;
     size_t runs_count = lowest->extremes.nodes_count[0];
-    decoder->placed = malloc(runs_count);
-    decoder->narrowed_at = malloc(runs_count * streams_count + 1);
+    decoder->placed = tarn_region_take(region, runs_count, sizeof *decoder->placed);
+    decoder->narrowed_at =
+        tarn_region_take(region, runs_count * streams_count, sizeof *decoder->narrowed_at);
     if (!decoder->placed || !decoder->narrowed_at ||
-        tarn_extremes_init_copy(&decoder->narrowed, &lowest->extremes, (uint32_t)streams_count) !=
+        tarn_extremes_init_copy(&decoder->narrowed, region, &lowest->extremes, streams_count) !=
             TARN_OK)
         return TARN_SYSTEM;
     decoder->narrows = true;
     decoder->extremes = &decoder->narrowed;
     return TARN_OK;
-}
-
-void tarn_decoder_finish(struct tarn_decoder *decoder)
-{
-    tarn_extremes_finish(&decoder->narrowed);
-    free(decoder->state);
-    free(decoder->offset);
-    free(decoder->step);
-    free(decoder->lifted);
-    free(decoder->leaders);
-    free(decoder->placed);
-    free(decoder->narrowed_at);
-    memset(decoder, 0, sizeof *decoder);
 }

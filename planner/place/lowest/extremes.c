@@ -3,7 +3,6 @@
  */
 #include "extremes.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { RUN = TARN_LANE_RUN };
@@ -50,17 +49,16 @@ void tarn_extremes_narrow(struct tarn_extremes *extremes, uint32_t t, uint32_t l
     extremes->nodes[level][(size_t)t * extremes->nodes_count[level] + node] = all;
 }
 
-static enum tarn_status allocate(struct tarn_extremes *extremes, size_t streams_count)
+static enum tarn_status take_nodes(struct tarn_extremes *extremes, struct tarn_region *region,
+                                   size_t streams_count)
 {
     bool ok = true;
     for (uint32_t level = 0; level < extremes->levels_count; level++) {
-        size_t count = streams_count * extremes->nodes_count[level] + 1;
-        extremes->nodes[level] = malloc(count * sizeof *extremes->nodes[level]);
+        size_t count = streams_count * extremes->nodes_count[level];
+        extremes->nodes[level] = tarn_region_take(region, count, sizeof *extremes->nodes[level]);
         ok = ok && extremes->nodes[level];
     }
-    if (ok) return TARN_OK;
-    tarn_extremes_finish(extremes);
-    return TARN_SYSTEM;
+    return ok ? TARN_OK : TARN_SYSTEM;
 }
 
 /* Levels up to the first of few nodes. */
@@ -73,12 +71,12 @@ static void shape(struct tarn_extremes *extremes, uint32_t places)
     } while (extremes->nodes_count[extremes->levels_count - 1] > TARN_NODE_CHILDREN);
 }
 
-enum tarn_status tarn_extremes_init(struct tarn_extremes *extremes, const struct tarn_lanes *lanes,
-                                    uint32_t places)
+enum tarn_status tarn_extremes_init(struct tarn_extremes *extremes, struct tarn_region *region,
+                                    const struct tarn_lanes *lanes, uint32_t places)
 {
     uint32_t streams_count = lanes->conflicts->reuse->streams_count;
     shape(extremes, places);
-    if (allocate(extremes, streams_count) != TARN_OK) return TARN_SYSTEM;
+    if (take_nodes(extremes, region, streams_count) != TARN_OK) return TARN_SYSTEM;
     for (uint32_t t = 0; t < streams_count; t++) {
         for (uint32_t run = 0; run < extremes->nodes_count[0]; run++)
             extremes->nodes[0][(size_t)t * extremes->nodes_count[0] + run] = measure(lanes, t, run);
@@ -89,18 +87,12 @@ enum tarn_status tarn_extremes_init(struct tarn_extremes *extremes, const struct
     return TARN_OK;
 }
 
-enum tarn_status tarn_extremes_init_copy(struct tarn_extremes *extremes,
+enum tarn_status tarn_extremes_init_copy(struct tarn_extremes *extremes, struct tarn_region *region,
                                          const struct tarn_extremes *other, uint32_t streams_count)
 {
     *extremes = *other;
     memset(extremes->nodes, 0, sizeof extremes->nodes);
-    return allocate(extremes, streams_count);
-}
-
-void tarn_extremes_finish(struct tarn_extremes *extremes)
-{
-    for (uint32_t level = 0; level < extremes->levels_count; level++) free(extremes->nodes[level]);
-    memset(extremes, 0, sizeof *extremes);
+    return take_nodes(extremes, region, streams_count);
 }
 
 void tarn_extremes_copy(struct tarn_extremes *extremes, const struct tarn_extremes *other,

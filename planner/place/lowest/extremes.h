@@ -25,13 +25,13 @@ struct tarn_extremes {
     struct tarn_extreme *nodes[TARN_LEVELS_MAX]; /* by level: [stream][node] */
 };
 
-/* A tree over so many places, which cover those of the lanes. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_extremes_init(struct tarn_extremes *extremes, const struct tarn_lanes *lanes,
-                                    uint32_t places);
+/* A tree over a number of places, which cover those of the lanes. Lives in the region.
+ * TARN_SYSTEM: no memory. */
+enum tarn_status tarn_extremes_init(struct tarn_extremes *extremes, struct tarn_region *region,
+                                    const struct tarn_lanes *lanes, uint32_t places);
 /* Room for the extremes of the same lanes. */
-enum tarn_status tarn_extremes_init_copy(struct tarn_extremes *extremes,
+enum tarn_status tarn_extremes_init_copy(struct tarn_extremes *extremes, struct tarn_region *region,
                                          const struct tarn_extremes *other, uint32_t streams_count);
-void tarn_extremes_finish(struct tarn_extremes *extremes);
 
 void tarn_extremes_copy(struct tarn_extremes *extremes, const struct tarn_extremes *other,
                         uint32_t streams_count);

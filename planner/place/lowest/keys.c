@@ -5,7 +5,6 @@
 #include "keys.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "streams/base/radix.h"
@@ -39,7 +38,8 @@ static void sum_following(const struct tarn_reuse *reuse, const uint64_t *reserv
 }
 
 /* By storage: the bytes that are not safe with it, its own included. */
-static bool sum_conflicts(const struct tarn_problem *problem, double *sum)
+static bool sum_conflicts(const struct tarn_problem *problem, struct tarn_region *region,
+                          double *sum)
 {
     const struct tarn_reuse *reuse = problem->conflicts->reuse;
     const uint64_t *reserved = problem->blocks->reserved;
@@ -47,7 +47,7 @@ static bool sum_conflicts(const struct tarn_problem *problem, double *sum)
     for (uint32_t s = 0; s < reuse->streams_count; s++)
         if (problem->graph->streams[s].ops_count > longest)
             longest = problem->graph->streams[s].ops_count;
-    double all = 0, *scratch = malloc(((size_t)longest + 1) * sizeof *scratch);
+    double all = 0, *scratch = tarn_region_take(region, (size_t)longest + 1, sizeof *scratch);
     if (!scratch) return false;
     memset(sum, 0, reuse->count * sizeof *sum);
     for (uint32_t s = 0; s < reuse->streams_count; s++) {
@@ -57,7 +57,6 @@ static bool sum_conflicts(const struct tarn_problem *problem, double *sum)
     }
     for (uint32_t a = 0; a < reuse->count; a++) all += (double)reserved[a];
     for (uint32_t a = 0; a < reuse->count; a++) sum[a] = all - sum[a];
-    free(scratch);
     return true;
 }
 
@@ -87,30 +86,20 @@ static void take_traits(struct tarn_traits *traits, const struct tarn_lowest *lo
     }
 }
 
-enum tarn_status tarn_traits_init(struct tarn_traits *traits, const struct tarn_lowest *lowest,
-                                  const bool *in_antichain)
+enum tarn_status tarn_traits_init(struct tarn_traits *traits, struct tarn_region *region,
+                                  const struct tarn_lowest *lowest, const bool *in_antichain)
 {
-    size_t count = (size_t)lowest->count + 1;
-    double *sum = malloc(((size_t)lowest->problem->graph->planned_count + 1) * sizeof *sum);
-    traits->in_antichain = calloc(count, sizeof *traits->in_antichain);
-    traits->life = calloc(count, sizeof *traits->life);
-    traits->conflict_bytes = calloc(count, sizeof *traits->conflict_bytes);
+    size_t count = lowest->count;
+    traits->in_antichain = tarn_region_take(region, count, sizeof *traits->in_antichain);
+    traits->life = tarn_region_take(region, count, sizeof *traits->life);
+    traits->conflict_bytes = tarn_region_take(region, count, sizeof *traits->conflict_bytes);
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    double *sum = tarn_region_take(region, lowest->problem->graph->planned_count, sizeof *sum);
     bool ok = sum && traits->in_antichain && traits->life && traits->conflict_bytes &&
-              sum_conflicts(lowest->problem, sum);
-    if (ok)
-        take_traits(traits, lowest, in_antichain, sum);
-    else
-        tarn_traits_finish(traits);
-    free(sum);
+              sum_conflicts(lowest->problem, region, sum);
+    if (ok) take_traits(traits, lowest, in_antichain, sum);
+    tarn_region_release(region, mark);
     return ok ? TARN_OK : TARN_SYSTEM;
-}
-
-void tarn_traits_finish(struct tarn_traits *traits)
-{
-    free(traits->in_antichain);
-    free(traits->life);
-    free(traits->conflict_bytes);
-    memset(traits, 0, sizeof *traits);
 }
 
 /* ---- Keys ---- */
@@ -159,10 +148,11 @@ static double value_of(const struct tarn_lowest *lowest, const struct tarn_trait
 
 /* Turns numbers by place into keys: the smallest number, of equal ones the first place, has the
  * largest key. Sorted by their lower halves, then by their higher ones. */
-static enum tarn_status spread(uint32_t count, const uint64_t *number, int32_t *key)
+static enum tarn_status spread(struct tarn_region *region, uint32_t count, const uint64_t *number,
+                               int32_t *key)
 {
-    uint64_t *packed = malloc(((size_t)count + 1) * sizeof *packed);
-    uint64_t *spare = malloc(((size_t)count + 1) * sizeof *spare);
+    uint64_t *packed = tarn_region_take(region, count, sizeof *packed);
+    uint64_t *spare = tarn_region_take(region, count, sizeof *spare);
     bool ok = packed && spare;
     if (ok) {
         for (uint32_t place = 0; place < count; place++)
@@ -177,35 +167,35 @@ static enum tarn_status spread(uint32_t count, const uint64_t *number, int32_t *
             key[tarn_radix_number(sorted[rank])] =
                 (int32_t)((uint64_t)(count - rank) * TARN_KEY_MAX / ((uint64_t)count + 1));
     }
-    free(packed);
-    free(spare);
     return ok ? TARN_OK : TARN_SYSTEM;
 }
 
-enum tarn_status tarn_keys_fill(const struct tarn_lowest *lowest, const struct tarn_traits *traits,
-                                uint32_t i, int32_t *key)
+enum tarn_status tarn_keys_fill(const struct tarn_lowest *lowest, struct tarn_region *region,
+                                const struct tarn_traits *traits, uint32_t i, int32_t *key)
 {
-    uint64_t *number = malloc(((size_t)lowest->count + 1) * sizeof *number);
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    uint64_t *number = tarn_region_take(region, lowest->count, sizeof *number);
     if (!number) return TARN_SYSTEM;
     for (uint32_t place = 0; place < lowest->count; place++) {
         number[place] = descending(value_of(lowest, traits, keys[i].measure, place));
         if (keys[i].antichain_first && traits->in_antichain[place]) number[place] &= INT64_MAX;
     }
-    enum tarn_status status = spread(lowest->count, number, key);
-    free(number);
+    enum tarn_status status = spread(region, lowest->count, number, key);
+    tarn_region_release(region, mark);
     return status;
 }
 
-enum tarn_status tarn_keys_of_plan(const struct tarn_lowest *lowest, const uint64_t *offset,
-                                   int32_t *key)
+enum tarn_status tarn_keys_of_plan(const struct tarn_lowest *lowest, struct tarn_region *region,
+                                   const uint64_t *offset, int32_t *key)
 {
-    uint64_t *number = malloc(((size_t)lowest->count + 1) * sizeof *number);
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    uint64_t *number = tarn_region_take(region, lowest->count, sizeof *number);
     if (!number) return TARN_SYSTEM;
     for (uint32_t place = 0; place < lowest->count; place++) {
         const struct tarn_blocks *blocks = lowest->problem->blocks;
         number[place] = offset[tarn_block_at(blocks, lowest->block[place]).members[0]];
     }
-    enum tarn_status status = spread(lowest->count, number, key);
-    free(number);
+    enum tarn_status status = spread(region, lowest->count, number, key);
+    tarn_region_release(region, mark);
     return status;
 }

@@ -13,21 +13,21 @@ struct tarn_traits {
     double *conflict_bytes; /* of all storages that must not share bytes with it */
 };
 
-/* in_antichain: by storage. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_traits_init(struct tarn_traits *traits, const struct tarn_lowest *lowest,
-                                  const bool *in_antichain);
-void tarn_traits_finish(struct tarn_traits *traits);
+/* in_antichain: by storage. Lives in the region. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_traits_init(struct tarn_traits *traits, struct tarn_region *region,
+                                  const struct tarn_lowest *lowest, const bool *in_antichain);
 
 /* "antichain-life" and so on, the name of key i. */
 const char *tarn_keys_name(uint32_t i);
 
-/* Writes keys by place, spread evenly over 0 to TARN_KEY_MAX. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_keys_fill(const struct tarn_lowest *lowest, const struct tarn_traits *traits,
-                                uint32_t i, int32_t *key);
+/* Writes keys by place, spread evenly over 0 to TARN_KEY_MAX. What is taken from the region is
+ * given back. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_keys_fill(const struct tarn_lowest *lowest, struct tarn_region *region,
+                                const struct tarn_traits *traits, uint32_t i, int32_t *key);
 
 /* Keys that lead back to a plan, or below it: the lower a block lies, the earlier it comes.
- * offset: bytes by storage. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_keys_of_plan(const struct tarn_lowest *lowest, const uint64_t *offset,
-                                   int32_t *key);
+ * offset: bytes by storage. Gives back what it takes from the region. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_keys_of_plan(const struct tarn_lowest *lowest, struct tarn_region *region,
+                                   const uint64_t *offset, int32_t *key);
 
 #endif

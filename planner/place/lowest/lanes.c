@@ -4,9 +4,6 @@
  * Cost: O(T S) time, 4 bytes per chosen storage and stream. */
 #include "lanes.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static void number_places(struct tarn_lanes *lanes, const bool *chosen)
 {
     const struct tarn_conflicts *conflicts = lanes->conflicts;
@@ -34,35 +31,23 @@ static void copy_columns(struct tarn_lanes *lanes)
     }
 }
 
-enum tarn_status tarn_lanes_init(struct tarn_lanes *lanes, const struct tarn_conflicts *conflicts,
-                                 const bool *chosen)
+enum tarn_status tarn_lanes_init(struct tarn_lanes *lanes, struct tarn_region *region,
+                                 const struct tarn_conflicts *conflicts, const bool *chosen)
 {
     const struct tarn_reuse *reuse = conflicts->reuse;
-    memset(lanes, 0, sizeof *lanes);
-    lanes->conflicts = conflicts;
-    lanes->below = calloc((size_t)reuse->count + 1, sizeof *lanes->below);
+    size_t streams_count = reuse->streams_count;
+    *lanes = (struct tarn_lanes){.conflicts = conflicts};
+    lanes->below = tarn_region_take(region, (size_t)reuse->count + 1, sizeof *lanes->below);
     if (!lanes->below) return TARN_SYSTEM;
     number_places(lanes, chosen);
     lanes->runs_count = lanes->count / TARN_LANE_RUN + 1;
-    lanes->storage = malloc(((size_t)lanes->count + 1) * sizeof *lanes->storage);
-    lanes->row = malloc(((size_t)reuse->streams_count * lanes->count + 1) * sizeof *lanes->row);
+    lanes->storage = tarn_region_take(region, lanes->count, sizeof *lanes->storage);
+    lanes->row = tarn_region_take(region, streams_count * lanes->count, sizeof *lanes->row);
     lanes->highest =
-        calloc((size_t)reuse->streams_count * lanes->runs_count + 1, sizeof *lanes->highest);
-    if (!lanes->storage || !lanes->row || !lanes->highest) {
-        tarn_lanes_finish(lanes);
-        return TARN_SYSTEM;
-    }
+        tarn_region_take(region, streams_count * lanes->runs_count, sizeof *lanes->highest);
+    if (!lanes->storage || !lanes->row || !lanes->highest) return TARN_SYSTEM;
     for (uint32_t a = 0; a < reuse->count; a++)
         if (chosen[a]) lanes->storage[lanes->below[conflicts->slot_of[a]]] = a;
     copy_columns(lanes);
     return TARN_OK;
-}
-
-void tarn_lanes_finish(struct tarn_lanes *lanes)
-{
-    free(lanes->storage);
-    free(lanes->below);
-    free(lanes->row);
-    free(lanes->highest);
-    memset(lanes, 0, sizeof *lanes);
 }

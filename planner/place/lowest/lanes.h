@@ -7,6 +7,7 @@
 #define TARN_PLANNER_PLACE_LOWEST_LANES_H
 
 #include "planner/place/problem/conflict.h"
+#include "streams/base/region.h"
 
 enum { TARN_LANE_RUN = 64 };
 
@@ -20,10 +21,10 @@ struct tarn_lanes {
     int32_t *highest; /* [stream][place / 64]: the highest first of the run */
 };
 
-/* chosen: by storage. Reads the conflicts as long as it lives. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_lanes_init(struct tarn_lanes *lanes, const struct tarn_conflicts *conflicts,
-                                 const bool *chosen);
-void tarn_lanes_finish(struct tarn_lanes *lanes);
+/* chosen: by storage. Lives in the region, and reads the conflicts as long. TARN_SYSTEM: no memory.
+ */
+enum tarn_status tarn_lanes_init(struct tarn_lanes *lanes, struct tarn_region *region,
+                                 const struct tarn_conflicts *conflicts, const bool *chosen);
 
 /* The places of stream s that hold what a storage with first[.][s] = first does not precede are
  * [tarn_lanes_begin, tarn_lanes_end). */

@@ -47,51 +47,50 @@ uint32_t tarn_lowest_unit_shift(const struct tarn_blocks *blocks, uint64_t bytes
 
 enum kind { ALONE, GROUPED, HEAD };
 
-static enum tarn_status init_some(struct tarn_lowest *lowest, enum kind kind,
-                                  struct tarn_lanes *lanes)
+static enum tarn_status init_some(struct tarn_lowest *lowest, struct tarn_region *region,
+                                  enum kind kind, struct tarn_lanes *lanes, bool *chosen)
 {
     const struct tarn_blocks *blocks = lowest->problem->blocks;
-    bool *chosen = malloc((size_t)blocks->storages_count + 1);
-    if (!chosen) return TARN_SYSTEM;
     for (uint32_t b = 0; b < blocks->count; b++) {
         const struct tarn_block block = tarn_block_at(blocks, b);
         for (uint32_t i = 0; i < block.members_count; i++)
             chosen[block.members[i]] =
                 (block.members_count == 1) == (kind == ALONE) && (kind != HEAD || i == 0);
     }
-    enum tarn_status status = tarn_lanes_init(lanes, lowest->problem->conflicts, chosen);
-    free(chosen);
-    return status;
+    return tarn_lanes_init(lanes, region, lowest->problem->conflicts, chosen);
 }
 
-static enum tarn_status init_lanes(struct tarn_lowest *lowest)
+static enum tarn_status init_lanes(struct tarn_lowest *lowest, struct tarn_region *region)
 {
-    enum tarn_status status = init_some(lowest, ALONE, &lowest->lone);
-    if (status == TARN_OK) status = init_some(lowest, GROUPED, &lowest->members);
-    if (status == TARN_OK) status = init_some(lowest, HEAD, &lowest->heads);
+    bool *chosen =
+        tarn_region_take(region, lowest->problem->blocks->storages_count, sizeof *chosen);
+    enum tarn_status status = chosen ? TARN_OK : TARN_SYSTEM;
+    if (status == TARN_OK) status = init_some(lowest, region, ALONE, &lowest->lone, chosen);
+    if (status == TARN_OK) status = init_some(lowest, region, GROUPED, &lowest->members, chosen);
+    if (status == TARN_OK) status = init_some(lowest, region, HEAD, &lowest->heads, chosen);
     if (status == TARN_OK)
-        status = tarn_extremes_init(&lowest->extremes, &lowest->lone,
+        status = tarn_extremes_init(&lowest->extremes, region, &lowest->lone,
                                     lowest->lone.count + lowest->heads.count);
     lowest->groups_count = lowest->heads.count;
     return status;
 }
 
-static bool allocate(struct tarn_lowest *lowest)
+static bool take_places(struct tarn_lowest *lowest, struct tarn_region *region)
 {
-    size_t members = (size_t)lowest->members.count + 1, count;
+    size_t members = lowest->members.count, lone = lowest->lone.count, count;
+    size_t streams_count = lowest->lone.conflicts->reuse->streams_count;
     lowest->count = lowest->lone.count + lowest->groups_count;
-    count = (size_t)lowest->count + 1;
-    lowest->block = malloc(count * sizeof *lowest->block);
-    lowest->size = malloc(count * sizeof *lowest->size);
-    lowest->alignment = malloc(count * sizeof *lowest->alignment);
-    lowest->ceiling = malloc(count * sizeof *lowest->ceiling);
-    lowest->within = malloc(members * sizeof *lowest->within);
-    lowest->member_end = malloc(members * sizeof *lowest->member_end);
-    lowest->member = malloc(members * sizeof *lowest->member);
-    lowest->group_begin = calloc((size_t)lowest->groups_count + 1, sizeof *lowest->group_begin);
-    lowest->reach =
-        malloc(((size_t)lowest->lone.count * lowest->lone.conflicts->reuse->streams_count + 1) *
-               sizeof *lowest->reach);
+    count = lowest->count;
+    lowest->block = tarn_region_take(region, count, sizeof *lowest->block);
+    lowest->size = tarn_region_take(region, count, sizeof *lowest->size);
+    lowest->alignment = tarn_region_take(region, count, sizeof *lowest->alignment);
+    lowest->ceiling = tarn_region_take(region, count, sizeof *lowest->ceiling);
+    lowest->within = tarn_region_take(region, members, sizeof *lowest->within);
+    lowest->member_end = tarn_region_take(region, members, sizeof *lowest->member_end);
+    lowest->member = tarn_region_take(region, members, sizeof *lowest->member);
+    lowest->group_begin =
+        tarn_region_take(region, (size_t)lowest->groups_count + 1, sizeof *lowest->group_begin);
+    lowest->reach = tarn_region_take(region, lone * streams_count, sizeof *lowest->reach);
     return lowest->reach && lowest->block && lowest->size && lowest->alignment && lowest->ceiling &&
            lowest->within && lowest->member_end && lowest->member && lowest->group_begin;
 }
@@ -159,30 +158,30 @@ static void fill_since_of(const struct tarn_lowest *lowest, uint32_t t, uint32_t
     while (k < k_end) lowest->since[(size_t)k++ * streams_count + s] = end;
 }
 
-static enum tarn_status fill_since(struct tarn_lowest *lowest)
+static enum tarn_status fill_since(struct tarn_lowest *lowest, struct tarn_region *region)
 {
     const struct tarn_graph *graph = lowest->problem->graph;
     uint32_t streams_count = lowest->lone.conflicts->reuse->streams_count;
-    lowest->since_begin = calloc((size_t)streams_count + 1, sizeof *lowest->since_begin);
+    lowest->since_begin =
+        tarn_region_take(region, (size_t)streams_count + 1, sizeof *lowest->since_begin);
     if (!lowest->since_begin) return TARN_SYSTEM;
     for (uint32_t t = 0; t < streams_count; t++)
         lowest->since_begin[t + 1] =
             lowest->since_begin[t] + graph->streams[t].ops_count / TARN_LANE_RUN + 1;
-    lowest->since = malloc(((size_t)lowest->since_begin[streams_count] * streams_count + 1) *
-                           sizeof *lowest->since);
+    lowest->since = tarn_region_take(
+        region, (size_t)lowest->since_begin[streams_count] * streams_count, sizeof *lowest->since);
     if (!lowest->since) return TARN_SYSTEM;
     for (uint32_t t = 0; t < streams_count; t++)
         for (uint32_t s = 0; s < streams_count; s++) fill_since_of(lowest, t, s);
     return TARN_OK;
 }
 
-static enum tarn_status init(struct tarn_lowest *lowest)
+static enum tarn_status init(struct tarn_lowest *lowest, struct tarn_region *region)
 {
     const struct tarn_blocks *blocks = lowest->problem->blocks;
-    if (init_lanes(lowest) != TARN_OK || !allocate(lowest) || fill_since(lowest) != TARN_OK) {
-        tarn_lowest_finish(lowest);
+    if (init_lanes(lowest, region) != TARN_OK || !take_places(lowest, region) ||
+        fill_since(lowest, region) != TARN_OK)
         return TARN_SYSTEM;
-    }
     for (uint32_t b = 0; b < blocks->count; b++) {
         uint32_t a = tarn_block_at(blocks, b).members[0];
         fill_place(lowest,
@@ -196,16 +195,16 @@ static enum tarn_status init(struct tarn_lowest *lowest)
     return TARN_OK;
 }
 
-enum tarn_status tarn_lowest_init(struct tarn_lowest *lowest, const struct tarn_problem *problem,
-                                  uint64_t bytes_max)
+enum tarn_status tarn_lowest_init(struct tarn_lowest *lowest, struct tarn_region *region,
+                                  const struct tarn_problem *problem, uint64_t bytes_max)
 {
     memset(lowest, 0, sizeof *lowest);
     lowest->problem = problem;
     lowest->unit_shift = tarn_lowest_unit_shift(problem->blocks, bytes_max);
-    return init(lowest);
+    return init(lowest, region);
 }
 
-enum tarn_status tarn_lowest_init_around(struct tarn_lowest *lowest,
+enum tarn_status tarn_lowest_init_around(struct tarn_lowest *lowest, struct tarn_region *region,
                                          const struct tarn_problem *problem,
                                          const struct tarn_obstacles *obstacles)
 {
@@ -213,27 +212,7 @@ enum tarn_status tarn_lowest_init_around(struct tarn_lowest *lowest,
     lowest->problem = problem;
     lowest->obstacles = obstacles;
     lowest->unit_shift = obstacles->unit_shift;
-    return init(lowest);
-}
-
-void tarn_lowest_finish(struct tarn_lowest *lowest)
-{
-    tarn_lanes_finish(&lowest->lone);
-    tarn_lanes_finish(&lowest->members);
-    tarn_lanes_finish(&lowest->heads);
-    tarn_extremes_finish(&lowest->extremes);
-    free(lowest->reach);
-    free(lowest->since_begin);
-    free(lowest->since);
-    free(lowest->block);
-    free(lowest->size);
-    free(lowest->alignment);
-    free(lowest->ceiling);
-    free(lowest->within);
-    free(lowest->member_end);
-    free(lowest->member);
-    free(lowest->group_begin);
-    memset(lowest, 0, sizeof *lowest);
+    return init(lowest, region);
 }
 
 /* ---- Back to bytes ---- */

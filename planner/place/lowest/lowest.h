@@ -43,17 +43,16 @@ struct tarn_lowest {
     uint32_t *member; /* place in `members`, in the block's order */
 };
 
-/* bytes_max: no plan above it will be asked for; sets the unit. Reads the problem as long as it
- * lives. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_lowest_init(struct tarn_lowest *lowest, const struct tarn_problem *problem,
-                                  uint64_t bytes_max);
+/* bytes_max: no plan above it will be asked for; sets the unit. Lives in the region, and reads the
+ * problem as long. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_lowest_init(struct tarn_lowest *lowest, struct tarn_region *region,
+                                  const struct tarn_problem *problem, uint64_t bytes_max);
 /* The same around obstacles, which set the unit, as long as they live. */
-enum tarn_status tarn_lowest_init_around(struct tarn_lowest *lowest,
+enum tarn_status tarn_lowest_init_around(struct tarn_lowest *lowest, struct tarn_region *region,
                                          const struct tarn_problem *problem,
                                          const struct tarn_obstacles *obstacles);
 /* The unit that tarn_lowest_init takes. */
 uint32_t tarn_lowest_unit_shift(const struct tarn_blocks *blocks, uint64_t bytes_max);
-void tarn_lowest_finish(struct tarn_lowest *lowest);
 
 /* Whole units of so many bytes, rounded down; at most TARN_UNITS_MAX. */
 int32_t tarn_lowest_units(const struct tarn_lowest *lowest, uint64_t bytes);
@@ -113,13 +112,14 @@ struct tarn_decoder {
     const struct tarn_deadline *deadline; /* NULL, or ends a decode; set after making */
     uint64_t work, work_max; /* of all decodes so far, see work.h; ends them, 0: no limit */
 };
-enum tarn_status tarn_decoder_init(struct tarn_decoder *decoder, const struct tarn_lowest *lowest);
-void tarn_decoder_finish(struct tarn_decoder *decoder);
+/* Lives in the region. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_decoder_init(struct tarn_decoder *decoder, struct tarn_region *region,
+                                   const struct tarn_lowest *lowest);
 
 /* From the next start on, the decoder goes from the start to the end and never back to a state that
  * was saved: it may forget what is placed, which matters for many places. TARN_SYSTEM: no memory.
  */
-enum tarn_status tarn_decoder_narrow(struct tarn_decoder *decoder);
+enum tarn_status tarn_decoder_narrow(struct tarn_decoder *decoder, struct tarn_region *region);
 
 /* floor: by place, the least offset allowed, or NULL. */
 void tarn_decoder_start(struct tarn_decoder *decoder, const int32_t *floor);

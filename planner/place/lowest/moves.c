@@ -17,7 +17,6 @@
  * Cost: a step is one replay. */
 #include "moves.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "streams/base/random.h"
@@ -212,31 +211,16 @@ bool tarn_walk_start(struct tarn_walk *walk, const int32_t *key, const int32_t *
 
 /* ---- Making ---- */
 
-enum tarn_status tarn_walk_init(struct tarn_walk *walk, const struct tarn_lowest *lowest,
-                                const struct tarn_traits *traits,
+enum tarn_status tarn_walk_init(struct tarn_walk *walk, struct tarn_region *region,
+                                const struct tarn_lowest *lowest, const struct tarn_traits *traits,
                                 const struct tarn_walk_setting *setting, uint64_t seed)
 {
-    size_t count = (size_t)lowest->count + 1;
-    memset(walk, 0, sizeof *walk);
-    walk->lowest = lowest;
-    walk->traits = traits;
-    walk->setting = *setting;
-    walk->random = seed;
-    walk->key = calloc(count, sizeof *walk->key);
-    walk->floor = calloc(count, sizeof *walk->floor);
-    walk->list = malloc(count * sizeof *walk->list);
-    if (tarn_replay_init(&walk->replay, lowest) == TARN_OK && walk->key && walk->floor &&
-        walk->list)
-        return TARN_OK;
-    tarn_walk_finish(walk);
-    return TARN_SYSTEM;
-}
-
-void tarn_walk_finish(struct tarn_walk *walk)
-{
-    tarn_replay_finish(&walk->replay);
-    free(walk->key);
-    free(walk->floor);
-    free(walk->list);
-    memset(walk, 0, sizeof *walk);
+    size_t count = lowest->count;
+    *walk =
+        (struct tarn_walk){.lowest = lowest, .traits = traits, .setting = *setting, .random = seed};
+    walk->key = tarn_region_take(region, count, sizeof *walk->key);
+    walk->floor = tarn_region_take(region, count, sizeof *walk->floor);
+    walk->list = tarn_region_take(region, count, sizeof *walk->list);
+    if (!walk->key || !walk->floor || !walk->list) return TARN_SYSTEM;
+    return tarn_replay_init(&walk->replay, region, lowest);
 }

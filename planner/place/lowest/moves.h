@@ -28,10 +28,10 @@ struct tarn_walk {
     uint32_t changes_count;
 };
 
-enum tarn_status tarn_walk_init(struct tarn_walk *walk, const struct tarn_lowest *lowest,
-                                const struct tarn_traits *traits,
+/* Lives in the region. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_walk_init(struct tarn_walk *walk, struct tarn_region *region,
+                                const struct tarn_lowest *lowest, const struct tarn_traits *traits,
                                 const struct tarn_walk_setting *setting, uint64_t seed);
-void tarn_walk_finish(struct tarn_walk *walk);
 
 /* Goes to the plan of these keys and floors. False where it is too high to be counted. */
 bool tarn_walk_start(struct tarn_walk *walk, const int32_t *key, const int32_t *floor);

@@ -4,18 +4,15 @@
 #include "obstacles.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-enum tarn_status tarn_obstacles_add(struct tarn_obstacles *obstacles, struct tarn_span span,
-                                    uint32_t storage)
+enum tarn_status tarn_obstacles_add(struct tarn_obstacles *obstacles, struct tarn_region *region,
+                                    struct tarn_span span, uint32_t storage)
 {
-    if (obstacles->count == obstacles->capacity) {
-        uint32_t capacity = obstacles->capacity ? 2 * obstacles->capacity : 64;
-        struct tarn_obstacle *list = realloc(obstacles->list, capacity * sizeof *list);
-        if (!list) return TARN_SYSTEM;
-        obstacles->list = list;
-        obstacles->capacity = capacity;
-    }
+    struct tarn_obstacle *list =
+        tarn_region_grow(region, obstacles->list, &obstacles->room, (size_t)obstacles->count + 1,
+                         sizeof *obstacles->list);
+    if (!list) return TARN_SYSTEM;
+    obstacles->list = list;
     obstacles->list[obstacles->count++] = (struct tarn_obstacle){span, storage};
     return TARN_OK;
 }
@@ -27,10 +24,10 @@ static int compare(const void *left, const void *right)
     return a->storage < b->storage ? -1 : a->storage > b->storage;
 }
 
-enum tarn_status tarn_obstacles_sort(struct tarn_obstacles *obstacles)
+enum tarn_status tarn_obstacles_sort(struct tarn_obstacles *obstacles, struct tarn_region *region)
 {
     int32_t reach = 0;
-    obstacles->reach = malloc(((size_t)obstacles->count + 1) * sizeof *obstacles->reach);
+    obstacles->reach = tarn_region_take(region, obstacles->count, sizeof *obstacles->reach);
     if (!obstacles->reach) return TARN_SYSTEM;
     if (obstacles->count > 0)
         qsort(obstacles->list, obstacles->count, sizeof *obstacles->list, compare);
@@ -39,13 +36,6 @@ enum tarn_status tarn_obstacles_sort(struct tarn_obstacles *obstacles)
         obstacles->reach[i] = reach;
     }
     return TARN_OK;
-}
-
-void tarn_obstacles_finish(struct tarn_obstacles *obstacles)
-{
-    free(obstacles->list);
-    free(obstacles->reach);
-    memset(obstacles, 0, sizeof *obstacles);
 }
 
 /* The first obstacle that may reach above the offset. */

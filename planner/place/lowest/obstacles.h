@@ -3,6 +3,7 @@
 #define TARN_PLANNER_PLACE_LOWEST_OBSTACLES_H
 
 #include "kernels.h"
+#include "streams/base/region.h"
 #include "streams/order/reuse.h"
 
 struct tarn_obstacle {
@@ -17,15 +18,15 @@ struct tarn_obstacles {
     const uint32_t *origin;         /* storage to be placed -> the same in `reuse` */
     struct tarn_obstacle *list;
     int32_t *reach; /* [i]: the highest end of list[0..i] */
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t room; /* of the list */
 };
 
-/* TARN_SYSTEM: no memory. */
-enum tarn_status tarn_obstacles_add(struct tarn_obstacles *obstacles, struct tarn_span span,
-                                    uint32_t storage);
+/* The obstacles live in the region. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_obstacles_add(struct tarn_obstacles *obstacles, struct tarn_region *region,
+                                    struct tarn_span span, uint32_t storage);
 /* To be called when all are there. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_obstacles_sort(struct tarn_obstacles *obstacles);
-void tarn_obstacles_finish(struct tarn_obstacles *obstacles);
+enum tarn_status tarn_obstacles_sort(struct tarn_obstacles *obstacles, struct tarn_region *region);
 
 /* The least offset from `offset` on at which the storage meets no obstacle; *ceiling becomes at
  * most the least offset above that at which one may begin, *looked grows by the obstacles that

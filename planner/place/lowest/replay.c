@@ -5,7 +5,6 @@
  * Cost: a copy of the decoder's state for each snapshot, and what is left to decode. */
 #include "replay.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "planner/place/work.h"
@@ -146,34 +145,23 @@ bool tarn_replay_try(struct tarn_replay *replay, const int32_t *key, const int32
 
 /* ---- Making ---- */
 
-enum tarn_status tarn_replay_init(struct tarn_replay *replay, const struct tarn_lowest *lowest)
+enum tarn_status tarn_replay_init(struct tarn_replay *replay, struct tarn_region *region,
+                                  const struct tarn_lowest *lowest)
 {
-    size_t count = (size_t)lowest->count + 1;
-    memset(replay, 0, sizeof *replay);
-    replay->interval = lowest->count / TARN_SNAPSHOTS + 1;
-    replay->offset = calloc(count, sizeof *replay->offset);
-    replay->step = calloc(count, sizeof *replay->step);
-    replay->lifted = calloc(count, sizeof *replay->lifted);
-    if (tarn_decoder_init(&replay->decoder, lowest) == TARN_OK)
-        replay->states =
-            malloc((2 * TARN_SNAPSHOTS * replay->decoder.state_size + 1) * sizeof *replay->states);
-    if (!replay->states || !replay->offset || !replay->step || !replay->lifted) {
-        tarn_replay_finish(replay);
+    size_t count = lowest->count, state_size;
+    *replay = (struct tarn_replay){.interval = lowest->count / TARN_SNAPSHOTS + 1};
+    replay->offset = tarn_region_take(region, count, sizeof *replay->offset);
+    replay->step = tarn_region_take(region, count, sizeof *replay->step);
+    replay->lifted = tarn_region_take(region, count, sizeof *replay->lifted);
+    if (!replay->offset || !replay->step || !replay->lifted ||
+        tarn_decoder_init(&replay->decoder, region, lowest) != TARN_OK)
         return TARN_SYSTEM;
-    }
+    state_size = replay->decoder.state_size;
+    int32_t *states = tarn_region_take(region, 2 * TARN_SNAPSHOTS * state_size, sizeof *states);
+    if (!states) return TARN_SYSTEM;
     for (uint32_t i = 0; i < TARN_SNAPSHOTS; i++) {
-        replay->kept[i].state = replay->states + 2 * i * replay->decoder.state_size;
-        replay->trial[i].state = replay->kept[i].state + replay->decoder.state_size;
+        replay->kept[i].state = states + 2 * i * state_size;
+        replay->trial[i].state = replay->kept[i].state + state_size;
     }
     return TARN_OK;
-}
-
-void tarn_replay_finish(struct tarn_replay *replay)
-{
-    tarn_decoder_finish(&replay->decoder);
-    free(replay->offset);
-    free(replay->step);
-    free(replay->lifted);
-    free(replay->states);
-    memset(replay, 0, sizeof *replay);
 }

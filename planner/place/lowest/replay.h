@@ -31,7 +31,6 @@ struct tarn_replay {
     int64_t miss;
     int32_t top;
     struct tarn_snapshot kept[TARN_SNAPSHOTS], trial[TARN_SNAPSHOTS];
-    int32_t *states;   /* of all snapshots */
     uint32_t interval; /* blocks between snapshots */
 };
 
@@ -40,8 +39,9 @@ struct tarn_change {
     int32_t key, floor; /* before the change */
 };
 
-enum tarn_status tarn_replay_init(struct tarn_replay *replay, const struct tarn_lowest *lowest);
-void tarn_replay_finish(struct tarn_replay *replay);
+/* Lives in the region. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_replay_init(struct tarn_replay *replay, struct tarn_region *region,
+                                  const struct tarn_lowest *lowest);
 
 /* Decodes from the start and keeps the result. False where it cannot be counted. */
 bool tarn_replay_start(struct tarn_replay *replay, const int32_t *key, const int32_t *floor,

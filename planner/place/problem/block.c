@@ -6,8 +6,6 @@
 #include "block.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "streams/base/checked.h"
 #include "streams/base/error.h"
@@ -71,54 +69,34 @@ static bool measure_all(struct tarn_blocks *blocks, const struct tarn_graph *gra
     return true;
 }
 
-static bool allocate(struct tarn_blocks *blocks)
+static bool take_memory(struct tarn_blocks *blocks, struct tarn_region *region)
 {
-    size_t count = (size_t)blocks->storages_count + 1;
-    blocks->members = calloc(count, sizeof *blocks->members);
-    blocks->members_begin = calloc(count, sizeof *blocks->members_begin);
-    blocks->alignment_shift = calloc(count, sizeof *blocks->alignment_shift);
-    blocks->reserved = calloc(count, sizeof *blocks->reserved);
-    blocks->within = calloc(count, sizeof *blocks->within);
+    size_t count = blocks->storages_count;
+    blocks->members = tarn_region_take(region, count, sizeof *blocks->members);
+    blocks->members_begin = tarn_region_take(region, count + 1, sizeof *blocks->members_begin);
+    blocks->alignment_shift = tarn_region_take(region, count, sizeof *blocks->alignment_shift);
+    blocks->reserved = tarn_region_take(region, count, sizeof *blocks->reserved);
+    blocks->within = tarn_region_take(region, count, sizeof *blocks->within);
     return blocks->members && blocks->members_begin && blocks->alignment_shift &&
            blocks->reserved && blocks->within;
 }
 
-enum tarn_status tarn_blocks_init(struct tarn_blocks *blocks, const struct tarn_graph *graph,
-                                  bool persistent, uint64_t alignment, struct tarn_error *error)
+enum tarn_status tarn_blocks_init(struct tarn_blocks *blocks, struct tarn_region *region,
+                                  const struct tarn_graph *graph, bool persistent,
+                                  uint64_t alignment, struct tarn_error *error)
 {
-    enum tarn_status status = TARN_OK;
+    uint32_t planned = graph->planned_count;
     assert(tarn_is_power_of_two(alignment));
-    memset(blocks, 0, sizeof *blocks);
-    blocks->storages_begin = persistent ? graph->planned_count : 0;
-    blocks->storages_count =
-        persistent ? graph->storages_count - graph->planned_count : graph->planned_count;
-    if (!allocate(blocks)) {
-        status = tarn_error_no_memory(error);
-        goto fail;
-    }
+    *blocks = (struct tarn_blocks){.storages_begin = persistent ? planned : 0,
+                                   .storages_count =
+                                       persistent ? graph->storages_count - planned : planned};
+    if (!take_memory(blocks, region)) return tarn_error_no_memory(error);
     collect_members(blocks, graph);
-    if (!measure_all(blocks, graph, alignment)) {
-        status =
-            tarn_error_set(error, TARN_BAD_INPUT,
-                           "the %s tensors need more than 2^64 bytes at alignment %llu; use a "
-                           "smaller alignment",
-                           persistent ? "persistent" : "planned", (unsigned long long)alignment);
-        goto fail;
-    }
-    return TARN_OK;
-fail:
-    tarn_blocks_finish(blocks);
-    return status;
-}
-
-void tarn_blocks_finish(struct tarn_blocks *blocks)
-{
-    free(blocks->members);
-    free(blocks->members_begin);
-    free(blocks->alignment_shift);
-    free(blocks->reserved);
-    free(blocks->within);
-    memset(blocks, 0, sizeof *blocks);
+    if (measure_all(blocks, graph, alignment)) return TARN_OK;
+    return tarn_error_set(error, TARN_BAD_INPUT,
+                          "the %s tensors need more than 2^64 bytes at alignment %llu; use a "
+                          "smaller alignment",
+                          persistent ? "persistent" : "planned", (unsigned long long)alignment);
 }
 
 /* ---- The simplest placement ---- */

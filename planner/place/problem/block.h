@@ -8,6 +8,7 @@
 #ifndef TARN_PLANNER_PLACE_PROBLEM_BLOCK_H
 #define TARN_PLANNER_PLACE_PROBLEM_BLOCK_H
 
+#include "streams/base/region.h"
 #include "streams/graph/graph.h"
 
 struct tarn_block {
@@ -40,11 +41,11 @@ static inline struct tarn_block tarn_block_at(const struct tarn_blocks *blocks, 
                                .alignment = UINT64_C(1) << blocks->alignment_shift[b]};
 }
 
-/* alignment: a power of two. TARN_BAD_INPUT: so many bytes that an arena in which no two storages
- * share any cannot be addressed with 64 bits. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_blocks_init(struct tarn_blocks *blocks, const struct tarn_graph *graph,
-                                  bool persistent, uint64_t alignment, struct tarn_error *error);
-void tarn_blocks_finish(struct tarn_blocks *blocks);
+/* Lives in the region. alignment: a power of two. TARN_BAD_INPUT: so many bytes that an arena in
+ * which no two storages share any cannot be addressed with 64 bits. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_blocks_init(struct tarn_blocks *blocks, struct tarn_region *region,
+                                  const struct tarn_graph *graph, bool persistent,
+                                  uint64_t alignment, struct tarn_error *error);
 
 /* Writes where the members of a block that begins at `start` are: offsets by storage, counted from
  * storages_begin. */

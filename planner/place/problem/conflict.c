@@ -6,7 +6,7 @@
  * conflict. */
 #include "conflict.h"
 
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
 enum { WORD = 64 };
@@ -52,63 +52,41 @@ static void fill_rows(struct tarn_conflicts *conflicts)
 }
 
 enum tarn_status tarn_conflicts_init_slots(struct tarn_conflicts *conflicts,
+                                           struct tarn_region *region,
                                            const struct tarn_reuse *reuse,
                                            const struct tarn_graph *graph)
 {
-    size_t streams = reuse->streams_count, count = reuse->count, positions = 0;
+    size_t streams = reuse->streams_count, positions = 0;
     for (size_t s = 0; s < streams; s++) positions += graph->streams[s].ops_count;
-    memset(conflicts, 0, sizeof *conflicts);
-    conflicts->reuse = reuse;
-    conflicts->words_count = reuse->count / WORD + 1;
-    conflicts->slot_of = malloc((count + 1) * sizeof(uint32_t));
-    conflicts->begin = malloc((streams + 1) * sizeof(uint32_t));
-    conflicts->ops_begin = malloc((streams + 1) * sizeof(uint32_t));
-    conflicts->slot_at = calloc(positions + streams + 1, sizeof(uint32_t));
-    if (!conflicts->slot_of || !conflicts->begin || !conflicts->ops_begin || !conflicts->slot_at) {
-        tarn_conflicts_finish(conflicts);
+    *conflicts = (struct tarn_conflicts){.reuse = reuse, .words_count = reuse->count / WORD + 1};
+    conflicts->slot_of = tarn_region_take(region, reuse->count, sizeof *conflicts->slot_of);
+    conflicts->begin = tarn_region_take(region, streams + 1, sizeof *conflicts->begin);
+    conflicts->ops_begin = tarn_region_take(region, streams + 1, sizeof *conflicts->ops_begin);
+    conflicts->slot_at = tarn_region_take(region, positions + streams, sizeof *conflicts->slot_at);
+    if (!conflicts->slot_of || !conflicts->begin || !conflicts->ops_begin || !conflicts->slot_at)
         return TARN_SYSTEM;
-    }
     number_slots(conflicts, graph);
     return TARN_OK;
 }
 
-enum tarn_status tarn_conflicts_init_rows(struct tarn_conflicts *conflicts)
+enum tarn_status tarn_conflicts_init_rows(struct tarn_conflicts *conflicts,
+                                          struct tarn_region *region)
 {
-    size_t streams = conflicts->reuse->streams_count;
-    conflicts->row = calloc(streams * conflicts->words_count * WORD + 1, sizeof(uint32_t));
-    conflicts->highest = calloc(streams * conflicts->words_count + 1, sizeof(uint32_t));
-    if (!conflicts->row || !conflicts->highest) {
-        tarn_conflicts_finish_rows(conflicts);
-        return TARN_SYSTEM;
-    }
+    size_t words = (size_t)conflicts->reuse->streams_count * conflicts->words_count;
+    assert(!conflicts->row);
+    conflicts->highest = tarn_region_take(region, words, sizeof *conflicts->highest);
+    if (conflicts->highest)
+        conflicts->row = tarn_region_take(region, words * WORD, sizeof *conflicts->row);
+    if (!conflicts->row) return TARN_SYSTEM;
     fill_rows(conflicts);
     return TARN_OK;
 }
 
-void tarn_conflicts_finish_rows(struct tarn_conflicts *conflicts)
-{
-    free(conflicts->row);
-    free(conflicts->highest);
-    conflicts->row = conflicts->highest = NULL;
-}
-
-enum tarn_status tarn_conflicts_init(struct tarn_conflicts *conflicts,
+enum tarn_status tarn_conflicts_init(struct tarn_conflicts *conflicts, struct tarn_region *region,
                                      const struct tarn_reuse *reuse, const struct tarn_graph *graph)
 {
-    enum tarn_status status = tarn_conflicts_init_slots(conflicts, reuse, graph);
-    if (status == TARN_OK) status = tarn_conflicts_init_rows(conflicts);
-    if (status != TARN_OK) tarn_conflicts_finish(conflicts);
-    return status;
-}
-
-void tarn_conflicts_finish(struct tarn_conflicts *conflicts)
-{
-    free(conflicts->slot_of);
-    free(conflicts->begin);
-    free(conflicts->ops_begin);
-    free(conflicts->slot_at);
-    tarn_conflicts_finish_rows(conflicts);
-    memset(conflicts, 0, sizeof *conflicts);
+    enum tarn_status status = tarn_conflicts_init_slots(conflicts, region, reuse, graph);
+    return status == TARN_OK ? tarn_conflicts_init_rows(conflicts, region) : status;
 }
 
 /* ---- Asking ---- */
@@ -176,7 +154,8 @@ enum tarn_status tarn_conflicts_count(const struct tarn_conflicts *conflicts,
                                       const struct tarn_graph *graph, uint32_t *degree)
 {
     const struct tarn_reuse *reuse = conflicts->reuse;
-    uint32_t *released = malloc(((size_t)graph->ops_count + 1) * sizeof *released);
+    struct tarn_region region = {.chunks = NULL};
+    uint32_t *released = tarn_region_take(&region, (size_t)graph->ops_count + 1, sizeof *released);
     if (!released) return TARN_SYSTEM;
     for (uint32_t a = 0; a < reuse->count; a++) {
         degree[a] = 0;
@@ -188,7 +167,7 @@ enum tarn_status tarn_conflicts_count(const struct tarn_conflicts *conflicts,
     }
     for (uint32_t t = 0; t < reuse->streams_count; t++)
         subtract_preceding(conflicts, t, released, graph->streams[t].ops_count, degree);
-    free(released);
+    tarn_region_finish(&region);
     return TARN_OK;
 }
 
@@ -196,12 +175,13 @@ enum tarn_status tarn_conflicts_pairs(const struct tarn_conflicts *conflicts,
                                       const struct tarn_graph *graph, uint64_t *pairs)
 {
     uint32_t count = conflicts->reuse->count;
-    uint32_t *degree = malloc(((size_t)count + 1) * sizeof *degree);
+    struct tarn_region region = {.chunks = NULL};
+    uint32_t *degree = tarn_region_take(&region, count, sizeof *degree);
     if (!degree) return TARN_SYSTEM;
     enum tarn_status status = tarn_conflicts_count(conflicts, graph, degree);
     uint64_t ends = 0;
     for (uint32_t a = 0; status == TARN_OK && a < count; a++) ends += degree[a];
     *pairs = ends / 2;
-    free(degree);
+    tarn_region_finish(&region);
     return status;
 }

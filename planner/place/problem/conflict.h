@@ -25,18 +25,19 @@ struct tarn_conflicts {
     uint32_t *highest; /* [stream][word]: the highest first of its slots */
 };
 
-/* Reads the reuse as long as it lives. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_conflicts_init(struct tarn_conflicts *conflicts,
+/* Lives in the region, and reads the reuse as long. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_conflicts_init(struct tarn_conflicts *conflicts, struct tarn_region *region,
                                      const struct tarn_reuse *reuse,
                                      const struct tarn_graph *graph);
 /* The same without rows, which only masks read. */
 enum tarn_status tarn_conflicts_init_slots(struct tarn_conflicts *conflicts,
+                                           struct tarn_region *region,
                                            const struct tarn_reuse *reuse,
                                            const struct tarn_graph *graph);
-/* Makes the rows. TARN_SYSTEM: no memory, and none are there. */
-enum tarn_status tarn_conflicts_init_rows(struct tarn_conflicts *conflicts);
-void tarn_conflicts_finish_rows(struct tarn_conflicts *conflicts);
-void tarn_conflicts_finish(struct tarn_conflicts *conflicts);
+/* Makes the rows, which live in a region of their own or in the same one. TARN_SYSTEM: no memory,
+ * and none are there. */
+enum tarn_status tarn_conflicts_init_rows(struct tarn_conflicts *conflicts,
+                                          struct tarn_region *region);
 
 /* Writes the slots in conflict with a storage, itself included: bit i % 64 of mask[i / 64]. */
 void tarn_conflicts_mask(const struct tarn_conflicts *conflicts, uint32_t storage, uint64_t *mask);

@@ -5,9 +5,6 @@
  * Source: DESIGN.md, section 3 (Windows). Cost: O(T S), 12 bytes for each storage listed. */
 #include "lifetimes.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static void begin_all(const struct tarn_lifetimes *lifetimes)
 {
     const struct tarn_graph *graph = lifetimes->problem->graph;
@@ -58,44 +55,33 @@ static void extend_all(const struct tarn_lifetimes *lifetimes, uint32_t s, struc
     }
 }
 
-static bool find_ends(const struct tarn_lifetimes *lifetimes)
+static bool find_ends(const struct tarn_lifetimes *lifetimes, struct tarn_region *region)
 {
     const struct tarn_graph *graph = lifetimes->problem->graph;
     uint32_t longest = 0, streams_count = lifetimes->problem->conflicts->reuse->streams_count;
     for (uint32_t s = 0; s < streams_count; s++)
         if (graph->streams[s].ops_count > longest) longest = graph->streams[s].ops_count;
-    struct neighbour *at = malloc(((size_t)longest + 1) * sizeof *at);
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    struct neighbour *at = tarn_region_take(region, (size_t)longest + 1, sizeof *at);
     for (uint32_t s = 0; at && s < streams_count; s++) extend_all(lifetimes, s, at);
-    free(at);
+    tarn_region_release(region, mark);
     return at != NULL;
 }
 
-enum tarn_status tarn_lifetimes_init(struct tarn_lifetimes *lifetimes,
+enum tarn_status tarn_lifetimes_init(struct tarn_lifetimes *lifetimes, struct tarn_region *region,
                                      const struct tarn_problem *problem, const uint32_t *storages,
                                      uint32_t count)
 {
-    size_t bytes = ((size_t)count + 1) * sizeof(uint32_t);
-    *lifetimes = (struct tarn_lifetimes){problem, storages, count, .since = malloc(bytes)};
-    lifetimes->until = malloc(bytes);
-    lifetimes->whole = malloc(bytes);
+    *lifetimes = (struct tarn_lifetimes){problem, storages, count, .since = NULL};
+    lifetimes->since = tarn_region_take(region, count, sizeof *lifetimes->since);
+    lifetimes->until = tarn_region_take(region, count, sizeof *lifetimes->until);
+    lifetimes->whole = tarn_region_take(region, count, sizeof *lifetimes->whole);
     if (!lifetimes->since || !lifetimes->until || !lifetimes->whole ||
-        tarn_slot_set_init(&lifetimes->listed, problem->conflicts, storages, count) != TARN_OK)
-        goto fail;
+        tarn_slot_set_init(&lifetimes->listed, region, problem->conflicts, storages, count) !=
+            TARN_OK)
+        return TARN_SYSTEM;
     begin_all(lifetimes);
-    if (!find_ends(lifetimes)) goto fail;
-    return TARN_OK;
-fail:
-    tarn_lifetimes_finish(lifetimes);
-    return TARN_SYSTEM;
-}
-
-void tarn_lifetimes_finish(struct tarn_lifetimes *lifetimes)
-{
-    tarn_slot_set_finish(&lifetimes->listed);
-    free(lifetimes->since);
-    free(lifetimes->until);
-    free(lifetimes->whole);
-    memset(lifetimes, 0, sizeof *lifetimes);
+    return find_ends(lifetimes, region) ? TARN_OK : TARN_SYSTEM;
 }
 
 void tarn_lifetimes_of_block(const struct tarn_lifetimes *lifetimes, struct tarn_block block,

@@ -16,11 +16,10 @@ struct tarn_lifetimes {
     uint32_t *whole; /* everything produced between its producer and this is in conflict with it */
 };
 
-/* Reads the problem and the list as long as it lives. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_lifetimes_init(struct tarn_lifetimes *lifetimes,
+/* Lives in the region, and reads the problem and the list as long. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_lifetimes_init(struct tarn_lifetimes *lifetimes, struct tarn_region *region,
                                      const struct tarn_problem *problem, const uint32_t *storages,
                                      uint32_t count);
-void tarn_lifetimes_finish(struct tarn_lifetimes *lifetimes);
 
 /* From the first `since` to the last `until` of a block's members, of which one is the i-th of the
  * list. */

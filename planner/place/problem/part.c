@@ -3,7 +3,6 @@
  * tells. Cost: O(storages * streams of the part), and those tables. */
 #include "part.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Streams ---- */
@@ -25,19 +24,14 @@ static uint32_t count_streams(const struct tarn_reuse *reuse, const uint32_t *st
     return streams_count;
 }
 
-static void free_tables(struct table *tables, uint32_t count)
-{
-    for (uint32_t k = 0; tables && k < count; k++) free(tables[k].below);
-    free(tables);
-}
-
-static bool fill_table(struct table *table, const uint32_t *slot_of, const uint32_t *storages,
-                       uint32_t end)
+static bool fill_table(struct table *table, struct tarn_region *region, const uint32_t *slot_of,
+                       const uint32_t *storages, uint32_t end)
 {
     uint32_t next = table->begin;
     table->slot_begin = slot_of[storages[table->begin]];
     table->slot_end = slot_of[storages[end - 1]] + 1;
-    table->below = malloc((table->slot_end - table->slot_begin + 1) * sizeof *table->below);
+    table->below =
+        tarn_region_take(region, table->slot_end - table->slot_begin + 1, sizeof *table->below);
     if (!table->below) return false;
     for (uint32_t slot = table->slot_begin; slot <= table->slot_end; slot++) {
         table->below[slot - table->slot_begin] = next - table->begin;
@@ -46,20 +40,18 @@ static bool fill_table(struct table *table, const uint32_t *slot_of, const uint3
     return true;
 }
 
-static struct table *make_tables(const struct tarn_conflicts *conflicts, const uint32_t *storages,
-                                 uint32_t count, uint32_t tables_count)
+static struct table *make_tables(struct tarn_region *region, const struct tarn_conflicts *conflicts,
+                                 const uint32_t *storages, uint32_t count, uint32_t tables_count)
 {
     const uint32_t *stream = conflicts->reuse->stream;
-    struct table *tables = calloc((size_t)tables_count + 1, sizeof *tables);
+    struct table *tables = tarn_region_take(region, tables_count, sizeof *tables);
     uint32_t end = 0;
     for (uint32_t k = 0; tables && k < tables_count; k++) {
         uint32_t begin = end;
         while (end < count && stream[storages[end]] == stream[storages[begin]]) end++;
         tables[k].stream = stream[storages[begin]];
         tables[k].begin = begin;
-        if (fill_table(&tables[k], conflicts->slot_of, storages, end)) continue;
-        free_tables(tables, tables_count);
-        return NULL;
+        if (!fill_table(&tables[k], region, conflicts->slot_of, storages, end)) return NULL;
     }
     return tables;
 }
@@ -76,26 +68,26 @@ static uint32_t below(const struct table *table, const struct tarn_conflicts *co
 
 /* ---- Making ---- */
 
-static bool allocate(struct tarn_part *part, uint32_t count, uint32_t streams_count)
+static bool take_memory(struct tarn_part *part, struct tarn_region *region, size_t count,
+                        size_t streams_count)
 {
-    size_t n = (size_t)count + 1;
-    part->origin = malloc(n * sizeof *part->origin);
-    part->origin_block = malloc(n * sizeof *part->origin_block);
-    part->graph.streams = calloc((size_t)streams_count + 1, sizeof *part->graph.streams);
-    part->graph.storages = malloc(n * sizeof *part->graph.storages);
-    part->ops = malloc(n * sizeof *part->ops);
-    part->reuse.first = malloc(((size_t)count * streams_count + 1) * sizeof *part->reuse.first);
-    part->reuse.position = malloc(n * sizeof *part->reuse.position);
-    part->reuse.stream = malloc(n * sizeof *part->reuse.stream);
-    part->blocks.members_begin = malloc(n * sizeof *part->blocks.members_begin);
-    part->blocks.alignment_shift = malloc(n);
-    part->blocks.members = malloc(n * sizeof *part->blocks.members);
-    part->blocks.reserved = malloc(n * sizeof *part->blocks.reserved);
-    part->blocks.within = malloc(n * sizeof *part->blocks.within);
-    return part->origin && part->origin_block && part->graph.streams && part->graph.storages &&
-           part->ops && part->reuse.first && part->reuse.position && part->reuse.stream &&
-           part->blocks.members_begin && part->blocks.alignment_shift && part->blocks.members &&
-           part->blocks.reserved && part->blocks.within;
+    struct tarn_graph *graph = &part->graph;
+    struct tarn_reuse *reuse = &part->reuse;
+    struct tarn_blocks *blocks = &part->blocks;
+    part->origin = tarn_region_take(region, count, sizeof *part->origin);
+    part->origin_block = tarn_region_take(region, count, sizeof *part->origin_block);
+    part->ops = tarn_region_take(region, count, sizeof *part->ops);
+    graph->streams = tarn_region_take(region, streams_count, sizeof *graph->streams);
+    graph->storages = tarn_region_take(region, count, sizeof *graph->storages);
+    reuse->first = tarn_region_take(region, count * streams_count, sizeof *reuse->first);
+    reuse->position = tarn_region_take(region, count, sizeof *reuse->position);
+    reuse->stream = tarn_region_take(region, count, sizeof *reuse->stream);
+    blocks->members_begin = tarn_region_take(region, count + 1, sizeof *blocks->members_begin);
+    blocks->alignment_shift = tarn_region_take(region, count, sizeof *blocks->alignment_shift);
+    blocks->members = tarn_region_take(region, count, sizeof *blocks->members);
+    blocks->reserved = tarn_region_take(region, count, sizeof *blocks->reserved);
+    blocks->within = tarn_region_take(region, count, sizeof *blocks->within);
+    return !region->is_exhausted;
 }
 
 static void fill_storages(struct tarn_part *part, const struct tarn_problem *whole,
@@ -161,43 +153,31 @@ static void fill_blocks(struct tarn_part *part, const struct tarn_problem *whole
     part->blocks.storages_count = count;
 }
 
-enum tarn_status tarn_part_init(struct tarn_part *part, const struct tarn_problem *whole,
-                                const uint32_t *block_of, const uint32_t *storages, uint32_t count)
+static void fill(struct tarn_part *part, const struct tarn_problem *whole, const uint32_t *block_of,
+                 const uint32_t *storages, uint32_t count, const struct table *tables)
 {
-    const struct tarn_graph *graph = whole->graph;
-    const struct tarn_conflicts *conflicts = whole->conflicts;
-    memset(part, 0, sizeof *part);
-    uint32_t streams_count = count_streams(conflicts->reuse, storages, count);
-    struct table *tables = make_tables(conflicts, storages, count, streams_count);
-    bool ok = tables && allocate(part, count, streams_count);
-    if (ok) {
-        memcpy(part->origin, storages, count * sizeof *storages);
-        part->reuse.count = part->graph.planned_count = count;
-        part->reuse.streams_count = part->graph.streams_count = streams_count;
-        part->graph.ops_count = graph->ops_count;
-        part->graph.rank = graph->rank;
-        fill_storages(part, whole, tables);
-        fill_blocks(part, whole, block_of);
-        ok = tarn_conflicts_init_slots(&part->conflicts, &part->reuse, &part->graph) == TARN_OK;
-    }
-    free_tables(tables, streams_count);
-    part->problem = (struct tarn_problem){&part->graph, &part->blocks, &part->conflicts};
-    if (ok) return TARN_OK;
-    tarn_part_finish(part);
-    return TARN_SYSTEM;
+    memcpy(part->origin, storages, count * sizeof *storages);
+    part->reuse.count = part->graph.planned_count = count;
+    part->graph.streams_count = part->reuse.streams_count;
+    part->graph.ops_count = whole->graph->ops_count;
+    part->graph.rank = whole->graph->rank;
+    fill_storages(part, whole, tables);
+    fill_blocks(part, whole, block_of);
 }
 
-void tarn_part_finish(struct tarn_part *part)
+enum tarn_status tarn_part_init(struct tarn_part *part, struct tarn_region *region,
+                                const struct tarn_problem *whole, const uint32_t *block_of,
+                                const uint32_t *storages, uint32_t count)
 {
-    free(part->origin);
-    free(part->origin_block);
-    free(part->graph.streams);
-    free(part->graph.storages);
-    free(part->ops);
-    free(part->reuse.first);
-    free(part->reuse.position);
-    free(part->reuse.stream);
-    tarn_blocks_finish(&part->blocks);
-    tarn_conflicts_finish(&part->conflicts);
-    memset(part, 0, sizeof *part);
+    const struct tarn_conflicts *conflicts = whole->conflicts;
+    uint32_t streams_count = count_streams(conflicts->reuse, storages, count);
+    *part = (struct tarn_part){.reuse.streams_count = streams_count};
+    part->problem = (struct tarn_problem){&part->graph, &part->blocks, &part->conflicts};
+    if (!take_memory(part, region, count, streams_count)) return TARN_SYSTEM;
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    struct table *tables = make_tables(region, conflicts, storages, count, streams_count);
+    if (tables) fill(part, whole, block_of, storages, count, tables);
+    tarn_region_release(region, mark);
+    if (!tables) return TARN_SYSTEM;
+    return tarn_conflicts_init_slots(&part->conflicts, region, &part->reuse, &part->graph);
 }

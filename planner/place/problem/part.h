@@ -19,10 +19,10 @@ struct tarn_part {
     struct tarn_conflicts conflicts;
 };
 
-/* block_of: storage of the whole -> block. storages: whole blocks, in the order of slots.
- * TARN_SYSTEM: no memory. */
-enum tarn_status tarn_part_init(struct tarn_part *part, const struct tarn_problem *whole,
-                                const uint32_t *block_of, const uint32_t *storages, uint32_t count);
-void tarn_part_finish(struct tarn_part *part);
+/* block_of: storage of the whole -> block. storages: whole blocks, in the order of slots. Lives in
+ * the region. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_part_init(struct tarn_part *part, struct tarn_region *region,
+                                const struct tarn_problem *whole, const uint32_t *block_of,
+                                const uint32_t *storages, uint32_t count);
 
 #endif

@@ -9,11 +9,10 @@ struct tarn_slot_set {
     uint32_t *below; /* by word of 64 slots: members before it */
 };
 
-/* storages: distinct. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_slot_set_init(struct tarn_slot_set *set,
+/* storages: distinct. Lives in the region. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_slot_set_init(struct tarn_slot_set *set, struct tarn_region *region,
                                     const struct tarn_conflicts *conflicts,
                                     const uint32_t *storages, uint32_t count);
-void tarn_slot_set_finish(struct tarn_slot_set *set);
 
 /* How many members have lower slots: the place of a member in a list in the order of slots. */
 static inline uint32_t tarn_slot_set_below(const struct tarn_slot_set *set, uint32_t slot)

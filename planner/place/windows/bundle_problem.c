@@ -145,10 +145,5 @@ enum tarn_status tarn_bundle_problem_init(struct tarn_bundle_problem *problem,
     tarn_region_release(region, mark);
     problem->problem =
         (struct tarn_problem){&problem->graph, &problem->blocks, &problem->conflicts};
-    return tarn_conflicts_init_slots(&problem->conflicts, &problem->reuse, &problem->graph);
-}
-
-void tarn_bundle_problem_finish(struct tarn_bundle_problem *problem)
-{
-    tarn_conflicts_finish(&problem->conflicts);
+    return tarn_conflicts_init_slots(&problem->conflicts, region, &problem->reuse, &problem->graph);
 }

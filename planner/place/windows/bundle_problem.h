@@ -56,11 +56,9 @@ struct tarn_bundle_problem {
     uint32_t *mate;     /* place -> storage of the problem that the storage belongs to */
 };
 
-/* All but the conflicts is taken from the region, and reads the bundles as long as it lives; only
- * what TARN_OK returns is to be finished. TARN_SYSTEM: no memory. */
+/* Lives in the region, and reads the bundles as long. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_bundle_problem_init(struct tarn_bundle_problem *problem,
                                           struct tarn_region *region,
                                           const struct tarn_bundles *bundles);
-void tarn_bundle_problem_finish(struct tarn_bundle_problem *problem);
 
 #endif

@@ -176,15 +176,15 @@ static bool decode_keys(const struct tarn_bundles *bundles, struct tarn_region *
     int32_t *key = tarn_region_take(region, lowest->count, sizeof *key);
     int32_t *floor = tarn_region_take(region, lowest->count, sizeof *floor);
     int32_t aim = bundles->settings->aim;
-    bool ok = tarn_decoder_init(&decoder, lowest) == TARN_OK &&
-              tarn_decoder_narrow(&decoder) == TARN_OK && key && floor;
+    bool ok = tarn_decoder_init(&decoder, region, lowest) == TARN_OK &&
+              tarn_decoder_narrow(&decoder, region) == TARN_OK && key && floor;
     decoder.deadline = bundles->settings->deadline;
     decoder.hurries = true;
     decoder.work_max = work_max(bundles);
     for (uint32_t place = 0; ok && place < lowest->count; place++)
         floor[place] = bundles->list[lowest->block[place]].floor;
     for (uint32_t n = 0; ok && n < KEYS_COUNT; n++) {
-        ok = tarn_keys_fill(lowest, traits, keys[n], key) == TARN_OK;
+        ok = tarn_keys_fill(lowest, region, traits, keys[n], key) == TARN_OK;
         tarn_decoder_start(&decoder, floor);
         bool lower =
             ok && tarn_decoder_advance(&decoder, key, floor, (struct tarn_objective){0, 1, 0},
@@ -200,7 +200,6 @@ static bool decode_keys(const struct tarn_bundles *bundles, struct tarn_region *
     }
     tarn_effort_spend(bundles->settings->effort, decoder.work);
     bundles->settings->effort->crossing += decoder.work;
-    tarn_decoder_finish(&decoder);
     return ok;
 }
 
@@ -212,14 +211,11 @@ static bool decode(const struct tarn_bundles *bundles, struct tarn_region *regio
     struct tarn_lowest lowest = {0};
     struct tarn_traits traits = {0};
     int32_t *start = tarn_region_take(region, bundles->list_count, sizeof *start);
-    bool ok = start && tarn_obstacles_sort(&none) == TARN_OK &&
-              tarn_lowest_init_around(&lowest, &problem->problem, &none) == TARN_OK &&
-              tarn_traits_init(&traits, &lowest, problem->in_antichain) == TARN_OK &&
+    bool ok = start && tarn_obstacles_sort(&none, region) == TARN_OK &&
+              tarn_lowest_init_around(&lowest, region, &problem->problem, &none) == TARN_OK &&
+              tarn_traits_init(&traits, region, &lowest, problem->in_antichain) == TARN_OK &&
               decode_keys(bundles, region, &lowest, &traits, start, top);
     if (ok && *top < INT32_MAX) take_offsets(bundles, start);
-    tarn_traits_finish(&traits);
-    tarn_lowest_finish(&lowest);
-    tarn_obstacles_finish(&none);
     return ok;
 }
 
@@ -238,7 +234,7 @@ static bool bundles_init(struct tarn_bundles *bundles, struct tarn_region *regio
     for (uint32_t i = 0; bundles->period && i < bundles->count; i++)
         bundles->period[i] = period_of[graph->rank[graph->storages[bundles->storages[i]].producer]];
     return !region->is_exhausted && find_sources(bundles, region) &&
-           tarn_slot_set_init(&bundles->listed, problem->conflicts, bundles->storages,
+           tarn_slot_set_init(&bundles->listed, region, problem->conflicts, bundles->storages,
                               bundles->count) == TARN_OK;
 }
 
@@ -254,7 +250,6 @@ static bool place(struct tarn_bundles *bundles, struct tarn_region *region, int3
     stack_blocks(bundles);
     if (tarn_bundle_problem_init(&problem, region, bundles) != TARN_OK) return false;
     bool ok = decode(bundles, region, &problem, top);
-    tarn_bundle_problem_finish(&problem);
     tarn_region_release(region, mark);
     return ok;
 }
@@ -276,7 +271,6 @@ bool tarn_bundles_place(const struct tarn_field *field,
         if (!settings->effort->must && bundles.shift > 0) break;
         ok = place(&bundles, &region, top);
     }
-    tarn_slot_set_finish(&bundles.listed);
     tarn_region_finish(&region);
     return ok;
 }

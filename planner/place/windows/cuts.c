@@ -152,9 +152,9 @@ enum tarn_status tarn_cuts_init(struct tarn_cuts *cuts, struct tarn_region *regi
     struct cutting cutting = {
         .blocks = problem->blocks, .block_of = block_of, .ops_count = problem->graph->ops_count};
     assert(width > 0);
-    bool ok = tarn_lifetimes_init(&cutting.lifetimes, problem, storages, count) == TARN_OK &&
+    bool ok = tarn_lifetimes_init(&cutting.lifetimes, &cutting.work, problem, storages, count) ==
+                  TARN_OK &&
               cut(&cutting, width) && sort_storages(&cutting, region, cuts);
-    tarn_lifetimes_finish(&cutting.lifetimes);
     tarn_region_finish(&cutting.work);
     assert(!ok || tarn_cuts_are_valid(cuts, count));
     return ok ? TARN_OK : TARN_SYSTEM;

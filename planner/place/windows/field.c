@@ -58,7 +58,7 @@ static bool decode_keys(const struct decoding *decoding, struct tarn_key_range k
     struct tarn_decoder decoder;
     int32_t *key = tarn_region_take(decoding->region, lowest->count, sizeof *key);
     int32_t *floor = tarn_region_take(decoding->region, lowest->count, sizeof *floor);
-    bool ok = tarn_decoder_init(&decoder, lowest) == TARN_OK && key && floor;
+    bool ok = tarn_decoder_init(&decoder, decoding->region, lowest) == TARN_OK && key && floor;
     decoder.deadline = decoding->settings->deadline;
     decoder.hurries = true;
     decoder.work_max = decoding->settings->work_max;
@@ -66,7 +66,7 @@ static bool decode_keys(const struct decoding *decoding, struct tarn_key_range k
         floor[place] = field->floor[block_at(decoding, place)];
     for (uint32_t i = keys.begin; ok && i < keys.end; i++) {
         if (*top <= decoding->settings->aim) break;
-        ok = tarn_keys_fill(lowest, &decoding->traits, i, key) == TARN_OK;
+        ok = tarn_keys_fill(lowest, decoding->region, &decoding->traits, i, key) == TARN_OK;
         if (!ok) break;
         tarn_decoder_start(&decoder, floor);
         if (!tarn_decoder_advance(&decoder, key, floor, (struct tarn_objective){0, 1, 0}, *top - 1,
@@ -77,7 +77,6 @@ static bool decode_keys(const struct decoding *decoding, struct tarn_key_range k
             field->offset[block_at(decoding, place)] = decoder.offset[place];
     }
     if (decoding->settings->effort) tarn_effort_spend(decoding->settings->effort, decoder.work);
-    tarn_decoder_finish(&decoder);
     return ok;
 }
 
@@ -92,11 +91,11 @@ static bool decode_part(struct decoding *decoding, const struct tarn_obstacles *
     for (uint32_t i = 0; in_antichain && i < part->reuse.count; i++)
         in_antichain[i] = tarn_antichain_has(field->threshold, reuse, part->origin[i]);
     bool ok = in_antichain &&
-              tarn_lowest_init_around(&decoding->lowest, &part->problem, obstacles) == TARN_OK &&
-              tarn_traits_init(&decoding->traits, &decoding->lowest, in_antichain) == TARN_OK &&
+              tarn_lowest_init_around(&decoding->lowest, decoding->region, &part->problem,
+                                      obstacles) == TARN_OK &&
+              tarn_traits_init(&decoding->traits, decoding->region, &decoding->lowest,
+                               in_antichain) == TARN_OK &&
               decode_keys(decoding, keys, top);
-    tarn_traits_finish(&decoding->traits);
-    tarn_lowest_finish(&decoding->lowest);
     return ok;
 }
 
@@ -111,11 +110,10 @@ bool tarn_field_decode(const struct tarn_field *field, struct tarn_region *regio
     struct tarn_region_mark mark = tarn_region_mark(region);
     assert(keys.begin < keys.end && keys.end <= TARN_KEYS_COUNT);
     if (settings->deadline && tarn_deadline_is_over(settings->deadline)) return true;
-    if (tarn_part_init(&part, field->problem, field->block_of, storages, count) != TARN_OK)
+    if (tarn_part_init(&part, region, field->problem, field->block_of, storages, count) != TARN_OK)
         return false;
     obstacles->origin = part.origin;
     bool ok = decode_part(&decoding, obstacles, keys, top);
-    tarn_part_finish(&part);
     tarn_region_release(region, mark);
     return ok;
 }

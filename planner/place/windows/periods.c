@@ -60,11 +60,10 @@ uint32_t *tarn_periods_find(struct tarn_region *region, const struct tarn_proble
     struct tarn_region work = {.chunks = NULL};
     struct flow *flow = tarn_region_take(&work, ops_count, sizeof *flow);
     struct tarn_lifetimes lifetimes;
-    bool ok =
-        period_of && flow && tarn_lifetimes_init(&lifetimes, problem, storages, count) == TARN_OK;
+    bool ok = period_of && flow &&
+              tarn_lifetimes_init(&lifetimes, &work, problem, storages, count) == TARN_OK;
     if (ok) {
         count_flow(&lifetimes, block_of, flow);
-        tarn_lifetimes_finish(&lifetimes);
         divide(flow, ops_count, aim, period_of);
     }
     tarn_region_finish(&work);

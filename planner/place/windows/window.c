@@ -185,19 +185,19 @@ static struct tarn_obstacles no_obstacles(const struct windows *windows)
 }
 
 /* What crosses the window. */
-static bool collect_obstacles(const struct windows *windows, uint32_t w,
+static bool collect_obstacles(const struct windows *windows, struct tarn_region *work, uint32_t w,
                               struct tarn_obstacles *obstacles)
 {
     enum tarn_status status = TARN_OK;
     for (uint32_t node = windows->leaves + w; node > 0; node /= 2)
         for (uint32_t i = 0; status == TARN_OK && i < windows->wholly[node].count; i++)
-            status = tarn_obstacles_add(obstacles, windows->wholly[node].list[i], TARN_NONE);
+            status = tarn_obstacles_add(obstacles, work, windows->wholly[node].list[i], TARN_NONE);
     for (uint32_t i = windows->partly_begin[w]; i < windows->partly_begin[w + 1]; i++) {
         uint32_t a = windows->partly[i];
         struct tarn_span span = tarn_field_span(windows->field, obstacles->unit_shift, a);
-        if (status == TARN_OK) status = tarn_obstacles_add(obstacles, span, a);
+        if (status == TARN_OK) status = tarn_obstacles_add(obstacles, work, span, a);
     }
-    return status == TARN_OK && tarn_obstacles_sort(obstacles) == TARN_OK;
+    return status == TARN_OK && tarn_obstacles_sort(obstacles, work) == TARN_OK;
 }
 
 /* By thread `thread` of the team. */
@@ -212,11 +212,12 @@ static bool place_window(const struct windows *windows, uint32_t thread,
         windows->top[w] = 0;
         return true;
     }
-    bool ok = collect_obstacles(windows, w, &obstacles) &&
-              tarn_field_decode(windows->field, &windows->work[thread], settings,
-                                cuts->storages + cuts->begin[w], count, &obstacles, keys,
-                                &windows->top[w]);
-    tarn_obstacles_finish(&obstacles);
+    struct tarn_region *work = &windows->work[thread];
+    struct tarn_region_mark mark = tarn_region_mark(work);
+    bool ok = collect_obstacles(windows, work, w, &obstacles) &&
+              tarn_field_decode(windows->field, work, settings, cuts->storages + cuts->begin[w],
+                                count, &obstacles, keys, &windows->top[w]);
+    tarn_region_release(work, mark);
     return ok;
 }
 
@@ -252,7 +253,7 @@ static bool place_exactly(const struct windows *windows, const uint32_t *storage
     struct tarn_windows_settings settings = *windows->settings;
     struct tarn_obstacles none = no_obstacles(windows);
     static const struct tarn_key_range keys[] = {{0, 1}, {1, TARN_KEYS_COUNT}};
-    bool ok = tarn_obstacles_sort(&none) == TARN_OK;
+    bool ok = tarn_obstacles_sort(&none, &windows->work[0]) == TARN_OK;
     for (uint32_t n = 0; ok && n < 2 && *top > settings.aim; n++) {
         uint64_t left = tarn_effort_left(settings.effort);
         bool must = n == 0 && settings.effort->must;
@@ -261,7 +262,6 @@ static bool place_exactly(const struct windows *windows, const uint32_t *storage
         ok = tarn_field_decode(windows->field, &windows->work[0], &settings, storages, count, &none,
                                keys[n], top);
     }
-    tarn_obstacles_finish(&none);
     return ok;
 }
 
