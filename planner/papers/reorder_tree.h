@@ -2,7 +2,7 @@
 #ifndef TARN_PLANNER_PAPERS_REORDER_TREE_H
 #define TARN_PLANNER_PAPERS_REORDER_TREE_H
 
-#include "planner/transform/reorder/exact.h"
+#include "planner/transform/reorder/reorder.h"
 #include "subgraph_tree.h"
 
 /* When a branch's update runs that would not fit beside the activations now. */

@@ -3,6 +3,7 @@
 #ifndef TARN_PLANNER_TRANSFORM_REORDER_REORDER_H
 #define TARN_PLANNER_TRANSFORM_REORDER_REORDER_H
 
+#include "exact.h"
 #include "tarn/transform.h"
 
 /* left_out: the sum of 1u << stage over the stages (enum tarn_reorder_stage) that are not to run;
