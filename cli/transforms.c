@@ -21,21 +21,9 @@ static bool split_kinds(struct tarn_transforms *transforms, size_t *count)
 
 static void ask_budget(struct tarn_transforms *transforms, struct tarn_plan_options *options)
 {
-    static const struct {
-        enum tarn_budget_method method;
-        unsigned classes;
-    } ways[] = {
-        [TARN_BUDGET_WAY_SEARCH] = {TARN_BUDGET_SEARCH, TARN_BUDGET_ALL},
-        [TARN_BUDGET_WAY_KEEP] = {TARN_BUDGET_KEEP, TARN_BUDGET_ALL},
-        [TARN_BUDGET_WAY_CHEN] = {TARN_BUDGET_CHEN, TARN_BUDGET_RECOMPUTE},
-        [TARN_BUDGET_WAY_CHECKMATE] = {TARN_BUDGET_SEARCH, TARN_BUDGET_RECOMPUTE},
-        [TARN_BUDGET_WAY_GIST] = {TARN_BUDGET_SEARCH, TARN_BUDGET_ALL & ~TARN_BUDGET_RECOMPUTE},
-    };
     struct tarn_budget_options *budget = &transforms->budget_options;
     budget->struct_size = sizeof *budget;
-    budget->method = ways[transforms->budget_way].method;
-    budget->classes = ways[transforms->budget_way].classes;
-    if (budget->budget == 0 && transforms->budget_way == TARN_BUDGET_WAY_SEARCH) return;
+    if (budget->budget == 0 && budget->method == TARN_BUDGET_SEARCH) return;
     budget->report = &transforms->budget_report;
     options->budget = budget;
 }

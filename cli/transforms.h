@@ -7,18 +7,8 @@
 
 #define TARN_KINDS_MAX 32
 
-/* Named ways to keep to a budget: a method, and what it may do. */
-enum tarn_budget_way {
-    TARN_BUDGET_WAY_SEARCH,
-    TARN_BUDGET_WAY_KEEP,
-    TARN_BUDGET_WAY_CHEN,
-    TARN_BUDGET_WAY_CHECKMATE,
-    TARN_BUDGET_WAY_GIST
-};
-
 struct tarn_transforms {
     bool assign, reorder, couple, in_place;
-    enum tarn_budget_way budget_way;
     uint32_t wait_ns;       /* 0: not given */
     const char *kinds_text; /* words between commas */
     char kinds_copy[1024];  /* what `kinds` points into */
@@ -72,7 +62,7 @@ struct tarn_transforms {
         {"budget-method",                                                                      \
          0,                                                                                    \
          TARN_OPTION_CHOICE,                                                                   \
-         &(transforms).budget_way,                                                             \
+         &(transforms).budget_options.method,                                                  \
          "search|keep|chen|checkmate|gist",                                                    \
          "search (default); keep everything; keep the ends of\nsquare-root-many segments; "    \
          "recompute only; other\nimplementations only"},                                       \

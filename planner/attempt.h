@@ -22,6 +22,7 @@ struct tarn_attempt {
 /* A call that looks for what keeps to a budget. */
 struct tarn_budgeting {
     struct tarn_budget_options options;
+    unsigned classes; /* that the search may use: a sum of enum tarn_budget_class */
     const struct tarn_plan_options *planning; /* what will place the result; NULL: defaults */
     struct tarn_graph *graph;
     struct tarn_region region; /* of the model, the evaluator and the policy */

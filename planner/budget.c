@@ -62,14 +62,27 @@ static enum tarn_status refuse(struct tarn_budgeting *budgeting, const struct ta
 
 /* ---- The transform ---- */
 
+/* What a method may do; a method that only says that becomes the search. */
+static unsigned take_classes(enum tarn_budget_method *method)
+{
+    switch (*method) {
+    case TARN_BUDGET_CHEN: return TARN_BUDGET_RECOMPUTE;
+    case TARN_BUDGET_CHECKMATE: *method = TARN_BUDGET_SEARCH; return TARN_BUDGET_RECOMPUTE;
+    case TARN_BUDGET_GIST:
+        *method = TARN_BUDGET_SEARCH;
+        return TARN_BUDGET_ALL & ~TARN_BUDGET_RECOMPUTE;
+    default: return TARN_BUDGET_ALL;
+    }
+}
+
 static enum tarn_status take_options(struct tarn_budgeting *budgeting,
-                                     const struct tarn_budget_options *options)
+                                     const struct tarn_budget_options *options, unsigned left_out)
 {
     enum tarn_status status = tarn_options_take(&budgeting->options, sizeof budgeting->options,
                                                 options, "budget options", budgeting->error);
     if (status != TARN_OK) return status;
     if (budgeting->options.alignment == 0) budgeting->options.alignment = DEFAULT_ALIGNMENT;
-    if (budgeting->options.classes == 0) budgeting->options.classes = TARN_BUDGET_ALL;
+    budgeting->classes = take_classes(&budgeting->options.method) & ~left_out;
     if (budgeting->options.budget == 0) budgeting->options.budget = TARN_BUDGET_UNLIMITED;
     if (tarn_is_power_of_two(budgeting->options.alignment)) return TARN_OK;
     tarn_error_set(budgeting->error, TARN_USAGE,
@@ -84,7 +97,7 @@ static enum tarn_status init(struct tarn_budgeting *budgeting)
     if (tarn_recompute_model_init(&budgeting->model, region, budgeting->graph,
                                   budgeting->options.alignment) != TARN_OK)
         return TARN_SYSTEM;
-    tarn_recompute_model_restrict(&budgeting->model, budgeting->options.classes);
+    tarn_recompute_model_restrict(&budgeting->model, budgeting->classes);
     budgeting->evaluator = tarn_evaluator_create(region, &budgeting->model);
     if (!budgeting->evaluator) return TARN_SYSTEM;
     return tarn_policy_init(&budgeting->policy, region, &budgeting->model);
@@ -97,11 +110,12 @@ static void finish(struct tarn_budgeting *budgeting)
 }
 
 static enum tarn_status begin(struct tarn_budgeting *budgeting, struct tarn_graph *graph,
-                              const struct tarn_budget_options *options, struct tarn_error *error)
+                              const struct tarn_budget_options *options, unsigned left_out,
+                              struct tarn_error *error)
 {
     *budgeting = (struct tarn_budgeting){.graph = graph, .error = error};
     tarn_error_clear(error);
-    enum tarn_status status = take_options(budgeting, options);
+    enum tarn_status status = take_options(budgeting, options, left_out);
     if (status != TARN_OK) return status;
     if (init(budgeting) != TARN_OK) {
         tarn_error_no_memory(error);
@@ -129,14 +143,14 @@ static void fill_report(const struct tarn_budgeting *budgeting, const struct tar
 }
 
 enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
-                                    const struct tarn_budget_options *options,
+                                    const struct tarn_budget_options *options, unsigned left_out,
                                     const struct tarn_plan_options *planning,
                                     struct tarn_planned *result, struct tarn_error *error)
 {
     struct tarn_budgeting budgeting;
     struct tarn_attempt best = {0};
     *result = (struct tarn_planned){0};
-    enum tarn_status status = begin(&budgeting, graph, options, error);
+    enum tarn_status status = begin(&budgeting, graph, options, left_out, error);
     budgeting.planning = planning;
     if (status == TARN_OK) status = tarn_recompute_try_targets(&budgeting, false, &best);
     bool missing = status == TARN_OK && !tarn_attempt_fits(&best, budgeting.options.budget);
@@ -163,7 +177,7 @@ enum tarn_status tarn_graph_budget(struct tarn_graph *graph,
     struct tarn_planned planned;
     if (result) *result = NULL;
     if (!graph || !result) return tarn_error_null(error, __func__);
-    enum tarn_status status = tarn_budgeting_run(graph, options, NULL, &planned, error);
+    enum tarn_status status = tarn_budgeting_run(graph, options, 0, NULL, &planned, error);
     *result = planned.graph;
     tarn_plan_destroy(planned.plan);
     return status;
@@ -218,7 +232,7 @@ enum tarn_status tarn_graph_budget_curve(struct tarn_graph *graph,
     struct tarn_budgeting budgeting;
     struct tarn_attempt best = {0};
     for (size_t i = 0; i < count; i++) rows[i] = (struct tarn_budget_report){0};
-    enum tarn_status status = begin(&budgeting, graph, options, error);
+    enum tarn_status status = begin(&budgeting, graph, options, 0, error);
     if (status == TARN_OK) status = find_points(&budgeting, &best, rows, count);
     tarn_planned_finish(&best.made);
     finish(&budgeting);

@@ -42,7 +42,7 @@ static enum tarn_status budget(struct tarn_graph *graph, const struct tarn_plan_
     if (status != TARN_OK) return status;
     if (budget.alignment == 0) budget.alignment = options->alignment;
     if (!budget.control) budget.control = stopped_by(&control, options);
-    return tarn_budgeting_run(graph, &budget, options, result, error);
+    return tarn_budgeting_run(graph, &budget, 0, options, result, error);
 }
 
 static bool wants_budget(const struct tarn_plan_options *options) { return options->budget; }

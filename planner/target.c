@@ -46,7 +46,7 @@ static enum tarn_status search_exactly(struct tarn_budgeting *budgeting, uint64_
 
 static enum tarn_status search(struct tarn_budgeting *budgeting, uint64_t target, bool refine)
 {
-    const struct tarn_budget_limits limits = {.classes = budgeting->options.classes,
+    const struct tarn_budget_limits limits = {.classes = budgeting->classes,
                                               .steps = budgeting->options.effort,
                                               .refine = refine,
                                               .control = budgeting->options.control,
@@ -130,7 +130,7 @@ static enum tarn_status confirm(const struct tarn_budgeting *budgeting, struct t
  * segments, then from what it has come to. */
 static enum tarn_status start_for_least(struct tarn_budgeting *budgeting, int round)
 {
-    bool segments = budgeting->options.classes & TARN_BUDGET_RECOMPUTE;
+    bool segments = budgeting->classes & TARN_BUDGET_RECOMPUTE;
     if (round == 0) tarn_policy_reset(&budgeting->policy, &budgeting->model);
     if (round == 1 && segments &&
         tarn_policy_chen(&budgeting->model, &budgeting->policy) != TARN_OK)

@@ -106,7 +106,7 @@ static void the_least_is_one_number_and_every_budget_from_it_on_is_kept(void **s
     }
 }
 
-static void the_least_uses_only_what_its_classes_allow(void **state)
+static void the_least_by_implementations_alone_computes_nothing_again(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < DRAWS(8); seed++) {
@@ -115,8 +115,7 @@ static void the_least_uses_only_what_its_classes_allow(void **state)
         struct tarn_error error;
         tarn_graph_budget(graph,
                           TARN_BUDGET_OPTIONS(.budget = 1, .alignment = BUDGET_ALIGNMENT,
-                                              .effort = 100,
-                                              .classes = TARN_BUDGET_ALL & ~TARN_BUDGET_RECOMPUTE,
+                                              .effort = 100, .method = TARN_BUDGET_GIST,
                                               .report = &report),
                           &result, &error);
         assert_int_equal(report.recomputed, 0);
@@ -311,7 +310,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_least_is_one_number_and_every_budget_from_it_on_is_kept),
-        cmocka_unit_test(the_least_uses_only_what_its_classes_allow),
+        cmocka_unit_test(the_least_by_implementations_alone_computes_nothing_again),
         cmocka_unit_test(streams_beside_each_other_cost_hardly_more_than_one),
         cmocka_unit_test(waits_come_before_computing_again),
         cmocka_unit_test(effort_is_linear_in_depth),

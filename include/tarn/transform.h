@@ -107,22 +107,14 @@ TARN_API enum tarn_status tarn_graph_assign(struct tarn_graph *graph,
  * outputs of its own, which name the tensors that they hold again. See
  * planner/transform/recompute/recompute.h. */
 
-/* Ways to save memory, for comparisons: any sum of them. */
-enum tarn_budget_class {
-    TARN_BUDGET_RECOMPUTE = 1,  /* forward results may be dropped and computed again */
-    TARN_BUDGET_INPUTS = 2,     /* ops may read other forward results than as written */
-    TARN_BUDGET_ALGORITHMS = 4, /* same inputs and outputs, other time and workspace */
-    TARN_BUDGET_SPLIT = 8,      /* ops may yield their outputs in parts */
-    TARN_BUDGET_MASKS = 16,     /* ... or what is kept for nothing else: a mask, small indices */
-    TARN_BUDGET_ALL = 31
-};
-
 enum tarn_budget_method {
     TARN_BUDGET_SEARCH, /* for the least time within the budget */
     TARN_BUDGET_KEEP,   /* everything is kept */
     /* About as many segments as a segment has ops, and only what crosses between two is kept. T.
      * Chen et al., "Training deep nets with sublinear memory cost", 2016. */
-    TARN_BUDGET_CHEN
+    TARN_BUDGET_CHEN,
+    TARN_BUDGET_CHECKMATE, /* the search, by recomputation alone, as P. Jain et al., 2020 */
+    TARN_BUDGET_GIST       /* the search, by other implementations alone, as A. Jain et al., 2018 */
 };
 
 struct tarn_budget_report {
@@ -142,7 +134,6 @@ struct tarn_budget_options {
     size_t struct_size;
     uint64_t budget; /* bytes the footprint must not exceed; 0: as fast as can be */
     enum tarn_budget_method method;
-    unsigned classes;   /* of enum tarn_budget_class; 0: all */
     uint64_t effort;    /* evaluations at most; 0: enough for what is usual */
     uint64_t alignment; /* of the plan, a power of two: what a storage reserves; 0: 512 */
     struct tarn_budget_report *report; /* filled in, also when nothing fits; NULL: not wanted */

@@ -92,7 +92,7 @@ class BudgetReport(c.Structure):
 
 class BudgetOptions(c.Structure):
     _fields_ = [("struct_size", c.c_size_t), ("budget", c.c_uint64), ("method", c.c_int),
-                ("classes", c.c_uint), ("effort", c.c_uint64), ("alignment", c.c_uint64),
+                ("effort", c.c_uint64), ("alignment", c.c_uint64),
                 ("report", c.POINTER(BudgetReport)), ("control", c.c_void_p)]
 
 

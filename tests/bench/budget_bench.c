@@ -12,6 +12,8 @@
 #include <string.h>
 
 #include "clock.h"
+#include "planner/budget.h"
+#include "planner/transform/budget/budget.h"
 #include "tarn.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
@@ -85,28 +87,30 @@ static struct outcome run(const struct subject *subject, enum tarn_budget_method
 {
     struct tarn_budget_report report = {0};
     struct tarn_plan_summary summary;
-    struct tarn_plan *plan;
     struct tarn_error error;
     struct outcome outcome = {.fits = false};
     double bytes = share * (double)(subject->persistent + subject->footprint);
     if (bytes <= (double)subject->persistent) return outcome;
     const struct tarn_budget_options *budget =
         TARN_BUDGET_OPTIONS(.budget = (uint64_t)bytes - subject->persistent, .method = method,
-                            .classes = classes, .effort = subject->effort, .report = &report);
+                            .effort = subject->effort, .report = &report);
+    struct tarn_plan_options planning;
+    struct tarn_planned planned = {.graph = NULL};
+    if (tarn_plan_options_take(&planning, NULL, &error) != TARN_OK) return outcome;
     double begin = clock_ms(CLOCK_MONOTONIC);
-    enum tarn_status status =
-        tarn_plan_create(subject->graph, TARN_PLAN_OPTIONS(.budget = budget), &plan, &error);
+    enum tarn_status status = tarn_budgeting_run(subject->graph, budget, TARN_BUDGET_ALL & ~classes,
+                                                 &planning, &planned, &error);
     outcome.ms = clock_ms(CLOCK_MONOTONIC) - begin;
     outcome.share = share_of(subject, report.footprint);
     if (status != TARN_OK) return outcome;
-    tarn_plan_summarize(plan, &summary);
+    tarn_plan_summarize(planned.plan, &summary);
     outcome.fits = true;
-    outcome.as_promised = is_as_promised(plan, &report, summary.footprint);
+    outcome.as_promised = is_as_promised(planned.plan, &report, summary.footprint);
     outcome.share = share_of(subject, summary.footprint);
     outcome.percent = percent_over(report.time_ns, report.time_before_ns);
     outcome.recomputed = report.recomputed;
     outcome.implemented = report.implemented;
-    tarn_plan_destroy(plan);
+    tarn_planned_finish(&planned);
     return outcome;
 }
 
@@ -188,7 +192,8 @@ static void at_the_papers_budgets(const struct subject *subject)
               run(subject, TARN_BUDGET_SEARCH, TARN_BUDGET_RECOMPUTE, network->monet_share));
     print_row(subject, ways[IMPLEMENTATIONS].name, network->gist_share, network->gist_percent,
               run(subject, TARN_BUDGET_SEARCH, ways[IMPLEMENTATIONS].classes, network->gist_share));
-    print_row(subject, "Chen's segments", 0, 0, run(subject, TARN_BUDGET_CHEN, 0, 1.0));
+    print_row(subject, "Chen's segments", 0, 0,
+              run(subject, TARN_BUDGET_CHEN, TARN_BUDGET_RECOMPUTE, 1.0));
 }
 
 /* The least memory at that overhead, by halving. */

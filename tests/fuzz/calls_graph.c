@@ -223,9 +223,8 @@ static enum tarn_status transform(struct world *world, struct tarn_graph *graph,
         return tarn_graph_budget(
             graph,
             TARN_BUDGET_OPTIONS(.budget = next_number(world), .effort = 1 + next_below(world, 20),
-                                .method = (enum tarn_budget_method)next_below(world, 4),
-                                .classes = next_below(world, 40), .alignment = alignment,
-                                .control = &control),
+                                .method = (enum tarn_budget_method)next_below(world, 6),
+                                .alignment = alignment, .control = &control),
             result, error);
     case 2:
         return tarn_graph_reorder(

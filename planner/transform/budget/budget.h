@@ -8,6 +8,16 @@
 #include "planner/transform/recompute/recompute.h"
 #include "tarn/transform.h"
 
+/* Classes of choices that save memory; any sum of them may be allowed. */
+enum tarn_budget_class {
+    TARN_BUDGET_RECOMPUTE = 1,  /* forward results may be dropped and computed again */
+    TARN_BUDGET_INPUTS = 2,     /* ops may read other forward results than as written */
+    TARN_BUDGET_ALGORITHMS = 4, /* same inputs and outputs, other time and workspace */
+    TARN_BUDGET_SPLIT = 8,      /* ops may yield their outputs in parts */
+    TARN_BUDGET_MASKS = 16,     /* ops may read what is kept for nothing else: a mask, indices */
+    TARN_BUDGET_ALL = 31
+};
+
 struct tarn_budget_limits {
     unsigned classes;                             /* 0: all */
     uint64_t steps;                               /* evaluations; 0: enough for what is usual */
