@@ -20,8 +20,8 @@ struct curve {
 
 static double memory_of(const struct curve *curve, const struct tarn_budget_report *row)
 {
-    double all = (double)(curve->persistent + row->footprint_before);
-    return all > 0 ? (double)(curve->persistent + row->footprint) / all : 1;
+    double kept = (double)(curve->persistent + row->footprint_before);
+    return kept > 0 ? (double)(curve->persistent + row->footprint) / kept : 1;
 }
 
 static double overhead_of(const struct tarn_budget_report *row)

@@ -95,8 +95,8 @@ struct tarn_policy {
     uint8_t *retain; /* version recomputed behind the first backward op: stays until its last
                         reader, instead of only for the op that asked */
     uint32_t *form;  /* op -> its form, an index into `forms`, and for one that `splits` all of
-                        those,  this one first; TARN_NONE: whichever whole one costs least to get its
-                        reads for */
+                        those, this one first; TARN_NONE: whichever whole one takes the least
+                        time together with what its reads take */
 };
 
 /* A run of an op. */

@@ -115,7 +115,7 @@ static void write_version(struct tarn_evaluator *evaluator, uint32_t w, bool rec
     }
     uint32_t copy = evaluator->schedule.copies_count++;
     evaluator->schedule.copies[copy] = (struct tarn_copy){w, e, e, over, recomputed};
-    if (recomputed && evaluator->latest[w] != TARN_NONE) return; /* by the way */
+    if (recomputed && evaluator->latest[w] != TARN_NONE) return; /* nobody has asked for it */
     evaluator->latest[w] = copy;
     if (recomputed && !evaluator->policy->retain[w])
         evaluator->passing[evaluator->passing_count++] = w;
