@@ -324,9 +324,9 @@ static void files_are_written_or_refused_for_memory(void **state)
 static void planning_is_done_or_refused_for_memory(void **state)
 {
     (void)state;
-    fail_single_allocations(make_plan, 100);
-    fail_single_allocations(verify, 10);
-    fail_single_allocations(verify_file, 10);
+    fail_single_allocations(make_plan, 50);
+    fail_single_allocations(verify, 5);
+    fail_single_allocations(verify_file, 5);
     fail_single_allocations(transform, 100);
 }
 
