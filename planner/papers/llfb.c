@@ -49,16 +49,16 @@ static int compare_life(const void *left, const void *right)
     return a->block < b->block ? -1 : a->block > b->block;
 }
 
-static uint32_t since(const struct tarn_problem *problem, uint32_t a)
+static uint32_t birth_of(const struct tarn_problem *problem, uint32_t a)
 {
     return problem->graph->rank[problem->graph->storages[a].producer];
 }
 
 /* Behind the last op, in the global order, that may be in conflict with it. */
-static uint32_t until(const struct tarn_problem *problem, uint32_t a)
+static uint32_t death_of(const struct tarn_problem *problem, uint32_t a)
 {
     const struct tarn_reuse *reuse = problem->conflicts->reuse;
-    uint32_t end = since(problem, a) + 1;
+    uint32_t end = birth_of(problem, a) + 1;
     for (uint32_t s = 0; s < reuse->streams_count; s++) {
         uint32_t first = reuse->first[(size_t)s * reuse->count + a];
         if (first == 0) continue;
@@ -75,8 +75,9 @@ static void queue_blocks(struct skyline *skyline)
         struct waiting *own = &skyline->waiting[skyline->waiting_count++];
         *own = (struct waiting){UINT32_MAX, 0, b};
         for (uint32_t i = 0; i < tarn_block_at(blocks, b).members_count; i++) {
-            uint32_t a = tarn_block_at(blocks, b).members[i], end = until(skyline->problem, a);
-            if (since(skyline->problem, a) < own->begin) own->begin = since(skyline->problem, a);
+            uint32_t a = tarn_block_at(blocks, b).members[i], end = death_of(skyline->problem, a);
+            if (birth_of(skyline->problem, a) < own->begin)
+                own->begin = birth_of(skyline->problem, a);
             if (end > own->end) own->end = end;
         }
     }

@@ -10,6 +10,8 @@
  * segments. */
 #include "roam_leaves.h"
 
+#include <assert.h>
+
 #include "subgraph_tree.h"
 
 /* Segments outwards from the turning cut, and what their activations say. */
@@ -165,6 +167,7 @@ static void close_leaf(struct halves *halves, struct border from, struct border 
     struct tarn_roam_leaves *leaves = halves->leaves;
     for (uint32_t k = from.forward; k < to.forward; k++) halves->leaf_forward[k] = leaves->count;
     for (uint32_t j = from.backward; j < to.backward; j++) halves->leaf_backward[j] = leaves->count;
+    assert(from.forward < to.forward && from.backward <= to.backward);
     leaves->independent += independent;
     leaves->count++;
 }

@@ -8,6 +8,7 @@
  * Cost: O((V + E + T) S) for the values, O(T^2 S) at worst for the pairs. */
 #include "stream_graph.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "pairs.h"
@@ -65,6 +66,7 @@ static void fill_end_time(struct tarn_stream_graph *streams, const struct tarn_g
         for (uint32_t s = 0; s < streams->streams_count; s++) end_time[s] = TARN_ORDER_END;
         return;
     }
+    assert(storage->touchers_count > 0);
     uint32_t skipped = storage->touchers_count > 1; /* the producer, unless it is alone */
     for (uint32_t k = skipped; k < storage->touchers_count; k++) {
         const struct tarn_graph_op *op = &graph->ops[storage->touchers[k]];

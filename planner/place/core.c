@@ -1,5 +1,5 @@
 /* Search by cores. Where a plan cannot reach its aim, that is the matter of a few blocks: those of
- * the heaviest antichain, which must be stacked without a hole, and those that get in their way.
+ * the heaviest antichain, which must be stacked without a hole, and those that hinder that.
  *
  *     aim ──┬─────┬──────┬─────────    1. Exact search places the core within the aim.
  *           │ core│  ░░░ │  ░░░        2. All others (░) go around it, lowest-offset-first.

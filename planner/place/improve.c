@@ -10,6 +10,7 @@
  * Cost: a decode for each key and for the steps of every walk, see decode.c and replay.c. */
 #include "improve.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "planner/place/windows/windows.h"
@@ -70,6 +71,7 @@ static void take_best(const struct improving *improving, const struct tarn_searc
 {
     if (search->best.top == INT32_MAX) return;
     uint64_t found = tarn_lowest_footprint(&search->lowest, search->best.offset);
+    assert(tarn_lowest_units(&search->lowest, found) <= search->best.top);
     if (found >= *improving->footprint) return;
     *improving->footprint = found;
     tarn_lowest_offsets(&search->lowest, search->best.offset, improving->offset);

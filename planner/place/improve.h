@@ -8,25 +8,25 @@
 #include "streams/order/antichain.h"
 
 struct tarn_improve_options {
-    uint64_t bound;    /* no plan is smaller; at least the antichain's weight */
-    uint64_t capacity; /* not 0: the first plan that fits will do */
+    uint64_t bound;    /* bytes: no plan is smaller; at least the antichain's weight */
+    uint64_t capacity; /* bytes: the first plan that fits ends the search; 0: none */
     uint64_t steps;    /* of each of the walks; 0: keys only */
     uint64_t work_max; /* see work.h; 0: no limit */
-    uint64_t patience; /* not 0: walks end when so many steps in a row have brought nothing */
-    uint64_t seed;
-    uint32_t threads; /* 0: all cores; results do not depend on it */
+    uint64_t patience; /* steps without a better plan after which walks end; 0: no limit */
+    uint64_t seed;     /* of the walks' random numbers */
+    uint32_t threads;  /* 0: all cores; results do not depend on it */
     /* NULL, or called from the calling thread whenever the best footprint has become smaller. */
     void (*progress)(void *user, uint64_t footprint, uint64_t steps);
-    void *user;
+    void *user; /* of progress; may be NULL */
     struct tarn_deadline deadline;
 };
 
 struct tarn_improve_report {
-    const char *key; /* the name of the key that made the plan; NULL: a walk, or the one given */
-    bool by_walk;
-    uint64_t steps; /* of each walk, the longest */
-    uint64_t work;
-    bool cut; /* for want of it */
+    const char *key; /* the name of the key that made the plan; NULL: a walk, or no better plan */
+    bool by_walk;    /* a walk has made the plan */
+    uint64_t steps;  /* that each walk has made at most */
+    uint64_t work;   /* that was done */
+    bool cut;        /* the search would have gone on, but for want of work */
     double keys_ms, walks_ms;
 };
 

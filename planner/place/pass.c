@@ -4,6 +4,7 @@
  * Source: DESIGN.md, section 3 (Placement). Cost: see decode.c and windows.c. */
 #include "pass.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "planner/place/lowest/lowest.h"
@@ -70,6 +71,7 @@ enum tarn_status tarn_pass_place(const struct tarn_problem *problem,
     struct tarn_work_costs costs;
     enum tarn_status status = tarn_work_estimate(problem, &costs);
     if (status != TARN_OK) return status;
+    assert(problem->blocks->storages_begin == 0);
     uint64_t most = DECODE_MAX + (uint64_t)DECODE_A_STORAGE * problem->blocks->storages_count;
     if (costs.decode <= most) return decode_once(problem, antichain, offset, footprint);
     const struct tarn_windows_options options = {

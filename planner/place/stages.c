@@ -2,6 +2,7 @@
  * is taken from the work that is left. Cost: see what each of them calls. */
 #include "stages.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +57,7 @@ enum tarn_status tarn_stage_improve(struct tarn_placing *placing, uint64_t steps
     enum tarn_status status =
         tarn_improve_place(placing->problem, placing->antichain, &options, placing->result->offset,
                            &placing->result->footprint, &report);
+    assert(placing->result->footprint <= before);
     spend(placing, options.work_max, report.work);
     placing->cut = placing->cut || report.cut;
     if (status == TARN_OK && placing->result->footprint < before)
@@ -163,6 +165,7 @@ enum tarn_status tarn_stage_exact(struct tarn_placing *placing, uint64_t nodes)
     placing->result->cannot_fit = report.result == TARN_EXACT_INFEASIBLE;
     if (report.result != TARN_EXACT_FOUND) return TARN_OK;
     placing->result->footprint = tarn_blocks_footprint(blocks, placing->result->offset);
+    assert(placing->result->footprint <= tarn_placing_aim(placing));
     snprintf(placing->result->method, sizeof placing->result->method, "exact");
     return TARN_OK;
 }
@@ -189,6 +192,7 @@ enum tarn_status tarn_stage_core(struct tarn_placing *placing, uint64_t aim, uin
     if (status == TARN_OK)
         status = tarn_core_place(placing->problem, placing->antichain, &options, result->offset,
                                  &result->footprint, &report);
+    assert(result->footprint <= before);
     spend(placing, options.work_max, report.work);
     if (report.impossible && aim == tarn_placing_aim(placing)) result->cannot_fit = true;
     if (status == TARN_OK && result->footprint < before) {

@@ -9,13 +9,15 @@
 
 #define TARN_WORK_UNLIMITED UINT64_MAX
 
-/* What a default plan may take by the clock. */
+/* Milliseconds that a default plan may take by the clock: a fixed part, and one for each storage.
+ */
 #define TARN_WORK_MS 4000.0
 #define TARN_WORK_MS_A_STORAGE 0.005
 
-/* What a search may cost by default: so much, and so much for each storage. Where one core does
- * nearly all of it, that is over about when the time above is. What is counted as a nanosecond
- * takes up to two where storages times streams are too many for the caches. */
+/* Work that a search may do by default: a fixed part, and one for each storage. Where one core does
+ * nearly all of it, that takes about the time above. What is counted as a nanosecond takes up to
+ * two where storages times streams are more than TARN_WORK_CACHED_ENTRIES, too many for the caches.
+ */
 enum { TARN_WORK_A_STORAGE = 4000, TARN_WORK_CACHED_ENTRIES = 1 << 19 };
 #define TARN_WORK_DEFAULT UINT64_C(5000000000)
 
@@ -35,7 +37,7 @@ static inline uint64_t tarn_work_less(uint64_t left, uint64_t done)
 /* What a decode of that many unsafe pairs commonly takes. */
 uint64_t tarn_work_of_pairs(uint64_t pairs, uint32_t streams_count);
 
-/* What cannot be ended on the way is estimated before, from above. */
+/* Work of what cannot be ended once it has begun, estimated from above. */
 struct tarn_work_costs {
     uint64_t decode; /* of all blocks with one key */
     uint64_t method; /* of the paper */

@@ -19,6 +19,18 @@ uint32_t tarn_bundles_release(const struct tarn_bundles *bundles, const struct t
     return place < source->end ? place : source->end;
 }
 
+bool tarn_bundles_are_valid(const struct tarn_bundles *bundles)
+{
+    uint32_t next = 0;
+    for (uint32_t n = 0; n < bundles->list_count; n++) {
+        const struct tarn_bundle *bundle = &bundles->list[n];
+        if (bundle->begin != next || bundle->end <= next || bundle->size < 0) return false;
+        if (bundle->alignment <= 0 || bundle->alignment & (bundle->alignment - 1)) return false;
+        next = bundle->end;
+    }
+    return next == bundles->blocks_count;
+}
+
 /* The members of a group are storages begin, begin + 1, ... of the problem. */
 static void number_group(struct tarn_bundle_problem *problem, const struct tarn_bundles *bundles,
                          struct tarn_block group, uint32_t begin)
@@ -45,7 +57,6 @@ static void number_storages(struct tarn_bundle_problem *problem, const struct ta
         const struct tarn_bundle *bundle = &bundles->list[n];
         uint32_t begin = blocks->storages_count;
         struct tarn_block block = tarn_bundles_block(bundles, bundles->order[bundle->begin]);
-        assert(bundle->alignment > 0 && (bundle->alignment & (bundle->alignment - 1)) == 0);
         blocks->members_begin[blocks->count] = begin;
         blocks->alignment_shift[blocks->count++] =
             (uint8_t)__builtin_ctz((uint32_t)bundle->alignment);
@@ -76,6 +87,7 @@ static void fill_positions(struct tarn_bundle_problem *problem, const struct tar
             before[i] = next;
             if (tarn_antichain_has(field->threshold, field->problem->conflicts->reuse, a))
                 problem->in_antichain[mate] = true;
+            assert(mate < problem->blocks.storages_count);
             if (reuse->position[mate] != UINT32_MAX) continue;
             reuse->position[mate] = next++;
             reuse->stream[mate] = k;
@@ -130,6 +142,7 @@ enum tarn_status tarn_bundle_problem_init(struct tarn_bundle_problem *problem,
                                           const struct tarn_bundles *bundles)
 {
     const struct tarn_graph *whole = bundles->field->problem->graph;
+    assert(tarn_bundles_are_valid(bundles));
     *problem = (struct tarn_bundle_problem){.problem = {NULL, NULL, NULL}};
     if (!take_memory(problem, region, bundles)) return TARN_SYSTEM;
     struct tarn_region_mark mark = tarn_region_mark(region);

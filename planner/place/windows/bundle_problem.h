@@ -45,6 +45,10 @@ static inline struct tarn_block tarn_bundles_block(const struct tarn_bundles *bu
 uint32_t tarn_bundles_release(const struct tarn_bundles *bundles, const struct tarn_source *source,
                               uint32_t i);
 
+/* Whether every block is in one bundle, and every bundle has a size and an alignment. For
+ * assertions; cost: linear in bundles. */
+bool tarn_bundles_are_valid(const struct tarn_bundles *bundles);
+
 /* One storage for each bundle, for a group one for each member. Sizes are in units. */
 struct tarn_bundle_problem {
     struct tarn_problem problem; /* of the members below */

@@ -112,6 +112,7 @@ static void stack(const struct tarn_bundles *bundles, struct tarn_bundle *bundle
                   int32_t size, int32_t alignment)
 {
     uint32_t b = bundles->field->block_of[bundles->storages[i]];
+    assert(size >= 0 && alignment > 0 && bundle->size <= INT32_MAX - size - alignment);
     int32_t offset = (bundle->size + alignment - 1) & ~(alignment - 1);
     bundles->field->offset[b] = offset;
     bundle->size = offset + size;

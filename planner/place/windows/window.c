@@ -208,6 +208,7 @@ static bool place_window(const struct windows *windows, uint32_t thread,
     const struct tarn_cuts *cuts = &windows->cuts;
     struct tarn_obstacles obstacles = no_obstacles(windows);
     uint32_t count = cuts->begin[w + 1] - cuts->begin[w];
+    assert(w < cuts->count && thread < windows->team.threads);
     if (count == 0) {
         windows->top[w] = 0;
         return true;

@@ -100,6 +100,7 @@ static void measure_reach(const struct phases *phases, uint32_t n, uint32_t s, i
  * below its floor. */
 static bool raise_floors(const struct phases *phases, uint32_t n)
 {
+    assert(n + 1 < phases->count); /* nothing comes after the last phase */
     const struct tarn_field *field = phases->field;
     const struct tarn_reuse *reuse = field->problem->conflicts->reuse;
     struct tarn_region_mark mark = tarn_region_mark(phases->region);
@@ -204,6 +205,7 @@ enum tarn_status tarn_windows_place(const struct tarn_problem *problem,
                                     const struct tarn_windows_options *options, uint64_t *offset,
                                     uint64_t *footprint)
 {
+    assert(options->width > 0);
     struct tarn_windows_settings settings = settings_of(problem, options);
     struct tarn_effort no_limit = {.max = UINT64_MAX};
     struct tarn_region region = {.chunks = NULL};
