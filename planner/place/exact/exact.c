@@ -47,7 +47,7 @@ struct contest {
     uint32_t round;
     uint64_t nodes_max, visits_max, work_max; /* of each run of the round */
     uint64_t nodes, visits, work;
-    atomic_uint done; /* the smallest number of a searcher that is conclusive in this round */
+    struct tarn_winner winner; /* the first searcher that is conclusive in this round */
     atomic_bool no_memory;
 };
 
@@ -138,7 +138,7 @@ static void run_searcher(void *user, uint32_t thread, uint32_t number)
     struct contest *contest = user;
     struct searcher *searcher = &contest->searchers[number];
     (void)thread;
-    if (atomic_load_explicit(&contest->done, memory_order_relaxed) < number) return;
+    if (tarn_winner_is_before(&contest->winner, number)) return;
     if (!searcher_init(searcher, contest, number)) {
         atomic_store(&contest->no_memory, true);
         return;
@@ -148,14 +148,11 @@ static void run_searcher(void *user, uint32_t thread, uint32_t number)
                                      .visits_max = contest->visits_max,
                                      .work_max = contest->work_max,
                                      .deadline = &contest->options->deadline,
-                                     .done = &contest->done,
+                                     .winner = &contest->winner,
                                      .number = number};
     choose_picking(contest, searcher, &guide);
     searcher->result = tarn_exact_search_run(searcher->search, &guide);
-    if (searcher->result == TARN_EXACT_STOPPED) return;
-    uint32_t before = atomic_load(&contest->done);
-    while (number < before && !atomic_compare_exchange_weak(&contest->done, &before, number)) {
-    }
+    if (searcher->result != TARN_EXACT_STOPPED) tarn_winner_note(&contest->winner, number);
 }
 
 /* ---- Rounds ---- */
@@ -208,13 +205,13 @@ static struct searcher *hold(struct contest *contest)
 {
     for (; !is_over(contest); contest->round++) {
         limit_round(contest);
-        atomic_store(&contest->done, SEARCHERS);
+        tarn_winner_clear(&contest->winner);
         tarn_team_run(&contest->team, SEARCHERS, run_searcher, contest);
         if (contest->no_memory) return NULL; /* a searcher before the conclusive one is missing */
-        uint32_t done = atomic_load(&contest->done);
-        if (done < SEARCHERS) {
-            count_work(contest, done + 1);
-            return &contest->searchers[done];
+        if (tarn_winner_is_before(&contest->winner, SEARCHERS)) {
+            uint32_t winner = (uint32_t)contest->winner.number;
+            count_work(contest, winner + 1);
+            return &contest->searchers[winner];
         }
         count_work(contest, SEARCHERS);
         share_weights(contest);

@@ -146,8 +146,7 @@ static bool should_stop(const struct tarn_exact_search *search)
     if (tarn_exact_search_visits(search) > guide->visits_max) return true;
     if (tarn_exact_search_work(search) > guide->work_max) return true;
     if (search->nodes % STOP_EVERY != 0) return false;
-    if (guide->done && atomic_load_explicit(guide->done, memory_order_relaxed) < guide->number)
-        return true;
+    if (guide->winner && tarn_winner_is_before(guide->winner, guide->number)) return true;
     return tarn_deadline_is_over(guide->deadline);
 }
 

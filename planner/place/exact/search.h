@@ -4,6 +4,7 @@
 
 #include "exact.h"
 #include "instance.h"
+#include "streams/base/parallel.h"
 
 struct tarn_exact_search;
 
@@ -13,9 +14,9 @@ struct tarn_exact_guide {
     double slack;    /* units added to every section's slack: the more, the more weights count */
     const uint32_t *rank; /* block -> its rank among equally low ones */
     uint64_t nodes_max, visits_max, work_max;
-    /* Each ends the run: the deadline, a run with a smaller number that is done. */
+    /* Each ends the run: the deadline, a run with a smaller number that is conclusive. */
     const struct tarn_deadline *deadline;
-    const atomic_uint *done;
+    const struct tarn_winner *winner; /* NULL: none */
     uint32_t number;
 };
 
