@@ -3,6 +3,7 @@
  * Cost: O((V + E) S) and an antichain; the pace O((V + E) S). */
 #include "coupled.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,6 +55,8 @@ static enum tarn_status init_graph(struct tarn_graph *coupled, const struct tarn
                                    const struct tarn_recipe_arc *arcs, uint32_t arcs_count)
 {
     struct side later = {arcs, arcs_count, true}, earlier = {arcs, arcs_count, false};
+    for (uint32_t i = 0; i < arcs_count; i++)
+        assert(graph->ops[arcs[i].later].stream != graph->ops[arcs[i].earlier].stream);
     struct tarn_report nobody = {.error = NULL};
     *coupled = *graph;
     coupled->references = NULL;

@@ -9,8 +9,9 @@
 #include "streams/order/simulator.h"
 
 struct tarn_coupled {
-    struct tarn_graph graph; /* shares all but order and arcs with the graph that it was made of;
-                                its region holds whatever is not shared, clocks and bound too */
+    struct tarn_graph graph; /* shares all but order, rank and arcs with the graph that it was made
+                                of, and is never destroyed: its region has what is not shared,
+                                clocks and bound, too; its hash is that of the other graph */
     struct tarn_clocks clocks;
     struct tarn_reuse reuse;
     struct tarn_gap_bound bound; /* names the antichain that is to be broken */

@@ -191,6 +191,8 @@ enum tarn_status tarn_recipe_build(const struct tarn_recipe *recipe, struct tarn
                                    struct tarn_error *error)
 {
     struct tarn_graph *graph = recipe->graph;
+    assert((recipe->stream == NULL) == (recipe->stream_names == NULL));
+    assert(recipe->arcs || recipe->arcs_count == 0);
     *result = NULL;
     if (changes_nothing(recipe)) {
         *result = tarn_graph_retain(graph);

@@ -8,6 +8,7 @@
  * Of the sets, those of all ops with head >= h and tail >= t are looked at, for every h and a
  * number of t. An op v is a cut where every op in front of it has a successor up to v, and every op
  * behind it a predecessor from v on. Cost: O(V log V + E), and V for each t. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -177,6 +178,7 @@ enum tarn_status tarn_assign_limit(uint64_t *limit_ns, struct tarn_region *regio
         .tails = tarn_region_take(region, count, sizeof *limits.tails),
     };
     bool is_there = !region->is_exhausted;
+    assert(pools->count <= TARN_POOLS_MAX);
     if (is_there) {
         find_costs(&limits);
         find_cuts_behind(model, is_cut_behind);

@@ -7,6 +7,7 @@
  * The reduction is found a block of columns at a time: which nodes of the block happen before v, as
  * a row of bits; an arc u -> v is implied if u is in the row of another node that v waits for.
  * Cost: O(V E / 64) time and a row of 128 bytes a node; the matching O(E sqrt V). */
+#include <assert.h>
 #include <string.h>
 
 #include "assign.h"
@@ -80,6 +81,7 @@ struct matching {
 
 static void match(struct matching *matching, uint32_t v, uint32_t u)
 {
+    assert(u < v);
     matching->ahead[v] = u;
     matching->behind[u] = v;
 }
@@ -166,6 +168,7 @@ static void number_paths(struct tarn_assignment *assignment, const struct matchi
         assignment->stream[v] =
             u == TARN_NONE ? assignment->streams_count++ : assignment->stream[u];
     }
+    assert(assignment->streams_count <= matching->count);
     if (assignment->streams_count == 0) assignment->streams_count = 1; /* for lone views */
 }
 

@@ -1,11 +1,11 @@
-/* List scheduling over streams. Whenever a stream is free, the node that has the longest way behind
- * it to the end, of those that could begin, is placed where it can begin first; where its inputs
- * come from another stream that is a wait later. Two numbers are not given by the model: how much
- * of a wait the way to the end should count for each arc (nobody knows yet which arcs will cross),
- * and how much later a node may begin to stay in the stream of its input (which saves an event and
- * keeps the other stream free). Some values are tried, with and without a stream that belongs to
- * the longest chain alone, and the shortest schedule is kept. Source: HEFT (Topcuoglu, Hariri, Wu,
- * 2002) for the way to the end; Graham's list scheduling. Cost: see the header. */
+/* List scheduling over streams. Whenever a stream is free, the node that has the longest path
+ * behind it to the end, of those that could begin, is placed where it can begin first; where its
+ * inputs come from another stream that is a wait later. Two numbers are not given by the model: how
+ * much of a wait the path to the end should count for each arc (which arcs will cross is not known
+ * yet), and how much later a node may begin to stay in the stream of its input (which saves an
+ * event and keeps the other stream free). Some values are tried, with and without a stream that
+ * belongs to the longest chain alone, and the shortest schedule is kept. Source: HEFT (Topcuoglu,
+ * Hariri, Wu, 2002) for the path to the end; Graham's list scheduling. Cost: see the header. */
 #include <assert.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ struct schedule {
     const struct tarn_stream_pools *pools;
     uint64_t wait_ns;
     uint64_t stay_ns;  /* how much later a node may begin to stay in its input's stream */
-    uint64_t *urgency; /* node -> UINT64_MAX - the way from its begin to the end */
+    uint64_t *urgency; /* node -> UINT64_MAX - the path from its begin to the end, ns */
     uint64_t *ready;   /* node -> when it could begin in the best stream, if that were free */
     uint64_t *end;     /* node */
     uint64_t *free_at; /* stream */
@@ -37,18 +37,18 @@ static uint64_t cost_of(const struct schedule *schedule, uint32_t node)
     return op->view ? 0 : op->cost;
 }
 
-/* The way to the end counts wait_share sixteenths of a wait for each arc. */
+/* The path to the end counts wait_share sixteenths of a wait for each arc. */
 static void fill_urgency(struct schedule *schedule, uint32_t wait_share)
 {
     const struct tarn_arcs *after = &schedule->model->successors;
     uint64_t wait = schedule->wait_ns * wait_share / 16;
     for (uint32_t v = schedule->model->nodes_count; v-- > 0;) {
-        uint64_t way = 0;
+        uint64_t path = 0;
         for (uint32_t i = after->begin[v]; i < after->begin[v + 1]; i++) {
             uint64_t behind = wait + (UINT64_MAX - schedule->urgency[after->ops[i]]);
-            if (behind > way) way = behind;
+            if (behind > path) path = behind;
         }
-        schedule->urgency[v] = UINT64_MAX - (way + cost_of(schedule, v));
+        schedule->urgency[v] = UINT64_MAX - (path + cost_of(schedule, v));
     }
 }
 
@@ -116,7 +116,9 @@ static void place(struct schedule *schedule, uint32_t v)
 {
     const struct tarn_arcs *after = &schedule->model->successors;
     uint64_t begin;
+    assert(schedule->pending[v] == 0 && schedule->placed < schedule->model->nodes_count);
     uint32_t s = choose_stream(schedule, v, &begin);
+    assert(begin >= schedule->free_at[s]);
     schedule->stream[v] = s;
     schedule->end[v] = begin + cost_of(schedule, v);
     schedule->free_at[s] = schedule->end[v];
@@ -217,7 +219,7 @@ static void try_settings(struct contest *contest)
     }
 }
 
-/* Puts the nodes of pool 0 on the longest way to the end into a pool of their own. */
+/* Puts the nodes of pool 0 on the longest path to the end into a pool of their own. */
 static void mark_chain(const struct schedule *schedule, uint8_t *pool, uint8_t own)
 {
     const struct tarn_arcs *after = &schedule->model->successors;
@@ -235,7 +237,7 @@ static void mark_chain(const struct schedule *schedule, uint8_t *pool, uint8_t o
     }
 }
 
-/* Again, with the first stream for the longest chain alone: nothing shorter gets in its way. */
+/* Again, with the first stream for the longest chain alone, so that nothing shorter delays it. */
 static enum tarn_status try_with_chain(struct contest *contest)
 {
     struct schedule *schedule = contest->schedule;

@@ -211,6 +211,7 @@ static void look_around(const struct finder *finder, uint32_t w, uint64_t behind
 static void look_into(struct finder *finder, uint32_t c, struct tarn_candidates *candidates)
 {
     uint32_t streams_count = finder->graph->streams_count;
+    assert(c < streams_count);
     uint32_t wanted = streams_count < 8 ? 32 : streams_count < 64 ? 256 / streams_count : 4;
     fill_places(finder, c);
     memset(finder->best, 0, streams_count * sizeof *finder->best);

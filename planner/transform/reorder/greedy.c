@@ -1,8 +1,9 @@
 /* Two rules. (1) A ready segment, a short run of nodes that leaves no more alive than there was and
- * stays under the limit on the way, is run at once: that spoils nothing, because what is alive is
- * submodular over sets of nodes closed under predecessors, so that any completion that stays
- * under the limit stays under it with the segment taken first. (2) When there is none, the guide's
- * first ready node that fits under the limit is run; when none fits, the one that exceeds it least.
+ * never exceeds the limit before its end, is run at once: that spoils nothing, because what is
+ * alive is submodular over sets of nodes closed under predecessors, so that any completion that
+ * stays under the limit stays under it with the segment taken first. (2) When there is none, the
+ * guide's first ready node that fits under the limit is run; when none fits, the one that exceeds
+ * it least.
  *
  * A segment grows from a ready node: run it, then whatever that has made ready and frees most,
  * until what is alive is back where it was. A node is looked at again when something changes for

@@ -2,7 +2,7 @@
  * the highest step w of that order. If w's minimum cut reaches the goal, the case is done. Else
  * split the order at that cut, which lowers w's step; now another node u is highest. If the case
  * orders the two, go on with u; if not, either u runs before w or w before u, and what is true in
- * both cases is true. The orders that turn up on the way are compared with the goal as well. Cost:
+ * both cases is true. The orders that are found meanwhile are compared with the goal as well. Cost:
  * cuts_max minimum cuts and twice as many runs through an order. */
 #include "proof.h"
 
@@ -110,7 +110,7 @@ struct pair {
 };
 
 /* Bounds the case whose order is order_at(depth) by cuts at its highest steps, until the goal is
- * reached or two nodes turn up that the case leaves unordered. */
+ * reached or two nodes are found that the case leaves unordered. */
 static enum tarn_status look(struct tarn_reorder_proof *proof, uint32_t depth, uint64_t *least,
                              struct pair *open)
 {

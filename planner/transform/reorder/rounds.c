@@ -64,6 +64,7 @@ static uint32_t highest_step(const struct tarn_reordering *reordering)
 {
     uint32_t i = 0;
     while (reordering->step[i] != reordering->score.peak) i++;
+    assert(i < reordering->model->nodes_count);
     return i;
 }
 
@@ -173,6 +174,7 @@ static bool try_windows(struct tarn_reordering *reordering, uint32_t middle)
 static enum tarn_status raise_bound(struct tarn_reordering *reordering, uint32_t i, uint64_t *here)
 {
     enum tarn_status status = tarn_reorder_bound_at(&reordering->bound, reordering->best[i], here);
+    assert(status != TARN_OK || *here <= reordering->score.peak);
     if (status == TARN_OK && *here > reordering->least) reordering->least = *here;
     return status;
 }
