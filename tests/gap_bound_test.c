@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/place/problem/block.h"
+#include "planner/place/problem/problem.h"
 #include "streams/base/region.h"
 #include "streams/order/gap_bound.h"
 #include "streams/plan/plan.h"

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "planner/place/improve.h"
-#include "planner/place/lowest/moves.h"
+#include "planner/place/lowest/lowest.h"
 #include "support/check_offsets.h"
 #include "support/place_fixture.h"
 #include "support/random_graph.h"
@@ -197,12 +197,12 @@ static void coarse_units_keep_plans_safe(void **state)
 
 /* A few random changes to keys and floors, as a walk makes them. */
 static uint32_t draw_changes(const struct tarn_lowest *lowest, struct random_source *source,
-                             int32_t *key, int32_t *floor, struct tarn_change *changes)
+                             int32_t *key, int32_t *floor, struct tarn_replay_change *changes)
 {
     uint32_t count = random_below(source, 4);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t place = random_below(source, lowest->count);
-        changes[i] = (struct tarn_change){place, key[place], floor[place]};
+        changes[i] = (struct tarn_replay_change){place, key[place], floor[place]};
         if (random_percent(source, 60))
             key[place] = (int32_t)random_below(source, random_percent(source, 50) ? 4 : 1 << 20);
         else
@@ -211,7 +211,7 @@ static uint32_t draw_changes(const struct tarn_lowest *lowest, struct random_sou
     return count;
 }
 
-static void take_back(int32_t *key, int32_t *floor, const struct tarn_change *changes,
+static void take_back(int32_t *key, int32_t *floor, const struct tarn_replay_change *changes,
                       uint32_t count)
 {
     while (count-- > 0) {
@@ -227,7 +227,7 @@ static uint32_t compare_replays(struct fixture *fixture, uint64_t seed)
     struct tarn_lowest lowest;
     struct tarn_decoder decoder;
     struct tarn_replay replay;
-    struct tarn_change changes[4];
+    struct tarn_replay_change changes[4];
     struct tarn_objective objective = {500, 1, 1};
     uint32_t refused = 0;
     assert_int_equal(tarn_lowest_init(&lowest, &fixture->region, &fixture->problem, 1 << 24),

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "planner/papers/pairs.h"
-#include "planner/place/somas/portfolio.h"
+#include "planner/place/somas/somas.h"
 #include "streams/base/region.h"
 #include "streams/plan/plan.h"
 #include "support/place_naive.h"

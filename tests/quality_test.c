@@ -17,7 +17,6 @@
 #include "planner/place/core.h"
 #include "planner/place/exact/exact.h"
 #include "planner/place/improve.h"
-#include "planner/place/lowest/keys.h"
 #include "planner/place/lowest/lowest.h"
 #include "planner/place/windows/windows.h"
 #include "support/place_fixture.h"

@@ -14,7 +14,7 @@
 #include "bench/cut_graph.h"
 #include "bench/dnn_graph.h"
 #include "planner/place/lowest/lowest.h"
-#include "planner/place/problem/part.h"
+#include "planner/place/problem/problem.h"
 #include "planner/place/windows/bundles.h"
 #include "planner/place/windows/cuts.h"
 #include "planner/place/windows/periods.h"

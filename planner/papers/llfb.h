@@ -2,7 +2,7 @@
 #ifndef TARN_PLANNER_PAPERS_LLFB_H
 #define TARN_PLANNER_PAPERS_LLFB_H
 
-#include "planner/place/somas/baseline.h"
+#include "planner/place/problem/problem.h"
 
 /* Writes the offset of every planned storage. node_limit: not used, a layout of ROAM's has it.
  * TARN_SYSTEM: no memory. */

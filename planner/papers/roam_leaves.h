@@ -8,7 +8,7 @@
 #ifndef TARN_PLANNER_PAPERS_ROAM_LEAVES_H
 #define TARN_PLANNER_PAPERS_ROAM_LEAVES_H
 
-#include "planner/place/somas/baseline.h"
+#include "planner/place/problem/problem.h"
 #include "streams/base/region.h"
 
 /* What is known of a block. Times are places in list order; the turning cut is the node at which

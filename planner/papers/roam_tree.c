@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/place/somas/somas.h"
 #include "roam_leaves.h"
 #include "streams/base/checked.h"
 #include "subgraph_tree.h"

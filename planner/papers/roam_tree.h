@@ -2,7 +2,7 @@
 #ifndef TARN_PLANNER_PAPERS_ROAM_TREE_H
 #define TARN_PLANNER_PAPERS_ROAM_TREE_H
 
-#include "planner/place/somas/baseline.h"
+#include "planner/place/problem/problem.h"
 
 /* Writes the offset of every planned storage. node_limit: nodes in a leaf at most; 0: a default.
  * TARN_SYSTEM: no memory. */

@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "planner/place/exact/exact.h"
-#include "planner/place/lowest/keys.h"
+#include "planner/place/lowest/lowest.h"
 #include "planner/place/windows/windows.h"
 #include "streams/base/bitset.h"
 #include "streams/base/checked.h"

@@ -3,7 +3,8 @@
 #ifndef TARN_PLANNER_PLACE_CORE_H
 #define TARN_PLANNER_PLACE_CORE_H
 
-#include "planner/place/somas/baseline.h"
+#include "planner/place/problem/problem.h"
+#include "streams/base/deadline.h"
 #include "streams/order/antichain.h"
 
 struct tarn_core_options {

@@ -4,7 +4,8 @@
 #ifndef TARN_PLANNER_PLACE_IMPROVE_H
 #define TARN_PLANNER_PLACE_IMPROVE_H
 
-#include "planner/place/somas/baseline.h"
+#include "planner/place/problem/problem.h"
+#include "streams/base/deadline.h"
 #include "streams/order/antichain.h"
 
 struct tarn_improve_options {

@@ -2,7 +2,7 @@
 #ifndef TARN_PLANNER_PLACE_PASS_H
 #define TARN_PLANNER_PLACE_PASS_H
 
-#include "planner/place/somas/baseline.h"
+#include "planner/place/problem/problem.h"
 #include "streams/order/antichain.h"
 
 /* offset, footprint: a safe plan; replaced by that of the pass where it is lower. It runs to its

@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "planner/place/somas/portfolio.h"
+#include "planner/place/somas/somas.h"
 #include "stages.h"
 
 /* The methods of SOMAS look at every pair: above this many blocks they take minutes, and are left

@@ -3,7 +3,7 @@
 #define TARN_PLANNER_PLACE_SEARCH_H
 
 #include "improve.h"
-#include "planner/place/lowest/keys.h"
+#include "planner/place/lowest/lowest.h"
 #include "streams/base/parallel.h"
 #include "streams/base/region.h"
 

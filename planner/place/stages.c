@@ -10,7 +10,7 @@
 #include "core.h"
 #include "pass.h"
 #include "planner/place/exact/exact.h"
-#include "planner/place/somas/portfolio.h"
+#include "planner/place/somas/somas.h"
 
 /* Exact search of everything is for lone storages: a node costs too much where groups have many
  * members. EXACT_BRIEFLY: visits of blocks. EXACT_RUNS: nodes for each block from which on every

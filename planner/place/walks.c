@@ -9,7 +9,7 @@
 
 #include <assert.h>
 
-#include "planner/place/lowest/moves.h"
+#include "planner/place/lowest/lowest.h"
 #include "work.h"
 
 /* The first COPYING_WALKS of WALKS may go on from another one's plan. ROUND_STEPS: steps of each in

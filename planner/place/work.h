@@ -5,7 +5,7 @@
 #ifndef TARN_PLANNER_PLACE_WORK_H
 #define TARN_PLANNER_PLACE_WORK_H
 
-#include "planner/place/somas/baseline.h"
+#include "planner/place/problem/problem.h"
 
 #define TARN_WORK_UNLIMITED UINT64_MAX
 

@@ -13,7 +13,7 @@
 #include "clock.h"
 #include "dnn_graph.h"
 #include "planner/place/improve.h"
-#include "planner/place/somas/portfolio.h"
+#include "planner/place/somas/somas.h"
 #include "streams/base/region.h"
 
 struct bench {

@@ -2,7 +2,7 @@
 #ifndef TARN_TESTS_SUPPORT_CHECK_OFFSETS_H
 #define TARN_TESTS_SUPPORT_CHECK_OFFSETS_H
 
-#include "planner/place/problem/block.h"
+#include "planner/place/problem/problem.h"
 #include "streams/order/reuse.h"
 
 /* Asserts that no unsafe pair shares a reserved byte. */

@@ -2,7 +2,7 @@
 #ifndef TARN_TESTS_SUPPORT_PLACE_FIXTURE_H
 #define TARN_TESTS_SUPPORT_PLACE_FIXTURE_H
 
-#include "planner/place/somas/baseline.h"
+#include "planner/place/problem/problem.h"
 #include "streams/base/region.h"
 #include "streams/order/antichain.h"
 

@@ -2,7 +2,7 @@
 #ifndef TARN_PLANNER_PLACE_EXACT_EXACT_H
 #define TARN_PLANNER_PLACE_EXACT_EXACT_H
 
-#include "planner/place/somas/baseline.h"
+#include "planner/place/problem/problem.h"
 #include "streams/base/deadline.h"
 
 enum tarn_exact_result {

@@ -14,7 +14,8 @@
 #ifndef TARN_PLANNER_PLACE_EXACT_INSTANCE_H
 #define TARN_PLANNER_PLACE_EXACT_INSTANCE_H
 
-#include "planner/place/somas/baseline.h"
+#include "planner/place/problem/problem.h"
+#include "streams/base/deadline.h"
 #include "streams/base/region.h"
 
 /* An interval in which the position of another block less that of this block must not be. */

@@ -2,7 +2,7 @@
 #ifndef TARN_PLANNER_PLACE_LOWEST_KEYS_H
 #define TARN_PLANNER_PLACE_LOWEST_KEYS_H
 
-#include "lowest.h"
+#include "decoder.h"
 
 enum { TARN_KEYS_COUNT = 10 };
 

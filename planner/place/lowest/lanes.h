@@ -6,7 +6,7 @@
 #ifndef TARN_PLANNER_PLACE_LOWEST_LANES_H
 #define TARN_PLANNER_PLACE_LOWEST_LANES_H
 
-#include "planner/place/problem/conflict.h"
+#include "planner/place/problem/problem.h"
 #include "streams/base/region.h"
 
 enum { TARN_LANE_RUN = 64 };

@@ -3,7 +3,7 @@
 #ifndef TARN_PLANNER_PLACE_LOWEST_LIMITS_H
 #define TARN_PLANNER_PLACE_LOWEST_LIMITS_H
 
-#include "lowest.h"
+#include "decoder.h"
 
 /* Raises one place's limit. */
 void tarn_limits_rise(struct tarn_decoder *decoder, uint32_t place, int32_t limit);

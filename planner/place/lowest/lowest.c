@@ -4,7 +4,7 @@
  * both sides, which keeps every plan safe and costs at most one unit for each storage in a stack.
  * Source: DESIGN.md, section 3 (Placement).
  * Cost: O(T S), 4 bytes per storage and stream. */
-#include "lowest.h"
+#include "decoder.h"
 
 #include <stdlib.h>
 #include <string.h>

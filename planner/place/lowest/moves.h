@@ -24,7 +24,7 @@ struct tarn_walk {
     uint64_t random;
     uint64_t steps;
     uint32_t *list; /* scratch: places */
-    struct tarn_change changes[TARN_CHANGES_MAX];
+    struct tarn_replay_change changes[TARN_CHANGES_MAX];
     uint32_t changes_count;
 };
 

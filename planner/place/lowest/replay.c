@@ -115,7 +115,7 @@ static uint32_t before_tie(const struct tarn_replay *replay, uint32_t place, int
 }
 
 static uint32_t before_changes(const struct tarn_replay *replay, const int32_t *key,
-                               const int32_t *floor, const struct tarn_change *changes,
+                               const int32_t *floor, const struct tarn_replay_change *changes,
                                uint32_t changes_count)
 {
     uint32_t index = TARN_SNAPSHOTS;
@@ -133,7 +133,7 @@ static uint32_t before_changes(const struct tarn_replay *replay, const int32_t *
 }
 
 bool tarn_replay_try(struct tarn_replay *replay, const int32_t *key, const int32_t *floor,
-                     const struct tarn_change *changes, uint32_t changes_count,
+                     const struct tarn_replay_change *changes, uint32_t changes_count,
                      struct tarn_objective objective, int64_t miss_max)
 {
     if (changes_count == 0) return replay->miss <= miss_max;

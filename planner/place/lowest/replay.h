@@ -9,7 +9,7 @@
 #ifndef TARN_PLANNER_PLACE_LOWEST_REPLAY_H
 #define TARN_PLANNER_PLACE_LOWEST_REPLAY_H
 
-#include "lowest.h"
+#include "decoder.h"
 
 enum { TARN_SNAPSHOTS = 16 };
 
@@ -34,7 +34,7 @@ struct tarn_replay {
     uint32_t interval; /* blocks between snapshots */
 };
 
-struct tarn_change {
+struct tarn_replay_change {
     uint32_t place;
     int32_t key, floor; /* before the change */
 };
@@ -50,7 +50,7 @@ bool tarn_replay_start(struct tarn_replay *replay, const int32_t *key, const int
 /* Decodes keys and floors that differ from those of the kept plan in these changes, and keeps the
  * result unless it misses the objective by more than `miss_max`. */
 bool tarn_replay_try(struct tarn_replay *replay, const int32_t *key, const int32_t *floor,
-                     const struct tarn_change *changes, uint32_t changes_count,
+                     const struct tarn_replay_change *changes, uint32_t changes_count,
                      struct tarn_objective objective, int64_t miss_max);
 
 #endif

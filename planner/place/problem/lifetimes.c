@@ -3,7 +3,7 @@
  * storages in conflict have lifetimes that meet. Streams that produce none of the list do not
  * count: left out, what they release late is not late.
  * Source: DESIGN.md, section 3 (Windows). Cost: O(T S), 12 bytes for each storage listed. */
-#include "lifetimes.h"
+#include "problem.h"
 
 static void begin_all(const struct tarn_lifetimes *lifetimes)
 {

@@ -1,7 +1,7 @@
 /* Parts. A storage's `first` in a stream becomes the number of the part's storages that the stream
  * produces before it: a table over the slots between the part's first and last one of the stream
  * tells. Cost: O(storages * streams of the part), and those tables. */
-#include "part.h"
+#include "problem.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Slot sets: a bit for each slot and a count for every 64 of them.
  * Cost: O(T / 64) and the members; a fifth of a byte for each slot. */
-#include "slot_set.h"
+#include "problem.h"
 
 #include "streams/base/bitset.h"
 

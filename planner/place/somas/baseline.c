@@ -10,7 +10,7 @@
  *   - Intervals are of forbidden starts, for lone storages too: [offset - size + 1, end).
  *
  * Cost: the list of conflicts and T/64 words per storage, plus O(T) for every new edge. */
-#include "baseline.h"
+#include "somas.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * order, the outcome is the same however the methods are spread over threads. Once a method has met
  * the bound only those before it in the order can still win; the others are left out.
  * Cost: that of the methods; one array of offsets for each thread and two to work in. */
-#include "portfolio.h"
+#include "somas.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

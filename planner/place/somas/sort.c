@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "baseline.h"
+#include "somas.h"
 
 struct keyed_block {
     uint64_t key; /* descending */

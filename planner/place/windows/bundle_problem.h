@@ -3,7 +3,7 @@
 #define TARN_PLANNER_PLACE_WINDOWS_BUNDLE_PROBLEM_H
 
 #include "field.h"
-#include "planner/place/problem/slot_set.h"
+#include "planner/place/problem/problem.h"
 
 /* A stream that produces some of what crosses. */
 struct tarn_source {

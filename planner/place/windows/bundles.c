@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "bundle_problem.h"
-#include "planner/place/lowest/keys.h"
+#include "planner/place/lowest/lowest.h"
 
 /* A bundle has one part in BUNDLES_MIN of the aim at most, so that many are needed to fill it. */
 enum { BUNDLES_MIN = 512 };

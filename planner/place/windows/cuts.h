@@ -2,7 +2,7 @@
 #ifndef TARN_PLANNER_PLACE_WINDOWS_CUTS_H
 #define TARN_PLANNER_PLACE_WINDOWS_CUTS_H
 
-#include "planner/place/problem/lifetimes.h"
+#include "planner/place/problem/problem.h"
 #include "streams/base/region.h"
 
 /* A storage that crosses a cut: numbers of windows. */

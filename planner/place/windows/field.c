@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-#include "planner/place/lowest/keys.h"
+#include "planner/place/lowest/lowest.h"
 
 bool tarn_field_init(struct tarn_field *field, struct tarn_region *region,
                      const struct tarn_problem *problem, const struct tarn_antichain *antichain)

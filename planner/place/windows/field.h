@@ -3,8 +3,8 @@
 #define TARN_PLANNER_PLACE_WINDOWS_FIELD_H
 
 #include "planner/place/effort.h"
-#include "planner/place/lowest/obstacles.h"
-#include "planner/place/problem/part.h"
+#include "planner/place/lowest/lowest.h"
+#include "planner/place/problem/problem.h"
 #include "streams/base/region.h"
 #include "streams/order/antichain.h"
 

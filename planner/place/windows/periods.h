@@ -2,7 +2,7 @@
 #ifndef TARN_PLANNER_PLACE_WINDOWS_PERIODS_H
 #define TARN_PLANNER_PLACE_WINDOWS_PERIODS_H
 
-#include "planner/place/problem/lifetimes.h"
+#include "planner/place/problem/problem.h"
 #include "streams/base/region.h"
 
 /* Rank of an op in the global order -> its period, taken from the region. If all that is produced

@@ -3,7 +3,7 @@
 #ifndef TARN_PLANNER_PLACE_WINDOWS_SPLIT_H
 #define TARN_PLANNER_PLACE_WINDOWS_SPLIT_H
 
-#include "planner/place/somas/baseline.h"
+#include "planner/place/problem/problem.h"
 
 /* Writes the phase of every stream: streams of phase 0, 1, ... are placed one after the other. Each
  * phase but the last has a single stream, and a block whose streams have several phases has the

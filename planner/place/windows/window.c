@@ -24,7 +24,7 @@
 #include "bundles.h"
 #include "cuts.h"
 #include "periods.h"
-#include "planner/place/lowest/keys.h"
+#include "planner/place/lowest/lowest.h"
 #include "streams/base/parallel.h"
 #include "streams/base/radix.h"
 

@@ -1,9 +1,8 @@
 /* The SOMAS paper's two algorithms (section 4), the baseline that better placement must beat. */
-#ifndef TARN_PLANNER_PLACE_SOMAS_BASELINE_H
-#define TARN_PLANNER_PLACE_SOMAS_BASELINE_H
+#ifndef TARN_PLANNER_PLACE_SOMAS_SOMAS_H
+#define TARN_PLANNER_PLACE_SOMAS_SOMAS_H
 
-#include "planner/place/problem/block.h"
-#include "planner/place/problem/conflict.h"
+#include "planner/place/problem/problem.h"
 #include "streams/base/deadline.h"
 
 enum tarn_sort {
@@ -20,13 +19,6 @@ struct tarn_method {
     enum tarn_sort sort;
     bool best_fit; /* else first-fit */
     bool paper;    /* with Algorithm 10's head-size test; only blocks of several members differ */
-};
-
-/* What there is to place; all of it is only read. */
-struct tarn_problem {
-    const struct tarn_graph *graph;
-    const struct tarn_blocks *blocks;
-    const struct tarn_conflicts *conflicts;
 };
 
 /* Writes the offset of every planned storage. Where it has to end before that is done, the
@@ -57,5 +49,28 @@ enum tarn_status tarn_placer_place(struct tarn_placer *placer, struct tarn_block
  * several members has its turn when the first of them would. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_blocks_sort(const struct tarn_problem *problem, enum tarn_sort sort,
                                   uint32_t *order);
+
+/* ---- Several methods, the best result ---- */
+
+/* All methods, in the order in which ties are broken. */
+extern const struct tarn_method tarn_methods[];
+extern const uint32_t tarn_methods_count;
+
+/* The index of the method of that name, or TARN_NONE. */
+uint32_t tarn_method_find(const char *name);
+
+/* Runs one method, or all of them for TARN_NONE (that is, the first `methods_max` worth their
+ * while), on up to `threads` threads (0: all cores). Writes the offsets and footprint of the least
+ * footprint, of equal ones the first in order of methods, and which method that was; nothing of it
+ * depends on the number of threads. Methods after one that meets the bound (no plan is below it; 0:
+ * none known) are left out, and those that have to end before they are done; when that leaves none,
+ * the footprint is UINT64_MAX. until: may be NULL. TARN_SYSTEM: no memory for one of them. */
+enum tarn_status tarn_portfolio_place(const struct tarn_problem *problem, uint32_t method,
+                                      uint32_t methods_max, uint32_t threads, uint64_t bound,
+                                      const struct tarn_deadline *deadline, uint64_t *offset,
+                                      uint64_t *footprint, uint32_t *winner);
+
+/* How many methods are worth their while: some differ where there are groups only. */
+uint32_t tarn_portfolio_count(const struct tarn_problem *problem);
 
 #endif

@@ -1,0 +1,149 @@
+/* Lowest-offset-first: every block that is not placed yet has a lower limit; again and again the
+ * block with the smallest limit (of equal ones the one with the largest key) is placed there, and
+ * the limits of the blocks in conflict with it rise above it.
+ *
+ * Works on places: lone storages by (stream, position) of their producer, then the blocks of
+ * several members. Offsets are counted in units, a power of two of bytes, and are below 2^30, so
+ * that all arithmetic fits the narrow lanes of vector units. Sizes round outward to units; where
+ * the unit divides every size and border, and it does unless the arena is huge, nothing is lost. */
+#ifndef TARN_PLANNER_PLACE_LOWEST_DECODER_H
+#define TARN_PLANNER_PLACE_LOWEST_DECODER_H
+
+#include "extremes.h"
+#include "kernels.h"
+#include "obstacles.h"
+#include "planner/place/problem/problem.h"
+#include "streams/base/deadline.h"
+
+enum { TARN_UNITS_MAX = (1 << 30) - 1, TARN_KEY_MAX = (1 << 24) - 1 };
+
+/* A problem made ready for decoding; shared by threads. */
+struct tarn_lowest {
+    const struct tarn_problem *problem;
+    const struct tarn_obstacles *obstacles; /* or NULL */
+    uint32_t unit_shift;                    /* a unit is 1 << unit_shift bytes */
+    uint32_t count;                         /* places */
+    uint32_t *block;                        /* place -> index into problem->blocks */
+    int32_t *size;                          /* by place */
+    int32_t *alignment;                     /* by place */
+    int32_t *ceiling;              /* by place: 0 where limits need care: groups, own alignments */
+    struct tarn_lanes lone;        /* its places are the first ones here */
+    struct tarn_extremes extremes; /* of lone */
+    uint32_t *reach; /* [place in lone][stream]: behind the lone places that it may meet there */
+    /* The lone places of stream s before since[since_begin[t] + p / 64][s] are all released for
+     * what is produced at position p of stream t. */
+    uint32_t *since_begin, *since;
+    struct tarn_lanes members; /* storages of groups, see below */
+    struct tarn_lanes heads;   /* the first member of each group, in the order of their places */
+    /* By place in `members`. */
+    int32_t *within, *member_end; /* in their block, rounded outward */
+    /* Groups: place lone.count + g has the members listed in member[group_begin[g] ..]. */
+    uint32_t groups_count;
+    uint32_t *group_begin;
+    uint32_t *member; /* place in `members`, in the block's order */
+};
+
+/* bytes_max: no plan above it will be asked for; sets the unit. Lives in the region, and reads the
+ * problem as long. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_lowest_init(struct tarn_lowest *lowest, struct tarn_region *region,
+                                  const struct tarn_problem *problem, uint64_t bytes_max);
+/* The same around obstacles, which set the unit, as long as they live. */
+enum tarn_status tarn_lowest_init_around(struct tarn_lowest *lowest, struct tarn_region *region,
+                                         const struct tarn_problem *problem,
+                                         const struct tarn_obstacles *obstacles);
+/* The unit that tarn_lowest_init takes. */
+uint32_t tarn_lowest_unit_shift(const struct tarn_blocks *blocks, uint64_t bytes_max);
+
+/* Whole units of so many bytes, rounded down; at most TARN_UNITS_MAX. */
+int32_t tarn_lowest_units(const struct tarn_lowest *lowest, uint64_t bytes);
+
+/* How much a plan misses its aim, in units: a weighted sum of what its top has above the aim and
+ * of all bytes above it. */
+struct tarn_objective {
+    int32_t aim;
+    int32_t top_weight, bytes_weight;
+};
+#define TARN_MISS_MAX INT64_MAX
+
+/* Who comes first of some places, as kernels.foremost tells, in which run; -1: not known. */
+struct tarn_leader {
+    int32_t code;
+    uint32_t run;
+};
+
+/* The limits of the nodes of a level, see extremes.h. */
+struct tarn_limits_level {
+    int32_t *least;               /* limit of their places */
+    int32_t *greatest;            /* no limit of a place that is not placed is above it */
+    int32_t *pending;             /* what all limits in the node still have to rise to */
+    struct tarn_leader *first;    /* of those that have the least limit */
+    struct tarn_leader *champion; /* of all that are not placed */
+    uint32_t count;
+};
+
+/* A decode under way. */
+struct tarn_decoder {
+    const struct tarn_lowest *lowest;
+    const struct tarn_kernels *kernels;
+    int32_t *state; /* one array of state_size numbers: all up to `groups` */
+    size_t state_size;
+    int32_t *limit;        /* by place, without floors that have not mattered; INT32_MAX: placed */
+    int32_t *ceiling;      /* by place: some placed member in conflict may begin here or above */
+    int32_t *member_limit; /* by place in `members`: the least offset of its block it allows */
+    struct tarn_limits_level levels[TARN_LEVELS_MAX]; /* as many as lowest->extremes has */
+    struct tarn_leader *leaders;                      /* of all levels */
+    int32_t *groups; /* those that are placed and reach above the current offset */
+    uint32_t groups_count;
+    int32_t *offset; /* by place: the result */
+    uint32_t done;   /* places that are placed */
+    uint32_t *step;  /* by place: `done` when it was placed */
+    uint32_t
+        *lifted;     /* by place: `done` when its floor mattered for the first time, or TARN_NONE */
+    int32_t current; /* the offset at hand */
+    int32_t top;
+    int64_t miss;
+    const struct tarn_extremes *extremes; /* at most those of places that are not placed yet: */
+    struct tarn_extremes narrowed;        /* where `narrows`, the decoder's own */
+    uint8_t *placed;                      /* where it narrows: by run, how many are placed */
+    uint8_t *narrowed_at;                 /* by stream and run: `placed` when it was narrowed */
+    bool narrows;
+    bool hurries; /* set after making, where no state is gone back to: places soon, see decode.c */
+    uint64_t rises;                       /* of this decode */
+    const struct tarn_deadline *deadline; /* NULL, or ends a decode; set after making */
+    uint64_t work, work_max; /* of all decodes so far, see work.h; ends them, 0: no limit */
+};
+/* Lives in the region. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_decoder_init(struct tarn_decoder *decoder, struct tarn_region *region,
+                                   const struct tarn_lowest *lowest);
+
+/* From the next start on, the decoder goes from the start to the end and never back to a state that
+ * was saved: it may forget what is placed, which matters for many places. TARN_SYSTEM: no memory.
+ */
+enum tarn_status tarn_decoder_narrow(struct tarn_decoder *decoder, struct tarn_region *region);
+
+/* floor: by place, the least offset allowed, or NULL. */
+void tarn_decoder_start(struct tarn_decoder *decoder, const int32_t *floor);
+
+/* To be called when keys or floors have changed since the state was made. */
+void tarn_decoder_forget(struct tarn_decoder *decoder, const int32_t *floor);
+
+/* Goes on until `until` blocks are placed; key: by place, 0 to TARN_KEY_MAX. False as soon as the
+ * objective is missed by more than `miss_max`, or by more than can be counted, or time or work is
+ * over. */
+bool tarn_decoder_advance(struct tarn_decoder *decoder, const int32_t *key, const int32_t *floor,
+                          struct tarn_objective objective, int64_t miss_max, uint32_t deadline);
+
+/* Whether it hurries, and has placed something where it could be at once. */
+bool tarn_decoder_hurried(const struct tarn_decoder *decoder);
+
+/* A lower limit for the miss in the end. */
+int64_t tarn_decoder_expect(const struct tarn_decoder *decoder, struct tarn_objective objective);
+
+/* The footprint of a plan, in bytes. */
+uint64_t tarn_lowest_footprint(const struct tarn_lowest *lowest, const int32_t *place_offset);
+
+/* Writes a plan's byte offsets by storage. */
+void tarn_lowest_offsets(const struct tarn_lowest *lowest, const int32_t *place_offset,
+                         uint64_t *offset);
+
+#endif
