@@ -3,6 +3,7 @@
 #ifndef TARN_STREAMS_BASE_CHECKED_H
 #define TARN_STREAMS_BASE_CHECKED_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,6 +29,7 @@ static inline bool tarn_size_multiply(uint64_t a, uint64_t b, uint64_t *result)
 static inline bool tarn_size_round_up(uint64_t size, uint64_t alignment, uint64_t *result)
 {
     uint64_t padded;
+    assert(alignment != 0 && (alignment & (alignment - 1)) == 0);
     if (!tarn_size_add(size, alignment - 1, &padded)) return false;
     *result = padded & ~(alignment - 1);
     return true;

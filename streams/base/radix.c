@@ -2,6 +2,7 @@
  * Cost: for every 11 bits of the largest key, two passes over the numbers. */
 #include "radix.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -25,6 +26,7 @@ static bool sort_digit(const uint64_t *from, uint64_t *to, uint32_t count, uint3
 
 uint64_t *tarn_radix_sort(uint64_t *packed, uint64_t *spare, uint32_t count, uint32_t key_max)
 {
+    assert(packed != spare || count == 0);
     for (uint32_t shift = 0; shift < 32 && key_max >> shift > 0; shift += DIGIT_BITS) {
         if (!sort_digit(packed, spare, count, 32 + shift)) continue;
         uint64_t *sorted = spare;

@@ -61,6 +61,7 @@ static size_t next_chunk_size(const struct tarn_region *region)
 
 static void *take_bytes(struct tarn_region *region, size_t size, size_t alignment)
 {
+    assert((alignment & (alignment - 1)) == 0 && region->left <= region->chunk_size);
     size_t padding = (size_t)(-(uintptr_t)region->free & (alignment - 1));
     if (padding > region->left || size > region->left - padding) {
         size_t chunk_size = next_chunk_size(region);
@@ -124,6 +125,7 @@ struct tarn_region_mark tarn_region_mark(const struct tarn_region *region)
 
 void tarn_region_release(struct tarn_region *region, struct tarn_region_mark mark)
 {
+    assert(mark.left <= mark.chunk_size && mark.chunk_size <= region->chunk_size);
     free_chunks(region->chunks, mark.chunks);
     region->chunks = mark.chunks;
     /* The shared chunk of the mark is still there: what was used of it since is zeroed. If another

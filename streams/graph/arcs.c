@@ -89,3 +89,37 @@ enum tarn_status tarn_derive_arcs(struct tarn_graph *graph)
     tarn_region_finish(&scratch);
     return ok ? TARN_OK : TARN_SYSTEM;
 }
+
+/* added[v]: how many of the arcs end at op v. */
+static enum tarn_status append_control(struct tarn_graph *graph,
+                                       const struct tarn_control_arc *arcs, uint32_t count,
+                                       uint32_t *added)
+{
+    for (uint32_t i = 0; i < count; i++) added[arcs[i].later]++;
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        struct tarn_graph_op *op = &graph->ops[v];
+        if (added[v] == 0) continue;
+        uint32_t *control =
+            tarn_region_take(&graph->region, (size_t)op->control_count + added[v], sizeof *control);
+        if (!control) return TARN_SYSTEM;
+        if (op->control_count > 0)
+            memcpy(control, op->control, op->control_count * sizeof *control);
+        op->control = control;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct tarn_graph_op *op = &graph->ops[arcs[i].later];
+        ((uint32_t *)op->control)[op->control_count++] = arcs[i].earlier;
+    }
+    return TARN_OK;
+}
+
+enum tarn_status tarn_derive_control(struct tarn_graph *graph, const struct tarn_control_arc *arcs,
+                                     uint32_t count)
+{
+    if (count == 0) return TARN_OK;
+    struct tarn_region scratch = {.chunks = NULL};
+    uint32_t *added = tarn_region_take(&scratch, graph->ops_count, sizeof *added);
+    enum tarn_status status = added ? append_control(graph, arcs, count, added) : TARN_SYSTEM;
+    tarn_region_finish(&scratch);
+    return status;
+}

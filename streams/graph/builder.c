@@ -15,16 +15,12 @@
 #include "streams/base/utf8.h"
 #include "validate.h"
 
-struct control_arc {
-    tarn_op later, earlier;
-};
-
 struct tarn_builder {
     struct tarn_error error; /* the first one */
     const char *path, *base; /* of the file that is read and of the graph in it, or NULL */
     struct tarn_graph *graph;
-    struct tarn_list *groups; /* root tensors; the lists live in the region */
-    struct control_arc *arcs; /* from tarn_builder_control */
+    struct tarn_list *groups;      /* root tensors; the lists live in the region */
+    struct tarn_control_arc *arcs; /* from tarn_builder_control */
     uint32_t ops_capacity, tensors_capacity, streams_capacity, groups_capacity;
     uint32_t arcs_count, arcs_capacity;
     uint32_t references; /* entries of all lists so far */
@@ -305,12 +301,12 @@ void tarn_builder_control(struct tarn_builder *builder, tarn_op later, tarn_op e
                         builder->graph->ops_count);
         return;
     }
-    struct control_arc *arcs = with_room(builder, builder->arcs, builder->arcs_count,
-                                         &builder->arcs_capacity, sizeof *arcs);
+    struct tarn_control_arc *arcs = with_room(builder, builder->arcs, builder->arcs_count,
+                                              &builder->arcs_capacity, sizeof *arcs);
     if (!arcs) return;
     builder->arcs = arcs;
     builder->references++;
-    arcs[builder->arcs_count++] = (struct control_arc){later, earlier};
+    arcs[builder->arcs_count++] = (struct tarn_control_arc){later, earlier};
 }
 
 void tarn_builder_group(struct tarn_builder *builder, struct tarn_list tensors)
@@ -344,44 +340,12 @@ void tarn_builder_meta(struct tarn_builder *builder, const char *meta)
 
 /* ---- Finishing ---- */
 
-/* Appends the arcs of tarn_builder_control, in the order in which they came, to their ops' lists.
- * added[v]: how many op v gets. */
-static enum tarn_status append_arcs(struct tarn_builder *builder, uint32_t *added)
-{
-    struct tarn_graph *graph = builder->graph;
-    for (uint32_t i = 0; i < builder->arcs_count; i++) added[builder->arcs[i].later]++;
-    for (uint32_t v = 0; v < graph->ops_count; v++) {
-        struct tarn_graph_op *op = &graph->ops[v];
-        if (added[v] == 0) continue;
-        uint32_t *control =
-            tarn_region_take(&graph->region, (size_t)op->control_count + added[v], sizeof *control);
-        if (!control) return TARN_SYSTEM;
-        if (op->control_count > 0)
-            memcpy(control, op->control, op->control_count * sizeof *control);
-        op->control = control;
-    }
-    for (uint32_t i = 0; i < builder->arcs_count; i++) {
-        struct tarn_graph_op *op = &graph->ops[builder->arcs[i].later];
-        ((uint32_t *)op->control)[op->control_count++] = builder->arcs[i].earlier;
-    }
-    return TARN_OK;
-}
-
-static enum tarn_status merge_arcs(struct tarn_builder *builder)
-{
-    if (builder->arcs_count == 0) return TARN_OK;
-    uint32_t *added = calloc(builder->graph->ops_count, sizeof *added);
-    enum tarn_status status = added ? append_arcs(builder, added) : TARN_SYSTEM;
-    free(added);
-    return status;
-}
-
 static enum tarn_status complete(struct tarn_builder *builder)
 {
     struct tarn_graph *graph = builder->graph;
     struct tarn_report report = report_of(builder);
     enum tarn_status status = builder->error.status;
-    if (!status) status = merge_arcs(builder);
+    if (!status) status = tarn_derive_control(graph, builder->arcs, builder->arcs_count);
     if (!status) status = tarn_validate_records(graph, builder->groups, &report);
     if (!status) status = tarn_derive_implementations(graph);
     if (!status) status = tarn_derive_streams(graph);

@@ -3,8 +3,18 @@
 #ifndef TARN_STREAMS_GRAPH_DERIVE_H
 #define TARN_STREAMS_GRAPH_DERIVE_H
 
+#include <assert.h>
+
 #include "report.h"
 
+/* An order that was demanded apart from an op's record. */
+struct tarn_control_arc {
+    tarn_op later, earlier;
+};
+
+/* Appends arcs to the control lists of their later ops, in the order in which they come. */
+enum tarn_status tarn_derive_control(struct tarn_graph *graph, const struct tarn_control_arc *arcs,
+                                     uint32_t count);
 /* The ops of every stream, and every op's position. */
 enum tarn_status tarn_derive_streams(struct tarn_graph *graph);
 /* Cross-stream predecessors and successors. */
@@ -34,6 +44,7 @@ static inline uint32_t tarn_op_arcs_count(const struct tarn_graph_op *op)
 static inline uint32_t tarn_op_arc(const struct tarn_graph *graph, const struct tarn_graph_op *op,
                                    uint32_t k)
 {
+    assert(k < tarn_op_arcs_count(op));
     if (k < op->inputs_count) return graph->tensors[op->inputs[k]].producer;
     return op->control[k - op->inputs_count];
 }

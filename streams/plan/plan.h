@@ -2,6 +2,7 @@
 #ifndef TARN_STREAMS_PLAN_PLAN_H
 #define TARN_STREAMS_PLAN_PLAN_H
 
+#include <assert.h>
 #include <stdatomic.h>
 
 #include "streams/graph/graph.h"
@@ -65,6 +66,7 @@ const struct tarn_place *tarn_place_find(const struct tarn_place *places, uint32
 /* The place of a storage of the plan's graph, by storage index. The plan must have all places. */
 static inline const struct tarn_place *tarn_plan_place(const struct tarn_plan *plan, uint32_t a)
 {
+    assert(a < plan->graph->storages_count);
     if (a < plan->storages_count) return &plan->storages[a];
     if (a < plan->graph->planned_count) return &plan->workspaces[a - plan->storages_count];
     return &plan->places_persistent[a - plan->graph->planned_count];
