@@ -77,7 +77,7 @@ static uint32_t dest_nodes(const struct tarn_graph *graph, const struct tarn_sto
 static uint32_t max_nodes(const struct tarn_graph *graph, uint32_t *nodes, uint32_t count,
                           uint32_t *last_seen)
 {
-    if (count > 0 && nodes[0] == graph->ops_count) return count;
+    if (nodes[0] == graph->ops_count) return count;
     for (uint32_t i = 0; i < count; i++) last_seen[graph->ops[nodes[i]].stream] = i;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) {

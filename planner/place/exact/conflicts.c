@@ -14,14 +14,14 @@ static int compare_forbidden(const void *a, const void *b)
 }
 
 /* Sorts and merges what overlaps; both ends of an interval are allowed, so that those that only
- * meet stay apart. Returns how many are left. */
+ * meet stay apart. Returns how many are left. pre: count > 0. */
 static uint32_t merge_forbidden(struct tarn_exact_forbidden *found, uint32_t count)
 {
-    uint32_t kept = 0;
+    uint32_t kept = 1;
     qsort(found, count, sizeof *found, compare_forbidden);
-    for (uint32_t i = 0; i < count; i++) {
-        struct tarn_exact_forbidden *last = kept > 0 ? &found[kept - 1] : NULL;
-        if (!last || last->other != found[i].other || found[i].low >= last->high)
+    for (uint32_t i = 1; i < count; i++) {
+        struct tarn_exact_forbidden *last = &found[kept - 1];
+        if (last->other != found[i].other || found[i].low >= last->high)
             found[kept++] = found[i];
         else if (found[i].high > last->high)
             last->high = found[i].high;

@@ -12,26 +12,24 @@
 
 /* ---- Making ---- */
 
-/* Lays the members of block b out from its start; false when a size overflows. Lone storages are at
- * 0 already: the pages of `within` are touched only where groups are. */
-static bool measure(struct tarn_blocks *blocks, uint32_t b, const struct tarn_graph *graph,
+/* Lays the members of block b out from its start; no block is too large by itself (TARN_SUM_MAX).
+ * Lone storages are at 0 already: the pages of `within` are touched only where groups are. */
+static void measure(struct tarn_blocks *blocks, uint32_t b, const struct tarn_graph *graph,
                     uint64_t alignment)
 {
     const uint32_t *members = blocks->members + blocks->members_begin[b];
     uint32_t count = blocks->members_begin[b + 1] - blocks->members_begin[b];
-    uint64_t end = 0, padded, own = graph->storages[members[0]].alignment;
+    uint64_t end = 0, own = graph->storages[members[0]].alignment;
     bool is_group = graph->storages[members[0]].group != TARN_NONE;
     uint32_t last = members[count - 1] - blocks->storages_begin;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t size = graph->storages[members[i]].size;
         if (is_group) blocks->within[members[i] - blocks->storages_begin] = end;
         blocks->reserved[members[i] - blocks->storages_begin] = size;
-        if (!tarn_size_add(end, size, &end)) return false;
+        end += size;
     }
-    if (!tarn_size_round_up(end, alignment, &padded)) return false;
-    blocks->reserved[last] = padded - blocks->within[last];
+    blocks->reserved[last] = end + (-end & (alignment - 1)) - blocks->within[last];
     blocks->alignment_shift[b] = (uint8_t)__builtin_ctzll(own > alignment ? own : alignment);
-    return true;
 }
 
 static void collect_members(struct tarn_blocks *blocks, const struct tarn_graph *graph)
@@ -61,7 +59,7 @@ static bool measure_all(struct tarn_blocks *blocks, const struct tarn_graph *gra
 {
     uint64_t sum = 0;
     for (uint32_t b = 0; b < blocks->count; b++) {
-        if (!measure(blocks, b, graph, alignment)) return false;
+        measure(blocks, b, graph, alignment);
         struct tarn_block block = tarn_block_at(blocks, b);
         if (!tarn_size_add(sum, block.size, &sum) || !tarn_size_add(sum, block.alignment, &sum))
             return false;

@@ -13,6 +13,7 @@
 
 #include "bundle_problem.h"
 #include "planner/place/lowest/lowest.h"
+#include "planner/place/work.h"
 
 /* A bundle has one part in BUNDLES_MIN of the aim at most, so that many are needed to fill it. */
 enum { BUNDLES_MIN = 512 };
@@ -195,9 +196,7 @@ static bool decode_keys(const struct tarn_bundles *bundles, struct tarn_region *
         for (uint32_t place = 0; lower && place < lowest->count; place++)
             start[lowest->block[place]] = decoder.offset[place];
         if (*top == INT32_MAX || *top <= aim + aim / ENOUGH_SHARE) break;
-        if (decoder.work > decoder.work_max ||
-            decoder.work / (n + 1) > decoder.work_max - decoder.work)
-            break;
+        if (decoder.work / (n + 1) > tarn_work_less(decoder.work_max, decoder.work)) break;
     }
     tarn_effort_spend(bundles->settings->effort, decoder.work);
     bundles->settings->effort->crossing += decoder.work;
