@@ -11,9 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "planner/papers/pairs.h"
+#include "planner/place/exact/exact.h"
 #include "planner/place/improve.h"
 #include "planner/place/windows/windows.h"
 #include "streams/base/region.h"
+#include "streams/order/gap_bound.h"
 #include "support/check_offsets.h"
 #include "support/failing_memory.h"
 #include "support/random_graph.h"
@@ -137,6 +140,29 @@ static void streams_and_waits_survive_every_failing_allocation(void **state)
     fail_each_allocation(simulate, 8);
 }
 
+typedef enum tarn_status (*pairs_method)(const struct tarn_graph *graph,
+                                         struct tarn_pair_matrix *matrix);
+
+static enum tarn_status find_pairs(struct tarn_error *error)
+{
+    static const pairs_method methods[] = {tarn_pairs_clocks, tarn_pairs_ancestors,
+                                           tarn_pairs_ancestors_opt, tarn_pairs_stream_graph};
+    enum tarn_status status = TARN_OK;
+    for (size_t i = 0; status == TARN_OK && i < sizeof methods / sizeof *methods; i++) {
+        struct tarn_pair_matrix matrix;
+        status = methods[i](graph, &matrix);
+        if (status == TARN_OK) tarn_pair_matrix_finish(&matrix);
+    }
+    if (status == TARN_SYSTEM) snprintf(error->text, sizeof error->text, "out of memory");
+    return status;
+}
+
+static void pairs_survive_every_failing_allocation(void **state)
+{
+    (void)state;
+    fail_each_allocation(find_pairs, 8);
+}
+
 /* ---- Searching, which small graphs do not need ---- */
 
 static struct search_fixture {
@@ -146,8 +172,10 @@ static struct search_fixture {
     struct tarn_conflicts conflicts;
     struct tarn_antichain antichain;
     struct tarn_problem problem;
-    uint64_t *offset;
+    uint64_t *offset, bound;
 } fixture;
+
+enum { GAPS_SEED = 1 }; /* a bound with gaps in it */
 
 static void fixture_init(void)
 {
@@ -199,6 +227,80 @@ static enum tarn_status place_by_windows(struct tarn_error *error)
                   error);
 }
 
+static enum tarn_status place_exactly(struct tarn_error *error)
+{
+    struct tarn_exact_report report;
+    const struct tarn_exact_options options = {.nodes_max = 1000, .threads = 1};
+    tarn_blocks_place_in_a_row(&fixture.blocks, fixture.offset);
+    enum tarn_status status = tarn_exact_place(&fixture.problem, NULL, fixture.antichain.bound,
+                                               &options, fixture.offset, &report);
+    return end_of(status == TARN_USAGE ? TARN_OK : status, error); /* too many: nothing is done */
+}
+
+static struct tarn_graph *tiny_graph(uint64_t seed)
+{
+    struct tarn_graph *made = NULL;
+    if (seed > 0)
+        return random_graph(&(struct random_graph_options){
+            .seed = seed, .ops = (uint32_t)(1 + seed % 4), .streams = 1});
+    assert_int_equal(tarn_builder_finish(tarn_builder_create("empty"), &made, NULL), TARN_OK);
+    return made;
+}
+
+/* The linker's allocations (failing_calls.h) give NULL for no bytes. */
+static void graphs_without_storages_need_no_memory_for_them(void **state)
+{
+    const act_in_memory acts[] = {
+        plan_in_one_thread, plan_one_method, plan_by_tree, plan_by_skyline,
+        find_pairs,         simulate,        walk,         place_exactly,
+        place_by_windows};
+    struct tarn_graph *small = graph;
+    (void)state;
+    for (uint64_t seed = 0; seed < 24; seed++) {
+        graph = tiny_graph(seed);
+        fixture_init();
+        for (size_t i = 0; i < sizeof acts / sizeof *acts; i++) {
+            struct tarn_error error = {0};
+            if (acts[i](&error) != TARN_OK) fail_msg("act %zu: %s", i, error.text);
+        }
+        fixture_finish();
+        tarn_graph_destroy(graph);
+    }
+    graph = small;
+}
+
+/* Not a weaker bound than with memory. */
+static enum tarn_status raise_bound(struct tarn_error *error)
+{
+    const struct tarn_reserve reserve = {&fixture.reuse, graph, fixture.blocks.reserved, 1};
+    struct tarn_gap_bound bound;
+    struct tarn_region region = {0};
+    enum tarn_status status =
+        tarn_gap_bound_init(&bound, &region, &fixture.antichain, &reserve, TARN_GAP_EFFORT_LOW);
+    tarn_region_finish(&region);
+    if (status == TARN_SYSTEM) {
+        snprintf(error->text, sizeof error->text, "out of memory");
+        return status;
+    }
+    if (fixture.bound == 0) fixture.bound = bound.bound;
+    assert_int_equal(bound.bound, fixture.bound);
+    return status;
+}
+
+static void a_bound_is_whole_or_refused_whichever_allocation_fails(void **state)
+{
+    struct tarn_graph *small = graph;
+    (void)state;
+    graph = random_graph(&(struct random_graph_options){
+        .seed = GAPS_SEED, .ops = 40, .streams = 2, .group_share = 60});
+    fixture_init();
+    fail_each_allocation(raise_bound, 2);
+    assert_true(fixture.bound > fixture.antichain.bound); /* else no gap was kept */
+    fixture_finish();
+    tarn_graph_destroy(graph);
+    graph = small;
+}
+
 static void searching_keeps_a_safe_plan_whichever_allocation_fails(void **state)
 {
     struct tarn_graph *small = graph;
@@ -225,6 +327,9 @@ int main(void)
         cmocka_unit_test(planning_survives_every_failing_allocation),
         cmocka_unit_test(memory_that_runs_out_in_any_thread_is_reported),
         cmocka_unit_test(streams_and_waits_survive_every_failing_allocation),
+        cmocka_unit_test(pairs_survive_every_failing_allocation),
+        cmocka_unit_test(graphs_without_storages_need_no_memory_for_them),
+        cmocka_unit_test(a_bound_is_whole_or_refused_whichever_allocation_fails),
         cmocka_unit_test(searching_keeps_a_safe_plan_whichever_allocation_fails),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

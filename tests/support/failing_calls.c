@@ -91,6 +91,9 @@ enum way { FAIL, ALL, AGAIN, PART, KILL, WAYS };
 static const char *const kind_words[] = {"memory", "files", "threads"};
 static const char *const way_words[] = {"fail", "all", "again", "part", "kill"};
 static enum way way;
+
+void interrupt_calls(bool instead) { way = instead ? AGAIN : FAIL; }
+
 static const char *report_path; /* NULL: nobody asks */
 
 static void report(const char *line)
@@ -275,14 +278,26 @@ __attribute__((destructor)) static void end(void)
 
 /* ---- Memory and threads ---- */
 
+/* Of no bytes the library gets NULL, as C allows: nothing may take that for want of memory. */
+static bool gives_nothing(size_t size)
+{
+#ifdef FAILING_BY_LINKER
+    return size == 0;
+#else
+    (void)size;
+    return false;
+#endif
+}
+
 void *OURS(malloc)(size_t size)
 {
-    return fails(FAILING_MEMORY, "malloc") ? NULL : REAL(malloc)(size);
+    return fails(FAILING_MEMORY, "malloc") || gives_nothing(size) ? NULL : REAL(malloc)(size);
 }
 
 void *OURS(calloc)(size_t count, size_t size)
 {
-    return fails(FAILING_MEMORY, "calloc") ? NULL : REAL(calloc)(count, size);
+    if (fails(FAILING_MEMORY, "calloc") || gives_nothing(count * size)) return NULL;
+    return REAL(calloc)(count, size);
 }
 
 void *OURS(realloc)(void *block, size_t size)

@@ -34,6 +34,10 @@ void allow_calls(enum failing_kind kind);
 uint64_t calls_made(enum failing_kind kind);
 bool has_call_failed(enum failing_kind kind);
 
+/* Of the calls that would fail, reads and writes are interrupted by a signal instead, and others
+ * succeed. (For programs that do not use the linker's way.) */
+void interrupt_calls(bool instead);
+
 #ifdef FAILING_BY_LINKER
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
