@@ -11,6 +11,8 @@
 #   * Tests draw a 32nd of their random graphs. What only the suites left out below reach counts as missed.
 #   * Left out of the count: the failing side of assert(), and lines marked GCOV_EXCL_LINE, whose comment
 #     says why nothing gets there.
+#   * gcov works counts out from others; one that comes out negative, where a process ended inside of a
+#     function, is left out with a warning.
 #   * CUDA runs on the stand-in (tests/fake_cudart). OpenCL is an example, none of these folders.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -31,15 +33,16 @@ fi
 meson compile -C "$build" >/dev/null
 find "$build" -name '*.gcda' -delete
 
-# Left out: what searches longest for what the others find too, and what looks at texts and at other builds.
-left_out='style exhaustive limits exact lowest budget_search cross embed_ways hpp hpp_plain'
+# Left out: what searches longest for what the others find too, what looks at texts and at other builds, and
+# commands whose calls fail, those that write the counters too (failing_files and memory have them in the process).
+left_out='style exhaustive limits exact lowest budget_search cross embed_ways hpp hpp_plain failing_calls'
 read -ra suites < <(meson introspect --tests "$build" | python3 -c '
 import json, sys
 print(*(test["name"] for test in json.load(sys.stdin) if test["name"] not in sys.argv[1:]))' $left_out)
 status=0
 meson test -C "$build" --no-rebuild --print-errorlogs -t 10 "${suites[@]}" || status=1
 
-gcovr --root . --object-directory "$build" --filter 'streams/' --filter 'planner/' --filter 'runtime/' \
+gcovr --gcov-ignore-parse-errors --root . --object-directory "$build" --filter 'streams/' --filter 'planner/' --filter 'runtime/' \
     --filter 'cli/' --exclude-throw-branches --exclude-unreachable-branches \
     --exclude-branches-by-pattern '\s*assert\(.*' --json "$build/coverage.json" "$build"
 python3 tests/coverage.py "$build/coverage.json" "$SECONDS" || status=1
