@@ -42,6 +42,7 @@ SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 AIM = 0.9           # of the mutants, to be killed
 MEMORY = 8 << 30    # bytes a test may map
 SKIPPED = 77        # exit status of a test that cannot run here
+HALTING = {"UBSAN_OPTIONS": "halt_on_error=1", "ASAN_OPTIONS": "halt_on_error=1:detect_leaks=1"}
 
 # about, most: seconds of processor time that a test takes at most which is about the file, and one that is not.
 Round = collections.namedtuple("Round", "name about most options")
@@ -62,15 +63,15 @@ SUITES = [
     ("safety", "planner/papers/pair_matrix.c", "pairs order worlds property"),
     ("safety", "planner/papers/pairs.c", "pairs order worlds property"),
     ("safety", "planner/papers/stream_graph.c", "pairs order worlds property"),
-    ("bound", "streams/order/antichain.c", "antichain bounds worlds certificate property plan_memory"),
-    ("bound", "streams/order/augment.c", "antichain bounds gap_bound worlds certificate property plan_memory"),
-    ("bound", "streams/order/flow.c", "antichain bounds gap_bound worlds certificate property plan_memory"),
-    ("bound", "streams/order/greedy.c", "antichain bounds gap_bound worlds certificate property plan_memory"),
-    ("bound", "streams/order/cells.c", "antichain bounds order worlds certificate property plan_memory"),
-    ("bound", "streams/order/gap*.c", "gap_bound bounds antichain worlds certificate property plan_memory"),
-    ("bound", "streams/order/worst.c", "bounds antichain summary order worlds certificate property plan_memory"),
-    ("bound", "streams/order/peak.c", "summary bounds order worlds certificate property plan_memory"),
-    ("bound", "streams/order/summary.c", "summary worlds certificate property plan_memory"),
+    ("bound", "streams/order/antichain.c", "antichain bounds worlds figures certificate property plan_memory"),
+    ("bound", "streams/order/augment.c", "antichain bounds gap_bound worlds figures certificate property plan_memory"),
+    ("bound", "streams/order/flow.c", "antichain bounds gap_bound worlds figures certificate property plan_memory"),
+    ("bound", "streams/order/greedy.c", "antichain bounds gap_bound worlds figures certificate property plan_memory"),
+    ("bound", "streams/order/cells.c", "antichain bounds order worlds figures certificate property plan_memory"),
+    ("bound", "streams/order/gap*.c", "gap_bound bounds antichain worlds figures certificate property plan_memory"),
+    ("bound", "streams/order/worst.c", "bounds antichain summary order worlds figures certificate property plan_memory"),
+    ("bound", "streams/order/peak.c", "summary bounds order worlds figures certificate property plan_memory"),
+    ("bound", "streams/order/summary.c", "summary worlds figures certificate property plan_memory"),
     ("bound", "streams/verify/bound*.c", "verify bounds plan_file damage worlds certificate property plan_memory"),
     ("events", "streams/order/events.c", "order boundary simulator property plan_memory"),
     ("events", "streams/order/boundary.c", "boundary boundary_run order property plan_memory"),
@@ -85,23 +86,24 @@ SUITES = [
     ("verifier", "streams/verify/past.c", "verify damage exhaustive boundary property verify_memory"),
     ("verifier", "streams/verify/witness.c", "verify damage property verify_memory"),
     ("verifier", "streams/verify/control.c", "verify damage property verify_memory"),
-    ("placement", "planner/place/exact/*.c", "exact limits place quality property plan_memory"),
-    ("placement", "planner/place/windows/wi*.c", "windows limits place quality property plan_memory"),
-    ("placement", "planner/place/windows/cuts.c", "windows limits place quality property plan_memory"),
-    ("placement", "planner/place/windows/split.c", "windows limits place quality property plan_memory"),
-    ("placement", "planner/place/windows/bundles.c", "windows limits place quality property plan_memory"),
-    ("placement", "planner/place/windows/field.c", "windows limits place quality property plan_memory"),
-    ("placement", "planner/place/problem/part.c", "windows limits place exact quality property plan_memory"),
-    ("placement", "planner/place/problem/block.c", "place order exact limits quality property plan_memory"),
-    ("placement", "planner/place/problem/conflict.c", "place order limits lowest quality property plan_memory"),
-    ("placement", "planner/place/problem/lifetimes.c", "windows place limits quality property plan_memory"),
-    ("placement", "planner/place/core.c", "limits place exact quality property plan_memory"),
-    ("placement", "planner/place/place.c", "place limits anytime quality property plan_memory"),
-    ("placement", "planner/place/problem/slot_set.c", "windows quality property plan_memory"),
-    ("placement", "planner/place/lowest/replay.c", "lowest limits place quality property plan_memory"),
-    ("placement", "planner/place/lowest/moves.c", "lowest limits place quality property plan_memory"),
-    ("placement", "planner/place/improve.c", "limits place anytime quality property plan_memory"),
-    ("placement", "planner/place/lowest/*.c", "lowest limits place quality property plan_memory"),
+    ("placement", "planner/place/exact/*.c", "exact limits place quality figures property plan_memory"),
+    ("placement", "planner/place/windows/wi*.c", "windows limits place quality figures property plan_memory"),
+    ("placement", "planner/place/windows/cuts.c", "windows limits place quality figures property plan_memory"),
+    ("placement", "planner/place/windows/split.c", "windows limits place quality figures property plan_memory"),
+    ("placement", "planner/place/windows/bundles.c", "windows limits place quality figures property plan_memory"),
+    ("placement", "planner/place/windows/field.c", "windows limits place quality figures property plan_memory"),
+    ("placement", "planner/place/problem/part.c", "windows limits place exact quality figures property plan_memory"),
+    ("placement", "planner/place/problem/block.c", "place order exact limits quality figures property plan_memory"),
+    ("placement", "planner/place/problem/conflict.c", "place order limits lowest quality figures property plan_memory"),
+    ("placement", "planner/place/problem/lifetimes.c", "windows place limits quality figures property plan_memory"),
+    ("placement", "planner/place/core.c", "limits place exact quality figures property plan_memory"),
+    ("placement", "planner/place/place.c", "place limits anytime quality figures property plan_memory"),
+    ("placement", "planner/place/problem/slot_set.c", "windows quality figures property plan_memory"),
+    ("placement", "planner/place/lowest/replay.c", "lowest limits place quality figures property plan_memory"),
+    ("placement", "planner/place/lowest/moves.c", "lowest limits place quality figures property plan_memory"),
+    ("placement", "planner/place/improve.c", "limits place anytime quality figures property plan_memory"),
+    ("placement", "streams/base/radix.c", "windows figures place quality property plan_memory"),
+    ("placement", "planner/place/lowest/*.c", "lowest limits place quality figures property plan_memory"),
 ]
 APART = ("planner/papers/llfb.c", "planner/papers/roam*.c", "planner/papers/*_tree.c")   # methods of papers, run only when asked for
 NOT_RUN = ("style", "cli", "hostile", "signals", "custom_sdk", "cuda*", "device_*", "fake_cudart", "embed_*", "cross", "python",
@@ -198,7 +200,7 @@ class Tree:
         wait is allowed for longer, as the machine may be busy."""
         test = self.tests[name]
         process = subprocess.Popen(
-            self.command(name), cwd=test["workdir"] or self.build, env={**os.environ, **test["env"]},
+            self.command(name), cwd=test["workdir"] or self.build, env={**os.environ, **HALTING, **test["env"]},
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace",
             start_new_session=True, preexec_fn=lambda: limit(seconds, 0 if self.is_sanitized() else MEMORY))
         patience = threading.Timer(60 + 20 * seconds, kill_all, [process.pid])
