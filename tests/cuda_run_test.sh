@@ -92,6 +92,8 @@ if [ "$newest" -gt 12 ]; then
     run every_runtime_that_was_tried_is_named 4 "driver=11080" "CUDA $newest.0; libcudart.so.12 needs"
     preload=$older/libcudart.so.12
     run a_runtime_that_the_process_uses_already_is_taken 0 tell "CUDA 12 was used"
+    preload=$older/libloads_it.so
+    run a_runtime_that_a_library_has_loaded_for_itself_is_taken 0 tell "CUDA 12 was used"
     preload=$work/libprogram.so # the program's own: it exports the runtime and is not called libcudart
     sed 's/libcudart\.so\.12/libprogram.so\x00\x00/g' "$older/libcudart.so.12" >"$preload"
     LD_LIBRARY_PATH=
