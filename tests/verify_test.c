@@ -998,6 +998,20 @@ static void rejects_a_footprint_below_the_bound(void **state)
                      TARN_BAD_INPUT); /* trusted, too */
 }
 
+/* Nothing runs that could corrupt anything. */
+static void rejects_a_plan_of_nothing_without_a_witness(void **state)
+{
+    (void)state;
+    struct fixture fixture = {.graph = finish(tarn_builder_create("empty"))};
+    fixture.plan = tarn_plan_of_graph(fixture.graph);
+    fixture.plan->alignment = fixture.plan->footprint = 64;
+    give_certificate(&fixture, 64, 0, 0);
+    assert_null(find(&fixture, TARN_WRONG_BOUND)->witness);
+    tarn_verdict_destroy(fixture.verdict);
+    tarn_plan_destroy(fixture.plan);
+    tarn_graph_destroy(fixture.graph);
+}
+
 /* ---- Plans from files that were accepted once ---- */
 
 static void rejects_plans_that_were_accepted_once(void **state)
@@ -1106,6 +1120,7 @@ int main(void)
         with_fixture(rejects_gaps_that_do_not_ascend),
         cmocka_unit_test(rejects_a_proof_by_sizes_beyond_64_bits),
         with_fixture(rejects_a_footprint_below_the_bound),
+        cmocka_unit_test(rejects_a_plan_of_nothing_without_a_witness),
         cmocka_unit_test(rejects_plans_that_were_accepted_once),
         with_fixture(a_bound_is_only_as_good_as_the_waits),
     };
