@@ -18,6 +18,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Under the address sanitizer every item is a chunk, so that a step beyond an item is found, and
+ * every item is an allocation that a test can let fail. */
+#if defined(__SANITIZE_ADDRESS__)
+#define ITEMS_APART true
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ITEMS_APART true
+#endif
+#endif
+#ifndef ITEMS_APART
+#define ITEMS_APART false
+#endif
+
 #define CHUNK_MIN ((size_t)4096)
 #define CHUNK_MAX ((size_t)1 << 20)
 
@@ -65,7 +78,7 @@ static void *take_bytes(struct tarn_region *region, size_t size, size_t alignmen
     size_t padding = (size_t)(-(uintptr_t)region->free & (alignment - 1));
     if (padding > region->left || size > region->left - padding) {
         size_t chunk_size = next_chunk_size(region);
-        bool is_own = size > chunk_size / 2;
+        bool is_own = ITEMS_APART || size > chunk_size / 2;
         struct tarn_region_chunk *chunk = add_chunk(region, is_own ? size : chunk_size);
         if (!chunk || is_own) return chunk ? chunk->bytes : NULL;
         region->free = chunk->bytes;
