@@ -74,7 +74,7 @@ static unsigned count_entries(void)
 
 /* ---- Files ---- */
 
-/* The calls from number `first` on fail, so many of them; false when none was left to fail. */
+/* `count` calls from number `first` on fail; false when none was left to fail. */
 static bool replace(const char *path, bool exists, uint64_t first, uint64_t count)
 {
     struct tarn_error error = {0};
@@ -103,23 +103,23 @@ static void a_file_is_replaced_whole_or_what_was_in_the_way_is_told(void **state
 #endif
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         for (int exists = 0; exists < 2; exists++) {
-            uint64_t single = 0, all = 0;
+            uint64_t single = 0, lasting = 0;
             while (replace(paths[i], exists, single, 1)) single++;
-            while (replace(paths[i], exists, all, UINT64_MAX)) all++;
-            assert_true(single == all && all >= 3);
+            while (replace(paths[i], exists, lasting, UINT64_MAX)) lasting++;
+            assert_true(single == lasting && single >= 3);
         }
     }
 }
 
 static void signals_only_interrupt(void **state)
 {
-    char *text;
-    size_t size;
-    uint64_t n = 0;
     (void)state;
 #ifdef FAILING_BY_LINKER
     skip();
 #else
+    char *text;
+    size_t size;
+    uint64_t n = 0;
     interrupt_calls(true);
     for (bool failed = true; failed; n++) {
         fail_calls(FAILING_FILES, n, 1);
