@@ -9,130 +9,9 @@
  * The nodes of a captured graph keep the priorities of the streams that they were captured on.
  * Source: CUDA Runtime API 13.0, "Stream Management", "Graph Management"; DESIGN.md, section 5. */
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "device.h"
-#include "runtime/state/topology.h"
-
-#define ALIGNMENT 512u /* what texture addresses need, which cudaMalloc is made for */
-
-/* ---- Memory ---- */
-
-static int memory_limits(void *self, struct tarn_memory_limits *limits)
-{
-    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
-    size_t available = 0, total = 0;
-    if (!visit.code) visit.code = visit.api->MemGetInfo(&available, &total);
-    *limits = (struct tarn_memory_limits){.alignment = ALIGNMENT,
-                                          .allocation_max = UINT64_MAX,
-                                          .available = available,
-                                          .on_host = visit.cuda->on_host};
-    return tarn_cuda_leave(&visit);
-}
-
-static tarn_cuda_code allocate(const struct tarn_cuda *cuda, uint64_t size, void **memory)
-{
-    if (size > SIZE_MAX) return TARN_CUDA_OUT_OF_MEMORY;
-    if (!cuda->pool) return cuda->api.Malloc(memory, (size_t)size);
-    tarn_cuda_code code =
-        cuda->api.MallocFromPoolAsync(memory, (size_t)size, cuda->pool, cuda->copies);
-    if (code) return code;
-    code = cuda->api.StreamSynchronize(cuda->copies); /* from here on it is every stream's */
-    if (code) cuda->api.FreeAsync(*memory, cuda->copies);
-    return code;
-}
-
-/* The pool's memory without waiting for anything; what cudaMalloc gave as cuda/release.h says. */
-static void give_back(struct tarn_cuda *cuda, void *memory)
-{
-    if (!cuda->pool) {
-        tarn_cuda_release(cuda, memory, 0);
-        return;
-    }
-    struct tarn_cuda_visit visit = tarn_cuda_enter(cuda);
-    visit.api->FreeAsync(memory, cuda->copies);
-    tarn_cuda_leave(&visit);
-}
-
-static int memory_create(void *self, uint64_t size, void **memory)
-{
-    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
-    if (!visit.code) visit.code = allocate(visit.cuda, size, memory);
-    if (!visit.code && (uintptr_t)*memory % ALIGNMENT != 0) { /* not seen yet */
-        give_back(visit.cuda, *memory);
-        visit.code = TARN_CUDA_NOT_SUPPORTED;
-    }
-    if (!visit.code) tarn_nvtx_heap_create(visit.cuda->nvtx, *memory, size);
-    return tarn_cuda_leave(&visit);
-}
-
-static void memory_destroy(void *self, void *memory, uint64_t size)
-{
-    struct tarn_cuda *cuda = self;
-    (void)size;
-    tarn_nvtx_heap_destroy(cuda->nvtx, memory);
-    give_back(cuda, memory);
-}
-
-/* Until what the copy stream was given is done. Asks twice where that fails: after this, the host's
- * bytes are the caller's again. */
-static int finish_copy(struct tarn_cuda_visit *visit)
-{
-    tarn_cuda_stream copies = visit->cuda->copies;
-    if (!visit->code) visit->code = visit->api->StreamSynchronize(copies);
-    if (visit->code) visit->api->StreamSynchronize(copies);
-    return tarn_cuda_leave(visit);
-}
-
-static int copy(void *self, void *to, const void *from, uint64_t size, unsigned kind)
-{
-    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
-    if (!visit.code)
-        visit.code = visit.api->MemcpyAsync(to, from, (size_t)size, kind, visit.cuda->copies);
-    return finish_copy(&visit);
-}
-
-static int copy_in(void *self, void *device, const void *host, uint64_t size)
-{
-    return copy(self, device, host, size, TARN_CUDA_COPY_IN);
-}
-
-static int copy_out(void *self, void *host, const void *device, uint64_t size)
-{
-    return copy(self, host, device, size, TARN_CUDA_COPY_OUT);
-}
-
-static int fill(void *self, void *device, unsigned char byte, uint64_t size)
-{
-    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
-    if (!visit.code)
-        visit.code = visit.api->MemsetAsync(device, byte, (size_t)size, visit.cuda->copies);
-    return finish_copy(&visit);
-}
-
-/* Pages from the NUMA node beside the GPU, then pinned. */
-static int host_memory_create(void *self, uint64_t size, void **memory)
-{
-    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
-    void *mapping = size > SIZE_MAX ? MAP_FAILED
-                                    : mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE,
-                                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (!visit.code && mapping == MAP_FAILED) visit.code = TARN_CUDA_OUT_OF_MEMORY;
-    if (!visit.code) {
-        tarn_topology_bind_near_pci(visit.cuda->pci_bus_id, mapping, size);
-        visit.code = visit.api->HostRegister(mapping, (size_t)size, TARN_CUDA_HOST_PORTABLE);
-    }
-    if (!visit.code)
-        *memory = mapping;
-    else if (mapping != MAP_FAILED)
-        munmap(mapping, (size_t)size);
-    return tarn_cuda_leave(&visit);
-}
-
-static void host_memory_destroy(void *self, void *memory, uint64_t size)
-{
-    tarn_cuda_release(self, memory, size);
-}
+#include "memory.h"
 
 /* ---- Queues and events ---- */
 
@@ -414,14 +293,14 @@ const struct tarn_device_table tarn_cuda_table = {
     .abi_version = TARN_DEVICE_ABI,
     .name = "cuda",
     .kernels_are_closures = false,
-    .memory_limits = memory_limits,
-    .memory_create = memory_create,
-    .memory_destroy = memory_destroy,
-    .copy_in = copy_in,
-    .copy_out = copy_out,
-    .fill = fill,
-    .host_memory_create = host_memory_create,
-    .host_memory_destroy = host_memory_destroy,
+    .memory_limits = tarn_cuda_memory_limits,
+    .memory_create = tarn_cuda_memory_create,
+    .memory_destroy = tarn_cuda_memory_destroy,
+    .copy_in = tarn_cuda_copy_in,
+    .copy_out = tarn_cuda_copy_out,
+    .fill = tarn_cuda_fill,
+    .host_memory_create = tarn_cuda_host_memory_create,
+    .host_memory_destroy = tarn_cuda_host_memory_destroy,
     .queue_create = queue_create,
     .queue_destroy = queue_destroy,
     .event_create = event_create,
