@@ -310,6 +310,13 @@ static enum tarn_status settle(const struct tarn_command *command, struct reques
     return TARN_OK;
 }
 
+static const char usage[] =
+    "GRAPH [PLAN] [--check] [--iterations N] [--order FILE|seed:N] [--delay NS]\n"
+    "                [--seed N] [--kernel empty|spin:NS] [--workers N]\n"
+    "                [--device host|cuda[:N]] [--capture] [--unroll N] [--depth N]\n"
+    "                [--flight FILE] [--trace FILE.json] [--deadline SECONDS]\n"
+    "                [--no-verify] [--text-max BYTES] [--json] [planning options]";
+
 static const char about[] =
     "Runs a graph on this machine's cores or on a CUDA device, over one arena. With a\n"
     "PLAN it is verified first; without one the graph is planned.\n\n"
@@ -318,6 +325,14 @@ static const char about[] =
     "A wrong byte ends the run with exit code 7 and names who read and who wrote it.\n"
     "'digest' is the same for every correct run of a graph.\n\n"
     "Measured (--kernel): kernels do nothing, or spin; prints wall time and ns per op.\n";
+
+static const char example[] =
+    "  tarn run examples/graphs/bert_base_b1_adam.ddp.json.gz --check --iterations 3\n"
+    "  tarn run examples/graphs/bert_base_b1_adam.ddp.json.gz --kernel spin:10000\n";
+
+static const enum tarn_status exits[] = {
+    TARN_DOES_NOT_FIT, TARN_BAD_INPUT,    TARN_DEVICE, TARN_DEADLINE,
+    TARN_REJECTED,     TARN_CHECK_FAILED, TARN_OK};
 
 enum tarn_status tarn_verb_run(char **words)
 {
@@ -364,23 +379,15 @@ enum tarn_status tarn_verb_run(char **words)
     };
     const struct tarn_command command = {
         .verb = "run",
-        .usage = "GRAPH [PLAN] [--check] [--iterations N] [--order FILE|seed:N] [--delay NS]\n"
-                 "                [--seed N] [--kernel empty|spin:NS] [--workers N]\n"
-                 "                [--device host|cuda[:N]] [--capture] [--unroll N] [--depth N]\n"
-                 "                [--flight FILE] [--trace FILE.json] [--deadline SECONDS]\n"
-                 "                [--no-verify] [--text-max BYTES] [--json] [planning options]",
+        .usage = usage,
         .about = about,
         .options = options,
         .options_count = TARN_COUNT(options),
         .arguments_min = 1,
         .arguments_max = 2,
         .arguments_read = 2,
-        .exits =
-            (const enum tarn_status[]){TARN_DOES_NOT_FIT, TARN_BAD_INPUT, TARN_DEVICE,
-                                       TARN_DEADLINE, TARN_REJECTED, TARN_CHECK_FAILED, TARN_OK},
-        .example =
-            "  tarn run examples/graphs/bert_base_b1_adam.ddp.json.gz --check --iterations 3\n"
-            "  tarn run examples/graphs/bert_base_b1_adam.ddp.json.gz --kernel spin:10000\n",
+        .exits = exits,
+        .example = example,
     };
     enum tarn_status status;
     if (!tarn_options_parse(&command, words, request.paths, &status)) return status;
