@@ -1,0 +1,61 @@
+/* The tree of limits as a whole: its start, one place's change, and what is pending made part of
+ * every limit.
+ * Source: DESIGN.md, section 3 (Placement). Cost: O(T) for all of it; for one place a run, and the
+ * children of one node of every level. */
+#include "limit_tree.h"
+
+#include <string.h>
+
+#include "limits.h"
+
+void tarn_limits_flush(struct tarn_decoder *decoder)
+{
+    for (uint32_t level = decoder->extremes->levels_count; --level > 0;)
+        for (uint32_t node = 0; node < decoder->levels[level].count; node++)
+            tarn_flush_node(decoder, level, node);
+    for (uint32_t run = 0; run < decoder->levels[0].count; run++) tarn_flush_run(decoder, run);
+}
+
+void tarn_limits_rise(struct tarn_decoder *decoder, uint32_t place, int32_t limit)
+{
+    decoder->limit[place] = limit;
+    tarn_measure(decoder, place / TARN_LANE_RUN, limit);
+}
+
+void tarn_limits_remove(struct tarn_decoder *decoder, uint32_t place)
+{
+    decoder->limit[place] = TARN_PLACED;
+    if (decoder->narrows) decoder->placed[place / TARN_LANE_RUN]++;
+    for (uint32_t level = 0; level < decoder->extremes->levels_count; level++)
+        decoder->levels[level].champion[place >> tarn_node_shift(level)] = tarn_nobody;
+    tarn_measure(decoder, place / TARN_LANE_RUN, 0);
+}
+
+void tarn_limits_forget(struct tarn_decoder *decoder)
+{
+    for (uint32_t level = 0; level < decoder->extremes->levels_count; level++)
+        for (uint32_t node = 0; node < decoder->levels[level].count; node++)
+            decoder->levels[level].first[node] = decoder->levels[level].champion[node] =
+                tarn_nobody;
+}
+
+void tarn_limits_start(struct tarn_decoder *decoder)
+{
+    const struct tarn_lowest *lowest = decoder->lowest;
+    memset(decoder->limit, 0, lowest->count * sizeof *decoder->limit);
+    memset(decoder->member_limit, 0, lowest->members.count * sizeof *decoder->member_limit);
+    for (uint32_t n = 0; n < decoder->extremes->levels_count; n++) {
+        struct tarn_limits_level *level = &decoder->levels[n];
+        memset(level->pending, 0, level->count * sizeof *level->pending);
+        memset(level->greatest, 0, level->count * sizeof *level->greatest);
+        for (uint32_t node = 0; node < level->count; node++)
+            level->least[node] =
+                (uint64_t)node << tarn_node_shift(n) < lowest->count ? 0 : TARN_PLACED;
+    }
+    tarn_limits_forget(decoder);
+    if (!decoder->narrows) return;
+    uint32_t streams_count = lowest->problem->conflicts->reuse->streams_count;
+    tarn_extremes_copy(&decoder->narrowed, &lowest->extremes, streams_count);
+    memset(decoder->placed, 0, lowest->extremes.nodes_count[0]);
+    memset(decoder->narrowed_at, 0, (size_t)streams_count * lowest->extremes.nodes_count[0]);
+}
