@@ -53,22 +53,16 @@ struct walk {
     uint32_t nodes_count;
 };
 
-static void walk_finish(struct walk *walk)
-{
-    free(walk->marks);
-    free(walk->stack);
-    free(walk->cursors);
-}
-
-static bool walk_init(struct walk *walk, const struct tarn_program *program, uint32_t iterations,
-                      uint32_t *nodes)
+static enum tarn_status walk_init(struct walk *walk, struct tarn_region *region,
+                                  const struct tarn_program *program, uint32_t iterations,
+                                  uint32_t *nodes)
 {
     size_t count = (size_t)program->steps_count * iterations + 1;
     *walk = (struct walk){.program = program, .nodes = nodes};
-    walk->marks = calloc(count, sizeof *walk->marks);
-    walk->stack = malloc(count * sizeof *walk->stack);
-    walk->cursors = malloc(count * sizeof *walk->cursors);
-    return walk->marks && walk->stack && walk->cursors;
+    walk->marks = tarn_region_take(region, count, sizeof *walk->marks);
+    walk->stack = tarn_region_take(region, count, sizeof *walk->stack);
+    walk->cursors = tarn_region_take(region, count, sizeof *walk->cursors);
+    return region->is_exhausted ? TARN_SYSTEM : TARN_OK;
 }
 
 static void open_node(struct walk *walk, uint32_t node)
@@ -106,14 +100,15 @@ enum tarn_status tarn_program_linearize(const struct tarn_program *program, uint
                                         uint32_t *nodes)
 {
     struct walk walk;
-    bool ok = walk_init(&walk, program, iterations, nodes);
-    for (uint32_t i = 0; ok && i < goals_count; i++) visit(&walk, goals[i]);
-    for (uint32_t k = 0; ok && k < iterations; k++) {
+    struct tarn_region region = {.chunks = NULL};
+    enum tarn_status status = walk_init(&walk, &region, program, iterations, nodes);
+    for (uint32_t i = 0; status == TARN_OK && i < goals_count; i++) visit(&walk, goals[i]);
+    for (uint32_t k = 0; status == TARN_OK && k < iterations; k++) {
         for (uint32_t i = 0; i < program->steps_count; i++)
             visit(&walk, k * program->steps_count + program->order[i]);
     }
-    walk_finish(&walk);
-    return ok ? TARN_OK : TARN_SYSTEM;
+    tarn_region_finish(&region);
+    return status;
 }
 
 /* ---- The one order every program has ---- */
@@ -146,13 +141,14 @@ static enum tarn_status fill_order(struct tarn_program *program, const struct ta
                                    struct tarn_error *error)
 {
     struct walk walk;
-    enum tarn_status status = TARN_OK;
-    if (!walk_init(&walk, program, 1, program->order)) status = tarn_error_no_memory(error);
+    struct tarn_region region = {.chunks = NULL};
+    enum tarn_status status = walk_init(&walk, &region, program, 1, program->order);
+    if (status != TARN_OK) tarn_error_no_memory(error);
     for (uint32_t i = 0; status == TARN_OK && i < graph->ops_count; i++) {
         uint32_t step = program->step_of[graph->order[i]];
         if (step != TARN_NONE && !visit(&walk, step)) status = report_cycle(&walk, graph, error);
     }
-    walk_finish(&walk);
+    tarn_region_finish(&region);
     return status;
 }
 
@@ -164,14 +160,15 @@ static enum tarn_status allocate(struct tarn_program *program, const struct tarn
     program->streams_count = plan->streams_count;
     program->steps_count = plan->list_begin[plan->streams_count];
     program->waits_count = plan->waits_count + plan->boundary_waits_count;
-    program->begin = malloc((streams + 1) * sizeof *program->begin);
-    program->steps = calloc(steps + 1, sizeof *program->steps);
-    program->waits = malloc(((size_t)program->waits_count + 1) * sizeof *program->waits);
-    program->step_of = malloc(((size_t)plan->graph->ops_count + 1) * sizeof *program->step_of);
-    program->order = malloc((steps + 1) * sizeof *program->order);
-    bool ok =
-        program->begin && program->steps && program->waits && program->step_of && program->order;
-    return ok ? TARN_OK : TARN_SYSTEM;
+    struct tarn_region *region = &program->region;
+    program->begin = tarn_region_take(region, streams + 1, sizeof *program->begin);
+    program->steps = tarn_region_take(region, steps + 1, sizeof *program->steps);
+    program->waits =
+        tarn_region_take(region, (size_t)program->waits_count + 1, sizeof *program->waits);
+    program->step_of =
+        tarn_region_take(region, (size_t)plan->graph->ops_count + 1, sizeof *program->step_of);
+    program->order = tarn_region_take(region, steps + 1, sizeof *program->order);
+    return region->is_exhausted ? TARN_SYSTEM : TARN_OK;
 }
 
 static void fill_steps(struct tarn_program *program, const struct tarn_plan *plan)
@@ -242,11 +239,7 @@ fail:
 
 void tarn_program_finish(struct tarn_program *program)
 {
-    free(program->begin);
-    free(program->steps);
-    free(program->waits);
-    free(program->step_of);
-    free(program->order);
+    tarn_region_finish(&program->region);
     memset(program, 0, sizeof *program);
 }
 

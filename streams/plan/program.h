@@ -23,6 +23,7 @@ struct tarn_program_step {
 };
 
 struct tarn_program {
+    struct tarn_region region; /* of all arrays */
     uint32_t streams_count;
     uint32_t steps_count;
     uint32_t *begin; /* streams_count + 1 */
