@@ -186,9 +186,9 @@ static void assert_offsets_are_the_pseudocodes(const struct tarn_graph *graph, u
     uint64_t *slow = calloc(graph->planned_count + 1, sizeof *slow);
     for (uint32_t m = 0; m < tarn_methods_count; m++) {
         uint64_t footprint;
-        assert_int_equal(
-            tarn_baseline_place(&inputs.problem, &tarn_methods[m], NULL, fast, &footprint),
-            TARN_OK);
+        assert_int_equal(tarn_baseline_place(&inputs.problem, &inputs.region, &tarn_methods[m],
+                                             NULL, fast, &footprint),
+                         TARN_OK);
         uint64_t expected = naive_place(graph, alignment, tarn_methods[m].name, slow);
         for (uint32_t a = 0; a < graph->planned_count; a++) {
             if (fast[a] != slow[a])

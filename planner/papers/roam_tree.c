@@ -260,7 +260,7 @@ static bool init(struct layout *layout, uint32_t node_limit)
     layout->key = tarn_region_take(region, count, sizeof *layout->key);
     layout->base = tarn_region_take(region, layout->leaves.count, sizeof *layout->base);
     if (region->is_exhausted) return false;
-    layout->placer = tarn_placer_create(layout->problem, layout->offset);
+    layout->placer = tarn_placer_create(region, layout->problem, layout->offset);
     return layout->placer != NULL;
 }
 
@@ -273,7 +273,6 @@ enum tarn_status tarn_roam_place(const struct tarn_problem *problem, uint32_t no
         init(&layout, node_limit > 0 ? node_limit : TARN_NODE_LIMIT) ? TARN_OK : TARN_SYSTEM;
     if (status == TARN_OK) status = solve_leaves(&layout);
     if (status == TARN_OK) status = concatenate(&layout, offset, footprint);
-    tarn_placer_destroy(layout.placer);
     tarn_region_finish(&layout.region);
     return status;
 }

@@ -24,6 +24,7 @@ struct interval {
 };
 
 struct tarn_placer {
+    struct tarn_region *region; /* in which the arrays live; the stack grows in it */
     const struct tarn_problem *problem;
     const struct tarn_method *method;
     uint64_t *offset;      /* the result, by storage */
@@ -37,7 +38,7 @@ struct tarn_placer {
     uint64_t *mask;        /* bit per slot: in conflict with the storage in question */
     struct interval *objects;
     struct interval *stack; /* the avoid list; merged: disjoint, increasing */
-    size_t stack_count, stack_capacity;
+    size_t stack_count, stack_room;
     uint32_t edges_count, objects_count;
 };
 
@@ -95,12 +96,11 @@ static void push_marked(struct tarn_placer *placer, uint64_t size, uint64_t befo
 
 static bool reserve_stack(struct tarn_placer *placer, size_t more)
 {
-    if (placer->stack_count + more <= placer->stack_capacity) return true;
-    size_t capacity = 2 * (placer->stack_count + more);
-    struct interval *stack = realloc(placer->stack, capacity * sizeof *stack);
+    size_t count = placer->stack_count + more;
+    struct interval *stack =
+        tarn_region_grow(placer->region, placer->stack, &placer->stack_room, count, sizeof *stack);
     if (!stack) return false;
     placer->stack = stack;
-    placer->stack_capacity = capacity;
     return true;
 }
 
@@ -225,7 +225,7 @@ static uint32_t edge_at(struct tarn_placer *placer, uint64_t offset, uint64_t ob
     return low;
 }
 
-/* Algorithm 13: the members lie in a row from the block's start. */
+/* Algorithm 13: the members are stacked from the block's start. */
 static void set_offsets(struct tarn_placer *placer, struct tarn_block block, uint64_t object,
                         uint64_t start)
 {
@@ -265,41 +265,26 @@ static bool place_block(struct tarn_placer *placer, struct tarn_block block)
     return true;
 }
 
-static void placer_finish(struct tarn_placer *placer)
+static bool placer_init(struct tarn_placer *placer, struct tarn_region *region,
+                        const struct tarn_problem *problem, const struct tarn_method *method,
+                        uint64_t *offset)
 {
-    free(placer->edge);
-    free(placer->edge_object);
-    free(placer->reach);
-    free(placer->marked);
-    free(placer->edge_of);
-    free(placer->end);
-    free(placer->placed);
-    free(placer->mask);
-    free(placer->objects);
-    free(placer->stack);
-}
-
-static bool placer_init(struct tarn_placer *placer, const struct tarn_problem *problem,
-                        const struct tarn_method *method, uint64_t *offset)
-{
-    size_t count = (size_t)problem->blocks->storages_count + 2;
-    *placer = (struct tarn_placer){.problem = problem, .method = method, .offset = offset};
-    placer->edge = calloc(count, sizeof *placer->edge);
-    placer->edge_object = calloc(count, sizeof *placer->edge_object);
-    placer->reach = calloc(count, sizeof *placer->reach);
-    placer->marked = calloc(count / 64 + 1, sizeof *placer->marked);
-    placer->edge_of = calloc(count, sizeof *placer->edge_of);
-    placer->end = calloc(count, sizeof *placer->end);
-    placer->placed = calloc(count / 64 + 1, sizeof *placer->placed);
-    placer->mask = calloc(count / 64 + 1, sizeof *placer->mask);
-    placer->objects = calloc(count, sizeof *placer->objects);
-    placer->edges_count = 1;
-    if (placer->objects && !method->many_objects) {
-        placer->objects[0] = (struct interval){0, UINT64_MAX};
-        placer->objects_count = 1;
-    }
-    return placer->edge && placer->edge_object && placer->reach && placer->marked &&
-           placer->edge_of && placer->end && placer->placed && placer->mask && placer->objects;
+    size_t count = (size_t)problem->blocks->storages_count + 2, words = count / 64 + 1;
+    *placer = (struct tarn_placer){
+        .region = region, .problem = problem, .method = method, .offset = offset, .edges_count = 1};
+    placer->edge = tarn_region_take(region, count, sizeof *placer->edge);
+    placer->edge_object = tarn_region_take(region, count, sizeof *placer->edge_object);
+    placer->reach = tarn_region_take(region, count, sizeof *placer->reach);
+    placer->marked = tarn_region_take(region, words, sizeof *placer->marked);
+    placer->edge_of = tarn_region_take(region, count, sizeof *placer->edge_of);
+    placer->end = tarn_region_take(region, count, sizeof *placer->end);
+    placer->placed = tarn_region_take(region, words, sizeof *placer->placed);
+    placer->mask = tarn_region_take(region, words, sizeof *placer->mask);
+    placer->objects = tarn_region_take(region, count, sizeof *placer->objects);
+    if (region->is_exhausted) return false;
+    if (!method->many_objects)
+        placer->objects[placer->objects_count++] = (struct interval){0, UINT64_MAX};
+    return true;
 }
 
 /* ---- Step by step ---- */
@@ -307,20 +292,12 @@ static bool placer_init(struct tarn_placer *placer, const struct tarn_problem *p
 static const struct tarn_method step_by_step = {
     .name = "", .sort = TARN_SORT_SIZE, .best_fit = true};
 
-struct tarn_placer *tarn_placer_create(const struct tarn_problem *problem, uint64_t *offset)
+struct tarn_placer *tarn_placer_create(struct tarn_region *region,
+                                       const struct tarn_problem *problem, uint64_t *offset)
 {
-    struct tarn_placer *placer = malloc(sizeof *placer);
+    struct tarn_placer *placer = tarn_region_take(region, 1, sizeof *placer);
     if (!placer) return NULL;
-    if (placer_init(placer, problem, &step_by_step, offset)) return placer;
-    tarn_placer_destroy(placer);
-    return NULL;
-}
-
-void tarn_placer_destroy(struct tarn_placer *placer)
-{
-    if (!placer) return;
-    placer_finish(placer);
-    free(placer);
+    return placer_init(placer, region, problem, &step_by_step, offset) ? placer : NULL;
 }
 
 void tarn_placer_clear(struct tarn_placer *placer)
@@ -353,22 +330,22 @@ enum tarn_status tarn_placer_try(struct tarn_placer *placer, struct tarn_block b
 
 /* ---- All of it ---- */
 
-enum tarn_status tarn_baseline_place(const struct tarn_problem *problem,
+enum tarn_status tarn_baseline_place(const struct tarn_problem *problem, struct tarn_region *region,
                                      const struct tarn_method *method,
                                      const struct tarn_deadline *deadline, uint64_t *offset,
                                      uint64_t *footprint)
 {
     struct tarn_placer placer;
-    uint32_t *order = malloc(((size_t)problem->blocks->count + 1) * sizeof *order);
-    bool ok = placer_init(&placer, problem, method, offset) && order &&
-              tarn_blocks_sort(problem, method->sort, order) == TARN_OK;
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    uint32_t *order = tarn_region_take(region, problem->blocks->count, sizeof *order);
+    bool ok = order && tarn_blocks_sort(problem, region, method->sort, order) == TARN_OK &&
+              placer_init(&placer, region, problem, method, offset);
     bool over = false;
     for (uint32_t i = 0; ok && !over && i < problem->blocks->count; i++) {
         ok = place_block(&placer, tarn_block_at(problem->blocks, order[i]));
         over = deadline && tarn_deadline_is_over(deadline);
     }
     if (ok) *footprint = over ? UINT64_MAX : tarn_blocks_footprint(problem->blocks, offset);
-    placer_finish(&placer);
-    free(order);
+    tarn_region_release(region, mark);
     return ok ? TARN_OK : TARN_SYSTEM;
 }

@@ -2,11 +2,12 @@
  * first in the fixed order below. Each thread keeps only its best result; since "better" is a total
  * order, the outcome is the same however the methods are spread over threads. Once a method has met
  * the bound only those before it in the order can still win; the others are left out.
- * Cost: that of the methods; one array of offsets for each thread and two to work in. */
+ * Cost: that of the methods; for each thread a region with two arrays of offsets, and what a method
+ * works in. */
 #include "somas.h"
 
+#include <assert.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "streams/base/parallel.h"
@@ -85,9 +86,10 @@ static void keep_better(struct outcome *best, struct outcome *other)
     *other = worse;
 }
 
-/* What a thread works in; made when it takes its first method. */
+/* What a thread works in; all zero until it takes its first method. */
 struct bench {
-    struct outcome trial, best;
+    struct tarn_region region;
+    struct outcome trial, best; /* their offsets live in the region */
 };
 
 struct run {
@@ -102,11 +104,13 @@ struct run {
 
 static bool bench_init(struct bench *bench, uint32_t storages_count)
 {
-    size_t bytes = ((size_t)storages_count + 1) * sizeof(uint64_t);
     if (bench->trial.offset) return true;
-    bench->best = (struct outcome){malloc(bytes), 0, TARN_NONE};
-    bench->trial = (struct outcome){bench->best.offset ? malloc(bytes) : NULL, 0, TARN_NONE};
-    return bench->trial.offset;
+    bench->best = bench->trial = (struct outcome){.method = TARN_NONE};
+    bench->best.offset =
+        tarn_region_take(&bench->region, storages_count, sizeof *bench->best.offset);
+    bench->trial.offset =
+        tarn_region_take(&bench->region, storages_count, sizeof *bench->trial.offset);
+    return !bench->region.is_exhausted;
 }
 
 static void run_method(void *user, uint32_t thread, uint32_t m)
@@ -118,8 +122,8 @@ static void run_method(void *user, uint32_t thread, uint32_t m)
         !is_worth_running(run->problem, m) || count_before(run->problem, m) >= run->methods_max)
         return;
     if (!bench_init(bench, run->problem->blocks->storages_count) ||
-        tarn_baseline_place(run->problem, &tarn_methods[m], run->deadline, trial->offset,
-                            &trial->footprint) != TARN_OK) {
+        tarn_baseline_place(run->problem, &bench->region, &tarn_methods[m], run->deadline,
+                            trial->offset, &trial->footprint) != TARN_OK) {
         run->no_memory = true;
         return;
     }
@@ -128,19 +132,34 @@ static void run_method(void *user, uint32_t thread, uint32_t m)
     keep_better(&bench->best, trial);
 }
 
-/* The best of all into *best, the offsets of which the caller frees. */
-static enum tarn_status run_methods(struct run *run, uint32_t threads, struct outcome *best)
+static enum tarn_status run_methods(struct run *run, uint32_t threads, uint64_t *offset,
+                                    uint64_t *footprint, uint32_t *winner)
 {
+    struct outcome best = {.method = TARN_NONE};
     struct tarn_team team;
     tarn_team_init(&team, threads, run->problem->blocks->count >= EAGER_BLOCKS);
     tarn_team_run(&team, METHODS_COUNT, run_method, run);
     tarn_team_finish(&team);
-    for (uint32_t t = 0; t < METHODS_COUNT; t++) {
-        if (run->benches[t].best.offset) keep_better(best, &run->benches[t].best);
-        free(run->benches[t].best.offset);
-        free(run->benches[t].trial.offset);
+    for (uint32_t t = 0; t < METHODS_COUNT; t++)
+        if (run->benches[t].trial.offset) keep_better(&best, &run->benches[t].best);
+    if (!run->no_memory) {
+        assert(best.method != TARN_NONE); /* the first method is never left out */
+        memcpy(offset, best.offset, run->problem->blocks->storages_count * sizeof *offset);
+        *footprint = best.footprint;
+        *winner = best.method;
     }
+    for (uint32_t t = 0; t < METHODS_COUNT; t++) tarn_region_finish(&run->benches[t].region);
     return run->no_memory ? TARN_SYSTEM : TARN_OK;
+}
+
+static enum tarn_status run_one(struct run *run, uint32_t method, uint64_t *offset,
+                                uint64_t *footprint)
+{
+    struct tarn_region region = {.chunks = NULL};
+    enum tarn_status status = tarn_baseline_place(run->problem, &region, &tarn_methods[method],
+                                                  run->deadline, offset, footprint);
+    tarn_region_finish(&region);
+    return status;
 }
 
 enum tarn_status tarn_portfolio_place(const struct tarn_problem *problem, uint32_t method,
@@ -148,20 +167,10 @@ enum tarn_status tarn_portfolio_place(const struct tarn_problem *problem, uint32
                                       const struct tarn_deadline *deadline, uint64_t *offset,
                                       uint64_t *footprint, uint32_t *winner)
 {
-    struct outcome best = {NULL, 0, TARN_NONE};
-    struct run run = {.problem = problem, .deadline = deadline, .bound = bound};
+    struct run run = {
+        .problem = problem, .deadline = deadline, .methods_max = methods_max, .bound = bound};
     tarn_winner_clear(&run.winner);
-    run.methods_max = methods_max;
-    if (method != TARN_NONE) {
-        *winner = method;
-        return tarn_baseline_place(problem, &tarn_methods[method], deadline, offset, footprint);
-    }
-    enum tarn_status status = run_methods(&run, threads, &best);
-    if (status == TARN_OK) {
-        memcpy(offset, best.offset, problem->blocks->storages_count * sizeof *offset);
-        *footprint = best.footprint;
-        *winner = best.method;
-    }
-    free(best.offset);
-    return status;
+    if (method == TARN_NONE) return run_methods(&run, threads, offset, footprint, winner);
+    *winner = method;
+    return run_one(&run, method, offset, footprint);
 }

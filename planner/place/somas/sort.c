@@ -3,7 +3,6 @@
  * to the last toucher.
  * Cost: O(T log T + V), for unsafe pairs O(T S). */
 #include <stdlib.h>
-#include <string.h>
 
 #include "somas.h"
 
@@ -34,25 +33,24 @@ static uint32_t rank_last(const struct tarn_graph *graph, uint32_t a)
 
 /* ---- Keys by storage, for descending order ---- */
 
-static enum tarn_status key_by_source(const struct tarn_problem *problem, uint64_t *key)
+static void key_by_source(const struct tarn_problem *problem, uint64_t *key)
 {
     for (uint32_t a = 0; a < problem->graph->planned_count; a++)
         key[a] = problem->graph->ops_count - rank_first(problem->graph, a);
-    return TARN_OK;
 }
 
-static enum tarn_status key_by_lifetime(const struct tarn_problem *problem, uint64_t *key)
+static void key_by_lifetime(const struct tarn_problem *problem, uint64_t *key)
 {
     for (uint32_t a = 0; a < problem->graph->planned_count; a++)
         key[a] = rank_last(problem->graph, a) - rank_first(problem->graph, a);
-    return TARN_OK;
 }
 
 /* The bytes alive at each op, from what begins and ends there. */
-static enum tarn_status key_by_breadth(const struct tarn_problem *problem, uint64_t *key)
+static enum tarn_status key_by_breadth(const struct tarn_problem *problem,
+                                       struct tarn_region *region, uint64_t *key)
 {
     const struct tarn_graph *graph = problem->graph;
-    uint64_t *alive = calloc((size_t)graph->ops_count + 1, sizeof *alive);
+    uint64_t *alive = tarn_region_take(region, (size_t)graph->ops_count + 1, sizeof *alive);
     if (!alive) return TARN_SYSTEM;
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         alive[rank_first(graph, a)] += graph->storages[a].size;
@@ -60,31 +58,30 @@ static enum tarn_status key_by_breadth(const struct tarn_problem *problem, uint6
     }
     for (uint32_t r = 1; r < graph->ops_count; r++) alive[r] += alive[r - 1];
     for (uint32_t a = 0; a < graph->planned_count; a++) key[a] = alive[rank_first(graph, a)];
-    free(alive);
     return TARN_OK;
 }
 
-static enum tarn_status key_by_unsafe(const struct tarn_problem *problem, uint64_t *key)
+static enum tarn_status key_by_unsafe(const struct tarn_problem *problem,
+                                      struct tarn_region *region, uint64_t *key)
 {
-    uint32_t *degree = malloc(((size_t)problem->graph->planned_count + 1) * sizeof *degree);
+    uint32_t *degree = tarn_region_take(region, problem->graph->planned_count, sizeof *degree);
     if (!degree) return TARN_SYSTEM;
     enum tarn_status status = tarn_conflicts_count(problem->conflicts, problem->graph, degree);
     for (uint32_t a = 0; status == TARN_OK && a < problem->graph->planned_count; a++)
         key[a] = degree[a];
-    free(degree);
     return status;
 }
 
 /* ---- Sorting ---- */
 
-static enum tarn_status key_storages(const struct tarn_problem *problem, enum tarn_sort sort,
-                                     uint64_t *key)
+static enum tarn_status key_storages(const struct tarn_problem *problem, struct tarn_region *region,
+                                     enum tarn_sort sort, uint64_t *key)
 {
     switch (sort) {
-    case TARN_SORT_BREADTH: return key_by_breadth(problem, key);
-    case TARN_SORT_SOURCE: return key_by_source(problem, key);
-    case TARN_SORT_UNSAFE: return key_by_unsafe(problem, key);
-    case TARN_SORT_LIFETIME: return key_by_lifetime(problem, key);
+    case TARN_SORT_BREADTH: return key_by_breadth(problem, region, key);
+    case TARN_SORT_SOURCE: key_by_source(problem, key); break;
+    case TARN_SORT_UNSAFE: return key_by_unsafe(problem, region, key);
+    case TARN_SORT_LIFETIME: key_by_lifetime(problem, key); break;
     case TARN_SORT_SIZE: break; /* a block has a size of its own */
     }
     return TARN_OK;
@@ -99,21 +96,21 @@ static uint64_t key_block(struct tarn_block block, enum tarn_sort sort, const ui
     return most;
 }
 
-enum tarn_status tarn_blocks_sort(const struct tarn_problem *problem, enum tarn_sort sort,
-                                  uint32_t *order)
+enum tarn_status tarn_blocks_sort(const struct tarn_problem *problem, struct tarn_region *region,
+                                  enum tarn_sort sort, uint32_t *order)
 {
     const struct tarn_blocks *blocks = problem->blocks;
     enum tarn_status status = TARN_SYSTEM;
-    uint64_t *key = malloc(((size_t)blocks->storages_count + 1) * sizeof *key);
-    struct keyed_block *keyed = malloc(((size_t)blocks->count + 1) * sizeof *keyed);
-    if (key && keyed) status = key_storages(problem, sort, key);
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    uint64_t *key = tarn_region_take(region, blocks->storages_count, sizeof *key);
+    struct keyed_block *keyed = tarn_region_take(region, blocks->count, sizeof *keyed);
+    if (key && keyed) status = key_storages(problem, region, sort, key);
     if (status == TARN_OK) {
         for (uint32_t b = 0; b < blocks->count; b++)
             keyed[b] = (struct keyed_block){key_block(tarn_block_at(blocks, b), sort, key), b};
         qsort(keyed, blocks->count, sizeof *keyed, compare_keyed);
         for (uint32_t b = 0; b < blocks->count; b++) order[b] = keyed[b].block;
     }
-    free(key);
-    free(keyed);
+    tarn_region_release(region, mark);
     return status;
 }
