@@ -5,8 +5,8 @@
 
 #include "streams/base/error.h"
 #include "streams/base/escape.h"
-#include "streams/base/text_file.h"
 #include "streams/graph/graph.h"
+#include "streams/text/text_file.h"
 #include "tarn/transform.h"
 
 enum { WIDTH = 640, HEIGHT = 400, MARGIN = 56 };

@@ -8,7 +8,7 @@
 
 #include "capacity.h"
 #include "planner/papers/papers.h"
-#include "planner/place/work.h"
+#include "planner/place/effort/effort.h"
 #include "streams/base/checked.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "streams/order/boundary.h"
+#include "streams/order/events/boundary.h"
 #include "streams/plan/program.h"
 #include "support/graph_files.h"
 #include "support/interleaving_oracle.h"

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "streams/base/text_file.h"
+#include "streams/text/text_file.h"
 #include "tarn.h"
 
 enum { TEXT = 1 << 20, MULTIPLE = 24, SPARE = 4 << 20 };

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "planner/transform/implementations/cost_table.h"
-#include "streams/base/text_file.h"
 #include "streams/graph/validate.h"
+#include "streams/text/text_file.h"
 #include "support/random_graph.h"
 #include "tarn.h"
 

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "streams/base/escape.h"
-#include "streams/base/text_file.h"
 #include "streams/base/utf8.h"
+#include "streams/text/text_file.h"
 #include "support/random_graph.h"
 
 static void each_language_has_its_escapes(void **state)

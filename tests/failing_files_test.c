@@ -18,8 +18,8 @@
 
 #include "planner/transform/implementations/cost_table.h"
 #include "streams/base/error.h"
-#include "streams/base/file_replace.h"
-#include "streams/base/text_file.h"
+#include "streams/text/file_replace.h"
+#include "streams/text/text_file.h"
 #include "support/failing_calls.h"
 #include "support/failing_memory.h"
 

@@ -18,8 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "streams/base/text_file.h"
 #include "streams/graph/graph.h"
+#include "streams/text/text_file.h"
 #include "support/random_graph.h"
 
 #define DATA TARN_SOURCE_DIR "/tests/data"

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "streams/base/text_file.h"
 #include "streams/file/json_text.h"
+#include "streams/text/text_file.h"
 #include "support/random_graph.h"
 
 /* Checks a copy of the text that ends where its memory ends, so that a sanitizer sees one byte too

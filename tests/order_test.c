@@ -11,8 +11,8 @@
 
 #include "streams/base/region.h"
 #include "streams/graph/clocks.h"
-#include "streams/order/boundary.h"
-#include "streams/order/events.h"
+#include "streams/order/events/boundary.h"
+#include "streams/order/events/events.h"
 #include "streams/order/peak.h"
 #include "streams/order/reserved.h"
 #include "support/random_graph.h"

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "streams/base/text_file.h"
+#include "streams/text/text_file.h"
 #include "support/campaign.h"
 #include "support/damage.h"
 #include "support/plan_oracle.h"

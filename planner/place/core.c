@@ -18,12 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/place/effort/effort.h"
 #include "planner/place/exact/exact.h"
 #include "planner/place/lowest/lowest.h"
 #include "planner/place/windows/windows.h"
 #include "streams/base/bitset.h"
 #include "streams/base/checked.h"
-#include "work.h"
 
 /* Nodes of the first exact search for each storage of the core; each attempt doubles them. */
 enum { NODES_A_STORAGE = 12, ATTEMPTS_MAX = 16 };

@@ -13,10 +13,10 @@
 #include <assert.h>
 #include <string.h>
 
+#include "planner/place/effort/effort.h"
 #include "planner/place/windows/windows.h"
 #include "streams/base/checked.h"
 #include "walks.h"
-#include "work.h"
 
 /* From WINDOWS_BLOCKS_MIN blocks on windows are tried after the keys, from WINDOWS_FIRST_MIN on
  * before them. Up to KEYS_ENTRIES_MAX blocks times streams every key is decoded; above that, those

@@ -7,9 +7,9 @@
 #include <assert.h>
 #include <string.h>
 
+#include "planner/place/effort/effort.h"
 #include "planner/place/lowest/lowest.h"
 #include "planner/place/windows/windows.h"
-#include "work.h"
 
 /* Work: what a decode may take at most, fixed and for each storage. */
 #define DECODE_MAX UINT64_C(1000000000)

@@ -5,8 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "planner/place/effort/effort.h"
 #include "streams/base/checked.h"
-#include "work.h"
 
 /* Places decoded before a decode looks whether it still matters. */
 enum { SLICE = 32768 };

@@ -3,8 +3,8 @@
 #define TARN_PLANNER_PLACE_STAGES_H
 
 #include "place.h"
+#include "planner/place/effort/effort.h"
 #include "streams/order/antichain.h"
-#include "work.h"
 
 /* A placement under way. */
 struct tarn_placing {

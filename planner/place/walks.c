@@ -9,8 +9,8 @@
 
 #include <assert.h>
 
+#include "planner/place/effort/effort.h"
 #include "planner/place/lowest/lowest.h"
-#include "work.h"
 
 /* The first COPYING_WALKS of WALKS may go on from another one's plan. ROUND_STEPS: steps of each in
  * a round at most. For more than PLACES_MAX places there are no walks. */

@@ -12,9 +12,9 @@
 #include "runtime/state/failure.h"
 #include "runtime/state/flight.h"
 #include "session.h"
-#include "streams/base/json_write.h"
-#include "streams/base/text_file.h"
 #include "streams/graph/report.h"
+#include "streams/text/json_write.h"
+#include "streams/text/text_file.h"
 
 /* A command as it was remembered; `end_ns` 0: not ended. */
 struct command {

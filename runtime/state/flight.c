@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "failure.h"
-#include "streams/base/text_file.h"
 #include "streams/graph/report.h"
+#include "streams/text/text_file.h"
 
 #define COMMANDS_MAX (UINT32_C(1) << 20)
 

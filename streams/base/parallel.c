@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "streams/base/deadline.h"
+#include "deadline.h"
 
 #define WORTH_MS 0.1
 

@@ -11,9 +11,9 @@
 #include "interval_read.h"
 #include "streams/base/escape.h"
 #include "streams/base/options.h"
-#include "streams/base/text_file.h"
 #include "streams/graph/builder.h"
 #include "streams/graph/validate.h"
+#include "streams/text/text_file.h"
 
 #define META_DEPTH_MAX 64
 

@@ -5,9 +5,9 @@
 
 #include "graph_read.h"
 #include "interval_read.h"
-#include "streams/base/json_write.h"
-#include "streams/base/text_file.h"
 #include "streams/graph/validate.h"
+#include "streams/text/json_write.h"
+#include "streams/text/text_file.h"
 
 static void write_number(FILE *file, const char *key, uint64_t number, uint64_t usual)
 {

@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "streams/base/csv.h"
 #include "streams/base/region.h"
-#include "streams/base/text_file.h"
 #include "streams/base/utf8.h"
 #include "streams/graph/builder.h"
 #include "streams/graph/validate.h"
+#include "streams/text/csv.h"
+#include "streams/text/text_file.h"
 
 enum column {
     COLUMN_ID,

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "interval_read.h"
-#include "streams/base/csv.h"
 #include "streams/base/escape.h"
-#include "streams/base/text_file.h"
 #include "streams/base/utf8.h"
 #include "streams/graph/validate.h"
+#include "streams/text/csv.h"
+#include "streams/text/text_file.h"
 
 struct answer {
     const struct tarn_graph *graph;

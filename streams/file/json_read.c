@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "streams/base/text_file.h"
+#include "streams/text/text_file.h"
 
 /* ---- Syntax ---- */
 

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#include "streams/base/csv.h"
-#include "streams/base/json_write.h"
 #include "streams/base/region.h"
+#include "streams/text/csv.h"
+#include "streams/text/json_write.h"
 
 /* ---- Reading ---- */
 

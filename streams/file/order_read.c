@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "json_read.h"
-#include "streams/base/text_file.h"
+#include "streams/text/text_file.h"
 #include "tarn/plan.h"
 
 /* ---- Writing ---- */

@@ -3,10 +3,10 @@
 #include <inttypes.h>
 
 #include "graph_read.h"
-#include "streams/base/json_write.h"
-#include "streams/base/text_file.h"
 #include "streams/graph/hash.h"
 #include "streams/plan/plan.h"
+#include "streams/text/json_write.h"
+#include "streams/text/text_file.h"
 
 static void print_streams(const struct tarn_plan *plan, FILE *file)
 {

@@ -3,7 +3,7 @@
 #ifndef TARN_STREAMS_ORDER_SIMULATOR_H
 #define TARN_STREAMS_ORDER_SIMULATOR_H
 
-#include "events.h"
+#include "streams/order/events/events.h"
 #include "tarn/simulate.h"
 
 struct tarn_region;

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "events.h"
 #include "gap_bound.h"
 #include "peak.h"
 #include "streams/base/checked.h"
 #include "streams/base/error.h"
 #include "streams/base/region.h"
+#include "streams/order/events/events.h"
 
 static void count_ops(const struct tarn_graph *graph, struct tarn_graph_summary *summary)
 {

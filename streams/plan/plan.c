@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "program.h"
-#include "streams/order/boundary.h"
-#include "streams/order/events.h"
+#include "streams/order/events/boundary.h"
+#include "streams/order/events/events.h"
 
 /* ---- Making ---- */
 

@@ -16,7 +16,7 @@
 
 #include "cut_graph.h"
 #include "dnn_graph.h"
-#include "streams/order/boundary.h"
+#include "streams/order/events/boundary.h"
 #include "streams/plan/program.h"
 #include "tarn.h"
 

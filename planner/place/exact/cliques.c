@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "builder.h"
-#include "planner/place/work.h"
+#include "planner/place/effort/effort.h"
 
 enum { SECTIONS_A_PIECE = 64 };
 #define SECTION_PIECES_MAX ((size_t)1 << 23)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "builder.h"
-#include "planner/place/work.h"
+#include "planner/place/effort/effort.h"
 
 static int compare_forbidden(const void *a, const void *b)
 {

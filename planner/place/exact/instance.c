@@ -218,15 +218,15 @@ static bool keep_grown(struct tarn_exact_instance *instance, struct tarn_region 
 /* Counts what is free; false when there is too much of it. */
 static bool count_free(const struct tarn_exact_builder *builder, size_t *blocks, size_t *pieces)
 {
-    const struct tarn_blocks *all = builder->problem->blocks;
+    const struct tarn_blocks *from = builder->problem->blocks;
     uint64_t sum = 0;
     *blocks = *pieces = 0;
-    for (uint32_t b = 0; b < all->count; b++) {
+    for (uint32_t b = 0; b < from->count; b++) {
         if (tarn_exact_is_left_out(builder, b)) continue;
         ++*blocks;
-        *pieces += tarn_block_at(all, b).members_count;
-        if (!tarn_size_add(sum, tarn_block_at(all, b).size, &sum) ||
-            !tarn_size_add(sum, tarn_block_at(all, b).alignment, &sum))
+        *pieces += tarn_block_at(from, b).members_count;
+        if (!tarn_size_add(sum, tarn_block_at(from, b).size, &sum) ||
+            !tarn_size_add(sum, tarn_block_at(from, b).alignment, &sum))
             return false;
     }
     return *pieces <= STORAGES_MAX && sum < UNITS_MAX;

@@ -4,7 +4,7 @@
  * height. */
 #include "raise.h"
 
-#include "planner/place/work.h"
+#include "planner/place/effort/effort.h"
 
 /* ---- Distances ---- */
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "components.h"
-#include "planner/place/work.h"
+#include "planner/place/effort/effort.h"
 #include "rules.h"
 
 /* FAILED_A_BLOCK: entries of the table of failed states for each block; FAILED_MAX: entries, a

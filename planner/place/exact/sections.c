@@ -9,7 +9,7 @@
  * Cost: of a section its pieces, and for each that comes late those below it that it may follow. */
 #include "sections.h"
 
-#include "planner/place/work.h"
+#include "planner/place/effort/effort.h"
 #include "raise.h"
 
 /* ---- Packing ---- */

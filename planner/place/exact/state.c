@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/place/work.h"
+#include "planner/place/effort/effort.h"
 #include "streams/base/array.h"
 #include "streams/base/random.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "limits.h"
-#include "planner/place/work.h"
+#include "planner/place/effort/effort.h"
 
 enum { PLACED = INT32_MAX, LOOK_EVERY = 1024, RISES_A_PLACE = 64, RISES_LEAST = 1 << 16 };
 

@@ -21,7 +21,7 @@
 #include "limits.h"
 
 #include "limit_tree.h"
-#include "planner/place/work.h"
+#include "planner/place/effort/effort.h"
 
 enum { RUN = TARN_LANE_RUN };
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "planner/place/work.h"
+#include "planner/place/effort/effort.h"
 
 /* ---- Snapshots ---- */
 

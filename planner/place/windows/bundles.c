@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "bundle_problem.h"
+#include "planner/place/effort/effort.h"
 #include "planner/place/lowest/lowest.h"
-#include "planner/place/work.h"
 
 /* A bundle has one part in BUNDLES_MIN of the aim at most, so that many are needed to fill it. */
 enum { BUNDLES_MIN = 512 };

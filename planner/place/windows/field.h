@@ -2,7 +2,7 @@
 #ifndef TARN_PLANNER_PLACE_WINDOWS_FIELD_H
 #define TARN_PLANNER_PLACE_WINDOWS_FIELD_H
 
-#include "planner/place/effort.h"
+#include "planner/place/effort/effort.h"
 #include "planner/place/lowest/lowest.h"
 #include "planner/place/problem/problem.h"
 #include "streams/base/region.h"

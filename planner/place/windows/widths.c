@@ -4,7 +4,7 @@
  * more than windows take by themselves. Beyond that all variants share the effort, of which a plan
  * is worth the more, the further it is above its aim.
  * Cost: at most the effort, beside the first plan and what the others take to end. */
-#include "planner/place/work.h"
+#include "planner/place/effort/effort.h"
 #include "windows.h"
 
 /* In the order in which they are tried; see struct tarn_windows_options. */

@@ -11,12 +11,12 @@
 #include <string.h>
 
 #include "streams/base/checked.h"
-#include "streams/base/csv.h"
 #include "streams/base/error.h"
-#include "streams/base/text_file.h"
 #include "streams/base/utf8.h"
 #include "streams/graph/report.h"
 #include "streams/graph/validate.h"
+#include "streams/text/csv.h"
+#include "streams/text/text_file.h"
 
 enum { CELLS_MAX = 7, WHOLE_MAX = 1000, BILLION = 1000000000 };
 

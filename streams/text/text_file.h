@@ -1,13 +1,13 @@
 /* Whole text files in and out: plain or gzip, standard input and output, never half written. */
-#ifndef TARN_STREAMS_BASE_TEXT_FILE_H
-#define TARN_STREAMS_BASE_TEXT_FILE_H
+#ifndef TARN_STREAMS_TEXT_TEXT_FILE_H
+#define TARN_STREAMS_TEXT_TEXT_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#include "error.h"
+#include "streams/base/error.h"
 
 /* Does the path end in ".EXTENSION" or ".EXTENSION.gz"? */
 bool tarn_text_is_named(const char *path, const char *extension);

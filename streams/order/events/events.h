@@ -1,6 +1,6 @@
 /* The fewest event waits that keep happens-before among launched ops. */
-#ifndef TARN_STREAMS_ORDER_EVENTS_H
-#define TARN_STREAMS_ORDER_EVENTS_H
+#ifndef TARN_STREAMS_ORDER_EVENTS_EVENTS_H
+#define TARN_STREAMS_ORDER_EVENTS_EVENTS_H
 
 #include "streams/graph/graph.h"
 #include "tarn/plan.h"

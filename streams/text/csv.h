@@ -1,6 +1,6 @@
 /* Tables in text: lines of cells between commas, without quotes. Cutting writes into the text. */
-#ifndef TARN_STREAMS_BASE_CSV_H
-#define TARN_STREAMS_BASE_CSV_H
+#ifndef TARN_STREAMS_TEXT_CSV_H
+#define TARN_STREAMS_TEXT_CSV_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  * were measured (AMD EPYC, AVX2, 2026), at the innermost loops of what costs most. Work is counted
  * and not measured, so that where a search is cut depends on no clock and on no number of threads.
  */
-#ifndef TARN_PLANNER_PLACE_WORK_H
-#define TARN_PLANNER_PLACE_WORK_H
+#ifndef TARN_PLANNER_PLACE_EFFORT_WORK_H
+#define TARN_PLANNER_PLACE_EFFORT_WORK_H
 
 #include "planner/place/problem/problem.h"
 

@@ -1,6 +1,6 @@
 /* The iteration boundary: which ops wait for ops of the iteration before. */
-#ifndef TARN_STREAMS_ORDER_BOUNDARY_H
-#define TARN_STREAMS_ORDER_BOUNDARY_H
+#ifndef TARN_STREAMS_ORDER_EVENTS_BOUNDARY_H
+#define TARN_STREAMS_ORDER_EVENTS_BOUNDARY_H
 
 #include "cells.h"
 #include "events.h"

@@ -1,10 +1,10 @@
 /* Bytes to a file, or to what else a path leads to. */
-#ifndef TARN_STREAMS_BASE_FILE_REPLACE_H
-#define TARN_STREAMS_BASE_FILE_REPLACE_H
+#ifndef TARN_STREAMS_TEXT_FILE_REPLACE_H
+#define TARN_STREAMS_TEXT_FILE_REPLACE_H
 
 #include <stddef.h>
 
-#include "error.h"
+#include "streams/base/error.h"
 
 /* Writes to a temporary name in the same folder, then renames, so that the file is there whole or
  * not at all. Symbolic links stay: what they lead to is written, also where nothing was there. A

@@ -1,7 +1,7 @@
 /* The arena cut into cells at the ends of what all storages reserve, and who has each cell first
  * and last. */
-#ifndef TARN_STREAMS_ORDER_CELLS_H
-#define TARN_STREAMS_ORDER_CELLS_H
+#ifndef TARN_STREAMS_ORDER_EVENTS_CELLS_H
+#define TARN_STREAMS_ORDER_EVENTS_CELLS_H
 
 #include "streams/graph/graph.h"
 

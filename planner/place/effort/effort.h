@@ -1,11 +1,13 @@
 /* How long a search may go on, in work that is counted and not in time: so plans are the same on
  * every machine and for any number of threads. A unit of work is about a nanosecond (work.h). */
-#ifndef TARN_PLANNER_PLACE_EFFORT_H
-#define TARN_PLANNER_PLACE_EFFORT_H
+#ifndef TARN_PLANNER_PLACE_EFFORT_EFFORT_H
+#define TARN_PLANNER_PLACE_EFFORT_EFFORT_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "work.h"
 
 struct tarn_effort {
     uint64_t max;         /* UINT64_MAX: no limit */

@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-#include "escape.h"
+#include "streams/base/escape.h"
 
 void tarn_json_write_string(FILE *file, const char *text)
 {

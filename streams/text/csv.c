@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checked.h"
+#include "streams/base/checked.h"
 
 char *tarn_csv_begin(char *text, size_t size)
 {

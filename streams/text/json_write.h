@@ -1,6 +1,6 @@
 /* Writing JSON by hand, so that files have one record per line and keys in a fixed order. */
-#ifndef TARN_STREAMS_BASE_JSON_WRITE_H
-#define TARN_STREAMS_BASE_JSON_WRITE_H
+#ifndef TARN_STREAMS_TEXT_JSON_WRITE_H
+#define TARN_STREAMS_TEXT_JSON_WRITE_H
 
 #include <stdint.h>
 #include <stdio.h>

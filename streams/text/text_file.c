@@ -16,8 +16,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "error.h"
 #include "file_replace.h"
+#include "streams/base/error.h"
 
 struct buffer {
     char *bytes;
