@@ -6,7 +6,7 @@ set -u
 cd "$1" || exit 1
 build=$2
 number=0
-echo "1..13"
+echo "1..14"
 
 # report NAME FINDINGS: passes when nothing was found.
 report() {
@@ -112,4 +112,10 @@ report no_object_is_called_all "$(grep -rnE '\ball(->|\.)[a-z]' streams planner 
 shared=shared
 report the_project_is_self_contained "$(
     git ls-files -z 2>/dev/null | xargs -0 grep -nE "/wor[k]/|\.\./$shared\b|/roo[t]/|/hom[e]/" -- 2>/dev/null | cut -c1-160
+)"
+
+report files_named_in_the_architecture_exist "$(
+    grep -oE '`[a-z_/]+\.(c|h|md|sh)`' docs/architecture.md | tr -d '\`' | sort -u | while read -r name; do
+        [ -n "$(find . -path ./build -prune -o -path "*/$name" -print -quit)" ] || echo "$name"
+    done
 )"
