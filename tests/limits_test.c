@@ -12,6 +12,7 @@
 #include "bench/cut_graph.h"
 #include "bench/dnn_graph.h"
 #include "planner/place/improve.h"
+#include "planner/place/lowest/limits.h"
 #include "planner/place/lowest/lowest.h"
 #include "support/check_offsets.h"
 #include "support/place_fixture.h"
@@ -44,6 +45,17 @@ static void decode(struct tarn_decoder *decoder, const int32_t *key)
     tarn_decoder_start(decoder, NULL);
     assert_true(
         tarn_decoder_advance(decoder, key, NULL, objective, TARN_MISS_MAX, decoder->lowest->count));
+    assert_true(tarn_limits_is_valid(decoder));
+}
+
+static void init_decoders(struct fixture *fixture, struct tarn_lowest *lowest,
+                          struct tarn_decoder *plain, struct tarn_decoder *narrow)
+{
+    struct tarn_region *region = &fixture->region;
+    assert_int_equal(tarn_lowest_init(lowest, region, &fixture->problem, UINT64_MAX), TARN_OK);
+    assert_int_equal(tarn_decoder_init(plain, region, lowest), TARN_OK);
+    assert_int_equal(tarn_decoder_init(narrow, region, lowest), TARN_OK);
+    assert_int_equal(tarn_decoder_narrow(narrow, region), TARN_OK);
 }
 
 static void forgetting_what_is_placed_changes_no_offset(void **state)
@@ -54,11 +66,7 @@ static void forgetting_what_is_placed_changes_no_offset(void **state)
         struct tarn_lowest lowest;
         struct tarn_decoder plain, narrow;
         set_up(&fixture, graph_of(i), 512);
-        assert_int_equal(tarn_lowest_init(&lowest, &fixture.region, &fixture.problem, UINT64_MAX),
-                         TARN_OK);
-        assert_int_equal(tarn_decoder_init(&plain, &fixture.region, &lowest), TARN_OK);
-        assert_int_equal(tarn_decoder_init(&narrow, &fixture.region, &lowest), TARN_OK);
-        assert_int_equal(tarn_decoder_narrow(&narrow, &fixture.region), TARN_OK);
+        init_decoders(&fixture, &lowest, &plain, &narrow);
         int32_t *key = malloc((lowest.count + 1) * sizeof *key);
         for (uint32_t seed = 0; seed < 2; seed++) {
             fill_keys(key, lowest.count, seed);
@@ -67,6 +75,39 @@ static void forgetting_what_is_placed_changes_no_offset(void **state)
             assert_memory_equal(plain.offset, narrow.offset, lowest.count * sizeof *plain.offset);
             assert_int_equal(plain.top, narrow.top);
         }
+        free(key);
+        tear_down(&fixture);
+    }
+}
+
+/* A decode that is stopped by its miss leaves numbers pending; one that is stopped by its count of
+ * blocks has handed them down. */
+static void limits_are_valid_wherever_a_decode_stops(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < GRAPHS; i++) {
+        struct fixture fixture;
+        struct tarn_lowest lowest;
+        struct tarn_decoder plain, narrow;
+        struct tarn_objective objective = {0, 1, 0};
+        set_up(&fixture, graph_of(i), 512);
+        init_decoders(&fixture, &lowest, &plain, &narrow);
+        int32_t *key = malloc((lowest.count + 1) * sizeof *key);
+        fill_keys(key, lowest.count, i);
+        decode(&plain, key);
+        int64_t miss = plain.miss;
+        struct tarn_decoder *decoders[] = {&plain, &narrow};
+        for (uint32_t d = 0; d < 2; d++) {
+            tarn_decoder_start(decoders[d], NULL);
+            assert_true(tarn_decoder_advance(decoders[d], key, NULL, objective, TARN_MISS_MAX,
+                                             lowest.count / 2));
+            assert_true(tarn_limits_is_valid(decoders[d]));
+            assert_false(
+                tarn_decoder_advance(decoders[d], key, NULL, objective, miss - 1, lowest.count));
+            assert_true(tarn_limits_is_valid(decoders[d]));
+        }
+        plain.levels[0].least[0] = -1;
+        assert_false(tarn_limits_is_valid(&plain));
         free(key);
         tear_down(&fixture);
     }
@@ -108,6 +149,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forgetting_what_is_placed_changes_no_offset),
+        cmocka_unit_test(limits_are_valid_wherever_a_decode_stops),
         cmocka_unit_test(large_graphs_are_safe_and_do_not_depend_on_the_number_of_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

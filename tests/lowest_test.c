@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "planner/place/improve.h"
+#include "planner/place/lowest/limits.h"
 #include "planner/place/lowest/lowest.h"
 #include "support/check_offsets.h"
 #include "support/place_fixture.h"
@@ -141,6 +142,7 @@ static void compare_with_naive(struct fixture *fixture, uint64_t seed)
     assert_int_equal(decoder.miss, 2 * above + 3 * (int64_t)(top > 500 ? top - 500 : 0));
     tarn_decoder_start(&decoder, floor);
     bool stopped = !tarn_decoder_advance(&decoder, key, floor, objective, above, lowest.count);
+    assert_true(tarn_limits_is_valid(&decoder));
     assert_true(stopped == (2 * above + 3 * (int64_t)(top > 500 ? top - 500 : 0) > above));
     free(key);
     free(floor);

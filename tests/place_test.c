@@ -229,6 +229,29 @@ static void offsets_of_large_graphs_are_those_of_the_papers_pseudocode(void **st
     }
 }
 
+static void a_problem_is_valid_until_a_number_of_it_changes(void **state)
+{
+    (void)state;
+    struct random_graph_options options = random_graph_knobs(3, LARGE_OPS);
+    struct tarn_graph *graph = random_graph(&options);
+    struct inputs inputs;
+    inputs_init(&inputs, graph, 64);
+    uint32_t *numbers[] = {inputs.conflicts.slot_of, inputs.conflicts.slot_at,
+                           inputs.conflicts.row,     inputs.conflicts.highest,
+                           inputs.blocks.members,    inputs.blocks.members_begin,
+                           inputs.reuse.first,       &inputs.conflicts.words_count};
+    assert_true(graph->planned_count > 0 && tarn_problem_is_valid(&inputs.problem));
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        ++*numbers[i];
+        if (tarn_problem_is_valid(&inputs.problem)) fail_msg("number %zu is not looked at", i);
+        --*numbers[i];
+    }
+    ++*inputs.blocks.within;
+    assert_false(tarn_problem_is_valid(&inputs.problem));
+    inputs_finish(&inputs);
+    tarn_graph_destroy(graph);
+}
+
 static void a_conflict_mask_is_a_row_of_the_pair_matrix(void **state)
 {
     (void)state;
@@ -628,6 +651,7 @@ int main(void)
         cmocka_unit_test(paper_fit_rejects_a_start_that_is_allowed),
         cmocka_unit_test(offsets_are_those_of_the_papers_pseudocode),
         cmocka_unit_test(offsets_of_large_graphs_are_those_of_the_papers_pseudocode),
+        cmocka_unit_test(a_problem_is_valid_until_a_number_of_it_changes),
         cmocka_unit_test(a_conflict_mask_is_a_row_of_the_pair_matrix),
         cmocka_unit_test(every_method_makes_valid_plans),
         cmocka_unit_test(real_graphs_get_a_valid_plan_that_no_single_method_beats),

@@ -26,6 +26,7 @@ void set_up(struct fixture *fixture, struct tarn_graph *graph, uint64_t alignmen
                                          graph, fixture->blocks.reserved),
                      TARN_OK);
     fixture->problem = (struct tarn_problem){graph, &fixture->blocks, &fixture->conflicts};
+    assert_true(tarn_problem_is_valid(&fixture->problem));
 }
 
 void set_up_random(struct fixture *fixture, uint64_t seed, uint32_t ops_max)

@@ -59,3 +59,65 @@ void tarn_limits_start(struct tarn_decoder *decoder)
     memset(decoder->placed, 0, lowest->extremes.nodes_count[0]);
     memset(decoder->narrowed_at, 0, (size_t)streams_count * lowest->extremes.nodes_count[0]);
 }
+
+/* ---- Validity ---- */
+
+static int32_t greater(int32_t a, int32_t b) { return a > b ? a : b; }
+
+static bool run_is_valid(const struct tarn_decoder *decoder, uint32_t run)
+{
+    const struct tarn_limits_level *runs = &decoder->levels[0];
+    const int32_t *limit = decoder->limit + (size_t)run * TARN_LANE_RUN;
+    uint32_t size = tarn_run_size(decoder->lowest, run), placed = 0;
+    int32_t least = TARN_PLACED, greatest = 0;
+    for (uint32_t i = 0; i < size; i++) {
+        int32_t up_to_date = greater(limit[i], runs->pending[run]);
+        if (limit[i] < 0) return false;
+        placed += limit[i] == TARN_PLACED;
+        if (limit[i] == TARN_PLACED) continue;
+        least = up_to_date < least ? up_to_date : least;
+        greatest = greater(greatest, up_to_date);
+    }
+    if (decoder->narrows && decoder->placed[run] != placed) return false;
+    return runs->least[run] == least && runs->greatest[run] >= greatest;
+}
+
+static bool node_is_valid(const struct tarn_decoder *decoder, uint32_t level, uint32_t node)
+{
+    const struct tarn_limits_level *children = &decoder->levels[level - 1];
+    const struct tarn_limits_level *nodes = &decoder->levels[level];
+    uint32_t end = tarn_children_end(decoder, level, node);
+    int32_t least = TARN_PLACED, greatest = 0;
+    for (uint32_t child = node * TARN_NODE_CHILDREN; child < end; child++) {
+        int32_t up_to_date = greater(children->least[child], nodes->pending[node]);
+        if (children->least[child] == TARN_PLACED) continue;
+        least = up_to_date < least ? up_to_date : least;
+        greatest = greater(greatest, greater(children->greatest[child], nodes->pending[node]));
+    }
+    return nodes->least[node] == least && nodes->greatest[node] >= greatest;
+}
+
+static bool leaders_are_valid(const struct tarn_decoder *decoder, uint32_t level, uint32_t node)
+{
+    const struct tarn_leader leaders[] = {decoder->levels[level].first[node],
+                                          decoder->levels[level].champion[node]};
+    for (uint32_t i = 0; i < 2; i++) {
+        if (leaders[i].code == TARN_UNKNOWN) continue;
+        uint32_t place = tarn_place_of(leaders[i]);
+        if (place >= decoder->lowest->count || place >> tarn_node_shift(level) != node)
+            return false;
+        if (i == 1 && decoder->limit[place] == TARN_PLACED) return false;
+    }
+    return true;
+}
+
+bool tarn_limits_is_valid(const struct tarn_decoder *decoder)
+{
+    for (uint32_t level = 0; level < decoder->extremes->levels_count; level++)
+        for (uint32_t node = 0; node < decoder->levels[level].count; node++) {
+            bool is_valid =
+                level == 0 ? run_is_valid(decoder, node) : node_is_valid(decoder, level, node);
+            if (!is_valid || !leaders_are_valid(decoder, level, node)) return false;
+        }
+    return true;
+}

@@ -11,6 +11,12 @@ enum { TARN_PLACED = INT32_MAX, TARN_UNKNOWN = -1 };
 
 static const struct tarn_leader tarn_nobody = {TARN_UNKNOWN, 0};
 
+/* The place of a leader that is known. */
+static inline uint32_t tarn_place_of(struct tarn_leader leader)
+{
+    return leader.run * TARN_LANE_RUN + (TARN_LANE_RUN - 1 - (uint32_t)leader.code % TARN_LANE_RUN);
+}
+
 static inline uint32_t tarn_run_size(const struct tarn_lowest *lowest, uint32_t run)
 {
     uint32_t begin = run * TARN_LANE_RUN, left = begin < lowest->count ? lowest->count - begin : 0;

@@ -27,4 +27,9 @@ void tarn_limits_raise_or_cap(struct tarn_decoder *decoder, uint32_t member, str
 /* The block that comes next, whose limit is up to date; there is one. */
 uint32_t tarn_limits_select(struct tarn_decoder *decoder, const int32_t *key);
 
+/* Has every node the least limit of its children, what is pending for it included, and no greater
+ * one than it says; is every leader a place below its node, and no champion placed? For tests of a
+ * decoder that has started; cost: linear in places. */
+bool tarn_limits_is_valid(const struct tarn_decoder *decoder);
+
 #endif

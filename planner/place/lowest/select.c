@@ -7,11 +7,6 @@
 
 enum { RUN = TARN_LANE_RUN, CHILDREN = TARN_NODE_CHILDREN };
 
-static uint32_t place_of(uint32_t run, int32_t code)
-{
-    return run * RUN + (RUN - 1 - (uint32_t)code % RUN);
-}
-
 static struct tarn_leader foremost(struct tarn_leader a, struct tarn_leader b)
 {
     return a.code == TARN_UNKNOWN || b.code / RUN > a.code / RUN ? b : a;
@@ -45,8 +40,7 @@ static struct tarn_leader first_of_run(struct tarn_decoder *decoder, const int32
     struct tarn_limits_level *runs = &decoder->levels[0];
     struct tarn_leader *first = &runs->first[run];
     tarn_flush_run(decoder, run);
-    if (first->code == TARN_UNKNOWN ||
-        decoder->limit[place_of(run, first->code)] != runs->least[run])
+    if (first->code == TARN_UNKNOWN || decoder->limit[tarn_place_of(*first)] != runs->least[run])
         *first = (struct tarn_leader){
             decoder->kernels->foremost(decoder->limit + (size_t)run * RUN, key + (size_t)run * RUN,
                                        tarn_run_size(decoder->lowest, run), runs->least[run]),
@@ -92,7 +86,7 @@ uint32_t tarn_limits_select(struct tarn_decoder *decoder, const int32_t *key)
     uint32_t top = decoder->extremes->levels_count - 1, count = decoder->levels[top].count;
     int32_t limit = decoder->kernels->least(decoder->levels[top].least, count);
     struct tarn_leader first = first_of_range(decoder, key, top, 0, count, limit);
-    uint32_t place = place_of(first.run, first.code);
+    uint32_t place = tarn_place_of(first);
     for (uint32_t level = top; level > 0; level--)
         tarn_flush_node(decoder, level, place >> tarn_node_shift(level));
     tarn_flush_run(decoder, first.run);

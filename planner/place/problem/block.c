@@ -52,7 +52,7 @@ static void collect_members(struct tarn_blocks *blocks, const struct tarn_graph 
     blocks->members_begin[blocks->count] = at;
 }
 
-/* Can the blocks stand in a row, whatever their order? Then no offset in any placement overflows.
+/* Can the blocks be stacked, whatever their order? Then no offset in any placement overflows.
  */
 static bool measure_all(struct tarn_blocks *blocks, const struct tarn_graph *graph,
                         uint64_t alignment)
@@ -90,7 +90,10 @@ enum tarn_status tarn_blocks_init(struct tarn_blocks *blocks, struct tarn_region
                                        persistent ? graph->storages_count - planned : planned};
     if (!take_memory(blocks, region)) return tarn_error_no_memory(error);
     collect_members(blocks, graph);
-    if (measure_all(blocks, graph, alignment)) return TARN_OK;
+    if (measure_all(blocks, graph, alignment)) {
+        assert(tarn_blocks_is_valid(blocks));
+        return TARN_OK;
+    }
     return tarn_error_set(error, TARN_BAD_INPUT,
                           "the %s tensors need more than 2^64 bytes at alignment %llu; use a "
                           "smaller alignment",
@@ -122,4 +125,33 @@ uint64_t tarn_blocks_footprint(const struct tarn_blocks *blocks, const uint64_t 
         if (end > footprint) footprint = end;
     }
     return footprint;
+}
+
+/* ---- Validity ---- */
+
+/* Members are storages of the blocks, the first one at the block's start, the others behind each
+ * other. Adds their indices to *sum. */
+static bool members_are_valid(const struct tarn_blocks *blocks, uint32_t b, uint64_t *sum)
+{
+    uint64_t end = 0;
+    for (uint32_t i = blocks->members_begin[b]; i < blocks->members_begin[b + 1]; i++) {
+        uint32_t a = blocks->members[i] - blocks->storages_begin; /* wraps below the first */
+        if (a >= blocks->storages_count || blocks->within[a] != end) return false;
+        if (!tarn_size_add(end, blocks->reserved[a], &end)) return false;
+        *sum += a;
+    }
+    return true;
+}
+
+/* That no storage is in two blocks is only looked at by the sum of the members. */
+bool tarn_blocks_is_valid(const struct tarn_blocks *blocks)
+{
+    uint64_t sum = 0, count = blocks->storages_count;
+    if (blocks->members_begin[0] != 0 || blocks->members_begin[blocks->count] != count)
+        return false;
+    for (uint32_t b = 0; b < blocks->count; b++) {
+        if (blocks->members_begin[b] >= blocks->members_begin[b + 1]) return false;
+        if (blocks->alignment_shift[b] >= 64 || !members_are_valid(blocks, b, &sum)) return false;
+    }
+    return count == 0 || sum == count * (count - 1) / 2;
 }

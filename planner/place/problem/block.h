@@ -64,4 +64,8 @@ uint64_t tarn_blocks_place_in_a_row(const struct tarn_blocks *blocks, uint64_t *
 /* The highest reserved end; offset as above. */
 uint64_t tarn_blocks_footprint(const struct tarn_blocks *blocks, const uint64_t *offset);
 
+/* Do the blocks have all storages, as members that lie behind each other? For tests and assertions;
+ * cost: linear in storages. */
+bool tarn_blocks_is_valid(const struct tarn_blocks *blocks);
+
 #endif

@@ -66,6 +66,7 @@ enum tarn_status tarn_conflicts_init_slots(struct tarn_conflicts *conflicts,
     if (!conflicts->slot_of || !conflicts->begin || !conflicts->ops_begin || !conflicts->slot_at)
         return TARN_SYSTEM;
     number_slots(conflicts, graph);
+    assert(tarn_conflicts_is_valid(conflicts, graph));
     return TARN_OK;
 }
 
@@ -184,4 +185,63 @@ enum tarn_status tarn_conflicts_pairs(const struct tarn_conflicts *conflicts,
     *pairs = ends / 2;
     tarn_region_finish(&region);
     return status;
+}
+
+/* ---- Validity ---- */
+
+/* Do the positions of every stream begin at increasing slots, from its first to its last one? */
+static bool positions_are_valid(const struct tarn_conflicts *conflicts,
+                                const struct tarn_graph *graph)
+{
+    uint32_t streams_count = conflicts->reuse->streams_count;
+    for (uint32_t s = 0; s < streams_count; s++) {
+        uint32_t ops_count = graph->streams[s].ops_count;
+        const uint32_t *slot_at = conflicts->slot_at + conflicts->ops_begin[s];
+        if (slot_at[0] != conflicts->begin[s] || slot_at[ops_count] != conflicts->begin[s + 1])
+            return false;
+        for (uint32_t p = 0; p < ops_count; p++)
+            if (slot_at[p] > slot_at[p + 1]) return false;
+    }
+    return conflicts->begin[0] == 0 && conflicts->begin[streams_count] == conflicts->reuse->count;
+}
+
+/* That no two storages have the same slot is only looked at by the sum of the slots. */
+static bool slots_are_valid(const struct tarn_conflicts *conflicts)
+{
+    const struct tarn_reuse *reuse = conflicts->reuse;
+    uint64_t sum = 0, count = reuse->count;
+    for (uint32_t a = 0; a < reuse->count; a++) {
+        uint32_t slot = conflicts->slot_of[a];
+        uint32_t at = conflicts->ops_begin[reuse->stream[a]] + reuse->position[a];
+        if (slot < conflicts->slot_at[at] || slot >= conflicts->slot_at[at + 1]) return false;
+        sum += slot;
+    }
+    return count == 0 || sum == count * (count - 1) / 2;
+}
+
+static bool row_is_valid(const struct tarn_conflicts *conflicts, uint32_t s)
+{
+    const struct tarn_reuse *reuse = conflicts->reuse;
+    const uint32_t *row = conflicts->row + (size_t)s * conflicts->words_count * WORD;
+    const uint32_t *highest = conflicts->highest + (size_t)s * conflicts->words_count;
+    for (uint32_t a = 0; a < reuse->count; a++)
+        if (row[conflicts->slot_of[a]] != reuse->first[(size_t)s * reuse->count + a]) return false;
+    for (uint32_t w = 0; w < conflicts->words_count; w++) {
+        uint32_t most = 0;
+        for (uint32_t i = w * WORD; i < (w + 1) * WORD; i++) {
+            if (i >= reuse->count && row[i] != 0) return false;
+            most = row[i] > most ? row[i] : most;
+        }
+        if (highest[w] != most) return false;
+    }
+    return true;
+}
+
+bool tarn_conflicts_is_valid(const struct tarn_conflicts *conflicts, const struct tarn_graph *graph)
+{
+    if (conflicts->words_count != conflicts->reuse->count / WORD + 1) return false;
+    if (!positions_are_valid(conflicts, graph) || !slots_are_valid(conflicts)) return false;
+    for (uint32_t s = 0; conflicts->row && s < conflicts->reuse->streams_count; s++)
+        if (!row_is_valid(conflicts, s)) return false;
+    return true;
 }

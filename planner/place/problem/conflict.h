@@ -51,4 +51,10 @@ enum tarn_status tarn_conflicts_count(const struct tarn_conflicts *conflicts,
 enum tarn_status tarn_conflicts_pairs(const struct tarn_conflicts *conflicts,
                                       const struct tarn_graph *graph, uint64_t *pairs);
 
+/* Are the slots numbered by (stream, position) of the producers, each once, and are the rows, where
+ * they are made, what the reuse says? For tests and assertions; cost: linear in storages and ops,
+ * with rows O(storages * streams) as well. */
+bool tarn_conflicts_is_valid(const struct tarn_conflicts *conflicts,
+                             const struct tarn_graph *graph);
+
 #endif

@@ -3,6 +3,7 @@
  * tells. Cost: O(storages * streams of the part), and those tables. */
 #include "problem.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* ---- Streams ---- */
@@ -179,5 +180,8 @@ enum tarn_status tarn_part_init(struct tarn_part *part, struct tarn_region *regi
     if (tables) fill(part, whole, block_of, storages, count, tables);
     tarn_region_release(region, mark);
     if (!tables) return TARN_SYSTEM;
-    return tarn_conflicts_init_slots(&part->conflicts, region, &part->reuse, &part->graph);
+    enum tarn_status status =
+        tarn_conflicts_init_slots(&part->conflicts, region, &part->reuse, &part->graph);
+    assert(status != TARN_OK || tarn_problem_is_valid(&part->problem));
+    return status;
 }

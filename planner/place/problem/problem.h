@@ -13,6 +13,17 @@ struct tarn_problem {
     const struct tarn_conflicts *conflicts; /* of the same storages, with their reuse */
 };
 
+/* Are its parts valid, and all of the graph's planned storages? For tests and assertions; cost:
+ * linear in ops and storages * streams. */
+static inline bool tarn_problem_is_valid(const struct tarn_problem *problem)
+{
+    return problem->blocks->storages_begin == 0 &&
+           problem->blocks->storages_count == problem->graph->planned_count &&
+           tarn_blocks_is_valid(problem->blocks) &&
+           tarn_reuse_is_valid(problem->conflicts->reuse, problem->graph) &&
+           tarn_conflicts_is_valid(problem->conflicts, problem->graph);
+}
+
 /* ---- Slot sets ---- */
 
 /* A set of storages by their slots, which knows how many of it come before a slot. */
