@@ -27,7 +27,7 @@ static bool is_stopped(const struct tarn_budgeting *budgeting)
            atomic_load_explicit(budgeting->deadline.stop, memory_order_relaxed);
 }
 
-/* Somebody, or the time, has ended it before anything fitted. */
+/* The caller's stop, or the deadline, has ended it before anything fitted. */
 static enum tarn_status give_up(const struct tarn_budgeting *budgeting,
                                 const struct tarn_attempt *best)
 {

@@ -5,7 +5,7 @@
 
 #include "streams/plan/plan.h"
 
-/* A graph and, where one has been made on the way, a plan of it. All zero: nothing. */
+/* A graph and, where a step has made one, a plan of it. All zero: nothing. */
 struct tarn_planned {
     struct tarn_graph *graph;
     struct tarn_plan *plan; /* NULL: none; its graph is `graph` */

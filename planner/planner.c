@@ -34,7 +34,7 @@ static void take_budget(struct tarn_plan_options *options)
     }
 }
 
-/* A plan that was made on the way keeps what these options ask for, too. */
+/* A plan that a step has made keeps what these options ask for, too. */
 static bool is_kept(const struct tarn_plan *plan, const struct tarn_plan_options *options)
 {
     return plan && plan->alignment == options->alignment &&

@@ -2,7 +2,7 @@
  * section 3.1. A tensor t precedes every tensor whose producer has all of DestNodes[t] among its
  * ancestors; 1-opt asks that of MaxNodes[t] only, t's last consumer in each stream.
  *
- * Differences to the print: a tensor without consumers is consumed by its producer (else it would
+ * Differences to the paper: a tensor without consumers is consumed by its producer (else it would
  * be safe with everything), an output by a node after all others, and MaxNodes ranges over
  * DestNodes of the stream, not over all its nodes.
  * Cost: V (V + E) / 64 for the ancestors' bit rows, T^2 times the consumers for the pairs. */
@@ -15,7 +15,7 @@
 /* ---- AncNodes ---- */
 
 /* Bit n' of row n: there is a path from n' to n. One column more than there are ops: the end of the
- * iteration, an ancestor of nobody. */
+ * iteration, an ancestor of no op. */
 struct ancestor_rows {
     uint32_t words;
     uint64_t *bits;

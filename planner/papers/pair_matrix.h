@@ -1,5 +1,5 @@
 /* Unsafe pairs as a full matrix: what the algorithms of the SOMAS paper produce, and what vector
- * clocks expand to when somebody wants to compare. */
+ * clocks expand to where the two are compared. */
 #ifndef TARN_PLANNER_PAPERS_PAIR_MATRIX_H
 #define TARN_PLANNER_PAPERS_PAIR_MATRIX_H
 
@@ -14,7 +14,7 @@
  * and so are the bits of a row behind the last storage. */
 struct tarn_pair_matrix {
     uint32_t count; /* of storages */
-    uint32_t words; /* 64-bit words in a row */
+    uint32_t words; /* 64-bit words of a row */
     uint64_t *bits; /* row a is words [a * words, (a + 1) * words) */
 };
 

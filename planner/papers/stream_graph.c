@@ -1,7 +1,7 @@
 /* Unsafe pairs on the stream graph: the SOMAS paper's Algorithm 2, with Algorithms 3 (tensors of
  * streams in ancestor relation), 4 (valid ancestor) and 5 (tensors of one stream), section 3.2.
  *
- * Differences to the print: orders are 1-based, so that 0 can mean none; a stream is never its own
+ * Differences to the paper: orders are 1-based, so that 0 can mean none; a stream is never its own
  * ancestor, even where the stream graph has cycles (Algorithm 4 treats it apart); a tensor without
  * consumers is consumed by its producer, an output at the end of every stream; Algorithm 5 has its
  * last branch back (two tensors that both stay within the stream: disjoint lifetimes).

@@ -1,6 +1,6 @@
 /* What is flexible is set aside first, by structure alone. From the ends: a node all of whose paths
- * lead to one end (a node that nobody waits for) belongs to that end's branch; so the gradient of a
- * weight and its update are a branch, while the chain of gradients, which leads to many, is core.
+ * lead to one end (a node that no node waits for) belongs to that end's branch; so the gradient of
+ * a weight and its update are a branch, while the chain of gradients, which leads to many, is core.
  * Optimizers that do not work in place have several ends for a parameter: ends whose branches touch
  * the same persistent storage, as large as any that they touch, count as one; so do those of the
  * gradients of one contiguous group, which are reduced together. From the beginnings: what needs
@@ -143,7 +143,8 @@ static void find_depths(struct search *search)
     }
 }
 
-/* Does whoever waits for v wait for a longer chain as well? */
+/* Does every core op that waits for v wait for a longer chain as well, and is v not only for
+ * branches? */
 static bool has_time(const struct search *search, uint32_t v)
 {
     const struct tarn_arcs *successors = &search->model->successors;

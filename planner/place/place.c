@@ -6,7 +6,7 @@
  *     exact      complete search at the aim, briefly: where blocks are few and it is tight
  *     core       exact search for the few blocks that matter (core.h): nearly all others end here
  *     baseline   the methods of SOMAS, so that no plan is worse than the best of them
- *     core   ┐   with other random numbers, then half, a quarter, an eighth of the way to the aim
+ *     core   ┐   with other random numbers, then 1/2, 1/4, 1/8 of the distance to the aim
  *     walks  ┘   from the best plan so far; both in rounds that grow, up to the steps asked for
  *
  * Every stage is deterministic for any number of threads, hence the result is, and none takes a
@@ -27,7 +27,7 @@ enum { BASELINE_BLOCKS_MAX = 16384 };
 /* Visits of complete search for each step that was asked for, where only that was asked for. */
 enum { EXACT_VISITS_A_STEP = 80000 };
 /* Of the work allowed, search at the aim leaves one part in PLANS_SHARE to what finds plans above
- * it: the methods of SOMAS, cores on the way to the aim, walks. Cores leave one part in WALKS_SHARE
+ * it: the methods of SOMAS, cores short of the aim, walks. Cores leave one part in WALKS_SHARE
  * to the walks. These find in milliseconds what exact search may not find in seconds. */
 enum { PLANS_SHARE = 2, WALKS_SHARE = 4 };
 /* The first round has at most ROUND_STEPS steps, each of the next ones twice as many as the one

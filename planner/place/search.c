@@ -149,7 +149,8 @@ static void decode_key(void *user, uint32_t thread, uint32_t i)
         tarn_search_report(search, own->best.top);
 }
 
-/* Who met the aim has no need to know what it cost, which depends on how many were begun. */
+/* A searcher that met the aim has no need to know what it cost, which depends on how many were
+ * begun. */
 static void pay_for_keys(struct tarn_search *search)
 {
     if (search->best.top <= search->aim) return;

@@ -18,7 +18,7 @@
 enum { EXACT_BRIEFLY = 6000000, EXACT_RUNS = 24 };
 /* A step of search by cores is CORE_VISITS_A_STORAGE visits for each storage, and for at most
  * CORE_STORAGES storages: a small graph that cannot be placed at its bound is given up soon.
- * CORE_LEVELS: places on the way to the aim, that itself included. */
+ * CORE_LEVELS: footprints that are searched for, from the aim to 1/8 of the distance to it. */
 enum { CORE_VISITS_A_STORAGE = 250, CORE_STORAGES = 1000, CORE_LEVELS = 4 };
 /* Walks seldom find what cores do not: they end when one part in WALK_PATIENCE of their steps, one
  * after the other, has brought nothing. */

@@ -6,7 +6,7 @@
 #include "planner/place/effort/effort.h"
 #include "streams/order/antichain.h"
 
-/* A placement under way. */
+/* A placement in progress. */
 struct tarn_placing {
     const struct tarn_problem *problem;
     const struct tarn_antichain *antichain;
@@ -51,7 +51,7 @@ uint64_t tarn_stage_visits(uint64_t steps, uint64_t visits_a_step);
 enum tarn_status tarn_stage_core(struct tarn_placing *placing, uint64_t aim, uint64_t visits);
 /* Visits that stand for that many steps. */
 uint64_t tarn_stage_core_visits(const struct tarn_placing *placing, uint64_t steps);
-/* Search by cores at the aim, then half, a quarter and an eighth of the way to it. */
+/* Search by cores at the aim, then at 1/2, 1/4 and 1/8 of the distance to it. */
 enum tarn_status tarn_stage_approach(struct tarn_placing *placing, uint64_t visits);
 
 /* The layout that was asked for. */

@@ -30,7 +30,7 @@ static uint32_t merge_forbidden(struct tarn_exact_forbidden *found, uint32_t cou
 }
 
 /* Piece p, at `within` of its block, must not meet `size` units that begin at `start` of the other
- * block: where p's block must not begin, counted in the same way. */
+ * block: the units at which p's block must not begin, counted as `start` is. */
 static struct tarn_exact_forbidden forbidden_of(const struct tarn_exact_instance *instance,
                                                 uint32_t p, int64_t start, int64_t size,
                                                 uint32_t other)

@@ -2,7 +2,8 @@
  * rarely put right later. So runs are short, and their lengths follow Luby's sequence (Luby,
  * Sinclair, Zuckerman 1993), which is complete and at most a logarithm worse than the best fixed
  * length. What differs from run to run is where blocks are picked and how ties among equally low
- * ones are broken: by keys in which long life counts most and size a little, either way.
+ * ones are broken: by keys in which long life counts most, and size has a small weight of either
+ * sign.
  *
  * Eight searchers run side by side, each with its own failed states; after each round they share
  * what they learnt about sections. In a round the searcher with the smallest number that is

@@ -52,8 +52,8 @@ struct tarn_exact_instance {
 };
 
 /* is_left_out: block of the problem -> whether it is as if it were not there; NULL: no block is.
- * work_max: see work.h, 0: no limit; *work: what it came to. TARN_USAGE: too large to be searched
- * in this way, or time or work was over. TARN_SYSTEM: no memory. The instance lives in the region,
+ * work_max: see work.h, 0: no limit; *work: what it came to. TARN_USAGE: too large for this
+ * search, or time or work was over. TARN_SYSTEM: no memory. The instance lives in the region,
  * and reads the problem only here. */
 enum tarn_status
 tarn_exact_instance_init(struct tarn_exact_instance *instance, struct tarn_region *region,

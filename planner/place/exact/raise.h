@@ -18,7 +18,7 @@ int64_t tarn_exact_escape(const struct tarn_exact_state *state, uint32_t b, uint
                           int64_t position);
 /* The lowest aligned position from `position` on at which c meets nothing placed. */
 int64_t tarn_exact_settle(const struct tarn_exact_state *state, uint32_t c, int64_t position);
-/* If b is above p because c is in its way at p: no lower than this; TARN_EXACT_NOWHERE: c cannot
+/* If b is above p because it would meet c at p: no lower than this; TARN_EXACT_NOWHERE: c cannot
  * be. */
 int64_t tarn_exact_support(const struct tarn_exact_state *state, uint32_t b, int64_t p, uint32_t c);
 

@@ -140,7 +140,7 @@ static void rise_above(struct tarn_exact_state *state, uint32_t b, uint32_t c)
     tarn_exact_raise(state, c, top, hole);
 }
 
-/* What c, in conflict, has to give way to now that b is placed. */
+/* Raises limit and hole of c, in conflict with b, where c would meet b, which is placed now. */
 static void give_way(struct tarn_exact_state *state, uint32_t b, uint32_t c)
 {
     int64_t limit = tarn_exact_escape(state, b, c, state->limit[c]);

@@ -118,8 +118,8 @@ void tarn_exact_state_close(struct tarn_exact_state *state, const struct tarn_ex
 /* ---- Sections that matter ---- */
 
 /* Neighbouring sections have much in common. A simple one is not lively when the next holds all
- * its open pieces, or the one before does and has others. One that comes to life again has to be
- * packed, for nobody did while it was not. */
+ * its open pieces, or the one before does and has others. One that becomes lively again has to be
+ * packed: that was left out while it was not lively. */
 static void see_if_lively(struct tarn_exact_state *state, uint32_t s)
 {
     bool next = s + 1 < state->instance->sections_count && state->not_in_next[s] == 0 &&

@@ -157,7 +157,7 @@ static int32_t settle_group(struct tarn_decoder *decoder, uint32_t place, int32_
     return offset;
 }
 
-/* Groups that end at or below the current offset meet nobody any more. */
+/* Groups that end at or below the current offset meet no block any more. */
 static void drop_passed(struct tarn_decoder *decoder, int32_t current)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
@@ -255,9 +255,9 @@ bool tarn_decoder_hurried(const struct tarn_decoder *decoder)
 }
 
 /* A place whose offset is above its limit rises, and is selected again later: with many alignments
- * nearly all places rise after each placement. A decoder that hurries has so many rises; after
- * that, lone places are placed at once. That is as safe: who is in conflict with them is raised
- * above them. */
+ * nearly all places rise after each placement. A decoder that hurries stops this after
+ * RISES_LEAST rises and RISES_A_PLACE for each place; from then on lone places are placed at once.
+ * That is as safe: the places in conflict with them are raised above them. */
 static bool may_rise(struct tarn_decoder *decoder, uint32_t place)
 {
     decoder->work += TARN_WORK_RISE;

@@ -54,7 +54,7 @@ enum tarn_status tarn_lowest_init_around(struct tarn_lowest *lowest, struct tarn
 /* The unit that tarn_lowest_init takes. */
 uint32_t tarn_lowest_unit_shift(const struct tarn_blocks *blocks, uint64_t bytes_max);
 
-/* Whole units of so many bytes, rounded down; at most TARN_UNITS_MAX. */
+/* Bytes in whole units, rounded down; at most TARN_UNITS_MAX. */
 int32_t tarn_lowest_units(const struct tarn_lowest *lowest, uint64_t bytes);
 
 /* How much a plan misses its aim, in units: a weighted sum of what its top has above the aim and
@@ -65,9 +65,9 @@ struct tarn_objective {
 };
 #define TARN_MISS_MAX INT64_MAX
 
-/* Who comes first of some places, as kernels.foremost tells, in which run; -1: not known. */
+/* The place that comes first of some places: the code that kernels.foremost gives, and its run. */
 struct tarn_leader {
-    int32_t code;
+    int32_t code; /* -1: not known */
     uint32_t run;
 };
 
@@ -81,7 +81,7 @@ struct tarn_limits_level {
     uint32_t count;
 };
 
-/* A decode under way. */
+/* A decode in progress. */
 struct tarn_decoder {
     const struct tarn_lowest *lowest;
     const struct tarn_kernels *kernels;
@@ -99,7 +99,7 @@ struct tarn_decoder {
     uint32_t *step;  /* by place: `done` when it was placed */
     uint32_t
         *lifted;     /* by place: `done` when its floor mattered for the first time, or TARN_NONE */
-    int32_t current; /* the offset at hand */
+    int32_t current; /* offset of the place that was placed last, in units */
     int32_t top;
     int64_t miss;
     const struct tarn_extremes *extremes; /* at most those of places that are not placed yet: */

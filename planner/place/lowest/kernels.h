@@ -1,4 +1,4 @@
-/* The inner loops of the decoder, for the widest vectors that the processor at hand has. All work
+/* The inner loops of the decoder, for the widest vectors that the processor has. All work
  * on runs of TARN_LANE_RUN places, or on fewer at the end. */
 #ifndef TARN_PLANNER_PLACE_LOWEST_KERNELS_H
 #define TARN_PLANNER_PLACE_LOWEST_KERNELS_H

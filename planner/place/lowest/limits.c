@@ -2,8 +2,8 @@
  * placed storage's conflicts are, in every stream, a prefix of places, of which those count whose
  * row is beyond its position; so with the extremes of a row known
  *
- *     highest <= position   nobody in the node is in conflict: passed over
- *     lowest  >  position   everybody is: one number, pending for the whole node
+ *     highest <= position   no place of the node is in conflict: passed over
+ *     lowest  >  position   every one is: one number, pending for the whole node
  *     else                  down to the children; for a run, a loop over its places
  *
  * Lifetimes that enclose each other, as in training, mostly meet the first two.
@@ -14,10 +14,10 @@
  *     ends below it stays there and notes a ceiling; who is about to be placed through its ceiling
  *     is looked at exactly (decode.c).
  *
- * A group has the limits that its first member has (heads), which rise with everybody's; what its
- * other members allow is put together when it comes up.
- * Source: DESIGN.md, section 3 (Placement). Cost: for each placed storage and stream the
- * nodes that are only partly in conflict; O(log T) where lifetimes enclose or follow each other. */
+ * A group has the limits that its first member has (heads), which rise with those of all places;
+ * what its other members allow is put together when it is selected.
+ * Source: DESIGN.md, section 3 (Placement). Cost: for each placed storage and stream the nodes that
+ * are only partly in conflict; O(log T) where lifetimes enclose or follow each other. */
 #include "limits.h"
 
 #include "limit_tree.h"
@@ -33,14 +33,14 @@ struct obstacle {
     bool floats;
 };
 
-/* Is everybody in conflict who has these extremes and at least this limit, and must he rise? */
+/* Is every place that has these extremes and at least this limit in conflict, and must it rise? */
 static bool raises_all(const struct obstacle *obstacle, struct tarn_extreme extreme, int32_t limit)
 {
     return extreme.lowest > obstacle->position &&
            (!obstacle->floats || limit >= obstacle->span.begin);
 }
 
-/* Forgets who is placed in a run, once for each of them and not oftener. */
+/* Forgets the places of a run that are placed, once for each of them. */
 static bool narrow_run(struct tarn_decoder *decoder, uint32_t stream, uint32_t run)
 {
     if (!decoder->narrows) return false;

@@ -10,7 +10,7 @@ void tarn_limits_rise(struct tarn_decoder *decoder, uint32_t place, int32_t limi
 /* The place is placed. */
 void tarn_limits_remove(struct tarn_decoder *decoder, uint32_t place);
 
-/* Forgets who comes first: keys have changed. */
+/* Forgets all leaders: keys have changed. */
 void tarn_limits_forget(struct tarn_decoder *decoder);
 
 /* All limits 0. */

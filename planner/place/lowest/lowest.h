@@ -1,5 +1,5 @@
 /* Lowest-offset-first, as other rooms use it: the decoder that turns keys into a plan, the keys
- * themselves, what is placed already and in the way, and walks from plan to plan. The other headers
+ * themselves, obstacles: what is placed already, and walks from plan to plan. The other headers
  * of this room are for its own files; what they declare is included here. */
 #ifndef TARN_PLANNER_PLACE_LOWEST_LOWEST_H
 #define TARN_PLANNER_PLACE_LOWEST_LOWEST_H

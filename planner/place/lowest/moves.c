@@ -9,7 +9,7 @@
  *     block of the antichain from above drop into it by floors for the others that lie there; or
  *     take a floor away.
  *
- * A step that is no worse than the plan at hand, or than that of `lateness` steps ago (late
+ * A step that is no worse than the present plan, or than that of `lateness` steps ago (late
  * acceptance, Burke and Bykov 2017), is kept. Decoding stops as soon as a step is sure to be
  * taken back.
  * Source: DESIGN.md, section 3 (Placement); these replace its moves along chains of

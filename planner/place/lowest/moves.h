@@ -10,7 +10,7 @@ enum { TARN_LATENESS_MAX = 64, TARN_CHANGES_MAX = 32 };
 
 struct tarn_walk_setting {
     uint32_t hole_percent; /* of the steps try to close a hole below the antichain's top */
-    uint32_t lateness;     /* a step may be as bad as the one so many steps ago was */
+    uint32_t lateness;     /* a step may miss as much as the one this many steps before */
     struct tarn_objective objective;
 };
 
@@ -19,7 +19,7 @@ struct tarn_walk {
     const struct tarn_traits *traits;
     struct tarn_walk_setting setting;
     struct tarn_replay replay; /* at the plan where the walk stands */
-    int32_t *key, *floor;      /* by place, changes of the step at hand included */
+    int32_t *key, *floor;      /* by place, changes of the step being tried included */
     int64_t late[TARN_LATENESS_MAX];
     uint64_t random;
     uint64_t steps;

@@ -40,7 +40,7 @@ static void restore(struct tarn_replay *replay, uint32_t index)
         decoder->lifted[i] = replay->lifted[i] < decoder->done ? replay->lifted[i] : TARN_NONE;
 }
 
-/* The decoder's plan is the one at hand from now on; its snapshots from `first` on are new. */
+/* The decoder's plan becomes the present one; its snapshots from `first` on are new. */
 static void keep(struct tarn_replay *replay, uint32_t first, const int32_t *key)
 {
     struct tarn_decoder *decoder = &replay->decoder;

@@ -23,7 +23,7 @@ struct tarn_snapshot {
     int32_t least_key; /* of the blocks placed up to the next snapshot */
 };
 
-/* The plan at hand, and a decoder to try others. */
+/* The present plan, and a decoder to try others. */
 struct tarn_replay {
     struct tarn_decoder decoder;
     int32_t *offset; /* by place */

@@ -12,7 +12,7 @@ static struct tarn_leader foremost(struct tarn_leader a, struct tarn_leader b)
     return a.code == TARN_UNKNOWN || b.code / RUN > a.code / RUN ? b : a;
 }
 
-/* Who comes first of all that are not placed: keys alone decide. */
+/* The first of all places that are not placed: keys alone decide. */
 static struct tarn_leader champion_of(struct tarn_decoder *decoder, const int32_t *key,
                                       uint32_t level, uint32_t node)
 {
@@ -33,7 +33,7 @@ static struct tarn_leader champion_of(struct tarn_decoder *decoder, const int32_
     return *champion;
 }
 
-/* Who comes first of those of a run that have its least limit. */
+/* The first of the places of a run that have its least limit. */
 static struct tarn_leader first_of_run(struct tarn_decoder *decoder, const int32_t *key,
                                        uint32_t run)
 {
@@ -52,7 +52,7 @@ static struct tarn_leader first_of_range(struct tarn_decoder *decoder, const int
                                          uint32_t level, uint32_t begin, uint32_t end,
                                          int32_t limit);
 
-/* Who comes first of those of a node that have its least limit. Where they all have it, and after
+/* The first of the places of a node that have its least limit. Where they all have it, and after
  * most placements that is so in most nodes, nothing is looked at. */
 static struct tarn_leader first_of(struct tarn_decoder *decoder, const int32_t *key, uint32_t level,
                                    uint32_t node)

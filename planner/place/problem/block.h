@@ -41,8 +41,8 @@ static inline struct tarn_block tarn_block_at(const struct tarn_blocks *blocks, 
                                .alignment = UINT64_C(1) << blocks->alignment_shift[b]};
 }
 
-/* Lives in the region. alignment: a power of two. TARN_BAD_INPUT: so many bytes that an arena in
- * which no two storages share any cannot be addressed with 64 bits. TARN_SYSTEM: no memory. */
+/* Lives in the region. alignment: a power of two. TARN_BAD_INPUT: an arena in which
+ * no two storages share bytes cannot be addressed with 64 bits. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_blocks_init(struct tarn_blocks *blocks, struct tarn_region *region,
                                   const struct tarn_graph *graph, bool persistent,
                                   uint64_t alignment, struct tarn_error *error);

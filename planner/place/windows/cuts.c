@@ -83,7 +83,7 @@ static bool cut(struct cutting *cutting, uint32_t width)
     return true;
 }
 
-/* ---- Who is where ---- */
+/* ---- Storages by window ---- */
 
 /* Storage of the list -> window; windows_count for what crosses. */
 static void find_windows(const struct cutting *cutting, uint32_t *window)

@@ -25,7 +25,7 @@ struct tarn_windows_settings {
     uint32_t crossing_max;      /* storages that cross cuts and are placed at once */
     int32_t aim;                /* in units: a plan up to there is as good as any */
     uint32_t threads;           /* 0: all cores */
-    struct tarn_effort *effort; /* NULL: nobody counts */
+    struct tarn_effort *effort; /* NULL: effort is not counted */
     uint64_t work_max;          /* of one decode with all its keys; 0: no limit; see work.h */
     const struct tarn_deadline *deadline; /* NULL: none */
 };

@@ -224,7 +224,7 @@ static bool place_window(const struct windows *windows, uint32_t thread,
 
 /* ---- What crosses ---- */
 
-/* Do these mostly cross so many windows that the first and the last one hardly count? */
+/* Do these cross at least BUNDLED_SPAN cuts each, in the mean? */
 static bool are_long(const struct tarn_crossing *crossing, uint32_t count)
 {
     uint64_t sum = 0;
