@@ -48,7 +48,7 @@ static void every_failing_allocation_is_reported(void **state)
     (void)state;
     graph = random_graph(&(struct random_graph_options){
         .seed = 1, .ops = 30, .streams = 4, .parameters = 2, .workspace_share = 20});
-    fail_each_allocation(make_and_run, 20);
+    fail_each_allocation(make_and_run, 10);
     tarn_graph_destroy(graph);
 }
 
