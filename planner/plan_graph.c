@@ -3,7 +3,6 @@
 #include "plan_graph.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "capacity.h"
@@ -99,10 +98,9 @@ static void count_launches(uint32_t *launches, const uint32_t *threshold,
 /* Gives the plan its certificate. */
 static enum tarn_status take_bound(struct tarn_plan *plan, const struct tarn_gap_bound *bound)
 {
-    free(plan->threshold);
-    free(plan->gaps);
-    plan->threshold = malloc(((size_t)bound->streams_count + 1) * sizeof *plan->threshold);
-    plan->gaps = malloc(((size_t)bound->gaps_count + 1) * sizeof *plan->gaps);
+    plan->threshold =
+        tarn_region_take(&plan->region, bound->streams_count, sizeof *plan->threshold);
+    plan->gaps = tarn_region_take(&plan->region, bound->gaps_count, sizeof *plan->gaps);
     if (!plan->threshold || !plan->gaps) return TARN_SYSTEM;
     plan->bound = bound->bound;
     count_launches(plan->threshold, bound->threshold, plan->graph);
@@ -260,7 +258,7 @@ static enum tarn_status place_planned(struct planning *planning, struct tarn_err
         plan->footprint = result.footprint;
         plan->stopped = result.stopped;
         planning->cannot_fit = result.cannot_fit;
-        plan->method = strdup(result.method);
+        plan->method = tarn_region_string(&plan->region, result.method);
         if (!plan->method) status = TARN_SYSTEM;
     }
     tarn_region_finish(&region);

@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -37,8 +36,8 @@ static void draw_waits(struct tarn_plan *plan, struct random_source *source)
     uint32_t launches = plan->list_begin[plan->streams_count];
     uint32_t wanted = random_below(source, WAITS_MAX), count = 0;
     tarn_plan_drop_program(plan);
-    free(plan->boundary_waits);
-    plan->boundary_waits = malloc((WAITS_MAX + 1) * sizeof *plan->boundary_waits);
+    plan->boundary_waits =
+        tarn_region_take(&plan->boundary_region, WAITS_MAX, sizeof *plan->boundary_waits);
     for (uint32_t i = 0; i < wanted && launches > 0; i++) {
         uint32_t op = plan->list[random_below(source, launches)];
         uint32_t on = plan->list[random_below(source, launches)];

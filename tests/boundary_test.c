@@ -87,11 +87,12 @@ static void play(struct tarn_plan *plan, uint32_t iterations_max, struct tally *
 
 static void count_simple(const struct tarn_graph *graph, struct tally *tally)
 {
+    struct tarn_region region = {.chunks = NULL};
     struct tarn_wait *waits;
     uint32_t count;
-    assert_int_equal(tarn_boundary_simple(graph, &waits, &count), TARN_OK);
+    assert_int_equal(tarn_boundary_simple(graph, &region, &waits, &count), TARN_OK);
     tally->simple_waits += count;
-    free(waits);
+    tarn_region_finish(&region);
 }
 
 static void play_small_graph(const struct small_graph *small, unsigned large, struct tally *tally)

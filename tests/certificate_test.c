@@ -100,10 +100,10 @@ static struct tarn_plan *plan_with_gaps(const struct gaps *kinds)
         plan->storages[i].offset = plan->footprint;
         plan->footprint += plan->storages[i].size;
     }
-    plan->threshold = malloc(sizeof *plan->threshold);
+    plan->threshold = tarn_region_take(&plan->region, 1, sizeof *plan->threshold);
     plan->threshold[0] = graph->ops_count - 2;
-    plan->gaps = malloc((lists->starts_count + 1) * sizeof *plan->gaps);
-    memcpy(plan->gaps, lists->starts, lists->starts_count * sizeof *plan->gaps);
+    plan->gaps =
+        tarn_region_copy(&plan->region, lists->starts, lists->starts_count, sizeof *plan->gaps);
     plan->gaps_count = lists->starts_count;
     tarn_graph_destroy(graph);
     free(lists);

@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "planner/place/problem/problem.h"
@@ -232,8 +231,7 @@ static void damage(struct tarn_plan *plan, struct random_source *source)
         uint32_t length = plan->list_begin[s + 1] - plan->list_begin[s];
         if (random_percent(source, 40)) plan->threshold[s] = random_below(source, length + 1);
     }
-    free(plan->gaps);
-    plan->gaps = calloc((size_t)graph->planned_count + 1, sizeof *plan->gaps);
+    plan->gaps = tarn_region_take(&plan->region, graph->planned_count, sizeof *plan->gaps);
     plan->gaps_count = 0;
     uint32_t share = 20 * random_below(source, 6);
     for (uint32_t i = 0; i < plan->storages_count; i++)
@@ -273,9 +271,8 @@ static void a_gap_by_another_name_or_twice_is_refused(void **state)
         struct tarn_plan *plan = make_plan(&it);
         if (plan->gaps_count > 0) {
             uint32_t gap = plan->gaps[plan->gaps_count - 1];
-            uint32_t *gaps = malloc((plan->gaps_count + 1) * sizeof *gaps);
+            uint32_t *gaps = tarn_region_take(&plan->region, plan->gaps_count + 1, sizeof *gaps);
             memcpy(gaps, plan->gaps, plan->gaps_count * sizeof *gaps);
-            free(plan->gaps);
             plan->gaps = gaps;
             gaps[plan->gaps_count++] = gap;
             assert_true(is_wrong_bound(plan, it.graph));

@@ -346,7 +346,7 @@ static void budgets_are_kept_or_refused_for_memory(void **state)
         training_budget = footprint_of(made) * 9 / 10;
         tarn_plan_destroy(made);
         for (training_effort = 20; training_effort <= 20000; training_effort *= 1000)
-            fail_single_allocations(keep_to_budget, 100);
+            fail_single_allocations(keep_to_budget, 50);
         tarn_graph_destroy(training);
     }
 }

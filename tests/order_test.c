@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -128,9 +127,10 @@ static void waits_keep_happens_before_and_none_can_go(void **state)
     for (uint64_t seed = 0; seed < GRAPHS; seed++) {
         struct tarn_graph *graph = graph_of_seed(seed);
         struct closure wanted = closure_of_graph(graph);
+        struct tarn_region region = {.chunks = NULL};
         struct tarn_wait *waits;
         uint32_t count;
-        assert_int_equal(tarn_events_minimal(graph, &waits, &count), TARN_OK);
+        assert_int_equal(tarn_events_minimal(graph, &region, &waits, &count), TARN_OK);
         struct closure got = closure_of_waits(graph, waits, count, TARN_NONE);
         assert_true(same_order_among_launched(graph, &wanted, &got));
         for (uint32_t w = 0; w < count; w++) {
@@ -139,7 +139,7 @@ static void waits_keep_happens_before_and_none_can_go(void **state)
             assert_false(same_order_among_launched(graph, &wanted, &less));
         }
         kept += count;
-        free(waits);
+        tarn_region_finish(&region);
         tarn_graph_destroy(graph);
     }
     assert_true(kept > GRAPHS);
@@ -162,9 +162,10 @@ static void simple_boundary_puts_iterations_one_after_another(void **state)
             }
             last[s] = v;
         }
+        struct tarn_region region = {.chunks = NULL};
         struct tarn_wait *waits;
         uint32_t count;
-        assert_int_equal(tarn_boundary_simple(graph, &waits, &count), TARN_OK);
+        assert_int_equal(tarn_boundary_simple(graph, &region, &waits, &count), TARN_OK);
         assert_int_equal(count, busy == 0 ? 0 : busy * (busy - 1));
         for (uint32_t w = 0; w < count; w++) {
             uint32_t s = graph->ops[waits[w].op].stream, t = graph->ops[waits[w].on].stream;
@@ -172,7 +173,7 @@ static void simple_boundary_puts_iterations_one_after_another(void **state)
             assert_int_equal(waits[w].op, first[s]);
             assert_int_equal(waits[w].on, last[t]);
         }
-        free(waits);
+        tarn_region_finish(&region);
         tarn_graph_destroy(graph);
     }
 }

@@ -175,8 +175,6 @@ static void go_round(struct tarn_plan *plan, struct tarn_graph *graph, const cha
 
 static void drop_bound(struct tarn_plan *plan)
 {
-    free(plan->threshold);
-    free(plan->gaps);
     plan->threshold = plan->gaps = NULL;
     plan->bound = plan->gaps_count = 0;
 }

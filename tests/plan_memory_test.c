@@ -137,7 +137,7 @@ static void streams_and_waits_survive_every_failing_allocation(void **state)
     fail_each_allocation(schedule, 20);
     fail_each_allocation(chain, 20);
     fail_each_allocation(couple, 20);
-    fail_each_allocation(simulate, 8);
+    fail_each_allocation(simulate, 4);
 }
 
 typedef enum tarn_status (*pairs_method)(const struct tarn_graph *graph,

@@ -919,7 +919,8 @@ static void give_certificate(struct fixture *fixture, uint64_t bound, uint32_t c
                              uint32_t comm)
 {
     fixture->plan->bound = bound;
-    fixture->plan->threshold = calloc(2, sizeof *fixture->plan->threshold);
+    fixture->plan->threshold =
+        tarn_region_take(&fixture->plan->region, 2, sizeof *fixture->plan->threshold);
     fixture->plan->threshold[0] = compute;
     fixture->plan->threshold[1] = comm;
 }
@@ -962,7 +963,7 @@ static void rejects_a_gap_outside_every_group(void **state)
 {
     struct fixture *fixture = *state;
     give_certificate(fixture, 0, 2, 2);
-    fixture->plan->gaps = calloc(1, sizeof *fixture->plan->gaps);
+    fixture->plan->gaps = tarn_region_take(&fixture->plan->region, 1, sizeof *fixture->plan->gaps);
     fixture->plan->gaps[fixture->plan->gaps_count++] = B;
     require_text(find(fixture, TARN_WRONG_BOUND), "names a gap that is none");
 }
@@ -971,7 +972,7 @@ static void rejects_gaps_that_do_not_ascend(void **state)
 {
     struct fixture *fixture = *state;
     give_certificate(fixture, 0, 2, 2);
-    fixture->plan->gaps = calloc(2, sizeof *fixture->plan->gaps);
+    fixture->plan->gaps = tarn_region_take(&fixture->plan->region, 2, sizeof *fixture->plan->gaps);
     fixture->plan->gaps_count = 2;
     require_text(find(fixture, TARN_WRONG_BOUND), "gaps do not ascend");
 }
@@ -1048,9 +1049,9 @@ static void rejects_plans_that_were_accepted_once(void **state)
 static void a_bound_is_only_as_good_as_the_waits(void **state)
 {
     struct fixture *fixture = *state;
-    struct tarn_wait *waits = calloc(fixture->plan->waits_count + 1, sizeof *waits);
+    struct tarn_wait *waits =
+        tarn_region_take(&fixture->plan->region, fixture->plan->waits_count + 1, sizeof *waits);
     memcpy(waits, fixture->plan->waits, fixture->plan->waits_count * sizeof *waits);
-    free(fixture->plan->waits);
     fixture->plan->waits = waits;
     waits[fixture->plan->waits_count++] = (struct tarn_wait){SEND, SQUARE};
     give_certificate(fixture, 384, 2, 2); /* the workspace is free at send now */

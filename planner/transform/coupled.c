@@ -4,7 +4,6 @@
 #include "coupled.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "streams/base/region.h"
@@ -130,11 +129,13 @@ static void fill_tails(struct tarn_pace *pace, const struct tarn_graph *graph,
 enum tarn_status tarn_pace_init(struct tarn_pace *pace, const struct tarn_graph *graph,
                                 uint32_t wait_ns)
 {
-    struct tarn_wait *waits = NULL;
+    struct tarn_wait *waits;
+    struct tarn_region working = {.chunks = NULL};
     *pace = (struct tarn_pace){.wait_ns = wait_ns};
     pace->tail_ns = tarn_region_take(&pace->region, graph->ops_count, sizeof *pace->tail_ns);
     enum tarn_status status = pace->tail_ns ? TARN_OK : TARN_SYSTEM;
-    if (status == TARN_OK) status = tarn_events_minimal(graph, &waits, &pace->waits_count);
+    if (status == TARN_OK)
+        status = tarn_events_minimal(graph, &working, &waits, &pace->waits_count);
     if (status == TARN_OK)
         status = tarn_timeline_init(&pace->timeline, &pace->region, graph, waits, pace->waits_count,
                                     wait_ns);
@@ -142,7 +143,7 @@ enum tarn_status tarn_pace_init(struct tarn_pace *pace, const struct tarn_graph 
         fill_tails(pace, graph, waits);
     else
         tarn_pace_finish(pace);
-    free(waits);
+    tarn_region_finish(&working);
     return status;
 }
 

@@ -5,7 +5,6 @@
  * Cost: linear, plus sorting of waits and places. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "graph_read.h"
 #include "plan_read_lists.h"
@@ -126,7 +125,7 @@ static enum tarn_status read_numbers(struct loader *loader, const struct tarn_js
 {
     enum tarn_status status = tarn_json_array(&loader->report, at, value, count);
     if (status != TARN_OK) return status;
-    *numbers = calloc(*count + 1, sizeof **numbers);
+    *numbers = tarn_region_take(&loader->plan->region, *count, sizeof **numbers);
     if (!*numbers) return tarn_error_no_memory(loader->report.error);
     const struct tarn_json *element = tarn_json_first(value);
     for (size_t i = 0; element && !status; i++, element = tarn_json_next(element)) {
@@ -203,7 +202,7 @@ static enum tarn_status read_head(struct loader *loader)
     if (!status) status = read_size(loader, FOOTPRINT, &plan->footprint);
     if (!status) status = read_bound(loader);
     if (status != TARN_OK) return status;
-    plan->method = strdup(method);
+    plan->method = tarn_region_string(&plan->region, method);
     return plan->method ? TARN_OK : tarn_error_no_memory(loader->report.error);
 }
 
@@ -225,16 +224,16 @@ static enum tarn_status read_waits(struct loader *loader, size_t field, struct t
                                    uint32_t *count)
 {
     struct tarn_json_at at = field_at(field);
-    return tarn_plan_read_waits(&loader->report, &at, loader->fields[field], loader->plan->graph,
-                                waits, count);
+    return tarn_plan_read_waits(&loader->report, &at, loader->fields[field], loader->plan, waits,
+                                count);
 }
 
 static enum tarn_status read_places(struct loader *loader, size_t field, uint32_t ids_count,
                                     struct tarn_place **places, uint32_t *count)
 {
     struct tarn_json_at at = field_at(field);
-    return tarn_plan_read_places(&loader->report, &at, loader->fields[field], ids_count, places,
-                                 count);
+    return tarn_plan_read_places(&loader->report, &at, loader->fields[field], ids_count,
+                                 &loader->plan->region, places, count);
 }
 
 static enum tarn_status read_lists(struct loader *loader)

@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- Ops ---- */
 
@@ -45,8 +44,8 @@ enum tarn_status tarn_plan_read_streams(const struct tarn_report *report,
     if (count != plan->graph->streams_count)
         return tarn_json_bad(report, at, "%zu lists for a graph of %" PRIu32 " streams", count,
                              plan->graph->streams_count);
-    plan->list_begin = calloc(count + 1, sizeof *plan->list_begin);
-    plan->list = calloc((size_t)plan->graph->ops_count + 1, sizeof *plan->list);
+    plan->list_begin = tarn_region_take(&plan->region, count + 1, sizeof *plan->list_begin);
+    plan->list = tarn_region_take(&plan->region, plan->graph->ops_count, sizeof *plan->list);
     if (!plan->list_begin || !plan->list) return tarn_error_no_memory(report->error);
     plan->streams_count = (uint32_t)count;
     const struct tarn_json *list = tarn_json_first(value);
@@ -110,40 +109,40 @@ static int compare_waits(const void *a, const void *b)
 
 /* Waits keep the file's order; a sorted copy shows which are there twice. */
 static enum tarn_status refuse_twins(const struct tarn_report *report,
-                                     const struct tarn_json_at *at, const struct tarn_wait *waits,
-                                     size_t count)
+                                     const struct tarn_json_at *at, struct tarn_region *region,
+                                     const struct tarn_wait *waits, size_t count)
 {
     enum tarn_status status = TARN_OK;
-    struct tarn_wait *sorted = malloc((count + 1) * sizeof *sorted);
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    struct tarn_wait *sorted = tarn_region_copy(region, waits, count, sizeof *sorted);
     if (!sorted) return tarn_error_no_memory(report->error);
-    if (count > 0) memcpy(sorted, waits, count * sizeof *sorted);
     qsort(sorted, count, sizeof *sorted, compare_waits);
     for (size_t i = 1; i < count && !status; i++) {
         if (compare_waits(&sorted[i - 1], &sorted[i]) == 0)
             status = tarn_json_bad(report, at, "[%" PRIu32 ",%" PRIu32 "] is there twice",
                                    sorted[i].op, sorted[i].on);
     }
-    free(sorted);
+    tarn_region_release(region, mark);
     return status;
 }
 
 enum tarn_status tarn_plan_read_waits(const struct tarn_report *report,
                                       const struct tarn_json_at *at, const struct tarn_json *value,
-                                      const struct tarn_graph *graph, struct tarn_wait **waits,
+                                      struct tarn_plan *plan, struct tarn_wait **waits,
                                       uint32_t *waits_count)
 {
     size_t count = 0;
     enum tarn_status status = read_count(report, at, value, TARN_NONE / 2, &count);
     if (status != TARN_OK) return status;
-    *waits = calloc(count + 1, sizeof **waits);
+    *waits = tarn_region_take(&plan->region, count, sizeof **waits);
     if (!*waits) return tarn_error_no_memory(report->error);
     *waits_count = (uint32_t)count;
     const struct tarn_json *wait = tarn_json_first(value);
     for (size_t i = 0; wait && !status; i++, wait = tarn_json_next(wait)) {
         struct tarn_json_at here = tarn_json_in(at, NULL, i);
-        status = read_wait(report, &here, wait, graph, &(*waits)[i]);
+        status = read_wait(report, &here, wait, plan->graph, &(*waits)[i]);
     }
-    if (!status) status = refuse_twins(report, at, *waits, count);
+    if (!status) status = refuse_twins(report, at, &plan->region, *waits, count);
     return status;
 }
 
@@ -188,13 +187,13 @@ static enum tarn_status sort_places(const struct tarn_report *report, const stru
 
 enum tarn_status tarn_plan_read_places(const struct tarn_report *report,
                                        const struct tarn_json_at *at, const struct tarn_json *value,
-                                       uint32_t ids_count, struct tarn_place **places,
-                                       uint32_t *places_count)
+                                       uint32_t ids_count, struct tarn_region *region,
+                                       struct tarn_place **places, uint32_t *places_count)
 {
     size_t count = 0;
     enum tarn_status status = read_count(report, at, value, ids_count, &count);
     if (status != TARN_OK) return status;
-    *places = calloc(count + 1, sizeof **places);
+    *places = tarn_region_take(region, count, sizeof **places);
     if (!*places) return tarn_error_no_memory(report->error);
     *places_count = (uint32_t)count;
     const struct tarn_json *place = tarn_json_first(value);

@@ -208,16 +208,15 @@ static enum tarn_status reserve(struct simulating *simulating, const struct tarn
 static enum tarn_status run(struct simulating *simulating, const struct tarn_graph *graph,
                             uint32_t wait_ns)
 {
-    struct tarn_wait *waits = NULL;
+    struct tarn_wait *waits;
     uint32_t waits_count = 0;
-    enum tarn_status status = tarn_events_minimal(graph, &waits, &waits_count);
+    enum tarn_status status = tarn_events_minimal(graph, &simulating->region, &waits, &waits_count);
     if (status == TARN_OK)
         status = tarn_timeline_init(&simulating->timeline, &simulating->region, graph, waits,
                                     waits_count, wait_ns);
     if (status == TARN_OK)
         status = curve_init(&simulating->curve, &simulating->region, &simulating->timeline, graph,
                             simulating->reserved);
-    free(waits);
     return status;
 }
 

@@ -1,7 +1,6 @@
 /* What describes a graph: what `tarn info` prints. Counts and sums are read off the graph's arrays,
  * but for the event waits and the serial peak. The bound takes every size as it is: a plan at any
  * alignment is also one at alignment 1. Cost: O((V + E) S); for the bound see gap_bound.c. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "gap_bound.h"
@@ -34,9 +33,10 @@ static bool sum_storages(const struct tarn_graph *graph, struct tarn_graph_summa
 
 static enum tarn_status count_waits(const struct tarn_graph *graph, uint32_t *count)
 {
-    struct tarn_wait *waits = NULL;
-    enum tarn_status status = tarn_events_minimal(graph, &waits, count);
-    free(waits);
+    struct tarn_wait *waits;
+    struct tarn_region region = {.chunks = NULL};
+    enum tarn_status status = tarn_events_minimal(graph, &region, &waits, count);
+    tarn_region_finish(&region);
     return status;
 }
 

@@ -3,7 +3,6 @@
 #include "plan.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "program.h"
 #include "streams/order/events/boundary.h"
@@ -14,8 +13,9 @@
 static enum tarn_status fill_lists(struct tarn_plan *plan, const struct tarn_graph *graph)
 {
     plan->streams_count = graph->streams_count;
-    plan->list_begin = calloc((size_t)graph->streams_count + 1, sizeof *plan->list_begin);
-    plan->list = malloc(((size_t)graph->ops_count + 1) * sizeof *plan->list);
+    plan->list_begin =
+        tarn_region_take(&plan->region, (size_t)graph->streams_count + 1, sizeof *plan->list_begin);
+    plan->list = tarn_region_take(&plan->region, graph->ops_count, sizeof *plan->list);
     if (!plan->list_begin || !plan->list) return TARN_SYSTEM;
     uint32_t n = 0;
     for (uint32_t s = 0; s < graph->streams_count; s++) {
@@ -30,13 +30,16 @@ static enum tarn_status fill_lists(struct tarn_plan *plan, const struct tarn_gra
 
 static enum tarn_status fill_waits(struct tarn_plan *plan, const struct tarn_graph *graph)
 {
-    if (tarn_events_minimal(graph, &plan->waits, &plan->waits_count) != TARN_OK) return TARN_SYSTEM;
-    return tarn_boundary_simple(graph, &plan->boundary_waits, &plan->boundary_waits_count);
+    enum tarn_status status =
+        tarn_events_minimal(graph, &plan->region, &plan->waits, &plan->waits_count);
+    if (status != TARN_OK) return status;
+    return tarn_boundary_simple(graph, &plan->boundary_region, &plan->boundary_waits,
+                                &plan->boundary_waits_count);
 }
 
-static struct tarn_place *new_places(uint32_t count)
+static struct tarn_place *new_places(struct tarn_region *region, uint32_t count)
 {
-    return calloc((size_t)count + 1, sizeof(struct tarn_place));
+    return tarn_region_take(region, count, sizeof(struct tarn_place));
 }
 
 /* Storage indices are by tensor id, then by op id, then by tensor id: each list comes out sorted.
@@ -48,9 +51,9 @@ static enum tarn_status fill_places(struct tarn_plan *plan, const struct tarn_gr
     plan->storages_count = roots;
     plan->workspaces_count = graph->planned_count - roots;
     plan->places_persistent_count = graph->storages_count - graph->planned_count;
-    plan->storages = new_places(plan->storages_count);
-    plan->workspaces = new_places(plan->workspaces_count);
-    plan->places_persistent = new_places(plan->places_persistent_count);
+    plan->storages = new_places(&plan->region, plan->storages_count);
+    plan->workspaces = new_places(&plan->region, plan->workspaces_count);
+    plan->places_persistent = new_places(&plan->region, plan->places_persistent_count);
     if (!plan->storages || !plan->workspaces || !plan->places_persistent) return TARN_SYSTEM;
     for (uint32_t a = 0; a < graph->storages_count; a++) {
         const struct tarn_storage *storage = &graph->storages[a];
@@ -85,18 +88,24 @@ struct tarn_plan *tarn_plan_of_graph(struct tarn_graph *graph)
 enum tarn_status tarn_plan_refine_boundary(struct tarn_plan *plan)
 {
     uint32_t planned_count = plan->graph->planned_count;
-    uint64_t *offset = malloc(((size_t)planned_count + 1) * sizeof *offset);
+    struct tarn_region working = {.chunks = NULL};
+    uint64_t *offset = tarn_region_take(&working, planned_count, sizeof *offset);
     if (!offset) return TARN_SYSTEM;
     for (uint32_t a = 0; a < planned_count; a++) offset[a] = tarn_plan_place(plan, a)->offset;
     struct tarn_boundary_inside inside = {
         {offset, plan->alignment}, plan->waits, plan->waits_count};
+    struct tarn_region region = {.chunks = NULL};
     struct tarn_wait *waits;
     uint32_t count;
-    enum tarn_status status = tarn_boundary_refined(plan->graph, &inside, &waits, &count);
-    free(offset);
-    if (status != TARN_OK) return status;
+    enum tarn_status status = tarn_boundary_refined(plan->graph, &inside, &region, &waits, &count);
+    tarn_region_finish(&working);
+    if (status != TARN_OK) {
+        tarn_region_finish(&region);
+        return status;
+    }
     tarn_plan_drop_program(plan);
-    free(plan->boundary_waits);
+    tarn_region_finish(&plan->boundary_region);
+    plan->boundary_region = region;
     plan->boundary_waits = waits;
     plan->boundary_waits_count = count;
     return TARN_OK;
@@ -114,16 +123,8 @@ void tarn_plan_destroy(struct tarn_plan *plan)
     if (atomic_fetch_sub_explicit(&plan->references, 1, memory_order_acq_rel) != 1) return;
     tarn_plan_drop_program(plan);
     tarn_graph_destroy(plan->graph);
-    free(plan->method);
-    free(plan->threshold);
-    free(plan->gaps);
-    free(plan->list_begin);
-    free(plan->list);
-    free(plan->waits);
-    free(plan->boundary_waits);
-    free(plan->storages);
-    free(plan->workspaces);
-    free(plan->places_persistent);
+    tarn_region_finish(&plan->boundary_region);
+    tarn_region_finish(&plan->region);
     free(plan);
 }
 

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdatomic.h>
 
+#include "streams/base/region.h"
 #include "streams/graph/graph.h"
 #include "tarn/plan.h"
 
@@ -18,6 +19,8 @@ struct tarn_place {
 };
 
 struct tarn_plan {
+    struct tarn_region region;          /* of the method, and of all arrays but boundary_waits */
+    struct tarn_region boundary_region; /* of boundary_waits, which are replaced as a whole */
     atomic_uint references;
     struct tarn_graph *graph; /* final graph; retained */
     /* What sessions run, compiled when first asked for (tarn_plan_program); NULL before that. */

@@ -6,9 +6,9 @@
 
 /* ---- Copies ---- */
 
-static void *duplicate(const void *from, size_t count, size_t size)
+static void *duplicate(struct tarn_region *region, const void *from, size_t count, size_t size)
 {
-    void *to = calloc(count + DAMAGES_MAX, size);
+    void *to = tarn_region_take(region, count + DAMAGES_MAX, size);
     if (!to) abort();
     if (count > 0) memcpy(to, from, count * size);
     return to;
@@ -19,23 +19,29 @@ struct tarn_plan *damage_copy(const struct tarn_plan *plan)
     struct tarn_plan *copy = malloc(sizeof *copy);
     if (!copy) abort();
     memcpy(copy, plan, sizeof *copy);
+    copy->region = copy->boundary_region = (struct tarn_region){.chunks = NULL};
     atomic_init(&copy->references, 1);
     atomic_init(&copy->program, NULL);
     copy->graph = tarn_graph_retain(plan->graph);
     copy->method = NULL;
     uint32_t streams = plan->streams_count;
-    if (plan->threshold) copy->threshold = duplicate(plan->threshold, streams, sizeof(uint32_t));
-    copy->gaps = duplicate(plan->gaps, plan->gaps_count, sizeof *copy->gaps);
-    copy->list_begin = duplicate(plan->list_begin, streams + 1, sizeof *copy->list_begin);
-    copy->list = duplicate(plan->list, plan->list_begin[streams], sizeof *copy->list);
-    copy->waits = duplicate(plan->waits, plan->waits_count, sizeof *copy->waits);
-    copy->boundary_waits =
-        duplicate(plan->boundary_waits, plan->boundary_waits_count, sizeof *copy->boundary_waits);
-    copy->storages = duplicate(plan->storages, plan->storages_count, sizeof *copy->storages);
-    copy->workspaces =
-        duplicate(plan->workspaces, plan->workspaces_count, sizeof *copy->workspaces);
-    copy->places_persistent = duplicate(plan->places_persistent, plan->places_persistent_count,
-                                        sizeof *copy->places_persistent);
+    if (plan->threshold)
+        copy->threshold = duplicate(&copy->region, plan->threshold, streams, sizeof(uint32_t));
+    copy->gaps = duplicate(&copy->region, plan->gaps, plan->gaps_count, sizeof *copy->gaps);
+    copy->list_begin =
+        duplicate(&copy->region, plan->list_begin, streams + 1, sizeof *copy->list_begin);
+    copy->list =
+        duplicate(&copy->region, plan->list, plan->list_begin[streams], sizeof *copy->list);
+    copy->waits = duplicate(&copy->region, plan->waits, plan->waits_count, sizeof *copy->waits);
+    copy->boundary_waits = duplicate(&copy->boundary_region, plan->boundary_waits,
+                                     plan->boundary_waits_count, sizeof *copy->boundary_waits);
+    copy->storages =
+        duplicate(&copy->region, plan->storages, plan->storages_count, sizeof *copy->storages);
+    copy->workspaces = duplicate(&copy->region, plan->workspaces, plan->workspaces_count,
+                                 sizeof *copy->workspaces);
+    copy->places_persistent =
+        duplicate(&copy->region, plan->places_persistent, plan->places_persistent_count,
+                  sizeof *copy->places_persistent);
     return copy;
 }
 

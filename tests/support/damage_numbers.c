@@ -2,7 +2,6 @@
  * refused or always sound says why. */
 #include "damage.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "plan_oracle.h"
@@ -212,7 +211,6 @@ static bool drop_certificate(struct tarn_plan *plan, struct random_source *sourc
 {
     (void)source;
     bool had = plan->threshold != NULL;
-    free(plan->threshold);
     plan->threshold = NULL;
     plan->gaps_count = 0;
     return had;

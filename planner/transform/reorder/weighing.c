@@ -4,7 +4,6 @@
 #include "weighing.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "streams/order/simulator.h"
@@ -164,16 +163,16 @@ enum tarn_status tarn_weighing_weigh(struct tarn_weighing *weighing, const uint3
 
 enum tarn_status tarn_weighing_time(struct tarn_weighing *weighing, uint64_t *ns)
 {
-    struct tarn_wait *waits = NULL;
+    struct tarn_wait *waits;
     struct tarn_timeline timeline;
     struct tarn_region_mark mark = tarn_region_mark(weighing->region);
     uint32_t count;
-    enum tarn_status status = tarn_events_minimal(&weighing->graph, &waits, &count);
+    enum tarn_status status =
+        tarn_events_minimal(&weighing->graph, weighing->region, &waits, &count);
     if (status == TARN_OK)
         status = tarn_timeline_init(&timeline, weighing->region, &weighing->graph, waits, count,
                                     TARN_WAIT_NS);
     if (status == TARN_OK) *ns = timeline.makespan_ns;
     tarn_region_release(weighing->region, mark);
-    free(waits);
     return status;
 }

@@ -18,7 +18,6 @@
  * Cost: linear, and O(S) for every need and wait; needs are at most 2 T S, mostly few. */
 #include "boundary.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "cells.h"
@@ -52,11 +51,12 @@ static size_t count_busy(const struct tarn_graph *graph)
     return busy;
 }
 
-enum tarn_status tarn_boundary_simple(const struct tarn_graph *graph, struct tarn_wait **waits,
-                                      uint32_t *count)
+enum tarn_status tarn_boundary_simple(const struct tarn_graph *graph, struct tarn_region *region,
+                                      struct tarn_wait **waits, uint32_t *count)
 {
     size_t busy = count_busy(graph);
-    struct tarn_wait *list = malloc((busy * busy + 1) * sizeof *list);
+    struct tarn_wait *list =
+        tarn_region_take(region, busy > 0 ? busy * (busy - 1) : 0, sizeof *list);
     if (!list) return TARN_SYSTEM;
     *waits = list;
     *count = 0;
@@ -262,12 +262,19 @@ static void keep_crossing(struct tarn_wait *waits, uint32_t *count, uint32_t ops
 
 enum tarn_status tarn_boundary_refined(const struct tarn_graph *graph,
                                        const struct tarn_boundary_inside *inside,
-                                       struct tarn_wait **waits, uint32_t *count)
+                                       struct tarn_region *region, struct tarn_wait **waits,
+                                       uint32_t *count)
 {
     enum tarn_status status = TARN_SYSTEM;
     struct unrolled unrolled = {.graph = graph};
-    if (unroll(&unrolled, inside)) status = tarn_events_reduce(&unrolled.nodes, waits, count);
-    if (status == TARN_OK) keep_crossing(*waits, count, graph->ops_count);
+    struct tarn_wait *of_both = NULL;
+    *waits = NULL;
+    if (unroll(&unrolled, inside))
+        status = tarn_events_reduce(&unrolled.nodes, &unrolled.region, &of_both, count);
+    if (status == TARN_OK) {
+        keep_crossing(of_both, count, graph->ops_count);
+        *waits = tarn_region_copy(region, of_both, *count, sizeof **waits);
+    }
     tarn_region_finish(&unrolled.region);
-    return status;
+    return *waits ? TARN_OK : TARN_SYSTEM;
 }

@@ -5,12 +5,12 @@
 #include "cells.h"
 #include "events.h"
 
-/* In the waits of both rules `on` is an op of the previous iteration; the caller frees *waits with
- * free(). TARN_SYSTEM: no memory. */
+/* In the waits of both rules `on` is an op of the previous iteration; they are taken from the
+ * region. TARN_SYSTEM: no memory. */
 
 /* The first launched op of every stream waits for the last launched op of every other stream. */
-enum tarn_status tarn_boundary_simple(const struct tarn_graph *graph, struct tarn_wait **waits,
-                                      uint32_t *count);
+enum tarn_status tarn_boundary_simple(const struct tarn_graph *graph, struct tarn_region *region,
+                                      struct tarn_wait **waits, uint32_t *count);
 
 /* What has been decided inside an iteration. */
 struct tarn_boundary_inside {
@@ -24,6 +24,7 @@ struct tarn_boundary_inside {
  */
 enum tarn_status tarn_boundary_refined(const struct tarn_graph *graph,
                                        const struct tarn_boundary_inside *inside,
-                                       struct tarn_wait **waits, uint32_t *count);
+                                       struct tarn_region *region, struct tarn_wait **waits,
+                                       uint32_t *count);
 
 #endif

@@ -12,7 +12,6 @@
  * one where that is a view. */
 #include "events.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "streams/base/region.h"
@@ -30,19 +29,18 @@ struct past {
 };
 
 struct wait_list {
+    struct tarn_region *region;
     struct tarn_wait *items;
-    uint32_t count, capacity;
+    size_t room;
+    uint32_t count;
 };
 
 static bool append(struct wait_list *list, uint32_t op, uint32_t on)
 {
-    if (list->count == list->capacity) {
-        uint32_t capacity = list->capacity ? 2 * list->capacity : 64;
-        struct tarn_wait *items = realloc(list->items, capacity * sizeof *items);
-        if (!items) return false;
-        list->items = items;
-        list->capacity = capacity;
-    }
+    struct tarn_wait *items = tarn_region_grow(list->region, list->items, &list->room,
+                                               (size_t)list->count + 1, sizeof *items);
+    if (!items) return false;
+    list->items = items;
     list->items[list->count++] = (struct tarn_wait){op, on};
     return true;
 }
@@ -125,24 +123,16 @@ static void fill_covered(const struct past *past, const struct tarn_event_graph 
     }
 }
 
-static void past_finish(struct past *past)
+static bool past_init(struct past *past, struct tarn_region *region,
+                      const struct tarn_event_graph *graph)
 {
-    free(past->row_of);
-    free(past->covered_of);
-    free(past->launched);
-    free(past->rows);
-}
-
-static bool past_init(struct past *past, const struct tarn_event_graph *graph)
-{
-    memset(past, 0, sizeof *past);
     past->streams_count = graph->streams_count;
-    past->row_of = malloc(((size_t)graph->ops_count + 1) * sizeof *past->row_of);
-    past->covered_of = malloc(((size_t)graph->ops_count + 1) * sizeof *past->covered_of);
-    past->launched = malloc(((size_t)graph->ops_count + 1) * sizeof *past->launched);
-    if (!past->row_of || !past->covered_of || !past->launched) return false;
+    past->row_of = tarn_region_take(region, graph->ops_count, sizeof *past->row_of);
+    past->covered_of = tarn_region_take(region, graph->ops_count, sizeof *past->covered_of);
+    past->launched = tarn_region_take(region, graph->ops_count, sizeof *past->launched);
+    if (region->is_exhausted) return false;
     size_t rows = number_rows(past, graph);
-    past->rows = calloc(rows * past->streams_count + 1, sizeof *past->rows);
+    past->rows = tarn_region_take(region, rows * past->streams_count, sizeof *past->rows);
     if (!past->rows) return false;
     for (uint32_t i = 0; i < graph->begin[graph->streams_count]; i++) {
         uint32_t v = graph->order[i];
@@ -172,24 +162,24 @@ static bool append_waits_of(struct wait_list *list, const struct past *past,
     return true;
 }
 
-enum tarn_status tarn_events_reduce(const struct tarn_event_graph *graph, struct tarn_wait **waits,
+enum tarn_status tarn_events_reduce(const struct tarn_event_graph *graph,
+                                    struct tarn_region *region, struct tarn_wait **waits,
                                     uint32_t *count)
 {
     struct past past;
-    struct wait_list list = {0};
-    uint32_t *covered = malloc(((size_t)graph->streams_count + 1) * sizeof *covered);
-    bool ok = past_init(&past, graph) && covered;
+    struct tarn_region working = {.chunks = NULL};
+    struct wait_list list = {.region = &working};
+    uint32_t *covered = tarn_region_take(&working, graph->streams_count, sizeof *covered);
+    bool ok = covered && past_init(&past, &working, graph);
     for (uint32_t i = 0; ok && i < graph->begin[graph->streams_count]; i++) {
         uint32_t v = graph->order[i];
         if (!graph->view[v]) ok = append_waits_of(&list, &past, graph, v, covered);
     }
-    past_finish(&past);
-    free(covered);
-    if (!ok) {
-        free(list.items);
-        return TARN_SYSTEM;
-    }
-    *waits = list.items;
+    struct tarn_wait *found = NULL;
+    if (ok) found = tarn_region_copy(region, list.items, list.count, sizeof *found);
+    tarn_region_finish(&working);
+    if (!found) return TARN_SYSTEM;
+    *waits = found;
     *count = list.count;
     return TARN_OK;
 }
@@ -224,16 +214,16 @@ bool tarn_event_graph_take(struct tarn_event_graph *graph, struct tarn_region *r
     return graph->stream && graph->position && graph->view && graph->begin && graph->ops;
 }
 
-enum tarn_status tarn_events_minimal(const struct tarn_graph *graph, struct tarn_wait **waits,
-                                     uint32_t *count)
+enum tarn_status tarn_events_minimal(const struct tarn_graph *graph, struct tarn_region *region,
+                                     struct tarn_wait **waits, uint32_t *count)
 {
     enum tarn_status status = TARN_SYSTEM;
     struct tarn_event_graph ops = {.order = graph->order, .predecessors = graph->predecessors};
-    struct tarn_region region = {.chunks = NULL};
-    if (tarn_event_graph_take(&ops, &region, graph->ops_count, graph->streams_count)) {
+    struct tarn_region working = {.chunks = NULL};
+    if (tarn_event_graph_take(&ops, &working, graph->ops_count, graph->streams_count)) {
         fill_ops(&ops, graph);
-        status = tarn_events_reduce(&ops, waits, count);
+        status = tarn_events_reduce(&ops, region, waits, count);
     }
-    tarn_region_finish(&region);
+    tarn_region_finish(&working);
     return status;
 }

@@ -5,10 +5,10 @@
 #include "streams/graph/graph.h"
 #include "tarn/plan.h"
 
-/* Waits inside an iteration: sorted by rank of `op`, then by stream of `on`. The caller frees
- * *waits with free(). TARN_SYSTEM when out of memory. */
-enum tarn_status tarn_events_minimal(const struct tarn_graph *graph, struct tarn_wait **waits,
-                                     uint32_t *count);
+/* Waits inside an iteration: sorted by rank of `op`, then by stream of `on`; from the region.
+ * TARN_SYSTEM when out of memory. */
+enum tarn_status tarn_events_minimal(const struct tarn_graph *graph, struct tarn_region *region,
+                                     struct tarn_wait **waits, uint32_t *count);
 
 /* Ops in streams, and arcs between the streams: a graph, or a stretch of iterations. Ops that are
  * in no stream do not count. */
@@ -27,7 +27,8 @@ bool tarn_event_graph_take(struct tarn_event_graph *graph, struct tarn_region *r
                            uint32_t ops_count, uint32_t streams_count);
 
 /* As above, by place in `order`. */
-enum tarn_status tarn_events_reduce(const struct tarn_event_graph *graph, struct tarn_wait **waits,
+enum tarn_status tarn_events_reduce(const struct tarn_event_graph *graph,
+                                    struct tarn_region *region, struct tarn_wait **waits,
                                     uint32_t *count);
 
 #endif
