@@ -117,7 +117,7 @@ TARN_API enum tarn_status tarn_plan_save(const struct tarn_plan *plan, const cha
                                          struct tarn_error *error);
 /* Writes the answer to a packing instance, as other packers do: id,lower,upper,size,offset, in the
  * order of the tensors. TARN_USAGE: the plan's graph has no such form (see tarn_graph_save), or the
- * name ends in ".json" or ".json.gz". */
+ * name ends in ".json" or ".json.gz". TARN_BAD_INPUT: numbers above 2^53 - 1. */
 TARN_API enum tarn_status tarn_plan_save_intervals(const struct tarn_plan *plan, const char *path,
                                                    struct tarn_error *error);
 

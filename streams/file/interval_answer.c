@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "interval_read.h"
+#include "streams/base/checked.h"
 #include "streams/base/error.h"
 #include "streams/plan/plan.h"
 
@@ -10,6 +11,13 @@ enum tarn_status tarn_plan_save_intervals(const struct tarn_plan *plan, const ch
                                           struct tarn_error *error)
 {
     if (!plan || !path) return tarn_error_null(error, __func__);
+    if (plan->footprint > TARN_NUMBER_MAX) {
+        tarn_error_clear(error);
+        return tarn_error_set(error, TARN_BAD_INPUT,
+                              "%s: the plan needs more than 2^53 - 1 bytes, which an answer cannot "
+                              "say",
+                              path);
+    }
     uint32_t count = plan->graph->planned_count;
     uint64_t *offset = calloc((size_t)count + 1, sizeof *offset);
     tarn_error_clear(error);
