@@ -187,7 +187,7 @@ static uint64_t steps_for(const struct tarn_plan_options *options)
     return options->effort;
 }
 
-/* A deadline stands for a limit of work. */
+/* 0: no limit, where `seconds` are given. */
 static uint64_t work_for(const struct planning *planning, uint64_t steps)
 {
     uint64_t work =

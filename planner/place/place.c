@@ -1,7 +1,8 @@
 /* Placement in stages: each costs more than the one before it, and the first plan that meets the
  * aim (the bound, or the capacity where that is more) ends it.
  *
- *     keys       lowest-offset-first with each of a few keys: nearly every real graph ends here
+ *     keys       lowest-offset-first with each of a few keys: nearly every real graph ends here;
+ *                many blocks are placed by windows first (improve.c)
  *     bound      raised, if it can be: perhaps this was the best plan already
  *     exact      complete search at the aim, briefly: where blocks are few and it is tight
  *     core       exact search for the few blocks that matter (core.h): nearly all others end here

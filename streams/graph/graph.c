@@ -1,6 +1,7 @@
 /* Reading a graph: what the public API and the other rooms ask of an immutable graph. The graph,
- * its arrays and its strings live in one region, so that sharing is a counter and destroying is one
- * call. Everything is O(1) but finding by name, which is linear.
+ * its arrays and its strings live in one region (but ops, tensors and streams, which the builder
+ * grew), so that sharing is a counter and destroying is one call. Everything is O(1) but finding by
+ * name, which is linear.
  */
 #include "graph.h"
 
