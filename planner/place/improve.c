@@ -1,7 +1,8 @@
 /* The search for a plan at the bound by lowest-offset-first.
  *
- *   0. Many blocks are placed window by window (windows.h), with a few widths of windows; for very
- *      many that is all, unless it leaves much to gain.
+ *   0. From WINDOWS_FIRST_MIN blocks on they are placed window by window (windows.h), with a few
+ *      widths of windows. Above KEYS_ENTRIES_MAX blocks times streams only the best keys follow,
+ *      and only as far as the plan is worth it.
  *   1. Every key of the portfolio is decoded (search.h).
  *   2. Walks start from the best keys' plans (walks.h).
  *
@@ -139,8 +140,8 @@ static enum tarn_status place_by_best_keys(struct improving *improving)
     return search(improving, is_rich ? TARN_SEARCH_BEST_KEYS : (uint32_t)(worth / work), &worth);
 }
 
-/* Too many blocks for walks and for every key: windows, then the best keys; with a time given,
- * both without a limit. */
+/* Too many blocks for walks and for every key: after the windows, the best keys. With a deadline
+ * and no limit of work, windows and best keys once more, without a limit of effort. */
 static enum tarn_status place_many(struct improving *improving)
 {
     const struct tarn_improve_options *options = improving->options;

@@ -1,7 +1,7 @@
 /* The model of a graph: a view that waits for at most one node is no node itself (whoever waits for
  * it waits for that node; when it runs itself does not matter), every other op is one. Running a
- * node keeps, for every storage, how many touchers are left and the exclusive or of their names, so
- * that the last one is known as soon as it is the last. Cost: linear; running a node costs its
+ * node keeps, for every storage, how many touchers are left and the exclusive or of their ids: when
+ * one toucher is left, that is its id. Cost: linear; running a node costs its
  * touches and arcs. */
 #include "list_model.h"
 

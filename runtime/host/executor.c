@@ -7,9 +7,9 @@
  * Each bracket is a cache line. Progress counts steps since the session's start and is published
  * only after steps that somebody waits for and at the end of an iteration. A worker takes the
  * ready, unclaimed stream with the smallest key (iteration · ops + list position). When a stream
- * blocks, its worker first looks for another one to run. After every release and every signal the
- * same worker looks once more (all of these are sequentially consistent), so while any worker is
- * busy no ready stream is forgotten.
+ * blocks, its worker first looks for another one to run. After it has given
+ * a stream back or published progress, a worker looks at all streams again. These accesses are
+ * sequentially consistent, so while any worker is busy no ready stream is missed.
  *
  * An idle worker spins for 50 µs, then sleeps on the event count. Handing a stream to another core
  * costs more than an empty op, so every worker learns from what it caught last: where ops took less

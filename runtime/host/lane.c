@@ -4,10 +4,10 @@
  *     wait for a stream of the same device    its record must be enqueued; then an event wait
  *     wait for any other stream               that stream's progress must have passed it
  *
- * so one lane may stop before a host step while the others go on. In the other direction some steps
- * are visible: others than their own device's queues wait for them, or they are the last of their
- * stream. Their events are asked for, in order, and progress is published as the host's workers do
- * it; whoever waits for a device step cannot tell it from a host step.
+ * so one lane may stop before a host step while the others go on. In the other direction a step
+ * is visible if the host or another device waits for it, or if it is the last of its stream. The
+ * events of visible steps are asked for, in order, and progress is published as the host's workers
+ * do it; whoever waits for a device step cannot tell it from a host step.
  *
  *     lane:  [ settled ][ recorded: on its way ][ next step | ... ]      at most two iterations
  *

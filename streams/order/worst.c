@@ -1,7 +1,7 @@
 /* The worst case over legal timings, from below and from above.
  *
- * The set of started ops decides a state: the fewest that may have ended are those that a started
- * one asks for, and whatever else had ended could only release more. A storage that several streams
+ * The set of started ops decides a state: at least the predecessors of started ops have ended, and
+ * whatever else had ended could only release more. A storage that several streams
  * may release last makes the search hard: choosing states for it holds the independent sets of a
  * graph (an op without cost for every vertex, a storage that both ends touch for every edge). With
  * one keeper for each storage, a toucher that must not have ended, it is the heaviest antichain of

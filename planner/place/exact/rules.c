@@ -12,8 +12,8 @@
  *             for some unplaced c in conflict that S puts where b at p would meet it: S(c) - p is
  *             in a forbidden interval of the pair, and S(b), above p, is beyond its other end:
  *             S(b) >= S(c) + high >= m[c] + high, where m[c] < p - low. For lone blocks low is
- *             -size[b] and high size[c]. So m[b] >= the least of these; if there is none, S is not
- *             here. Each block remembers one such p: its hole.
+ *             -size[b] and high size[c]. So m[b] >= the least of these; if no such c exists, no
+ *             solution is below this state. Each block remembers one such p: its hole.
  *  (section)  pieces of a section need disjoint bytes and none begins before its limit, so they
  *             end no earlier than when packed by increasing limits. A section whose open pieces
  *             are all in another one tells nothing new and is left out.

@@ -14,8 +14,8 @@
  *     ends below it stays there and notes a ceiling; who is about to be placed through its ceiling
  *     is looked at exactly (decode.c).
  *
- * A group has the limits that its first member has (heads), which rise with those of all places;
- * what its other members allow is put together when it is selected.
+ * The tree keeps one limit for a group, that of its first member (heads), which rises like those of
+ * all places; the limits of the other members are combined when the group is selected.
  * Source: DESIGN.md, section 3 (Placement). Cost: for each placed storage and stream the nodes that
  * are only partly in conflict; O(log T) where lifetimes enclose or follow each other. */
 #include "limits.h"

@@ -1,9 +1,9 @@
-/* Where a stream waits for another one late or never, what the other makes is in conflict with all
- * that follows, and nearly every storage crosses all cuts, although each stream by itself could be
- * cut well. far[s][t] counts the storages of s that only stream t keeps from being released near
- * their producer. As long as these are many, the stream without which they are fewest goes first,
- * by itself. Source: DESIGN.md, section 3 (Windows: streams that are left out).
- * Cost: O(T S + S^3 phases). */
+/* Where a stream t seldom waits for a stream s, t cannot reuse the bytes of what s makes: that is
+ * in conflict with all that t makes later. Then nearly every storage crosses all cuts, although
+ * each stream by itself could be cut well. far[s][t] counts the storages of s that only stream t
+ * keeps from being released near their producer. As long as these are many, the stream without
+ * which they are fewest goes first, by itself. Source: DESIGN.md, section 3 (Windows: streams that
+ * are left out). Cost: O(T S + S^3 phases). */
 #include "split.h"
 
 #include "streams/base/region.h"

@@ -7,10 +7,10 @@
  *            │  ░ ░░│  ░░░        │   ░░ ░░ ░   │    ░ placed in its window, around the others
  *            └──────┴─────────────┴─────────────┴─► global order
  *
- * What is in conflict with all of a window is a bare interval there: a tree over the windows holds
- * the unions of these, so that a storage which crosses many windows costs a logarithm of their
- * number. A plan is as high as its highest window: only those above the aim are placed again, with
- * other keys, the highest first.
+ * Of what is in conflict with all of a window only the range of bytes is kept there: a tree over
+ * the windows holds the unions of these, so that a storage which crosses many windows costs a
+ * logarithm of their number. A plan is as high as its highest window: only those above the aim are
+ * placed again, with other keys, the highest first.
  *
  * Many storages that cross are placed by wider windows where they are few of all, and as bundles
  * (bundles.h) where they cross many windows, as in one long training step.

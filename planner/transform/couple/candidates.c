@@ -1,5 +1,5 @@
-/* Which arc would break an antichain? With an extra arc u -> w, members that are done with once u
- * has ended, or before w anyway, precede members that are made from w on:
+/* Which arc would break an antichain? With an extra arc u -> w, every member whose touchers all
+ * lie up to u, or before w already, precedes every member that is made at w or later:
  *
  *     stream a   ──── touches m ──── u                 m: all that touch it are up to u or before w
  *                                      \

@@ -1,9 +1,9 @@
 /* An order is weighed by the heaviest antichain that it leaves (weighing.h). Tried first are orders
  * between the one that came in and the one that is best where everything runs in one stream. Then
  * the heaviest antichain names its witness: the storages that cannot share bytes. Of the largest of
- * them, the producer is put off behind where the antichain lies in its stream, or the touchers
- * beyond that are pulled before it; what lowers the weight is kept. Cost: tries times the clocks
- * and the antichain of the graph. */
+ * them, the producer is moved behind the position at which the antichain cuts its stream, or the
+ * touchers behind that position are moved before it; what lowers the weight is kept. Cost: tries
+ * times the clocks and the antichain of the graph. */
 #include "streams.h"
 
 #include <assert.h>
