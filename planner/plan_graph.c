@@ -190,8 +190,7 @@ static uint64_t steps_for(const struct tarn_plan_options *options)
 /* 0: no limit, where `seconds` are given. */
 static uint64_t work_for(const struct planning *planning, uint64_t steps)
 {
-    uint64_t work =
-        tarn_work_default(planning->blocks.storages_count, planning->plan->graph->streams_count);
+    uint64_t work = tarn_work_default(planning->blocks.storages_count);
     if (planning->options.seconds > 0) return 0;
     if (steps <= EFFORT_DEFAULT) return work;
     return steps < UINT64_MAX / work ? work / EFFORT_DEFAULT * steps : 0;

@@ -14,18 +14,15 @@
 #define TARN_WORK_MS 4000.0
 #define TARN_WORK_MS_A_STORAGE 0.005
 
-/* Work that a search may do by default: a fixed part, and one for each storage. Where one core does
- * nearly all of it, that takes about the time above. What is counted as a nanosecond takes up to
- * two where storages times streams are more than TARN_WORK_CACHED_ENTRIES, too many for the caches.
- */
-enum { TARN_WORK_A_STORAGE = 4000, TARN_WORK_CACHED_ENTRIES = 1 << 19 };
+/* Work that a search may do by default: a fixed part, and one for each storage. Most searches do it
+ * in the time above; where storages times streams are too many for the caches, a unit takes up to
+ * two nanoseconds, and the clock comes first. */
+enum { TARN_WORK_A_STORAGE = 4000 };
 #define TARN_WORK_DEFAULT UINT64_C(5000000000)
 
-static inline uint64_t tarn_work_default(uint32_t storages_count, uint32_t streams_count)
+static inline uint64_t tarn_work_default(uint32_t storages_count)
 {
-    uint64_t work = TARN_WORK_DEFAULT + (uint64_t)TARN_WORK_A_STORAGE * storages_count;
-    uint64_t entries = (uint64_t)storages_count * streams_count, most = TARN_WORK_CACHED_ENTRIES;
-    return work / (most + (entries < most ? entries : most)) * most;
+    return TARN_WORK_DEFAULT + (uint64_t)TARN_WORK_A_STORAGE * storages_count;
 }
 
 static inline uint64_t tarn_work_less(uint64_t left, uint64_t done)

@@ -42,8 +42,7 @@ enum tarn_status tarn_widths_place(const struct tarn_problem *problem,
 {
     struct tarn_effort *effort = options->effort;
     uint64_t max = effort->max, windows = windows_work(problem);
-    uint64_t most =
-        tarn_work_default(problem->blocks->storages_count, problem->graph->streams_count);
+    uint64_t most = tarn_work_default(problem->blocks->storages_count);
     uint64_t least = windows + most / LEAST_SHARE;
     enum tarn_status status = TARN_OK;
     for (uint32_t i = 0; status == TARN_OK && i < VARIANTS_COUNT; i++) {
