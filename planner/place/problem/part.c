@@ -69,15 +69,10 @@ static uint32_t below(const struct table *table, const struct tarn_conflicts *co
 
 /* ---- Making ---- */
 
-static bool take_memory(struct tarn_part *part, struct tarn_region *region, size_t count,
-                        size_t streams_count)
+bool tarn_problem_take(struct tarn_region *region, size_t count, size_t streams_count,
+                       struct tarn_graph *graph, struct tarn_reuse *reuse,
+                       struct tarn_blocks *blocks)
 {
-    struct tarn_graph *graph = &part->graph;
-    struct tarn_reuse *reuse = &part->reuse;
-    struct tarn_blocks *blocks = &part->blocks;
-    part->origin = tarn_region_take(region, count, sizeof *part->origin);
-    part->origin_block = tarn_region_take(region, count, sizeof *part->origin_block);
-    part->ops = tarn_region_take(region, count, sizeof *part->ops);
     graph->streams = tarn_region_take(region, streams_count, sizeof *graph->streams);
     graph->storages = tarn_region_take(region, count, sizeof *graph->storages);
     reuse->first = tarn_region_take(region, count * streams_count, sizeof *reuse->first);
@@ -89,6 +84,16 @@ static bool take_memory(struct tarn_part *part, struct tarn_region *region, size
     blocks->reserved = tarn_region_take(region, count, sizeof *blocks->reserved);
     blocks->within = tarn_region_take(region, count, sizeof *blocks->within);
     return !region->is_exhausted;
+}
+
+static bool take_memory(struct tarn_part *part, struct tarn_region *region, size_t count,
+                        size_t streams_count)
+{
+    part->origin = tarn_region_take(region, count, sizeof *part->origin);
+    part->origin_block = tarn_region_take(region, count, sizeof *part->origin_block);
+    part->ops = tarn_region_take(region, count, sizeof *part->ops);
+    return tarn_problem_take(region, count, streams_count, &part->graph, &part->reuse,
+                             &part->blocks);
 }
 
 static void fill_storages(struct tarn_part *part, const struct tarn_problem *whole,

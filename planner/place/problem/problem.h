@@ -24,6 +24,12 @@ static inline bool tarn_problem_is_valid(const struct tarn_problem *problem)
            tarn_conflicts_is_valid(problem->conflicts, problem->graph);
 }
 
+/* Room for a problem that is made from another one: `count` storages, as blocks of one member or
+ * more, in `streams_count` streams; zero-filled. False: no memory. */
+bool tarn_problem_take(struct tarn_region *region, size_t count, size_t streams_count,
+                       struct tarn_graph *graph, struct tarn_reuse *reuse,
+                       struct tarn_blocks *blocks);
+
 /* ---- Slot sets ---- */
 
 /* A set of storages by their slots, which knows how many of it come before a slot. */

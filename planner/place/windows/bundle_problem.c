@@ -119,22 +119,10 @@ static bool take_memory(struct tarn_bundle_problem *problem, struct tarn_region 
     for (uint32_t n = 0; n < bundles->list_count; n++)
         count +=
             tarn_bundles_block(bundles, bundles->order[bundles->list[n].begin]).members_count - 1;
-    struct tarn_graph *graph = &problem->graph;
-    struct tarn_reuse *reuse = &problem->reuse;
-    struct tarn_blocks *blocks = &problem->blocks;
     problem->in_antichain = tarn_region_take(region, count, sizeof *problem->in_antichain);
     problem->mate = tarn_region_take(region, bundles->count, sizeof *problem->mate);
-    graph->storages = tarn_region_take(region, count, sizeof *graph->storages);
-    graph->streams = tarn_region_take(region, sources_count, sizeof *graph->streams);
-    reuse->first = tarn_region_take(region, count * sources_count, sizeof *reuse->first);
-    reuse->position = tarn_region_take(region, count, sizeof *reuse->position);
-    reuse->stream = tarn_region_take(region, count, sizeof *reuse->stream);
-    blocks->members_begin = tarn_region_take(region, count + 1, sizeof *blocks->members_begin);
-    blocks->alignment_shift = tarn_region_take(region, count, sizeof *blocks->alignment_shift);
-    blocks->members = tarn_region_take(region, count, sizeof *blocks->members);
-    blocks->reserved = tarn_region_take(region, count, sizeof *blocks->reserved);
-    blocks->within = tarn_region_take(region, count, sizeof *blocks->within);
-    return !region->is_exhausted;
+    return tarn_problem_take(region, count, sources_count, &problem->graph, &problem->reuse,
+                             &problem->blocks);
 }
 
 enum tarn_status tarn_bundle_problem_init(struct tarn_bundle_problem *problem,
