@@ -64,11 +64,16 @@ report third_party_headers_stay_in_their_rooms "$(
     third_party zlib '^streams/text/text_file\.c$'
 )"
 
-report only_tarn_names_are_exported \
-    "$(nm -D --defined-only "$build/libtarn.so" 2>&1 | awk '$2 != "A" && $3 !~ /^tarn_/ {print}')"
+# exported: names of the shared library, without their versions.
+exported() { nm -D --defined-only "$build/libtarn.so" | awk '$2 != "A" {sub(/@.*/, "", $3); print $3}'; }
+
+report only_tarn_names_are_global "$(
+    exported | grep -v '^tarn_'
+    nm -g --defined-only "$build"/libtarn-{core,plan}.a 2>/dev/null | awk 'NF == 3 && $3 !~ /^tarn_/'
+)"
 
 report every_public_function_is_called_with_null "$(
-    nm -D --defined-only "$build/libtarn.so" | awk '$2 != "A" {print $3}' | while read -r name; do
+    exported | while read -r name; do
         grep -qw "$name" tests/null_test.c || echo "$name is not in tests/null_test.c"
     done
 )"

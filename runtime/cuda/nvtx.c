@@ -11,6 +11,15 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+/* NVTX's headers define functions and variables for all files of a library to share, as weak
+ * globals. Here one file has them, so they are its own and no symbol of theirs leaves it. */
+#define __NVTX_LINKONCE_H__ /* instead of nvtxLinkOnce.h */
+#define NVTX_LINKONCE_DEFINE_GLOBAL static
+#define NVTX_LINKONCE_FWDDECL_GLOBAL static
+#define NVTX_LINKONCE_DEFINE_FUNCTION static
+#define NVTX_LINKONCE_FWDDECL_FUNCTION static
+#define NVTX_SUPPORT_STATIC_INJECTION_LIBRARY 0 /* tools are found by NVTX_INJECTION64_PATH */
+
 #include <nvtx3/nvToolsExt.h>
 #include <nvtx3/nvToolsExtMem.h>
 
