@@ -439,19 +439,19 @@ static void this_machine_has_cores_and_memory(void **state)
 static void an_arena_is_valid_while_each_storage_is_where_the_plan_says(void **state)
 {
     struct subject *s = *state;
-    struct tarn_arena *arena = &s->session->arena;
-    assert_true(tarn_arena_is_valid(arena));
+    struct tarn_session_arena *arena = &s->session->arena;
+    assert_true(tarn_session_arena_is_valid(arena));
     void *address = arena->addresses[0];
     arena->addresses[0] = (unsigned char *)address + 1;
-    assert_false(tarn_arena_is_valid(arena));
+    assert_false(tarn_session_arena_is_valid(arena));
     arena->addresses[0] = address;
     uint64_t begin = arena->persistent_begin;
     arena->persistent_begin = arena->size + 1;
-    assert_false(tarn_arena_is_valid(arena));
+    assert_false(tarn_session_arena_is_valid(arena));
     arena->persistent_begin = 8; /* too small for what is planned */
-    assert_false(tarn_arena_is_valid(arena));
+    assert_false(tarn_session_arena_is_valid(arena));
     arena->persistent_begin = begin;
-    assert_true(tarn_arena_is_valid(arena));
+    assert_true(tarn_session_arena_is_valid(arena));
 }
 
 /* ---- The program ---- */

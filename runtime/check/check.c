@@ -211,10 +211,10 @@ static enum tarn_status refuse_use(const struct tarn_session *session,
     if (!session) return tarn_error_null(error, "tarn_session_check");
     if (session->submitted != 0 || session->refused || session->check.object)
         return tarn_error_set(error, TARN_USAGE, "checked execution needs a fresh session");
-    if (tarn_arena_unbound(&session->arena) != TARN_NONE)
+    if (tarn_session_arena_unbound(&session->arena) != TARN_NONE)
         return tarn_error_set(
             error, TARN_USAGE, "%s has no memory: bind it first",
-            tarn_tensor_label(session->graph, tarn_arena_unbound(&session->arena)).text);
+            tarn_tensor_label(session->graph, tarn_session_arena_unbound(&session->arena)).text);
     if (!host_reaches(session)) {
         const char *name = session->device.table->name;
         if (session->settings.is_mixed || !session->device.table->pattern_fill)

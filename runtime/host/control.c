@@ -260,7 +260,7 @@ static bool choose_workers(struct tarn_executor *executor, const struct tarn_hos
     executor->workers = tarn_region_take(&executor->session->region,
                                          (size_t)executor->workers_count + executor->blocking_count,
                                          sizeof *executor->workers);
-    const struct tarn_arena *arena = &executor->session->arena;
+    const struct tarn_session_arena *arena = &executor->session->arena;
     if (arena->memory && !arena->is_borrowed && !executor->unpinned)
         tarn_topology_bind_memory(executor->topology, arena->memory, arena->size,
                                   executor->workers_count);

@@ -10,7 +10,7 @@
 void *tarn_session_address(const struct tarn_session *session, tarn_tensor tensor)
 {
     if (!session || tensor >= session->graph->tensors_count) return NULL;
-    return tarn_arena_address(&session->arena, tensor);
+    return tarn_session_arena_address(&session->arena, tensor);
 }
 
 void *tarn_session_workspace(const struct tarn_session *session, tarn_op op)
@@ -51,7 +51,8 @@ enum tarn_status tarn_session_group(const struct tarn_session *session, uint32_t
 static void **fill_addresses(const struct tarn_session *session, void **next,
                              const uint32_t *tensors, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++) *next++ = tarn_arena_address(&session->arena, tensors[i]);
+    for (uint32_t i = 0; i < count; i++)
+        *next++ = tarn_session_arena_address(&session->arena, tensors[i]);
     return next;
 }
 

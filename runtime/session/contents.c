@@ -42,7 +42,7 @@ static enum tarn_status check_access(const struct tarn_session *session, tarn_te
         return tarn_error_set(error, TARN_USAGE, "%s is in use: wait for ticket %llu first",
                               tarn_tensor_label(graph, tensor).text,
                               (unsigned long long)session->submitted);
-    if (!tarn_arena_address(&session->arena, tensor))
+    if (!tarn_session_arena_address(&session->arena, tensor))
         return tarn_error_set(error, TARN_USAGE, "%s has no memory: bind it first",
                               tarn_tensor_label(graph, tensor).text);
     return TARN_OK;

@@ -24,7 +24,7 @@
 static void release(struct tarn_session *session)
 {
     if (session->check.object) session->check.finish(session->check.object);
-    tarn_arena_finish(&session->arena);
+    tarn_session_arena_finish(&session->arena);
     tarn_flight_destroy(session->flight);
     tarn_plan_destroy(session->plan);
     tarn_region_finish(&session->region);
@@ -68,7 +68,8 @@ static enum tarn_status build(struct tarn_session *session, struct tarn_device d
         tarn_settings_init(&session->settings, region, session->plan, device, options, error);
     if (!status) status = tarn_plan_program(session->plan, &session->program, error);
     if (!status)
-        status = tarn_arena_init(&session->arena, region, session->plan, device, taken, error);
+        status =
+            tarn_session_arena_init(&session->arena, region, session->plan, device, taken, error);
     if (!status) status = tarn_session_make_calls(session, error);
     if (!status && taken->flight > 0)
         status = tarn_flight_create(session, taken->flight, &session->flight, error);
@@ -146,7 +147,7 @@ enum tarn_status tarn_session_bind_memory(struct tarn_session *session, tarn_ten
                               tarn_tensor_label(session->graph, tensor).text,
                               (unsigned long long)session->submitted);
     session->ready = false;
-    return tarn_arena_bind(&session->arena, tensor, address, error);
+    return tarn_session_arena_bind(&session->arena, tensor, address, error);
 }
 
 static enum tarn_status check_kernels(const struct tarn_session *session, struct tarn_error *error)
@@ -165,7 +166,7 @@ static enum tarn_status get_ready(struct tarn_session *session, struct tarn_erro
 {
     if (session->ready) return TARN_OK;
     enum tarn_status status = check_kernels(session, error);
-    tarn_tensor unbound = tarn_arena_unbound(&session->arena);
+    tarn_tensor unbound = tarn_session_arena_unbound(&session->arena);
     if (status) return status;
     if (unbound != TARN_NONE) {
         if (error) error->tensor = unbound;

@@ -146,7 +146,7 @@ static enum tarn_status memory_refused(struct tarn_device device,
 }
 
 /* What the caller brings may be larger, not smaller. */
-static enum tarn_status check_brought(const struct tarn_arena *arena,
+static enum tarn_status check_brought(const struct tarn_session_arena *arena,
                                       const struct tarn_session_memory *memory,
                                       const struct tarn_session_options *options,
                                       struct tarn_error *error)
@@ -170,7 +170,8 @@ static enum tarn_status check_brought(const struct tarn_arena *arena,
     return TARN_OK;
 }
 
-static enum tarn_status borrow(struct tarn_arena *arena, const struct tarn_session_memory *memory,
+static enum tarn_status borrow(struct tarn_session_arena *arena,
+                               const struct tarn_session_memory *memory,
                                const struct tarn_session_options *options, struct tarn_error *error)
 {
     if (memory->size == 0) return TARN_OK;
@@ -192,7 +193,8 @@ static enum tarn_status borrow(struct tarn_arena *arena, const struct tarn_sessi
     return TARN_OK;
 }
 
-static enum tarn_status allocate(struct tarn_arena *arena, const struct tarn_session_memory *memory,
+static enum tarn_status allocate(struct tarn_session_arena *arena,
+                                 const struct tarn_session_memory *memory,
                                  const struct tarn_memory_limits *limits, struct tarn_error *error)
 {
     const struct tarn_device *device = &arena->device;
@@ -205,7 +207,7 @@ static enum tarn_status allocate(struct tarn_arena *arena, const struct tarn_ses
 }
 
 /* The host's system gives zeros; touching them here would be work for nothing. */
-static enum tarn_status clear(const struct tarn_arena *arena, struct tarn_error *error)
+static enum tarn_status clear(const struct tarn_session_arena *arena, struct tarn_error *error)
 {
     const struct tarn_device *device = &arena->device;
     bool is_clear = tarn_device_is_host(*device) && !arena->is_borrowed;
@@ -223,7 +225,7 @@ static const char *storage_name(const struct tarn_graph *graph, const struct tar
                                         : graph->ops[storage->producer].name;
 }
 
-static enum tarn_status place_storage(struct tarn_arena *arena, uint32_t a,
+static enum tarn_status place_storage(struct tarn_session_arena *arena, uint32_t a,
                                       struct tarn_error *error)
 {
     const struct tarn_device *device = &arena->device;
@@ -243,7 +245,7 @@ static enum tarn_status place_storage(struct tarn_arena *arena, uint32_t a,
     return tarn_device_failed(*device, "making a region of the arena", code, error);
 }
 
-static enum tarn_status place_storages(struct tarn_arena *arena, struct tarn_error *error)
+static enum tarn_status place_storages(struct tarn_session_arena *arena, struct tarn_error *error)
 {
     const struct tarn_graph *graph = arena->plan->graph;
     enum tarn_status status = TARN_OK;
@@ -255,7 +257,7 @@ static enum tarn_status place_storages(struct tarn_arena *arena, struct tarn_err
 }
 
 /* A persistent storage's address may be replaced by the caller's own. */
-static bool storage_is_valid(const struct tarn_arena *arena, uint32_t a)
+static bool storage_is_valid(const struct tarn_session_arena *arena, uint32_t a)
 {
     const struct tarn_storage *storage = &arena->plan->graph->storages[a];
     const struct tarn_place *place = tarn_plan_place(arena->plan, a);
@@ -268,7 +270,7 @@ static bool storage_is_valid(const struct tarn_arena *arena, uint32_t a)
     return arena->addresses[a] == (unsigned char *)arena->memory + place->offset;
 }
 
-bool tarn_arena_is_valid(const struct tarn_arena *arena)
+bool tarn_session_arena_is_valid(const struct tarn_session_arena *arena)
 {
     if (arena->persistent_begin > arena->size || (arena->size > 0) != (arena->memory != NULL))
         return false;
@@ -278,7 +280,7 @@ bool tarn_arena_is_valid(const struct tarn_arena *arena)
     return true;
 }
 
-tarn_tensor tarn_arena_unbound(const struct tarn_arena *arena)
+tarn_tensor tarn_session_arena_unbound(const struct tarn_session_arena *arena)
 {
     const struct tarn_graph *graph = arena->plan->graph;
     for (uint32_t a = graph->planned_count; a < graph->storages_count; a++) {
@@ -287,15 +289,15 @@ tarn_tensor tarn_arena_unbound(const struct tarn_arena *arena)
     return TARN_NONE;
 }
 
-static void drop_region(struct tarn_arena *arena, uint32_t a)
+static void drop_region(struct tarn_session_arena *arena, uint32_t a)
 {
     if (arena->is_region[a])
         arena->device.table->region_destroy(arena->device.self, arena->addresses[a]);
     arena->is_region[a] = false;
 }
 
-enum tarn_status tarn_arena_bind(struct tarn_arena *arena, tarn_tensor tensor, void *address,
-                                 struct tarn_error *error)
+enum tarn_status tarn_session_arena_bind(struct tarn_session_arena *arena, tarn_tensor tensor,
+                                         void *address, struct tarn_error *error)
 {
     const struct tarn_graph *graph = arena->plan->graph;
     assert(tensor < graph->tensors_count && address);
@@ -316,16 +318,17 @@ enum tarn_status tarn_arena_bind(struct tarn_arena *arena, tarn_tensor tensor, v
 
 /* ---- Life ---- */
 
-enum tarn_status tarn_arena_init(struct tarn_arena *arena, struct tarn_region *region,
-                                 const struct tarn_plan *plan, struct tarn_device device,
-                                 const struct tarn_session_options *options,
-                                 struct tarn_error *error)
+enum tarn_status tarn_session_arena_init(struct tarn_session_arena *arena,
+                                         struct tarn_region *region, const struct tarn_plan *plan,
+                                         struct tarn_device device,
+                                         const struct tarn_session_options *options,
+                                         struct tarn_error *error)
 {
     struct tarn_session_memory memory;
     struct tarn_memory_limits limits;
     uint32_t storages = plan->graph->storages_count;
-    *arena =
-        (struct tarn_arena){.plan = plan, .device = device, .is_bound = options->binds_persistent};
+    *arena = (struct tarn_session_arena){
+        .plan = plan, .device = device, .is_bound = options->binds_persistent};
     arena->addresses = tarn_region_take(region, storages, sizeof *arena->addresses);
     arena->is_region = tarn_region_take(region, storages, sizeof *arena->is_region);
     if (!arena->addresses || !arena->is_region) return tarn_error_no_memory(error);
@@ -340,11 +343,11 @@ enum tarn_status tarn_arena_init(struct tarn_arena *arena, struct tarn_region *r
     if (!status) status = clear(arena, error);
     if (!status) status = place_storages(arena, error);
     if (!status) tarn_memory_use_end(&arena->use);
-    assert(status || tarn_arena_is_valid(arena));
+    assert(status || tarn_session_arena_is_valid(arena));
     return status;
 }
 
-void tarn_arena_finish(struct tarn_arena *arena)
+void tarn_session_arena_finish(struct tarn_session_arena *arena)
 {
     uint32_t storages = arena->plan ? arena->plan->graph->storages_count : 0;
     for (uint32_t a = 0; a < storages && arena->addresses && arena->is_region; a++)

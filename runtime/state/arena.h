@@ -8,7 +8,7 @@
 #include "streams/plan/plan.h"
 #include "tarn/session.h"
 
-struct tarn_arena {
+struct tarn_session_arena {
     const struct tarn_plan *plan;
     struct tarn_device device;
     void *memory; /* one allocation: the arena, then the persistent part; NULL: empty */
@@ -24,25 +24,27 @@ struct tarn_arena {
 
 /* Allocates on the device (or takes what the options bring), fills with zeros, and finds all
  * addresses. The caller finishes it, whatever the status, before the region. */
-enum tarn_status tarn_arena_init(struct tarn_arena *arena, struct tarn_region *region,
-                                 const struct tarn_plan *plan, struct tarn_device device,
-                                 const struct tarn_session_options *options,
-                                 struct tarn_error *error);
-void tarn_arena_finish(struct tarn_arena *arena);
+enum tarn_status tarn_session_arena_init(struct tarn_session_arena *arena,
+                                         struct tarn_region *region, const struct tarn_plan *plan,
+                                         struct tarn_device device,
+                                         const struct tarn_session_options *options,
+                                         struct tarn_error *error);
+void tarn_session_arena_finish(struct tarn_session_arena *arena);
 
 /* Does each storage lie inside its part of the allocation, but for persistent ones that the caller
- * binds, and is each planned one where the plan says? pre: tarn_arena_init has succeeded. For
- * assertions; cost: linear in storages. */
-bool tarn_arena_is_valid(const struct tarn_arena *arena);
+ * binds, and is each planned one where the plan says? pre: tarn_session_arena_init has succeeded.
+ * For assertions; cost: linear in storages. */
+bool tarn_session_arena_is_valid(const struct tarn_session_arena *arena);
 
 /* A persistent tensor that has no memory yet, or TARN_NONE. */
-tarn_tensor tarn_arena_unbound(const struct tarn_arena *arena);
+tarn_tensor tarn_session_arena_unbound(const struct tarn_session_arena *arena);
 
 /* Replaces the address of a persistent storage. TARN_USAGE. */
-enum tarn_status tarn_arena_bind(struct tarn_arena *arena, tarn_tensor tensor, void *address,
-                                 struct tarn_error *error);
+enum tarn_status tarn_session_arena_bind(struct tarn_session_arena *arena, tarn_tensor tensor,
+                                         void *address, struct tarn_error *error);
 
-static inline void *tarn_arena_address(const struct tarn_arena *arena, tarn_tensor tensor)
+static inline void *tarn_session_arena_address(const struct tarn_session_arena *arena,
+                                               tarn_tensor tensor)
 {
     return arena->addresses[arena->plan->graph->tensors[tensor].storage];
 }

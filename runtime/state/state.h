@@ -41,7 +41,7 @@ struct tarn_session {
     struct tarn_device device;      /* the first of settings.devices; it has the arena */
     struct tarn_settings settings;
     const struct tarn_program *program; /* the plan's */
-    struct tarn_arena arena;
+    struct tarn_session_arena arena;
     struct tarn_binding *bindings; /* by op */
     struct tarn_call *calls;       /* by op; only `iteration` and `queue` change after creation */
     void **addresses;              /* what calls[].inputs and .outputs point into */
