@@ -1,0 +1,104 @@
+/* A plan as one looks at it: the launches of all streams in one order, what each waits for, and
+ * who holds which bytes from where to where. Read off the public API once; then plain arrays, whose
+ * indices are small numbers:
+ *
+ *     launch   0 .. launches_count - 1, in an order that lists and waits allow
+ *     holder   0 .. holders_count - 1: a planned storage or a workspace, by writer, then by offset
+ *
+ * Places count the launches of one stream. */
+#ifndef TARN_CLI_MODEL_MODEL_H
+#define TARN_CLI_MODEL_MODEL_H
+
+#include "memory.h"
+#include "tarn.h"
+
+struct tarn_launch {
+    tarn_op op;
+    tarn_stream stream;
+    uint32_t place;
+    uint64_t cost; /* ns */
+};
+
+/* A launch that reads or writes a storage. */
+struct tarn_touch {
+    uint32_t launch;
+    bool writes;
+};
+
+enum tarn_holder_kind {
+    TARN_HOLDS_INTERMEDIATE,
+    TARN_HOLDS_GRADIENT,
+    TARN_HOLDS_OUTPUT,
+    TARN_HOLDS_WORKSPACE
+};
+#define TARN_HOLDER_KINDS 4
+
+struct tarn_holder {
+    const char *name;   /* of the root tensor, or of the op whose workspace it is */
+    tarn_tensor tensor; /* the root; TARN_NONE: a workspace */
+    tarn_op op;         /* whose workspace; TARN_NONE: a tensor's storage */
+    enum tarn_holder_kind kind;
+    uint64_t offset, size;
+    uint64_t padding;                 /* reserved behind the exact bytes */
+    uint32_t group;                   /* contiguous, or TARN_NONE */
+    uint32_t writer;                  /* the launch that touches it first */
+    const struct tarn_touch *touches; /* by launch */
+    uint32_t touches_count;
+    bool pinned;    /* an output: nobody has its bytes after it */
+    bool certified; /* one of those that the bound counts */
+};
+
+/* Lists of launches, one after the other: those of i are ids[begin[i]] .. ids[begin[i + 1] - 1]. */
+struct tarn_lists {
+    uint32_t *begin;
+    uint32_t *ids;
+};
+
+struct tarn_model {
+    struct tarn_memory memory; /* has all arrays */
+    const struct tarn_plan *plan;
+    const struct tarn_graph *graph; /* the plan's */
+    struct tarn_plan_summary summary;
+    struct tarn_certificate certificate;
+    bool has_certificate;
+    bool is_cyclic; /* lists and waits contradict each other: the order is none */
+    uint32_t streams_count, launches_count, holders_count;
+    struct tarn_launch *launches;
+    uint32_t *launch_of;              /* op -> launch; TARN_NONE: not launched */
+    struct tarn_lists streams;        /* the launches of a stream */
+    struct tarn_lists waits, waiters; /* whom a launch waits for, and who waits for it */
+    struct tarn_lists previous_waits; /* whom of the previous iteration it waits for */
+    struct tarn_holder *holders;
+    uint64_t sum;         /* exact bytes of all holders */
+    uint64_t serial_peak; /* most exact bytes alive when launches run one by one in this order */
+};
+
+/* Reads a plan, which must outlive the model; it may be one that the verifier refuses.
+ * TARN_SYSTEM: no memory; the model is empty then. Cost: O(V S + E + holders log holders). */
+enum tarn_status tarn_model_init(struct tarn_model *model, const struct tarn_plan *plan,
+                                 struct tarn_error *error);
+void tarn_model_finish(struct tarn_model *model);
+
+/* first[h]: the place in a stream from which on launches come after every use of holder h, and may
+ * have its bytes; the stream's length: none may. pre: room for holders_count. TARN_SYSTEM. Cost:
+ * O(launches + waits + touches). */
+enum tarn_status tarn_model_first(const struct tarn_model *model, tarn_stream stream,
+                                  uint32_t *first);
+
+static inline uint32_t tarn_model_length(const struct tarn_model *model, tarn_stream stream)
+{
+    return model->streams.begin[stream + 1] - model->streams.begin[stream];
+}
+
+static inline uint32_t tarn_model_at(const struct tarn_model *model, tarn_stream stream,
+                                     uint32_t place)
+{
+    return model->streams.ids[model->streams.begin[stream] + place];
+}
+
+static inline uint64_t tarn_holder_reserved(const struct tarn_holder *holder)
+{
+    return holder->size + holder->padding;
+}
+
+#endif

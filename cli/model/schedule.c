@@ -1,0 +1,250 @@
+/* By list order: launch v takes step v. By modelled time: a launch begins when the one before it in
+ * its stream has ended, and a wait's time after whom it waits for. Through the cut: first all that
+ * must come before the launches that are last below the cut, these (those that nothing below the
+ * cut comes after) at the same time, then the rest; so every storage of the certificate is in use
+ * at that moment. By a trace: as it was. Cost: see schedule.h. */
+#include "schedule.h"
+
+#include <stdlib.h>
+
+#define WAIT_NS 3000    /* of an event wait, as `tarn info` has it */
+#define FLIGHT_SHARE 40 /* the launches at the cut are drawn as wide as a 40th of all */
+
+static void follow_order(struct tarn_schedule *schedule, const struct tarn_model *model)
+{
+    for (uint32_t v = 0; v < model->launches_count; v++) {
+        schedule->begin[v] = v;
+        schedule->end[v] = (uint64_t)v + 1;
+    }
+}
+
+/* ---- Modelled time ---- */
+
+static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+/* Without costs, every launch takes one step and a wait nothing. */
+static void follow_costs(struct tarn_schedule *schedule, const struct tarn_model *model)
+{
+    for (uint32_t v = 0; v < model->launches_count; v++)
+        if (model->launches[v].cost > 0) schedule->is_time = true;
+    for (uint32_t v = 0; v < model->launches_count; v++) {
+        const struct tarn_launch *launch = &model->launches[v];
+        uint64_t begin = 0;
+        if (launch->place > 0)
+            begin = schedule->end[tarn_model_at(model, launch->stream, launch->place - 1)];
+        for (uint32_t i = model->waits.begin[v]; i < model->waits.begin[v + 1]; i++)
+            begin = later(begin,
+                          schedule->end[model->waits.ids[i]] + (schedule->is_time ? WAIT_NS : 0));
+        schedule->begin[v] = begin;
+        schedule->end[v] = begin + (schedule->is_time ? launch->cost : 1);
+    }
+}
+
+/* ---- Through the cut ---- */
+
+/* below[s]: how many launches of stream s come before the cut, or before one that does.
+ * preceded[v]: some launch below the cut comes after v. */
+struct cut {
+    uint32_t *below;
+    bool *preceded;
+};
+
+static bool find_cut(struct cut *cut, struct tarn_memory *memory, const struct tarn_model *model)
+{
+    cut->below = tarn_memory_take(memory, model->streams_count, sizeof *cut->below);
+    cut->preceded = tarn_memory_take(memory, model->launches_count, sizeof *cut->preceded);
+    if (!cut->below || !cut->preceded) return false;
+    for (tarn_stream s = 0; s < model->streams_count; s++)
+        cut->below[s] = model->certificate.launched[s];
+    for (uint32_t v = model->launches_count; v-- > 0;) { /* who waits comes later in the order */
+        const struct tarn_launch *launch = &model->launches[v];
+        if (launch->place >= cut->below[launch->stream]) continue;
+        if (launch->place + 1 < cut->below[launch->stream]) cut->preceded[v] = true;
+        for (uint32_t i = model->waits.begin[v]; i < model->waits.begin[v + 1]; i++) {
+            uint32_t u = model->waits.ids[i];
+            const struct tarn_launch *on = &model->launches[u];
+            cut->preceded[u] = true;
+            if (on->place >= cut->below[on->stream]) cut->below[on->stream] = on->place + 1;
+        }
+    }
+    return true;
+}
+
+static void go_through_cut(struct tarn_schedule *schedule, const struct tarn_model *model,
+                           const struct cut *cut)
+{
+    uint64_t at = 0, wide = model->launches_count / FLIGHT_SHARE + 1;
+    for (int part = 0; part < 3; part++) { /* before, in flight, behind */
+        for (uint32_t v = 0; v < model->launches_count; v++) {
+            const struct tarn_launch *launch = &model->launches[v];
+            bool is_below = launch->place < cut->below[launch->stream];
+            if (part != (is_below ? (cut->preceded[v] ? 0 : 1) : 2)) continue;
+            schedule->begin[v] = at;
+            schedule->end[v] = at + (part == 1 ? wide : 1);
+            if (part == 1)
+                schedule->flight_count++;
+            else
+                at++;
+        }
+        if (part == 0) schedule->mark_begin = at;
+        if (part == 1) schedule->mark_end = at += schedule->flight_count > 0 ? wide : 0;
+    }
+    schedule->has_mark = schedule->flight_count > 0;
+}
+
+static bool follow_cut(struct tarn_schedule *schedule, const struct tarn_model *model)
+{
+    struct cut cut;
+    if (!model->has_certificate || model->certificate.streams_count != model->streams_count ||
+        model->is_cyclic)
+        return false;
+    for (tarn_stream s = 0; s < model->streams_count; s++)
+        if (model->certificate.launched[s] > tarn_model_length(model, s)) return false;
+    if (!find_cut(&cut, &schedule->memory, model)) return false;
+    go_through_cut(schedule, model, &cut);
+    return schedule->has_mark;
+}
+
+/* ---- A trace ---- */
+
+/* Takes over an iteration's runs; false: a launch is missing. */
+static bool take_iteration(struct tarn_schedule *schedule, const struct tarn_model *model,
+                           const struct tarn_run *runs, size_t runs_count, uint64_t iteration)
+{
+    uint32_t seen = 0;
+    uint64_t zero = UINT64_MAX;
+    for (uint32_t v = 0; v < model->launches_count; v++) schedule->end[v] = UINT64_MAX;
+    for (size_t i = 0; i < runs_count; i++) {
+        if (runs[i].iteration != iteration || runs[i].op >= tarn_graph_ops_count(model->graph))
+            continue;
+        uint32_t v = model->launch_of[runs[i].op];
+        if (v == TARN_NONE || runs[i].end_ns < runs[i].begin_ns) continue;
+        seen += schedule->end[v] == UINT64_MAX;
+        schedule->begin[v] = runs[i].begin_ns;
+        schedule->end[v] = runs[i].end_ns;
+        if (runs[i].begin_ns < zero) zero = runs[i].begin_ns;
+    }
+    if (seen < model->launches_count || seen == 0) return false;
+    for (uint32_t v = 0; v < model->launches_count; v++) {
+        schedule->begin[v] -= zero;
+        schedule->end[v] -= zero;
+    }
+    return true;
+}
+
+static bool follow_runs(struct tarn_schedule *schedule, const struct tarn_model *model,
+                        const struct tarn_run *runs, size_t runs_count)
+{
+    uint64_t last = 0;
+    schedule->is_time = true;
+    for (size_t i = 0; i < runs_count; i++)
+        if (runs[i].iteration > last) last = runs[i].iteration;
+    /* The last one may have been cut off, one of the two is whole unless the trace is too short. */
+    return take_iteration(schedule, model, runs, runs_count, last) ||
+           (last > 0 && take_iteration(schedule, model, runs, runs_count, last - 1));
+}
+
+/* ---- Any ---- */
+
+bool tarn_schedule_init(struct tarn_schedule *schedule, const struct tarn_model *model,
+                        enum tarn_axis axis, const struct tarn_run *runs, size_t runs_count)
+{
+    bool is_there = true;
+    *schedule = (struct tarn_schedule){.axis = axis};
+    schedule->begin =
+        tarn_memory_take(&schedule->memory, model->launches_count, sizeof *schedule->begin);
+    schedule->end =
+        tarn_memory_take(&schedule->memory, model->launches_count, sizeof *schedule->end);
+    if (schedule->memory.is_exhausted) return false;
+    switch (axis) {
+    case TARN_AXIS_ORDER: follow_order(schedule, model); break;
+    case TARN_AXIS_TIME: follow_costs(schedule, model); break;
+    case TARN_AXIS_CUT: is_there = follow_cut(schedule, model); break;
+    case TARN_AXIS_REAL: is_there = follow_runs(schedule, model, runs, runs_count); break;
+    }
+    if (!is_there) {
+        bool is_exhausted = schedule->memory.is_exhausted;
+        tarn_schedule_finish(schedule);
+        schedule->memory.is_exhausted = is_exhausted;
+        return false;
+    }
+    schedule->length = 1;
+    for (uint32_t v = 0; v < model->launches_count; v++)
+        schedule->length = later(schedule->length, schedule->end[v]);
+    return true;
+}
+
+void tarn_schedule_finish(struct tarn_schedule *schedule)
+{
+    tarn_memory_finish(&schedule->memory);
+    *schedule = (struct tarn_schedule){0};
+}
+
+bool tarn_schedule_spans(const struct tarn_schedule *schedule, const struct tarn_model *model,
+                         struct tarn_span *spans)
+{
+    struct tarn_memory memory = {NULL, false};
+    uint32_t *first = tarn_memory_take(&memory, model->holders_count, sizeof *first);
+    for (uint32_t h = 0; h < model->holders_count; h++) {
+        const struct tarn_holder *holder = &model->holders[h];
+        spans[h] = (struct tarn_span){schedule->begin[holder->writer], 0, schedule->length};
+        for (uint32_t i = 0; i < holder->touches_count; i++)
+            spans[h].end = later(spans[h].end, schedule->end[holder->touches[i].launch]);
+        if (holder->pinned) spans[h].end = schedule->length;
+    }
+    bool is_complete = first != NULL;
+    for (tarn_stream s = 0; is_complete && s < model->streams_count; s++) {
+        uint32_t length = tarn_model_length(model, s);
+        is_complete = tarn_model_first(model, s, first) == TARN_OK;
+        for (uint32_t h = 0; is_complete && h < model->holders_count; h++) {
+            if (first[h] == length) continue;
+            uint64_t begin = schedule->begin[tarn_model_at(model, s, first[h])];
+            if (begin < spans[h].free) spans[h].free = begin;
+        }
+    }
+    for (uint32_t h = 0; h < model->holders_count; h++)
+        spans[h].free = later(spans[h].free, spans[h].end);
+    tarn_memory_finish(&memory);
+    return is_complete;
+}
+
+/* ---- Bytes in use ---- */
+
+struct change {
+    uint64_t at;
+    int64_t alive, taken; /* what is added then; modulo 2^64 */
+};
+
+static int compare_changes(const void *a, const void *b)
+{
+    const struct change *x = a, *y = b;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+struct tarn_level *tarn_schedule_levels(struct tarn_memory *memory, const struct tarn_model *model,
+                                        const struct tarn_span *spans, size_t *count)
+{
+    struct change *changes = tarn_memory_take(memory, model->holders_count, 3 * sizeof *changes);
+    struct tarn_level *levels =
+        tarn_memory_take(memory, 3 * (size_t)model->holders_count + 1, sizeof *levels);
+    size_t changes_count = 0;
+    if (!changes || !levels) return NULL;
+    for (uint32_t h = 0; h < model->holders_count; h++) {
+        int64_t size = (int64_t)model->holders[h].size;
+        int64_t reserved = (int64_t)tarn_holder_reserved(&model->holders[h]);
+        changes[changes_count++] = (struct change){spans[h].begin, size, reserved};
+        changes[changes_count++] = (struct change){spans[h].end, -size, 0};
+        changes[changes_count++] = (struct change){spans[h].free, 0, -reserved};
+    }
+    qsort(changes, changes_count, sizeof *changes, compare_changes);
+    struct tarn_level now = {0, 0, 0};
+    *count = 0;
+    for (size_t i = 0; i < changes_count; i++) {
+        bool is_new = i == 0 || changes[i].at != now.at;
+        now.at = changes[i].at;
+        now.alive += (uint64_t)changes[i].alive;
+        now.taken += (uint64_t)changes[i].taken;
+        levels[is_new ? (*count)++ : *count - 1] = now;
+    }
+    return levels;
+}

@@ -1,0 +1,57 @@
+/* Who had the bytes before and who has them after, and the way of program order and waits by which
+ * that is safe. */
+#ifndef TARN_CLI_MODEL_WAYS_H
+#define TARN_CLI_MODEL_WAYS_H
+
+#include "model.h"
+
+/* A holder of some of the same bytes. */
+struct tarn_neighbour {
+    uint32_t holder;
+    uint64_t bytes;          /* of those asked for; reserved ones count */
+    bool is_other_iteration; /* the one before, or the one after */
+};
+
+enum tarn_direction { TARN_BEFORE, TARN_AFTER };
+
+/* For every reserved byte of a holder the nearest that has it before (after) in the order of the
+ * model, and where nobody of this iteration has, the last (first) one of the next. Ends with
+ * holder TARN_NONE. From the memory; NULL: none left. Cost: O(holders + k log k + k^2) for k that
+ * share bytes. */
+struct tarn_neighbour *tarn_neighbours(struct tarn_memory *memory, const struct tarn_model *model,
+                                       uint32_t holder, enum tarn_direction direction);
+
+/* How one step of a way comes after the step before it. */
+enum tarn_how {
+    TARN_STARTS,
+    TARN_BY_ORDER,    /* later in the same stream */
+    TARN_BY_WAIT,     /* an event wait */
+    TARN_BY_BOUNDARY, /* an event wait on the previous iteration */
+    TARN_BY_NEXT      /* same stream, in the iteration after */
+};
+struct tarn_way_step {
+    uint32_t launch;
+    enum tarn_how how;
+};
+struct tarn_way {
+    const struct tarn_way_step *steps; /* NULL: no memory */
+    uint32_t count;                    /* 0: there is no way */
+};
+
+/* A way with the fewest waits from the end of launch `from` (of the previous iteration where that
+ * is asked for) to the begin of `to`. Cost: O(launches + waits). */
+struct tarn_way tarn_way_find(struct tarn_memory *memory, const struct tarn_model *model,
+                              uint32_t from, bool from_previous, uint32_t to);
+
+/* Why the writer of holder `later` may overwrite holder `earlier` (of the previous iteration where
+ * that is asked for): a way from the last use in every stream that uses it, *count of them, by
+ * launch. From the memory; NULL: none left. */
+struct tarn_way *tarn_ways(struct tarn_memory *memory, const struct tarn_model *model,
+                           uint32_t earlier, bool of_previous, uint32_t later, size_t *count);
+
+/* In each stream, the places [from[s], to[s]) that may run while the holder's bytes are in use:
+ * neither before its writer in every legal order, nor after all its uses. from, to: room for all
+ * streams. False: no memory. Cost: O(S (launches + waits + touches)). */
+bool tarn_meanwhile(const struct tarn_model *model, uint32_t holder, uint32_t *from, uint32_t *to);
+
+#endif
