@@ -3,6 +3,7 @@
  * This header includes the whole public API. A program goes top to bottom through it:
  *
  *     error.h      status codes and the one error struct that every call fills
+ *     bytes.h      memory and functions of the caller in place of files
  *     text.h       foreign names, made safe for terminals and files
  *     graph.h      a computation graph whose ops are partitioned into streams
  *     simulate.h   a model of the streams at work: time, memory over time
@@ -30,6 +31,7 @@
 #ifndef TARN_H
 #define TARN_H
 
+#include "tarn/bytes.h"
 #include "tarn/cuda.h"
 #include "tarn/device.h"
 #include "tarn/error.h"

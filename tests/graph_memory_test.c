@@ -73,7 +73,8 @@ static enum tarn_status save_intervals(struct tarn_error *error)
     struct tarn_graph *graph = NULL;
     enum tarn_status status =
         tarn_graph_load(TARN_SOURCE_DIR "/examples/graphs/twelve.csv", &graph, error);
-    if (status == TARN_OK) status = tarn_interval_save(graph, NULL, "/dev/null", error);
+    if (status == TARN_OK)
+        status = tarn_interval_give(graph, NULL, &(struct tarn_writer){.name = "/dev/null"}, error);
     tarn_graph_destroy(graph);
     return status;
 }

@@ -207,6 +207,12 @@ static void graphs_need_their_arguments(void **state)
     REFUSES(tarn_graph_load_with("-", NULL, NULL, error));
     REFUSES(tarn_graph_save(NULL, "-", error));
     REFUSES(tarn_graph_save(w.graph, NULL, error));
+    REFUSES(tarn_graph_read(NULL, NULL, &graph, error));
+    REFUSES(tarn_graph_read(TARN_READER(.size = 1), NULL, &graph, error));
+    REFUSES(tarn_graph_read(TARN_READER(.bytes = ""), NULL, NULL, error));
+    REFUSES(tarn_graph_write(NULL, TARN_WRITER(.room = 1), error));
+    REFUSES(tarn_graph_write(w.graph, TARN_WRITER(.room = 1), error));
+    REFUSES(tarn_graph_write(w.graph, NULL, error));
     REFUSES(tarn_graph_summarize(NULL, &summary, error));
     REFUSES(tarn_graph_summarize(w.graph, NULL, error));
     REFUSES(tarn_graph_bound(NULL, &bound, error));
@@ -260,6 +266,8 @@ static void transforms_need_graph_and_result(void **state)
     REFUSES(tarn_budget_curve_save(w.graph, &row, 0, NULL, error));
     REFUSES(tarn_cost_table_load(NULL, &table, error));
     REFUSES(tarn_cost_table_load("-", NULL, error));
+    REFUSES(tarn_cost_table_read(NULL, &table, error));
+    REFUSES(tarn_cost_table_read(TARN_READER(.bytes = ""), NULL, error));
     REFUSES(tarn_graph_changes(NULL, w.graph, &changes, &count, error));
     REFUSES(tarn_graph_changes(w.graph, NULL, &changes, &count, error));
     REFUSES(tarn_graph_changes(w.graph, w.graph, NULL, &count, error));
@@ -285,6 +293,11 @@ static void plans_need_their_arguments(void **state)
     REFUSES(tarn_plan_load(NULL, w.graph, TARN_VERIFY, &plan, error));
     REFUSES(tarn_plan_load("-", NULL, TARN_VERIFY, &plan, error));
     REFUSES(tarn_plan_load("-", w.graph, TARN_VERIFY, NULL, error));
+    REFUSES(tarn_plan_read(NULL, w.graph, TARN_VERIFY, &plan, error));
+    REFUSES(tarn_plan_read(TARN_READER(.bytes = ""), NULL, TARN_VERIFY, &plan, error));
+    REFUSES(tarn_plan_read(TARN_READER(.bytes = ""), w.graph, TARN_VERIFY, NULL, error));
+    REFUSES(tarn_plan_write(NULL, TARN_WRITER(.bytes = &count), error));
+    REFUSES(tarn_plan_write(w.plan, NULL, error));
     struct tarn_plan_identity identity = tarn_plan_identify(w.plan);
     REFUSES(tarn_plan_expect(NULL, &identity, error));
     REFUSES(tarn_plan_expect(w.plan, NULL, error));

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bytes.h"
 #include "error.h"
 
 #ifdef __cplusplus
@@ -160,6 +161,10 @@ struct tarn_load_options {
 TARN_API enum tarn_status tarn_graph_load_with(const char *path,
                                                const struct tarn_load_options *options,
                                                struct tarn_graph **graph, struct tarn_error *error);
+/* The same from memory or a function. TARN_USAGE: the reader has neither bytes nor a function. */
+TARN_API enum tarn_status tarn_graph_read(const struct tarn_reader *reader,
+                                          const struct tarn_load_options *options,
+                                          struct tarn_graph **graph, struct tarn_error *error);
 /* Writes to a temporary name in the same folder, then renames, so that the file is there whole or
  * not at all: links stay and what they lead to is replaced, mode and owner are kept as far as the
  * system allows, other hard links keep the old contents. "-" is standard output; it, "/dev/stdout",
@@ -171,6 +176,10 @@ TARN_API enum tarn_status tarn_graph_load_with(const char *path,
  */
 TARN_API enum tarn_status tarn_graph_save(const struct tarn_graph *graph, const char *path,
                                           struct tarn_error *error);
+/* The same text to memory or a function. */
+TARN_API enum tarn_status tarn_graph_write(const struct tarn_graph *graph,
+                                           const struct tarn_writer *writer,
+                                           struct tarn_error *error);
 
 /* ---- Reading a graph ----
  * Ids out of range give NULL or TARN_NONE. Strings live as long as the graph. */

@@ -121,6 +121,12 @@ TARN_API enum tarn_status tarn_plan_save(const struct tarn_plan *plan, const cha
 TARN_API enum tarn_status tarn_plan_save_intervals(const struct tarn_plan *plan, const char *path,
                                                    struct tarn_error *error);
 
+/* The text of tarn_plan_save, or with a name that ends in ".csv" or ".csv.gz" that of
+ * tarn_plan_save_intervals, to memory or a function. */
+TARN_API enum tarn_status tarn_plan_write(const struct tarn_plan *plan,
+                                          const struct tarn_writer *writer,
+                                          struct tarn_error *error);
+
 enum tarn_plan_trust {
     TARN_VERIFY, /* TARN_REJECTED when the verifier finds a violation */
     TARN_TRUST   /* well-formed is enough: for replaying what a bad plan does */
@@ -128,6 +134,11 @@ enum tarn_plan_trust {
 /* Reads a plan for `graph` (the source graph). TARN_BAD_INPUT: malformed, or refers to what the
  * graph does not have; `error` has line and column, or the JSON pointer. "-": standard input. */
 TARN_API enum tarn_status tarn_plan_load(const char *path, struct tarn_graph *graph,
+                                         enum tarn_plan_trust trust, struct tarn_plan **plan,
+                                         struct tarn_error *error);
+
+/* The same from memory or a function. */
+TARN_API enum tarn_status tarn_plan_read(const struct tarn_reader *reader, struct tarn_graph *graph,
                                          enum tarn_plan_trust trust, struct tarn_plan **plan,
                                          struct tarn_error *error);
 

@@ -306,6 +306,10 @@ struct tarn_cost_table;
  * TARN_BAD_INPUT: `error` has line and column. TARN_SYSTEM: it cannot be read, or no memory. */
 TARN_API enum tarn_status tarn_cost_table_load(const char *path, struct tarn_cost_table **table,
                                                struct tarn_error *error);
+/* The same from memory or a function: so a program makes its own table. */
+TARN_API enum tarn_status tarn_cost_table_read(const struct tarn_reader *reader,
+                                               struct tarn_cost_table **table,
+                                               struct tarn_error *error);
 TARN_API void tarn_cost_table_destroy(struct tarn_cost_table *table);
 
 struct tarn_implementations_report {

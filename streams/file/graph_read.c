@@ -243,27 +243,47 @@ static enum tarn_status load_json(const struct tarn_report *report, char *text, 
     return status ? status : tarn_graph_decode(report, document, graph);
 }
 
-enum tarn_status tarn_graph_load_with(const char *path, const struct tarn_load_options *given,
-                                      struct tarn_graph **graph, struct tarn_error *error)
+static enum tarn_status load(const struct tarn_reader *reader,
+                             const struct tarn_load_options *given, struct tarn_graph **graph,
+                             struct tarn_error *error)
 {
     struct tarn_load_options options;
-    if (graph) *graph = NULL;
-    if (!path || !graph) return tarn_error_null(error, __func__);
-    struct tarn_report report = {.error = error, .path = path};
+    struct tarn_report report = {.error = error, .path = reader->name};
     char *text = NULL;
     size_t size = 0;
-    tarn_error_clear(error);
-    if (strcmp(path, "-") == 0) report.path = "standard input";
+    if (strcmp(reader->name, "-") == 0) report.path = "standard input";
     enum tarn_status status =
         tarn_options_take(&options, sizeof options, given, "load options", error);
     report.text_max = !status && options.text_max > 0 ? options.text_max : TARN_TEXT_MAX;
-    if (!status) status = tarn_text_read(path, report.text_max, &text, &size, error);
+    if (!status) status = tarn_text_take(reader, report.text_max, &text, &size, error);
     if (!status)
-        status = tarn_interval_is(path, text) ? tarn_interval_decode(&report, text, size, graph)
-                                              : load_json(&report, text, size, graph);
+        status = tarn_interval_is(reader->name, text)
+                     ? tarn_interval_decode(&report, text, size, graph)
+                     : load_json(&report, text, size, graph);
     if (!status) (*graph)->text_max = report.text_max;
     free(text);
     return status;
+}
+
+enum tarn_status tarn_graph_load_with(const char *path, const struct tarn_load_options *options,
+                                      struct tarn_graph **graph, struct tarn_error *error)
+{
+    if (graph) *graph = NULL;
+    if (!path || !graph) return tarn_error_null(error, __func__);
+    tarn_error_clear(error);
+    return load(&(struct tarn_reader){.name = path}, options, graph, error);
+}
+
+enum tarn_status tarn_graph_read(const struct tarn_reader *given,
+                                 const struct tarn_load_options *options, struct tarn_graph **graph,
+                                 struct tarn_error *error)
+{
+    struct tarn_reader reader;
+    if (graph) *graph = NULL;
+    if (!graph) return tarn_error_null(error, __func__);
+    tarn_error_clear(error);
+    enum tarn_status status = tarn_reader_check(&reader, given, __func__, error);
+    return status ? status : load(&reader, options, graph, error);
 }
 
 enum tarn_status tarn_graph_load(const char *path, struct tarn_graph **graph,

@@ -8,6 +8,6 @@
 enum tarn_status tarn_graph_decode(const struct tarn_report *report,
                                    const struct tarn_json *document, struct tarn_graph **graph);
 /* Writes the object, without a final newline; errors are the stream's. */
-void tarn_graph_write(const struct tarn_graph *graph, FILE *file);
+void tarn_graph_print(const struct tarn_graph *graph, FILE *file);
 
 #endif

@@ -108,7 +108,7 @@ static void write_records(const struct tarn_graph *graph, FILE *file, const char
     fputs(count > 0 ? "\n]" : "]", file);
 }
 
-void tarn_graph_write(const struct tarn_graph *graph, FILE *file)
+void tarn_graph_print(const struct tarn_graph *graph, FILE *file)
 {
     fputs("{\"format\":\"tarn.graph\",\"version\":1,\"name\":", file);
     tarn_json_write_string(file, graph->name);
@@ -122,8 +122,16 @@ void tarn_graph_write(const struct tarn_graph *graph, FILE *file)
 
 static void print_graph(const void *graph, FILE *file)
 {
-    tarn_graph_write(graph, file);
+    tarn_graph_print(graph, file);
     fputc('\n', file);
+}
+
+static enum tarn_status give_graph(const struct tarn_graph *graph, const struct tarn_writer *writer,
+                                   struct tarn_error *error)
+{
+    if (tarn_text_is_named(writer->name, "csv"))
+        return tarn_interval_give(graph, NULL, writer, error);
+    return tarn_text_give(writer, print_graph, graph, error);
 }
 
 enum tarn_status tarn_graph_save(const struct tarn_graph *graph, const char *path,
@@ -131,6 +139,15 @@ enum tarn_status tarn_graph_save(const struct tarn_graph *graph, const char *pat
 {
     if (!graph || !path) return tarn_error_null(error, __func__);
     tarn_error_clear(error);
-    if (tarn_text_is_named(path, "csv")) return tarn_interval_save(graph, NULL, path, error);
-    return tarn_text_save(path, print_graph, graph, error);
+    return give_graph(graph, &(struct tarn_writer){.name = path}, error);
+}
+
+enum tarn_status tarn_graph_write(const struct tarn_graph *graph, const struct tarn_writer *given,
+                                  struct tarn_error *error)
+{
+    struct tarn_writer writer;
+    if (!graph) return tarn_error_null(error, __func__);
+    tarn_error_clear(error);
+    enum tarn_status status = tarn_writer_check(&writer, given, __func__, error);
+    return status ? status : give_graph(graph, &writer, error);
 }

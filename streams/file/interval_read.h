@@ -5,6 +5,8 @@
 #define TARN_STREAMS_FILE_INTERVAL_READ_H
 
 #include "streams/graph/report.h"
+#include "tarn/bytes.h"
+#include "tarn/plan.h"
 
 /* Is a text to be read as intervals? The path's extension (".csv", ".json", and ".gz" behind them)
  * says so; where there is none (standard input, a pipe) text that begins with a letter is, since no
@@ -22,7 +24,10 @@ enum tarn_status tarn_interval_decode(const struct tarn_report *report, char *te
  * no such column. Ids are the tensors' names, steps the ops' names, where all of those are distinct
  * plain values and increasing numbers (so that what was loaded is written as it was), else tensor
  * ids and places in the list. TARN_USAGE: another graph, or a name for JSON. TARN_SYSTEM. */
-enum tarn_status tarn_interval_save(const struct tarn_graph *graph, const uint64_t *offset,
-                                    const char *path, struct tarn_error *error);
+enum tarn_status tarn_interval_give(const struct tarn_graph *graph, const uint64_t *offset,
+                                    const struct tarn_writer *writer, struct tarn_error *error);
+/* The same of a plan, with its offsets. TARN_BAD_INPUT: numbers above 2^53 - 1. */
+enum tarn_status tarn_interval_answer(const struct tarn_plan *plan,
+                                      const struct tarn_writer *writer, struct tarn_error *error);
 
 #endif

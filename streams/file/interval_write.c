@@ -131,9 +131,10 @@ static enum tarn_status refuse_graph(const struct tarn_graph *graph, const char 
     return TARN_OK;
 }
 
-enum tarn_status tarn_interval_save(const struct tarn_graph *graph, const uint64_t *offset,
-                                    const char *path, struct tarn_error *error)
+enum tarn_status tarn_interval_give(const struct tarn_graph *graph, const uint64_t *offset,
+                                    const struct tarn_writer *writer, struct tarn_error *error)
 {
+    const char *path = writer->name;
     struct answer answer = {.graph = graph, .offset = offset};
     if (tarn_text_is_named(path, "json"))
         return tarn_error_set(error, TARN_USAGE,
@@ -145,5 +146,5 @@ enum tarn_status tarn_interval_save(const struct tarn_graph *graph, const uint64
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         if (graph->storages[a].alignment > 0) answer.aligned = true;
     }
-    return tarn_text_save(path, print_answer, &answer, error);
+    return tarn_text_give(writer, print_answer, &answer, error);
 }

@@ -41,14 +41,14 @@ enum tarn_status tarn_json_parse(const struct tarn_report *report, char *text, s
     return *document ? TARN_OK : syntax_error(report, &fault);
 }
 
-enum tarn_status tarn_json_load(struct tarn_report *report, const char *path, char **text,
-                                const struct tarn_json **document)
+enum tarn_status tarn_json_load(struct tarn_report *report, const struct tarn_reader *reader,
+                                char **text, const struct tarn_json **document)
 {
     size_t size = 0;
-    report->path = strcmp(path, "-") == 0 ? "standard input" : path;
+    report->path = strcmp(reader->name, "-") == 0 ? "standard input" : reader->name;
     *text = NULL;
     *document = NULL;
-    enum tarn_status status = tarn_text_read(path, report->text_max, text, &size, report->error);
+    enum tarn_status status = tarn_text_take(reader, report->text_max, text, &size, report->error);
     if (!status) status = tarn_json_parse(report, *text, size, document);
     if (!status) return TARN_OK;
     free(*text);

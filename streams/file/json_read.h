@@ -5,6 +5,7 @@
 #include "json_text.h"
 #include "streams/base/region.h"
 #include "streams/graph/report.h"
+#include "tarn/bytes.h"
 
 /* Every integer in a file lies in 0 .. 2^53 - 1, so that every JSON reader agrees on it. */
 #define TARN_JSON_INTEGER_MAX ((UINT64_C(1) << 53) - 1)
@@ -27,10 +28,11 @@ static inline struct tarn_json_at tarn_json_in(const struct tarn_json_at *parent
  * as the text is there. TARN_BAD_INPUT with line and column. */
 enum tarn_status tarn_json_parse(const struct tarn_report *report, char *text, size_t size,
                                  const struct tarn_json **document);
-/* The same of a file ("-": standard input; may be compressed), of up to report->text_max bytes.
- * Sets report->path. The caller gives *text up with free, NULL after an error. */
-enum tarn_status tarn_json_load(struct tarn_report *report, const char *path, char **text,
-                                const struct tarn_json **document);
+/* The same of a reader, or of the file of its name ("-": standard input; may be compressed), of up
+ * to report->text_max bytes. Sets report->path. The caller gives *text up with free, NULL after an
+ * error. */
+enum tarn_status tarn_json_load(struct tarn_report *report, const struct tarn_reader *reader,
+                                char **text, const struct tarn_json **document);
 
 /* TARN_BAD_INPUT at a place. at NULL: the document itself. */
 enum tarn_status tarn_json_bad(const struct tarn_report *report, const struct tarn_json_at *at,

@@ -92,7 +92,8 @@ enum tarn_status tarn_order_load(const char *path, struct tarn_step **steps, siz
     const struct tarn_json *document = NULL;
     char *text = NULL;
     tarn_error_clear(error);
-    enum tarn_status status = tarn_json_load(&report, path, &text, &document);
+    enum tarn_status status =
+        tarn_json_load(&report, &(struct tarn_reader){.name = path}, &text, &document);
     if (!status)
         status = tarn_json_type_of(document) == TARN_JSON_ARRAY
                      ? read_steps(&report, NULL, document, true, steps, count)

@@ -10,6 +10,7 @@
 #include "plan_read_lists.h"
 #include "streams/base/checked.h"
 #include "streams/graph/hash.h"
+#include "streams/text/text_file.h"
 #include "streams/verify/verify.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
@@ -276,8 +277,9 @@ static enum tarn_status read_plan(struct loader *loader, const struct tarn_json 
 }
 
 /* NULL, with the status, when it cannot be read. */
-static struct tarn_plan *open_plan(const char *path, struct tarn_graph *source, bool of_any_graph,
-                                   enum tarn_status *status, struct tarn_error *error)
+static struct tarn_plan *open_plan(const struct tarn_reader *from, struct tarn_graph *source,
+                                   bool of_any_graph, enum tarn_status *status,
+                                   struct tarn_error *error)
 {
     struct loader loader = {.report = {.error = error, .text_max = TARN_TEXT_MAX},
                             .source = source};
@@ -288,7 +290,7 @@ static struct tarn_plan *open_plan(const char *path, struct tarn_graph *source, 
     loader.plan = calloc(1, sizeof *loader.plan);
     *status = loader.plan ? TARN_OK : tarn_error_no_memory(error);
     if (!*status) atomic_init(&loader.plan->references, 1);
-    if (!*status) *status = tarn_json_load(&loader.report, path, &text, &document);
+    if (!*status) *status = tarn_json_load(&loader.report, from, &text, &document);
     if (!*status) *status = read_plan(&loader, document, of_any_graph);
     free(text);
     if (*status == TARN_OK) return loader.plan;
@@ -296,14 +298,12 @@ static struct tarn_plan *open_plan(const char *path, struct tarn_graph *source, 
     return NULL;
 }
 
-enum tarn_status tarn_plan_load(const char *path, struct tarn_graph *graph,
-                                enum tarn_plan_trust trust, struct tarn_plan **plan,
-                                struct tarn_error *error)
+static enum tarn_status load_plan(const struct tarn_reader *from, struct tarn_graph *graph,
+                                  enum tarn_plan_trust trust, struct tarn_plan **plan,
+                                  struct tarn_error *error)
 {
-    if (plan) *plan = NULL;
-    if (!path || !graph || !plan) return tarn_error_null(error, __func__);
     enum tarn_status status;
-    *plan = open_plan(path, graph, trust == TARN_TRUST, &status, error);
+    *plan = open_plan(from, graph, trust == TARN_TRUST, &status, error);
     if (status != TARN_OK) return status;
     status = trust == TARN_TRUST ? tarn_plan_check_form(*plan, error)
                                  : tarn_plan_verify(*plan, graph, NULL, error);
@@ -313,13 +313,35 @@ enum tarn_status tarn_plan_load(const char *path, struct tarn_graph *graph,
     return status;
 }
 
+enum tarn_status tarn_plan_load(const char *path, struct tarn_graph *graph,
+                                enum tarn_plan_trust trust, struct tarn_plan **plan,
+                                struct tarn_error *error)
+{
+    if (plan) *plan = NULL;
+    if (!path || !graph || !plan) return tarn_error_null(error, __func__);
+    return load_plan(&(struct tarn_reader){.name = path}, graph, trust, plan, error);
+}
+
+enum tarn_status tarn_plan_read(const struct tarn_reader *given, struct tarn_graph *graph,
+                                enum tarn_plan_trust trust, struct tarn_plan **plan,
+                                struct tarn_error *error)
+{
+    struct tarn_reader reader;
+    if (plan) *plan = NULL;
+    if (!graph || !plan) return tarn_error_null(error, __func__);
+    tarn_error_clear(error);
+    enum tarn_status status = tarn_reader_check(&reader, given, __func__, error);
+    return status ? status : load_plan(&reader, graph, trust, plan, error);
+}
+
 enum tarn_status tarn_plan_verify_file(const char *path, struct tarn_graph *source,
                                        struct tarn_verdict **verdict, struct tarn_error *error)
 {
     if (verdict) *verdict = NULL;
     if (!path || !source) return tarn_error_null(error, __func__);
     enum tarn_status status;
-    struct tarn_plan *plan = open_plan(path, source, false, &status, error);
+    struct tarn_plan *plan =
+        open_plan(&(struct tarn_reader){.name = path}, source, false, &status, error);
     if (plan) status = tarn_plan_verify(plan, source, verdict, error);
     tarn_plan_destroy(plan);
     return status;

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "graph_read.h"
+#include "interval_read.h"
 #include "streams/graph/hash.h"
 #include "streams/plan/plan.h"
 #include "streams/text/json_write.h"
@@ -58,7 +59,7 @@ static void print_head(const struct tarn_plan *plan, FILE *file)
             tarn_hash_format(plan->source_hash).text, tarn_hash_format(plan->graph->hash).text);
     if (plan->transformed) {
         fputs(",\n\"graph\":", file);
-        tarn_graph_write(plan->graph, file);
+        tarn_graph_print(plan->graph, file);
     }
     fputs(",\n\"method\":", file);
     tarn_json_write_string(file, plan->method);
@@ -82,17 +83,33 @@ static void print_plan(const void *subject, FILE *file)
     fputs("}\n", file);
 }
 
-enum tarn_status tarn_plan_save(const struct tarn_plan *plan, const char *path,
-                                struct tarn_error *error)
+static enum tarn_status give_plan(const struct tarn_plan *plan, const struct tarn_writer *writer,
+                                  struct tarn_error *error)
 {
-    if (!plan || !path) return tarn_error_null(error, __func__);
-    tarn_error_clear(error);
-    if (tarn_text_is_named(path, "csv")) return tarn_plan_save_intervals(plan, path, error);
+    if (tarn_text_is_named(writer->name, "csv")) return tarn_interval_answer(plan, writer, error);
     if (plan->footprint > TARN_JSON_INTEGER_MAX || plan->persistent > TARN_JSON_INTEGER_MAX ||
         plan->alignment > TARN_JSON_INTEGER_MAX)
         return tarn_error_set(error, TARN_BAD_INPUT,
                               "%s: the plan needs more than 2^53 - 1 bytes, or is aligned to more, "
                               "which a plan file cannot say",
-                              path);
-    return tarn_text_save(path, print_plan, plan, error);
+                              writer->name);
+    return tarn_text_give(writer, print_plan, plan, error);
+}
+
+enum tarn_status tarn_plan_save(const struct tarn_plan *plan, const char *path,
+                                struct tarn_error *error)
+{
+    if (!plan || !path) return tarn_error_null(error, __func__);
+    tarn_error_clear(error);
+    return give_plan(plan, &(struct tarn_writer){.name = path}, error);
+}
+
+enum tarn_status tarn_plan_write(const struct tarn_plan *plan, const struct tarn_writer *given,
+                                 struct tarn_error *error)
+{
+    struct tarn_writer writer;
+    if (!plan) return tarn_error_null(error, __func__);
+    tarn_error_clear(error);
+    enum tarn_status status = tarn_writer_check(&writer, given, __func__, error);
+    return status ? status : give_plan(plan, &writer, error);
 }

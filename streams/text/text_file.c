@@ -1,6 +1,6 @@
-/* Text files as a whole. Reading takes everything into memory, then decompresses if it looks like
- * gzip (RFC 1952, several members too). Writing compresses without time and host, so that equal
- * texts give equal files.
+/* Text files as a whole, and what stands in their place in memory. Reading takes everything into
+ * memory, then decompresses if it looks like gzip (RFC 1952, several members too). Writing
+ * compresses without time and host, so that equal texts give equal files.
  */
 #include "text_file.h"
 
@@ -103,6 +103,45 @@ static enum tarn_status read_file(const char *path, uint64_t size_max, struct bu
     return status;
 }
 
+static enum tarn_status read_memory(const struct tarn_reader *reader, uint64_t size_max,
+                                    struct buffer *buffer, struct tarn_error *error)
+{
+    if (reader->size > size_max) return too_large(error, reader->name, size_max);
+    buffer->bytes = malloc(reader->size + 1);
+    if (!buffer->bytes) return tarn_error_no_memory(error);
+    if (reader->size > 0) memcpy(buffer->bytes, reader->bytes, reader->size);
+    buffer->size = reader->size;
+    buffer->capacity = reader->size + 1;
+    return TARN_OK;
+}
+
+static enum tarn_status read_function(const struct tarn_reader *reader, uint64_t size_max,
+                                      struct buffer *buffer, struct tarn_error *error)
+{
+    for (;;) {
+        if (!grow(buffer)) return tarn_error_no_memory(error);
+        size_t room = step(buffer->capacity - buffer->size - 1);
+        ptrdiff_t got = reader->read(reader->user, buffer->bytes + buffer->size, room);
+        if (got == 0) return TARN_OK;
+        if (got < 0 || (size_t)got > room)
+            return tarn_error_set(error, TARN_SYSTEM, "%s: the function that reads returned %td",
+                                  reader->name, got);
+        buffer->size += (size_t)got;
+        if (buffer->size > size_max) return too_large(error, reader->name, size_max);
+    }
+}
+
+static enum tarn_status read_any(const struct tarn_reader *reader, uint64_t size_max,
+                                 struct buffer *buffer, struct tarn_error *error)
+{
+    if (tarn_reader_is_file(reader)) return read_file(reader->name, size_max, buffer, error);
+    enum tarn_status status = reader->bytes ? read_memory(reader, size_max, buffer, error)
+                                            : read_function(reader, size_max, buffer, error);
+    if (status == TARN_OK && buffer->size == 0)
+        return tarn_error_set(error, TARN_BAD_INPUT, "%s: the text is empty", reader->name);
+    return status;
+}
+
 static bool is_gzip(const struct buffer *buffer, size_t begin)
 {
     const unsigned char *bytes = (const unsigned char *)buffer->bytes + begin;
@@ -167,13 +206,15 @@ static enum tarn_status decompress(struct buffer *buffer, const char *path, uint
     return status;
 }
 
-enum tarn_status tarn_text_read(const char *path, uint64_t size_max, char **text, size_t *size,
-                                struct tarn_error *error)
+enum tarn_status tarn_text_take(const struct tarn_reader *reader, uint64_t size_max, char **text,
+                                size_t *size, struct tarn_error *error)
 {
     struct buffer buffer = {0};
-    enum tarn_status status = read_file(path, size_max, &buffer, error);
+    const char *name =
+        tarn_reader_is_file(reader) ? shown(reader->name, "standard input") : reader->name;
+    enum tarn_status status = read_any(reader, size_max, &buffer, error);
     if (status == TARN_OK && is_gzip(&buffer, 0))
-        status = decompress(&buffer, shown(path, "standard input"), size_max, error);
+        status = decompress(&buffer, name, size_max, error);
     if (status != TARN_OK) {
         free(buffer.bytes);
         return status;
@@ -182,6 +223,12 @@ enum tarn_status tarn_text_read(const char *path, uint64_t size_max, char **text
     *text = buffer.bytes;
     *size = buffer.size;
     return TARN_OK;
+}
+
+enum tarn_status tarn_text_read(const char *path, uint64_t size_max, char **text, size_t *size,
+                                struct tarn_error *error)
+{
+    return tarn_text_take(&(struct tarn_reader){.name = path}, size_max, text, size, error);
 }
 
 /* ---- Writing ---- */
@@ -218,11 +265,31 @@ static enum tarn_status compress_text(const char *text, size_t size, struct buff
     return ok ? TARN_OK : tarn_error_no_memory(error);
 }
 
-enum tarn_status tarn_text_write(const char *path, const char *text, size_t size,
-                                 struct tarn_error *error)
+static enum tarn_status deliver(const struct tarn_writer *writer, const char *text, size_t size,
+                                struct tarn_error *error)
+{
+    if (tarn_writer_is_file(writer)) return tarn_file_replace(writer->name, text, size, error);
+    if (writer->size) *writer->size = size;
+    if (writer->write) {
+        int code = writer->write(writer->user, text, size);
+        return code == 0
+                   ? TARN_OK
+                   : tarn_error_set(error, TARN_SYSTEM, "%s: the function that writes returned %d",
+                                    writer->name, code);
+    }
+    if (!writer->bytes) return TARN_OK;
+    if (size > writer->room)
+        return tarn_error_set(error, TARN_USAGE, "%s: the text has %zu bytes, and room is for %zu",
+                              writer->name, size, writer->room);
+    memcpy(writer->bytes, text, size);
+    return TARN_OK;
+}
+
+static enum tarn_status compress_and_deliver(const struct tarn_writer *writer, const char *text,
+                                             size_t size, struct tarn_error *error)
 {
     struct buffer packed = {0};
-    if (ends_in(path, strlen(path), ".gz")) {
+    if (ends_in(writer->name, strlen(writer->name), ".gz")) {
         enum tarn_status status = compress_text(text, size, &packed, error);
         if (status != TARN_OK) {
             free(packed.bytes);
@@ -231,9 +298,15 @@ enum tarn_status tarn_text_write(const char *path, const char *text, size_t size
         text = packed.bytes;
         size = packed.size;
     }
-    enum tarn_status status = tarn_file_replace(path, text, size, error);
+    enum tarn_status status = deliver(writer, text, size, error);
     free(packed.bytes);
     return status;
+}
+
+enum tarn_status tarn_text_write(const char *path, const char *text, size_t size,
+                                 struct tarn_error *error)
+{
+    return compress_and_deliver(&(struct tarn_writer){.name = path}, text, size, error);
 }
 
 /* For fopencookie, whose streams tell afterwards that less was taken than given. */
@@ -279,13 +352,20 @@ char *tarn_text_print(void (*print)(const void *subject, FILE *file), const void
     return buffer.bytes;
 }
 
-enum tarn_status tarn_text_save(const char *path, void (*print)(const void *subject, FILE *file),
-                                const void *subject, struct tarn_error *error)
+enum tarn_status tarn_text_give(const struct tarn_writer *writer,
+                                void (*print)(const void *subject, FILE *file), const void *subject,
+                                struct tarn_error *error)
 {
     size_t size = 0;
     char *text = tarn_text_print(print, subject, &size);
     enum tarn_status status =
-        text ? tarn_text_write(path, text, size, error) : tarn_error_no_memory(error);
+        text ? compress_and_deliver(writer, text, size, error) : tarn_error_no_memory(error);
     free(text);
     return status;
+}
+
+enum tarn_status tarn_text_save(const char *path, void (*print)(const void *subject, FILE *file),
+                                const void *subject, struct tarn_error *error)
+{
+    return tarn_text_give(&(struct tarn_writer){.name = path}, print, subject, error);
 }

@@ -8,6 +8,18 @@
 #include <stdio.h>
 
 #include "streams/base/error.h"
+#include "tarn/bytes.h"
+
+/* Functions below take a reader or writer that has neither a function nor bytes (a writer: nor a
+ * place for the size) for the file of its name. */
+static inline bool tarn_reader_is_file(const struct tarn_reader *reader)
+{
+    return !reader->bytes && !reader->read;
+}
+static inline bool tarn_writer_is_file(const struct tarn_writer *writer)
+{
+    return !writer->write && !writer->bytes && !writer->size;
+}
 
 /* Does the path end in ".EXTENSION" or ".EXTENSION.gz"? */
 bool tarn_text_is_named(const char *path, const char *extension);
@@ -18,6 +30,16 @@ bool tarn_text_is_named(const char *path, const char *extension);
  * compressed file cannot fill the memory). */
 enum tarn_status tarn_text_read(const char *path, uint64_t size_max, char **text, size_t *size,
                                 struct tarn_error *error);
+
+/* The same from a reader. */
+enum tarn_status tarn_text_take(const struct tarn_reader *reader, uint64_t size_max, char **text,
+                                size_t *size, struct tarn_error *error);
+/* Fills a reader or a writer from what a public call was given. TARN_USAGE: NULL, of a size that is
+ * not known, or with nowhere to read from or to write to. */
+enum tarn_status tarn_reader_check(struct tarn_reader *reader, const struct tarn_reader *given,
+                                   const char *function, struct tarn_error *error);
+enum tarn_status tarn_writer_check(struct tarn_writer *writer, const struct tarn_writer *given,
+                                   const char *function, struct tarn_error *error);
 
 /* Writes as tarn_file_replace does; compresses (the same bytes every time) when the name ends in
  * ".gz". TARN_SYSTEM. */
@@ -32,5 +54,9 @@ char *tarn_text_print(void (*print)(const void *subject, FILE *file), const void
 /* The same for text that a function prints: what it writes to the stream is the file. */
 enum tarn_status tarn_text_save(const char *path, void (*print)(const void *subject, FILE *file),
                                 const void *subject, struct tarn_error *error);
+/* The same to a writer. */
+enum tarn_status tarn_text_give(const struct tarn_writer *writer,
+                                void (*print)(const void *subject, FILE *file), const void *subject,
+                                struct tarn_error *error);
 
 #endif

@@ -298,26 +298,44 @@ static enum tarn_status read_table(struct tarn_cost_table *table, size_t size,
     return status;
 }
 
-enum tarn_status tarn_cost_table_load(const char *path, struct tarn_cost_table **result,
-                                      struct tarn_error *error)
+static enum tarn_status load(const struct tarn_reader *reader, struct tarn_cost_table **result,
+                             struct tarn_error *error)
 {
-    if (result) *result = NULL;
-    if (!path || !result) return tarn_error_null(error, __func__);
+    const char *path = reader->name;
     size_t size;
-    tarn_error_clear(error);
     struct tarn_cost_table *table = calloc(1, sizeof *table);
     if (!table) return tarn_error_no_memory(error);
     table->path =
         tarn_region_string(&table->region, strcmp(path, "-") == 0 ? "standard input" : path);
-    enum tarn_status status = table->path
-                                  ? tarn_text_read(path, TARN_TEXT_MAX, &table->text, &size, error)
-                                  : tarn_error_no_memory(error);
+    enum tarn_status status =
+        table->path ? tarn_text_take(reader, TARN_TEXT_MAX, &table->text, &size, error)
+                    : tarn_error_no_memory(error);
     if (status == TARN_OK) status = read_table(table, size, error);
     if (status == TARN_OK)
         *result = table;
     else
         tarn_cost_table_destroy(table);
     return status;
+}
+
+enum tarn_status tarn_cost_table_load(const char *path, struct tarn_cost_table **table,
+                                      struct tarn_error *error)
+{
+    if (table) *table = NULL;
+    if (!path || !table) return tarn_error_null(error, __func__);
+    tarn_error_clear(error);
+    return load(&(struct tarn_reader){.name = path}, table, error);
+}
+
+enum tarn_status tarn_cost_table_read(const struct tarn_reader *given,
+                                      struct tarn_cost_table **table, struct tarn_error *error)
+{
+    struct tarn_reader reader;
+    if (table) *table = NULL;
+    if (!table) return tarn_error_null(error, __func__);
+    tarn_error_clear(error);
+    enum tarn_status status = tarn_reader_check(&reader, given, __func__, error);
+    return status ? status : load(&reader, table, error);
 }
 
 void tarn_cost_table_destroy(struct tarn_cost_table *table)
