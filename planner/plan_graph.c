@@ -55,34 +55,16 @@ static enum tarn_status find_method(struct tarn_place_request *request, const ch
 /* ---- The steps ---- */
 
 struct planning {
-    struct tarn_region region; /* of reuse, blocks, antichain and bound */
+    struct tarn_region region; /* of problem and bound */
     struct tarn_plan_options options;
     struct tarn_place_request request;
     double begin_ms;   /* of this plan, on the clock of deadlines */
     uint64_t reported; /* the last footprint told to the caller; 0: none */
     struct tarn_plan *plan;
-    struct tarn_reuse reuse;
-    struct tarn_blocks blocks; /* of planned storages */
-    struct tarn_antichain antichain;
+    struct tarn_problem problem;
     struct tarn_gap_bound bound; /* the plan's certificate, in positions of the graph */
     bool cannot_fit; /* proved by search: no placement is at the bound, or within the capacity */
 };
-
-/* Lists, waits and reuse: everything that follows from the final graph alone. */
-static enum tarn_status order(struct planning *planning, struct tarn_graph *graph)
-{
-    struct tarn_clocks clocks;
-    struct tarn_region region = {.chunks = NULL};
-    double begin = tarn_now_ms();
-    planning->plan = tarn_plan_of_graph(graph);
-    enum tarn_status status =
-        planning->plan ? tarn_clocks_init(&clocks, &region, graph) : TARN_SYSTEM;
-    if (status == TARN_OK)
-        status = tarn_reuse_init(&planning->reuse, &planning->region, &clocks, graph);
-    tarn_region_finish(&region);
-    if (status == TARN_OK) planning->plan->order_ms = tarn_now_ms() - begin;
-    return status;
-}
 
 /* Thresholds of a plan count launches, those of the graph all ops. */
 static void count_launches(uint32_t *launches, const uint32_t *threshold,
@@ -110,19 +92,14 @@ static enum tarn_status take_bound(struct tarn_plan *plan, const struct tarn_gap
     return TARN_OK;
 }
 
-static struct tarn_reserve reserve_of(const struct planning *planning)
-{
-    return (struct tarn_reserve){&planning->reuse, planning->plan->graph, planning->blocks.reserved,
-                                 planning->plan->alignment};
-}
-
 /* Replaces the bound by a better one, if that is found. */
 static enum tarn_status find_gaps(struct planning *planning, uint32_t effort)
 {
-    struct tarn_reserve reserve = reserve_of(planning);
+    struct tarn_reserve reserve =
+        tarn_problem_reserve(&planning->problem, planning->plan->alignment);
     struct tarn_gap_bound bound;
-    enum tarn_status status =
-        tarn_gap_bound_init(&bound, &planning->region, &planning->antichain, &reserve, effort);
+    enum tarn_status status = tarn_gap_bound_init(&bound, &planning->region,
+                                                  &planning->problem.antichain, &reserve, effort);
     if (status != TARN_OK) return status;
     bool better = !planning->bound.threshold || bound.bound > planning->bound.bound;
     if (!better) return TARN_OK;
@@ -142,24 +119,27 @@ static enum tarn_status raise_bound(void *user, uint64_t *bound)
 /* Says why the capacity is too small for any plan, where that is known. */
 static enum tarn_status check_bound(const struct planning *planning, struct tarn_error *error)
 {
-    struct tarn_reserve reserve = reserve_of(planning);
+    struct tarn_reserve reserve =
+        tarn_problem_reserve(&planning->problem, planning->plan->alignment);
     uint64_t capacity = planning->options.capacity;
     if (capacity == 0 || planning->bound.bound <= capacity) return TARN_OK;
     return tarn_blocking_refuse(&planning->bound, &reserve, capacity, error);
 }
 
-/* Blocks, and what no placement of them can be below. */
-static enum tarn_status find_bound(struct planning *planning, struct tarn_error *error)
+/* What there is to place, and what no placement of it can be below: everything that follows from
+ * the final graph alone. */
+static enum tarn_status find_bound(struct planning *planning, struct tarn_graph *graph,
+                                   struct tarn_error *error)
 {
     double begin = tarn_now_ms();
-    struct tarn_plan *plan = planning->plan;
-    enum tarn_status status = tarn_blocks_init(&planning->blocks, &planning->region, plan->graph,
-                                               false, plan->alignment, error);
+    struct tarn_plan *plan = planning->plan = tarn_plan_of_graph(graph);
+    if (!plan) return tarn_error_no_memory(error);
+    plan->alignment = planning->options.alignment;
+    enum tarn_status status =
+        tarn_problem_init(&planning->problem, &planning->region, graph, plan->alignment, error);
     if (status != TARN_OK) return status;
-    status = tarn_antichain_init(&planning->antichain, &planning->region, &planning->reuse,
-                                 plan->graph, planning->blocks.reserved);
-    if (status == TARN_OK) status = find_gaps(planning, TARN_GAP_EFFORT_LOW);
-    plan->order_ms += tarn_now_ms() - begin;
+    status = find_gaps(planning, TARN_GAP_EFFORT_LOW);
+    plan->order_ms = tarn_now_ms() - begin;
     return status == TARN_OK ? check_bound(planning, error) : tarn_error_no_memory(error);
 }
 
@@ -190,7 +170,7 @@ static uint64_t steps_for(const struct tarn_plan_options *options)
 /* 0: no limit, where `seconds` are given. */
 static uint64_t work_for(const struct planning *planning, uint64_t steps)
 {
-    uint64_t work = tarn_work_default(planning->blocks.storages_count);
+    uint64_t work = tarn_work_default(planning->problem.blocks.storages_count);
     if (planning->options.seconds > 0) return 0;
     if (steps <= EFFORT_DEFAULT) return work;
     return steps < UINT64_MAX / work ? work / EFFORT_DEFAULT * steps : 0;
@@ -203,7 +183,7 @@ static double latest_ms(const struct planning *planning)
 {
     double order_ms = planning->plan->order_ms;
     double latest = planning->begin_ms + TARN_WORK_MS +
-                    TARN_WORK_MS_A_STORAGE * planning->blocks.storages_count -
+                    TARN_WORK_MS_A_STORAGE * planning->problem.blocks.storages_count -
                     ORDER_TIMES * order_ms;
     double now_ms = tarn_now_ms();
     return latest > now_ms ? latest : now_ms;
@@ -237,21 +217,15 @@ static void fill_request(struct planning *planning)
 static enum tarn_status place_planned(struct planning *planning, struct tarn_error *error)
 {
     struct tarn_plan *plan = planning->plan;
-    struct tarn_region region = {.chunks = NULL}; /* ends with placement */
-    struct tarn_conflicts conflicts;
-    const struct tarn_problem problem = {plan->graph, &planning->blocks, &conflicts};
     struct tarn_place_result result = {0};
     fill_request(planning);
     planning->request.node_limit = planning->options.node_limit;
     planning->request.raise_bound = raise_bound;
     planning->request.user = planning;
-    result.offset =
-        tarn_region_take(&region, planning->blocks.storages_count, sizeof *result.offset);
+    result.offset = tarn_region_take(&planning->region, planning->problem.blocks.storages_count,
+                                     sizeof *result.offset);
     enum tarn_status status = result.offset ? TARN_OK : TARN_SYSTEM;
-    if (status == TARN_OK)
-        status = tarn_conflicts_init_slots(&conflicts, &region, &planning->reuse, plan->graph);
-    if (status == TARN_OK)
-        status = tarn_place(&problem, &planning->antichain, &planning->request, &result);
+    if (status == TARN_OK) status = tarn_place(&planning->problem, &planning->request, &result);
     if (status == TARN_OK) {
         take_offsets(plan, result.offset);
         plan->footprint = result.footprint;
@@ -260,7 +234,6 @@ static enum tarn_status place_planned(struct planning *planning, struct tarn_err
         plan->method = tarn_region_string(&plan->region, result.method);
         if (!plan->method) status = TARN_SYSTEM;
     }
-    tarn_region_finish(&region);
     return status == TARN_OK ? TARN_OK : tarn_error_no_memory(error);
 }
 
@@ -322,9 +295,7 @@ static enum tarn_status run(struct planning *planning, struct tarn_graph *graph,
 {
     enum tarn_status status = find_method(&planning->request, planning->options.method, error);
     if (status != TARN_OK) return status;
-    if (order(planning, graph) != TARN_OK) return tarn_error_no_memory(error);
-    planning->plan->alignment = planning->options.alignment;
-    if ((status = find_bound(planning, error)) != TARN_OK) return status;
+    if ((status = find_bound(planning, graph, error)) != TARN_OK) return status;
     return place(planning, error);
 }
 

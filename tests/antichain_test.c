@@ -84,7 +84,7 @@ static void bound_is_the_heaviest_clique(void **state)
         struct tarn_antichain antichain;
         assert_int_equal(tarn_clocks_init(&clocks, &region, graph), TARN_OK);
         assert_int_equal(tarn_reuse_init(&reuse, &region, &clocks, graph), TARN_OK);
-        assert_true(tarn_reuse_is_valid(&reuse, graph));
+        assert_true(tarn_reuse_is_valid(&reuse));
         if (reuse.count <= STORAGES_MAX) {
             uint64_t weight[STORAGES_MAX];
             for (uint32_t a = 0; a < reuse.count; a++) weight[a] = graph->storages[a].size;

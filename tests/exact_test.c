@@ -30,12 +30,8 @@ enum { SMALL = 6 };
 /* ---- Problems ---- */
 
 struct setup {
-    struct tarn_region region; /* of clocks and reuse, and of antichains */
+    struct tarn_region region; /* of the problem */
     struct tarn_graph *graph;
-    struct tarn_clocks clocks;
-    struct tarn_reuse reuse;
-    struct tarn_blocks blocks;
-    struct tarn_conflicts conflicts;
     struct tarn_problem problem;
     bool is_left_out[STORAGES_MAX]; /* by block */
     uint64_t offset[STORAGES_MAX];
@@ -48,17 +44,13 @@ static void set_up(struct setup *setup, struct tarn_graph *graph, uint64_t align
     memset(setup, 0, sizeof *setup);
     setup->graph = graph;
     assert_true(graph->planned_count <= STORAGES_MAX);
-    assert_int_equal(tarn_clocks_init(&setup->clocks, &setup->region, graph), TARN_OK);
-    assert_int_equal(tarn_reuse_init(&setup->reuse, &setup->region, &setup->clocks, graph),
+    assert_int_equal(tarn_problem_init(&setup->problem, &setup->region, graph, alignment, NULL),
                      TARN_OK);
-    assert_int_equal(
-        tarn_blocks_init(&setup->blocks, &setup->region, graph, false, alignment, NULL), TARN_OK);
-    assert_int_equal(tarn_conflicts_init(&setup->conflicts, &setup->region, &setup->reuse, graph),
-                     TARN_OK);
-    setup->problem = (struct tarn_problem){graph, &setup->blocks, &setup->conflicts};
+    assert_int_equal(tarn_conflicts_init_rows(&setup->problem.conflicts, &setup->region), TARN_OK);
     for (uint32_t p = 0; p < graph->planned_count; p++)
         for (uint32_t q = 0; q < graph->planned_count; q++)
-            setup->unsafe[p] |= (uint64_t)!tarn_reuse_is_safe(&setup->reuse, p, q) << q;
+            setup->unsafe[p] |= (uint64_t)!tarn_reuse_is_safe(&setup->problem.conflicts.reuse, p, q)
+                                << q;
 }
 
 static void tear_down(struct setup *setup)
@@ -99,13 +91,14 @@ static struct tarn_graph *interval_graph(const struct interval *intervals, unsig
 /* Do the blocks, at the offsets of their members, share a byte that they must not share? */
 static bool collide(const struct setup *setup, uint32_t b, uint32_t c)
 {
-    struct tarn_block x = tarn_block_at(&setup->blocks, b), y = tarn_block_at(&setup->blocks, c);
+    struct tarn_block x = tarn_block_at(&setup->problem.blocks, b),
+                      y = tarn_block_at(&setup->problem.blocks, c);
     for (uint32_t i = 0; i < x.members_count; i++) {
         for (uint32_t k = 0; k < y.members_count; k++) {
             uint32_t p = x.members[i], q = y.members[k];
             if (setup->unsafe[p] >> q & 1 &&
-                setup->offset[p] < setup->offset[q] + setup->blocks.reserved[q] &&
-                setup->offset[q] < setup->offset[p] + setup->blocks.reserved[p])
+                setup->offset[p] < setup->offset[q] + setup->problem.blocks.reserved[q] &&
+                setup->offset[q] < setup->offset[p] + setup->problem.blocks.reserved[p])
                 return true;
         }
     }
@@ -114,17 +107,17 @@ static bool collide(const struct setup *setup, uint32_t b, uint32_t c)
 
 static void move(struct setup *setup, uint32_t b, uint64_t offset)
 {
-    const struct tarn_block block = tarn_block_at(&setup->blocks, b);
+    const struct tarn_block block = tarn_block_at(&setup->problem.blocks, b);
     for (uint32_t i = 0; i < block.members_count; i++)
-        setup->offset[block.members[i]] = offset + setup->blocks.within[block.members[i]];
+        setup->offset[block.members[i]] = offset + setup->problem.blocks.within[block.members[i]];
 }
 
 /* Is there room within the capacity for the free blocks from b on? */
 static bool fits(struct setup *setup, uint32_t b, uint64_t capacity)
 {
-    if (b == setup->blocks.count) return true;
+    if (b == setup->problem.blocks.count) return true;
     if (setup->is_left_out[b]) return fits(setup, b + 1, capacity);
-    const struct tarn_block block = tarn_block_at(&setup->blocks, b);
+    const struct tarn_block block = tarn_block_at(&setup->problem.blocks, b);
     for (uint64_t at = 0; at + block.size <= capacity; at += block.alignment) {
         bool collides = false;
         move(setup, b, at);
@@ -144,13 +137,13 @@ static uint64_t least_capacity(struct setup *setup, uint64_t from)
 
 static void assert_valid(const struct setup *setup, uint64_t capacity)
 {
-    for (uint32_t b = 0; b < setup->blocks.count; b++) {
-        const struct tarn_block block = tarn_block_at(&setup->blocks, b);
+    for (uint32_t b = 0; b < setup->problem.blocks.count; b++) {
+        const struct tarn_block block = tarn_block_at(&setup->problem.blocks, b);
         uint64_t at = setup->offset[block.members[0]];
         if (setup->is_left_out[b]) continue;
         for (uint32_t i = 0; i < block.members_count; i++)
             assert_int_equal(setup->offset[block.members[i]],
-                             at + setup->blocks.within[block.members[i]]);
+                             at + setup->problem.blocks.within[block.members[i]]);
         for (uint32_t c = 0; c < b; c++)
             assert_true(setup->is_left_out[c] || !collide(setup, b, c));
         assert_int_equal(at % block.alignment, 0);
@@ -181,7 +174,7 @@ static uint32_t assert_exact(struct setup *setup, uint64_t from, uint64_t seed)
     assert_int_equal(report.result, TARN_EXACT_FOUND);
     if (least > 0)
         assert_int_equal(search(setup, least - 1, &options).result, TARN_EXACT_INFEASIBLE);
-    return setup->blocks.storages_count - report.storages;
+    return setup->problem.blocks.storages_count - report.storages;
 }
 
 /* ---- Every small interval problem ---- */
@@ -304,7 +297,7 @@ static void exact_with_groups_and_alignment(void **state)
         struct setup setup;
         uint64_t alignment = UINT64_C(1) << random_below(&source, 3);
         set_up(&setup, small_graph(&source, 80), alignment);
-        bool alone = setup.blocks.count == 1;
+        bool alone = setup.problem.blocks.count == 1;
         uint32_t less = assert_exact(&setup, 0, i);
         spared += alone ? 0 : less;
         tear_down(&setup);
@@ -320,7 +313,7 @@ static void exact_without_what_is_left_out(void **state)
     for (uint32_t i = 0; i < RANDOM_GRAPHS; i++) {
         struct setup setup;
         set_up(&setup, small_graph(&source, i % 2 ? 50 : 0), 1);
-        for (uint32_t b = 0; b < setup.blocks.count; b++) {
+        for (uint32_t b = 0; b < setup.problem.blocks.count; b++) {
             setup.is_left_out[b] = random_percent(&source, 25);
             move(&setup, b, random_below(&source, 16));
         }
@@ -340,12 +333,12 @@ struct least {
 static void find_least(struct setup *setup, uint32_t b, uint64_t sum, struct least *least)
 {
     if (sum >= least->sum) return;
-    if (b == setup->blocks.count) {
+    if (b == setup->problem.blocks.count) {
         least->sum = sum;
         memcpy(least->offset, setup->offset, sizeof least->offset);
         return;
     }
-    const struct tarn_block block = tarn_block_at(&setup->blocks, b);
+    const struct tarn_block block = tarn_block_at(&setup->problem.blocks, b);
     for (uint64_t at = 0; at + block.size <= least->capacity; at += block.alignment) {
         bool collides = false;
         move(setup, b, at);
@@ -357,7 +350,7 @@ static void find_least(struct setup *setup, uint32_t b, uint64_t sum, struct lea
 static int64_t least_position(const struct setup *setup, const struct tarn_exact_instance *instance,
                               const struct least *least, uint32_t b)
 {
-    const struct tarn_block block = tarn_block_at(&setup->blocks, instance->block[b]);
+    const struct tarn_block block = tarn_block_at(&setup->problem.blocks, instance->block[b]);
     return (int64_t)(least->offset[block.members[0]] / instance->unit);
 }
 
@@ -622,7 +615,7 @@ static void valid_on_graphs_with_every_feature(void **state)
             continue;
         }
         set_up(&setup, graph, UINT64_C(1) << seed % 10);
-        uint64_t end = tarn_blocks_place_in_a_row(&setup.blocks, row);
+        uint64_t end = tarn_blocks_place_in_a_row(&setup.problem.blocks, row);
         for (uint64_t percent = 30; percent <= 100; percent += 10) {
             const struct tarn_exact_options options = {.seed = seed, .nodes_max = 2000};
             found += search(&setup, end * percent / 100, &options).result == TARN_EXACT_FOUND;
@@ -644,25 +637,20 @@ static void cores_keep_plans_safe_and_lower_them(void **state)
         struct random_graph_options knobs = random_graph_knobs(seed, 40);
         struct tarn_graph *graph = random_graph(&knobs);
         struct setup setup;
-        struct tarn_antichain antichain;
         struct tarn_core_report report;
         if (graph->planned_count > STORAGES_MAX) {
             tarn_graph_destroy(graph);
             continue;
         }
         set_up(&setup, graph, UINT64_C(1) << seed % 10);
-        assert_int_equal(tarn_antichain_init(&antichain, &setup.region, &setup.reuse, graph,
-                                             setup.blocks.reserved),
-                         TARN_OK);
-        uint64_t row = tarn_blocks_place_in_a_row(&setup.blocks, setup.offset), end = row;
+        uint64_t row = tarn_blocks_place_in_a_row(&setup.problem.blocks, setup.offset), end = row;
         const struct tarn_core_options options = {.aim = row * (30 + seed % 60) / 100,
                                                   .visits = 100000,
                                                   .seed = seed,
                                                   .threads = 1 + (uint32_t)seed % 3};
-        assert_int_equal(
-            tarn_core_place(&setup.problem, &antichain, &options, setup.offset, &end, &report),
-            TARN_OK);
-        assert_int_equal(end, tarn_blocks_footprint(&setup.blocks, setup.offset));
+        assert_int_equal(tarn_core_place(&setup.problem, &options, setup.offset, &end, &report),
+                         TARN_OK);
+        assert_int_equal(end, tarn_blocks_footprint(&setup.problem.blocks, setup.offset));
         assert_true(end <= row);
         assert_valid(&setup, end);
         if (report.impossible) {
@@ -748,30 +736,31 @@ static void stops_at_its_work_for_any_number_of_threads(void **state)
     tear_down(&setup);
 }
 
-static struct tarn_place_result climb(struct setup *setup, const struct tarn_antichain *antichain,
-                                      uint64_t capacity, uint64_t work_max, uint32_t threads)
+static struct tarn_place_result climb(struct setup *setup, uint64_t capacity, uint64_t work_max,
+                                      uint32_t threads)
 {
-    const struct tarn_place_request request = {.improve = {.bound = antichain->bound,
+    const struct tarn_place_request request = {.improve = {.bound = setup->problem.antichain.bound,
                                                            .capacity = capacity,
                                                            .steps = 20,
                                                            .work_max = work_max,
                                                            .threads = threads}};
     struct tarn_place_result result = {.offset = setup->offset};
-    assert_int_equal(tarn_place(&setup->problem, antichain, &request, &result), TARN_OK);
-    assert_int_equal(result.footprint, tarn_blocks_footprint(&setup->blocks, setup->offset));
+    assert_int_equal(tarn_place(&setup->problem, &request, &result), TARN_OK);
+    assert_int_equal(result.footprint,
+                     tarn_blocks_footprint(&setup->problem.blocks, setup->offset));
     assert_valid(setup, result.footprint);
     return result;
 }
 
-static void assert_same_climb(struct setup *setup, const struct tarn_antichain *antichain,
-                              struct tarn_place_result one, uint64_t work_max)
+static void assert_same_climb(struct setup *setup, struct tarn_place_result one, uint64_t work_max)
 {
     uint64_t before[STORAGES_MAX];
     memcpy(before, setup->offset, sizeof before);
-    struct tarn_place_result other = climb(setup, antichain, 0, work_max, 3);
+    struct tarn_place_result other = climb(setup, 0, work_max, 3);
     assert_string_equal(one.method, other.method);
     assert_int_equal(one.stopped, other.stopped);
-    assert_memory_equal(before, setup->offset, setup->blocks.storages_count * sizeof *before);
+    assert_memory_equal(before, setup->offset,
+                        setup->problem.blocks.storages_count * sizeof *before);
 }
 
 /* Wherever work ends a climb, it does so in the same place for any number of threads; a climb that
@@ -783,22 +772,18 @@ static void a_limit_of_work_only_cuts(void **state)
     for (uint64_t seed = 1; seed <= 40; seed++) {
         struct random_graph_options knobs = random_graph_knobs(seed, 60);
         struct tarn_graph *graph = random_graph(&knobs);
-        struct tarn_antichain antichain;
         struct setup setup;
         if (graph->planned_count > STORAGES_MAX) {
             tarn_graph_destroy(graph);
             continue;
         }
         set_up(&setup, graph, 1);
-        assert_int_equal(tarn_antichain_init(&antichain, &setup.region, &setup.reuse, graph,
-                                             setup.blocks.reserved),
-                         TARN_OK);
         for (uint64_t work_max = 1; work_max <= 100000000; work_max *= 100) {
-            struct tarn_place_result one = climb(&setup, &antichain, 0, work_max, 1);
+            struct tarn_place_result one = climb(&setup, 0, work_max, 1);
             cut += one.stopped == TARN_STOP_WORK;
-            assert_same_climb(&setup, &antichain, one, work_max);
+            assert_same_climb(&setup, one, work_max);
             if (one.stopped != TARN_STOP_WORK)
-                assert_int_equal(one.footprint, climb(&setup, &antichain, 0, 0, 1).footprint);
+                assert_int_equal(one.footprint, climb(&setup, 0, 0, 1).footprint);
         }
         tear_down(&setup);
     }
@@ -811,7 +796,6 @@ static void never_says_that_nothing_fits_where_something_does(void **state)
     uint32_t missed = 0, by_core = 0;
     (void)state;
     for (uint64_t seed = 0; seed < 28; seed++) {
-        struct tarn_antichain antichain;
         struct setup setup;
         const struct rough_graph_options options = {(enum rough_kind)(seed % ROUGH_KINDS), 40, 4,
                                                     seed};
@@ -821,12 +805,9 @@ static void never_says_that_nothing_fits_where_something_does(void **state)
             continue;
         }
         set_up(&setup, graph, 1);
-        assert_int_equal(tarn_antichain_init(&antichain, &setup.region, &setup.reuse, graph,
-                                             setup.blocks.reserved),
-                         TARN_OK);
-        uint64_t capacity = climb(&setup, &antichain, 0, 10000000, 1).footprint;
+        uint64_t capacity = climb(&setup, 0, 10000000, 1).footprint;
         for (uint64_t work_max = 10000; work_max <= 1000000; work_max *= 10) {
-            struct tarn_place_result result = climb(&setup, &antichain, capacity, work_max, 1);
+            struct tarn_place_result result = climb(&setup, capacity, work_max, 1);
             assert_false(result.cannot_fit);
             missed += result.footprint > capacity;
             by_core += strcmp(result.method, "exact:core") == 0;

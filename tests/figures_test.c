@@ -55,7 +55,7 @@ static void take_plan(struct figures *figures, const struct fixture *of, const u
                       uint64_t footprint)
 {
     figures->sum += footprint;
-    for (uint32_t a = 0; a < of->reuse.count; a++) take(figures, offset[a]);
+    for (uint32_t a = 0; a < of->problem.conflicts.reuse.count; a++) take(figures, offset[a]);
 }
 
 /* ---- Problems ---- */
@@ -140,7 +140,7 @@ static struct figures figures_of(const struct row *row)
     for (uint64_t seed = 0; seed < row->seeds; seed++) {
         struct fixture of;
         set_up(&of, row->make(seed), alignment_of(seed));
-        uint64_t *offset = calloc((size_t)of.reuse.count + 1, sizeof *offset);
+        uint64_t *offset = calloc((size_t)of.problem.conflicts.reuse.count + 1, sizeof *offset);
         row->act(&figures, &of, offset, seed);
         free(offset);
         tear_down(&of);
@@ -174,8 +174,9 @@ static void bound_within(struct figures *figures, const struct fixture *of, uint
     for (uint64_t work = 1; work <= 4096; work *= 4 + seed % 2) {
         struct tarn_antichain antichain;
         struct tarn_region region = {0};
-        assert_int_equal(tarn_antichain_init_within(&antichain, &region, &of->reuse, of->graph,
-                                                    of->blocks.reserved, work),
+        assert_int_equal(tarn_antichain_init_within(&antichain, &region,
+                                                    &of->problem.conflicts.reuse, of->graph,
+                                                    of->problem.blocks.reserved, work),
                          TARN_OK);
         figures->sum += antichain.bound;
         take_list(figures, antichain.threshold, antichain.streams_count);
@@ -186,14 +187,15 @@ static void bound_within(struct figures *figures, const struct fixture *of, uint
 static void bound_with_gaps(struct figures *figures, const struct fixture *of, uint64_t *offset,
                             uint64_t seed)
 {
-    const struct tarn_reserve reserve = {&of->reuse, of->graph, of->blocks.reserved,
-                                         alignment_of(seed)};
+    const struct tarn_reserve reserve = {&of->problem.conflicts.reuse, of->graph,
+                                         of->problem.blocks.reserved, alignment_of(seed)};
     (void)offset;
     for (uint32_t effort = 500; effort < 300000; effort *= 3) {
         struct tarn_gap_bound bound;
         struct tarn_region region = {0};
-        assert_int_equal(tarn_gap_bound_init(&bound, &region, &of->antichain, &reserve, effort),
-                         TARN_OK);
+        assert_int_equal(
+            tarn_gap_bound_init(&bound, &region, &of->problem.antichain, &reserve, effort),
+            TARN_OK);
         figures->sum += bound.bound;
         take_list(figures, bound.threshold, bound.streams_count);
         take_list(figures, bound.gaps, bound.gaps_count);
@@ -213,8 +215,8 @@ static void worst_of(struct figures *figures, const struct fixture *of, uint64_t
     for (uint32_t i = 0; i < of->graph->ops_count / (1 + seed % 3); i++)
         begun[of->graph->ops[of->graph->order[i]].stream]++;
     assert_int_equal(tarn_clocks_init(&clocks, &region, of->graph), TARN_OK);
-    assert_int_equal(tarn_worst_init(&worst, &region, &clocks, &of->reuse, of->graph,
-                                     of->blocks.reserved, begun),
+    assert_int_equal(tarn_worst_init(&worst, &region, &clocks, &of->problem.conflicts.reuse,
+                                     of->graph, of->problem.blocks.reserved, begun),
                      TARN_OK);
     figures->sum += worst.reached;
     take(figures, worst.bound);
@@ -248,10 +250,9 @@ static void improve(struct figures *figures, const struct fixture *of, uint64_t 
                     const struct tarn_improve_options *options)
 {
     struct tarn_improve_report report;
-    uint64_t footprint = tarn_blocks_place_in_a_row(&of->blocks, offset);
-    assert_int_equal(
-        tarn_improve_place(&of->problem, &of->antichain, options, offset, &footprint, &report),
-        TARN_OK);
+    uint64_t footprint = tarn_blocks_place_in_a_row(&of->problem.blocks, offset);
+    assert_int_equal(tarn_improve_place(&of->problem, options, offset, &footprint, &report),
+                     TARN_OK);
     take_plan(figures, of, offset, footprint);
     take_text(figures, report.key);
     take(figures, report.by_walk);
@@ -264,22 +265,22 @@ static void improve(struct figures *figures, const struct fixture *of, uint64_t 
 static void improve_within_limits(struct figures *figures, const struct fixture *of,
                                   uint64_t *offset, uint64_t seed)
 {
-    struct tarn_improve_options options = {.bound = of->antichain.bound,
+    struct tarn_improve_options options = {.bound = of->problem.antichain.bound,
                                            .seed = seed,
                                            .threads = 1, /* reports progress in a fixed order */
                                            .progress = note_progress,
                                            .user = figures};
-    if (of->blocks.count < 2000) improve(figures, of, offset, &options);
-    for (uint64_t work = 3000; work<100000000; work *= of->blocks.count> 2000 ? 1000 : 10) {
+    if (of->problem.blocks.count < 2000) improve(figures, of, offset, &options);
+    for (uint64_t work = 3000; work<100000000; work *= of->problem.blocks.count> 2000 ? 1000 : 10) {
         options.work_max = work;
         improve(figures, of, offset, &options);
     }
-    if (of->blocks.count > 1000) return;
+    if (of->problem.blocks.count > 1000) return;
     options.steps = 150 + 37 * seed % 100;
     options.patience = seed % 2 ? 60 : 0;
     improve(figures, of, offset, &options);
     options.work_max = 0;
-    options.capacity = of->antichain.bound + of->antichain.bound / (2 + seed % 50);
+    options.capacity = of->problem.antichain.bound + of->problem.antichain.bound / (2 + seed % 50);
     improve(figures, of, offset, &options);
 }
 
@@ -288,16 +289,14 @@ static void place_by_windows(struct figures *figures, const struct fixture *of, 
 {
     for (uint32_t width = 16; width <= 256; width *= 4) {
         struct tarn_effort effort = {.max = seed % 2 ? 6 : UINT64_MAX, .must = seed % 2};
-        const struct tarn_windows_options options = {.aim = of->antichain.bound,
+        const struct tarn_windows_options options = {.aim = of->problem.antichain.bound,
                                                      .width = width,
                                                      .threads = 2,
                                                      .far_windows = 1 + (uint32_t)(seed % 3),
                                                      .crossing_max = width / 4,
                                                      .effort = &effort};
         uint64_t footprint = UINT64_MAX;
-        assert_int_equal(
-            tarn_windows_place(&of->problem, &of->antichain, &options, offset, &footprint),
-            TARN_OK);
+        assert_int_equal(tarn_windows_place(&of->problem, &options, offset, &footprint), TARN_OK);
         take_plan(figures, of, offset, footprint);
         take(figures, effort.crossing);
         take(figures, effort.key_work);
@@ -311,11 +310,11 @@ static void improve_long(struct figures *figures, const struct fixture *of, uint
                          uint64_t seed)
 {
     const struct tarn_improve_options options = {
-        .capacity = tarn_blocks_place_in_a_row(&of->blocks, offset) - 1,
+        .capacity = tarn_blocks_place_in_a_row(&of->problem.blocks, offset) - 1,
         .steps = 1,
         .seed = seed,
         .threads = 1};
-    assert_true(of->blocks.count > 1 << 15);
+    assert_true(of->problem.blocks.count > 1 << 15);
     improve(figures, of, offset, &options);
 }
 
@@ -336,17 +335,14 @@ static void walk_alone(struct figures *figures, const struct fixture *of, uint64
     struct tarn_lowest lowest;
     struct tarn_traits traits;
     struct tarn_walk walk;
-    uint32_t count = of->reuse.count;
-    bool *inside = calloc((size_t)count + 1, sizeof *inside);
+    uint32_t count = of->problem.conflicts.reuse.count;
     int32_t *key = calloc((size_t)count + 1, sizeof *key),
             *floor = calloc((size_t)count + 1, sizeof *floor);
-    uint64_t end = tarn_blocks_place_in_a_row(&of->blocks, offset);
-    for (uint32_t a = 0; a < count; a++)
-        inside[a] = tarn_antichain_has(of->antichain.threshold, &of->reuse, a);
+    uint64_t end = tarn_blocks_place_in_a_row(&of->problem.blocks, offset);
     assert_int_equal(tarn_lowest_init(&lowest, &region, &of->problem, end), TARN_OK);
-    assert_int_equal(tarn_traits_init(&traits, &region, &lowest, inside), TARN_OK);
+    assert_int_equal(tarn_traits_init(&traits, &region, &lowest), TARN_OK);
     const struct tarn_walk_setting setting = {
-        60, 5, {tarn_lowest_units(&lowest, of->antichain.bound), 1, seed % 2}};
+        60, 5, {tarn_lowest_units(&lowest, of->problem.antichain.bound), 1, seed % 2}};
     assert_int_equal(tarn_walk_init(&walk, &region, &lowest, &traits, &setting, seed), TARN_OK);
     if (seed % 4 < 2) assert_int_equal(tarn_keys_fill(&lowest, &region, &traits, 0, key), TARN_OK);
     tarn_walk_start(&walk, key, floor);
@@ -355,7 +351,6 @@ static void walk_alone(struct figures *figures, const struct fixture *of, uint64
     figures->work += walk.replay.decoder.work;
     for (uint32_t i = 0; i < lowest.count; i++) take(figures, (uint64_t)walk.replay.offset[i]);
     tarn_region_finish(&region);
-    free(inside);
     free(key);
     free(floor);
 }
@@ -363,13 +358,12 @@ static void walk_alone(struct figures *figures, const struct fixture *of, uint64
 static void place_by_widths(struct figures *figures, const struct fixture *of, uint64_t *offset,
                             uint64_t seed)
 {
-    uint64_t work = tarn_work_default(of->reuse.count);
+    uint64_t work = tarn_work_default(of->problem.conflicts.reuse.count);
     struct tarn_effort effort = {.max = work >> seed, .must = true};
     const struct tarn_widths_options options = {
-        .aim = of->antichain.bound, .threads = 2, .effort = &effort};
+        .aim = of->problem.antichain.bound, .threads = 2, .effort = &effort};
     uint64_t footprint = UINT64_MAX;
-    assert_int_equal(tarn_widths_place(&of->problem, &of->antichain, &options, offset, &footprint),
-                     TARN_OK);
+    assert_int_equal(tarn_widths_place(&of->problem, &options, offset, &footprint), TARN_OK);
     take_plan(figures, of, offset, footprint);
     take(figures, effort.crossing);
     figures->work += effort.spent;
@@ -418,8 +412,9 @@ static void search_exactly(struct figures *figures, const struct fixture *of, ui
     for (uint64_t percent = 98; percent < 110; percent += 4) {
         const struct tarn_exact_options options = {.seed = seed, .nodes_max = 1500, .threads = 2};
         struct tarn_exact_report report;
-        enum tarn_status status = tarn_exact_place(
-            &of->problem, NULL, of->antichain.bound * percent / 100, &options, offset, &report);
+        enum tarn_status status =
+            tarn_exact_place(&of->problem, NULL, of->problem.antichain.bound * percent / 100,
+                             &options, offset, &report);
         take(figures, status);
         if (status != TARN_OK) continue; /* too many */
         figures->sum += report.nodes;
@@ -435,16 +430,14 @@ static void search_exactly(struct figures *figures, const struct fixture *of, ui
 static void search_by_cores(struct figures *figures, const struct fixture *of, uint64_t *offset,
                             uint64_t seed)
 {
-    const struct tarn_core_options options = {.aim = of->antichain.bound,
+    const struct tarn_core_options options = {.aim = of->problem.antichain.bound,
                                               .visits = 300000,
                                               .work_max = UINT64_MAX / 2,
                                               .seed = seed,
                                               .threads = 2};
     struct tarn_core_report report;
-    uint64_t footprint = tarn_blocks_place_in_a_row(&of->blocks, offset);
-    assert_int_equal(
-        tarn_core_place(&of->problem, &of->antichain, &options, offset, &footprint, &report),
-        TARN_OK);
+    uint64_t footprint = tarn_blocks_place_in_a_row(&of->problem.blocks, offset);
+    assert_int_equal(tarn_core_place(&of->problem, &options, offset, &footprint, &report), TARN_OK);
     take_plan(figures, of, offset, footprint);
     take(figures, report.impossible);
     figures->work += report.work;
@@ -481,14 +474,14 @@ static void place_by_methods(struct figures *figures, const struct fixture *of, 
             .somas = (uint32_t)(seed % 20),
             .raise_bound = keep_bound,
             .user = figures,
-            .improve = {.bound = of->antichain.bound,
+            .improve = {.bound = of->problem.antichain.bound,
                         .steps = seed % 4 ? 5 + seed : 0,
                         .work_max = UINT64_C(20000) << seed % 10,
                         .seed = seed,
                         .threads = 1,
                         .progress = note_progress,
                         .user = figures}};
-        assert_int_equal(tarn_place(&of->problem, &of->antichain, &request, &result), TARN_OK);
+        assert_int_equal(tarn_place(&of->problem, &request, &result), TARN_OK);
         take_plan(figures, of, offset, result.footprint);
         take_text(figures, result.method);
         take(figures, result.stopped);

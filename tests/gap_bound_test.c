@@ -23,13 +23,10 @@ enum { GRAPHS = DRAWS(6000), STORAGES_MAX = 8, BLOCKS_MAX = 6, UNITS_MAX = 24, D
 /* ---- A graph with what bounds it ---- */
 
 struct instance {
-    struct tarn_region region; /* of clocks, reuse, antichain and bound */
+    struct tarn_region region; /* of problem and bound */
     struct tarn_graph *graph;
     uint64_t alignment;
-    struct tarn_clocks clocks;
-    struct tarn_reuse reuse;
-    struct tarn_blocks blocks;
-    struct tarn_antichain antichain;
+    struct tarn_problem problem;
     struct tarn_gap_bound bound;
 };
 
@@ -37,17 +34,12 @@ static struct instance instance_create(const struct random_graph_options *option
                                        uint64_t alignment)
 {
     struct instance it = {.graph = random_graph(options), .alignment = alignment};
-    assert_int_equal(tarn_clocks_init(&it.clocks, &it.region, it.graph), TARN_OK);
-    assert_int_equal(tarn_reuse_init(&it.reuse, &it.region, &it.clocks, it.graph), TARN_OK);
-    assert_int_equal(tarn_blocks_init(&it.blocks, &it.region, it.graph, false, alignment, NULL),
+    assert_int_equal(tarn_problem_init(&it.problem, &it.region, it.graph, alignment, NULL),
                      TARN_OK);
-    const uint64_t *reserved = it.blocks.reserved;
-    struct tarn_reserve reserve = {&it.reuse, it.graph, reserved, alignment};
-    assert_int_equal(tarn_antichain_init(&it.antichain, &it.region, &it.reuse, it.graph, reserved),
+    struct tarn_reserve reserve = tarn_problem_reserve(&it.problem, alignment);
+    assert_int_equal(tarn_gap_bound_init(&it.bound, &it.region, &it.problem.antichain, &reserve,
+                                         TARN_GAP_EFFORT_HIGH),
                      TARN_OK);
-    assert_int_equal(
-        tarn_gap_bound_init(&it.bound, &it.region, &it.antichain, &reserve, TARN_GAP_EFFORT_HIGH),
-        TARN_OK);
     return it;
 }
 
@@ -76,7 +68,7 @@ static struct random_graph_options tiny_options(uint64_t seed, uint64_t alignmen
 
 static bool has_groups(const struct instance *it)
 {
-    return it->blocks.count < it->blocks.storages_count;
+    return it->problem.blocks.count < it->problem.blocks.storages_count;
 }
 
 static uint64_t round_up(uint64_t bytes, uint64_t alignment)
@@ -94,15 +86,15 @@ struct arena {
 
 static bool is_free(const struct arena *arena, uint32_t a, uint32_t b)
 {
-    const uint64_t *reserved = arena->instance->blocks.reserved;
-    return tarn_reuse_is_safe(&arena->instance->reuse, a, b) ||
+    const uint64_t *reserved = arena->instance->problem.blocks.reserved;
+    return tarn_reuse_is_safe(&arena->instance->problem.conflicts.reuse, a, b) ||
            arena->offset[a] + reserved[a] <= arena->offset[b] ||
            arena->offset[b] + reserved[b] <= arena->offset[a];
 }
 
 static bool is_block_free(const struct arena *arena, uint32_t block)
 {
-    const struct tarn_blocks *blocks = &arena->instance->blocks;
+    const struct tarn_blocks *blocks = &arena->instance->problem.blocks;
     const uint32_t *members = blocks->members;
     for (uint32_t i = blocks->members_begin[block]; i < blocks->members_begin[block + 1]; i++)
         for (uint32_t k = 0; k < blocks->members_begin[block]; k++)
@@ -112,7 +104,7 @@ static bool is_block_free(const struct arena *arena, uint32_t block)
 
 static void try_offsets(struct arena *arena, uint32_t b, uint64_t highest)
 {
-    const struct tarn_blocks *blocks = &arena->instance->blocks;
+    const struct tarn_blocks *blocks = &arena->instance->problem.blocks;
     if (highest >= arena->best) return;
     if (b == blocks->count) {
         arena->best = highest;
@@ -130,9 +122,9 @@ static void try_offsets(struct arena *arena, uint32_t b, uint64_t highest)
 static uint64_t smallest_arena(const struct instance *instance)
 {
     struct arena arena = {.instance = instance, .best = 1};
-    for (uint32_t b = 0; b < instance->blocks.count; b++)
-        arena.best += tarn_block_at(&instance->blocks, b).size +
-                      tarn_block_at(&instance->blocks, b).alignment;
+    for (uint32_t b = 0; b < instance->problem.blocks.count; b++)
+        arena.best += tarn_block_at(&instance->problem.blocks, b).size +
+                      tarn_block_at(&instance->problem.blocks, b).alignment;
     try_offsets(&arena, 0, 0);
     return arena.best;
 }
@@ -145,9 +137,9 @@ static void bound_is_never_above_the_smallest_arena(void **state)
         uint64_t alignment = UINT64_C(1) << seed % 3;
         struct random_graph_options options = tiny_options(seed, alignment);
         struct instance it = instance_create(&options, alignment);
-        if (it.reuse.count <= STORAGES_MAX && has_groups(&it)) {
+        if (it.problem.conflicts.reuse.count <= STORAGES_MAX && has_groups(&it)) {
             uint64_t smallest = smallest_arena(&it),
-                     plain = round_up(it.antichain.bound, alignment);
+                     plain = round_up(it.problem.antichain.bound, alignment);
             assert_true(it.bound.bound <= smallest);
             assert_true(it.bound.bound >= plain);
             compared++;
@@ -172,7 +164,7 @@ static void bound_without_groups_is_the_antichain(void **state)
         struct random_graph_options options = random_graph_knobs(seed, 30);
         options.group_share = 0;
         struct instance it = instance_create(&options, 64);
-        assert_int_equal(it.bound.bound, it.antichain.bound);
+        assert_int_equal(it.bound.bound, it.problem.antichain.bound);
         assert_int_equal(it.bound.gaps_count, 0);
         instance_destroy(&it);
     }
@@ -247,7 +239,7 @@ static void no_certificate_proves_more_than_the_smallest_arena(void **state)
         uint64_t alignment = UINT64_C(1) << seed % 3;
         struct random_graph_options options = tiny_options(seed, alignment);
         struct instance it = instance_create(&options, alignment);
-        if (it.reuse.count <= STORAGES_MAX && has_groups(&it)) {
+        if (it.problem.conflicts.reuse.count <= STORAGES_MAX && has_groups(&it)) {
             struct tarn_plan *plan = make_plan(&it);
             plan->bound = smallest_arena(&it) + 1;
             for (uint32_t i = 0; i < DAMAGES; i++) {

@@ -115,11 +115,11 @@ static void limits_are_valid_wherever_a_decode_stops(void **state)
 
 static uint64_t improve(const struct fixture *fixture, uint32_t threads, uint64_t *offset)
 {
-    struct tarn_improve_options options = {.bound = fixture->antichain.bound, .threads = threads};
+    struct tarn_improve_options options = {.bound = fixture->problem.antichain.bound,
+                                           .threads = threads};
     struct tarn_improve_report report;
-    uint64_t footprint = tarn_blocks_place_in_a_row(&fixture->blocks, offset);
-    assert_int_equal(tarn_improve_place(&fixture->problem, &fixture->antichain, &options, offset,
-                                        &footprint, &report),
+    uint64_t footprint = tarn_blocks_place_in_a_row(&fixture->problem.blocks, offset);
+    assert_int_equal(tarn_improve_place(&fixture->problem, &options, offset, &footprint, &report),
                      TARN_OK);
     return footprint;
 }
@@ -130,15 +130,15 @@ static void large_graphs_are_safe_and_do_not_depend_on_the_number_of_threads(voi
     for (uint32_t i = 0; i < GRAPHS; i++) {
         struct fixture fixture;
         set_up(&fixture, graph_of(i), 512);
-        size_t size = fixture.reuse.count * sizeof(uint64_t);
+        size_t size = fixture.problem.conflicts.reuse.count * sizeof(uint64_t);
         uint64_t *one = malloc(size), *other = malloc(size);
         uint64_t footprint = improve(&fixture, 1, one);
-        assert_true(footprint >= fixture.antichain.bound);
+        assert_true(footprint >= fixture.problem.antichain.bound);
         for (uint32_t threads = 2; threads <= 8; threads *= 2) {
             assert_int_equal(improve(&fixture, threads, other), footprint);
             assert_memory_equal(one, other, size);
         }
-        if (fixture.reuse.count <= PAIRS_MAX) check_pairs(&fixture.reuse, &fixture.blocks, one);
+        if (fixture.problem.conflicts.reuse.count <= PAIRS_MAX) check_pairs(&fixture.problem, one);
         free(one);
         free(other);
         tear_down(&fixture);

@@ -24,7 +24,7 @@ enum { DECODES = DRAWS(3000), OPS_MAX = 40, RESULTS = DRAWS(400), TINY = 1500, T
 
 static uint64_t check_plan(struct fixture *fixture, const uint64_t *offset)
 {
-    return check_offsets(fixture->graph, &fixture->reuse, &fixture->blocks, offset);
+    return check_offsets(&fixture->problem, offset);
 }
 
 static void draw_keys(const struct tarn_lowest *lowest, struct random_source *source, int32_t *key,
@@ -57,15 +57,15 @@ static int32_t member_end(const struct tarn_lowest *lowest, uint32_t place, uint
 static int32_t clear_of(const struct tarn_lowest *lowest, uint32_t place, int32_t offset,
                         uint32_t other, int32_t other_offset)
 {
-    const struct tarn_block a = tarn_block_at(lowest->problem->blocks, lowest->block[place]);
-    const struct tarn_block b = tarn_block_at(lowest->problem->blocks, lowest->block[other]);
+    const struct tarn_block a = tarn_block_at(&lowest->problem->blocks, lowest->block[place]);
+    const struct tarn_block b = tarn_block_at(&lowest->problem->blocks, lowest->block[other]);
     for (uint32_t i = 0; i < a.members_count; i++) {
         for (uint32_t k = 0; k < b.members_count; k++) {
             int32_t begin = member_begin(lowest, place, i), end = member_end(lowest, place, i);
             int32_t other_begin = other_offset + member_begin(lowest, other, k);
             int32_t other_end = other_offset + member_end(lowest, other, k);
             if (offset + begin < other_end && other_begin < offset + end &&
-                !tarn_reuse_is_safe(lowest->problem->conflicts->reuse, a.members[i], b.members[k]))
+                !tarn_reuse_is_safe(&lowest->problem->conflicts.reuse, a.members[i], b.members[k]))
                 return other_end - begin;
         }
     }
@@ -182,7 +182,8 @@ static void coarse_units_keep_plans_safe(void **state)
         assert_true(lowest.unit_shift >= 10);
         assert_int_equal(tarn_decoder_init(&decoder, &fixture.region, &lowest), TARN_OK);
         int32_t *key = numbers(lowest.count), *floor = numbers(lowest.count);
-        uint64_t *offset = calloc((size_t)fixture.reuse.count + 1, sizeof *offset);
+        uint64_t *offset =
+            calloc((size_t)fixture.problem.conflicts.reuse.count + 1, sizeof *offset);
         draw_keys(&lowest, &source, key, floor);
         tarn_decoder_start(&decoder, NULL);
         assert_true(tarn_decoder_advance(&decoder, key, NULL, (struct tarn_objective){0, 1, 0},
@@ -281,9 +282,8 @@ static uint64_t improve(struct fixture *fixture, const struct tarn_improve_optio
 {
     struct tarn_improve_options options = *given;
     struct tarn_improve_report report;
-    options.bound = fixture->antichain.bound;
-    assert_int_equal(tarn_improve_place(&fixture->problem, &fixture->antichain, &options, offset,
-                                        &footprint, &report),
+    options.bound = fixture->problem.antichain.bound;
+    assert_int_equal(tarn_improve_place(&fixture->problem, &options, offset, &footprint, &report),
                      TARN_OK);
     return footprint;
 }
@@ -292,12 +292,13 @@ static uint64_t improve(struct fixture *fixture, const struct tarn_improve_optio
 static uint64_t improve_row(struct fixture *fixture, const struct tarn_improve_options *options,
                             uint64_t *offset)
 {
-    return improve(fixture, options, offset, tarn_blocks_place_in_a_row(&fixture->blocks, offset));
+    return improve(fixture, options, offset,
+                   tarn_blocks_place_in_a_row(&fixture->problem.blocks, offset));
 }
 
 static uint64_t *bytes(struct fixture *fixture)
 {
-    uint64_t *made = calloc((size_t)fixture->reuse.count + 1, sizeof *made);
+    uint64_t *made = calloc((size_t)fixture->problem.conflicts.reuse.count + 1, sizeof *made);
     assert_non_null(made);
     return made;
 }
@@ -310,12 +311,14 @@ static void results_are_safe_and_between_the_bound_and_what_came_in(void **state
         struct fixture fixture;
         set_up_random(&fixture, seed, seed % 20 == 0 ? 300 : OPS_MAX);
         uint64_t *offset = bytes(&fixture), row;
-        uint64_t bound = tarn_improve_round_bound(&fixture.blocks, fixture.antichain.bound);
-        row = tarn_blocks_place_in_a_row(&fixture.blocks, offset);
+        uint64_t bound =
+            tarn_improve_round_bound(&fixture.problem.blocks, fixture.problem.antichain.bound);
+        row = tarn_blocks_place_in_a_row(&fixture.problem.blocks, offset);
         uint64_t footprint = improve(
             &fixture, &(struct tarn_improve_options){.steps = 30, .threads = 2}, offset, row);
         assert_int_equal(check_plan(&fixture, offset), footprint);
-        assert_true(footprint >= bound && bound >= fixture.antichain.bound && footprint <= row);
+        assert_true(footprint >= bound && bound >= fixture.problem.antichain.bound &&
+                    footprint <= row);
         met += footprint == bound;
         /* A better plan than it finds again stays. */
         uint64_t again =
@@ -342,7 +345,8 @@ static void results_do_not_depend_on_the_number_of_threads(void **state)
         uint64_t footprint = improve_row(&fixture, &options, offset);
         for (options.threads = 2; options.threads <= 8; options.threads *= 2) {
             assert_int_equal(improve_row(&fixture, &options, other), footprint);
-            assert_memory_equal(offset, other, fixture.reuse.count * sizeof *offset);
+            assert_memory_equal(offset, other,
+                                fixture.problem.conflicts.reuse.count * sizeof *offset);
         }
         free(offset);
         free(other);
@@ -357,7 +361,7 @@ static void a_plan_that_fits_the_capacity_ends_the_search(void **state)
         struct fixture fixture;
         set_up_random(&fixture, seed, OPS_MAX);
         uint64_t *offset = bytes(&fixture), row, footprint;
-        row = tarn_blocks_place_in_a_row(&fixture.blocks, offset);
+        row = tarn_blocks_place_in_a_row(&fixture.problem.blocks, offset);
         struct tarn_improve_options options = {.steps = 10, .threads = 1, .capacity = row};
         assert_int_equal(improve(&fixture, &options, offset, row), row); /* nothing to do */
         options.capacity = options.steps = 0; /* keys lead to the same plans for every aim */
@@ -379,10 +383,10 @@ static void a_search_that_is_stopped_gives_the_plan_that_came_in(void **state)
     struct fixture fixture;
     set_up_random(&fixture, 7, 200);
     uint64_t *offset = bytes(&fixture), *row = bytes(&fixture);
-    uint64_t footprint = tarn_blocks_place_in_a_row(&fixture.blocks, row);
+    uint64_t footprint = tarn_blocks_place_in_a_row(&fixture.problem.blocks, row);
     struct tarn_improve_options options = {.steps = UINT64_MAX, .deadline = {.stop = &stop}};
     assert_int_equal(improve_row(&fixture, &options, offset), footprint);
-    assert_memory_equal(offset, row, fixture.reuse.count * sizeof *offset);
+    assert_memory_equal(offset, row, fixture.problem.conflicts.reuse.count * sizeof *offset);
     free(offset);
     free(row);
     tear_down(&fixture);
@@ -445,10 +449,10 @@ static void tiny_graphs_get_their_smallest_plan(void **state)
             uint64_t found = improve_row(
                 &fixture, &(struct tarn_improve_options){.steps = 40, .threads = 1}, offset);
             assert_true(found >= (uint64_t)least << lowest.unit_shift);
-            assert_true((uint64_t)least << lowest.unit_shift >= fixture.antichain.bound);
+            assert_true((uint64_t)least << lowest.unit_shift >= fixture.problem.antichain.bound);
             tried++;
             best += found == (uint64_t)least << lowest.unit_shift;
-            at_bound += found == fixture.antichain.bound;
+            at_bound += found == fixture.problem.antichain.bound;
             free(offset);
         }
         tear_down(&fixture);

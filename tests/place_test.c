@@ -155,25 +155,17 @@ static void paper_fit_rejects_a_start_that_is_allowed(void **state)
 /* ---- Against the pseudocode ---- */
 
 struct inputs {
-    struct tarn_region region; /* of clocks and reuse */
-    struct tarn_clocks clocks;
-    struct tarn_reuse reuse;
-    struct tarn_conflicts conflicts;
-    struct tarn_blocks blocks;
+    struct tarn_region region; /* of the problem */
     struct tarn_problem problem;
 };
 
 static void inputs_init(struct inputs *inputs, const struct tarn_graph *graph, uint64_t alignment)
 {
     inputs->region = (struct tarn_region){.chunks = NULL};
-    assert_int_equal(tarn_clocks_init(&inputs->clocks, &inputs->region, graph), TARN_OK);
-    assert_int_equal(tarn_reuse_init(&inputs->reuse, &inputs->region, &inputs->clocks, graph),
+    assert_int_equal(tarn_problem_init(&inputs->problem, &inputs->region, graph, alignment, NULL),
                      TARN_OK);
-    assert_int_equal(
-        tarn_conflicts_init(&inputs->conflicts, &inputs->region, &inputs->reuse, graph), TARN_OK);
-    assert_int_equal(
-        tarn_blocks_init(&inputs->blocks, &inputs->region, graph, false, alignment, NULL), TARN_OK);
-    inputs->problem = (struct tarn_problem){graph, &inputs->blocks, &inputs->conflicts};
+    assert_int_equal(tarn_conflicts_init_rows(&inputs->problem.conflicts, &inputs->region),
+                     TARN_OK);
 }
 
 static void inputs_finish(struct inputs *inputs) { tarn_region_finish(&inputs->region); }
@@ -236,17 +228,22 @@ static void a_problem_is_valid_until_a_number_of_it_changes(void **state)
     struct tarn_graph *graph = random_graph(&options);
     struct inputs inputs;
     inputs_init(&inputs, graph, 64);
-    uint32_t *numbers[] = {inputs.conflicts.slot_of, inputs.conflicts.slot_at,
-                           inputs.conflicts.row,     inputs.conflicts.highest,
-                           inputs.blocks.members,    inputs.blocks.members_begin,
-                           inputs.reuse.first,       &inputs.conflicts.words_count};
+    struct tarn_conflicts *conflicts = &inputs.problem.conflicts;
+    struct tarn_blocks *blocks = &inputs.problem.blocks;
+    uint32_t *numbers[] = {conflicts->slot_of, conflicts->slot_at,     conflicts->row,
+                           conflicts->highest, conflicts->reuse.first, &conflicts->words_count,
+                           blocks->members,    blocks->members_begin};
     assert_true(graph->planned_count > 0 && tarn_problem_is_valid(&inputs.problem));
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         ++*numbers[i];
         if (tarn_problem_is_valid(&inputs.problem)) fail_msg("number %zu is not looked at", i);
         --*numbers[i];
     }
-    ++*inputs.blocks.within;
+    ++*blocks->within;
+    assert_false(tarn_problem_is_valid(&inputs.problem));
+    --*blocks->within;
+    assert_true(tarn_problem_is_valid(&inputs.problem));
+    inputs.problem.ops_count = 0;
     assert_false(tarn_problem_is_valid(&inputs.problem));
     inputs_finish(&inputs);
     tarn_graph_destroy(graph);
@@ -262,14 +259,14 @@ static void a_conflict_mask_is_a_row_of_the_pair_matrix(void **state)
         struct tarn_pair_matrix matrix;
         inputs_init(&inputs, graph, 1);
         assert_int_equal(tarn_pairs_stream_graph(graph, &matrix), TARN_OK);
-        uint64_t *mask = calloc(inputs.conflicts.words_count, sizeof *mask);
+        uint64_t *mask = calloc(inputs.problem.conflicts.words_count, sizeof *mask);
         uint32_t *degree = calloc(graph->planned_count + 1, sizeof *degree);
-        assert_int_equal(tarn_conflicts_count(&inputs.conflicts, graph, degree), TARN_OK);
+        assert_int_equal(tarn_conflicts_count(&inputs.problem.conflicts, degree), TARN_OK);
         for (uint32_t a = 0; a < graph->planned_count; a++) {
             uint32_t expected = 0;
-            tarn_conflicts_mask(&inputs.conflicts, a, mask);
+            tarn_conflicts_mask(&inputs.problem.conflicts, a, mask);
             for (uint32_t b = 0; b < graph->planned_count; b++) {
-                uint32_t slot = inputs.conflicts.slot_of[b];
+                uint32_t slot = inputs.problem.conflicts.slot_of[b];
                 bool unsafe = a != b && tarn_pair_matrix_get(&matrix, a, b);
                 assert_int_equal(mask[slot / 64] >> (slot % 64) & 1, unsafe || a == b);
                 expected += unsafe;

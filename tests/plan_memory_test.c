@@ -166,11 +166,7 @@ static void pairs_survive_every_failing_allocation(void **state)
 /* ---- Searching, which small graphs do not need ---- */
 
 static struct search_fixture {
-    struct tarn_region region; /* of reuse and antichain */
-    struct tarn_reuse reuse;
-    struct tarn_blocks blocks;
-    struct tarn_conflicts conflicts;
-    struct tarn_antichain antichain;
+    struct tarn_region region; /* of the problem */
     struct tarn_problem problem;
     uint64_t *offset, bound;
 } fixture;
@@ -179,18 +175,11 @@ enum { GAPS_SEED = 1 }; /* a bound with gaps in it */
 
 static void fixture_init(void)
 {
-    struct tarn_clocks clocks;
-    assert_int_equal(tarn_clocks_init(&clocks, &fixture.region, graph), TARN_OK);
-    assert_int_equal(tarn_reuse_init(&fixture.reuse, &fixture.region, &clocks, graph), TARN_OK);
-    assert_int_equal(tarn_blocks_init(&fixture.blocks, &fixture.region, graph, false, 1, NULL),
+    assert_int_equal(tarn_problem_init(&fixture.problem, &fixture.region, graph, 1, NULL), TARN_OK);
+    assert_int_equal(tarn_conflicts_init_rows(&fixture.problem.conflicts, &fixture.region),
                      TARN_OK);
-    assert_int_equal(
-        tarn_conflicts_init(&fixture.conflicts, &fixture.region, &fixture.reuse, graph), TARN_OK);
-    assert_int_equal(tarn_antichain_init(&fixture.antichain, &fixture.region, &fixture.reuse, graph,
-                                         fixture.blocks.reserved),
-                     TARN_OK);
-    fixture.problem = (struct tarn_problem){graph, &fixture.blocks, &fixture.conflicts};
-    fixture.offset = calloc((size_t)fixture.reuse.count + 1, sizeof *fixture.offset);
+    fixture.offset =
+        calloc((size_t)fixture.problem.conflicts.reuse.count + 1, sizeof *fixture.offset);
 }
 
 static void fixture_finish(void)
@@ -202,7 +191,7 @@ static void fixture_finish(void)
 /* Whatever happened, there is a safe plan. */
 static enum tarn_status end_of(enum tarn_status status, struct tarn_error *error)
 {
-    check_offsets(graph, &fixture.reuse, &fixture.blocks, fixture.offset);
+    check_offsets(&fixture.problem, fixture.offset);
     if (status == TARN_SYSTEM) snprintf(error->text, sizeof error->text, "out of memory");
     return status;
 }
@@ -211,19 +200,17 @@ static enum tarn_status walk(struct tarn_error *error)
 {
     struct tarn_improve_report report;
     const struct tarn_improve_options options = {.steps = 30, .threads = 1};
-    uint64_t footprint = tarn_blocks_place_in_a_row(&fixture.blocks, fixture.offset);
-    return end_of(tarn_improve_place(&fixture.problem, &fixture.antichain, &options, fixture.offset,
-                                     &footprint, &report),
-                  error);
+    uint64_t footprint = tarn_blocks_place_in_a_row(&fixture.problem.blocks, fixture.offset);
+    return end_of(
+        tarn_improve_place(&fixture.problem, &options, fixture.offset, &footprint, &report), error);
 }
 
 static enum tarn_status place_by_windows(struct tarn_error *error)
 {
     const struct tarn_windows_options options = {
         .width = 4, .threads = 1, .far_windows = 1, .crossing_max = 2};
-    uint64_t footprint = tarn_blocks_place_in_a_row(&fixture.blocks, fixture.offset);
-    return end_of(tarn_windows_place(&fixture.problem, &fixture.antichain, &options, fixture.offset,
-                                     &footprint),
+    uint64_t footprint = tarn_blocks_place_in_a_row(&fixture.problem.blocks, fixture.offset);
+    return end_of(tarn_windows_place(&fixture.problem, &options, fixture.offset, &footprint),
                   error);
 }
 
@@ -231,9 +218,9 @@ static enum tarn_status place_exactly(struct tarn_error *error)
 {
     struct tarn_exact_report report;
     const struct tarn_exact_options options = {.nodes_max = 1000, .threads = 1};
-    tarn_blocks_place_in_a_row(&fixture.blocks, fixture.offset);
-    enum tarn_status status = tarn_exact_place(&fixture.problem, NULL, fixture.antichain.bound,
-                                               &options, fixture.offset, &report);
+    tarn_blocks_place_in_a_row(&fixture.problem.blocks, fixture.offset);
+    enum tarn_status status = tarn_exact_place(
+        &fixture.problem, NULL, fixture.problem.antichain.bound, &options, fixture.offset, &report);
     return end_of(status == TARN_USAGE ? TARN_OK : status, error); /* too many: nothing is done */
 }
 
@@ -272,11 +259,11 @@ static void graphs_without_storages_need_no_memory_for_them(void **state)
 /* Not a weaker bound than with memory. */
 static enum tarn_status raise_bound(struct tarn_error *error)
 {
-    const struct tarn_reserve reserve = {&fixture.reuse, graph, fixture.blocks.reserved, 1};
+    const struct tarn_reserve reserve = tarn_problem_reserve(&fixture.problem, 1);
     struct tarn_gap_bound bound;
     struct tarn_region region = {0};
-    enum tarn_status status =
-        tarn_gap_bound_init(&bound, &region, &fixture.antichain, &reserve, TARN_GAP_EFFORT_LOW);
+    enum tarn_status status = tarn_gap_bound_init(&bound, &region, &fixture.problem.antichain,
+                                                  &reserve, TARN_GAP_EFFORT_LOW);
     tarn_region_finish(&region);
     if (status == TARN_SYSTEM) {
         snprintf(error->text, sizeof error->text, "out of memory");
@@ -295,7 +282,7 @@ static void a_bound_is_whole_or_refused_whichever_allocation_fails(void **state)
         .seed = GAPS_SEED, .ops = 40, .streams = 2, .group_share = 60});
     fixture_init();
     fail_each_allocation(raise_bound, 2);
-    assert_true(fixture.bound > fixture.antichain.bound); /* else no gap was kept */
+    assert_true(fixture.bound > fixture.problem.antichain.bound); /* else no gap was kept */
     fixture_finish();
     tarn_graph_destroy(graph);
     graph = small;

@@ -29,8 +29,9 @@ struct trial {
 
 static void begin_in_a_row(struct trial *trial)
 {
-    trial->offset = calloc((size_t)trial->of.reuse.count + 1, sizeof *trial->offset);
-    trial->end = tarn_blocks_place_in_a_row(&trial->of.blocks, trial->offset);
+    trial->offset =
+        calloc((size_t)trial->of.problem.conflicts.reuse.count + 1, sizeof *trial->offset);
+    trial->end = tarn_blocks_place_in_a_row(&trial->of.problem.blocks, trial->offset);
 }
 
 /* The graph becomes the trial's. */
@@ -79,15 +80,16 @@ static double life_of(const struct tarn_graph *graph, uint32_t a)
 static struct block_traits traits_of(const struct trial *trial, const struct tarn_lowest *lowest,
                                      uint32_t place)
 {
-    const struct tarn_block block = tarn_block_at(&trial->of.blocks, lowest->block[place]);
+    const struct tarn_block block = tarn_block_at(&trial->of.problem.blocks, lowest->block[place]);
     struct block_traits traits = {.size = lowest->size[place]};
     for (uint32_t i = 0; i < block.members_count; i++) {
         uint32_t a = block.members[i];
         double life = life_of(trial->of.graph, a), conflicts = 0;
-        for (uint32_t b = 0; b < trial->of.reuse.count; b++)
-            if (a == b || !tarn_reuse_is_safe(&trial->of.reuse, a, b))
-                conflicts += (double)trial->of.blocks.reserved[b];
-        if (tarn_antichain_has(trial->of.antichain.threshold, &trial->of.reuse, a))
+        for (uint32_t b = 0; b < trial->of.problem.conflicts.reuse.count; b++)
+            if (a == b || !tarn_reuse_is_safe(&trial->of.problem.conflicts.reuse, a, b))
+                conflicts += (double)trial->of.problem.blocks.reserved[b];
+        if (tarn_antichain_has(trial->of.problem.antichain.threshold,
+                               &trial->of.problem.conflicts.reuse, a))
             traits.in_antichain = true;
         if (life > traits.life) traits.life = life;
         if (conflicts > traits.conflicts) traits.conflicts = conflicts;
@@ -122,10 +124,7 @@ static void compare_keys(struct trial *trial, const struct tarn_lowest *lowest)
     struct tarn_traits given;
     struct block_traits *traits = calloc((size_t)lowest->count + 1, sizeof *traits);
     int32_t *key = calloc((size_t)lowest->count + 1, sizeof *key);
-    bool *in_antichain = calloc((size_t)trial->of.reuse.count + 1, sizeof *in_antichain);
-    for (uint32_t a = 0; a < trial->of.reuse.count; a++)
-        in_antichain[a] = tarn_antichain_has(trial->of.antichain.threshold, &trial->of.reuse, a);
-    assert_int_equal(tarn_traits_init(&given, &trial->of.region, lowest, in_antichain), TARN_OK);
+    assert_int_equal(tarn_traits_init(&given, &trial->of.region, lowest), TARN_OK);
     for (uint32_t p = 0; p < lowest->count; p++) traits[p] = traits_of(trial, lowest, p);
     for (uint32_t i = 0; i < TARN_KEYS_COUNT; i++) {
         assert_int_equal(tarn_keys_fill(lowest, &trial->of.region, &given, i, key), TARN_OK);
@@ -135,7 +134,6 @@ static void compare_keys(struct trial *trial, const struct tarn_lowest *lowest)
                 assert_int_equal(key[p] > key[q], comes_first(tarn_keys_name(i), traits, p, q));
         }
     }
-    free(in_antichain);
     free(key);
     free(traits);
 }
@@ -143,14 +141,16 @@ static void compare_keys(struct trial *trial, const struct tarn_lowest *lowest)
 static void compare_keys_of_plan(struct trial *trial, const struct tarn_lowest *lowest)
 {
     int32_t *key = calloc((size_t)lowest->count + 1, sizeof *key);
-    uint64_t *offset = calloc((size_t)trial->of.reuse.count + 1, sizeof *offset);
-    for (uint32_t a = 0; a < trial->of.reuse.count; a++)
+    uint64_t *offset = calloc((size_t)trial->of.problem.conflicts.reuse.count + 1, sizeof *offset);
+    for (uint32_t a = 0; a < trial->of.problem.conflicts.reuse.count; a++)
         offset[a] = (trial->offset[a] * 37 + 11) % (trial->end + 1);
     assert_int_equal(tarn_keys_of_plan(lowest, &trial->of.region, offset, key), TARN_OK);
     for (uint32_t p = 0; p < lowest->count; p++) {
-        uint64_t own = offset[tarn_block_at(&trial->of.blocks, lowest->block[p]).members[0]];
+        uint64_t own =
+            offset[tarn_block_at(&trial->of.problem.blocks, lowest->block[p]).members[0]];
         for (uint32_t q = 0; q < p; q++) {
-            uint64_t other = offset[tarn_block_at(&trial->of.blocks, lowest->block[q]).members[0]];
+            uint64_t other =
+                offset[tarn_block_at(&trial->of.problem.blocks, lowest->block[q]).members[0]];
             assert_int_equal(key[p] > key[q], own < other);
         }
     }
@@ -182,7 +182,8 @@ enum { PROBLEMS = 60, WALK_STEPS = 1000, CORE_VISITS = 1000000, NODES_MAX = 5000
 /* Parts per million of the bound that a footprint is above it. */
 static double above(const struct trial *trial, uint64_t footprint)
 {
-    uint64_t bound = tarn_improve_round_bound(&trial->of.blocks, trial->of.antichain.bound);
+    uint64_t bound =
+        tarn_improve_round_bound(&trial->of.problem.blocks, trial->of.problem.antichain.bound);
     assert_true(bound > 0 && footprint >= bound);
     return 1e6 * (double)(footprint - bound) / (double)bound;
 }
@@ -196,16 +197,16 @@ static void assert_no_worse(const char *what, double figure, double before)
 
 static double improve(struct trial *trial, uint64_t steps, double *steps_taken)
 {
-    const struct tarn_improve_options options = {.bound = trial->of.antichain.bound,
+    const struct tarn_improve_options options = {.bound = trial->of.problem.antichain.bound,
                                                  .steps = steps,
                                                  .work_max = WORK_MAX,
                                                  .seed = 1,
                                                  .threads = 2};
     struct tarn_improve_report report;
-    uint64_t footprint = tarn_blocks_place_in_a_row(&trial->of.blocks, trial->offset);
-    assert_int_equal(tarn_improve_place(&trial->of.problem, &trial->of.antichain, &options,
-                                        trial->offset, &footprint, &report),
-                     TARN_OK);
+    uint64_t footprint = tarn_blocks_place_in_a_row(&trial->of.problem.blocks, trial->offset);
+    assert_int_equal(
+        tarn_improve_place(&trial->of.problem, &options, trial->offset, &footprint, &report),
+        TARN_OK);
     *steps_taken += (double)report.steps;
     return above(trial, footprint);
 }
@@ -234,13 +235,15 @@ static void cores_reach_what_they_did(void **state)
         struct trial trial;
         struct tarn_core_report report;
         begin_rough(&trial, seed, 40 + (uint32_t)seed);
-        const struct tarn_core_options options = {
-            .aim = trial.of.antichain.bound, .visits = CORE_VISITS, .seed = seed, .threads = 2};
+        const struct tarn_core_options options = {.aim = trial.of.problem.antichain.bound,
+                                                  .visits = CORE_VISITS,
+                                                  .seed = seed,
+                                                  .threads = 2};
         double steps = 0, keys = improve(&trial, 0, &steps);
-        uint64_t footprint = tarn_blocks_footprint(&trial.of.blocks, trial.offset);
-        assert_int_equal(tarn_core_place(&trial.of.problem, &trial.of.antichain, &options,
-                                         trial.offset, &footprint, &report),
-                         TARN_OK);
+        uint64_t footprint = tarn_blocks_footprint(&trial.of.problem.blocks, trial.offset);
+        assert_int_equal(
+            tarn_core_place(&trial.of.problem, &options, trial.offset, &footprint, &report),
+            TARN_OK);
         cores += above(&trial, footprint);
         assert_true(above(&trial, footprint) <= keys);
         finish(&trial);
@@ -263,9 +266,8 @@ static void windows_reach_what_they_did(void **state)
             const struct tarn_windows_options options = {
                 .width = width, .threads = 2, .crossing_max = width};
             uint64_t footprint = UINT64_MAX;
-            assert_int_equal(tarn_windows_place(&trial.of.problem, &trial.of.antichain, &options,
-                                                trial.offset, &footprint),
-                             TARN_OK);
+            assert_int_equal(
+                tarn_windows_place(&trial.of.problem, &options, trial.offset, &footprint), TARN_OK);
             *(seed % 3 ? &rough : &chains) += above(&trial, footprint);
         }
         finish(&trial);
@@ -279,10 +281,9 @@ static double place_by_widths(struct trial *trial)
 {
     struct tarn_effort effort = {.max = WORK_MAX, .must = true};
     const struct tarn_widths_options options = {
-        .aim = trial->of.antichain.bound, .threads = 2, .effort = &effort};
+        .aim = trial->of.problem.antichain.bound, .threads = 2, .effort = &effort};
     uint64_t footprint = UINT64_MAX;
-    assert_int_equal(tarn_widths_place(&trial->of.problem, &trial->of.antichain, &options,
-                                       trial->offset, &footprint),
+    assert_int_equal(tarn_widths_place(&trial->of.problem, &options, trial->offset, &footprint),
                      TARN_OK);
     return above(trial, footprint);
 }
@@ -322,8 +323,8 @@ static void exact_search_takes_no_more_nodes_than_it_did(void **state)
                 .seed = seed, .nodes_max = NODES_MAX, .threads = 1};
             struct tarn_exact_report report;
             assert_int_equal(tarn_exact_place(&trial.of.problem, NULL,
-                                              trial.of.antichain.bound * percent / 100, &options,
-                                              trial.offset, &report),
+                                              trial.of.problem.antichain.bound * percent / 100,
+                                              &options, trial.offset, &report),
                              TARN_OK);
             nodes += (double)report.nodes;
             visits += (double)report.visits;

@@ -16,6 +16,8 @@
 #include "planner/papers/roam_leaves.h"
 #include "planner/papers/roam_tree.h"
 #include "streams/base/region.h"
+#include "streams/order/reserved.h"
+#include "support/place_fixture.h"
 #include "support/random_graph.h"
 #include "tarn/transform.h"
 
@@ -38,7 +40,6 @@ static struct tarn_graph *graph_of(uint64_t seed)
 struct tree_fixture {
     struct tarn_graph *graph;
     struct tarn_region region;
-    struct tarn_blocks blocks;
     struct tarn_reorder_model model;
     struct tarn_subgraph_tree tree;
 };
@@ -48,11 +49,10 @@ static void set_up_tree(struct tree_fixture *fixture, struct tarn_graph *graph)
 {
     fixture->graph = graph;
     fixture->region = (struct tarn_region){.chunks = NULL};
-    assert_int_equal(tarn_blocks_init(&fixture->blocks, &fixture->region, graph, false, 1, NULL),
+    const uint64_t *reserved;
+    assert_int_equal(tarn_reserved_sizes(&reserved, &fixture->region, graph, 1, NULL), TARN_OK);
+    assert_int_equal(tarn_reorder_model_init(&fixture->model, &fixture->region, graph, reserved),
                      TARN_OK);
-    assert_int_equal(
-        tarn_reorder_model_init(&fixture->model, &fixture->region, graph, fixture->blocks.reserved),
-        TARN_OK);
     assert_int_equal(tarn_subgraph_tree_init(&fixture->tree, &fixture->region, &fixture->model),
                      TARN_OK);
 }
@@ -256,36 +256,6 @@ static void updates_wait_for_activations_or_run_at_once(void **state)
 
 /* ---- Layouts ---- */
 
-struct layout_fixture {
-    struct tarn_region region; /* of reuse */
-    struct tarn_graph *graph;
-    struct tarn_reuse reuse;
-    struct tarn_blocks blocks;
-    struct tarn_conflicts conflicts;
-    struct tarn_problem problem;
-};
-
-static void set_up_layout(struct layout_fixture *fixture, struct tarn_graph *graph)
-{
-    struct tarn_clocks clocks;
-    fixture->graph = graph;
-    fixture->region = (struct tarn_region){.chunks = NULL};
-    assert_int_equal(tarn_clocks_init(&clocks, &fixture->region, graph), TARN_OK);
-    assert_int_equal(tarn_reuse_init(&fixture->reuse, &fixture->region, &clocks, graph), TARN_OK);
-    assert_int_equal(tarn_blocks_init(&fixture->blocks, &fixture->region, graph, false, 512, NULL),
-                     TARN_OK);
-    assert_int_equal(
-        tarn_conflicts_init(&fixture->conflicts, &fixture->region, &fixture->reuse, graph),
-        TARN_OK);
-    fixture->problem = (struct tarn_problem){graph, &fixture->blocks, &fixture->conflicts};
-}
-
-static void tear_down_layout(struct layout_fixture *fixture)
-{
-    tarn_region_finish(&fixture->region);
-    tarn_graph_destroy(fixture->graph);
-}
-
 static int compare_starts(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -297,20 +267,21 @@ static void activations_fill_the_lowest_bytes(void **state)
 {
     (void)state;
     for (uint32_t storages = 64; storages <= 2000; storages *= 2) {
-        struct layout_fixture fixture;
+        struct fixture fixture;
         struct tarn_region region = {.chunks = NULL};
         struct tarn_roam_leaves leaves;
         uint64_t footprint;
-        set_up_layout(&fixture, dnn_graph(&(struct dnn_graph_options){storages, 3}));
-        uint32_t count = fixture.blocks.count, activations = 0;
-        uint64_t *offset = calloc(fixture.blocks.storages_count + 1, sizeof *offset);
+        set_up(&fixture, dnn_graph(&(struct dnn_graph_options){storages, 3}), 512);
+        uint32_t count = fixture.problem.blocks.count, activations = 0;
+        uint64_t *offset = calloc(fixture.problem.blocks.storages_count + 1, sizeof *offset);
         uint64_t(*taken)[2] = calloc(count + 1, sizeof *taken);
         assert_int_equal(tarn_roam_leaves_init(&leaves, &region, &fixture.problem, 40), TARN_OK);
         assert_int_equal(tarn_roam_place(&fixture.problem, 40, offset, &footprint), TARN_OK);
         for (uint32_t b = 0; b < count; b++) {
             if (!leaves.blocks[b].activation) continue;
-            taken[activations][0] = offset[tarn_block_at(&fixture.blocks, b).members[0]];
-            taken[activations][1] = taken[activations][0] + tarn_block_at(&fixture.blocks, b).size;
+            taken[activations][0] = offset[tarn_block_at(&fixture.problem.blocks, b).members[0]];
+            taken[activations][1] =
+                taken[activations][0] + tarn_block_at(&fixture.problem.blocks, b).size;
             activations++;
         }
         qsort(taken, activations, sizeof *taken, compare_starts);
@@ -320,7 +291,7 @@ static void activations_fill_the_lowest_bytes(void **state)
         free(taken);
         free(offset);
         tarn_region_finish(&region);
-        tear_down_layout(&fixture);
+        tear_down(&fixture);
     }
 }
 
@@ -329,19 +300,19 @@ static void activations_fill_the_lowest_bytes(void **state)
 static void leaves_nest(void **state)
 {
     (void)state;
-    struct layout_fixture fixture;
+    struct fixture fixture;
     uint32_t before = UINT32_MAX;
-    set_up_layout(&fixture, dnn_graph(&(struct dnn_graph_options){2000, 3}));
+    set_up(&fixture, dnn_graph(&(struct dnn_graph_options){2000, 3}), 512);
     for (uint32_t limit = 10; limit <= 100000; limit *= 10) {
         struct tarn_region region = {.chunks = NULL};
         struct tarn_roam_leaves leaves;
         assert_int_equal(tarn_roam_leaves_init(&leaves, &region, &fixture.problem, limit), TARN_OK);
         assert_true(leaves.count > 0 && leaves.count <= before);
         assert_true(leaves.independent <= leaves.count);
-        for (uint32_t a = 0; a < fixture.blocks.count; a++) {
+        for (uint32_t a = 0; a < fixture.problem.blocks.count; a++) {
             const struct tarn_roam_block *outer = &leaves.blocks[a];
             assert_true(outer->leaf < leaves.count);
-            for (uint32_t b = 0; b < fixture.blocks.count && outer->activation; b++) {
+            for (uint32_t b = 0; b < fixture.problem.blocks.count && outer->activation; b++) {
                 const struct tarn_roam_block *inner = &leaves.blocks[b];
                 if (inner->activation && inner->death < outer->death)
                     assert_true(inner->leaf <= outer->leaf);
@@ -351,7 +322,7 @@ static void leaves_nest(void **state)
         tarn_region_finish(&region);
     }
     assert_int_equal(before, 1);
-    tear_down_layout(&fixture);
+    tear_down(&fixture);
 }
 
 /* tarn_plan_create ends with the verifier. */
@@ -418,7 +389,7 @@ static void the_skyline_follows_the_papers_rules(void **state)
         struct random_source source = {seed};
         struct tarn_builder *builder = tarn_builder_create("test");
         struct tarn_graph *graph;
-        struct layout_fixture fixture;
+        struct fixture fixture;
         uint32_t count = 1 + random_below(&source, 20), life[32][2];
         uint64_t size[32], offset[32], footprint;
         tarn_stream stream = tarn_builder_stream(builder, "all");
@@ -439,10 +410,10 @@ static void the_skyline_follows_the_papers_rules(void **state)
                                                             .outputs = {&v, v < count}});
         }
         assert_int_equal(tarn_builder_finish(builder, &graph, NULL), TARN_OK);
-        set_up_layout(&fixture, graph);
+        set_up(&fixture, graph, 512);
         assert_int_equal(tarn_llfb_place(&fixture.problem, 0, offset, &footprint), TARN_OK);
         assert_int_equal(footprint, llfb_by_hand(life, size, count, count + 1));
-        tear_down_layout(&fixture);
+        tear_down(&fixture);
     }
 }
 

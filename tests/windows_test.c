@@ -34,19 +34,17 @@ static uint64_t seeds(void)
 
 static uint64_t check_plan(const struct fixture *fixture, const uint64_t *offset)
 {
-    return check_offsets(fixture->graph, &fixture->reuse, &fixture->blocks, offset);
+    return check_offsets(&fixture->problem, offset);
 }
 
 /* Places by windows; the offsets are the caller's to free. */
 static uint64_t *place(const struct fixture *fixture, struct tarn_windows_options options,
                        uint64_t *footprint)
 {
-    uint64_t *offset = calloc((size_t)fixture->reuse.count + 1, sizeof *offset);
+    uint64_t *offset = calloc((size_t)fixture->problem.conflicts.reuse.count + 1, sizeof *offset);
     *footprint = UINT64_MAX; /* anything is better */
-    options.aim = fixture->antichain.bound;
-    assert_int_equal(
-        tarn_windows_place(&fixture->problem, &fixture->antichain, &options, offset, footprint),
-        TARN_OK);
+    options.aim = fixture->problem.antichain.bound;
+    assert_int_equal(tarn_windows_place(&fixture->problem, &options, offset, footprint), TARN_OK);
     assert_int_not_equal(*footprint, UINT64_MAX);
     return offset;
 }
@@ -54,8 +52,10 @@ static uint64_t *place(const struct fixture *fixture, struct tarn_windows_option
 /* All storages, in the order of slots; the caller's to free. */
 static uint32_t *all_storages(const struct fixture *fixture)
 {
-    uint32_t *storages = calloc((size_t)fixture->reuse.count + 1, sizeof *storages);
-    for (uint32_t a = 0; a < fixture->reuse.count; a++) storages[fixture->conflicts.slot_of[a]] = a;
+    uint32_t *storages =
+        calloc((size_t)fixture->problem.conflicts.reuse.count + 1, sizeof *storages);
+    for (uint32_t a = 0; a < fixture->problem.conflicts.reuse.count; a++)
+        storages[fixture->problem.conflicts.slot_of[a]] = a;
     return storages;
 }
 
@@ -65,7 +65,7 @@ static uint32_t *some_storages(const struct fixture *fixture, const uint32_t *bl
 {
     uint32_t *storages = all_storages(fixture);
     *count = 0;
-    for (uint32_t slot = 0; slot < fixture->reuse.count; slot++) {
+    for (uint32_t slot = 0; slot < fixture->problem.conflicts.reuse.count; slot++) {
         uint64_t draw = (seed * 1000 + block_of[storages[slot]]) * UINT64_C(0x9e3779b97f4a7c15);
         if ((draw >> 40) % share == 0) storages[(*count)++] = storages[slot];
     }
@@ -75,10 +75,11 @@ static uint32_t *some_storages(const struct fixture *fixture, const uint32_t *bl
 /* storage -> block; the caller's to free. */
 static uint32_t *blocks_of(const struct fixture *fixture)
 {
-    uint32_t *block_of = calloc((size_t)fixture->reuse.count + 1, sizeof *block_of);
-    for (uint32_t b = 0; b < fixture->blocks.count; b++)
-        for (uint32_t i = 0; i < tarn_block_at(&fixture->blocks, b).members_count; i++)
-            block_of[tarn_block_at(&fixture->blocks, b).members[i]] = b;
+    uint32_t *block_of =
+        calloc((size_t)fixture->problem.conflicts.reuse.count + 1, sizeof *block_of);
+    for (uint32_t b = 0; b < fixture->problem.blocks.count; b++)
+        for (uint32_t i = 0; i < tarn_block_at(&fixture->problem.blocks, b).members_count; i++)
+            block_of[tarn_block_at(&fixture->problem.blocks, b).members[i]] = b;
     return block_of;
 }
 
@@ -112,8 +113,8 @@ static void storages_of_different_windows_are_safe(void **state)
         for (uint32_t w = 0; w < cuts.count; w++)
             for (uint32_t i = cuts.begin[w]; i < cuts.begin[w + 1]; i++)
                 for (uint32_t k = cuts.begin[w + 1]; k < cuts.begin[cuts.count]; k++)
-                    assert_true(
-                        tarn_reuse_is_safe(&fixture.reuse, cuts.storages[i], cuts.storages[k]));
+                    assert_true(tarn_reuse_is_safe(&fixture.problem.conflicts.reuse,
+                                                   cuts.storages[i], cuts.storages[k]));
         tarn_region_finish(&region);
         free(block_of);
         tear_down(&fixture);
@@ -136,8 +137,8 @@ static void what_crosses_tells_the_windows_that_it_meets(void **state)
             const struct tarn_crossing *crossing = &cuts.crossing[c - crossing_begin];
             for (uint32_t w = 0; w < cuts.count; w++)
                 for (uint32_t i = cuts.begin[w]; i < cuts.begin[w + 1]; i++) {
-                    bool safe =
-                        tarn_reuse_is_safe(&fixture.reuse, cuts.storages[c], cuts.storages[i]);
+                    bool safe = tarn_reuse_is_safe(&fixture.problem.conflicts.reuse,
+                                                   cuts.storages[c], cuts.storages[i]);
                     if (w < crossing->first || w >= crossing->end) assert_true(safe);
                     if (w > crossing->first && w < crossing->whole) assert_false(safe);
                 }
@@ -165,7 +166,8 @@ static void lifetimes_enclose_every_conflict(void **state)
             TARN_OK);
         for (uint32_t i = 0; i < count; i++)
             for (uint32_t k = 0; k < count; k++) {
-                bool safe = tarn_reuse_is_safe(&fixture.reuse, storages[i], storages[k]);
+                bool safe =
+                    tarn_reuse_is_safe(&fixture.problem.conflicts.reuse, storages[i], storages[k]);
                 if (life.until[i] <= life.since[k]) assert_true(safe);
                 if (life.since[i] < life.since[k] && life.since[k] < life.whole[i])
                     assert_false(safe);
@@ -193,13 +195,13 @@ static void parts_keep_every_conflict_and_block(void **state)
                              TARN_OK);
             for (uint32_t a = 0; a < count; a++)
                 for (uint32_t b = 0; b < count; b++)
-                    assert_int_equal(
-                        tarn_reuse_precedes(&part.reuse, a, b),
-                        tarn_reuse_precedes(&fixture.reuse, part.origin[a], part.origin[b]));
-            for (uint32_t b = 0; b < part.blocks.count; b++) {
-                const struct tarn_block block = tarn_block_at(&part.blocks, b);
+                    assert_int_equal(tarn_reuse_precedes(&part.problem.conflicts.reuse, a, b),
+                                     tarn_reuse_precedes(&fixture.problem.conflicts.reuse,
+                                                         part.origin[a], part.origin[b]));
+            for (uint32_t b = 0; b < part.problem.blocks.count; b++) {
+                const struct tarn_block block = tarn_block_at(&part.problem.blocks, b);
                 const struct tarn_block whole =
-                    tarn_block_at(&fixture.blocks, part.origin_block[b]);
+                    tarn_block_at(&fixture.problem.blocks, part.origin_block[b]);
                 assert_int_equal(block.members_count, whole.members_count);
                 for (uint32_t m = 0; m < block.members_count; m++)
                     assert_int_equal(part.origin[block.members[m]], whole.members[m]);
@@ -223,8 +225,8 @@ static void check_bundles(const struct fixture *fixture, const struct tarn_field
             struct tarn_span other = tarn_field_span(field, unit_shift, cuts->storages[k]);
             bool together =
                 field->block_of[cuts->storages[i]] == field->block_of[cuts->storages[k]];
-            if (!together &&
-                !tarn_reuse_is_safe(&fixture->reuse, cuts->storages[i], cuts->storages[k]))
+            if (!together && !tarn_reuse_is_safe(&fixture->problem.conflicts.reuse,
+                                                 cuts->storages[i], cuts->storages[k]))
                 assert_true(one.end <= other.begin || other.end <= one.begin);
         }
     }
@@ -244,15 +246,16 @@ static void bundles_share_no_byte_that_is_not_safe(void **state)
         set_up_cut(&fixture, &cuts, &region, &block_of, seed, 1 + (uint32_t)(seed % 3));
         uint32_t *storages = all_storages(&fixture);
         /* The higher the aim, the fewer periods there are, and the larger are bundles. */
-        uint64_t aim = fixture.antichain.bound << seed % 12;
+        uint64_t aim = fixture.problem.antichain.bound << seed % 12;
         struct tarn_effort effort = {.max = UINT64_MAX};
         struct tarn_windows_settings settings = {
-            .unit_shift = tarn_lowest_unit_shift(&fixture.blocks, 4 * aim), .effort = &effort};
+            .unit_shift = tarn_lowest_unit_shift(&fixture.problem.blocks, 4 * aim),
+            .effort = &effort};
         settings.aim = (int32_t)(aim >> settings.unit_shift);
         uint32_t *period_of = tarn_periods_find(&region, &fixture.problem, block_of, storages,
-                                                fixture.reuse.count, aim);
+                                                fixture.problem.conflicts.reuse.count, aim);
         assert_non_null(period_of);
-        assert_true(tarn_field_init(&field, &region, &fixture.problem, &fixture.antichain));
+        assert_true(tarn_field_init(&field, &region, &fixture.problem));
         assert_true(tarn_bundles_place(&field, &settings, &cuts, period_of, &top));
         assert_int_not_equal(top, INT32_MAX);
         check_bundles(&fixture, &field, &cuts, settings.unit_shift, top);
@@ -280,12 +283,11 @@ static void the_best_of_all_widths_is_taken(void **state)
         set_up(&fixture, coupled(i), 512);
         struct tarn_effort effort = {.max = UINT64_MAX};
         struct tarn_widths_options options = {
-            .aim = fixture.antichain.bound, .threads = 1, .effort = &effort};
-        uint64_t *offset = calloc((size_t)fixture.reuse.count + 1, sizeof *offset);
+            .aim = fixture.problem.antichain.bound, .threads = 1, .effort = &effort};
+        uint64_t *offset =
+            calloc((size_t)fixture.problem.conflicts.reuse.count + 1, sizeof *offset);
         uint64_t least = UINT64_MAX, footprint;
-        assert_int_equal(
-            tarn_widths_place(&fixture.problem, &fixture.antichain, &options, offset, &least),
-            TARN_OK);
+        assert_int_equal(tarn_widths_place(&fixture.problem, &options, offset, &least), TARN_OK);
         assert_int_equal(check_plan(&fixture, offset), least);
         for (uint32_t width = 256; width <= 1024; width *= 4) {
             struct tarn_windows_options one = {.width = width, .threads = 1};
@@ -331,7 +333,7 @@ static void tiny_windows_of_random_graphs_give_safe_plans(void **state)
                                                .crossing_max = 1 + (uint32_t)(seed % 5)};
         uint64_t *offset = place(&fixture, options, &footprint);
         assert_int_equal(check_plan(&fixture, offset), footprint);
-        assert_true(footprint >= fixture.antichain.bound);
+        assert_true(footprint >= fixture.problem.antichain.bound);
         free(offset);
         tear_down(&fixture);
     }
@@ -364,12 +366,13 @@ static void large_graphs_are_safe_and_do_not_depend_on_the_number_of_threads(voi
             uint64_t footprint, other_footprint;
             uint64_t *one = place(&fixture, options, &footprint);
             assert_int_equal(check_plan(&fixture, one), footprint);
-            assert_true(footprint >= fixture.antichain.bound);
+            assert_true(footprint >= fixture.problem.antichain.bound);
             for (uint32_t run = 0; run < runs; run++)
                 for (options.threads = 1; options.threads <= (SANITIZED ? 2 : 8);
                      options.threads *= 2) {
                     uint64_t *other = place(&fixture, options, &other_footprint);
-                    assert_memory_equal(one, other, fixture.reuse.count * sizeof *one);
+                    assert_memory_equal(one, other,
+                                        fixture.problem.conflicts.reuse.count * sizeof *one);
                     free(other);
                 }
             free(one);

@@ -49,16 +49,11 @@ static int compare_life(const void *left, const void *right)
     return a->block < b->block ? -1 : a->block > b->block;
 }
 
-static uint32_t birth_of(const struct tarn_problem *problem, uint32_t a)
-{
-    return problem->graph->rank[problem->graph->storages[a].producer];
-}
-
 /* Behind the last op, in the global order, that may be in conflict with it. */
 static uint32_t death_of(const struct tarn_problem *problem, uint32_t a)
 {
-    const struct tarn_reuse *reuse = problem->conflicts->reuse;
-    uint32_t end = birth_of(problem, a) + 1;
+    const struct tarn_reuse *reuse = &problem->conflicts.reuse;
+    uint32_t end = tarn_problem_begin(problem, a) + 1;
     for (uint32_t s = 0; s < reuse->streams_count; s++) {
         uint32_t first = reuse->first[(size_t)s * reuse->count + a];
         if (first == 0) continue;
@@ -70,14 +65,14 @@ static uint32_t death_of(const struct tarn_problem *problem, uint32_t a)
 
 static void queue_blocks(struct skyline *skyline)
 {
-    const struct tarn_blocks *blocks = skyline->problem->blocks;
+    const struct tarn_blocks *blocks = &skyline->problem->blocks;
     for (uint32_t b = 0; b < blocks->count; b++) {
         struct waiting *own = &skyline->waiting[skyline->waiting_count++];
         *own = (struct waiting){UINT32_MAX, 0, b};
         for (uint32_t i = 0; i < tarn_block_at(blocks, b).members_count; i++) {
             uint32_t a = tarn_block_at(blocks, b).members[i], end = death_of(skyline->problem, a);
-            if (birth_of(skyline->problem, a) < own->begin)
-                own->begin = birth_of(skyline->problem, a);
+            if (tarn_problem_begin(skyline->problem, a) < own->begin)
+                own->begin = tarn_problem_begin(skyline->problem, a);
             if (end > own->end) own->end = end;
         }
     }
@@ -150,7 +145,7 @@ static uint32_t split_line(struct skyline *skyline, uint32_t line, uint32_t time
 /* Puts a block on a line within which it lies. */
 static void put_block(struct skyline *skyline, uint32_t line, const struct waiting *waiting)
 {
-    const struct tarn_blocks *blocks = skyline->problem->blocks;
+    const struct tarn_blocks *blocks = &skyline->problem->blocks;
     const struct tarn_block block = tarn_block_at(blocks, waiting->block);
     uint64_t start = skyline->lines[line].height;
     (void)tarn_size_round_up(start, block.alignment, &start); /* stacked blocks are addressable */
@@ -179,14 +174,14 @@ enum tarn_status tarn_llfb_place(const struct tarn_problem *problem, uint32_t no
                                  uint64_t *offset, uint64_t *footprint)
 {
     (void)node_limit;
-    const struct tarn_blocks *blocks = problem->blocks;
+    const struct tarn_blocks *blocks = &problem->blocks;
     struct tarn_region region = {.chunks = NULL};
     struct skyline skyline = {.problem = problem, .offset = offset, .lines_count = 1};
     skyline.lines = tarn_region_take(&region, 2 * (size_t)blocks->count + 4, sizeof *skyline.lines);
     skyline.waiting = tarn_region_take(&region, blocks->count, sizeof *skyline.waiting);
     bool ok = !region.is_exhausted;
     if (ok) {
-        skyline.lines[1].begin = problem->graph->ops_count;
+        skyline.lines[1].begin = problem->ops_count;
         queue_blocks(&skyline);
         place_blocks(&skyline);
         *footprint = tarn_blocks_footprint(blocks, offset);

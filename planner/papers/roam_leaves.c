@@ -68,7 +68,7 @@ static uint32_t cuts_before(const struct tarn_subgraph_tree *tree, uint32_t time
 static void find_turning_cut(struct halves *halves, uint64_t *crossing)
 {
     const struct tarn_subgraph_tree *tree = halves->tree;
-    const struct tarn_blocks *blocks = halves->problem->blocks;
+    const struct tarn_blocks *blocks = &halves->problem->blocks;
     uint64_t alive = 0, most = 0;
     for (uint32_t b = 0; b < blocks->count; b++) {
         const struct tarn_roam_block *known = &halves->leaves->blocks[b];
@@ -104,7 +104,7 @@ static void find_activations(struct halves *halves)
     const struct tarn_subgraph_tree *tree = halves->tree;
     uint32_t cut = tree->cuts[halves->turning], least = TARN_NONE;
     for (uint32_t k = 0; k < halves->forward; k++) halves->first_death[k] = TARN_NONE;
-    for (uint32_t b = 0; b < halves->problem->blocks->count; b++) {
+    for (uint32_t b = 0; b < halves->problem->blocks.count; b++) {
         struct tarn_roam_block *known = &halves->leaves->blocks[b];
         known->activation = known->birth <= cut && known->death > cut;
         if (!known->activation) continue;
@@ -206,7 +206,7 @@ static void assign_blocks(struct halves *halves)
 {
     const struct tarn_subgraph_tree *tree = halves->tree;
     uint32_t cut = tree->cuts[halves->turning];
-    for (uint32_t b = 0; b < halves->problem->blocks->count; b++) {
+    for (uint32_t b = 0; b < halves->problem->blocks.count; b++) {
         struct tarn_roam_block *known = &halves->leaves->blocks[b];
         if (known->death <= cut) {
             known->leaf = halves->leaf_forward[forward_at(halves, known->death)];
@@ -244,7 +244,7 @@ static bool run(struct halves *halves, struct tarn_region *work, uint32_t node_l
 enum tarn_status tarn_roam_leaves_init(struct tarn_roam_leaves *leaves, struct tarn_region *region,
                                        const struct tarn_problem *problem, uint32_t node_limit)
 {
-    const struct tarn_blocks *blocks = problem->blocks;
+    const struct tarn_blocks *blocks = &problem->blocks;
     struct tarn_reorder_model model;
     struct tarn_subgraph_tree tree;
     struct tarn_region work = {.chunks = NULL};

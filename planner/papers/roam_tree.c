@@ -52,7 +52,7 @@ static void key_blocks(struct layout *layout, const uint32_t *blocks, uint32_t c
     for (uint32_t i = 0; i < count; i++) {
         uint32_t b = blocks[i];
         double life = life_of(&layout->leaves.blocks[b]);
-        double size = (double)tarn_block_at(layout->problem->blocks, b).size;
+        double size = (double)tarn_block_at(&layout->problem->blocks, b).size;
         layout->key[b] = order == BY_SIZE ? size : order == BY_LIFE ? life : size * life;
     }
 }
@@ -87,7 +87,7 @@ static bool sort_blocks(struct layout *layout, uint32_t *blocks, uint32_t count)
 
 static struct tarn_block block_at(const struct layout *layout, uint32_t b)
 {
-    return tarn_block_at(layout->problem->blocks, b);
+    return tarn_block_at(&layout->problem->blocks, b);
 }
 
 static uint64_t placed_at(const struct layout *layout, uint32_t b)
@@ -171,7 +171,7 @@ static enum tarn_status solve_leaf(struct layout *layout, uint32_t *blocks, uint
 /* The blocks of each leaf behind one another; begin: by leaf, and the end. */
 static void queue_leaves(struct layout *layout, uint32_t *begin)
 {
-    uint32_t count = layout->problem->blocks->count, leaves = layout->leaves.count;
+    uint32_t count = layout->problem->blocks.count, leaves = layout->leaves.count;
     for (uint32_t b = 0; b < count; b++) begin[layout->leaves.blocks[b].leaf + 2]++;
     for (uint32_t l = 0; l < leaves; l++) begin[l + 2] += begin[l + 1];
     for (uint32_t b = 0; b < count; b++)
@@ -199,7 +199,7 @@ static void add_bases(struct layout *layout)
         layout->base[l] = base;
         base += activations;
     }
-    for (uint32_t b = 0; b < layout->problem->blocks->count; b++)
+    for (uint32_t b = 0; b < layout->problem->blocks.count; b++)
         layout->start[b] += layout->base[layout->leaves.blocks[b].leaf];
 }
 
@@ -208,7 +208,7 @@ static void add_bases(struct layout *layout)
 static enum tarn_status join(struct layout *layout, const uint32_t *temporaries, uint32_t count)
 {
     tarn_placer_clear(layout->placer);
-    for (uint32_t b = 0; b < layout->problem->blocks->count; b++)
+    for (uint32_t b = 0; b < layout->problem->blocks.count; b++)
         if (layout->leaves.blocks[b].activation)
             tarn_placer_put(layout->placer, block_at(layout, b), layout->start[b]);
     for (uint32_t i = 0; i < count; i++) {
@@ -224,7 +224,7 @@ static enum tarn_status join(struct layout *layout, const uint32_t *temporaries,
 /* With each order of the temporaries; the best one stays. */
 static enum tarn_status concatenate(struct layout *layout, uint64_t *result, uint64_t *footprint)
 {
-    const struct tarn_blocks *blocks = layout->problem->blocks;
+    const struct tarn_blocks *blocks = &layout->problem->blocks;
     uint32_t count = 0;
     *footprint = UINT64_MAX;
     add_bases(layout);
@@ -246,7 +246,7 @@ static enum tarn_status concatenate(struct layout *layout, uint64_t *result, uin
 
 static bool init(struct layout *layout, uint32_t node_limit)
 {
-    const struct tarn_blocks *blocks = layout->problem->blocks;
+    const struct tarn_blocks *blocks = &layout->problem->blocks;
     struct tarn_region *region = &layout->region;
     size_t count = blocks->count;
     if (tarn_roam_leaves_init(&layout->leaves, region, layout->problem, node_limit) != TARN_OK)
@@ -268,7 +268,7 @@ enum tarn_status tarn_roam_place(const struct tarn_problem *problem, uint32_t no
                                  uint64_t *offset, uint64_t *footprint)
 {
     struct layout layout = {.problem = problem, .alignment = 1};
-    assert(problem->conflicts->row);
+    assert(problem->conflicts.row);
     enum tarn_status status =
         init(&layout, node_limit > 0 ? node_limit : TARN_NODE_LIMIT) ? TARN_OK : TARN_SYSTEM;
     if (status == TARN_OK) status = solve_leaves(&layout);

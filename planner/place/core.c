@@ -64,7 +64,7 @@ struct core {
 
 static struct tarn_block block_at(const struct core *core, uint32_t b)
 {
-    return tarn_block_at(core->problem->blocks, b);
+    return tarn_block_at(&core->problem->blocks, b);
 }
 
 static bool is_inside(const struct core *core, uint32_t b) { return !core->is_outside[b]; }
@@ -79,19 +79,19 @@ static void join(struct core *core, uint32_t b)
 /* ---- The core ---- */
 
 /* The antichain, and what sticks out of the plan given. */
-static void begin(struct core *core, const struct tarn_antichain *antichain, const uint64_t *offset)
+static void begin(struct core *core, const uint64_t *offset)
 {
-    const struct tarn_blocks *blocks = core->problem->blocks;
-    const struct tarn_reuse *reuse = core->problem->conflicts->reuse;
+    const struct tarn_blocks *blocks = &core->problem->blocks;
+    const struct tarn_reuse *reuse = &core->problem->conflicts.reuse;
     core->storages_count = 0;
     memset(core->is_outside, true, blocks->count);
     for (uint32_t a = 0; a < reuse->count; a++)
-        core->storage_at[core->problem->conflicts->slot_of[a]] = a;
+        core->storage_at[core->problem->conflicts.slot_of[a]] = a;
     for (uint32_t b = 0; b < blocks->count; b++) {
         const struct tarn_block block = block_at(core, b);
         bool inside = offset[block.members[0]] + block.size > core->options->aim;
         for (uint32_t k = 0; k < block.members_count; k++)
-            inside = inside || tarn_antichain_has(antichain->threshold, reuse, block.members[k]);
+            inside = inside || tarn_problem_in_antichain(core->problem, block.members[k]);
         if (inside) join(core, b);
     }
 }
@@ -117,7 +117,7 @@ static enum tarn_status place_inside(struct core *core, enum tarn_exact_result *
     core->visits_left -= least(core->visits_left, report.visits + storages);
     core->work_left = tarn_work_less(
         core->work_left, report.work + core->storages_count * (uint64_t)TARN_WORK_EXACT_CONFLICT *
-                                           core->problem->conflicts->words_count);
+                                           core->problem->conflicts.words_count);
     return status == TARN_SYSTEM ? status : TARN_OK;
 }
 
@@ -128,7 +128,7 @@ static struct tarn_span span_of(const struct core *core, uint32_t a)
 {
     uint32_t shift = core->settings.unit_shift;
     uint64_t unit = (UINT64_C(1) << shift) - 1;
-    uint64_t end = core->offset[a] + core->problem->blocks->reserved[a] + unit;
+    uint64_t end = core->offset[a] + core->problem->blocks.reserved[a] + unit;
     return (struct tarn_span){(int32_t)(core->offset[a] >> shift), (int32_t)(end >> shift)};
 }
 
@@ -138,7 +138,7 @@ static enum tarn_status divide(struct core *core, struct tarn_obstacles *obstacl
 {
     enum tarn_status status = TARN_OK;
     *rest_count = 0;
-    for (uint32_t slot = 0; slot < core->problem->blocks->storages_count; slot++) {
+    for (uint32_t slot = 0; slot < core->problem->blocks.storages_count; slot++) {
         uint32_t a = core->storage_at[slot];
         if (!is_inside(core, core->field.block_of[a]))
             core->rest[(*rest_count)++] = a;
@@ -152,7 +152,7 @@ static enum tarn_status divide(struct core *core, struct tarn_obstacles *obstacl
 static enum tarn_status place_outside(struct core *core, bool *placed)
 {
     struct tarn_obstacles obstacles = {.unit_shift = core->settings.unit_shift,
-                                       .reuse = core->problem->conflicts->reuse};
+                                       .reuse = &core->problem->conflicts.reuse};
     int32_t top = INT32_MAX;
     uint32_t rest_count;
     struct tarn_effort effort = {.max = UINT64_MAX}; /* counts, and ends nothing */
@@ -178,7 +178,7 @@ static enum tarn_status place_outside(struct core *core, bool *placed)
 /* Gives the others the offsets of the field, and lists those that end above the aim. */
 static void take_outside(struct core *core)
 {
-    const struct tarn_blocks *blocks = core->problem->blocks;
+    const struct tarn_blocks *blocks = &core->problem->blocks;
     core->above_count = 0;
     for (uint32_t b = 0; b < blocks->count; b++) {
         const struct tarn_block block = block_at(core, b);
@@ -207,9 +207,9 @@ static void join_largest(struct core *core, uint32_t count, uint32_t most)
 /* Lists what is outside and in conflict with those listed. */
 static uint32_t list_near(struct core *core, uint32_t listed)
 {
-    const struct tarn_conflicts *conflicts = core->problem->conflicts;
+    const struct tarn_conflicts *conflicts = &core->problem->conflicts;
     uint32_t count = 0;
-    memset(core->near, 0, core->problem->blocks->count * sizeof *core->near);
+    memset(core->near, 0, core->problem->blocks.count * sizeof *core->near);
     for (uint32_t i = 0; i < listed; i++) {
         const struct tarn_block block = block_at(core, core->outer[i].block);
         for (uint32_t k = 0; k < block.members_count; k++) {
@@ -220,7 +220,7 @@ static uint32_t list_near(struct core *core, uint32_t listed)
                         true;
         }
     }
-    for (uint32_t b = 0; b < core->problem->blocks->count; b++)
+    for (uint32_t b = 0; b < core->problem->blocks.count; b++)
         if (core->near[b] && !is_inside(core, b))
             core->outer[count++] = (struct outer){block_at(core, b).size, b};
     return count;
@@ -239,7 +239,7 @@ static void grow(struct core *core)
 
 static void keep_better(const struct core *core, uint64_t *offset, uint64_t *footprint)
 {
-    const struct tarn_blocks *blocks = core->problem->blocks;
+    const struct tarn_blocks *blocks = &core->problem->blocks;
     uint64_t found = tarn_blocks_footprint(blocks, core->offset);
     if (found >= *footprint) return;
     memcpy(offset, core->offset, blocks->storages_count * sizeof *offset);
@@ -272,13 +272,13 @@ static enum tarn_status attempt(struct core *core, uint64_t *offset, uint64_t *f
 }
 
 /* Short attempts first: one that begins well is over soon. */
-static enum tarn_status search(struct core *core, const struct tarn_antichain *antichain,
-                               uint64_t *offset, uint64_t *footprint, bool *impossible)
+static enum tarn_status search(struct core *core, uint64_t *offset, uint64_t *footprint,
+                               bool *impossible)
 {
     enum tarn_status status = TARN_OK;
     while (status == TARN_OK && !*impossible && core->attempts < ATTEMPTS_MAX && !is_over(core)) {
         enum tarn_exact_result result;
-        begin(core, antichain, offset);
+        begin(core, offset);
         core->attempts++;
         status = attempt(core, offset, footprint, &result);
         *impossible = result == TARN_EXACT_INFEASIBLE;
@@ -289,11 +289,11 @@ static enum tarn_status search(struct core *core, const struct tarn_antichain *a
 
 /* ---- The whole ---- */
 
-static bool core_init(struct core *core, const struct tarn_antichain *antichain)
+static bool core_init(struct core *core)
 {
-    const struct tarn_blocks *blocks = core->problem->blocks;
+    const struct tarn_blocks *blocks = &core->problem->blocks;
     struct tarn_region *region = &core->region;
-    size_t storages = blocks->storages_count, words = core->problem->conflicts->words_count;
+    size_t storages = blocks->storages_count, words = core->problem->conflicts.words_count;
     uint64_t most;
     if (!tarn_size_multiply(core->options->aim, 4, &most)) most = UINT64_MAX;
     core->settings.unit_shift = tarn_lowest_unit_shift(blocks, most);
@@ -306,11 +306,10 @@ static bool core_init(struct core *core, const struct tarn_antichain *antichain)
     core->outer = tarn_region_take(region, blocks->count, sizeof *core->outer);
     core->near = tarn_region_take(region, blocks->count, sizeof *core->near);
     core->mask = tarn_region_take(region, words, sizeof *core->mask);
-    return tarn_field_init(&core->field, region, core->problem, antichain) && !region->is_exhausted;
+    return tarn_field_init(&core->field, region, core->problem) && !region->is_exhausted;
 }
 
 enum tarn_status tarn_core_place(const struct tarn_problem *problem,
-                                 const struct tarn_antichain *antichain,
                                  const struct tarn_core_options *options, uint64_t *offset,
                                  uint64_t *footprint, struct tarn_core_report *report)
 {
@@ -320,11 +319,10 @@ enum tarn_status tarn_core_place(const struct tarn_problem *problem,
                         .visits_left = options->visits,
                         .work_left = work_max,
                         .seed = options->seed};
-    assert(problem->conflicts->row);
-    enum tarn_status status = core_init(&core, antichain) ? TARN_OK : TARN_SYSTEM;
+    assert(problem->conflicts.row);
+    enum tarn_status status = core_init(&core) ? TARN_OK : TARN_SYSTEM;
     *report = (struct tarn_core_report){false, 0};
-    if (status == TARN_OK)
-        status = search(&core, antichain, offset, footprint, &report->impossible);
+    if (status == TARN_OK) status = search(&core, offset, footprint, &report->impossible);
     report->work = work_max - core.work_left;
     tarn_region_finish(&core.region);
     return status;

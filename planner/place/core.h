@@ -5,7 +5,6 @@
 
 #include "planner/place/problem/problem.h"
 #include "streams/base/deadline.h"
-#include "streams/order/antichain.h"
 
 struct tarn_core_options {
     uint64_t aim;      /* bytes: the first plan up to there ends the search */
@@ -24,7 +23,6 @@ struct tarn_core_report {
 /* offset, footprint: a safe plan; replaced by the best one found where that is lower. TARN_SYSTEM:
  * no memory. */
 enum tarn_status tarn_core_place(const struct tarn_problem *problem,
-                                 const struct tarn_antichain *antichain,
                                  const struct tarn_core_options *options, uint64_t *offset,
                                  uint64_t *footprint, struct tarn_core_report *report);
 

@@ -26,7 +26,6 @@ enum { WINDOWS_BLOCKS_MIN = 1024, WINDOWS_FIRST_MIN = 16384, KEYS_ENTRIES_MAX = 
 
 struct improving {
     const struct tarn_problem *problem;
-    const struct tarn_antichain *antichain;
     const struct tarn_improve_options *options;
     uint64_t aim; /* bytes */
     struct tarn_effort effort;
@@ -59,8 +58,8 @@ static enum tarn_status place_windows(struct improving *improving)
                                                .user = options->user,
                                                .deadline = options->deadline};
     uint64_t before = *improving->footprint;
-    enum tarn_status status = tarn_widths_place(improving->problem, improving->antichain, &widths,
-                                                improving->offset, improving->footprint);
+    enum tarn_status status =
+        tarn_widths_place(improving->problem, &widths, improving->offset, improving->footprint);
     if (*improving->footprint < before) improving->report->key = "windows";
     return status;
 }
@@ -83,8 +82,8 @@ static void take_best(const struct improving *improving, const struct tarn_searc
 static enum tarn_status run_search(const struct improving *improving, struct tarn_search *search)
 {
     struct tarn_improve_report *report = improving->report;
-    enum tarn_status status = tarn_search_init(search, improving->problem, improving->antichain,
-                                               improving->aim, improving->offset);
+    enum tarn_status status =
+        tarn_search_init(search, improving->problem, improving->aim, improving->offset);
     if (status == TARN_OK) status = tarn_search_keys(search);
     report->keys_ms = tarn_now_ms() - search->begin_ms;
     if (status == TARN_OK && search->best.top < INT32_MAX) {
@@ -119,9 +118,9 @@ static enum tarn_status estimate_key(const struct improving *improving, uint64_t
     const struct tarn_problem *problem = improving->problem;
     const struct tarn_effort *effort = &improving->effort;
     uint64_t pairs = 0;
-    uint32_t count = problem->conflicts->reuse->count;
-    enum tarn_status status = tarn_conflicts_pairs(problem->conflicts, problem->graph, &pairs);
-    *work = tarn_work_of_pairs(pairs, problem->graph->streams_count) + 1;
+    uint32_t count = problem->conflicts.reuse.count;
+    enum tarn_status status = tarn_conflicts_pairs(&problem->conflicts, &pairs);
+    *work = tarn_work_of_pairs(pairs, problem->conflicts.reuse.streams_count) + 1;
     double times = effort->key_work > 0 ? (double)count / effort->key_bundles : 0;
     double likely = (double)effort->key_work * times * times;
     if (likely > (double)*work) *work = likely < 1e18 ? (uint64_t)likely : UINT64_MAX;
@@ -162,10 +161,10 @@ static enum tarn_status improve(struct improving *improving)
 {
     const struct tarn_problem *problem = improving->problem;
     const struct tarn_improve_options *options = improving->options;
-    uint32_t count = problem->blocks->count;
+    uint32_t count = problem->blocks.count;
     bool by_windows = count >= WINDOWS_BLOCKS_MIN && options->steps == 0;
     bool is_large = count >= WINDOWS_BLOCKS_MIN &&
-                    (uint64_t)count * problem->graph->streams_count > KEYS_ENTRIES_MAX;
+                    (uint64_t)count * problem->conflicts.reuse.streams_count > KEYS_ENTRIES_MAX;
     if (options->work_max > 0) improving->effort.max = options->work_max;
     bool windows_first = by_windows && count >= WINDOWS_FIRST_MIN;
     enum tarn_status status = windows_first ? place_windows(improving) : TARN_OK;
@@ -181,17 +180,15 @@ static enum tarn_status improve(struct improving *improving)
 }
 
 enum tarn_status tarn_improve_place(const struct tarn_problem *problem,
-                                    const struct tarn_antichain *antichain,
                                     const struct tarn_improve_options *options, uint64_t *offset,
                                     uint64_t *footprint, struct tarn_improve_report *report)
 {
-    uint64_t bound = tarn_improve_round_bound(problem->blocks, options->bound);
+    uint64_t bound = tarn_improve_round_bound(&problem->blocks, options->bound);
     struct improving improving = {
         .problem = problem,
-        .antichain = antichain,
         .options = options,
         .aim = options->capacity > bound ? options->capacity : bound,
-        .effort = {.max = tarn_work_default(problem->blocks->storages_count), .must = true},
+        .effort = {.max = tarn_work_default(problem->blocks.storages_count), .must = true},
         .offset = offset,
         .footprint = footprint,
         .report = report};

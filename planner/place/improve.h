@@ -6,7 +6,6 @@
 
 #include "planner/place/problem/problem.h"
 #include "streams/base/deadline.h"
-#include "streams/order/antichain.h"
 
 struct tarn_improve_options {
     uint64_t bound;    /* bytes: no plan is smaller; at least the antichain's weight */
@@ -37,7 +36,6 @@ uint64_t tarn_improve_round_bound(const struct tarn_blocks *blocks, uint64_t byt
 
 /* offset, footprint: a safe plan; replaced by the best one found. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_improve_place(const struct tarn_problem *problem,
-                                    const struct tarn_antichain *antichain,
                                     const struct tarn_improve_options *options, uint64_t *offset,
                                     uint64_t *footprint, struct tarn_improve_report *report);
 

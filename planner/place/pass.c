@@ -22,11 +22,11 @@ static enum tarn_status decode(const struct tarn_field *field, struct tarn_regio
                                const uint32_t *storages, uint32_t unit_shift, uint64_t *found,
                                bool *placed)
 {
-    const struct tarn_blocks *blocks = field->problem->blocks;
+    const struct tarn_blocks *blocks = &field->problem->blocks;
     const struct tarn_windows_settings settings = {.unit_shift = unit_shift};
     const struct tarn_key_range first = {0, 1};
     struct tarn_obstacles none = {.unit_shift = unit_shift,
-                                  .reuse = field->problem->conflicts->reuse};
+                                  .reuse = &field->problem->conflicts.reuse};
     int32_t top = INT32_MAX;
     bool ok = tarn_obstacles_sort(&none, region) == TARN_OK &&
               tarn_field_decode(field, region, &settings, storages, blocks->storages_count, &none,
@@ -38,11 +38,10 @@ static enum tarn_status decode(const struct tarn_field *field, struct tarn_regio
     return ok ? TARN_OK : TARN_SYSTEM;
 }
 
-static enum tarn_status decode_once(const struct tarn_problem *problem,
-                                    const struct tarn_antichain *antichain, uint64_t *offset,
+static enum tarn_status decode_once(const struct tarn_problem *problem, uint64_t *offset,
                                     uint64_t *footprint)
 {
-    const struct tarn_blocks *blocks = problem->blocks;
+    const struct tarn_blocks *blocks = &problem->blocks;
     size_t count = blocks->storages_count;
     struct tarn_region region = {.chunks = NULL};
     struct tarn_field field;
@@ -50,9 +49,9 @@ static enum tarn_status decode_once(const struct tarn_problem *problem,
     uint64_t *found = tarn_region_take(&region, count, sizeof *found);
     enum tarn_status status = TARN_SYSTEM;
     bool placed = false;
-    if (tarn_field_init(&field, &region, problem, antichain)) {
+    if (tarn_field_init(&field, &region, problem)) {
         for (uint32_t a = 0; a < blocks->storages_count; a++)
-            storages[problem->conflicts->slot_of[a]] = a;
+            storages[problem->conflicts.slot_of[a]] = a;
         status = decode(&field, &region, storages, tarn_lowest_unit_shift(blocks, *footprint),
                         found, &placed);
     }
@@ -64,17 +63,16 @@ static enum tarn_status decode_once(const struct tarn_problem *problem,
     return status;
 }
 
-enum tarn_status tarn_pass_place(const struct tarn_problem *problem,
-                                 const struct tarn_antichain *antichain, uint32_t threads,
+enum tarn_status tarn_pass_place(const struct tarn_problem *problem, uint32_t threads,
                                  uint64_t *offset, uint64_t *footprint)
 {
     struct tarn_work_costs costs;
     enum tarn_status status = tarn_work_estimate(problem, &costs);
     if (status != TARN_OK) return status;
-    assert(problem->blocks->storages_begin == 0);
-    uint64_t most = DECODE_MAX + (uint64_t)DECODE_A_STORAGE * problem->blocks->storages_count;
-    if (costs.decode <= most) return decode_once(problem, antichain, offset, footprint);
+    assert(problem->blocks.storages_begin == 0);
+    uint64_t most = DECODE_MAX + (uint64_t)DECODE_A_STORAGE * problem->blocks.storages_count;
+    if (costs.decode <= most) return decode_once(problem, offset, footprint);
     const struct tarn_windows_options options = {
         .aim = *footprint, .width = WINDOW, .threads = threads};
-    return tarn_windows_place(problem, antichain, &options, offset, footprint);
+    return tarn_windows_place(problem, &options, offset, footprint);
 }

@@ -94,7 +94,7 @@ static enum tarn_status place_by_every_method(struct tarn_placing *placing)
     const struct tarn_improve_options *improve = &placing->request.improve;
     uint64_t left = improve->steps, steps = ROUND_STEPS;
     uint64_t first = left < ROUND_STEPS ? left : ROUND_STEPS;
-    uint32_t count = placing->problem->blocks->count;
+    uint32_t count = placing->problem.blocks.count;
     enum tarn_status status = tarn_stage_improve(placing, 0);
     if (goes_on(placing, status)) status = raise_bound(placing);
     if (goes_on(placing, status) && left > 0) status = tarn_stage_exact_briefly(placing);
@@ -130,7 +130,7 @@ static enum tarn_status place_by_exact(struct tarn_placing *placing)
     if (goes_on(placing, status)) status = raise_bound(placing);
     placing->reserve = 0;
     uint64_t visits = tarn_stage_visits(placing->request.improve.steps, EXACT_VISITS_A_STEP);
-    uint64_t nodes = visits / (placing->problem->blocks->count + 1u);
+    uint64_t nodes = visits / (placing->problem.blocks.count + 1u);
     return goes_on(placing, status) ? tarn_stage_exact(placing, nodes + 1) : status;
 }
 
@@ -154,7 +154,7 @@ static void begin_stacked(struct tarn_placing *placing)
 {
     struct tarn_place_result *result = placing->result;
     result->footprint = placing->stacked =
-        tarn_blocks_place_in_a_row(placing->problem->blocks, result->offset);
+        tarn_blocks_place_in_a_row(&placing->problem.blocks, result->offset);
     snprintf(result->method, sizeof result->method, "row");
 }
 
@@ -172,23 +172,16 @@ static enum tarn_status limit_work(struct tarn_placing *placing)
     uint64_t work_max = placing->request.improve.work_max;
     placing->work_left = work_max > 0 ? work_max : TARN_WORK_UNLIMITED;
     placing->reserve = work_max / PLANS_SHARE;
-    return work_max > 0 ? tarn_work_estimate(placing->problem, &placing->costs) : TARN_OK;
+    return work_max > 0 ? tarn_work_estimate(&placing->problem, &placing->costs) : TARN_OK;
 }
 
 enum tarn_status tarn_place(const struct tarn_problem *problem,
-                            const struct tarn_antichain *antichain,
                             const struct tarn_place_request *request,
                             struct tarn_place_result *result)
 {
-    struct tarn_conflicts conflicts = *problem->conflicts;
     struct tarn_region region = {.chunks = NULL};
-    const struct tarn_problem own = {problem->graph, problem->blocks, &conflicts};
-    struct tarn_placing placing = {.problem = &own,
-                                   .antichain = antichain,
-                                   .request = *request,
-                                   .result = result,
-                                   .conflicts = &conflicts,
-                                   .region = &region};
+    struct tarn_placing placing = {
+        .problem = *problem, .request = *request, .result = result, .region = &region};
     assert((request->method == TARN_PLACE_LAYOUT) == (request->layout != NULL));
     begin_stacked(&placing);
     enum tarn_status status = limit_work(&placing);

@@ -50,7 +50,6 @@ struct tarn_place_result {
 
 /* TARN_SYSTEM: no memory. */
 enum tarn_status tarn_place(const struct tarn_problem *problem,
-                            const struct tarn_antichain *antichain,
                             const struct tarn_place_request *request,
                             struct tarn_place_result *result);
 

@@ -178,29 +178,16 @@ enum tarn_status tarn_search_keys(struct tarn_search *search)
 
 /* ---- The problem ---- */
 
-/* By storage; NULL: no memory. */
-static bool *find_antichain(struct tarn_region *region, const struct tarn_problem *problem,
-                            const struct tarn_antichain *antichain)
-{
-    const struct tarn_reuse *reuse = problem->conflicts->reuse;
-    bool *inside = tarn_region_take(region, reuse->count, sizeof *inside);
-    for (uint32_t a = 0; inside && a < reuse->count; a++)
-        inside[a] = tarn_antichain_has(antichain->threshold, reuse, a);
-    return inside;
-}
-
 enum tarn_status tarn_search_init(struct tarn_search *search, const struct tarn_problem *problem,
-                                  const struct tarn_antichain *antichain, uint64_t aim,
-                                  const uint64_t *offset)
+                                  uint64_t aim, const uint64_t *offset)
 {
     uint64_t most;
     search->given = offset;
     search->begin_ms = tarn_now_ms();
-    tarn_team_init(&search->team, search->options->threads, problem->blocks->count >= EAGER_BLOCKS);
+    tarn_team_init(&search->team, search->options->threads, problem->blocks.count >= EAGER_BLOCKS);
     if (!tarn_size_multiply(aim, 4, &most)) most = UINT64_MAX;
-    bool *inside = find_antichain(&search->region, problem, antichain);
-    if (!inside || tarn_lowest_init(&search->lowest, &search->region, problem, most) != TARN_OK ||
-        tarn_traits_init(&search->traits, &search->region, &search->lowest, inside) != TARN_OK)
+    if (tarn_lowest_init(&search->lowest, &search->region, problem, most) != TARN_OK ||
+        tarn_traits_init(&search->traits, &search->region, &search->lowest) != TARN_OK)
         return TARN_SYSTEM;
     search->aim = tarn_lowest_units(&search->lowest, aim);
     for (uint32_t i = 0; i < TARN_SEARCH_KEYS; i++) search->tops[i] = INT32_MAX;

@@ -44,8 +44,7 @@ struct tarn_search {
 /* What there is to search in. The search is to be finished whatever comes back. TARN_SYSTEM: no
  * memory. */
 enum tarn_status tarn_search_init(struct tarn_search *search, const struct tarn_problem *problem,
-                                  const struct tarn_antichain *antichain, uint64_t aim,
-                                  const uint64_t *offset);
+                                  uint64_t aim, const uint64_t *offset);
 void tarn_search_finish(struct tarn_search *search);
 
 /* Decodes every key. TARN_SYSTEM: no memory. */

@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core.h"
@@ -24,10 +23,10 @@ enum { CORE_VISITS_A_STORAGE = 250, CORE_STORAGES = 1000, CORE_LEVELS = 4 };
  * after the other, has brought nothing. */
 enum { WALK_PATIENCE = 4 };
 
-static enum tarn_status make_rows(const struct tarn_placing *placing)
+static enum tarn_status make_rows(struct tarn_placing *placing)
 {
-    return placing->conflicts->row ? TARN_OK
-                                   : tarn_conflicts_init_rows(placing->conflicts, placing->region);
+    struct tarn_conflicts *conflicts = &placing->problem.conflicts;
+    return conflicts->row ? TARN_OK : tarn_conflicts_init_rows(conflicts, placing->region);
 }
 
 /* What a stage may spend, 0 standing for no limit; false: nothing is left. */
@@ -54,9 +53,8 @@ enum tarn_status tarn_stage_improve(struct tarn_placing *placing, uint64_t steps
     uint64_t before = placing->result->footprint;
     options.steps = steps;
     if (placing->request.method == TARN_PLACE_ALL) options.patience = steps / WALK_PATIENCE + 1;
-    enum tarn_status status =
-        tarn_improve_place(placing->problem, placing->antichain, &options, placing->result->offset,
-                           &placing->result->footprint, &report);
+    enum tarn_status status = tarn_improve_place(
+        &placing->problem, &options, placing->result->offset, &placing->result->footprint, &report);
     assert(placing->result->footprint <= before);
     spend(placing, options.work_max, report.work);
     placing->cut = placing->cut || report.cut;
@@ -70,7 +68,7 @@ enum tarn_status tarn_stage_improve(struct tarn_placing *placing, uint64_t steps
 
 uint32_t tarn_stage_count_methods(struct tarn_placing *placing)
 {
-    uint32_t count = tarn_portfolio_count(placing->problem);
+    uint32_t count = tarn_portfolio_count(&placing->problem);
     uint64_t work_max, method = placing->costs.method + 1;
     if (!may_spend(placing, placing->reserve, &work_max)) return 0;
     if (work_max > 0 && work_max / method < count) {
@@ -81,19 +79,19 @@ uint32_t tarn_stage_count_methods(struct tarn_placing *placing)
     return count;
 }
 
-enum tarn_status tarn_stage_somas(const struct tarn_placing *placing, uint32_t method,
-                                  uint32_t methods)
+enum tarn_status tarn_stage_somas(struct tarn_placing *placing, uint32_t method, uint32_t methods)
 {
     const struct tarn_improve_options *options = &placing->request.improve;
     uint64_t footprint;
     uint32_t winner;
-    size_t count = placing->problem->blocks->storages_count;
-    uint64_t *offset = malloc((count + 1) * sizeof *offset);
-    enum tarn_status status = offset ? make_rows(placing) : TARN_SYSTEM;
-    if (status == TARN_OK)
-        status =
-            tarn_portfolio_place(placing->problem, method, methods, options->threads,
-                                 options->bound, &options->deadline, offset, &footprint, &winner);
+    size_t count = placing->problem.blocks.storages_count;
+    enum tarn_status status = make_rows(placing);
+    if (status != TARN_OK) return status;
+    struct tarn_region_mark mark = tarn_region_mark(placing->region);
+    uint64_t *offset = tarn_region_take(placing->region, count, sizeof *offset);
+    if (!offset) return TARN_SYSTEM;
+    status = tarn_portfolio_place(&placing->problem, method, methods, options->threads,
+                                  options->bound, &options->deadline, offset, &footprint, &winner);
     bool ended = status == TARN_OK && footprint == UINT64_MAX;
     if (status == TARN_OK && !ended &&
         (method != TARN_NONE || footprint <= placing->result->footprint)) {
@@ -102,14 +100,14 @@ enum tarn_status tarn_stage_somas(const struct tarn_placing *placing, uint32_t m
         snprintf(placing->result->method, sizeof placing->result->method, "%s",
                  tarn_methods[winner].name);
     }
-    free(offset);
+    tarn_region_release(placing->region, mark);
     return status;
 }
 
 /* 0: there is no point: groups, or too few for every searcher to come to an end of a run. */
 static uint64_t nodes_for(const struct tarn_placing *placing, uint64_t visits)
 {
-    const struct tarn_blocks *blocks = placing->problem->blocks;
+    const struct tarn_blocks *blocks = &placing->problem.blocks;
     uint64_t nodes = visits / ((uint64_t)blocks->count + 1);
     bool lone = blocks->count == blocks->storages_count;
     return lone && nodes >= (uint64_t)EXACT_RUNS * blocks->count ? nodes : 0;
@@ -122,7 +120,7 @@ uint64_t tarn_stage_visits(uint64_t steps, uint64_t visits_a_step)
 
 uint64_t tarn_stage_core_visits(const struct tarn_placing *placing, uint64_t steps)
 {
-    uint64_t storages = placing->problem->blocks->storages_count;
+    uint64_t storages = placing->problem.blocks.storages_count;
     if (storages > CORE_STORAGES) storages = CORE_STORAGES;
     return tarn_stage_visits(steps, CORE_VISITS_A_STORAGE * (storages + 1));
 }
@@ -152,12 +150,12 @@ enum tarn_status tarn_stage_exact(struct tarn_placing *placing, uint64_t nodes)
                                          .nodes_max = nodes,
                                          .threads = improve->threads,
                                          .deadline = improve->deadline};
-    const struct tarn_blocks *blocks = placing->problem->blocks;
+    const struct tarn_blocks *blocks = &placing->problem.blocks;
     struct tarn_exact_report report;
     if (!may_spend(placing, placing->reserve, &options.work_max)) return TARN_OK;
     enum tarn_status status = make_rows(placing);
     if (status == TARN_OK)
-        status = tarn_exact_place(placing->problem, NULL, tarn_placing_aim(placing), &options,
+        status = tarn_exact_place(&placing->problem, NULL, tarn_placing_aim(placing), &options,
                                   placing->result->offset, &report);
     if (status == TARN_USAGE) return TARN_OK;
     if (status != TARN_OK) return status;
@@ -190,8 +188,8 @@ enum tarn_status tarn_stage_core(struct tarn_placing *placing, uint64_t aim, uin
     if (!may_spend(placing, placing->reserve, &options.work_max)) return TARN_OK;
     enum tarn_status status = make_rows(placing);
     if (status == TARN_OK)
-        status = tarn_core_place(placing->problem, placing->antichain, &options, result->offset,
-                                 &result->footprint, &report);
+        status = tarn_core_place(&placing->problem, &options, result->offset, &result->footprint,
+                                 &report);
     assert(result->footprint <= before);
     spend(placing, options.work_max, report.work);
     if (report.impossible && aim == tarn_placing_aim(placing)) result->cannot_fit = true;
@@ -214,14 +212,14 @@ enum tarn_status tarn_stage_approach(struct tarn_placing *placing, uint64_t visi
     return status;
 }
 
-enum tarn_status tarn_stage_lay_out(const struct tarn_placing *placing)
+enum tarn_status tarn_stage_lay_out(struct tarn_placing *placing)
 {
     struct tarn_place_result *result = placing->result;
     const struct tarn_layout *layout = placing->request.layout;
     snprintf(result->method, sizeof result->method, "%s", layout->name);
     enum tarn_status status = make_rows(placing);
     if (status != TARN_OK) return status;
-    return layout->place(placing->problem, placing->request.node_limit, result->offset,
+    return layout->place(&placing->problem, placing->request.node_limit, result->offset,
                          &result->footprint);
 }
 
@@ -229,8 +227,8 @@ enum tarn_status tarn_stage_pass(const struct tarn_placing *placing)
 {
     const struct tarn_improve_options *improve = &placing->request.improve;
     struct tarn_place_result *result = placing->result;
-    enum tarn_status status = tarn_pass_place(placing->problem, placing->antichain,
-                                              improve->threads, result->offset, &result->footprint);
+    enum tarn_status status =
+        tarn_pass_place(&placing->problem, improve->threads, result->offset, &result->footprint);
     if (status != TARN_OK || result->footprint == placing->stacked) return status;
     snprintf(result->method, sizeof result->method, "lowest:pass");
     if (improve->progress) improve->progress(improve->user, result->footprint, 0);

@@ -4,12 +4,11 @@
 
 #include "place.h"
 #include "planner/place/effort/effort.h"
-#include "streams/order/antichain.h"
 
 /* A placement in progress. */
 struct tarn_placing {
-    const struct tarn_problem *problem;
-    const struct tarn_antichain *antichain;
+    struct tarn_problem problem; /* a copy: its conflicts get their rows in the first stage that
+                                    reads masks, which most placements do not come to */
     struct tarn_place_request request; /* a copy: its bound may rise */
     struct tarn_place_result *result;
     uint64_t stacked;             /* bytes of the plan in which no two storages share any */
@@ -17,10 +16,7 @@ struct tarn_placing {
     uint64_t reserve;             /* of that, for the stages that follow */
     struct tarn_work_costs costs; /* where work is limited */
     bool cut;                     /* a stage would have gone on, but for want of work */
-    /* The problem's conflicts. They get their rows in the first stage that reads masks, which most
-     * placements do not come to. */
-    struct tarn_conflicts *conflicts;
-    struct tarn_region *region; /* of the rows */
+    struct tarn_region *region;   /* of the rows */
 };
 
 /* Bytes: a plan up to there ends the placement. */
@@ -37,8 +33,7 @@ enum tarn_status tarn_stage_improve(struct tarn_placing *placing, uint64_t steps
 /* How many of the paper's methods there is work for; they are paid for here. */
 uint32_t tarn_stage_count_methods(struct tarn_placing *placing);
 /* One of the paper's methods; TARN_NONE: the best of the first `methods`. */
-enum tarn_status tarn_stage_somas(const struct tarn_placing *placing, uint32_t method,
-                                  uint32_t methods);
+enum tarn_status tarn_stage_somas(struct tarn_placing *placing, uint32_t method, uint32_t methods);
 
 /* Complete search at the aim itself; finds nothing where there are too many blocks for it. */
 enum tarn_status tarn_stage_exact(struct tarn_placing *placing, uint64_t nodes);
@@ -55,7 +50,7 @@ uint64_t tarn_stage_core_visits(const struct tarn_placing *placing, uint64_t ste
 enum tarn_status tarn_stage_approach(struct tarn_placing *placing, uint64_t visits);
 
 /* The layout that was asked for. */
-enum tarn_status tarn_stage_lay_out(const struct tarn_placing *placing);
+enum tarn_status tarn_stage_lay_out(struct tarn_placing *placing);
 /* One pass of lowest-offset-first, for a search that was ended before its first plan. */
 enum tarn_status tarn_stage_pass(const struct tarn_placing *placing);
 

@@ -34,11 +34,6 @@ static void fill_row(const struct first_scratch *scratch, const struct tarn_cloc
     }
 }
 
-static void never_release(uint32_t *row, const struct tarn_graph *graph)
-{
-    for (uint32_t s = 0; s < graph->streams_count; s++) row[s] = graph->streams[s].ops_count;
-}
-
 static enum tarn_status fill_first(struct tarn_reuse *reuse, struct tarn_region *region,
                                    const struct tarn_clocks *clocks, const struct tarn_graph *graph)
 {
@@ -49,7 +44,7 @@ static enum tarn_status fill_first(struct tarn_reuse *reuse, struct tarn_region 
     bool ok = scratch.row && scratch.seen;
     for (uint32_t a = 0; ok && a < reuse->count; a++) {
         if (graph->storages[a].pinned)
-            never_release(scratch.row, graph);
+            memcpy(scratch.row, reuse->length, reuse->streams_count * sizeof *scratch.row);
         else
             fill_row(&scratch, clocks, graph, a);
         for (uint32_t s = 0; s < reuse->streams_count; s++)
@@ -65,11 +60,14 @@ enum tarn_status tarn_reuse_init(struct tarn_reuse *reuse, struct tarn_region *r
     assert(clocks->streams_count == graph->streams_count);
     *reuse =
         (struct tarn_reuse){.streams_count = graph->streams_count, .count = graph->planned_count};
+    reuse->length = tarn_region_take(region, reuse->streams_count, sizeof *reuse->length);
     reuse->first =
         tarn_region_take(region, (size_t)reuse->count * reuse->streams_count, sizeof *reuse->first);
     reuse->position = tarn_region_take(region, reuse->count, sizeof *reuse->position);
     reuse->stream = tarn_region_take(region, reuse->count, sizeof *reuse->stream);
-    if (!reuse->first || !reuse->position || !reuse->stream) return TARN_SYSTEM;
+    if (!reuse->length || !reuse->first || !reuse->position || !reuse->stream) return TARN_SYSTEM;
+    for (uint32_t s = 0; s < reuse->streams_count; s++)
+        reuse->length[s] = graph->streams[s].ops_count;
     for (uint32_t a = 0; a < reuse->count; a++) {
         const struct tarn_graph_op *producer = &graph->ops[graph->storages[a].producer];
         reuse->position[a] = producer->position;
@@ -78,14 +76,12 @@ enum tarn_status tarn_reuse_init(struct tarn_reuse *reuse, struct tarn_region *r
     return fill_first(reuse, region, clocks, graph);
 }
 
-bool tarn_reuse_is_valid(const struct tarn_reuse *reuse, const struct tarn_graph *graph)
+bool tarn_reuse_is_valid(const struct tarn_reuse *reuse)
 {
-    if (reuse->count != graph->planned_count || reuse->streams_count != graph->streams_count)
-        return false;
     for (uint32_t a = 0; a < reuse->count; a++) {
+        if (reuse->stream[a] >= reuse->streams_count) return false;
         for (uint32_t s = 0; s < reuse->streams_count; s++)
-            if (reuse->first[(size_t)s * reuse->count + a] > graph->streams[s].ops_count)
-                return false;
+            if (reuse->first[(size_t)s * reuse->count + a] > reuse->length[s]) return false;
         if (tarn_reuse_precedes(reuse, a, a)) return false;
     }
     return true;

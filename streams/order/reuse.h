@@ -10,6 +10,7 @@
 struct tarn_reuse {
     uint32_t streams_count;
     uint32_t count;     /* planned storages */
+    uint32_t *length;   /* stream -> its positions; a first of that many: never */
     uint32_t *first;    /* [stream][storage] */
     uint32_t *position; /* storage -> position of its producer */
     uint32_t *stream;   /* storage -> stream of its producer */
@@ -21,7 +22,16 @@ enum tarn_status tarn_reuse_init(struct tarn_reuse *reuse, struct tarn_region *r
 
 /* Is every position inside its stream, and is no storage free for its own producer, or one before
  * it? For tests and assertions; cost: O(storages S). */
-bool tarn_reuse_is_valid(const struct tarn_reuse *reuse, const struct tarn_graph *graph);
+bool tarn_reuse_is_valid(const struct tarn_reuse *reuse);
+
+/* The positions of the longest stream. */
+static inline uint32_t tarn_reuse_longest(const struct tarn_reuse *reuse)
+{
+    uint32_t longest = 0;
+    for (uint32_t s = 0; s < reuse->streams_count; s++)
+        if (reuse->length[s] > longest) longest = reuse->length[s];
+    return longest;
+}
 
 static inline bool tarn_reuse_precedes(const struct tarn_reuse *reuse, uint32_t a, uint32_t b)
 {

@@ -42,10 +42,11 @@ static double median(double *values, int count)
     return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-static void check_offsets(const struct tarn_problem *problem, const struct tarn_reuse *reuse,
-                          uint64_t capacity, const uint64_t *offset)
+static void check_offsets(const struct tarn_problem *problem, uint64_t capacity,
+                          const uint64_t *offset)
 {
-    const uint64_t *size = problem->blocks->reserved;
+    const struct tarn_reuse *reuse = &problem->conflicts.reuse;
+    const uint64_t *size = problem->blocks.reserved;
     for (uint32_t a = 0; a < reuse->count; a++) {
         stop_unless(offset[a] + size[a] <= capacity, "a placement above the capacity");
         for (uint32_t b = 0; b < a; b++)
@@ -60,26 +61,18 @@ static uint64_t solve(const struct tarn_graph *graph, uint64_t capacity,
                       const struct tarn_exact_options *options, struct run *run)
 {
     struct tarn_region region = {.chunks = NULL};
-    struct tarn_clocks clocks = {0};
-    struct tarn_reuse reuse = {0};
-    struct tarn_blocks blocks = {0};
-    struct tarn_conflicts conflicts = {0};
-    struct tarn_antichain antichain = {0};
-    struct tarn_problem problem = {graph, &blocks, &conflicts};
+    struct tarn_problem problem;
     struct tarn_exact_report report;
     uint64_t *offset = calloc((size_t)graph->planned_count + 1, sizeof *offset);
     double begin = tarn_now_ms();
-    stop_unless(offset && !tarn_clocks_init(&clocks, &region, graph) &&
-                    !tarn_reuse_init(&reuse, &region, &clocks, graph) &&
-                    !tarn_blocks_init(&blocks, &region, graph, false, 1, NULL) &&
-                    !tarn_conflicts_init(&conflicts, &region, &reuse, graph) &&
-                    !tarn_antichain_init(&antichain, &region, &reuse, graph, blocks.reserved),
+    stop_unless(offset && !tarn_problem_init(&problem, &region, graph, 1, NULL) &&
+                    !tarn_conflicts_init_rows(&problem.conflicts, &region),
                 "out of memory");
-    if (capacity == 0) capacity = antichain.bound;
+    if (capacity == 0) capacity = problem.antichain.bound;
     enum tarn_status status = tarn_exact_place(&problem, NULL, capacity, options, offset, &report);
     stop_unless(status == TARN_OK || status == TARN_USAGE, "out of memory");
     *run = (struct run){tarn_now_ms() - begin, (double)report.nodes, report.result};
-    if (report.result == TARN_EXACT_FOUND) check_offsets(&problem, &reuse, capacity, offset);
+    if (report.result == TARN_EXACT_FOUND) check_offsets(&problem, capacity, offset);
     tarn_region_finish(&region);
     free(offset);
     return capacity;

@@ -40,7 +40,7 @@ static double gap(uint64_t footprint, uint64_t bound)
 static void print_baseline(const struct bench *bench, const struct tarn_problem *problem,
                            uint64_t bound)
 {
-    uint64_t *offset = calloc((size_t)problem->blocks->storages_count + 1, sizeof *offset);
+    uint64_t *offset = calloc((size_t)problem->blocks.storages_count + 1, sizeof *offset);
     uint64_t footprint;
     uint32_t winner;
     double begin = clock_ms(CLOCK_MONOTONIC);
@@ -51,18 +51,18 @@ static void print_baseline(const struct bench *bench, const struct tarn_problem 
     free(offset);
 }
 
-static void print_improved(struct bench *bench, const struct tarn_problem *problem,
-                           const struct tarn_antichain *antichain, uint64_t bound)
+static void print_improved(struct bench *bench, const struct tarn_problem *problem, uint64_t bound)
 {
-    uint64_t *offset = calloc((size_t)problem->blocks->storages_count + 1, sizeof *offset);
-    struct tarn_improve_options options = {.bound = antichain->bound, .threads = bench->threads};
+    uint64_t *offset = calloc((size_t)problem->blocks.storages_count + 1, sizeof *offset);
+    struct tarn_improve_options options = {.bound = problem->antichain.bound,
+                                           .threads = bench->threads};
     struct tarn_improve_report report;
     if (!offset) check(TARN_SYSTEM);
-    uint64_t footprint = tarn_blocks_place_in_a_row(problem->blocks, offset), keys = footprint;
-    check(tarn_improve_place(problem, antichain, &options, offset, &keys, &report));
-    footprint = tarn_blocks_place_in_a_row(problem->blocks, offset);
+    uint64_t footprint = tarn_blocks_place_in_a_row(&problem->blocks, offset), keys = footprint;
+    check(tarn_improve_place(problem, &options, offset, &keys, &report));
+    footprint = tarn_blocks_place_in_a_row(&problem->blocks, offset);
     options.steps = bench->steps;
-    check(tarn_improve_place(problem, antichain, &options, offset, &footprint, &report));
+    check(tarn_improve_place(problem, &options, offset, &footprint, &report));
     printf(" %.4f | %.2f | %.5f | %llu | %.1f |\n", gap(keys, bound), report.keys_ms,
            gap(footprint, bound), (unsigned long long)report.steps,
            report.keys_ms + report.walks_ms);
@@ -76,25 +76,17 @@ static void print_improved(struct bench *bench, const struct tarn_problem *probl
 static void print_graph(struct bench *bench, const struct tarn_graph *graph)
 {
     struct tarn_region region = {.chunks = NULL};
-    struct tarn_clocks clocks;
-    struct tarn_reuse reuse;
-    struct tarn_blocks blocks;
-    struct tarn_conflicts conflicts;
-    struct tarn_antichain antichain;
+    struct tarn_problem problem;
     struct tarn_error error;
     double begin = clock_ms(CLOCK_MONOTONIC);
-    check(tarn_clocks_init(&clocks, &region, graph));
-    check(tarn_reuse_init(&reuse, &region, &clocks, graph));
-    check(tarn_blocks_init(&blocks, &region, graph, false, 512, &error));
-    check(tarn_antichain_init(&antichain, &region, &reuse, graph, blocks.reserved));
+    check(tarn_problem_init(&problem, &region, graph, 512, &error));
     double ready_ms = clock_ms(CLOCK_MONOTONIC) - begin;
-    check(tarn_conflicts_init(&conflicts, &region, &reuse, graph));
-    struct tarn_problem problem = {graph, &blocks, &conflicts};
-    uint64_t bound = tarn_improve_round_bound(&blocks, antichain.bound);
-    printf("| %s | %u | %u | %.1f | %.2f |", tarn_graph_name(graph), reuse.count,
-           reuse.streams_count, (double)bound / 1048576.0, ready_ms);
+    check(tarn_conflicts_init_rows(&problem.conflicts, &region));
+    uint64_t bound = tarn_improve_round_bound(&problem.blocks, problem.antichain.bound);
+    printf("| %s | %u | %u | %.1f | %.2f |", tarn_graph_name(graph), graph->planned_count,
+           graph->streams_count, (double)bound / 1048576.0, ready_ms);
     if (bench->baseline) print_baseline(bench, &problem, bound);
-    print_improved(bench, &problem, &antichain, bound);
+    print_improved(bench, &problem, bound);
     bench->graphs++;
     tarn_region_finish(&region);
 }

@@ -1,8 +1,8 @@
-/* How planning grows: for each graph the time to build it, for clocks and reuse, for the bound, for
- * the first plan, for the whole search, and for the verifier, and how far the plans are from the
- * bound. `first plan` ends with the first one of a key or width of windows, `all` with the last or,
- * with --seconds, with the search of a default plan. Prints Markdown; times in milliseconds, one
- * run.
+/* How planning grows: for each graph the time to build it, for the problem (clocks, reuse, blocks,
+ * antichain, slots), for the gaps of the bound, for the first plan, for the whole search, and for
+ * the verifier, and how far the plans are from the bound. `first plan` ends with the first one of a
+ * key or width of windows, `all` with the last or, with --seconds, with the search of a default
+ * plan. Prints Markdown; times in milliseconds, one run.
  *
  *   scale_bench [--seconds S] [--threads N] [KIND:STORAGESxSTREAMS]...
  *
@@ -33,7 +33,7 @@ struct run {
     double seconds;
     uint32_t threads;
     struct tarn_graph *graph;
-    double build_ms, clocks_ms, bound_ms, conflicts_ms, first_ms, all_ms, verify_ms;
+    double build_ms, problem_ms, gaps_ms, first_ms, all_ms, verify_ms;
     double begin_ms;
     uint64_t bound, first, last;
     long graph_kib, plan_kib; /* of the graph, and the most that planning took beside it */
@@ -118,15 +118,9 @@ static void verify(struct run *run, const struct tarn_place_result *result)
     tarn_plan_destroy(plan);
 }
 
-static void place(struct run *run, const struct tarn_reuse *reuse, const struct tarn_blocks *blocks,
-                  const struct tarn_antichain *antichain)
+static void place(struct run *run, const struct tarn_problem *problem)
 {
-    struct tarn_region region = {.chunks = NULL};
-    struct tarn_conflicts conflicts;
     double since = now_ms();
-    need(tarn_conflicts_init_slots(&conflicts, &region, reuse, run->graph));
-    run->conflicts_ms = lap(&since);
-    struct tarn_problem problem = {run->graph, blocks, &conflicts};
     struct tarn_place_request request = {.method =
                                              run->seconds > 0 ? TARN_PLACE_ALL : TARN_PLACE_LOWEST};
     run->begin_ms = since;
@@ -137,42 +131,34 @@ static void place(struct run *run, const struct tarn_reuse *reuse, const struct 
                                       .deadline = tarn_deadline_in(NULL, run->seconds),
                                       .progress = note_first,
                                       .user = run};
-    struct tarn_place_result result = {.offset =
-                                           malloc(((size_t)reuse->count + 1) * sizeof(uint64_t))};
+    struct tarn_place_result result = {
+        .offset = malloc(((size_t)run->graph->planned_count + 1) * sizeof(uint64_t))};
     if (!result.offset) need(TARN_SYSTEM);
-    need(tarn_place(&problem, antichain, &request, &result));
+    need(tarn_place(problem, &request, &result));
     run->all_ms = lap(&since);
     run->last = result.footprint;
     memcpy(run->method, result.method, sizeof run->method);
     run->plan_kib = memory_kib("VmHWM:") - run->graph_kib;
     verify(run, &result);
     free(result.offset);
-    tarn_region_finish(&region);
 }
 
 static void measure(struct run *run)
 {
-    struct tarn_region region = {.chunks = NULL}, brief = {.chunks = NULL};
-    struct tarn_clocks clocks;
-    struct tarn_reuse reuse;
-    struct tarn_blocks blocks;
-    struct tarn_antichain antichain;
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_problem problem;
     struct tarn_gap_bound bound;
     malloc_trim(0);
     reset_peak();
     run->graph_kib = memory_kib("VmRSS:");
     double since = now_ms();
-    need(tarn_clocks_init(&clocks, &brief, run->graph));
-    need(tarn_reuse_init(&reuse, &region, &clocks, run->graph));
-    tarn_region_finish(&brief);
-    run->clocks_ms = lap(&since);
-    need(tarn_blocks_init(&blocks, &region, run->graph, false, 512, NULL));
-    struct tarn_reserve reserve = {&reuse, run->graph, blocks.reserved, 512};
-    need(tarn_antichain_init(&antichain, &region, &reuse, run->graph, blocks.reserved));
-    need(tarn_gap_bound_init(&bound, &region, &antichain, &reserve, TARN_GAP_EFFORT_LOW));
+    need(tarn_problem_init(&problem, &region, run->graph, 512, NULL));
+    run->problem_ms = lap(&since);
+    struct tarn_reserve reserve = tarn_problem_reserve(&problem, 512);
+    need(tarn_gap_bound_init(&bound, &region, &problem.antichain, &reserve, TARN_GAP_EFFORT_LOW));
     run->bound = bound.bound;
-    run->bound_ms = lap(&since);
-    place(run, &reuse, &blocks, &antichain);
+    run->gaps_ms = lap(&since);
+    place(run, &problem);
     tarn_region_finish(&region);
 }
 
@@ -186,13 +172,12 @@ static double gap_percent(uint64_t footprint, uint64_t bound)
 static void print_run(const struct run *run)
 {
     double entries = (double)run->graph->planned_count * run->graph->streams_count;
-    printf("| %s | %u | %u | %.2f | %.1f | %.1f | %.1f | %.1f | %.3f | %.1f | %.3f | %.1f | "
+    printf("| %s | %u | %u | %.2f | %.1f | %.1f | %.1f | %.3f | %.1f | %.3f | %.1f | "
            "%ld | %ld | %.1f | %s |\n",
            run->name, run->graph->planned_count, run->graph->groups_count, run->build_ms / 1e3,
-           run->clocks_ms, run->bound_ms, run->conflicts_ms, run->first_ms,
-           gap_percent(run->first, run->bound), run->all_ms, gap_percent(run->last, run->bound),
-           run->verify_ms, run->graph_kib / 1024, run->plan_kib / 1024,
-           1024 * (double)run->plan_kib / entries, run->method);
+           run->problem_ms, run->gaps_ms, run->first_ms, gap_percent(run->first, run->bound),
+           run->all_ms, gap_percent(run->last, run->bound), run->verify_ms, run->graph_kib / 1024,
+           run->plan_kib / 1024, 1024 * (double)run->plan_kib / entries, run->method);
     fflush(stdout);
 }
 
@@ -236,12 +221,11 @@ int main(int argc, char **argv)
         graphs = (const char *const *)argv + next;
         count = argc - next;
     }
-    printf(
-        "| graph | storages | groups | build s | clocks + first | bound | conflicts | first plan "
-        "| gap %% | all | gap %% | verify | graph MiB | plan MiB | bytes / storage / "
-        "stream "
-        "| method |\n"
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n");
+    printf("| graph | storages | groups | build s | problem | gaps | first plan "
+           "| gap %% | all | gap %% | verify | graph MiB | plan MiB | bytes / storage / "
+           "stream "
+           "| method |\n"
+           "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n");
     for (int i = 0; i < count; i++) {
         struct run run = options;
         double since = now_ms();

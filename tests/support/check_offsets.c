@@ -8,19 +8,19 @@
 
 #include <cmocka.h>
 
-void check_pairs(const struct tarn_reuse *reuse, const struct tarn_blocks *blocks,
-                 const uint64_t *offset)
+void check_pairs(const struct tarn_problem *problem, const uint64_t *offset)
 {
-    const uint64_t *reserved = blocks->reserved;
+    const struct tarn_reuse *reuse = &problem->conflicts.reuse;
+    const uint64_t *reserved = problem->blocks.reserved;
     for (uint32_t a = 0; a < reuse->count; a++)
         for (uint32_t b = 0; b < a; b++)
             if (offset[a] < offset[b] + reserved[b] && offset[b] < offset[a] + reserved[a])
                 assert_true(tarn_reuse_is_safe(reuse, a, b));
 }
 
-uint64_t check_offsets(const struct tarn_graph *graph, const struct tarn_reuse *reuse,
-                       const struct tarn_blocks *blocks, const uint64_t *offset)
+uint64_t check_offsets(const struct tarn_problem *problem, const uint64_t *offset)
 {
+    const struct tarn_blocks *blocks = &problem->blocks;
     uint64_t footprint = 0;
     for (uint32_t b = 0; b < blocks->count; b++) {
         const struct tarn_block block = tarn_block_at(blocks, b);
@@ -29,9 +29,9 @@ uint64_t check_offsets(const struct tarn_graph *graph, const struct tarn_reuse *
         if (end + block.size > footprint) footprint = end + block.size;
         for (uint32_t i = 0; i < block.members_count; i++) {
             assert_int_equal(offset[block.members[i]], end);
-            end += graph->storages[block.members[i]].size;
+            end += problem->graph->storages[block.members[i]].size;
         }
     }
-    check_pairs(reuse, blocks, offset);
+    check_pairs(problem, offset);
     return footprint;
 }

@@ -3,14 +3,11 @@
 #define TARN_TESTS_SUPPORT_CHECK_OFFSETS_H
 
 #include "planner/place/problem/problem.h"
-#include "streams/order/reuse.h"
 
 /* Asserts that no unsafe pair shares a reserved byte. */
-void check_pairs(const struct tarn_reuse *reuse, const struct tarn_blocks *blocks,
-                 const uint64_t *offset);
+void check_pairs(const struct tarn_problem *problem, const uint64_t *offset);
 
 /* The same, and that groups lie back to back and blocks are aligned. Returns the footprint. */
-uint64_t check_offsets(const struct tarn_graph *graph, const struct tarn_reuse *reuse,
-                       const struct tarn_blocks *blocks, const uint64_t *offset);
+uint64_t check_offsets(const struct tarn_problem *problem, const uint64_t *offset);
 
 #endif

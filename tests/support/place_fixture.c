@@ -11,21 +11,11 @@
 
 void set_up(struct fixture *fixture, struct tarn_graph *graph, uint64_t alignment)
 {
-    struct tarn_clocks clocks;
-    fixture->graph = graph;
-    fixture->region = (struct tarn_region){.chunks = NULL};
-    assert_int_equal(tarn_clocks_init(&clocks, &fixture->region, graph), TARN_OK);
-    assert_int_equal(tarn_reuse_init(&fixture->reuse, &fixture->region, &clocks, graph), TARN_OK);
-    assert_int_equal(
-        tarn_blocks_init(&fixture->blocks, &fixture->region, graph, false, alignment, NULL),
-        TARN_OK);
-    assert_int_equal(
-        tarn_conflicts_init(&fixture->conflicts, &fixture->region, &fixture->reuse, graph),
-        TARN_OK);
-    assert_int_equal(tarn_antichain_init(&fixture->antichain, &fixture->region, &fixture->reuse,
-                                         graph, fixture->blocks.reserved),
+    *fixture = (struct fixture){.graph = graph};
+    assert_int_equal(tarn_problem_init(&fixture->problem, &fixture->region, graph, alignment, NULL),
                      TARN_OK);
-    fixture->problem = (struct tarn_problem){graph, &fixture->blocks, &fixture->conflicts};
+    assert_int_equal(tarn_conflicts_init_rows(&fixture->problem.conflicts, &fixture->region),
+                     TARN_OK);
     assert_true(tarn_problem_is_valid(&fixture->problem));
 }
 

@@ -4,16 +4,11 @@
 
 #include "planner/place/problem/problem.h"
 #include "streams/base/region.h"
-#include "streams/order/antichain.h"
 
 struct fixture {
-    struct tarn_region region; /* of reuse and antichain */
+    struct tarn_region region; /* of the problem */
     struct tarn_graph *graph;
-    struct tarn_reuse reuse;
-    struct tarn_blocks blocks;
-    struct tarn_conflicts conflicts;
-    struct tarn_antichain antichain;
-    struct tarn_problem problem;
+    struct tarn_problem problem; /* its conflicts have rows */
 };
 
 /* The graph becomes the fixture's. */

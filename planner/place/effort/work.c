@@ -14,12 +14,12 @@ enum { PAIR_WORK = 150, PAIR_STREAM_WORK = 10 };
 
 static enum tarn_status count_pairs(const struct tarn_problem *problem, double *pairs)
 {
-    const struct tarn_reuse *reuse = problem->conflicts->reuse;
+    const struct tarn_reuse *reuse = &problem->conflicts.reuse;
     double count = reuse->count;
     *pairs = count * count / 2;
     if ((uint64_t)reuse->count * reuse->streams_count > ENTRIES_MAX) return TARN_OK;
     uint64_t counted = 0;
-    enum tarn_status status = tarn_conflicts_pairs(problem->conflicts, problem->graph, &counted);
+    enum tarn_status status = tarn_conflicts_pairs(&problem->conflicts, &counted);
     *pairs = (double)counted;
     return status;
 }
@@ -32,7 +32,7 @@ uint64_t tarn_work_of_pairs(uint64_t pairs, uint32_t streams_count)
 enum tarn_status tarn_work_estimate(const struct tarn_problem *problem,
                                     struct tarn_work_costs *costs)
 {
-    const struct tarn_reuse *reuse = problem->conflicts->reuse;
+    const struct tarn_reuse *reuse = &problem->conflicts.reuse;
     double pairs, count = reuse->count;
     enum tarn_status status = count_pairs(problem, &pairs);
     if (status != TARN_OK) return status;

@@ -17,16 +17,16 @@ enum { SECTIONS_A_PIECE = 64 };
 /* Pieces in list order of their producers: a counting sort by rank. */
 static bool sort_by_time(struct tarn_exact_builder *builder)
 {
-    const struct tarn_graph *graph = builder->problem->graph;
+    const struct tarn_problem *problem = builder->problem;
     struct tarn_region_mark mark = tarn_region_mark(&builder->region);
     uint32_t *begin =
-        tarn_region_take(&builder->region, (size_t)graph->ops_count + 2, sizeof *begin);
+        tarn_region_take(&builder->region, (size_t)problem->ops_count + 2, sizeof *begin);
     if (!begin) return false;
     for (uint32_t p = 0; p < builder->pieces_count; p++)
-        begin[graph->rank[graph->storages[builder->storage[p]].producer] + 1]++;
-    for (uint32_t v = 0; v < graph->ops_count; v++) begin[v + 1] += begin[v];
+        begin[tarn_problem_begin(problem, builder->storage[p]) + 1]++;
+    for (uint32_t v = 0; v < problem->ops_count; v++) begin[v + 1] += begin[v];
     for (uint32_t p = 0; p < builder->pieces_count; p++)
-        builder->by_time[begin[graph->rank[graph->storages[builder->storage[p]].producer]]++] =
+        builder->by_time[begin[tarn_problem_begin(problem, builder->storage[p])]++] =
             builder->rank_of[p];
     tarn_region_release(&builder->region, mark);
     return true;

@@ -69,7 +69,7 @@ static bool take_conflict(struct tarn_exact_builder *builder, uint32_t p, uint32
 static bool take_conflicts_of(struct tarn_exact_builder *builder, uint32_t b,
                               const uint32_t *storage_at, uint64_t *mask)
 {
-    const struct tarn_conflicts *conflicts = builder->problem->conflicts;
+    const struct tarn_conflicts *conflicts = &builder->problem->conflicts;
     struct tarn_exact_instance *instance = builder->instance;
     uint32_t found = instance->forbidden_begin[b];
     for (uint32_t p = instance->piece_begin[b]; p < instance->piece_begin[b + 1]; p++) {
@@ -97,8 +97,8 @@ static bool take_conflicts_of(struct tarn_exact_builder *builder, uint32_t b,
 
 bool tarn_exact_take_conflicts(struct tarn_exact_builder *builder)
 {
-    const struct tarn_conflicts *conflicts = builder->problem->conflicts;
-    uint32_t count = builder->problem->blocks->storages_count;
+    const struct tarn_conflicts *conflicts = &builder->problem->conflicts;
+    uint32_t count = builder->problem->blocks.storages_count;
     uint32_t *storage_at = tarn_region_take(&builder->region, count, sizeof *storage_at);
     uint64_t *mask = tarn_region_take(&builder->region, conflicts->words_count, sizeof *mask);
     bool ok = storage_at && mask;

@@ -16,21 +16,21 @@
 /* Notes what is free; returns the largest alignment of it. */
 static uint64_t note_free(struct tarn_exact_dominated *dominated)
 {
-    const struct tarn_blocks *blocks = dominated->problem->blocks;
+    const struct tarn_blocks *blocks = &dominated->problem->blocks;
     uint64_t alignment = 1;
     for (uint32_t b = 0; b < blocks->count; b++) {
         const struct tarn_block block = tarn_block_at(blocks, b);
         if (dominated->is_left_out[b]) continue;
         if (block.alignment > alignment) alignment = block.alignment;
         for (uint32_t k = 0; k < block.members_count; k++)
-            tarn_set_add(dominated->free, dominated->problem->conflicts->slot_of[block.members[k]]);
+            tarn_set_add(dominated->free, dominated->problem->conflicts.slot_of[block.members[k]]);
     }
     return alignment;
 }
 
 static bool meets_all(struct tarn_exact_dominated *dominated, struct tarn_block block)
 {
-    const struct tarn_conflicts *conflicts = dominated->problem->conflicts;
+    const struct tarn_conflicts *conflicts = &dominated->problem->conflicts;
     for (uint32_t k = 0; k < block.members_count; k++) {
         tarn_conflicts_mask(conflicts, block.members[k], dominated->mask);
         for (uint32_t m = 0; m < block.members_count; m++)
@@ -43,7 +43,7 @@ static bool meets_all(struct tarn_exact_dominated *dominated, struct tarn_block 
 
 static void take_to_bottom(struct tarn_exact_dominated *dominated)
 {
-    const struct tarn_blocks *blocks = dominated->problem->blocks;
+    const struct tarn_blocks *blocks = &dominated->problem->blocks;
     uint64_t alignment = note_free(dominated);
     for (uint32_t b = 0; b < blocks->count; b++) {
         const struct tarn_block block = tarn_block_at(blocks, b);
@@ -61,7 +61,7 @@ enum tarn_status tarn_exact_dominated_init(struct tarn_exact_dominated *dominate
                                            const struct tarn_problem *problem,
                                            const bool *is_left_out)
 {
-    size_t count = problem->blocks->count, words = problem->conflicts->words_count;
+    size_t count = problem->blocks.count, words = problem->conflicts.words_count;
     *dominated = (struct tarn_exact_dominated){.problem = problem};
     dominated->is_left_out = tarn_region_take(region, count, sizeof *dominated->is_left_out);
     dominated->free = tarn_region_take(region, words, sizeof *dominated->free);
@@ -75,7 +75,7 @@ enum tarn_status tarn_exact_dominated_init(struct tarn_exact_dominated *dominate
 
 void tarn_exact_dominated_lift(const struct tarn_exact_dominated *dominated, uint64_t *offset)
 {
-    const struct tarn_blocks *blocks = dominated->problem->blocks;
+    const struct tarn_blocks *blocks = &dominated->problem->blocks;
     uint64_t top = 0;
     for (uint32_t b = 0; b < blocks->count && dominated->count > 0; b++) {
         const struct tarn_block block = tarn_block_at(blocks, b);

@@ -236,7 +236,7 @@ static void write_offsets(const struct tarn_problem *problem,
                           uint64_t *offset)
 {
     for (uint32_t b = 0; b < instance->count; b++)
-        tarn_block_put(problem->blocks, tarn_block_at(problem->blocks, instance->block[b]),
+        tarn_block_put(&problem->blocks, tarn_block_at(&problem->blocks, instance->block[b]),
                        (uint64_t)position[b] * instance->unit, offset);
 }
 

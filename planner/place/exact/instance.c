@@ -30,7 +30,7 @@ static uint64_t gcd(uint64_t a, uint64_t b)
 static void look_around(const struct tarn_exact_builder *builder, struct tarn_block block,
                         uint32_t a, uint64_t *mask)
 {
-    const struct tarn_conflicts *conflicts = builder->problem->conflicts;
+    const struct tarn_conflicts *conflicts = &builder->problem->conflicts;
     tarn_conflicts_mask(conflicts, a, mask);
     for (uint32_t k = 0; k < block.members_count; k++)
         tarn_set_drop(mask, conflicts->slot_of[block.members[k]]);
@@ -43,8 +43,8 @@ static void take_member(struct tarn_exact_builder *builder, uint32_t i, struct t
                         uint32_t k)
 {
     struct tarn_exact_instance *instance = builder->instance;
-    const struct tarn_blocks *blocks = builder->problem->blocks;
-    size_t bytes = builder->problem->conflicts->words_count * sizeof(uint64_t);
+    const struct tarn_blocks *blocks = &builder->problem->blocks;
+    size_t bytes = builder->problem->conflicts.words_count * sizeof(uint64_t);
     uint32_t a = block.members[k];
     uint64_t *mask = builder->mask[k % 2];
     if (block.members_count > 1) look_around(builder, block, a, mask);
@@ -61,7 +61,7 @@ static void take_member(struct tarn_exact_builder *builder, uint32_t i, struct t
 static void take_block(struct tarn_exact_builder *builder, uint32_t b)
 {
     struct tarn_exact_instance *instance = builder->instance;
-    const struct tarn_block block = tarn_block_at(builder->problem->blocks, b);
+    const struct tarn_block block = tarn_block_at(&builder->problem->blocks, b);
     uint32_t i = instance->count++;
     builder->free_index[b] = i;
     instance->block[i] = b;
@@ -74,14 +74,14 @@ static void take_block(struct tarn_exact_builder *builder, uint32_t b)
 
 static void note_present(struct tarn_exact_builder *builder)
 {
-    const struct tarn_blocks *blocks = builder->problem->blocks;
+    const struct tarn_blocks *blocks = &builder->problem->blocks;
     for (uint32_t b = 0; b < blocks->count; b++) {
         const struct tarn_block block = tarn_block_at(blocks, b);
         for (uint32_t k = 0; k < block.members_count; k++) {
             builder->block_of[block.members[k]] = b;
             if (!tarn_exact_is_left_out(builder, b))
                 tarn_set_add(builder->present,
-                             builder->problem->conflicts->slot_of[block.members[k]]);
+                             builder->problem->conflicts.slot_of[block.members[k]]);
         }
     }
 }
@@ -89,7 +89,7 @@ static void note_present(struct tarn_exact_builder *builder)
 /* In bytes. */
 static void take_blocks(struct tarn_exact_builder *builder)
 {
-    const struct tarn_blocks *blocks = builder->problem->blocks;
+    const struct tarn_blocks *blocks = &builder->problem->blocks;
     note_present(builder);
     for (uint32_t a = 0; a < blocks->storages_count; a++) builder->piece_of[a] = TARN_NONE;
     for (uint32_t b = 0; b < blocks->count; b++) {
@@ -144,13 +144,10 @@ static void sort_by_size(struct tarn_exact_builder *builder)
 static void measure_lives(const struct tarn_exact_builder *builder)
 {
     struct tarn_exact_instance *instance = builder->instance;
-    const struct tarn_graph *graph = builder->problem->graph;
+    const struct tarn_problem *problem = builder->problem;
     for (uint32_t p = 0; p < builder->pieces_count; p++) {
-        const struct tarn_storage *storage = &graph->storages[builder->storage[p]];
-        uint32_t b = instance->piece_block[p];
-        uint32_t last = storage->touchers[storage->touchers_count - 1];
-        int64_t end = storage->pinned ? graph->ops_count : graph->rank[last] + (int64_t)1;
-        int64_t life = end - graph->rank[storage->producer];
+        uint32_t b = instance->piece_block[p], a = builder->storage[p];
+        int64_t life = (int64_t)tarn_problem_end(problem, a) - tarn_problem_begin(problem, a);
         if (life > instance->life[b]) instance->life[b] = life;
     }
 }
@@ -181,9 +178,9 @@ static bool allocate_instance(struct tarn_exact_instance *instance, struct tarn_
 static bool allocate_builder(struct tarn_exact_builder *builder, size_t pieces)
 {
     struct tarn_region *region = &builder->region;
-    size_t blocks = builder->problem->blocks->count,
-           storages = builder->problem->blocks->storages_count,
-           slots = builder->problem->conflicts->words_count;
+    size_t blocks = builder->problem->blocks.count,
+           storages = builder->problem->blocks.storages_count,
+           slots = builder->problem->conflicts.words_count;
     builder->words = (uint32_t)(pieces / 64 + 1);
     builder->free_index = tarn_region_take(region, blocks, sizeof *builder->free_index);
     builder->storage = tarn_region_take(region, pieces, sizeof *builder->storage);
@@ -218,7 +215,7 @@ static bool keep_grown(struct tarn_exact_instance *instance, struct tarn_region 
 /* Counts what is free; false when there is too much of it. */
 static bool count_free(const struct tarn_exact_builder *builder, size_t *blocks, size_t *pieces)
 {
-    const struct tarn_blocks *from = builder->problem->blocks;
+    const struct tarn_blocks *from = &builder->problem->blocks;
     uint64_t sum = 0;
     *blocks = *pieces = 0;
     for (uint32_t b = 0; b < from->count; b++) {

@@ -22,7 +22,7 @@ static int32_t align(const struct tarn_lowest *lowest, uint32_t place, int32_t o
 
 static bool is_unsafe(const struct tarn_lowest *lowest, uint32_t a, uint32_t b)
 {
-    return !tarn_reuse_is_safe(lowest->problem->conflicts->reuse, a, b);
+    return !tarn_reuse_is_safe(&lowest->problem->conflicts.reuse, a, b);
 }
 
 /* The least member of a list of them, begin..end, that ends above `inside` of its block. */
@@ -365,7 +365,7 @@ enum tarn_status tarn_decoder_init(struct tarn_decoder *decoder, struct tarn_reg
 enum tarn_status tarn_decoder_narrow(struct tarn_decoder *decoder, struct tarn_region *region)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
-    uint32_t streams_count = lowest->problem->conflicts->reuse->streams_count;
+    uint32_t streams_count = lowest->problem->conflicts.reuse.streams_count;
     size_t runs_count = lowest->extremes.nodes_count[0];
     decoder->placed = tarn_region_take(region, runs_count, sizeof *decoder->placed);
     decoder->narrowed_at =

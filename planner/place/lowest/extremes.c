@@ -74,7 +74,7 @@ static void shape(struct tarn_extremes *extremes, uint32_t places)
 enum tarn_status tarn_extremes_init(struct tarn_extremes *extremes, struct tarn_region *region,
                                     const struct tarn_lanes *lanes, uint32_t places)
 {
-    uint32_t streams_count = lanes->conflicts->reuse->streams_count;
+    uint32_t streams_count = lanes->conflicts->reuse.streams_count;
     shape(extremes, places);
     if (take_nodes(extremes, region, streams_count) != TARN_OK) return TARN_SYSTEM;
     for (uint32_t t = 0; t < streams_count; t++) {

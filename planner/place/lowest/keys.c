@@ -41,17 +41,14 @@ static void sum_following(const struct tarn_reuse *reuse, const uint64_t *reserv
 static bool sum_conflicts(const struct tarn_problem *problem, struct tarn_region *region,
                           double *sum)
 {
-    const struct tarn_reuse *reuse = problem->conflicts->reuse;
-    const uint64_t *reserved = problem->blocks->reserved;
-    uint32_t longest = 0;
-    for (uint32_t s = 0; s < reuse->streams_count; s++)
-        if (problem->graph->streams[s].ops_count > longest)
-            longest = problem->graph->streams[s].ops_count;
-    double all = 0, *scratch = tarn_region_take(region, (size_t)longest + 1, sizeof *scratch);
+    const struct tarn_reuse *reuse = &problem->conflicts.reuse;
+    const uint64_t *reserved = problem->blocks.reserved;
+    size_t longest = tarn_reuse_longest(reuse);
+    double all = 0, *scratch = tarn_region_take(region, longest + 1, sizeof *scratch);
     if (!scratch) return false;
     memset(sum, 0, reuse->count * sizeof *sum);
     for (uint32_t s = 0; s < reuse->streams_count; s++) {
-        uint32_t length = problem->graph->streams[s].ops_count;
+        uint32_t length = reuse->length[s];
         sum_preceding(reuse, reserved, s, scratch, length, sum);
         sum_following(reuse, reserved, s, scratch, length, sum);
     }
@@ -60,26 +57,18 @@ static bool sum_conflicts(const struct tarn_problem *problem, struct tarn_region
     return true;
 }
 
-static double life_of(const struct tarn_graph *graph, uint32_t a)
-{
-    const struct tarn_storage *storage = &graph->storages[a];
-    uint32_t end = storage->pinned
-                       ? graph->ops_count
-                       : graph->rank[storage->touchers[storage->touchers_count - 1]] + 1;
-    return (double)(end - graph->rank[storage->producer]);
-}
-
 /* A block has the longest life of its members, and the most conflicts. */
 static void take_traits(struct tarn_traits *traits, const struct tarn_lowest *lowest,
-                        const bool *in_antichain, const double *sum)
+                        const double *sum)
 {
+    const struct tarn_problem *problem = lowest->problem;
     for (uint32_t place = 0; place < lowest->count; place++) {
         const struct tarn_block block =
-            tarn_block_at(lowest->problem->blocks, lowest->block[place]);
+            tarn_block_at(&lowest->problem->blocks, lowest->block[place]);
         for (uint32_t i = 0; i < block.members_count; i++) {
             uint32_t a = block.members[i];
-            double life = life_of(lowest->problem->graph, a);
-            if (in_antichain[a]) traits->in_antichain[place] = true;
+            double life = tarn_problem_end(problem, a) - tarn_problem_begin(problem, a);
+            if (tarn_problem_in_antichain(problem, a)) traits->in_antichain[place] = true;
             if (life > traits->life[place]) traits->life[place] = life;
             if (sum[a] > traits->conflict_bytes[place]) traits->conflict_bytes[place] = sum[a];
         }
@@ -87,17 +76,17 @@ static void take_traits(struct tarn_traits *traits, const struct tarn_lowest *lo
 }
 
 enum tarn_status tarn_traits_init(struct tarn_traits *traits, struct tarn_region *region,
-                                  const struct tarn_lowest *lowest, const bool *in_antichain)
+                                  const struct tarn_lowest *lowest)
 {
     size_t count = lowest->count;
     traits->in_antichain = tarn_region_take(region, count, sizeof *traits->in_antichain);
     traits->life = tarn_region_take(region, count, sizeof *traits->life);
     traits->conflict_bytes = tarn_region_take(region, count, sizeof *traits->conflict_bytes);
     struct tarn_region_mark mark = tarn_region_mark(region);
-    double *sum = tarn_region_take(region, lowest->problem->graph->planned_count, sizeof *sum);
+    double *sum = tarn_region_take(region, lowest->problem->blocks.storages_count, sizeof *sum);
     bool ok = sum && traits->in_antichain && traits->life && traits->conflict_bytes &&
               sum_conflicts(lowest->problem, region, sum);
-    if (ok) take_traits(traits, lowest, in_antichain, sum);
+    if (ok) take_traits(traits, lowest, sum);
     tarn_region_release(region, mark);
     return ok ? TARN_OK : TARN_SYSTEM;
 }
@@ -192,7 +181,7 @@ enum tarn_status tarn_keys_of_plan(const struct tarn_lowest *lowest, struct tarn
     uint64_t *number = tarn_region_take(region, lowest->count, sizeof *number);
     if (!number) return TARN_SYSTEM;
     for (uint32_t place = 0; place < lowest->count; place++) {
-        const struct tarn_blocks *blocks = lowest->problem->blocks;
+        const struct tarn_blocks *blocks = &lowest->problem->blocks;
         number[place] = offset[tarn_block_at(blocks, lowest->block[place]).members[0]];
     }
     enum tarn_status status = spread(region, lowest->count, number, key);

@@ -13,9 +13,9 @@ struct tarn_traits {
     double *conflict_bytes; /* of all storages that must not share bytes with it */
 };
 
-/* in_antichain: by storage. Lives in the region. TARN_SYSTEM: no memory. */
+/* Lives in the region. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_traits_init(struct tarn_traits *traits, struct tarn_region *region,
-                                  const struct tarn_lowest *lowest, const bool *in_antichain);
+                                  const struct tarn_lowest *lowest);
 
 /* "antichain-life" and so on, the name of key i. */
 const char *tarn_keys_name(uint32_t i);

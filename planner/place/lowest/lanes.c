@@ -7,7 +7,7 @@
 static void number_places(struct tarn_lanes *lanes, const bool *chosen)
 {
     const struct tarn_conflicts *conflicts = lanes->conflicts;
-    uint32_t total = conflicts->reuse->count;
+    uint32_t total = conflicts->reuse.count;
     for (uint32_t a = 0; a < total; a++)
         if (chosen[a]) lanes->below[conflicts->slot_of[a]] = 1;
     for (uint32_t slot = 0; slot <= total; slot++) {
@@ -19,7 +19,7 @@ static void number_places(struct tarn_lanes *lanes, const bool *chosen)
 
 static void copy_columns(struct tarn_lanes *lanes)
 {
-    const struct tarn_reuse *reuse = lanes->conflicts->reuse;
+    const struct tarn_reuse *reuse = &lanes->conflicts->reuse;
     for (uint32_t s = 0; s < reuse->streams_count; s++) {
         const uint32_t *first = reuse->first + (size_t)s * reuse->count;
         int32_t *row = lanes->row + (size_t)s * lanes->count;
@@ -34,7 +34,7 @@ static void copy_columns(struct tarn_lanes *lanes)
 enum tarn_status tarn_lanes_init(struct tarn_lanes *lanes, struct tarn_region *region,
                                  const struct tarn_conflicts *conflicts, const bool *chosen)
 {
-    const struct tarn_reuse *reuse = conflicts->reuse;
+    const struct tarn_reuse *reuse = &conflicts->reuse;
     size_t streams_count = reuse->streams_count;
     *lanes = (struct tarn_lanes){.conflicts = conflicts};
     lanes->below = tarn_region_take(region, (size_t)reuse->count + 1, sizeof *lanes->below);

@@ -54,7 +54,7 @@ void tarn_limits_start(struct tarn_decoder *decoder)
     }
     tarn_limits_forget(decoder);
     if (!decoder->narrows) return;
-    uint32_t streams_count = lowest->problem->conflicts->reuse->streams_count;
+    uint32_t streams_count = lowest->problem->conflicts.reuse.streams_count;
     tarn_extremes_copy(&decoder->narrowed, &lowest->extremes, streams_count);
     memset(decoder->placed, 0, lowest->extremes.nodes_count[0]);
     memset(decoder->narrowed_at, 0, (size_t)streams_count * lowest->extremes.nodes_count[0]);

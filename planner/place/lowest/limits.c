@@ -172,7 +172,7 @@ static struct obstacle obstacle_of(const struct tarn_reuse *reuse, uint32_t stor
 static uint32_t since_of(const struct tarn_lowest *lowest, const struct obstacle *obstacle,
                          uint32_t s)
 {
-    uint32_t streams_count = lowest->problem->conflicts->reuse->streams_count;
+    uint32_t streams_count = lowest->problem->conflicts.reuse.streams_count;
     size_t k = lowest->since_begin[obstacle->stream] + (uint32_t)obstacle->position / RUN;
     return lowest->since[k * streams_count + s];
 }
@@ -181,7 +181,7 @@ static void raise_groups(struct tarn_decoder *decoder, const struct obstacle *ob
                          uint32_t storage)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
-    const struct tarn_reuse *reuse = lowest->problem->conflicts->reuse;
+    const struct tarn_reuse *reuse = &lowest->problem->conflicts.reuse;
     for (uint32_t s = 0; s < reuse->streams_count; s++) {
         uint32_t first = reuse->first[(size_t)s * reuse->count + storage];
         raise_members(decoder, obstacle, tarn_lanes_begin(&lowest->members, s),
@@ -194,7 +194,7 @@ static void raise_groups(struct tarn_decoder *decoder, const struct obstacle *ob
 void tarn_limits_raise(struct tarn_decoder *decoder, uint32_t place, struct tarn_span span)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
-    const struct tarn_reuse *reuse = lowest->problem->conflicts->reuse;
+    const struct tarn_reuse *reuse = &lowest->problem->conflicts.reuse;
     const uint32_t *reach = lowest->reach + (size_t)place * reuse->streams_count;
     uint32_t storage = lowest->lone.storage[place], top = decoder->extremes->levels_count - 1;
     const struct obstacle obstacle = obstacle_of(reuse, storage, span, false);
@@ -207,7 +207,7 @@ void tarn_limits_raise(struct tarn_decoder *decoder, uint32_t place, struct tarn
 void tarn_limits_raise_or_cap(struct tarn_decoder *decoder, uint32_t member, struct tarn_span span)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
-    const struct tarn_reuse *reuse = lowest->problem->conflicts->reuse;
+    const struct tarn_reuse *reuse = &lowest->problem->conflicts.reuse;
     uint32_t storage = lowest->members.storage[member], top = decoder->extremes->levels_count - 1;
     const struct obstacle obstacle = obstacle_of(reuse, storage, span, true);
     decoder->work += (uint64_t)TARN_WORK_STREAM * reuse->streams_count;

@@ -50,20 +50,19 @@ enum kind { ALONE, GROUPED, HEAD };
 static enum tarn_status init_some(struct tarn_lowest *lowest, struct tarn_region *region,
                                   enum kind kind, struct tarn_lanes *lanes, bool *chosen)
 {
-    const struct tarn_blocks *blocks = lowest->problem->blocks;
+    const struct tarn_blocks *blocks = &lowest->problem->blocks;
     for (uint32_t b = 0; b < blocks->count; b++) {
         const struct tarn_block block = tarn_block_at(blocks, b);
         for (uint32_t i = 0; i < block.members_count; i++)
             chosen[block.members[i]] =
                 (block.members_count == 1) == (kind == ALONE) && (kind != HEAD || i == 0);
     }
-    return tarn_lanes_init(lanes, region, lowest->problem->conflicts, chosen);
+    return tarn_lanes_init(lanes, region, &lowest->problem->conflicts, chosen);
 }
 
 static enum tarn_status init_lanes(struct tarn_lowest *lowest, struct tarn_region *region)
 {
-    bool *chosen =
-        tarn_region_take(region, lowest->problem->blocks->storages_count, sizeof *chosen);
+    bool *chosen = tarn_region_take(region, lowest->problem->blocks.storages_count, sizeof *chosen);
     enum tarn_status status = chosen ? TARN_OK : TARN_SYSTEM;
     if (status == TARN_OK) status = init_some(lowest, region, ALONE, &lowest->lone, chosen);
     if (status == TARN_OK) status = init_some(lowest, region, GROUPED, &lowest->members, chosen);
@@ -78,7 +77,7 @@ static enum tarn_status init_lanes(struct tarn_lowest *lowest, struct tarn_regio
 static bool take_places(struct tarn_lowest *lowest, struct tarn_region *region)
 {
     size_t members = lowest->members.count, lone = lowest->lone.count, count;
-    size_t streams_count = lowest->lone.conflicts->reuse->streams_count;
+    size_t streams_count = lowest->lone.conflicts->reuse.streams_count;
     lowest->count = lowest->lone.count + lowest->groups_count;
     count = lowest->count;
     lowest->block = tarn_region_take(region, count, sizeof *lowest->block);
@@ -102,7 +101,7 @@ static uint32_t place_in(const struct tarn_lanes *lanes, uint32_t storage)
 
 static void fill_place(struct tarn_lowest *lowest, uint32_t place, uint32_t b)
 {
-    const struct tarn_block block = tarn_block_at(lowest->problem->blocks, b);
+    const struct tarn_block block = tarn_block_at(&lowest->problem->blocks, b);
     uint64_t alignment = round_units(lowest, block.alignment, true);
     lowest->block[place] = b;
     lowest->size[place] = units_up(lowest, block.size);
@@ -113,7 +112,7 @@ static void fill_place(struct tarn_lowest *lowest, uint32_t place, uint32_t b)
 
 static void fill_group(struct tarn_lowest *lowest, uint32_t group)
 {
-    const struct tarn_blocks *blocks = lowest->problem->blocks;
+    const struct tarn_blocks *blocks = &lowest->problem->blocks;
     const struct tarn_block block =
         tarn_block_at(blocks, lowest->block[lowest->lone.count + group]);
     uint32_t at = lowest->group_begin[group];
@@ -131,7 +130,7 @@ static void fill_group(struct tarn_lowest *lowest, uint32_t group)
 static void fill_reach(const struct tarn_lowest *lowest)
 {
     const struct tarn_lanes *lone = &lowest->lone;
-    uint32_t streams_count = lone->conflicts->reuse->streams_count;
+    uint32_t streams_count = lone->conflicts->reuse.streams_count;
     for (uint32_t begin = 0; begin < lone->count; begin += TARN_LANE_RUN) {
         uint32_t left = lone->count - begin, count = left < TARN_LANE_RUN ? left : TARN_LANE_RUN;
         for (uint32_t s = 0; s < streams_count; s++) {
@@ -149,7 +148,7 @@ static void fill_since_of(const struct tarn_lowest *lowest, uint32_t t, uint32_t
     const struct tarn_lanes *lone = &lowest->lone;
     const struct tarn_conflicts *conflicts = lone->conflicts;
     const int32_t *row = lone->row + (size_t)t * lone->count;
-    uint32_t streams_count = conflicts->reuse->streams_count, k = lowest->since_begin[t];
+    uint32_t streams_count = conflicts->reuse.streams_count, k = lowest->since_begin[t];
     uint32_t k_begin = k, k_end = lowest->since_begin[t + 1];
     uint32_t begin = tarn_lanes_begin(lone, s), end = lone->below[conflicts->begin[s + 1]];
     for (uint32_t place = begin; place < end; place++)
@@ -160,14 +159,13 @@ static void fill_since_of(const struct tarn_lowest *lowest, uint32_t t, uint32_t
 
 static enum tarn_status fill_since(struct tarn_lowest *lowest, struct tarn_region *region)
 {
-    const struct tarn_graph *graph = lowest->problem->graph;
-    uint32_t streams_count = lowest->lone.conflicts->reuse->streams_count;
+    const struct tarn_reuse *reuse = &lowest->problem->conflicts.reuse;
+    uint32_t streams_count = lowest->lone.conflicts->reuse.streams_count;
     lowest->since_begin =
         tarn_region_take(region, (size_t)streams_count + 1, sizeof *lowest->since_begin);
     if (!lowest->since_begin) return TARN_SYSTEM;
     for (uint32_t t = 0; t < streams_count; t++)
-        lowest->since_begin[t + 1] =
-            lowest->since_begin[t] + graph->streams[t].ops_count / TARN_LANE_RUN + 1;
+        lowest->since_begin[t + 1] = lowest->since_begin[t] + reuse->length[t] / TARN_LANE_RUN + 1;
     lowest->since = tarn_region_take(
         region, (size_t)lowest->since_begin[streams_count] * streams_count, sizeof *lowest->since);
     if (!lowest->since) return TARN_SYSTEM;
@@ -178,7 +176,7 @@ static enum tarn_status fill_since(struct tarn_lowest *lowest, struct tarn_regio
 
 static enum tarn_status init(struct tarn_lowest *lowest, struct tarn_region *region)
 {
-    const struct tarn_blocks *blocks = lowest->problem->blocks;
+    const struct tarn_blocks *blocks = &lowest->problem->blocks;
     if (init_lanes(lowest, region) != TARN_OK || !take_places(lowest, region) ||
         fill_since(lowest, region) != TARN_OK)
         return TARN_SYSTEM;
@@ -200,7 +198,7 @@ enum tarn_status tarn_lowest_init(struct tarn_lowest *lowest, struct tarn_region
 {
     memset(lowest, 0, sizeof *lowest);
     lowest->problem = problem;
-    lowest->unit_shift = tarn_lowest_unit_shift(problem->blocks, bytes_max);
+    lowest->unit_shift = tarn_lowest_unit_shift(&problem->blocks, bytes_max);
     return init(lowest, region);
 }
 
@@ -228,7 +226,7 @@ uint64_t tarn_lowest_footprint(const struct tarn_lowest *lowest, const int32_t *
     uint64_t footprint = 0;
     for (uint32_t place = 0; place < lowest->count; place++) {
         uint64_t end = start_of(lowest, place_offset, place) +
-                       tarn_block_at(lowest->problem->blocks, lowest->block[place]).size;
+                       tarn_block_at(&lowest->problem->blocks, lowest->block[place]).size;
         if (end > footprint) footprint = end;
     }
     return footprint;
@@ -237,7 +235,7 @@ uint64_t tarn_lowest_footprint(const struct tarn_lowest *lowest, const int32_t *
 void tarn_lowest_offsets(const struct tarn_lowest *lowest, const int32_t *place_offset,
                          uint64_t *offset)
 {
-    const struct tarn_blocks *blocks = lowest->problem->blocks;
+    const struct tarn_blocks *blocks = &lowest->problem->blocks;
     for (uint32_t place = 0; place < lowest->count; place++)
         tarn_block_put(blocks, tarn_block_at(blocks, lowest->block[place]),
                        start_of(lowest, place_offset, place), offset);

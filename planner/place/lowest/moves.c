@@ -72,7 +72,7 @@ static int32_t end_of(const struct tarn_walk *walk, uint32_t place)
 /* Only for lone storages. */
 static bool is_unsafe(const struct tarn_lowest *lowest, uint32_t a, uint32_t b)
 {
-    return !tarn_reuse_is_safe(lowest->problem->conflicts->reuse, lowest->lone.storage[a],
+    return !tarn_reuse_is_safe(&lowest->problem->conflicts.reuse, lowest->lone.storage[a],
                                lowest->lone.storage[b]);
 }
 

@@ -15,19 +15,19 @@ enum { WORD = 64 };
 
 /* Counting sort by position, stream by stream: afterwards slot_at[.. position] is where the slots
  * of that position begin. */
-static void number_slots(struct tarn_conflicts *conflicts, const struct tarn_graph *graph)
+static void number_slots(struct tarn_conflicts *conflicts)
 {
-    const struct tarn_reuse *reuse = conflicts->reuse;
+    const struct tarn_reuse *reuse = &conflicts->reuse;
     uint32_t *slot_at = conflicts->slot_at, slots = 0, at = 0;
     for (uint32_t s = 0; s < reuse->streams_count; s++) {
         conflicts->ops_begin[s] = at;
-        at += graph->streams[s].ops_count + 1;
+        at += reuse->length[s] + 1;
     }
     for (uint32_t a = 0; a < reuse->count; a++)
         slot_at[conflicts->ops_begin[reuse->stream[a]] + reuse->position[a]]++;
     for (uint32_t s = 0; s < reuse->streams_count; s++) {
         conflicts->begin[s] = slots;
-        for (uint32_t p = 0; p <= graph->streams[s].ops_count; p++) {
+        for (uint32_t p = 0; p <= reuse->length[s]; p++) {
             slots += slot_at[conflicts->ops_begin[s] + p];
             slot_at[conflicts->ops_begin[s] + p] = slots;
         }
@@ -40,7 +40,7 @@ static void number_slots(struct tarn_conflicts *conflicts, const struct tarn_gra
 
 static void fill_rows(struct tarn_conflicts *conflicts)
 {
-    const struct tarn_reuse *reuse = conflicts->reuse;
+    const struct tarn_reuse *reuse = &conflicts->reuse;
     for (uint32_t s = 0; s < reuse->streams_count; s++) {
         uint32_t *row = conflicts->row + (size_t)s * conflicts->words_count * WORD;
         uint32_t *highest = conflicts->highest + (size_t)s * conflicts->words_count;
@@ -51,29 +51,28 @@ static void fill_rows(struct tarn_conflicts *conflicts)
     }
 }
 
-enum tarn_status tarn_conflicts_init_slots(struct tarn_conflicts *conflicts,
-                                           struct tarn_region *region,
-                                           const struct tarn_reuse *reuse,
-                                           const struct tarn_graph *graph)
+enum tarn_status tarn_conflicts_init(struct tarn_conflicts *conflicts, struct tarn_region *region)
 {
+    const struct tarn_reuse *reuse = &conflicts->reuse;
     size_t streams = reuse->streams_count, positions = 0;
-    for (size_t s = 0; s < streams; s++) positions += graph->streams[s].ops_count;
-    *conflicts = (struct tarn_conflicts){.reuse = reuse, .words_count = reuse->count / WORD + 1};
+    for (size_t s = 0; s < streams; s++) positions += reuse->length[s];
+    conflicts->words_count = reuse->count / WORD + 1;
+    conflicts->row = conflicts->highest = NULL;
     conflicts->slot_of = tarn_region_take(region, reuse->count, sizeof *conflicts->slot_of);
     conflicts->begin = tarn_region_take(region, streams + 1, sizeof *conflicts->begin);
     conflicts->ops_begin = tarn_region_take(region, streams + 1, sizeof *conflicts->ops_begin);
     conflicts->slot_at = tarn_region_take(region, positions + streams, sizeof *conflicts->slot_at);
     if (!conflicts->slot_of || !conflicts->begin || !conflicts->ops_begin || !conflicts->slot_at)
         return TARN_SYSTEM;
-    number_slots(conflicts, graph);
-    assert(tarn_conflicts_is_valid(conflicts, graph));
+    number_slots(conflicts);
+    assert(tarn_conflicts_is_valid(conflicts));
     return TARN_OK;
 }
 
 enum tarn_status tarn_conflicts_init_rows(struct tarn_conflicts *conflicts,
                                           struct tarn_region *region)
 {
-    size_t words = (size_t)conflicts->reuse->streams_count * conflicts->words_count;
+    size_t words = (size_t)conflicts->reuse.streams_count * conflicts->words_count;
     assert(!conflicts->row);
     conflicts->highest = tarn_region_take(region, words, sizeof *conflicts->highest);
     if (conflicts->highest)
@@ -81,13 +80,6 @@ enum tarn_status tarn_conflicts_init_rows(struct tarn_conflicts *conflicts,
     if (!conflicts->row) return TARN_SYSTEM;
     fill_rows(conflicts);
     return TARN_OK;
-}
-
-enum tarn_status tarn_conflicts_init(struct tarn_conflicts *conflicts, struct tarn_region *region,
-                                     const struct tarn_reuse *reuse, const struct tarn_graph *graph)
-{
-    enum tarn_status status = tarn_conflicts_init_slots(conflicts, region, reuse, graph);
-    return status == TARN_OK ? tarn_conflicts_init_rows(conflicts, region) : status;
 }
 
 /* ---- Asking ---- */
@@ -124,7 +116,7 @@ static uint64_t bits_of_range(uint32_t word, uint32_t begin, uint32_t end)
 
 void tarn_conflicts_mask(const struct tarn_conflicts *conflicts, uint32_t storage, uint64_t *mask)
 {
-    const struct tarn_reuse *reuse = conflicts->reuse;
+    const struct tarn_reuse *reuse = &conflicts->reuse;
     uint32_t t = reuse->stream[storage], position = reuse->position[storage];
     const uint32_t *row = conflicts->row + (size_t)t * conflicts->words_count * WORD;
     const uint32_t *highest = conflicts->highest + (size_t)t * conflicts->words_count;
@@ -142,7 +134,7 @@ void tarn_conflicts_mask(const struct tarn_conflicts *conflicts, uint32_t storag
 static void subtract_preceding(const struct tarn_conflicts *conflicts, uint32_t t,
                                uint32_t *released, uint32_t length, uint32_t *degree)
 {
-    const struct tarn_reuse *reuse = conflicts->reuse;
+    const struct tarn_reuse *reuse = &conflicts->reuse;
     memset(released, 0, ((size_t)length + 1) * sizeof *released);
     for (uint32_t a = 0; a < reuse->count; a++)
         released[reuse->first[(size_t)t * reuse->count + a]]++;
@@ -151,12 +143,12 @@ static void subtract_preceding(const struct tarn_conflicts *conflicts, uint32_t 
         if (reuse->stream[a] == t) degree[a] -= released[reuse->position[a]];
 }
 
-enum tarn_status tarn_conflicts_count(const struct tarn_conflicts *conflicts,
-                                      const struct tarn_graph *graph, uint32_t *degree)
+enum tarn_status tarn_conflicts_count(const struct tarn_conflicts *conflicts, uint32_t *degree)
 {
-    const struct tarn_reuse *reuse = conflicts->reuse;
+    const struct tarn_reuse *reuse = &conflicts->reuse;
     struct tarn_region region = {.chunks = NULL};
-    uint32_t *released = tarn_region_take(&region, (size_t)graph->ops_count + 1, sizeof *released);
+    uint32_t *released =
+        tarn_region_take(&region, (size_t)tarn_reuse_longest(reuse) + 1, sizeof *released);
     if (!released) return TARN_SYSTEM;
     for (uint32_t a = 0; a < reuse->count; a++) {
         degree[a] = 0;
@@ -167,19 +159,18 @@ enum tarn_status tarn_conflicts_count(const struct tarn_conflicts *conflicts,
         degree[a]--; /* itself */
     }
     for (uint32_t t = 0; t < reuse->streams_count; t++)
-        subtract_preceding(conflicts, t, released, graph->streams[t].ops_count, degree);
+        subtract_preceding(conflicts, t, released, reuse->length[t], degree);
     tarn_region_finish(&region);
     return TARN_OK;
 }
 
-enum tarn_status tarn_conflicts_pairs(const struct tarn_conflicts *conflicts,
-                                      const struct tarn_graph *graph, uint64_t *pairs)
+enum tarn_status tarn_conflicts_pairs(const struct tarn_conflicts *conflicts, uint64_t *pairs)
 {
-    uint32_t count = conflicts->reuse->count;
+    uint32_t count = conflicts->reuse.count;
     struct tarn_region region = {.chunks = NULL};
     uint32_t *degree = tarn_region_take(&region, count, sizeof *degree);
     if (!degree) return TARN_SYSTEM;
-    enum tarn_status status = tarn_conflicts_count(conflicts, graph, degree);
+    enum tarn_status status = tarn_conflicts_count(conflicts, degree);
     uint64_t ends = 0;
     for (uint32_t a = 0; status == TARN_OK && a < count; a++) ends += degree[a];
     *pairs = ends / 2;
@@ -190,25 +181,25 @@ enum tarn_status tarn_conflicts_pairs(const struct tarn_conflicts *conflicts,
 /* ---- Validity ---- */
 
 /* Do the positions of every stream begin at increasing slots, from its first to its last one? */
-static bool positions_are_valid(const struct tarn_conflicts *conflicts,
-                                const struct tarn_graph *graph)
+static bool positions_are_valid(const struct tarn_conflicts *conflicts)
 {
-    uint32_t streams_count = conflicts->reuse->streams_count;
+    const struct tarn_reuse *reuse = &conflicts->reuse;
+    uint32_t streams_count = reuse->streams_count;
     for (uint32_t s = 0; s < streams_count; s++) {
-        uint32_t ops_count = graph->streams[s].ops_count;
+        uint32_t length = reuse->length[s];
         const uint32_t *slot_at = conflicts->slot_at + conflicts->ops_begin[s];
-        if (slot_at[0] != conflicts->begin[s] || slot_at[ops_count] != conflicts->begin[s + 1])
+        if (slot_at[0] != conflicts->begin[s] || slot_at[length] != conflicts->begin[s + 1])
             return false;
-        for (uint32_t p = 0; p < ops_count; p++)
+        for (uint32_t p = 0; p < length; p++)
             if (slot_at[p] > slot_at[p + 1]) return false;
     }
-    return conflicts->begin[0] == 0 && conflicts->begin[streams_count] == conflicts->reuse->count;
+    return conflicts->begin[0] == 0 && conflicts->begin[streams_count] == conflicts->reuse.count;
 }
 
 /* That no two storages have the same slot is only looked at by the sum of the slots. */
 static bool slots_are_valid(const struct tarn_conflicts *conflicts)
 {
-    const struct tarn_reuse *reuse = conflicts->reuse;
+    const struct tarn_reuse *reuse = &conflicts->reuse;
     uint64_t sum = 0, count = reuse->count;
     for (uint32_t a = 0; a < reuse->count; a++) {
         uint32_t slot = conflicts->slot_of[a];
@@ -221,7 +212,7 @@ static bool slots_are_valid(const struct tarn_conflicts *conflicts)
 
 static bool row_is_valid(const struct tarn_conflicts *conflicts, uint32_t s)
 {
-    const struct tarn_reuse *reuse = conflicts->reuse;
+    const struct tarn_reuse *reuse = &conflicts->reuse;
     const uint32_t *row = conflicts->row + (size_t)s * conflicts->words_count * WORD;
     const uint32_t *highest = conflicts->highest + (size_t)s * conflicts->words_count;
     for (uint32_t a = 0; a < reuse->count; a++)
@@ -237,11 +228,11 @@ static bool row_is_valid(const struct tarn_conflicts *conflicts, uint32_t s)
     return true;
 }
 
-bool tarn_conflicts_is_valid(const struct tarn_conflicts *conflicts, const struct tarn_graph *graph)
+bool tarn_conflicts_is_valid(const struct tarn_conflicts *conflicts)
 {
-    if (conflicts->words_count != conflicts->reuse->count / WORD + 1) return false;
-    if (!positions_are_valid(conflicts, graph) || !slots_are_valid(conflicts)) return false;
-    for (uint32_t s = 0; conflicts->row && s < conflicts->reuse->streams_count; s++)
+    if (conflicts->words_count != conflicts->reuse.count / WORD + 1) return false;
+    if (!positions_are_valid(conflicts) || !slots_are_valid(conflicts)) return false;
+    for (uint32_t s = 0; conflicts->row && s < conflicts->reuse.streams_count; s++)
         if (!row_is_valid(conflicts, s)) return false;
     return true;
 }

@@ -15,7 +15,7 @@
 #include "streams/order/reuse.h"
 
 struct tarn_conflicts {
-    const struct tarn_reuse *reuse;
+    struct tarn_reuse reuse;
     uint32_t words_count; /* of 64 slots */
     uint32_t *slot_of;    /* storage -> slot */
     uint32_t *begin;      /* stream -> its first slot; streams_count + 1 */
@@ -25,17 +25,11 @@ struct tarn_conflicts {
     uint32_t *highest; /* [stream][word]: the highest first of its slots */
 };
 
-/* Lives in the region, and reads the reuse as long. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_conflicts_init(struct tarn_conflicts *conflicts, struct tarn_region *region,
-                                     const struct tarn_reuse *reuse,
-                                     const struct tarn_graph *graph);
-/* The same without rows, which only masks read. */
-enum tarn_status tarn_conflicts_init_slots(struct tarn_conflicts *conflicts,
-                                           struct tarn_region *region,
-                                           const struct tarn_reuse *reuse,
-                                           const struct tarn_graph *graph);
-/* Makes the rows, which live in a region of their own or in the same one. TARN_SYSTEM: no memory,
- * and none are there. */
+/* Numbers the slots of a reuse that is there already. Lives in the region. TARN_SYSTEM: no memory.
+ */
+enum tarn_status tarn_conflicts_init(struct tarn_conflicts *conflicts, struct tarn_region *region);
+/* Makes the rows, which only masks read; they live in a region of their own or in the same one.
+ * TARN_SYSTEM: no memory, and none are there. */
 enum tarn_status tarn_conflicts_init_rows(struct tarn_conflicts *conflicts,
                                           struct tarn_region *region);
 
@@ -44,17 +38,14 @@ void tarn_conflicts_mask(const struct tarn_conflicts *conflicts, uint32_t storag
 
 /* By storage: with how many others it is in conflict. No pair is looked at. TARN_SYSTEM: no memory.
  */
-enum tarn_status tarn_conflicts_count(const struct tarn_conflicts *conflicts,
-                                      const struct tarn_graph *graph, uint32_t *degree);
+enum tarn_status tarn_conflicts_count(const struct tarn_conflicts *conflicts, uint32_t *degree);
 
 /* How many pairs are in conflict. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_conflicts_pairs(const struct tarn_conflicts *conflicts,
-                                      const struct tarn_graph *graph, uint64_t *pairs);
+enum tarn_status tarn_conflicts_pairs(const struct tarn_conflicts *conflicts, uint64_t *pairs);
 
 /* Are the slots numbered by (stream, position) of the producers, each once, and are the rows, where
  * they are made, what the reuse says? For tests and assertions; cost: linear in storages and ops,
  * with rows O(storages * streams) as well. */
-bool tarn_conflicts_is_valid(const struct tarn_conflicts *conflicts,
-                             const struct tarn_graph *graph);
+bool tarn_conflicts_is_valid(const struct tarn_conflicts *conflicts);
 
 #endif

@@ -7,13 +7,11 @@
 
 static void begin_all(const struct tarn_lifetimes *lifetimes)
 {
-    const struct tarn_graph *graph = lifetimes->problem->graph;
-    const struct tarn_reuse *reuse = lifetimes->problem->conflicts->reuse;
+    const struct tarn_problem *problem = lifetimes->problem;
     for (uint32_t i = 0; i < lifetimes->count; i++) {
-        uint32_t a = lifetimes->storages[i];
-        lifetimes->since[i] = graph->rank[graph->streams[reuse->stream[a]].ops[reuse->position[a]]];
+        lifetimes->since[i] = tarn_problem_begin(problem, lifetimes->storages[i]);
         lifetimes->until[i] = lifetimes->since[i] + 1;
-        lifetimes->whole[i] = graph->ops_count;
+        lifetimes->whole[i] = problem->ops_count;
     }
 }
 
@@ -27,27 +25,27 @@ static void find_neighbours(const struct tarn_lifetimes *lifetimes, uint32_t beg
                             uint32_t length, struct neighbour *at)
 {
     const struct tarn_problem *problem = lifetimes->problem;
-    const uint32_t *position = problem->conflicts->reuse->position;
-    struct neighbour now = {0, problem->graph->ops_count};
+    const uint32_t *position = problem->conflicts.reuse.position;
+    struct neighbour now = {0, problem->ops_count};
     uint32_t p = 0;
     for (uint32_t i = begin; i < end; i++) {
         now.next = lifetimes->since[i];
         while (p <= position[lifetimes->storages[i]]) at[p++] = now;
         now.last_end = lifetimes->since[i] + 1;
     }
-    now.next = problem->graph->ops_count;
+    now.next = problem->ops_count;
     while (p <= length) at[p++] = now;
 }
 
 /* One stream's part in the ends of all. */
 static void extend_all(const struct tarn_lifetimes *lifetimes, uint32_t s, struct neighbour *at)
 {
-    const struct tarn_conflicts *conflicts = lifetimes->problem->conflicts;
-    const uint32_t *first = conflicts->reuse->first + (size_t)s * conflicts->reuse->count;
+    const struct tarn_conflicts *conflicts = &lifetimes->problem->conflicts;
+    const uint32_t *first = conflicts->reuse.first + (size_t)s * conflicts->reuse.count;
     uint32_t begin = tarn_slot_set_below(&lifetimes->listed, conflicts->begin[s]);
     uint32_t end = tarn_slot_set_below(&lifetimes->listed, conflicts->begin[s + 1]);
     if (begin == end) return;
-    find_neighbours(lifetimes, begin, end, lifetimes->problem->graph->streams[s].ops_count, at);
+    find_neighbours(lifetimes, begin, end, conflicts->reuse.length[s], at);
     for (uint32_t i = 0; i < lifetimes->count; i++) {
         struct neighbour own = at[first[lifetimes->storages[i]]];
         if (own.last_end > lifetimes->until[i]) lifetimes->until[i] = own.last_end;
@@ -57,13 +55,11 @@ static void extend_all(const struct tarn_lifetimes *lifetimes, uint32_t s, struc
 
 static bool find_ends(const struct tarn_lifetimes *lifetimes, struct tarn_region *region)
 {
-    const struct tarn_graph *graph = lifetimes->problem->graph;
-    uint32_t longest = 0, streams_count = lifetimes->problem->conflicts->reuse->streams_count;
-    for (uint32_t s = 0; s < streams_count; s++)
-        if (graph->streams[s].ops_count > longest) longest = graph->streams[s].ops_count;
+    const struct tarn_reuse *reuse = &lifetimes->problem->conflicts.reuse;
+    size_t longest = tarn_reuse_longest(reuse);
     struct tarn_region_mark mark = tarn_region_mark(region);
-    struct neighbour *at = tarn_region_take(region, (size_t)longest + 1, sizeof *at);
-    for (uint32_t s = 0; at && s < streams_count; s++) extend_all(lifetimes, s, at);
+    struct neighbour *at = tarn_region_take(region, longest + 1, sizeof *at);
+    for (uint32_t s = 0; at && s < reuse->streams_count; s++) extend_all(lifetimes, s, at);
     tarn_region_release(region, mark);
     return at != NULL;
 }
@@ -77,7 +73,7 @@ enum tarn_status tarn_lifetimes_init(struct tarn_lifetimes *lifetimes, struct ta
     lifetimes->until = tarn_region_take(region, count, sizeof *lifetimes->until);
     lifetimes->whole = tarn_region_take(region, count, sizeof *lifetimes->whole);
     if (!lifetimes->since || !lifetimes->until || !lifetimes->whole ||
-        tarn_slot_set_init(&lifetimes->listed, region, problem->conflicts, storages, count) !=
+        tarn_slot_set_init(&lifetimes->listed, region, &problem->conflicts, storages, count) !=
             TARN_OK)
         return TARN_SYSTEM;
     begin_all(lifetimes);
@@ -87,7 +83,7 @@ enum tarn_status tarn_lifetimes_init(struct tarn_lifetimes *lifetimes, struct ta
 void tarn_lifetimes_of_block(const struct tarn_lifetimes *lifetimes, struct tarn_block block,
                              uint32_t i, uint32_t *begin, uint32_t *end)
 {
-    const uint32_t *slot_of = lifetimes->problem->conflicts->slot_of;
+    const uint32_t *slot_of = lifetimes->problem->conflicts.slot_of;
     *begin = lifetimes->since[i];
     *end = lifetimes->until[i];
     for (uint32_t m = 0; block.members_count > 1 && m < block.members_count; m++) {

@@ -1,34 +1,70 @@
-/* A placement problem: blocks, and which storages must not share bytes. The other headers of this
- * room are for its own files; what they declare is included here. */
+/* A placement problem: storages that lie in blocks, which of them must not share bytes, and what no
+ * placement of them can be below. The other headers of this room are for its own files; what they
+ * declare is included here. */
 #ifndef TARN_PLANNER_PLACE_PROBLEM_PROBLEM_H
 #define TARN_PLANNER_PLACE_PROBLEM_PROBLEM_H
 
 #include "block.h"
 #include "conflict.h"
+#include "streams/order/gap_bound.h"
 
-/* What there is to place; all of it is only read. */
+/* Of all planned storages of a graph, or made from some storages of such a problem (below, and
+ * windows/bundle_problem.h). Placement reads nothing else, and changes nothing but the rows of
+ * conflicts. All arrays are in the region that the problem was made in. */
 struct tarn_problem {
-    const struct tarn_graph *graph;
-    const struct tarn_blocks *blocks;       /* of the graph's planned storages */
-    const struct tarn_conflicts *conflicts; /* of the same storages, with their reuse */
+    const struct tarn_graph *graph; /* NULL: the problem was made from another one */
+    uint32_t ops_count;             /* of the graph: what lives are counted in */
+    struct tarn_blocks blocks;
+    struct tarn_conflicts conflicts; /* with the reuse */
+    struct tarn_antichain antichain; /* of the graph; without one it has no thresholds */
+    /* Storage -> what the functions of the same names say; NULL: it follows from the graph. */
+    uint32_t *begin, *end;
+    bool *in_antichain;
 };
 
-/* Are its parts valid, and all of the graph's planned storages? For tests and assertions; cost:
- * linear in ops and storages * streams. */
-static inline bool tarn_problem_is_valid(const struct tarn_problem *problem)
+/* The planned storages of a graph; alignment: a power of two, in bytes. Rows of conflicts are not
+ * made. TARN_BAD_INPUT: an arena in which no two storages share bytes cannot be addressed with 64
+ * bits. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_problem_init(struct tarn_problem *problem, struct tarn_region *region,
+                                   const struct tarn_graph *graph, uint64_t alignment,
+                                   struct tarn_error *error);
+
+/* The rank of a storage's producer in the graph's order. */
+static inline uint32_t tarn_problem_begin(const struct tarn_problem *problem, uint32_t a)
 {
-    return problem->blocks->storages_begin == 0 &&
-           problem->blocks->storages_count == problem->graph->planned_count &&
-           tarn_blocks_is_valid(problem->blocks) &&
-           tarn_reuse_is_valid(problem->conflicts->reuse, problem->graph) &&
-           tarn_conflicts_is_valid(problem->conflicts, problem->graph);
+    const struct tarn_graph *graph = problem->graph;
+    return graph ? graph->rank[graph->storages[a].producer] : problem->begin[a];
 }
 
+/* Behind the rank of its last toucher; behind all ops for an output. */
+static inline uint32_t tarn_problem_end(const struct tarn_problem *problem, uint32_t a)
+{
+    if (!problem->graph) return problem->end[a];
+    const struct tarn_storage *storage = &problem->graph->storages[a];
+    if (storage->pinned) return problem->ops_count;
+    return problem->graph->rank[storage->touchers[storage->touchers_count - 1]] + 1;
+}
+
+/* Does a storage belong to the heaviest antichain? */
+static inline bool tarn_problem_in_antichain(const struct tarn_problem *problem, uint32_t a)
+{
+    if (problem->in_antichain) return problem->in_antichain[a];
+    return tarn_antichain_has(problem->antichain.threshold, &problem->conflicts.reuse, a);
+}
+
+/* What the bound with contiguous groups is found from. alignment: that of the problem, which has a
+ * graph. */
+struct tarn_reserve tarn_problem_reserve(const struct tarn_problem *problem, uint64_t alignment);
+
 /* Room for a problem that is made from another one: `count` storages, as blocks of one member or
- * more, in `streams_count` streams; zero-filled. False: no memory. */
-bool tarn_problem_take(struct tarn_region *region, size_t count, size_t streams_count,
-                       struct tarn_graph *graph, struct tarn_reuse *reuse,
-                       struct tarn_blocks *blocks);
+ * more, in `streams_count` streams; zero-filled but for the counts of storages and streams. False:
+ * no memory. */
+bool tarn_problem_take(struct tarn_problem *problem, struct tarn_region *region,
+                       const struct tarn_problem *whole, uint32_t count, uint32_t streams_count);
+
+/* Are its parts valid, and of the same storages, and does every storage begin before it ends? For
+ * tests and assertions; cost: linear in ops and storages * streams. */
+bool tarn_problem_is_valid(const struct tarn_problem *problem);
 
 /* ---- Slot sets ---- */
 
@@ -82,14 +118,9 @@ void tarn_lifetimes_of_block(const struct tarn_lifetimes *lifetimes, struct tarn
  * any of them; positions count these storages, one after the other, and `first` is where what is
  * in the part may follow. */
 struct tarn_part {
-    struct tarn_problem problem; /* of the members below */
-    uint32_t *origin;            /* storage -> that of the whole problem */
-    uint32_t *origin_block;      /* block -> that of the whole problem */
-    struct tarn_graph graph;     /* only what placement reads */
-    uint32_t *ops;               /* storage -> its producer: the ops of the part's streams */
-    struct tarn_reuse reuse;
-    struct tarn_blocks blocks;
-    struct tarn_conflicts conflicts;
+    struct tarn_problem problem;
+    uint32_t *origin;       /* storage -> that of the whole problem */
+    uint32_t *origin_block; /* block -> that of the whole problem */
 };
 
 /* block_of: storage of the whole -> block. storages: whole blocks, in the order of slots. Lives in

@@ -47,7 +47,7 @@ struct tarn_placer {
 /* Marks where the placed storages lie with which this one must not share bytes. */
 static void mark_conflicts(struct tarn_placer *placer, uint32_t storage)
 {
-    const struct tarn_conflicts *conflicts = placer->problem->conflicts;
+    const struct tarn_conflicts *conflicts = &placer->problem->conflicts;
     tarn_conflicts_mask(conflicts, storage, placer->mask);
     for (uint32_t w = 0; w < conflicts->words_count; w++) {
         for (uint64_t bits = placer->mask[w] & placer->placed[w]; bits != 0; bits &= bits - 1) {
@@ -107,7 +107,7 @@ static bool reserve_stack(struct tarn_placer *placer, size_t more)
 /* Algorithm 8: the intervals of offsets at which the block must not start. */
 static bool avoid(struct tarn_placer *placer, struct tarn_block block)
 {
-    const struct tarn_blocks *blocks = placer->problem->blocks;
+    const struct tarn_blocks *blocks = &placer->problem->blocks;
     placer->stack_count = 0;
     for (uint32_t i = 0; i < block.members_count; i++) {
         uint32_t a = block.members[i];
@@ -157,7 +157,7 @@ static uint64_t gap_for(const struct tarn_placer *placer, struct tarn_block bloc
 {
     if (start >= upper || object.right - start < block.size) return 0;
     if (placer->method->paper && block.members_count > 1) {
-        uint64_t head = placer->problem->blocks->reserved[block.members[0]];
+        uint64_t head = placer->problem->blocks.reserved[block.members[0]];
         return upper - start < head ? 0 : upper - start;
     }
     uint64_t last = object.right - block.size;
@@ -199,7 +199,7 @@ static bool fit(const struct tarn_placer *placer, struct tarn_block block, struc
 
 static void renumber_edges(struct tarn_placer *placer, uint32_t from)
 {
-    uint32_t *edge_of = placer->edge_of, count = placer->problem->blocks->storages_count;
+    uint32_t *edge_of = placer->edge_of, count = placer->problem->blocks.storages_count;
     for (uint32_t i = 0; i < count; i++) edge_of[i] += edge_of[i] >= from;
 }
 
@@ -229,9 +229,9 @@ static uint32_t edge_at(struct tarn_placer *placer, uint64_t offset, uint64_t ob
 static void set_offsets(struct tarn_placer *placer, struct tarn_block block, uint64_t object,
                         uint64_t start)
 {
-    const struct tarn_blocks *blocks = placer->problem->blocks;
+    const struct tarn_blocks *blocks = &placer->problem->blocks;
     for (uint32_t i = 0; i < block.members_count; i++) {
-        uint32_t a = block.members[i], slot = placer->problem->conflicts->slot_of[a];
+        uint32_t a = block.members[i], slot = placer->problem->conflicts.slot_of[a];
         placer->offset[a] = start + blocks->within[a];
         tarn_set_add(placer->placed, slot);
         placer->end[slot] = placer->offset[a] + blocks->reserved[a];
@@ -269,7 +269,7 @@ static bool placer_init(struct tarn_placer *placer, struct tarn_region *region,
                         const struct tarn_problem *problem, const struct tarn_method *method,
                         uint64_t *offset)
 {
-    size_t count = (size_t)problem->blocks->storages_count + 2, words = count / 64 + 1;
+    size_t count = (size_t)problem->blocks.storages_count + 2, words = count / 64 + 1;
     *placer = (struct tarn_placer){
         .region = region, .problem = problem, .method = method, .offset = offset, .edges_count = 1};
     placer->edge = tarn_region_take(region, count, sizeof *placer->edge);
@@ -302,7 +302,7 @@ struct tarn_placer *tarn_placer_create(struct tarn_region *region,
 
 void tarn_placer_clear(struct tarn_placer *placer)
 {
-    size_t words = (size_t)placer->problem->blocks->storages_count / 64 + 1;
+    size_t words = (size_t)placer->problem->blocks.storages_count / 64 + 1;
     memset(placer->placed, 0, words * sizeof *placer->placed);
     placer->edges_count = 1;
 }
@@ -337,15 +337,15 @@ enum tarn_status tarn_baseline_place(const struct tarn_problem *problem, struct 
 {
     struct tarn_placer placer;
     struct tarn_region_mark mark = tarn_region_mark(region);
-    uint32_t *order = tarn_region_take(region, problem->blocks->count, sizeof *order);
+    uint32_t *order = tarn_region_take(region, problem->blocks.count, sizeof *order);
     bool ok = order && tarn_blocks_sort(problem, region, method->sort, order) == TARN_OK &&
               placer_init(&placer, region, problem, method, offset);
     bool over = false;
-    for (uint32_t i = 0; ok && !over && i < problem->blocks->count; i++) {
-        ok = place_block(&placer, tarn_block_at(problem->blocks, order[i]));
+    for (uint32_t i = 0; ok && !over && i < problem->blocks.count; i++) {
+        ok = place_block(&placer, tarn_block_at(&problem->blocks, order[i]));
         over = deadline && tarn_deadline_is_over(deadline);
     }
-    if (ok) *footprint = over ? UINT64_MAX : tarn_blocks_footprint(problem->blocks, offset);
+    if (ok) *footprint = over ? UINT64_MAX : tarn_blocks_footprint(&problem->blocks, offset);
     tarn_region_release(region, mark);
     return ok ? TARN_OK : TARN_SYSTEM;
 }

@@ -49,7 +49,7 @@ uint32_t tarn_method_find(const char *name)
 /* Without groups the paper's head-size test changes nothing. */
 static bool is_worth_running(const struct tarn_problem *problem, uint32_t method)
 {
-    return !tarn_methods[method].paper || problem->blocks->count < problem->blocks->storages_count;
+    return !tarn_methods[method].paper || problem->blocks.count < problem->blocks.storages_count;
 }
 
 static uint32_t count_before(const struct tarn_problem *problem, uint32_t method)
@@ -121,7 +121,7 @@ static void run_method(void *user, uint32_t thread, uint32_t m)
     if (run->no_memory || tarn_winner_is_before(&run->winner, m) ||
         !is_worth_running(run->problem, m) || count_before(run->problem, m) >= run->methods_max)
         return;
-    if (!bench_init(bench, run->problem->blocks->storages_count) ||
+    if (!bench_init(bench, run->problem->blocks.storages_count) ||
         tarn_baseline_place(run->problem, &bench->region, &tarn_methods[m], run->deadline,
                             trial->offset, &trial->footprint) != TARN_OK) {
         run->no_memory = true;
@@ -137,14 +137,14 @@ static enum tarn_status run_methods(struct run *run, uint32_t threads, uint64_t 
 {
     struct outcome best = {.method = TARN_NONE};
     struct tarn_team team;
-    tarn_team_init(&team, threads, run->problem->blocks->count >= EAGER_BLOCKS);
+    tarn_team_init(&team, threads, run->problem->blocks.count >= EAGER_BLOCKS);
     tarn_team_run(&team, METHODS_COUNT, run_method, run);
     tarn_team_finish(&team);
     for (uint32_t t = 0; t < METHODS_COUNT; t++)
         if (run->benches[t].trial.offset) keep_better(&best, &run->benches[t].best);
     if (!run->no_memory) {
         assert(best.method != TARN_NONE); /* the first method is never left out */
-        memcpy(offset, best.offset, run->problem->blocks->storages_count * sizeof *offset);
+        memcpy(offset, best.offset, run->problem->blocks.storages_count * sizeof *offset);
         *footprint = best.footprint;
         *winner = best.method;
     }

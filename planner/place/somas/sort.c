@@ -18,57 +18,44 @@ static int compare_keyed(const void *left, const void *right)
     return a->block < b->block ? -1 : a->block > b->block;
 }
 
-static uint32_t rank_first(const struct tarn_graph *graph, uint32_t a)
-{
-    return graph->rank[graph->storages[a].producer];
-}
-
-/* Rank of the last op at which the storage is alive. */
-static uint32_t rank_last(const struct tarn_graph *graph, uint32_t a)
-{
-    const struct tarn_storage *storage = &graph->storages[a];
-    if (storage->pinned) return graph->ops_count - 1;
-    return graph->rank[storage->touchers[storage->touchers_count - 1]];
-}
-
 /* ---- Keys by storage, for descending order ---- */
 
 static void key_by_source(const struct tarn_problem *problem, uint64_t *key)
 {
-    for (uint32_t a = 0; a < problem->graph->planned_count; a++)
-        key[a] = problem->graph->ops_count - rank_first(problem->graph, a);
+    for (uint32_t a = 0; a < problem->blocks.storages_count; a++)
+        key[a] = problem->ops_count - tarn_problem_begin(problem, a);
 }
 
 static void key_by_lifetime(const struct tarn_problem *problem, uint64_t *key)
 {
-    for (uint32_t a = 0; a < problem->graph->planned_count; a++)
-        key[a] = rank_last(problem->graph, a) - rank_first(problem->graph, a);
+    for (uint32_t a = 0; a < problem->blocks.storages_count; a++)
+        key[a] = tarn_problem_end(problem, a) - tarn_problem_begin(problem, a);
 }
 
 /* The bytes alive at each op, from what begins and ends there. */
 static enum tarn_status key_by_breadth(const struct tarn_problem *problem,
                                        struct tarn_region *region, uint64_t *key)
 {
-    const struct tarn_graph *graph = problem->graph;
-    uint64_t *alive = tarn_region_take(region, (size_t)graph->ops_count + 1, sizeof *alive);
+    uint32_t count = problem->blocks.storages_count;
+    uint64_t *alive = tarn_region_take(region, (size_t)problem->ops_count + 1, sizeof *alive);
     if (!alive) return TARN_SYSTEM;
-    for (uint32_t a = 0; a < graph->planned_count; a++) {
-        alive[rank_first(graph, a)] += graph->storages[a].size;
-        alive[rank_last(graph, a) + 1] -= graph->storages[a].size;
+    for (uint32_t a = 0; a < count; a++) {
+        alive[tarn_problem_begin(problem, a)] += problem->graph->storages[a].size;
+        alive[tarn_problem_end(problem, a)] -= problem->graph->storages[a].size;
     }
-    for (uint32_t r = 1; r < graph->ops_count; r++) alive[r] += alive[r - 1];
-    for (uint32_t a = 0; a < graph->planned_count; a++) key[a] = alive[rank_first(graph, a)];
+    for (uint32_t r = 1; r < problem->ops_count; r++) alive[r] += alive[r - 1];
+    for (uint32_t a = 0; a < count; a++) key[a] = alive[tarn_problem_begin(problem, a)];
     return TARN_OK;
 }
 
 static enum tarn_status key_by_unsafe(const struct tarn_problem *problem,
                                       struct tarn_region *region, uint64_t *key)
 {
-    uint32_t *degree = tarn_region_take(region, problem->graph->planned_count, sizeof *degree);
+    uint32_t count = problem->blocks.storages_count;
+    uint32_t *degree = tarn_region_take(region, count, sizeof *degree);
     if (!degree) return TARN_SYSTEM;
-    enum tarn_status status = tarn_conflicts_count(problem->conflicts, problem->graph, degree);
-    for (uint32_t a = 0; status == TARN_OK && a < problem->graph->planned_count; a++)
-        key[a] = degree[a];
+    enum tarn_status status = tarn_conflicts_count(&problem->conflicts, degree);
+    for (uint32_t a = 0; status == TARN_OK && a < count; a++) key[a] = degree[a];
     return status;
 }
 
@@ -99,7 +86,7 @@ static uint64_t key_block(struct tarn_block block, enum tarn_sort sort, const ui
 enum tarn_status tarn_blocks_sort(const struct tarn_problem *problem, struct tarn_region *region,
                                   enum tarn_sort sort, uint32_t *order)
 {
-    const struct tarn_blocks *blocks = problem->blocks;
+    const struct tarn_blocks *blocks = &problem->blocks;
     enum tarn_status status = TARN_SYSTEM;
     struct tarn_region_mark mark = tarn_region_mark(region);
     uint64_t *key = tarn_region_take(region, blocks->storages_count, sizeof *key);

@@ -10,9 +10,9 @@
 uint32_t tarn_bundles_release(const struct tarn_bundles *bundles, const struct tarn_source *source,
                               uint32_t i)
 {
-    const struct tarn_conflicts *conflicts = bundles->field->problem->conflicts;
+    const struct tarn_conflicts *conflicts = &bundles->field->problem->conflicts;
     const uint32_t *first =
-        conflicts->reuse->first + (size_t)source->stream * conflicts->reuse->count;
+        conflicts->reuse.first + (size_t)source->stream * conflicts->reuse.count;
     uint32_t at = conflicts->ops_begin[source->stream] + first[bundles->storages[i]];
     uint32_t place = tarn_slot_set_below(&bundles->listed, conflicts->slot_at[at]);
     if (place < source->begin) return source->begin;
@@ -40,22 +40,23 @@ static void number_group(struct tarn_bundle_problem *problem, const struct tarn_
     uint64_t unit = (UINT64_C(1) << shift) - 1;
     for (uint32_t m = 0; m < group.members_count; m++) {
         uint32_t a = group.members[m];
-        uint64_t within = whole->blocks->within[a] >> shift;
-        uint64_t end = (whole->blocks->within[a] + whole->blocks->reserved[a] + unit) >> shift;
-        uint32_t place = tarn_slot_set_below(&bundles->listed, whole->conflicts->slot_of[a]);
+        uint64_t within = whole->blocks.within[a] >> shift;
+        uint64_t end = (whole->blocks.within[a] + whole->blocks.reserved[a] + unit) >> shift;
+        uint32_t place = tarn_slot_set_below(&bundles->listed, whole->conflicts.slot_of[a]);
         problem->mate[place] = begin + m;
-        problem->blocks.within[begin + m] = within;
-        problem->blocks.reserved[begin + m] = end - within;
+        problem->problem.blocks.within[begin + m] = within;
+        problem->problem.blocks.reserved[begin + m] = end - within;
     }
 }
 
 /* The storages of a bundle, or of a group, are numbered one after the other. */
 static void number_storages(struct tarn_bundle_problem *problem, const struct tarn_bundles *bundles)
 {
-    struct tarn_blocks *blocks = &problem->blocks;
+    struct tarn_blocks *blocks = &problem->problem.blocks;
+    uint32_t next = 0;
     for (uint32_t n = 0; n < bundles->list_count; n++) {
         const struct tarn_bundle *bundle = &bundles->list[n];
-        uint32_t begin = blocks->storages_count;
+        uint32_t begin = next;
         struct tarn_block block = tarn_bundles_block(bundles, bundles->order[bundle->begin]);
         blocks->members_begin[blocks->count] = begin;
         blocks->alignment_shift[blocks->count++] =
@@ -65,7 +66,7 @@ static void number_storages(struct tarn_bundle_problem *problem, const struct ta
         blocks->reserved[begin] = (uint64_t)bundle->size;
         blocks->within[begin] = 0;
         if (block.members_count > 1) number_group(problem, bundles, block, begin);
-        blocks->storages_count += block.members_count;
+        next += block.members_count;
     }
     blocks->members_begin[blocks->count] = blocks->storages_count;
     for (uint32_t c = 0; c < blocks->storages_count; c++) blocks->members[c] = c;
@@ -76,37 +77,36 @@ static void number_storages(struct tarn_bundle_problem *problem, const struct ta
 static void fill_positions(struct tarn_bundle_problem *problem, const struct tarn_bundles *bundles,
                            uint32_t *before)
 {
-    const struct tarn_field *field = bundles->field;
-    struct tarn_reuse *reuse = &problem->reuse;
-    memset(reuse->position, 0xff, problem->blocks.storages_count * sizeof *reuse->position);
+    const struct tarn_problem *whole = bundles->field->problem;
+    struct tarn_problem *own = &problem->problem;
+    struct tarn_reuse *reuse = &own->conflicts.reuse;
+    memset(reuse->position, 0xff, reuse->count * sizeof *reuse->position);
     for (uint32_t k = 0; k < bundles->sources_count; k++) {
         const struct tarn_source *source = &bundles->sources[k];
-        uint32_t next = 0;
         for (uint32_t i = source->begin; i < source->end; i++) {
             uint32_t mate = problem->mate[i], a = bundles->storages[i];
-            before[i] = next;
-            if (tarn_antichain_has(field->threshold, field->problem->conflicts->reuse, a))
-                problem->in_antichain[mate] = true;
-            assert(mate < problem->blocks.storages_count);
+            before[i] = reuse->length[k];
+            assert(mate < reuse->count);
+            if (tarn_problem_in_antichain(whole, a)) own->in_antichain[mate] = true;
             if (reuse->position[mate] != UINT32_MAX) continue;
-            reuse->position[mate] = next++;
+            reuse->position[mate] = reuse->length[k]++;
             reuse->stream[mate] = k;
-            problem->graph.storages[mate] = field->problem->graph->storages[a];
+            own->begin[mate] = tarn_problem_begin(whole, a);
+            own->end[mate] = tarn_problem_end(whole, a);
         }
-        problem->graph.streams[k].ops_count = next;
     }
 }
 
 static void fill_first(struct tarn_bundle_problem *problem, const struct tarn_bundles *bundles,
                        const uint32_t *before)
 {
+    struct tarn_reuse *reuse = &problem->problem.conflicts.reuse;
     for (uint32_t k = 0; k < bundles->sources_count; k++) {
         const struct tarn_source *source = &bundles->sources[k];
-        uint32_t ops_count = problem->graph.streams[k].ops_count;
-        uint32_t *first = problem->reuse.first + (size_t)k * problem->blocks.storages_count;
+        uint32_t *first = reuse->first + (size_t)k * reuse->count;
         for (uint32_t i = 0; i < bundles->count; i++) {
             uint32_t at = tarn_bundles_release(bundles, source, i), mate = problem->mate[i];
-            uint32_t own = at < source->end ? before[at] : ops_count;
+            uint32_t own = at < source->end ? before[at] : reuse->length[k];
             if (own > first[mate]) first[mate] = own;
         }
     }
@@ -115,36 +115,30 @@ static void fill_first(struct tarn_bundle_problem *problem, const struct tarn_bu
 static bool take_memory(struct tarn_bundle_problem *problem, struct tarn_region *region,
                         const struct tarn_bundles *bundles)
 {
-    size_t count = bundles->list_count, sources_count = bundles->sources_count;
+    uint32_t count = bundles->list_count;
     for (uint32_t n = 0; n < bundles->list_count; n++)
         count +=
             tarn_bundles_block(bundles, bundles->order[bundles->list[n].begin]).members_count - 1;
-    problem->in_antichain = tarn_region_take(region, count, sizeof *problem->in_antichain);
     problem->mate = tarn_region_take(region, bundles->count, sizeof *problem->mate);
-    return tarn_problem_take(region, count, sources_count, &problem->graph, &problem->reuse,
-                             &problem->blocks);
+    return problem->mate && tarn_problem_take(&problem->problem, region, bundles->field->problem,
+                                              count, bundles->sources_count);
 }
 
 enum tarn_status tarn_bundle_problem_init(struct tarn_bundle_problem *problem,
                                           struct tarn_region *region,
                                           const struct tarn_bundles *bundles)
 {
-    const struct tarn_graph *whole = bundles->field->problem->graph;
     assert(tarn_bundles_are_valid(bundles));
-    *problem = (struct tarn_bundle_problem){.problem = {NULL, NULL, NULL}};
     if (!take_memory(problem, region, bundles)) return TARN_SYSTEM;
     struct tarn_region_mark mark = tarn_region_mark(region);
     uint32_t *before = tarn_region_take(region, bundles->count, sizeof *before);
     if (!before) return TARN_SYSTEM;
     number_storages(problem, bundles);
     fill_positions(problem, bundles, before);
-    problem->graph.rank = whole->rank;
-    problem->graph.ops_count = whole->ops_count;
-    problem->graph.streams_count = problem->reuse.streams_count = bundles->sources_count;
-    problem->graph.planned_count = problem->reuse.count = problem->blocks.storages_count;
     fill_first(problem, bundles, before);
     tarn_region_release(region, mark);
-    problem->problem =
-        (struct tarn_problem){&problem->graph, &problem->blocks, &problem->conflicts};
-    return tarn_conflicts_init_slots(&problem->conflicts, region, &problem->reuse, &problem->graph);
+    enum tarn_status status = tarn_conflicts_init(&problem->problem.conflicts, region);
+    /* Not so the blocks: in units, a member may begin before the one before it ends. */
+    assert(status != TARN_OK || tarn_conflicts_is_valid(&problem->problem.conflicts));
+    return status;
 }

@@ -38,7 +38,7 @@ struct tarn_bundles {
 static inline struct tarn_block tarn_bundles_block(const struct tarn_bundles *bundles, uint32_t i)
 {
     const struct tarn_field *field = bundles->field;
-    return tarn_block_at(field->problem->blocks, field->block_of[bundles->storages[i]]);
+    return tarn_block_at(&field->problem->blocks, field->block_of[bundles->storages[i]]);
 }
 
 /* The first storage of a source that storage i precedes; the source's end where there is none. */
@@ -51,13 +51,9 @@ bool tarn_bundles_are_valid(const struct tarn_bundles *bundles);
 
 /* One storage for each bundle, for a group one for each member. Sizes are in units. */
 struct tarn_bundle_problem {
-    struct tarn_problem problem; /* of the members below */
-    struct tarn_graph graph;     /* only what placement reads */
-    struct tarn_reuse reuse;
-    struct tarn_blocks blocks; /* block n is bundle n */
-    struct tarn_conflicts conflicts;
-    bool *in_antichain; /* storage of the problem -> whether it has one of the heaviest antichain */
-    uint32_t *mate;     /* place -> storage of the problem that the storage belongs to */
+    struct tarn_problem problem; /* block n is bundle n; storages of the problem that have one of
+                                    the antichain belong to it */
+    uint32_t *mate;              /* place -> storage of the problem that the storage belongs to */
 };
 
 /* Lives in the region, and reads the bundles as long. TARN_SYSTEM: no memory. */

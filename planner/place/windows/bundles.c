@@ -33,8 +33,8 @@ static uint32_t period_of(const struct tarn_bundles *bundles, uint32_t i)
 
 static bool find_sources(struct tarn_bundles *bundles, struct tarn_region *region)
 {
-    const uint32_t *stream = bundles->field->problem->conflicts->reuse->stream;
-    size_t streams_count = bundles->field->problem->conflicts->reuse->streams_count;
+    const uint32_t *stream = bundles->field->problem->conflicts.reuse.stream;
+    size_t streams_count = bundles->field->problem->conflicts.reuse.streams_count;
     struct tarn_source *source = tarn_region_take(region, streams_count, sizeof *source);
     bundles->sources = source;
     for (uint32_t i = 0; source && i < bundles->count; i = source++->end) {
@@ -76,7 +76,7 @@ static int compare(const void *left, const void *right)
 /* Blocks by stream, then period of production, as they are listed, then releases. */
 static bool sort_blocks(struct tarn_bundles *bundles, struct tarn_region *region)
 {
-    const uint32_t *stream = bundles->field->problem->conflicts->reuse->stream;
+    const uint32_t *stream = bundles->field->problem->conflicts.reuse.stream;
     struct tarn_region_mark mark = tarn_region_mark(region);
     struct sorted *run = tarn_region_take(region, bundles->count, sizeof *run);
     for (uint32_t i = 0, next; run && i < bundles->count; i = next) {
@@ -97,7 +97,7 @@ static bool sort_blocks(struct tarn_bundles *bundles, struct tarn_region *region
 
 static bool joins(const struct tarn_bundles *bundles, const struct tarn_bundle *bundle, uint32_t i)
 {
-    const uint32_t *stream = bundles->field->problem->conflicts->reuse->stream;
+    const uint32_t *stream = bundles->field->problem->conflicts.reuse.stream;
     uint32_t other = bundles->order[bundle->begin];
     return stream[bundles->storages[i]] == stream[bundles->storages[other]] &&
            period_of(bundles, i) == period_of(bundles, other) &&
@@ -206,13 +206,14 @@ static bool decode_keys(const struct tarn_bundles *bundles, struct tarn_region *
 static bool decode(const struct tarn_bundles *bundles, struct tarn_region *region,
                    const struct tarn_bundle_problem *problem, int32_t *top)
 {
-    struct tarn_obstacles none = {.reuse = &problem->reuse}; /* sizes are in units already */
+    struct tarn_obstacles none = {
+        .reuse = &problem->problem.conflicts.reuse}; /* sizes are in units already */
     struct tarn_lowest lowest = {0};
     struct tarn_traits traits = {0};
     int32_t *start = tarn_region_take(region, bundles->list_count, sizeof *start);
     bool ok = start && tarn_obstacles_sort(&none, region) == TARN_OK &&
               tarn_lowest_init_around(&lowest, region, &problem->problem, &none) == TARN_OK &&
-              tarn_traits_init(&traits, region, &lowest, problem->in_antichain) == TARN_OK &&
+              tarn_traits_init(&traits, region, &lowest) == TARN_OK &&
               decode_keys(bundles, region, &lowest, &traits, start, top);
     if (ok && *top < INT32_MAX) take_offsets(bundles, start);
     return ok;
@@ -224,16 +225,15 @@ static bool bundles_init(struct tarn_bundles *bundles, struct tarn_region *regio
                          const uint32_t *period_of)
 {
     const struct tarn_problem *problem = bundles->field->problem;
-    const struct tarn_graph *graph = problem->graph;
     size_t count = bundles->count;
     bundles->release = tarn_region_take(region, count, sizeof *bundles->release);
     bundles->order = tarn_region_take(region, count, sizeof *bundles->order);
     bundles->list = tarn_region_take(region, count, sizeof *bundles->list);
     bundles->period = tarn_region_take(region, count, sizeof *bundles->period);
     for (uint32_t i = 0; bundles->period && i < bundles->count; i++)
-        bundles->period[i] = period_of[graph->rank[graph->storages[bundles->storages[i]].producer]];
+        bundles->period[i] = period_of[tarn_problem_begin(problem, bundles->storages[i])];
     return !region->is_exhausted && find_sources(bundles, region) &&
-           tarn_slot_set_init(&bundles->listed, region, problem->conflicts, bundles->storages,
+           tarn_slot_set_init(&bundles->listed, region, &problem->conflicts, bundles->storages,
                               bundles->count) == TARN_OK;
 }
 

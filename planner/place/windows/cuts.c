@@ -89,7 +89,7 @@ static bool cut(struct cutting *cutting, uint32_t width)
 static void find_windows(const struct cutting *cutting, uint32_t *window)
 {
     const struct tarn_lifetimes *lifetimes = &cutting->lifetimes;
-    const uint32_t *slot_of = lifetimes->problem->conflicts->slot_of;
+    const uint32_t *slot_of = lifetimes->problem->conflicts.slot_of;
     for (uint32_t i = 0; i < lifetimes->count; i++) {
         struct tarn_block block;
         uint32_t begin, end;
@@ -150,7 +150,7 @@ enum tarn_status tarn_cuts_init(struct tarn_cuts *cuts, struct tarn_region *regi
                                 const uint32_t *storages, uint32_t count, uint32_t width)
 {
     struct cutting cutting = {
-        .blocks = problem->blocks, .block_of = block_of, .ops_count = problem->graph->ops_count};
+        .blocks = &problem->blocks, .block_of = block_of, .ops_count = problem->ops_count};
     assert(width > 0);
     bool ok = tarn_lifetimes_init(&cutting.lifetimes, &cutting.work, problem, storages, count) ==
                   TARN_OK &&

@@ -7,12 +7,11 @@
 #include "planner/place/lowest/lowest.h"
 
 bool tarn_field_init(struct tarn_field *field, struct tarn_region *region,
-                     const struct tarn_problem *problem, const struct tarn_antichain *antichain)
+                     const struct tarn_problem *problem)
 {
-    const struct tarn_blocks *blocks = problem->blocks;
+    const struct tarn_blocks *blocks = &problem->blocks;
     assert(blocks->storages_begin == 0);
     field->problem = problem;
-    field->threshold = antichain->threshold;
     field->block_of = tarn_region_take(region, blocks->storages_count, sizeof *field->block_of);
     field->floor = tarn_region_take(region, blocks->count, sizeof *field->floor);
     field->offset = tarn_region_take(region, blocks->count, sizeof *field->offset);
@@ -26,7 +25,7 @@ bool tarn_field_init(struct tarn_field *field, struct tarn_region *region,
 
 struct tarn_span tarn_field_span(const struct tarn_field *field, uint32_t unit_shift, uint32_t a)
 {
-    const struct tarn_blocks *blocks = field->problem->blocks;
+    const struct tarn_blocks *blocks = &field->problem->blocks;
     uint64_t unit = (UINT64_C(1) << unit_shift) - 1;
     uint64_t begin = blocks->within[a] >> unit_shift;
     uint64_t end = (blocks->within[a] + blocks->reserved[a] + unit) >> unit_shift;
@@ -83,20 +82,10 @@ static bool decode_keys(const struct decoding *decoding, struct tarn_key_range k
 static bool decode_part(struct decoding *decoding, const struct tarn_obstacles *obstacles,
                         struct tarn_key_range keys, int32_t *top)
 {
-    const struct tarn_field *field = decoding->field;
-    const struct tarn_part *part = decoding->part;
-    const struct tarn_reuse *reuse = field->problem->conflicts->reuse;
-    bool *in_antichain =
-        tarn_region_take(decoding->region, part->reuse.count, sizeof *in_antichain);
-    for (uint32_t i = 0; in_antichain && i < part->reuse.count; i++)
-        in_antichain[i] = tarn_antichain_has(field->threshold, reuse, part->origin[i]);
-    bool ok = in_antichain &&
-              tarn_lowest_init_around(&decoding->lowest, decoding->region, &part->problem,
-                                      obstacles) == TARN_OK &&
-              tarn_traits_init(&decoding->traits, decoding->region, &decoding->lowest,
-                               in_antichain) == TARN_OK &&
-              decode_keys(decoding, keys, top);
-    return ok;
+    return tarn_lowest_init_around(&decoding->lowest, decoding->region, &decoding->part->problem,
+                                   obstacles) == TARN_OK &&
+           tarn_traits_init(&decoding->traits, decoding->region, &decoding->lowest) == TARN_OK &&
+           decode_keys(decoding, keys, top);
 }
 
 bool tarn_field_decode(const struct tarn_field *field, struct tarn_region *region,

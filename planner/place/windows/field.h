@@ -6,15 +6,13 @@
 #include "planner/place/lowest/lowest.h"
 #include "planner/place/problem/problem.h"
 #include "streams/base/region.h"
-#include "streams/order/antichain.h"
 
 /* Shared by threads, which place different blocks. */
 struct tarn_field {
     const struct tarn_problem *problem;
-    const uint32_t *threshold; /* names the heaviest antichain, see antichain.h */
-    uint32_t *block_of;        /* storage -> block */
-    int32_t *floor;            /* block -> the least offset allowed, in units */
-    int32_t *offset;           /* block -> where it is placed, in units */
+    uint32_t *block_of; /* storage -> block */
+    int32_t *floor;     /* block -> the least offset allowed, in units */
+    int32_t *offset;    /* block -> where it is placed, in units */
 };
 
 /* The same for all windows of a placement. */
@@ -35,10 +33,10 @@ struct tarn_key_range {
     uint32_t begin, end;
 };
 
-/* Taken from the region: no floors, all offsets 0. Reads the problem and the antichain as long as
- * it lives. False: no memory. */
+/* Taken from the region: no floors, all offsets 0. Reads the problem as long as it lives. False: no
+ * memory. */
 bool tarn_field_init(struct tarn_field *field, struct tarn_region *region,
-                     const struct tarn_problem *problem, const struct tarn_antichain *antichain);
+                     const struct tarn_problem *problem);
 
 /* Where a storage lies, in units, rounded outward. */
 struct tarn_span tarn_field_span(const struct tarn_field *field, uint32_t unit_shift, uint32_t a);

@@ -21,7 +21,7 @@ static void count_flow(const struct tarn_lifetimes *lifetimes, const uint32_t *b
 {
     for (uint32_t i = 0; i < lifetimes->count; i++) {
         uint32_t begin, end, a = lifetimes->storages[i];
-        struct tarn_block block = tarn_block_at(lifetimes->problem->blocks, block_of[a]);
+        struct tarn_block block = tarn_block_at(&lifetimes->problem->blocks, block_of[a]);
         if (block.members[0] != a) continue;
         tarn_lifetimes_of_block(lifetimes, block, i, &begin, &end);
         assert(begin < end);
@@ -55,7 +55,7 @@ uint32_t *tarn_periods_find(struct tarn_region *region, const struct tarn_proble
                             const uint32_t *block_of, const uint32_t *storages, uint32_t count,
                             uint64_t aim)
 {
-    uint32_t ops_count = problem->graph->ops_count;
+    uint32_t ops_count = problem->ops_count;
     uint32_t *period_of = tarn_region_take(region, ops_count, sizeof *period_of);
     struct tarn_region work = {.chunks = NULL};
     struct flow *flow = tarn_region_take(&work, ops_count, sizeof *flow);

@@ -25,11 +25,10 @@ struct split {
 static void count_produced(const struct split *split)
 {
     const struct tarn_graph *graph = split->problem->graph;
-    const struct tarn_conflicts *conflicts = split->problem->conflicts;
-    const struct tarn_reuse *reuse = conflicts->reuse;
+    const struct tarn_conflicts *conflicts = &split->problem->conflicts;
+    const struct tarn_reuse *reuse = &conflicts->reuse;
     for (uint32_t a = 0; a < reuse->count; a++)
-        split
-            ->produced[graph->rank[graph->streams[reuse->stream[a]].ops[reuse->position[a]]] + 1]++;
+        split->produced[tarn_problem_begin(split->problem, a) + 1]++;
     for (uint32_t i = 0; i < graph->ops_count; i++) split->produced[i + 1] += split->produced[i];
     for (uint32_t s = 0; s < split->streams_count; s++)
         for (uint32_t p = 0; p < graph->streams[s].ops_count; p++)
@@ -41,8 +40,8 @@ static void count_produced(const struct split *split)
  * stream keeps it. */
 static void find_near(const struct split *split, uint32_t *near)
 {
-    const struct tarn_conflicts *conflicts = split->problem->conflicts;
-    const struct tarn_reuse *reuse = conflicts->reuse;
+    const struct tarn_conflicts *conflicts = &split->problem->conflicts;
+    const struct tarn_reuse *reuse = &conflicts->reuse;
     for (uint32_t a = 0; a < reuse->count; a++) {
         uint32_t own = reuse->stream[a];
         const uint32_t *before = split->before + conflicts->ops_begin[own];
@@ -53,8 +52,8 @@ static void find_near(const struct split *split, uint32_t *near)
 
 static void count_far(const struct split *split, const uint32_t *near)
 {
-    const struct tarn_conflicts *conflicts = split->problem->conflicts;
-    const struct tarn_reuse *reuse = conflicts->reuse;
+    const struct tarn_conflicts *conflicts = &split->problem->conflicts;
+    const struct tarn_reuse *reuse = &conflicts->reuse;
     for (uint32_t t = 0; t < split->streams_count; t++) {
         const uint32_t *first = reuse->first + (size_t)t * reuse->count;
         const uint32_t *before = split->before + conflicts->ops_begin[t];
@@ -105,7 +104,7 @@ static uint32_t choose(const struct split *split, uint64_t kept)
 
 static void give_phases(struct split *split, uint32_t *phase, uint32_t *phases_count)
 {
-    uint32_t enough = split->problem->conflicts->reuse->count / ENOUGH;
+    uint32_t enough = split->problem->conflicts.reuse.count / ENOUGH;
     for (uint64_t kept; (kept = count_kept(split, TARN_NONE)) > enough;) {
         uint32_t stream = choose(split, kept);
         if (stream == TARN_NONE) break;
@@ -120,8 +119,8 @@ static void give_phases(struct split *split, uint32_t *phase, uint32_t *phases_c
 enum tarn_status tarn_split_streams(const struct tarn_problem *problem, uint32_t far,
                                     uint32_t *phase, uint32_t *phases_count)
 {
-    const struct tarn_reuse *reuse = problem->conflicts->reuse;
-    size_t ops_count = problem->graph->ops_count, streams_count = reuse->streams_count;
+    const struct tarn_reuse *reuse = &problem->conflicts.reuse;
+    size_t ops_count = problem->ops_count, streams_count = reuse->streams_count;
     struct split split = {problem, reuse->streams_count, far, .produced = NULL};
     struct tarn_region region = {.chunks = NULL};
     *phases_count = 0;

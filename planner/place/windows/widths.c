@@ -31,18 +31,17 @@ uint64_t tarn_widths_worth(struct tarn_effort *effort, uint64_t aim, uint64_t fo
 
 static uint64_t windows_work(const struct tarn_problem *problem)
 {
-    uint64_t streams_count = problem->graph->streams_count;
-    return problem->blocks->storages_count * (WINDOWS_STORAGE + WINDOWS_STREAM * streams_count);
+    uint64_t streams_count = problem->conflicts.reuse.streams_count;
+    return problem->blocks.storages_count * (WINDOWS_STORAGE + WINDOWS_STREAM * streams_count);
 }
 
 enum tarn_status tarn_widths_place(const struct tarn_problem *problem,
-                                   const struct tarn_antichain *antichain,
                                    const struct tarn_widths_options *options, uint64_t *offset,
                                    uint64_t *footprint)
 {
     struct tarn_effort *effort = options->effort;
     uint64_t max = effort->max, windows = windows_work(problem);
-    uint64_t most = tarn_work_default(problem->blocks->storages_count);
+    uint64_t most = tarn_work_default(problem->blocks.storages_count);
     uint64_t least = windows + most / LEAST_SHARE;
     enum tarn_status status = TARN_OK;
     for (uint32_t i = 0; status == TARN_OK && i < VARIANTS_COUNT; i++) {
@@ -59,7 +58,7 @@ enum tarn_status tarn_widths_place(const struct tarn_problem *problem,
                                                      .threads = options->threads,
                                                      .effort = effort,
                                                      .deadline = &options->deadline};
-        status = tarn_windows_place(problem, antichain, &variant, offset, footprint);
+        status = tarn_windows_place(problem, &variant, offset, footprint);
         tarn_effort_spend(effort, windows);
         effort->max = max;
         effort->must = false;

@@ -181,7 +181,7 @@ static bool spread_obstacles(struct windows *windows)
 static struct tarn_obstacles no_obstacles(const struct windows *windows)
 {
     return (struct tarn_obstacles){.unit_shift = windows->settings->unit_shift,
-                                   .reuse = windows->field->problem->conflicts->reuse};
+                                   .reuse = &windows->field->problem->conflicts.reuse};
 }
 
 /* What crosses the window. */

@@ -30,8 +30,8 @@ struct phases {
 /* A block has the last phase of its members' streams. */
 static void find_phases(const struct phases *phases, uint32_t *phase_of)
 {
-    const struct tarn_blocks *blocks = phases->field->problem->blocks;
-    const uint32_t *stream = phases->field->problem->conflicts->reuse->stream;
+    const struct tarn_blocks *blocks = &phases->field->problem->blocks;
+    const uint32_t *stream = phases->field->problem->conflicts.reuse.stream;
     for (uint32_t b = 0; b < blocks->count; b++) {
         struct tarn_block block = tarn_block_at(blocks, b);
         phase_of[b] = 0;
@@ -44,9 +44,9 @@ static void find_phases(const struct phases *phases, uint32_t *phase_of)
 /* Counting sort; begin[n] is moved along, and back at the end. */
 static void fill_storages(struct phases *phases, const uint32_t *phase_of, uint32_t *storage_at)
 {
-    const struct tarn_conflicts *conflicts = phases->field->problem->conflicts;
+    const struct tarn_conflicts *conflicts = &phases->field->problem->conflicts;
     const uint32_t *block_of = phases->field->block_of;
-    uint32_t count = conflicts->reuse->count;
+    uint32_t count = conflicts->reuse.count;
     for (uint32_t a = 0; a < count; a++) {
         storage_at[conflicts->slot_of[a]] = a;
         phases->begin[phase_of[block_of[a]] + 1]++;
@@ -63,7 +63,7 @@ static void fill_storages(struct phases *phases, const uint32_t *phase_of, uint3
 
 static bool sort_storages(struct phases *phases)
 {
-    const struct tarn_blocks *blocks = phases->field->problem->blocks;
+    const struct tarn_blocks *blocks = &phases->field->problem->blocks;
     struct tarn_region *region = phases->region;
     size_t count = blocks->storages_count;
     phases->begin = tarn_region_take(region, (size_t)phases->count + 1, sizeof *phases->begin);
@@ -83,8 +83,8 @@ static bool sort_storages(struct phases *phases)
 static void measure_reach(const struct phases *phases, uint32_t n, uint32_t s, int32_t *reach)
 {
     const struct tarn_field *field = phases->field;
-    const struct tarn_reuse *reuse = field->problem->conflicts->reuse;
-    uint32_t length = field->problem->graph->streams[s].ops_count;
+    const struct tarn_reuse *reuse = &field->problem->conflicts.reuse;
+    uint32_t length = reuse->length[s];
     memset(reach, 0, ((size_t)length + 1) * sizeof *reach);
     for (uint32_t i = phases->begin[n]; i < phases->begin[n + 1]; i++) {
         uint32_t a = phases->storages[i];
@@ -102,10 +102,10 @@ static bool raise_floors(const struct phases *phases, uint32_t n)
 {
     assert(n + 1 < phases->count); /* nothing comes after the last phase */
     const struct tarn_field *field = phases->field;
-    const struct tarn_reuse *reuse = field->problem->conflicts->reuse;
+    const struct tarn_reuse *reuse = &field->problem->conflicts.reuse;
     struct tarn_region_mark mark = tarn_region_mark(phases->region);
-    int32_t *reach = tarn_region_take(phases->region, (size_t)field->problem->graph->ops_count + 1,
-                                      sizeof *reach);
+    int32_t *reach =
+        tarn_region_take(phases->region, (size_t)tarn_reuse_longest(reuse) + 1, sizeof *reach);
     for (uint32_t s = 0; reach && s < reuse->streams_count; s++) {
         if (phases->phase[s] > n) continue;
         measure_reach(phases, n, s, reach);
@@ -141,7 +141,7 @@ static bool place_streams(const struct tarn_windows_settings *settings,
                           int32_t *top)
 {
     const struct tarn_problem *problem = field->problem;
-    size_t streams_count = problem->graph->streams_count;
+    size_t streams_count = problem->conflicts.reuse.streams_count;
     struct phases phases = {.settings = settings, .field = field, .region = region};
     phases.phase = tarn_region_take(region, streams_count, sizeof *phases.phase);
     if (!phases.phase || tarn_split_streams(problem, settings->far, phases.phase, &phases.count))
@@ -168,10 +168,10 @@ static struct tarn_windows_settings settings_of(const struct tarn_problem *probl
         .threads = options->threads,
         .effort = options->effort,
         .deadline = options->deadline};
-    if (settings.far > problem->blocks->storages_count / FAR_SHARE && !options->far_windows)
-        settings.far = problem->blocks->storages_count / FAR_SHARE;
+    if (settings.far > problem->blocks.storages_count / FAR_SHARE && !options->far_windows)
+        settings.far = problem->blocks.storages_count / FAR_SHARE;
     if (!tarn_size_multiply(options->aim, 4, &most)) most = UINT64_MAX;
-    settings.unit_shift = tarn_lowest_unit_shift(problem->blocks, most);
+    settings.unit_shift = tarn_lowest_unit_shift(&problem->blocks, most);
     uint64_t aim = options->aim >> settings.unit_shift;
     settings.aim = (int32_t)(aim < TARN_UNITS_MAX ? aim : TARN_UNITS_MAX);
     return settings;
@@ -180,7 +180,7 @@ static struct tarn_windows_settings settings_of(const struct tarn_problem *probl
 static uint64_t footprint_of(const struct tarn_windows_settings *settings,
                              const struct tarn_field *field)
 {
-    const struct tarn_blocks *blocks = field->problem->blocks;
+    const struct tarn_blocks *blocks = &field->problem->blocks;
     uint64_t footprint = 0;
     for (uint32_t b = 0; b < blocks->count; b++) {
         uint64_t start = (uint64_t)field->offset[b] << settings->unit_shift;
@@ -193,7 +193,7 @@ static uint64_t footprint_of(const struct tarn_windows_settings *settings,
 static void write_offsets(const struct tarn_windows_settings *settings,
                           const struct tarn_field *field, uint64_t *offset)
 {
-    const struct tarn_blocks *blocks = field->problem->blocks;
+    const struct tarn_blocks *blocks = &field->problem->blocks;
     for (uint32_t a = 0; a < blocks->storages_count; a++) {
         uint64_t start = (uint64_t)field->offset[field->block_of[a]] << settings->unit_shift;
         offset[a] = start + blocks->within[a];
@@ -201,7 +201,6 @@ static void write_offsets(const struct tarn_windows_settings *settings,
 }
 
 enum tarn_status tarn_windows_place(const struct tarn_problem *problem,
-                                    const struct tarn_antichain *antichain,
                                     const struct tarn_windows_options *options, uint64_t *offset,
                                     uint64_t *footprint)
 {
@@ -212,7 +211,7 @@ enum tarn_status tarn_windows_place(const struct tarn_problem *problem,
     struct tarn_field field;
     if (!settings.effort) settings.effort = &no_limit;
     int32_t top = INT32_MAX;
-    bool ok = tarn_field_init(&field, &region, problem, antichain) &&
+    bool ok = tarn_field_init(&field, &region, problem) &&
               place_streams(&settings, &field, &region, options->together, &top);
     if (ok && top < INT32_MAX) {
         uint64_t found = footprint_of(&settings, &field);

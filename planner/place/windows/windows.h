@@ -6,7 +6,6 @@
 
 #include "field.h"
 #include "streams/base/deadline.h"
-#include "streams/order/antichain.h"
 
 struct tarn_windows_options {
     uint64_t aim;     /* bytes: a plan up to there is as good as any */
@@ -25,7 +24,6 @@ struct tarn_windows_options {
  * some window's plan is too high to be counted, or missing when it has to end. TARN_SYSTEM: no
  * memory. */
 enum tarn_status tarn_windows_place(const struct tarn_problem *problem,
-                                    const struct tarn_antichain *antichain,
                                     const struct tarn_windows_options *options, uint64_t *offset,
                                     uint64_t *footprint);
 
@@ -43,7 +41,6 @@ struct tarn_widths_options {
 
 /* tarn_windows_place with several widths, one after the other, as far as they are worth it. */
 enum tarn_status tarn_widths_place(const struct tarn_problem *problem,
-                                   const struct tarn_antichain *antichain,
                                    const struct tarn_widths_options *options, uint64_t *offset,
                                    uint64_t *footprint);
 
