@@ -14,6 +14,7 @@
 #include "streams/base/options.h"
 #include "streams/base/region.h"
 #include "streams/order/gap_bound.h"
+#include "streams/order/view.h"
 
 enum { ALIGNMENT_DEFAULT = 512, EFFORT_DEFAULT = 1000, ORDER_TIMES = 3 };
 
@@ -61,31 +62,40 @@ struct planning {
     double begin_ms;   /* of this plan, on the clock of deadlines */
     uint64_t reported; /* the last footprint told to the caller; 0: none */
     struct tarn_plan *plan;
-    struct tarn_problem problem;
-    struct tarn_gap_bound bound; /* the plan's certificate, in positions of the graph */
+    struct tarn_view view;       /* of the plan's graph */
+    struct tarn_problem problem; /* of the view */
+    struct tarn_gap_bound bound; /* the plan's certificate, in positions of the view */
     bool cannot_fit; /* proved by search: no placement is at the bound, or within the capacity */
 };
 
-/* Thresholds of a plan count launches, those of the graph all ops. */
-static void count_launches(uint32_t *launches, const uint32_t *threshold,
-                           const struct tarn_graph *graph)
+/* Thresholds of a plan count launches, those of the view all ops. A launch whose first half alone
+ * lies before the cut does not count, but its stream is noted. */
+static void count_launches(struct tarn_plan *plan, const uint32_t *threshold,
+                           const struct tarn_view *view)
 {
+    const struct tarn_graph *graph = view->graph;
     for (uint32_t s = 0; s < graph->streams_count; s++) {
-        launches[s] = 0;
+        const uint32_t *ops = graph->streams[s].ops;
         for (uint32_t i = 0; i < threshold[s]; i++)
-            launches[s] += !graph->ops[graph->streams[s].ops[i]].view;
+            plan->threshold[s] +=
+                !graph->ops[ops[i]].view && !tarn_view_is_first_half(view, ops[i]);
+        if (threshold[s] > 0 && tarn_view_is_first_half(view, ops[threshold[s] - 1]))
+            plan->inside[plan->inside_count++] = s;
     }
 }
 
 /* Gives the plan its certificate. */
-static enum tarn_status take_bound(struct tarn_plan *plan, const struct tarn_gap_bound *bound)
+static enum tarn_status take_bound(struct tarn_plan *plan, const struct tarn_gap_bound *bound,
+                                   const struct tarn_view *view)
 {
+    plan->inside_count = 0;
+    plan->inside = tarn_region_take(&plan->region, bound->streams_count, sizeof *plan->inside);
     plan->threshold =
         tarn_region_take(&plan->region, bound->streams_count, sizeof *plan->threshold);
     plan->gaps = tarn_region_take(&plan->region, bound->gaps_count, sizeof *plan->gaps);
-    if (!plan->threshold || !plan->gaps) return TARN_SYSTEM;
+    if (!plan->threshold || !plan->gaps || !plan->inside) return TARN_SYSTEM;
     plan->bound = bound->bound;
-    count_launches(plan->threshold, bound->threshold, plan->graph);
+    count_launches(plan, bound->threshold, view);
     plan->gaps_count = bound->gaps_count;
     for (uint32_t i = 0; i < bound->gaps_count; i++)
         plan->gaps[i] = plan->graph->storages[bound->gaps[i]].tensor;
@@ -104,7 +114,7 @@ static enum tarn_status find_gaps(struct planning *planning, uint32_t effort)
     bool better = !planning->bound.threshold || bound.bound > planning->bound.bound;
     if (!better) return TARN_OK;
     planning->bound = bound;
-    return take_bound(planning->plan, &planning->bound);
+    return take_bound(planning->plan, &planning->bound, &planning->view);
 }
 
 /* For a graph that quick placement leaves above the bound. */
@@ -135,8 +145,10 @@ static enum tarn_status find_bound(struct planning *planning, struct tarn_graph 
     struct tarn_plan *plan = planning->plan = tarn_plan_of_graph(graph);
     if (!plan) return tarn_error_no_memory(error);
     plan->alignment = planning->options.alignment;
-    enum tarn_status status =
-        tarn_problem_init(&planning->problem, &planning->region, graph, plan->alignment, error);
+    if (tarn_view_init(&planning->view, &planning->region, graph) != TARN_OK)
+        return tarn_error_no_memory(error);
+    enum tarn_status status = tarn_problem_init(&planning->problem, &planning->region,
+                                                planning->view.graph, plan->alignment, error);
     if (status != TARN_OK) return status;
     status = find_gaps(planning, TARN_GAP_EFFORT_LOW);
     plan->order_ms = tarn_now_ms() - begin;

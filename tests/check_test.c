@@ -95,6 +95,7 @@ static void right_plans_pass_with_one_digest_in_every_order(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < (SANITIZED ? 16 : 80); seed++) {
         struct random_graph_options knobs = random_graph_knobs(seed, 60);
+        knobs.early_share = seed % 2 * 60;
         struct tarn_graph *graph = random_graph(&knobs);
         struct tarn_plan *apart = unshared_plan(graph, 64), *shared;
         struct tarn_error error;
@@ -454,6 +455,7 @@ static void the_first_of_many_failures_on_many_workers_is_told_whole(void **stat
     (void)state;
     for (uint64_t seed = 0; seed < 40; seed++) {
         struct random_graph_options knobs = random_graph_knobs(seed, 60);
+        knobs.early_share = seed % 2 * 60;
         knobs.streams = 4;
         knobs.ops = 60;
         knobs.tiny_share = 0;

@@ -50,6 +50,7 @@ static struct tarn_graph *draw_random_graph(struct random_source *source)
     options.ops = 5 + random_below(source, random_below(source, 2) ? 30 : OPS_MAX - 4);
     options.fill_share = random_below(source, 4) ? 0 : random_below(source, 50);
     options.backward_share = random_below(source, 2) ? 50 : 0;
+    options.early_share = random_below(source, 2) ? random_below(source, 100) : 0;
     return random_graph(&options);
 }
 
@@ -61,6 +62,7 @@ static struct tarn_graph *draw_training(struct random_source *source)
         .branch_share = random_below(source, 50),
         .inplace_share = random_below(source, 30),
         .weight_share = random_below(source, 60),
+        .early_share = random_below(source, 2) ? random_below(source, 100) : 0,
         .implementation_share = random_below(source, 2) ? random_below(source, 80) : 0,
         .fixed_share = random_below(source, 20),
         .streams = 1 + random_below(source, 3)});

@@ -93,6 +93,7 @@ static void ops_begin_when_all_that_happens_before_has_ended(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < GRAPHS; seed++) {
         struct random_graph_options options = random_graph_knobs(seed, OPS_MAX);
+        options.early_share = seed % 2 * 60;
         struct tarn_graph *graph = random_graph(&options);
         struct order_oracle oracle;
         uint32_t wait_ns = seed % 3 == 0 ? 0 : (uint32_t)(seed % 97);
@@ -103,6 +104,19 @@ static void ops_begin_when_all_that_happens_before_has_ended(void **state)
         tarn_simulation_destroy(simulation);
         tarn_graph_destroy(graph);
     }
+}
+
+/* What an op that ends its workspace before its outputs begin has at once less than both together:
+ * the smaller of the two. */
+static uint64_t in_turn(const struct tarn_graph *graph, uint64_t alignment, uint32_t v)
+{
+    uint64_t workspace = 0, outputs = 0;
+    for (uint32_t a = 0; a < graph->planned_count; a++) {
+        if (graph->storages[a].producer != v || !graph->ops[v].workspace_first) continue;
+        *(graph->storages[a].tensor == TARN_NONE ? &workspace : &outputs) +=
+            oracle_reserved(graph, a, alignment);
+    }
+    return workspace < outputs ? workspace : outputs;
 }
 
 /* ---- Memory over time ---- */
@@ -119,6 +133,11 @@ static uint64_t alive_at(const struct tarn_graph *graph, uint64_t alignment,
             end = max(end, simulation->end_ns[storage->touchers[k]]);
         if (simulation->begin_ns[storage->producer] > ns) continue;
         if (ns < end || (closed && ns == end)) bytes += oracle_reserved(graph, a, alignment);
+    }
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        uint64_t end = simulation->end_ns[v];
+        if (simulation->begin_ns[v] <= ns && (ns < end || (closed && ns == end)))
+            bytes -= in_turn(graph, alignment, v);
     }
     return bytes;
 }
@@ -150,6 +169,7 @@ static void memory_is_what_is_alive_at_every_moment(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < GRAPHS; seed++) {
         struct random_graph_options options = random_graph_knobs(seed, OPS_MAX);
+        options.early_share = seed % 2 * 60;
         struct tarn_graph *graph = random_graph(&options);
         bool with_zero = seed % 2 == 0;
         draw_costs(graph, seed, with_zero);
@@ -167,6 +187,8 @@ static uint64_t alive_in(const struct tarn_graph *graph, const uint64_t *reserve
                          uint64_t ended)
 {
     uint64_t bytes = 0;
+    for (uint32_t v = 0; v < graph->ops_count; v++) /* what is added twice below */
+        if (begun >> v & 1 && !(ended >> v & 1)) bytes -= reserved[graph->planned_count + v];
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         const struct tarn_storage *storage = &graph->storages[a];
         bool is_kept = storage->pinned;
@@ -191,8 +213,10 @@ static uint64_t heaviest_with(const struct tarn_graph *graph, const uint64_t *re
 static uint64_t heaviest_state(const struct tarn_graph *graph, uint64_t alignment,
                                const struct order_oracle *oracle)
 {
-    uint64_t heaviest = 0, reserved[STORAGES_MAX];
+    uint64_t heaviest = 0, reserved[STORAGES_MAX + TINY_OPS_MAX]; /* of storages, then ops */
     assert_true(graph->planned_count <= STORAGES_MAX);
+    for (uint32_t v = 0; v < graph->ops_count; v++)
+        reserved[graph->planned_count + v] = in_turn(graph, alignment, v);
     for (uint32_t a = 0; a < graph->planned_count; a++)
         reserved[a] = oracle_reserved(graph, a, alignment);
     for (uint64_t begun = 0; begun < UINT64_C(1) << graph->ops_count; begun++) {
@@ -216,6 +240,7 @@ static void worst_case_is_between_a_state_and_the_bound(void **state)
     uint32_t missed = 0, below_bound = 0;
     for (uint64_t seed = 0; seed < TINY_GRAPHS; seed++) {
         struct random_graph_options options = random_graph_knobs(seed, TINY_OPS_MAX);
+        options.early_share = seed % 2 * 60;
         struct tarn_graph *graph = random_graph(&options);
         struct order_oracle oracle;
         find_ancestors(graph, &oracle);

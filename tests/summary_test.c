@@ -130,6 +130,7 @@ static void counts_what_random_graphs_have(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < 300; seed++) {
         struct random_graph_options options = random_graph_knobs(seed, 60);
+        options.early_share = seed % 2 * 60;
         struct tarn_graph *graph = random_graph(&options);
         assert_counts(graph);
         tarn_graph_destroy(graph);

@@ -75,6 +75,7 @@ struct tarn_implementation {
     uint64_t workspace; /* bytes */
     struct tarn_list inputs;
     struct tarn_list outputs;
+    bool workspace_first; /* as that of an op */
 };
 
 /* May an op run twice: same inputs, same outputs, no side effect? The rule says yes unless the op
@@ -92,6 +93,9 @@ struct tarn_op_info {
     uint64_t cost;            /* estimated nanoseconds */
     uint64_t flops;
     bool view; /* touches no memory and is never launched; its outputs alias inputs */
+    /* The op is done with its workspace before it writes any byte of its outputs: those that begin
+     * with it may share bytes with the workspace. What it reads, or writes in place, may not. */
+    bool workspace_first;
     enum tarn_recomputable recomputable;
     const uint32_t (*inplace)[2]; /* pairs {input, output} that may share a storage */
     size_t inplace_count;

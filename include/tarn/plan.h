@@ -212,6 +212,9 @@ struct tarn_certificate {
     const uint32_t *launched; /* by stream */
     size_t streams_count;
     struct tarn_list gaps; /* root tensors */
+    /* Streams in which the cut goes through the next launch: the workspace of that op lies before
+     * it, and the outputs behind it (`workspace_first` of an op). Ascending. */
+    struct tarn_list inside;
 };
 /* False when the plan has none; *certificate is all zeros then. */
 TARN_API bool tarn_plan_certificate(const struct tarn_plan *plan,

@@ -9,6 +9,8 @@
 #include "roam_tree.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
+#include "streams/base/region.h"
+#include "streams/order/view.h"
 
 /* ---- Layouts ---- */
 
@@ -74,7 +76,12 @@ enum tarn_status tarn_graph_pairs(const struct tarn_graph *graph, const char *na
                               "ancestors-opt or stream-graph",
                               name);
     struct tarn_pair_matrix matrix;
-    if (run(graph, method, pairs, &matrix) != TARN_OK) return tarn_error_no_memory(error);
+    struct tarn_view view;
+    struct tarn_region region = {.chunks = NULL};
+    enum tarn_status status = tarn_view_init(&view, &region, graph);
+    if (status == TARN_OK) status = run(view.graph, method, pairs, &matrix);
+    tarn_region_finish(&region);
+    if (status != TARN_OK) return tarn_error_no_memory(error);
     uint64_t count = matrix.count;
     pairs->pairs = count > 0 ? count * (count - 1) / 2 : 0;
     pairs->unsafe = tarn_pair_matrix_count(&matrix);

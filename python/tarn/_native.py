@@ -39,13 +39,14 @@ class TensorInfo(c.Structure):
 
 class Implementation(c.Structure):
     _fields_ = [("name", c.c_char_p), ("cost", c.c_uint64), ("workspace", c.c_uint64),
-                ("inputs", List), ("outputs", List)]
+                ("inputs", List), ("outputs", List), ("workspace_first", c.c_bool)]
 
 
 class OpInfo(c.Structure):
     _fields_ = [("name", c.c_char_p), ("kind", c.c_char_p), ("stream", c.c_uint32),
                 ("inputs", List), ("outputs", List), ("control", List), ("workspace", c.c_uint64),
                 ("cost", c.c_uint64), ("flops", c.c_uint64), ("view", c.c_bool),
+                ("workspace_first", c.c_bool),
                 ("recomputable", c.c_int), ("inplace", c.POINTER(c.c_uint32 * 2)),
                 ("inplace_count", c.c_size_t), ("implementations", c.POINTER(Implementation)),
                 ("implementations_count", c.c_size_t), ("common", List)]
@@ -133,7 +134,7 @@ class Waits(c.Structure):
 
 class Certificate(c.Structure):
     _fields_ = [("bound", c.c_uint64), ("launched", Ids), ("streams_count", c.c_size_t),
-                ("gaps", List)]
+                ("gaps", List), ("inside", List)]
 
 
 class PlanIdentity(c.Structure):

@@ -39,6 +39,7 @@ class Op(NamedTuple):
     cost: int
     flops: int
     view: bool
+    workspace_first: bool
 
 
 class _Records(Sequence):
@@ -131,7 +132,7 @@ class Graph:
         n.lib.graph_op(self._handle, v, info)
         lists = (tuple(n.ids_of(ids)) for ids in (info.inputs, info.outputs, info.control))
         return Op(v, _text(info.name), _text(info.kind), info.stream, *lists, info.workspace,
-                  info.cost, info.flops, info.view)
+                  info.cost, info.flops, info.view, info.workspace_first)
 
     def summary(self):
         """Counts and sums, as a dict; see struct tarn_graph_summary."""
@@ -212,14 +213,16 @@ class Builder:
         return n.lib.builder_alias(self._handle, of, _bytes(name))
 
     def op(self, name, stream, inputs=(), outputs=(), *, kind="", control=(), workspace=0, cost=0,
-           flops=0, view=False, recomputable: Optional[bool] = None, inplace=()):
+           flops=0, view=False, recomputable: Optional[bool] = None, inplace=(),
+           workspace_first=False):
         """control: ops that must finish first. inplace: pairs (input, output) that may share a
-        storage. recomputable: None: by the op's kind."""
+        storage. recomputable: None: by the op's kind. workspace_first: the op is done with its
+        workspace before it writes any byte of its outputs, so that they may share bytes."""
         lists = [n.list_of(list(ids)) for ids in (inputs, outputs, control)]
         pairs = ((c.c_uint32 * 2) * len(inplace))(*(tuple(pair) for pair in inplace))
         info = n.OpInfo(name=_bytes(name), kind=_bytes(kind), stream=stream, inputs=lists[0][0],
                         outputs=lists[1][0], control=lists[2][0], workspace=workspace, cost=cost,
-                        flops=flops, view=view,
+                        flops=flops, view=view, workspace_first=workspace_first,
                         recomputable={None: 0, True: 1, False: 2}[recomputable],
                         inplace=c.cast(pairs, c.POINTER(c.c_uint32 * 2)),
                         inplace_count=len(inplace))

@@ -126,9 +126,18 @@ static int enqueue(const struct enqueueing *to, uint32_t op)
     const struct tarn_access *accesses = checker->expected.accesses;
     uint32_t end = checker->expected.begin[op + 1];
     uint32_t workspace = to->made->session->graph->ops[op].workspace_storage;
+    bool in_turn = to->made->session->graph->ops[op].workspace_first;
     int code = 0;
     for (uint32_t i = to->begin; i < end && !code; i++) {
         if (accesses[i].reads) code = compare(to, i, 0, 0);
+    }
+    if (in_turn && !code) { /* the last access */
+        code = fill(to, end - 1);
+        if (!code) code = compare(to, end - 1, 1, 1);
+        end--;
+        for (uint32_t i = to->begin; i < end && checker->clashes[op] && !code; i++) {
+            if (accesses[i].reads) code = compare(to, i, 0, 0); /* it may be gone */
+        }
     }
     for (uint32_t i = to->begin; i < end && !code; i++) {
         if (accesses[i].writes) code = fill(to, i);

@@ -1,7 +1,8 @@
 /* Checking kernels: the executing half of checked execution. An op's bytes are compared before
- * anything is written, and a workspace is looked at once more at the op's end, so that whatever
- * overwrites it in between is seen; an op whose own storages share bytes looks at all of them
- * again, as its reads and writes would mix. Runs at memory speed; allocates nothing.
+ * anything is written, and a workspace is looked at once more at the op's end (or before the
+ * outputs are written, where it ends before they begin), so that whatever overwrites it in between
+ * is seen; an op whose own storages share bytes looks at all of them again, as its reads and writes
+ * would mix. Runs at memory speed; allocates nothing.
  *
  * The first wrong byte is described in full: who read it, what it should be, and, where the bytes
  * found are a whole piece of some other version's pattern, who wrote them. */
@@ -36,8 +37,9 @@ static bool op_clashes(const struct tarn_checker *checker, uint32_t op)
     const struct tarn_expected *expected = &checker->expected;
     for (uint32_t i = expected->begin[op]; i < expected->begin[op + 1]; i++) {
         for (uint32_t j = expected->begin[op]; j < i; j++) {
-            if (share_bytes(checker->session, expected->accesses[i].storage,
-                            expected->accesses[j].storage))
+            uint32_t a = expected->accesses[i].storage, b = expected->accesses[j].storage;
+            const struct tarn_graph *graph = checker->session->graph;
+            if (share_bytes(checker->session, a, b) && !tarn_storages_take_turns(graph, a, b))
                 return true;
         }
     }
@@ -223,20 +225,26 @@ static bool reads_hold(struct tarn_checker *checker, const struct tarn_call *cal
     return true;
 }
 
-static void write_all(struct tarn_checker *checker, uint32_t op, uint64_t digest)
+/* Writes the workspace, or everything else, or, where it is all the same, both. */
+enum part { WORKSPACE = 1, OUTPUTS = 2 };
+
+static void write_part(struct tarn_checker *checker, uint32_t op, uint64_t digest, unsigned parts)
 {
     const struct tarn_expected *expected = &checker->expected;
+    uint32_t workspace = checker->session->graph->ops[op].workspace_storage;
     for (uint32_t i = expected->begin[op]; i < expected->begin[op + 1]; i++) {
         const struct tarn_access *access = &expected->accesses[i];
-        if (!access->writes) continue;
+        unsigned part = access->storage == workspace ? WORKSPACE : OUTPUTS;
+        if (!access->writes || !(parts & part)) continue;
         tarn_pattern_fill(checker->addresses[access->storage],
                           checker->session->graph->storages[access->storage].size,
                           tarn_expected_written(digest, access));
     }
 }
 
-/* The workspace at the op's end; everything, when the op's storages share bytes. */
-static bool end_holds(struct tarn_checker *checker, const struct tarn_call *call, uint64_t digest)
+/* The workspace when its time ends; everything, when the op's storages share bytes. */
+static bool end_holds(struct tarn_checker *checker, const struct tarn_call *call, uint64_t digest,
+                      unsigned parts)
 {
     const struct tarn_expected *expected = &checker->expected;
     const uint64_t *seeds = tarn_expected_seeds(expected, call->op, call->iteration);
@@ -244,7 +252,8 @@ static bool end_holds(struct tarn_checker *checker, const struct tarn_call *call
     uint32_t workspace = checker->session->graph->ops[call->op].workspace_storage;
     for (uint32_t i = begin; i < end; i++) {
         const struct tarn_access *access = &expected->accesses[i];
-        if (access->storage != workspace && !checker->clashes[call->op]) continue;
+        unsigned part = access->storage == workspace ? WORKSPACE : OUTPUTS;
+        if (!(parts & part) || (part == OUTPUTS && !checker->clashes[call->op])) continue;
         uint64_t seed = access->writes ? tarn_expected_written(digest, access) : seeds[i - begin];
         if (!access_holds(checker, call, i, seed)) return false;
     }
@@ -277,7 +286,15 @@ int tarn_checker_kernel(void *user, const struct tarn_call *call)
     delay(checker, draw);
     if (!reads_hold(checker, call)) return WRONG_BYTE;
     uint64_t digest = tarn_expected_digest(&checker->expected, call->op, call->iteration);
-    write_all(checker, call->op, digest);
+    bool in_turn = checker->session->graph->ops[call->op].workspace_first;
+    write_part(checker, call->op, digest, in_turn ? WORKSPACE : WORKSPACE | OUTPUTS);
     if (call->workspace) delay(checker, tarn_seed_mix(draw, 1));
-    return end_holds(checker, call, digest) ? 0 : WRONG_BYTE;
+    if (in_turn) {
+        bool clashes = checker->clashes[call->op]; /* what it reads may be gone */
+        if (clashes && !reads_hold(checker, call)) return WRONG_BYTE;
+        if (!end_holds(checker, call, digest, WORKSPACE)) return WRONG_BYTE;
+        write_part(checker, call->op, digest, OUTPUTS);
+    }
+    return end_holds(checker, call, digest, in_turn ? OUTPUTS : WORKSPACE | OUTPUTS) ? 0
+                                                                                     : WRONG_BYTE;
 }

@@ -17,6 +17,7 @@ enum {
     OP_OUTPUTS,
     OP_CONTROL,
     OP_WORKSPACE,
+    OP_WORKSPACE_FIRST,
     OP_COST,
     OP_FLOPS,
     OP_VIEW,
@@ -36,6 +37,7 @@ static const struct tarn_json_field op_fields[] = {
     [OP_OUTPUTS] = {"outputs", true},
     [OP_CONTROL] = {"control", false},
     [OP_WORKSPACE] = {"workspace", false},
+    [OP_WORKSPACE_FIRST] = {"workspace_first", false},
     [OP_COST] = {"cost", false},
     [OP_FLOPS] = {"flops", false},
     [OP_VIEW] = {"view", false},
@@ -51,6 +53,7 @@ enum {
     IMPLEMENTATION_NAME,
     IMPLEMENTATION_COST,
     IMPLEMENTATION_WORKSPACE,
+    IMPLEMENTATION_WORKSPACE_FIRST,
     IMPLEMENTATION_INPUTS,
     IMPLEMENTATION_OUTPUTS
 };
@@ -58,6 +61,7 @@ static const struct tarn_json_field implementation_fields[] = {
     [IMPLEMENTATION_NAME] = {"name", true},
     [IMPLEMENTATION_COST] = {"cost", true},
     [IMPLEMENTATION_WORKSPACE] = {"workspace", false},
+    [IMPLEMENTATION_WORKSPACE_FIRST] = {"workspace_first", false},
     [IMPLEMENTATION_INPUTS] = {"inputs", false},
     [IMPLEMENTATION_OUTPUTS] = {"outputs", false},
 };
@@ -109,6 +113,7 @@ static enum tarn_status read_implementation(struct tarn_graph_loader *loader,
                                                COUNT_OF(implementation_fields), fields);
     struct tarn_json_at name = tarn_json_in(at, "name", 0), cost = tarn_json_in(at, "cost", 0),
                         workspace = tarn_json_in(at, "workspace", 0),
+                        first = tarn_json_in(at, "workspace_first", 0),
                         inputs = tarn_json_in(at, "inputs", 0),
                         outputs = tarn_json_in(at, "outputs", 0);
     if (!status)
@@ -120,6 +125,9 @@ static enum tarn_status read_implementation(struct tarn_graph_loader *loader,
     if (!status)
         status = tarn_json_integer(report, &workspace, fields[IMPLEMENTATION_WORKSPACE],
                                    TARN_JSON_INTEGER_MAX, &implementation->workspace);
+    if (!status)
+        status = tarn_json_boolean(report, &first, fields[IMPLEMENTATION_WORKSPACE_FIRST],
+                                   &implementation->workspace_first);
     if (!status)
         status = tarn_json_ids_append(report, &inputs, fields[IMPLEMENTATION_INPUTS],
                                       &loader->choices, &implementation->inputs.count);
@@ -178,6 +186,7 @@ static enum tarn_status read_op_plain(const struct tarn_graph_loader *loader,
         {OP_WORKSPACE, &info->workspace}, {OP_COST, &info->cost}, {OP_FLOPS, &info->flops}};
     struct tarn_json_at name = tarn_json_in(at, "name", 0), kind = tarn_json_in(at, "kind", 0),
                         stream = tarn_json_in(at, "stream", 0), view = tarn_json_in(at, "view", 0),
+                        first = tarn_json_in(at, "workspace_first", 0),
                         recomputable = tarn_json_in(at, "recomputable", 0);
     enum tarn_status status = tarn_json_string(report, &name, fields[OP_NAME], &info->name);
     if (!status) status = tarn_json_string(report, &kind, fields[OP_KIND], &info->kind);
@@ -188,6 +197,9 @@ static enum tarn_status read_op_plain(const struct tarn_graph_loader *loader,
                                    numbers[i].number);
     }
     if (!status) status = tarn_json_boolean(report, &view, fields[OP_VIEW], &info->view);
+    if (!status)
+        status =
+            tarn_json_boolean(report, &first, fields[OP_WORKSPACE_FIRST], &info->workspace_first);
     bool may_run_twice = false;
     if (!status)
         status = tarn_json_boolean(report, &recomputable, fields[OP_RECOMPUTABLE], &may_run_twice);

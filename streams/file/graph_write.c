@@ -35,6 +35,7 @@ static void write_choices(const struct tarn_graph_op *op, FILE *file)
         tarn_json_write_string(file, op->implementations[i].name);
         fprintf(file, ",\"cost\":%" PRIu64, op->implementations[i].cost);
         write_number(file, "workspace", op->implementations[i].workspace, 0);
+        if (op->implementations[i].workspace_first) fputs(",\"workspace_first\":true", file);
         if (op->implementations[i].inputs.count > 0)
             write_list(file, "inputs", op->implementations[i].inputs.ids,
                        op->implementations[i].inputs.count);
@@ -59,6 +60,7 @@ static void write_op(const struct tarn_graph *graph, uint32_t v, FILE *file)
     write_list(file, "outputs", op->outputs, op->outputs_count);
     if (op->control_count > 0) write_list(file, "control", op->control, op->control_count);
     write_number(file, "workspace", op->workspace, 0);
+    if (op->workspace_first) fputs(",\"workspace_first\":true", file);
     write_number(file, "cost", op->cost, 0);
     write_number(file, "flops", op->flops, 0);
     if (op->view) fputs(",\"view\":true", file);

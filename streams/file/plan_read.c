@@ -155,12 +155,35 @@ static enum tarn_status read_gaps(struct loader *loader, const struct tarn_json_
     return status;
 }
 
+/* Absent where the cut goes through no op. */
+static enum tarn_status read_inside(struct loader *loader, const struct tarn_json_at *at,
+                                    const struct tarn_json *value)
+{
+    struct tarn_plan *plan = loader->plan;
+    size_t count = 0;
+    if (!value) return TARN_OK;
+    enum tarn_status status = read_numbers(loader, at, value, &plan->inside, &count);
+    for (size_t i = 0; i < count && !status; i++) {
+        struct tarn_json_at here = tarn_json_in(at, NULL, i);
+        if (plan->inside[i] >= plan->graph->streams_count)
+            status = tarn_json_bad(&loader->report, &here,
+                                   "there is no stream %" PRIu32 "; the graph has %" PRIu32,
+                                   plan->inside[i], plan->graph->streams_count);
+        else if (i > 0 && plan->inside[i] <= plan->inside[i - 1])
+            status = tarn_json_bad(&loader->report, &here, "streams must ascend");
+    }
+    plan->inside_count = (uint32_t)count;
+    return status;
+}
+
 static enum tarn_status read_certificate(struct loader *loader)
 {
-    static const struct tarn_json_field fields[] = {{"thresholds", true}, {"gaps", true}};
+    static const struct tarn_json_field fields[] = {
+        {"thresholds", true}, {"gaps", true}, {"inside", false}};
     struct tarn_json_at at = field_at(CERTIFICATE);
     struct tarn_json_at thresholds_at = tarn_json_in(&at, "thresholds", 0),
-                        gaps_at = tarn_json_in(&at, "gaps", 0);
+                        gaps_at = tarn_json_in(&at, "gaps", 0),
+                        inside_at = tarn_json_in(&at, "inside", 0);
     const struct tarn_json *values[COUNT_OF(fields)];
     size_t count = 0;
     enum tarn_status status = tarn_json_fields(&loader->report, &at, loader->fields[CERTIFICATE],
@@ -171,7 +194,8 @@ static enum tarn_status read_certificate(struct loader *loader)
         status = tarn_json_bad(&loader->report, &thresholds_at,
                                "%zu numbers for a graph of %" PRIu32 " streams", count,
                                loader->plan->graph->streams_count);
-    return status ? status : read_gaps(loader, &gaps_at, values[1]);
+    if (!status) status = read_gaps(loader, &gaps_at, values[1]);
+    return status ? status : read_inside(loader, &inside_at, values[2]);
 }
 
 static enum tarn_status read_bound(struct loader *loader)

@@ -48,6 +48,10 @@ static void print_bound(const struct tarn_plan *plan, FILE *file)
     tarn_json_write_ids(file, plan->threshold, plan->streams_count);
     fputs(",\"gaps\":", file);
     tarn_json_write_ids(file, plan->gaps, plan->gaps_count);
+    if (plan->inside_count > 0) {
+        fputs(",\"inside\":", file);
+        tarn_json_write_ids(file, plan->inside, plan->inside_count);
+    }
     fputc('}', file);
 }
 

@@ -215,6 +215,7 @@ copy_implementations(struct tarn_builder *builder, const struct tarn_op_info *in
     for (size_t i = 0; copy && i < count; i++) {
         struct tarn_list *inputs = &copy[i].inputs, *outputs = &copy[i].outputs;
         copy[i].name = copy_name(builder, copy[i].name, "op", id, "implementations");
+        copy[i].workspace_first = copy[i].workspace_first && copy[i].workspace > 0;
         inputs->ids = copy_list(builder, inputs->ids, inputs->count, sizeof *inputs->ids);
         outputs->ids = copy_list(builder, outputs->ids, outputs->count, sizeof *outputs->ids);
     }
@@ -257,6 +258,7 @@ static struct tarn_graph_op copy_op(struct tarn_builder *builder, const struct t
         .cost = info->cost,
         .flops = info->flops,
         .view = info->view,
+        .workspace_first = info->workspace_first && info->workspace > 0,
         .recomputable = info->recomputable,
     };
 }

@@ -97,6 +97,7 @@ bool tarn_graph_op(const struct tarn_graph *graph, tarn_op op, struct tarn_op_in
         .cost = record->cost,
         .flops = record->flops,
         .view = record->view,
+        .workspace_first = record->workspace_first,
         .recomputable = record->recomputable,
         .inplace = record->inplace,
         .inplace_count = record->inplace_count,

@@ -44,6 +44,7 @@ struct tarn_graph_op {
     uint64_t flops;
     enum tarn_recomputable recomputable;
     bool view;
+    bool workspace_first; /* has a workspace, which ends before its outputs begin */
 };
 
 struct tarn_graph_tensor {
@@ -125,6 +126,17 @@ static inline bool tarn_kind_is_persistent(enum tarn_tensor_kind kind)
  * only. UINT64_MAX: more than 64 bits. Linear in the group for its last member, else constant. */
 uint64_t tarn_storage_reserved(const struct tarn_graph *graph, uint32_t storage,
                                uint64_t alignment);
+
+/* May the two share bytes because one is the workspace of an op that is done with it before it
+ * writes its outputs, and the other one of these outputs, which begins with that op? */
+static inline bool tarn_storages_take_turns(const struct tarn_graph *graph, uint32_t workspace,
+                                            uint32_t output)
+{
+    const struct tarn_storage *first = &graph->storages[workspace],
+                              *then = &graph->storages[output];
+    return first->tensor == TARN_NONE && then->tensor != TARN_NONE && !then->persistent &&
+           first->producer == then->producer && graph->ops[first->producer].workspace_first;
+}
 
 /* The word of a kind in files, for example "optimizer_state". */
 const char *tarn_kind_text(enum tarn_tensor_kind kind);

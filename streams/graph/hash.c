@@ -45,6 +45,7 @@ static void add_implementations(struct tarn_hasher *hasher, const struct tarn_gr
         tarn_hasher_add(hasher, op->implementations[i].cost);
         tarn_hasher_add(hasher, (uint64_t)(inputs->count > 0) << 63 |
                                     (uint64_t)(outputs->count > 0) << 62 |
+                                    (uint64_t)op->implementations[i].workspace_first << 61 |
                                     op->implementations[i].workspace);
         if (inputs->count > 0) tarn_hasher_add_list(hasher, inputs->ids, inputs->count);
         if (outputs->count > 0) tarn_hasher_add_list(hasher, outputs->ids, outputs->count);
@@ -59,7 +60,7 @@ static void add_op(struct tarn_hasher *hasher, const struct tarn_graph_op *op)
     tarn_hasher_add_list(hasher, op->inputs, op->inputs_count);
     tarn_hasher_add_list(hasher, op->outputs, op->outputs_count);
     tarn_hasher_add_list(hasher, op->control, op->control_count);
-    tarn_hasher_add(hasher, op->workspace);
+    tarn_hasher_add(hasher, (uint64_t)op->workspace_first << 63 | op->workspace);
     tarn_hasher_add(hasher, op->cost);
     tarn_hasher_add(hasher, op->flops);
     bool yes = op->recomputable == TARN_RECOMPUTABLE,

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 
+#include "reserved.h"
 #include "streams/base/region.h"
 
 static void sweep(const struct tarn_graph *graph, const uint64_t *produced,
@@ -50,6 +51,7 @@ enum tarn_status tarn_peak_serial(const struct tarn_graph *graph, uint64_t *peak
     enum tarn_status status = TARN_SYSTEM;
     if (size) {
         for (uint32_t a = 0; a < graph->planned_count; a++) size[a] = graph->storages[a].size;
+        tarn_workspaces_fold(graph, size);
         status = find_peak(graph, &region, size, peak);
     }
     tarn_region_finish(&region);

@@ -39,6 +39,29 @@ static bool reserve_planned(uint64_t *reserved, const struct tarn_graph *graph, 
     return true;
 }
 
+/* What op v makes: an op may name one storage by several outputs. */
+static uint64_t made_by(const struct tarn_graph *graph, const uint64_t *sizes, uint32_t v)
+{
+    const struct tarn_graph_op *op = &graph->ops[v];
+    uint64_t sum = 0;
+    for (uint32_t k = 0; k < op->outputs_count; k++) {
+        const struct tarn_graph_tensor *tensor = &graph->tensors[op->outputs[k]];
+        bool is_new = tensor->root == op->outputs[k] && tensor->storage < graph->planned_count;
+        if (is_new) sum += sizes[tensor->storage];
+    }
+    return sum;
+}
+
+void tarn_workspaces_fold(const struct tarn_graph *graph, uint64_t *sizes)
+{
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        if (!graph->ops[v].workspace_first) continue;
+        uint64_t *size = &sizes[graph->ops[v].workspace_storage];
+        uint64_t made = made_by(graph, sizes, v);
+        *size = *size > made ? *size - made : 0;
+    }
+}
+
 enum tarn_status tarn_reserved_sizes(const uint64_t **result, struct tarn_region *region,
                                      const struct tarn_graph *graph, uint64_t alignment,
                                      struct tarn_error *error)
@@ -47,7 +70,10 @@ enum tarn_status tarn_reserved_sizes(const uint64_t **result, struct tarn_region
     uint64_t *reserved = tarn_region_take(region, graph->planned_count, sizeof *reserved);
     *result = reserved;
     if (!reserved) return tarn_error_no_memory(error);
-    if (reserve_planned(reserved, graph, alignment)) return TARN_OK;
+    if (reserve_planned(reserved, graph, alignment)) {
+        tarn_workspaces_fold(graph, reserved);
+        return TARN_OK;
+    }
     return tarn_error_set(error, TARN_BAD_INPUT,
                           "the planned tensors need more than 2^64 bytes at alignment %llu; use a "
                           "smaller alignment",

@@ -8,9 +8,11 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "reserved.h"
 #include "streams/base/checked.h"
 #include "streams/base/error.h"
 #include "streams/base/region.h"
+#include "view.h"
 #include "worst.h"
 
 enum { ALIGNMENT_DEFAULT = 512 };
@@ -184,6 +186,7 @@ struct simulating {
     struct tarn_timeline timeline;
     struct curve curve;
     uint64_t *reserved; /* by planned storage */
+    uint64_t *folded;   /* the same with folded workspaces */
     uint64_t *busy_ns;
 };
 
@@ -202,6 +205,10 @@ static enum tarn_status reserve(struct simulating *simulating, const struct tarn
                                   "%llu; use a smaller alignment",
                                   (unsigned long long)alignment);
     }
+    simulating->folded = tarn_region_copy(&simulating->region, simulating->reserved,
+                                          graph->planned_count, sizeof *simulating->folded);
+    if (!simulating->folded) return tarn_error_no_memory(error);
+    tarn_workspaces_fold(graph, simulating->folded);
     return TARN_OK;
 }
 
@@ -216,19 +223,20 @@ static enum tarn_status run(struct simulating *simulating, const struct tarn_gra
                                     waits_count, wait_ns);
     if (status == TARN_OK)
         status = curve_init(&simulating->curve, &simulating->region, &simulating->timeline, graph,
-                            simulating->reserved);
+                            simulating->folded);
     return status;
 }
 
-/* How many ops of each stream have begun when memory is at its peak. */
+/* How many ops of each stream of the view have begun when memory is at its peak: of those in two
+ * halves, the first. */
 static void count_begun(uint32_t *begun, const struct simulating *simulating,
-                        const struct tarn_graph *graph)
+                        const struct tarn_graph *graph, const struct tarn_graph *view)
 {
     if (simulating->curve.peak_op == TARN_NONE) return;
     struct moment peak = begin_of(&simulating->timeline, graph, simulating->curve.peak_op);
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         struct moment begin = begin_of(&simulating->timeline, graph, v);
-        const struct tarn_graph_op *op = &graph->ops[v];
+        const struct tarn_graph_op *op = &view->ops[v];
         if (!op->view && compare(&begin, &peak) <= 0 && op->position >= begun[op->stream])
             begun[op->stream] = op->position + 1;
     }
@@ -239,14 +247,17 @@ static enum tarn_status find_worst(struct simulating *simulating, const struct t
     struct tarn_clocks clocks;
     struct tarn_reuse reuse;
     struct tarn_worst worst;
+    struct tarn_view view;
     struct tarn_region *region = &simulating->region;
     struct tarn_region_mark mark = tarn_region_mark(region);
     uint32_t *begun = tarn_region_take(region, graph->streams_count, sizeof *begun);
-    enum tarn_status status = begun ? tarn_clocks_init(&clocks, region, graph) : TARN_SYSTEM;
-    if (status == TARN_OK) status = tarn_reuse_init(&reuse, region, &clocks, graph);
+    enum tarn_status status = begun ? tarn_view_init(&view, region, graph) : TARN_SYSTEM;
+    if (status == TARN_OK) status = tarn_clocks_init(&clocks, region, view.graph);
+    if (status == TARN_OK) status = tarn_reuse_init(&reuse, region, &clocks, view.graph);
     if (status != TARN_OK) return status;
-    count_begun(begun, simulating, graph);
-    status = tarn_worst_init(&worst, region, &clocks, &reuse, graph, simulating->reserved, begun);
+    count_begun(begun, simulating, graph, view.graph);
+    status =
+        tarn_worst_init(&worst, region, &clocks, &reuse, view.graph, simulating->reserved, begun);
     if (status != TARN_OK) return status;
     simulating->shown.worst = worst.reached;
     simulating->shown.worst_bound = worst.bound;

@@ -9,6 +9,7 @@
 #include "streams/base/error.h"
 #include "streams/base/region.h"
 #include "streams/order/events/events.h"
+#include "view.h"
 
 static void count_ops(const struct tarn_graph *graph, struct tarn_graph_summary *summary)
 {
@@ -68,13 +69,15 @@ static enum tarn_status find_bound(const struct tarn_graph *graph, struct tarn_r
     struct tarn_reuse reuse;
     struct tarn_antichain antichain;
     struct tarn_gap_bound found;
+    struct tarn_view view;
     uint64_t *size = tarn_region_take(region, graph->planned_count, sizeof *size);
-    enum tarn_status status = size ? tarn_clocks_init(&clocks, region, graph) : TARN_SYSTEM;
-    if (status == TARN_OK) status = tarn_reuse_init(&reuse, region, &clocks, graph);
+    enum tarn_status status = size ? tarn_view_init(&view, region, graph) : TARN_SYSTEM;
+    if (status == TARN_OK) status = tarn_clocks_init(&clocks, region, view.graph);
+    if (status == TARN_OK) status = tarn_reuse_init(&reuse, region, &clocks, view.graph);
     if (status != TARN_OK) return status;
     for (uint32_t a = 0; a < graph->planned_count; a++) size[a] = graph->storages[a].size;
-    struct tarn_reserve reserve = {&reuse, graph, size, 1};
-    status = tarn_antichain_init(&antichain, region, &reuse, graph, size);
+    struct tarn_reserve reserve = {&reuse, view.graph, size, 1};
+    status = tarn_antichain_init(&antichain, region, &reuse, view.graph, size);
     if (status == TARN_OK)
         status = tarn_gap_bound_init(&found, region, &antichain, &reserve, TARN_GAP_EFFORT_HIGH);
     if (status == TARN_OK) *bound = found.bound;

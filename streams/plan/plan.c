@@ -238,8 +238,11 @@ bool tarn_plan_certificate(const struct tarn_plan *plan, struct tarn_certificate
 {
     if (certificate) *certificate = (struct tarn_certificate){0};
     if (!plan || !certificate || !plan->threshold) return false;
-    *certificate = (struct tarn_certificate){
-        plan->bound, plan->threshold, plan->streams_count, {plan->gaps, plan->gaps_count}};
+    *certificate = (struct tarn_certificate){plan->bound,
+                                             plan->threshold,
+                                             plan->streams_count,
+                                             {plan->gaps, plan->gaps_count},
+                                             {plan->inside, plan->inside_count}};
     return true;
 }
 

@@ -38,6 +38,9 @@ struct tarn_plan {
     uint32_t *threshold;
     uint32_t *gaps; /* root tensors, ascending: first members of gaps, see order/gaps.c */
     uint32_t gaps_count;
+    uint32_t *inside; /* streams, ascending: the cut lies inside their next launch, behind its
+                         workspace and before its outputs */
+    uint32_t inside_count;
     uint32_t streams_count;
     uint32_t *list_begin; /* streams_count + 1; the ops of stream s are list[list_begin[s]..] */
     uint32_t *list;       /* launched ops in launch order */

@@ -36,19 +36,43 @@ static bool reserve(struct tarn_proof *proof)
 
 /* ---- The antichain ---- */
 
+/* The last launch of a stream of which some part lies before the cut; TARN_NONE: there is none. */
+static uint32_t last_before_cut(const struct tarn_proof *proof, uint32_t s)
+{
+    uint32_t count = proof->plan->threshold[s] + proof->halved[s];
+    return count > 0 ? proof->program->begin[s] + count - 1 : TARN_NONE;
+}
+
+/* The workspace of an op that is done with it before it writes its outputs. */
+static bool is_done_early(const struct tarn_proof *proof, uint32_t storage)
+{
+    const struct tarn_graph *graph = proof->plan->graph;
+    return graph->storages[storage].tensor == TARN_NONE &&
+           graph->ops[graph->storages[storage].producer].workspace_first;
+}
+
 static bool is_inside(const struct tarn_proof *proof, uint32_t storage)
 {
     const struct tarn_program *program = proof->program;
-    const uint32_t *threshold = proof->plan->threshold;
     uint32_t producer = tarn_proof_producer(proof, storage);
-    uint32_t stream = program->steps[producer].stream;
-    if (producer - program->begin[stream] >= threshold[stream]) return false;
+    uint32_t stream = program->steps[producer].stream, last = last_before_cut(proof, stream);
+    if (last == TARN_NONE || producer > last) return false;
+    /* a cut through the producer has its outputs behind it; with all of the producer before it, a
+     * workspace that ends early has ended */
+    if (producer == last && proof->halved[stream] != is_done_early(proof, storage)) return false;
     for (uint32_t s = 0; s < program->streams_count; s++) {
-        if (threshold[s] > 0 &&
-            tarn_proof_is_free_at(proof, storage, program->begin[s] + threshold[s] - 1))
-            return false;
+        last = last_before_cut(proof, s);
+        if (last != TARN_NONE && tarn_proof_is_free_at(proof, storage, last)) return false;
     }
     return true;
+}
+
+static bool may_be_halved(const struct tarn_proof *proof, uint32_t s)
+{
+    const struct tarn_program *program = proof->program;
+    uint32_t step = program->begin[s] + proof->plan->threshold[s];
+    return step < program->begin[s + 1] &&
+           proof->plan->graph->ops[program->steps[step].op].workspace_first;
 }
 
 static enum tarn_status find_members(struct tarn_proof *proof, uint64_t *proved,
@@ -61,7 +85,12 @@ static enum tarn_status find_members(struct tarn_proof *proof, uint64_t *proved,
         if (threshold[s] > program->begin[s + 1] - program->begin[s])
             return tarn_proof_refuse(verdict, TARN_NONE,
                                      "a threshold of the certificate is beyond its stream");
-        if (threshold[s] > 0) tarn_proof_keep_row(proof, program->begin[s] + threshold[s] - 1);
+        if (proof->halved[s] && !may_be_halved(proof, s))
+            return tarn_proof_refuse(verdict, TARN_NONE,
+                                     "the certificate's cut goes through an op that does not end "
+                                     "its workspace before it writes its outputs");
+        if (last_before_cut(proof, s) != TARN_NONE)
+            tarn_proof_keep_row(proof, last_before_cut(proof, s));
     }
     if (tarn_proof_fill_rows(proof) != TARN_OK) return TARN_SYSTEM;
     for (uint32_t a = 0; a < proof->plan->graph->planned_count; a++) {

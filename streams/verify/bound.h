@@ -20,6 +20,7 @@ struct tarn_proof {
     const struct tarn_program *program;
     uint64_t *reserved; /* by planned storage */
     bool *inside;       /* by planned storage: in A */
+    bool *halved;       /* by stream: the cut goes through its next launch */
     uint32_t *lone;     /* storage -> itself: a list of one member */
     uint32_t *row_of;   /* step -> its row of clocks; TARN_NONE: not kept */
     uint32_t *rows;     /* [row][stream]: the nodes of the stream that lie before the step */
@@ -43,7 +44,8 @@ void tarn_proof_keep_row(struct tarn_proof *proof, uint32_t step);
  * memory. */
 enum tarn_status tarn_proof_fill_rows(struct tarn_proof *proof);
 
-/* Do all touchers of the storage come before a step? pre: the step has a row. */
+/* Do all touchers of the storage come before a step? An op's workspace that ends before its outputs
+ * begin still counts as touched. pre: the step has a row. */
 bool tarn_proof_is_free_at(const struct tarn_proof *proof, uint32_t storage, uint32_t step);
 
 static inline uint32_t tarn_proof_producer(const struct tarn_proof *proof, uint32_t storage)

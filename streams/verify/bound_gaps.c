@@ -101,8 +101,10 @@ static enum tarn_status fill_producer_rows(struct tarn_proof *proof)
 
 static bool is_safe(const struct tarn_proof *proof, uint32_t a, uint32_t b)
 {
+    const struct tarn_graph *graph = proof->plan->graph;
     return tarn_proof_is_free_at(proof, a, tarn_proof_producer(proof, b)) ||
-           tarn_proof_is_free_at(proof, b, tarn_proof_producer(proof, a));
+           tarn_proof_is_free_at(proof, b, tarn_proof_producer(proof, a)) ||
+           tarn_storages_take_turns(graph, a, b) || tarn_storages_take_turns(graph, b, a);
 }
 
 static bool spend(struct tarn_proof *proof, uint64_t effort)

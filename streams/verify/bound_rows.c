@@ -17,7 +17,10 @@ bool tarn_proof_init(struct tarn_proof *proof, const struct tarn_verification *v
     proof->reserved = tarn_region_take(region, count, sizeof *proof->reserved);
     proof->inside = tarn_region_take(region, count, sizeof *proof->inside);
     proof->row_of = tarn_region_take(region, proof->program->steps_count, sizeof *proof->row_of);
-    return proof->reserved && proof->inside && proof->row_of;
+    proof->halved = tarn_region_take(region, plan->streams_count, sizeof *proof->halved);
+    for (uint32_t i = 0; i < plan->inside_count && proof->halved; i++)
+        proof->halved[plan->inside[i]] = true;
+    return proof->reserved && proof->inside && proof->row_of && proof->halved;
 }
 
 enum tarn_status tarn_proof_refuse(struct tarn_verdict *verdict, uint32_t tensor, const char *why)

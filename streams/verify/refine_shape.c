@@ -83,10 +83,10 @@ static bool has_workspace(const struct tarn_comparison *comparison, uint32_t v)
     const struct tarn_graph_op *origin =
         &comparison->source->ops[tarn_plan_op_origin(comparison->plan, v)];
     uint32_t implementation = tarn_plan_op_implementation(comparison->plan, v);
-    uint64_t workspace = implementation == TARN_NONE
-                             ? origin->workspace
-                             : origin->implementations[implementation].workspace;
-    return op->workspace == workspace;
+    const struct tarn_implementation *chosen =
+        implementation == TARN_NONE ? NULL : &origin->implementations[implementation];
+    return op->workspace == (chosen ? chosen->workspace : origin->workspace) &&
+           op->workspace_first == (chosen ? chosen->workspace_first : origin->workspace_first);
 }
 
 static bool check_run(struct tarn_comparison *comparison, uint32_t v)

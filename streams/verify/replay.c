@@ -116,7 +116,8 @@ static void check_hazards(struct tarn_replay *replay, uint32_t storage)
 static bool overwrite(struct tarn_replay *replay, uint32_t storage, uint32_t victim)
 {
     struct tarn_content *content = &replay->contents[victim];
-    uint32_t toucher = find_unordered(replay, content);
+    bool is_done = tarn_storages_take_turns(replay->graph, victim, storage);
+    uint32_t toucher = is_done ? TARN_NONE : find_unordered(replay, content);
     if (toucher != TARN_NONE)
         tarn_replay_report_overlap(replay, storage, victim, toucher);
     else if (replay->graph->storages[victim].pinned && content->made_in == replay->past.iteration)
@@ -138,6 +139,7 @@ static void look_beneath(struct tarn_replay *replay, uint32_t storage)
         if (a == storage || map->begin[a] >= map->end[storage] ||
             map->end[a] <= map->begin[storage])
             continue;
+        if (tarn_storages_take_turns(replay->graph, a, storage)) continue;
         uint32_t toucher = find_unordered(replay, &replay->contents[a]);
         if (toucher != TARN_NONE) tarn_replay_report_overlap(replay, storage, a, toucher);
     }

@@ -76,17 +76,18 @@ static bool is_read(const struct memory *memory, const struct tarn_graph_op *op,
     return slot < op->inputs_count || memory->graph->storages[storage].producer != v;
 }
 
-/* An op's own storages must not share bytes: while it runs, reads and writes mix. */
+/* An op's own storages must not share bytes: while it runs, reads and writes mix. Only a workspace
+ * that ends before the outputs begin may have been overwritten by them. */
 static bool holds_all(const struct memory *memory, const struct tarn_graph_op *op)
 {
     for (uint32_t k = 0; k < tarn_slots_count(op); k++) {
         if (memory->versions[tarn_slot_storage(memory->graph, op, k)].spoiled) return false;
     }
-    return op->workspace_storage == TARN_NONE || !memory->versions[op->workspace_storage].spoiled;
+    return op->workspace_storage == TARN_NONE || op->workspace_first ||
+           !memory->versions[op->workspace_storage].spoiled;
 }
 
-/* False: the op reads a wrong byte. */
-static bool run_op(struct memory *memory, uint32_t v, uint32_t iteration)
+static bool reads_all_right(const struct memory *memory, uint32_t v, uint32_t iteration)
 {
     const struct tarn_graph_op *op = &memory->graph->ops[v];
     const uint32_t *expected = memory->expected.found + memory->expected.begin[v];
@@ -95,8 +96,17 @@ static bool run_op(struct memory *memory, uint32_t v, uint32_t iteration)
         if (is_read(memory, op, v, k) && !reads_right(memory, storage, expected[k], iteration))
             return false;
     }
+    return true;
+}
+
+/* False: the op reads a wrong byte. */
+static bool run_op(struct memory *memory, uint32_t v, uint32_t iteration)
+{
+    const struct tarn_graph_op *op = &memory->graph->ops[v];
+    if (!reads_all_right(memory, v, iteration)) return false;
     if (op->workspace_storage != TARN_NONE)
         write_storage(memory, op->workspace_storage, v, iteration);
+    if (op->workspace_first && !reads_all_right(memory, v, iteration)) return false;
     for (uint32_t k = op->inputs_count; k < tarn_slots_count(op); k++)
         write_storage(memory, tarn_slot_storage(memory->graph, op, k), v, iteration);
     return holds_all(memory, op);

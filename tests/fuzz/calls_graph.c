@@ -31,6 +31,7 @@ static void build_op(struct world *world)
     uint8_t more = next_byte(world);
     if (more & 1) info.control = next_ids(world, OPS_EXPECTED);
     if (more & 2) info.workspace = next_number(world);
+    if (more & 2) info.workspace_first = next_byte(world) & 1;
     if (more & 4) info.cost = next_number(world);
     if (more & 8) info.view = true;
     if (more & 16) {
@@ -39,9 +40,12 @@ static void build_op(struct world *world)
     }
     if (more & 32) {
         for (int i = 0; i < 2; i++)
-            choices[i] = (struct tarn_implementation){
-                next_name(world), next_number(world), next_number(world),
-                next_ids(world, TENSORS_EXPECTED), next_ids(world, TENSORS_EXPECTED)};
+            choices[i] = (struct tarn_implementation){next_name(world),
+                                                      next_number(world),
+                                                      next_number(world),
+                                                      next_ids(world, TENSORS_EXPECTED),
+                                                      next_ids(world, TENSORS_EXPECTED),
+                                                      next_byte(world) & 1};
         info.implementations = choices;
         info.implementations_count = next_below(world, 3);
     }

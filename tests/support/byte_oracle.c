@@ -199,10 +199,21 @@ static bool launch(struct memory *memory, struct tarn_step step)
     for (uint32_t a = 0; a < graph->storages_count; a++) {
         if (sees(graph, step.op, a) && !finds(memory, step.op, step.iteration, a)) return false;
     }
-    for (uint32_t a = 0; a < graph->storages_count; a++) {
-        if (oracle_writes(graph, step.op, a)) fill(memory, a, step.op, step.iteration);
+    /* the workspace first, where that ends before the outputs begin */
+    uint32_t early =
+        graph->ops[step.op].workspace_first ? graph->ops[step.op].workspace_storage : TARN_NONE;
+    if (early != TARN_NONE) {
+        fill(memory, early, step.op, step.iteration);
+        for (uint32_t a = 0; a < graph->storages_count; a++) {
+            if (sees(graph, step.op, a) && !finds(memory, step.op, step.iteration, a)) return false;
+        }
     }
     for (uint32_t a = 0; a < graph->storages_count; a++) {
+        if (a != early && oracle_writes(graph, step.op, a))
+            fill(memory, a, step.op, step.iteration);
+    }
+    for (uint32_t a = 0; a < graph->storages_count; a++) {
+        if (a == early) continue;
         if (oracle_writes(graph, step.op, a) && !holds(memory, a, step.op, step.iteration))
             return false;
         if (oracle_reads(graph, step.op, a) && !oracle_writes(graph, step.op, a) &&

@@ -28,6 +28,7 @@ struct tarn_plan *damage_copy(const struct tarn_plan *plan)
     if (plan->threshold)
         copy->threshold = duplicate(&copy->region, plan->threshold, streams, sizeof(uint32_t));
     copy->gaps = duplicate(&copy->region, plan->gaps, plan->gaps_count, sizeof *copy->gaps);
+    copy->inside = duplicate(&copy->region, plan->inside, plan->inside_count, sizeof *copy->inside);
     copy->list_begin =
         duplicate(&copy->region, plan->list_begin, streams + 1, sizeof *copy->list_begin);
     copy->list =

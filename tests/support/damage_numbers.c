@@ -141,6 +141,21 @@ static bool swap_members(struct tarn_plan *plan, struct random_source *source)
     return true;
 }
 
+/* Sound where that op ends its workspace before its outputs begin, and nobody else is there. */
+static bool put_workspace_over_output(struct tarn_plan *plan, struct random_source *source)
+{
+    const struct tarn_graph *graph = plan->graph;
+    if (plan->workspaces_count == 0) return false;
+    struct tarn_place *place = &plan->workspaces[random_below(source, plan->workspaces_count)];
+    if (place->id >= graph->ops_count || graph->ops[place->id].outputs_count == 0) return false;
+    const struct tarn_graph_op *op = &graph->ops[place->id];
+    uint32_t storage = graph->tensors[op->outputs[random_below(source, op->outputs_count)]].storage;
+    const struct tarn_place *output = place_at(plan, storage);
+    if (!output || graph->storages[storage].persistent) return false;
+    place->offset = output->offset;
+    return true;
+}
+
 /* ---- Sizes ---- */
 
 /* The planner's footprint is the highest end of a block. */
@@ -232,6 +247,24 @@ static bool move_threshold_out(struct tarn_plan *plan, struct random_source *sou
     uint32_t s = random_below(source, plan->streams_count);
     uint32_t count = plan->list_begin[s + 1] - plan->list_begin[s];
     plan->threshold[s] = count + 1 + random_below(source, 3);
+    return true;
+}
+
+/* Into or out of the next launch of a stream; a bound of one byte is easy to prove. */
+static bool halve_cut(struct tarn_plan *plan, struct random_source *source)
+{
+    if (!plan->threshold) return false;
+    uint32_t s = random_below(source, plan->streams_count), i = 0;
+    while (i < plan->inside_count && plan->inside[i] < s) i++;
+    bool was_inside = i < plan->inside_count && plan->inside[i] == s;
+    size_t behind = plan->inside_count - i - was_inside;
+    if (was_inside)
+        memmove(&plan->inside[i], &plan->inside[i + 1], behind * sizeof *plan->inside);
+    else
+        memmove(&plan->inside[i + 1], &plan->inside[i], behind * sizeof *plan->inside);
+    if (!was_inside) plan->inside[i] = s;
+    plan->inside_count += was_inside ? -1u : 1u;
+    if (random_below(source, 2) && plan->bound > 1) plan->bound = 1;
     return true;
 }
 
@@ -337,6 +370,7 @@ static const struct damage kinds[] = {
     {"block out of range", DAMAGE_REFUSED, lift_out_of_range},
     {"group split", DAMAGE_REFUSED, split_group},
     {"members of a group swapped", DAMAGE_REFUSED, swap_members},
+    {"workspace over an output", DAMAGE_EITHER, put_workspace_over_output},
     {"footprint shrunk", DAMAGE_REFUSED, shrink_footprint},
     {"footprint grown", DAMAGE_SOUND, grow_footprint},
     {"persistent part shrunk", DAMAGE_REFUSED, shrink_persistent},
@@ -348,6 +382,7 @@ static const struct damage kinds[] = {
     {"certificate dropped", DAMAGE_SOUND, drop_certificate},
     {"threshold moved", DAMAGE_EITHER, move_threshold},
     {"threshold beyond its stream", DAMAGE_REFUSED, move_threshold_out},
+    {"cut through an op", DAMAGE_EITHER, halve_cut},
     {"gap dropped", DAMAGE_EITHER, drop_gap},
     {"gap added", DAMAGE_EITHER, add_gap},
     {"lone storage as gap", DAMAGE_REFUSED, name_a_lone_storage_as_gap},

@@ -143,16 +143,30 @@ struct proof {
     uint32_t items_count, gaps_count;
 };
 
-/* Have all touchers ended when a launch starts? */
-static bool is_free_at(const struct proof *proof, uint32_t a, uint32_t op)
+/* Is the op one whose workspace ends before its outputs begin, and the storage that workspace? */
+static bool is_early_workspace(const struct tarn_graph *graph, uint32_t a, uint32_t op)
+{
+    return graph->ops[op].workspace_first && graph->ops[op].workspace_storage == a;
+}
+
+/* Have all touchers ended when a launch starts, or, if not, when it writes its outputs? */
+static bool is_free_at(const struct proof *proof, uint32_t a, uint32_t op, bool late)
 {
     const struct tarn_graph *graph = proof->plan->graph;
     if (graph->storages[a].pinned) return false;
+    if (late && is_early_workspace(graph, a, op)) return true;
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         if (oracle_touches(graph, v, a) && !reach_is_before(proof->reach, v, 0, op, 0))
             return false;
     }
     return true;
+}
+
+static bool is_cut_inside(const struct tarn_plan *plan, uint32_t s)
+{
+    for (uint32_t i = 0; i < plan->inside_count; i++)
+        if (plan->inside[i] == s) return true;
+    return false;
 }
 
 static bool is_in_antichain(const struct proof *proof, uint32_t a)
@@ -161,10 +175,23 @@ static bool is_in_antichain(const struct proof *proof, uint32_t a)
     uint32_t producer = plan->graph->storages[a].producer;
     uint32_t stream = plan->graph->ops[producer].stream;
     uint32_t place = proof->reach->index[producer] - plan->list_begin[stream];
-    if (place >= plan->threshold[stream]) return false;
+    bool is_begun = is_cut_inside(plan, stream) && place == plan->threshold[stream] &&
+                    is_early_workspace(plan->graph, a, producer);
+    if (place >= plan->threshold[stream] && !is_begun) return false;
     for (uint32_t s = 0; s < plan->streams_count; s++) {
-        uint32_t last = plan->list_begin[s] + plan->threshold[s] - 1;
-        if (plan->threshold[s] > 0 && is_free_at(proof, a, plan->list[last])) return false;
+        uint32_t end = plan->list_begin[s] + plan->threshold[s];
+        if (is_cut_inside(plan, s) && is_free_at(proof, a, plan->list[end], false)) return false;
+        if (plan->threshold[s] > 0 && is_free_at(proof, a, plan->list[end - 1], true)) return false;
+    }
+    return true;
+}
+
+static bool are_cuts_right(const struct tarn_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->inside_count; i++) {
+        uint32_t s = plan->inside[i], next = plan->list_begin[s] + plan->threshold[s];
+        if (next >= plan->list_begin[s + 1]) return false;
+        if (!plan->graph->ops[plan->list[next]].workspace_first) return false;
     }
     return true;
 }
@@ -327,7 +354,7 @@ static bool is_proved(struct proof *proof)
 {
     const struct tarn_plan *plan = proof->plan;
     uint64_t proved = 0;
-    if (!are_thresholds_in_range(plan)) return false;
+    if (!are_thresholds_in_range(plan) || !are_cuts_right(plan)) return false;
     for (uint32_t a = 0; a < plan->graph->planned_count; a++) {
         proof->inside[a] = is_in_antichain(proof, a);
         if (proof->inside[a]) proved += oracle_reserved(plan->graph, a, plan->alignment);

@@ -73,7 +73,11 @@ static void add_lives(struct play *play)
     }
     for (uint32_t i = 0; i < play->lives_count; i++) {
         for (uint32_t j = 0; j < play->lives_count; j++) {
-            if (i != j &&
+            uint32_t a = play->lives[i].storage, b = play->lives[j].storage;
+            bool take_turns = play->lives[i].begin == play->lives[j].begin &&
+                              (oracle_is_workspace_before(play->plan->graph, a, b) ||
+                               oracle_is_workspace_before(play->plan->graph, b, a));
+            if (i != j && !take_turns &&
                 oracle_share_bytes(play->plan, play->lives[i].storage, play->lives[j].storage))
                 play->lives[i].enemies |= UINT64_C(1) << j;
         }

@@ -80,6 +80,13 @@ bool oracle_share_bytes(const struct tarn_plan *plan, uint32_t a, uint32_t b)
 
 /* ---- Storages that share bytes ---- */
 
+bool oracle_is_workspace_before(const struct tarn_graph *graph, uint32_t a, uint32_t b)
+{
+    uint32_t op = graph->storages[a].producer;
+    if (graph->storages[a].tensor != TARN_NONE || !graph->ops[op].workspace_first) return false;
+    return a != b && graph->storages[b].producer == op && !graph->storages[b].persistent;
+}
+
 static bool is_pair_safe(const struct reach *reach, uint32_t a, uint32_t b)
 {
     if (reach->plan->graph->storages[a].persistent) return false;

@@ -17,6 +17,8 @@ uint64_t oracle_block_size(const struct tarn_graph *graph, uint32_t storage);
 /* What a storage reserves at an alignment: alone its size rounded up, in a group its size, as the
  * last member also what the group lacks to a multiple. */
 uint64_t oracle_reserved(const struct tarn_graph *graph, uint32_t storage, uint64_t alignment);
+/* Is a the workspace of an op that ends it before its outputs begin, and b one of these? */
+bool oracle_is_workspace_before(const struct tarn_graph *graph, uint32_t a, uint32_t b);
 /* Do they share reserved bytes? */
 bool oracle_share_bytes(const struct tarn_plan *plan, uint32_t a, uint32_t b);
 

@@ -383,6 +383,13 @@ static uint32_t next_in_stream(const struct draft *draft, uint32_t stream, uint3
     return TARN_NONE;
 }
 
+/* Drawn apart, so that a graph is otherwise the same whatever the share is. */
+static bool is_early(const struct draft *draft, uint32_t index)
+{
+    struct random_source source = {draft->options->seed ^ ~(uint64_t)index << 20};
+    return random_percent(&source, draft->options->early_share);
+}
+
 static void build_op(const struct draft *draft, struct tarn_builder *builder, uint32_t index)
 {
     const struct draft_op *op = &draft->ops[index];
@@ -398,6 +405,7 @@ static void build_op(const struct draft *draft, struct tarn_builder *builder, ui
                                                     .inputs = {op->inputs, op->inputs_count},
                                                     .outputs = {op->outputs, op->outputs_count},
                                                     .workspace = op->workspace,
+                                                    .workspace_first = is_early(draft, index),
                                                     .cost = 100 + index % 7,
                                                     .view = op->view});
 }

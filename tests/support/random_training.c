@@ -98,6 +98,7 @@ static uint32_t draw_algorithms(struct growth *g, struct tarn_implementation *li
     if (!random_percent(&g->source, g->options->implementation_share)) return 0;
     list[count++] = (struct tarn_implementation){
         .name = "fast", .cost = cost * 9 / 10, .workspace = draw_size(g)};
+    list[count - 1].workspace_first = has_share(g, g->options->early_share);
     list[count++] = (struct tarn_implementation){.name = "slow", .cost = cost * 12 / 10};
     return count;
 }
@@ -143,6 +144,7 @@ static void add_forward(struct growth *g, uint32_t i, tarn_tensor input)
     if (op->weight != TARN_NONE) reads[count++] = op->weight;
     snprintf(name, sizeof name, "f%u", i);
     tarn_op earlier;
+    bool early = has_share(g, g->options->early_share);
     bool fixed = random_percent(&g->source, g->options->fixed_share);
     op->op = tarn_builder_op(
         g->b, &(struct tarn_op_info){
@@ -154,6 +156,7 @@ static void add_forward(struct growth *g, uint32_t i, tarn_tensor input)
                   .outputs = TARN_TENSORS(op->output),
                   .cost = cost,
                   .workspace = random_percent(&g->source, 20) ? draw_size(g) : 0,
+                  .workspace_first = early,
                   .recomputable = fixed ? TARN_NOT_RECOMPUTABLE : TARN_RECOMPUTABLE_BY_RULE,
                   .implementations = list,
                   .implementations_count = draw_algorithms(g, list, cost)});

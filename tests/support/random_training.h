@@ -14,6 +14,7 @@ struct random_training_options {
     uint32_t branch_share;         /* ops that also read an older result */
     uint32_t inplace_share;        /* ops that write over what they read */
     uint32_t weight_share;         /* ops with a parameter, which is updated at the end */
+    uint32_t early_share;          /* workspaces that end before the outputs begin */
     uint32_t implementation_share; /* ops with implementations of each kind */
     uint32_t fixed_share;          /* ops that must not be recomputed */
     uint32_t streams;              /* parameters are updated in the last one; 0: 1 */

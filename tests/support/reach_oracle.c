@@ -141,6 +141,7 @@ bool reach_precedes(const struct reach *reach, uint32_t a, uint32_t i, uint32_t 
 
 bool reach_may_follow(const struct reach *reach, uint32_t a, uint32_t b)
 {
+    if (oracle_is_workspace_before(reach->plan->graph, a, b)) return true;
     return !reach->plan->graph->storages[a].pinned && reach_precedes(reach, a, 0, b, 0);
 }
 

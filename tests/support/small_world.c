@@ -183,6 +183,7 @@ static void add_op(const struct draft *draft, struct tarn_builder *builder, unsi
                                                     .outputs = {outputs, outputs_count},
                                                     .control = {control, control_count},
                                                     .workspace = views ? 0 : world->workspace[op],
+                                                    .workspace_first = world->early >> op & 1,
                                                     .view = views});
 }
 
@@ -273,5 +274,6 @@ struct small_world small_world_draw(const struct small_graph *graph, uint64_t al
     world.has_parameter = random_percent(source, 30);
     world.parameter_readers = (uint8_t)random_next(source);
     world.parameter_writer = (uint8_t)random_below(source, SMALL_OPS + 1);
+    world.early = (uint8_t)random_next(source);
     return world;
 }

@@ -21,6 +21,7 @@ struct small_world {
     uint8_t role[SMALL_OPS];       /* one without an input works, whatever it is here */
     uint8_t control[SMALL_OPS];    /* bit j of [i]: the arc from i to j is a control arc */
     uint16_t workspace[SMALL_OPS]; /* bytes; views have none */
+    uint8_t early;                 /* set of ops whose workspace ends before their outputs begin */
     uint16_t size[SMALL_TENSORS];  /* bytes */
     uint8_t group[SMALL_TENSORS];  /* of a root: SMALL_NO_GROUP, or a number */
     bool backwards;                /* groups have their last member first */

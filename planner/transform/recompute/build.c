@@ -216,6 +216,7 @@ static void take_implementation(struct tarn_op_info *info, uint32_t implementati
     const struct tarn_implementation *chosen = &info->implementations[implementation];
     info->cost = chosen->cost;
     info->workspace = chosen->workspace;
+    info->workspace_first = chosen->workspace_first;
     if (chosen->inputs.count > 0) info->inputs = chosen->inputs;
     if (chosen->outputs.count > 0) info->outputs = chosen->outputs;
 }

@@ -158,19 +158,36 @@ static void sort_choices(struct tarn_reading *reading, struct tarn_form *form)
     reading->choices_count = form->choices.end = kept;
 }
 
+/* What a workspace takes beside what the form makes; one that ends before the outputs begin has
+ * their bytes, too. */
+static uint64_t beside_outputs(struct tarn_reading *reading, const struct tarn_form *form,
+                               uint64_t workspace, bool workspace_first)
+{
+    const struct tarn_recompute_model *model = reading->model;
+    uint64_t bytes = tarn_reading_reserve(reading, workspace);
+    for (uint32_t i = form->writes.begin; workspace_first && i < form->writes.end; i++) {
+        const struct tarn_version *made = &model->versions[model->writes[i]];
+        uint64_t size = made->size > made->copy_size ? made->size : made->copy_size;
+        if (made->previous == TARN_NONE) bytes = bytes > size ? bytes - size : 0;
+    }
+    return bytes;
+}
+
 static void add_choices(struct tarn_reading *reading, struct tarn_form *form, uint32_t first)
 {
     struct tarn_choice *choices = reading->model->choices;
     const struct tarn_graph_op *op = &reading->graph->ops[form->op];
     form->choices.begin = reading->choices_count;
     if (first == TARN_NONE)
-        choices[reading->choices_count++] =
-            (struct tarn_choice){TARN_NONE, op->cost, tarn_reading_reserve(reading, op->workspace)};
+        choices[reading->choices_count++] = (struct tarn_choice){
+            TARN_NONE, op->cost, beside_outputs(reading, form, op->workspace, op->workspace_first)};
     for (uint32_t i = 0; i < op->implementations_count; i++) {
         if (first_of_form(op, i) != first) continue;
+        const struct tarn_implementation *implementation = &op->implementations[i];
         choices[reading->choices_count++] =
-            (struct tarn_choice){i, op->implementations[i].cost,
-                                 tarn_reading_reserve(reading, op->implementations[i].workspace)};
+            (struct tarn_choice){i, implementation->cost,
+                                 beside_outputs(reading, form, implementation->workspace,
+                                                implementation->workspace_first)};
     }
     sort_choices(reading, form);
 }

@@ -106,16 +106,18 @@ static void paint(const struct brush *brush, uint32_t storage)
     }
 }
 
-static void paint_products(const struct brush *brush, uint32_t op)
+/* A workspace that ends before the outputs begin is there before them. */
+static void paint_products(const struct brush *brush, uint32_t op, bool backwards)
 {
     const struct tarn_graph *graph = brush->graph;
     const struct tarn_graph_op *info = &graph->ops[op];
     if (info->view) return;
-    if (info->workspace_storage != TARN_NONE) paint(brush, info->workspace_storage);
+    if (info->workspace_storage != TARN_NONE && !backwards) paint(brush, info->workspace_storage);
     for (uint32_t k = 0; k < info->outputs_count; k++) {
         uint32_t storage = graph->tensors[info->outputs[k]].storage;
         if (graph->storages[storage].producer == op) paint(brush, storage);
     }
+    if (info->workspace_storage != TARN_NONE && backwards) paint(brush, info->workspace_storage);
 }
 
 static void clean(const struct brush *brush)
@@ -136,10 +138,10 @@ static bool find_owners(struct tarn_cells *cells, const struct tarn_graph *graph
     brush.skip = tarn_region_take(region, count, sizeof *brush.skip);
     if (!cells->first || !cells->last || !brush.skip) return false;
     clean(&brush);
-    for (uint32_t i = 0; i < graph->ops_count; i++) paint_products(&brush, graph->order[i]);
+    for (uint32_t i = 0; i < graph->ops_count; i++) paint_products(&brush, graph->order[i], false);
     brush.owner = cells->last;
     clean(&brush);
-    for (uint32_t i = graph->ops_count; i-- > 0;) paint_products(&brush, graph->order[i]);
+    for (uint32_t i = graph->ops_count; i-- > 0;) paint_products(&brush, graph->order[i], true);
     return true;
 }
 

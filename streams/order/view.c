@@ -1,0 +1,170 @@
+/* Copies of a graph's records in which some ops are two. Arcs that enter such an op enter its first
+ * half, and arcs that leave it leave the second one, so that both halves have the order of the op
+ * towards all others. The second half touches all that the op touches but its workspace: a storage
+ * is free for others when the op has ended, as before. Cost: linear in ops, arcs and touches, where
+ * any op has halves; else one pass over the ops. */
+#include "view.h"
+
+#include <string.h>
+
+#include "streams/base/region.h"
+
+/* ---- Ops ---- */
+
+static uint32_t count_halved(const struct tarn_graph *graph)
+{
+    uint32_t count = 0;
+    for (uint32_t v = 0; v < graph->ops_count; v++) count += graph->ops[v].workspace_first;
+    return count;
+}
+
+/* The half that makes an op's outputs, and ends it. */
+static uint32_t end_of(const struct tarn_view *view, uint32_t v)
+{
+    return view->second_of[v] == TARN_NONE ? v : view->second_of[v];
+}
+
+static void split_ops(struct tarn_view *view, const struct tarn_graph *graph,
+                      struct tarn_graph_op *ops)
+{
+    uint32_t next = graph->ops_count;
+    memcpy(ops, graph->ops, graph->ops_count * sizeof *ops);
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        view->second_of[v] = TARN_NONE;
+        if (!ops[v].workspace_first) continue;
+        ops[next] = ops[v];
+        ops[next].workspace_storage = TARN_NONE;
+        ops[next].workspace = 0;
+        ops[next].control_count = 0;
+        ops[next].workspace_first = false;
+        ops[v].outputs_count = 0;
+        ops[v].workspace_first = false;
+        view->second_of[v] = next++;
+    }
+}
+
+static bool take_ops(struct tarn_view *view, struct tarn_region *region,
+                     const struct tarn_graph *graph)
+{
+    size_t count = (size_t)graph->ops_count + view->halved_count;
+    view->own.ops = tarn_region_take(region, count, sizeof *view->own.ops);
+    view->own.tensors =
+        tarn_region_copy(region, graph->tensors, graph->tensors_count, sizeof *view->own.tensors);
+    view->second_of = tarn_region_take(region, graph->ops_count, sizeof *view->second_of);
+    if (region->is_exhausted) return false;
+    split_ops(view, graph, view->own.ops);
+    view->own.ops_count = (uint32_t)count;
+    for (uint32_t t = 0; t < graph->tensors_count; t++) {
+        struct tarn_graph_tensor *tensor = &view->own.tensors[t];
+        if (tensor->producer != TARN_NONE) tensor->producer = end_of(view, tensor->producer);
+    }
+    return true;
+}
+
+/* ---- Order ---- */
+
+/* Writes ops with second halves behind the first ones; returns how many there are. */
+static uint32_t copy_ops(const struct tarn_view *view, const uint32_t *ops, uint32_t count,
+                         uint32_t *to)
+{
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        to[next++] = ops[i];
+        if (view->second_of[ops[i]] != TARN_NONE) to[next++] = view->second_of[ops[i]];
+    }
+    return next;
+}
+
+static bool take_order(struct tarn_view *view, struct tarn_region *region,
+                       const struct tarn_graph *graph)
+{
+    size_t count = view->own.ops_count;
+    uint32_t *order = tarn_region_take(region, count, sizeof *order);
+    uint32_t *rank = tarn_region_take(region, count, sizeof *rank);
+    uint32_t *listed = tarn_region_take(region, count, sizeof *listed);
+    struct tarn_graph_stream *streams =
+        tarn_region_copy(region, graph->streams, graph->streams_count, sizeof *streams);
+    if (region->is_exhausted) return false;
+    copy_ops(view, graph->order, graph->ops_count, order);
+    for (uint32_t i = 0; i < count; i++) rank[order[i]] = i;
+    for (uint32_t s = 0; s < graph->streams_count; s++) {
+        streams[s].ops = listed;
+        streams[s].ops_count =
+            copy_ops(view, graph->streams[s].ops, graph->streams[s].ops_count, listed);
+        for (uint32_t i = 0; i < streams[s].ops_count; i++) view->own.ops[listed[i]].position = i;
+        listed += streams[s].ops_count;
+    }
+    view->own.order = order;
+    view->own.rank = rank;
+    view->own.streams = streams;
+    return true;
+}
+
+/* Neighbour lists of the first halves (or the second ones), as those of their ops; the other half
+ * has none. */
+static bool take_arcs(struct tarn_view *view, struct tarn_region *region,
+                      const struct tarn_arcs *given, bool successors, struct tarn_arcs *arcs)
+{
+    uint32_t given_count = view->own.ops_count - view->halved_count, at = 0;
+    uint32_t *begin = tarn_region_take(region, (size_t)view->own.ops_count + 1, sizeof *begin);
+    uint32_t *ops = tarn_region_take(region, given->begin[given_count], sizeof *ops);
+    uint32_t *op_of = tarn_region_take(region, view->halved_count, sizeof *op_of);
+    if (region->is_exhausted) return false;
+    for (uint32_t v = 0; v < given_count; v++)
+        if (view->second_of[v] != TARN_NONE) op_of[view->second_of[v] - given_count] = v;
+    for (uint32_t v = 0; v < view->own.ops_count; v++) {
+        bool is_second = v >= given_count;
+        uint32_t op = is_second ? op_of[v - given_count] : v;
+        bool has_list = successors ? end_of(view, op) == v : !is_second;
+        begin[v] = at;
+        for (uint32_t k = given->begin[op]; has_list && k < given->begin[op + 1]; k++)
+            ops[at++] = successors ? given->ops[k] : end_of(view, given->ops[k]);
+    }
+    begin[view->own.ops_count] = at;
+    *arcs = (struct tarn_arcs){begin, ops};
+    return true;
+}
+
+/* ---- Storages ---- */
+
+/* Touchers stay in topological order, since a second half comes right behind the first one. */
+static bool take_storages(struct tarn_view *view, struct tarn_region *region,
+                          const struct tarn_graph *graph)
+{
+    size_t count = 0;
+    for (uint32_t a = 0; a < graph->storages_count; a++) count += graph->storages[a].touchers_count;
+    uint32_t *touchers = tarn_region_take(region, count, sizeof *touchers);
+    struct tarn_storage *storages =
+        tarn_region_copy(region, graph->storages, graph->storages_count, sizeof *storages);
+    if (region->is_exhausted) return false;
+    for (uint32_t a = 0; a < graph->storages_count; a++) {
+        struct tarn_storage *storage = &storages[a];
+        bool is_workspace = storage->tensor == TARN_NONE;
+        for (uint32_t k = 0; k < storage->touchers_count; k++)
+            touchers[k] = is_workspace ? storage->touchers[k] : end_of(view, storage->touchers[k]);
+        if (!is_workspace && storage->producer != TARN_NONE)
+            storage->producer = end_of(view, storage->producer);
+        storage->touchers = touchers;
+        touchers += storage->touchers_count;
+    }
+    view->own.storages = storages;
+    return true;
+}
+
+/* ---- All of it ---- */
+
+enum tarn_status tarn_view_init(struct tarn_view *view, struct tarn_region *region,
+                                const struct tarn_graph *graph)
+{
+    *view = (struct tarn_view){.graph = graph, .halved_count = count_halved(graph)};
+    if (view->halved_count == 0) return TARN_OK;
+    view->graph = &view->own;
+    view->own = *graph;
+    view->own.references = NULL;
+    view->own.region = (struct tarn_region){.chunks = NULL};
+    bool ok = take_ops(view, region, graph) && take_order(view, region, graph) &&
+              take_storages(view, region, graph) &&
+              take_arcs(view, region, &graph->predecessors, false, &view->own.predecessors) &&
+              take_arcs(view, region, &graph->successors, true, &view->own.successors);
+    return ok ? TARN_OK : TARN_SYSTEM;
+}

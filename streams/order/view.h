@@ -1,0 +1,31 @@
+/* The graph as placement sees it: what may share bytes, and nothing else. */
+#ifndef TARN_STREAMS_ORDER_VIEW_H
+#define TARN_STREAMS_ORDER_VIEW_H
+
+#include "streams/graph/graph.h"
+
+struct tarn_region;
+
+/* An op whose workspace ends before its outputs begin is two ops here, one behind the other in its
+ * stream: the first has the op's id and the workspace, the second has an id of its own and makes
+ * the outputs; both read what the op reads. Storages, groups and tensors keep their ids. Only what
+ * order, bound and placement read is set. */
+struct tarn_view {
+    const struct tarn_graph *graph; /* the given graph itself where no op has two halves */
+    uint32_t *second_of;            /* op -> its second half, or TARN_NONE; NULL: none has one */
+    uint32_t halved_count;
+    struct tarn_graph own;
+};
+
+/* All of it in the region; the given graph must live as long. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_view_init(struct tarn_view *view, struct tarn_region *region,
+                                const struct tarn_graph *graph);
+
+/* Is op v of the view the first half of an op? */
+static inline bool tarn_view_is_first_half(const struct tarn_view *view, uint32_t v)
+{
+    return view->second_of && v < view->graph->ops_count - view->halved_count &&
+           view->second_of[v] != TARN_NONE;
+}
+
+#endif
