@@ -108,6 +108,33 @@ static void gives_back_what_was_put_in(void **state)
     tarn_graph_destroy(graph);
 }
 
+static void a_graph_is_valid_until_a_number_of_it_changes(void **state)
+{
+    struct random_graph_options options = random_graph_knobs(5, 60);
+    (void)state;
+    options.streams = 3;
+    struct tarn_graph *graph = random_graph(&options);
+    struct tarn_graph view = tarn_graph_view(graph);
+    assert_true(tarn_graph_is_valid(graph) && tarn_graph_is_valid(&view));
+    assert_true(graph->predecessors.begin[graph->ops_count] > 0);
+    const uint32_t *numbers[] = {graph->order,
+                                 graph->rank,
+                                 &graph->ops[0].position,
+                                 &graph->streams[0].ops_count,
+                                 graph->streams[0].ops,
+                                 &graph->predecessors.begin[graph->ops_count],
+                                 &graph->storages[0].producer,
+                                 &view.planned_count};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        uint32_t *number = (uint32_t *)(uintptr_t)numbers[i], before = *number;
+        *number = before == 0 ? graph->ops_count - 1 : 0;
+        if (tarn_graph_is_valid(&view)) fail_msg("number %zu is not looked at", i);
+        *number = before;
+    }
+    assert_true(tarn_graph_is_valid(&view));
+    tarn_graph_destroy(graph);
+}
+
 static void copies_what_is_passed_in(void **state)
 {
     (void)state;
@@ -790,6 +817,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gives_back_what_was_put_in),
+        cmocka_unit_test(a_graph_is_valid_until_a_number_of_it_changes),
         cmocka_unit_test(copies_what_is_passed_in),
         cmocka_unit_test(an_alias_of_an_alias_shares_the_root),
         cmocka_unit_test(accepts_a_graph_without_anything),

@@ -1,5 +1,5 @@
-/* Extra arcs on a graph. The clocks, the antichain and the events look at ops, streams, order and
- * arcs of a graph only, so that a graph with other arcs is a few fields of it replaced.
+/* Extra arcs on a graph: a view of it, of which arcs, order and ranks are replaced. Storages
+ * stay as they are: of the touchers of a stream the order is the same.
  * Cost: O((V + E) S) and an antichain; the pace O((V + E) S). */
 #include "coupled.h"
 
@@ -57,14 +57,14 @@ static enum tarn_status init_graph(struct tarn_graph *coupled, const struct tarn
     for (uint32_t i = 0; i < arcs_count; i++)
         assert(graph->ops[arcs[i].later].stream != graph->ops[arcs[i].earlier].stream);
     struct tarn_report nobody = {.error = NULL};
-    *coupled = *graph;
-    coupled->references = NULL;
-    coupled->region = (struct tarn_region){.chunks = NULL};
+    *coupled = tarn_graph_view(graph);
     enum tarn_status status =
         add_arcs(coupled, &coupled->predecessors, &graph->predecessors, &later);
     if (status == TARN_OK)
         status = add_arcs(coupled, &coupled->successors, &graph->successors, &earlier);
-    return status == TARN_OK ? tarn_derive_order(coupled, &nobody) : status;
+    if (status == TARN_OK) status = tarn_derive_order(coupled, &nobody);
+    assert(status != TARN_OK || tarn_graph_is_valid(coupled));
+    return status;
 }
 
 /* ---- The bound ---- */

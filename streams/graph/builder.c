@@ -5,6 +5,7 @@
  */
 #include "builder.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -373,6 +374,7 @@ enum tarn_status tarn_builder_finish(struct tarn_builder *builder, struct tarn_g
     if (!builder) return tarn_error_no_memory(error);
     enum tarn_status status = complete(builder);
     if (status == TARN_OK) {
+        assert(tarn_graph_is_valid(builder->graph));
         *graph = builder->graph;
         builder->graph = NULL;
     } else if (error) {

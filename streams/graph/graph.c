@@ -142,3 +142,65 @@ tarn_tensor tarn_graph_find_tensor(const struct tarn_graph *graph, const char *n
     }
     return TARN_NONE;
 }
+
+/* ---- Validity ---- */
+
+/* Every op at its position, and in list order behind the op before it in its stream. */
+static bool streams_are_valid(const struct tarn_graph *graph)
+{
+    uint32_t count = 0;
+    for (uint32_t s = 0; s < graph->streams_count; s++) {
+        const struct tarn_graph_stream *stream = &graph->streams[s];
+        for (uint32_t p = 0; p < stream->ops_count; p++) {
+            const struct tarn_graph_op *op = &graph->ops[stream->ops[p]];
+            if (op->stream != s || op->position != p) return false;
+            if (p > 0 && graph->rank[stream->ops[p - 1]] >= graph->rank[stream->ops[p]])
+                return false;
+        }
+        count += stream->ops_count;
+    }
+    return count == graph->ops_count;
+}
+
+static bool arcs_are_valid(const struct tarn_graph *graph, uint32_t v)
+{
+    const struct tarn_arcs *before = &graph->predecessors, *after = &graph->successors;
+    for (uint32_t k = before->begin[v]; k < before->begin[v + 1]; k++)
+        if (graph->ops[before->ops[k]].stream == graph->ops[v].stream ||
+            graph->rank[before->ops[k]] >= graph->rank[v])
+            return false;
+    for (uint32_t k = after->begin[v]; k < after->begin[v + 1]; k++)
+        if (graph->ops[after->ops[k]].stream == graph->ops[v].stream ||
+            graph->rank[after->ops[k]] <= graph->rank[v])
+            return false;
+    return true;
+}
+
+/* Of a planned storage the producer comes first, and neighbouring touchers of one stream stand in
+ * its order. Those of a persistent storage stay in the order of the graph that a view is of. */
+static bool storage_is_valid(const struct tarn_graph *graph, uint32_t a)
+{
+    const struct tarn_storage *storage = &graph->storages[a];
+    if (storage->size == 0 || storage->persistent != (a >= graph->planned_count)) return false;
+    if (storage->persistent) return true;
+    if (storage->touchers_count == 0 || storage->touchers[0] != storage->producer) return false;
+    for (uint32_t k = 1; k < storage->touchers_count; k++) {
+        const struct tarn_graph_op *last = &graph->ops[storage->touchers[k - 1]];
+        const struct tarn_graph_op *op = &graph->ops[storage->touchers[k]];
+        if (op->view || (last->stream == op->stream && last->position >= op->position))
+            return false;
+    }
+    return true;
+}
+
+bool tarn_graph_is_valid(const struct tarn_graph *graph)
+{
+    if (graph->planned_count > graph->storages_count || !streams_are_valid(graph)) return false;
+    if (graph->predecessors.begin[graph->ops_count] != graph->successors.begin[graph->ops_count])
+        return false;
+    for (uint32_t i = 0; i < graph->ops_count; i++)
+        if (graph->rank[graph->order[i]] != i || !arcs_are_valid(graph, i)) return false;
+    for (uint32_t a = 0; a < graph->storages_count; a++)
+        if (!storage_is_valid(graph, a)) return false;
+    return true;
+}

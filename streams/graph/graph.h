@@ -115,6 +115,21 @@ struct tarn_graph {
 /* Shares the graph; undone by tarn_graph_destroy. */
 struct tarn_graph *tarn_graph_retain(struct tarn_graph *graph);
 
+/* A graph that shares everything with another one, which outlives it: some of its arrays can be
+ * replaced, and it is a whole graph all the same. Nobody retains or destroys it; its region is its
+ * own, empty so far, and ends with it. Its hash stays that of the other graph. */
+static inline struct tarn_graph tarn_graph_view(const struct tarn_graph *graph)
+{
+    struct tarn_graph view = *graph;
+    view.references = NULL;
+    view.region = (struct tarn_region){.chunks = NULL};
+    return view;
+}
+
+/* Do streams, positions, order, ranks, arcs between streams, storages and touchers say the same?
+ * For tests and assertions; cost: linear. */
+bool tarn_graph_is_valid(const struct tarn_graph *graph);
+
 static inline bool tarn_kind_is_persistent(enum tarn_tensor_kind kind)
 {
     return kind >= TARN_PARAMETER;

@@ -249,7 +249,7 @@ enum tarn_status tarn_reorder_streams(struct tarn_region *region, const struct t
     if (status == TARN_OK) {
         memcpy(order[1], search.best, graph->ops_count * sizeof *order[1]);
         tarn_weighing_take(&weighing, order[1]);
-        assert(tarn_weighing_is_valid(&weighing));
+        assert(tarn_graph_is_valid(&weighing.graph));
         status = tarn_weighing_time(&weighing, &weights->after_ns);
     }
     assert(status != TARN_OK || search.weight <= weights->before);

@@ -70,17 +70,7 @@ enum tarn_status tarn_weighing_init(struct tarn_weighing *weighing, struct tarn_
 {
     *weighing = (struct tarn_weighing){.region = region, .reserved = reserved};
     struct tarn_graph *view = &weighing->graph;
-    *view = (struct tarn_graph){
-        .ops = graph->ops,
-        .tensors = graph->tensors,
-        .streams = graph->streams,
-        .storages = graph->storages,
-        .ops_count = graph->ops_count,
-        .tensors_count = graph->tensors_count,
-        .streams_count = graph->streams_count,
-        .storages_count = graph->storages_count,
-        .planned_count = graph->planned_count,
-    };
+    *view = tarn_graph_view(graph);
     const struct tarn_constraints *constraints = &weighing->constraints;
     enum tarn_status status = copy_records(weighing);
     if (!status) status = tarn_constraints_init(&weighing->constraints, region, graph);
@@ -92,19 +82,6 @@ enum tarn_status tarn_weighing_init(struct tarn_weighing *weighing, struct tarn_
 void tarn_weighing_finish(struct tarn_weighing *weighing)
 {
     tarn_region_finish(&weighing->witness);
-}
-
-bool tarn_weighing_is_valid(const struct tarn_weighing *weighing)
-{
-    const struct tarn_graph *graph = &weighing->graph;
-    for (uint32_t i = 0; i < graph->ops_count; i++) {
-        uint32_t v = graph->order[i];
-        const struct tarn_graph_op *op = &graph->ops[v];
-        if (graph->rank[v] != i || graph->streams[op->stream].ops[op->position] != v) return false;
-        for (uint32_t k = graph->predecessors.begin[v]; k < graph->predecessors.begin[v + 1]; k++)
-            if (graph->rank[graph->predecessors.ops[k]] >= i) return false;
-    }
-    return true;
 }
 
 /* ---- Orders ---- */

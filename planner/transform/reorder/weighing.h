@@ -9,10 +9,8 @@
 /* A list of all ops gives every stream its order; data, control and hazards between streams are the
  * same for all lists. */
 struct tarn_weighing {
-    /* The graph that came in, in the order that was taken last. Of its fields only these are set,
-     * which are what clocks, reuse, antichain, events and timeline read: ops, tensors, streams,
-     * storages, their counts, order, rank, predecessors, successors. */
-    struct tarn_graph graph;
+    struct tarn_graph graph; /* a view of the graph that came in, in the order taken last; its arcs
+                                between streams are the hazards, too */
     struct tarn_region *region;
     const uint64_t *reserved; /* planned storage -> bytes */
     struct tarn_constraints constraints;
@@ -30,10 +28,6 @@ struct tarn_weighing {
 enum tarn_status tarn_weighing_init(struct tarn_weighing *weighing, struct tarn_region *region,
                                     const struct tarn_graph *graph, const uint64_t *reserved);
 void tarn_weighing_finish(struct tarn_weighing *weighing);
-
-/* Whether the view has all ops once, each at the place that its rank says and behind all that it
- * waits for in other streams. For assertions; cost: linear. */
-bool tarn_weighing_is_valid(const struct tarn_weighing *weighing);
 
 /* Lets the view have that order, which is legal and stays where it is. */
 void tarn_weighing_take(struct tarn_weighing *weighing, const uint32_t *order);
