@@ -2,12 +2,11 @@
  * guises, and on a GPU where there is one. The stand-in looks at every call: a violation of CUDA's
  * rules or of the device table's counts as an object left over, and fails the test it happens in.
  */
-#include "support/device_suite.h"
-
 #include <stdio.h>
 #include <string.h>
 
 #include "fake_cudart/fake_cudart.h"
+#include "support/conformance.h"
 #include "support/required.h"
 #include "tarn/cuda.h"
 
@@ -61,28 +60,15 @@ static bool fail_after(void *user, uint64_t calls)
 }
 
 /* Only a GPU may be missing: without one all is skipped, unless the run was asked for one. */
-static bool lacks_what_was_asked_for(struct guise *guise)
-{
-    struct tarn_device device;
-    if (guise->library || !is_required("gpu")) return false;
-    if (!open_cuda(guise, &device)) return true;
-    close_cuda(guise, device);
-    return false;
-}
-
 static int run(struct guise *guise)
 {
     bool watched = guise->library != NULL;
-    if (lacks_what_was_asked_for(guise)) {
-        printf("1..1\nnot ok 1 - a_gpu_was_asked_for_and_there_is_one\n");
-        return 1;
-    }
-    return device_suite_run(&(struct device_suite){.name = guise->name,
-                                                   .user = guise,
-                                                   .open = open_cuda,
-                                                   .close = close_cuda,
-                                                   .alive = watched ? alive : NULL,
-                                                   .fail_after = watched ? fail_after : NULL});
+    return tarn_conformance_run(TARN_CONFORMANCE(.user = guise, .open = open_cuda,
+                                                 .close = close_cuda,
+                                                 .alive = watched ? alive : NULL,
+                                                 .fail_after = watched ? fail_after : NULL,
+                                                 .effort = conformance_effort(),
+                                                 .required = watched || is_required("gpu"))) != 0;
 }
 
 /* device_cuda_test NAME: in that guise. */

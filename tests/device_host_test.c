@@ -1,6 +1,6 @@
 /* The host device passes the parts of the conformance suite that are about memory and sessions; it
  * has no queues. */
-#include "support/device_suite.h"
+#include "support/conformance.h"
 
 static bool open_host(void *user, struct tarn_device *device)
 {
@@ -11,5 +11,6 @@ static bool open_host(void *user, struct tarn_device *device)
 
 int main(void)
 {
-    return device_suite_run(&(struct device_suite){.name = "host", .open = open_host});
+    return tarn_conformance_run(
+               TARN_CONFORMANCE(.open = open_host, .effort = conformance_effort())) != 0;
 }

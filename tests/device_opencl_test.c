@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "examples/custom_sdk/opencl_device.h"
-#include "support/device_suite.h"
+#include "support/conformance.h"
 #include "support/opencl_calls.h"
 #include "support/required.h"
 
@@ -71,11 +71,8 @@ int main(int count, char **words)
         printf("1..1\nnot ok 1 - opencl_was_asked_for_and_has_a_device\n");
         return 1;
     }
-    return device_suite_run(
-        &(struct device_suite){.name = subject.with_buffers ? "opencl_buffers" : "opencl_svm",
-                               .user = &subject,
-                               .open = open_device,
-                               .close = close_device,
-                               .alive = alive,
-                               .fail_after = fail_after});
+    return tarn_conformance_run(TARN_CONFORMANCE(.user = &subject, .open = open_device,
+                                                 .close = close_device, .alive = alive,
+                                                 .fail_after = fail_after,
+                                                 .effort = conformance_effort())) != 0;
 }

@@ -1,9 +1,8 @@
 /* The paper device passes the whole conformance suite in each of its guises, so a back end that
  * fails it is at fault and not the suite. */
-#include "support/device_suite.h"
-
 #include <string.h>
 
+#include "support/conformance.h"
 #include "support/queue_device.h"
 
 struct guise {
@@ -46,11 +45,9 @@ int main(int count, char **words)
         if (strcmp(guise->name, count > 1 ? words[1] : "whole") != 0) continue;
         guise->fresh.source.state = i;
         guise->fresh.memory_size = UINT64_C(1) << 30;
-        return device_suite_run(&(struct device_suite){.name = guise->name,
-                                                       .user = guise,
-                                                       .open = open_paper,
-                                                       .alive = alive,
-                                                       .fail_after = fail_after});
+        return tarn_conformance_run(TARN_CONFORMANCE(.user = guise, .open = open_paper,
+                                                     .alive = alive, .fail_after = fail_after,
+                                                     .effort = conformance_effort())) != 0;
     }
     return 2;
 }

@@ -8,7 +8,7 @@ source=$1 work=$2
 project=$work/project build=$work/build installed=$work/installed
 number=0
 
-echo "1..9"
+echo "1..10"
 log=$work/log
 mkdir -p "$project/subprojects"
 exec 3>&1 >>"$log" 2>&1
@@ -85,6 +85,24 @@ core_alone() {
 }
 check core_alone_by_pkg_config core_alone
 
+# A vendor tests a device: here the host, which needs no opening.
+cat >"$work/conformance.c" <<'END'
+#include <tarn/conformance.h>
+static bool open_host(void *user, struct tarn_device *device)
+{
+    (void)user;
+    *device = tarn_device_host(NULL);
+    return true;
+}
+int main(void)
+{
+    return tarn_conformance_run(TARN_CONFORMANCE(.open = open_host, .effort = TARN_CONFORMANCE_QUICK)) != 0;
+}
+END
+LIBRARIES=tarn-conformance
+check the_conformance_suite_by_pkg_config by_pkg_config conformance cc "$work/conformance.c" -std=c11 "${warnings[@]}"
+LIBRARIES=tarn
+
 for sanitizer in address undefined; do
     check "c11_with_the_${sanitizer}_sanitizer" \
         by_pkg_config sanitized cc "$source/examples/embed.c" -std=c11 "-fsanitize=$sanitizer"
@@ -92,8 +110,8 @@ done
 
 by_cmake() {
     cmake -S "$project" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$installed" -DSOURCE="$source/examples" \
-        -DRUN_ONLY="$work/run_only.c" && cmake --build "$work/cmake" &&
-        "$work/cmake/embed" && "$work/cmake/embed_cpp" && "$work/cmake/run_only"
+        -DRUN_ONLY="$work/run_only.c" -DCONFORMANCE="$work/conformance.c" && cmake --build "$work/cmake" &&
+        "$work/cmake/embed" && "$work/cmake/embed_cpp" && "$work/cmake/run_only" && "$work/cmake/conformance"
 }
 if command -v cmake >/dev/null; then
     check cmake_finds_it by_cmake

@@ -23,7 +23,7 @@
  *     checking kernels (opencl_patterns.c; with them every byte of a run can be proved right).
  *     Leave out what the hardware at hand lacks: the table is made per device. Captures are left
  *     out: OpenCL's command buffers do not take what kernels enqueue on a queue.
- *  8. Proof: run the conformance suite (tests/support/device_suite.h), then checked execution of
+ *  8. Proof: run the conformance suite (conformance.c), then checked execution of
  * real graphs, as main.c does.
  *
  * Concurrent use of overlapping sub-buffers is undefined in OpenCL. Storages at work at the same

@@ -1,0 +1,175 @@
+/* What the tests of the conformance suite share: one open device for each test, ways to say what
+ * must be so, and ways to make visible what happens on queues.
+ *
+ *     tarn_kit_note(kit, queue, slot, value)      slot := value            when the queue gets
+ * there tarn_kit_expect(kit, queue, slot, value)    slot == value, else it is noted
+ *
+ * by closures on the host that write and look at words, or by checking kernels that write and
+ * compare patterns; by both where the device has both. So an order that must hold is tested by
+ * notes and expectations that only this order satisfies. */
+#ifndef TARN_CONFORMANCE_KIT_H
+#define TARN_CONFORMANCE_KIT_H
+
+#include <setjmp.h>
+#include <string.h>
+
+#include "tarn.h"
+#include "tarn/conformance.h"
+
+#define TARN_KIT_PATIENCE_NS UINT64_C(30000000000)
+
+enum {
+    TARN_KIT_SLOTS = 16,
+    TARN_KIT_SLOT_BYTES = 40000,
+    TARN_KIT_VALUES = 64,
+    TARN_KIT_EXPECTATIONS = 4096,
+    TARN_KIT_QUEUES = 300
+};
+
+enum tarn_kit_means { TARN_KIT_BY_CLOSURES, TARN_KIT_BY_PATTERNS, TARN_KIT_MEANS };
+
+/* What is open while a test runs; what is left is taken down with it. */
+struct tarn_kit {
+    struct tarn_conformance suite;
+    struct tarn_device device;
+    const struct tarn_device_table *table; /* of the device */
+    void *self;
+    uint64_t alive_before;
+    enum tarn_kit_means means;
+    void *queues[TARN_KIT_QUEUES];
+    uint32_t queues_count;
+    void *events[TARN_KIT_QUEUES];
+    uint32_t events_count;
+    void *slots, *seeds, *wrongs;   /* of patterns */
+    void *slot[TARN_KIT_SLOTS];     /* addresses */
+    uint64_t words[TARN_KIT_SLOTS]; /* of closures */
+    struct tarn_kit_closure *closures;
+    uint32_t closures_count;
+    uint32_t expectations;
+    struct tarn_session *session; /* NULL: none */
+    int result;                   /* of the test: 1 failed, 2 skipped */
+    jmp_buf end;
+    char text[700];
+};
+
+struct tarn_kit_test {
+    const char *name;
+    void (*run)(struct tarn_kit *kit);
+};
+/* The tests of a file; a NULL name ends the list. */
+extern const struct tarn_kit_test tarn_kit_memory[], tarn_kit_order[], tarn_kit_capture[],
+    tarn_kit_patterns[], tarn_kit_sessions[], tarn_kit_endings[], tarn_kit_failures[];
+
+/* ---- What must be so: each ends the test otherwise ---- */
+
+_Noreturn void tarn_kit_fail(struct tarn_kit *kit, const char *file, int line, const char *format,
+                             ...) __attribute__((format(printf, 4, 5)));
+_Noreturn void tarn_kit_skip(struct tarn_kit *kit, const char *why);
+
+#define FAIL(...) tarn_kit_fail(kit, __FILE__, __LINE__, __VA_ARGS__)
+#define HOLDS(condition)                               \
+    do {                                               \
+        if (!(condition)) FAIL("not: %s", #condition); \
+    } while (0)
+#define EQUAL(a, b)                                                                          \
+    do {                                                                                     \
+        unsigned long long kit_a = (unsigned long long)(a), kit_b = (unsigned long long)(b); \
+        if (kit_a != kit_b) FAIL("%s is %llu, and %s is %llu", #a, kit_a, #b, kit_b);        \
+    } while (0)
+/* A call of the table. */
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        int kit_code = (call);                                                                     \
+        if (kit_code)                                                                              \
+            FAIL("%s: code %d: %s", #call, kit_code, kit->table->error_text(kit->self, kit_code)); \
+    } while (0)
+/* A call of Tarn that fills `error`. */
+#define MUST(call)                                                               \
+    do {                                                                         \
+        enum tarn_status must = (call);                                          \
+        if (must) FAIL("%s: %s: %s", #call, tarn_status_text(must), error.text); \
+    } while (0)
+#define NEEDS(condition, what)                                           \
+    do {                                                                 \
+        if (!(condition)) tarn_kit_skip(kit, "the device has no " what); \
+    } while (0)
+
+/* ---- The open device ---- */
+
+bool tarn_kit_open(struct tarn_kit *kit);
+/* How many objects of the device are left. */
+uint64_t tarn_kit_close(struct tarn_kit *kit);
+
+/* ---- Queues ---- */
+
+/* Creates so many; skips the test where the device has none. */
+void tarn_kit_create_queues(struct tarn_kit *kit, uint32_t queues);
+void *tarn_kit_event(struct tarn_kit *kit);
+void tarn_kit_record(struct tarn_kit *kit, void *event, uint32_t queue);
+void tarn_kit_wait(struct tarn_kit *kit, void *event, uint32_t queue);
+void tarn_kit_until_done(struct tarn_kit *kit, void *event);
+/* Until all queues have done everything. */
+void tarn_kit_finish(struct tarn_kit *kit);
+
+/* ---- Notes and expectations ---- */
+
+/* False when the device lacks these means. */
+bool tarn_kit_choose(struct tarn_kit *kit, enum tarn_kit_means means);
+void tarn_kit_note(struct tarn_kit *kit, uint32_t queue, uint32_t slot, uint32_t value);
+void tarn_kit_expect(struct tarn_kit *kit, uint32_t queue, uint32_t slot, uint32_t value);
+/* Finishes, and looks at all expectations; closures were called so many times. */
+void tarn_kit_held(struct tarn_kit *kit, uint32_t times);
+uint32_t tarn_kit_calls(const struct tarn_kit *kit, uint32_t closure);
+/* Two ways to use queues, for tests of whether queues work. */
+void tarn_kit_count_in_one_queue(struct tarn_kit *kit);
+void tarn_kit_pass_round(struct tarn_kit *kit);
+/* Runs `act` by every means that the device has; the queues stay. */
+void tarn_kit_by_all_means(struct tarn_kit *kit, void (*act)(struct tarn_kit *kit));
+
+/* ---- Patterns and random numbers ---- */
+
+uint64_t tarn_kit_seed(uint32_t value); /* of the pattern that stands for a value */
+unsigned char tarn_kit_pattern_byte(uint64_t seed, uint64_t i);
+void tarn_kit_pattern_fill(unsigned char *bytes, uint64_t size, uint64_t seed);
+/* Index of the first byte that is not the pattern's, or `size`. */
+uint64_t tarn_kit_pattern_compare(const unsigned char *bytes, uint64_t size, uint64_t seed);
+
+struct tarn_kit_random {
+    uint64_t state; /* the seed */
+};
+uint64_t tarn_kit_next(struct tarn_kit_random *random);
+/* Below `limit`, which is above 0. */
+uint32_t tarn_kit_below(struct tarn_kit_random *random, uint32_t limit);
+
+uint64_t tarn_kit_now_ns(void);
+
+/* ---- Graphs with plans ---- */
+
+enum { TARN_KIT_ITERATIONS = 5, TARN_KIT_PERSISTENT_MAX = 6 };
+
+struct tarn_kit_subject {
+    struct tarn_graph *graph;
+    struct tarn_plan *plan;
+    struct tarn_check_report expected; /* of the host, of TARN_KIT_ITERATIONS */
+    uint32_t persistent_count;         /* of the first tensors: each is a storage of its own */
+};
+
+/* A random graph of several streams with at most so many ops; the same for the same seed. */
+struct tarn_kit_subject tarn_kit_subject(struct tarn_kit *kit, uint64_t seed, uint32_t ops_max);
+void tarn_kit_subject_destroy(struct tarn_kit_subject *subject);
+bool tarn_kit_is_view(const struct tarn_kit_subject *subject, tarn_op op);
+uint64_t tarn_kit_tensor_size(const struct tarn_kit_subject *subject, tarn_tensor tensor);
+
+/* Checked execution on a device, in a session of its own. */
+void tarn_kit_check(struct tarn_kit *kit, struct tarn_plan *plan, struct tarn_device device,
+                    const struct tarn_session_options *options, struct tarn_check_options *check,
+                    struct tarn_check_report *report);
+/* Skips the test where checked execution has no way. */
+void tarn_kit_needs_checks(struct tarn_kit *kit);
+
+/* A session on the device. One at a time; a test that fails ends it, too. */
+struct tarn_session *tarn_kit_session(struct tarn_kit *kit, struct tarn_plan *plan,
+                                      const struct tarn_session_options *options);
+void tarn_kit_end(struct tarn_kit *kit);
+
+#endif
