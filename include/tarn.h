@@ -12,6 +12,7 @@
  *     device.h     what an accelerator must be able to do; the host device
  *     cuda.h       CUDA devices
  *     session.h    a plan at work on a device; checked execution
+ *     arena.h      one arena for several sessions, which take turns
  *
  * Objects are opaque handles. Graphs and plans are immutable once made and may be shared by
  * threads; builders and sessions belong to one thread at a time.
@@ -31,6 +32,7 @@
 #ifndef TARN_H
 #define TARN_H
 
+#include "tarn/arena.h"
 #include "tarn/bytes.h"
 #include "tarn/cuda.h"
 #include "tarn/device.h"

@@ -68,6 +68,7 @@ static void destroying_nothing_does_nothing(void **state)
     tarn_couple_report_finish(NULL);
     assert_int_equal(tarn_session_destroy(NULL), TARN_OK);
     assert_int_equal(tarn_session_destroy_within(NULL, 0, NULL), TARN_OK);
+    assert_int_equal(tarn_arena_destroy(NULL), TARN_OK);
     tarn_session_cancel(NULL);
     tarn_session_dump(NULL, NULL, NULL);
     tarn_session_host_memory_destroy(NULL, NULL, 0);
@@ -321,6 +322,37 @@ static int do_nothing(void *user, const struct tarn_call *call)
     return 0;
 }
 
+static void arenas_and_families_need_their_arguments(void **state)
+{
+    (void)state;
+    struct world w;
+    struct tarn_session_memory size;
+    struct tarn_arena *arena;
+    struct tarn_plan *plans[1], *none[1] = {NULL};
+    struct tarn_graph *nothing[1] = {NULL};
+    create_world(&w);
+    REFUSES(tarn_family_plan(NULL, 1, NULL, plans, error));
+    REFUSES(tarn_family_plan(&w.graph, 1, NULL, NULL, error));
+    REFUSES(tarn_family_plan(&w.graph, 0, NULL, plans, error));
+    REFUSES(tarn_family_plan(nothing, 1, NULL, plans, error));
+    REFUSES(tarn_arena_memory_size(NULL, 1, w.device, NULL, &size, error));
+    REFUSES(tarn_arena_memory_size(none, 1, w.device, NULL, &size, error));
+    REFUSES(tarn_arena_memory_size(&w.plan, 1, w.none, NULL, &size, error));
+    REFUSES(tarn_arena_memory_size(&w.plan, 1, w.device, NULL, NULL, error));
+    REFUSES(tarn_arena_create(NULL, 1, w.device, NULL, &arena, error));
+    REFUSES(tarn_arena_create(none, 1, w.device, NULL, &arena, error));
+    REFUSES(tarn_arena_create(&w.plan, 0, w.device, NULL, &arena, error));
+    REFUSES(tarn_arena_create(&w.plan, 1, w.none, NULL, &arena, error));
+    REFUSES(tarn_arena_create(&w.plan, 1, w.device, NULL, NULL, error));
+    ACCEPTS(tarn_arena_create(&w.plan, 1, w.device, NULL, &arena, NULL));
+    assert_non_null(tarn_arena_memory(arena, NULL));
+    assert_null(tarn_arena_memory(NULL, &size));
+    assert_int_equal(size.size, 0);
+    assert_int_equal(tarn_arena_waits(NULL, 0, 0).count, 0);
+    assert_int_equal(tarn_arena_destroy(arena), TARN_OK);
+    destroy_world(&w);
+}
+
 static void sessions_need_their_arguments(void **state)
 {
     (void)state;
@@ -381,6 +413,7 @@ int main(void)
         cmocka_unit_test(graphs_need_their_arguments),
         cmocka_unit_test(transforms_need_graph_and_result),
         cmocka_unit_test(plans_need_their_arguments),
+        cmocka_unit_test(arenas_and_families_need_their_arguments),
         cmocka_unit_test(sessions_need_their_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

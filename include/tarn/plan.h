@@ -106,6 +106,17 @@ TARN_API enum tarn_status tarn_plan_create(struct tarn_graph *graph,
                                            struct tarn_plan **plan, struct tarn_error *error);
 TARN_API void tarn_plan_destroy(struct tarn_plan *plan);
 
+/* Plans of `count` graphs that will share an arena (arena.h), for example of one model for several
+ * batch sizes: plans[i] of graphs[i]. Their arena is as large as the largest footprint, so of the
+ * others the first plan that fits into it will do. Their persistent parts are one: tensors of the
+ * same name lie at the same place. Every persistent tensor must have a name of its own; those of
+ * one name must be equally large, and in the same contiguous group, if any. Inputs alone may differ
+ * in size: there is room for the largest, of which each plan uses the beginning. All plans or none.
+ * Errors as tarn_plan_create; TARN_USAGE: names, sizes or groups do not agree. */
+TARN_API enum tarn_status tarn_family_plan(struct tarn_graph *const *graphs, size_t count,
+                                           const struct tarn_plan_options *options,
+                                           struct tarn_plan **plans, struct tarn_error *error);
+
 /* The i-th word for options.method, the paper's methods in the fixed order in which ties are
  * broken; NULL past the last. */
 TARN_API const char *tarn_plan_method(size_t i);

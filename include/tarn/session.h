@@ -14,6 +14,7 @@ extern "C" {
 #endif
 
 struct tarn_session;
+struct tarn_arena;
 typedef uint64_t tarn_ticket;
 
 #define TARN_FOREVER UINT64_MAX
@@ -106,6 +107,15 @@ struct tarn_session_options {
     const uint32_t *stream_devices;
     const struct tarn_device *more_devices;
     size_t more_devices_count;
+
+    /* ---- An arena that sessions share (arena.h) ----
+     * NULL, or one that was made for the plan and on the device. It has the memory, and says
+     * whether persistent tensors are bound by the caller: those options are not given then. A
+     * submit waits on the device for the turns of others; it is refused while one of them has work
+     * that it has not waited for and this session cannot wait for on the device, as with streams on
+     * several devices. Copies and checks are refused while any other session on the arena has work
+     * that it has not waited for. */
+    struct tarn_arena *arena;
 };
 #ifndef __cplusplus
 #define TARN_SESSION_OPTIONS(...)                                                       \

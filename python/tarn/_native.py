@@ -171,7 +171,7 @@ class SessionOptions(c.Structure):
                 ("depth", c.c_uint32), ("patience_ns", c.c_uint64), ("flight", c.c_uint32),
                 ("stamps", c.c_bool), ("flight_line", c.c_void_p), ("flight_user", c.c_void_p),
                 ("stream_devices", Ids), ("more_devices", c.POINTER(Device)),
-                ("more_devices_count", c.c_size_t)]
+                ("more_devices_count", c.c_size_t), ("arena", c.c_void_p)]
 
 
 class CheckOptions(c.Structure):

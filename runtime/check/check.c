@@ -267,9 +267,9 @@ enum tarn_status tarn_session_check(struct tarn_session *session,
     enum tarn_status status =
         tarn_options_take(&taken, sizeof taken, options, "check options", error);
     if (status == TARN_OK) status = refuse_use(session, &taken, error);
-    if (status == TARN_OK) status = tarn_memory_use_begin(&session->arena.use, error);
+    if (status == TARN_OK) status = tarn_shared_begin(session, false, error);
     if (status != TARN_OK) return status;
     status = check_session(session, &taken, report, error);
-    if (!session->refused) tarn_memory_use_end(&session->arena.use);
+    if (session->shared || !session->refused) tarn_shared_end(session, false);
     return status;
 }

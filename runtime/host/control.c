@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "executor.h"
+#include "gate.h"
 #include "host.h"
 #include "lane.h"
 #include "runtime/state/failure.h"
@@ -55,6 +56,7 @@ static void stop(struct tarn_executor *executor)
 {
     int running = TARN_RUNNING;
     atomic_compare_exchange_strong(&executor->phase, &running, TARN_STOPPED);
+    if (!tarn_have_finished(executor, atomic_load(&executor->target))) tarn_gates_abandon(executor);
     tarn_event_count_wake(&executor->events, TARN_EVERYBODY, UINT32_MAX);
 }
 
@@ -118,11 +120,21 @@ static enum tarn_status executor_submit(struct tarn_executor *executor, uint64_t
 {
     const struct tarn_session_options *options = &executor->session->settings.options;
     uint64_t patience_ns = options->patience_ns ? options->patience_ns : UINT64_MAX;
-    assert(target > atomic_load(&executor->target) && target == executor->session->submitted);
+    uint64_t before = atomic_load(&executor->target), blocked = tarn_gates_full(executor);
+    assert(target > before && target == executor->session->submitted);
+    enum tarn_status status =
+        blocked > 0 ? executor_wait(executor, blocked, patience_ns, error) : TARN_OK;
+    if (status) return status;
+    tarn_gates_submit(executor, before, target - 1);
     atomic_store(&executor->target, target);
     tarn_event_count_wake(&executor->events, TARN_WORKER | TARN_BLOCKING, UINT32_MAX);
     if (options->depth == 0 || target <= options->depth) return TARN_OK;
     return executor_wait(executor, target - options->depth, patience_ns, error);
+}
+
+static void executor_follow(struct tarn_executor *executor, uint32_t plan)
+{
+    tarn_gates_follow(executor, plan);
 }
 
 /* Kernels find their addresses in the session. */
@@ -173,6 +185,7 @@ static enum tarn_status executor_destroy(struct tarn_executor *executor, uint64_
     }
     if (status == TARN_DEADLINE) return tarn_session_deadline(executor->session, timeout_ns, error);
     if (status) return status;
+    tarn_gates_finish(executor);
     tarn_enqueuer_destroy(executor->enqueuer);
     tarn_topology_destroy(executor->topology);
     return TARN_OK;
@@ -184,6 +197,7 @@ static void share_streams(struct tarn_executor *executor)
 {
     uint32_t streams_count = executor->program->streams_count;
     for (uint32_t s = 0; s < streams_count; s++) {
+        atomic_init(&executor->streams[s].awaited, &executor->streams[s].progress);
         if (tarn_steps_of(executor, s) == 0 || is_foreign(executor, s)) continue;
         if (executor->session->settings.streams[s].blocking)
             executor->shared[streams_count - ++executor->blocking_count] = s;
@@ -294,7 +308,8 @@ static enum tarn_status executor_create(struct tarn_session *session, struct tar
     share_streams(executor);
     find_listeners(executor);
     if (!choose_workers(executor, &host)) goto fail;
-    status = tarn_enqueuer_create(executor, &executor->enqueuer, error);
+    status = tarn_gates_init(executor, error);
+    if (!status) status = tarn_enqueuer_create(executor, &executor->enqueuer, error);
     if (status) goto fail;
     status = start_workers(executor, error);
     if (status) goto fail;
@@ -308,6 +323,7 @@ fail:
 const struct tarn_executor_table tarn_executor_host = {
     .create = executor_create,
     .rebind = executor_rebind,
+    .follow = executor_follow,
     .submit = executor_submit,
     .wait = executor_wait,
     .query = executor_query,

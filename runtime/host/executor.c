@@ -19,6 +19,8 @@
  * DESIGN.md, section 5. Cost: O(1) per op, O(streams) each time that a stream blocks. */
 #include "executor.h"
 
+#include "gate.h"
+
 #include "runtime/state/failure.h"
 #include "runtime/state/flight.h"
 #include "streams/graph/report.h"
@@ -46,7 +48,8 @@ static bool may_start(struct tarn_executor *executor, struct tarn_host_stream *s
         const struct tarn_program_wait *wait = &executor->program->waits[i];
         int64_t count = tarn_awaited_count(executor, wait, iteration);
         if (tarn_has_reached(executor, wait->stream, count)) continue;
-        atomic_store_explicit(&stream->awaited_stream, wait->stream, memory_order_relaxed);
+        atomic_store_explicit(&stream->awaited, &executor->streams[wait->stream].progress,
+                              memory_order_relaxed);
         atomic_store_explicit(&stream->awaited_count, count, memory_order_relaxed);
         return false;
     }
@@ -64,9 +67,10 @@ static struct tarn_host_stream *find_ready(struct tarn_executor *executor, const
         if (atomic_load(&stream->claimed)) continue;
         uint64_t key = atomic_load_explicit(&stream->key, memory_order_relaxed);
         if (key >= best_key) continue;
-        uint32_t awaited = atomic_load_explicit(&stream->awaited_stream, memory_order_relaxed);
+        const _Atomic int64_t *awaited =
+            atomic_load_explicit(&stream->awaited, memory_order_relaxed);
         int64_t count = atomic_load_explicit(&stream->awaited_count, memory_order_relaxed);
-        if (!tarn_has_reached(executor, awaited, count)) continue;
+        if (atomic_load(awaited) < count) continue;
         best = stream;
         best_key = key;
     }
@@ -118,6 +122,7 @@ static void signal_step(struct tarn_worker *worker, struct tarn_host_stream *str
 {
     struct tarn_event_count *events = &worker->executor->events;
     atomic_store(&stream->progress, count);
+    tarn_gates_reach(worker->executor, (uint32_t)(stream - worker->executor->streams), count);
     if (wakes_blocking) tarn_event_count_wake(events, TARN_BLOCKING, UINT32_MAX);
     call_worker(worker);
 }
@@ -126,6 +131,7 @@ static void finish_iteration(struct tarn_executor *executor, struct tarn_host_st
                              int64_t count, uint64_t iteration)
 {
     atomic_store(&stream->progress, count);
+    tarn_gates_reach(executor, (uint32_t)(stream - executor->streams), count);
     atomic_store_explicit(&stream->place, 0, memory_order_relaxed);
     atomic_store_explicit(&stream->iteration, iteration + 1, memory_order_relaxed);
     if (atomic_load(&executor->awaited) == iteration + 1 &&
@@ -146,6 +152,7 @@ void tarn_executor_fail(struct tarn_executor *executor, enum tarn_status status,
     executor->failure = status;
     executor->failure_text = *error;
     atomic_store(&executor->phase, TARN_STOPPED);
+    if (!tarn_have_finished(executor, atomic_load(&executor->target))) tarn_gates_abandon(executor);
     tarn_event_count_wake(&executor->events, TARN_EVERYBODY, UINT32_MAX);
 }
 
@@ -175,6 +182,19 @@ void tarn_stream_release(struct tarn_executor *executor, struct tarn_host_stream
         tarn_event_count_wake(&executor->events, TARN_WAITER, UINT32_MAX);
 }
 
+/* Does the gate let it begin? */
+static bool may_pass(struct tarn_executor *executor, struct tarn_host_stream *stream,
+                     const struct tarn_gate *gate, uint32_t step)
+{
+    bool is_vain = false;
+    if (tarn_gate_lets(executor, stream, gate, step, &is_vain)) return true;
+    struct tarn_error error;
+    tarn_error_clear(&error);
+    if (is_vain)
+        tarn_executor_fail(executor, tarn_session_forsaken(executor->session, &error), &error);
+    return false;
+}
+
 /* Runs a claimed stream until it blocks or its iteration ends, and releases it. Returns the number
  * of ops launched. */
 static uint32_t run(struct tarn_worker *worker, struct tarn_host_stream *stream)
@@ -188,13 +208,16 @@ static uint32_t run(struct tarn_worker *worker, struct tarn_host_stream *stream)
     uint32_t first = atomic_load_explicit(&stream->place, memory_order_relaxed), place = first;
     uint64_t iteration = atomic_load_explicit(&stream->iteration, memory_order_relaxed);
     int64_t done = (int64_t)iteration * length; /* steps before this iteration */
+    const struct tarn_gate *gate = tarn_gate_find(executor, stream, iteration);
+    if (gate && gate->first != iteration) gate = NULL;
     bool is_blocked = false;
     /* Between being found ready and being claimed, another worker may have run it to its end. */
     bool has_work = iteration < atomic_load(&executor->target);
 
     for (; has_work && place < length && tarn_is_running(executor); place++) {
         const struct tarn_program_step *step = &steps[place];
-        is_blocked = !may_start(executor, stream, step, iteration);
+        is_blocked = !may_start(executor, stream, step, iteration) ||
+                     (gate && !may_pass(executor, stream, gate, begin + place));
         if (is_blocked) break;
         atomic_store_explicit(&stream->place, place, memory_order_relaxed);
         tarn_flight_begin(flight, s, step->op, iteration);
@@ -204,7 +227,7 @@ static uint32_t run(struct tarn_worker *worker, struct tarn_host_stream *stream)
             kernel_failed(executor, step->op, iteration, code);
             break;
         }
-        if (step->record)
+        if (step->record || (session->exits && session->exits[begin + place]))
             signal_step(worker, stream, done + place + 1, executor->wakes_blocking[begin + place]);
     }
     assert(first <= place && place <= length);

@@ -20,12 +20,32 @@ enum tarn_phase { TARN_RUNNING, TARN_FAILING, TARN_STOPPED };
 
 struct tarn_host_stream {
     _Alignas(TARN_LINE) atomic_bool claimed; /* a worker runs it, or its device is at work */
-    _Atomic uint32_t awaited_stream;         /* the one that its next step waits for, or itself */
-    _Atomic int64_t awaited_count; /* ready when that stream's progress is at least this */
+    _Atomic(const _Atomic int64_t *)
+        awaited;                   /* progress that its next step waits for, or its own */
+    _Atomic int64_t awaited_count; /* ready when that is at least this */
     _Atomic uint64_t key;          /* iteration * ops + list position of the next step */
     _Alignas(TARN_LINE) _Atomic int64_t progress; /* steps finished since the start, as published */
     _Alignas(TARN_LINE) _Atomic uint32_t place;   /* in the stream: the step that runs or is next */
     _Atomic uint64_t iteration;                   /* of that step */
+    uint64_t gates_passed;                        /* these two belong to who has claimed it */
+    bool is_at_gate;
+};
+
+/* Of one submit. */
+struct tarn_gate {
+    uint64_t first, last; /* its iterations */
+    /* By plan of the shared arena: iterations of it before the one that is waited for, its earlier
+     * sessions' included; UINT64_MAX: none is. NULL without an arena. */
+    uint64_t *before;
+};
+
+struct tarn_gates {
+    struct tarn_gate *ring;
+    uint32_t room;         /* of the ring; a power of two */
+    _Atomic uint64_t made; /* since the start, those that are to come not included */
+    bool is_open;          /* the next submit has one: */
+    uint64_t *pending;     /* what will be its `before` */
+    struct tarn_executor *next_listener;
 };
 
 struct tarn_worker {
@@ -51,6 +71,7 @@ struct tarn_executor {
     struct tarn_worker *workers; /* shared ones, then one for each blocking stream */
     uint32_t workers_count;      /* of the shared ones */
     bool unpinned;
+    struct tarn_gates gates;
     enum tarn_status failure; /* of the first that failed, and what there is to say */
     struct tarn_error failure_text;
     _Alignas(TARN_LINE) _Atomic uint64_t target; /* iterations that may run */

@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "capture.h"
+#include "marks.h"
 #include "runtime/state/failure.h"
 #include "runtime/state/flight.h"
 #include "streams/graph/report.h"
@@ -26,85 +27,25 @@
 #define DEPTH_DEFAULT 8u
 #define DEPTH_MAX 4096u /* batches under way */
 
-/* The ends of all queues when iterations up to `target` were enqueued. */
-struct mark {
-    uint64_t target;
-    uint32_t reached; /* streams before this one have reached it */
-    void **events;    /* by stream; NULL for streams without steps, or not in use */
-};
-
 struct tarn_executor {
     struct tarn_session *session;
     const struct tarn_program *program;
     struct tarn_queues queues;
     struct tarn_capture capture; /* unroll 0: iterations are enqueued one by one */
-    struct mark *marks;          /* a ring */
-    uint32_t marks_count;
-    uint64_t marks_made, marks_reached; /* since the start */
-    uint64_t enqueued, finished;        /* iterations */
-    bool is_ending;                     /* the last mark was made */
+    struct tarn_marks marks;
+    uint64_t enqueued, finished; /* iterations */
+    bool is_ending;              /* the last mark was made */
 };
-
-/* ---- Marks ---- */
-
-static struct mark *mark_at(const struct tarn_executor *executor, uint64_t number)
-{
-    return &executor->marks[number % executor->marks_count];
-}
-
-static enum tarn_status make_mark(struct tarn_executor *executor, struct tarn_error *error)
-{
-    const struct tarn_device *device = &executor->queues.device;
-    struct mark *mark = mark_at(executor, executor->marks_made);
-    assert(executor->marks_made - executor->marks_reached < executor->marks_count);
-    mark->target = executor->enqueued;
-    mark->reached = 0;
-    for (uint32_t s = 0; s < executor->program->streams_count; s++) {
-        if (!mark->events[s]) continue;
-        int code =
-            device->table->event_record(device->self, mark->events[s], executor->queues.queues[s]);
-        if (code)
-            return tarn_queues_failed_call(&executor->queues, "recording the end of an iteration",
-                                           tarn_queues_last_op(&executor->queues, s),
-                                           executor->enqueued - 1, code, error);
-    }
-    executor->marks_made++;
-    return TARN_OK;
-}
-
-/* Goes on over the streams that have reached the mark; mark->reached tells how far. */
-static enum tarn_status ask_mark(struct tarn_executor *executor, struct mark *mark,
-                                 struct tarn_error *error)
-{
-    const struct tarn_device *device = &executor->queues.device;
-    for (; mark->reached < executor->program->streams_count; mark->reached++) {
-        uint32_t s = mark->reached;
-        bool done = true;
-        int code = 0;
-        if (mark->events[s])
-            code = device->table->event_query(device->self, mark->events[s], &done);
-        if (code)
-            return tarn_queues_failed_call(&executor->queues, "the device's work",
-                                           tarn_queues_last_op(&executor->queues, s),
-                                           mark->target - 1, code, error);
-        if (!done) break;
-    }
-    return TARN_OK;
-}
 
 /* Looks which marks have been reached since. */
 static enum tarn_status look(struct tarn_executor *executor, struct tarn_error *error)
 {
-    enum tarn_status status = TARN_OK;
-    while (executor->marks_reached < executor->marks_made && !status) {
-        struct mark *mark = mark_at(executor, executor->marks_reached);
-        status = ask_mark(executor, mark, error);
-        if (mark->reached < executor->program->streams_count) break;
-        assert(executor->finished <= mark->target && mark->target <= executor->enqueued);
-        executor->finished = mark->target;
-        executor->marks_reached++;
-    }
-    return status;
+    return tarn_marks_look(&executor->marks, &executor->finished, error);
+}
+
+static enum tarn_status make_mark(struct tarn_executor *executor, struct tarn_error *error)
+{
+    return tarn_marks_make(&executor->marks, executor->enqueued, error);
 }
 
 /* ---- Waiting ---- */
@@ -141,7 +82,7 @@ static enum tarn_status poll(struct tarn_executor *executor, uint64_t target, ui
     for (;;) {
         enum tarn_status status = look(executor, error);
         if (status) return status;
-        bool ended = executor->marks_reached == executor->marks_made;
+        bool ended = tarn_marks_all_reached(&executor->marks);
         status = stopped(executor, error);
         if (status && ended) return status;
         if (!status && executor->finished >= target) return TARN_OK;
@@ -178,10 +119,36 @@ static enum tarn_status make_room(struct tarn_executor *executor, struct tarn_er
     uint64_t patience_ns = executor->session->settings.options.patience_ns;
     if (patience_ns == 0) patience_ns = TARN_FOREVER;
     enum tarn_status status = stopped(executor, error);
-    bool has_room = executor->marks_made - executor->marks_reached < executor->marks_count;
+    bool has_room = tarn_marks_have_room(&executor->marks);
     if (status || has_room) return status;
-    uint64_t oldest = mark_at(executor, executor->marks_reached)->target;
+    uint64_t oldest = tarn_marks_oldest(&executor->marks)->target;
     return executor_wait(executor, oldest, patience_ns, error);
+}
+
+/* A session on the arena whose last iteration the next one comes after. Where one of the two is a
+ * capture, no step of it can be waited for alone: then streams wait for the ends of streams. */
+static void executor_follow(struct tarn_executor *executor, uint32_t plan)
+{
+    const struct tarn_arena *arena = executor->session->settings.options.arena;
+    const struct tarn_executor *other = arena->plans[plan].session->executor;
+    executor->queues.follows[executor->queues.follows_count++] = &other->queues;
+}
+
+/* Of the sessions to follow, leaves those whose steps can be waited for, each before its own. */
+static enum tarn_status follow_captures(struct tarn_executor *executor, struct tarn_error *error)
+{
+    struct tarn_queues *queues = &executor->queues;
+    uint32_t kept = 0;
+    enum tarn_status status = TARN_OK;
+    for (uint32_t i = 0; i < queues->follows_count && !status; i++) {
+        const struct tarn_executor *other = queues->follows[i]->session->executor;
+        if (executor->capture.unroll > 0 || other->capture.unroll > 0)
+            status = tarn_marks_follow(&executor->marks, &other->marks, error);
+        else
+            queues->follows[kept++] = queues->follows[i];
+    }
+    queues->follows_count = kept;
+    return status;
 }
 
 static enum tarn_status enqueue_batch(struct tarn_executor *executor, uint64_t target,
@@ -208,6 +175,7 @@ static enum tarn_status executor_submit(struct tarn_executor *executor, uint64_t
     enum tarn_status status = TARN_OK;
     assert(target > executor->enqueued && !executor->is_ending);
     if (executor->program->steps_count == 0) executor->enqueued = executor->finished = target;
+    status = follow_captures(executor, error);
     while (executor->enqueued < target && !status) status = enqueue_batch(executor, target, error);
     if (status) tarn_queues_halt(&executor->queues);
     return status;
@@ -243,7 +211,7 @@ static enum tarn_stream_state executor_describe(struct tarn_executor *executor, 
                                                 char *text, size_t size)
 {
     const struct tarn_session *session = executor->session;
-    bool all_reached = executor->marks_reached == executor->marks_made;
+    bool all_reached = tarn_marks_all_reached(&executor->marks);
     bool has_finished = all_reached;
     assert(executor->program->begin[s] < executor->program->begin[s + 1]);
     if (atomic_load(&session->poisoned)) {
@@ -251,7 +219,7 @@ static enum tarn_stream_state executor_describe(struct tarn_executor *executor, 
         return TARN_STREAM_STUCK;
     }
     if (!all_reached) {
-        const struct mark *last = mark_at(executor, executor->marks_made - 1);
+        const struct tarn_mark *last = tarn_marks_last(&executor->marks);
         uint32_t with_mark = executor->capture.unroll > 0 ? executor->capture.origin : s;
         has_finished = is_past(executor, last->events[with_mark]);
     }
@@ -269,13 +237,7 @@ static enum tarn_stream_state executor_describe(struct tarn_executor *executor, 
 
 static void release_executor(struct tarn_executor *executor)
 {
-    const struct tarn_device *device = &executor->queues.device;
-    for (uint32_t i = 0; executor->marks && i < executor->marks_count; i++) {
-        void **events = executor->marks[i].events;
-        for (uint32_t s = 0; events && s < executor->program->streams_count; s++) {
-            if (events[s]) device->table->event_destroy(device->self, events[s]);
-        }
-    }
+    tarn_marks_finish(&executor->marks);
     tarn_capture_finish(&executor->capture);
     tarn_queues_finish(&executor->queues);
 }
@@ -292,7 +254,7 @@ static enum tarn_status reach_marks(struct tarn_executor *executor, uint64_t dea
     uint64_t pause_ns = PAUSE_NS;
     for (uint32_t failures = 0;;) {
         enum tarn_status status = look(executor, NULL);
-        if (executor->marks_reached == executor->marks_made) return TARN_OK;
+        if (tarn_marks_all_reached(&executor->marks)) return TARN_OK;
         if (status && !may_retry(executor, &failures)) return status;
         if (!rest(&pause_ns, deadline_ns)) return TARN_DEADLINE;
     }
@@ -334,39 +296,16 @@ static enum tarn_status executor_destroy(struct tarn_executor *executor, uint64_
 }
 
 /* In a capture everything is joined into one queue, whose end is the end of all. */
-static enum tarn_status create_mark(struct tarn_executor *executor, struct mark *mark,
-                                    struct tarn_error *error)
-{
-    const struct tarn_device *device = &executor->queues.device;
-    uint32_t streams_count = executor->program->streams_count;
-    mark->events =
-        tarn_region_take(&executor->session->region, streams_count, sizeof *mark->events);
-    if (!mark->events) return tarn_error_no_memory(error);
-    for (uint32_t s = 0; s < streams_count; s++) {
-        if (!executor->queues.queues[s]) continue;
-        if (executor->capture.unroll > 0 && s != executor->capture.origin) continue;
-        int code = device->table->event_create(device->self, &mark->events[s]);
-        if (!code) continue;
-        mark->events[s] = NULL;
-        return tarn_device_failed(*device, "creating an event", code, error);
-    }
-    return TARN_OK;
-}
-
 static enum tarn_status create_marks(struct tarn_executor *executor, uint32_t depth,
                                      struct tarn_error *error)
 {
-    uint32_t unroll = executor->capture.unroll > 0 ? executor->capture.unroll : 1;
+    const struct tarn_capture *capture = &executor->capture;
+    uint32_t unroll = capture->unroll > 0 ? capture->unroll : 1;
     if (depth == 0) depth = DEPTH_DEFAULT;
     uint32_t batches = depth / unroll + (depth % unroll > 0);
-    executor->marks_count = batches < DEPTH_MAX ? batches : DEPTH_MAX;
-    executor->marks = tarn_region_take(&executor->session->region, executor->marks_count,
-                                       sizeof *executor->marks);
-    if (!executor->marks) return tarn_error_no_memory(error);
-    enum tarn_status status = TARN_OK;
-    for (uint32_t i = 0; i < executor->marks_count && !status; i++)
-        status = create_mark(executor, &executor->marks[i], error);
-    return status;
+    return tarn_marks_init(&executor->marks, &executor->queues,
+                           capture->unroll > 0 ? capture->origin : TARN_NONE,
+                           batches < DEPTH_MAX ? batches : DEPTH_MAX, error);
 }
 
 static enum tarn_status executor_create(struct tarn_session *session, struct tarn_executor **result,
@@ -391,6 +330,7 @@ static enum tarn_status executor_create(struct tarn_session *session, struct tar
 const struct tarn_executor_table tarn_executor_queues = {
     .create = executor_create,
     .rebind = executor_rebind,
+    .follow = executor_follow,
     .submit = executor_submit,
     .wait = executor_wait,
     .query = executor_query,

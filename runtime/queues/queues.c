@@ -137,12 +137,38 @@ enum tarn_status tarn_queues_record(struct tarn_queues *queues, uint32_t index, 
                 : TARN_OK;
 }
 
+/* Waits for what other sessions on the arena have enqueued last. */
+static enum tarn_status wait_for_turns(struct tarn_queues *queues, uint32_t index,
+                                       uint64_t iteration, struct tarn_error *error)
+{
+    const struct tarn_program_step *step = &queues->session->program->steps[index];
+    for (uint32_t i = 0; i < queues->follows_count; i++) {
+        const struct tarn_queues *other = queues->follows[i];
+        const struct tarn_program *program = other->session->program;
+        const struct tarn_arena *arena = queues->session->settings.options.arena;
+        const struct tarn_turn *turn =
+            &queues->session->shared->turns[other->session->shared - arena->plans];
+        void **events = other->events[(other->session->submitted - 1) & 1];
+        for (uint32_t k = turn->begin[index]; k < turn->begin[index + 1]; k++) {
+            void *event = events[program->begin[turn->waits[k].stream] + turn->waits[k].place];
+            assert(event);
+            tarn_session_enqueues(queues->session);
+            int code = queues->device.table->event_wait(queues->device.self, event,
+                                                        queues->queues[step->stream]);
+            if (code)
+                return tarn_queues_failed_call(queues, "waiting for another session", step->op,
+                                               iteration, code, error);
+        }
+    }
+    return TARN_OK;
+}
+
 static enum tarn_status enqueue_step(struct tarn_queues *queues, uint32_t index, uint64_t iteration,
                                      struct tarn_error *error)
 {
     const struct tarn_program *program = queues->session->program;
     const struct tarn_program_step *step = &program->steps[index];
-    enum tarn_status status = TARN_OK;
+    enum tarn_status status = wait_for_turns(queues, index, iteration, error);
     for (uint32_t i = step->waits_begin; i < step->waits_end && !status; i++)
         status = tarn_queues_wait(queues, step, &program->waits[i], iteration, error);
     if (!status) status = tarn_queues_launch(queues, index, iteration, error);
@@ -157,6 +183,7 @@ enum tarn_status tarn_queues_enqueue(struct tarn_queues *queues, uint64_t iterat
     enum tarn_status status = TARN_OK;
     for (uint32_t i = 0; i < program->steps_count && !status; i++)
         status = enqueue_step(queues, program->order[i], iteration, error);
+    queues->follows_count = 0;
     return status;
 }
 
@@ -205,7 +232,8 @@ static int create_all_events(struct tarn_queues *queues, bool records_ends)
     int code = 0;
     for (uint32_t i = 0; i < program->steps_count && !code; i++) {
         uint32_t s = program->steps[i].stream;
-        bool is_end = records_ends && i + 1 == program->begin[s + 1];
+        const bool *exits = queues->session->exits;
+        bool is_end = (records_ends && i + 1 == program->begin[s + 1]) || (exits && exits[i]);
         if (queues->queues[s] && (program->steps[i].record || is_end))
             code = create_events(queues, i);
     }
@@ -220,7 +248,10 @@ static bool allocate(struct tarn_queues *queues)
     queues->queues = tarn_region_take(region, program->streams_count, sizeof(void *));
     queues->events[0] = tarn_region_take(region, steps, sizeof(void *));
     queues->events[1] = tarn_region_take(region, steps, sizeof(void *));
-    if (!queues->queues || !queues->events[0] || !queues->events[1]) return false;
+    if (queues->session->shared)
+        queues->follows = tarn_region_take(
+            region, queues->session->settings.options.arena->plans_count, sizeof *queues->follows);
+    if (region->is_exhausted) return false;
     if (!queues->device.table->launch) return true;
     queues->closures = tarn_region_take(region, steps, sizeof *queues->closures);
     for (uint32_t i = 0; queues->closures && i < steps; i++)

@@ -19,6 +19,10 @@ struct tarn_queues {
     uint32_t device_index; /* among the session's */
     void **queues;         /* by stream; NULL: not on this device, or without steps */
     void **events[2];      /* by step, for even and odd iterations; NULL where no step waits */
+    /* What the next iteration comes after: the last ones of sessions of other plans on the arena.
+     */
+    const struct tarn_queues **follows;
+    uint32_t follows_count;
     struct tarn_closure *closures; /* by step; NULL when the device takes none */
     /* The first closure that failed: 0: none, 1: being written, 2: written. Afterwards no closure
      * calls its kernel. */

@@ -52,11 +52,11 @@ enum tarn_status tarn_session_write(struct tarn_session *session, tarn_tensor te
                                     const void *data, uint64_t size, struct tarn_error *error)
 {
     enum tarn_status status = check_access(session, tensor, data, size, error);
-    if (!status && size > 0) status = tarn_memory_use_begin(&session->arena.use, error);
+    if (!status && size > 0) status = tarn_shared_begin(session, false, error);
     if (status || size == 0) return status;
     int code = session->device.table->copy_in(session->device.self,
                                               tarn_session_address(session, tensor), data, size);
-    tarn_memory_use_end(&session->arena.use);
+    tarn_shared_end(session, false);
     return code ? copy_failed(session, "copy to the device", code, error) : TARN_OK;
 }
 
@@ -64,11 +64,11 @@ enum tarn_status tarn_session_read(struct tarn_session *session, tarn_tensor ten
                                    uint64_t size, struct tarn_error *error)
 {
     enum tarn_status status = check_access(session, tensor, data, size, error);
-    if (!status && size > 0) status = tarn_memory_use_begin(&session->arena.use, error);
+    if (!status && size > 0) status = tarn_shared_begin(session, false, error);
     if (status || size == 0) return status;
     int code = session->device.table->copy_out(session->device.self, data,
                                                tarn_session_address(session, tensor), size);
-    tarn_memory_use_end(&session->arena.use);
+    tarn_shared_end(session, false);
     return code ? copy_failed(session, "copy from the device", code, error) : TARN_OK;
 }
 

@@ -25,6 +25,7 @@ static void release(struct tarn_session *session)
 {
     if (session->check.object) session->check.finish(session->check.object);
     tarn_session_arena_finish(&session->arena);
+    tarn_shared_leave(session);
     tarn_flight_destroy(session->flight);
     tarn_plan_destroy(session->plan);
     tarn_region_finish(&session->region);
@@ -67,6 +68,7 @@ static enum tarn_status build(struct tarn_session *session, struct tarn_device d
     enum tarn_status status =
         tarn_settings_init(&session->settings, region, session->plan, device, options, error);
     if (!status) status = tarn_plan_program(session->plan, &session->program, error);
+    if (!status) status = tarn_shared_join(session, error);
     if (!status)
         status =
             tarn_session_arena_init(&session->arena, region, session->plan, device, taken, error);
@@ -218,13 +220,15 @@ enum tarn_status tarn_session_submit(struct tarn_session *session, uint64_t iter
     if (status) return status;
     if (ticket) *ticket = session->submitted + iterations;
     if (iterations == 0) return TARN_OK;
-    if (tarn_session_is_idle(session)) status = tarn_memory_use_begin(&session->arena.use, error);
+    status = tarn_shared_begin(session, true, error);
     if (status) return status;
     session->submitted += iterations;
     status = atomic_load(&session->cancelled)
                  ? tarn_session_was_cancelled(error)
                  : session->executor_table->submit(session->executor, session->submitted, error);
-    return end(session, status, error);
+    status = end(session, status, error);
+    tarn_shared_end(session, true);
+    return status;
 }
 
 /* The caller knows now that this many iterations have finished. */

@@ -13,6 +13,7 @@
 
 #include "failure.h"
 #include "settings.h"
+#include "shared.h"
 #include "streams/base/checked.h"
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
@@ -45,8 +46,9 @@ static bool find_end(const struct tarn_place *places, uint32_t count, uint64_t *
     return true;
 }
 
-static enum tarn_status measure(const struct tarn_plan *plan, bool is_bound,
-                                struct tarn_session_memory *memory, struct tarn_error *error)
+enum tarn_status tarn_session_arena_measure(const struct tarn_plan *plan, bool is_bound,
+                                            struct tarn_session_memory *memory,
+                                            struct tarn_error *error)
 {
     tarn_tensor strictest;
     uint64_t begin;
@@ -107,22 +109,30 @@ static enum tarn_status ask_limits(struct tarn_device device, struct tarn_memory
                 : TARN_OK;
 }
 
+enum tarn_status tarn_session_arena_check(const struct tarn_session_arena *arena,
+                                          const struct tarn_session_memory *memory,
+                                          struct tarn_error *error)
+{
+    struct tarn_memory_limits limits;
+    enum tarn_status status = ask_limits(arena->device, &limits, error);
+    if (status) return status;
+    return check_limits(arena->plan, arena->device, memory, &limits, error);
+}
+
 enum tarn_status tarn_session_memory_size(const struct tarn_plan *plan, struct tarn_device device,
                                           const struct tarn_session_options *options,
                                           struct tarn_session_memory *memory,
                                           struct tarn_error *error)
 {
     struct tarn_session_options taken;
-    struct tarn_memory_limits limits;
+    struct tarn_session_arena ground = {.plan = plan, .device = device};
     tarn_error_clear(error);
     if (!plan || !memory) return tarn_error_set(error, TARN_USAGE, "null argument");
     enum tarn_status status =
         tarn_options_take(&taken, sizeof taken, options, "session options", error);
     if (!status) status = tarn_settings_check_device(device, error);
-    if (!status) status = measure(plan, taken.binds_persistent, memory, error);
-    if (!status) status = ask_limits(device, &limits, error);
-    if (!status) status = check_limits(plan, device, memory, &limits, error);
-    return status;
+    if (!status) status = tarn_session_arena_measure(plan, taken.binds_persistent, memory, error);
+    return status ? status : tarn_session_arena_check(&ground, memory, error);
 }
 
 /* ---- The allocation ---- */
@@ -318,6 +328,33 @@ enum tarn_status tarn_session_arena_bind(struct tarn_session_arena *arena, tarn_
 
 /* ---- Life ---- */
 
+enum tarn_status tarn_session_arena_obtain(struct tarn_session_arena *arena,
+                                           const struct tarn_session_memory *memory,
+                                           const struct tarn_session_options *options,
+                                           struct tarn_error *error)
+{
+    struct tarn_memory_limits limits;
+    enum tarn_status status = ask_limits(arena->device, &limits, error);
+    if (status) return status;
+    arena->size = memory->size;
+    arena->persistent_begin = memory->size - memory->persistent;
+    arena->on_host = limits.on_host;
+    status = options->memory ? borrow(arena, memory, options, error)
+                             : allocate(arena, memory, &limits, error);
+    return status ? status : clear(arena, error);
+}
+
+/* The memory is the shared arena's, which has filled it. */
+static void join(struct tarn_session_arena *arena, const struct tarn_session_arena *ground)
+{
+    arena->memory = ground->memory;
+    arena->size = ground->size;
+    arena->persistent_begin = ground->persistent_begin;
+    arena->on_host = ground->on_host;
+    arena->is_bound = ground->is_bound;
+    arena->is_borrowed = true;
+}
+
 enum tarn_status tarn_session_arena_init(struct tarn_session_arena *arena,
                                          struct tarn_region *region, const struct tarn_plan *plan,
                                          struct tarn_device device,
@@ -325,22 +362,19 @@ enum tarn_status tarn_session_arena_init(struct tarn_session_arena *arena,
                                          struct tarn_error *error)
 {
     struct tarn_session_memory memory;
-    struct tarn_memory_limits limits;
     uint32_t storages = plan->graph->storages_count;
     *arena = (struct tarn_session_arena){
         .plan = plan, .device = device, .is_bound = options->binds_persistent};
     arena->addresses = tarn_region_take(region, storages, sizeof *arena->addresses);
     arena->is_region = tarn_region_take(region, storages, sizeof *arena->is_region);
     if (!arena->addresses || !arena->is_region) return tarn_error_no_memory(error);
-    enum tarn_status status = ask_limits(device, &limits, error);
-    if (!status) status = measure(plan, arena->is_bound, &memory, error);
-    if (status) return status;
-    arena->size = memory.size;
-    arena->persistent_begin = memory.size - memory.persistent;
-    arena->on_host = limits.on_host;
-    status = options->memory ? borrow(arena, &memory, options, error)
-                             : allocate(arena, &memory, &limits, error);
-    if (!status) status = clear(arena, error);
+    enum tarn_status status = TARN_OK;
+    if (options->arena)
+        join(arena, &options->arena->ground);
+    else
+        status = tarn_session_arena_measure(plan, arena->is_bound, &memory, error);
+    if (!status && !options->arena)
+        status = tarn_session_arena_obtain(arena, &memory, options, error);
     if (!status) status = place_storages(arena, error);
     if (!status) tarn_memory_use_end(&arena->use);
     assert(status || tarn_session_arena_is_valid(arena));

@@ -29,6 +29,18 @@ enum tarn_status tarn_session_arena_init(struct tarn_session_arena *arena,
                                          struct tarn_device device,
                                          const struct tarn_session_options *options,
                                          struct tarn_error *error);
+/* Parts of it: what one plan needs, whether the device can give it, and the memory without
+ * addresses. arena: plan, device and is_bound are set. */
+enum tarn_status tarn_session_arena_measure(const struct tarn_plan *plan, bool is_bound,
+                                            struct tarn_session_memory *memory,
+                                            struct tarn_error *error);
+enum tarn_status tarn_session_arena_check(const struct tarn_session_arena *arena,
+                                          const struct tarn_session_memory *memory,
+                                          struct tarn_error *error);
+enum tarn_status tarn_session_arena_obtain(struct tarn_session_arena *arena,
+                                           const struct tarn_session_memory *memory,
+                                           const struct tarn_session_options *options,
+                                           struct tarn_error *error);
 void tarn_session_arena_finish(struct tarn_session_arena *arena);
 
 /* Does each storage lie inside its part of the allocation, but for persistent ones that the caller

@@ -64,3 +64,11 @@ enum tarn_status tarn_session_was_cancelled(struct tarn_error *error)
 {
     return tarn_error_set(error, TARN_INTERRUPTED, "the session was cancelled");
 }
+
+enum tarn_status tarn_session_forsaken(const struct tarn_session *session, struct tarn_error *error)
+{
+    return tarn_error_set(error, TARN_DEVICE,
+                          "a session that graph %s comes after on their arena has stopped before "
+                          "the work that is waited for",
+                          tarn_quote(session->graph->name).text);
+}

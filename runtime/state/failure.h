@@ -23,6 +23,10 @@ enum tarn_status tarn_session_kernel_failed(const struct tarn_session *session, 
 /* Whether that device still uses the session's memory cannot be found out: TARN_DEVICE. */
 enum tarn_status tarn_session_lost(struct tarn_device device, struct tarn_error *error);
 
+/* Another session on the arena has stopped, and this one's work comes behind its: TARN_DEVICE. */
+enum tarn_status tarn_session_forsaken(const struct tarn_session *session,
+                                       struct tarn_error *error);
+
 /* An error has ended the session: TARN_USAGE. */
 enum tarn_status tarn_session_refuse(struct tarn_error *error);
 

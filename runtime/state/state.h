@@ -8,6 +8,7 @@
 
 #include "arena.h"
 #include "settings.h"
+#include "shared.h"
 #include "streams/base/region.h"
 #include "streams/plan/program.h"
 
@@ -42,11 +43,14 @@ struct tarn_session {
     struct tarn_settings settings;
     const struct tarn_program *program; /* the plan's */
     struct tarn_session_arena arena;
-    struct tarn_binding *bindings; /* by op */
-    struct tarn_call *calls;       /* by op; only `iteration` and `queue` change after creation */
-    void **addresses;              /* what calls[].inputs and .outputs point into */
-    size_t addresses_count;        /* of inputs and outputs of all ops */
-    uint64_t *sizes;               /* what calls[].input_sizes and .output_sizes point into */
+    struct tarn_arena_plan *shared; /* the session's place on a shared arena; NULL: on none */
+    const bool *exits;              /* by step: another plan on the arena waits for it; or NULL */
+    uint64_t turn;                  /* when it submitted last, in turns of the arena */
+    struct tarn_binding *bindings;  /* by op */
+    struct tarn_call *calls;        /* by op; only `iteration` and `queue` change after creation */
+    void **addresses;               /* what calls[].inputs and .outputs point into */
+    size_t addresses_count;         /* of inputs and outputs of all ops */
+    uint64_t *sizes;                /* what calls[].input_sizes and .output_sizes point into */
     const struct tarn_executor_table *executor_table;
     struct tarn_executor *executor; /* NULL while the session is being made */
     struct tarn_flight *flight;     /* NULL: nothing is recorded */
@@ -77,6 +81,9 @@ struct tarn_executor_table {
                                struct tarn_error *error);
     /* Bindings or addresses have changed since the last submit. pre: nothing runs. */
     void (*rebind)(struct tarn_executor *executor);
+    /* The next iteration waits for the last one of the session of that plan of the shared arena.
+     * pre: that one has the same executor and has submitted; submit comes next. */
+    void (*follow)(struct tarn_executor *executor, uint32_t plan);
     /* Lets iterations up to `target` (a count from the session's start) run. pre: target is above
      * that of the last call. */
     enum tarn_status (*submit)(struct tarn_executor *executor, uint64_t target,

@@ -2,10 +2,17 @@
 #ifndef TARN_STREAMS_VERIFY_VERIFY_H
 #define TARN_STREAMS_VERIFY_VERIFY_H
 
-#include "streams/plan/plan.h"
+#include "streams/plan/switch.h"
 
 /* The first part of the proof, which a session relies on even when it trusts a plan: TARN_BAD_INPUT
  * with the first violation that makes a plan impossible to replay. */
 enum tarn_status tarn_plan_check_form(const struct tarn_plan *plan, struct tarn_error *error);
+
+/* Proves that these waits at the switch from one plan to another are enough, whatever was between:
+ * every op of the first iteration of `to` comes after all touches in the last one of `from` of
+ * bytes that both use, if one of the two writes. Both plans have been proved for themselves.
+ * TARN_REJECTED: two touches that nothing orders; TARN_SYSTEM. */
+enum tarn_status tarn_switch_verify(const struct tarn_switch *pair, const struct tarn_wait *waits,
+                                    uint32_t count, struct tarn_error *error);
 
 #endif

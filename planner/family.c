@@ -1,0 +1,306 @@
+/* Plans of several graphs that are to share one arena. The largest is planned first; for the others
+ * the first plan that fits into as much is good enough, since the arena is as large as the largest
+ * footprint. Then one layout of the persistent part is given to all of them: blocks that have a
+ * name in common are one, as large as the largest of them (inputs differ from shape to shape), and
+ * all blocks lie one behind the other, in the order in which the plans have them.
+ *
+ *     plan 0    w0 w1 x(32)          all    w0 w1 x(64) w2
+ *     plan 1    w0 w1 x(64) w2
+ *
+ * Cost: the plans', and O(n log n) for n persistent storages of all of them together. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "place/problem/problem.h"
+#include "streams/base/checked.h"
+#include "streams/base/options.h"
+#include "streams/graph/report.h"
+#include "streams/plan/switch.h"
+
+/* A persistent storage of some plan. */
+struct member {
+    const char *name;
+    uint32_t plan, block; /* blocks of all plans are numbered through */
+    tarn_tensor tensor;
+    uint64_t within; /* its block */
+};
+
+struct family {
+    struct tarn_region region;
+    struct tarn_plan **plans;
+    size_t count;
+    struct tarn_blocks *blocks; /* by plan */
+    uint32_t *first_block;      /* by plan, and behind the last one */
+    struct member *members;     /* by name, then by plan */
+    size_t members_count;
+    uint32_t *leader;           /* by block: a block that is the same one; itself for a leader */
+    uint64_t *size, *alignment; /* by leader */
+    uint64_t *start;            /* by leader; UINT64_MAX: not placed yet */
+};
+
+/* ---- Blocks that are one ---- */
+
+static uint32_t find_leader(struct family *family, uint32_t block)
+{
+    uint32_t *leader = family->leader;
+    while (leader[block] != block) block = leader[block] = leader[leader[block]];
+    return block;
+}
+
+static int compare_members(const void *a, const void *b)
+{
+    const struct member *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    return order ? order : (x->plan > y->plan) - (x->plan < y->plan);
+}
+
+static enum tarn_status refuse_groups(const struct family *family, const struct member *member,
+                                      const struct member *other, struct tarn_error *error)
+{
+    if (error && error->status == TARN_OK) error->tensor = member->tensor;
+    return tarn_error_set(
+        error, TARN_USAGE,
+        "%s lies otherwise in its contiguous group in graph %s than in graph %s: plans that share "
+        "an arena must group persistent tensors in the same way",
+        tarn_tensor_label(family->plans[member->plan]->graph, member->tensor).text,
+        tarn_quote(family->plans[member->plan]->graph->name).text,
+        tarn_quote(family->plans[other->plan]->graph->name).text);
+}
+
+static enum tarn_status unite(struct family *family, struct tarn_error *error)
+{
+    for (size_t i = 1; i < family->members_count; i++) {
+        const struct member *member = &family->members[i], *before = member - 1;
+        if (strcmp(member->name, before->name) != 0) continue;
+        if (member->within != before->within) return refuse_groups(family, member, before, error);
+        uint32_t a = find_leader(family, before->block), b = find_leader(family, member->block);
+        family->leader[a > b ? a : b] = a > b ? b : a;
+    }
+    return TARN_OK;
+}
+
+/* No two blocks of a plan may have become one. */
+static enum tarn_status check_groups(struct family *family, struct tarn_error *error)
+{
+    uint32_t blocks = family->first_block[family->count];
+    uint32_t *seen =
+        tarn_region_take(&family->region, blocks, sizeof *seen); /* leader: block + 1 */
+    if (!seen) return tarn_error_no_memory(error);
+    for (size_t p = 0; p < family->count; p++) {
+        for (uint32_t b = family->first_block[p]; b < family->first_block[p + 1]; b++) {
+            uint32_t leader = find_leader(family, b);
+            if (seen[leader] > family->first_block[p]) {
+                struct tarn_block block =
+                    tarn_block_at(&family->blocks[p], b - family->first_block[p]);
+                const struct tarn_graph *graph = family->plans[p]->graph;
+                struct member member = {.plan = (uint32_t)p,
+                                        .tensor = graph->storages[block.members[0]].tensor};
+                return refuse_groups(family, &member, &(struct member){.plan = 0}, error);
+            }
+            seen[leader] = b + 1;
+        }
+    }
+    return TARN_OK;
+}
+
+/* ---- What there is ---- */
+
+static enum tarn_status take_blocks(struct family *family, struct tarn_error *error)
+{
+    struct tarn_region *region = &family->region;
+    family->blocks = tarn_region_take(region, family->count, sizeof *family->blocks);
+    family->first_block = tarn_region_take(region, family->count + 1, sizeof *family->first_block);
+    if (!family->blocks || !family->first_block) return tarn_error_no_memory(error);
+    for (size_t p = 0; p < family->count; p++) {
+        struct tarn_plan *plan = family->plans[p];
+        enum tarn_status status =
+            tarn_blocks_init(&family->blocks[p], region, plan->graph, true, plan->alignment, error);
+        if (status) return status;
+        family->first_block[p + 1] = family->first_block[p] + family->blocks[p].count;
+        family->members_count += family->blocks[p].storages_count;
+    }
+    uint32_t blocks = family->first_block[family->count];
+    family->members = tarn_region_take(region, family->members_count, sizeof *family->members);
+    family->leader = tarn_region_take(region, blocks, sizeof *family->leader);
+    family->size = tarn_region_take(region, blocks, sizeof *family->size);
+    family->alignment = tarn_region_take(region, blocks, sizeof *family->alignment);
+    family->start = tarn_region_take(region, blocks, sizeof *family->start);
+    return region->is_exhausted ? tarn_error_no_memory(error) : TARN_OK;
+}
+
+static void take_members(struct family *family)
+{
+    struct member *next = family->members;
+    for (size_t p = 0; p < family->count; p++) {
+        const struct tarn_graph *graph = family->plans[p]->graph;
+        const struct tarn_blocks *blocks = &family->blocks[p];
+        for (uint32_t b = 0; b < blocks->count; b++) {
+            struct tarn_block block = tarn_block_at(blocks, b);
+            for (uint32_t i = 0; i < block.members_count; i++) {
+                tarn_tensor tensor = graph->storages[block.members[i]].tensor;
+                *next++ = (struct member){
+                    .name = graph->tensors[tensor].name,
+                    .plan = (uint32_t)p,
+                    .block = family->first_block[p] + b,
+                    .tensor = tensor,
+                    .within = blocks->within[block.members[i] - blocks->storages_begin]};
+            }
+        }
+    }
+    if (family->members_count > 0)
+        qsort(family->members, family->members_count, sizeof *family->members, compare_members);
+}
+
+/* Names and sizes, as sessions will ask for them. */
+static enum tarn_status check_names(const struct family *family, struct tarn_error *error)
+{
+    enum tarn_status status = TARN_OK;
+    for (size_t p = 0; p < family->count && !status; p++) {
+        for (size_t q = 0; q <= p && !status; q++) {
+            struct tarn_region region = {.chunks = NULL};
+            uint32_t *same;
+            status = tarn_switch_match(family->plans[q], family->plans[p], &region, &same, error);
+            tarn_region_finish(&region);
+        }
+    }
+    return status;
+}
+
+/* ---- One layout ---- */
+
+static void size_blocks(struct family *family)
+{
+    uint32_t blocks = family->first_block[family->count];
+    for (uint32_t b = 0; b < blocks; b++) {
+        family->leader[b] = b;
+        family->start[b] = UINT64_MAX;
+    }
+}
+
+static void measure_blocks(struct family *family)
+{
+    for (size_t p = 0; p < family->count; p++) {
+        for (uint32_t b = 0; b < family->blocks[p].count; b++) {
+            struct tarn_block block = tarn_block_at(&family->blocks[p], b);
+            uint32_t leader = find_leader(family, family->first_block[p] + b);
+            if (block.size > family->size[leader]) family->size[leader] = block.size;
+            if (block.alignment > family->alignment[leader])
+                family->alignment[leader] = block.alignment;
+        }
+    }
+}
+
+static enum tarn_status place_blocks(struct family *family, struct tarn_error *error)
+{
+    uint64_t end = 0;
+    for (uint32_t b = 0; b < family->first_block[family->count]; b++) {
+        if (find_leader(family, b) != b) continue; /* the first of its like is the leader */
+        if (!tarn_size_round_up(end, family->alignment[b], &family->start[b]) ||
+            !tarn_size_add(family->start[b], family->size[b], &end))
+            return tarn_error_set(error, TARN_BAD_INPUT, "the persistent part exceeds 64 bits");
+    }
+    for (size_t p = 0; p < family->count; p++) {
+        struct tarn_plan *plan = family->plans[p];
+        const struct tarn_blocks *blocks = &family->blocks[p];
+        uint64_t *offset =
+            tarn_region_take(&family->region, blocks->storages_count, sizeof *offset);
+        if (!offset) return tarn_error_no_memory(error);
+        for (uint32_t b = 0; b < blocks->count; b++) {
+            uint32_t leader = find_leader(family, family->first_block[p] + b);
+            tarn_block_put(blocks, tarn_block_at(blocks, b), family->start[leader], offset);
+        }
+        for (uint32_t i = 0; i < blocks->storages_count; i++)
+            plan->places_persistent[i].offset = offset[i];
+        plan->persistent = end;
+    }
+    return TARN_OK;
+}
+
+static enum tarn_status lay_out(struct tarn_plan **plans, size_t count, struct tarn_error *error)
+{
+    struct family family = {.plans = plans, .count = count};
+    enum tarn_status status = check_names(&family, error);
+    if (!status) status = take_blocks(&family, error);
+    if (!status) {
+        take_members(&family);
+        size_blocks(&family);
+        status = unite(&family, error);
+    }
+    if (!status) status = check_groups(&family, error);
+    if (!status) {
+        measure_blocks(&family);
+        status = place_blocks(&family, error);
+    }
+    tarn_region_finish(&family.region);
+    return status;
+}
+
+/* ---- The plans ---- */
+
+/* The graph without a plan whose bound is highest. */
+static enum tarn_status find_largest(struct tarn_graph *const *graphs,
+                                     struct tarn_plan *const *plans, size_t count, size_t *largest,
+                                     struct tarn_error *error)
+{
+    uint64_t highest = 0;
+    *largest = count;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t bound;
+        if (plans[i]) continue;
+        enum tarn_status status = tarn_graph_bound(graphs[i], &bound, error);
+        if (status) return status;
+        if (*largest < count && bound <= highest) continue;
+        *largest = i;
+        highest = bound;
+    }
+    return TARN_OK;
+}
+
+static enum tarn_status plan_within(struct tarn_graph *graph, const struct tarn_plan_options *given,
+                                    uint64_t footprint, struct tarn_plan **plan,
+                                    struct tarn_error *error)
+{
+    struct tarn_plan_options options = *given;
+    if (options.capacity == 0 && !options.budget) options.capacity = footprint;
+    enum tarn_status status = tarn_plan_create(graph, &options, plan, error);
+    if (status != TARN_DOES_NOT_FIT || given->capacity > 0 || given->budget) return status;
+    return tarn_plan_create(graph, given, plan, error);
+}
+
+static enum tarn_status plan_all(struct tarn_graph *const *graphs, size_t count,
+                                 const struct tarn_plan_options *options, struct tarn_plan **plans,
+                                 struct tarn_error *error)
+{
+    uint64_t footprint = 0;
+    enum tarn_status status = TARN_OK;
+    for (size_t made = 0; made < count && !status; made++) {
+        size_t i = 0;
+        status = find_largest(graphs, plans, count, &i, error);
+        if (!status) status = plan_within(graphs[i], options, footprint, &plans[i], error);
+        if (!status && plans[i]->footprint > footprint) footprint = plans[i]->footprint;
+    }
+    if (!status) status = lay_out(plans, count, error);
+    for (size_t i = 0; i < count && !status; i++)
+        status = tarn_plan_verify(plans[i], graphs[i], NULL, error);
+    return status;
+}
+
+enum tarn_status tarn_family_plan(struct tarn_graph *const *graphs, size_t count,
+                                  const struct tarn_plan_options *given, struct tarn_plan **plans,
+                                  struct tarn_error *error)
+{
+    struct tarn_plan_options options;
+    for (size_t i = 0; plans && i < count; i++) plans[i] = NULL;
+    if (!graphs || !plans || count == 0) return tarn_error_null(error, __func__);
+    tarn_error_clear(error);
+    for (size_t i = 0; i < count; i++)
+        if (!graphs[i]) return tarn_error_set(error, TARN_USAGE, "graph %zu is NULL", i);
+    enum tarn_status status =
+        tarn_options_take(&options, sizeof options, given, "plan options", error);
+    if (!status) status = plan_all(graphs, count, &options, plans, error);
+    for (size_t i = 0; i < count && status; i++) {
+        tarn_plan_destroy(plans[i]);
+        plans[i] = NULL;
+    }
+    return status;
+}

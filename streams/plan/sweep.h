@@ -1,0 +1,37 @@
+/* All pairs of storages of two plans that share a byte: a reserved one of planned storages, an
+ * exact one of persistent ones, whose padding nobody writes. */
+#ifndef TARN_STREAMS_PLAN_SWEEP_H
+#define TARN_STREAMS_PLAN_SWEEP_H
+
+#include "plan.h"
+
+struct tarn_extent {
+    uint64_t begin, end;
+    uint32_t storage;
+};
+
+struct tarn_extents {
+    struct tarn_extent *items; /* by begin */
+    uint32_t count;
+    struct tarn_extent *active; /* those that may reach beyond where the sweep is */
+    uint32_t active_count;
+};
+
+/* The places of storages [first, last) of the plan; from the region. False: no memory. */
+bool tarn_extents_init(struct tarn_extents *extents, const struct tarn_plan *plan, uint32_t first,
+                       uint32_t last, struct tarn_region *region);
+
+/* Goes through all pairs that share a byte: each storage meets those of the other side that begin
+ * before it and end behind its beginning. */
+struct tarn_sweep {
+    struct tarn_extents sides[2]; /* of `from`, of `to` */
+    uint32_t next[2];
+    struct tarn_extent met; /* the one that the sweep is at; of side `side` */
+    uint32_t side;
+};
+
+/* The next storage that is met; those of the other side that it shares bytes with are then
+ * sides[1 - side].active. False: there is no more. */
+bool tarn_sweep_next(struct tarn_sweep *sweep);
+
+#endif

@@ -1,0 +1,158 @@
+/* Plans of several graphs for one arena: one layout of what is persistent, a footprint no larger
+ * than the largest plan's, and words for what does not agree. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "support/session_calls.h"
+#include "tarn.h"
+
+struct persistent {
+    const char *name;
+    uint64_t size;
+    enum tarn_tensor_kind kind;
+};
+
+/* One op that reads the persistent tensors and makes `work` bytes. group: how many of the first
+ * ones are contiguous. */
+static struct tarn_graph *build(const struct persistent *tensors, uint32_t count, uint32_t group,
+                                uint64_t work)
+{
+    uint32_t ids[8];
+    struct tarn_graph *graph;
+    struct tarn_error error;
+    struct tarn_builder *b = tarn_builder_create("member");
+    tarn_stream s = tarn_builder_stream(b, "s");
+    for (uint32_t i = 0; i < count; i++)
+        ids[i] = tarn_builder_tensor(b, &(struct tarn_tensor_info){.name = tensors[i].name,
+                                                                   .size = tensors[i].size,
+                                                                   .kind = tensors[i].kind});
+    if (group > 0) tarn_builder_group(b, (struct tarn_list){ids, group});
+    tarn_tensor y = tarn_builder_tensor(b, &(struct tarn_tensor_info){.name = "y", .size = work});
+    tarn_builder_op(b, &(struct tarn_op_info){.stream = s,
+                                              .inputs = (struct tarn_list){ids, count},
+                                              .outputs = TARN_TENSORS(y)});
+    require(tarn_builder_finish(b, &graph, &error), &error);
+    return graph;
+}
+
+static enum tarn_status plan(struct tarn_graph **graphs, struct tarn_plan **plans,
+                             struct tarn_error *error)
+{
+    return tarn_family_plan(graphs, 2, TARN_PLAN_OPTIONS(.alignment = 16), plans, error);
+}
+
+static void finish(struct tarn_graph **graphs, struct tarn_plan **plans)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        tarn_plan_destroy(plans[i]);
+        tarn_graph_destroy(graphs[i]);
+    }
+}
+
+static uint64_t offset(struct tarn_plan *plan, const char *name)
+{
+    return tarn_plan_offset(plan, tarn_graph_find_tensor(tarn_plan_graph(plan), name));
+}
+
+static void tensors_of_one_name_lie_at_one_place_and_the_largest_input_has_room(void **state)
+{
+    (void)state;
+    const struct persistent first[] = {
+        {"w", 20, TARN_PARAMETER}, {"x", 8, TARN_INPUT}, {"v", 24, TARN_OPTIMIZER_STATE}};
+    const struct persistent second[] = {
+        {"u", 4, TARN_PARAMETER}, {"x", 100, TARN_INPUT}, {"w", 20, TARN_PARAMETER}};
+    struct tarn_graph *graphs[2] = {build(first, 3, 0, 64), build(second, 3, 0, 640)};
+    struct tarn_plan *plans[2];
+    struct tarn_plan_summary summaries[2];
+    struct tarn_error error;
+    require(plan(graphs, plans, &error), &error);
+    assert_int_equal(offset(plans[0], "w"), 0);
+    assert_int_equal(offset(plans[0], "x"), 32);
+    assert_int_equal(offset(plans[0], "v"), 32 + 112);
+    assert_int_equal(offset(plans[1], "w"), 0);
+    assert_int_equal(offset(plans[1], "x"), 32);
+    assert_int_equal(offset(plans[1], "u"), 32 + 112 + 32);
+    for (uint32_t i = 0; i < 2; i++) {
+        tarn_plan_summarize(plans[i], &summaries[i]);
+        assert_true(summaries[i].footprint <= 640);
+        assert_int_equal(summaries[i].persistent, 32 + 112 + 32 + 16);
+        require(tarn_plan_verify(plans[i], graphs[i], NULL, &error), &error);
+    }
+    finish(graphs, plans);
+}
+
+static void groups_stay_whole_and_are_the_same_in_all(void **state)
+{
+    (void)state;
+    const struct persistent first[] = {{"a", 5, TARN_PARAMETER}, {"b", 6, TARN_PARAMETER}};
+    const struct persistent second[] = {
+        {"a", 5, TARN_PARAMETER}, {"b", 6, TARN_PARAMETER}, {"c", 7, TARN_PARAMETER}};
+    struct tarn_graph *graphs[2] = {build(first, 2, 2, 16), build(second, 3, 3, 16)};
+    struct tarn_plan *plans[2];
+    struct tarn_error error;
+    require(plan(graphs, plans, &error), &error);
+    assert_int_equal(offset(plans[0], "b"), 5);
+    assert_int_equal(offset(plans[1], "b"), 5);
+    assert_int_equal(offset(plans[1], "c"), 11);
+    finish(graphs, plans);
+}
+
+static void refuse(const struct persistent *first, uint32_t first_group,
+                   const struct persistent *second, uint32_t second_group, const char *words)
+{
+    struct tarn_graph *graphs[2] = {build(first, 2, first_group, 16),
+                                    build(second, 2, second_group, 16)};
+    struct tarn_plan *plans[2];
+    struct tarn_error error;
+    assert_int_equal(plan(graphs, plans, &error), TARN_USAGE);
+    assert_says(&error, words);
+    assert_null(plans[0]);
+    assert_null(plans[1]);
+    finish(graphs, plans);
+}
+
+static void what_does_not_agree_is_named(void **state)
+{
+    (void)state;
+    const struct persistent good[] = {{"a", 5, TARN_PARAMETER}, {"b", 6, TARN_PARAMETER}};
+    const struct persistent longer[] = {{"a", 5, TARN_PARAMETER}, {"b", 7, TARN_PARAMETER}};
+    const struct persistent twice[] = {{"b", 6, TARN_PARAMETER}, {"b", 6, TARN_PARAMETER}};
+    const struct persistent without[] = {{"a", 5, TARN_PARAMETER}, {"", 6, TARN_PARAMETER}};
+    const struct persistent turned[] = {{"b", 6, TARN_PARAMETER}, {"a", 5, TARN_PARAMETER}};
+    const struct persistent input[] = {{"a", 9, TARN_INPUT}, {"b", 6, TARN_PARAMETER}};
+    refuse(good, 0, longer, 0, "has 7 bytes in graph \"member\" but 6");
+    refuse(good, 0, input, 0, "has 9 bytes");
+    refuse(good, 0, twice, 0, "has a name that another one has, too");
+    refuse(good, 0, without, 0, "has no name");
+    refuse(good, 2, turned, 2, "lies otherwise in its contiguous group");
+    refuse(good, 2, turned, 0, "lies otherwise in its contiguous group");
+}
+
+static void a_capacity_holds_for_every_plan(void **state)
+{
+    (void)state;
+    const struct persistent tensors[] = {{"a", 5, TARN_PARAMETER}};
+    struct tarn_graph *graphs[2] = {build(tensors, 1, 0, 16), build(tensors, 1, 0, 640)};
+    struct tarn_plan *plans[2];
+    struct tarn_error error;
+    assert_int_equal(tarn_family_plan(graphs, 2, TARN_PLAN_OPTIONS(.capacity = 100), plans, &error),
+                     TARN_DOES_NOT_FIT);
+    finish(graphs, plans);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tensors_of_one_name_lie_at_one_place_and_the_largest_input_has_room),
+        cmocka_unit_test(groups_stay_whole_and_are_the_same_in_all),
+        cmocka_unit_test(what_does_not_agree_is_named),
+        cmocka_unit_test(a_capacity_holds_for_every_plan),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
