@@ -4,7 +4,7 @@
  * without any search (attempt.h), and the search is asked again for another peak (target.h). The
  * fastest graph whose plan fits is the result, with that plan; where none fits, the refusal names
  * the least footprint found and a lower bound. Sources: A. Shah et al., "Memory optimization for
- * deep networks" (MONeT); DESIGN section 3. Cost: some searches and plans. */
+ * deep networks" (MONeT); docs/how-it-works.md, "Transforms". Cost: some searches and plans. */
 #include "budget.h"
 
 #include <assert.h>

@@ -3,8 +3,8 @@
  * recomputation and implementations together, and then whatever is just below the footprint that
  * was found. Where the budget itself gave nothing that fits, the peaks between that of the least
  * and the budget are halved. Source: the search of budget.h; A. Shah et al., "Memory optimization
- * for deep networks" (MONeT); DESIGN section 3. Cost: a bounded number of searches, each with the
- * attempts that it leads to. */
+ * for deep networks" (MONeT); docs/how-it-works.md, "Transforms". Cost: a bounded number of
+ * searches, each with the attempts that it leads to. */
 #include "target.h"
 
 #include "planner/transform/budget/budget.h"

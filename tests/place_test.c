@@ -283,7 +283,8 @@ static void a_conflict_mask_is_a_row_of_the_pair_matrix(void **state)
 
 /* ---- What must hold for every plan ---- */
 
-/* Reserved bytes by storage as DESIGN.md, section 4, says, from the graph alone. */
+/* Reserved bytes by storage as docs/how-it-works.md, "Reserved bytes and blocks", says, from the
+ * graph alone. */
 static uint64_t *reserved_sizes(const struct tarn_graph *graph, uint64_t alignment)
 {
     uint64_t *reserved = calloc(graph->storages_count + 1, sizeof *reserved);

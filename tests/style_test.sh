@@ -6,7 +6,7 @@ set -u
 cd "$1" || exit 1
 build=$2
 number=0
-echo "1..14"
+echo "1..15"
 
 # report NAME FINDINGS: passes when nothing was found.
 report() {
@@ -124,4 +124,20 @@ report files_named_in_the_architecture_exist "$(
     grep -oE '`[a-z_/]+\.(c|h|md|sh)`' docs/architecture.md | tr -d '\`' | sort -u | while read -r name; do
         [ -n "$(find . -path ./build -prune -o -path "*/$name" -print -quit)" ] || echo "$name"
     done
+)"
+
+# Documents, and their sections: a citation, document, "Section", may go on in the next line of a comment.
+report documents_and_sections_that_code_cites_exist "$(
+    grep -rnE '\b[A-Z_]{4,}(\.md)?, section [0-9]' include streams planner runtime cli tests \
+        --include='*.[ch]' --include='*.py'
+    git ls-files '*.[ch]' '*.py' '*.sh' '*.cpp' '*.hpp' 2>/dev/null | xargs perl -0777 -ne '
+        s/\n\s*(\*|#|\/\/)\s/ /g;
+        while (/([\w.\/-]+\.md)\b(?:, "([^"]+)")?/g) {
+            my ($name, $section, $text) = ($1, $2, "");
+            my ($path) = grep { -e } $name, "docs/$name", $ARGV =~ s|[^/]*$|$name|r;
+            print "$ARGV: there is no $name\n" unless $path;
+            next unless $path and defined $section and $path =~ /^docs/;
+            open my $file, "<", $path; $text = <$file>;
+            print "$ARGV: $path has no section \"$section\"\n" unless $text =~ /^#+ \Q$section\E$/m;
+        }' 2>&1
 )"

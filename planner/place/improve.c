@@ -7,8 +7,8 @@
  *   2. Walks start from the best keys' plans (walks.h).
  *
  * Nothing depends on the number of threads.
- * Source: DESIGN.md, section 3 (Placement).
- * Cost: a decode for each key and for the steps of every walk, see decode.c and replay.c. */
+ * Source: docs/how-it-works.md, "Placement". Cost: a decode for each key and for the steps of every
+ * walk, see decode.c and replay.c. */
 #include "improve.h"
 
 #include <assert.h>

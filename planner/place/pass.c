@@ -1,7 +1,7 @@
 /* One pass of lowest-offset-first, with the first key. A decode looks at most at every unsafe pair,
  * of which counting tells the number: where that would take too long, the pass goes window by
  * window.
- * Source: DESIGN.md, section 3 (Placement). Cost: see decode.c and windows.c. */
+ * Source: docs/how-it-works.md, "Placement". Cost: see decode.c and windows.c. */
 #include "pass.h"
 
 #include <assert.h>

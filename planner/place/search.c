@@ -1,5 +1,5 @@
 /* Every key is decoded, in parallel; the first of those that meet the aim wins.
- * Source: DESIGN.md, section 3 (Placement). Cost: a decode for each key, see decode.c. */
+ * Source: docs/how-it-works.md, "Placement". Cost: a decode for each key, see decode.c. */
 #include "search.h"
 
 #include <assert.h>

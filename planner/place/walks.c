@@ -3,7 +3,7 @@
  * plan of all eight; the others keep to themselves. Nothing depends on the number of threads: what
  * a walk does in a round depends on no other walk, and of those that meet the aim in a round the
  * one with the least step, then walk, wins; the others stop once they are past it. Source:
- * DESIGN.md, section 3 (Placement). Cost: what the steps of every walk cost, see lowest/replay.c.
+ * docs/how-it-works.md, "Placement". Cost: what the steps of every walk cost, see lowest/replay.c.
  */
 #include "walks.h"
 

@@ -1,6 +1,7 @@
-/* The symbolic half of checked execution: DESIGN, "Checking". One walk over the list order per
- * iteration, O(inputs + outputs) each, 8 bytes per access and iteration of the window. Nothing here
- * looks at a plan, so what it expects cannot be wrong in the same way as a plan. */
+/* The symbolic half of checked execution: docs/how-it-works.md, "Checked execution". One walk over
+ * the list order per iteration, O(inputs + outputs) each, 8 bytes per access and iteration of the
+ * window. Nothing here looks at a plan, so what it expects cannot be wrong in the same way as a
+ * plan. */
 #include "expected.h"
 
 #include <assert.h>

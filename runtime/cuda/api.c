@@ -1,8 +1,8 @@
 /* Finding the CUDA runtime. One that the process uses already (a framework's) comes first, whatever
  * its version: under a known soname, or inside the program itself. Then the libraries that can be
  * loaded, the configured major version first. A runtime is never unloaded: CUDA's own exit handlers
- * live in it. Source: DESIGN.md, section 2; dlopen(3). Cost: one dlopen and a dlsym per entry
- * point, when a device is opened. */
+ * live in it. Source: dlopen(3). Cost: one dlopen and a dlsym per entry point, when a device is
+ * opened. */
 #include "api.h"
 
 #include <dlfcn.h>

@@ -7,7 +7,8 @@
  * in its own capture is an error, while other threads (another session, a watchdog's queries) go on
  * undisturbed; the relaxed mode would not see the first, the global mode would forbid the second.
  * The nodes of a captured graph keep the priorities of the streams that they were captured on.
- * Source: CUDA Runtime API 13.0, "Stream Management", "Graph Management"; DESIGN.md, section 5. */
+ * Source: CUDA Runtime API 13.0, "Stream Management", "Graph Management"; docs/how-it-works.md,
+ * "Executors". */
 #include <stdlib.h>
 
 #include "device.h"

@@ -16,7 +16,8 @@
  * than a microsecond, it looks less and less often (patience), and the busy worker keeps all
  * streams and their cache lines; where ops are long, it looks all the time. Streams that may block
  * have a thread of their own. Nothing is allocated and no lock is taken after creation. Source:
- * DESIGN.md, section 5. Cost: O(1) per op, O(streams) each time that a stream blocks. */
+ * docs/how-it-works.md, "Executors". Cost: O(1) per op, O(streams) each time that a stream blocks.
+ */
 #include "executor.h"
 
 #include "gate.h"

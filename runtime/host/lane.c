@@ -14,7 +14,8 @@
  * An event is recorded again two iterations later, and only after it was settled. A wait that is
  * enqueued late may then name a later record than it needs: that record was enqueued before the
  * waiting step, so nothing that it depends on can depend on that step, and no deadlock arises.
- * Source: DESIGN.md, section 5. Cost: one call of the device per wait, launch, record and look. */
+ * Source: docs/how-it-works.md, "Executors". Cost: one call of the device per wait, launch, record
+ * and look. */
 #include "lane.h"
 
 #include <assert.h>

@@ -6,8 +6,8 @@
  * Inside, every step is enqueued as in direct execution, iteration after iteration; the first has
  * no earlier one to wait for, as blocks run one after another. So the waits across the boundary
  * count inside a block only. Everything in a capture comes from one thread; nothing there
- * allocates, waits or asks. Source: DESIGN.md, section 5. Cost: of a launch one call of the device.
- */
+ * allocates, waits or asks. Source: docs/how-it-works.md, "Executors". Cost: of a launch one call
+ * of the device. */
 #include "capture.h"
 
 #include <assert.h>

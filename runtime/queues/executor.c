@@ -8,8 +8,8 @@
  * Submit waits for the oldest batch when there is no room for the next. Whoever waits polls the
  * oldest mark that was not reached. The first failure stops the enqueueing; nothing that a queue
  * may still touch is given back before a last mark, behind all that was enqueued, is reached.
- * Source: DESIGN.md, section 5. Cost: one call per wait, launch, record and mark; nothing allocated
- * after creation. */
+ * Source: docs/how-it-works.md, "Executors". Cost: one call per wait, launch, record and mark;
+ * nothing allocated after creation. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>

@@ -4,8 +4,9 @@
  *
  * A recorded step has two events, for even and for odd iterations: a wait on the previous iteration
  * must not see this iteration's record when the awaited step comes first in the order. A kernel
- * enqueues its work, or is itself handed over as a closure. Source: DESIGN.md, section 5. Cost: one
- * call of the device per wait, launch and record; nothing allocated after creation. */
+ * enqueues its work, or is itself handed over as a closure. Source: docs/how-it-works.md,
+ * "Executors". Cost: one call of the device per wait, launch and record; nothing allocated after
+ * creation. */
 #include "queues.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* Taking option structs of any age; DESIGN, section 6. Cost: their size. */
+/* Taking option structs of any age. Cost: their size. */
 #include "options.h"
 
 #include <stdbool.h>

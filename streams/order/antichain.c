@@ -10,8 +10,8 @@
  *      what cannot be reused yet after the first ops of list order, at the best of all points; the
  *      heavier of the two is taken. It may weigh less than the heaviest.
  *
- * Source: DESIGN.md, section 3. Cost: O(T S) for the greedy, then up to the work limit; 40 bytes
- * for each storage, and 1.2 for each and every stream, beside what comes in. */
+ * Source: docs/how-it-works.md, "Lower bound". Cost: O(T S) for the greedy, then up to the work
+ * limit; 40 bytes for each storage, and 1.2 for each and every stream, beside what comes in. */
 #include "antichain.h"
 
 #include <assert.h>

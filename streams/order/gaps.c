@@ -20,7 +20,6 @@
  *       would overlap). Either they cross, and then the right item of one is inside the other and
  *       the left item of that one in it; or one contains the other with both its items.
  * So no safe plan is smaller than the weight of A plus the waste of pairwise disjoint gaps.
- * Source: DESIGN.md, section 3 (Placement: gap bound); (1) for open gaps goes beyond it.
  * Cost: O(T S) to take an antichain; each gap costs a safety test for every item and gap member,
  * and the subset sums a bit for every sum and item; all of it counted, and never above the limit.
  */

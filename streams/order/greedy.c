@@ -1,7 +1,7 @@
 /* The greedy flow, in topological order: a set per stream holds the released storages; an op takes
  * bytes from those that become usable elsewhere latest. Nearly always this is already maximal.
- * Source: DESIGN.md, section 3. Cost: O(T S) time; 12 bytes for each storage, and 4 more and a
- * fraction of one for each storage and stream. */
+ * Source: docs/how-it-works.md, "Lower bound". Cost: O(T S) time; 12 bytes for each storage, and 4
+ * more and a fraction of one for each storage and stream. */
 #include <assert.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Reuse: the elementwise maximum over what a storage's last touchers reach gives `first`, from
  * where its bytes may be used again. With it every safety question is answered in O(1) without a
- * matrix of pairs. Source: DESIGN.md, section 3. Equal to Algorithms 1 and 2 of the SOMAS paper.
- * Cost: O(touches S + storages S). */
+ * matrix of pairs. Source: docs/how-it-works.md, "Reuse". Equal to Algorithms 1 and 2 of the SOMAS
+ * paper. Cost: O(touches S + storages S). */
 #include "reuse.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
-/* Algorithms 6 to 13 of the SOMAS paper as they are printed, with signed offsets. What the paper
- * leaves open follows DESIGN.md: lower limits are aligned up; without ":paper" a block of several
- * members may start anywhere between two intervals. Cost: quadratic for every single block. */
+/* Algorithms 6 to 13 of the SOMAS paper as they are printed, with signed offsets. Of what the
+ * paper leaves open: lower limits are aligned up; without ":paper" a block of several members may
+ * start anywhere between two intervals. Cost: quadratic for every single block. */
 #include "place_naive.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* The rules of exact search: a set-times search with postponement (after Le Pape et al. 1994), in
- * the form of DESIGN.md, section 3, "Exact search". A block's limit m is a proven lower limit of
+ * the form of docs/how-it-works.md, "Exact search". A block's limit m is a proven lower limit of
  * its position. The search takes a block at which no conflicting unplaced one is lower, and first
  * places it at m, then says "not at m".
  *

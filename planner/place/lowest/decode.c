@@ -1,7 +1,7 @@
 /* The decoder: again and again the block with the smallest limit (select.c finds it) is placed
  * there, and limits rise (limits.c). They tell everything about lone storages below their ceilings;
  * a group, or a block that is about to be placed through its ceiling, is looked at exactly
- * (settle), and comes up again when that has raised it. Source: DESIGN.md, section 3 (Placement).
+ * (settle), and comes up again when that has raised it. Source: docs/how-it-works.md, "Placement".
  * Cost: that of limits.c for each storage; an exact look costs as many steps as there are placed
  * groups, or members of those that it meets. */
 #include <assert.h>

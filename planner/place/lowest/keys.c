@@ -1,7 +1,7 @@
 /* The key portfolio. A key is a number made of a block's traits; blocks of the heaviest antichain
  * may come before all others, since a plan at the bound must stack exactly these without a gap.
- * Source: DESIGN.md, section 3 (Placement); which keys and in what order was measured.
- * Cost: traits O(T S), a key O(T). */
+ * Source: docs/how-it-works.md, "Placement"; which keys and in what order was measured. Cost:
+ * traits O(T S), a key O(T). */
 #include "keys.h"
 
 #include <math.h>

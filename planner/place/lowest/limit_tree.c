@@ -1,6 +1,6 @@
 /* The tree of limits as a whole: its start, one place's change, and what is pending made part of
  * every limit.
- * Source: DESIGN.md, section 3 (Placement). Cost: O(T) for all of it; for one place a run, and the
+ * Source: docs/how-it-works.md, "Placement". Cost: O(T) for all of it; for one place a run, and the
  * children of one node of every level. */
 #include "limit_tree.h"
 

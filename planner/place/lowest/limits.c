@@ -16,8 +16,8 @@
  *
  * The tree keeps one limit for a group, that of its first member (heads), which rises like those of
  * all places; the limits of the other members are combined when the group is selected.
- * Source: DESIGN.md, section 3 (Placement). Cost: for each placed storage and stream the nodes that
- * are only partly in conflict; O(log T) where lifetimes enclose or follow each other. */
+ * Source: docs/how-it-works.md, "Placement". Cost: for each placed storage and stream the nodes
+ * that are only partly in conflict; O(log T) where lifetimes enclose or follow each other. */
 #include "limits.h"
 
 #include "limit_tree.h"

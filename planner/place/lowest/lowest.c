@@ -2,8 +2,7 @@
  * their own, sizes in units. The unit is the largest power of two that divides the plan's sizes and
  * borders, or more where the arena would have 2^30 of them: then sizes round outward, members to
  * both sides, which keeps every plan safe and costs at most one unit for each storage in a stack.
- * Source: DESIGN.md, section 3 (Placement).
- * Cost: O(T S), 4 bytes per storage and stream. */
+ * Source: docs/how-it-works.md, "Placement". Cost: O(T S), 4 bytes per storage and stream. */
 #include "decoder.h"
 
 #include <stdlib.h>

@@ -12,9 +12,8 @@
  * A step that is no worse than the present plan, or than that of `lateness` steps ago (late
  * acceptance, Burke and Bykov 2017), is kept. Decoding stops as soon as a step is sure to be
  * taken back.
- * Source: DESIGN.md, section 3 (Placement); these replace its moves along chains of
- * supporters, which reached the bound half as often in as many steps.
- * Cost: a step is one replay. */
+ * Source: docs/how-it-works.md, "Placement". Moves along chains of supporters reached the bound
+ * half as often in as many steps. Cost: a step is one replay. */
 #include "moves.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Selection: which block comes next. A tournament in the tree of limits (limit_tree.h); a winner
  * stands until a place of its node changes.
- * Source: DESIGN.md, section 3 (Placement). Cost: the nodes with the least limit that have changed
+ * Source: docs/how-it-works.md, "Placement". Cost: the nodes with the least limit that have changed
  * since the last selection, and the children of each. */
 #include "limit_tree.h"
 #include "limits.h"

@@ -1,8 +1,8 @@
 /* Blocks from storages: lone ones keep their order, a group appears where its first member would.
- * Reserved sizes follow DESIGN.md, section 4: a lone storage is rounded up to the alignment, a
- * group is packed exactly and padded at its end, an alignment of one's own restricts offsets only.
- * Once a set of blocks exists, every sum of sizes, offsets and padding is known to fit in 64 bits.
- * Cost: linear. */
+ * Reserved sizes follow docs/how-it-works.md, "Reserved bytes and blocks": a lone storage is
+ * rounded up to the alignment, a group is packed exactly and padded at its end, an alignment of
+ * one's own restricts offsets only. Once a set of blocks exists, every sum of sizes, offsets and
+ * padding is known to fit in 64 bits. Cost: linear. */
 #include "block.h"
 
 #include <assert.h>

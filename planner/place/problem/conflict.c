@@ -1,9 +1,8 @@
 /* Conflicts, streamed. Sorting the storages by (stream, position) turns "a does not precede b" into
  * prefixes of slots, so that only "b does not precede a" is left to compare: one contiguous row of
  * `first` against one number, without a branch.
- * Source: DESIGN.md, section 3 (Reuse, Placement).
- * Cost: O(T S + V) to make; a mask looks at T/64 words and at every slot of those that hold any
- * conflict. */
+ * Source: docs/how-it-works.md, "Reuse". Cost: O(T S + V) to make; a mask looks at T/64 words and
+ * at every slot of those that hold any conflict. */
 #include "conflict.h"
 
 #include <assert.h>

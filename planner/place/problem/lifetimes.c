@@ -2,7 +2,7 @@
  * may be, and the next one is not; so with the last of these over all streams as the end of a,
  * storages in conflict have lifetimes that meet. Streams that produce none of the list do not
  * count: left out, what they release late is not late.
- * Source: DESIGN.md, section 3 (Windows). Cost: O(T S), 12 bytes for each storage listed. */
+ * Source: docs/how-it-works.md, "Windows". Cost: O(T S), 12 bytes for each storage listed. */
 #include "problem.h"
 
 static void begin_all(const struct tarn_lifetimes *lifetimes)

@@ -1,7 +1,7 @@
 /* The problem of bundles. A bundle is a storage that is produced with the first of its blocks and
  * whose first[s] is the highest of theirs: so one bundle precedes another where all blocks of the
  * one precede all of the other, and the bundles are a problem like any other, in as many streams.
- * Source: DESIGN.md, section 3 (Reuse, Windows). Cost: O(blocks * streams). */
+ * Source: docs/how-it-works.md, "Windows". Cost: O(blocks * streams). */
 #include "bundle_problem.h"
 
 #include <assert.h>

@@ -2,8 +2,8 @@
  * stream releases in the same one, are stacked: as far as periods can tell, they have the same
  * conflicts. Contiguous groups are not stacked. The bundles are placed as a problem of their own
  * (bundle_problem.h). Exact conflicts come back when each window is placed, around the blocks of
- * the others. Source: DESIGN.md, section 3 (Reuse, Windows). Cost: O(blocks * streams), and a
- * decode of the bundles for each key. */
+ * the others. Source: docs/how-it-works.md, "Windows". Cost: O(blocks * streams), and a decode of
+ * the bundles for each key. */
 #include "bundles.h"
 
 #include <assert.h>

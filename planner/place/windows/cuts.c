@@ -1,6 +1,6 @@
 /* Cuts. If the lifetime of a (lifetimes.h) ends at or before a cut and b is produced at or behind
  * it, a precedes b. So the global order is cut where the lifetimes of few blocks cross.
- * Source: DESIGN.md, section 3 (Windows). Cost: O(T S + V). */
+ * Source: docs/how-it-works.md, "Windows". Cost: O(T S + V). */
 #include "cuts.h"
 
 #include <assert.h>

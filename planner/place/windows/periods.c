@@ -2,7 +2,7 @@
  * that there is: never too little. The difference to the aim is free, and the storages that come
  * and go in a period may take half of that for as long as the period lasts. Where the load rises to
  * a peak and falls, as in a training step, periods become smaller towards the peak like a geometric
- * series. Source: DESIGN.md, section 3 (Windows). Cost: O(T S). */
+ * series. Source: docs/how-it-works.md, "Windows". Cost: O(T S). */
 #include "periods.h"
 
 #include <assert.h>

@@ -2,8 +2,8 @@
  * in conflict with all that t makes later. Then nearly every storage crosses all cuts, although
  * each stream by itself could be cut well. far[s][t] counts the storages of s that only stream t
  * keeps from being released near their producer. As long as these are many, the stream without
- * which they are fewest goes first, by itself. Source: DESIGN.md, section 3 (Windows: streams that
- * are left out). Cost: O(T S + S^3 phases). */
+ * which they are fewest goes first, by itself. Source: docs/how-it-works.md, "Windows". Cost: O(T S
+ * + S^3 phases). */
 #include "split.h"
 
 #include "streams/base/region.h"

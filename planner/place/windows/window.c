@@ -14,7 +14,7 @@
  *
  * Many storages that cross are placed by wider windows where they are few of all, and as bundles
  * (bundles.h) where they cross many windows, as in one long training step.
- * Source: DESIGN.md, section 3 (Windows). Cost: a decode of every window. */
+ * Source: docs/how-it-works.md, "Windows". Cost: a decode of every window. */
 #include "window.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* Placement by windows, the whole: streams whose storages others hardly ever release go first
  * (split.h), each by itself; the rest then stays above what a stream has placed up to where its own
  * storages are released, which is a floor for each. window.c has how such a part is placed.
- * Source: DESIGN.md, section 3 (Windows). Cost: O(T S phases), and what the parts cost. */
+ * Source: docs/how-it-works.md, "Windows". Cost: O(T S phases), and what the parts cost. */
 #include "windows.h"
 
 #include <assert.h>

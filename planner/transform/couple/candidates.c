@@ -10,7 +10,7 @@
  * members are done with. Two of them are looked at, the latest one that costs no time and the
  * latest one within the limit, for places w at which the bytes behind it change; then w moves
  * forward as far as that u allows, which orders even more. Time is looked up: end of u + wait +
- * tail of w. Source: DESIGN.md, section 3 (coupling). Cost: see the header. */
+ * tail of w. Source: docs/how-it-works.md, "Transforms". Cost: see the header. */
 #include "candidates.h"
 
 #include <assert.h>

@@ -7,8 +7,8 @@
  *
  * and then take away, oldest first, every arc that is not needed for the bound reached. Several
  * antichains are often equally heavy: an arc that only breaks one of them is kept as well, but at
- * most STALLS_MAX one after another. Source: DESIGN.md, section 3 (coupling).
- * Cost: a dozen bounds for every arc that is kept. */
+ * most STALLS_MAX one after another. Source: docs/how-it-works.md, "Transforms". Cost: a dozen
+ * bounds for every arc that is kept. */
 #include <stdlib.h>
 #include <string.h>
 

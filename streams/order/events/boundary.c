@@ -1,4 +1,5 @@
-/* What an iteration waits for in the one before it. Source: DESIGN.md, section 3.
+/* What an iteration waits for in the one before it. Source: docs/how-it-works.md, "Boundary between
+ * iterations".
  *
  * Refined rule. Storages that share a reserved byte follow each other inside an iteration, so of
  * all that an iteration and the next one do to that byte only two storages meet at the boundary:

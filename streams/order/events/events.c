@@ -7,9 +7,9 @@
  *         or C[v][s] = K[v][s]: another op before v already happens after u.
  *
  * What is left is the unique transitive reduction on cross-stream arcs of the order among launched
- * ops: happens-before is unchanged, so every safe pair stays safe. Source: DESIGN.md, section 3.
- * Cost: O((V + E) S); a row of S entries for every op with cross-stream predecessors, and a second
- * one where that is a view. */
+ * ops: happens-before is unchanged, so every safe pair stays safe. Source: docs/how-it-works.md,
+ * "Event waits". Cost: O((V + E) S); a row of S entries for every op with cross-stream
+ * predecessors, and a second one where that is a view. */
 #include "events.h"
 
 #include <string.h>
