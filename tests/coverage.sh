@@ -24,7 +24,7 @@ tests/setup.sh tests coverage
 
 flags="-g1 -fno-inline -fprofile-update=atomic -DFEW_DRAWS"
 options=(-Dtests=enabled -Db_coverage=true -Doptimization=1 "-Dc_args=$flags" "-Dcpp_args=$flags"
-    -Dcuda=disabled -Dopencl=disabled -Dstarpu=disabled)
+    -Dcuda=disabled -Dopencl=disabled -Dstarpu=disabled -Dtrain=disabled)
 if [ -e "$build/build.ninja" ]; then
     meson configure "$build" "${options[@]}"
 else

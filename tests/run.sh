@@ -3,8 +3,8 @@
 # "N passed, N failed, N skipped".
 #
 #   tests/run.sh                 everything that belongs into every change (under ten minutes)
-#   tests/run.sh --with opencl   also parts that not every machine has: opencl, starpu, cross, fuzz, gpu (a
-#                                list by commas). All but the last are installed; what cannot run fails.
+#   tests/run.sh --with opencl   also parts that not every machine has: opencl, starpu, cross, fuzz, train,
+#                                gpu (a list by commas). All but the last are installed; what cannot run fails.
 #                                TARN_WITH=opencl: installs it too, but goes on where it cannot be had
 #   tests/run.sh --long FOLDER   also the long campaigns, over a folder of graphs
 #
@@ -30,7 +30,7 @@ while [ $# -gt 0 ]; do
         shift 2
         ;;
     *)
-        sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+        sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
         exit 2
         ;;
     esac
@@ -78,7 +78,7 @@ check() {
 
 # Debug information is for line numbers. Only the first build is optimised: to compile the others so
 # would take longer than their tests. Nor do they need kernels for a GPU.
-lines=(-Dc_args=-g1 -Dcpp_args=-g1 "-Dopencl=$(asked opencl)" "-Dstarpu=$(asked starpu)")
+lines=(-Dc_args=-g1 -Dcpp_args=-g1 "-Dopencl=$(asked opencl)" "-Dstarpu=$(asked starpu)" "-Dtrain=$(asked train)")
 plainly=("${lines[@]}" -Doptimization=1 -Dcuda=disabled)
 configure tests "${lines[@]}"
 meson compile -C build-tests

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what Tarn needs and this machine lacks (Debian, Ubuntu). Called by examples/quickstart.sh
-# and tests/run.sh; names on the command line ask for more: tests, coverage, starpu, opencl, cross, fuzz;
-# and gpu, for which nothing can be installed.
+# and tests/run.sh; names on the command line ask for more: tests, coverage, starpu, opencl, cross, fuzz,
+# train; and gpu, for which nothing can be installed.
 set -euo pipefail
 
 missing=()
@@ -47,9 +47,14 @@ for extra in "$@"; do
         [ -e /usr/arm-linux-gnueabihf/include/stdio.h ] || missing+=(libc6-dev-armhf-cross)
         ;;
     fuzz) command -v clang >/dev/null && has_fuzzer || missing+=(clang) ;;
+    train)
+        [ -e /usr/include/dnnl.h ] || missing+=(libdnnl-dev)
+        need_library ompi-c libopenmpi-dev
+        need_command mpirun openmpi-bin
+        ;;
     gpu) ;;
     *)
-        echo "setup: no optional part is called '$extra' (there are: tests, coverage, starpu, opencl, cross, fuzz, gpu)" >&2
+        echo "setup: no optional part is called '$extra' (there are: tests, coverage, starpu, opencl, cross, fuzz, train, gpu)" >&2
         exit 2
         ;;
     esac

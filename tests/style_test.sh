@@ -37,6 +37,7 @@ headers_alone() {
     local header
     for header in $(code -name '*.h'); do
         [[ $header == examples/custom_sdk/* && ! -e /usr/include/CL/cl.h ]] && continue
+        [[ $header == examples/train/* && ! -e /usr/include/dnnl.h ]] && continue
         echo "#include \"$header\"" | cc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Werror \
             -fsyntax-only -x c -Iinclude -I. -Itests - 2>&1 | head -5
         [[ $header == include/* ]] || continue
