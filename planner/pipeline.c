@@ -5,6 +5,7 @@
 
 #include <assert.h>
 
+#include "beat.h"
 #include "budget.h"
 #include "joint.h"
 #include "planner/transform/recipe.h"
@@ -151,6 +152,19 @@ enum tarn_status tarn_pipeline_run(struct tarn_graph *graph,
     return TARN_OK;
 }
 
+struct transformation {
+    struct tarn_graph *graph;
+    struct tarn_planned final;
+    struct tarn_error *error;
+};
+
+static enum tarn_status transform(const struct tarn_plan_options *options, void *subject)
+{
+    struct transformation *transformation = subject;
+    return tarn_pipeline_run(transformation->graph, options, &transformation->final,
+                             transformation->error);
+}
+
 enum tarn_status tarn_graph_transform(struct tarn_graph *graph,
                                       const struct tarn_plan_options *given,
                                       struct tarn_graph **result, struct tarn_error *error)
@@ -158,12 +172,12 @@ enum tarn_status tarn_graph_transform(struct tarn_graph *graph,
     if (result) *result = NULL;
     if (!graph || !result) return tarn_error_null(error, __func__);
     struct tarn_plan_options options;
-    struct tarn_planned final;
+    struct transformation transformation = {.graph = graph, .error = error};
     tarn_error_clear(error);
     enum tarn_status status = tarn_plan_options_take(&options, given, error);
-    if (status == TARN_OK) status = tarn_pipeline_run(graph, &options, &final, error);
+    if (status == TARN_OK) status = tarn_beat_run(&options, transform, &transformation);
     if (status != TARN_OK) return status;
-    *result = final.graph;
-    tarn_plan_destroy(final.plan);
+    *result = transformation.final.graph;
+    tarn_plan_destroy(transformation.final.plan);
     return TARN_OK;
 }

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdatomic.h>
 
+#include "beat.h"
 #include "pipeline.h"
 #include "plan_graph.h"
 #include "streams/base/deadline.h"
@@ -73,10 +74,19 @@ static enum tarn_status verify(struct tarn_plan *plan, const struct tarn_graph *
     return status;
 }
 
-/* Fills in `final`, also where that fails in the end. */
-static enum tarn_status run(struct tarn_graph *graph, struct tarn_plan_options *options,
-                            struct tarn_planned *final, struct tarn_error *error)
+struct creation {
+    struct tarn_graph *graph;
+    struct tarn_planned final; /* filled in, also where that fails in the end */
+    struct tarn_error *error;
+};
+
+static enum tarn_status create(const struct tarn_plan_options *given, void *subject)
 {
+    struct creation *creation = subject;
+    struct tarn_graph *graph = creation->graph;
+    struct tarn_planned *final = &creation->final;
+    struct tarn_plan_options copy = *given, *options = &copy;
+    struct tarn_error *error = creation->error;
     double begin = tarn_now_ms();
     enum tarn_status status = tarn_pipeline_run(graph, options, final, error);
     if (status != TARN_OK) return status;
@@ -100,14 +110,14 @@ enum tarn_status tarn_plan_create(struct tarn_graph *graph, const struct tarn_pl
     if (plan) *plan = NULL;
     if (!graph || !plan) return tarn_error_null(error, __func__);
     struct tarn_plan_options options;
-    struct tarn_planned final = {0};
+    struct creation creation = {.graph = graph, .error = error};
     tarn_error_clear(error);
     enum tarn_status status = tarn_plan_options_take(&options, given, error);
-    if (status == TARN_OK) status = run(graph, &options, &final, error);
+    if (status == TARN_OK) status = tarn_beat_run(&options, create, &creation);
     if (status == TARN_OK) {
-        *plan = final.plan;
-        final.plan = NULL;
+        *plan = creation.final.plan;
+        creation.final.plan = NULL;
     }
-    tarn_planned_finish(&final);
+    tarn_planned_finish(&creation.final);
     return status;
 }

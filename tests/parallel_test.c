@@ -174,6 +174,31 @@ static void plans_the_same_with_every_thread_refused_in_turn(void **state)
     }
 }
 
+static bool count_beat(void *user, const struct tarn_plan_progress *progress)
+{
+    (void)progress;
+    (*(uint32_t *)user)++;
+    return false;
+}
+
+static void a_call_that_beats_plans_without_its_thread(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph = graph_of(0);
+    struct tarn_plan *plan;
+    uint32_t beats = 0;
+    fail_calls(FAILING_THREADS, 0, UINT64_MAX);
+    assert_int_equal(
+        tarn_plan_create(graph,
+                         TARN_PLAN_OPTIONS(.effort = EFFORT, .beat = count_beat, .user = &beats),
+                         &plan, NULL),
+        TARN_OK);
+    allow_calls(FAILING_THREADS);
+    assert_int_equal(beats, 0);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+}
+
 /* ---- Sessions ---- */
 
 static int do_nothing(void *user, const struct tarn_call *call)
@@ -235,6 +260,7 @@ int main(void)
         cmocka_unit_test(helpers_leave_signals_to_the_host),
         cmocka_unit_test(refused_threads_are_done_without),
         cmocka_unit_test(plans_the_same_with_every_thread_refused_in_turn),
+        cmocka_unit_test(a_call_that_beats_plans_without_its_thread),
         cmocka_unit_test(a_session_whose_threads_are_refused_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

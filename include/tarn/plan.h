@@ -92,6 +92,12 @@ struct tarn_plan_options {
     enum tarn_boundary boundary;
     const struct tarn_budget_options *budget; /* a transform, too */
     uint32_t node_limit; /* method "roam-tree": nodes of a leaf at most; 0: 60 */
+    /* NULL, or called with `user` on the calling thread, at once and then at least twice a second
+     * as long as the call lasts, also when nothing improves, with the best plan so far (a footprint
+     * of 0: there is none yet); true ends the search, as `stop` does. A thread of the call's own
+     * then does the work, and also calls the progress of transforms, while that of the plan comes
+     * on the calling thread; where the system refuses a thread, there are no beats. */
+    bool (*beat)(void *user, const struct tarn_plan_progress *progress);
 };
 #ifndef __cplusplus
 #define TARN_PLAN_OPTIONS(...) \

@@ -347,8 +347,8 @@ tarn_graph_implementations(struct tarn_graph *graph,
 
 /* ---- One after another ----
  * All transforms that plan options ask for, as tarn_plan_create runs them. Ops of the result name
- * ops of `graph` as their origin. Of the other options only the alignment, the stop
- * and the seconds count. */
+ * ops of `graph` as their origin. Of the other options only the alignment, the stop,
+ * the seconds and the beat count. */
 TARN_API enum tarn_status tarn_graph_transform(struct tarn_graph *graph,
                                                const struct tarn_plan_options *options,
                                                struct tarn_graph **result,

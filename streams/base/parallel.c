@@ -60,16 +60,22 @@ static sigset_t block_signals(void)
     return before;
 }
 
-static void start_helpers(struct tarn_team *team, uint32_t count)
+bool tarn_thread_start(pthread_t *thread, void *(*run)(void *user), void *user)
 {
     sigset_t before = block_signals();
+    bool started = pthread_create(thread, NULL, run, user) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+static void start_helpers(struct tarn_team *team, uint32_t count)
+{
     while (team->helpers_count < count && !team->alone) {
-        if (pthread_create(&team->helpers[team->helpers_count], NULL, help, team) == 0)
+        if (tarn_thread_start(&team->helpers[team->helpers_count], help, team))
             team->helpers_count++;
         else
             team->alone = true;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* As many helpers as there are items for them, when it is time. */

@@ -33,6 +33,10 @@ struct tarn_team {
     bool closing;
 };
 
+/* Starts a thread that blocks all signals but those of its own faults, so that the host's handlers
+ * run on its own threads. The caller joins it. False: the system refuses. */
+bool tarn_thread_start(pthread_t *thread, void *(*run)(void *user), void *user);
+
 /* threads: 0 stands for the processors that this thread may run on. eager: a single item is worth
  * the start of a thread, some 50 µs. Starts no thread yet. */
 void tarn_team_init(struct tarn_team *team, uint32_t threads, bool eager);
@@ -40,8 +44,7 @@ void tarn_team_finish(struct tarn_team *team);
 
 /* Does items 0..count-1, each once and in no certain order, and returns when all are done. Where
  * threads cannot be started, fewer do the work, at worst the calling one alone. What the items have
- * written can be read afterwards. Helpers block all signals but those of their own faults, so that
- * the host's handlers run on its own threads. */
+ * written can be read afterwards. */
 void tarn_team_run(struct tarn_team *team, uint32_t count, tarn_team_work *work, void *user);
 
 /* ---- The first to meet an aim ----

@@ -1,0 +1,158 @@
+/* A caller that wants to be asked while it plans: on its own thread, also when nothing improves,
+ * and the search ends when it says so. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "bench/cut_graph.h"
+#include "support/random_graph.h"
+#include "tarn/transform.h"
+
+struct listener {
+    pthread_t thread;
+    uint32_t beats, reports, last; /* the search ends with the last beat; 0: by itself */
+    uint32_t strange;              /* calls on another thread */
+    uint64_t best;
+    bool *stop; /* NULL, or set by the last beat instead */
+};
+
+static bool listen(void *user, const struct tarn_plan_progress *progress)
+{
+    struct listener *listener = user;
+    if (!pthread_equal(listener->thread, pthread_self())) listener->strange++;
+    if (progress->footprint != listener->best) listener->strange++;
+    if (++listener->beats != listener->last) return false;
+    if (!listener->stop) return true;
+    atomic_store((atomic_bool *)listener->stop, true);
+    return false;
+}
+
+static void note(void *user, const struct tarn_plan_progress *progress)
+{
+    struct listener *listener = user;
+    if (!pthread_equal(listener->thread, pthread_self())) listener->strange++;
+    listener->reports++;
+    listener->best = progress->footprint;
+}
+
+/* A search of which no test sees the end. */
+static struct tarn_graph *make_endless(void)
+{
+    return cut_graph(&(struct cut_graph_options){CUT_CHAIN, 3000, 55});
+}
+
+static enum tarn_stop plan(struct tarn_graph *graph, struct tarn_plan_options *options,
+                           struct listener *listener, struct tarn_plan_identity *identity)
+{
+    struct tarn_plan *plan;
+    struct tarn_plan_summary summary;
+    struct tarn_error error;
+    listener->thread = pthread_self();
+    options->beat = listen;
+    options->progress = note;
+    options->user = listener;
+    if (tarn_plan_create(graph, options, &plan, &error) != TARN_OK) fail_msg("%s", error.text);
+    tarn_plan_summarize(plan, &summary);
+    if (identity) *identity = tarn_plan_identify(plan);
+    tarn_plan_destroy(plan);
+    assert_int_equal(listener->strange, 0);
+    return summary.stopped;
+}
+
+static void a_beat_ends_a_search_in_which_nothing_improves(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph = make_endless();
+    struct listener listener = {.last = 3};
+    assert_int_equal(plan(graph, TARN_PLAN_OPTIONS(.effort = UINT64_C(1) << 60), &listener, NULL),
+                     TARN_STOP_REQUEST);
+    assert_true(listener.beats >= 3);
+    assert_true(listener.reports > 0);
+    tarn_graph_destroy(graph);
+}
+
+static void the_callers_stop_ends_a_search_that_beats(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph = make_endless();
+    bool stop = false;
+    struct listener listener = {.last = 2, .stop = &stop};
+    assert_int_equal(
+        plan(graph, TARN_PLAN_OPTIONS(.effort = UINT64_C(1) << 60, .stop = &stop), &listener, NULL),
+        TARN_STOP_REQUEST);
+    tarn_graph_destroy(graph);
+}
+
+static void beats_change_no_plan(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < DRAWS(64); seed++) {
+        struct random_graph_options knobs = random_graph_knobs(seed, 60);
+        struct tarn_graph *graph = random_graph(&knobs);
+        struct listener listener = {.last = 0};
+        struct tarn_plan_identity identity;
+        struct tarn_plan *alone;
+        struct tarn_error error;
+        struct tarn_plan_options *options =
+            TARN_PLAN_OPTIONS(.effort = 10,
+                              .reorder = seed % 2 ? TARN_REORDER_OPTIONS(.effort = 2) : NULL);
+        assert_int_equal(tarn_plan_create(graph, options, &alone, NULL), TARN_OK);
+        plan(graph, options, &listener, &identity);
+        assert_true(listener.beats > 0);
+        if (tarn_plan_expect(alone, &identity, &error) != TARN_OK) fail_msg("%s", error.text);
+        tarn_plan_destroy(alone);
+        tarn_graph_destroy(graph);
+    }
+}
+
+static void transforms_beat(void **state)
+{
+    (void)state;
+    struct random_graph_options knobs = random_graph_knobs(5, 60);
+    struct tarn_graph *graph = random_graph(&knobs), *result;
+    struct listener listener = {.thread = pthread_self()};
+    assert_int_equal(tarn_graph_transform(graph,
+                                          TARN_PLAN_OPTIONS(.reorder = TARN_REORDER_OPTIONS(0),
+                                                            .beat = listen, .user = &listener),
+                                          &result, NULL),
+                     TARN_OK);
+    assert_true(listener.beats > 0);
+    assert_int_equal(listener.strange, 0);
+    tarn_graph_destroy(result);
+    tarn_graph_destroy(graph);
+}
+
+static void errors_come_through_beats(void **state)
+{
+    (void)state;
+    struct random_graph_options knobs = random_graph_knobs(6, 60);
+    struct tarn_graph *graph = random_graph(&knobs);
+    struct listener listener = {.thread = pthread_self()};
+    struct tarn_plan *plan;
+    struct tarn_error error;
+    assert_int_equal(
+        tarn_plan_create(graph, TARN_PLAN_OPTIONS(.capacity = 1, .beat = listen, .user = &listener),
+                         &plan, &error),
+        TARN_DOES_NOT_FIT);
+    assert_int_equal(error.status, TARN_DOES_NOT_FIT);
+    assert_null(plan);
+    tarn_graph_destroy(graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_beat_ends_a_search_in_which_nothing_improves),
+        cmocka_unit_test(the_callers_stop_ends_a_search_that_beats),
+        cmocka_unit_test(beats_change_no_plan),
+        cmocka_unit_test(transforms_beat),
+        cmocka_unit_test(errors_come_through_beats),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
