@@ -1,7 +1,10 @@
 /* tarn convert: a graph from one kind of file to another, or a plan to the answer that other
  * packers write. */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "command/command.h"
 #include "interrupt.h"
-#include "print.h"
 #include "verbs.h"
 
 struct request {
@@ -10,6 +13,20 @@ struct request {
     struct tarn_load_options load;
     bool json;
 };
+
+/* NULL, or why a file of that name is not written. */
+static const char *refuse_ending(const char *path, bool is_answer)
+{
+    size_t length = strlen(path);
+    struct stat file;
+    bool is_pipe_or_device = stat(path, &file) == 0 && !S_ISREG(file.st_mode);
+    if (tarn_is_dash(path) || is_pipe_or_device) return NULL;
+    if (length > 3 && strcmp(path + length - 3, ".gz") == 0) length -= 3;
+    if (length > 4 && strncmp(path + length - 4, ".csv", 4) == 0) return NULL;
+    if (is_answer) return "the answer in a plan goes to a name that ends in .csv or .csv.gz";
+    if (length > 5 && strncmp(path + length - 5, ".json", 5) == 0) return NULL;
+    return "OUT ends in .csv (a packing instance) or .json (a graph), or either and .gz";
+}
 
 static enum tarn_status save(const struct request *request, const struct tarn_graph *graph,
                              const struct tarn_plan *plan, struct tarn_error *error)
@@ -76,18 +93,20 @@ enum tarn_status tarn_verb_convert(char **words)
     struct request request = {.load.struct_size = sizeof request.load};
     const struct tarn_option options[] = {
         {"plan", 0, TARN_OPTION_INPUT, &request.plan_path, "PLAN",
-         "a plan of IN; OUT becomes a packing instance with the\noffsets that it found"},
+         "a plan of IN;\nOUT becomes a packing instance with the offsets that it found",
+         TARN_EVERYDAY},
         TARN_LOAD_OPTION(request.load),
         TARN_JSON_OPTION(request.json),
     };
     const struct tarn_command command = {
         .verb = "convert",
-        .usage = "IN OUT [--plan PLAN] [--text-max BYTES] [--json]",
+        .usage = "IN OUT",
         .about = "Writes a graph as another kind of file. Names that end in .csv are packing\n"
                  "instances (id,lower,upper,size: one buffer a line, alive in the steps\n"
-                 "[lower, upper)), all others graphs (tarn.graph version 1); .gz behind either\n"
-                 "compresses. An instance holds the planned storages of a graph of one stream\n"
-                 "without workspaces and groups; persistent tensors are left out.\n",
+                 "[lower, upper)), those in .json graphs (tarn.graph version 1); .gz behind\n"
+                 "either compresses.\n\n"
+                 "An instance holds the planned storages of a graph of one stream without\n"
+                 "workspaces and groups; persistent tensors are left out.\n",
         .options = options,
         .options_count = TARN_COUNT(options),
         .arguments_min = 2,
@@ -103,5 +122,7 @@ enum tarn_status tarn_verb_convert(char **words)
         return tarn_options_refuse(&command, "file and JSON cannot both go to standard output");
     if (tarn_is_dash(request.paths[0]) && tarn_is_dash(request.plan_path))
         return tarn_options_refuse(&command, "graph and plan cannot both be standard input");
+    const char *wrong = refuse_ending(request.paths[1], request.plan_path);
+    if (wrong) return tarn_options_refuse(&command, "'%s': %s", request.paths[1], wrong);
     return carry_out(&request);
 }

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
+#include "command/command.h"
 #include "interrupt.h"
-#include "options.h"
 
 static void print_rows(FILE *file, const struct tarn_graph *graph,
                        const struct tarn_budget_report *rows, size_t count, bool json, double ms)

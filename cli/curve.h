@@ -1,8 +1,7 @@
 /* tarn plan --budget-curve: what budgets cost, as lines, CSV or a picture. */
 #ifndef TARN_CLI_CURVE_H
+#include "command/command.h"
 #define TARN_CLI_CURVE_H
-
-#include "print.h"
 
 #define TARN_CURVE_POINTS_MAX 1000
 

@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-#include "options.h"
-#include "print.h"
+#include "command/command.h"
 
 bool tarn_cli_device_parse(const char *word, bool *is_cuda, uint32_t *ordinal)
 {

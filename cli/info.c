@@ -1,6 +1,6 @@
 /* tarn info: loads a graph, which checks every rule, and prints what there is to know before
  * planning. */
-#include "print.h"
+#include "command/command.h"
 #include "verbs.h"
 
 static void print_summary(struct tarn_printer *printer, const struct tarn_graph *graph,
@@ -88,28 +88,30 @@ enum tarn_status tarn_verb_info(char **words)
     const char *path;
     const struct tarn_option options[] = {
         {"alignment", 0, TARN_OPTION_SIZE, &alignment, "BYTES",
-         "of the plan whose reserved bytes the model counts, a\npower of two (default 1: exact "
-         "sizes)"},
+         "of the plan whose reserved bytes the model counts,\na power of two (default 1: exact "
+         "sizes)",
+         TARN_EVERYDAY},
         {"wait-ns", 0, TARN_OPTION_COUNT, &wait_ns, "NS",
-         "what an event wait between two streams takes in the\nmodel (default 3000)"},
+         "what an event wait between two streams takes\nin the model (default 3000)",
+         TARN_EVERYDAY},
         TARN_LOAD_OPTION(load),
         TARN_JSON_OPTION(json),
     };
     const struct tarn_command command = {
         .verb = "info",
-        .usage = "GRAPH [--alignment BYTES] [--wait-ns NS] [--text-max BYTES] [--json]",
-        .about =
-            "Loads a graph (tarn.graph version 1, or a packing instance as CSV; plain or\n"
-            "gzip), checks every rule of the format, and prints its counts and sums.\n\n"
-            "  storages     planned ones, workspaces included\n"
-            "  sum          bytes of all planned storages, each on its own\n"
-            "  serial peak  most bytes alive in one step of list order\n"
-            "  bound        bytes that every safe plan needs, at any alignment\n"
-            "  events       arcs between streams, and the event waits kept of them\n"
-            "  model        of the streams at work, by the ops' costs and with those waits:\n"
-            "               critical path, sum of all costs, most bytes reserved in this timing\n"
-            "               and in any legal one (the truth is from worst to worst bound)\n"
-            "  busy         what each stream spends inside ops, of that critical path\n",
+        .usage = "GRAPH",
+        .about = "Loads a graph (tarn.graph version 1, or a packing instance as CSV; plain or\n"
+                 "gzip), checks every rule of the format, and prints its counts and sums.\n\n"
+                 "  storages     planned ones, workspaces included\n"
+                 "  sum          bytes of all planned storages, each on its own\n"
+                 "  serial peak  most bytes alive in one step of list order\n"
+                 "  bound        bytes that every safe plan needs, at any alignment\n"
+                 "  events       arcs between streams, and the event waits kept of them\n"
+                 "  model        of the streams at work, by the ops' costs and with those waits:\n"
+                 "               critical path, sum of all costs, most bytes reserved in this\n"
+                 "               timing and in any legal one (the truth is from worst to worst\n"
+                 "               bound)\n"
+                 "  busy         what each stream spends inside ops, of that critical path\n",
         .options = options,
         .options_count = TARN_COUNT(options),
         .arguments_min = 1,

@@ -7,24 +7,25 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "command/completion.h"
+#include "command/manual.h"
 #include "interrupt.h"
-#include "print.h"
 #include "verbs.h"
 
-static const struct {
-    const char *name;
-    enum tarn_status (*run)(char **words);
-    const char *about;
-} verbs[] = {
+static const struct tarn_verb verbs[] = {
     {"info", tarn_verb_info, "counts and sums of a graph"},
-    {"pairs", tarn_verb_pairs, "which storages must not share bytes, by a named method"},
     {"plan", tarn_verb_plan, "decide where every storage lives; verify; write the plan"},
     {"verify", tarn_verb_verify, "prove a plan safe for a graph, or say what is wrong with it"},
     {"run", tarn_verb_run, "run a plan: checked byte by byte, or measured"},
     {"transform", tarn_verb_transform, "a graph that computes the same in less memory"},
     {"assign", tarn_verb_assign, "a graph whose ops run side by side in several streams"},
     {"convert", tarn_verb_convert, "a graph, or the answer in a plan, to another kind of file"},
+    {"pairs", tarn_verb_pairs, "which storages must not share bytes, by a named method"},
 };
+
+static const char example[] =
+    "  tarn plan examples/graphs/bert_base_b1_adam.ddp.json.gz -o bert.plan\n"
+    "  tarn run examples/graphs/bert_base_b1_adam.ddp.json.gz bert.plan --check\n";
 
 static void print_help(FILE *file)
 {
@@ -33,14 +34,76 @@ static void print_help(FILE *file)
             "Usage: tarn VERB ...\n\nVerbs:\n",
             tarn_version());
     for (size_t i = 0; i < TARN_COUNT(verbs); i++) {
-        fprintf(file, "  %-9s %s\n", verbs[i].name, verbs[i].about);
+        fprintf(file, "  %-11s %s\n", verbs[i].name, verbs[i].brief);
     }
-    fprintf(file, "\n'tarn VERB --help' tells the rest; 'tarn --version' prints the version.\n"
-                  "A file named - is standard input or output. Messages go to standard error.\n\n"
-                  "Example:\n"
-                  "  tarn plan examples/graphs/bert_base_b1_adam.ddp.json.gz -o bert.plan\n"
-                  "  tarn run examples/graphs/bert_base_b1_adam.ddp.json.gz bert.plan --check "
-                  "--iterations 3\n");
+    fprintf(file,
+            "  %-11s the options of a verb; --all: every one; --man: a manual page\n"
+            "  %-11s a script that completes words, for bash, zsh or fish\n"
+            "\n'tarn help VERB' tells the rest; 'tarn --version' prints the version.\n"
+            "A file named - is standard input or output. Messages go to standard error.\n\n"
+            "Example:\n%s",
+            "help", "completion", example);
+}
+
+static void print_manual(void)
+{
+    tarn_manual_begin("tarn", "the memory manager for multi-stream accelerators");
+    printf(".SH SYNOPSIS\ntarn VERB [FILE | OPTION]...\n.SH VERBS\n");
+    for (size_t i = 0; i < TARN_COUNT(verbs); i++)
+        printf(".TP\n.BR tarn-%s (1)\n%s\n", verbs[i].name, verbs[i].brief);
+    printf(".SH EXAMPLES\n");
+    tarn_manual_lines(example);
+}
+
+/* NULL after saying so: no such verb. */
+static const struct tarn_verb *find_verb(const char *name)
+{
+    struct tarn_nearest nearest = {.text = name, .length = strlen(name)};
+    for (size_t i = 0; i < TARN_COUNT(verbs); i++) {
+        if (strcmp(name, verbs[i].name) == 0) return &verbs[i];
+        tarn_nearest_offer(&nearest, verbs[i].name);
+    }
+    tarn_nearest_offer(&nearest, "help");
+    tarn_nearest_offer(&nearest, "completion");
+    tarn_fail(TARN_USAGE, NULL, "unknown verb '%s'%s; see 'tarn --help'", name,
+              tarn_nearest_text(&nearest));
+    return NULL;
+}
+
+/* tarn help [--all | --man] [VERB] */
+static enum tarn_status run_help(char **words)
+{
+    static char in_brief[] = "--help", in_full[] = "--help-all", manual[] = TARN_ASK_MANUAL;
+    char *question = in_brief;
+    if (*words && strcmp(*words, "--all") == 0)
+        question = in_full;
+    else if (*words && strcmp(*words, "--man") == 0)
+        question = manual;
+    if (question != in_brief) words++;
+    if (!*words) {
+        if (question == manual)
+            print_manual();
+        else
+            print_help(stdout);
+        return TARN_OK;
+    }
+    if (words[1])
+        return tarn_fail(TARN_USAGE, NULL, "help: '%s' is one verb too many; see 'tarn --help'",
+                         words[1]);
+    const struct tarn_verb *verb = find_verb(*words);
+    if (!verb) return TARN_USAGE;
+    char page[64];
+    snprintf(page, sizeof page, "tarn-%s", verb->name);
+    if (question == manual) tarn_manual_begin(page, verb->brief);
+    return verb->run((char *[]){question, NULL});
+}
+
+/* tarn completion SHELL */
+static enum tarn_status run_completion(char **words)
+{
+    if (*words && !words[1] && tarn_completion_script(verbs, TARN_COUNT(verbs), *words))
+        return TARN_OK;
+    return tarn_fail(TARN_USAGE, NULL, "completion: needs bash, zsh or fish; see 'tarn --help'");
 }
 
 static enum tarn_status run_verb(char **words)
@@ -51,19 +114,26 @@ static enum tarn_status run_verb(char **words)
         print_help(stderr);
         return TARN_USAGE;
     }
-    for (size_t i = 0; i < TARN_COUNT(verbs); i++) {
-        if (strcmp(name, verbs[i].name) == 0) return verbs[i].run(words + 1);
+    if (strcmp(name, "--version") == 0) {
+        printf("tarn %s\n", tarn_version());
+        return TARN_OK;
     }
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
         print_help(stdout);
         return TARN_OK;
     }
-    if (strcmp(name, "--version") == 0) {
-        printf("tarn %s\n", tarn_version());
-        return TARN_OK;
-    }
-    tarn_say("unknown verb '%s'; see 'tarn --help'", name);
-    return TARN_USAGE;
+    if (strcmp(name, "help") == 0) return run_help(words + 1);
+    if (strcmp(name, "completion") == 0) return run_completion(words + 1);
+    const struct tarn_verb *verb = find_verb(name);
+    return verb ? verb->run(words + 1) : TARN_USAGE;
+}
+
+/* Also where the command line is wrong: whoever asked for JSON gets it. */
+static bool asks_for_json(char **words)
+{
+    for (; *words && strcmp(*words, "--") != 0; words++)
+        if (strcmp(*words, "--json") == 0) return true;
+    return false;
 }
 
 /* With a standard stream closed, the next file opened would take its number, and messages would
@@ -83,7 +153,10 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN); /* a reader that has gone is an error of writing */
     signal(SIGXFSZ, SIG_IGN); /* as is a file that has grown too large */
     tarn_interrupt_install();
-    enum tarn_status status = run_verb(argv + (argv[0] != NULL));
+    char **words = argv + (argv[0] != NULL);
+    if (asks_for_json(words)) tarn_fail_in_json();
+    enum tarn_status status = run_verb(words);
+    tarn_progress_clear();
     if (fflush(stdout) != 0 || ferror(stdout)) {
         tarn_say("standard output: %s", strerror(errno));
         if (status == TARN_OK) status = TARN_SYSTEM;

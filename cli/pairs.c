@@ -2,7 +2,7 @@
  */
 #include <stdlib.h>
 
-#include "print.h"
+#include "command/command.h"
 #include "verbs.h"
 
 #define REPEAT_MAX 1000u
@@ -75,15 +75,15 @@ enum tarn_status tarn_verb_pairs(char **words)
     uint32_t repeat = 1;
     const struct tarn_option options[] = {
         {"method", 0, TARN_OPTION_TEXT, &method, "NAME",
-         "clocks (default), ancestors, ancestors-opt or stream-graph"},
+         "clocks, ancestors, ancestors-opt or stream-graph\n(default clocks)", TARN_EVERYDAY},
         {"repeat", 0, TARN_OPTION_COUNT, &repeat, "N",
-         "do it N times (1 to 1000) and give the median times"},
+         "do it N times (1 to 1000) and give the median times", TARN_EVERYDAY},
         TARN_LOAD_OPTION(load),
         TARN_JSON_OPTION(json),
     };
     const struct tarn_command command = {
         .verb = "pairs",
-        .usage = "GRAPH [--method NAME] [--repeat N] [--text-max BYTES] [--json]",
+        .usage = "GRAPH",
         .about = "Counts the pairs of planned storages that must not share a byte. All methods\n"
                  "give the same set, and so the same hash.\n\n"
                  "  clocks         Tarn's own: no matrix is needed; its times are ms to be ready\n"

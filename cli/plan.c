@@ -1,7 +1,7 @@
 /* tarn plan: a graph in, a verified plan out, and the figures of both. */
+#include "command/command.h"
 #include "curve.h"
 #include "interrupt.h"
-#include "print.h"
 #include "transforms.h"
 #include "verbs.h"
 
@@ -15,6 +15,7 @@ struct request {
     struct tarn_transforms transforms;
     uint64_t effort, nanoseconds; /* of search */
     uint32_t curve_points;        /* 0: no curve */
+    uint64_t shown_footprint;     /* by the last line of progress; 0: none was */
     bool json;
 };
 
@@ -86,11 +87,16 @@ static void print_result(FILE *file, const struct request *request, const struct
 
 static void print_progress(void *user, const struct tarn_plan_progress *progress)
 {
+    struct request *request = user;
     if (progress->footprint <= progress->bound && progress->steps == 0) return; /* no search */
-    tarn_say("%s: step %llu: footprint %llu, bound %llu, gap %.4f %%", (const char *)user,
-             (unsigned long long)progress->steps, (unsigned long long)progress->footprint,
-             (unsigned long long)progress->bound,
+    char text[512];
+    bool is_news = progress->footprint != request->shown_footprint;
+    request->shown_footprint = progress->footprint;
+    snprintf(text, sizeof text, "%s: step %llu: footprint %llu, bound %llu, gap %.4f %%",
+             request->graph_path, (unsigned long long)progress->steps,
+             (unsigned long long)progress->footprint, (unsigned long long)progress->bound,
              tarn_gap_percent(progress->footprint, progress->bound));
+    tarn_progress_tell(text, is_news);
 }
 
 static void fill_search(struct request *request)
@@ -100,7 +106,7 @@ static void fill_search(struct request *request)
     planning->seconds = (double)request->nanoseconds * 1e-9;
     if (request->effort == EFFORT_UNSAID) planning->effort = 0;
     planning->progress = print_progress;
-    planning->user = (void *)(uintptr_t)request->graph_path;
+    planning->user = request;
     planning->stop = tarn_interrupt_note();
 }
 
@@ -189,36 +195,32 @@ enum tarn_status tarn_verb_plan(char **words)
                               .effort = EFFORT_UNSAID};
     const struct tarn_option options[] = {
         {"output", 'o', TARN_OPTION_OUTPUT, &request.plan_path, "PLAN",
-         "where to write the plan; without it nothing is written;\na name that ends in .csv asks "
-         "for the answer to a packing\ninstance (see 'tarn convert')"},
+         "where to write the plan;\nwithout it nothing is written; a name that ends in .csv asks "
+         "for the answer to a packing instance (see 'tarn convert')",
+         TARN_EVERYDAY},
         TARN_PLANNING_OPTIONS(request.planning),
         TARN_TRANSFORM_OPTIONS(request.transforms),
         {"node-limit", 0, TARN_OPTION_TIMES, &request.planning.node_limit, "N",
-         "nodes of a part at most (default 60), for the method roam-tree"},
+         "nodes of a part at most (default 60), for the method roam-tree", TARN_SPECIAL},
         {"budget-curve", 0, TARN_OPTION_TIMES, &request.curve_points, "POINTS",
-         "plan nothing, tell what this number of budgets costs, down to\nthe least; -o writes CSV, "
-         "or a picture to a name that ends in .svg"},
+         "plan nothing, tell what this number of budgets costs, down to the least; -o writes CSV, "
+         "or a picture to a name that ends in .svg",
+         TARN_SPECIAL},
         {"effort", 0, TARN_OPTION_NUMBER, &request.effort, "STEPS",
-         "steps of search when nothing simpler meets the bound\n(default 1000; 0: none); given, it "
-         "takes "
-         "no notice of the clock"},
+         "steps of search when nothing simpler meets the bound (default 1000; 0: none); given, it "
+         "takes no notice of the clock",
+         TARN_SPECIAL},
         {"seconds", 0, TARN_OPTION_SECONDS, &request.nanoseconds, "SECONDS",
-         "search as long as that instead; the plan is then not\nreproducible"},
-        {"seed", 0, TARN_OPTION_NUMBER, &request.planning.seed, "N", "of the search (default 0)"},
+         "search as long as that;\nit replaces --effort, and the plan is not reproducible",
+         TARN_EVERYDAY},
+        {"seed", 0, TARN_OPTION_NUMBER, &request.planning.seed, "N", "of the search (default 0)",
+         TARN_SPECIAL},
         TARN_LOAD_OPTION(request.load),
         TARN_JSON_OPTION(request.json),
     };
     const struct tarn_command command = {
         .verb = "plan",
-        .usage = "GRAPH [-o PLAN] [--assign] [--streams N] [--assign-mode MODE]\n"
-                 "                 [--wait-ns NS] [--budget BYTES] [--budget-method METHOD]\n"
-                 "                 [--budget-curve POINTS] [--reorder] [--reorder-keep-time]\n"
-                 "                 [--node-limit N] [--couple] [--couple-keep PERCENT]\n"
-                 "                 [--slowdown-max PERCENT] [--in-place] "
-                 "[--in-place-kinds KIND,KIND...]\n"
-                 "                 [--alignment BYTES] [--capacity BYTES] [--method NAME]\n"
-                 "                 [--boundary refined|simple] [--threads N] [--effort STEPS]\n"
-                 "                 [--seconds SECONDS] [--seed N] [--text-max BYTES] [--json]",
+        .usage = "GRAPH [-o PLAN]",
         .about = about,
         .options = options,
         .options_count = TARN_COUNT(options),

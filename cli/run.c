@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "command/command.h"
 #include "device.h"
 #include "interrupt.h"
-#include "print.h"
 #include "verbs.h"
 
 #define MEASURED_ITERATIONS 100u           /* unless told otherwise */
@@ -310,13 +310,6 @@ static enum tarn_status settle(const struct tarn_command *command, struct reques
     return TARN_OK;
 }
 
-static const char usage[] =
-    "GRAPH [PLAN] [--check] [--iterations N] [--order FILE|seed:N] [--delay NS]\n"
-    "                [--seed N] [--kernel empty|spin:NS] [--workers N]\n"
-    "                [--device host|cuda[:N]] [--capture] [--unroll N] [--depth N]\n"
-    "                [--flight FILE] [--trace FILE.json] [--deadline SECONDS]\n"
-    "                [--no-verify] [--text-max BYTES] [--json] [planning options]";
-
 static const char about[] =
     "Runs a graph on this machine's cores or on a CUDA device, over one arena. With a\n"
     "PLAN it is verified first; without one the graph is planned.\n\n"
@@ -324,7 +317,7 @@ static const char about[] =
     "the graph says must be there, and writes bytes that only its version explains.\n"
     "A wrong byte ends the run with exit code 7 and names who read and who wrote it.\n"
     "'digest' is the same for every correct run of a graph.\n\n"
-    "Measured (--kernel): kernels do nothing, or spin; prints wall time and ns per op.\n";
+    "Measured (--kernel): kernels do nothing, or spin; prints wall time and ns an op.\n";
 
 static const char example[] =
     "  tarn run examples/graphs/bert_base_b1_adam.ddp.json.gz --check --iterations 3\n"
@@ -341,45 +334,48 @@ enum tarn_status tarn_verb_run(char **words)
                               .session.struct_size = sizeof request.session,
                               .host.struct_size = sizeof request.host};
     const struct tarn_option options[] = {
-        {"check", 0, TARN_OPTION_FLAG, &request.checked, NULL, "checked execution (default)"},
+        {"check", 0, TARN_OPTION_FLAG, &request.checked, NULL, "checked execution (default)",
+         TARN_SPECIAL},
         {"iterations", 0, TARN_OPTION_TIMES, &request.check.iterations, "N",
-         "how many (default: 1 checked, 100 measured)"},
+         "how many (default: 1 checked, 100 measured)", TARN_EVERYDAY},
         {"order", 0, TARN_OPTION_INPUT, &request.order, "FILE|seed:N",
-         "one op after another: in the order of a file\n(tarn.order, for example a witness), or "
-         "in a legal\norder drawn at random"},
+         "one op after another,\nin the order of a file (tarn.order, for example a witness), or in "
+         "a legal order drawn at random",
+         TARN_EVERYDAY},
         {"delay", 0, TARN_OPTION_COUNT, &request.check.delay_ns, "NS",
-         "random delays before ops, at most NS nanoseconds"},
-        {"seed", 0, TARN_OPTION_NUMBER, &request.check.seed, "N", "of the delays (default 0)"},
+         "random delays before ops, at most NS nanoseconds", TARN_SPECIAL},
+        {"seed", 0, TARN_OPTION_NUMBER, &request.check.seed, "N", "of the delays (default 0)",
+         TARN_SPECIAL},
         {"kernel", 0, TARN_OPTION_TEXT, &request.kernel, "empty|spin:NS",
-         "measure instead of checking"},
+         "measure instead of checking", TARN_EVERYDAY},
         {"workers", 0, TARN_OPTION_COUNT, &request.host.workers, "N",
-         "threads that run ops (default: cores, at most streams)"},
+         "threads that run ops (default: cores, at most streams)", TARN_SPECIAL},
         {"device", 0, TARN_OPTION_TEXT, &request.device, "host|cuda[:N]",
-         "where to run (default: host)"},
+         "where to run (default: host)", TARN_EVERYDAY},
         {"capture", 0, TARN_OPTION_FLAG, &request.session.capture, NULL,
-         "capture iterations once and replay them"},
+         "capture iterations once and replay them", TARN_EVERYDAY},
         {"unroll", 0, TARN_OPTION_TIMES, &request.session.unroll, "N",
-         "iterations captured together (implies --capture)"},
+         "iterations captured together (implies --capture)", TARN_SPECIAL},
         {"depth", 0, TARN_OPTION_TIMES, &request.session.depth, "N",
-         "most iterations under way at once (default on cuda: 8)"},
+         "most iterations under way at once (default on cuda: 8)", TARN_SPECIAL},
         {"flight", 0, TARN_OPTION_OUTPUT, &request.flight, "FILE",
-         "write every stream's last commands to a file,\nat the end or when an error stops the "
-         "run"},
+         "write every stream's last commands to a file, at the end or when an error stops the run",
+         TARN_SPECIAL},
         {"trace", 0, TARN_OPTION_OUTPUT, &request.trace, "FILE.json",
-         "write the last iterations as a Chrome trace (Perfetto):\na track per stream, and the "
-         "bytes "
-         "alive"},
+         "write the last iterations as a Chrome trace (Perfetto):\na track for each stream, and "
+         "the bytes alive",
+         TARN_EVERYDAY},
         {"deadline", 0, TARN_OPTION_SECONDS, &request.deadline_ns, "SECONDS",
-         "give up when the run takes longer, for example 0.5"},
+         "give up when the run takes longer", TARN_EVERYDAY},
         {"no-verify", 0, TARN_OPTION_FLAG, &request.unverified, NULL,
-         "trust the plan: to see what a bad one does"},
+         "trust the plan: to see what a bad one does", TARN_SPECIAL},
         TARN_PLANNING_OPTIONS(request.planning),
         TARN_LOAD_OPTION(request.load),
         TARN_JSON_OPTION(request.json),
     };
     const struct tarn_command command = {
         .verb = "run",
-        .usage = usage,
+        .usage = "GRAPH [PLAN]",
         .about = about,
         .options = options,
         .options_count = TARN_COUNT(options),

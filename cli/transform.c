@@ -206,32 +206,25 @@ static enum tarn_status transform(char **words_given, bool assign)
                               .transforms.assign = assign};
     const struct tarn_option options[] = {
         {"output", 'o', TARN_OPTION_OUTPUT, &request.output_path, "GRAPH",
-         "where to write the new graph; without it nothing is written"},
+         "where to write the new graph;\nwithout it nothing is written", TARN_EVERYDAY},
         {"alignment", 0, TARN_OPTION_SIZE, &request.planning.alignment, "BYTES",
-         "of the plan to come: sizes count as what they reserve in it\n(default 512)"},
+         "of the plan to come: sizes count as what they reserve in it (default 512)", TARN_SPECIAL},
         {"capacity", 0, TARN_OPTION_SIZE, &request.planning.capacity, "BYTES",
-         "of the arena that the plan to come has to fit in"},
+         "of the arena that the plan to come has to fit in", TARN_EVERYDAY},
         {"implementations", 0, TARN_OPTION_INPUT, &request.costs_path, "COSTS.csv",
-         "give ops the implementations that the table has for their\nkinds, first of all"},
+         "give ops the implementations that the table has for their kinds, first of all",
+         TARN_SPECIAL},
         {"split-backward", 0, TARN_OPTION_FLAG, &request.implementations.split_backward, NULL,
-         "let a convolution's backward run as two: input gradient and\nweight gradient"},
+         "let a convolution's backward run as two: input gradient and weight gradient",
+         TARN_SPECIAL},
         TARN_TRANSFORM_OPTIONS(request.transforms),
-        {"changes", 0, TARN_OPTION_FLAG, &request.list, NULL, "list every change"},
+        {"changes", 0, TARN_OPTION_FLAG, &request.list, NULL, "list every change", TARN_EVERYDAY},
         TARN_LOAD_OPTION(request.load),
         TARN_JSON_OPTION(request.json),
     };
     const struct tarn_command command = {
         .verb = assign ? "assign" : "transform",
-        .usage = "GRAPH [-o GRAPH] [--implementations COSTS.csv] [--split-backward]\n"
-                 "                      [--assign] [--streams N] [--assign-mode MODE]\n"
-                 "                      [--wait-ns NS] [--budget BYTES] [--budget-method METHOD]\n"
-                 "                      [--reorder] [--reorder-keep-time] [--couple]\n"
-                 "                      [--couple-keep PERCENT]\n"
-                 "                      [--slowdown-max PERCENT] [--in-place] "
-                 "[--in-place-kinds KIND,KIND...]\n"
-                 "                      [--capacity BYTES] [--alignment BYTES] [--text-max BYTES] "
-                 "[--changes] "
-                 "[--json]",
+        .usage = "GRAPH [-o GRAPH]",
         .about = about,
         .options = options,
         .options_count = TARN_COUNT(options),
@@ -239,8 +232,10 @@ static enum tarn_status transform(char **words_given, bool assign)
         .arguments_max = 1,
         .arguments_read = 1,
         .exits = (const enum tarn_status[]){TARN_DOES_NOT_FIT, TARN_BAD_INPUT, TARN_OK},
-        .example = assign ? "  tarn assign graph.json --streams 4 -o parallel.json\n"
-                          : "  tarn transform graph.json --reorder -o better.json\n",
+        .example =
+            assign
+                ? "  tarn assign examples/graphs/alexnet_b1_adam.ddp.json --streams 4 -o a.json\n"
+                : "  tarn transform examples/graphs/alexnet_b1_adam.ddp.json --reorder -o a.json\n",
     };
     enum tarn_status status;
     if (!tarn_options_parse(&command, words_given, request.paths, &status)) return status;

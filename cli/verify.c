@@ -1,6 +1,6 @@
 /* tarn verify: asks the independent verifier about a plan file, and prints every violation. */
+#include "command/command.h"
 #include "interrupt.h"
-#include "print.h"
 #include "verbs.h"
 
 struct request {
@@ -113,13 +113,14 @@ enum tarn_status tarn_verb_verify(char **words)
     struct request request = {.load.struct_size = sizeof request.load};
     const struct tarn_option options[] = {
         {"witness", 0, TARN_OPTION_OUTPUT, &request.witness_path, "FILE",
-         "write a legal order of the ops that corrupts, for\n'tarn run --no-verify --order FILE'"},
+         "write a legal order of the ops that corrupts,\nfor 'tarn run --no-verify --order FILE'",
+         TARN_EVERYDAY},
         TARN_LOAD_OPTION(request.load),
         TARN_JSON_OPTION(request.json),
     };
     const struct tarn_command command = {
         .verb = "verify",
-        .usage = "GRAPH PLAN [--witness FILE] [--text-max BYTES] [--json]",
+        .usage = "GRAPH PLAN",
         .about = "Replays the plan's program once with vector clocks and a map of the arena's\n"
                  "bytes, and compares it with the graph. Shares no algorithm with the planner.\n"
                  "Prints every violation (at most 100).\n",
@@ -129,7 +130,8 @@ enum tarn_status tarn_verb_verify(char **words)
         .arguments_max = 2,
         .arguments_read = 2,
         .exits = (const enum tarn_status[]){TARN_BAD_INPUT, TARN_REJECTED, TARN_OK},
-        .example = "  tarn verify examples/graphs/figure7.json figure7.plan\n",
+        .example = "  tarn plan examples/graphs/figure7.json -o figure7.plan\n"
+                   "  tarn verify examples/graphs/figure7.json figure7.plan\n",
     };
     enum tarn_status status;
     if (!tarn_options_parse(&command, words, request.paths, &status)) return status;

@@ -60,7 +60,7 @@ every_verb_explains_itself() {
     local verb option
     exits 0 --help && exits 0 --version && grep -qE '^tarn [0-9]+\.[0-9]+' "$folder/out" || return
     for verb in info pairs plan verify run transform assign convert; do
-        exits 0 "$verb" --help || return
+        exits 0 "$verb" --help-all || return
         for part in "Usage: tarn $verb" Options: "Exit codes:" Example: --json; do
             grep -qF -- "$part" "$folder/out" || return
         done
@@ -327,7 +327,7 @@ convert_says_what_it_cannot_express() {
     exits 2 convert "$streams" "$folder/new.csv" && says 'new.csv: a graph of 3 streams' || return
     exits 2 plan "$streams" -o "$folder/new.csv" && says '3 streams' || return
     exits 0 plan "$packing" -o "$plan" || return
-    exits 2 convert "$packing" "$folder/new.json" --plan "$plan" && says 'choose a name that ends in .csv' || return
+    exits 2 convert "$packing" "$folder/new.json" --plan "$plan" && says 'to a name that ends in .csv' || return
     damage 'p["storages"][0][1] = p["storages"][1][1]' && exits 6 convert "$packing" "$folder/new.csv" --plan "$folder/damaged" &&
         exits 3 convert "$folder/damaged" "$folder/new.csv" && exits 8 convert "$packing" "$folder/absent/new.csv" &&
         ! ls "$folder"/new.* 2>/dev/null

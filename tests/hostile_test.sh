@@ -86,7 +86,7 @@ what_is_in_the_way_of_writing_exits_8_and_keeps_the_old_file() {
     before=$(sha256sum <old.json)
     (ulimit -f 4 && exec "$tarn" convert "$graph" old.json >/dev/null 2>err)
     [ $? = 8 ] && grep -q 'File too large' err && [ "$before" = "$(sha256sum <old.json)" ] || return
-    (ulimit -f 1 && exec "$tarn" info "$source/examples/graphs/alexnet_b1_adam.ddp.json" --help >old2 2>err)
+    (ulimit -f 1 && exec "$tarn" info "$source/examples/graphs/alexnet_b1_adam.ddp.json" --help-all >old2 2>err)
     [ $? = 8 ] || return
     if [ -c /dev/full ]; then
         exits 8 convert "$graph" /dev/full && grep -q 'No space left' err || return

@@ -32,6 +32,9 @@ for extra in "$@"; do
     tests)
         need_command g++ g++
         need_library cmocka libcmocka-dev
+        need_command zsh zsh
+        need_command fish fish
+        need_command groff groff-base
         ;;
     opencl)
         need_library OpenCL ocl-icd-opencl-dev

@@ -1,11 +1,16 @@
-/* A verb's command line as a table: what can be given, where it goes, what --help says. */
-#ifndef TARN_CLI_OPTIONS_H
-#define TARN_CLI_OPTIONS_H
+/* A verb's command line as a table: what can be given, where it goes, what --help says. From the
+ * table come the reading of the command line, two lengths of help, the manual page, and what shells
+ * complete. The door of the room. */
+#ifndef TARN_CLI_COMMAND_H
+#define TARN_CLI_COMMAND_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "messages.h"
+#include "print.h"
+#include "suggest.h"
 #include "tarn.h"
 
 enum tarn_option_kind {
@@ -22,19 +27,23 @@ enum tarn_option_kind {
     TARN_OPTION_CHOICE   /* an enum: which of the words of value_name, "first|second" */
 };
 
+/* --help shows everyday options, --help-all special ones, too. */
+enum tarn_option_rank { TARN_EVERYDAY, TARN_SPECIAL };
+
 struct tarn_option {
     const char *name; /* without the two dashes */
     char letter;      /* of the short form, or 0 */
     enum tarn_option_kind kind;
     void *value;            /* keeps its default when the option is not given */
     const char *value_name; /* in --help; NULL for a flag */
-    const char *help;       /* lines after the first are indented alike */
+    const char *help;       /* --help shows what stands before a line break, --help-all all of it */
+    enum tarn_option_rank rank;
 };
 
 struct tarn_command {
     const char *verb;
-    const char *usage; /* what follows `tarn VERB` */
-    const char *about; /* one or more whole lines, each ending in a newline */
+    const char *usage; /* the files that follow `tarn VERB`, and the option that most give */
+    const char *about; /* whole lines; --help shows those before the first empty one */
     const struct tarn_option *options;
     size_t options_count;
     size_t arguments_min, arguments_max; /* files, not options */
@@ -51,9 +60,13 @@ struct tarn_command {
 bool tarn_options_parse(const struct tarn_command *command, char **words, const char **arguments,
                         enum tarn_status *status);
 
-/* Says on stderr what is wrong with the command line and where help is; returns TARN_USAGE. */
+/* Says what is wrong with the command line and where help is; returns TARN_USAGE. */
 enum tarn_status tarn_options_refuse(const struct tarn_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Words by which `tarn help --man` and `tarn completion SHELL` ask a verb for its part. */
+#define TARN_ASK_MANUAL "--help-man"
+#define TARN_ASK_COMPLETION "--help-completion=" /* bash, zsh or fish follows */
 
 /* Is the path "-", standard input or output, or another name of standard output? NULL: no. */
 bool tarn_is_dash(const char *path);

@@ -9,14 +9,22 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "messages.h"
 
 #define LABEL_WIDTH 16
+
+static struct {
+    bool fails_in_json;
+    bool is_begun; /* an object of JSON, on standard output */
+} answer;
 
 void tarn_printer_begin(struct tarn_printer *printer, FILE *file, bool json)
 {
     *printer = (struct tarn_printer){.file = file, .json = json, .depth = 1, .first = true};
-    if (json) fputc('{', file);
+    if (!json) return;
+    fputc('{', file);
+    answer.is_begun = answer.is_begun || file == stdout;
 }
 
 void tarn_printer_end(struct tarn_printer *printer)
@@ -158,38 +166,43 @@ void tarn_printer_close(struct tarn_printer *printer, char bracket)
     printer->first = false;
 }
 
-/* ---- Errors, gaps and time ---- */
+/* ---- Failures, and gaps ---- */
 
-void tarn_say(const char *format, ...)
+void tarn_fail_in_json(void) { answer.fails_in_json = true; }
+
+enum tarn_status tarn_fail(enum tarn_status status, const char *place, const char *format, ...)
 {
+    char text[2048];
     va_list arguments;
     va_start(arguments, format);
-    tarn_say_list(format, arguments);
-    va_end(arguments);
-}
-
-void tarn_say_list(const char *format, va_list arguments)
-{
-    char text[2048], shown[2048];
     vsnprintf(text, sizeof text, format, arguments);
-    tarn_text_escape(TARN_PLAIN, text, shown, sizeof shown);
-    fprintf(stderr, "tarn: %s\n", shown);
+    va_end(arguments);
+    tarn_say("%s", text);
+    if (!answer.fails_in_json || answer.is_begun) return status;
+    struct tarn_printer printer;
+    tarn_printer_begin(&printer, stdout, true);
+    tarn_printer_open(&printer, "error", '{');
+    tarn_printer_count(&printer, "code", status);
+    tarn_printer_text(&printer, "message", text);
+    tarn_printer_text(&printer, "place", place);
+    tarn_printer_close(&printer, '}');
+    tarn_printer_end(&printer);
+    return status;
 }
 
 enum tarn_status tarn_print_error(const struct tarn_error *error, enum tarn_status status)
 {
-    tarn_say("%s", error->text[0] ? error->text : tarn_status_text(status));
-    return status;
+    char line[64];
+    const char *place = error->pointer[0] ? error->pointer : NULL;
+    if (!place && error->line > 0) {
+        snprintf(line, sizeof line, "line %" PRIu32 ", column %" PRIu32, error->line,
+                 error->column);
+        place = line;
+    }
+    return tarn_fail(status, place, "%s", error->text[0] ? error->text : tarn_status_text(status));
 }
 
 double tarn_gap_percent(uint64_t bytes, uint64_t bound)
 {
     return bound > 0 ? 100.0 * ((double)bytes - (double)bound) / (double)bound : 0;
-}
-
-double tarn_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }

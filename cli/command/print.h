@@ -1,7 +1,7 @@
 /* What a verb has found out, on a stream: one JSON object for programs, or aligned lines for
  * people. The verb says each fact once. */
-#ifndef TARN_CLI_PRINT_H
-#define TARN_CLI_PRINT_H
+#ifndef TARN_CLI_COMMAND_PRINT_H
+#define TARN_CLI_COMMAND_PRINT_H
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -39,18 +39,19 @@ void tarn_printer_open(struct tarn_printer *printer, const char *key,
                        char bracket);                                /* '{' or '[' */
 void tarn_printer_close(struct tarn_printer *printer, char bracket); /* '}' or ']' */
 
-/* Prints "tarn: TEXT", one line on standard error, whatever the words in it hold. */
-void tarn_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void tarn_say_list(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));
+/* From now on a failure is also one JSON object on standard output, {"error": {"code", "message",
+ * "place"}}, unless an object has been begun there: --json was given. */
+void tarn_fail_in_json(void);
 
-/* The same for a failed call; returns its status. */
+/* Says why the command fails; returns the status. place: where in a file, or NULL. */
+enum tarn_status tarn_fail(enum tarn_status status, const char *place, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The same for a failed call of the library. */
 enum tarn_status tarn_print_error(const struct tarn_error *error, enum tarn_status status);
 
 /* How far a footprint or a peak is above its bound, or a time above what it was, in percent of
  * that; 0 without one. */
 double tarn_gap_percent(uint64_t bytes, uint64_t bound);
-
-/* Milliseconds of a clock that only goes forward. */
-double tarn_now_ms(void);
 
 #endif

@@ -1,0 +1,21 @@
+/* What is told on standard error: messages, and how far a search has come while it is under way. */
+#ifndef TARN_CLI_COMMAND_MESSAGES_H
+#define TARN_CLI_COMMAND_MESSAGES_H
+
+#include <stdbool.h>
+
+/* Prints "tarn: TEXT", one line, whatever the words in it hold. */
+void tarn_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Tells how far a search has come, with the seconds since the first call before it. On a terminal
+ * there is one line, which each call replaces; elsewhere what `is_news`, a better plan, gets a
+ * line, and the rest none. */
+void tarn_progress_tell(const char *text, bool is_news);
+
+/* Ends the terminal's line, before something else is printed there and at the end. */
+void tarn_progress_clear(void);
+
+/* Milliseconds of a clock that only goes forward. */
+double tarn_now_ms(void);
+
+#endif

@@ -1,0 +1,142 @@
+/* Values of options: decimal numbers, sizes with units, seconds, percentages, and words of a list.
+ */
+#include "values.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Reads digits from *text on and moves it behind them. */
+static bool read_digits(const char **text, uint64_t *number)
+{
+    const char *digit = *text;
+    uint64_t sum = 0;
+    for (; isdigit((unsigned char)*digit); digit++) {
+        uint64_t value = (uint64_t)(*digit - '0');
+        if (sum > (UINT64_MAX - value) / 10) return false;
+        sum = 10 * sum + value;
+    }
+    if (digit == *text) return false;
+    *text = digit;
+    *number = sum;
+    return true;
+}
+
+bool tarn_number_parse(const char *text, uint64_t *number)
+{
+    uint64_t result;
+    if (!read_digits(&text, &result) || *text != '\0') return false;
+    *number = result;
+    return true;
+}
+
+static bool parse_count(const char *text, uint32_t *count)
+{
+    uint64_t number;
+    if (!tarn_number_parse(text, &number) || number > UINT32_MAX) return false;
+    *count = (uint32_t)number;
+    return true;
+}
+
+static bool parse_size(const char *text, uint64_t *size)
+{
+    static const struct {
+        const char *name;
+        uint64_t bytes;
+    } units[] = {
+        {"", 1},
+        {"B", 1},
+        {"KB", 1000},
+        {"MB", 1000000},
+        {"GB", 1000000000},
+        {"TB", 1000000000000},
+        {"KiB", UINT64_C(1) << 10},
+        {"MiB", UINT64_C(1) << 20},
+        {"GiB", UINT64_C(1) << 30},
+        {"TiB", UINT64_C(1) << 40},
+    };
+    uint64_t number;
+    if (!read_digits(&text, &number)) return false;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(text, units[i].name) != 0) continue;
+        if (number > UINT64_MAX / units[i].bytes) return false;
+        *size = number * units[i].bytes;
+        return true;
+    }
+    return false;
+}
+
+static bool parse_seconds(const char *text, uint64_t *ns)
+{
+    const uint64_t second = 1000000000;
+    uint64_t whole, fraction = 0;
+    if (!read_digits(&text, &whole) || whole > UINT64_MAX / second - 1) return false;
+    if (*text == '.') {
+        uint64_t weight = second / 10;
+        for (text++; isdigit((unsigned char)*text); text++, weight /= 10) {
+            fraction += weight * (uint64_t)(*text - '0');
+        }
+    }
+    if (*text != '\0') return false;
+    *ns = whole * second + fraction;
+    return true;
+}
+
+/* As many billionths as parse_seconds would make of it, of a percent. */
+static bool parse_percent(const char *text, double *share)
+{
+    uint64_t billionths;
+    if (!parse_seconds(text, &billionths)) return false;
+    *share = (double)billionths * 1e-11;
+    return true;
+}
+
+/* Which of the words between bars it is. */
+static bool parse_choice(const char *text, const char *words, unsigned *choice)
+{
+    size_t length = strlen(text);
+    for (unsigned i = 0; *words; i++) {
+        size_t word = strcspn(words, "|");
+        if (word == length && strncmp(words, text, length) == 0) {
+            *choice = i;
+            return true;
+        }
+        words += word + (words[word] == '|');
+    }
+    return false;
+}
+
+/* 0 would mean "not given" to the library: nobody who writes it wants that. */
+bool tarn_option_parse(const struct tarn_option *option, const char *text)
+{
+    switch (option->kind) {
+    case TARN_OPTION_FLAG: *(bool *)option->value = true; return true;
+    case TARN_OPTION_TEXT:
+    case TARN_OPTION_INPUT:
+    case TARN_OPTION_OUTPUT: *(const char **)option->value = text; return true;
+    case TARN_OPTION_COUNT: return parse_count(text, option->value);
+    case TARN_OPTION_TIMES:
+        return parse_count(text, option->value) && *(uint32_t *)option->value > 0;
+    case TARN_OPTION_NUMBER: return tarn_number_parse(text, option->value);
+    case TARN_OPTION_SIZE: return parse_size(text, option->value) && *(uint64_t *)option->value > 0;
+    case TARN_OPTION_SECONDS:
+        return parse_seconds(text, option->value) && *(uint64_t *)option->value > 0;
+    case TARN_OPTION_PERCENT: return parse_percent(text, option->value);
+    case TARN_OPTION_CHOICE: return parse_choice(text, option->value_name, option->value);
+    }
+    return false;
+}
+
+const char *tarn_option_wanted(const struct tarn_option *option)
+{
+    switch (option->kind) {
+    case TARN_OPTION_COUNT:
+    case TARN_OPTION_NUMBER: return "a whole number";
+    case TARN_OPTION_TIMES: return "a whole number above 0";
+    case TARN_OPTION_SIZE: return "bytes above 0, for example 512, 10MB or 8GiB";
+    case TARN_OPTION_SECONDS: return "seconds above 0, for example 2 or 0.5";
+    case TARN_OPTION_PERCENT: return "a percentage, for example 1 or 0.5";
+    case TARN_OPTION_CHOICE: return option->value_name;
+    default: return "a value";
+    }
+}

@@ -1,0 +1,245 @@
+"""The manners of the command: help that fits a screen, examples that run, suggestions, failures as JSON, one line of progress,
+manual pages, and what shells complete. TAP on standard output.
+
+    manners_test.py SOURCE TARN"""
+import json
+import os
+import pty
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+source, tarn = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+folder = tempfile.mkdtemp()
+os.symlink(os.path.join(source, "examples"), os.path.join(folder, "examples"))
+toy, real = "examples/graphs/figure7.json", "examples/graphs/resnet50_b1_adam.ddp.json.gz"
+tests = []
+
+
+def test(function):
+    tests.append(function)
+
+
+def run(*words, shell=None, **options):
+    options = {"cwd": folder, "capture_output": True, "text": True, **options}
+    return subprocess.run(["bash", "-c", shell] if shell else [tarn, *words], **options)
+
+
+def verbs():
+    text = run("--help").stdout
+    found = re.findall(r"^  ([a-z]+) ", text[:text.index("Example:")], re.M)
+    assert {"info", "plan", "verify", "run", "convert"} <= set(found), found
+    return [verb for verb in found if verb not in ("help", "completion")]
+
+
+def options_of(verb):
+    text = run(verb, "--help-all").stdout
+    return re.findall(r"^  (?:-., )?(--[a-z-]+)", text[text.index("Options:"):], re.M)
+
+
+@test
+def help_fits_a_screen_and_help_all_its_width():
+    for words in [[]] + [[verb] for verb in verbs()]:
+        lines = run(*words, "--help").stdout.splitlines()
+        assert len(lines) <= 24, (words, len(lines))
+        for line in lines + run(*words, "--help-all" if words else "--help").stdout.splitlines():
+            assert len(line) <= 80, (words, line)
+
+
+@test
+def help_of_a_verb_is_asked_for_in_three_ways():
+    for verb in verbs():
+        assert run("help", verb).stdout == run(verb, "--help").stdout == run(verb, "-h").stdout != ""
+        assert run("help", "--all", verb).stdout == run(verb, "--help-all").stdout
+        text = run(verb, "--help").stdout
+        everyday = re.findall(r"^  (?:-., )?(--[a-z-]+)", text, re.M)
+        assert everyday and set(everyday) <= set(options_of(verb)), verb
+    assert run("help").stdout == run("--help").stdout
+    assert run("help", "nonsense").returncode == 2
+    assert run("help", "plan", "run").returncode == 2
+
+
+@test
+def every_example_runs():
+    count = 0
+    for verb in verbs():
+        text = run(verb, "--help").stdout
+        lines = re.findall(r"^  (tarn .*)$", text[text.index("Example:"):], re.M)
+        assert lines, verb
+        for line in lines:
+            done = run(shell=line.replace("tarn ", shutil_quote(tarn) + " ", 1))
+            assert done.returncode == 0, (line, done.stderr)
+            count += 1
+    assert count >= len(verbs())
+
+
+def shutil_quote(path):
+    return "'" + path.replace("'", "'\\''") + "'"
+
+
+@test
+def what_is_mistyped_gets_a_suggestion():
+    for words, meant in [(["plna"], "plan"), (["verfy"], "verify"), (["ifno"], "info"), (["hlep"], "help"),
+                         (["plan", toy, "--reorer"], "--reorder"), (["plan", toy, "--budgte=1"], "--budget"),
+                         (["run", toy, "--iteratons", "3"], "--iterations")]:
+        done = run(*words)
+        assert done.returncode == 2 and f"(did you mean '{meant}'?)" in done.stderr, (words, done.stderr)
+    for words in [["xyzzy"], ["plan", toy, "--xyzzy"], ["plan", toy, "--" + 100 * "x"]]:
+        done = run(*words)
+        assert done.returncode == 2 and "did you mean" not in done.stderr, (words, done.stderr)
+
+
+@test
+def failures_are_json_where_json_was_asked_for():
+    with open(os.path.join(folder, "bad.json"), "w") as file:
+        json.dump({"format": "tarn.graph", "version": 1, "name": "x", "streams": [], "ops": 3, "tensors": []}, file)
+    with open(os.path.join(folder, "syntax.json"), "w") as file:
+        file.write('{"format":\n  }')
+    for words, code, place in [(["plan", "bad.json"], 3, "/ops"), (["info", "syntax.json"], 3, "line 2"),
+                               (["plan", "absent.json"], 8, None), (["plan"], 2, None), (["nonsense"], 2, None),
+                               (["verify", toy, toy], 3, "/format"), (["plan", toy, "--capacity", "1"], 1, None),
+                               (["plan", toy, "--jsn"], 2, None), (["completion", "csh"], 2, None)]:
+        done = run(*words, "--json")
+        answer = json.loads(done.stdout)
+        assert list(answer) == ["error"] and list(answer["error"]) == ["code", "message", "place"], answer
+        assert done.returncode == code == answer["error"]["code"], (words, done.returncode, answer)
+        assert done.stderr == f"tarn: {answer['error']['message']}\n", (words, done.stderr)
+        assert (answer["error"]["place"] or "").startswith(place or "") and (not place) == (not answer["error"]["place"]), answer
+        assert run(*words).stdout == "" or words == ["verify", toy, toy], words
+        first = re.match(r"tarn: ([a-z]+: )", done.stderr)
+        assert not first or not done.stderr.startswith("tarn: " + 2 * first[1]), done.stderr
+
+
+@test
+def a_verdict_in_json_stays_one_object():
+    assert run("plan", toy, "-o", "toy.plan").returncode == 0
+    with open(os.path.join(folder, "toy.plan")) as file:
+        plan = json.load(file)
+    for storage in plan["storages"]:
+        storage[1] = 0
+    with open(os.path.join(folder, "toy.plan"), "w") as file:
+        json.dump(plan, file)
+    done = run("verify", toy, "toy.plan", "--json")
+    assert done.returncode == 6 and json.loads(done.stdout)["safe"] is False, done.stdout
+
+
+@test
+def convert_refuses_an_ending_that_it_does_not_know():
+    for name in ("out", "out.txt", "out.json.zip", ".json", "out.gz", "json"):
+        done = run("convert", toy, name)
+        assert done.returncode == 2 and ".csv" in done.stderr and not os.path.exists(os.path.join(folder, name)), name
+    assert run("plan", "examples/graphs/twelve.csv", "-o", "twelve.plan").returncode == 0
+    assert run("convert", "examples/graphs/twelve.csv", "answer.json", "--plan", "twelve.plan").returncode == 2
+    for name in ("out.csv", "out.csv.gz", "out.json", "out.json.gz", "-"):
+        assert run("convert", "examples/graphs/twelve.csv", name).returncode == 0, name
+
+
+def hard_graph():
+    """Nine tensors of sizes and lives that take the planner a search."""
+    import random
+    draw = random.Random(5)
+    ops, tensors = [], []
+    for i in range(400):
+        inputs = sorted({draw.randrange(max(0, i - 40), i) for _ in range(2)}) if i else []
+        tensors.append({"id": i, "name": f"t{i}", "size": draw.randrange(1, 1 << 20), "kind": "intermediate"})
+        ops.append({"id": i, "name": f"o{i}", "kind": "work", "stream": draw.randrange(6), "cost": 1000, "inputs": inputs,
+                    "outputs": [i]})
+    return {"format": "tarn.graph", "version": 1, "name": "hard", "meta": {}, "streams": [{"id": s, "name": f"s{s}"} for s in range(6)],
+            "tensors": tensors, "ops": ops}
+
+
+@test
+def progress_is_one_line_on_a_terminal_and_a_line_for_each_better_plan_elsewhere():
+    with open(os.path.join(folder, "hard.json"), "w") as file:
+        json.dump(hard_graph(), file)
+    words = [tarn, "plan", "hard.json", "--seconds", "1.5"]
+    plain = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    lines = plain.stderr.splitlines()
+    assert plain.returncode == 0 and lines and "\r" not in plain.stderr and "\033" not in plain.stderr, plain.stderr
+    footprints = []
+    for line in lines:
+        found = re.fullmatch(r"tarn: \d+\.\d s: hard\.json: step \d+: footprint (\d+), bound \d+, gap [\d.]+ %", line)
+        assert found, line
+        footprints.append(int(found[1]))
+    assert footprints == sorted(set(footprints), reverse=True), footprints
+    reader, writer = pty.openpty()
+    with subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=writer) as child:
+        os.close(writer)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(reader, 4096)
+            except OSError:  # the other end is closed
+                break
+            if not piece:
+                break
+            shown += piece
+    os.close(reader)
+    assert child.returncode == 0
+    parts = shown.decode().split("\r\033[K")
+    assert parts[0] == "" and len(parts) > 1 and shown.count(b"\n") == 1 and shown.endswith(b"\n"), shown
+    for part in parts[1:]:
+        assert part.startswith("tarn: ") and len(part.strip()) < 80, part
+
+
+@test
+def manual_pages_are_sound_and_have_every_option():
+    for verb in [None] + verbs():
+        page = run("help", "--man", *([verb] if verb else [])).stdout
+        assert page.startswith(f".TH tarn{'-' + verb if verb else ''} 1 "), page[:40]
+        for option in options_of(verb) if verb else ():
+            assert "\\fB" in page and option.replace("-", "\\-") in page, (verb, option)
+        if shutil.which("groff"):
+            done = run(shell="groff -man -ww -z", input=page)
+            assert done.returncode == 0 and done.stderr == "", done.stderr
+            text = run(shell="groff -man -Tascii -P-cbou | sed 's/\\x1b.\\{0,4\\}m//g'", input=page).stdout
+            assert "NAME" in text and "tarn" in text, text[:200]
+
+
+def completed(line):
+    words = line.split(" ")
+    quoted = " ".join(shutil_quote(word) for word in words)
+    done = run(shell=f"source completion.bash && COMP_WORDS=({quoted}) COMP_CWORD={len(words) - 1} && _tarn && printf '%s\\n' \"${{COMPREPLY[@]}}\"")
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    return set(done.stdout.split())
+
+
+@test
+def shells_complete_verbs_options_words_and_files():
+    for shell in ("bash", "zsh", "fish"):
+        with open(os.path.join(folder, "completion." + shell), "w") as file:
+            file.write(run("completion", shell).stdout)
+        if shutil.which(shell):
+            done = run(shell=f"{shell} -n completion.{shell}")
+            assert done.returncode == 0 and done.stderr == "", done.stderr
+    assert set(verbs()) | {"help", "completion"} <= completed("tarn ")
+    assert completed("tarn pl") == {"plan"} and completed("tarn help ver") == {"verify"}
+    assert completed("tarn plan --bou") == {"--boundary"}
+    assert completed("tarn plan g --boundary ") == {"refined", "simple"}
+    assert completed("tarn plan examples/graphs/figure7") == {"examples/graphs/figure7.json"}
+    assert completed("tarn plan -o examples/graphs/figure7") == {"examples/graphs/figure7.json"}
+    assert completed("tarn plan g --capacity ") == set() and completed("tarn completion z") == {"zsh"}
+    for verb in verbs():
+        assert completed(f"tarn {verb} --") == set(options_of(verb)), verb
+    if shutil.which("fish"):
+        def fish(line):
+            done = run(shell=f"fish -c 'source completion.fish; complete -C \"{line}\"'", env={**os.environ, "HOME": folder})
+            return {row.split("\t")[0] for row in done.stdout.splitlines()}
+        assert "plan" in fish("tarn pl") and "--boundary" in fish("tarn plan --bou"), fish("tarn plan --bou")
+        assert {"refined", "simple"} <= fish("tarn plan --boundary ")
+
+
+failed = 0
+print(f"1..{len(tests)}")
+for number, function in enumerate(tests, 1):
+    try:
+        function()
+        print(f"ok {number} - {function.__name__}", flush=True)
+    except Exception as error:  # pylint: disable=broad-except
+        failed = 1
+        print(f"not ok {number} - {function.__name__}")
+        print("# " + f"{type(error).__name__}: {error}"[:1500].replace("\n", "\n# "), flush=True)
+shutil.rmtree(folder)
+sys.exit(failed)
