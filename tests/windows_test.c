@@ -18,6 +18,7 @@
 #include "planner/place/windows/bundles.h"
 #include "planner/place/windows/cuts.h"
 #include "planner/place/windows/periods.h"
+#include "planner/place/windows/targets.h"
 #include "planner/place/windows/windows.h"
 #include "streams/base/radix.h"
 #include "support/check_offsets.h"
@@ -268,6 +269,106 @@ static void bundles_share_no_byte_that_is_not_safe(void **state)
     assert_true(bundled > seeds() / 4);
 }
 
+/* ---- Targets and promotion ---- */
+
+/* Where everything may begin at a floor, one stream's highest target is what no plan is below. */
+static void a_stream_without_holes_reaches_its_bound(void **state)
+{
+    const int32_t floor = 1000;
+    (void)state;
+    for (uint32_t i = 0; i < 8; i++) {
+        struct fixture fixture;
+        struct tarn_field field;
+        struct tarn_region region = {.chunks = NULL};
+        set_up(&fixture, cut_graph(&(struct cut_graph_options){CUT_CHAIN, 100 + 150 * i, 1}), 512);
+        uint32_t count = fixture.problem.conflicts.reuse.count;
+        uint32_t *storages = all_storages(&fixture);
+        assert_true(tarn_field_init(&field, &region, &fixture.problem));
+        for (uint32_t b = 0; b < fixture.problem.blocks.count; b++) field.floor[b] = floor;
+        int32_t *target = tarn_targets_find(&region, &field, 9, storages, count);
+        assert_non_null(target);
+        for (uint32_t t = 1; t < fixture.problem.ops_count; t++)
+            assert_true(target[t] >= target[t - 1]);
+        assert_int_equal(target[fixture.problem.ops_count - 1],
+                         floor + (int32_t)(fixture.problem.antichain.bound / 512));
+        free(storages);
+        tarn_region_finish(&region);
+        tear_down(&fixture);
+    }
+}
+
+/* Promotes towards a bound; how far above it the plan is in the end, in units. */
+static int32_t promote(const struct fixture *fixture, uint32_t decodes)
+{
+    const struct tarn_problem *problem = &fixture->problem;
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_lowest lowest;
+    struct tarn_traits traits;
+    struct tarn_decoder decoder;
+    assert_int_equal(tarn_lowest_init(&lowest, &region, problem, 4 * problem->antichain.bound),
+                     TARN_OK);
+    assert_int_equal(tarn_traits_init(&traits, &region, &lowest), TARN_OK);
+    assert_int_equal(tarn_decoder_init(&decoder, &region, &lowest), TARN_OK);
+    int32_t *target = tarn_region_take(&region, lowest.count, sizeof *target);
+    struct tarn_promotion promotion = {
+        .target = target,
+        .key = tarn_region_take(&region, lowest.count, sizeof *promotion.key),
+        .offset = tarn_region_take(&region, lowest.count, sizeof *promotion.offset),
+        .decodes_max = decodes,
+        .excess = INT32_MAX};
+    assert_int_equal(tarn_keys_fill(&lowest, &region, &traits, 0, promotion.key), TARN_OK);
+    for (uint32_t place = 0; place < lowest.count; place++)
+        target[place] = tarn_lowest_units(&lowest, problem->antichain.bound);
+    assert_int_equal(tarn_promote(&promotion, &decoder, &region), TARN_OK);
+    uint64_t *offset = tarn_region_take(&region, problem->conflicts.reuse.count, sizeof *offset);
+    tarn_lowest_offsets(&lowest, promotion.offset, offset);
+    uint64_t footprint = check_plan(fixture, offset);
+    assert_int_equal(footprint, tarn_lowest_footprint(&lowest, promotion.offset));
+    assert_int_equal(promotion.top, tarn_lowest_units(&lowest, footprint));
+    assert_int_equal(promotion.excess, promotion.top - target[0]);
+    tarn_region_finish(&region);
+    return promotion.excess;
+}
+
+static void what_comes_first_where_it_ended_too_high_ends_lower(void **state)
+{
+    int64_t once = 0, often = 0;
+    (void)state;
+    for (uint32_t i = 0; i < 8; i++) {
+        struct fixture fixture;
+        set_up(&fixture,
+               coupled_graph(&(struct coupled_graph_options){COUPLED_EVERY, 400, 2 + i % 2, 50, i}),
+               512);
+        int32_t first = promote(&fixture, 1), last = promote(&fixture, 20);
+        assert_true(last <= first);
+        once += first;
+        often += last;
+        tear_down(&fixture);
+    }
+    assert_true(often < once / 2);
+}
+
+/* Streams that seldom wait for each other lie on top of each other: what each of them loses to
+ * holes is added up. Without targets or without promotion the first of these plans is more than a
+ * tenth above the bound.
+ */
+static void streams_that_seldom_wait_lose_little_to_holes(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++) {
+        struct fixture fixture;
+        const struct coupled_graph_options options = {COUPLED_EVERY, 9000, 2 + i, 300 + 400 * i, i};
+        set_up(&fixture, coupled_graph(&options), 512);
+        uint64_t bound = fixture.problem.antichain.bound, footprint;
+        free(place(&fixture, (struct tarn_windows_options){.width = 1024, .far_windows = 1},
+                   &footprint));
+        assert_true(footprint - bound <= bound / 16);
+        tear_down(&fixture);
+    }
+}
+
+/* ---- Plans ---- */
+
 static struct tarn_graph *coupled(uint32_t i)
 {
     return coupled_graph(&(struct coupled_graph_options){(enum coupled_kind)(i % 4), 1500 + 100 * i,
@@ -348,6 +449,7 @@ static struct tarn_graph *large_graph(uint32_t i)
     case 3: return cut_graph(&(struct cut_graph_options){CUT_CHAIN, 3000, 55});
     case 4: return cut_graph(&(struct cut_graph_options){CUT_UNCOUPLED, 3000, 5});
     case 5: return cut_graph(&(struct cut_graph_options){CUT_CHAIN, 3000, 512});
+    case 6: return coupled_graph(&(struct coupled_graph_options){COUPLED_EVERY, 3000, 3, 200, 1});
     }
     return NULL;
 }
@@ -389,6 +491,9 @@ int main(void)
         cmocka_unit_test(lifetimes_enclose_every_conflict),
         cmocka_unit_test(parts_keep_every_conflict_and_block),
         cmocka_unit_test(bundles_share_no_byte_that_is_not_safe),
+        cmocka_unit_test(a_stream_without_holes_reaches_its_bound),
+        cmocka_unit_test(what_comes_first_where_it_ended_too_high_ends_lower),
+        cmocka_unit_test(streams_that_seldom_wait_lose_little_to_holes),
         cmocka_unit_test(the_best_of_all_widths_is_taken),
         cmocka_unit_test(radix_sort_is_stable),
         cmocka_unit_test(tiny_windows_of_random_graphs_give_safe_plans),

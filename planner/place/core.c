@@ -162,7 +162,7 @@ static enum tarn_status place_outside(struct core *core, bool *placed)
     core->settings.work_max = core->options->work_max > 0 ? core->work_left : 0;
     *placed = rest_count == 0;
     if (ok && rest_count > 0) {
-        const struct tarn_key_range every = {0, TARN_KEYS_COUNT};
+        const struct tarn_decodes every = {0, TARN_KEYS_COUNT, 0};
         ok = tarn_field_decode(&core->field, &core->region, &core->settings, core->rest, rest_count,
                                &obstacles, every, &top);
         *placed = top < INT32_MAX;

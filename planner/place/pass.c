@@ -24,7 +24,7 @@ static enum tarn_status decode(const struct tarn_field *field, struct tarn_regio
 {
     const struct tarn_blocks *blocks = &field->problem->blocks;
     const struct tarn_windows_settings settings = {.unit_shift = unit_shift};
-    const struct tarn_key_range first = {0, 1};
+    const struct tarn_decodes first = {0, 1, 0};
     struct tarn_obstacles none = {.unit_shift = unit_shift,
                                   .reuse = &field->problem->conflicts.reuse};
     int32_t top = INT32_MAX;

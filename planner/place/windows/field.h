@@ -17,20 +17,25 @@ struct tarn_field {
 
 /* The same for all windows of a placement. */
 struct tarn_windows_settings {
-    uint32_t unit_shift;        /* a unit is 1 << unit_shift bytes */
-    uint32_t width;             /* storages in a window, about */
-    uint32_t far;               /* see split.h, in storages */
-    uint32_t crossing_max;      /* storages that cross cuts and are placed at once */
-    int32_t aim;                /* in units: a plan up to there is as good as any */
+    uint32_t unit_shift;   /* a unit is 1 << unit_shift bytes */
+    uint32_t width;        /* storages in a window, about */
+    uint32_t far;          /* see split.h, in storages */
+    uint32_t crossing_max; /* storages that cross cuts and are placed at once */
+    int32_t aim;           /* in units: a plan up to there is as good as any */
+    /* By rank of an op: how high what it produces should end at most, in place of the aim; NULL:
+     * the aim is for all. */
+    const int32_t *target;
+    int32_t least;              /* lower targets count as this */
+    uint32_t promotions;        /* of a window that is placed again */
     uint32_t threads;           /* 0: all cores */
     struct tarn_effort *effort; /* NULL: effort is not counted */
     uint64_t work_max;          /* of one decode with all its keys; 0: no limit; see work.h */
     const struct tarn_deadline *deadline; /* NULL: none */
 };
 
-/* Keys begin..end - 1 of keys.h. */
-struct tarn_key_range {
-    uint32_t begin, end;
+/* Decodes of a part: keys begin..end - 1 of keys.h, then as many as that by promotion, at most. */
+struct tarn_decodes {
+    uint32_t begin, end, promotions;
 };
 
 /* Taken from the region: no floors, all offsets 0. Reads the problem as long as it lives. False: no
@@ -42,11 +47,12 @@ bool tarn_field_init(struct tarn_field *field, struct tarn_region *region,
 struct tarn_span tarn_field_span(const struct tarn_field *field, uint32_t unit_shift, uint32_t a);
 
 /* Places some storages, whole blocks in the order of slots, at once: with each of the keys around
- * obstacles, whose `origin` it sets, until the aim is met or a limit is reached. Offsets and *top
- * change where they become lower. The region is as before in the end. False: no memory. */
+ * obstacles, whose `origin` it sets, then by promotion, until the aim is met or a limit is reached.
+ * Offsets and *top change where they become lower, towards targets where these are missed by less.
+ * The region is as before in the end. False: no memory. */
 bool tarn_field_decode(const struct tarn_field *field, struct tarn_region *region,
                        const struct tarn_windows_settings *settings, const uint32_t *storages,
-                       uint32_t count, struct tarn_obstacles *obstacles, struct tarn_key_range keys,
-                       int32_t *top);
+                       uint32_t count, struct tarn_obstacles *obstacles,
+                       struct tarn_decodes decodes, int32_t *top);
 
 #endif

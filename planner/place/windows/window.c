@@ -10,7 +10,8 @@
  * Of what is in conflict with all of a window only the range of bytes is kept there: a tree over
  * the windows holds the unions of these, so that a storage which crosses many windows costs a
  * logarithm of their number. A plan is as high as its highest window: only those above the aim are
- * placed again, with other keys, the highest first.
+ * placed again, with other keys, the highest first. Where another phase comes on top (windows.c),
+ * what each window loses is lost: all above their targets (targets.h) are placed again.
  *
  * Many storages that cross are placed by wider windows where they are few of all, and as bundles
  * (bundles.h) where they cross many windows, as in one long training step.
@@ -25,8 +26,10 @@
 #include "cuts.h"
 #include "periods.h"
 #include "planner/place/lowest/lowest.h"
+#include "span_tree.h"
 #include "streams/base/parallel.h"
 #include "streams/base/radix.h"
+#include "targets.h"
 
 /* BATCH: windows that are placed again at once. PARTLY_MAX: windows for each storage that crosses,
  * before the last one in conflict with it, that look at its conflicts one by one. BUNDLED_SPAN:
@@ -37,13 +40,6 @@ enum { BATCH = 16, PARTLY_MAX = 4, BUNDLED_SPAN = 16, WIDER = 16 };
  * than one part in ENOUGH_SHARE of it. */
 enum { EAGER_STORAGES = 1024, ENOUGH_SHARE = 1024 };
 
-/* Obstacles of a node of the tree: sorted, disjoint. */
-struct spans {
-    struct tarn_span *list;
-    size_t room; /* of the list */
-    uint32_t count;
-};
-
 /* Storages cut into windows. */
 struct windows {
     const struct tarn_windows_settings *settings;
@@ -53,8 +49,8 @@ struct windows {
     struct tarn_cuts cuts;
     int32_t
         *top; /* window -> how high it reaches; at cuts.count: what crosses; INT32_MAX: no plan */
-    uint32_t leaves;        /* of the tree: leaf w is node leaves + w, node n has child 2 n */
-    struct spans *wholly;   /* node -> what is in conflict with all of its windows */
+    int32_t *target; /* window -> the highest target in it; NULL where there are none */
+    struct tarn_span_tree wholly; /* what is in conflict with all of a window */
     uint32_t *partly_begin; /* window -> where its entries of `partly` begin; one more at the end */
     uint32_t *partly;       /* storages that cross, by where they begin */
     struct tarn_team team;
@@ -69,36 +65,6 @@ static const uint32_t *crossing_storages(const struct windows *windows, uint32_t
 }
 
 /* ---- Obstacles ---- */
-
-/* Adds a span that begins at or above all before it. */
-static bool spans_add(struct tarn_region *region, struct spans *spans, struct tarn_span span)
-{
-    struct tarn_span *last = spans->count > 0 ? &spans->list[spans->count - 1] : NULL;
-    assert(!last || span.begin >= last->begin);
-    if (last && span.begin <= last->end) {
-        if (span.end > last->end) last->end = span.end;
-        return true;
-    }
-    struct tarn_span *list =
-        tarn_region_grow(region, spans->list, &spans->room, spans->count + 1u, sizeof *list);
-    if (!list) return false;
-    spans->list = list;
-    list[spans->count++] = span;
-    return true;
-}
-
-/* In conflict with all of windows begin..end. */
-static bool add_wholly(struct windows *windows, uint32_t begin, uint32_t end, struct tarn_span span)
-{
-    bool ok = true;
-    begin += windows->leaves;
-    end += windows->leaves;
-    for (; ok && begin < end; begin /= 2, end /= 2) {
-        if (begin % 2) ok = spans_add(&windows->region, &windows->wholly[begin++], span);
-        if (ok && end % 2) ok = spans_add(&windows->region, &windows->wholly[--end], span);
-    }
-    return ok;
-}
 
 /* A storage that crosses is partly in conflict with the windows in which it is produced and
  * released; so it may be with more, of which the last few are told apart. Returns the first one
@@ -155,8 +121,8 @@ static bool add_obstacle(struct windows *windows, uint32_t a, const struct tarn_
     uint32_t whole = whole_end(crossing);
     windows->partly[next[crossing->first]++] = a;
     for (uint32_t w = whole; w < crossing->end; w++) windows->partly[next[w]++] = a;
-    return add_wholly(windows, crossing->first + 1, whole,
-                      tarn_field_span(windows->field, windows->settings->unit_shift, a));
+    return tarn_span_tree_add(&windows->wholly, &windows->region, crossing->first + 1, whole,
+                              tarn_field_span(windows->field, windows->settings->unit_shift, a));
 }
 
 static bool spread_obstacles(struct windows *windows)
@@ -188,10 +154,7 @@ static struct tarn_obstacles no_obstacles(const struct windows *windows)
 static bool collect_obstacles(const struct windows *windows, struct tarn_region *work, uint32_t w,
                               struct tarn_obstacles *obstacles)
 {
-    enum tarn_status status = TARN_OK;
-    for (uint32_t node = windows->leaves + w; node > 0; node /= 2)
-        for (uint32_t i = 0; status == TARN_OK && i < windows->wholly[node].count; i++)
-            status = tarn_obstacles_add(obstacles, work, windows->wholly[node].list[i], TARN_NONE);
+    enum tarn_status status = tarn_span_tree_collect(&windows->wholly, work, w, obstacles);
     for (uint32_t i = windows->partly_begin[w]; i < windows->partly_begin[w + 1]; i++) {
         uint32_t a = windows->partly[i];
         struct tarn_span span = tarn_field_span(windows->field, obstacles->unit_shift, a);
@@ -203,7 +166,7 @@ static bool collect_obstacles(const struct windows *windows, struct tarn_region 
 /* By thread `thread` of the team. */
 static bool place_window(const struct windows *windows, uint32_t thread,
                          const struct tarn_windows_settings *settings, uint32_t w,
-                         struct tarn_key_range keys)
+                         struct tarn_decodes decodes)
 {
     const struct tarn_cuts *cuts = &windows->cuts;
     struct tarn_obstacles obstacles = no_obstacles(windows);
@@ -217,7 +180,7 @@ static bool place_window(const struct windows *windows, uint32_t thread,
     struct tarn_region_mark mark = tarn_region_mark(work);
     bool ok = collect_obstacles(windows, work, w, &obstacles) &&
               tarn_field_decode(windows->field, work, settings, cuts->storages + cuts->begin[w],
-                                count, &obstacles, keys, &windows->top[w]);
+                                count, &obstacles, decodes, &windows->top[w]);
     tarn_region_release(work, mark);
     return ok;
 }
@@ -253,7 +216,7 @@ static bool place_exactly(const struct windows *windows, const uint32_t *storage
 {
     struct tarn_windows_settings settings = *windows->settings;
     struct tarn_obstacles none = no_obstacles(windows);
-    static const struct tarn_key_range keys[] = {{0, 1}, {1, TARN_KEYS_COUNT}};
+    static const struct tarn_decodes decodes[] = {{0, 1, 0}, {1, TARN_KEYS_COUNT, 0}};
     bool ok = tarn_obstacles_sort(&none, &windows->work[0]) == TARN_OK;
     for (uint32_t n = 0; ok && n < 2 && *top > settings.aim; n++) {
         uint64_t left = tarn_effort_left(settings.effort);
@@ -261,7 +224,7 @@ static bool place_exactly(const struct windows *windows, const uint32_t *storage
         if (left == 0 && !must) break;
         settings.work_max = must ? 0 : left;
         ok = tarn_field_decode(windows->field, &windows->work[0], &settings, storages, count, &none,
-                               keys[n], top);
+                               decodes[n], top);
     }
     return ok;
 }
@@ -283,6 +246,7 @@ static bool place_crossing(const struct windows *windows, const uint32_t *listed
         return place_bundles(windows, listed, listed_count, top);
     wider.width *= WIDER;
     wider.aim += wider.aim / ENOUGH_SHARE;
+    wider.target = NULL;
     if (count > most && count < listed_count / 2)
         return tarn_window_place(&wider, windows->field, storages, count, top);
     return place_exactly(windows, storages, count, top);
@@ -293,7 +257,7 @@ static bool place_crossing(const struct windows *windows, const uint32_t *listed
 static void place_once(void *user, uint32_t thread, uint32_t w)
 {
     struct windows *windows = user;
-    const struct tarn_key_range first = {0, 1};
+    const struct tarn_decodes first = {0, 1, 0};
     if (!windows->no_memory && !place_window(windows, thread, windows->settings, w, first))
         windows->no_memory = true;
 }
@@ -304,8 +268,17 @@ static bool place_all(struct windows *windows)
     return !windows->no_memory;
 }
 
+/* ---- Windows again ---- */
+
+struct batch {
+    struct windows *windows;
+    struct tarn_windows_settings settings;
+    uint32_t count, list[BATCH];
+    int32_t least[BATCH]; /* how high it does not matter that the window reaches */
+};
+
 /* The highest window above `least` that is not done, or TARN_NONE. */
-static uint32_t highest(const struct windows *windows, const bool *done, int32_t least)
+static uint32_t find_highest(const struct windows *windows, const bool *done, int32_t least)
 {
     uint32_t found = TARN_NONE;
     for (uint32_t w = 0; w < windows->cuts.count; w++)
@@ -315,41 +288,68 @@ static uint32_t highest(const struct windows *windows, const bool *done, int32_t
     return found;
 }
 
-struct batch {
-    struct windows *windows;
-    struct tarn_windows_settings settings;
-    uint32_t list[BATCH];
-};
+static void list_highest(struct batch *batch, bool *done, int32_t least)
+{
+    for (batch->count = 0; batch->count < BATCH; batch->count++) {
+        uint32_t w = find_highest(batch->windows, done, least);
+        if (w == TARN_NONE) break;
+        batch->list[batch->count] = w;
+        done[w] = true;
+    }
+}
 
+/* The first windows that are above their targets and above all windows before them that are done:
+ * what comes on top is above these anyway. */
+static void list_first(struct batch *batch, bool *done)
+{
+    const struct windows *windows = batch->windows;
+    int32_t least = 0;
+    batch->count = 0;
+    for (uint32_t w = 0; w < windows->cuts.count && batch->count < BATCH; w++) {
+        if (done[w]) {
+            if (windows->top[w] > least) least = windows->top[w];
+        } else if (windows->top[w] > least && windows->top[w] > windows->target[w]) {
+            batch->least[batch->count] = least;
+            batch->list[batch->count++] = w;
+        }
+    }
+    for (uint32_t i = 0; i < batch->count; i++) done[batch->list[i]] = true;
+}
+
+/* With the other keys, and by promotion. */
 static void place_again(void *user, uint32_t thread, uint32_t i)
 {
     struct batch *batch = user;
     struct windows *windows = batch->windows;
-    const struct tarn_key_range others = {1, TARN_KEYS_COUNT};
-    if (!windows->no_memory &&
-        !place_window(windows, thread, &batch->settings, batch->list[i], others))
+    struct tarn_windows_settings settings = batch->settings;
+    const struct tarn_decodes others = {1, TARN_KEYS_COUNT, settings.promotions};
+    uint32_t w = batch->list[i];
+    settings.least = batch->least[i];
+    if (windows->target)
+        settings.aim = settings.least > windows->target[w] ? settings.least : windows->target[w];
+    if (!windows->no_memory && !place_window(windows, thread, &settings, w, others))
         windows->no_memory = true;
 }
 
-/* The highest windows again, with the other keys, until what is left is below one of those. The
- * windows of a batch share half of what is left of the effort. */
-static bool place_highest_again(struct windows *windows)
+/* The highest windows again, until what is left is below one of those; where there are targets, all
+ * that are above them. The windows of a batch share half of what is left of the effort. */
+static bool place_worst_again(struct windows *windows)
 {
     int32_t least = windows->settings->aim;
     bool *done = tarn_region_take(&windows->region, windows->cuts.count, sizeof *done);
-    struct batch batch = {.windows = windows, .settings = *windows->settings};
+    struct batch batch = {.windows = windows, .settings = *windows->settings, .count = 1};
     if (windows->top[windows->cuts.count] > least) least = windows->top[windows->cuts.count];
-    for (uint32_t count = 1; done && !windows->no_memory && count > 0;) {
+    while (done && !windows->no_memory && batch.count > 0) {
         uint64_t left = tarn_effort_left(batch.settings.effort);
         if (left == 0) break;
-        for (count = 0; count < BATCH; count++) {
-            batch.list[count] = highest(windows, done, least);
-            if (batch.list[count] == TARN_NONE) break;
-            done[batch.list[count]] = true;
-        }
-        batch.settings.work_max = left < UINT64_MAX && count > 0 ? left / 2 / count + 1 : 0;
-        tarn_team_run(&windows->team, count, place_again, &batch);
-        for (uint32_t i = 0; i < count; i++)
+        if (windows->target)
+            list_first(&batch, done);
+        else
+            list_highest(&batch, done, least);
+        batch.settings.work_max =
+            left < UINT64_MAX && batch.count > 0 ? left / 2 / batch.count + 1 : 0;
+        tarn_team_run(&windows->team, batch.count, place_again, &batch);
+        for (uint32_t i = 0; i < batch.count; i++)
             if (windows->top[batch.list[i]] > least) least = windows->top[batch.list[i]];
     }
     return done && !windows->no_memory;
@@ -366,13 +366,14 @@ static bool windows_init(struct windows *windows, const uint32_t *storages, uint
                                          storages, count, windows->settings->width) != TARN_OK)
         return false;
     uint32_t windows_count = windows->cuts.count;
-    for (windows->leaves = 1; windows->leaves < windows_count;) windows->leaves *= 2;
     windows->top = tarn_region_take(region, (size_t)windows_count + 1, sizeof *windows->top);
-    windows->wholly =
-        tarn_region_take(region, 2 * (size_t)windows->leaves, sizeof *windows->wholly);
-    if (region->is_exhausted) return false;
+    if (!windows->top || !tarn_span_tree_init(&windows->wholly, region, windows_count))
+        return false;
     for (uint32_t w = 0; w <= windows_count; w++) windows->top[w] = INT32_MAX;
-    return true;
+    if (windows->settings->target)
+        windows->target = tarn_targets_by_window(region, field->problem, &windows->cuts,
+                                                 windows->settings->target);
+    return !region->is_exhausted;
 }
 
 static void windows_finish(struct windows *windows)
@@ -391,7 +392,7 @@ bool tarn_window_place(const struct tarn_windows_settings *settings, const struc
     bool ok = windows_init(&windows, storages, count) && place_crossing(&windows, storages, count);
     *top = 0;
     if (ok && windows.top[windows.cuts.count] < INT32_MAX)
-        ok = spread_obstacles(&windows) && place_all(&windows) && place_highest_again(&windows);
+        ok = spread_obstacles(&windows) && place_all(&windows) && place_worst_again(&windows);
     for (uint32_t w = 0; ok && w <= windows.cuts.count; w++)
         if (windows.top[w] > *top) *top = windows.top[w];
     windows_finish(&windows);

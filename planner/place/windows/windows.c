@@ -10,9 +10,12 @@
 #include "planner/place/lowest/lowest.h"
 #include "split.h"
 #include "streams/base/checked.h"
+#include "targets.h"
 #include "window.h"
 
 enum { FAR_WINDOWS = 16, FAR_SHARE = 8, CROSSING_MAX = 32768 }; /* unless options say otherwise */
+/* Decodes of a window by promotion, at most. */
+enum { PROMOTIONS = 32 };
 
 /* ---- Phases ---- */
 
@@ -119,16 +122,50 @@ static bool raise_floors(const struct phases *phases, uint32_t n)
     return reach != NULL;
 }
 
+/* Where phases lie on top of each other, what one of them loses every plan loses: windows are worth
+ * more work, but for the very first plan. A single stream has targets where another phase comes on
+ * top of it. If it comes last it is as high as its highest target at least: a lower aim would be in
+ * vain. */
+static bool find_targets(const struct phases *phases, uint32_t n,
+                         struct tarn_windows_settings *settings)
+{
+    uint32_t begin = phases->begin[n], count = phases->begin[n + 1] - begin;
+    uint32_t ops_count = phases->field->problem->ops_count;
+    const uint32_t *storages = phases->storages + begin;
+    const uint32_t *stream = phases->field->problem->conflicts.reuse.stream;
+    if (phases->count == 1 || settings->effort->must) return true;
+    settings->promotions = PROMOTIONS;
+    if (stream[storages[0]] != stream[storages[count - 1]]) return true;
+    settings->target =
+        tarn_targets_find(phases->region, phases->field, settings->unit_shift, storages, count);
+    if (!settings->target) return false;
+    if (n + 1 == phases->count) {
+        if (settings->target[ops_count - 1] > settings->aim)
+            settings->aim = settings->target[ops_count - 1];
+        settings->target = NULL;
+    }
+    return true;
+}
+
+static bool place_phase(const struct phases *phases, uint32_t n, int32_t *top)
+{
+    struct tarn_windows_settings settings = *phases->settings;
+    struct tarn_region_mark mark = tarn_region_mark(phases->region);
+    uint32_t begin = phases->begin[n], count = phases->begin[n + 1] - begin;
+    bool ok = find_targets(phases, n, &settings) &&
+              tarn_window_place(&settings, phases->field, phases->storages + begin, count, top);
+    tarn_region_release(phases->region, mark);
+    return ok;
+}
+
 static bool place_phases(const struct phases *phases, int32_t *top)
 {
     bool ok = true;
     *top = 0;
     for (uint32_t n = 0; ok && n < phases->count && *top < INT32_MAX; n++) {
-        uint32_t begin = phases->begin[n], count = phases->begin[n + 1] - begin;
         int32_t own_top = INT32_MAX;
-        if (count == 0) continue;
-        ok = tarn_window_place(phases->settings, phases->field, phases->storages + begin, count,
-                               &own_top);
+        if (phases->begin[n] == phases->begin[n + 1]) continue;
+        ok = place_phase(phases, n, &own_top);
         if (own_top > *top) *top = own_top;
         if (ok && n + 1 < phases->count && own_top < INT32_MAX) ok = raise_floors(phases, n);
     }

@@ -1,0 +1,94 @@
+/* Promotion. Every place that ends above its target comes before all places that have done so less
+ * often; of those that have done so equally often, the larger key comes first. Then everything is
+ * decoded again. The few places that are hard to place are soon known, and keys say the rest.
+ * Source: squeaky wheel optimization (Joslin, Clements 1999). Cost: a decode for each round. */
+#include "promote.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "streams/base/radix.h"
+
+struct promoting {
+    struct tarn_promotion *of;
+    uint32_t count;
+    uint32_t *by_key; /* places, those with the largest keys first */
+    uint32_t *times;  /* place -> in how many decodes it has ended above its target */
+    uint32_t *begin;  /* times -> where the places begin that have been promoted as often */
+};
+
+static bool promoting_init(struct promoting *promoting, struct tarn_region *region)
+{
+    uint32_t count = promoting->count;
+    promoting->by_key = tarn_region_take(region, count, sizeof *promoting->by_key);
+    promoting->times = tarn_region_take(region, count, sizeof *promoting->times);
+    promoting->begin =
+        tarn_region_take(region, (size_t)promoting->of->decodes_max + 2, sizeof *promoting->begin);
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    uint64_t *packed = tarn_region_take(region, count, sizeof *packed);
+    uint64_t *spare = tarn_region_take(region, count, sizeof *spare);
+    if (region->is_exhausted) return false;
+    for (uint32_t place = 0; place < count; place++)
+        packed[place] =
+            tarn_radix_pack((uint32_t)(TARN_KEY_MAX - promoting->of->key[place]), place);
+    const uint64_t *sorted = tarn_radix_sort(packed, spare, count, TARN_KEY_MAX);
+    for (uint32_t i = 0; i < count; i++) promoting->by_key[i] = tarn_radix_number(sorted[i]);
+    tarn_region_release(region, mark);
+    return true;
+}
+
+/* Counting sort by the times, in which the most come first. */
+static void fill_keys(const struct promoting *promoting, uint32_t rounds)
+{
+    uint32_t count = promoting->count, *begin = promoting->begin;
+    memset(begin, 0, ((size_t)rounds + 2) * sizeof *begin);
+    for (uint32_t place = 0; place < count; place++) begin[rounds - promoting->times[place] + 1]++;
+    for (uint32_t n = 0; n < rounds; n++) begin[n + 1] += begin[n];
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t place = promoting->by_key[i];
+        uint32_t rank = begin[rounds - promoting->times[place]]++;
+        promoting->of->key[place] =
+            (int32_t)((uint64_t)(count - rank) * TARN_KEY_MAX / ((uint64_t)count + 1));
+    }
+}
+
+/* Promotes what ends above its target; returns the most that any place does. */
+static int32_t note_excess(const struct promoting *promoting, const struct tarn_decoder *decoder)
+{
+    int32_t most = INT32_MIN;
+    for (uint32_t place = 0; place < promoting->count; place++) {
+        int32_t end = decoder->offset[place] + decoder->lowest->size[place];
+        int32_t excess = end - promoting->of->target[place];
+        promoting->times[place] += excess > 0;
+        if (excess > most) most = excess;
+    }
+    return most;
+}
+
+static void take_better(const struct promoting *promoting, const struct tarn_decoder *decoder,
+                        int32_t excess)
+{
+    if (excess >= promoting->of->excess) return;
+    promoting->of->excess = excess;
+    promoting->of->top = decoder->top;
+    memcpy(promoting->of->offset, decoder->offset, promoting->count * sizeof *decoder->offset);
+}
+
+enum tarn_status tarn_promote(struct tarn_promotion *promotion, struct tarn_decoder *decoder,
+                              struct tarn_region *region)
+{
+    struct promoting promoting = {.of = promotion, .count = decoder->lowest->count};
+    const struct tarn_objective top = {0, 1, 0};
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    if (!promoting_init(&promoting, region)) return TARN_SYSTEM;
+    for (uint32_t n = 0; n < promotion->decodes_max && promotion->excess > 0; n++) {
+        fill_keys(&promoting, n);
+        tarn_decoder_start(decoder, promotion->floor);
+        if (!tarn_decoder_advance(decoder, promotion->key, promotion->floor, top, TARN_MISS_MAX,
+                                  promoting.count))
+            break;
+        take_better(&promoting, decoder, note_excess(&promoting, decoder));
+    }
+    tarn_region_release(region, mark);
+    return TARN_OK;
+}
