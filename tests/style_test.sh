@@ -132,6 +132,7 @@ report documents_and_sections_that_code_cites_exist "$(
     grep -rnE '\b[A-Z_]{4,}(\.md)?, section [0-9]' include streams planner runtime cli tests \
         --include='*.[ch]' --include='*.py'
     git ls-files '*.[ch]' '*.py' '*.sh' '*.cpp' '*.hpp' 2>/dev/null | xargs perl -0777 -ne '
+        $_ = join "\n", m{/\*.*?\*/|//[^\n]*}gs if $ARGV =~ /\.[ch](pp)?$/; # members may be named so
         s/\n\s*(\*|#|\/\/)\s/ /g;
         while (/([\w.\/-]+\.md)\b(?:, "([^"]+)")?/g) {
             my ($name, $section, $text) = ($1, $2, "");
