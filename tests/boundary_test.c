@@ -41,6 +41,7 @@ static struct tarn_graph *graph_of_seed(uint64_t seed, uint32_t ops_max)
 {
     struct random_graph_options options = random_graph_knobs(seed, ops_max);
     options.size_max = 1 + (uint32_t)(seed % 24);
+    options.padded_share = (uint32_t)(seed % 4 * 25);
     options.early_share = (uint32_t)(seed % 3 * 40);
     return random_graph(&options);
 }

@@ -51,6 +51,7 @@ static struct tarn_graph *draw_random_graph(struct random_source *source)
     options.fill_share = random_below(source, 4) ? 0 : random_below(source, 50);
     options.backward_share = random_below(source, 2) ? 50 : 0;
     options.early_share = random_below(source, 2) ? random_below(source, 100) : 0;
+    options.padded_share = random_below(source, 3) * 40;
     return random_graph(&options);
 }
 

@@ -124,9 +124,11 @@ TARN_API tarn_tensor tarn_builder_alias(struct tarn_builder *builder, tarn_tenso
 TARN_API tarn_op tarn_builder_op(struct tarn_builder *builder, const struct tarn_op_info *info);
 /* `later` must not start before `earlier` has finished. */
 TARN_API void tarn_builder_control(struct tarn_builder *builder, tarn_op later, tarn_op earlier);
-/* The storages of these root tensors lie back to back in this order; only the whole is padded, to a
- * multiple of the plan's alignment. */
+/* The storages of these root tensors lie back to back in this order. Exact: only the whole is
+ * padded, to a multiple of the plan's alignment. Padded: every member is, so that each begins at
+ * such a multiple, and the buffer spans the padding. */
 TARN_API void tarn_builder_group(struct tarn_builder *builder, struct tarn_list tensors);
+TARN_API void tarn_builder_group_padded(struct tarn_builder *builder, struct tarn_list tensors);
 
 /* Validates everything and makes the graph. Consumes the builder, whatever the status.
  * TARN_BAD_INPUT: a rule is broken, `error` names op and tensor. TARN_SYSTEM: no memory. */
@@ -210,6 +212,8 @@ TARN_API tarn_tensor tarn_graph_find_tensor(const struct tarn_graph *graph, cons
  * are root tensors, in the order of their addresses; empty when there is no such group. */
 TARN_API uint32_t tarn_graph_groups_count(const struct tarn_graph *graph);
 TARN_API struct tarn_list tarn_graph_group(const struct tarn_graph *graph, uint32_t group);
+/* Is every member padded, not only the whole? False when there is no such group. */
+TARN_API bool tarn_graph_group_is_padded(const struct tarn_graph *graph, uint32_t group);
 
 /* 128 bits of content: equal graphs have equal hashes on every machine, and in every version of
  * Tarn. Guards against mistakes, not against attackers. */

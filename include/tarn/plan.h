@@ -214,7 +214,8 @@ TARN_API uint32_t tarn_plan_op_implementation(const struct tarn_plan *plan, tarn
 TARN_API bool tarn_plan_op_is_recomputed(const struct tarn_plan *plan, tarn_op op);
 
 /* Where a contiguous group of the plan's graph lies: offset of its first member, in the arena or in
- * the persistent part, and exact bytes from there to the end of its last member. Either pointer may
+ * the persistent part, and bytes from there to the end of its last member, exact, or in a padded
+ * group padding included. Either pointer may
  * be NULL. TARN_USAGE: no such plan or group. */
 TARN_API enum tarn_status tarn_plan_group(const struct tarn_plan *plan, uint32_t group,
                                           uint64_t *offset, uint64_t *size);

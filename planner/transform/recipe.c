@@ -108,8 +108,13 @@ void tarn_transform_add_streams(struct tarn_builder *builder, const struct tarn_
 
 void tarn_transform_add_groups(struct tarn_builder *builder, const struct tarn_graph *graph)
 {
-    for (uint32_t g = 0; g < graph->groups_count; g++)
-        tarn_builder_group(builder, tarn_graph_group(graph, g));
+    for (uint32_t g = 0; g < graph->groups_count; g++) {
+        struct tarn_list tensors = tarn_graph_group(graph, g);
+        if (graph->groups[g].padded)
+            tarn_builder_group_padded(builder, tensors);
+        else
+            tarn_builder_group(builder, tensors);
+    }
 }
 
 /* ---- Arcs ---- */

@@ -41,7 +41,8 @@ enum tarn_status tarn_session_group(const struct tarn_session *session, uint32_t
                                   tarn_tensor_label(graph, record->tensors[i]).text,
                                   !member ? "not bound" : "not behind the member before it");
         }
-        end += graph->storages[storage].size;
+        uint64_t bytes = graph->storages[storage].size;
+        end += bytes + (record->padded ? -bytes & (session->plan->alignment - 1) : 0);
     }
     if (address) *address = first;
     if (size) *size = end;

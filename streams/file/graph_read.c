@@ -117,13 +117,27 @@ static enum tarn_status read_tensor(struct tarn_graph_loader *loader, const stru
     return TARN_OK;
 }
 
+/* A list of tensors, or an object with such a list that says more of the group. */
 static enum tarn_status read_group(struct tarn_graph_loader *loader, const struct tarn_json_at *at,
                                    const struct tarn_json *value)
 {
-    enum tarn_status status = tarn_json_ids(loader->report, at, value, &loader->members);
+    static const struct tarn_json_field fields[] = {{"tensors", true}, {"padded", false}};
+    const struct tarn_json *values[COUNT_OF(fields)] = {value, NULL};
+    struct tarn_json_at tensors_at = *at, padded_at = tarn_json_in(at, "padded", 0);
+    enum tarn_status status = TARN_OK;
+    bool padded = false;
+    if (tarn_json_type_of(value) == TARN_JSON_OBJECT) {
+        status = tarn_json_fields(loader->report, at, value, fields, COUNT_OF(fields), values);
+        tensors_at = tarn_json_in(at, "tensors", 0);
+    }
+    if (!status) status = tarn_json_boolean(loader->report, &padded_at, values[1], &padded);
+    if (!status) status = tarn_json_ids(loader->report, &tensors_at, values[0], &loader->members);
     if (status != TARN_OK) return status;
-    tarn_builder_group(loader->builder,
-                       (struct tarn_list){loader->members.ids, loader->members.count});
+    struct tarn_list tensors = {loader->members.ids, loader->members.count};
+    if (padded)
+        tarn_builder_group_padded(loader->builder, tensors);
+    else
+        tarn_builder_group(loader->builder, tensors);
     return TARN_OK;
 }
 

@@ -93,9 +93,10 @@ static void write_stream(const struct tarn_graph *graph, uint32_t s, FILE *file)
 static void write_group(const struct tarn_graph *graph, uint32_t g, FILE *file)
 {
     const struct tarn_group *group = &graph->groups[g];
+    if (group->padded) fputs("{\"tensors\":", file);
     for (uint32_t i = 0; i < group->storages_count; i++)
         fprintf(file, "%s%" PRIu32, i > 0 ? "," : "[", group->tensors[i]);
-    fputc(']', file);
+    fputs(group->padded ? "],\"padded\":true}" : "]", file);
 }
 
 static void write_records(const struct tarn_graph *graph, FILE *file, const char *key,

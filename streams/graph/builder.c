@@ -21,8 +21,9 @@ struct tarn_builder {
     const char *path, *base; /* of the file that is read and of the graph in it, or NULL */
     struct tarn_graph *graph;
     struct tarn_list *groups;      /* root tensors; the lists live in the region */
+    bool *padded;                  /* by group */
     struct tarn_control_arc *arcs; /* from tarn_builder_control */
-    uint32_t ops_capacity, tensors_capacity, streams_capacity, groups_capacity;
+    uint32_t ops_capacity, tensors_capacity, streams_capacity, groups_capacity, padded_capacity;
     uint32_t arcs_count, arcs_capacity;
     uint32_t references; /* entries of all lists so far */
 };
@@ -58,6 +59,7 @@ void tarn_builder_destroy(struct tarn_builder *builder)
     if (!builder) return;
     tarn_graph_destroy(builder->graph);
     free(builder->groups);
+    free(builder->padded);
     free(builder->arcs);
     free(builder);
 }
@@ -312,18 +314,32 @@ void tarn_builder_control(struct tarn_builder *builder, tarn_op later, tarn_op e
     arcs[builder->arcs_count++] = (struct tarn_control_arc){later, earlier};
 }
 
-void tarn_builder_group(struct tarn_builder *builder, struct tarn_list tensors)
+static void add_group(struct tarn_builder *builder, struct tarn_list tensors, bool is_padded)
 {
     if (!is_usable(builder)) return;
     uint32_t g = builder->graph->groups_count;
     if (!has_id_left(builder, "contiguous", g, TARN_TENSORS_MAX)) return;
     struct tarn_list *groups =
         with_room(builder, builder->groups, g, &builder->groups_capacity, sizeof *groups);
-    if (!groups) return;
-    builder->groups = groups;
+    if (groups) builder->groups = groups;
+    bool *padded =
+        with_room(builder, builder->padded, g, &builder->padded_capacity, sizeof *padded);
+    if (padded) builder->padded = padded;
+    if (!groups || !padded) return;
+    padded[g] = is_padded;
     groups[g].ids = copy_list(builder, tensors.ids, tensors.count, sizeof *tensors.ids);
     groups[g].count = tensors.count;
     if (is_usable(builder)) builder->graph->groups_count++;
+}
+
+void tarn_builder_group(struct tarn_builder *builder, struct tarn_list tensors)
+{
+    add_group(builder, tensors, false);
+}
+
+void tarn_builder_group_padded(struct tarn_builder *builder, struct tarn_list tensors)
+{
+    add_group(builder, tensors, true);
 }
 
 void tarn_builder_read_from(struct tarn_builder *builder, const struct tarn_report *report)
@@ -354,7 +370,7 @@ static enum tarn_status complete(struct tarn_builder *builder)
     if (!status) status = tarn_derive_streams(graph);
     if (!status) status = tarn_derive_arcs(graph);
     if (!status) status = tarn_derive_order(graph, &report);
-    if (!status) status = tarn_derive_storages(graph, builder->groups);
+    if (!status) status = tarn_derive_storages(graph, builder->groups, builder->padded);
     if (!status) status = tarn_validate_races(graph, &report);
     if (!status) status = tarn_derive_common(graph);
     if (!status) graph->hash = tarn_hash_of_graph(graph);

@@ -72,6 +72,11 @@ struct tarn_list tarn_graph_group(const struct tarn_graph *graph, uint32_t group
     return (struct tarn_list){graph->groups[group].tensors, graph->groups[group].storages_count};
 }
 
+bool tarn_graph_group_is_padded(const struct tarn_graph *graph, uint32_t group)
+{
+    return graph && group < graph->groups_count && graph->groups[group].padded;
+}
+
 struct tarn_hash tarn_graph_hash(const struct tarn_graph *graph)
 {
     return graph ? graph->hash : (struct tarn_hash){{0, 0}};

@@ -81,6 +81,7 @@ struct tarn_group {
     const uint32_t *tensors;  /* their roots */
     uint32_t storages_count;
     bool persistent;
+    bool padded; /* every member up to the plan's alignment, not only the whole */
 };
 
 /* Distinct cross-stream arcs (data and control, views as ordinary nodes), as neighbour lists:
@@ -136,9 +137,10 @@ static inline bool tarn_kind_is_persistent(enum tarn_tensor_kind kind)
 }
 
 /* What a storage takes in an arena, or in the persistent part, of a plan with this alignment (a
- * power of two): alone its size rounded up to the alignment, in a contiguous group its size, as the
- * last member also the padding to the group's end. An alignment of its own restricts its offset
- * only. UINT64_MAX: more than 64 bits. Linear in the group for its last member, else constant. */
+ * power of two): alone, or in a padded group, its size rounded up to the alignment; in an exact
+ * group its size, as the last member also the padding to the group's end. An alignment of its own
+ * restricts its offset only. UINT64_MAX: more than 64 bits. Linear in an exact group for its last
+ * member, else constant. */
 uint64_t tarn_storage_reserved(const struct tarn_graph *graph, uint32_t storage,
                                uint64_t alignment);
 

@@ -119,8 +119,11 @@ struct tarn_hash tarn_hash_of_graph(const struct tarn_graph *graph)
     tarn_hasher_add(&hasher, graph->tensors_count);
     for (uint32_t t = 0; t < graph->tensors_count; t++) add_tensor(&hasher, graph, t);
     tarn_hasher_add(&hasher, graph->groups_count);
-    for (uint32_t g = 0; g < graph->groups_count; g++)
-        tarn_hasher_add_list(&hasher, graph->groups[g].tensors, graph->groups[g].storages_count);
+    for (uint32_t g = 0; g < graph->groups_count; g++) {
+        const struct tarn_group *group = &graph->groups[g];
+        if (group->padded) tarn_hasher_add(&hasher, UINT64_C(1) << 63);
+        tarn_hasher_add_list(&hasher, group->tensors, group->storages_count);
+    }
     return tarn_hasher_end(&hasher);
 }
 

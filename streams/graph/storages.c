@@ -124,7 +124,8 @@ static enum tarn_status fill_touchers(struct tarn_graph *graph, struct tarn_regi
 
 /* ---- Groups ---- */
 
-static enum tarn_status fill_groups(struct tarn_graph *graph, const struct tarn_list *groups)
+static enum tarn_status fill_groups(struct tarn_graph *graph, const struct tarn_list *groups,
+                                    const bool *padded)
 {
     graph->groups = tarn_region_take(&graph->region, graph->groups_count, sizeof *graph->groups);
     if (!graph->groups) return TARN_SYSTEM;
@@ -138,8 +139,8 @@ static enum tarn_status fill_groups(struct tarn_graph *graph, const struct tarn_
             storages[i] = graph->tensors[tensors[i]].storage;
             graph->storages[storages[i]].group = g;
         }
-        graph->groups[g] =
-            (struct tarn_group){storages, tensors, count, graph->storages[storages[0]].persistent};
+        graph->groups[g] = (struct tarn_group){storages, tensors, count,
+                                               graph->storages[storages[0]].persistent, padded[g]};
     }
     return TARN_OK;
 }
@@ -151,7 +152,7 @@ uint64_t tarn_storage_reserved(const struct tarn_graph *graph, uint32_t storage,
 {
     const struct tarn_storage *record = &graph->storages[storage];
     uint64_t before = 0, end;
-    if (record->group != TARN_NONE) {
+    if (record->group != TARN_NONE && !graph->groups[record->group].padded) {
         const struct tarn_group *group = &graph->groups[record->group];
         uint32_t last = group->storages_count - 1;
         if (group->storages[last] != storage) return record->size;
@@ -163,7 +164,8 @@ uint64_t tarn_storage_reserved(const struct tarn_graph *graph, uint32_t storage,
 
 /* ---- All of it ---- */
 
-enum tarn_status tarn_derive_storages(struct tarn_graph *graph, const struct tarn_list *groups)
+enum tarn_status tarn_derive_storages(struct tarn_graph *graph, const struct tarn_list *groups,
+                                      const bool *padded)
 {
     count_storages(graph);
     graph->storages =
@@ -173,5 +175,5 @@ enum tarn_status tarn_derive_storages(struct tarn_graph *graph, const struct tar
     struct tarn_region scratch = {.chunks = NULL};
     enum tarn_status status = fill_touchers(graph, &scratch);
     tarn_region_finish(&scratch);
-    return status == TARN_OK ? fill_groups(graph, groups) : status;
+    return status == TARN_OK ? fill_groups(graph, groups, padded) : status;
 }

@@ -8,17 +8,20 @@
 #include "streams/base/checked.h"
 #include "streams/base/error.h"
 
-/* Members that lie back to back; false: a size, or the sum, does not fit in 64 bits. */
-static bool reserve(uint64_t *reserved, const struct tarn_graph *graph, const uint32_t *members,
-                    uint32_t count, uint64_t alignment, uint64_t *sum)
+/* Members that lie back to back, each rounded up to `step`; false: a size, or the sum, does not fit
+ * in 64 bits. */
+static bool reserve(uint64_t *reserved, const struct tarn_graph *graph, struct tarn_list list,
+                    uint64_t step, uint64_t alignment, uint64_t *sum)
 {
+    const uint32_t *members = list.ids;
     uint64_t end = 0, padded, own = graph->storages[members[0]].alignment;
-    for (uint32_t i = 0; i < count; i++) {
-        reserved[members[i]] = graph->storages[members[i]].size;
+    for (size_t i = 0; i < list.count; i++) {
+        if (!tarn_size_round_up(graph->storages[members[i]].size, step, &reserved[members[i]]))
+            return false;
         if (!tarn_size_add(end, reserved[members[i]], &end)) return false;
     }
     if (!tarn_size_round_up(end, alignment, &padded)) return false;
-    reserved[members[count - 1]] += padded - end;
+    reserved[members[list.count - 1]] += padded - end;
     return tarn_size_add(*sum, padded, sum) &&
            tarn_size_add(*sum, own > alignment ? own : alignment, sum);
 }
@@ -28,13 +31,15 @@ static bool reserve_planned(uint64_t *reserved, const struct tarn_graph *graph, 
     uint64_t sum = 0;
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         if (graph->storages[a].group != TARN_NONE) continue;
-        if (!reserve(reserved, graph, &a, 1, alignment, &sum)) return false;
+        struct tarn_list lone = {&a, 1};
+        if (!reserve(reserved, graph, lone, 1, alignment, &sum)) return false;
     }
     for (uint32_t g = 0; g < graph->groups_count; g++) {
         const struct tarn_group *group = &graph->groups[g];
         if (group->persistent) continue;
-        if (!reserve(reserved, graph, group->storages, group->storages_count, alignment, &sum))
-            return false;
+        struct tarn_list members = {group->storages, group->storages_count};
+        uint64_t step = group->padded ? alignment : 1;
+        if (!reserve(reserved, graph, members, step, alignment, &sum)) return false;
     }
     return true;
 }

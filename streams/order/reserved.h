@@ -1,5 +1,7 @@
-/* What storages reserve in the arena: a lone storage is rounded up to the alignment, the members of
- * a contiguous group lie back to back, and its last member has the padding. */
+/* What storages reserve in the arena: a lone storage and a member of a padded group are rounded up
+ * to the alignment; the members of an exact group lie back to back, and its last one has the
+ * padding.
+ */
 #ifndef TARN_STREAMS_ORDER_RESERVED_H
 #define TARN_STREAMS_ORDER_RESERVED_H
 

@@ -229,8 +229,10 @@ enum tarn_status tarn_plan_group(const struct tarn_plan *plan, uint32_t group, u
     const struct tarn_storage *last =
         &plan->graph->storages[record->storages[record->storages_count - 1]];
     uint64_t begin = tarn_plan_offset(plan, record->tensors[0]);
+    uint64_t bytes = last->size;
+    if (record->padded) bytes += -bytes & (plan->alignment - 1);
     if (offset) *offset = begin;
-    if (size) *size = tarn_plan_offset(plan, last->tensor) + last->size - begin;
+    if (size) *size = tarn_plan_offset(plan, last->tensor) + bytes - begin;
     return TARN_OK;
 }
 

@@ -1,6 +1,7 @@
 /* What can be said of a plan without running it: lists, waits, one place for every storage, and a
  * footprint that is not below the bound. Members of a contiguous group lie back to back in exact
- * bytes; only the group's start is aligned and only its end padded. Cost: linear. */
+ * bytes; only the group's start is aligned and only its end padded, unless the group is a padded
+ * one. Cost: linear. */
 #include <assert.h>
 
 #include "streams/base/checked.h"
@@ -209,13 +210,16 @@ static void check_behind(const struct tarn_plan *plan, uint32_t before, uint32_t
 {
     const struct tarn_place *front = tarn_plan_place(plan, before);
     uint64_t offset = tarn_plan_place(plan, storage)->offset;
-    if (offset == front->offset + front->size) return;
+    bool is_padded = plan->graph->groups[plan->graph->storages[storage].group].padded;
+    uint64_t bytes = is_padded ? tarn_storage_reserved(plan->graph, before, plan->alignment)
+                               : plan->graph->storages[before].size;
+    if (offset == front->offset + bytes) return;
     struct tarn_violation violation = violation_of_storage(plan->graph, storage, TARN_GROUP_BROKEN);
     violation.other_tensor = plan->graph->storages[before].tensor;
     tarn_verdict_add(verdict, &violation, NULL,
                      "%s lies at offset %llu; its contiguous group needs it at %llu, behind %s",
                      tarn_storage_label(plan->graph, storage).text, (unsigned long long)offset,
-                     (unsigned long long)(front->offset + front->size),
+                     (unsigned long long)(front->offset + bytes),
                      tarn_tensor_label(plan->graph, violation.other_tensor).text);
 }
 

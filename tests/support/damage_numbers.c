@@ -46,8 +46,10 @@ static bool draw_block(const struct tarn_plan *plan, struct block *block,
     }
     if (graph->storages[block->lone].alignment > block->step)
         block->step = graph->storages[block->lone].alignment;
-    for (uint64_t size = oracle_block_size(graph, a); block->size < size;)
-        block->size += plan->alignment;
+    uint64_t size = 0;
+    for (uint32_t i = 0; i < block->count; i++)
+        size += oracle_reserved(graph, block->members ? block->members[i] : a, plan->alignment);
+    while (block->size < size) block->size += plan->alignment;
     return true;
 }
 

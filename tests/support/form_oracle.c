@@ -106,8 +106,8 @@ static bool lies_well(const struct tarn_plan *plan, uint32_t a)
         uint32_t i = 0;
         while (members[i] != a) i++;
         if (i > 0)
-            return offset ==
-                   oracle_offset(plan, members[i - 1]) + plan->graph->storages[members[i - 1]].size;
+            return offset == oracle_offset(plan, members[i - 1]) +
+                                 oracle_reserved(plan->graph, members[i - 1], plan->alignment);
     }
     return offset % plan->alignment == 0 && (own == 0 || offset % own == 0);
 }

@@ -44,11 +44,11 @@ uint64_t oracle_offset(const struct tarn_plan *plan, uint32_t storage)
     return place->offset;
 }
 
-uint64_t oracle_block_size(const struct tarn_graph *graph, uint32_t storage)
+static uint64_t block_size(const struct tarn_graph *graph, uint32_t storage)
 {
     const struct tarn_storage *record = &graph->storages[storage];
     if (record->group == TARN_NONE) return record->size;
-    uint64_t block = 0;
+    uint64_t block = 0; /* without the padding of members */
     for (uint32_t b = 0; b < graph->storages_count; b++)
         if (graph->storages[b].group == record->group) block += graph->storages[b].size;
     return block;
@@ -57,11 +57,13 @@ uint64_t oracle_block_size(const struct tarn_graph *graph, uint32_t storage)
 uint64_t oracle_reserved(const struct tarn_graph *graph, uint32_t storage, uint64_t alignment)
 {
     const struct tarn_storage *record = &graph->storages[storage];
+    if (record->group != TARN_NONE && graph->groups[record->group].padded)
+        return (record->size + alignment - 1) / alignment * alignment;
     if (record->group != TARN_NONE) {
         const struct tarn_group *group = &graph->groups[record->group];
         if (group->storages[group->storages_count - 1] != storage) return record->size;
     }
-    uint64_t block = oracle_block_size(graph, storage);
+    uint64_t block = block_size(graph, storage);
     return record->size + (alignment - block % alignment) % alignment;
 }
 

@@ -12,8 +12,6 @@ bool oracle_writes(const struct tarn_graph *graph, uint32_t op, uint32_t storage
 bool oracle_touches(const struct tarn_graph *graph, uint32_t op, uint32_t storage);
 /* Where the plan has it, in the arena or in the persistent part. */
 uint64_t oracle_offset(const struct tarn_plan *plan, uint32_t storage);
-/* The exact bytes of a storage, or of all of its group. */
-uint64_t oracle_block_size(const struct tarn_graph *graph, uint32_t storage);
 /* What a storage reserves at an alignment: alone its size rounded up, in a group its size, as the
  * last member also what the group lacks to a multiple. */
 uint64_t oracle_reserved(const struct tarn_graph *graph, uint32_t storage, uint64_t alignment);

@@ -440,8 +440,13 @@ static struct tarn_builder *build(struct draft *draft)
     struct group_list groups = draw_groups(draft);
     build_tensors(draft, builder);
     build_ops(draft, builder);
-    for (uint32_t g = 0; g < groups.count; g++)
-        tarn_builder_group(builder, (struct tarn_list){groups.members[g], groups.counts[g]});
+    for (uint32_t g = 0; g < groups.count; g++) {
+        struct tarn_list members = {groups.members[g], groups.counts[g]};
+        if (random_percent(&draft->source, draft->options->padded_share))
+            tarn_builder_group_padded(builder, members);
+        else
+            tarn_builder_group(builder, members);
+    }
     free(groups.members);
     free(groups.counts);
     return builder;

@@ -50,6 +50,7 @@ struct random_graph_options {
     uint32_t alignment_share; /* storages with an alignment of their own */
     uint32_t tiny_share;      /* storages of 1 to 3 bytes */
     uint32_t size_max;        /* of the others; 0: 4096 */
+    uint32_t padded_share;    /* groups that are padded */
     uint32_t early_share;     /* workspaces that end before the outputs begin */
     uint32_t backward_share;  /* ops that are backward ops by their kind: the last ones */
     bool shuffled; /* the list order is any interleaving of the streams, topological or not */

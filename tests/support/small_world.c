@@ -197,7 +197,11 @@ static void add_groups(const struct draft *draft, struct tarn_builder *builder)
             unsigned t = world->backwards ? draft->count - 1 - i : i;
             if (draft->root[t] == t && world->group[t] == g) members[count++] = t;
         }
-        if (count > 0) tarn_builder_group(builder, (struct tarn_list){members, count});
+        struct tarn_list list = {members, count};
+        if (count > 0 && world->padded >> g & 1)
+            tarn_builder_group_padded(builder, list);
+        else if (count > 0)
+            tarn_builder_group(builder, list);
     }
 }
 
@@ -275,5 +279,6 @@ struct small_world small_world_draw(const struct small_graph *graph, uint64_t al
     world.parameter_readers = (uint8_t)random_next(source);
     world.parameter_writer = (uint8_t)random_below(source, SMALL_OPS + 1);
     world.early = (uint8_t)random_next(source);
+    world.padded = draw_set(40, source);
     return world;
 }

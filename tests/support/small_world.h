@@ -25,6 +25,7 @@ struct small_world {
     uint16_t size[SMALL_TENSORS];  /* bytes */
     uint8_t group[SMALL_TENSORS];  /* of a root: SMALL_NO_GROUP, or a number */
     bool backwards;                /* groups have their last member first */
+    uint32_t padded;               /* set of groups */
     uint32_t outputs, aligned;     /* sets of roots; aligned: to twice the plan's alignment */
     uint8_t parameter_readers;     /* set of ops */
     uint8_t parameter_writer;      /* an op, or SMALL_OPS: it is not updated */

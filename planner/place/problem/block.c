@@ -1,8 +1,8 @@
 /* Blocks from storages: lone ones keep their order, a group appears where its first member would.
  * Reserved sizes follow docs/how-it-works.md, "Reserved bytes and blocks": a lone storage is
- * rounded up to the alignment, a group is packed exactly and padded at its end, an alignment of
- * one's own restricts offsets only. Once a set of blocks exists, every sum of sizes, offsets and
- * padding is known to fit in 64 bits. Cost: linear. */
+ * rounded up to the alignment, a group is packed exactly and padded at its end, a padded group has
+ * every member rounded up, an alignment of one's own restricts offsets only. Once a set of blocks
+ * exists, every sum of sizes, offsets and padding is known to fit in 64 bits. Cost: linear. */
 #include "block.h"
 
 #include <assert.h>
@@ -12,24 +12,28 @@
 
 /* ---- Making ---- */
 
-/* Lays the members of block b out from its start; no block is too large by itself (TARN_SUM_MAX).
+/* Lays the members of block b out from its start; false: they do not fit in 64 bits.
  * Lone storages are at 0 already: the pages of `within` are touched only where groups are. */
-static void measure(struct tarn_blocks *blocks, uint32_t b, const struct tarn_graph *graph,
+static bool measure(struct tarn_blocks *blocks, uint32_t b, const struct tarn_graph *graph,
                     uint64_t alignment)
 {
     const uint32_t *members = blocks->members + blocks->members_begin[b];
     uint32_t count = blocks->members_begin[b + 1] - blocks->members_begin[b];
     uint64_t end = 0, own = graph->storages[members[0]].alignment;
-    bool is_group = graph->storages[members[0]].group != TARN_NONE;
-    uint32_t last = members[count - 1] - blocks->storages_begin;
+    uint32_t group = graph->storages[members[0]].group, last = members[count - 1];
+    uint64_t step = group != TARN_NONE && graph->groups[group].padded ? alignment : 1;
+    last -= blocks->storages_begin;
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t size = graph->storages[members[i]].size;
-        if (is_group) blocks->within[members[i] - blocks->storages_begin] = end;
+        uint64_t size;
+        if (!tarn_size_round_up(graph->storages[members[i]].size, step, &size)) return false;
+        if (group != TARN_NONE) blocks->within[members[i] - blocks->storages_begin] = end;
         blocks->reserved[members[i] - blocks->storages_begin] = size;
-        end += size;
+        if (!tarn_size_add(end, size, &end)) return false;
     }
-    blocks->reserved[last] = end + (-end & (alignment - 1)) - blocks->within[last];
+    if (!tarn_size_round_up(end, alignment, &end)) return false;
+    blocks->reserved[last] = end - blocks->within[last];
     blocks->alignment_shift[b] = (uint8_t)__builtin_ctzll(own > alignment ? own : alignment);
+    return true;
 }
 
 static void collect_members(struct tarn_blocks *blocks, const struct tarn_graph *graph)
@@ -59,7 +63,7 @@ static bool measure_all(struct tarn_blocks *blocks, const struct tarn_graph *gra
 {
     uint64_t sum = 0;
     for (uint32_t b = 0; b < blocks->count; b++) {
-        measure(blocks, b, graph, alignment);
+        if (!measure(blocks, b, graph, alignment)) return false;
         struct tarn_block block = tarn_block_at(blocks, b);
         if (!tarn_size_add(sum, block.size, &sum) || !tarn_size_add(sum, block.alignment, &sum))
             return false;

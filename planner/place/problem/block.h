@@ -1,5 +1,5 @@
 /* What a placement decides about: blocks. A block is one lone storage, or the members of one
- * contiguous group, exact bytes back to back.
+ * contiguous group, back to back: exact bytes, or in a padded group each up to the alignment.
  *
  *     offset                                          offset + size
  *     │ member 0 │ member 1 │ ... │ member k-1 ░░░░░░░│   ░ padding, reserved by the last member
@@ -27,7 +27,7 @@ struct tarn_blocks {
     uint32_t *members_begin;                 /* block -> where its members begin; count + 1 */
     uint8_t *alignment_shift;                /* by block: log2 of its alignment */
     /* By storage, counted from storages_begin. */
-    uint64_t *reserved; /* what the storage reserves: the last of a group has the padding */
+    uint64_t *reserved; /* what the storage reserves: the last of an exact group has its padding */
     uint64_t *within;   /* its place inside its block */
 };
 
