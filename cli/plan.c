@@ -74,6 +74,9 @@ static void print_result(FILE *file, const struct request *request, const struct
     tarn_printer_text(&printer, "method", made.method);
     tarn_printer_text(&printer, "stopped_by", stop_text(made.stopped));
     tarn_printer_count(&printer, "alignment", made.alignment);
+    if (made.pad_groups != TARN_GROUPS_AS_GIVEN)
+        tarn_printer_text(&printer, "pad_groups",
+                          made.pad_groups == TARN_GROUPS_PADDED ? "padded" : "exact");
     tarn_printer_open(&printer, "events", '{');
     tarn_printer_count(&printer, "arcs", given->arcs);
     tarn_printer_count(&printer, "kept", made.waits);

@@ -35,6 +35,7 @@ const char *tarn_transforms_ask(struct tarn_transforms *transforms,
     struct tarn_reorder_options *reorder = &transforms->reorder_options;
     if (!split_kinds(transforms, &kinds_count)) return "--in-place-kinds takes up to 32 kinds";
     ask_budget(transforms, options);
+    options->pad_groups = transforms->pad_groups;
     const struct tarn_assign_options *assign = &transforms->assign_options;
     if (transforms->assign || assign->streams > 0 || assign->mode != TARN_ASSIGN_SCHEDULE) {
         transforms->assign_options.struct_size = sizeof transforms->assign_options;

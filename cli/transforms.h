@@ -8,6 +8,7 @@
 
 struct tarn_transforms {
     bool assign, reorder, couple, in_place;
+    enum tarn_group_padding pad_groups;
     uint32_t wait_ns;       /* 0: not given */
     const char *kinds_text; /* words between commas */
     char kinds_copy[1024];  /* what `kinds` points into */
@@ -26,13 +27,21 @@ struct tarn_transforms {
 
 /* Rows of an option table. */
 #define TARN_TRANSFORM_OPTIONS(transforms)                                                       \
-    {"assign",                                                                                   \
+    {"pad-groups",                                                                               \
      0,                                                                                          \
-     TARN_OPTION_FLAG,                                                                           \
-     &(transforms).assign,                                                                       \
-     NULL,                                                                                       \
-     "put the ops into streams that run side by side,\nwhatever streams they are in",            \
-     TARN_EVERYDAY},                                                                             \
+     TARN_OPTION_CHOICE,                                                                         \
+     &(transforms).pad_groups,                                                                   \
+     "graph|exact|padded|auto",                                                                  \
+     "members of contiguous groups end to end, or each up to the alignment; auto: the smaller "  \
+     "plan of the two (default: as the graph says)",                                             \
+     TARN_SPECIAL},                                                                              \
+        {"assign",                                                                               \
+         0,                                                                                      \
+         TARN_OPTION_FLAG,                                                                       \
+         &(transforms).assign,                                                                   \
+         NULL,                                                                                   \
+         "put the ops into streams that run side by side,\nwhatever streams they are in",        \
+         TARN_EVERYDAY},                                                                         \
         {"streams",                                                                              \
          0,                                                                                      \
          TARN_OPTION_TIMES,                                                                      \

@@ -11,6 +11,18 @@
 #include "planner/transform/recipe.h"
 #include "streams/base/options.h"
 
+static enum tarn_status pad_groups(struct tarn_graph *graph,
+                                   const struct tarn_plan_options *options,
+                                   struct tarn_planned *result, struct tarn_error *error)
+{
+    return tarn_graph_pad_groups(graph, options->pad_groups, &result->graph, error);
+}
+
+static bool wants_pad_groups(const struct tarn_plan_options *options)
+{
+    return options->pad_groups != TARN_GROUPS_AS_GIVEN;
+}
+
 static enum tarn_status assign(struct tarn_graph *graph, const struct tarn_plan_options *options,
                                struct tarn_planned *result, struct tarn_error *error)
 {
@@ -122,8 +134,9 @@ static const struct {
     enum tarn_status (*run)(struct tarn_graph *graph, const struct tarn_plan_options *options,
                             struct tarn_planned *result, struct tarn_error *error);
 } stages[] = {
-    {wants_assign, assign},   {wants_both, reorder_first}, {wants_budget, budget},
-    {wants_reorder, reorder}, {wants_couple, couple},      {wants_in_place, in_place},
+    {wants_pad_groups, pad_groups}, {wants_assign, assign},   {wants_both, reorder_first},
+    {wants_budget, budget},         {wants_reorder, reorder}, {wants_couple, couple},
+    {wants_in_place, in_place},
 };
 
 enum tarn_status tarn_pipeline_run(struct tarn_graph *graph,

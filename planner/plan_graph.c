@@ -326,6 +326,9 @@ enum tarn_status tarn_plan_options_take(struct tarn_plan_options *options,
     if (options->boundary > TARN_BOUNDARY_SIMPLE)
         return tarn_error_set(error, TARN_USAGE, "there is no iteration boundary %u",
                               options->boundary);
+    if (options->pad_groups > TARN_GROUPS_SMALLER)
+        return tarn_error_set(error, TARN_USAGE, "there is no padding %u of groups",
+                              options->pad_groups);
     return find_method(&request, options->method, error);
 }
 

@@ -74,19 +74,10 @@ static enum tarn_status verify(struct tarn_plan *plan, const struct tarn_graph *
     return status;
 }
 
-struct creation {
-    struct tarn_graph *graph;
-    struct tarn_planned final; /* filled in, also where that fails in the end */
-    struct tarn_error *error;
-};
-
-static enum tarn_status create(const struct tarn_plan_options *given, void *subject)
+/* Fills in `final`, also where that fails in the end. */
+static enum tarn_status run(struct tarn_graph *graph, struct tarn_plan_options *options,
+                            struct tarn_planned *final, struct tarn_error *error)
 {
-    struct creation *creation = subject;
-    struct tarn_graph *graph = creation->graph;
-    struct tarn_planned *final = &creation->final;
-    struct tarn_plan_options copy = *given, *options = &copy;
-    struct tarn_error *error = creation->error;
     double begin = tarn_now_ms();
     enum tarn_status status = tarn_pipeline_run(graph, options, final, error);
     if (status != TARN_OK) return status;
@@ -98,10 +89,87 @@ static enum tarn_status create(const struct tarn_plan_options *given, void *subj
     struct tarn_plan *plan = final->plan;
     assert(tarn_planned_is_valid(final));
     plan->source_hash = graph->hash;
+    plan->pad_groups = options->pad_groups;
     plan->transformed = !tarn_hash_equal(graph->hash, plan->graph->hash);
     plan->transform_ms = transform_ms;
     if (options->boundary != TARN_BOUNDARY_SIMPLE) status = refine_boundary(plan, error);
     return status == TARN_OK ? verify(plan, graph, error) : status;
+}
+
+/* The plan with groups of one padding; *plan is NULL where that fails. */
+static enum tarn_status create_one(struct tarn_graph *graph, const struct tarn_plan_options *given,
+                                   struct tarn_plan **plan, struct tarn_error *error)
+{
+    struct tarn_plan_options options = *given;
+    struct tarn_planned final = {0};
+    *plan = NULL;
+    enum tarn_status status = run(graph, &options, &final, error);
+    if (status == TARN_OK) {
+        *plan = final.plan;
+        final.plan = NULL;
+    }
+    tarn_planned_finish(&final);
+    return status;
+}
+
+static bool has_groups(const struct tarn_graph *graph)
+{
+    for (uint32_t g = 0; g < graph->groups_count; g++)
+        if (graph->groups[g].storages_count > 1) return true;
+    return false;
+}
+
+static bool has_transforms(const struct tarn_plan_options *options)
+{
+    return options->assign || options->reorder || options->couple || options->in_place ||
+           options->budget;
+}
+
+/* Of the two paddings, the one whose plan is smaller, exact where they are equal. A plan that does
+ * not fit is larger than all that do. The reports of transforms must be of the plan that is taken:
+ * if that is the first, it is made once more. */
+static enum tarn_status create_smaller(struct tarn_graph *graph,
+                                       const struct tarn_plan_options *given,
+                                       struct tarn_plan **plan, struct tarn_error *error)
+{
+    struct tarn_plan_options options = *given;
+    struct tarn_plan *padded;
+    options.seconds = given->seconds / 2;
+    options.pad_groups = TARN_GROUPS_EXACT;
+    enum tarn_status status = create_one(graph, &options, plan, error);
+    if (status != TARN_OK && status != TARN_DOES_NOT_FIT) return status;
+    options.pad_groups = TARN_GROUPS_PADDED;
+    enum tarn_status second = create_one(graph, &options, &padded, error);
+    bool failed = second != TARN_OK && second != TARN_DOES_NOT_FIT;
+    if (failed || (padded && (!*plan || padded->footprint < (*plan)->footprint))) {
+        tarn_plan_destroy(*plan);
+        *plan = padded;
+        return second;
+    }
+    tarn_plan_destroy(padded);
+    if (status != TARN_OK) return status;
+    tarn_error_clear(error);
+    if (!has_transforms(given)) return TARN_OK;
+    tarn_plan_destroy(*plan);
+    options.pad_groups = TARN_GROUPS_EXACT;
+    return create_one(graph, &options, plan, error);
+}
+
+struct creation {
+    struct tarn_graph *graph;
+    struct tarn_plan *plan;
+    struct tarn_error *error;
+};
+
+static enum tarn_status create(const struct tarn_plan_options *given, void *subject)
+{
+    struct creation *creation = subject;
+    struct tarn_graph *graph = creation->graph;
+    struct tarn_plan_options options = *given;
+    if (options.pad_groups == TARN_GROUPS_SMALLER && has_groups(graph))
+        return create_smaller(graph, &options, &creation->plan, creation->error);
+    if (options.pad_groups == TARN_GROUPS_SMALLER) options.pad_groups = TARN_GROUPS_AS_GIVEN;
+    return create_one(graph, &options, &creation->plan, creation->error);
 }
 
 enum tarn_status tarn_plan_create(struct tarn_graph *graph, const struct tarn_plan_options *given,
@@ -114,10 +182,6 @@ enum tarn_status tarn_plan_create(struct tarn_graph *graph, const struct tarn_pl
     tarn_error_clear(error);
     enum tarn_status status = tarn_plan_options_take(&options, given, error);
     if (status == TARN_OK) status = tarn_beat_run(&options, create, &creation);
-    if (status == TARN_OK) {
-        *plan = creation.final.plan;
-        creation.final.plan = NULL;
-    }
-    tarn_planned_finish(&creation.final);
+    *plan = creation.plan;
     return status;
 }

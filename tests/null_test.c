@@ -131,6 +131,7 @@ static void a_builder_that_is_null_is_one_without_memory(void **state)
     assert_int_equal(tarn_builder_op(NULL, &(struct tarn_op_info){0}), TARN_NONE);
     tarn_builder_control(NULL, 0, 0);
     tarn_builder_group(NULL, (struct tarn_list){0});
+    tarn_builder_group_padded(NULL, (struct tarn_list){0});
     assert_int_equal(tarn_builder_finish(NULL, &graph, &error), TARN_SYSTEM);
     assert_null(graph);
     assert_int_equal(tarn_builder_finish(NULL, &graph, NULL), TARN_SYSTEM);
@@ -166,6 +167,7 @@ static void getters_of_nothing_say_nothing(void **state)
     assert_true(tarn_plan_offset(NULL, 0) == UINT64_MAX);
     assert_int_equal(tarn_graph_groups_count(NULL), 0);
     assert_int_equal(tarn_graph_group(NULL, 0).count, 0);
+    assert_false(tarn_graph_group_is_padded(NULL, 0));
     assert_true((tarn_graph_hash(NULL).word[0] | tarn_graph_hash(NULL).word[1]) == 0);
     assert_string_equal(tarn_hash_format(tarn_graph_hash(NULL)).text,
                         "00000000000000000000000000000000");
@@ -254,6 +256,11 @@ static void transforms_need_graph_and_result(void **state)
     REFUSES(tarn_graph_in_place(w.graph, TARN_IN_PLACE_OPTIONS(.kinds = words, .kinds_count = 2),
                                 &r, error));
     REFUSES(tarn_graph_in_place(w.graph, TARN_IN_PLACE_OPTIONS(.kinds_count = 1), &r, error));
+    REFUSES(tarn_graph_pad_groups(NULL, TARN_GROUPS_PADDED, &r, error));
+    REFUSES(tarn_graph_pad_groups(w.graph, TARN_GROUPS_PADDED, NULL, error));
+    REFUSES(tarn_graph_pad_groups(w.graph, TARN_GROUPS_SMALLER, &r, error));
+    ACCEPTS(tarn_graph_pad_groups(w.graph, TARN_GROUPS_PADDED, &r, error));
+    tarn_graph_destroy(r);
     REFUSES(tarn_graph_assign(
         w.graph, TARN_ASSIGN_OPTIONS(.communication_words = words, .communication_words_count = 2),
         &r, error));

@@ -111,6 +111,8 @@ static void draw_choice(struct choice *choice, struct random_source *source)
                            .boundary = random_percent(source, 25) ? TARN_BOUNDARY_SIMPLE
                                                                   : TARN_BOUNDARY_REFINED);
     if (random_percent(source, 60)) draw_transforms(choice, source);
+    if (random_percent(source, 30))
+        choice->plan.pad_groups = (enum tarn_group_padding)random_below(source, 4);
 }
 
 /* Bytes between half and all of what the graph takes without a budget. */

@@ -39,6 +39,16 @@ enum tarn_boundary {
     TARN_BOUNDARY_SIMPLE
 };
 
+/* What the members of contiguous groups are padded to, where the caller and not the graph says it.
+ */
+enum tarn_group_padding {
+    TARN_GROUPS_AS_GIVEN, /* as the graph says of each group */
+    TARN_GROUPS_EXACT,    /* members end to end */
+    TARN_GROUPS_PADDED,   /* every member up to the alignment */
+    TARN_GROUPS_SMALLER   /* all exact or all padded, whichever plan is smaller; the search is done
+                             twice, each time for half of `seconds` */
+};
+
 /* What ended the search for a placement although it had not met its aim (the bound, or the
  * capacity) and would have gone on. Its best plan is the result, at least that of one pass of
  * lowest-offset-first, which runs to its end: about 1 s and 2 us for each storage at most. */
@@ -98,6 +108,7 @@ struct tarn_plan_options {
      * then does the work, and also calls the progress of transforms, while that of the plan comes
      * on the calling thread; where the system refuses a thread, there are no beats. */
     bool (*beat)(void *user, const struct tarn_plan_progress *progress);
+    enum tarn_group_padding pad_groups; /* a transform, too: the first one */
 };
 #ifndef __cplusplus
 #define TARN_PLAN_OPTIONS(...) \
@@ -170,6 +181,7 @@ struct tarn_plan_summary {
     uint32_t boundary_waits; /* event waits on the previous iteration */
     double transform_ms, order_ms, place_ms, verify_ms; /* of tarn_plan_create; else 0 */
     enum tarn_stop stopped;                             /* of tarn_plan_create; no file has it */
+    enum tarn_group_padding pad_groups; /* other than the graph says: all exact, or all padded */
 };
 TARN_API void tarn_plan_summarize(const struct tarn_plan *plan, struct tarn_plan_summary *summary);
 

@@ -293,6 +293,15 @@ TARN_API enum tarn_status tarn_graph_in_place(struct tarn_graph *graph,
                                               const struct tarn_in_place_options *options,
                                               struct tarn_graph **result, struct tarn_error *error);
 
+/* ---- Padding of groups ----
+ * All contiguous groups exact, or all padded, whatever the graph says. Padded ones need no fitting
+ * of members that begin anywhere; exact ones have no bytes between members. TARN_USAGE: neither of
+ * the two, nor as given. Linear time. */
+TARN_API enum tarn_status tarn_graph_pad_groups(struct tarn_graph *graph,
+                                                enum tarn_group_padding padding,
+                                                struct tarn_graph **result,
+                                                struct tarn_error *error);
+
 /* ---- Implementations ----
  * Other ways to carry out ops, for `budget` to choose from. The result is a source graph of its
  * own, with the ops and tensors of the one that was given under their ids, to be planned and

@@ -106,11 +106,17 @@ void tarn_transform_add_streams(struct tarn_builder *builder, const struct tarn_
         tarn_builder_stream(builder, graph->streams[s].name);
 }
 
-void tarn_transform_add_groups(struct tarn_builder *builder, const struct tarn_graph *graph)
+static bool is_padded(const struct tarn_group *group, enum tarn_group_padding padding)
+{
+    return padding == TARN_GROUPS_AS_GIVEN ? group->padded : padding == TARN_GROUPS_PADDED;
+}
+
+void tarn_transform_add_groups(struct tarn_builder *builder, const struct tarn_graph *graph,
+                               enum tarn_group_padding padding)
 {
     for (uint32_t g = 0; g < graph->groups_count; g++) {
         struct tarn_list tensors = tarn_graph_group(graph, g);
-        if (graph->groups[g].padded)
+        if (is_padded(&graph->groups[g], padding))
             tarn_builder_group_padded(builder, tensors);
         else
             tarn_builder_group(builder, tensors);
@@ -166,6 +172,8 @@ static bool changes_nothing(const struct tarn_recipe *recipe)
     for (uint32_t t = 0; t < graph->tensors_count; t++) {
         if (root_of(recipe, t) != graph->tensors[t].root) return false;
     }
+    for (uint32_t g = 0; g < graph->groups_count; g++)
+        if (is_padded(&graph->groups[g], recipe->padding) != graph->groups[g].padded) return false;
     return true;
 }
 
@@ -186,7 +194,7 @@ static enum tarn_status add_records(const struct rebuild *rebuild)
     add_streams(rebuild);
     if (add_tensors(rebuild) != TARN_OK) return TARN_SYSTEM;
     add_ops(rebuild);
-    tarn_transform_add_groups(rebuild->builder, rebuild->graph);
+    tarn_transform_add_groups(rebuild->builder, rebuild->graph, rebuild->recipe->padding);
     for (uint32_t i = 0; i < rebuild->recipe->arcs_count; i++)
         add_arc(rebuild, rebuild->recipe->arcs[i].later, rebuild->recipe->arcs[i].earlier);
     return keep_hazards(rebuild);

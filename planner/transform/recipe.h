@@ -31,6 +31,7 @@ struct tarn_recipe {
     uint32_t arcs_count;
     const uint32_t *root; /* tensor -> root of the new graph, which is a root of the old one; a
                              storage that takes in a pinned one is pinned */
+    enum tarn_group_padding padding;        /* of all groups */
     const struct tarn_tensor_info *tensors; /* appended, with storages of their own */
     uint32_t tensors_count;
     /* Changes what an op's record says, other than its stream; goes with `context`. */
@@ -45,9 +46,10 @@ enum tarn_status tarn_recipe_build(const struct tarn_recipe *recipe, struct tarn
                                    struct tarn_error *error);
 
 /* What new graphs take over as it is: the streams, and the groups by their roots, whose ids must
- * not have changed. */
+ * not have changed, with another padding where it is given. */
 void tarn_transform_add_streams(struct tarn_builder *builder, const struct tarn_graph *graph);
-void tarn_transform_add_groups(struct tarn_builder *builder, const struct tarn_graph *graph);
+void tarn_transform_add_groups(struct tarn_builder *builder, const struct tarn_graph *graph,
+                               enum tarn_group_padding padding);
 /* How many ids the longest control list or group has. */
 size_t tarn_transform_longest_list(const struct tarn_graph *graph);
 

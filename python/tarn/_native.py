@@ -112,7 +112,8 @@ class PlanOptions(c.Structure):
                 ("assign", c.POINTER(AssignOptions)), ("reorder", c.POINTER(ReorderOptions)),
                 ("couple", c.POINTER(CoupleOptions)), ("in_place", c.POINTER(InPlaceOptions)),
                 ("boundary", c.c_int), ("budget", c.POINTER(BudgetOptions)),
-                ("node_limit", c.c_uint32)]
+                ("node_limit", c.c_uint32), ("beat", c.c_void_p),
+                ("pad_groups", c.c_int)]
 
 
 class PlanSummary(c.Structure):
@@ -121,7 +122,7 @@ class PlanSummary(c.Structure):
                 ("waits", c.c_uint32), ("boundary_waits", c.c_uint32)]
     _fields_ += [(name, c.c_double) for name in ("transform_ms", "order_ms", "place_ms",
                                                  "verify_ms")]
-    _fields_ += [("stopped", c.c_int)]
+    _fields_ += [("stopped", c.c_int), ("pad_groups", c.c_int)]
 
 
 class Wait(c.Structure):
@@ -199,6 +200,7 @@ _FUNCTIONS = {
     "builder_op": (c.c_uint32, _ptr, c.POINTER(OpInfo)),
     "builder_control": (None, _ptr, c.c_uint32, c.c_uint32),
     "builder_group": (None, _ptr, List),
+    "builder_group_padded": (None, _ptr, List),
     "builder_finish": (c.c_int, _ptr, c.POINTER(_ptr), _err),
     "graph_load": (c.c_int, _text, c.POINTER(_ptr), _err),
     "graph_save": (c.c_int, _ptr, _text, _err),
@@ -213,6 +215,7 @@ _FUNCTIONS = {
     "graph_root": (c.c_uint32, _ptr, c.c_uint32),
     "graph_groups_count": (c.c_uint32, _ptr),
     "graph_group": (List, _ptr, c.c_uint32),
+    "graph_group_is_padded": (c.c_bool, _ptr, c.c_uint32),
     "graph_hash": (Hash, _ptr),
     "hash_format": (HashText, Hash),
     "graph_summarize": (c.c_int, _ptr, c.POINTER(GraphSummary), _err),

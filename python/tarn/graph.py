@@ -121,6 +121,10 @@ class Graph:
         count = n.lib.graph_groups_count(self._handle)
         return [n.ids_of(n.lib.graph_group(self._handle, g)) for g in range(count)]
 
+    def group_is_padded(self, group):
+        """Is every member of the group padded to the plan's alignment, not only the whole?"""
+        return n.lib.graph_group_is_padded(self._handle, group)
+
     def _tensor(self, t):
         info = n.TensorInfo()
         n.lib.graph_tensor(self._handle, t, info)
@@ -232,10 +236,12 @@ class Builder:
         """`later` must not start before `earlier` has finished."""
         n.lib.builder_control(self._handle, later, earlier)
 
-    def group(self, tensors):
-        """These tensors lie back to back, in this order."""
+    def group(self, tensors, padded=False):
+        """These tensors lie back to back, in this order; padded: each begins at a multiple of the
+        plan's alignment."""
         native, _alive = n.list_of(list(tensors))
-        n.lib.builder_group(self._handle, native)
+        add = n.lib.builder_group_padded if padded else n.lib.builder_group
+        add(self._handle, native)
 
     def finish(self):
         """The graph; the builder is used up."""

@@ -8,6 +8,7 @@ from .errors import Interrupted, UsageError, call
 from .graph import Graph, bytes_of, through_file
 
 BOUNDARIES = ("refined", "simple")
+PADDINGS = ("graph", "exact", "padded", "auto")
 
 
 # ---- Options ----
@@ -17,9 +18,11 @@ class _Options:
 
     def __init__(self, *, alignment=0, capacity=0, method=None, threads=0, seed=0, effort=None,
                  seconds=0.0, assign=None, reorder=False, couple=None, in_place=False, budget=None,
-                 boundary="refined", progress=None):
+                 boundary="refined", pad_groups="graph", progress=None):
         if boundary not in BOUNDARIES:
             raise UsageError(f"boundary {boundary!r} is none of {', '.join(BOUNDARIES)}")
+        if pad_groups not in PADDINGS:
+            raise UsageError(f"pad_groups {pad_groups!r} is none of {', '.join(PADDINGS)}")
         self.stop = c.c_bool(False)
         self.raised = None
         self._progress = progress
@@ -29,7 +32,7 @@ class _Options:
             method=method.encode() if method else None, threads=threads, seed=seed,
             effort=0 if effort is None else effort or n.NO_EFFORT, seconds=seconds,
             progress=self._callback, stop=c.pointer(self.stop),
-            boundary=BOUNDARIES.index(boundary))
+            boundary=BOUNDARIES.index(boundary), pad_groups=PADDINGS.index(pad_groups))
         if assign:
             self._point("assign", n.AssignOptions, "streams", assign)
         if reorder:
@@ -98,7 +101,7 @@ def _interruptible(function, options):
 
 def plan(graph, *, capacity=0, alignment=0, method=None, threads=0, seed=0, effort=None,
          seconds=0.0, assign=None, reorder=False, couple=None, in_place=False, budget=None,
-         boundary="refined", progress=None):
+         boundary="refined", pad_groups="graph", progress=None):
     """Plans a graph (a tarn.Graph, or a path) and returns a verified Plan.
 
     capacity   bytes that the footprint must not exceed; tarn.DoesNotFit otherwise
@@ -113,6 +116,8 @@ def plan(graph, *, capacity=0, alignment=0, method=None, threads=0, seed=0, effo
     in_place   True, or kinds of op that may write over their inputs
     budget     bytes: recompute and choose implementations until the footprint is within it
     boundary   "refined": streams begin the next iteration where that does no harm; "simple"
+    pad_groups "exact" or "padded": all contiguous groups, whatever the graph says; "auto": the one
+               of the two whose plan is smaller
     progress   called with (footprint, bound, steps) of the best plan so far; False ends the search
 
     assign, reorder, couple and budget also take a dict of fields of the C library's options.
@@ -122,7 +127,7 @@ def plan(graph, *, capacity=0, alignment=0, method=None, threads=0, seed=0, effo
     options = _Options(capacity=capacity, alignment=alignment, method=method, threads=threads,
                        seed=seed, effort=effort, seconds=seconds, assign=assign, reorder=reorder,
                        couple=couple, in_place=in_place, budget=budget, boundary=boundary,
-                       progress=progress)
+                       pad_groups=pad_groups, progress=progress)
     handle = c.c_void_p()
     try:
         _interruptible(lambda: call(n.lib.plan_create, graph._handle, options.native,
@@ -176,6 +181,8 @@ class Plan:
     bound = property(lambda self: self._summary.bound,
                      doc="No safe plan is smaller; 0: unknown.")
     optimal = property(lambda self: self._summary.optimal, doc="footprint == bound")
+    pad_groups = property(lambda self: PADDINGS[self._summary.pad_groups],
+                          doc="padding of groups, where the graph did not decide it")
     stopped = property(lambda self: (None, "request", "deadline", "work")[self._summary.stopped],
                        doc="what ended the search early: 'request', 'deadline', 'work', or None")
     alignment = property(lambda self: self._summary.alignment)

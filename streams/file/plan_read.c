@@ -5,6 +5,7 @@
  * Cost: linear, plus sorting of waits and places. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "graph_read.h"
 #include "plan_read_lists.h"
@@ -23,6 +24,7 @@ enum {
     NAME,
     SOURCE_HASH,
     GRAPH_HASH,
+    PAD_GROUPS,
     GRAPH,
     METHOD,
     ALIGNMENT,
@@ -43,6 +45,7 @@ static const struct tarn_json_field plan_fields[] = {
     [NAME] = {"name", true},
     [SOURCE_HASH] = {"source_hash", true},
     [GRAPH_HASH] = {"graph_hash", true},
+    [PAD_GROUPS] = {"pad_groups", false},
     [GRAPH] = {"graph", false},
     [METHOD] = {"method", true},
     [ALIGNMENT] = {"alignment", true},
@@ -94,6 +97,21 @@ static enum tarn_status read_size(struct loader *loader, size_t field, uint64_t 
                              size);
 }
 
+static enum tarn_status read_pad_groups(struct loader *loader)
+{
+    struct tarn_json_at at = field_at(PAD_GROUPS);
+    const char *word = NULL;
+    if (!loader->fields[PAD_GROUPS]) return TARN_OK;
+    enum tarn_status status =
+        tarn_json_string(&loader->report, &at, loader->fields[PAD_GROUPS], &word);
+    if (status != TARN_OK) return status;
+    bool is_padded = strcmp(word, "padded") == 0;
+    loader->plan->pad_groups = is_padded ? TARN_GROUPS_PADDED : TARN_GROUPS_EXACT;
+    if (is_padded || strcmp(word, "exact") == 0) return TARN_OK;
+    return tarn_json_bad(&loader->report, &at, "must be \"exact\" or \"padded\", not %s",
+                         tarn_quote(word).text);
+}
+
 /* The final graph: embedded, or the source graph itself. */
 static enum tarn_status read_graph(struct loader *loader)
 {
@@ -103,6 +121,7 @@ static enum tarn_status read_graph(struct loader *loader)
     struct tarn_hash hash = {{0}};
     enum tarn_status status = read_hash(loader, SOURCE_HASH, &plan->source_hash);
     if (!status) status = read_hash(loader, GRAPH_HASH, &hash);
+    if (!status) status = read_pad_groups(loader);
     if (status != TARN_OK) return status;
     plan->transformed = loader->fields[GRAPH] && !is_null(loader->fields[GRAPH]);
     if (!plan->transformed) {

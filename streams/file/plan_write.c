@@ -61,6 +61,9 @@ static void print_head(const struct tarn_plan *plan, FILE *file)
     tarn_json_write_string(file, plan->graph->name);
     fprintf(file, ",\n\"source_hash\":\"%s\",\n\"graph_hash\":\"%s\"",
             tarn_hash_format(plan->source_hash).text, tarn_hash_format(plan->graph->hash).text);
+    if (plan->pad_groups != TARN_GROUPS_AS_GIVEN)
+        fprintf(file, ",\n\"pad_groups\":\"%s\"",
+                plan->pad_groups == TARN_GROUPS_PADDED ? "padded" : "exact");
     if (plan->transformed) {
         fputs(",\n\"graph\":", file);
         tarn_graph_print(plan->graph, file);

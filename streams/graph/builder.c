@@ -322,8 +322,7 @@ static void add_group(struct tarn_builder *builder, struct tarn_list tensors, bo
     struct tarn_list *groups =
         with_room(builder, builder->groups, g, &builder->groups_capacity, sizeof *groups);
     if (groups) builder->groups = groups;
-    bool *padded =
-        with_room(builder, builder->padded, g, &builder->padded_capacity, sizeof *padded);
+    bool *padded = with_room(builder, builder->padded, g, &builder->padded_capacity, 1);
     if (padded) builder->padded = padded;
     if (!groups || !padded) return;
     padded[g] = is_padded;

@@ -5,6 +5,7 @@
  * any op has halves; else one pass over the ops. */
 #include "view.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "streams/base/region.h"
@@ -159,12 +160,11 @@ enum tarn_status tarn_view_init(struct tarn_view *view, struct tarn_region *regi
     *view = (struct tarn_view){.graph = graph, .halved_count = count_halved(graph)};
     if (view->halved_count == 0) return TARN_OK;
     view->graph = &view->own;
-    view->own = *graph;
-    view->own.references = NULL;
-    view->own.region = (struct tarn_region){.chunks = NULL};
+    view->own = tarn_graph_view(graph);
     bool ok = take_ops(view, region, graph) && take_order(view, region, graph) &&
               take_storages(view, region, graph) &&
               take_arcs(view, region, &graph->predecessors, false, &view->own.predecessors) &&
               take_arcs(view, region, &graph->successors, true, &view->own.successors);
+    assert(!ok || tarn_graph_is_valid(view->graph));
     return ok ? TARN_OK : TARN_SYSTEM;
 }

@@ -8,8 +8,7 @@ struct tarn_region;
 
 /* An op whose workspace ends before its outputs begin is two ops here, one behind the other in its
  * stream: the first has the op's id and the workspace, the second has an id of its own and makes
- * the outputs; both read what the op reads. Storages, groups and tensors keep their ids. Only what
- * order, bound and placement read is set. */
+ * the outputs; both read what the op reads. Storages, groups and tensors keep their ids. */
 struct tarn_view {
     const struct tarn_graph *graph; /* the given graph itself where no op has two halves */
     uint32_t *second_of;            /* op -> its second half, or TARN_NONE; NULL: none has one */

@@ -266,5 +266,6 @@ void tarn_plan_summarize(const struct tarn_plan *plan, struct tarn_plan_summary 
         .place_ms = plan->place_ms,
         .verify_ms = plan->verify_ms,
         .stopped = plan->stopped,
+        .pad_groups = plan->pad_groups,
     };
 }

@@ -25,6 +25,7 @@ struct tarn_plan {
     struct tarn_graph *graph; /* final graph; retained */
     /* What sessions run, compiled when first asked for (tarn_plan_program); NULL before that. */
     _Atomic(struct tarn_program *) program;
+    enum tarn_group_padding pad_groups; /* of all groups, where the source graph does not say */
     bool transformed; /* the final graph is not the source graph: embed it in the file */
     struct tarn_hash source_hash;
     char *method;

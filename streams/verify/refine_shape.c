@@ -151,6 +151,36 @@ static void check_made(struct tarn_comparison *comparison, uint32_t v)
     }
 }
 
+/* ---- Groups ---- */
+
+/* The group of the final graph that has the same roots in the same order, or NULL. */
+static const struct tarn_group *find_group(const struct tarn_comparison *comparison,
+                                           const struct tarn_group *group)
+{
+    const struct tarn_graph *final = comparison->final;
+    uint32_t first = group->tensors[0], g = final->storages[final->tensors[first].storage].group;
+    if (g == TARN_NONE || final->groups[g].storages_count != group->storages_count) return NULL;
+    for (uint32_t i = 0; i < group->storages_count; i++)
+        if (final->groups[g].tensors[i] != group->tensors[i]) return NULL;
+    return &final->groups[g];
+}
+
+static void check_group(struct tarn_comparison *comparison, const struct tarn_group *group)
+{
+    enum tarn_group_padding padding = comparison->plan->pad_groups;
+    bool padded = padding == TARN_GROUPS_AS_GIVEN ? group->padded : padding == TARN_GROUPS_PADDED;
+    const struct tarn_group *found = find_group(comparison, group);
+    if (found && found->padded == padded) return;
+    struct tarn_violation violation = tarn_violation_of(TARN_GROUP_BROKEN);
+    violation.tensor = group->tensors[0];
+    tarn_verdict_add(comparison->verdict, &violation, NULL,
+                     "the contiguous group of the source graph that begins with %s %s",
+                     tarn_tensor_label(comparison->source, violation.tensor).text,
+                     !found          ? "is not in the plan's graph"
+                     : found->padded ? "is padded in the plan's graph, which nobody asked for"
+                                     : "is not padded in the plan's graph");
+}
+
 bool tarn_refine_shape(struct tarn_comparison *comparison)
 {
     size_t before = comparison->verdict->count;
@@ -165,5 +195,7 @@ bool tarn_refine_shape(struct tarn_comparison *comparison)
     for (uint32_t v = 0; v < comparison->source->ops_count; v++) {
         if (!comparison->source->ops[v].view) check_made(comparison, v);
     }
+    for (uint32_t g = 0; g < comparison->source->groups_count; g++)
+        check_group(comparison, &comparison->source->groups[g]);
     return comparison->verdict->count == before && !comparison->verdict->no_memory;
 }

@@ -294,7 +294,7 @@ static enum tarn_status build(struct tarn_building *building)
     tarn_transform_add_streams(building->builder, building->graph);
     add_tensors(building);
     add_ops(building);
-    tarn_transform_add_groups(building->builder, building->graph);
+    tarn_transform_add_groups(building->builder, building->graph, TARN_GROUPS_AS_GIVEN);
     return tarn_building_arcs(building);
 }
 
