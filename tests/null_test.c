@@ -69,6 +69,7 @@ static void destroying_nothing_does_nothing(void **state)
     assert_int_equal(tarn_session_destroy(NULL), TARN_OK);
     assert_int_equal(tarn_session_destroy_within(NULL, 0, NULL), TARN_OK);
     assert_int_equal(tarn_arena_destroy(NULL), TARN_OK);
+    tarn_host_event_destroy(NULL);
     tarn_session_cancel(NULL);
     tarn_session_dump(NULL, NULL, NULL);
     tarn_session_host_memory_destroy(NULL, NULL, 0);
@@ -392,6 +393,15 @@ static void sessions_need_their_arguments(void **state)
     REFUSES(tarn_session_host_memory_create(w.session, 1, NULL, error));
     tarn_session_host_memory_destroy(w.session, NULL, 1);
     REFUSES(tarn_session_submit(NULL, 1, &ticket, error));
+    REFUSES(tarn_session_submit_with(NULL, 1, NULL, &ticket, error));
+    REFUSES(tarn_session_submit_with(w.session, 1, TARN_SUBMIT_OPTIONS(.waits_count = 1), &ticket,
+                                     error));
+    REFUSES(tarn_session_submit_with(w.session, 1, TARN_SUBMIT_OPTIONS(.signals_count = 1), &ticket,
+                                     error));
+    REFUSES(tarn_host_event_create(NULL, error));
+    REFUSES(tarn_host_event_wait(NULL, 1, 0, error));
+    tarn_host_event_raise(NULL, 1);
+    assert_int_equal(tarn_host_event_value(NULL), 0);
     REFUSES(tarn_session_wait(NULL, 0, 0, error));
     REFUSES(tarn_session_query(NULL, &finished, error));
     REFUSES(tarn_session_query(w.session, NULL, error));

@@ -80,8 +80,9 @@ struct tarn_device_table {
      * A queue runs what is enqueued one after another, in order. An event is recorded on one queue
      * and waited for on another: work enqueued after the wait starts after everything enqueued
      * before the latest record that was enqueued before the wait. An event may be recorded again
-     * while waits for its earlier record are pending; they keep waiting for that one. No call
-     * blocks. */
+     * while waits for its earlier record are pending; they keep waiting for that one. It may be
+     * destroyed when it was reached, although a wait for it is still behind other work of a queue
+     * that is not the session's. No call blocks. */
     int (*queue_create)(void *self, const struct tarn_queue_info *info, void **queue);
     void (*queue_destroy)(void *self, void *queue);
     int (*event_create)(void *self, void **event);
@@ -152,6 +153,14 @@ struct tarn_host_options {
     uint32_t workers; /* 0: min(cores, streams) */
     bool unpinned;    /* leave the workers where the system puts them */
     bool small_pages; /* do not ask for huge pages */
+    /* NULL: workers are threads of Tarn's. Else a function that has task(argument) called once, on
+     * any thread of the caller's, and returns 0, or another number when it cannot. It is called
+     * from any thread, must not call the task itself, and must not wait for one. A task runs
+     * kernels as long as there is something to do, and then returns; there are as many at a time as
+     * `workers` says. Every task must be called, also after errors: a session is not destroyed
+     * before. Streams that may block (option `blocking`) still have threads of their own. */
+    int (*execute)(void *user, void (*task)(void *argument), void *argument);
+    void *execute_user;
 };
 #ifndef __cplusplus
 #define TARN_HOST_OPTIONS(...) \
@@ -161,6 +170,24 @@ struct tarn_host_options {
 /* This machine's cores as queues. options (NULL: defaults) must live as long as the device, see
  * above. Kernels run on worker threads. */
 TARN_API struct tarn_device tarn_device_host(const struct tarn_host_options *options);
+
+/* ---- Events of the host ----
+ * A counter that only grows. Steps of others and submits of sessions (tarn_session_submit_with)
+ * wait for values of it and raise it; a value may be waited for before anybody has promised it. All
+ * calls from any thread. */
+struct tarn_host_event;
+/* The counter is 0. TARN_SYSTEM: no memory. */
+TARN_API enum tarn_status tarn_host_event_create(struct tarn_host_event **event,
+                                                 struct tarn_error *error);
+/* Sessions that have used it keep it as long as they need it. */
+TARN_API void tarn_host_event_destroy(struct tarn_host_event *event);
+/* Raises the counter to `value`, 2^63 - 1 at most; nothing when it is there already. What was
+ * written before is seen by who has waited for the value. */
+TARN_API void tarn_host_event_raise(struct tarn_host_event *event, uint64_t value);
+TARN_API uint64_t tarn_host_event_value(const struct tarn_host_event *event);
+/* TARN_DEADLINE: the counter is still below `value` after timeout_ns. */
+TARN_API enum tarn_status tarn_host_event_wait(struct tarn_host_event *event, uint64_t value,
+                                               uint64_t timeout_ns, struct tarn_error *error);
 
 #ifdef __cplusplus
 }

@@ -116,6 +116,14 @@ struct tarn_session_options {
      * several devices. Copies and checks are refused while any other session on the arena has work
      * that it has not waited for. */
     struct tarn_arena *arena;
+
+    /* ---- Queues of the caller's ----
+     * By stream of the plan's graph: a queue of the stream's device (a cudaStream_t) that the
+     * stream is to use, or NULL: one that the session makes. NULL: the session makes all. The
+     * caller keeps them as it keeps devices, may enqueue work of its own between submits, and gives
+     * no two streams the same one. What a stream enqueues comes behind what its queue was given
+     * before; other streams know nothing of that: see tarn_session_submit_with. */
+    void *const *queues;
 };
 #ifndef __cplusplus
 #define TARN_SESSION_OPTIONS(...)                                                       \
@@ -227,6 +235,44 @@ TARN_API void tarn_session_host_memory_destroy(struct tarn_session *session, voi
  */
 TARN_API enum tarn_status tarn_session_submit(struct tarn_session *session, uint64_t iterations,
                                               tarn_ticket *ticket, struct tarn_error *error);
+/* An event outside of the session: one of the device's, as its event_create makes them (a
+ * cudaEvent_t), or on the host a struct tarn_host_event (device.h) and a value of it. */
+struct tarn_event {
+    void *event;
+    uint64_t value; /* on the host alone */
+};
+
+/* What stands before and behind the iterations of a submit, so that they run between two steps of
+ * others and nobody waits on the host. The first op of every stream waits, as far as these ops do
+ * not wait for each other anyway; the end is that of all streams. */
+struct tarn_submit_options {
+    size_t struct_size;
+    /* Waits for what the events stand for at this call: the latest record that was enqueued before,
+     * or the value, whenever the counter reaches it. */
+    const struct tarn_event *waits;
+    size_t waits_count;
+    /* Records these at the end, or raises the counters. On the host nothing is raised when the
+     * session stops with an error before. The caller keeps events of devices until they are
+     * reached. */
+    const struct tarn_event *signals;
+    size_t signals_count;
+    /* A queue of the session's device (a cudaStream_t), or NULL: the iterations begin after what it
+     * was given before this call, and what it is given afterwards begins after them, as if they had
+     * been enqueued on it. */
+    void *queue;
+};
+#ifndef __cplusplus
+#define TARN_SUBMIT_OPTIONS(...) \
+    (&(struct tarn_submit_options){.struct_size = sizeof(struct tarn_submit_options), __VA_ARGS__})
+#endif
+
+/* tarn_session_submit with options; NULL: none. In a capture they stand around the blocks.
+ * TARN_USAGE, besides: streams on several devices; a queue on the host; a graph that launches
+ * nothing, with options. */
+TARN_API enum tarn_status tarn_session_submit_with(struct tarn_session *session,
+                                                   uint64_t iterations,
+                                                   const struct tarn_submit_options *options,
+                                                   tarn_ticket *ticket, struct tarn_error *error);
 /* Waits until the ticket's iterations have finished; then outputs are valid until the next submit.
  * TARN_DEVICE: a kernel or the device failed; the text names stream, op, iteration and code, all
  * streams have stopped, and the session refuses further work. TARN_DEADLINE: not finished after

@@ -148,7 +148,8 @@ class Device(c.Structure):
 
 class HostOptions(c.Structure):
     _fields_ = [("struct_size", c.c_size_t), ("workers", c.c_uint32), ("unpinned", c.c_bool),
-                ("small_pages", c.c_bool)]
+                ("small_pages", c.c_bool), ("execute", c.c_void_p),
+                ("execute_user", c.c_void_p)]
 
 
 class Call(c.Structure):
@@ -172,7 +173,8 @@ class SessionOptions(c.Structure):
                 ("depth", c.c_uint32), ("patience_ns", c.c_uint64), ("flight", c.c_uint32),
                 ("stamps", c.c_bool), ("flight_line", c.c_void_p), ("flight_user", c.c_void_p),
                 ("stream_devices", Ids), ("more_devices", c.POINTER(Device)),
-                ("more_devices_count", c.c_size_t), ("arena", c.c_void_p)]
+                ("more_devices_count", c.c_size_t), ("arena", c.c_void_p),
+                ("queues", c.c_void_p)]
 
 
 class CheckOptions(c.Structure):

@@ -11,10 +11,13 @@
 #include "gate.h"
 #include "host.h"
 #include "lane.h"
+#include "listeners.h"
 #include "runtime/state/failure.h"
 #include "runtime/state/flight.h"
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
+
+#define LOOK_NS 200000
 
 /* ---- Waiting ---- */
 
@@ -79,6 +82,13 @@ static enum tarn_status failure(const struct tarn_executor *executor, struct tar
     return executor->failure;
 }
 
+/* Where nobody calls when there is something to see, looks now and then. */
+static uint64_t sooner(bool looks, uint64_t deadline_ns)
+{
+    uint64_t soon_ns = tarn_now_ns() + LOOK_NS;
+    return looks && soon_ns < deadline_ns ? soon_ns : deadline_ns;
+}
+
 static enum tarn_status executor_wait(struct tarn_executor *executor, uint64_t target,
                                       uint64_t timeout_ns, struct tarn_error *error)
 {
@@ -94,7 +104,11 @@ static enum tarn_status executor_wait(struct tarn_executor *executor, uint64_t t
         }
         if (tarn_have_finished(executor, target)) return TARN_OK;
         if (!in_time) break;
-        in_time = tarn_event_count_sleep(&executor->events, seen, TARN_WAITER, deadline_ns);
+        bool tries = atomic_exchange(&executor->has_missed, false);
+        if (tries) tarn_workers_wake(executor, TARN_WORKER, UINT32_MAX);
+        in_time = tarn_event_count_sleep(&executor->events, seen, TARN_WAITER,
+                                         sooner(tries, deadline_ns));
+        if (tries && !in_time) in_time = tarn_now_ns() < deadline_ns;
     }
     executor->session->overdue = true;
     tarn_session_deadline(executor->session, timeout_ns, error);
@@ -127,7 +141,7 @@ static enum tarn_status executor_submit(struct tarn_executor *executor, uint64_t
     if (status) return status;
     tarn_gates_submit(executor, before, target - 1);
     atomic_store(&executor->target, target);
-    tarn_event_count_wake(&executor->events, TARN_WORKER | TARN_BLOCKING, UINT32_MAX);
+    tarn_workers_wake(executor, TARN_WORKER | TARN_BLOCKING, UINT32_MAX);
     if (options->depth == 0 || target <= options->depth) return TARN_OK;
     return executor_wait(executor, target - options->depth, patience_ns, error);
 }
@@ -135,6 +149,19 @@ static enum tarn_status executor_submit(struct tarn_executor *executor, uint64_t
 static void executor_follow(struct tarn_executor *executor, uint32_t plan)
 {
     tarn_gates_follow(executor, plan);
+}
+
+static enum tarn_status executor_surround(struct tarn_executor *executor,
+                                          const struct tarn_submit_options *around,
+                                          struct tarn_error *error)
+{
+    if (!around) {
+        tarn_gates_drop(executor);
+        return TARN_OK;
+    }
+    if (around->queue)
+        return tarn_error_set(error, TARN_USAGE, "the host has no queues: wait for events of it");
+    return tarn_gates_surround(executor, around, error);
 }
 
 /* Kernels find their addresses in the session. */
@@ -157,7 +184,9 @@ static bool have_left(struct tarn_executor *executor, uint64_t deadline_ns)
         unsigned seen = tarn_event_count_read(&executor->events);
         if (atomic_load(&executor->threads) == 0) return true;
         if (!in_time) return false;
-        in_time = tarn_event_count_sleep(&executor->events, seen, TARN_WAITER, deadline_ns);
+        tarn_event_count_sleep(&executor->events, seen, TARN_WAITER,
+                               sooner(executor->execute != NULL, deadline_ns));
+        in_time = tarn_now_ns() < deadline_ns;
     }
 }
 
@@ -234,6 +263,7 @@ static enum tarn_status start_workers(struct tarn_executor *executor, struct tar
         uint32_t own = streams_count - 1 - (i - executor->workers_count);
         worker->streams = worker->blocking ? &executor->shared[own] : executor->shared;
         worker->streams_count = worker->blocking ? 1 : executor->shared_count;
+        if (executor->execute && !worker->blocking) continue;
         int code = tarn_executor_enter(executor, &worker->thread, tarn_worker_run, worker);
         if (code) return tarn_error_set(error, TARN_SYSTEM, "no thread: %s", strerror(code));
         worker->started = true;
@@ -269,7 +299,10 @@ static bool choose_workers(struct tarn_executor *executor, const struct tarn_hos
     uint32_t cores = tarn_topology_cores(executor->topology), granted = tarn_cpu_quota();
     uint32_t wanted = cores < granted ? cores : granted;
     if (options->workers > 0) wanted = options->workers;
-    executor->unpinned = options->unpinned;
+    executor->unpinned = options->unpinned || options->execute;
+    executor->execute = options->execute;
+    executor->execute_user = options->execute_user;
+    executor->task = tarn_worker_run_task;
     executor->workers_count = wanted < executor->shared_count ? wanted : executor->shared_count;
     executor->workers = tarn_region_take(&executor->session->region,
                                          (size_t)executor->workers_count + executor->blocking_count,
@@ -324,6 +357,7 @@ const struct tarn_executor_table tarn_executor_host = {
     .create = executor_create,
     .rebind = executor_rebind,
     .follow = executor_follow,
+    .surround = executor_surround,
     .submit = executor_submit,
     .wait = executor_wait,
     .query = executor_query,

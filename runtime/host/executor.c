@@ -21,6 +21,7 @@
 #include "executor.h"
 
 #include "gate.h"
+#include "listeners.h"
 
 #include "runtime/state/failure.h"
 #include "runtime/state/flight.h"
@@ -84,7 +85,7 @@ static struct tarn_host_stream *find_ready(struct tarn_executor *executor, const
 static void call_worker(struct tarn_worker *worker)
 {
     struct tarn_executor *executor = worker->executor;
-    if (worker->blocking) {
+    if (worker->blocking || executor->execute) {
         tarn_worker_call(executor);
         return;
     }
@@ -98,7 +99,7 @@ void tarn_worker_call(struct tarn_executor *executor)
 {
     if (!find_ready(executor, executor->shared, executor->shared_count)) return;
     atomic_store(&executor->is_calling, true);
-    tarn_event_count_wake(&executor->events, TARN_WORKER, 1);
+    tarn_workers_wake(executor, TARN_WORKER, 1);
 }
 
 static struct tarn_host_stream *claim(struct tarn_worker *worker)
@@ -129,12 +130,13 @@ static void signal_step(struct tarn_worker *worker, struct tarn_host_stream *str
 }
 
 static void finish_iteration(struct tarn_executor *executor, struct tarn_host_stream *stream,
-                             int64_t count, uint64_t iteration)
+                             int64_t count, uint64_t iteration, struct tarn_gate *gate)
 {
     atomic_store(&stream->progress, count);
     tarn_gates_reach(executor, (uint32_t)(stream - executor->streams), count);
     atomic_store_explicit(&stream->place, 0, memory_order_relaxed);
     atomic_store_explicit(&stream->iteration, iteration + 1, memory_order_relaxed);
+    if (gate) tarn_gate_leave(gate, stream, iteration);
     if (atomic_load(&executor->awaited) == iteration + 1 &&
         tarn_have_finished(executor, iteration + 1))
         tarn_event_count_wake(&executor->events, TARN_WAITER, UINT32_MAX);
@@ -209,16 +211,16 @@ static uint32_t run(struct tarn_worker *worker, struct tarn_host_stream *stream)
     uint32_t first = atomic_load_explicit(&stream->place, memory_order_relaxed), place = first;
     uint64_t iteration = atomic_load_explicit(&stream->iteration, memory_order_relaxed);
     int64_t done = (int64_t)iteration * length; /* steps before this iteration */
-    const struct tarn_gate *gate = tarn_gate_find(executor, stream, iteration);
-    if (gate && gate->first != iteration) gate = NULL;
+    struct tarn_gate *gate = tarn_gate_find(executor, stream, iteration);
     bool is_blocked = false;
     /* Between being found ready and being claimed, another worker may have run it to its end. */
     bool has_work = iteration < atomic_load(&executor->target);
 
     for (; has_work && place < length && tarn_is_running(executor); place++) {
         const struct tarn_program_step *step = &steps[place];
-        is_blocked = !may_start(executor, stream, step, iteration) ||
-                     (gate && !may_pass(executor, stream, gate, begin + place));
+        is_blocked =
+            !may_start(executor, stream, step, iteration) ||
+            (gate && gate->first == iteration && !may_pass(executor, stream, gate, begin + place));
         if (is_blocked) break;
         atomic_store_explicit(&stream->place, place, memory_order_relaxed);
         tarn_flight_begin(flight, s, step->op, iteration);
@@ -233,7 +235,7 @@ static uint32_t run(struct tarn_worker *worker, struct tarn_host_stream *stream)
     }
     assert(first <= place && place <= length);
     if (place == length)
-        finish_iteration(executor, stream, done + length, iteration);
+        finish_iteration(executor, stream, done + length, iteration, gate);
     else
         atomic_store_explicit(&stream->place, place, memory_order_relaxed);
     tarn_stream_release(executor, stream, is_blocked);
@@ -312,6 +314,23 @@ static void learn(struct tarn_worker *worker, uint64_t ops, uint64_t busy_ns)
         worker->patience_ns = 0;
     else if (worker->patience_ns < SPIN_NS)
         worker->patience_ns = worker->patience_ns * 2 + GRAIN_NS;
+}
+
+/* Nothing of the executor is touched after the last line. */
+void tarn_worker_run_task(void *argument)
+{
+    struct tarn_worker *worker = argument;
+    struct tarn_executor *executor = worker->executor;
+    do {
+        for (struct tarn_host_stream *stream = claim(worker); stream; stream = claim(worker))
+            run(worker, stream);
+        atomic_store(&worker->is_scheduled, false);
+    } while (tarn_is_running(executor) &&
+             find_ready(executor, worker->streams, worker->streams_count) &&
+             !atomic_exchange(&worker->is_scheduled, true));
+    uint32_t before = atomic_fetch_sub(&executor->threads, 1);
+    assert(before > 0);
+    (void)before;
 }
 
 void *tarn_worker_run(void *argument)

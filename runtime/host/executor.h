@@ -31,20 +31,39 @@ struct tarn_host_stream {
     bool is_at_gate;
 };
 
+struct tarn_host_event;
+
+/* An event of the host and a value of it. */
+struct tarn_level {
+    struct tarn_host_event *event;
+    int64_t value;
+};
+
+struct tarn_levels {
+    struct tarn_level *items;
+    size_t count, room;
+};
+
 /* Of one submit. */
 struct tarn_gate {
     uint64_t first, last; /* its iterations */
+    struct tarn_levels waits, signals;
     /* By plan of the shared arena: iterations of it before the one that is waited for, its earlier
      * sessions' included; UINT64_MAX: none is. NULL without an arena. */
     uint64_t *before;
+    _Atomic uint32_t left; /* streams that have not finished its last iteration; when none is left
+                              and the signals are given: */
+    atomic_bool is_over;
 };
 
 struct tarn_gates {
-    struct tarn_gate *ring;
-    uint32_t room;         /* of the ring; a power of two */
-    _Atomic uint64_t made; /* since the start, those that are to come not included */
-    bool is_open;          /* the next submit has one: */
-    uint64_t *pending;     /* what will be its `before` */
+    struct tarn_gate *ring; /* NULL: none was needed yet */
+    uint32_t room;          /* of the ring; a power of two */
+    _Atomic uint64_t made;  /* since the start, those that are to come not included */
+    bool is_open;           /* the next submit has one: */
+    struct tarn_gate next;
+    struct tarn_host_event **held; /* events that gates have had; retained */
+    size_t held_count, held_room;
     struct tarn_executor *next_listener;
 };
 
@@ -55,7 +74,8 @@ struct tarn_worker {
     bool blocking;        /* owns one stream that may block */
     uint64_t patience_ns; /* how long an idle worker leaves ready streams to others */
     pthread_t thread;
-    bool started; /* and not joined yet */
+    bool started;             /* and not joined yet */
+    atomic_bool is_scheduled; /* as a task on a thread of the caller's */
 };
 
 struct tarn_executor {
@@ -71,6 +91,10 @@ struct tarn_executor {
     struct tarn_worker *workers; /* shared ones, then one for each blocking stream */
     uint32_t workers_count;      /* of the shared ones */
     bool unpinned;
+    int (*execute)(void *, void (*)(void *), void *); /* NULL: workers have threads */
+    void *execute_user;
+    void (*task)(void *worker); /* what `execute` is given */
+    atomic_bool has_missed;     /* it has refused one: to be tried again */
     struct tarn_gates gates;
     enum tarn_status failure; /* of the first that failed, and what there is to say */
     struct tarn_error failure_text;
@@ -126,6 +150,9 @@ int tarn_executor_enter(struct tarn_executor *executor, pthread_t *thread, void 
 
 /* A thread that runs streams until the executor quits; its argument is a struct tarn_worker. */
 void *tarn_worker_run(void *worker);
+
+/* The same as a task: until there is nothing to do. */
+void tarn_worker_run_task(void *worker);
 
 /* Makes a stream claimable; its next step is at its place. */
 void tarn_stream_release(struct tarn_executor *executor, struct tarn_host_stream *stream,

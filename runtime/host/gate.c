@@ -3,83 +3,80 @@
  * the order of their iterations; every stream remembers how many it has passed.
  *
  *     ring       gate of iterations 4..4 │ 5..8 │ 9..9 │           streams pass them one by one
- *     counters   steps that a stream of another session has finished
+ *     counters   events, and steps that streams of other sessions on the arena have finished
  *
- * Who raises a counter looks whether any stream of the process waits at a gate, and only then takes
- * a lock and wakes the executors of a list. Who stops at a gate counts itself first, and looks at
- * the counter once more afterwards: no wake-up is lost. Cost: O(waits of the gate) for a step of a
- * first iteration; else O(1); no lock while nobody waits. */
+ * A stream that stops at a gate is looked at again when any such counter of the process has been
+ * raised (listeners.h). Events that gates have had are kept with the executor, as workers may still
+ * look at a counter that a stream waited for before. Cost: O(waits of the gate) for a step of a
+ * first iteration; else O(1). A submit allocates where it names more events than any before. */
 #include "gate.h"
 
-#include <limits.h>
+#include <sched.h>
 
+#include "event.h"
+#include "listeners.h"
 #include "streams/base/error.h"
 
 #define GATES 64u /* submits under way that have one, at most */
+#define SWAP(type, a, b)   \
+    do {                   \
+        type before = (a); \
+        (a) = (b);         \
+        (b) = before;      \
+    } while (0)
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct tarn_executor *listeners; /* those whose streams may stop at gates */
-static _Atomic uint32_t waiting;        /* streams that have stopped at one */
+/* ---- Life ---- */
 
-static void lock_list(void) { pthread_mutex_lock(&lock); }
-static void unlock_list(void) { pthread_mutex_unlock(&lock); }
-
-/* A child has no sessions yet, and must not inherit the lock from a thread that it does not have.
- */
-static void forget_all(void)
+static uint32_t count_plans(const struct tarn_executor *executor)
 {
-    listeners = NULL;
-    atomic_store(&waiting, 0);
-    unlock_list();
+    const struct tarn_session *session = executor->session;
+    return session->shared ? session->settings.options.arena->plans_count : 0;
 }
 
-static void prepare_for_forks(void) { pthread_atfork(lock_list, unlock_list, forget_all); }
-
-void tarn_gates_wake(void)
+static void forget_plans(const struct tarn_executor *executor)
 {
-    if (atomic_load(&waiting) == 0) return;
-    lock_list();
-    for (struct tarn_executor *e = listeners; e; e = e->gates.next_listener)
-        tarn_event_count_wake(&e->events, TARN_WORKER | TARN_BLOCKING, UINT32_MAX);
-    unlock_list();
+    for (uint32_t p = 0; p < count_plans(executor); p++)
+        executor->gates.next.before[p] = UINT64_MAX;
 }
 
-/* ---- Making gates ---- */
+/* By the first submit that needs gates, or where an arena is shared beforehand. */
+static bool make_ring(struct tarn_executor *executor)
+{
+    struct tarn_gates *gates = &executor->gates;
+    struct tarn_region *region = &executor->session->region;
+    uint32_t plans = count_plans(executor);
+    if (gates->ring) return true;
+    struct tarn_gate *ring = tarn_region_take(region, GATES, sizeof *ring);
+    uint64_t *before = tarn_region_take(region, (size_t)(GATES + 1) * plans, sizeof *before);
+    if (!ring || !before) return false;
+    for (uint32_t i = 0; i < GATES; i++) ring[i].before = before + (size_t)i * plans;
+    gates->next.before = before + (size_t)GATES * plans;
+    forget_plans(executor);
+    gates->room = GATES;
+    gates->ring = ring;
+    tarn_listeners_enter(executor);
+    return true;
+}
 
 enum tarn_status tarn_gates_init(struct tarn_executor *executor, struct tarn_error *error)
 {
-    struct tarn_region *region = &executor->session->region;
-    struct tarn_gates *gates = &executor->gates;
-    if (!executor->session->shared) return TARN_OK;
-    uint32_t plans = executor->session->settings.options.arena->plans_count;
-    uint64_t *before = tarn_region_take(region, (size_t)GATES * plans, sizeof *before);
-    gates->pending = tarn_region_take(region, plans, sizeof *gates->pending);
-    struct tarn_gate *ring = tarn_region_take(region, GATES, sizeof *ring);
-    if (!before || !gates->pending || !ring) return tarn_error_no_memory(error);
-    gates->ring = ring;
-    gates->room = GATES;
-    for (uint32_t i = 0; i < GATES; i++) gates->ring[i].before = before + (size_t)i * plans;
-    pthread_once(&once, prepare_for_forks);
-    lock_list();
-    gates->next_listener = listeners;
-    listeners = executor;
-    unlock_list();
-    return TARN_OK;
+    bool has_ring = !executor->session->shared || make_ring(executor);
+    return has_ring ? TARN_OK : tarn_error_no_memory(error);
 }
 
 void tarn_gates_finish(struct tarn_executor *executor)
 {
-    if (!executor->gates.ring) return;
-    lock_list();
-    struct tarn_executor **link = &listeners;
-    while (*link && *link != executor) link = &(*link)->gates.next_listener;
-    if (*link) *link = executor->gates.next_listener;
-    unlock_list();
+    struct tarn_gates *gates = &executor->gates;
+    if (!gates->ring) return;
+    tarn_listeners_leave(executor);
     for (uint32_t s = 0; executor->streams && s < executor->program->streams_count; s++) {
-        if (executor->streams[s].is_at_gate) atomic_fetch_sub(&waiting, 1);
+        if (executor->streams[s].is_at_gate) tarn_listeners_go_on();
     }
+    for (size_t i = 0; i < gates->held_count; i++) tarn_host_event_destroy(gates->held[i]);
+    gates->ring = NULL;
 }
+
+/* ---- Making gates ---- */
 
 static struct tarn_gate *gate_at(const struct tarn_gates *gates, uint64_t number)
 {
@@ -98,10 +95,76 @@ void tarn_gates_follow(struct tarn_executor *executor, uint32_t plan)
 {
     const struct tarn_arena *arena = executor->session->settings.options.arena;
     struct tarn_gates *gates = &executor->gates;
-    for (uint32_t p = 0; p < arena->plans_count && !gates->is_open; p++)
-        gates->pending[p] = UINT64_MAX;
     gates->is_open = true;
-    gates->pending[plan] = arena->plans[plan].earlier + arena->plans[plan].session->submitted - 1;
+    gates->next.before[plan] =
+        arena->plans[plan].earlier + arena->plans[plan].session->submitted - 1;
+}
+
+static bool hold(struct tarn_executor *executor, struct tarn_host_event *event)
+{
+    struct tarn_gates *gates = &executor->gates;
+    for (size_t i = 0; i < gates->held_count; i++)
+        if (gates->held[i] == event) return true;
+    struct tarn_host_event **held =
+        tarn_region_grow(&executor->session->region, gates->held, &gates->held_room,
+                         gates->held_count + 1, sizeof *held);
+    if (!held) return false;
+    gates->held = held;
+    held[gates->held_count++] = tarn_host_event_retain(event);
+    return true;
+}
+
+static enum tarn_status take_levels(struct tarn_executor *executor, struct tarn_levels *levels,
+                                    const struct tarn_event *events, size_t count,
+                                    struct tarn_error *error)
+{
+    levels->count = 0;
+    if (count == 0) return TARN_OK;
+    struct tarn_level *items = tarn_region_grow(&executor->session->region, levels->items,
+                                                &levels->room, count, sizeof *items);
+    if (!items) return tarn_error_no_memory(error);
+    levels->items = items;
+    for (size_t i = 0; i < count; i++) {
+        struct tarn_host_event *event = events[i].event;
+        if (events[i].value > INT64_MAX)
+            return tarn_error_set(error, TARN_USAGE, "an event cannot reach %llu",
+                                  (unsigned long long)events[i].value);
+        if (!hold(executor, event)) return tarn_error_no_memory(error);
+        items[levels->count++] = (struct tarn_level){event, (int64_t)events[i].value};
+    }
+    return TARN_OK;
+}
+
+enum tarn_status tarn_gates_surround(struct tarn_executor *executor,
+                                     const struct tarn_submit_options *around,
+                                     struct tarn_error *error)
+{
+    struct tarn_gate *next = &executor->gates.next;
+    if (!make_ring(executor)) return tarn_error_no_memory(error);
+    executor->gates.is_open = true;
+    enum tarn_status status =
+        take_levels(executor, &next->waits, around->waits, around->waits_count, error);
+    if (!status)
+        status =
+            take_levels(executor, &next->signals, around->signals, around->signals_count, error);
+    return status;
+}
+
+void tarn_gates_drop(struct tarn_executor *executor)
+{
+    struct tarn_gates *gates = &executor->gates;
+    if (!gates->is_open) return;
+    gates->is_open = false;
+    gates->next.waits.count = gates->next.signals.count = 0;
+    forget_plans(executor);
+}
+
+static uint32_t count_streams(const struct tarn_executor *executor)
+{
+    uint32_t count = 0;
+    for (uint32_t s = 0; s < executor->program->streams_count; s++)
+        count += tarn_steps_of(executor, s) > 0;
+    return count;
 }
 
 void tarn_gates_submit(struct tarn_executor *executor, uint64_t first, uint64_t last)
@@ -110,29 +173,57 @@ void tarn_gates_submit(struct tarn_executor *executor, uint64_t first, uint64_t 
     if (!gates->is_open) return;
     uint64_t made = atomic_load(&gates->made);
     struct tarn_gate *gate = gate_at(gates, made);
-    uint32_t plans = executor->session->settings.options.arena->plans_count;
-    for (uint32_t p = 0; p < plans; p++) gate->before[p] = gates->pending[p];
+    while (made >= gates->room && !atomic_load(&gate->is_over)) sched_yield();
+    SWAP(struct tarn_levels, gate->waits, gates->next.waits);
+    SWAP(struct tarn_levels, gate->signals, gates->next.signals);
+    SWAP(uint64_t *, gate->before, gates->next.before);
+    atomic_store(&gate->left, count_streams(executor));
+    atomic_store(&gate->is_over, false);
     gate->first = first;
     gate->last = last;
-    gates->is_open = false;
+    tarn_gates_drop(executor);
     atomic_store(&gates->made, made + 1);
 }
 
 /* ---- Passing gates ---- */
 
-const struct tarn_gate *tarn_gate_find(struct tarn_executor *executor,
-                                       struct tarn_host_stream *stream, uint64_t iteration)
+struct tarn_gate *tarn_gate_find(struct tarn_executor *executor, struct tarn_host_stream *stream,
+                                 uint64_t iteration)
 {
     const struct tarn_gates *gates = &executor->gates;
-    if (!gates->ring) return NULL;
-    if (stream->is_at_gate) atomic_fetch_sub(&waiting, 1);
-    stream->is_at_gate = false;
     uint64_t made = atomic_load(&gates->made);
-    while (stream->gates_passed < made && gate_at(gates, stream->gates_passed)->last < iteration)
-        stream->gates_passed++;
+    if (stream->is_at_gate) tarn_listeners_go_on();
+    stream->is_at_gate = false;
     if (stream->gates_passed == made) return NULL;
-    const struct tarn_gate *gate = gate_at(gates, stream->gates_passed);
+    struct tarn_gate *gate = gate_at(gates, stream->gates_passed);
+    assert(iteration <= gate->last);
     return gate->first <= iteration ? gate : NULL;
+}
+
+static bool stop(struct tarn_host_stream *stream)
+{
+    stream->is_at_gate = true;
+    tarn_listeners_stop();
+    return false;
+}
+
+/* If not, notes that the stream waits for it. */
+static bool has_reached(struct tarn_host_stream *stream, const _Atomic int64_t *counter,
+                        int64_t count)
+{
+    if (atomic_load(counter) >= count) return true;
+    atomic_store_explicit(&stream->awaited, counter, memory_order_relaxed);
+    atomic_store_explicit(&stream->awaited_count, count, memory_order_relaxed);
+    return false;
+}
+
+static bool lets_begin(struct tarn_host_stream *stream, const struct tarn_levels *waits)
+{
+    size_t i = 0;
+    while (i < waits->count &&
+           has_reached(stream, &waits->items[i].event->value, waits->items[i].value))
+        i++;
+    return i == waits->count;
 }
 
 static bool lets_turn(struct tarn_host_stream *stream, struct tarn_arena_plan *plan,
@@ -140,10 +231,7 @@ static bool lets_turn(struct tarn_host_stream *stream, struct tarn_arena_plan *p
 {
     uint32_t steps = plan->program->begin[wait->stream + 1] - plan->program->begin[wait->stream];
     int64_t count = (int64_t)(before * steps) + wait->place + 1;
-    if (atomic_load(&plan->reached[wait->stream]) >= count) return true;
-    atomic_store_explicit(&stream->awaited, &plan->reached[wait->stream], memory_order_relaxed);
-    atomic_store_explicit(&stream->awaited_count, count, memory_order_relaxed);
-    return false;
+    return has_reached(stream, &plan->reached[wait->stream], count);
 }
 
 bool tarn_gate_lets(struct tarn_executor *executor, struct tarn_host_stream *stream,
@@ -151,13 +239,16 @@ bool tarn_gate_lets(struct tarn_executor *executor, struct tarn_host_stream *str
 {
     struct tarn_arena *arena = executor->session->settings.options.arena;
     const struct tarn_arena_plan *own = executor->session->shared;
-    for (uint32_t p = 0; p < arena->plans_count; p++) {
+    uint32_t plans = own ? arena->plans_count : 0;
+    if (step == executor->program->begin[stream - executor->streams] &&
+        !lets_begin(stream, &gate->waits))
+        return stop(stream);
+    for (uint32_t p = 0; p < plans; p++) {
         const struct tarn_turn *turn = &own->turns[p];
         if (gate->before[p] == UINT64_MAX) continue;
         for (uint32_t k = turn->begin[step]; k < turn->begin[step + 1]; k++) {
             if (lets_turn(stream, &arena->plans[p], &turn->waits[k], gate->before[p])) continue;
-            stream->is_at_gate = true;
-            atomic_fetch_add(&waiting, 1);
+            stop(stream);
             *is_vain = atomic_load(&arena->plans[p].has_failed);
             return false;
         }
@@ -167,13 +258,23 @@ bool tarn_gate_lets(struct tarn_executor *executor, struct tarn_host_stream *str
 
 /* ---- Telling others ---- */
 
+void tarn_gate_leave(struct tarn_gate *gate, struct tarn_host_stream *stream, uint64_t iteration)
+{
+    if (iteration != gate->last) return;
+    stream->gates_passed++;
+    if (atomic_fetch_sub(&gate->left, 1) != 1) return;
+    for (size_t i = 0; i < gate->signals.count; i++)
+        tarn_host_event_raise(gate->signals.items[i].event, (uint64_t)gate->signals.items[i].value);
+    atomic_store(&gate->is_over, true);
+}
+
 void tarn_gates_reach(struct tarn_executor *executor, uint32_t stream, int64_t count)
 {
     struct tarn_arena_plan *plan = executor->session->shared;
     if (!plan) return;
     int64_t earlier = (int64_t)(plan->earlier * tarn_steps_of(executor, stream));
     atomic_store(&plan->reached[stream], earlier + count);
-    tarn_gates_wake();
+    tarn_listeners_call();
 }
 
 void tarn_gates_abandon(struct tarn_executor *executor)
@@ -181,5 +282,5 @@ void tarn_gates_abandon(struct tarn_executor *executor)
     struct tarn_arena_plan *plan = executor->session->shared;
     if (!plan) return;
     atomic_store(&plan->has_failed, true);
-    tarn_gates_wake();
+    tarn_listeners_call();
 }

@@ -1,39 +1,46 @@
-/* What an iteration on the host waits for outside of its session, and whom the others tell that
- * they have come further. */
+/* What iterations on the host wait for outside of their session, and what their end is told to. */
 #ifndef TARN_RUNTIME_HOST_GATE_H
 #define TARN_RUNTIME_HOST_GATE_H
 
 #include "executor.h"
 
-/* Takes what the session's submits may need; nothing where it shares no arena. TARN_SYSTEM. */
+/* Before the first submit. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_gates_init(struct tarn_executor *executor, struct tarn_error *error);
 /* When no thread of the executor runs any more. */
 void tarn_gates_finish(struct tarn_executor *executor);
 
 /* The next submit waits for the last iteration of the session of that plan. */
 void tarn_gates_follow(struct tarn_executor *executor, uint32_t plan);
-/* The iterations [first, last] are submitted: what was filled in is theirs. */
+/* The next submit waits for these events, and raises those. TARN_SYSTEM: no memory; TARN_USAGE: no
+ * event. */
+enum tarn_status tarn_gates_surround(struct tarn_executor *executor,
+                                     const struct tarn_submit_options *around,
+                                     struct tarn_error *error);
+/* There is no next submit after all. */
+void tarn_gates_drop(struct tarn_executor *executor);
+/* The iterations [first, last] are submitted: what was said is theirs. */
 void tarn_gates_submit(struct tarn_executor *executor, uint64_t first, uint64_t last);
-/* A submit needs a gate, and the ring is full: the count of iterations that must have finished
- * first; 0: there is room. */
+/* The next submit needs a gate, and the ring is full: the count of iterations that must have
+ * finished first; 0: there is room. */
 uint64_t tarn_gates_full(const struct tarn_executor *executor);
 
 /* The gate of a stream's iteration, or NULL. By whoever has claimed the stream. */
-const struct tarn_gate *tarn_gate_find(struct tarn_executor *executor,
-                                       struct tarn_host_stream *stream, uint64_t iteration);
+struct tarn_gate *tarn_gate_find(struct tarn_executor *executor, struct tarn_host_stream *stream,
+                                 uint64_t iteration);
 
 /* May this step begin, as far as the gate says? If not, notes what it waits for, and *is_vain says
  * that this will not come: another session has stopped. */
 bool tarn_gate_lets(struct tarn_executor *executor, struct tarn_host_stream *stream,
                     const struct tarn_gate *gate, uint32_t step, bool *is_vain);
 
+/* A stream that is still claimed has finished an iteration of the gate: if it is the last one, and
+ * the last stream, what is to be raised is raised. */
+void tarn_gate_leave(struct tarn_gate *gate, struct tarn_host_stream *stream, uint64_t iteration);
+
 /* A stream has come further, as `count` steps since the session's start; others may wait for that.
  */
 void tarn_gates_reach(struct tarn_executor *executor, uint32_t stream, int64_t count);
 /* The executor has stopped before its end. Those who wait for what is left are told. */
 void tarn_gates_abandon(struct tarn_executor *executor);
-
-/* Something outside of sessions has come further: all who wait look again. Any thread. */
-void tarn_gates_wake(void);
 
 #endif

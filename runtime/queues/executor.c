@@ -15,6 +15,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "around.h"
 #include "capture.h"
 #include "marks.h"
 #include "runtime/state/failure.h"
@@ -33,6 +34,7 @@ struct tarn_executor {
     struct tarn_queues queues;
     struct tarn_capture capture; /* unroll 0: iterations are enqueued one by one */
     struct tarn_marks marks;
+    struct tarn_around around;
     uint64_t enqueued, finished; /* iterations */
     bool is_ending;              /* the last mark was made */
 };
@@ -176,9 +178,22 @@ static enum tarn_status executor_submit(struct tarn_executor *executor, uint64_t
     assert(target > executor->enqueued && !executor->is_ending);
     if (executor->program->steps_count == 0) executor->enqueued = executor->finished = target;
     status = follow_captures(executor, error);
+    if (!status) status = tarn_around_enter(&executor->around, error);
     while (executor->enqueued < target && !status) status = enqueue_batch(executor, target, error);
+    if (!status) status = tarn_around_leave(&executor->around, error);
+    executor->around.asked = NULL;
     if (status) tarn_queues_halt(&executor->queues);
     return status;
+}
+
+static enum tarn_status executor_surround(struct tarn_executor *executor,
+                                          const struct tarn_submit_options *around,
+                                          struct tarn_error *error)
+{
+    (void)error;
+    executor->around.asked = around;
+    if (!around) executor->queues.follows_count = 0;
+    return TARN_OK;
 }
 
 static void executor_rebind(struct tarn_executor *executor)
@@ -237,6 +252,7 @@ static enum tarn_stream_state executor_describe(struct tarn_executor *executor, 
 
 static void release_executor(struct tarn_executor *executor)
 {
+    tarn_around_finish(&executor->around);
     tarn_marks_finish(&executor->marks);
     tarn_capture_finish(&executor->capture);
     tarn_queues_finish(&executor->queues);
@@ -248,13 +264,15 @@ static bool may_retry(const struct tarn_executor *executor, uint32_t *failures)
     return ++*failures < TRIES && !atomic_load(&executor->session->poisoned);
 }
 
-/* Waits for all marks. TARN_DEADLINE, TARN_DEVICE. */
+/* Waits for all marks, and what comes behind the last. TARN_DEADLINE, TARN_DEVICE. */
 static enum tarn_status reach_marks(struct tarn_executor *executor, uint64_t deadline_ns)
 {
     uint64_t pause_ns = PAUSE_NS;
     for (uint32_t failures = 0;;) {
         enum tarn_status status = look(executor, NULL);
-        if (tarn_marks_all_reached(&executor->marks)) return TARN_OK;
+        bool is_over = tarn_marks_all_reached(&executor->marks);
+        if (is_over && tarn_around_look(&executor->around, &is_over)) status = TARN_DEVICE;
+        if (is_over && !status) return TARN_OK;
         if (status && !may_retry(executor, &failures)) return status;
         if (!rest(&pause_ns, deadline_ns)) return TARN_DEADLINE;
     }
@@ -321,6 +339,7 @@ static enum tarn_status executor_create(struct tarn_session *session, struct tar
     if (!status && captures)
         status = tarn_capture_init(&executor->capture, &executor->queues,
                                    options->unroll > 0 ? options->unroll : 1, error);
+    executor->around.marks = &executor->marks;
     if (!status) status = create_marks(executor, options->depth, error);
     if (status) release_executor(executor);
     *result = status ? NULL : executor;
@@ -331,6 +350,7 @@ const struct tarn_executor_table tarn_executor_queues = {
     .create = executor_create,
     .rebind = executor_rebind,
     .follow = executor_follow,
+    .surround = executor_surround,
     .submit = executor_submit,
     .wait = executor_wait,
     .query = executor_query,

@@ -82,7 +82,7 @@ enum tarn_status tarn_marks_follow(const struct tarn_marks *marks, const struct 
     const struct tarn_mark *mark = tarn_marks_last(others);
     tarn_session_enqueues(marks->queues->session);
     for (uint32_t s = 0; s < streams_count(marks); s++) {
-        if (!mark_at(marks, 0)->events[s]) continue; /* in a capture the origin alone has one */
+        if (!tarn_marks_has(marks, s)) continue;
         for (uint32_t t = 0; t < streams_count(others); t++) {
             if (!mark->events[t]) continue;
             int code =

@@ -47,6 +47,12 @@ static inline bool tarn_marks_have_room(const struct tarn_marks *marks)
     return marks->made - marks->reached < marks->count;
 }
 
+/* Does the stream's end belong to marks? In a capture the origin's alone does. */
+static inline bool tarn_marks_has(const struct tarn_marks *marks, uint32_t stream)
+{
+    return marks->ring[0].events[stream];
+}
+
 /* The oldest that is not reached. */
 static inline const struct tarn_mark *tarn_marks_oldest(const struct tarn_marks *marks)
 {

@@ -193,6 +193,10 @@ enum tarn_status tarn_queues_enqueue(struct tarn_queues *queues, uint64_t iterat
 static int create_queue(struct tarn_queues *queues, uint32_t stream)
 {
     const struct tarn_session *session = queues->session;
+    void *const *adopted = session->settings.options.queues;
+    queues->is_adopted[stream] = adopted && adopted[stream];
+    if (queues->is_adopted[stream]) queues->queues[stream] = adopted[stream];
+    if (queues->is_adopted[stream]) return 0;
     struct tarn_queue_info info = {.name = session->graph->streams[stream].name,
                                    .urgent = session->settings.streams[stream].urgent};
     return queues->device.table->queue_create(queues->device.self, &info, &queues->queues[stream]);
@@ -247,6 +251,7 @@ static bool allocate(struct tarn_queues *queues)
     struct tarn_region *region = &queues->session->region;
     uint32_t steps = program->steps_count;
     queues->queues = tarn_region_take(region, program->streams_count, sizeof(void *));
+    queues->is_adopted = tarn_region_take(region, program->streams_count, sizeof(bool));
     queues->events[0] = tarn_region_take(region, steps, sizeof(void *));
     queues->events[1] = tarn_region_take(region, steps, sizeof(void *));
     if (queues->session->shared)
@@ -288,7 +293,8 @@ void tarn_queues_finish(struct tarn_queues *queues)
         }
     }
     for (uint32_t s = 0; queues->queues && s < program->streams_count; s++) {
-        if (queues->queues[s]) device->table->queue_destroy(device->self, queues->queues[s]);
+        if (queues->queues[s] && !queues->is_adopted[s])
+            device->table->queue_destroy(device->self, queues->queues[s]);
     }
     memset(queues, 0, sizeof *queues);
 }

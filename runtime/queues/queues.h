@@ -18,6 +18,7 @@ struct tarn_queues {
     struct tarn_device device;
     uint32_t device_index; /* among the session's */
     void **queues;         /* by stream; NULL: not on this device, or without steps */
+    bool *is_adopted;      /* by stream: the queue is the caller's */
     void **events[2];      /* by step, for even and odd iterations; NULL where no step waits */
     /* What the next iteration comes after: the last ones of sessions of other plans on the arena.
      */

@@ -15,6 +15,7 @@
 #include "runtime/state/failure.h"
 #include "runtime/state/flight.h"
 #include "streams/base/checked.h"
+#include "streams/base/options.h"
 #include "streams/graph/report.h"
 
 #define GRACE_NS 100000000 /* after a deadline, how long destroying waits unless it is told */
@@ -207,21 +208,64 @@ static enum tarn_status end(struct tarn_session *session, enum tarn_status statu
     return status;
 }
 
+/* What stands around the submit; the first call that can tell checks events. */
+static enum tarn_status surround(struct tarn_session *session, uint64_t iterations,
+                                 const struct tarn_submit_options *given,
+                                 struct tarn_submit_options *taken, struct tarn_error *error)
+{
+    enum tarn_status status =
+        tarn_options_take(taken, sizeof *taken, given, "submit options", error);
+    if (status) return status;
+    if ((taken->waits_count > 0 && !taken->waits) || (taken->signals_count > 0 && !taken->signals))
+        return tarn_error_set(error, TARN_USAGE, "events at NULL");
+    for (size_t i = 0; i < taken->waits_count + taken->signals_count; i++) {
+        size_t k = i - taken->waits_count;
+        if (!(i < taken->waits_count ? taken->waits[i].event : taken->signals[k].event))
+            return tarn_error_set(error, TARN_USAGE, "an event is NULL");
+    }
+    if (taken->waits_count + taken->signals_count == 0 && !taken->queue) return TARN_OK;
+    if (session->settings.is_mixed)
+        return tarn_error_set(
+            error, TARN_USAGE,
+            "a session with streams on several devices knows no events of others");
+    if (session->program->steps_count == 0 || iterations == 0)
+        return tarn_error_set(error, TARN_USAGE, "there is no op that could wait");
+    return session->executor_table->surround(session->executor, taken, error);
+}
+
 enum tarn_status tarn_session_submit(struct tarn_session *session, uint64_t iterations,
                                      tarn_ticket *ticket, struct tarn_error *error)
 {
-    tarn_error_clear(error);
-    if (!session) return tarn_error_set(error, TARN_USAGE, "no session");
+    return tarn_session_submit_with(session, iterations, NULL, ticket, error);
+}
+
+/* Everything that may refuse the submit, which then leaves no trace. */
+static enum tarn_status prepare(struct tarn_session *session, uint64_t iterations,
+                                const struct tarn_submit_options *options,
+                                struct tarn_submit_options *around, struct tarn_error *error)
+{
     if (session->refused) return tarn_session_refuse(error);
     if (!is_countable(session, iterations))
         return tarn_error_set(error, TARN_USAGE, "%llu iterations are too many to count",
                               (unsigned long long)iterations);
-    enum tarn_status status = get_ready(session, error);
+    enum tarn_status status = surround(session, iterations, options, around, error);
+    if (!status) status = get_ready(session, error);
+    if (!status && iterations > 0) status = tarn_shared_begin(session, true, error);
+    if (status) session->executor_table->surround(session->executor, NULL, NULL);
+    return status;
+}
+
+enum tarn_status tarn_session_submit_with(struct tarn_session *session, uint64_t iterations,
+                                          const struct tarn_submit_options *options,
+                                          tarn_ticket *ticket, struct tarn_error *error)
+{
+    struct tarn_submit_options around;
+    tarn_error_clear(error);
+    if (!session) return tarn_error_set(error, TARN_USAGE, "no session");
+    enum tarn_status status = prepare(session, iterations, options, &around, error);
     if (status) return status;
     if (ticket) *ticket = session->submitted + iterations;
     if (iterations == 0) return TARN_OK;
-    status = tarn_shared_begin(session, true, error);
-    if (status) return status;
     session->submitted += iterations;
     status = atomic_load(&session->cancelled)
                  ? tarn_session_was_cancelled(error)

@@ -126,6 +126,11 @@ static enum tarn_status place_streams(struct tarn_settings *settings, const stru
                                   tarn_stream_label(plan->graph, s).text, device,
                                   settings->devices_count);
         settings->streams[s].device = device;
+        if (settings->options.queues && settings->options.queues[s] &&
+            !settings->devices[device].table->queue_create)
+            return tarn_error_set(error, TARN_USAGE, "%s has a queue, but device '%s' has none",
+                                  tarn_stream_label(plan->graph, s).text,
+                                  settings->devices[device].table->name);
         if (plan->list_begin[s] == plan->list_begin[s + 1]) continue;
         if (first == TARN_NONE) first = device;
         settings->is_mixed |= device != first || device != 0;

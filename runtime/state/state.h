@@ -84,6 +84,11 @@ struct tarn_executor_table {
     /* The next iteration waits for the last one of the session of that plan of the shared arena.
      * pre: that one has the same executor and has submitted; submit comes next. */
     void (*follow)(struct tarn_executor *executor, uint32_t plan);
+    /* What stands before and behind the next submit, and is valid until then; NULL: nothing, and no
+     * session is followed either. TARN_SYSTEM: no memory; TARN_USAGE. */
+    enum tarn_status (*surround)(struct tarn_executor *executor,
+                                 const struct tarn_submit_options *around,
+                                 struct tarn_error *error);
     /* Lets iterations up to `target` (a count from the session's start) run. pre: target is above
      * that of the last call. */
     enum tarn_status (*submit)(struct tarn_executor *executor, uint64_t target,

@@ -1,0 +1,84 @@
+/* One list of executors for the process, behind a lock that is taken only while some stream has
+ * stopped. Who raises a counter looks whether any has; who stops counts itself first, and looks at
+ * the counter once more afterwards: no wake-up is lost.
+ *
+ * Where workers are tasks on threads of the caller's (option `execute`), each of them is either
+ * scheduled or not. A task that finds nothing more to do first says that it is not, and then looks
+ * once more. Cost: O(1) while nobody has stopped; else O(executors). */
+#include "listeners.h"
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tarn_executor *listeners;
+static _Atomic uint32_t stopped; /* streams of all of them */
+
+static void lock_list(void) { pthread_mutex_lock(&lock); }
+static void unlock_list(void) { pthread_mutex_unlock(&lock); }
+
+/* A child has no sessions yet, and must not inherit the lock from a thread that it does not have.
+ */
+static void forget_all(void)
+{
+    listeners = NULL;
+    atomic_store(&stopped, 0);
+    unlock_list();
+}
+
+static void prepare_for_forks(void) { pthread_atfork(lock_list, unlock_list, forget_all); }
+
+void tarn_listeners_enter(struct tarn_executor *executor)
+{
+    pthread_once(&once, prepare_for_forks);
+    lock_list();
+    executor->gates.next_listener = listeners;
+    listeners = executor;
+    unlock_list();
+}
+
+void tarn_listeners_leave(struct tarn_executor *executor)
+{
+    lock_list();
+    struct tarn_executor **link = &listeners;
+    while (*link && *link != executor) link = &(*link)->gates.next_listener;
+    if (*link) *link = executor->gates.next_listener;
+    unlock_list();
+}
+
+void tarn_listeners_stop(void) { atomic_fetch_add(&stopped, 1); }
+void tarn_listeners_go_on(void) { atomic_fetch_sub(&stopped, 1); }
+
+void tarn_listeners_call(void)
+{
+    if (atomic_load(&stopped) == 0) return;
+    lock_list();
+    for (struct tarn_executor *e = listeners; e; e = e->gates.next_listener)
+        tarn_workers_wake(e, TARN_WORKER | TARN_BLOCKING, UINT32_MAX);
+    unlock_list();
+}
+
+/* ---- Workers ---- */
+
+static void schedule(struct tarn_executor *executor, uint32_t count)
+{
+    for (uint32_t i = 0; i < executor->workers_count && count > 0; i++) {
+        struct tarn_worker *worker = &executor->workers[i];
+        if (atomic_exchange(&worker->is_scheduled, true)) continue;
+        count--;
+        atomic_fetch_add(&executor->threads, 1);
+        if (executor->execute(executor->execute_user, executor->task, worker) == 0) continue;
+        atomic_store(&executor->has_missed, true);
+        atomic_store(&worker->is_scheduled, false);
+        atomic_fetch_sub(&executor->threads, 1);
+        return;
+    }
+}
+
+void tarn_workers_wake(struct tarn_executor *executor, uint32_t kinds, uint32_t sleepers)
+{
+    if (executor->execute && kinds & TARN_WORKER) {
+        schedule(executor, sleepers);
+        kinds &= ~(uint32_t)TARN_WORKER;
+        sleepers = UINT32_MAX;
+    }
+    if (kinds) tarn_event_count_wake(&executor->events, kinds, sleepers);
+}

@@ -1,0 +1,423 @@
+/* A session between the steps of others, who own queues, events and threads: their step fills the
+ * input, the session's iteration runs, their next step looks at an output; nobody waits on the host
+ * in between. On the host with events of it and a pool of threads, on paper with queues and events
+ * of the device, under all interleavings. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "support/buckets.h"
+#include "support/session_calls.h"
+
+enum { BUCKET = 2, STEPS = 40, X_MAX = 1024, OUT = 16 };
+
+struct world {
+    struct buckets buckets;
+    struct queue_device paper;
+    struct tarn_session *session;
+    tarn_tensor x, s;
+    uint64_t x_size;
+    unsigned char seen[STEPS][OUT]; /* what their second step found */
+};
+
+static void open_world(struct world *w, struct tarn_device device, struct queue_device *paper,
+                       struct tarn_session_options *options)
+{
+    struct tarn_error error;
+    struct tarn_tensor_info info;
+    buckets_init(&w->buckets, paper);
+    require(tarn_session_create(w->buckets.plans[BUCKET], device, options, &w->session, &error),
+            &error);
+    assert_int_equal(tarn_session_bind_default(w->session, bucket_kernel, &w->buckets), TARN_OK);
+    w->x = tarn_graph_find_tensor(w->buckets.graphs[BUCKET], "x");
+    w->s = tarn_graph_find_tensor(w->buckets.graphs[BUCKET], "s");
+    tarn_graph_tensor(w->buckets.graphs[BUCKET], w->x, &info);
+    w->x_size = info.size;
+}
+
+static void close_world(struct world *w)
+{
+    assert_int_equal(tarn_session_destroy(w->session), TARN_OK);
+    buckets_finish(&w->buckets);
+}
+
+static void fill_input(unsigned char *x, uint64_t size, uint64_t step)
+{
+    struct random_source source = {step};
+    for (uint64_t i = 0; i < size; i++) x[i] = (unsigned char)random_next(&source);
+}
+
+/* Every step saw what the reference has at that time. */
+static void expect_steps(struct world *w, uint64_t steps)
+{
+    for (uint64_t k = 0; k < steps; k++) {
+        fill_input(buckets_bytes(&w->buckets, BUCKET, "x"), w->x_size, k);
+        buckets_step(&w->buckets, BUCKET);
+        assert_memory_equal(w->seen[k], buckets_bytes(&w->buckets, BUCKET, "s"), OUT);
+    }
+}
+
+/* ---- On the host ---- */
+
+struct host_steps {
+    struct world *world;
+    struct tarn_host_event *event; /* 2k + 1: the input of step k is there, 2k + 2: it has run */
+};
+
+static void *run_steps(void *argument)
+{
+    struct host_steps *steps = argument;
+    struct world *w = steps->world;
+    for (uint64_t k = 0; k < STEPS; k++) {
+        fill_input(tarn_session_address(w->session, w->x), w->x_size, k);
+        tarn_host_event_raise(steps->event, 2 * k + 1);
+        tarn_host_event_wait(steps->event, 2 * k + 2, TARN_FOREVER, NULL);
+        memcpy(w->seen[k], tarn_session_address(w->session, w->s), OUT);
+    }
+    return NULL;
+}
+
+static void stand_between_host_steps(const struct tarn_host_options *host)
+{
+    struct world w;
+    struct tarn_error error;
+    tarn_ticket ticket = 0;
+    pthread_t thread;
+    open_world(&w, tarn_device_host(host), NULL, NULL);
+    struct host_steps steps = {.world = &w};
+    require(tarn_host_event_create(&steps.event, &error), &error);
+    pthread_create(&thread, NULL, run_steps, &steps);
+    for (uint64_t k = 0; k < STEPS; k++) {
+        const struct tarn_event wait = {steps.event, 2 * k + 1}, signal = {steps.event, 2 * k + 2};
+        require(
+            tarn_session_submit_with(w.session, 1,
+                                     TARN_SUBMIT_OPTIONS(.waits = &wait, .waits_count = 1,
+                                                         .signals = &signal, .signals_count = 1),
+                                     &ticket, &error),
+            &error);
+    }
+    pthread_join(thread, NULL);
+    assert_int_equal(tarn_host_event_value(steps.event), 2 * STEPS);
+    tarn_host_event_destroy(steps.event); /* the session has it still */
+    require(tarn_session_wait(w.session, ticket, TARN_FOREVER, &error), &error);
+    expect_steps(&w, STEPS);
+    close_world(&w);
+}
+
+static void a_session_stands_between_two_steps_of_a_thread(void **state)
+{
+    (void)state;
+    for (uint32_t workers = 1; workers <= 3; workers++)
+        stand_between_host_steps(TARN_HOST_OPTIONS(.workers = workers, .unpinned = true));
+}
+
+static void more_submits_with_events_than_there_is_room_for_wait_for_each_other(void **state)
+{
+    (void)state;
+    enum { MANY = 300 };
+    struct world w;
+    struct tarn_error error;
+    struct tarn_host_event *event;
+    tarn_ticket ticket = 0;
+    open_world(&w, tarn_device_host(NULL), NULL, NULL);
+    require(tarn_host_event_create(&event, &error), &error);
+    for (uint64_t k = 0; k < MANY; k++) {
+        const struct tarn_event wait = {event, k}, signal = {event, k + 1};
+        require(
+            tarn_session_submit_with(w.session, 1 + k % 3,
+                                     TARN_SUBMIT_OPTIONS(.waits = &wait, .waits_count = k % 2,
+                                                         .signals = &signal, .signals_count = 1),
+                                     &ticket, &error),
+            &error);
+    }
+    require(tarn_host_event_wait(event, MANY, TARN_FOREVER, &error), &error);
+    require(tarn_session_wait(w.session, ticket, TARN_FOREVER, &error), &error);
+    tarn_host_event_destroy(event);
+    close_world(&w);
+}
+
+/* ---- Threads of the caller's ---- */
+
+enum { POOL = 2, QUEUE = 64 };
+
+struct pool {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct {
+        void (*task)(void *argument);
+        void *argument;
+    } queue[QUEUE];
+    uint32_t first, count, tasks;
+    uint32_t refuse_every; /* so manieth task is refused; 0: none */
+    bool ends;
+    pthread_t threads[POOL];
+};
+
+static void *run_pool(void *argument)
+{
+    struct pool *pool = argument;
+    pthread_mutex_lock(&pool->lock);
+    while (!pool->ends || pool->count > 0) {
+        if (pool->count == 0) {
+            pthread_cond_wait(&pool->changed, &pool->lock);
+            continue;
+        }
+        uint32_t i = pool->first++ % QUEUE;
+        pool->count--;
+        void (*task)(void *) = pool->queue[i].task;
+        void *task_argument = pool->queue[i].argument;
+        pthread_mutex_unlock(&pool->lock);
+        task(task_argument);
+        pthread_mutex_lock(&pool->lock);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+static int execute(void *user, void (*task)(void *argument), void *argument)
+{
+    struct pool *pool = user;
+    pthread_mutex_lock(&pool->lock);
+    pool->tasks++;
+    bool refuses = pool->refuse_every > 0 && pool->tasks % pool->refuse_every == 1;
+    if (!refuses) {
+        uint32_t i = (pool->first + pool->count++) % QUEUE;
+        assert_true(pool->count <= QUEUE);
+        pool->queue[i].task = task;
+        pool->queue[i].argument = argument;
+        pthread_cond_broadcast(&pool->changed);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return refuses;
+}
+
+static void open_pool(struct pool *pool, uint32_t refuse_every)
+{
+    memset(pool, 0, sizeof *pool);
+    pool->refuse_every = refuse_every;
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->changed, NULL);
+    for (uint32_t i = 0; i < POOL; i++) pthread_create(&pool->threads[i], NULL, run_pool, pool);
+}
+
+static void close_pool(struct pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->ends = true;
+    pthread_cond_broadcast(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
+    for (uint32_t i = 0; i < POOL; i++) pthread_join(pool->threads[i], NULL);
+    pthread_cond_destroy(&pool->changed);
+    pthread_mutex_destroy(&pool->lock);
+}
+
+static void streams_run_on_threads_of_the_callers_pool(void **state)
+{
+    (void)state;
+    struct pool pool;
+    open_pool(&pool, 0);
+    stand_between_host_steps(TARN_HOST_OPTIONS(.execute = execute, .execute_user = &pool));
+    assert_true(pool.tasks > 0);
+    close_pool(&pool);
+}
+
+static void tasks_that_the_pool_refuses_are_tried_again(void **state)
+{
+    (void)state;
+    struct pool pool;
+    struct world w;
+    struct tarn_error error;
+    tarn_ticket ticket;
+    open_pool(&pool, 2);
+    open_world(&w, tarn_device_host(TARN_HOST_OPTIONS(.execute = execute, .execute_user = &pool)),
+               NULL, NULL);
+    for (uint32_t i = 0; i < 20; i++) {
+        require(tarn_session_submit(w.session, 3, &ticket, &error), &error);
+        require(tarn_session_wait(w.session, ticket, TARN_FOREVER, &error), &error);
+    }
+    close_world(&w);
+    close_pool(&pool);
+}
+
+struct owner {
+    struct pool *pool;
+    atomic_uint strangers; /* kernels on other threads than the pool's */
+};
+
+static int look_at_thread(void *user, const struct tarn_call *call)
+{
+    struct owner *owner = user;
+    (void)call;
+    bool is_own = false;
+    for (uint32_t i = 0; i < POOL; i++)
+        is_own |= pthread_equal(pthread_self(), owner->pool->threads[i]) != 0;
+    if (!is_own) atomic_fetch_add(&owner->strangers, 1);
+    return 0;
+}
+
+static void kernels_run_on_no_thread_of_tarns_own(void **state)
+{
+    (void)state;
+    struct pool pool;
+    struct world w;
+    open_pool(&pool, 0);
+    struct owner owner = {.pool = &pool};
+    open_world(&w, tarn_device_host(TARN_HOST_OPTIONS(.execute = execute, .execute_user = &pool)),
+               NULL, NULL);
+    assert_int_equal(tarn_session_bind_default(w.session, look_at_thread, &owner), TARN_OK);
+    run_iterations(w.session, 100);
+    assert_int_equal(owner.strangers, 0);
+    close_world(&w);
+    close_pool(&pool);
+}
+
+/* ---- On queues ---- */
+
+struct paper_steps {
+    struct world *world;
+    struct queue_device *paper;
+    void *queue; /* theirs */
+    uint64_t filled, looked;
+};
+
+static void fill_work(void *user, const struct tarn_call *call)
+{
+    struct paper_steps *steps = user;
+    struct world *w = steps->world;
+    (void)call;
+    fill_input(tarn_session_address(w->session, w->x), w->x_size, steps->filled++);
+}
+
+static void look_work(void *user, const struct tarn_call *call)
+{
+    struct paper_steps *steps = user;
+    struct world *w = steps->world;
+    (void)call;
+    memcpy(w->seen[steps->looked++], tarn_session_address(w->session, w->s), OUT);
+}
+
+enum tie { BY_QUEUE, BY_EVENTS };
+
+static void submit_between(struct paper_steps *steps, enum tie tie, void *ready, void *done)
+{
+    struct tarn_device device = {&steps->paper->table, steps->paper};
+    const struct tarn_call call = {.queue = steps->queue};
+    const struct tarn_event wait = {.event = ready}, signal = {.event = done};
+    struct tarn_submit_options *by_queue = TARN_SUBMIT_OPTIONS(.queue = steps->queue);
+    struct tarn_submit_options *by_events =
+        TARN_SUBMIT_OPTIONS(.waits = &wait, .waits_count = 1, .signals = &signal,
+                            .signals_count = 1);
+    struct tarn_error error;
+    queue_device_enqueue(steps->paper, fill_work, steps, &call);
+    if (tie == BY_EVENTS) device.table->event_record(device.self, ready, steps->queue);
+    require(tarn_session_submit_with(steps->world->session, 1,
+                                     tie == BY_EVENTS ? by_events : by_queue, NULL, &error),
+            &error);
+    if (tie == BY_EVENTS) device.table->event_wait(device.self, done, steps->queue);
+    queue_device_enqueue(steps->paper, look_work, steps, &call);
+}
+
+/* adopts: the streams' queues are theirs, too. */
+static void stand_between_queue_steps(uint64_t seed, enum tie tie, bool captures, bool adopts)
+{
+    enum { FEW = 8 };
+    struct world w = {.paper = {.source = {seed}}};
+    struct tarn_device device = queue_device(&w.paper);
+    const struct tarn_queue_info info = {.name = "theirs"};
+    void *queues[3] = {NULL}, *ready, *done, *own;
+    for (uint32_t s = 0; s < 2 && adopts; s++)
+        device.table->queue_create(device.self, &info, &queues[s]);
+    device.table->queue_create(device.self, &info, &own);
+    device.table->event_create(device.self, &ready);
+    device.table->event_create(device.self, &done);
+    uint32_t theirs = queue_device_alive(&w.paper);
+    open_world(&w, device, &w.paper,
+               TARN_SESSION_OPTIONS(.queues = queues, .capture = captures, .unroll = 2 * captures));
+    struct paper_steps steps = {.world = &w, .paper = &w.paper, .queue = own};
+    for (uint32_t k = 0; k < FEW; k++) submit_between(&steps, tie, ready, done);
+    queue_device_run(&w.paper);
+    expect_steps(&w, FEW);
+    assert_int_equal(w.paper.strange, 0);
+    close_world(&w);
+    assert_int_equal(queue_device_alive(&w.paper), theirs);
+    device.table->event_destroy(device.self, ready);
+    device.table->event_destroy(device.self, done);
+    device.table->queue_destroy(device.self, own);
+    for (uint32_t s = 0; s < 2 && adopts; s++) device.table->queue_destroy(device.self, queues[s]);
+}
+
+static void a_session_stands_between_two_pieces_of_a_queue(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < DRAWS(200); seed++) {
+        for (uint32_t form = 0; form < 8; form++)
+            stand_between_queue_steps(seed, form & 1 ? BY_EVENTS : BY_QUEUE, form & 2, form & 4);
+    }
+}
+
+/* ---- What cannot work ---- */
+
+static enum tarn_status submit(struct tarn_session *session, struct tarn_submit_options *options,
+                               struct tarn_error *error)
+{
+    return tarn_session_submit_with(session, 1, options, NULL, error);
+}
+
+static void what_cannot_work_is_refused_and_the_next_submit_is_as_if_it_had_not_been(void **state)
+{
+    (void)state;
+    struct world w;
+    struct tarn_error error;
+    struct tarn_host_event *event;
+    void *queues[3] = {&w};
+    struct tarn_session *session;
+    open_world(&w, tarn_device_host(NULL), NULL, NULL);
+    require(tarn_host_event_create(&event, &error), &error);
+    const struct tarn_event none = {NULL, 1}, high = {event, UINT64_MAX}, never = {event, 1};
+    const struct tarn_event then_none[] = {never, none};
+    struct tarn_session *s = w.session;
+    assert_int_equal(submit(s, TARN_SUBMIT_OPTIONS(.queue = &w), &error), TARN_USAGE);
+    assert_says(&error, "the host has no queues");
+    assert_int_equal(submit(s, TARN_SUBMIT_OPTIONS(.waits_count = 1), &error), TARN_USAGE);
+    assert_int_equal(submit(s, TARN_SUBMIT_OPTIONS(.waits = then_none, .waits_count = 2), &error),
+                     TARN_USAGE);
+    assert_says(&error, "an event is NULL");
+    assert_int_equal(submit(s, TARN_SUBMIT_OPTIONS(.signals = &none, .signals_count = 1), &error),
+                     TARN_USAGE);
+    assert_int_equal(submit(s, TARN_SUBMIT_OPTIONS(.waits = &high, .waits_count = 1), &error),
+                     TARN_USAGE);
+    assert_says(&error, "cannot reach");
+    run_iterations(s, 3);
+    assert_int_equal(tarn_host_event_value(event), 0);
+    assert_int_equal(tarn_host_event_wait(event, 1, 1000, &error), TARN_DEADLINE);
+    assert_int_equal(tarn_session_create(w.buckets.plans[BUCKET], tarn_device_host(NULL),
+                                         TARN_SESSION_OPTIONS(.queues = queues), &session, &error),
+                     TARN_USAGE);
+    assert_says(&error, "has a queue, but device 'host' has none");
+    /* what is never raised ends as a deadline */
+    require(submit(s, TARN_SUBMIT_OPTIONS(.waits = &never, .waits_count = 1), &error), &error);
+    assert_int_equal(tarn_session_wait(s, 4, 2000000, &error), TARN_DEADLINE);
+    tarn_host_event_destroy(event);
+    close_world(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_session_stands_between_two_steps_of_a_thread),
+        cmocka_unit_test(more_submits_with_events_than_there_is_room_for_wait_for_each_other),
+        cmocka_unit_test(streams_run_on_threads_of_the_callers_pool),
+        cmocka_unit_test(tasks_that_the_pool_refuses_are_tried_again),
+        cmocka_unit_test(kernels_run_on_no_thread_of_tarns_own),
+        cmocka_unit_test(a_session_stands_between_two_pieces_of_a_queue),
+        cmocka_unit_test(what_cannot_work_is_refused_and_the_next_submit_is_as_if_it_had_not_been),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
