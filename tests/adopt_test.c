@@ -362,7 +362,102 @@ static void a_session_stands_between_two_pieces_of_a_queue(void **state)
     }
 }
 
+/* ---- Other memory for every iteration ---- */
+
+struct buffers {
+    unsigned char x[STEPS][X_MAX];
+    unsigned char out[STEPS][OUT];
+};
+
+/* times: how often each is bound before a submit. */
+static void bind_every_step(struct world *w, struct buffers *buffers, uint32_t times)
+{
+    struct tarn_error error;
+    tarn_ticket ticket = 0;
+    for (uint64_t k = 0; k < STEPS; k++) {
+        fill_input(buffers->x[k], w->x_size, k);
+        for (uint32_t i = 0; i < times; i++) {
+            require(tarn_session_bind_memory(w->session, w->x, buffers->x[k], &error), &error);
+            require(tarn_session_bind_memory(w->session, w->s, buffers->out[k], &error), &error);
+        }
+        assert_ptr_equal(tarn_session_address(w->session, w->x), buffers->x[k]);
+        require(tarn_session_submit(w->session, 1, &ticket, &error), &error);
+        if (k % 17 == 16)
+            require(tarn_session_wait(w->session, ticket, TARN_FOREVER, &error), &error);
+    }
+    require(tarn_session_wait(w->session, ticket, TARN_FOREVER, &error), &error);
+    memcpy(w->seen, buffers->out, sizeof w->seen);
+    expect_steps(w, STEPS);
+    unsigned char last[OUT];
+    require(tarn_session_read(w->session, w->s, last, OUT, &error), &error);
+    assert_memory_equal(last, buffers->out[STEPS - 1], OUT);
+}
+
+static void every_iteration_may_have_inputs_and_outputs_of_its_own(void **state)
+{
+    (void)state;
+    static struct buffers buffers;
+    for (uint32_t times = 1; times <= 100; times += 99) { /* the second fills the ring */
+        struct world w;
+        open_world(&w, tarn_device_host(TARN_HOST_OPTIONS(.unpinned = true)), NULL, NULL);
+        bind_every_step(&w, &buffers, times);
+        close_world(&w);
+    }
+    for (uint64_t seed = 0; seed < DRAWS(100); seed++) {
+        struct world w = {.paper = {.source = {seed}, .closures = seed % 2 > 0}};
+        open_world(&w, queue_device(&w.paper), &w.paper, NULL);
+        bind_every_step(&w, &buffers, 1);
+        close_world(&w);
+        assert_int_equal(queue_device_alive(&w.paper), 0);
+    }
+}
+
+static void a_device_with_regions_keeps_those_that_ops_under_way_have(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < DRAWS(100); seed++) {
+        struct world w = {.paper = {.source = {seed}, .regions = true}};
+        struct tarn_device device = queue_device(&w.paper);
+        struct tarn_error error;
+        tarn_ticket ticket;
+        void *memory, *region;
+        device.table->memory_create(device.self, OUT, &memory);
+        device.table->region_create(device.self, memory, 0, OUT, &region);
+        open_world(&w, device, &w.paper, NULL);
+        require(tarn_session_submit(w.session, 1, NULL, &error), &error);
+        require(tarn_session_bind_memory(w.session, w.s, region, &error), &error);
+        require(tarn_session_submit(w.session, 1, &ticket, &error), &error);
+        require(tarn_session_wait(w.session, ticket, TARN_FOREVER, &error), &error);
+        for (uint32_t i = 0; i < 2; i++) buckets_step(&w.buckets, BUCKET);
+        assert_memory_equal(queue_device_bytes(&w.paper, region),
+                            buckets_bytes(&w.buckets, BUCKET, "s"), OUT);
+        close_world(&w);
+        device.table->region_destroy(device.self, region);
+        device.table->memory_destroy(device.self, memory, OUT);
+        assert_int_equal(queue_device_alive(&w.paper), 0);
+    }
+}
+
 /* ---- What cannot work ---- */
+
+static void what_cannot_be_bound_is_refused(void **state)
+{
+    (void)state;
+    struct world w = {.paper = {.stuck = false}};
+    struct tarn_error error;
+    unsigned char bytes[X_MAX];
+    open_world(&w, queue_device(&w.paper), &w.paper, TARN_SESSION_OPTIONS(.capture = true));
+    tarn_tensor h = tarn_graph_find_tensor(w.buckets.graphs[BUCKET], "h");
+    assert_int_equal(tarn_session_bind_memory(w.session, h, bytes, &error), TARN_USAGE);
+    assert_says(&error, "only persistent tensors and outputs");
+    require(tarn_session_bind_memory(w.session, w.x, bytes, &error), &error);
+    require(tarn_session_submit(w.session, 1, NULL, &error), &error);
+    assert_int_equal(tarn_session_bind_memory(w.session, w.x, bytes, &error), TARN_USAGE);
+    assert_says(&error, "in use in a captured block: wait for ticket 1 first");
+    require(tarn_session_wait(w.session, 1, TARN_FOREVER, &error), &error);
+    require(tarn_session_bind_memory(w.session, w.x, bytes, &error), &error);
+    close_world(&w);
+}
 
 static enum tarn_status submit(struct tarn_session *session, struct tarn_submit_options *options,
                                struct tarn_error *error)
@@ -417,6 +512,9 @@ int main(void)
         cmocka_unit_test(tasks_that_the_pool_refuses_are_tried_again),
         cmocka_unit_test(kernels_run_on_no_thread_of_tarns_own),
         cmocka_unit_test(a_session_stands_between_two_pieces_of_a_queue),
+        cmocka_unit_test(every_iteration_may_have_inputs_and_outputs_of_its_own),
+        cmocka_unit_test(a_device_with_regions_keeps_those_that_ops_under_way_have),
+        cmocka_unit_test(what_cannot_be_bound_is_refused),
         cmocka_unit_test(what_cannot_work_is_refused_and_the_next_submit_is_as_if_it_had_not_been),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

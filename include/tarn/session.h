@@ -191,11 +191,16 @@ TARN_API enum tarn_status tarn_session_bind(struct tarn_session *session, tarn_o
 TARN_API enum tarn_status tarn_session_bind_default(struct tarn_session *session,
                                                     tarn_kernel kernel, void *user);
 
-/* Binds a persistent tensor (and what aliases it) to memory of the caller, who keeps it until it is
- * bound elsewhere or tarn_session_destroy answers TARN_OK. Only while nothing is submitted.
- * `address` is what kernels get: as large and as aligned as the tensor, and not used by another
- * tensor. Members of a contiguous group stay so only if the caller binds them so. TARN_USAGE: not a
- * persistent tensor, alignment, work in progress. */
+/* Binds a persistent tensor or an output (and what aliases it) to memory of the caller, from the
+ * next submit on: iterations that were submitted before keep the address that they have, and nobody
+ * waits, so that every iteration may have inputs and outputs of its own. The caller keeps the
+ * memory until the last iteration with it has finished. `address` is what kernels get: as large and
+ * as aligned as the tensor. No other tensor may be there, in any iteration that is not ordered with
+ * this one: what was an output may be an input of a later submit that waits for the end of the
+ * earlier one (tarn_session_submit_with). Members of a contiguous group stay so only if the caller
+ * binds them so. In a capture only while nothing is submitted. Waits itself when more than 1000
+ * bindings are under way. TARN_USAGE: neither persistent nor an output, alignment, a captured block
+ * is at work; else as tarn_session_wait. */
 TARN_API enum tarn_status tarn_session_bind_memory(struct tarn_session *session, tarn_tensor tensor,
                                                    void *address, struct tarn_error *error);
 /* What kernels get for a tensor; NULL when there is no such tensor, or it is not bound yet. */

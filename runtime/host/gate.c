@@ -246,14 +246,13 @@ bool tarn_gate_lets(struct tarn_executor *executor, struct tarn_host_stream *str
     for (uint32_t p = 0; p < plans; p++) {
         const struct tarn_turn *turn = &own->turns[p];
         if (gate->before[p] == UINT64_MAX) continue;
+        *is_vain |= atomic_load(&arena->plans[p].has_failed);
         for (uint32_t k = turn->begin[step]; k < turn->begin[step + 1]; k++) {
             if (lets_turn(stream, &arena->plans[p], &turn->waits[k], gate->before[p])) continue;
-            stop(stream);
-            *is_vain = atomic_load(&arena->plans[p].has_failed);
-            return false;
+            return stop(stream);
         }
     }
-    return true;
+    return !*is_vain;
 }
 
 /* ---- Telling others ---- */
@@ -272,8 +271,11 @@ void tarn_gates_reach(struct tarn_executor *executor, uint32_t stream, int64_t c
 {
     struct tarn_arena_plan *plan = executor->session->shared;
     if (!plan) return;
-    int64_t earlier = (int64_t)(plan->earlier * tarn_steps_of(executor, stream));
-    atomic_store(&plan->reached[stream], earlier + count);
+    int64_t reached = (int64_t)(plan->earlier * tarn_steps_of(executor, stream)) + count;
+    int64_t before = atomic_load(&plan->reached[stream]);
+    while (before < reached &&
+           !atomic_compare_exchange_weak(&plan->reached[stream], &before, reached)) {
+    }
     tarn_listeners_call();
 }
 
@@ -282,5 +284,7 @@ void tarn_gates_abandon(struct tarn_executor *executor)
     struct tarn_arena_plan *plan = executor->session->shared;
     if (!plan) return;
     atomic_store(&plan->has_failed, true);
+    for (uint32_t s = 0; s < plan->program->streams_count; s++)
+        atomic_store(&plan->reached[s], INT64_MAX); /* who waits looks again */
     tarn_listeners_call();
 }

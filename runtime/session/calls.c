@@ -35,7 +35,8 @@ enum tarn_status tarn_session_group(const struct tarn_session *session, uint32_t
     for (uint32_t i = 0; i < record->storages_count; i++) {
         uint32_t storage = record->storages[i];
         char *member = session->arena.addresses[storage];
-        if (!member || session->arena.is_region[storage] || (uint64_t)(member - first) != end) {
+        if (!member || !tarn_session_arena_is_address(&session->arena, storage) ||
+            (uint64_t)(member - first) != end) {
             if (error) error->tensor = record->tensors[i];
             return tarn_error_set(error, TARN_USAGE, "group %u is not one buffer: %s is %s", group,
                                   tarn_tensor_label(graph, record->tensors[i]).text,

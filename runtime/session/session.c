@@ -136,6 +136,26 @@ enum tarn_status tarn_session_bind_default(struct tarn_session *session, tarn_ke
     return TARN_OK;
 }
 
+/* For what is submitted next: what is under way keeps the address that it has. Waits where too much
+ * is bound. */
+static enum tarn_status bind_under_way(struct tarn_session *session, tarn_tensor tensor,
+                                       void *address, struct tarn_error *error)
+{
+    uint32_t storage = session->graph->tensors[tensor].storage;
+    enum tarn_status status = TARN_OK;
+    if (session->refused) return tarn_session_refuse(error);
+    if (session->settings.options.capture)
+        return tarn_error_set(
+            error, TARN_USAGE, "%s is in use in a captured block: wait for ticket %llu first",
+            tarn_tensor_label(session->graph, tensor).text, (unsigned long long)session->submitted);
+    for (uint64_t blocked = 1; blocked > 0 && !status && !tarn_session_is_idle(session);) {
+        status = tarn_rebinds_add(session, storage, address, &blocked, error);
+        if (!status && blocked > 0)
+            status = tarn_session_wait(session, blocked, TARN_FOREVER, error);
+    }
+    return status;
+}
+
 enum tarn_status tarn_session_bind_memory(struct tarn_session *session, tarn_tensor tensor,
                                           void *address, struct tarn_error *error)
 {
@@ -145,12 +165,14 @@ enum tarn_status tarn_session_bind_memory(struct tarn_session *session, tarn_ten
         return tarn_error_set(error, TARN_USAGE, "tensor %u does not exist; the graph has %u",
                               tensor, session->graph->tensors_count);
     if (error) error->tensor = tensor;
-    if (!tarn_session_is_idle(session))
-        return tarn_error_set(error, TARN_USAGE, "%s is in use: wait for ticket %llu first",
-                              tarn_tensor_label(session->graph, tensor).text,
-                              (unsigned long long)session->submitted);
-    session->ready = false;
-    return tarn_session_arena_bind(&session->arena, tensor, address, error);
+    enum tarn_status status =
+        tarn_session_arena_check_bind(&session->arena, tensor, address, error);
+    if (!status && !tarn_session_is_idle(session))
+        status = bind_under_way(session, tensor, address, error);
+    if (status) return status;
+    session->arena.addresses[session->graph->tensors[tensor].storage] = address;
+    if (tarn_session_is_idle(session)) session->ready = false;
+    return TARN_OK;
 }
 
 static enum tarn_status check_kernels(const struct tarn_session *session, struct tarn_error *error)
@@ -178,6 +200,7 @@ static enum tarn_status get_ready(struct tarn_session *session, struct tarn_erro
                               tarn_tensor_label(session->graph, unbound).text);
     }
     tarn_session_find_addresses(session);
+    tarn_rebinds_settle(session);
     session->executor_table->rebind(session->executor);
     session->ready = true;
     return TARN_OK;

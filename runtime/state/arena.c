@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "failure.h"
+#include "rebind.h"
 #include "settings.h"
 #include "shared.h"
 #include "streams/base/checked.h"
@@ -249,7 +250,7 @@ static enum tarn_status place_storage(struct tarn_session_arena *arena, uint32_t
     if (!device->table->region_create) return TARN_OK;
     int code = device->table->region_create(device->self, arena->memory, begin, place->size,
                                             &arena->addresses[a]);
-    arena->is_region[a] = code == 0;
+    if (!code) arena->regions[a] = arena->addresses[a];
     if (!code) return TARN_OK;
     if (error && error->status == TARN_OK) error->tensor = storage->tensor;
     return tarn_device_failed(*device, "making a region of the arena", code, error);
@@ -266,7 +267,7 @@ static enum tarn_status place_storages(struct tarn_session_arena *arena, struct 
     return status;
 }
 
-/* A persistent storage's address may be replaced by the caller's own. */
+/* The address of what the caller may bind may be its own. */
 static bool storage_is_valid(const struct tarn_session_arena *arena, uint32_t a)
 {
     const struct tarn_storage *storage = &arena->plan->graph->storages[a];
@@ -275,8 +276,8 @@ static bool storage_is_valid(const struct tarn_session_arena *arena, uint32_t a)
         storage->persistent ? arena->size - arena->persistent_begin : arena->persistent_begin;
     if (storage->persistent && arena->is_bound) return true;
     if (place->offset > room || place->size > room - place->offset) return false;
-    if (storage->persistent) return true;
-    if (arena->device.table->region_create) return arena->is_region[a];
+    if (tarn_storage_is_bindable(storage)) return true;
+    if (arena->regions) return arena->regions[a] && arena->regions[a] == arena->addresses[a];
     return arena->addresses[a] == (unsigned char *)arena->memory + place->offset;
 }
 
@@ -299,30 +300,23 @@ tarn_tensor tarn_session_arena_unbound(const struct tarn_session_arena *arena)
     return TARN_NONE;
 }
 
-static void drop_region(struct tarn_session_arena *arena, uint32_t a)
-{
-    if (arena->is_region[a])
-        arena->device.table->region_destroy(arena->device.self, arena->addresses[a]);
-    arena->is_region[a] = false;
-}
-
-enum tarn_status tarn_session_arena_bind(struct tarn_session_arena *arena, tarn_tensor tensor,
-                                         void *address, struct tarn_error *error)
+enum tarn_status tarn_session_arena_check_bind(const struct tarn_session_arena *arena,
+                                               tarn_tensor tensor, const void *address,
+                                               struct tarn_error *error)
 {
     const struct tarn_graph *graph = arena->plan->graph;
     assert(tensor < graph->tensors_count && address);
     uint32_t a = graph->tensors[tensor].storage;
     uint64_t alignment = graph->tensors[graph->tensors[tensor].root].alignment;
-    if (!graph->storages[a].persistent)
+    if (!tarn_storage_is_bindable(&graph->storages[a]))
         return tarn_error_set(error, TARN_USAGE,
-                              "%s is planned: only persistent tensors can be bound to memory",
+                              "%s is planned: only persistent tensors and outputs can be bound to "
+                              "memory",
                               tarn_tensor_label(graph, tensor).text);
     bool is_address = !arena->device.table->region_create;
     if (is_address && alignment > 1 && (uintptr_t)address % alignment != 0)
         return tarn_error_set(error, TARN_USAGE, "%s must be aligned to %llu bytes",
                               tarn_tensor_label(graph, tensor).text, (unsigned long long)alignment);
-    drop_region(arena, a);
-    arena->addresses[a] = address;
     return TARN_OK;
 }
 
@@ -366,8 +360,9 @@ enum tarn_status tarn_session_arena_init(struct tarn_session_arena *arena,
     *arena = (struct tarn_session_arena){
         .plan = plan, .device = device, .is_bound = options->binds_persistent};
     arena->addresses = tarn_region_take(region, storages, sizeof *arena->addresses);
-    arena->is_region = tarn_region_take(region, storages, sizeof *arena->is_region);
-    if (!arena->addresses || !arena->is_region) return tarn_error_no_memory(error);
+    if (device.table->region_create)
+        arena->regions = tarn_region_take(region, storages, sizeof *arena->regions);
+    if (region->is_exhausted) return tarn_error_no_memory(error);
     enum tarn_status status = TARN_OK;
     if (options->arena)
         join(arena, &options->arena->ground);
@@ -384,8 +379,9 @@ enum tarn_status tarn_session_arena_init(struct tarn_session_arena *arena,
 void tarn_session_arena_finish(struct tarn_session_arena *arena)
 {
     uint32_t storages = arena->plan ? arena->plan->graph->storages_count : 0;
-    for (uint32_t a = 0; a < storages && arena->addresses && arena->is_region; a++)
-        drop_region(arena, a);
+    for (uint32_t a = 0; a < storages && arena->regions; a++)
+        if (arena->regions[a])
+            arena->device.table->region_destroy(arena->device.self, arena->regions[a]);
     if (arena->memory && !arena->is_borrowed)
         arena->device.table->memory_destroy(arena->device.self, arena->memory, arena->size);
     tarn_memory_use_leave(&arena->use);

@@ -19,7 +19,7 @@ struct tarn_session_arena {
     bool is_bound;              /* the caller binds persistent tensors to memory of its own */
     bool on_host;               /* host code may follow addresses */
     void **addresses;           /* by storage, workspaces included; NULL: not bound yet */
-    bool *is_region;            /* by storage: to be given back to the device */
+    void **regions; /* by storage, where the device has regions: to be given back to it; or NULL */
 };
 
 /* Allocates on the device (or takes what the options bring), fills with zeros, and finds all
@@ -51,9 +51,16 @@ bool tarn_session_arena_is_valid(const struct tarn_session_arena *arena);
 /* A persistent tensor that has no memory yet, or TARN_NONE. */
 tarn_tensor tarn_session_arena_unbound(const struct tarn_session_arena *arena);
 
-/* Replaces the address of a persistent storage. TARN_USAGE. */
-enum tarn_status tarn_session_arena_bind(struct tarn_session_arena *arena, tarn_tensor tensor,
-                                         void *address, struct tarn_error *error);
+/* May a tensor be bound to that address? TARN_USAGE: no. */
+enum tarn_status tarn_session_arena_check_bind(const struct tarn_session_arena *arena,
+                                               tarn_tensor tensor, const void *address,
+                                               struct tarn_error *error);
+
+/* Is the storage where an address can be computed with? */
+static inline bool tarn_session_arena_is_address(const struct tarn_session_arena *arena, uint32_t a)
+{
+    return !arena->regions || arena->regions[a] != arena->addresses[a];
+}
 
 static inline void *tarn_session_arena_address(const struct tarn_session_arena *arena,
                                                tarn_tensor tensor)

@@ -244,6 +244,13 @@ static enum tarn_status find_plan(const struct tarn_session *session,
                                   "a session on the arena has stopped with an error: destroy it "
                                   "first");
     }
+    bool may_mislead = *index != TARN_NONE && atomic_load(&arena->plans[*index].has_failed);
+    for (uint32_t i = 0; i < arena->plans_count && may_mislead; i++) {
+        if (is_at_work(&arena->plans[i]))
+            return tarn_error_set(error, TARN_USAGE,
+                                  "the plan's last session has stopped before its end, and another "
+                                  "one on the arena may wait for it: wait for that one first");
+    }
     if (*index == TARN_NONE)
         return tarn_error_set(error, TARN_USAGE, "the arena was not made for this plan");
     if (arena->plans[*index].session)

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "arena.h"
+#include "rebind.h"
 #include "settings.h"
 #include "shared.h"
 #include "streams/base/region.h"
@@ -50,6 +51,7 @@ struct tarn_session {
     struct tarn_call *calls;        /* by op; only `iteration` and `queue` change after creation */
     void **addresses;               /* what calls[].inputs and .outputs point into */
     size_t addresses_count;         /* of inputs and outputs of all ops */
+    struct tarn_rebinds rebinds;    /* of addresses, while iterations are under way */
     uint64_t *sizes;                /* what calls[].input_sizes and .output_sizes point into */
     const struct tarn_executor_table *executor_table;
     struct tarn_executor *executor; /* NULL while the session is being made */
@@ -135,6 +137,8 @@ static inline bool tarn_session_is_idle(const struct tarn_session *session)
 static inline int tarn_session_launch(struct tarn_session *session, tarn_op op, uint64_t iteration)
 {
     const struct tarn_binding *binding = &session->bindings[op];
+    if (atomic_load_explicit(&session->rebinds.made, memory_order_acquire) > 0)
+        tarn_rebinds_apply(session, session->calls[op].stream, iteration);
     session->calls[op].iteration = iteration;
     return binding->kernel(binding->user, &session->calls[op]);
 }

@@ -103,11 +103,31 @@ static void work(void *user, const struct tarn_call *call)
         spread(seed + i, at(buckets, call->outputs[i]), (size_t)call->output_sizes[i]);
 }
 
+/* What is enqueued takes addresses with it, as launches on accelerators do. */
+struct bucket_launch {
+    struct bucket_launch *next;
+    void *inputs[4], *outputs[4];
+};
+
+static void enqueue(struct buckets *buckets, const struct tarn_call *call)
+{
+    struct tarn_call copy = *call;
+    struct bucket_launch *launch = calloc(1, sizeof *launch);
+    assert_true(call->inputs_count <= 4 && call->outputs_count <= 4);
+    memcpy(launch->inputs, call->inputs, call->inputs_count * sizeof(void *));
+    memcpy(launch->outputs, call->outputs, call->outputs_count * sizeof(void *));
+    launch->next = buckets->launches;
+    buckets->launches = launch;
+    copy.inputs = launch->inputs;
+    copy.outputs = launch->outputs;
+    queue_device_enqueue(buckets->paper, work, buckets, &copy);
+}
+
 int bucket_kernel(void *user, const struct tarn_call *call)
 {
     struct buckets *buckets = user;
     if (buckets->paper && !buckets->paper->closures)
-        queue_device_enqueue(buckets->paper, work, buckets, call);
+        enqueue(buckets, call);
     else
         work(buckets, call);
     return 0;
@@ -181,5 +201,9 @@ void buckets_finish(struct buckets *buckets)
         tarn_graph_destroy(buckets->graphs[k]);
         for (uint32_t t = 0; t < BUCKET_TENSORS; t++)
             if (buckets->is_owner[k][t]) free(buckets->bytes[k][t]);
+    }
+    for (struct bucket_launch *launch = buckets->launches, *next; launch; launch = next) {
+        next = launch->next;
+        free(launch);
     }
 }

@@ -9,10 +9,13 @@
 
 enum { BUCKETS = 3, BUCKET_WEIGHT = 96, BUCKET_TENSORS = 16 };
 
+struct bucket_launch;
+
 struct buckets {
     struct tarn_graph *graphs[BUCKETS];
     struct tarn_plan *plans[BUCKETS];
-    struct queue_device *paper; /* on which kernels enqueue; NULL: they do the work */
+    struct queue_device *paper;     /* on which kernels enqueue; NULL: they do the work */
+    struct bucket_launch *launches; /* all that were enqueued */
     /* The reference. */
     unsigned char *bytes[BUCKETS][BUCKET_TENSORS]; /* by root tensor; persistent ones in common */
     bool is_owner[BUCKETS][BUCKET_TENSORS];
