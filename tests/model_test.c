@@ -136,8 +136,8 @@ static void check_bytes(const struct tarn_model *model, const struct tarn_span *
         }
 }
 
-static void check_axis(const struct subject *subject, enum tarn_axis axis, struct tarn_run *runs,
-                       size_t runs_count)
+static void check_axis(const struct subject *subject, enum tarn_axis axis,
+                       struct tarn_trace_entry *runs, size_t runs_count)
 {
     const struct tarn_model *model = &subject->model;
     struct tarn_schedule schedule;
@@ -173,10 +173,10 @@ static void check_axis(const struct subject *subject, enum tarn_axis axis, struc
 static void check_axes(const struct subject *subject)
 {
     const struct tarn_model *model = &subject->model;
-    struct tarn_run *runs = calloc(model->launches_count + 1, sizeof *runs);
+    struct tarn_trace_entry *runs = calloc(model->launches_count + 1, sizeof *runs);
     for (uint32_t v = 0; v < model->launches_count; v++)
-        runs[v] = (struct tarn_run){model->launches[v].op, 3, 1000 + 10 * v, 1007 + 10 * v};
-    runs[model->launches_count] = (struct tarn_run){0, 4, 5000000, 5000001}; /* was cut off */
+        runs[v] = (struct tarn_trace_entry){model->launches[v].op, 3, 1000 + 10 * v, 1007 + 10 * v};
+    runs[model->launches_count] = (struct tarn_trace_entry){0, 4, 5000000, 5000001}; /* was cut off */
     check_axis(subject, TARN_AXIS_ORDER, NULL, 0);
     check_axis(subject, TARN_AXIS_TIME, NULL, 0);
     check_axis(subject, TARN_AXIS_CUT, NULL, 0);
@@ -196,7 +196,7 @@ static void a_trace_without_a_launch_gives_no_axis(void **state)
     (void)state;
     struct subject subject;
     struct tarn_schedule schedule;
-    struct tarn_run runs[] = {{0, 0, 1, 2}, {1, 0, 2, 3}, {4000000, 0, 1, 2}};
+    struct tarn_trace_entry runs[] = {{0, 0, 1, 2}, {1, 0, 2, 3}, {4000000, 0, 1, 2}};
     plan_it(&subject, load(TARN_SOURCE_DIR "/examples/graphs/figure7.json"));
     assert_false(tarn_schedule_init(&schedule, &subject.model, TARN_AXIS_REAL, runs, 3));
     assert_false(tarn_schedule_init(&schedule, &subject.model, TARN_AXIS_REAL, NULL, 0));

@@ -321,6 +321,12 @@ static void plans_need_their_arguments(void **state)
     REFUSES(tarn_order_load(NULL, &steps, &count, error));
     REFUSES(tarn_order_load("-", NULL, &count, error));
     REFUSES(tarn_order_load("-", &steps, NULL, error));
+    struct tarn_trace_entry *entries;
+    REFUSES(tarn_trace_load(NULL, &entries, &count, error));
+    REFUSES(tarn_trace_load("-", NULL, &count, error));
+    REFUSES(tarn_trace_load("-", &entries, NULL, error));
+    REFUSES(tarn_file_save(NULL, "", 0, error));
+    REFUSES(tarn_file_save("-", NULL, 1, error));
     destroy_world(&w);
 }
 

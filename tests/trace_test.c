@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,6 +230,72 @@ static void refuses_without_a_recorder_or_a_place(void **state)
     subject_finish(&subject);
 }
 
+/* The reader of the library against the one above, which goes by lines. */
+static void a_trace_is_read_back_as_it_was_written(void **state)
+{
+    (void)state;
+    struct subject subject;
+    struct picture picture;
+    struct tarn_error error;
+    struct tarn_trace_entry *entries;
+    size_t count;
+    tarn_ticket ticket;
+    subject_init(&subject, 7, true);
+    require(tarn_session_submit(subject.session, ITERATIONS, &ticket, &error), &error);
+    require(tarn_session_wait(subject.session, ticket, TARN_FOREVER, &error), &error);
+    require(tarn_session_save_trace(subject.session, subject.path, &error), &error);
+    require(tarn_trace_load(subject.path, &entries, &count, &error), &error);
+    read_picture(subject.path, &picture);
+    assert_int_equal(count, ITERATIONS * OPS);
+    for (size_t i = 0; i < count; i++) {
+        const struct tarn_trace_entry *entry = &entries[i];
+        double begin = picture.begin[entry->iteration][entry->op];
+        double end = picture.end[entry->iteration][entry->op];
+        assert_true(fabs(begin * 1e3 - (double)entry->begin_ns) < 1.5);
+        assert_true(fabs(end * 1e3 - (double)entry->end_ns) < 2.5);
+    }
+    free(entries);
+    subject_finish(&subject);
+}
+
+static void refuses_what_is_no_trace(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t count; /* of launches; SIZE_MAX: refused */
+    } cases[] = {
+        {"[]", 0},
+        {"{\"traceEvents\":[{\"ph\":\"M\"},3,{\"ph\":\"X\",\"args\":{}}]}", 0},
+        {"[{\"ph\":\"X\",\"ts\":0.5,\"dur\":12,\"args\":{\"op\":1,\"iteration\":2}}]", 1},
+        {"{}", SIZE_MAX},
+        {"{\"traceEvents\":{}}", SIZE_MAX},
+        {"[{\"ph\":\"X\",\"ts\":0,\"args\":{\"op\":1,\"iteration\":2}}]", SIZE_MAX},
+        {"[{\"ph\":\"X\",\"ts\":-1,\"dur\":1,\"args\":{\"op\":1,\"iteration\":2}}]", SIZE_MAX},
+        {"[{\"ph\":\"X\",\"ts\":1e3,\"dur\":1,\"args\":{\"op\":1,\"iteration\":2}}]", SIZE_MAX},
+        {"[{\"ph\":\"X\",\"ts\":0,\"dur\":1,\"args\":{\"op\":-1,\"iteration\":2}}]", SIZE_MAX},
+        {"[{\"ph\":\"X\",\"ts\":99999999999999,\"dur\":1,\"args\":{\"op\":1,\"iteration\":2}}]",
+         SIZE_MAX},
+    };
+    char path[64];
+    snprintf(path, sizeof path, "trace_test.%d.refused.json", (int)getpid());
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tarn_trace_entry *entries;
+        struct tarn_error error;
+        size_t count;
+        require(tarn_file_save(path, cases[i].text, strlen(cases[i].text), &error), &error);
+        enum tarn_status status = tarn_trace_load(path, &entries, &count, &error);
+        assert_int_equal(status, cases[i].count == SIZE_MAX ? TARN_BAD_INPUT : TARN_OK);
+        assert_int_equal(count, cases[i].count == SIZE_MAX ? 0 : cases[i].count);
+        if (count == 1) {
+            assert_int_equal(entries[0].begin_ns, 500);
+            assert_int_equal(entries[0].end_ns, 12500);
+        }
+        free(entries);
+    }
+    remove(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +303,8 @@ int main(void)
         cmocka_unit_test(enqueued_commands_are_drawn_by_their_stamps),
         cmocka_unit_test(the_counter_is_what_is_alive),
         cmocka_unit_test(refuses_without_a_recorder_or_a_place),
+        cmocka_unit_test(a_trace_is_read_back_as_it_was_written),
+        cmocka_unit_test(refuses_what_is_no_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,7 +109,8 @@ static bool follow_cut(struct tarn_schedule *schedule, const struct tarn_model *
 
 /* Takes over an iteration's runs; false: a launch is missing. */
 static bool take_iteration(struct tarn_schedule *schedule, const struct tarn_model *model,
-                           const struct tarn_run *runs, size_t runs_count, uint64_t iteration)
+                           const struct tarn_trace_entry *runs, size_t runs_count,
+                           uint64_t iteration)
 {
     uint32_t seen = 0;
     uint64_t zero = UINT64_MAX;
@@ -133,7 +134,7 @@ static bool take_iteration(struct tarn_schedule *schedule, const struct tarn_mod
 }
 
 static bool follow_runs(struct tarn_schedule *schedule, const struct tarn_model *model,
-                        const struct tarn_run *runs, size_t runs_count)
+                        const struct tarn_trace_entry *runs, size_t runs_count)
 {
     uint64_t last = 0;
     schedule->is_time = true;
@@ -147,7 +148,7 @@ static bool follow_runs(struct tarn_schedule *schedule, const struct tarn_model 
 /* ---- Any ---- */
 
 bool tarn_schedule_init(struct tarn_schedule *schedule, const struct tarn_model *model,
-                        enum tarn_axis axis, const struct tarn_run *runs, size_t runs_count)
+                        enum tarn_axis axis, const struct tarn_trace_entry *runs, size_t runs_count)
 {
     bool is_there = true;
     *schedule = (struct tarn_schedule){.axis = axis};

@@ -23,18 +23,13 @@ struct tarn_schedule {
     uint32_t flight_count; /* how many they are */
 };
 
-/* One launch of one iteration, as a trace has it. */
-struct tarn_run {
-    tarn_op op;
-    uint64_t iteration, begin_ns, end_ns;
-};
-
 /* An axis for a model. runs: for TARN_AXIS_REAL, the trace's, of which the last iteration with all
  * launches counts; else NULL. False where the model has no such axis (no certificate, an order that
  * is none, no whole iteration): *schedule is all zeros then, or memory.is_exhausted. Cost:
  * O(launches S + waits + runs). */
 bool tarn_schedule_init(struct tarn_schedule *schedule, const struct tarn_model *model,
-                        enum tarn_axis axis, const struct tarn_run *runs, size_t runs_count);
+                        enum tarn_axis axis, const struct tarn_trace_entry *runs,
+                        size_t runs_count);
 void tarn_schedule_finish(struct tarn_schedule *schedule);
 
 /* When the bytes of a holder are taken: it is alive from `begin` to `end`, when its last use has

@@ -309,6 +309,17 @@ TARN_API enum tarn_status tarn_session_save_dump(struct tarn_session *session, c
 TARN_API enum tarn_status tarn_session_save_trace(struct tarn_session *session, const char *path,
                                                   struct tarn_error *error);
 
+/* One launch of one iteration, as a trace has it; times from any zero. */
+struct tarn_trace_entry {
+    tarn_op op;
+    uint64_t iteration, begin_ns, end_ns;
+};
+/* Reads the launches of a trace that tarn_session_save_trace wrote, or that a viewer saved again.
+ * Whether they are those of a plan is for the caller to say. The caller frees *entries with free().
+ * "-": standard input. TARN_BAD_INPUT: no trace; TARN_SYSTEM. */
+TARN_API enum tarn_status tarn_trace_load(const char *path, struct tarn_trace_entry **entries,
+                                          size_t *count, struct tarn_error *error);
+
 /* ---- Checked execution ----
  * Replaces the bound kernels by checking ones: every output byte comes from a generator seeded by
  * the op's origin, the iteration and the digests of what the op read, and every byte read is

@@ -29,6 +29,11 @@ enum tarn_language {
 TARN_API size_t tarn_text_escape(enum tarn_language language, const char *text, char *to,
                                  size_t size);
 
+/* Writes bytes as Tarn writes all its files, see tarn_graph_save: the file is there whole or not at
+ * all, "-" is standard output, ".gz" compresses. TARN_SYSTEM. */
+TARN_API enum tarn_status tarn_file_save(const char *path, const void *bytes, size_t size,
+                                         struct tarn_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -18,6 +18,7 @@
 
 #include "file_replace.h"
 #include "streams/base/error.h"
+#include "tarn/text.h"
 
 struct buffer {
     char *bytes;
@@ -307,6 +308,14 @@ enum tarn_status tarn_text_write(const char *path, const char *text, size_t size
                                  struct tarn_error *error)
 {
     return compress_and_deliver(&(struct tarn_writer){.name = path}, text, size, error);
+}
+
+enum tarn_status tarn_file_save(const char *path, const void *bytes, size_t size,
+                                struct tarn_error *error)
+{
+    if (!path || (!bytes && size > 0)) return tarn_error_null(error, __func__);
+    tarn_error_clear(error);
+    return tarn_text_write(path, size > 0 ? bytes : "", size, error);
 }
 
 /* For fopencookie, whose streams tell afterwards that less was taken than given. */
