@@ -17,6 +17,7 @@ static const struct tarn_verb verbs[] = {
     {"plan", tarn_verb_plan, "decide where every storage lives; verify; write the plan"},
     {"verify", tarn_verb_verify, "prove a plan safe for a graph, or say what is wrong with it"},
     {"run", tarn_verb_run, "run a plan: checked byte by byte, or measured"},
+    {"show", tarn_verb_show, "a picture of a plan: a page, an SVG, text, a trace"},
     {"transform", tarn_verb_transform, "a graph that computes the same in less memory"},
     {"assign", tarn_verb_assign, "a graph whose ops run side by side in several streams"},
     {"convert", tarn_verb_convert, "a graph, or the answer in a plan, to another kind of file"},

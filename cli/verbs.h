@@ -9,6 +9,7 @@ enum tarn_status tarn_verb_pairs(char **words);
 enum tarn_status tarn_verb_plan(char **words);
 enum tarn_status tarn_verb_verify(char **words);
 enum tarn_status tarn_verb_run(char **words);
+enum tarn_status tarn_verb_show(char **words);
 enum tarn_status tarn_verb_convert(char **words);
 enum tarn_status tarn_verb_transform(char **words);
 enum tarn_status tarn_verb_assign(char **words);

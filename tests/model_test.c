@@ -176,7 +176,8 @@ static void check_axes(const struct subject *subject)
     struct tarn_trace_entry *runs = calloc(model->launches_count + 1, sizeof *runs);
     for (uint32_t v = 0; v < model->launches_count; v++)
         runs[v] = (struct tarn_trace_entry){model->launches[v].op, 3, 1000 + 10 * v, 1007 + 10 * v};
-    runs[model->launches_count] = (struct tarn_trace_entry){0, 4, 5000000, 5000001}; /* was cut off */
+    runs[model->launches_count] =
+        (struct tarn_trace_entry){0, 4, 5000000, 5000001}; /* was cut off */
     check_axis(subject, TARN_AXIS_ORDER, NULL, 0);
     check_axis(subject, TARN_AXIS_TIME, NULL, 0);
     check_axis(subject, TARN_AXIS_CUT, NULL, 0);

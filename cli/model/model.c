@@ -113,6 +113,12 @@ static bool order_launches(struct tarn_model *model)
 
 /* ---- Both ---- */
 
+struct tarn_error tarn_model_no_memory(void)
+{
+    return (struct tarn_error){
+        .status = TARN_SYSTEM, .op = TARN_NONE, .tensor = TARN_NONE, .text = "out of memory"};
+}
+
 enum tarn_status tarn_model_init(struct tarn_model *model, const struct tarn_plan *plan,
                                  struct tarn_error *error)
 {
@@ -126,9 +132,7 @@ enum tarn_status tarn_model_init(struct tarn_model *model, const struct tarn_pla
         fill_waits(model, &model->previous_waits, previous, false) && tarn_holders_read(model))
         return TARN_OK;
     tarn_model_finish(model);
-    if (error)
-        *error = (struct tarn_error){
-            .status = TARN_SYSTEM, .op = TARN_NONE, .tensor = TARN_NONE, .text = "out of memory"};
+    if (error) *error = tarn_model_no_memory();
     return TARN_SYSTEM;
 }
 

@@ -79,6 +79,9 @@ enum tarn_status tarn_model_init(struct tarn_model *model, const struct tarn_pla
                                  struct tarn_error *error);
 void tarn_model_finish(struct tarn_model *model);
 
+/* What to say when there is none left. */
+struct tarn_error tarn_model_no_memory(void);
+
 /* first[h]: the place in a stream from which on launches come after every use of holder h, and may
  * have its bytes; the stream's length: none may. pre: room for holders_count. TARN_SYSTEM. Cost:
  * O(launches + waits + touches). */

@@ -110,7 +110,8 @@ enum tarn_status tarn_trace_load(const char *path, struct tarn_trace_entry **ent
     struct entries read = {NULL, 0};
     char *text = NULL;
     tarn_error_clear(error);
-    enum tarn_status status = tarn_json_load(&report, path, &text, &document);
+    enum tarn_status status =
+        tarn_json_load(&report, &(struct tarn_reader){.name = path}, &text, &document);
     if (!status) status = read_events(&report, document, &read);
     free(text);
     if (status != TARN_OK) {

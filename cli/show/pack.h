@@ -1,0 +1,12 @@
+/* Text for a page, compressed and in letters that HTML has no meaning for. */
+#ifndef TARN_CLI_SHOW_PACK_H
+#define TARN_CLI_SHOW_PACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* Writes gzip in base64. False: no memory. */
+bool tarn_pack(FILE *file, const char *text, size_t size);
+
+#endif

@@ -1,0 +1,124 @@
+// The plan, unpacked: columns as typed arrays, and lists that are looked up from both sides.
+// What the columns mean stands in cli/show/columns.c.
+
+const KINDS = ["intermediate", "gradient", "output", "workspace"];
+const OUTPUT = 2, WORKSPACE = 3;
+
+let plan; // see below
+
+async function unpack(letters) {
+  const packed = Uint8Array.from(atob(letters), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+// Lists of ids, one for each of `count`, of flat pairs [of, id]. `turned`: of the second.
+function listsOf(pairs, count, turned) {
+  const begin = new Uint32Array(count + 1), ids = new Uint32Array(pairs.length / 2);
+  const of = turned ? 1 : 0;
+  for (let i = 0; i < pairs.length; i += 2) begin[pairs[i + of] + 1]++;
+  for (let i = 0; i < count; i++) begin[i + 1] += begin[i];
+  const next = begin.slice();
+  for (let i = 0; i < pairs.length; i += 2) ids[next[pairs[i + of]]++] = pairs[i + 1 - of];
+  return { begin, ids, of: (i) => ids.subarray(begin[i], begin[i + 1]) };
+}
+
+function sumUp(differences) {
+  const numbers = new Float64Array(differences.length);
+  for (let i = 0, number = 0; i < numbers.length; i++) numbers[i] = number += differences[i];
+  return numbers;
+}
+
+// Names whose last number is coded by its difference to the last one's, behind a tab.
+function unpackNames(names) {
+  let number = 0;
+  return names.map((name) => {
+    const at = name.indexOf("\t");
+    if (at < 0) return name;
+    number += +name.slice(at + 1);
+    return name.slice(0, at) + number;
+  });
+}
+
+// When launches begin and end; how long they take follows where it is not told.
+function unpackAxis(one, launches, cost) {
+  one.begin = one.begin ? sumUp(one.begin) : Float64Array.from({ length: launches }, (_, v) => v);
+  const wide = (begin) => (one.mark && begin === one.mark[0] ? one.mark[1] - one.mark[0] : 1);
+  one.end = one.begin.map((begin, v) => begin + (one.length ? one.length[v] : one.isTime ? cost[v] : wide(begin)));
+}
+
+function unpackTouches(holder) {
+  const count = holder.name.length;
+  holder.touchBegin = new Uint32Array(count + 1);
+  holder.touchLaunch = new Uint32Array(holder.touch.length);
+  holder.touchWrites = new Uint8Array(holder.touch.length);
+  holder.writer = new Uint32Array(count);
+  for (let h = 0, t = 0, first = 0; h < count; h++) {
+    for (let k = 0, number = first; k < holder.touches[h]; k++, t++) {
+      number += holder.touch[t];
+      if (k === 0) first = number;
+      holder.touchLaunch[t] = number >> 1;
+      holder.touchWrites[t] = number & 1;
+    }
+    holder.writer[h] = first >> 1;
+    holder.touchBegin[h + 1] = t;
+  }
+  delete holder.touch;
+}
+
+function unpackHolders(data) {
+  const holder = data.holder;
+  for (const column of ["offset", "size", "padding"]) holder[column] = Float64Array.from(holder[column]);
+  for (const column of ["kind", "certified"]) holder[column] = Uint8Array.from(holder[column]);
+  unpackTouches(holder);
+  data.holders = holder.name.length;
+  const used = new Uint32Array(2 * holder.touchLaunch.length); // pairs: launch, holder
+  for (let h = 0; h < data.holders; h++)
+    for (let t = holder.touchBegin[h]; t < holder.touchBegin[h + 1]; t++) used.set([holder.touchLaunch[t], h], 2 * t);
+  data.holdersOf = listsOf(used, data.launches, false);
+  data.groups = new Map();
+  for (let h = 0; h < data.holders; h++) {
+    if (holder.group[h] === 0) continue;
+    if (!data.groups.has(holder.group[h])) data.groups.set(holder.group[h], []);
+    data.groups.get(holder.group[h]).push(h);
+  }
+  for (const members of data.groups.values()) members.sort((a, b) => holder.offset[a] - holder.offset[b]);
+}
+
+// plan.launches, .holders: how many. plan.lists[s]: the launches of a stream. plan.waits.of(v): whom
+// launch v waits for; plan.waiters.of(v): who waits for it; plan.previous.of(v): whom of the
+// iteration before it waits for. plan.again.get(v): the launch whose work v does again.
+function preparePlan(data) {
+  data.launches = data.launch.op.length;
+  data.launch.stream = Uint32Array.from(data.launch.stream);
+  data.launch.op = sumUp(data.launch.op);
+  data.launch.name = unpackNames(data.launch.name);
+  data.holder.name = unpackNames(data.holder.name);
+  data.lists = data.streams.map(() => []);
+  data.launch.place = data.launch.stream.map((s, v) => data.lists[s].push(v) - 1);
+  const pairs = data.waits;
+  data.waitsCount = pairs.length / 2;
+  data.waits = listsOf(pairs, data.launches, false);
+  data.waiters = listsOf(pairs, data.launches, true);
+  data.previousCount = data.previousWaits.length / 2;
+  data.previous = listsOf(data.previousWaits, data.launches, false);
+  data.nextWaiters = listsOf(data.previousWaits, data.launches, true);
+  const again = data.again;
+  data.again = new Map();
+  for (let i = 0; i < again.length; i += 2) data.again.set(again[i], again[i + 1]);
+  data.hasCosts = data.launch.cost.some((cost) => cost > 0);
+  for (const one of data.axes) unpackAxis(one, data.launches, data.launch.cost);
+  unpackHolders(data);
+  return data;
+}
+
+const reservedOf = (h) => plan.holder.size[h] + plan.holder.padding[h];
+const endOf = (h) => plan.holder.offset[h] + reservedOf(h);
+const isPinned = (h) => plan.holder.kind[h] === OUTPUT;
+
+function touchesOf(h) {
+  const touches = [];
+  for (let t = plan.holder.touchBegin[h]; t < plan.holder.touchBegin[h + 1]; t++)
+    touches.push({ launch: plan.holder.touchLaunch[t], writes: plan.holder.touchWrites[t] === 1 });
+  return touches;
+}

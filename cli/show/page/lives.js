@@ -1,0 +1,73 @@
+// Axes: when launches run, and from when to when storages have their bytes.
+
+let axis; // the one that is drawn
+
+const axisOf = (key) => plan.axes.find((one) => one.key === key);
+
+// A holder is written at `from`, last used at `to`, and held until `free`: the first launch that may
+// overwrite it. axis.top is where it all ends.
+function prepareAxis(one) {
+  if (one.from) return one;
+  const { begin, end } = one, { writer, touchBegin, touchLaunch } = plan.holder;
+  one.top = end.reduce((most, x) => Math.max(most, x), 1);
+  one.from = Float64Array.from(writer, (v) => begin[v]);
+  one.to = new Float64Array(plan.holders);
+  one.free = new Float64Array(plan.holders).fill(one.top);
+  for (let h = 0; h < plan.holders; h++) {
+    for (let t = touchBegin[h]; t < touchBegin[h + 1]; t++) one.to[h] = Math.max(one.to[h], end[touchLaunch[t]]);
+    if (isPinned(h)) one.to[h] = one.top;
+  }
+  plan.lists.forEach((list, s) => {
+    const first = firstPlaces(s);
+    for (let h = 0; h < plan.holders; h++)
+      if (first[h] < list.length) one.free[h] = Math.min(one.free[h], begin[list[first[h]]]);
+  });
+  for (let h = 0; h < plan.holders; h++) one.free[h] = Math.max(one.free[h], one.to[h]);
+  addLevels(one);
+  return one;
+}
+
+// From levelAt[k] on, levelAlive[k] exact bytes are alive and levelTaken[k] reserved ones in use.
+function addLevels(one) {
+  const times = new Float64Array(3 * plan.holders + 1); // with 0, where nothing is in use
+  times.set(one.from, 1);
+  times.set(one.to, plan.holders + 1);
+  times.set(one.free, 2 * plan.holders + 1);
+  one.levelAt = times.sort().filter((x, k) => k === 0 || x !== times[k - 1]);
+  one.levelAlive = new Float64Array(one.levelAt.length);
+  one.levelTaken = new Float64Array(one.levelAt.length);
+  for (let h = 0; h < plan.holders; h++) {
+    const from = lastNotAbove(one.levelAt, one.from[h]);
+    one.levelAlive[from] += plan.holder.size[h];
+    one.levelTaken[from] += reservedOf(h);
+    one.levelAlive[lastNotAbove(one.levelAt, one.to[h])] -= plan.holder.size[h];
+    one.levelTaken[lastNotAbove(one.levelAt, one.free[h])] -= reservedOf(h);
+  }
+  one.peak = one.peakAt = 0;
+  for (let k = 0, most = -1; k < one.levelAt.length; k++) {
+    if (k > 0) one.levelAlive[k] += one.levelAlive[k - 1];
+    if (k > 0) one.levelTaken[k] += one.levelTaken[k - 1];
+    one.peak = Math.max(one.peak, one.levelAlive[k]);
+    if (one.levelTaken[k] > most) [most, one.peakAt] = [one.levelTaken[k], one.levelAt[k]];
+  }
+}
+
+// The last k with sorted[k] <= x; -1: none.
+function lastNotAbove(sorted, x) {
+  let low = 0, high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle] <= x) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+function holdersAt(x) {
+  const found = [];
+  for (let h = 0; h < plan.holders; h++) if (axis.from[h] <= x && x < axis.free[h]) found.push(h);
+  return found.sort((a, b) => plan.holder.offset[a] - plan.holder.offset[b]);
+}
+
+// Where the strip is drawn when nothing else is asked for.
+const restingMoment = () => (axis.mark ? axis.mark[0] : axis.peakAt);

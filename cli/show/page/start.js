@@ -1,0 +1,61 @@
+// Unpacks the plan and draws it. What follows the # of the address is how the page begins:
+// axis=time, theme=dark, colour=stream, hide=waits,held, find=TEXT, holder=NAME, launch=NAME,
+// violation=0, zoom=FROM,TO[,LOW,HIGH] in shares of the whole.
+
+function beginAsAsked() {
+  const asked = new URLSearchParams(location.hash.slice(1));
+  const isDark = matchMedia("(prefers-color-scheme: dark)").matches;
+  state.colour = asked.get("colour") === "stream" ? "stream" : "kind";
+  for (const key of (asked.get("hide") || "").split(",")) if (key) state.show[key] = false;
+  setTheme(asked.get("theme") || (isDark ? "dark" : "light"));
+  axis = prepareAxis(axisOf(asked.get("axis")) || axisOf(plan.axis));
+  showAll();
+  drawFigures();
+  drawViolations();
+  drawToolbar();
+  drawPanel();
+  return asked;
+}
+
+// An id, or else a name.
+function indexOf(names, text) {
+  return /^\d+$/.test(text) ? Math.min(+text, names.length - 1) : names.indexOf(text);
+}
+
+function chooseAsAsked(asked) {
+  if (asked.has("find")) {
+    byId("search").value = asked.get("find");
+    find(asked.get("find"));
+  }
+  const holder = asked.has("holder") ? indexOf(plan.holder.name, asked.get("holder")) : -1;
+  const launch = asked.has("launch") ? indexOf(plan.launch.name, asked.get("launch")) : -1;
+  if (holder >= 0) choose({ holder });
+  else if (launch >= 0) choose({ launch });
+  else if (plan.violations.length) choose({ violation: Math.min(+asked.get("violation") || 0, plan.violations.length - 1) });
+  if (!asked.has("zoom")) return;
+  const [x0, x1, y0, y1] = asked.get("zoom").split(",").map(Number);
+  Object.assign(view, { x0: x0 * axis.top, x1: x1 * axis.top });
+  if (y1 !== undefined) Object.assign(view, { y0: y0 * footprint(), y1: y1 * footprint() });
+  limitView();
+}
+
+async function start() {
+  plan = preparePlan(await unpack(byId("data").textContent.trim()));
+  layOut();
+  chooseAsAsked(beginAsAsked());
+  drawBase();
+  drawOver();
+  new ResizeObserver(() => {
+    layOut();
+    redraw();
+  }).observe(chart);
+  // For tests, and for questions of one's own at the console.
+  window.tarn = {
+    plan, state, view, search, zoom, choose, setAxis, find, neighbours, findWay, waysBetween, meanwhile, besides, axisOf, prepareAxis, drawBase, drawOver, toX, toY, rowY,
+    get axis() { return axis; },
+    get layout() { return layout; },
+    loaded: performance.now(),
+  };
+}
+
+start();

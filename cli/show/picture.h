@@ -1,0 +1,40 @@
+/* What all kinds of pictures are drawn from: the model of a plan, what the verifier says, the axes
+ * that it has, and on one of them who is in use when. */
+#ifndef TARN_CLI_SHOW_PICTURE_H
+#define TARN_CLI_SHOW_PICTURE_H
+
+#include "cli/model/schedule.h"
+
+struct tarn_picture {
+    struct tarn_memory memory; /* has spans and levels */
+    struct tarn_model model;
+    const struct tarn_verdict *verdict; /* NULL: nothing is wrong */
+    struct tarn_schedule axes[TARN_AXES];
+    bool has_axis[TARN_AXES];
+    enum tarn_axis axis; /* the one that is drawn, or first */
+    struct tarn_span *spans;
+    struct tarn_level *levels;
+    size_t levels_count;
+    uint64_t moment; /* of the cut where there is one, else when most bytes are taken */
+};
+
+/* The words of axes, in the order of the enum; for command lines and pages. */
+extern const char *const tarn_axis_words[TARN_AXES];
+/* What the x axis of a picture is, for people. */
+const char *tarn_axis_text(const struct tarn_picture *picture);
+
+/* axis NULL: a trace's where one is given, else through the cut where there are several streams and
+ * a certificate, else list order. TARN_USAGE: the plan has no such axis;
+ * TARN_SYSTEM. The picture is empty then. plan and verdict must outlive it. */
+enum tarn_status tarn_picture_init(struct tarn_picture *picture, const struct tarn_plan *plan,
+                                   const struct tarn_verdict *verdict, const enum tarn_axis *axis,
+                                   const struct tarn_trace_entry *runs, size_t runs_count,
+                                   struct tarn_error *error);
+void tarn_picture_finish(struct tarn_picture *picture);
+
+static inline const struct tarn_schedule *tarn_picture_schedule(const struct tarn_picture *picture)
+{
+    return &picture->axes[picture->axis];
+}
+
+#endif

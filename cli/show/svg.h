@@ -1,0 +1,44 @@
+/* The static picture, in parts. All measures are half pixels, whole numbers: paths stay short. */
+#ifndef TARN_CLI_SHOW_SVG_H
+#define TARN_CLI_SHOW_SVG_H
+
+#include <stdio.h>
+
+#include "picture.h"
+
+/* A part of the picture: `width` for the axis, `height` for `top` bytes. */
+struct tarn_svg_frame {
+    int x, y, width, height;
+    double top; /* at least 1 */
+};
+
+struct tarn_svg {
+    FILE *file;
+    const struct tarn_picture *picture;
+    const struct tarn_schedule *schedule;
+    struct tarn_svg_frame curve, map, rows;
+    int row_height;
+    uint32_t rows_count; /* streams that are drawn */
+    int grain;           /* what lies closer together is drawn as one */
+    uint64_t merged;     /* storages that were */
+};
+
+static inline int tarn_svg_x(const struct tarn_svg *svg, uint64_t time)
+{
+    double share = (double)time / (double)svg->schedule->length;
+    return svg->map.x + (int)(share * svg->map.width + 0.5);
+}
+
+static inline int tarn_svg_y(const struct tarn_svg_frame *frame, uint64_t bytes)
+{
+    double share = (double)bytes / frame->top;
+    return frame->y + frame->height - (int)(share * frame->height + 0.5);
+}
+
+/* The storages, held and alive, groups, the certificate, and names where there is room. False: no
+ * memory. */
+bool tarn_svg_map(struct tarn_svg *svg);
+/* The streams, and waits where they are few. */
+void tarn_svg_rows(struct tarn_svg *svg);
+
+#endif

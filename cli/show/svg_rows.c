@@ -1,0 +1,57 @@
+/* The streams, a row each: launches that touch each other or are a grain apart are one rectangle.
+ * Waits are lines, and left out where they would cover everything. Cost: linear. */
+#include "svg.h"
+
+enum { WAITS_MAX = 300 };
+
+static void draw_row(struct tarn_svg *svg, tarn_stream s)
+{
+    const struct tarn_model *model = &svg->picture->model;
+    const struct tarn_schedule *schedule = svg->schedule;
+    int y = svg->rows.y + (int)s * svg->row_height, height = svg->row_height - 4, at = 0;
+    uint32_t length = tarn_model_length(model, s);
+    fprintf(svg->file,
+            "<rect class=\"r\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>"
+            "<path class=\"o\" d=\"M0 %d",
+            svg->rows.x, y, svg->rows.width, height, y);
+    for (uint32_t place = 0; place < length; place++) {
+        uint32_t v = tarn_model_at(model, s, place);
+        int begin = tarn_svg_x(svg, schedule->begin[v]), end = tarn_svg_x(svg, schedule->end[v]);
+        if (end - begin > 4) end--;
+        if (end <= begin) end = begin + 1;
+        for (; place + 1 < length; place++) {
+            uint32_t next = tarn_model_at(model, s, place + 1);
+            if (tarn_svg_x(svg, schedule->begin[next]) > end + svg->grain - 1) break;
+            int next_end = tarn_svg_x(svg, schedule->end[next]);
+            if (next_end > end) end = next_end;
+        }
+        fprintf(svg->file, "m%d 0h%dv%dh%dz", begin - at, end - begin, height, begin - end);
+        at = begin;
+    }
+    fputs("\"/>\n", svg->file);
+}
+
+static void draw_wait(struct tarn_svg *svg, uint32_t from, uint32_t to)
+{
+    const struct tarn_model *model = &svg->picture->model;
+    tarn_stream a = model->launches[from].stream, b = model->launches[to].stream;
+    if (a >= svg->rows_count || b >= svg->rows_count) return;
+    int top = svg->rows.y, height = svg->row_height - 4;
+    fprintf(svg->file, "M%d %dL%d %d", tarn_svg_x(svg, svg->schedule->end[from]),
+            top + (int)a * svg->row_height + (b > a ? height : 0),
+            tarn_svg_x(svg, svg->schedule->begin[to]),
+            top + (int)b * svg->row_height + (b > a ? 0 : height));
+}
+
+void tarn_svg_rows(struct tarn_svg *svg)
+{
+    const struct tarn_model *model = &svg->picture->model;
+    const struct tarn_lists *waits = &model->waits;
+    for (tarn_stream s = 0; s < svg->rows_count; s++) draw_row(svg, s);
+    if (waits->begin[model->launches_count] > WAITS_MAX) return;
+    fputs("<path class=\"w\" d=\"M0 0", svg->file);
+    for (uint32_t v = 0; v < model->launches_count; v++)
+        for (uint32_t i = waits->begin[v]; i < waits->begin[v + 1]; i++)
+            draw_wait(svg, waits->ids[i], v);
+    fputs("\"/>\n", svg->file);
+}

@@ -1,0 +1,95 @@
+/* The picture as Chrome trace events, for Perfetto and chrome://tracing: a track for each stream,
+ * an arrow for each wait, and what is in use as a counter. Where the axis counts steps, a step is
+ * drawn as a microsecond. Cost: linear. */
+#include <inttypes.h>
+
+#include "words.h"
+#include "writers.h"
+
+struct tracer {
+    FILE *file;
+    const struct tarn_model *model;
+    const struct tarn_schedule *schedule;
+};
+
+/* "ts" or "dur". */
+static void print_time(const struct tracer *tracer, const char *key, uint64_t time)
+{
+    if (tracer->schedule->is_time)
+        fprintf(tracer->file, "\"%s\":%" PRIu64 ".%03u", key, time / 1000, (unsigned)(time % 1000));
+    else
+        fprintf(tracer->file, "\"%s\":%" PRIu64, key, time);
+}
+
+static void print_track(const struct tracer *tracer, tarn_stream s)
+{
+    fprintf(tracer->file,
+            "{\"ph\":\"M\",\"pid\":0,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":", s);
+    tarn_write_name(tracer->file, TARN_JSON, tarn_graph_stream_name(tracer->model->graph, s),
+                    TARN_NAME_MAX);
+    fprintf(tracer->file,
+            "}},\n{\"ph\":\"M\",\"pid\":0,\"tid\":%u,\"name\":\"thread_sort_index\",\"args\":"
+            "{\"sort_index\":%u}},\n",
+            s, s);
+}
+
+static void print_launch(const struct tracer *tracer, uint32_t v)
+{
+    const struct tarn_launch *launch = &tracer->model->launches[v];
+    struct tarn_op_info info;
+    tarn_graph_op(tracer->model->graph, launch->op, &info);
+    fprintf(tracer->file, "{\"ph\":\"X\",\"pid\":0,\"tid\":%u,", launch->stream);
+    print_time(tracer, "ts", tracer->schedule->begin[v]);
+    fputc(',', tracer->file);
+    print_time(tracer, "dur", tracer->schedule->end[v] - tracer->schedule->begin[v]);
+    fputs(",\"name\":", tracer->file);
+    tarn_write_name(tracer->file, TARN_JSON, info.name[0] ? info.name : "op", TARN_NAME_MAX);
+    fputs(",\"cat\":", tracer->file);
+    tarn_write_name(tracer->file, TARN_JSON, info.kind[0] ? info.kind : "op", TARN_NAME_MAX);
+    fprintf(tracer->file, ",\"args\":{\"op\":%u,\"iteration\":0}},\n", launch->op);
+}
+
+/* An arrow from the end of one launch to the begin of another. */
+static void print_arrow(const struct tracer *tracer, uint32_t number, uint32_t from, uint32_t to)
+{
+    const struct tarn_schedule *schedule = tracer->schedule;
+    uint64_t last = schedule->end[from] - (schedule->end[from] > schedule->begin[from]);
+    fprintf(tracer->file, "{\"ph\":\"s\",\"pid\":0,\"tid\":%u,\"id\":%u,",
+            tracer->model->launches[from].stream, number);
+    print_time(tracer, "ts", last);
+    fprintf(tracer->file,
+            ",\"name\":\"wait\",\"cat\":\"wait\"},\n{\"ph\":\"f\",\"bp\":\"e\",\"pid\":0,"
+            "\"tid\":%u,\"id\":%u,",
+            tracer->model->launches[to].stream, number);
+    print_time(tracer, "ts", schedule->begin[to]);
+    fputs(",\"name\":\"wait\",\"cat\":\"wait\"},\n", tracer->file);
+}
+
+static void print_level(const struct tracer *tracer, const struct tarn_level *level)
+{
+    fputs("{\"ph\":\"C\",\"pid\":0,", tracer->file);
+    print_time(tracer, "ts", level->at);
+    fprintf(tracer->file,
+            ",\"name\":\"bytes\",\"args\":{\"alive\":%" PRIu64 ",\"held and padding\":%" PRIu64
+            "}},\n",
+            level->alive, level->taken - level->alive);
+}
+
+bool tarn_write_trace(FILE *file, const struct tarn_picture *picture)
+{
+    const struct tarn_model *model = &picture->model;
+    struct tracer tracer = {file, model, tarn_picture_schedule(picture)};
+    uint32_t arrows = 0;
+    fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n", file);
+    for (tarn_stream s = 0; s < model->streams_count; s++) print_track(&tracer, s);
+    for (uint32_t v = 0; v < model->launches_count; v++) {
+        print_launch(&tracer, v);
+        for (uint32_t i = model->waits.begin[v]; i < model->waits.begin[v + 1]; i++)
+            print_arrow(&tracer, arrows++, model->waits.ids[i], v);
+    }
+    for (size_t i = 0; i < picture->levels_count; i++) print_level(&tracer, &picture->levels[i]);
+    fputs("{\"ph\":\"M\",\"pid\":0,\"name\":\"process_name\",\"args\":{\"name\":", file);
+    tarn_write_name(file, TARN_JSON, tarn_graph_name(model->graph), TARN_NAME_MAX);
+    fputs("}}\n]}\n", file);
+    return true;
+}
