@@ -51,16 +51,21 @@ class Session:
             result = session.read(y)
 
     kernel: called with a tarn.Call for every op that has no kernel of its own (see bind). What it
-    raises stops the session and is raised by run or wait.
+    raises stops the session and is raised by run or wait. memory: the arena as (address, bytes),
+    which the caller keeps, and other sessions may use in turn; persistent tensors must then be
+    bound, too (see bind_memory).
     """
 
-    def __init__(self, plan, kernel=None, *, workers=0, blocking=(), flight=0):
+    def __init__(self, plan, kernel=None, *, workers=0, blocking=(), flight=0, memory=None):
         self.plan = plan
         self._raised = None
         self._kernels = []
         self._host = n.make(n.HostOptions, workers=workers)
         streams, self._blocking = n.list_of(list(blocking))
         options = n.make(n.SessionOptions, blocking=streams, flight=flight)
+        if memory:
+            options.memory, options.memory_size = memory
+            options.binds_persistent = options.shares_memory = True
         self._handle = c.c_void_p()
         call(n.lib.session_create, plan._handle, n.lib.device_host(self._host), options,
              c.byref(self._handle))
@@ -93,6 +98,10 @@ class Session:
         check(n.lib.session_bind_default(self._live(), self._native_kernel(kernel), None))
 
     # ---- Memory ----
+
+    def bind_memory(self, tensor, address):
+        """Memory of the caller's for a persistent tensor, which the caller keeps."""
+        call(n.lib.session_bind_memory, self._live(), tensor, address)
 
     def view(self, tensor):
         """A writable memoryview of a tensor's bytes, without a copy, until the session is closed.
