@@ -14,10 +14,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
-import traceback
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+
+from cases import raises, run
 
 import tarn
 from tarn import _native
@@ -25,14 +25,6 @@ from tarn import _native
 SOURCE = Path(sys.argv[1])
 INCLUDE = str(SOURCE / "include")
 ALEXNET = SOURCE / "examples/graphs/alexnet_b1_adam.ddp.json"
-
-
-def raises(error_type, function, *arguments, **named):
-    try:
-        function(*arguments, **named)
-    except error_type as error:
-        return error
-    raise AssertionError(f"{error_type.__name__} was not raised")
 
 
 def chain(length=6, size=1000, streams=2):
@@ -273,7 +265,7 @@ def many_plans_are_made_on_any_executor():
 
 
 def what_the_readme_shows_works():
-    section = (SOURCE / "README.md").read_text().split("## Python\n")[1].split("\n## ")[0]
+    section = (SOURCE / "README.md").read_text().split("## Python\n")[1].split("\n##")[0]
     code = [line[4:] for line in section.splitlines() if line.startswith("    ") or not line]
     before, told = os.getcwd(), io.StringIO()
     os.chdir(SOURCE)
@@ -287,25 +279,8 @@ def what_the_readme_shows_works():
 
 TESTS = [value for name, value in list(vars().items())
          if getattr(value, "__module__", None) == "__main__" and callable(value)
-         and name not in ("raises", "chain", "training")]
-
-
-def main():
-    print(f"1..{len(TESTS)}")
-    failed = False
-    for number, test in enumerate(TESTS, 1):
-        begin = time.monotonic()
-        try:
-            test()
-            print(f"ok {number} - {test.__name__}", flush=True)
-        except BaseException:  # pylint: disable=broad-except
-            failed = True
-            print(f"not ok {number} - {test.__name__}")
-            print("".join("# " + line + "\n" for line in traceback.format_exc().splitlines()), end="")
-        if "-v" in sys.argv:
-            print(f"# {time.monotonic() - begin:.2f} s")
-    sys.exit(failed)
+         and name not in ("chain", "training")]
 
 
 if __name__ == "__main__":
-    main()
+    run(TESTS)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what Tarn needs and this machine lacks (Debian, Ubuntu). Called by examples/quickstart.sh
 # and tests/run.sh; names on the command line ask for more: tests, coverage, starpu, opencl, cross, fuzz,
-# train; and gpu, for which nothing can be installed.
+# train; torch (PyTorch and ExecuTorch in a virtual environment of 6 GB: TARN_TORCH, else in the user's
+# cache); and gpu, for which nothing can be installed.
 set -euo pipefail
 
 missing=()
@@ -56,14 +57,34 @@ for extra in "$@"; do
         need_command mpirun openmpi-bin
         ;;
     gpu) ;;
+    torch)
+        need_command g++ g++
+        python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
+        ;;
     *)
-        echo "setup: no optional part is called '$extra' (there are: tests, coverage, starpu, opencl, cross, fuzz, train, gpu)" >&2
+        echo "setup: no optional part is called '$extra' (there are: tests, coverage, starpu, opencl, cross, fuzz, train, torch, gpu)" >&2
         exit 2
         ;;
     esac
 done
 
-[ ${#missing[@]} -gt 0 ] || exit 0
+# ExecuTorch's own list has more than its planner and its runtime need, and gigabytes of it.
+make_torch() {
+    local folder=${TARN_TORCH:-${XDG_CACHE_HOME:-$HOME/.cache}/tarn/torch}
+    [ ! -e "$folder/complete" ] || return 0
+    echo "setup: installing PyTorch and ExecuTorch in $folder" >&2
+    python3 -m venv "$folder"
+    "$folder/bin/pip" install -q torch==2.15.0 numpy ninja
+    "$folder/bin/pip" install -q --no-deps executorch==1.5.1 torchao==0.18.0
+    "$folder/bin/pip" install -q flatbuffers packaging pandas tabulate pyyaml ruamel.yaml expecttest \
+        hypothesis parameterized py-cpuinfo
+    touch "$folder/complete"
+}
+
+if [ ${#missing[@]} -eq 0 ]; then
+    [[ " $* " != *" torch "* ]] || make_torch
+    exit 0
+fi
 
 as_root=()
 [ "$(id -u)" = 0 ] || as_root=(sudo)
@@ -77,3 +98,4 @@ export DEBIAN_FRONTEND=noninteractive
     echo "setup: the package lists could not be refreshed; trying with the old ones" >&2
 if [[ " ${missing[*]} " == *" clang "* && -n "$(fuzzer_package)" ]]; then missing+=("$(fuzzer_package)"); fi
 "${as_root[@]}" apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null
+[[ " $* " != *" torch "* ]] || make_torch

@@ -1,0 +1,18 @@
+"""Tarn in PyTorch. Nothing of it is imported before it is used.
+
+    step = tarn.torch.step(model, optimizer, loss_fn, batch, reorder=True)   # stepping.py
+    with tarn.torch.iteration(): ...                                        # allocator.py
+    tarn.torch.ddp(model, optimizer, loss_fn, batch)                        # distributed.py
+    tarn.torch.snapshot.load("snapshot.pickle")                             # snapshot.py, no torch
+"""
+import importlib
+
+_WHERE = {"iteration": "allocator", "ddp": "distributed", "step": "stepping"}
+
+
+def __getattr__(name):
+    if name in _WHERE:
+        return getattr(importlib.import_module("." + _WHERE[name], __name__), name)
+    if name in ("allocator", "snapshot"):
+        return importlib.import_module("." + name, __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

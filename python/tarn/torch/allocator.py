@@ -1,0 +1,98 @@
+"""Planned memory for a loop that stays as it is: one iteration is recorded, planned, and the next
+ones are served from one arena.
+
+    for x, y in loader:
+        with tarn.torch.iteration():
+            loss = model(x, y); loss.backward(); optimizer.step(); optimizer.zero_grad()
+
+Whatever is asked for that does not match the recording, or whose place is still in use, comes from
+the ordinary allocator, as everything outside of iterations does. So no result ever changes."""
+import ctypes as c
+from contextlib import contextmanager
+
+import tarn
+
+from . import recording
+from .memory import ALIGNMENT, Arena, allocator
+
+COUNTS = ("served", "unknown", "occupied", "lost")
+
+
+class Allocator:
+    """warmup: iterations before the one that is recorded, in which caches and optimizers take what
+    they keep. options: of tarn.plan."""
+
+    _owner, _arenas = None, []  # those in which tensors were when another one took over, too
+
+    def __init__(self, warmup=1, **options):
+        self._wait, self._options = warmup, {"alignment": ALIGNMENT, **options}
+        self.events, self.plan = [], None
+        self.counts = dict.fromkeys(COUNTS, 0)
+
+    @contextmanager
+    def iteration(self):
+        memory = allocator()
+        if Allocator._owner is not self:  # the process has one tape
+            self.plan = None
+        if self._wait > 0:
+            self._wait -= 1
+            yield
+        elif self.plan is None:
+            memory.tarn_tape_record()
+            try:
+                yield
+            finally:
+                memory.tarn_tape_end()
+            self._make_plan(memory)
+        else:
+            memory.tarn_tape_serve()
+            try:
+                yield
+            finally:
+                memory.tarn_tape_end()
+                counts = (c.c_int64 * len(COUNTS))()
+                memory.tarn_tape_counts(counts)
+                for name, count in zip(COUNTS, counts):
+                    self.counts[name] += count
+            if counts[1] > counts[0]:  # another loop, or other shapes: the next one is recorded
+                self.plan = None
+
+    def _make_plan(self, memory):
+        count = memory.tarn_tape_events(None)
+        numbers = (c.c_int64 * (4 * count))()
+        memory.tarn_tape_events(numbers)
+        self.events = [recording.Event(*numbers[4 * i:4 * i + 4]) for i in range(count)]
+        requests = [e for e in self.events if e.action == recording.REQUEST]
+        graph, tensors = recording.graph(self.events, "iteration")
+        self.plan = tarn.plan(graph, **self._options)
+        released = {e.block for e in self.events if e.action == recording.RELEASE}
+        places = [self.plan.offset(tensors[e.block]) if e.block in released else -1
+                  for e in requests]
+        if Allocator._arenas and memory.tarn_tape_alive() == 0:
+            Allocator._arenas.pop()
+        arena = Arena(self.plan.footprint)
+        Allocator._arenas.append(arena)
+        Allocator._owner = self
+        n = len(requests)
+        memory.tarn_tape_plan((c.c_int64 * n)(*places), (c.c_uint64 * n)(*(e.size for e in requests)),
+                              (c.c_int64 * n)(*(e.stream for e in requests)), n,
+                              arena.base, arena.size)
+
+    def report(self):
+        """Bytes of the arena, requests of a recorded iteration, and what became of all since."""
+        requests = sum(e.action == recording.REQUEST for e in self.events)
+        return {"arena": self.plan.footprint if self.plan else 0, "requests": requests,
+                **self.counts}
+
+
+_default = Allocator()
+
+
+def iteration():
+    """Marks one iteration of the program's main loop."""
+    return _default.iteration()
+
+
+def report():
+    """See Allocator.report; of iteration()."""
+    return _default.report()

@@ -1,0 +1,94 @@
+"""Forward and backward of one step as an fx graph of ATen calls, traced on fake tensors."""
+from typing import Any, Callable, List, NamedTuple, Optional
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn.utils import stateless
+from torch.utils import _pytree as pytree
+
+
+class Captured(NamedTuple):
+    """module returns (losses..., gradients...); its placeholders are parameters, buffers, batch."""
+    module: torch.fx.GraphModule
+    kinds: List[str]  # of the placeholders, as Tarn calls them
+    names: List[str]
+    results: pytree.TreeSpec  # of what loss_fn returns
+    results_count: int
+    trained: List[str]  # parameters that have a gradient, in the order of the gradients
+
+
+def first_tensor(value):
+    """What backward starts from: the loss, or the first tensor of what loss_fn returns."""
+    for leaf in pytree.tree_leaves(value):
+        if isinstance(leaf, torch.Tensor):
+            return leaf
+    raise TypeError("loss_fn returned no tensor")
+
+
+def capture(model: torch.nn.Module, loss_fn: Callable, batch: Any,
+            clip: Optional[Callable] = None, contiguous: bool = False) -> Captured:
+    """Traces loss_fn(model, *batch) and its backward pass. batch: a tuple of anything, of which the
+    tensors may change from step to step. contiguous: gradients get storages of their own."""
+    parameters, buffers = dict(model.named_parameters()), dict(model.named_buffers())
+    leaves, spec = pytree.tree_flatten(batch)
+    where = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+    found = {}
+
+    def step(*tensors):
+        values = iter(tensors)
+        own = {name: next(values).detach().requires_grad_(p.requires_grad)
+               for name, p in parameters.items()}
+        state = {**own, **{name: next(values) for name in buffers}}
+        given = list(leaves)
+        for i in where:
+            given[i] = next(values)
+        with stateless._reparametrize_module(model, state, tie_weights=True), torch.enable_grad():
+            result = loss_fn(model, *pytree.tree_unflatten(given, spec))
+            flat, found["results"] = pytree.tree_flatten(result)
+            trained = {name: p for name, p in own.items() if p.requires_grad}
+            gradients = torch.autograd.grad(first_tensor(result), list(trained.values()),
+                                            allow_unused=True)
+        pairs = [(name, g) for name, g in zip(trained, gradients) if g is not None]
+        found["trained"] = [name for name, _ in pairs]
+        if clip:
+            for name, gradient in pairs:
+                own[name].grad = gradient
+            with torch.no_grad():
+                clip([own[name] for name, _ in pairs])
+            pairs = [(name, own[name].grad) for name, _ in pairs]
+        found["count"] = len(flat)
+        made = [g for _, g in pairs]
+        if contiguous:
+            made = _as_owned(made)
+        return [f.detach() if isinstance(f, torch.Tensor) else f for f in flat] + made
+
+    tensors = list(parameters.values()) + list(buffers.values()) + [leaves[i] for i in where]
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        fake = [mode.from_tensor(t.detach()) for t in tensors]
+        module = make_fx(step, tracing_mode="real")(*fake)
+    _tidy(module)
+    kinds = (["parameter"] * (len(parameters) + len(buffers)) + ["input"] * len(where))
+    names = list(parameters) + list(buffers) + [f"batch{i}" for i in range(len(where))]
+    return Captured(module, kinds, names, found["results"], found["count"], found["trained"])
+
+
+def _as_owned(gradients):
+    """Each contiguous, and the only tensor of its storage."""
+    seen, owned = set(), []
+    for gradient in gradients:
+        storage = gradient.untyped_storage()
+        whole = storage.nbytes() == gradient.numel() * gradient.element_size()
+        if not whole or not gradient.is_contiguous() or storage._cdata in seen:
+            gradient = gradient.clone(memory_format=torch.contiguous_format)
+        seen.add(gradient.untyped_storage()._cdata)
+        owned.append(gradient)
+    return owned
+
+
+def _tidy(module):
+    """Drops what serves the profiler only."""
+    for node in list(module.graph.nodes):
+        if node.op == "call_function" and getattr(node.target, "namespace", "") == "profiler":
+            node.replace_all_uses_with(None)
+            module.graph.erase_node(node)

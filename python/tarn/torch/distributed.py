@@ -1,0 +1,109 @@
+"""tarn.torch.ddp: data-parallel steps whose gradients are reduced where they lie."""
+import torch
+import torch.distributed as dist
+
+from .lowering import Op
+from .stepping import Step
+
+
+class Reduction:
+    """One all_reduce over gradients that lie back to back; the mean over all ranks, as
+    DistributedDataParallel makes it."""
+
+    is_local = False
+
+    def __init__(self, group):
+        self._group = group
+
+    def __call__(self, *gradients):
+        first, count = gradients[0], sum(g.numel() for g in gradients)
+        end = first.data_ptr()
+        for gradient in gradients:
+            assert gradient.data_ptr() == end and gradient.dtype == first.dtype
+            end += gradient.nbytes
+        whole = first.as_strided((count,), (1,), first.storage_offset())
+        world = dist.get_world_size(self._group)
+
+        def run():
+            dist.all_reduce(whole.div_(world), group=self._group)
+
+        return run
+
+    @staticmethod
+    def ready():
+        return True
+
+
+class DistributedStep(Step):
+    """A Step of one rank. All ranks make it, and call it, at the same time with the same shapes."""
+
+    reduces = True
+    streams = ("compute", "communication")
+
+    def __init__(self, *arguments, process_group=None, bucket_mb=25, **options):
+        self._group, self._limit = process_group, int(bucket_mb * (1 << 20))
+        model = arguments[0]
+        for tensor in [*model.parameters(), *model.buffers()]:
+            dist.broadcast(tensor.detach(), 0, group=process_group)
+        super().__init__(*arguments, **options)
+
+    def __call__(self, *batch):
+        buffers = list(self.model.buffers())
+        if buffers and self.model.training:  # as DistributedDataParallel does
+            group = self._group or dist.group.WORLD
+            dist._broadcast_coalesced(group, buffers, 250 << 20, 0)
+        return super().__call__(*batch)
+
+    def eager(self, *batch):
+        raise RuntimeError(f"ddp cannot run eagerly: {self.reason}")
+
+    def report(self):
+        raise NotImplementedError("of a step without ddp")
+
+    def buckets(self, ready):
+        """The first one small, so that communication begins early; of one type each."""
+        bucket, size, limit = [], 0, min(self._limit, 1 << 20)
+        for item in ready:
+            if bucket and (size >= limit or bucket[-1][3].dtype != item[3].dtype):
+                yield bucket
+                bucket, size, limit = [], 0, self._limit
+            bucket.append(item)
+            size += item[3].nbytes
+        if bucket:
+            yield bucket
+
+    def reduction(self, lowered, index, inputs, outputs, nodes):
+        lowered.communication = [1]
+        size = sum(lowered.storages[s].size for s in inputs)
+        return Op(f"all_reduce{index}", "comm.all_reduce", inputs, outputs, stream=1, cost=size,
+                  run=Reduction(self._group), arguments=nodes)
+
+    def agree(self, lowered):
+        """Times differ from rank to rank; plans must not: those of the first rank hold."""
+        measured = [[(op.cost, op.workspace, op.on_heap) for op in lowered.ops]]
+        dist.broadcast_object_list(measured, 0, group=self._group)
+        if len(measured[0]) != len(lowered.ops):
+            raise RuntimeError("the ranks have captured different steps")
+        for op, (op.cost, op.workspace, op.on_heap) in zip(lowered.ops, measured[0]):
+            pass
+
+    def _capture(self, batch):
+        variant = super()._capture(batch)
+        mine = variant.plan.identity if variant else self.reason
+        everybodys = [None] * dist.get_world_size(self._group)
+        dist.all_gather_object(everybodys, mine, group=self._group)
+        if variant is None or set(everybodys) != {mine}:
+            raise RuntimeError(f"the ranks' plans differ: {everybodys}")
+        return variant
+
+
+def ddp(model: torch.nn.Module, optimizer, loss_fn, example_batch, *, process_group=None,
+        bucket_mb=25, **options):
+    """tarn.torch.step on every rank of a process group, gradients averaged over the ranks.
+
+    Gradients of a bucket lie back to back in the arena and are reduced there by one call, on a
+    stream beside the backward pass; nothing is copied. options: those of tarn.torch.step but
+    `streams`. The ranks compare their plans before the first step.
+    """
+    return DistributedStep(model, optimizer, loss_fn, example_batch, process_group=process_group,
+                           bucket_mb=bucket_mb, **options)

@@ -1,0 +1,206 @@
+"""An fx graph of ATen calls as a tarn.Graph: which storages there are, which op makes, reads and
+writes which of them. A storage that is written in place gets an alias for each version."""
+import operator
+from dataclasses import dataclass, field
+from typing import Callable, List, Optional
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+import tarn
+
+# What their schemas do not say: the positions of arguments that are written if the argument at the
+# last position is true.
+HIDDEN_WRITES = {"aten::native_batch_norm": ((3, 4), 5)}
+UNINITIALISED = {"aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty",
+                 "aten::new_empty_strided", "aten::empty_permuted"}
+
+
+def tensors_of(value):
+    return [t for t in tree_leaves(value) if isinstance(t, torch.Tensor)]
+
+
+def has_bytes(tensor):
+    return tensor.untyped_storage().nbytes() > 0
+
+
+@dataclass
+class Storage:
+    """A root, or a version of one: `root` is the id of its root."""
+    name: str
+    size: int
+    kind: str
+    root: int
+
+
+@dataclass
+class Op:
+    """A call of ATen (`node`), or anything else that runs in the order of the step (`run`)."""
+    name: str
+    kind: str
+    inputs: List[int]
+    outputs: List[int]
+    node: Optional[torch.fx.Node] = None
+    made: List[Optional[torch.Tensor]] = field(default_factory=list)  # fake; None: not fresh
+    ordinals: List[int] = field(default_factory=list)  # requests that became the outputs
+    workspace: int = 0
+    cost: int = 0
+    stream: int = 0
+    is_random: bool = False
+    on_heap: bool = False  # keeps what it asks for
+    run: Optional[Callable] = None  # given the tensors of `arguments`, returns what to call
+    arguments: List[torch.fx.Node] = field(default_factory=list)
+
+    @property
+    def may_repeat(self):
+        """Batch-norm with its statistics may, if it can be called without them: see HIDDEN_WRITES."""
+        moves = "batch_norm" in self.kind and "backward" not in self.kind
+        known = not moves or self.kind.replace(".", "::") in HIDDEN_WRITES
+        return known and not (self.is_random or self.run or self.on_heap)
+
+
+class Lowered:
+    """Storages and ops of a captured step. `persistent` maps roots to placeholders' positions or
+    to tensors; `value` maps fx nodes to fake tensors."""
+
+    def __init__(self, captured):
+        self.module = captured.module
+        self.storages, self.ops, self.persistent, self.value = [], [], {}, {}
+        self.communication = []  # streams that block
+        self._root, self._unborn = {}, {}  # by storage of fake tensors
+        self.latest = {}  # version of each root
+        placeholders = iter(enumerate(zip(captured.names, captured.kinds)))
+        for node in self.module.graph.nodes:
+            if node.op == "placeholder":
+                position, (name, kind) = next(placeholders)
+                self._persist(node, node.meta["val"], name, kind, position)
+            elif node.op == "get_attr":
+                constant = getattr(self.module, node.target)
+                self._persist(node, node.meta.get("val", constant), node.name, "input", constant)
+            elif node.op == "output":
+                self.results = list(node.args[0])
+            elif node.target is operator.getitem:
+                self.value[node] = self.value[node.args[0]][node.args[1]]
+            else:
+                self._call(node)
+        for result in self.results:
+            value = self.value.get(result) if isinstance(result, torch.fx.Node) else None
+            if value is not None and value.untyped_storage()._cdata in self._unborn:
+                self._empty(value.untyped_storage()._cdata)
+
+    def root(self, tensor):
+        """The root under a fake tensor; None: it has no bytes."""
+        return None if tensor is None else self._root.get(tensor.untyped_storage()._cdata)
+
+    def storage(self, name, size, kind):
+        """A new root."""
+        root = len(self.storages)
+        self.storages.append(Storage(name, size, kind, root))
+        self.latest[root] = root
+        return root
+
+    def write(self, root, name):
+        """A new version of a storage, which the next op has to output."""
+        old = self.storages[root]
+        self.latest[root] = len(self.storages)
+        self.storages.append(Storage(name, old.size, old.kind, root))
+        return self.latest[root]
+
+    def _new(self, tensor, name, kind="intermediate"):
+        key = tensor.untyped_storage()._cdata
+        if key not in self._root:
+            self._root[key] = self.storage(name, tensor.untyped_storage().nbytes(), kind)
+        return self._root[key]
+
+    def _persist(self, node, tensor, name, kind, source):
+        self.value[node] = tensor
+        if isinstance(tensor, torch.Tensor) and has_bytes(tensor):
+            self.persistent[self._new(tensor, name, kind)] = source
+
+    def _empty(self, key):
+        """Uninitialised bytes that are read before they are written."""
+        node, tensor = self._unborn.pop(key)
+        self.ops.append(Op(node.name, "empty", [], [self._new(tensor, node.name)]))
+
+    def _written(self, node):
+        schema, written = node.target._schema, []
+        for position, argument in enumerate(schema.arguments):
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                value = (node.args[position] if position < len(node.args)
+                         else node.kwargs.get(argument.name))
+                written += value if isinstance(value, (list, tuple)) else [value]
+        positions, flag = HIDDEN_WRITES.get(schema.name, ((), None))
+        if positions and node.args[flag]:
+            written += [node.args[p] for p in positions]
+        return [self.value[n] for n in written if n is not None and has_bytes(self.value[n])]
+
+    def _call(self, node):
+        value = self.value[node] = node.meta.get("val")
+        read = [t for n in node.all_input_nodes for t in tensors_of(self.value[n]) if has_bytes(t)]
+        results = [t for t in tree_leaves(value) if t is None or isinstance(t, torch.Tensor)]
+        written = {t.untyped_storage()._cdata: t for t in self._written(node)}
+        if node.target._schema.name in UNINITIALISED:
+            if has_bytes(value):
+                self._unborn[value.untyped_storage()._cdata] = (node, value)
+            return
+        keys = {t.untyped_storage()._cdata for t in read}
+        made = [t if t is not None and has_bytes(t) and t.untyped_storage()._cdata not in keys
+                else None for t in results]
+        if not written and not any(m is not None for m in made):
+            return  # a view, or nothing to do
+        inputs = []
+        for tensor in read:
+            key = tensor.untyped_storage()._cdata
+            if key in self._unborn and key not in written:
+                self._empty(key)
+            if key not in self._unborn and self.latest[self._root[key]] not in inputs:
+                inputs.append(self.latest[self._root[key]])
+        outputs = [self._new(m, node.name) for m in made if m is not None]
+        for key, tensor in written.items():
+            if key in self._unborn:
+                first, whole = self._unborn.pop(key)
+                outputs.append(self._new(whole, first.name))
+            else:
+                outputs.append(self.write(self._root[key], node.name))
+        random = torch.Tag.nondeterministic_seeded in node.target.tags
+        self.ops.append(Op(node.name, node.target._schema.name.replace("::", "."), inputs,
+                           list(dict.fromkeys(outputs)), node, made, is_random=random))
+
+    # ---- To Tarn ----
+
+    def drop_dead(self):
+        """Leaves out what no result, no update and no random number depends on."""
+        alive, kept = set(), []
+        for op in reversed(self.ops):
+            roots = {self.storages[s].root for s in op.outputs}
+            if (op.is_random or op.run or roots & alive or
+                    any(r in self.persistent or self.storages[r].kind == "output" for r in roots)):
+                kept.append(op)
+                alive |= {self.storages[s].root for s in op.inputs}
+        self.ops = kept[::-1]
+
+    def graph(self, name, streams=("compute",), groups=()):
+        """The tarn.Graph, op for op; `self.ids` maps storages to its tensors."""
+        builder = tarn.Builder(name)
+        for stream in streams:
+            builder.stream(stream)
+        used = {s for op in self.ops for s in op.inputs + op.outputs}
+        self.ids = {}
+        for s in sorted(used | {self.storages[s].root for s in used}):
+            storage = self.storages[s]
+            if storage.root == s:
+                self.ids[s] = builder.tensor(storage.name, storage.size, storage.kind)
+            else:
+                self.ids[s] = builder.alias(self.ids[storage.root], storage.name)
+        random = None
+        for index, op in enumerate(self.ops):
+            control = [random] if op.is_random and random is not None else []
+            builder.op(op.name, op.stream, [self.ids[s] for s in op.inputs],
+                       [self.ids[s] for s in op.outputs], kind=op.kind, control=control,
+                       workspace=op.workspace, cost=op.cost,
+                       recomputable=None if op.may_repeat else False)
+            if op.is_random:
+                random = index
+        for group in groups:
+            builder.group([self.ids[s] for s in group])
+        return builder.finish()

@@ -1,0 +1,234 @@
+"""A planned step at work: every op is bound to its addresses once, then called in the plan's order."""
+import ctypes as c
+import mmap
+import time
+from collections import Counter
+
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+
+import tarn
+
+from .lowering import HIDDEN_WRITES, has_bytes
+from .memory import Trace, allocator
+
+class _Slot(c.Structure):
+    _fields_ = [("ordinal", c.c_int64), ("size", c.c_uint64), ("address", c.c_void_p)]
+
+
+def _flat(results):
+    """Tensors and None of what a call returned."""
+    if all(t is None or isinstance(t, torch.Tensor) for t in results):
+        return results
+    return [t for t in tree_leaves(results) if t is None or isinstance(t, torch.Tensor)]
+
+
+def _arguments(node, value):
+    """What a call gets, with `value` for the nodes among its arguments."""
+    return (torch.fx.node.map_arg(node.args, value),
+            dict(torch.fx.node.map_arg(node.kwargs, value)))
+
+
+# ---- Profile ----
+
+def profile(lowered, tensors):
+    """Runs the step once on the heap, and notes what each op costs and asks for. What the step
+    changes is changed. tensors: for the placeholders."""
+    allocator()
+    given, values, last = iter(tensors), {}, {}
+    ops = {op.node: op for op in lowered.ops if op.node is not None}
+    kept = {node for op in lowered.ops for node in op.arguments}
+    for node in lowered.module.graph.nodes:
+        last.update((used, node) for used in node.all_input_nodes)
+    with torch.no_grad():
+        for node in lowered.module.graph.nodes:
+            if node.op == "placeholder":
+                values[node] = next(given)
+            elif node.op == "get_attr":
+                values[node] = getattr(lowered.module, node.target)
+            elif node.op == "call_function":
+                args, kwargs = _arguments(node, values.__getitem__)
+                values[node] = _measure(ops.get(node), lambda: node.target(*args, **kwargs))
+                for used in node.all_input_nodes:
+                    if last[used] is node and used not in kept:
+                        del values[used]
+        for op in lowered.ops:
+            if op.run and op.run.is_local:
+                call = op.run(*(values[node] for node in op.arguments))
+                call()  # makes what it keeps
+                _measure(op, call)
+
+
+def _measure(op, call):
+    begin = time.perf_counter_ns()
+    if op is None:
+        return call()
+    with Trace() as trace:
+        result = call()
+    op.cost = time.perf_counter_ns() - begin
+    results = _flat((result,) if isinstance(result, torch.Tensor) else result or ())
+    found = [i for i, fake in enumerate(op.made) if fake is not None]
+    same = [i for i in found if results[i].stride() == op.made[i].stride() and
+            results[i].storage_offset() == op.made[i].storage_offset()]  # others are copied
+    op.ordinals = [-1] * len(op.made)
+    op.workspace, ordinals, alive = trace.summarize([results[i] for i in same])
+    for i, ordinal in zip(same, ordinals):
+        op.ordinals[i] = ordinal
+    if alive > len(found) - len(same):
+        op.on_heap, op.workspace = True, 0
+    return result
+
+
+# ---- Run ----
+
+class Program:
+    """The ops of a plan, bound to an arena and to the tensors of the placeholders."""
+
+    def __init__(self, lowered, plan, arena, tensors):
+        self.lowered, self.plan, self.arena, self.tensors = lowered, plan, arena, tensors
+        self.copied = Counter()  # outputs that were not made where they belong, by op
+        self._root = {tensor: lowered.storages[s].root for s, tensor in lowered.ids.items()}
+        lists = [plan.launches(stream) for stream in range(len(plan.graph.streams))]
+        self._calls = {op: self._bind(op) for launches in lists for op in launches}
+        self._order = [call for op in lists[0] for call in [self._calls[op]] if call]
+        self._session = self._streams() if len([ops for ops in lists if ops]) > 1 else None
+        self.results = [self._result(r) for r in lowered.results]
+
+    def run(self):
+        with torch.no_grad():
+            if self._session:
+                self._session.run()
+            else:
+                for call in self._order:
+                    call()
+
+    def close(self):
+        if self._session:
+            self._session.close()
+
+    def _streams(self):
+        session = tarn.Session(self.plan, self._call, memory=(self.arena.base, self.arena.size),
+                               blocking=self.lowered.communication)
+        # Ops are bound already: what the session is told of persistent tensors is never touched.
+        kept = [t for t in self.plan.graph.tensors if t.is_persistent and t.root == t.id]
+        self._untouched = mmap.mmap(-1, sum(t.size + 4096 for t in kept) + 4096)
+        address = c.addressof(c.c_char.from_buffer(self._untouched))
+        for tensor in kept:
+            session.bind_memory(tensor.id, address)
+            address += (tensor.size + 4095) // 4096 * 4096
+        return session
+
+    def _call(self, call):
+        function = self._calls[call.op]
+        if function:
+            with torch.no_grad():
+                function()
+
+    def _tensor(self, fake, places):
+        """The tensor at its place for a fake one."""
+        if not isinstance(fake, torch.Tensor):
+            return fake
+        if not has_bytes(fake):
+            return torch.empty_strided(fake.shape, fake.stride(), dtype=fake.dtype)
+        root = self.lowered.root(fake)
+        if root not in self.lowered.persistent:
+            return self.arena.tensor(places[root], fake)
+        source = self.lowered.persistent[root]
+        real = self.tensors[source] if isinstance(source, int) else source
+        return torch.empty(0, dtype=fake.dtype).set_(
+            real.untyped_storage(), fake.storage_offset(), fake.shape, fake.stride())
+
+    def _result(self, result):
+        if not isinstance(result, torch.fx.Node):
+            return result
+        fake = self.lowered.value[result]
+        root = self.lowered.root(fake)
+        return self._tensor(fake, {root: self.plan.offset(self.lowered.ids[root])}
+                            if root in self.lowered.ids else {})
+
+    def _bind(self, index):
+        """What to call for an op of the plan's graph; None: nothing."""
+        op, final = self.lowered.ops[self.plan.origin(index)], self.plan.graph.ops[index]
+        before, places = ({self._root[self.plan.tensor_origin(t)]: self.plan.offset(t) for t in ids}
+                          for ids in (final.inputs, final.outputs))
+        # What writes in place may have to write elsewhere when it runs again.
+        moves = [(self._bytes(root, before), self._bytes(root, places))
+                 for root in before.keys() & places.keys()
+                 if before[root] != places[root] and root not in self.lowered.persistent]
+        call = self._bind_at(index, op, {**before, **places})
+
+        def moved():
+            for old, new in moves:
+                new.copy_(old)
+            call()
+
+        return moved if moves else call
+
+    def _bytes(self, root, places):
+        return self.arena.bytes(places[root], self.lowered.storages[root].size)
+
+    def _bind_at(self, index, op, places):
+
+        def value(node):
+            return tree_map(lambda fake: self._tensor(fake, places), self.lowered.value[node])
+
+        place = self.plan.workspace(index)
+        workspace = (None, 0) if place is None else (self.arena.base + place, op.workspace)
+        if op.run:
+            return self._framed(op.run(*map(value, op.arguments)), workspace, op.run.ready)
+        if op.node is None:
+            return None  # uninitialised bytes
+        function, (args, kwargs) = op.node.target, _arguments(op.node, value)
+        if self.plan.implementation(index) is not None:  # of batch-norm, which makes its result again
+            statistics = HIDDEN_WRITES[function._schema.name][0]
+            args = [None if i in statistics else value for i, value in enumerate(args)]
+        targets = [self._tensor(fake, places) if self.lowered.root(fake) in places else None
+                   for fake in op.made]
+        if not any(target is not None for target in targets):
+            return self._framed(lambda: function(*args, **kwargs), workspace)
+        return self._making(op, lambda: function(*args, **kwargs), targets, workspace)
+
+    @staticmethod
+    def _framed(call, workspace, ready=None):
+        """A call that makes nothing new; its temporaries lie in the workspace as soon as it is
+        ready."""
+        if not workspace[1]:
+            return call
+        begin, end = allocator().tarn_frame_begin, allocator().tarn_frame_end
+
+        def run():
+            if ready and not ready():
+                return call()
+            begin(None, 0, *workspace)
+            try:
+                call()
+            finally:
+                end()
+
+        return run
+
+    def _making(self, op, call, targets, workspace):
+        """A call whose results are made at their places, or copied there."""
+        slots = [_Slot(ordinal, fake.untyped_storage().nbytes(),
+                       target.data_ptr() - fake.storage_offset() * fake.element_size())
+                 for ordinal, fake, target in zip(op.ordinals, op.made, targets)
+                 if target is not None and ordinal >= 0]
+        native, count = (_Slot * len(slots))(*slots), len(slots)
+        begin, end = allocator().tarn_frame_begin, allocator().tarn_frame_end
+        addresses = [None if target is None else target.data_ptr() for target in targets]
+        copied = self.copied
+
+        def run():
+            begin(native, count, *workspace)
+            try:
+                results = call()
+            finally:
+                end()
+            if isinstance(results, torch.Tensor):
+                results = (results,)
+            for result, target, address in zip(_flat(results), targets, addresses):
+                if target is not None and result.data_ptr() != address:
+                    target.copy_(result)
+                    copied[op.name] += 1
+
+        return run

@@ -1,0 +1,64 @@
+"""Recorded requests for memory as graphs: what was alive when, on which stream. Knows no torch.
+
+A recording is a list of events in the order of the host's calls. A stream runs its own in that
+order; streams are ordered among each other where one has waited for another's event, where a block
+goes from one to the other, and nowhere else."""
+import csv
+from typing import NamedTuple
+
+import tarn
+
+REQUEST, RELEASE, USE, RECORD, WAIT = range(5)
+_NAMES = ("request", "release", "use", "record", "wait")
+
+
+class Event(NamedTuple):
+    """block: of memory; for RECORD and WAIT an event of the device. USE: by another stream."""
+    action: int
+    block: int
+    size: int
+    stream: int
+
+
+def save(events, path):
+    """As CSV: action,block,size,stream."""
+    with open(path, "w", newline="", encoding="ascii") as file:
+        writer = csv.writer(file)
+        writer.writerow(Event._fields)
+        writer.writerows((_NAMES[e.action], *e[1:]) for e in events)
+
+
+def load(path):
+    with open(path, newline="", encoding="ascii") as file:
+        rows = list(csv.reader(file))[1:]
+    return [Event(_NAMES.index(action), *map(int, rest)) for action, *rest in rows]
+
+
+def graph(events, name="recording", one_stream=False):
+    """(tarn.Graph, {block: tensor}). Blocks that are never released are outputs, which no plan
+    gives away. one_stream: as if the streams took turns in the order of the host's calls."""
+    streams = [0] if one_stream else sorted({e.stream for e in events})
+    builder = tarn.Builder(name)
+    ids = {stream: builder.stream(f"stream {stream}") for stream in streams}
+    if one_stream:
+        ids = {e.stream: 0 for e in events}
+    released = {e.block for e in events if e.action == RELEASE}
+    tensors, users, recorded = {}, {}, {}
+    for e in events:
+        stream, what = ids[e.stream], f"{_NAMES[e.action]} {e.block}"
+        if e.action == REQUEST:
+            kind = "intermediate" if e.block in released else "output"
+            tensors[e.block] = builder.tensor(f"block {e.block}", e.size, kind)
+            users[e.block] = {stream}
+            builder.op(what, stream, outputs=[tensors[e.block]], kind="request")
+        elif e.action == USE:
+            users[e.block].add(stream)
+        elif e.action == RELEASE:
+            for user in sorted(users[e.block]):
+                builder.op(what, user, inputs=[tensors[e.block]], kind="release")
+        elif e.action == RECORD:
+            recorded[e.block] = builder.op(what, stream, kind="record")
+        elif e.block in recorded:
+            control = [recorded[e.block]]
+            builder.op(what, stream, kind="wait", control=control)
+    return builder.finish(), tensors

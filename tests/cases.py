@@ -1,0 +1,29 @@
+"""What the Python suites share: running every function of a module as a test, TAP on stdout."""
+import sys
+import time
+import traceback
+
+
+def raises(error_type, function, *arguments, **named):
+    try:
+        function(*arguments, **named)
+    except error_type as error:
+        return error
+    raise AssertionError(f"{error_type.__name__} was not raised")
+
+
+def run(tests):
+    print(f"1..{len(tests)}")
+    failed = False
+    for number, test in enumerate(tests, 1):
+        begin = time.monotonic()
+        try:
+            test()
+            print(f"ok {number} - {test.__name__}", flush=True)
+        except BaseException:  # pylint: disable=broad-except
+            failed = True
+            print(f"not ok {number} - {test.__name__}")
+            print("".join("# " + line + "\n" for line in traceback.format_exc().splitlines()), end="")
+        if "-v" in sys.argv:
+            print(f"# {time.monotonic() - begin:.2f} s", flush=True)
+    sys.exit(failed)

@@ -1,0 +1,346 @@
+"""tarn.torch and tarn.executorch against PyTorch and ExecuTorch. Everything is compared bit by bit.
+TAP on stdout.
+
+    tests/with_torch.sh tests/torch/torch_test.py SOURCE [-v] [NAMES...]"""
+import copy
+import gc
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import torch
+from cases import raises, run
+from networks import loss_of, make, make_exported
+
+import tarn
+import tarn.torch
+
+SOURCE = Path(sys.argv[1])
+torch.set_num_threads(1)
+
+
+def adam(parameters):
+    return torch.optim.Adam(parameters, lr=1e-3, fused=True)
+
+
+def eager_step(model, optimizer, *batch, clip=None):
+    loss = loss_of(model, *batch)
+    loss.backward()
+    if clip:
+        clip(list(model.parameters()))
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss.detach()
+
+
+def tensors_of(model, optimizer):
+    states = [optimizer.state[p] for p in model.parameters()]
+    return [*model.parameters(), *model.buffers(),
+            *(value for state in states for value in state.values() if torch.is_tensor(value))]
+
+
+def same(first, second):
+    return len(first) == len(second) and all(map(torch.equal, first, second))
+
+
+def compare(name, steps=20, optimizer=adam, **options):
+    """Runs a network eagerly and planned; returns the Step."""
+    (one, batch), (two, _) = make(name), make(name)
+    eager, planned = optimizer(one.parameters()), optimizer(two.parameters())
+    torch.manual_seed(1)
+    data = [batch() for _ in range(steps)]
+    step = tarn.torch.step(two, planned, loss_of, data[0], **options)
+    torch.manual_seed(2)
+    expected = [eager_step(one, eager, *b) for b in data]
+    torch.manual_seed(2)
+    assert same([step(*b) for b in data], expected) and step.reason is None, step.reason
+    assert same(tensors_of(two, planned), tensors_of(one, eager))
+    return step
+
+
+# ---- Steps ----
+
+def planned_steps_are_bit_equal_with_eager_ones():
+    for name in ("small_gpt", "small_resnet"):
+        step = compare(name)
+        report = step.report()
+        assert report.arena == step.plan.footprint <= report.eager * 1.01, str(report)
+        assert not report.copied and step.plan.optimal
+
+
+def reordered_and_recomputed_steps_are_bit_equal_too():
+    for name in ("small_gpt", "small_resnet"):
+        most = compare(name, 3, reorder=True).plan.footprint
+        step = compare(name, reorder=True, budget=0.8)
+        assert step.plan.footprint <= 0.8 * most + 1 and step.report().recomputed
+        assert "run again" in str(step.report())
+
+
+def steps_on_two_streams_are_bit_equal_too():
+    for name in ("small_gpt", "small_resnet"):
+        step = compare(name, streams=2, couple=True)
+        assert len(step.plan.graph.streams) == 2 and step.plan.waits()
+
+
+def every_optimizer_goes_on_as_ever():
+    optimizers = [lambda p: torch.optim.SGD(p, lr=0.1), lambda p: torch.optim.AdamW(p, lr=0.01),
+                  lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=1e-3),
+                  torch.optim.Adagrad, torch.optim.NAdam, torch.optim.Rprop, torch.optim.ASGD,
+                  lambda p: torch.optim.RMSprop(p, foreach=True)]
+    for optimizer in optimizers:
+        compare("small_gpt", 4, optimizer)
+
+
+def small_pair(optimizer=adam, **options):
+    """Two equal networks with optimizers and schedules; the second one is planned."""
+    found = []
+    for _ in range(2):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(20, 50), torch.nn.ReLU(), torch.nn.Dropout(0.2),
+                                    torch.nn.Linear(50, 3))
+        opt = optimizer(model.parameters())
+        found.append((model, opt, torch.optim.lr_scheduler.StepLR(opt, 3, 0.5)))
+    batch = (torch.randn(8, 20), torch.randint(0, 3, (8,)))
+    return found[0], found[1], tarn.torch.step(found[1][0], found[1][1], loss_of, batch, **options)
+
+
+def schedules_states_shapes_and_clipping_are_the_users():
+    def clip(parameters):
+        torch.nn.utils.clip_grad_norm_(parameters, 0.5)
+
+    (one, eager, plan1), (two, planned, plan2), step = small_pair(clip=clip)
+    source = torch.Generator().manual_seed(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for i in range(12):
+            count = 8 if i % 3 else 13
+            batch = (torch.randn(count, 20, generator=source),
+                     torch.randint(0, 3, (count,), generator=source))
+            if i == 6:  # as from a checkpoint
+                eager.load_state_dict(copy.deepcopy(eager.state_dict()))
+                planned.load_state_dict(copy.deepcopy(planned.state_dict()))
+            if i == 8:  # elsewhere
+                for p in two.parameters():
+                    p.data = p.data.clone()
+            torch.manual_seed(i)
+            expected = eager_step(one, eager, *batch, clip=clip)
+            torch.manual_seed(i)
+            assert torch.equal(step(*batch), expected), i
+            assert same(tensors_of(two, planned), tensors_of(one, eager)), i
+            plan1.step()
+            plan2.step()
+    assert step.reason is None and len(step._variants) == 2
+    two.eval(), one.eval()
+    torch.manual_seed(1)
+    assert torch.equal(step(*batch), eager_step(one, eager, *batch, clip=clip))
+
+
+def what_cannot_be_captured_runs_eagerly_and_says_why():
+    def depends_on_data(model, *batch):
+        loss = loss_of(model, *batch)
+        return loss * 2 if loss.item() > 1 else loss
+
+    (one, eager, _), (two, planned, _), _ = small_pair()
+    batch = (torch.randn(8, 20), torch.randint(0, 3, (8,)))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        step = tarn.torch.step(two, planned, depends_on_data, batch)
+    assert "DataDependent" in str(told[0].message) and "eagerly" in str(told[0].message)
+    torch.manual_seed(1)
+    expected = depends_on_data(one, *batch)
+    expected.backward()
+    eager.step()
+    torch.manual_seed(1)
+    assert torch.equal(step(*batch), expected) and "captured" in step.reason
+    assert step.graph is None and "captured" in str(step.report())
+    assert same(list(one.parameters()), list(two.parameters()))
+
+
+def making_a_step_and_its_report_changes_nothing():
+    model, batch = make("small_resnet")
+    optimizer = adam(model.parameters())
+    before = [t.clone() for t in tensors_of(model, optimizer)]
+    random = torch.get_rng_state()
+    example = batch()
+    torch.set_rng_state(random)
+    step = tarn.torch.step(model, optimizer, loss_of, example)
+    step.report()
+    assert same(tensors_of(model, optimizer), before) and not any(optimizer.state.values())
+    assert torch.equal(torch.get_rng_state(), random)
+    assert all(p.grad is None for p in model.parameters())
+
+
+def a_captured_graph_is_one_for_the_command_line():
+    step = compare("small_gpt", 2)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "step.json.gz")
+        step.graph.save(path)
+        graph = tarn.Graph.load(path)
+    plan = tarn.plan(graph, alignment=64)
+    assert plan.footprint == step.plan.footprint
+    with tarn.Session(plan) as session:
+        assert session.check(2)["bytes_read"] > 0
+    kinds = {t.kind for t in graph.tensors}
+    assert {"parameter", "optimizer_state", "input", "gradient", "output"} <= kinds
+    raises(tarn.DoesNotFit, compare, "small_gpt", 1, budget=1000)
+
+
+def results_may_be_kept():
+    _, _, step = small_pair()
+    batch = (torch.randn(8, 20), torch.randint(0, 3, (8,)))
+    losses = [step(*batch) for _ in range(3)]
+    assert len({loss.item() for loss in losses}) == 3
+
+
+# ---- Allocator ----
+
+def marked_iterations_are_served_and_bit_equal():
+    for name in ("small_gpt", "small_resnet"):
+        (one, batch), (two, _) = make(name), make(name)
+        eager, planned = adam(one.parameters()), adam(two.parameters())
+        data = [batch() for _ in range(20)]
+        torch.manual_seed(2)
+        expected = [eager_step(one, eager, *b) for b in data]
+        torch.manual_seed(2)
+        found, memory = [], tarn.torch.allocator.Allocator()
+        for b in data:
+            with memory.iteration():
+                loss = eager_step(two, planned, *b).clone()
+            found.append(loss.clone())
+            del loss
+        assert same(found, expected)
+        assert same(tensors_of(two, planned), tensors_of(one, eager))
+        report = memory.report()
+        assert report["served"] >= 0.99 * 18 * (report["requests"] - 2), report
+        assert report["arena"] > 0 and report["unknown"] == report["occupied"] == 0, report
+
+
+def tensors_that_outlive_the_iteration_keep_their_bytes():
+    memory, kept = tarn.torch.allocator.Allocator(), []
+    for i in range(8):
+        with memory.iteration():
+            first = torch.full((1000,), float(i))
+            second = first + 1
+            if i < 3:
+                del first  # recorded as short-lived: its bytes may be given to the third
+            third = second * 2
+            if i >= 3:
+                kept.append((i, first))
+            del second, third
+    assert all(torch.equal(t, torch.full((1000,), float(i))) for i, t in kept)
+    assert memory.report()["occupied"] > 0, memory.report()
+
+
+def other_requests_come_from_the_heap_and_are_counted():
+    memory = tarn.torch.allocator.Allocator()
+    for size in (100, 100, 100, 777, 777, 777, 777):
+        with memory.iteration():
+            assert (torch.ones(size) * 2).sum() == 2 * size
+    report = memory.report()
+    assert report["unknown"] > 0 and report["served"] > 0, report  # served after a new recording
+
+
+# ---- Several ranks ----
+
+def rank(number, port):
+    """One of two ranks, compared with DistributedDataParallel."""
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+    dist.init_process_group("gloo", rank=number, world_size=2)
+    for name in ("small_gpt", "small_resnet"):
+        (one, batch), (two, _) = make(name), make(name)
+        eager, planned = adam(one.parameters()), adam(two.parameters())
+        theirs = DistributedDataParallel(one)
+        torch.manual_seed(100 + number)
+        data = [batch() for _ in range(10)]
+        step = tarn.torch.ddp(two, planned, loss_of, data[0], bucket_mb=0.05, reorder=True,
+                              couple=True)
+        torch.manual_seed(number)
+        expected = [eager_step(theirs, eager, *b) for b in data]
+        torch.manual_seed(number)
+        assert same([step(*b) for b in data], expected)
+        assert same(tensors_of(two, planned), tensors_of(one, eager))
+        reductions = [op for op in step.graph.ops if op.kind == "comm.all_reduce"]
+        assert len(reductions) == len(step.graph.groups) > 1
+        for index, group in enumerate(step.graph.groups):
+            sizes = sum(step.graph.tensors[t].size for t in group)
+            assert step.plan.group(index)[1] == sizes
+    dist.destroy_process_group()
+
+
+def two_ranks_are_bit_equal_with_distributed_data_parallel():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    ranks = [subprocess.Popen([sys.executable, __file__, str(SOURCE), "rank", str(i), port],
+                              stderr=subprocess.PIPE, text=True) for i in range(2)]
+    errors = [process.communicate(timeout=120)[1] for process in ranks]
+    assert not any(process.returncode for process in ranks), "\n".join(errors)
+
+
+# ---- ExecuTorch ----
+
+def exported_programs_run_and_give_the_same():
+    from executorch.exir import ExecutorchBackendConfig, to_edge
+    from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite, greedy
+    from executorch.exir.passes.memory_planning_pass import MemoryPlanningPass
+    from executorch.runtime import Runtime
+    from tarn.executorch import planner
+    for name in ("MLP", "tiny GoogLeNet", "tiny GPT"):
+        model, inputs = make_exported(name)
+        with torch.no_grad():
+            expected = model(*inputs)
+            edge = to_edge(torch.export.export(model, inputs, strict=False))
+        sizes, outputs = [], []
+        for algorithm in (greedy, planner):
+            suite = MemoryPlanningAlgorithmSuite([algorithm])
+            program = copy.deepcopy(edge).to_executorch(ExecutorchBackendConfig(
+                memory_planning_pass=MemoryPlanningPass(memory_planning_algo=suite, alignment=16)))
+            sizes.append(program.executorch_program.execution_plan[0].non_const_buffer_sizes)
+            method = Runtime.get().load_program(program.buffer).load_method("forward")
+            outputs.append(method.execute([*inputs])[0].clone())
+        assert torch.equal(*outputs) and torch.allclose(outputs[1], expected, atol=1e-4)
+        assert sum(sizes[1]) <= sum(sizes[0]) and len(sizes[0]) == len(sizes[1]), (name, sizes)
+
+
+def memories_and_shared_storages_are_kept_apart():
+    from executorch.exir.tensor import TensorSpec
+    from tarn.executorch import planner
+    module = torch.fx.GraphModule({}, torch.fx.Graph())
+    module.input_mem_buffer_sizes = [0, 64]
+
+    def spec(count, first, last, space=None, base=None, offset=0):
+        made = TensorSpec(torch.uint8, [count])
+        made.lifetime, made.mem_id = [first, last], space
+        made.storage_base, made.storage_base_offset = base, offset
+        return made
+
+    whole = spec(256, 0, 1)
+    specs = [whole, spec(128, 4, 5, base=whole, offset=128), spec(256, 2, 3), spec(64, 6, 7),
+             spec(100, 0, 9, space=3), spec(0, 1, 2)]
+    result = planner(16, specs, module, None, 32)
+    places = [result.spec_dict[s] for s in specs]
+    assert result.bufsizes == [0, 64 + 512 + 32, 0, 112 + 32], result.bufsizes
+    assert places[1].mem_offset == places[0].mem_offset + 128
+    assert abs(places[2].mem_offset - places[0].mem_offset) == 256  # lives inside the whole's life
+    assert places[4].mem_id == 3 and places[4].mem_offset == 0
+    assert all(place.mem_offset >= 64 for place in places[:4])
+
+
+TESTS = [value for name, value in list(vars().items())
+         if getattr(value, "__module__", None) == "__main__" and callable(value)
+         and name not in ("adam", "eager_step", "tensors_of", "same", "compare", "small_pair",
+                          "rank")]
+
+if __name__ == "__main__":
+    only = [a for a in sys.argv[2:] if a != "-v"]
+    if "rank" in sys.argv:
+        rank(int(sys.argv[3]), sys.argv[4])
+    else:
+        gc.collect()
+        run([test for test in TESTS if not only or test.__name__ in only])
