@@ -121,6 +121,14 @@ def a_plan_tells_all_that_a_runtime_needs():
     plan.verify()
 
 
+def notebooks_show_a_picture_of_a_plan():
+    plan = tarn.plan(chain(4))
+    shown = plan._repr_html_()
+    assert shown.startswith("<p>&lt;tarn.Plan") and shown.count("<title>") == 4 + 2
+    for tensor, offset in plan.offsets():
+        assert f"<title>{plan.graph.tensors[tensor].name}: 1000 bytes at {offset}</title>" in shown
+
+
 def transforms_make_smaller_plans_and_keep_origins():
     graph = training()
     before = tarn.plan(graph)

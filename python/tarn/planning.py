@@ -2,10 +2,12 @@
 import ctypes as c
 import os
 import threading
+from html import escape
 
 from . import _native as n
 from .errors import Interrupted, UsageError, call
 from .graph import Graph, bytes_of, through_file
+from .picture import svg
 
 BOUNDARIES = ("refined", "simple")
 PADDINGS = ("graph", "exact", "padded", "auto")
@@ -285,6 +287,9 @@ class Plan:
         near = "optimal" if self.optimal else f"bound {self.bound}" if self.bound else "no bound"
         return (f"<tarn.Plan of {self.source.name!r}: footprint {self.footprint}, {near}, "
                 f"{self._summary.waits} waits>")
+
+    def _repr_html_(self):
+        return f"<p>{escape(repr(self))}</p>{svg(self)}"
 
     def __reduce__(self):
         return _plan_of_bytes, (bytes_of(self.save), self.source)
