@@ -205,16 +205,16 @@ NETWORKS = {
     "small_gpt": (lambda: Transformer(500, 64, 2, 4, 32, 0.1), _words(500, 4, 32)),
     "small_resnet": (lambda: resnet((1, 1, 1), False, 16, 10), _images(4, 32, 10)),
     # for tables
-    "ResNet-50": (lambda: resnet((3, 4, 6, 3), True), _images(8, 96)),
-    "ResNet-18": (lambda: resnet((2, 2, 2, 2), False), _images(16, 96)),
-    "GPT, 6 layers": (lambda: Transformer(8000, 384, 6, 6, 256, 0.1), _words(8000, 4, 256)),
+    "ResNet-50": (lambda: resnet((3, 4, 6, 3), True), _images(8, 64)),
+    "ResNet-18": (lambda: resnet((2, 2, 2, 2), False), _images(16, 64)),
+    "GPT, 6 layers": (lambda: Transformer(8000, 384, 6, 6, 256, 0.1), _words(8000, 2, 256)),
     "BERT-base": (lambda: Transformer(8000, 768, 12, 12, 128, 0.1, causal=False),
-                  _words(8000, 2, 128)),
+                  _words(8000, 1, 128)),
     "ViT": (lambda: Transformer(1000, 384, 12, 6, 196, 0.1, causal=False, patch=16),
-            _images(4, 224)),
-    "U-Net": (lambda: UNet(16), _masks(4, 128)),
-    "MobileNetV2": (mobilenet_v2, _images(8, 96)),
-    "DenseNet-121": (densenet, _images(4, 96)),
+            _images(2, 224)),
+    "U-Net": (lambda: UNet(16), _masks(2, 128)),
+    "MobileNetV2": (mobilenet_v2, _images(8, 64)),
+    "DenseNet-121": (densenet, _images(4, 64)),
 }
 
 

@@ -2,13 +2,17 @@
 TAP on stdout.
 
     tests/with_torch.sh tests/torch/torch_test.py SOURCE [-v] [NAMES...]"""
+import contextlib
 import copy
 import gc
+import io
 import os
+import re
 import socket
 import subprocess
 import sys
 import tempfile
+import textwrap
 import warnings
 from pathlib import Path
 
@@ -330,6 +334,21 @@ def memories_and_shared_storages_are_kept_apart():
     assert abs(places[2].mem_offset - places[0].mem_offset) == 256  # lives inside the whole's life
     assert places[4].mem_id == 3 and places[4].mem_offset == 0
     assert all(place.mem_offset >= 64 for place in places[:4])
+
+
+# ---- Documents ----
+
+def what_the_documents_show_works():
+    """All blocks of code that do not begin with a command of the shell, one after the other."""
+    for document, heading in (("README.md", "### In PyTorch\n"), ("docs/pytorch.md", "# PyTorch\n")):
+        section = (SOURCE / document).read_text().split(heading)[1].split("\n## The house")[0]
+        names, told = {}, io.StringIO()
+        torch.manual_seed(0)
+        for block in re.findall(r"(?:^    .*\n|^\n(?=    ))+", section, re.MULTILINE):
+            if not block.lstrip().startswith("$"):
+                with contextlib.redirect_stdout(told):
+                    exec(textwrap.dedent(block), names)  # pylint: disable=exec-used
+        assert "arena" in told.getvalue(), document
 
 
 TESTS = [value for name, value in list(vars().items())
