@@ -1,0 +1,118 @@
+"""The tables of docs/pytorch.md, as Markdown.
+
+    tests/with_torch.sh tests/torch/tables.py steps [NETWORKS...]
+    tests/with_torch.sh tests/torch/tables.py exported [NETWORKS...]
+
+steps: each network is trained for 3 steps eagerly and by each plan; losses, parameters, buffers and
+optimizer states have to be equal bit by bit. Times are those of this thread's processor, medians of
+pairs that take turns. exported: what ExecuTorch's greedy algorithm and Tarn need."""
+import statistics
+import sys
+import time
+import warnings
+
+import torch
+from networks import EXPORTED, NETWORKS, loss_of, make, make_exported
+
+import tarn
+import tarn.torch
+
+STEPS, PAIRS = 3, 3
+PLANS = {"plain": {}, "reorder": {"reorder": True}, "75 %": {"reorder": True, "budget": 0.75},
+         "50 %": {"reorder": True, "budget": 0.5}, "two streams": {"streams": 2, "couple": True}}
+
+
+def mib(size):
+    return f"{size / (1 << 20):.1f}"
+
+
+def adam(model):
+    return torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
+
+
+def eager_step(model, optimizer, batch):
+    loss = loss_of(model, *batch)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss.detach()
+
+
+def train(step, model, optimizer, data):
+    torch.manual_seed(1)
+    losses = [step(batch) for batch in data]
+    states = [v for p in model.parameters() for v in optimizer.state[p].values()]
+    return [t.clone() for t in [*losses, *model.parameters(), *model.buffers(), *states]]
+
+
+def seconds(step, batch):
+    begin = time.thread_time()
+    step(batch)
+    return time.thread_time() - begin
+
+
+def step_row(name):
+    model, make_batch = make(name)
+    optimizer = adam(model)
+    torch.manual_seed(2)
+    data = [make_batch() for _ in range(STEPS)]
+    expected = train(lambda batch: eager_step(model, optimizer, batch), model, optimizer, data)
+    cells, equal, eager, ratio = [], True, None, None
+    for options in PLANS.values():
+        other, _ = make(name)
+        theirs = adam(other)
+        try:
+            step = tarn.torch.step(other, theirs, loss_of, data[0], **options)
+        except tarn.DoesNotFit:
+            cells.append("—")
+            continue
+        assert step.reason is None, step.reason
+        found = train(lambda batch: step(*batch), other, theirs, data)
+        equal &= all(map(torch.equal, expected, found))
+        if eager is None:
+            report = step.report()
+            eager = report.eager
+            pairs = [(seconds(lambda b: step(*b), data[0]),
+                      seconds(lambda b: eager_step(model, optimizer, b), data[0]))
+                     for _ in range(PAIRS + 1)][1:]
+            ratio = statistics.median(a / b for a, b in pairs)
+        cells.append(f"{mib(step.plan.footprint)} ({step.plan.footprint / eager - 1:+.0%})")
+        del step, found, other, theirs
+    return [name, mib(eager), *cells, "yes" if equal else "NO", f"{ratio:.2f}"]
+
+
+def exported_row(name):
+    from executorch.exir import ExecutorchBackendConfig, to_edge
+    from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite, greedy
+    from executorch.exir.passes.memory_planning_pass import MemoryPlanningPass
+    from tarn.executorch import planner
+    sizes = []
+    for algorithm in (greedy, planner):
+        model, inputs = make_exported(name)
+        with torch.no_grad():
+            edge = to_edge(torch.export.export(model, inputs, strict=False))
+        suite = MemoryPlanningAlgorithmSuite([algorithm])
+        program = edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=MemoryPlanningPass(
+            memory_planning_algo=suite, alignment=16))).executorch_program
+        sizes.append(sum(program.execution_plan[0].non_const_buffer_sizes))
+    return [name, *map(str, sizes), f"{sizes[1] / sizes[0] - 1:+.1%}"]
+
+
+def main():
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    what, names = sys.argv[1], sys.argv[2:]
+    if what == "steps":
+        head = ["network", "eager", *PLANS, "bit-equal", "time"]
+        rows, row = [n for n in NETWORKS if not n.startswith("small")], step_row
+    else:
+        head = ["program", "greedy", "Tarn", "less"]
+        rows, row = [n for n in EXPORTED if not n.startswith("tiny")], exported_row
+    print("|", " | ".join(head), "|")
+    print("|" + "---|" * len(head), flush=True)
+    for name in names or rows:
+        print("|", " | ".join(row(name)), "|", flush=True)
+
+
+if __name__ == "__main__":
+    main()
