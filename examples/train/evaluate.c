@@ -1,7 +1,6 @@
 /* Idea: inference is another graph, of one stream and another number of samples. Its parameters are
- * the trainer's own memory, and its tensors lie in the arena of the training session, which rests
- * meanwhile.
- * Cost: no bytes beside the larger one of the two arenas. */
+ * the trainer's own memory, and its tensors lie in the same arena as those of training, turn by
+ * turn. Cost: no bytes beside the larger one of the two arenas. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +17,6 @@ struct evaluation {
     void *input;
     int32_t *wanted;
 };
-
-static const struct tarn_host_options host = {.struct_size = sizeof host, .unpinned = true};
-#define SHARED TARN_SESSION_OPTIONS(.binds_persistent = true, .shares_memory = true)
 
 struct evaluation *evaluation_create(const struct training *training)
 {
@@ -40,7 +36,7 @@ struct evaluation *evaluation_create(const struct training *training)
     e->input = aligned_alloc(4096, size);
     e->wanted = malloc(SAMPLES * step->data->wanted_count * sizeof *e->wanted);
     if (!e->input || !e->wanted) fail(TARN_SYSTEM, "no memory");
-    t->inputs[0][0] = tape_tensor(t, "input", SAMPLES * step->data->input_bytes, TARN_INPUT);
+    t->inputs[0][0] = tape_tensor(t, "samples", SAMPLES * step->data->input_bytes, TARN_INPUT);
     e->result = network(t, step->options, t->inputs[0][0], SAMPLES);
     struct tarn_graph *graph;
     struct tarn_error error;
@@ -59,13 +55,7 @@ void evaluation_destroy(struct evaluation *e)
     free(e);
 }
 
-uint64_t evaluation_room(const struct evaluation *e)
-{
-    struct tarn_session_memory memory;
-    struct tarn_error error;
-    TARN(tarn_session_memory_size(e->plan, tarn_device_host(&host), SHARED, &memory, &error));
-    return memory.size;
-}
+struct tarn_plan *evaluation_plan(const struct evaluation *e) { return e->plan; }
 
 /* The same parameter has the same number on both tapes. */
 static void bind_state(const struct evaluation *e, struct tarn_session *session,
@@ -90,11 +80,10 @@ static void bind_state(const struct evaluation *e, struct tarn_session *session,
 static struct tarn_session *open_session(const struct evaluation *e,
                                          const struct training *training)
 {
-    struct tarn_session_options options = *SHARED;
-    options.memory = training->arena, options.memory_size = training->arena_size;
     struct tarn_session *session;
     struct tarn_error error;
-    TARN(tarn_session_create(e->plan, tarn_device_host(&host), &options, &session, &error));
+    TARN(tarn_session_create(e->plan, cores(), TARN_SESSION_OPTIONS(.arena = training->arena),
+                             &session, &error));
     for (tarn_op op = 0; op < e->tape.ops_count; op++)
         TARN(tarn_session_bind(session, op, e->tape.kernels[op].run, e->tape.kernels[op].user));
     bind_state(e, session, training);

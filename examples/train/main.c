@@ -147,7 +147,7 @@ static void train(struct training *t)
     const struct options *o = t->step.options;
     struct evaluation *evaluation = evaluation_create(t);
     struct tarn_error error;
-    training_begin(t, evaluation_room(evaluation));
+    training_begin(t, evaluation_plan(evaluation));
     if (o->check_gradient) {
         if (!check_gradient(t)) fail(TARN_CHECK_FAILED, "gradients are wrong");
     } else {

@@ -21,50 +21,46 @@ static double now(void)
 
 /* ---- A session ---- */
 
-static void take_arena(struct training *t, const struct tarn_session_options *options,
-                       uint64_t room)
-{
-    struct tarn_session_memory memory;
-    struct tarn_error error;
-    TARN(tarn_session_memory_size(t->plan, tarn_device_host(NULL), options, &memory, &error));
-    t->bytes = memory.arena;
-    t->arena_size = memory.size > room ? memory.size : room;
-    t->arena_size = (t->arena_size + memory.alignment - 1) / memory.alignment * memory.alignment;
-    t->arena = aligned_alloc(memory.alignment, t->arena_size);
-    if (!t->arena) fail(TARN_SYSTEM, "no memory for the arena");
-}
-
 static void print_line(void *user, const char *line)
 {
     (void)user;
     fprintf(stderr, "train: rank %d: %s\n", rank, line);
 }
 
-void training_begin(struct training *t, uint64_t room)
+struct tarn_device cores(void)
+{
+    static const struct tarn_host_options host = {.struct_size = sizeof host, .unpinned = true};
+    return tarn_device_host(&host);
+}
+
+void training_begin(struct training *t, struct tarn_plan *other)
 {
     const struct options *o = t->step.options;
     if (strcmp(o->memory, "arena")) return;
-    static const struct tarn_host_options host = {.struct_size = sizeof host, .unpinned = true};
-    struct tarn_session_options options =
-        *TARN_SESSION_OPTIONS(.blocking = {&t->tape.communication,
-                                           1}, /* its kernels wait for other ranks */
-                              .binds_persistent = true, .shares_memory = true,
-                              .flight = o->trace ? 8192 : 16, .flight_line = print_line);
-    take_arena(t, &options, room);
-    options.memory = t->arena, options.memory_size = t->arena_size;
+    struct tarn_plan *plans[] = {t->plan, other};
     struct tarn_error error;
-    TARN(tarn_session_create(t->plan, tarn_device_host(&host), &options, &t->session, &error));
+    TARN(tarn_arena_create(plans, 2, cores(), TARN_ARENA_OPTIONS(.binds_persistent = true),
+                           &t->arena, &error));
+    TARN(tarn_session_create(
+        t->plan, cores(),
+        TARN_SESSION_OPTIONS(.arena = t->arena,
+                             .blocking = {&t->tape.communication, 1}, /* waits for other ranks */
+                             .flight = o->trace ? 8192 : 16, .flight_line = print_line),
+        &t->session, &error));
     for (tarn_op op = 0; op < t->tape.ops_count; op++)
         TARN(tarn_session_bind(t->session, op, t->tape.kernels[op].run, t->tape.kernels[op].user));
     for (tarn_tensor id = 0; id < t->state.count; id++)
         if (t->state.at[id])
             TARN(tarn_session_bind_memory(t->session, id, t->state.at[id], &error));
+    struct tarn_plan_summary summary;
+    tarn_plan_summarize(t->plan, &summary);
+    t->bytes = summary.footprint;
 }
 
 void training_end(struct training *t)
 {
     tarn_session_destroy(t->session);
-    free(t->arena);
+    tarn_arena_destroy(t->arena);
 }
 
 /* ---- The steps ---- */

@@ -10,15 +10,14 @@ struct training {
     struct tarn_graph *graph;
     struct tarn_plan *plan;
     struct state state;
-    struct tarn_session *session; /* of --memory arena; else NULL */
-    void *arena;                  /* which evaluation shares */
-    uint64_t arena_size;
-    uint64_t bytes; /* of an iteration's tensors at once, as measured or planned */
-    double seconds; /* of all steps, checkpoints left out */
+    struct tarn_arena *arena;     /* of --memory arena; else NULL: shared with evaluation */
+    struct tarn_session *session; /* on it */
+    uint64_t bytes;               /* of an iteration's tensors at once, as measured or planned */
+    double seconds;               /* of all steps, checkpoints left out */
 };
 
-/* Takes the arena, with room for at least `room` bytes, and binds what lasts and all kernels. */
-void training_begin(struct training *training, uint64_t room);
+/* Takes the arena, for this plan and another one, and binds what lasts and all kernels. */
+void training_begin(struct training *training, struct tarn_plan *other);
 /* Runs all steps, with checkpoints. */
 void training_run(struct training *training);
 void training_end(struct training *training);
@@ -30,9 +29,10 @@ bool check_gradient(struct training *training);
 struct evaluation;
 struct evaluation *evaluation_create(const struct training *training);
 void evaluation_destroy(struct evaluation *evaluation);
-/* Bytes of arena that it needs. */
-uint64_t evaluation_room(const struct evaluation *evaluation);
-/* Goes through the samples for testing while the training session rests. */
+struct tarn_plan *evaluation_plan(const struct evaluation *evaluation);
+/* Goes through the samples for testing, on rank 0. */
 void evaluation_run(struct evaluation *evaluation, const struct training *training);
+/* This machine's cores, wherever the system puts the threads: ranks may share them. */
+struct tarn_device cores(void);
 
 #endif
