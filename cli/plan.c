@@ -1,4 +1,5 @@
 /* tarn plan: a graph in, a verified plan out, and the figures of both. */
+#include "batch.h"
 #include "command/command.h"
 #include "curve.h"
 #include "interrupt.h"
@@ -16,6 +17,7 @@ struct request {
     uint64_t effort, nanoseconds; /* of search */
     uint32_t curve_points;        /* 0: no curve */
     uint64_t shown_footprint;     /* by the last line of progress; 0: none was */
+    struct tarn_batch batch;      /* list NULL: one graph */
     bool json;
 };
 
@@ -169,6 +171,26 @@ static enum tarn_status draw_curve(const struct request *request)
     return tarn_curve(request->graph_path, &request->load, &budget, request->curve_points,
                       request->plan_path, request->json);
 }
+
+/* A list of graphs instead of one. */
+static enum tarn_status plan_batch(struct request *request, const struct tarn_command *command)
+{
+    struct tarn_batch *batch = &request->batch;
+    batch->folder = request->plan_path;
+    batch->load = &request->load;
+    batch->planning = &request->planning;
+    batch->report = &request->transforms.couple_report;
+    batch->json = request->json;
+    request->planning.progress = NULL; /* a line for each graph is enough */
+    if (!batch->list)
+        return tarn_options_refuse(command,
+                                   batch->share ? "--share needs --batch" : "a graph is missing");
+    const char *wrong = tarn_batch_check(batch);
+    if (request->graph_path || request->curve_points > 0)
+        wrong = "--batch takes its graphs from the list, and draws no curves";
+    return wrong ? tarn_options_refuse(command, "%s", wrong) : tarn_batch_run(batch);
+}
+
 static const char about[] =
     "Decides where every storage of a graph lives in one arena, so that no legal\n"
     "interleaving of the streams can corrupt anything. An independent verifier\n"
@@ -189,7 +211,10 @@ static const char about[] =
     "best plan so far is written, exit code 130; of --budget-curve the budgets done\n"
     "so far.\n"
     "With '-o -' the plan goes to standard output and these figures to standard\n"
-    "error.\n";
+    "error.\n"
+    "--batch plans all graphs of a list, one plan for each distinct graph, as\n"
+    "FOLDER/HASH.plan.json; what is there already is proved and kept. Several\n"
+    "processes share the work by --share, and the folder.\n";
 
 enum tarn_status tarn_verb_plan(char **words)
 {
@@ -209,6 +234,12 @@ enum tarn_status tarn_verb_plan(char **words)
          "plan nothing, tell what this number of budgets costs, down to the least; -o writes CSV, "
          "or a picture to a name that ends in .svg",
          TARN_SPECIAL},
+        {"batch", 0, TARN_OPTION_INPUT, &request.batch.list, "LIST",
+         "plan the graphs whose paths are the lines of this file; -o is the folder for the plans",
+         TARN_SPECIAL},
+        {"share", 0, TARN_OPTION_TEXT, &request.batch.share, "I/N",
+         "of a batch: only those graphs that fall to the I-th (from 0) of N processes",
+         TARN_SPECIAL},
         {"effort", 0, TARN_OPTION_NUMBER, &request.effort, "STEPS",
          "steps of search when nothing simpler meets the bound (default 1000; 0: none); given, it "
          "takes no notice of the clock",
@@ -227,7 +258,7 @@ enum tarn_status tarn_verb_plan(char **words)
         .about = about,
         .options = options,
         .options_count = TARN_COUNT(options),
-        .arguments_min = 1,
+        .arguments_min = 0,
         .arguments_max = 1,
         .arguments_read = 1,
         .exits = (const enum tarn_status[]){TARN_DOES_NOT_FIT, TARN_BAD_INPUT, TARN_DEADLINE,
@@ -244,5 +275,7 @@ enum tarn_status tarn_verb_plan(char **words)
     if (request.curve_points > TARN_CURVE_POINTS_MAX)
         return tarn_options_refuse(&command, "--budget-curve takes up to %d points",
                                    TARN_CURVE_POINTS_MAX);
+    if (request.batch.list || request.batch.share || !request.graph_path)
+        return plan_batch(&request, &command);
     return request.curve_points > 0 ? draw_curve(&request) : carry_out(&request);
 }

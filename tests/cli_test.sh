@@ -582,4 +582,47 @@ an_interrupted_budget_leaves_the_best_or_says_so() {
 an_interrupted_budget_leaves_the_best_or_says_so
 report an_interrupted_budget_leaves_the_best_or_says_so $?
 
+# ---- Batches ----
+
+a_batch_has_one_plan_for_each_distinct_graph() {
+    local plans=$folder/plans list=$folder/list
+    printf '%s\n' $toy $streams "" $real $toy >"$list"
+    exits 0 plan --batch "$list" -o "$plans" --json &&
+        json "o['graphs'] == 4 and o['planned'] == 3 and o['were_there'] == 1 and o['failed'] == 0" &&
+        json "[p['was_there'] for p in o['plans']] == [False, False, False, True]" &&
+        [ "$(find "$plans" -type f | wc -l)" = 3 ] && cp "$folder/out" "$folder/made" &&
+        exits 0 verify $toy "$plans/$(python3 -c "import json; print(json.load(open('$folder/made'))['plans'][0]['plan'].split('/')[-1])")"
+}
+plans_of_a_batch_are_made_once() {
+    exits 0 plan --batch "$folder/list" -o "$folder/plans" --json &&
+        json "o['planned'] == 0 and o['were_there'] == 4"
+}
+shares_of_a_batch_are_all_of_it() {
+    local share seen=0
+    for share in 0/3 1/3 2/3; do
+        exits 0 plan --batch "$folder/list" -o "$folder/plans" --share $share --json || return
+        seen=$((seen + $(field graphs)))
+    done
+    [ $seen = 4 ] && exits 2 plan --batch "$folder/list" -o "$folder/plans" --share 3/3 &&
+        exits 2 plan --batch "$folder/list" && exits 2 plan $toy --share 0/1
+}
+a_batch_goes_on_behind_what_fails_and_says_so() {
+    printf '{' >"$folder/broken.json"
+    printf '%s\n' "$folder/broken.json" "$folder/absent.json" $packing $toy >"$folder/list"
+    exits 3 plan --batch "$folder/list" -o "$folder/plans" --json &&
+        json "o['planned'] == 1 and o['were_there'] == 1 and o['failed'] == 2" && says broken.json && says absent.json
+}
+a_plan_of_another_graph_in_a_batch_is_refused() {
+    local file
+    for file in "$folder"/plans/*; do cp "$plan" "$file"; done
+    exits 3 plan --batch "$folder/list" -o "$folder/plans" --json && json "o['failed'] == 4"
+}
+run plan $streams -o "$plan"
+for name in a_batch_has_one_plan_for_each_distinct_graph plans_of_a_batch_are_made_once \
+    shares_of_a_batch_are_all_of_it a_batch_goes_on_behind_what_fails_and_says_so \
+    a_plan_of_another_graph_in_a_batch_is_refused; do
+    $name
+    report $name $?
+done
+
 echo "1..$number"

@@ -1,0 +1,162 @@
+/* Idea: a graph's hash is its name among the plans. A file that is there is a plan that another
+ * process, or another day, has made; it is proved again and kept. Plans are written under another
+ * name and renamed, so processes may share the folder, and the graphs: each takes those whose hash
+ * falls to its share, and needs to know nothing of the others.
+ * Cost: every process loads all graphs of the list; it plans its share. */
+#include "batch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "interrupt.h"
+
+struct counts {
+    uint64_t graphs, planned, there, failed; /* of this share */
+};
+
+/* "I/N" with I < N. */
+static bool read_share(const char *text, uint64_t *index, uint64_t *count)
+{
+    char number[32];
+    const char *slash = strchr(text, '/');
+    if (!slash || (size_t)(slash - text) >= sizeof number) return false;
+    snprintf(number, sizeof number, "%.*s", (int)(slash - text), text);
+    return tarn_number_parse(number, index) && tarn_number_parse(slash + 1, count) &&
+           *index < *count;
+}
+
+const char *tarn_batch_check(const struct tarn_batch *batch)
+{
+    uint64_t index, count;
+    if (!batch->folder) return "--batch needs a folder for the plans: -o FOLDER";
+    if (batch->share && !read_share(batch->share, &index, &count))
+        return "--share takes I/N, for example 0/4: the first of four shares";
+    return NULL;
+}
+
+static bool is_mine(const struct tarn_batch *batch, struct tarn_hash hash)
+{
+    uint64_t index, count;
+    if (!batch->share || !read_share(batch->share, &index, &count)) return true;
+    return hash.word[0] % count == index;
+}
+
+/* ---- One graph ---- */
+
+static void print_plan(struct tarn_printer *printer, const char *path, const char *plan_path,
+                       const struct tarn_plan *plan, bool was_there)
+{
+    struct tarn_plan_summary made;
+    tarn_plan_summarize(plan, &made);
+    tarn_printer_open(printer, printer->json ? NULL : "graph", '{');
+    tarn_printer_text(printer, "graph", path);
+    tarn_printer_text(printer, "plan", plan_path);
+    tarn_printer_boolean(printer, "was_there", was_there);
+    tarn_printer_bytes(printer, "footprint_bytes", made.footprint);
+    tarn_printer_bytes(printer, "bound_bytes", made.bound);
+    tarn_printer_bytes(printer, "persistent_bytes", made.persistent);
+    tarn_printer_close(printer, '}');
+}
+
+static enum tarn_status make(const struct tarn_batch *batch, struct tarn_graph *graph,
+                             const char *plan_path, struct tarn_plan **plan,
+                             struct tarn_error *error)
+{
+    enum tarn_status status = tarn_plan_create(graph, batch->planning, plan, error);
+    tarn_couple_report_finish(batch->report);
+    if (status != TARN_OK || *batch->planning->stop) return status;
+    tarn_interrupt_hold();
+    status = tarn_plan_save(*plan, plan_path, error);
+    tarn_interrupt_release();
+    return status;
+}
+
+static enum tarn_status plan_one(const struct tarn_batch *batch, const char *path,
+                                 struct tarn_printer *printer, struct counts *counts)
+{
+    struct tarn_graph *graph = NULL;
+    struct tarn_plan *plan = NULL;
+    struct tarn_error error;
+    char plan_path[4096];
+    bool is_there = false;
+    enum tarn_status status = tarn_graph_load_with(path, batch->load, &graph, &error);
+    struct tarn_hash hash = tarn_graph_hash(graph);
+    if (status == TARN_OK && !is_mine(batch, hash)) {
+        tarn_graph_destroy(graph);
+        return TARN_OK;
+    }
+    counts->graphs++;
+    snprintf(plan_path, sizeof plan_path, "%s/%s.plan.json", batch->folder,
+             tarn_hash_format(hash).text);
+    if (status == TARN_OK) {
+        is_there = access(plan_path, F_OK) == 0;
+        status = is_there ? tarn_plan_load(plan_path, graph, TARN_VERIFY, &plan, &error)
+                          : make(batch, graph, plan_path, &plan, &error);
+    }
+    if (status == TARN_OK && !*batch->planning->stop) {
+        print_plan(printer, path, plan_path, plan, is_there);
+        *(is_there ? &counts->there : &counts->planned) += 1;
+    } else if (status != TARN_OK) {
+        tarn_say("%s: %s", tarn_status_text(status), error.text);
+        counts->failed++;
+    }
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+    return status;
+}
+
+/* ---- The list ---- */
+
+static enum tarn_status plan_list(const struct tarn_batch *batch, FILE *list,
+                                  struct tarn_printer *printer, struct counts *counts)
+{
+    enum tarn_status first = TARN_OK;
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t length;
+    while (!*batch->planning->stop && (length = getline(&line, &room, list)) >= 0) {
+        if (length > 0 && line[length - 1] == '\n') line[length - 1] = '\0';
+        if (!*line) continue;
+        enum tarn_status status = plan_one(batch, line, printer, counts);
+        if (first == TARN_OK) first = status;
+    }
+    free(line);
+    if (first == TARN_OK && ferror(list)) {
+        tarn_say("%s: cannot be read: %s", batch->list, strerror(errno));
+        first = TARN_SYSTEM;
+    }
+    return first;
+}
+
+enum tarn_status tarn_batch_run(const struct tarn_batch *batch)
+{
+    struct tarn_printer printer;
+    struct counts counts = {0};
+    bool on_stdin = strcmp(batch->list, "-") == 0;
+    FILE *list = on_stdin ? stdin : fopen(batch->list, "r");
+    if (!list || (mkdir(batch->folder, 0777) != 0 && errno != EEXIST)) {
+        tarn_say("%s: %s", list ? batch->folder : batch->list, strerror(errno));
+        if (list && !on_stdin) fclose(list);
+        return TARN_SYSTEM;
+    }
+    double begin = tarn_now_ms();
+    tarn_printer_begin(&printer, stdout, batch->json);
+    if (batch->json) tarn_printer_open(&printer, "plans", '[');
+    enum tarn_status status = plan_list(batch, list, &printer, &counts);
+    if (batch->json) tarn_printer_close(&printer, ']');
+    double seconds = (tarn_now_ms() - begin) * 1e-3;
+    tarn_printer_count(&printer, "graphs", counts.graphs);
+    tarn_printer_count(&printer, "planned", counts.planned);
+    tarn_printer_count(&printer, "were_there", counts.there);
+    tarn_printer_count(&printer, "failed", counts.failed);
+    tarn_printer_real(&printer, "seconds", seconds);
+    tarn_printer_real(&printer, "plans_per_second",
+                      seconds > 0 ? (double)(counts.planned + counts.there) / seconds : 0);
+    tarn_printer_end(&printer);
+    if (!on_stdin) fclose(list);
+    return *batch->planning->stop ? TARN_INTERRUPTED : status;
+}
