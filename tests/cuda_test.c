@@ -252,6 +252,57 @@ static void stamps_in_a_capture_take_the_time_of_the_replay(void **state)
     assert_violations(0, NULL);
 }
 
+/* ---- Memory of the caller's ---- */
+
+static int source_create(void *user, uint64_t size, void **memory)
+{
+    uint64_t *alive = user;
+    int device = -1;
+    if (api.GetDevice(&device) || device != 1) return 1; /* the device is current */
+    int code = (int)api.Malloc(memory, (size_t)size);
+    *alive += code == 0;
+    return code;
+}
+
+static void source_destroy(void *user, void *memory, uint64_t size)
+{
+    uint64_t *alive = user;
+    (void)size;
+    --*alive;
+    api.Free(memory);
+}
+
+static void memory_comes_from_the_callers_source(void **state)
+{
+    (void)state;
+    struct tarn_device device;
+    struct tarn_error error;
+    struct tarn_memory_limits limits;
+    uint64_t alive = 0;
+    void *memory;
+    struct tarn_memory_source source = {source_create, NULL, &alive, 256};
+    struct tarn_cuda_options *options =
+        TARN_CUDA_OPTIONS(.ordinal = 1, .library = FAKE_CUDART, .memory = &source);
+    control.reset(&(struct fake_options){.devices = 2});
+    assert_int_equal(tarn_device_cuda_open(options, &device, &error), TARN_USAGE);
+    assert_non_null(strstr(error.text, "needs both functions"));
+    source.destroy = source_destroy;
+    assert_int_equal(tarn_device_cuda_open(options, &device, &error), TARN_OK);
+    assert_int_equal(device.table->memory_limits(device.self, &limits), 0);
+    assert_int_equal(limits.alignment, 256);
+    assert_int_equal(device.table->memory_create(device.self, 4096, &memory), 0);
+    assert_int_equal(alive, 1);
+    assert_int_equal(device.table->fill(device.self, memory, 1, 4096), 0);
+    device.table->memory_destroy(device.self, memory, 4096);
+    assert_int_equal(alive, 0);
+    control.inject("cudaMalloc", 0, 2, false);
+    assert_int_equal(device.table->memory_create(device.self, 4096, &memory), 2);
+    assert_int_equal(device.table->error_class(device.self, 2), TARN_ERROR_OUT_OF_MEMORY);
+    tarn_device_cuda_close(device);
+    assert_int_equal(control.alive(), 0);
+    assert_violations(0, "");
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup(test, reset)
@@ -263,6 +314,7 @@ int main(void)
         TEST(a_missing_device_is_told),
         TEST(the_installed_runtime_gives_a_device_or_a_reason),
         TEST(opening_and_closing_leaves_nothing),
+        TEST(memory_comes_from_the_callers_source),
         TEST(errors_are_classed),
         TEST(no_error_is_left_for_kernels_to_find),
         TEST(a_capture_in_which_a_call_failed_gives_no_graph),

@@ -485,10 +485,74 @@ static void an_error_is_told_with_what_led_to_it(void **state)
     tarn_session_destroy(session);
 }
 
+/* ---- Where memory comes from ---- */
+
+struct source {
+    uint64_t taken, given; /* bytes */
+    uint64_t shift;        /* of what it gives, from its alignment */
+    int code;              /* with which it refuses */
+};
+
+static int create_memory(void *user, uint64_t size, void **memory)
+{
+    struct source *source = user;
+    if (source->code) return source->code;
+    unsigned char *bytes = aligned_alloc(512, (size_t)(size + 1023) / 512 * 512);
+    memset(bytes, 0xff, (size_t)size);
+    source->taken += size;
+    *memory = bytes + source->shift;
+    return 0;
+}
+
+static void destroy_memory(void *user, void *memory, uint64_t size)
+{
+    struct source *source = user;
+    source->given += size;
+    free((unsigned char *)memory - source->shift);
+}
+
+static struct tarn_plan *plan_aligned(struct tarn_graph *graph, uint64_t alignment)
+{
+    struct tarn_plan *plan;
+    struct tarn_error error;
+    require(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = alignment), &plan, &error),
+            &error);
+    return plan;
+}
+
+static void memory_comes_from_the_callers_source_and_goes_back_there(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph = random_graph(
+        &(struct random_graph_options){.seed = 3, .ops = 20, .streams = 2, .parameters = 3});
+    struct source source = {0};
+    const struct tarn_memory_source memory = {create_memory, destroy_memory, &source, 0};
+    struct tarn_device device = tarn_device_host(TARN_HOST_OPTIONS(.memory = &memory));
+    struct tarn_plan *plan = plan_aligned(graph, 512), *wide = plan_aligned(graph, 4096);
+    struct tarn_session *session;
+    struct tarn_error error;
+    require(tarn_session_create(plan, device, NULL, &session, &error), &error);
+    require(tarn_session_check(session, NULL, NULL, &error), &error);
+    assert_int_equal(tarn_session_destroy(session), TARN_OK);
+    assert_true(source.taken > 0 && source.taken == source.given);
+    assert_int_equal(tarn_session_create(wide, device, NULL, &session, &error), TARN_USAGE);
+    assert_says(&error, "needs an alignment of 4096 bytes but device 'host' gives 512");
+    source.shift = 8;
+    assert_int_equal(tarn_session_create(plan, device, NULL, &session, &error), TARN_DEVICE);
+    assert_says(&error, "gives no such alignment");
+    assert_int_equal(source.taken, source.given);
+    source.code = 12; /* ENOMEM */
+    assert_int_equal(tarn_session_create(plan, device, NULL, &session, &error), TARN_SYSTEM);
+    tarn_plan_destroy(plan);
+    tarn_plan_destroy(wide);
+    tarn_graph_destroy(graph);
+}
+
 int main(void)
 {
 #define WITH_SUBJECT(test) cmocka_unit_test_setup_teardown(test, open_subject, close_subject)
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_comes_from_the_callers_source_and_goes_back_there),
         WITH_SUBJECT(shorter_options_are_complete_with_defaults),
         WITH_SUBJECT(longer_options_are_accepted_while_their_newer_part_is_zero),
         WITH_SUBJECT(queues_of_communication_alone_are_urgent_unless_told_otherwise),

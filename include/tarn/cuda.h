@@ -18,6 +18,7 @@ struct tarn_cuda_options {
                             already, if it is of CUDA 12 or 13; otherwise libcudart.so of the major
                             version that Tarn was configured for, then 13, then 12. One that is
                             newer than the driver is passed over */
+    const struct tarn_memory_source *memory; /* NULL: as `pool` says. Lives as long as the device */
 };
 #ifndef __cplusplus
 #define TARN_CUDA_OPTIONS(...) \

@@ -148,6 +148,22 @@ struct tarn_device {
     void *self;
 };
 
+/* ---- Where the devices of this library take memory from ----
+ * Arenas lie in it, so that others may use the same memory: ncclMemAlloc (NCCL registers it), a
+ * pool that other processes or devices may open, pinned memory of the host, huge pages of one's
+ * own. Offsets in an arena follow from the plan alone: ranks with equal plans have every tensor at
+ * equal offsets from the base, wherever that is. Memory that is there already needs no source: see
+ * the option `memory` of sessions and arenas. Any thread that creates or destroys a session or an
+ * arena may call it. */
+struct tarn_memory_source {
+    /* `size` bytes with any contents, or a code of the device's (CUDA: a cudaError_t; the host: an
+     * errno). On CUDA the device is current. */
+    int (*create)(void *user, uint64_t size, void **memory);
+    void (*destroy)(void *user, void *memory, uint64_t size);
+    void *user;
+    uint64_t alignment; /* of what it gives; 0: 512 */
+};
+
 struct tarn_host_options {
     size_t struct_size;
     uint32_t workers; /* 0: min(cores, streams) */
@@ -161,6 +177,7 @@ struct tarn_host_options {
      * before. Streams that may block (option `blocking`) still have threads of their own. */
     int (*execute)(void *user, void (*task)(void *argument), void *argument);
     void *execute_user;
+    const struct tarn_memory_source *memory; /* NULL: pages of the system's */
 };
 #ifndef __cplusplus
 #define TARN_HOST_OPTIONS(...) \

@@ -149,7 +149,7 @@ class Device(c.Structure):
 class HostOptions(c.Structure):
     _fields_ = [("struct_size", c.c_size_t), ("workers", c.c_uint32), ("unpinned", c.c_bool),
                 ("small_pages", c.c_bool), ("execute", c.c_void_p),
-                ("execute_user", c.c_void_p)]
+                ("execute_user", c.c_void_p), ("memory", c.c_void_p)]
 
 
 class Call(c.Structure):

@@ -28,6 +28,7 @@ struct tarn_cuda {
     bool on_host;              /* may host code follow the addresses of device memory? */
     tarn_cuda_stream copies;   /* for blocking copies and for the pool */
     tarn_cuda_pool pool;       /* NULL: memory comes from cudaMalloc */
+    const struct tarn_memory_source *source; /* NULL: it comes from CUDA */
     struct tarn_cuda_check check;
     struct tarn_cuda_release release;
     struct tarn_nvtx *nvtx;             /* NULL where no tool listens */

@@ -12,12 +12,17 @@
 
 #define ALIGNMENT 512u /* what texture addresses need, which cudaMalloc is made for */
 
+static uint64_t alignment_of(const struct tarn_cuda *cuda)
+{
+    return cuda->source && cuda->source->alignment > 0 ? cuda->source->alignment : ALIGNMENT;
+}
+
 int tarn_cuda_memory_limits(void *self, struct tarn_memory_limits *limits)
 {
     struct tarn_cuda_visit visit = tarn_cuda_enter(self);
     size_t available = 0, total = 0;
     if (!visit.code) visit.code = visit.api->MemGetInfo(&available, &total);
-    *limits = (struct tarn_memory_limits){.alignment = ALIGNMENT,
+    *limits = (struct tarn_memory_limits){.alignment = alignment_of(visit.cuda),
                                           .allocation_max = UINT64_MAX,
                                           .available = available,
                                           .on_host = visit.cuda->on_host};
@@ -48,24 +53,56 @@ static void give_back(struct tarn_cuda *cuda, void *memory)
     tarn_cuda_leave(&visit);
 }
 
+/* From the caller's source, which calls CUDA itself. */
+static tarn_cuda_code ask_source(struct tarn_cuda *cuda, uint64_t size, void **memory)
+{
+    tarn_cuda_lend(cuda);
+    int code = cuda->source->create(cuda->source->user, size, memory);
+    tarn_cuda_take_back(cuda);
+    return (tarn_cuda_code)code;
+}
+
+static void give_to_source(struct tarn_cuda *cuda, void *memory, uint64_t size)
+{
+    tarn_cuda_lend(cuda);
+    cuda->source->destroy(cuda->source->user, memory, size);
+    tarn_cuda_take_back(cuda);
+}
+
+static int check_and_name(struct tarn_cuda *cuda, void *memory, uint64_t size)
+{
+    if ((uintptr_t)memory % alignment_of(cuda) != 0) return TARN_CUDA_NOT_SUPPORTED;
+    tarn_nvtx_heap_create(cuda->nvtx, memory, size);
+    return 0;
+}
+
 int tarn_cuda_memory_create(void *self, uint64_t size, void **memory)
 {
+    struct tarn_cuda *cuda = self;
+    if (cuda->source) {
+        int code = (int)ask_source(cuda, size, memory);
+        if (code) return code;
+        code = check_and_name(cuda, *memory, size);
+        if (code) give_to_source(cuda, *memory, size);
+        return code;
+    }
     struct tarn_cuda_visit visit = tarn_cuda_enter(self);
-    if (!visit.code) visit.code = allocate(visit.cuda, size, memory);
-    if (!visit.code && (uintptr_t)*memory % ALIGNMENT != 0) { /* not seen yet */
-        give_back(visit.cuda, *memory);
+    if (!visit.code) visit.code = allocate(cuda, size, memory);
+    if (!visit.code && check_and_name(cuda, *memory, size)) { /* not seen yet */
+        give_back(cuda, *memory);
         visit.code = TARN_CUDA_NOT_SUPPORTED;
     }
-    if (!visit.code) tarn_nvtx_heap_create(visit.cuda->nvtx, *memory, size);
     return tarn_cuda_leave(&visit);
 }
 
 void tarn_cuda_memory_destroy(void *self, void *memory, uint64_t size)
 {
     struct tarn_cuda *cuda = self;
-    (void)size;
     tarn_nvtx_heap_destroy(cuda->nvtx, memory);
-    give_back(cuda, memory);
+    if (cuda->source)
+        give_to_source(cuda, memory, size);
+    else
+        give_back(cuda, memory);
 }
 
 /* Until what the copy stream was given is done. Asks twice where that fails: after this, the host's

@@ -207,6 +207,10 @@ static enum tarn_status open_device(struct tarn_cuda *cuda, const struct tarn_cu
 {
     const char *what = "choosing the device";
     struct service service = {0};
+    if (options->memory && (!options->memory->create || !options->memory->destroy || options->pool))
+        return tarn_error_set(error, TARN_USAGE,
+                              "a source of memory needs both functions, and no pool beside it");
+    cuda->source = options->memory;
     enum tarn_status status = find_runtime(cuda, options->library, &service, error);
     if (!status) status = find_device(cuda, &service, options->ordinal, error);
     if (status) return status;

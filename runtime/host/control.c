@@ -308,7 +308,7 @@ static bool choose_workers(struct tarn_executor *executor, const struct tarn_hos
                                          (size_t)executor->workers_count + executor->blocking_count,
                                          sizeof *executor->workers);
     const struct tarn_session_arena *arena = &executor->session->arena;
-    if (arena->memory && !arena->is_borrowed && !executor->unpinned)
+    if (arena->memory && !arena->is_borrowed && !executor->unpinned && !options->memory)
         tarn_topology_bind_memory(executor->topology, arena->memory, arena->size,
                                   executor->workers_count);
     return executor->workers;

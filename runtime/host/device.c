@@ -8,14 +8,29 @@
 
 #include "runtime/state/topology.h"
 #include "streams/base/checked.h"
+#include "streams/base/options.h"
 #include "tarn/device.h"
 
 #define HUGE_PAGE (UINT64_C(2) << 20)
 
+#define SOURCE_ALIGNMENT 512u /* of a source that does not say */
+
+/* What the caller says, whose header may be of another age; what is wrong is told when a session is
+ * created. */
+static struct tarn_host_options options_of(void *self)
+{
+    struct tarn_host_options options;
+    if (tarn_options_take(&options, sizeof options, self, "host options", NULL))
+        memset(&options, 0, sizeof options);
+    return options;
+}
+
 static int memory_limits(void *self, struct tarn_memory_limits *limits)
 {
-    (void)self;
-    *limits = (struct tarn_memory_limits){.alignment = HUGE_PAGE,
+    const struct tarn_memory_source *source = options_of(self).memory;
+    uint64_t alignment = HUGE_PAGE;
+    if (source) alignment = source->alignment > 0 ? source->alignment : SOURCE_ALIGNMENT;
+    *limits = (struct tarn_memory_limits){.alignment = alignment,
                                           .allocation_max = UINT64_MAX,
                                           .available = tarn_memory_available(),
                                           .on_host = true};
@@ -34,25 +49,44 @@ static unsigned char *map_aligned(uint64_t size)
     return mapping + before;
 }
 
+/* Arenas of this device are zeros from the beginning. */
+static int ask_source(const struct tarn_memory_source *source, uint64_t size, void **memory)
+{
+    uint64_t alignment = source->alignment > 0 ? source->alignment : SOURCE_ALIGNMENT;
+    if (!source->create || !source->destroy || size > SIZE_MAX) return EINVAL;
+    int code = source->create(source->user, size, memory);
+    if (code) return code;
+    if ((uintptr_t)*memory % alignment == 0) {
+        memset(*memory, 0, (size_t)size);
+        return 0;
+    }
+    source->destroy(source->user, *memory, size);
+    return EINVAL;
+}
+
 static int memory_create(void *self, uint64_t size, void **memory)
 {
-    const struct tarn_host_options *options = self;
+    struct tarn_host_options options = options_of(self);
     uint64_t rounded, mapped;
+    if (options.memory) return ask_source(options.memory, size, memory);
     if (!tarn_size_round_up(size, HUGE_PAGE, &rounded) ||
         !tarn_size_add(rounded, HUGE_PAGE, &mapped) || mapped > SIZE_MAX / 2)
         return ENOMEM;
     if (size > tarn_memory_available()) return ENOMEM;
     unsigned char *mapping = map_aligned(rounded);
     if (!mapping) return ENOMEM;
-    bool small_pages = options && options->struct_size >= sizeof *options && options->small_pages;
-    madvise(mapping, (size_t)rounded, small_pages ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
+    madvise(mapping, (size_t)rounded, options.small_pages ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
     *memory = mapping;
     return 0;
 }
 
 static void memory_destroy(void *self, void *memory, uint64_t size)
 {
-    (void)self;
+    struct tarn_host_options options = options_of(self);
+    if (options.memory) {
+        options.memory->destroy(options.memory->user, memory, size);
+        return;
+    }
     munmap(memory, (size_t)((size + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1)));
 }
 
@@ -80,6 +114,7 @@ static int fill(void *self, void *device, unsigned char byte, uint64_t size)
 static const char *error_text(void *self, int code)
 {
     (void)self;
+    if (code == EINVAL) return "the source of memory lacks a function, or gives no such alignment";
     return code == ENOMEM ? "not enough memory" : "unknown error";
 }
 

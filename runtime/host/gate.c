@@ -8,7 +8,8 @@
  * A stream that stops at a gate is looked at again when any such counter of the process has been
  * raised (listeners.h). Events that gates have had are kept with the executor, as workers may still
  * look at a counter that a stream waited for before. Cost: O(waits of the gate) for a step of a
- * first iteration; else O(1). A submit allocates where it names more events than any before. */
+ * first iteration; else O(1). A submit allocates where it names more than
+ * eight events before or behind it, a few times. */
 #include "gate.h"
 
 #include <sched.h>
@@ -18,6 +19,7 @@
 #include "streams/base/error.h"
 
 #define GATES 64u /* submits under way that have one, at most */
+#define LEVELS 8u /* events before or behind a submit for which there is room at once */
 #define SWAP(type, a, b)   \
     do {                   \
         type before = (a); \
@@ -48,9 +50,15 @@ static bool make_ring(struct tarn_executor *executor)
     if (gates->ring) return true;
     struct tarn_gate *ring = tarn_region_take(region, GATES, sizeof *ring);
     uint64_t *before = tarn_region_take(region, (size_t)(GATES + 1) * plans, sizeof *before);
-    if (!ring || !before) return false;
-    for (uint32_t i = 0; i < GATES; i++) ring[i].before = before + (size_t)i * plans;
-    gates->next.before = before + (size_t)GATES * plans;
+    struct tarn_level *levels =
+        tarn_region_take(region, (size_t)(GATES + 1) * 2 * LEVELS, sizeof *levels);
+    if (!ring || !before || !levels) return false;
+    for (uint32_t i = 0; i <= GATES; i++) {
+        struct tarn_gate *gate = i < GATES ? &ring[i] : &gates->next;
+        gate->before = before + (size_t)i * plans;
+        gate->waits = (struct tarn_levels){&levels[(size_t)i * 2 * LEVELS], 0, LEVELS};
+        gate->signals = (struct tarn_levels){&levels[((size_t)i * 2 + 1) * LEVELS], 0, LEVELS};
+    }
     forget_plans(executor);
     gates->room = GATES;
     gates->ring = ring;

@@ -103,31 +103,39 @@ static void work(void *user, const struct tarn_call *call)
         spread(seed + i, at(buckets, call->outputs[i]), (size_t)call->output_sizes[i]);
 }
 
+enum { LAUNCHES = 1 << 14 }; /* that may be under way, or in captured blocks */
+
 /* What is enqueued takes addresses with it, as launches on accelerators do. */
 struct bucket_launch {
-    struct bucket_launch *next;
+    struct buckets *buckets;
+    struct tarn_call call;
     void *inputs[4], *outputs[4];
 };
 
-static void enqueue(struct buckets *buckets, const struct tarn_call *call)
+static void run_launch(void *argument)
 {
-    struct tarn_call copy = *call;
-    struct bucket_launch *launch = calloc(1, sizeof *launch);
+    struct bucket_launch *launch = argument;
+    work(launch->buckets, &launch->call);
+}
+
+static struct bucket_launch *keep(struct buckets *buckets, const struct tarn_call *call)
+{
+    struct bucket_launch *launch = &buckets->launches[buckets->launched++ % LAUNCHES];
     assert_true(call->inputs_count <= 4 && call->outputs_count <= 4);
+    *launch = (struct bucket_launch){.buckets = buckets, .call = *call};
     memcpy(launch->inputs, call->inputs, call->inputs_count * sizeof(void *));
     memcpy(launch->outputs, call->outputs, call->outputs_count * sizeof(void *));
-    launch->next = buckets->launches;
-    buckets->launches = launch;
-    copy.inputs = launch->inputs;
-    copy.outputs = launch->outputs;
-    queue_device_enqueue(buckets->paper, work, buckets, &copy);
+    launch->call.inputs = launch->inputs;
+    launch->call.outputs = launch->outputs;
+    return launch;
 }
 
 int bucket_kernel(void *user, const struct tarn_call *call)
 {
     struct buckets *buckets = user;
+    if (buckets->enqueue) return buckets->enqueue(call->queue, run_launch, keep(buckets, call));
     if (buckets->paper && !buckets->paper->closures)
-        enqueue(buckets, call);
+        queue_device_enqueue(buckets->paper, work, buckets, &keep(buckets, call)->call);
     else
         work(buckets, call);
     return 0;
@@ -186,6 +194,7 @@ void buckets_init(struct buckets *buckets, struct queue_device *paper)
 {
     struct tarn_error error;
     *buckets = (struct buckets){.paper = paper};
+    buckets->launches = calloc(LAUNCHES, sizeof *buckets->launches);
     for (uint32_t k = 0; k < BUCKETS; k++) buckets->graphs[k] = bucket_graph(1 + 3 * k, k == 1);
     require(tarn_family_plan(buckets->graphs, BUCKETS,
                              TARN_PLAN_OPTIONS(.alignment = 8, .threads = 1), buckets->plans,
@@ -202,8 +211,5 @@ void buckets_finish(struct buckets *buckets)
         for (uint32_t t = 0; t < BUCKET_TENSORS; t++)
             if (buckets->is_owner[k][t]) free(buckets->bytes[k][t]);
     }
-    for (struct bucket_launch *launch = buckets->launches, *next; launch; launch = next) {
-        next = launch->next;
-        free(launch);
-    }
+    free(buckets->launches);
 }

@@ -14,8 +14,12 @@ struct bucket_launch;
 struct buckets {
     struct tarn_graph *graphs[BUCKETS];
     struct tarn_plan *plans[BUCKETS];
-    struct queue_device *paper;     /* on which kernels enqueue; NULL: they do the work */
-    struct bucket_launch *launches; /* all that were enqueued */
+    struct queue_device *paper; /* on which kernels enqueue; NULL: they do the work */
+    /* Of another device, on which kernels enqueue: has function(argument) called in a queue; or
+     * NULL. */
+    int (*enqueue)(void *queue, void (*function)(void *argument), void *argument);
+    struct bucket_launch *launches;
+    uint32_t launched;
     /* The reference. */
     unsigned char *bytes[BUCKETS][BUCKET_TENSORS]; /* by root tensor; persistent ones in common */
     bool is_owner[BUCKETS][BUCKET_TENSORS];
