@@ -9,8 +9,9 @@
  * plans and proved when the arena is made. What a session leaves in planned storages, outputs too,
  * lasts until another one's turn; persistent tensors are the same for all.
  *
- * Compared with CUDA graphs that share a memory pool: those must be replayed in the order of their
- * capture, one behind the other on one stream. Here any order is safe, and turns overlap.
+ * A session that stops with an error ends the turns: who waits for it on the host device stops,
+ * too, with TARN_DEVICE; on queues what was submitted behind it runs, on bytes that nobody vouches
+ * for. Every further submit is refused until that session is destroyed.
  */
 #ifndef TARN_ARENA_H
 #define TARN_ARENA_H

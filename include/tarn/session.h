@@ -248,8 +248,10 @@ struct tarn_event {
 };
 
 /* What stands before and behind the iterations of a submit, so that they run between two steps of
- * others and nobody waits on the host. The first op of every stream waits, as far as these ops do
- * not wait for each other anyway; the end is that of all streams. */
+ * others and nobody waits on the host (but while 64 submits with options, or turns on an arena, are
+ * under way on the host device: then the next submit waits for the oldest). The first op of every
+ * stream waits, as far as these ops do not wait for each other anyway; the end is that of all
+ * streams. */
 struct tarn_submit_options {
     size_t struct_size;
     /* Waits for what the events stand for at this call: the latest record that was enqueued before,
