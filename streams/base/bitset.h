@@ -3,6 +3,7 @@
 #ifndef TARN_STREAMS_BASE_BITSET_H
 #define TARN_STREAMS_BASE_BITSET_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -55,6 +56,7 @@ static inline uint32_t tarn_set_size(const uint64_t *set, size_t words)
 /* The lowest number of word w of a set, given what is left of that word; not 0. */
 static inline uint32_t tarn_set_next(uint32_t w, uint64_t rest)
 {
+    assert(rest != 0);
     return w * 64 + (uint32_t)__builtin_ctzll(rest);
 }
 

@@ -24,6 +24,7 @@ static inline bool tarn_heap_is_before(const struct tarn_heap *heap, uint32_t a,
 
 static inline void tarn_heap_push(struct tarn_heap *heap, uint32_t number)
 {
+    assert(heap->items && heap->count < UINT32_MAX);
     uint32_t i = heap->count++;
     for (; i > 0 && tarn_heap_is_before(heap, number, heap->items[(i - 1) / 2]); i = (i - 1) / 2)
         heap->items[i] = heap->items[(i - 1) / 2];

@@ -4,6 +4,7 @@
  * Cost: some 20 µs of the caller for each helper started, 5 µs to wake them for the next work. */
 #include "parallel.h"
 
+#include <assert.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -26,6 +27,7 @@ static uint32_t processors(void)
 static void do_item(struct tarn_team *team, uint32_t thread)
 {
     uint32_t item = team->next++;
+    assert(item < team->count && team->left > 0);
     pthread_mutex_unlock(&team->lock);
     team->work(team->user, thread, item);
     pthread_mutex_lock(&team->lock);
@@ -82,6 +84,7 @@ static void start_helpers(struct tarn_team *team, uint32_t count)
 static void call_for_help(struct tarn_team *team)
 {
     uint32_t left = team->count - team->next;
+    assert(left > 0 && team->threads > 0);
     uint32_t helpers = (left < team->threads ? left : team->threads) - 1;
     if (helpers <= team->helpers_count || team->alone) return;
     if (team->eager || tarn_now_ms() > team->begin_ms + WORTH_MS) start_helpers(team, helpers);
@@ -102,6 +105,7 @@ void tarn_team_init(struct tarn_team *team, uint32_t threads, bool eager)
 
 void tarn_team_finish(struct tarn_team *team)
 {
+    assert(team->left == 0);
     pthread_mutex_lock(&team->lock);
     team->closing = true;
     pthread_cond_broadcast(&team->begun);
@@ -117,6 +121,7 @@ void tarn_team_run(struct tarn_team *team, uint32_t count, tarn_team_work *work,
     if (team->begin_ms == 0) team->begin_ms = tarn_now_ms();
     pthread_mutex_lock(&team->lock);
     team->work = work;
+    assert(team->left == 0);
     team->user = user;
     team->next = 0;
     team->count = team->left = count;

@@ -49,6 +49,7 @@ static void free_chunks(struct tarn_region_chunk *chunk, const struct tarn_regio
 
 void tarn_region_finish(struct tarn_region *region)
 {
+    assert(tarn_region_is_valid(region));
     free_chunks(region->chunks, NULL);
     *region = (struct tarn_region){.chunks = NULL};
 }
@@ -86,6 +87,7 @@ static void *take_bytes(struct tarn_region *region, size_t size, size_t alignmen
         padding = 0;
     }
     void *bytes = region->free + padding;
+    assert(padding + size <= region->left);
     region->free += padding + size;
     region->left -= padding + size;
     return bytes;
@@ -102,6 +104,7 @@ void *tarn_region_take(struct tarn_region *region, size_t count, size_t size)
 
 void *tarn_region_copy(struct tarn_region *region, const void *data, size_t count, size_t size)
 {
+    assert(data || count == 0);
     void *copy = tarn_region_take(region, count, size);
     if (copy && count * size != 0) memcpy(copy, data, count * size);
     return copy;

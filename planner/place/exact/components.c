@@ -2,6 +2,7 @@
  * after another. Cost: of splitting one off, the conflicts of its blocks, n / 64 words each. */
 #include "components.h"
 
+#include <assert.h>
 #include <string.h>
 
 void tarn_exact_sections_of_set(const struct tarn_exact_state *state, const uint64_t *set,
@@ -21,6 +22,7 @@ void tarn_exact_split_off(const struct tarn_exact_state *state, uint32_t b, uint
 {
     uint32_t words = state->instance->set_words;
     memset(part, 0, words * sizeof *part);
+    assert(tarn_set_has(rest, b) && tarn_set_is_empty(border, words));
     tarn_set_add(border, b);
     tarn_set_drop(rest, b);
     for (uint32_t w = 0; w < words;) {

@@ -9,6 +9,7 @@
  * Cost: a mask of conflicts for each free storage. */
 #include "dominated.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "streams/base/bitset.h"
@@ -63,6 +64,7 @@ enum tarn_status tarn_exact_dominated_init(struct tarn_exact_dominated *dominate
 {
     size_t count = problem->blocks.count, words = problem->conflicts.words_count;
     *dominated = (struct tarn_exact_dominated){.problem = problem};
+    assert(problem->conflicts.row);
     dominated->is_left_out = tarn_region_take(region, count, sizeof *dominated->is_left_out);
     dominated->free = tarn_region_take(region, words, sizeof *dominated->free);
     dominated->mask = tarn_region_take(region, words, sizeof *dominated->mask);

@@ -4,6 +4,8 @@
  * height. */
 #include "raise.h"
 
+#include <assert.h>
+
 #include "planner/place/effort/effort.h"
 
 /* ---- Distances ---- */
@@ -15,6 +17,7 @@ static const struct tarn_exact_forbidden *
 first_forbidden(const struct tarn_exact_instance *instance, uint32_t b, uint32_t c, int64_t above)
 {
     uint32_t low = instance->forbidden_begin[b], high = instance->forbidden_begin[b + 1];
+    assert(!tarn_exact_is_simple(instance, b, c));
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         const struct tarn_exact_forbidden *interval = &instance->forbidden[middle];
@@ -32,6 +35,7 @@ int64_t tarn_exact_escape(const struct tarn_exact_state *state, uint32_t b, uint
     const struct tarn_exact_instance *instance = state->instance;
     const struct tarn_exact_forbidden *end = instance->forbidden + instance->forbidden_begin[b + 1];
     int64_t from = state->limit[b];
+    assert(b != c);
     if (tarn_exact_is_simple(instance, b, c)) {
         bool meets = position < from + instance->size[b] && position + instance->size[c] > from;
         return meets ? from + instance->size[b] : position;
@@ -58,6 +62,7 @@ int64_t tarn_exact_settle(const struct tarn_exact_state *state, uint32_t c, int6
                 position = tarn_exact_escape(state, b, c, position);
         }
     } while (position != before);
+    assert(position % instance->alignment[c] == 0);
     return position;
 }
 
@@ -113,6 +118,7 @@ void tarn_exact_raise(struct tarn_exact_state *state, uint32_t b, int64_t limit,
     if (!instance->plain[b])
         tarn_exact_join_placed_neighbours(state, tarn_exact_explanation(state, b), b);
     limit = tarn_exact_settle(state, b, limit);
+    assert(limit >= state->limit[b]);
     tarn_exact_state_set(state, b, limit, hole);
     tarn_set_join(state->unsupported, tarn_exact_adjacent(state, b), instance->set_words);
     tarn_set_add(state->unsupported, b);

@@ -32,6 +32,8 @@
  * Cost: a node touches the conflicts of one block and the sections of those that it raised. */
 #include "rules.h"
 
+#include <assert.h>
+
 #include "raise.h"
 #include "sections.h"
 
@@ -128,6 +130,7 @@ bool tarn_exact_begin(struct tarn_exact_state *state)
 static void rise_above(struct tarn_exact_state *state, uint32_t b, uint32_t c)
 {
     int64_t top = state->limit[b] + state->instance->size[b];
+    assert(state->instance->plain[c] && tarn_set_has(state->unplaced, c));
     int64_t hole = state->hole[c];
     if (hole >= top) return;
     hole = tarn_exact_round_up(top, state->instance->alignment[c]);
@@ -144,6 +147,7 @@ static void rise_above(struct tarn_exact_state *state, uint32_t b, uint32_t c)
 static void give_way(struct tarn_exact_state *state, uint32_t b, uint32_t c)
 {
     int64_t limit = tarn_exact_escape(state, b, c, state->limit[c]);
+    assert(tarn_set_has(state->unplaced, c) && limit >= state->limit[c]);
     int64_t hole = tarn_exact_escape(state, b, c, state->hole[c]);
     if (hole > state->hole[c]) {
         tarn_exact_state_save(state, c);
@@ -161,6 +165,7 @@ bool tarn_exact_put(struct tarn_exact_state *state, uint32_t b)
     const struct tarn_exact_instance *instance = state->instance;
     const uint64_t *adjacent = tarn_exact_adjacent(state, b);
     tarn_exact_state_count(state, b, true);
+    assert(state->limit[b] + instance->size[b] <= state->capacity);
     for (uint32_t w = 0; w < instance->set_words; w++) {
         uint64_t rest = adjacent[w] & state->unplaced[w];
         state->unsupported[w] |= rest;
@@ -178,6 +183,7 @@ bool tarn_exact_put(struct tarn_exact_state *state, uint32_t b)
 bool tarn_exact_postpone(struct tarn_exact_state *state, uint32_t b)
 {
     int64_t least = tarn_exact_least_support(state, b, state->limit[b]);
+    assert(tarn_set_has(state->unplaced, b) && least > state->limit[b]);
     if (least > state->capacity) {
         tarn_exact_join_explanation(state, state->failure, b);
         join_support(state, state->failure, b);

@@ -6,6 +6,7 @@
  * Cost: a node looks at all blocks of its component, a few operations each, beside its step. */
 #include "search.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "components.h"
@@ -44,6 +45,7 @@ static uint32_t first_in_section(const struct tarn_exact_search *search, uint32_
 {
     const struct tarn_exact_instance *instance = search->state.instance;
     uint32_t first = TARN_NONE;
+    assert(s < instance->sections_count);
     for (uint32_t k = tarn_exact_open_begin(&search->state, s); k < instance->section_begin[s + 1];
          k++) {
         uint32_t b = instance->piece_block[search->state.order[k]];
@@ -133,6 +135,7 @@ static struct depth depth_at(const struct tarn_exact_search *search, uint32_t de
 {
     size_t set = search->state.instance->set_words;
     size_t sections = search->state.instance->section_words;
+    assert(depth <= search->state.instance->count + 1);
     uint64_t *at = search->sets + depth * 2 * (set + sections);
     return (struct depth){at, at + set, at + set + sections, at + 2 * set + sections};
 }
@@ -156,6 +159,7 @@ static enum tarn_exact_result solve_rest(struct tarn_exact_search *search, uint3
 static void take_back(struct tarn_exact_state *state, uint32_t b,
                       const struct tarn_exact_mark *mark)
 {
+    assert(!tarn_set_has(state->unplaced, b));
     tarn_exact_state_count(state, b, false);
     tarn_exact_state_close(state, mark);
 }
@@ -209,6 +213,7 @@ static enum tarn_exact_result solve(struct tarn_exact_search *search, uint32_t d
         result = TARN_EXACT_STOPPED;
         if (should_stop(search)) break;
         uint32_t b = pick(search, at.set, at.sections);
+        assert(tarn_set_has(at.set, b) && tarn_set_has(state->unplaced, b));
         result = try_block(search, depth, b);
         if (result == TARN_EXACT_FOUND) return result;
         if (result == TARN_EXACT_STOPPED) break;
@@ -277,6 +282,7 @@ enum tarn_exact_result tarn_exact_search_run(struct tarn_exact_search *search,
     struct tarn_exact_mark mark;
     size_t set_size = state->instance->set_words * sizeof *top.rest;
     search->guide = guide;
+    assert(state->unplaced_count == state->instance->count && state->placed_count == 0);
     search->nodes = state->packed = state->work = 0;
     if (search->hopeless) return TARN_EXACT_INFEASIBLE;
     memcpy(top.rest, state->unplaced, set_size);
@@ -286,6 +292,7 @@ enum tarn_exact_result tarn_exact_search_run(struct tarn_exact_search *search,
     if (result == TARN_EXACT_FOUND)
         memcpy(search->positions, state->limit, state->instance->count * sizeof *state->limit);
     unplace(state, top.set, TARN_NONE);
+    assert(result != TARN_EXACT_FOUND || state->unplaced_count == state->instance->count);
     tarn_exact_state_close(state, &mark);
     return result;
 }

@@ -9,6 +9,8 @@
  * Cost: of a section its pieces, and for each that comes late those below it that it may follow. */
 #include "sections.h"
 
+#include <assert.h>
+
 #include "planner/place/effort/effort.h"
 #include "raise.h"
 
@@ -19,6 +21,7 @@ static void sort_in(struct tarn_exact_state *state, uint32_t begin, uint32_t i)
 {
     const int64_t *limit = state->piece_limit;
     uint32_t *order = state->order, piece = order[i], from = i;
+    assert(begin < i);
     for (; i > begin && limit[order[i - 1]] > limit[piece]; i--) order[i] = order[i - 1];
     order[i] = piece;
     state->work += (uint64_t)TARN_WORK_EXACT_PIECE * (from - i + 1);
@@ -32,6 +35,7 @@ static int64_t pack(struct tarn_exact_state *state, uint32_t s)
     const uint32_t *order = state->order;
     uint32_t begin = tarn_exact_open_begin(state, s), end = instance->section_begin[s + 1];
     int64_t top = 0, last = 0;
+    assert(begin <= end);
     bool sorted = true;
     state->packed += end - begin;
     state->work += TARN_WORK_EXACT_SECTION + (uint64_t)TARN_WORK_EXACT_PIECE * (end - begin);
@@ -101,6 +105,7 @@ static void raise_late(struct tarn_exact_state *state, uint32_t begin, uint32_t 
     const struct tarn_exact_instance *instance = state->instance;
     uint32_t words = instance->set_words;
     uint64_t *why = state->why;
+    assert(begin <= late && late < end);
     tarn_set_clear(why, words);
     for (uint32_t k = begin; k < end; k++)
         tarn_exact_join_explanation(state, why, instance->piece_block[state->order[k]]);
@@ -121,6 +126,7 @@ static void raise_if_not_first(struct tarn_exact_state *state, uint32_t begin, u
                                uint32_t end, int64_t sum, uint32_t *raises)
 {
     state->work += (uint64_t)TARN_WORK_EXACT_PIECE * (i - begin);
+    assert(begin <= i && i < end && sum > 0);
     const int64_t *limit = state->piece_limit, *size = state->instance->piece_size;
     const uint32_t *order = state->order;
     int64_t own = limit[order[i]], least = TARN_EXACT_NOWHERE;

@@ -39,6 +39,7 @@ bool tarn_exact_state_open(struct tarn_exact_state *state, struct tarn_exact_mar
     *mark = (struct tarn_exact_mark){state->saved_blocks_count, state->saved_sections_count,
                                      state->level};
     state->level = ++state->levels_count;
+    assert(state->level > mark->level);
     return make_room(state, blocks + 1, sections + 1);
 }
 
@@ -65,6 +66,7 @@ void tarn_exact_state_save(struct tarn_exact_state *state, uint32_t b)
 {
     uint32_t words = state->instance->set_words;
     if (state->block_level[b] == state->level) return;
+    assert(state->saved_blocks_count < state->saved_blocks_room);
     memcpy(state->saved_explanations + state->saved_blocks_count * words,
            tarn_exact_explanation(state, b), words * sizeof(uint64_t));
     state->work += (uint64_t)TARN_WORK_EXACT_SAVE * words;
@@ -84,6 +86,7 @@ void tarn_exact_state_set_end(struct tarn_exact_state *state, uint32_t s, int64_
 {
     if (state->section_end[s] == end) return;
     if (state->section_level[s] != state->level) {
+        assert(state->saved_sections_count < state->saved_sections_room);
         state->saved_sections[state->saved_sections_count++] =
             (struct tarn_exact_saved_section){state->section_end[s], s, state->section_level[s]};
         state->section_level[s] = state->level;
@@ -160,6 +163,7 @@ static void count_ends(struct tarn_exact_state *state, const uint64_t *sections,
 static void move_to_front(struct tarn_exact_state *state, uint32_t s, uint32_t p)
 {
     uint32_t front = tarn_exact_open_begin(state, s), k = front;
+    assert(tarn_set_has(state->simple_sections, s));
     while (state->order[k] != p) k++;
     for (; k > front; k--) state->order[k] = state->order[k - 1];
     state->order[front] = p;
@@ -177,6 +181,7 @@ static void list_placed(struct tarn_exact_state *state, uint32_t b)
 static void unlist_placed(struct tarn_exact_state *state, uint32_t b)
 {
     uint32_t i = --state->placed_count, next = state->placed[i];
+    assert(i < state->instance->count && tarn_set_has(state->unplaced, b));
     while (next != b) {
         uint32_t moved = next;
         next = state->placed[--i];

@@ -17,6 +17,7 @@ enum { PLACED = INT32_MAX, LOOK_EVERY = 1024, RISES_A_PLACE = 64, RISES_LEAST = 
 static int32_t align(const struct tarn_lowest *lowest, uint32_t place, int32_t offset)
 {
     int32_t mask = lowest->alignment[place] - 1;
+    assert(offset >= 0 && (lowest->alignment[place] & mask) == 0);
     return (offset + mask) & ~mask;
 }
 
@@ -175,6 +176,7 @@ static int32_t settle(struct tarn_decoder *decoder, uint32_t place, const int32_
 {
     const struct tarn_lowest *lowest = decoder->lowest;
     int32_t offset = decoder->limit[place];
+    assert(offset != PLACED);
     if (offset + lowest->size[place] <= decoder->ceiling[place]) return offset;
     if (floor && floor[place] > offset) {
         offset = floor[place];

@@ -3,6 +3,7 @@
  */
 #include "extremes.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { RUN = TARN_LANE_RUN };
@@ -42,6 +43,7 @@ static struct tarn_extreme measure(const struct tarn_lanes *lanes, uint32_t t, u
 void tarn_extremes_narrow(struct tarn_extremes *extremes, uint32_t t, uint32_t level, uint32_t node)
 {
     uint32_t begin = node * TARN_NODE_CHILDREN, end = begin + TARN_NODE_CHILDREN;
+    assert(level > 0 && level < extremes->levels_count && node < extremes->nodes_count[level]);
     struct tarn_extreme all = {0, INT32_MAX};
     if (end > extremes->nodes_count[level - 1]) end = extremes->nodes_count[level - 1];
     for (uint32_t child = begin; child < end; child++)
@@ -67,6 +69,7 @@ static void shape(struct tarn_extremes *extremes, uint32_t places)
     memset(extremes, 0, sizeof *extremes);
     do {
         uint32_t shift = tarn_node_shift(extremes->levels_count);
+        assert(extremes->levels_count < TARN_LEVELS_MAX);
         extremes->nodes_count[extremes->levels_count++] = (places >> shift) + 1;
     } while (extremes->nodes_count[extremes->levels_count - 1] > TARN_NODE_CHILDREN);
 }

@@ -4,6 +4,7 @@
  * traits O(T S), a key O(T). */
 #include "keys.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -68,6 +69,7 @@ static void take_traits(struct tarn_traits *traits, const struct tarn_lowest *lo
         for (uint32_t i = 0; i < block.members_count; i++) {
             uint32_t a = block.members[i];
             double life = tarn_problem_end(problem, a) - tarn_problem_begin(problem, a);
+            assert(life > 0);
             if (tarn_problem_in_antichain(problem, a)) traits->in_antichain[place] = true;
             if (life > traits->life[place]) traits->life[place] = life;
             if (sum[a] > traits->conflict_bytes[place]) traits->conflict_bytes[place] = sum[a];
@@ -118,6 +120,7 @@ const char *tarn_keys_name(uint32_t i) { return keys[i].name; }
 static uint64_t descending(double value)
 {
     uint64_t bits;
+    assert(value >= 0);
     memcpy(&bits, &value, sizeof bits);
     return ~bits;
 }
@@ -162,6 +165,7 @@ static enum tarn_status spread(struct tarn_region *region, uint32_t count, const
 enum tarn_status tarn_keys_fill(const struct tarn_lowest *lowest, struct tarn_region *region,
                                 const struct tarn_traits *traits, uint32_t i, int32_t *key)
 {
+    assert(i < TARN_KEYS_COUNT);
     struct tarn_region_mark mark = tarn_region_mark(region);
     uint64_t *number = tarn_region_take(region, lowest->count, sizeof *number);
     if (!number) return TARN_SYSTEM;

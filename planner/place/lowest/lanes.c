@@ -4,6 +4,8 @@
  * Cost: O(T S) time, 4 bytes per chosen storage and stream. */
 #include "lanes.h"
 
+#include <assert.h>
+
 static void number_places(struct tarn_lanes *lanes, const bool *chosen)
 {
     const struct tarn_conflicts *conflicts = lanes->conflicts;
@@ -36,11 +38,13 @@ enum tarn_status tarn_lanes_init(struct tarn_lanes *lanes, struct tarn_region *r
 {
     const struct tarn_reuse *reuse = &conflicts->reuse;
     size_t streams_count = reuse->streams_count;
+    assert(tarn_reuse_longest(reuse) <= INT32_MAX);
     *lanes = (struct tarn_lanes){.conflicts = conflicts};
     lanes->below = tarn_region_take(region, (size_t)reuse->count + 1, sizeof *lanes->below);
     if (!lanes->below) return TARN_SYSTEM;
     number_places(lanes, chosen);
     lanes->runs_count = lanes->count / TARN_LANE_RUN + 1;
+    assert(lanes->count <= reuse->count);
     lanes->storage = tarn_region_take(region, lanes->count, sizeof *lanes->storage);
     lanes->row = tarn_region_take(region, streams_count * lanes->count, sizeof *lanes->row);
     lanes->highest =

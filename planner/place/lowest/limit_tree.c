@@ -4,6 +4,7 @@
  * children of one node of every level. */
 #include "limit_tree.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "limits.h"
@@ -18,12 +19,14 @@ void tarn_limits_flush(struct tarn_decoder *decoder)
 
 void tarn_limits_rise(struct tarn_decoder *decoder, uint32_t place, int32_t limit)
 {
+    assert(limit >= decoder->limit[place] && limit < TARN_PLACED);
     decoder->limit[place] = limit;
     tarn_measure(decoder, place / TARN_LANE_RUN, limit);
 }
 
 void tarn_limits_remove(struct tarn_decoder *decoder, uint32_t place)
 {
+    assert(place < decoder->lowest->count && decoder->limit[place] != TARN_PLACED);
     decoder->limit[place] = TARN_PLACED;
     if (decoder->narrows) decoder->placed[place / TARN_LANE_RUN]++;
     for (uint32_t level = 0; level < decoder->extremes->levels_count; level++)

@@ -20,6 +20,8 @@
  * that are only partly in conflict; O(log T) where lifetimes enclose or follow each other. */
 #include "limits.h"
 
+#include <assert.h>
+
 #include "limit_tree.h"
 #include "planner/place/effort/effort.h"
 
@@ -57,6 +59,7 @@ static bool raise_places(struct tarn_decoder *decoder, const struct obstacle *ob
                          uint32_t begin, uint32_t end)
 {
     const struct tarn_kernels *kernels = decoder->kernels;
+    assert(begin < end && begin / RUN == (end - 1) / RUN);
     const struct tarn_lanes *lone = &decoder->lowest->lone;
     const int32_t *row = lone->row + (size_t)obstacle->stream * lone->count + begin;
     uint32_t count = end - begin, run = begin / RUN;
@@ -87,6 +90,7 @@ static bool raise_node(struct tarn_decoder *decoder, const struct obstacle *obst
     struct tarn_extreme extreme =
         tarn_extremes_of(decoder->extremes, obstacle->stream, level, node);
     decoder->work += TARN_WORK_NODE;
+    assert(begin < end && (end - 1) >> shift == node);
     if (least == TARN_PLACED || extreme.highest <= obstacle->position) return false;
     if (end - begin == UINT32_C(1) << shift && raises_all(obstacle, extreme, least)) {
         tarn_raise_whole(decoder, level, node, obstacle->span.end);
@@ -174,6 +178,7 @@ static uint32_t since_of(const struct tarn_lowest *lowest, const struct obstacle
 {
     uint32_t streams_count = lowest->problem->conflicts.reuse.streams_count;
     size_t k = lowest->since_begin[obstacle->stream] + (uint32_t)obstacle->position / RUN;
+    assert(k < lowest->since_begin[obstacle->stream + 1]);
     return lowest->since[k * streams_count + s];
 }
 

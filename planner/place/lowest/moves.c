@@ -16,6 +16,7 @@
  * half as often in as many steps. Cost: a step is one replay. */
 #include "moves.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "streams/base/random.h"
@@ -35,6 +36,7 @@ static uint32_t draw_below(struct tarn_walk *walk, uint32_t limit)
 static void change(struct tarn_walk *walk, uint32_t place, int32_t key, int32_t floor)
 {
     if (walk->changes_count == TARN_CHANGES_MAX) return;
+    assert(place < walk->lowest->count && key >= 0 && floor >= 0);
     walk->changes[walk->changes_count].place = place;
     walk->changes[walk->changes_count].key = walk->key[place];
     walk->changes[walk->changes_count++].floor = walk->floor[place];
@@ -190,6 +192,7 @@ static void propose(struct tarn_walk *walk)
 void tarn_walk_step(struct tarn_walk *walk)
 {
     int64_t *late = &walk->late[walk->steps++ % walk->setting.lateness];
+    assert(walk->changes_count == 0);
     int64_t allowed = *late > walk->replay.miss ? *late : walk->replay.miss;
     propose(walk);
     if (!tarn_replay_try(&walk->replay, walk->key, walk->floor, walk->changes, walk->changes_count,
@@ -214,6 +217,8 @@ enum tarn_status tarn_walk_init(struct tarn_walk *walk, struct tarn_region *regi
                                 const struct tarn_lowest *lowest, const struct tarn_traits *traits,
                                 const struct tarn_walk_setting *setting, uint64_t seed)
 {
+    assert(setting->lateness > 0 && setting->lateness <= TARN_LATENESS_MAX);
+    assert(setting->hole_percent <= 100);
     size_t count = lowest->count;
     *walk =
         (struct tarn_walk){.lowest = lowest, .traits = traits, .setting = *setting, .random = seed};

@@ -3,11 +3,13 @@
  * pass upward suffices. Cost: a binary search and the obstacles that the storage's bytes meet. */
 #include "obstacles.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum tarn_status tarn_obstacles_add(struct tarn_obstacles *obstacles, struct tarn_region *region,
                                     struct tarn_span span, uint32_t storage)
 {
+    assert(span.begin >= 0 && span.begin < span.end);
     struct tarn_obstacle *list =
         tarn_region_grow(region, obstacles->list, &obstacles->room, (size_t)obstacles->count + 1,
                          sizeof *obstacles->list);
@@ -63,6 +65,7 @@ int32_t tarn_obstacles_clear(const struct tarn_obstacles *obstacles, uint32_t st
                              int32_t offset, int32_t size, int32_t *ceiling, uint64_t *looked)
 {
     uint32_t first = first_above(obstacles, offset), i;
+    assert(size > 0 && (obstacles->reach || obstacles->count == 0));
     for (i = first; i < obstacles->count; i++) {
         struct tarn_span span = obstacles->list[i].span;
         if (span.begin >= offset + size) { /* whether it is met is asked when it matters */
