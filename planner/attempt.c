@@ -5,6 +5,8 @@
  * and, where the quick plan is near the budget, a plan as the caller will make it. */
 #include "attempt.h"
 
+#include <assert.h>
+
 #include "planner/transform/couple/couple.h"
 #include "planner/transform/recipe.h"
 #include "streams/base/error.h"
@@ -74,6 +76,7 @@ static enum tarn_status place(const struct tarn_budgeting *budgeting, struct tar
     if (status != TARN_OK) return status;
     attempt->footprint = quick->footprint;
     bool fits = quick->footprint <= budget, worth = fits || may_fit(budgeting, quick);
+    assert(quick->bound <= quick->footprint);
     tarn_plan_destroy(quick);
     if (budget == TARN_BUDGET_UNLIMITED || !worth) return TARN_OK;
     status = tarn_budgeting_plan(budgeting, attempt->made.graph, budget, &attempt->made.plan);

@@ -7,6 +7,8 @@
  * searches, each with the attempts that it leads to. */
 #include "target.h"
 
+#include <assert.h>
+
 #include "planner/transform/budget/budget.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
@@ -75,6 +77,7 @@ static uint64_t next_target(const struct tarn_budgeting *budgeting,
     uint64_t reached = attempt->report.peak;
     if (above > budget) return reached > above - budget ? reached - (above - budget) : target;
     uint64_t slack = budget - above;
+    assert(above <= budget);
     bool equal = attempt->footprint == attempt->report.peak || slack < budget / TARN_BUDGET_NEAR;
     bool limits = attempt->report.peak >= target - target / TARN_BUDGET_NEAR;
     return equal || !limits ? target : target + slack;

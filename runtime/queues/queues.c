@@ -59,6 +59,7 @@ static void call_kernel(void *argument)
 enum tarn_status tarn_queues_failure(struct tarn_queues *queues, struct tarn_error *error)
 {
     if (atomic_load(&queues->failed) != 2) return TARN_OK;
+    assert(queues->failed_code != 0);
     return tarn_session_kernel_failed(queues->session, queues->failed_op, queues->failed_iteration,
                                       queues->failed_code, error);
 }

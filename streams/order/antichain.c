@@ -59,6 +59,7 @@ static bool find_list_cut(uint32_t *threshold, struct tarn_region *region,
         best = n;
     }
     memset(threshold, 0, reuse->streams_count * sizeof *threshold);
+    assert(weight == 0 || best <= graph->ops_count);
     for (uint32_t i = 0; i < best; i++) threshold[graph->ops[graph->order[i]].stream]++;
     return true;
 }

@@ -108,6 +108,7 @@ static void refresh(struct search *search, uint32_t s, uint32_t b)
 {
     const struct tarn_flow *flow = search->flow;
     const struct tarn_graph_stream *stream = &flow->graph->streams[s];
+    assert(b >= search->begin[s] && b - search->begin[s] <= stream->ops_count / BLOCK);
     uint32_t streams_count = flow->reuse->streams_count;
     uint32_t *lowest = search->lowest + (size_t)b * streams_count;
     uint32_t begin = (b - search->begin[s]) * BLOCK;
@@ -125,6 +126,7 @@ static bool give_more(struct search *search, uint32_t storage, uint32_t op, uint
 {
     struct tarn_flow *flow = search->flow;
     uint32_t g = flow->gifts_of[op];
+    assert(bytes > 0);
     while (g && flow->gifts[g - 1].storage != storage) {
         spend(search, 1);
         g = flow->gifts[g - 1].next;
@@ -183,6 +185,7 @@ static bool add_step(struct search *search, const struct step *step)
                                           (size_t)search->steps_count + 1, sizeof *steps);
     if (!steps) return false;
     search->steps = steps;
+    assert(step->position < search->threshold[step->stream]);
     search->steps[search->steps_count++] = *step;
     search->threshold[step->stream] = step->position;
     return true;

@@ -2,6 +2,8 @@
  * records in one array; the empty ones are used again. Cost: constant for a gift. */
 #include "flow.h"
 
+#include <assert.h>
+
 #include "streams/base/region.h"
 
 bool tarn_flow_init(struct tarn_flow *flow, struct tarn_region *region,
@@ -25,6 +27,7 @@ bool tarn_flow_init(struct tarn_flow *flow, struct tarn_region *region,
 bool tarn_flow_give(struct tarn_flow *flow, uint32_t storage, uint32_t op, uint64_t bytes)
 {
     uint32_t gift = flow->unused;
+    assert(bytes > 0 && storage < flow->reuse->count && op < flow->graph->ops_count);
     if (gift) {
         flow->unused = flow->gifts[gift - 1].next;
     } else {

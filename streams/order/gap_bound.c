@@ -161,6 +161,7 @@ static bool try_gap(struct search *search, const struct candidate *gap, uint64_t
     struct tarn_antichain antichain;
     struct tarn_region_mark mark = tarn_region_mark(search->region);
     weigh(weight, reserve, gap, bonus);
+    assert(bonus > search->heaviest);
     uint64_t work = TRY_WORK * (uint64_t)reserve->reuse->count * reserve->reuse->streams_count;
     if (tarn_antichain_init_within(&antichain, search->region, reserve->reuse, reserve->graph,
                                    weight, work) != TARN_OK)
@@ -306,5 +307,6 @@ enum tarn_status tarn_gap_bound_init(struct tarn_gap_bound *bound, struct tarn_r
     cut_behind_launches(bound->threshold, antichain->threshold, reserve->graph);
     if (has_groups(reserve->graph) && !improve(bound, region, reserve, effort)) return TARN_SYSTEM;
     bound->bound += -bound->bound & (reserve->alignment - 1);
+    assert(bound->bound % reserve->alignment == 0);
     return TARN_OK;
 }

@@ -111,6 +111,7 @@ static void cut_group(struct tarn_gaps *gaps, uint32_t g)
         for (; i < group->storages_count && gaps->inside[group->storages[i]] == inside; i++)
             run.size += gaps->reserve->reserved[group->storages[i]];
         run.members_count = i - begin;
+        assert(run.members_count > 0 && run.size > 0);
         end += run.size;
         if (!inside) {
             add_gap(gaps, &run, left);

@@ -31,6 +31,7 @@ static uint32_t before_in_stream(const struct tarn_program *program, uint32_t no
 
 uint32_t tarn_program_predecessor(const struct tarn_program *program, uint32_t node, uint32_t k)
 {
+    assert(k < tarn_program_predecessors_count(program, node));
     if (k == 0) return before_in_stream(program, node);
     uint32_t n = program->steps_count, iteration = node / n;
     const struct tarn_program_step *step = &program->steps[node % n];
@@ -67,6 +68,7 @@ static enum tarn_status walk_init(struct walk *walk, struct tarn_region *region,
 
 static void open_node(struct walk *walk, uint32_t node)
 {
+    assert(walk->marks[node] == MARK_NEW);
     walk->marks[node] = MARK_OPEN;
     walk->stack[walk->depth] = node;
     walk->cursors[walk->depth++] = 0;
@@ -117,6 +119,7 @@ static enum tarn_status report_cycle(const struct walk *walk, const struct tarn_
                                      struct tarn_error *error)
 {
     uint32_t top = walk->depth - 1;
+    assert(walk->depth > 0 && walk->cursors[top] > 0);
     uint32_t closing =
         tarn_program_predecessor(walk->program, walk->stack[top], walk->cursors[top] - 1);
     char text[256] = "";

@@ -48,6 +48,7 @@ static void count_crossings(const struct cutting *cutting, int32_t *crossing, ui
 /* The ops from `begin` to before `at` are the next window. */
 static void end_window(struct cutting *cutting, uint32_t begin, uint32_t at)
 {
+    assert(begin < at && at <= cutting->ops_count);
     for (uint32_t i = begin; i < at; i++) cutting->window_of[i] = cutting->windows_count;
     cutting->windows_count++;
 }
@@ -118,6 +119,7 @@ static bool fill_cuts(const struct cutting *cutting, struct tarn_region *region,
     uint32_t count = cutting->lifetimes.count, crosses = cuts->count;
     for (uint32_t i = 0; i < count; i++) cuts->begin[window[i] + 1]++;
     uint32_t crossing_count = cuts->begin[crosses + 1];
+    assert(crossing_count <= count);
     cuts->crossing = tarn_region_take(region, crossing_count, sizeof *cuts->crossing);
     if (!cuts->crossing) return false;
     for (uint32_t w = 0; w <= crosses; w++) cuts->begin[w + 1] += cuts->begin[w];

@@ -6,6 +6,8 @@
  * + S^3 phases). */
 #include "split.h"
 
+#include <assert.h>
+
 #include "streams/base/region.h"
 
 /* Of more streams than STREAMS_MAX none goes first. It is enough when one storage in ENOUGH is kept
@@ -25,6 +27,7 @@ struct split {
 static void count_produced(const struct split *split)
 {
     const struct tarn_graph *graph = split->problem->graph;
+    assert(graph); /* streams are split of whole problems only */
     const struct tarn_conflicts *conflicts = &split->problem->conflicts;
     const struct tarn_reuse *reuse = &conflicts->reuse;
     for (uint32_t a = 0; a < reuse->count; a++)
@@ -109,6 +112,7 @@ static void give_phases(struct split *split, uint32_t *phase, uint32_t *phases_c
         uint32_t stream = choose(split, kept);
         if (stream == TARN_NONE) break;
         split->gone[stream] = true;
+        assert(*phases_count < split->streams_count);
         phase[stream] = (*phases_count)++;
     }
     for (uint32_t s = 0; s < split->streams_count; s++)

@@ -9,6 +9,7 @@
  * antichains are often equally heavy: an arc that only breaks one of them is kept as well, but at
  * most STALLS_MAX one after another. Source: docs/how-it-works.md, "Transforms". Cost: a dozen
  * bounds for every arc that is kept. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,6 +87,7 @@ static bool is_better(const struct coupling *coupling, const struct tarn_candida
     uint64_t now = coupling->pace.timeline.makespan_ns, bound = bound_of(coupling);
     uint64_t b_bound = other->coupled.bound.bound;
     uint64_t a_ns = a->makespan_ns - now, b_ns = other->candidate.makespan_ns - now;
+    assert(a->makespan_ns >= now && other->candidate.makespan_ns >= now);
     if (a_bound < coupling->target) a_bound = coupling->target;
     if (b_bound < coupling->target) b_bound = coupling->target;
     if ((a_bound < bound) != (b_bound < bound)) return a_bound < bound;
@@ -158,6 +160,7 @@ static enum tarn_status try_without(struct coupling *coupling, uint32_t i, uint6
     struct tarn_coupled coupled;
     struct tarn_recipe_arc arc = coupling->arcs[i];
     uint32_t behind = coupling->arcs_count - i - 1;
+    assert(i < coupling->arcs_count);
     memmove(&coupling->arcs[i], &coupling->arcs[i + 1], behind * sizeof arc);
     coupling->arcs_count--;
     enum tarn_status status = try_arcs(&coupled, coupling);

@@ -109,6 +109,7 @@ static void write_version(struct tarn_evaluator *evaluator, uint32_t w, bool rec
 {
     const struct tarn_version *version = &evaluator->model->versions[w];
     uint32_t e = evaluator->schedule.count, over = TARN_NONE;
+    assert(w < evaluator->model->versions_count);
     if (version->previous != TARN_NONE) {
         over = evaluator->latest[version->previous];
         if (version->forced) evaluator->latest[version->previous] = TARN_NONE;
@@ -140,6 +141,7 @@ static void execute(struct tarn_evaluator *evaluator, uint32_t f, bool recompute
                                                       .recomputed = recomputed};
     for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
         uint32_t copy = evaluator->latest[model->reads[i]];
+        assert(copy < schedule->copies_count);
         schedule->copies[copy].last_read = e;
         schedule->reads[evaluator->reads_count++] = copy;
     }
@@ -267,6 +269,7 @@ static void remember_beginning(struct tarn_evaluator *evaluator)
 static void recall_beginning(struct tarn_evaluator *evaluator)
 {
     const struct beginning *beginning = &evaluator->beginning;
+    assert(beginning->is_known && evaluator->begins_alike);
     struct tarn_schedule *schedule = &evaluator->schedule;
     schedule->count = beginning->count;
     schedule->copies_count = beginning->copies_count;
@@ -301,6 +304,7 @@ static void read_by_tail(struct tarn_evaluator *evaluator)
     struct tarn_schedule *schedule = &evaluator->schedule;
     for (uint32_t i = 0; i < evaluator->tail.reads_count; i++) {
         const struct tarn_tail_read *read = &evaluator->tail.reads[i];
+        assert(evaluator->latest[read->version] != TARN_NONE);
         schedule->copies[evaluator->latest[read->version]].last_read =
             schedule->count + read->offset;
     }

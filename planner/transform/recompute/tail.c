@@ -4,6 +4,7 @@
  * older one is read for the last time by then. Cost: linear in the reads and writes of the tail. */
 #include "tail.h"
 
+#include <assert.h>
 #include <string.h>
 
 struct tailing {
@@ -83,6 +84,7 @@ enum tarn_status tarn_tail_init(struct tarn_tail *tail, struct tarn_region *regi
     *tail = (struct tarn_tail){.place = model->ops_count};
     while (tail->place > model->first_backward && is_fixed(model, tail->place - 1)) tail->place--;
     tail->count = model->ops_count - tail->place;
+    assert(tail->place >= model->first_backward || tail->count == 0);
     tail->reads = tarn_region_take(region, versions, sizeof *tail->reads);
     tail->change = tarn_region_take(region, (size_t)tail->count + 2, sizeof *tail->change);
     tail->workspace = tarn_region_take(region, tail->count, sizeof *tail->workspace);

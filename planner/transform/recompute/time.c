@@ -11,6 +11,7 @@
  * in the ops, arcs and reads, and streams for each view with an arc to or from another stream. */
 #include "time.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "measure.h"
@@ -54,6 +55,7 @@ static uint64_t later_of(uint64_t a, uint64_t b) { return a > b ? a : b; }
 /* The latest end in each stream before a view that others look through. */
 static uint64_t *row_of(const struct timing_pass *pass, uint32_t view)
 {
+    assert(pass->timing->row_of[view] != TARN_NONE);
     return pass->timing->rows +
            (size_t)pass->timing->row_of[view] * pass->model->graph->streams_count;
 }

@@ -19,6 +19,7 @@
  * Cost: linear, and O(S) for every need and wait; needs are at most 2 T S, mostly few. */
 #include "boundary.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "cells.h"
@@ -124,6 +125,7 @@ static void add_arc(struct unrolled *unrolled, uint32_t node, uint32_t before)
 static void need(struct unrolled *unrolled, uint32_t op, uint32_t on)
 {
     const uint32_t *stream = unrolled->nodes.stream;
+    assert(!unrolled->graph->ops[op].view && !unrolled->graph->ops[on].view);
     if (stream[op] != stream[on]) add_arc(unrolled, unrolled->graph->ops_count + op, on);
 }
 
@@ -256,6 +258,7 @@ static void keep_crossing(struct tarn_wait *waits, uint32_t *count, uint32_t ops
     uint32_t kept = 0;
     for (uint32_t i = 0; i < *count; i++) {
         if (waits[i].op < ops_count || waits[i].on >= ops_count) continue;
+        assert(waits[i].on < waits[i].op);
         waits[kept++] = (struct tarn_wait){waits[i].op - ops_count, waits[i].on};
     }
     *count = kept;

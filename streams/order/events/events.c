@@ -12,6 +12,7 @@
  * predecessors, and a second one where that is a view. */
 #include "events.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "streams/base/region.h"
@@ -47,6 +48,7 @@ static bool append(struct wait_list *list, uint32_t op, uint32_t on)
 
 static uint32_t op_at(const struct tarn_event_graph *graph, uint32_t s, uint32_t position)
 {
+    assert(position < graph->begin[s + 1] - graph->begin[s]);
     return graph->ops[graph->begin[s] + position];
 }
 
@@ -100,6 +102,7 @@ static void raise_entry(uint32_t *row, uint32_t s, uint32_t least)
 static void fill_row(const struct past *past, const struct tarn_event_graph *graph, uint32_t v)
 {
     uint32_t *row = row_at(past, past->row_of[v]), before = op_before(graph, v);
+    assert(past->row_of[v] > 0); /* row 0 is that of ops before which nothing is */
     if (before != TARN_NONE) raise_to(row, row_at(past, past->row_of[before]), past->streams_count);
     for (uint32_t k = graph->predecessors.begin[v]; k < graph->predecessors.begin[v + 1]; k++) {
         uint32_t u = graph->predecessors.ops[k];
@@ -157,6 +160,7 @@ static bool append_waits_of(struct wait_list *list, const struct past *past,
     for (uint32_t s = 0; s < past->streams_count; s++) {
         uint32_t last = row_at(past, past->row_of[v])[s];
         if (s == own || last <= covered[s]) continue;
+        assert(!graph->view[op_at(graph, s, last - 1)]);
         if (!append(list, v, op_at(graph, s, last - 1))) return false;
     }
     return true;
