@@ -10,14 +10,11 @@
 #include <assert.h>
 
 #include "planner/transform/budget/budget.h"
-#include "streams/base/checked.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
 #include "target.h"
-
-enum { DEFAULT_ALIGNMENT = 512 };
 
 /* ---- Saying that it is impossible ---- */
 
@@ -81,14 +78,9 @@ static enum tarn_status take_options(struct tarn_budgeting *budgeting,
     enum tarn_status status = tarn_options_take(&budgeting->options, sizeof budgeting->options,
                                                 options, "budget options", budgeting->error);
     if (status != TARN_OK) return status;
-    if (budgeting->options.alignment == 0) budgeting->options.alignment = DEFAULT_ALIGNMENT;
     budgeting->classes = take_classes(&budgeting->options.method) & ~left_out;
     if (budgeting->options.budget == 0) budgeting->options.budget = TARN_BUDGET_UNLIMITED;
-    if (tarn_is_power_of_two(budgeting->options.alignment)) return TARN_OK;
-    tarn_error_set(budgeting->error, TARN_USAGE,
-                   "budget options: alignment %llu is no power of two",
-                   (unsigned long long)budgeting->options.alignment);
-    return TARN_USAGE;
+    return tarn_options_alignment(&budgeting->options.alignment, budgeting->error);
 }
 
 static enum tarn_status init(struct tarn_budgeting *budgeting)

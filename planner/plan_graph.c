@@ -16,7 +16,7 @@
 #include "streams/order/gap_bound.h"
 #include "streams/order/view.h"
 
-enum { ALIGNMENT_DEFAULT = 512, EFFORT_DEFAULT = 1000, ORDER_TIMES = 3 };
+enum { EFFORT_DEFAULT = 1000, ORDER_TIMES = 3 };
 
 /* ---- Options ---- */
 
@@ -319,10 +319,7 @@ enum tarn_status tarn_plan_options_take(struct tarn_plan_options *options,
     enum tarn_status status =
         tarn_options_take(options, sizeof *options, given, "plan options", error);
     if (status != TARN_OK) return status;
-    if (options->alignment == 0) options->alignment = ALIGNMENT_DEFAULT;
-    if (!tarn_is_power_of_two(options->alignment))
-        return tarn_error_set(error, TARN_USAGE, "the alignment %llu is not a power of two",
-                              (unsigned long long)options->alignment);
+    if (tarn_options_alignment(&options->alignment, error) != TARN_OK) return TARN_USAGE;
     if (options->boundary > TARN_BOUNDARY_SIMPLE)
         return tarn_error_set(error, TARN_USAGE, "there is no iteration boundary %u",
                               options->boundary);

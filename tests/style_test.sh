@@ -134,7 +134,7 @@ report documents_and_sections_that_code_cites_exist "$(
     git ls-files '*.[ch]' '*.py' '*.sh' '*.cpp' '*.hpp' 2>/dev/null | xargs perl -0777 -ne '
         $_ = join "\n", m{/\*.*?\*/|//[^\n]*}gs if $ARGV =~ /\.[ch](pp)?$/; # members may be named so
         s/\n\s*(\*|#|\/\/)\s/ /g;
-        while (/([\w.\/-]+\.md)\b(?:, "([^"]+)")?/g) {
+        while (/((?:[\w.-]+\/)+[\w-]+\.md|[A-Z_]{3,}\.md)\b(?:, "([^"]+)")?/g) {
             my ($name, $section, $text) = ($1, $2, "");
             my ($path) = grep { -e } $name, "docs/$name", $ARGV =~ s|[^/]*$|$name|r;
             print "$ARGV: there is no $name\n" unless $path;

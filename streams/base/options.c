@@ -4,6 +4,10 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "checked.h"
+
+enum { ALIGNMENT_DEFAULT = 512 };
+
 static bool is_zero(const unsigned char *bytes, size_t begin, size_t end)
 {
     while (begin < end && bytes[begin] == 0) begin++;
@@ -40,4 +44,12 @@ enum tarn_status tarn_options_words(const char *const *words, size_t count, cons
         return tarn_error_set(error, TARN_USAGE, "%s: word %zu of %zu is NULL", what, i, count);
     }
     return TARN_OK;
+}
+
+enum tarn_status tarn_options_alignment(uint64_t *alignment, struct tarn_error *error)
+{
+    if (*alignment == 0) *alignment = ALIGNMENT_DEFAULT;
+    if (tarn_is_power_of_two(*alignment)) return TARN_OK;
+    return tarn_error_set(error, TARN_USAGE, "the alignment %llu is not a power of two",
+                          (unsigned long long)*alignment);
 }

@@ -11,11 +11,10 @@
 #include "reserved.h"
 #include "streams/base/checked.h"
 #include "streams/base/error.h"
+#include "streams/base/options.h"
 #include "streams/base/region.h"
 #include "view.h"
 #include "worst.h"
-
-enum { ALIGNMENT_DEFAULT = 512 };
 
 /* ---- When ops run ---- */
 
@@ -305,10 +304,7 @@ enum tarn_status tarn_graph_simulate(const struct tarn_graph *graph, uint64_t al
     if (simulation) *simulation = NULL;
     if (!graph || !simulation) return tarn_error_null(error, __func__);
     tarn_error_clear(error);
-    if (alignment == 0) alignment = ALIGNMENT_DEFAULT;
-    if (!tarn_is_power_of_two(alignment))
-        return tarn_error_set(error, TARN_USAGE, "the alignment %llu is not a power of two",
-                              (unsigned long long)alignment);
+    if (tarn_options_alignment(&alignment, error) != TARN_OK) return TARN_USAGE;
     struct simulating *simulating = calloc(1, sizeof *simulating);
     if (!simulating) return tarn_error_no_memory(error);
     enum tarn_status status = simulate(simulating, graph, alignment, wait_ns, error);

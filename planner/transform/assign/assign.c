@@ -6,14 +6,13 @@
 
 #include "assign.h"
 #include "planner/transform/coupled.h"
-#include "streams/base/checked.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
 #include "streams/graph/op_kinds.h"
 #include "streams/graph/validate.h"
 #include "streams/order/reserved.h"
 
-enum { ALIGNMENT_DEFAULT = 512, STREAMS_DEFAULT = 2 };
+enum { STREAMS_DEFAULT = 2 };
 enum pool { COMPUTE, COMMUNICATION, COPY, POOLS };
 
 struct assigning {
@@ -189,17 +188,13 @@ static enum tarn_status fill_report(struct assigning *assigning, const struct ta
 
 static void fill_defaults(struct tarn_assign_options *options)
 {
-    if (options->alignment == 0) options->alignment = ALIGNMENT_DEFAULT;
     if (options->streams == 0) options->streams = STREAMS_DEFAULT;
     if (options->wait_ns == 0) options->wait_ns = TARN_WAIT_NS;
 }
 
-static enum tarn_status check_options(const struct tarn_assign_options *options,
-                                      struct tarn_error *error)
+static enum tarn_status check_options(struct tarn_assign_options *options, struct tarn_error *error)
 {
-    if (!tarn_is_power_of_two(options->alignment))
-        return tarn_error_set(error, TARN_USAGE, "the alignment %llu is not a power of two",
-                              (unsigned long long)options->alignment);
+    if (tarn_options_alignment(&options->alignment, error) != TARN_OK) return TARN_USAGE;
     if (options->streams > TARN_STREAMS_MAX - POOLS)
         return tarn_error_set(error, TARN_USAGE, "%u streams were asked for, at most %u may be",
                               options->streams, (unsigned)(TARN_STREAMS_MAX - POOLS));

@@ -15,14 +15,13 @@
 
 #include "candidates.h"
 #include "planner/transform/steps.h"
-#include "streams/base/checked.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
 #include "streams/order/peak.h"
 #include "streams/order/reserved.h"
 #include "tarn/transform.h"
 
-enum { ALIGNMENT_DEFAULT = 512, STALLS_MAX = 32 };
+enum { STALLS_MAX = 32 };
 
 struct coupling {
     struct tarn_couple_options options;
@@ -277,11 +276,8 @@ static enum tarn_status build(struct coupling *coupling, struct tarn_graph **res
 
 static enum tarn_status check_options(struct tarn_couple_options *options, struct tarn_error *error)
 {
-    if (options->alignment == 0) options->alignment = ALIGNMENT_DEFAULT;
     if (options->wait_ns == 0) options->wait_ns = TARN_WAIT_NS;
-    if (!tarn_is_power_of_two(options->alignment))
-        return tarn_error_set(error, TARN_USAGE, "the alignment %llu is not a power of two",
-                              (unsigned long long)options->alignment);
+    if (tarn_options_alignment(&options->alignment, error) != TARN_OK) return TARN_USAGE;
     if (!(options->keep >= 0 && options->keep <= 1))
         return tarn_error_set(error, TARN_USAGE, "the share to keep must be from 0 to 1");
     if (!(options->slowdown_max >= 0 && options->slowdown_max <= 1000))

@@ -8,12 +8,11 @@
 #include "planner/transform/recipe.h"
 #include "rounds.h"
 #include "streams.h"
-#include "streams/base/checked.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
 #include "streams/order/reserved.h"
 
-enum { ALIGNMENT_DEFAULT = 512, EFFORT_DEFAULT = 200 };
+enum { EFFORT_DEFAULT = 200 };
 
 const char *tarn_reorder_stage_text(enum tarn_reorder_stage stage)
 {
@@ -106,11 +105,8 @@ enum tarn_status tarn_reorder_without(struct tarn_graph *graph,
     enum tarn_status status =
         tarn_options_take(&options, sizeof options, given, "reorder options", error);
     if (status != TARN_OK) return status;
-    if (options.alignment == 0) options.alignment = ALIGNMENT_DEFAULT;
     if (options.effort == 0) options.effort = EFFORT_DEFAULT;
-    if (!tarn_is_power_of_two(options.alignment))
-        return tarn_error_set(error, TARN_USAGE, "the alignment %llu is not a power of two",
-                              (unsigned long long)options.alignment);
+    if (tarn_options_alignment(&options.alignment, error) != TARN_OK) return TARN_USAGE;
     struct tarn_reordering reordering = {
         .region = &region,
         .left_out = left_out,
