@@ -366,7 +366,6 @@ static bool windows_init(struct windows *windows, const uint32_t *storages, uint
                                          storages, count, windows->settings->width) != TARN_OK)
         return false;
     uint32_t windows_count = windows->cuts.count;
-    assert(count == 0 || windows_count > 0);
     windows->top = tarn_region_take(region, (size_t)windows_count + 1, sizeof *windows->top);
     if (!windows->top || !tarn_span_tree_init(&windows->wholly, region, windows_count))
         return false;
