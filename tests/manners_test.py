@@ -11,15 +11,14 @@ import subprocess
 import sys
 import tempfile
 
+import rows
+from rows import test
+
 source, tarn = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-folder = tempfile.mkdtemp()
+folder_that_ends = tempfile.TemporaryDirectory()
+folder = folder_that_ends.name
 os.symlink(os.path.join(source, "examples"), os.path.join(folder, "examples"))
 toy, real = "examples/graphs/figure7.json", "examples/graphs/resnet50_b1_adam.ddp.json.gz"
-tests = []
-
-
-def test(function):
-    tests.append(function)
 
 
 def run(*words, shell=None, **options):
@@ -231,15 +230,4 @@ def shells_complete_verbs_options_words_and_files():
         assert {"refined", "simple"} <= fish("tarn plan --boundary ")
 
 
-failed = 0
-print(f"1..{len(tests)}")
-for number, function in enumerate(tests, 1):
-    try:
-        function()
-        print(f"ok {number} - {function.__name__}", flush=True)
-    except Exception as error:  # pylint: disable=broad-except
-        failed = 1
-        print(f"not ok {number} - {function.__name__}")
-        print("# " + f"{type(error).__name__}: {error}"[:1500].replace("\n", "\n# "), flush=True)
-shutil.rmtree(folder)
-sys.exit(failed)
+rows.main()

@@ -315,6 +315,10 @@ static void plans_need_their_arguments(void **state)
     REFUSES(tarn_plan_verify(w.plan, NULL, &verdict, error));
     ACCEPTS(tarn_plan_verify(w.plan, w.graph, NULL, error));
     REFUSES(tarn_plan_verify_file(NULL, w.graph, &verdict, error));
+    struct tarn_plan_outline *outline;
+    REFUSES(tarn_plan_outline_load(NULL, &outline, error));
+    REFUSES(tarn_plan_outline_load("-", NULL, error));
+    tarn_plan_outline_destroy(NULL);
     REFUSES(tarn_plan_verify_file("-", NULL, &verdict, error));
     REFUSES(tarn_order_save(NULL, 1, "-", error));
     REFUSES(tarn_order_save(&step, 1, NULL, error));

@@ -50,6 +50,7 @@ struct tarn_command {
     size_t
         arguments_read; /* how many of them, from the first on, are read; the others are written */
     const enum tarn_status *exits; /* what it can exit with besides 0, 2, 8 and 130; ends with 0 */
+    const char *refusal;           /* what exit code 1 means; NULL: a plan that does not fit */
     const char *example;           /* whole lines */
 };
 

@@ -50,11 +50,12 @@ static void print_option(const struct tarn_option *option, bool in_full)
     print_wrapped(option->help, end);
 }
 
-const char *tarn_help_exit_text(enum tarn_status status)
+const char *tarn_help_exit_text(const struct tarn_command *command, enum tarn_status status)
 {
     switch (status) {
     case TARN_OK: return "ok";
-    case TARN_DOES_NOT_FIT: return "the plan does not fit into the capacity";
+    case TARN_DOES_NOT_FIT:
+        return command->refusal ? command->refusal : "the plan does not fit into the capacity";
     case TARN_USAGE: return "wrong command line";
     case TARN_BAD_INPUT: return "a graph, plan or order is malformed or breaks a rule";
     case TARN_DEVICE: return "the device or a kernel failed";
@@ -86,7 +87,7 @@ static void print_exits(const struct tarn_command *command)
     size_t count = tarn_help_exits(command, exits);
     printf("\nExit codes:\n");
     for (size_t i = 0; i < count; i++)
-        printf("  %3d  %s\n", (int)exits[i], tarn_help_exit_text(exits[i]));
+        printf("  %3d  %s\n", (int)exits[i], tarn_help_exit_text(command, exits[i]));
 }
 
 size_t tarn_help_summary_size(const struct tarn_command *command)

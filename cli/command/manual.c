@@ -64,7 +64,7 @@ void tarn_manual_print(const struct tarn_command *command)
     size_t count = tarn_help_exits(command, exits);
     for (size_t i = 0; i < count; i++) {
         snprintf(form, sizeof form, "%d", (int)exits[i]);
-        print_option(form, tarn_help_exit_text(exits[i]));
+        print_option(form, tarn_help_exit_text(command, exits[i]));
     }
     printf(".SH EXAMPLES\n");
     tarn_manual_lines(command->example);

@@ -265,6 +265,34 @@ TARN_API enum tarn_status tarn_plan_expect(const struct tarn_plan *plan,
                                            const struct tarn_plan_identity *expected,
                                            struct tarn_error *error);
 
+/* A place in the arena, or in the persistent part. */
+struct tarn_placed {
+    uint32_t id; /* of a root tensor, or of the op whose workspace it is */
+    uint64_t offset, size;
+};
+struct tarn_places {
+    const struct tarn_placed *places; /* by id */
+    size_t count;
+};
+
+/* What a plan file says, without the graph that it was made for: to compare files. Nothing of it is
+ * proved, and ids and waits are not held against a graph. */
+struct tarn_plan_outline {
+    const char *name, *method;
+    struct tarn_hash source_hash, graph_hash;
+    struct tarn_graph *graph; /* transformed, which the file holds; NULL: the source graph */
+    uint64_t alignment, footprint;
+    uint64_t bound; /* 0: the file has none */
+    size_t launches, waits, boundary_waits;
+    struct tarn_places storages, workspaces, persistent;
+};
+
+/* "-" is standard input. The caller destroys the outline, and its graph with it. */
+TARN_API enum tarn_status tarn_plan_outline_load(const char *path,
+                                                 struct tarn_plan_outline **outline,
+                                                 struct tarn_error *error);
+TARN_API void tarn_plan_outline_destroy(struct tarn_plan_outline *outline);
+
 /* ---- The verifier ----
  * Shares no algorithm with the planner. Replays the launched program once, two iterations unrolled,
  * with forward vector clocks and a map from byte intervals to storage versions, and compares the
