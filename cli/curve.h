@@ -1,7 +1,8 @@
 /* tarn plan --budget-curve: what budgets cost, as lines, CSV or a picture. */
 #ifndef TARN_CLI_CURVE_H
-#include "command/command.h"
 #define TARN_CLI_CURVE_H
+
+#include "command/command.h"
 
 #define TARN_CURVE_POINTS_MAX 1000
 

@@ -1,8 +1,9 @@
 /* The transforms that a command line asks for: flags in, library options out, and what came of
  * them. `tarn plan` and `tarn transform` have the same flags. */
 #ifndef TARN_CLI_TRANSFORMS_H
-#include "command/command.h"
 #define TARN_CLI_TRANSFORMS_H
+
+#include "command/command.h"
 
 #define TARN_KINDS_MAX 32
 

@@ -1,8 +1,9 @@
 /* The verbs of `tarn`. Each gets the words behind its name (NULL-terminated) and returns the exit
  * code; what goes wrong has then been said on stderr. */
 #ifndef TARN_CLI_VERBS_H
-#include "command/command.h"
 #define TARN_CLI_VERBS_H
+
+#include "command/command.h"
 
 enum tarn_status tarn_verb_info(char **words);
 enum tarn_status tarn_verb_pairs(char **words);
