@@ -248,6 +248,18 @@ def other_requests_come_from_the_heap_and_are_counted():
     assert report["unknown"] > 0 and report["served"] > 0, report  # served after a new recording
 
 
+def the_allocator_for_cuda_compiles_and_is_taken():
+    if torch.version.cuda is None:
+        return
+    from tarn.torch import cuda
+    path, functions = cuda.library()
+    streams = [functions.tarn_cuda_stream(address) for address in (8, 16, 8)]
+    assert streams[0] == streams[2] != streams[1]
+    taken = torch.cuda.memory.CUDAPluggableAllocator(path, "tarn_cuda_allocate",
+                                                     "tarn_cuda_release")
+    assert taken.allocator()
+
+
 # ---- Several ranks ----
 
 def rank(number, port):

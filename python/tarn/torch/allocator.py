@@ -8,30 +8,32 @@ ones are served from one arena.
 Whatever is asked for that does not match the recording, or whose place is still in use, comes from
 the ordinary allocator, as everything outside of iterations does. So no result ever changes."""
 import ctypes as c
+import importlib
 from contextlib import contextmanager
 
 import tarn
 
+from . import memory as cpu
 from . import recording
-from .memory import ALIGNMENT, Arena, allocator
 
 COUNTS = ("served", "unknown", "occupied", "lost")
 
 
 class Allocator:
     """warmup: iterations before the one that is recorded, in which caches and optimizers take what
-    they keep. options: of tarn.plan."""
+    they keep. device: "cpu", or "cuda" before anything is on the GPU. options: of tarn.plan."""
 
     _owner, _arenas = None, []  # those in which tensors were when another one took over, too
 
-    def __init__(self, warmup=1, **options):
-        self._wait, self._options = warmup, {"alignment": ALIGNMENT, **options}
+    def __init__(self, warmup=1, device="cpu", **options):
+        self._device = importlib.import_module(".cuda", __package__) if device == "cuda" else cpu
+        self._wait, self._options = warmup, {"alignment": self._device.ALIGNMENT, **options}
         self.events, self.plan = [], None
         self.counts = dict.fromkeys(COUNTS, 0)
 
     @contextmanager
     def iteration(self):
-        memory = allocator()
+        memory = self._device.allocator()
         if Allocator._owner is not self:  # the process has one tape
             self.plan = None
         if self._wait > 0:
@@ -40,14 +42,16 @@ class Allocator:
         elif self.plan is None:
             memory.tarn_tape_record()
             try:
-                yield
+                with self._device.events(memory):
+                    yield
             finally:
                 memory.tarn_tape_end()
             self._make_plan(memory)
         else:
             memory.tarn_tape_serve()
             try:
-                yield
+                with self._device.events(memory):
+                    yield
             finally:
                 memory.tarn_tape_end()
                 counts = (c.c_int64 * len(COUNTS))()
@@ -70,7 +74,7 @@ class Allocator:
                   for e in requests]
         if Allocator._arenas and memory.tarn_tape_alive() == 0:
             Allocator._arenas.pop()
-        arena = Arena(self.plan.footprint)
+        arena = self._device.Arena(self.plan.footprint)
         Allocator._arenas.append(arena)
         Allocator._owner = self
         n = len(requests)

@@ -7,7 +7,8 @@
 
 #include <atomic>
 
-#include "tape.h"
+#define TARN_TAPING_THREAD thread_local bool
+#include "tape_calls.h"
 
 namespace {
 
@@ -27,8 +28,6 @@ std::atomic<size_t> arenas_count{0};
 
 std::atomic<int64_t> live{0}, peak{0}, requests{0};
 thread_local tarn::Frame frame;
-tarn::Tape tape;
-thread_local bool taping = false; // this thread has an iteration under way
 
 bool is_in_arena(const char *address) {
     for (size_t i = 0, count = arenas_count; i < count; i++)
@@ -117,27 +116,5 @@ int64_t tarn_frame_summarize(const void *const *outputs, int64_t count, int64_t 
     size_t alive, workspace = frame.summarize(outputs, size_t(count), ordinals, &alive);
     *kept = int64_t(alive);
     return int64_t(workspace);
-}
-
-void tarn_tape_record() { tape.begin_recording(), taping = true; }
-void tarn_tape_serve() { tape.begin_serving(), taping = true; }
-void tarn_tape_end() { taping = false, tape.end(); }
-int64_t tarn_tape_events(int64_t *events) {
-    std::vector<tarn::Event> all = tape.events();
-    for (size_t i = 0; events && i < all.size(); i++) {
-        events[4 * i] = int64_t(all[i].action), events[4 * i + 1] = all[i].block;
-        events[4 * i + 2] = int64_t(all[i].size), events[4 * i + 3] = all[i].stream;
-    }
-    return int64_t(all.size());
-}
-void tarn_tape_plan(const int64_t *offsets, const uint64_t *sizes, const int64_t *streams,
-                    int64_t count, char *base, int64_t size) {
-    tape.plan(offsets, sizes, streams, size_t(count), base, size_t(size));
-}
-int64_t tarn_tape_alive() { return int64_t(tape.alive()); }
-void tarn_tape_counts(int64_t *counts) {
-    tarn::Tape::Counts now = tape.counts();
-    counts[0] = now.served, counts[1] = now.unknown, counts[2] = now.occupied;
-    counts[3] = now.lost;
 }
 }

@@ -2,6 +2,7 @@
 import ctypes as c
 import functools
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -10,27 +11,43 @@ from torch.utils import cpp_extension
 ALIGNMENT = 64  # of PyTorch's CPU allocator
 
 
+def compiled(source, *flags):
+    """The path of a library made from a file of this package, once for each version of torch."""
+    version = torch.__version__.split("+", maxsplit=1)[0].replace(".", "_")
+    return cpp_extension.load(f"tarn_{source.stem}_{version}", [str(source)],
+                              extra_cflags=["-O2", "-std=c++20", *flags], with_cuda=False,
+                              is_python_module=False)
+
+
+def declare(functions, *counts):
+    """Says what the functions take and return; `counts`: those that return a number."""
+    for name in ("tape_events", "tape_alive", *counts):
+        getattr(functions, "tarn_" + name).restype = c.c_int64
+    functions.tarn_tape_events.argtypes = [c.c_void_p]
+    functions.tarn_tape_plan.argtypes = [c.c_void_p] * 3 + [c.c_int64, c.c_void_p, c.c_int64]
+    functions.tarn_tape_told.argtypes = [c.c_int64] * 3
+    functions.tarn_tape_counts.argtypes = [c.c_void_p]
+    return functions
+
+
 @functools.lru_cache(maxsize=None)
 def allocator():
     """Compiles the allocator where that was not done yet, installs it for this process and returns
     its functions. Tensors from before keep their memory."""
-    source = Path(__file__).with_name("cpu.cpp")
-    path = cpp_extension.load(f"tarn_cpu_{torch.__version__.split('+')[0].replace('.', '_')}",
-                              [str(source)], extra_cflags=["-O2", "-std=c++20"],
-                              with_cuda=False, is_python_module=False)
-    functions = c.CDLL(path)
-    for name in ("live", "peak", "requests", "frame_summarize", "tape_events",
-                 "tape_alive"):
-        getattr(functions, "tarn_" + name).restype = c.c_int64
+    path = compiled(Path(__file__).with_name("cpu.cpp"))
+    functions = declare(c.CDLL(path), "live", "peak", "requests", "frame_summarize")
     functions.tarn_arena.argtypes = [c.c_void_p, c.c_int64]
     functions.tarn_arena_drop.argtypes = [c.c_void_p]
     functions.tarn_frame_begin.argtypes = [c.c_void_p, c.c_int64, c.c_void_p, c.c_int64]
     functions.tarn_frame_summarize.argtypes = [c.c_void_p, c.c_int64, c.c_void_p, c.c_void_p]
-    functions.tarn_tape_events.argtypes = [c.c_void_p]
-    functions.tarn_tape_plan.argtypes = [c.c_void_p] * 3 + [c.c_int64, c.c_void_p, c.c_int64]
-    functions.tarn_tape_counts.argtypes = [c.c_void_p]
     functions.tarn_install()
     return functions
+
+
+@contextmanager
+def events(_functions):
+    """The CPU has no streams, and no events between them."""
+    yield
 
 
 class Arena:

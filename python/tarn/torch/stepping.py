@@ -228,8 +228,8 @@ class Step:
 
     def _key(self, batch):
         leaves, spec = pytree.tree_flatten(batch)
-        shapes = tuple((t.shape, t.stride(), t.dtype, t.requires_grad) if _is_tensor(t) else t
-                       for t in leaves)
+        shapes = tuple((t.shape, t.stride(), t.dtype, t.requires_grad) if _is_tensor(t)
+                       else (type(t), repr(t)) for t in leaves)
         return (shapes, spec, tuple(m.training for m in self.model.modules()),
                 tuple(p.requires_grad for p in self.model.parameters()))
 

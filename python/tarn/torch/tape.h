@@ -239,6 +239,12 @@ public:
         return base_ + from;
     }
     bool owns(const char *address) const { return address >= base_ && address < end_; }
+    /* Whose bytes begin at this address; -1: nobody's. */
+    int64_t block_at(const char *address) {
+        std::lock_guard<std::mutex> guard(lock_);
+        auto block = given_.find(size_t(address - base_));
+        return block == given_.end() ? -1 : block->second;
+    }
     void returned(const char *address, int64_t stream) {
         std::lock_guard<std::mutex> guard(lock_);
         size_t from = size_t(address - base_);
