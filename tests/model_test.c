@@ -65,6 +65,7 @@ static void for_subjects(void (*check)(const struct subject *subject))
     }
     for (uint64_t seed = 0; seed < DRAWS(400); seed++) {
         struct random_graph_options options = random_graph_knobs(seed, 40);
+        options.early_share = seed % 2 ? 50 : 0;
         plan_it(&subject, random_graph(&options));
         check(&subject);
         drop(&subject);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what Tarn needs and this machine lacks (Debian, Ubuntu). Called by examples/quickstart.sh
 # and tests/run.sh; names on the command line ask for more: tests, coverage, starpu, opencl, cross, fuzz,
-# train; torch (PyTorch and ExecuTorch in a virtual environment of 6 GB: TARN_TORCH, else in the user's
+# train, browser; torch (PyTorch and ExecuTorch in a virtual environment of 6 GB: TARN_TORCH, else in the user's
 # cache); and gpu, for which nothing can be installed.
 set -euo pipefail
 
@@ -43,6 +43,9 @@ for extra in "$@"; do
         [ -e /etc/OpenCL/vendors/pocl.icd ] || missing+=(pocl-opencl-icd)
         ;;
     starpu) need_library starpu-1.3 libstarpu-dev ;;
+    browser)
+        command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || need_command chromium chromium
+        ;;
     coverage) need_command gcovr gcovr ;;
     cross)
         need_command aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
@@ -62,7 +65,7 @@ for extra in "$@"; do
         python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
         ;;
     *)
-        echo "setup: no optional part is called '$extra' (there are: tests, coverage, starpu, opencl, cross, fuzz, train, torch, gpu)" >&2
+        echo "setup: no optional part is called '$extra' (there are: tests, coverage, starpu, opencl, cross, fuzz, train, browser, torch, gpu)" >&2
         exit 2
         ;;
     esac

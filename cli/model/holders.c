@@ -25,6 +25,7 @@ static int compare_holders(const void *a, const void *b)
 {
     const struct tarn_holder *x = a, *y = b;
     if (x->writer != y->writer) return x->writer < y->writer ? -1 : 1;
+    if (x->half != y->half) return x->half < y->half ? -1 : 1;
     return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
@@ -123,6 +124,15 @@ static void add_groups(struct tarn_model *model, const uint32_t *holder_of)
     }
 }
 
+static enum tarn_holder_half half_of(const struct tarn_model *model,
+                                     const struct tarn_holder *holder)
+{
+    struct tarn_op_info info;
+    tarn_graph_op(model->graph, model->launches[holder->writer].op, &info);
+    if (!info.workspace_first) return TARN_WHOLE;
+    return holder->tensor == TARN_NONE ? TARN_FIRST_HALF : TARN_SECOND_HALF;
+}
+
 static void make_holders(struct tarn_model *model, const struct entry *entries, size_t count,
                          struct tarn_touch *touches)
 {
@@ -137,6 +147,7 @@ static void make_holders(struct tarn_model *model, const struct entry *entries, 
         }
         touches += holder->touches_count;
         holder->writer = holder->touches[0].launch;
+        holder->half = half_of(model, holder);
         model->sum += holder->size;
     }
     qsort(model->holders, model->holders_count, sizeof *model->holders, compare_holders);
@@ -152,13 +163,18 @@ static bool mark_certified(struct tarn_model *model)
     if (!model->has_certificate || certificate->streams_count != model->streams_count) return true;
     for (uint32_t h = 0; h < model->holders_count; h++) {
         const struct tarn_launch *writer = &model->launches[model->holders[h].writer];
-        model->holders[h].certified = writer->place < certificate->launched[writer->stream];
+        uint32_t launched = certificate->launched[writer->stream];
+        model->holders[h].certified =
+            model->holders[h].half == TARN_FIRST_HALF /* or its outputs may follow it */
+                ? writer->place == launched && tarn_model_cuts_inside(model, writer->stream)
+                : writer->place < launched;
     }
     for (tarn_stream s = 0; s < model->streams_count; s++) {
-        if (certificate->launched[s] == 0) continue;
+        uint32_t launched = certificate->launched[s] + tarn_model_cuts_inside(model, s);
+        if (launched == 0) continue;
         if (tarn_model_first(model, s, first) != TARN_OK) return false;
         for (uint32_t h = 0; h < model->holders_count; h++)
-            if (first[h] < certificate->launched[s]) model->holders[h].certified = false;
+            if (first[h] < launched) model->holders[h].certified = false;
     }
     return true;
 }
@@ -173,6 +189,11 @@ static bool find_serial_peak(struct tarn_model *model)
         alive -= released[v];
         for (; h < model->holders_count && model->holders[h].writer == v; h++) {
             const struct tarn_holder *holder = &model->holders[h];
+            if (holder->half == TARN_FIRST_HALF) { /* given back before the others begin */
+                if (alive + holder->size > model->serial_peak)
+                    model->serial_peak = alive + holder->size;
+                continue;
+            }
             alive += holder->size;
             if (!holder->pinned)
                 released[holder->touches[holder->touches_count - 1].launch + 1] += holder->size;

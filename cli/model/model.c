@@ -142,6 +142,14 @@ void tarn_model_finish(struct tarn_model *model)
     *model = (struct tarn_model){.plan = NULL};
 }
 
+bool tarn_model_cuts_inside(const struct tarn_model *model, tarn_stream stream)
+{
+    struct tarn_list inside = model->certificate.inside;
+    for (size_t i = 0; i < inside.count; i++)
+        if (inside.ids[i] == stream) return true;
+    return false;
+}
+
 /* reach[v], from the last launch to the first: the first place of the stream that comes after v,
  * by v's own stream and by who waits for v. */
 enum tarn_status tarn_model_first(const struct tarn_model *model, tarn_stream stream,

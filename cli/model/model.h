@@ -3,7 +3,7 @@
  * indices are small numbers:
  *
  *     launch   0 .. launches_count - 1, in an order that lists and waits allow
- *     holder   0 .. holders_count - 1: a planned storage or a workspace, by writer, then by offset
+ *     holder   0 .. holders_count - 1: a planned storage or a workspace, by writer, half, offset
  *
  * Places count the launches of one stream. */
 #ifndef TARN_CLI_MODEL_MODEL_H
@@ -33,6 +33,11 @@ enum tarn_holder_kind {
 };
 #define TARN_HOLDER_KINDS 4
 
+/* Of an op that is done with its workspace before it writes its outputs (workspace_first), the
+ * workspace is there in the first half of the launch, and outputs that begin with it in the second
+ * half: they may share bytes. */
+enum tarn_holder_half { TARN_WHOLE, TARN_FIRST_HALF, TARN_SECOND_HALF };
+
 struct tarn_holder {
     const char *name;   /* of the root tensor, or of the op whose workspace it is */
     tarn_tensor tensor; /* the root; TARN_NONE: a workspace */
@@ -44,6 +49,7 @@ struct tarn_holder {
     uint32_t writer;                  /* the launch that touches it first */
     const struct tarn_touch *touches; /* by launch */
     uint32_t touches_count;
+    enum tarn_holder_half half;
     bool pinned;    /* an output: nobody has its bytes after it */
     bool certified; /* one of those that the bound counts */
 };
@@ -87,6 +93,9 @@ struct tarn_error tarn_model_no_memory(void);
  * O(launches + waits + touches). */
 enum tarn_status tarn_model_first(const struct tarn_model *model, tarn_stream stream,
                                   uint32_t *first);
+
+/* Does the certificate's cut go through the next launch of that stream? Linear in streams. */
+bool tarn_model_cuts_inside(const struct tarn_model *model, tarn_stream stream);
 
 static inline uint32_t tarn_model_length(const struct tarn_model *model, tarn_stream stream)
 {

@@ -5,6 +5,7 @@
  * at that moment. By a trace: as it was. Cost: see schedule.h. */
 #include "schedule.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #define WAIT_NS 3000    /* of an event wait, as `tarn info` has it */
@@ -58,8 +59,9 @@ static bool find_cut(struct cut *cut, struct tarn_memory *memory, const struct t
         cut->below[s] = model->certificate.launched[s];
     for (uint32_t v = model->launches_count; v-- > 0;) { /* who waits comes later in the order */
         const struct tarn_launch *launch = &model->launches[v];
-        if (launch->place >= cut->below[launch->stream]) continue;
-        if (launch->place + 1 < cut->below[launch->stream]) cut->preceded[v] = true;
+        uint32_t begun = cut->below[launch->stream] + tarn_model_cuts_inside(model, launch->stream);
+        if (launch->place >= begun) continue;
+        if (launch->place + 1 < begun) cut->preceded[v] = true;
         for (uint32_t i = model->waits.begin[v]; i < model->waits.begin[v + 1]; i++) {
             uint32_t u = model->waits.ids[i];
             const struct tarn_launch *on = &model->launches[u];
@@ -70,24 +72,45 @@ static bool find_cut(struct cut *cut, struct tarn_memory *memory, const struct t
     return true;
 }
 
+static bool is_halved(const struct tarn_model *model, uint32_t v)
+{
+    struct tarn_op_info info;
+    return tarn_graph_op(model->graph, model->launches[v].op, &info) && info.workspace_first;
+}
+
+/* Where v runs: 0 before the moment, 1 in flight, 2 behind. */
+static int part_of(const struct tarn_model *model, const struct cut *cut, uint32_t v)
+{
+    const struct tarn_launch *launch = &model->launches[v];
+    uint32_t below = cut->below[launch->stream];
+    if (launch->place < below) return cut->preceded[v] ? 0 : 1;
+    return launch->place == below && tarn_model_cuts_inside(model, launch->stream) ? 1 : 2;
+}
+
+/* Where ops in flight have halves, the moment is the second half of those below the cut, and the
+ * first half of those that the cut goes through, which begin later. */
 static void go_through_cut(struct tarn_schedule *schedule, const struct tarn_model *model,
                            const struct cut *cut)
 {
-    uint64_t at = 0, wide = model->launches_count / FLIGHT_SHARE + 1;
-    for (int part = 0; part < 3; part++) { /* before, in flight, behind */
+    uint64_t at = 0, half = model->launches_count / FLIGHT_SHARE / 2 + 1, delay = 0;
+    for (uint32_t v = 0; v < model->launches_count; v++)
+        if (part_of(model, cut, v) == 1 && is_halved(model, v)) delay = half;
+    for (int part = 0; part < 3; part++) {
         for (uint32_t v = 0; v < model->launches_count; v++) {
+            if (part_of(model, cut, v) != part) continue;
             const struct tarn_launch *launch = &model->launches[v];
-            bool is_below = launch->place < cut->below[launch->stream];
-            if (part != (is_below ? (cut->preceded[v] ? 0 : 1) : 2)) continue;
-            schedule->begin[v] = at;
-            schedule->end[v] = at + (part == 1 ? wide : 1);
+            bool is_through = part == 1 && launch->place >= cut->below[launch->stream];
+            schedule->begin[v] = at + (is_through ? half : 0);
+            schedule->end[v] = schedule->begin[v] + (part == 1 ? 2 * half : 1);
             if (part == 1)
                 schedule->flight_count++;
             else
                 at++;
         }
-        if (part == 0) schedule->mark_begin = at;
-        if (part == 1) schedule->mark_end = at += schedule->flight_count > 0 ? wide : 0;
+        if (part != 1) continue;
+        schedule->mark_begin = at + delay;
+        schedule->mark_end = at + 2 * half;
+        if (schedule->flight_count > 0) at += 2 * half + delay;
     }
     schedule->has_mark = schedule->flight_count > 0;
 }
@@ -188,10 +211,14 @@ bool tarn_schedule_spans(const struct tarn_schedule *schedule, const struct tarn
     uint32_t *first = tarn_memory_take(&memory, model->holders_count, sizeof *first);
     for (uint32_t h = 0; h < model->holders_count; h++) {
         const struct tarn_holder *holder = &model->holders[h];
-        spans[h] = (struct tarn_span){schedule->begin[holder->writer], 0, schedule->length};
+        double begin = (double)schedule->begin[holder->writer];
+        double middle = (begin + (double)schedule->end[holder->writer]) / 2;
+        spans[h] = (struct tarn_span){holder->half == TARN_SECOND_HALF ? middle : begin, 0,
+                                      (double)schedule->length};
         for (uint32_t i = 0; i < holder->touches_count; i++)
-            spans[h].end = later(spans[h].end, schedule->end[holder->touches[i].launch]);
-        if (holder->pinned) spans[h].end = schedule->length;
+            spans[h].end = fmax(spans[h].end, (double)schedule->end[holder->touches[i].launch]);
+        if (holder->pinned) spans[h].end = (double)schedule->length;
+        if (holder->half == TARN_FIRST_HALF) spans[h].end = middle;
     }
     bool is_complete = first != NULL;
     for (tarn_stream s = 0; is_complete && s < model->streams_count; s++) {
@@ -199,12 +226,14 @@ bool tarn_schedule_spans(const struct tarn_schedule *schedule, const struct tarn
         is_complete = tarn_model_first(model, s, first) == TARN_OK;
         for (uint32_t h = 0; is_complete && h < model->holders_count; h++) {
             if (first[h] == length) continue;
-            uint64_t begin = schedule->begin[tarn_model_at(model, s, first[h])];
-            if (begin < spans[h].free) spans[h].free = begin;
+            double begin = (double)schedule->begin[tarn_model_at(model, s, first[h])];
+            spans[h].free = fmin(spans[h].free, begin);
         }
     }
     for (uint32_t h = 0; h < model->holders_count; h++)
-        spans[h].free = later(spans[h].free, spans[h].end);
+        spans[h].free = model->holders[h].half == TARN_FIRST_HALF /* to the outputs at once */
+                            ? spans[h].end
+                            : fmax(spans[h].free, spans[h].end);
     tarn_memory_finish(&memory);
     return is_complete;
 }
@@ -212,7 +241,7 @@ bool tarn_schedule_spans(const struct tarn_schedule *schedule, const struct tarn
 /* ---- Bytes in use ---- */
 
 struct change {
-    uint64_t at;
+    double at;
     int64_t alive, taken; /* what is added then; modulo 2^64 */
 };
 

@@ -35,7 +35,7 @@ void tarn_schedule_finish(struct tarn_schedule *schedule);
 /* When the bytes of a holder are taken: it is alive from `begin` to `end`, when its last use has
  * ended, and *held* from then until the first launch that may have its bytes begins. */
 struct tarn_span {
-    uint64_t begin, end, free;
+    double begin, end, free; /* half a launch may be half a step */
 };
 /* spans: room for holders_count. False: no memory. Cost: O(S (launches + waits + touches)). */
 bool tarn_schedule_spans(const struct tarn_schedule *schedule, const struct tarn_model *model,
@@ -43,7 +43,8 @@ bool tarn_schedule_spans(const struct tarn_schedule *schedule, const struct tarn
 
 /* How many bytes are in use from `at` on: exact ones alive, reserved ones alive or held. */
 struct tarn_level {
-    uint64_t at, alive, taken;
+    double at;
+    uint64_t alive, taken;
 };
 /* *levels, by time, *count of them, from the memory; NULL: none left. Cost: O(n log n). */
 struct tarn_level *tarn_schedule_levels(struct tarn_memory *memory, const struct tarn_model *model,

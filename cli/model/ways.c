@@ -20,6 +20,12 @@ static int compare_candidates(const void *a, const void *b)
     return (x->holder > y->holder) - (x->holder < y->holder);
 }
 
+/* When it begins: a half launch counts one. */
+static uint64_t moment_of(const struct tarn_holder *holder)
+{
+    return 2 * (uint64_t)holder->writer + (holder->half == TARN_SECOND_HALF);
+}
+
 static size_t find_candidates(const struct tarn_model *model, uint32_t h,
                               enum tarn_direction direction, struct candidate *candidates)
 {
@@ -29,11 +35,11 @@ static size_t find_candidates(const struct tarn_model *model, uint32_t h,
     for (uint32_t k = 0; k < model->holders_count; k++) {
         const struct tarn_holder *other = &model->holders[k];
         if (other->offset >= end || other->offset + tarn_holder_reserved(other) <= begin) continue;
-        bool is_before = other->writer < holder->writer;
-        bool is_other = direction == TARN_BEFORE ? !is_before : other->writer <= holder->writer;
-        uint64_t rank =
-            direction == TARN_BEFORE ? model->launches_count - other->writer : other->writer;
-        if (is_other) rank += (uint64_t)model->launches_count + 1;
+        uint64_t here = moment_of(holder), there = moment_of(other);
+        uint64_t last = 2 * (uint64_t)model->launches_count + 1;
+        bool is_other = direction == TARN_BEFORE ? there >= here : there <= here;
+        uint64_t rank = direction == TARN_BEFORE ? last - there : there;
+        if (is_other) rank += last;
         candidates[count++] = (struct candidate){rank, k, is_other};
     }
     qsort(candidates, count, sizeof *candidates, compare_candidates);
@@ -205,6 +211,20 @@ struct tarn_way tarn_way_find(struct tarn_memory *memory, const struct tarn_mode
     return way;
 }
 
+/* A workspace, and an output of the same launch that begins when the workspace has ended? */
+static bool is_halved(const struct tarn_holder *earlier, const struct tarn_holder *later)
+{
+    return earlier->half == TARN_FIRST_HALF && later->half == TARN_SECOND_HALF &&
+           earlier->writer == later->writer;
+}
+
+static struct tarn_way way_inside(struct tarn_memory *memory, uint32_t launch)
+{
+    struct tarn_way_step *steps = tarn_memory_take(memory, 1, sizeof *steps);
+    if (steps) *steps = (struct tarn_way_step){launch, TARN_STARTS};
+    return (struct tarn_way){steps, 1};
+}
+
 struct tarn_way *tarn_ways(struct tarn_memory *memory, const struct tarn_model *model,
                            uint32_t earlier, bool of_previous, uint32_t later, size_t *count)
 {
@@ -219,7 +239,9 @@ struct tarn_way *tarn_ways(struct tarn_memory *memory, const struct tarn_model *
                 model->launches[holder->touches[k].launch].stream != model->launches[v].stream;
         if (!is_last) continue;
         struct tarn_way way =
-            tarn_way_find(memory, model, v, of_previous, model->holders[later].writer);
+            !of_previous && is_halved(&model->holders[earlier], &model->holders[later])
+                ? way_inside(memory, v)
+                : tarn_way_find(memory, model, v, of_previous, model->holders[later].writer);
         if (!way.steps) return NULL;
         ways[(*count)++] = way;
     }

@@ -140,13 +140,20 @@ static void write_axis(struct writer *writer, enum tarn_axis axis)
         number(writer, NULL, schedule->mark_end);
         close_list(writer, ']');
         number(writer, "flight", schedule->flight_count);
+        open_list(writer, "wide", '['); /* pairs: a launch in flight, and its length */
+        for (uint32_t v = 0; v < count; v++) {
+            if (schedule->end[v] - schedule->begin[v] == 1) continue;
+            number(writer, NULL, v);
+            number(writer, NULL, schedule->end[v] - schedule->begin[v]);
+        }
+        close_list(writer, ']');
     }
     if (axis != TARN_AXIS_ORDER) { /* there, launch v begins at v */
         open_list(writer, "begin", '[');
         for (uint32_t v = 0; v < count; v++) difference(writer, &last, schedule->begin[v]);
         close_list(writer, ']');
     }
-    if (axis == TARN_AXIS_REAL) /* the others' follow: a step, the cost, or the mark's width */
+    if (axis == TARN_AXIS_REAL) /* the others' follow: a step, the cost, or `wide` */
         COLUMN(writer, "length", count, v, schedule->end[v] - schedule->begin[v]);
     close_list(writer, '}');
 }
@@ -258,6 +265,7 @@ static void write_holders(struct writer *writer)
     COLUMN(writer, "padding", count, h, holders[h].padding);
     COLUMN(writer, "group", count, h, holders[h].group == TARN_NONE ? 0 : holders[h].group + 1);
     COLUMN(writer, "certified", count, h, holders[h].certified);
+    COLUMN(writer, "half", count, h, holders[h].half);
     COLUMN(writer, "touches", count, h, holders[h].touches_count);
     write_touches(writer);
     close_list(writer, '}');

@@ -35,7 +35,7 @@ static void find_moment(struct tarn_picture *picture)
     const struct tarn_schedule *schedule = tarn_picture_schedule(picture);
     uint64_t most = 0;
     if (schedule->has_mark) {
-        picture->moment = schedule->mark_begin;
+        picture->moment = (double)schedule->mark_begin;
         return;
     }
     for (size_t i = 0; i < picture->levels_count; i++) {

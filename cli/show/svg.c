@@ -131,7 +131,7 @@ static void draw_scale(struct tarn_svg *svg)
     double step = exp2(ceil(log2(svg->map.top / 6)));
     for (double bytes = 0; bytes <= svg->map.top; bytes += fmax(step, 1))
         write_text(svg, LEFT - 12, tarn_svg_y(&svg->map, (uint64_t)bytes) + 8, "end",
-                   tarn_amount((uint64_t)bytes).text);
+                   tarn_round_amount((uint64_t)bytes).text);
     for (tarn_stream s = 0; s < svg->rows_count && svg->row_height >= 20; s++) {
         fprintf(svg->file, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">", LEFT - 12,
                 svg->rows.y + (int)s * svg->row_height + svg->row_height / 2 + 6);
@@ -170,7 +170,7 @@ static void draw_legend(struct tarn_svg *svg, int y)
     if (is_grouped) draw_key(svg, x, y, "g", "contiguous group");
     snprintf(text, sizeof text, "x: %s%s", tarn_axis_text(svg->picture),
              svg->schedule->has_mark ? " (dashed)" : "");
-    write_text(svg, LEFT + ACROSS, y, "end", text);
+    write_text(svg, LEFT + ACROSS, y + 32, "end", text);
     int length = svg->rows_count < model->streams_count
                      ? snprintf(text, sizeof text, "%u more streams are not drawn. ",
                                 model->streams_count - svg->rows_count)
@@ -199,7 +199,7 @@ static bool draw(struct tarn_svg *svg)
     bool is_complete = tarn_svg_map(svg);
     tarn_svg_rows(svg);
     if (svg->schedule->has_mark) {
-        uint64_t middle = (svg->schedule->mark_begin + svg->schedule->mark_end) / 2;
+        double middle = (double)(svg->schedule->mark_begin + svg->schedule->mark_end) / 2;
         fprintf(svg->file,
                 "<path class=\"i\" stroke-width=\"2\" stroke-dasharray=\"8 5\" d=\"M%d %dV%d\"/>\n",
                 tarn_svg_x(svg, middle), svg->curve.y, svg->rows.y + svg->rows.height);

@@ -23,9 +23,9 @@ struct tarn_svg {
     uint64_t merged;     /* storages that were */
 };
 
-static inline int tarn_svg_x(const struct tarn_svg *svg, uint64_t time)
+static inline int tarn_svg_x(const struct tarn_svg *svg, double time)
 {
-    double share = (double)time / (double)svg->schedule->length;
+    double share = time / (double)svg->schedule->length;
     return svg->map.x + (int)(share * svg->map.width + 0.5);
 }
 

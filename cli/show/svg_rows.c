@@ -16,13 +16,14 @@ static void draw_row(struct tarn_svg *svg, tarn_stream s)
             svg->rows.x, y, svg->rows.width, height, y);
     for (uint32_t place = 0; place < length; place++) {
         uint32_t v = tarn_model_at(model, s, place);
-        int begin = tarn_svg_x(svg, schedule->begin[v]), end = tarn_svg_x(svg, schedule->end[v]);
+        int begin = tarn_svg_x(svg, (double)schedule->begin[v]),
+            end = tarn_svg_x(svg, (double)schedule->end[v]);
         if (end - begin > 4) end--;
         if (end <= begin) end = begin + 1;
         for (; place + 1 < length; place++) {
             uint32_t next = tarn_model_at(model, s, place + 1);
-            if (tarn_svg_x(svg, schedule->begin[next]) > end + svg->grain - 1) break;
-            int next_end = tarn_svg_x(svg, schedule->end[next]);
+            if (tarn_svg_x(svg, (double)schedule->begin[next]) > end + svg->grain - 1) break;
+            int next_end = tarn_svg_x(svg, (double)schedule->end[next]);
             if (next_end > end) end = next_end;
         }
         fprintf(svg->file, "m%d 0h%dv%dh%dz", begin - at, end - begin, height, begin - end);
@@ -37,9 +38,9 @@ static void draw_wait(struct tarn_svg *svg, uint32_t from, uint32_t to)
     tarn_stream a = model->launches[from].stream, b = model->launches[to].stream;
     if (a >= svg->rows_count || b >= svg->rows_count) return;
     int top = svg->rows.y, height = svg->row_height - 4;
-    fprintf(svg->file, "M%d %dL%d %d", tarn_svg_x(svg, svg->schedule->end[from]),
+    fprintf(svg->file, "M%d %dL%d %d", tarn_svg_x(svg, (double)svg->schedule->end[from]),
             top + (int)a * svg->row_height + (b > a ? height : 0),
-            tarn_svg_x(svg, svg->schedule->begin[to]),
+            tarn_svg_x(svg, (double)svg->schedule->begin[to]),
             top + (int)b * svg->row_height + (b > a ? 0 : height));
 }
 

@@ -44,9 +44,8 @@ static void print_curve(const struct sheet *sheet)
     double most[COLUMNS] = {0};
     for (size_t i = 0; i < picture->levels_count; i++) {
         bool is_last = i + 1 == picture->levels_count;
-        double end = is_last ? sheet->length : (double)picture->levels[i + 1].at;
-        struct stretch columns =
-            stretch_of((double)picture->levels[i].at, end, sheet->length, COLUMNS);
+        double end = is_last ? sheet->length : picture->levels[i + 1].at;
+        struct stretch columns = stretch_of(picture->levels[i].at, end, sheet->length, COLUMNS);
         for (int c = (int)columns.begin; c < COLUMNS && c < columns.end; c++)
             most[c] = fmax(most[c], (double)picture->levels[i].alive);
     }
@@ -95,10 +94,8 @@ static void cover_all(const struct sheet *sheet, double area[ROWS][COLUMNS][LETT
         const struct tarn_span *span = &picture->spans[h];
         double top = (double)(holder->offset + tarn_holder_reserved(holder));
         struct stretch rows = stretch_of((double)holder->offset, top, sheet->footprint, ROWS);
-        struct stretch alive =
-            stretch_of((double)span->begin, (double)span->end, sheet->length, COLUMNS);
-        struct stretch held =
-            stretch_of((double)span->end, (double)span->free, sheet->length, COLUMNS);
+        struct stretch alive = stretch_of(span->begin, span->end, sheet->length, COLUMNS);
+        struct stretch held = stretch_of(span->end, span->free, sheet->length, COLUMNS);
         cover(area, rows, alive, letter_of(sheet, h));
         cover(area, rows, held, HELD);
     }

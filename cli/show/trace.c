@@ -13,12 +13,9 @@ struct tracer {
 };
 
 /* "ts" or "dur". */
-static void print_time(const struct tracer *tracer, const char *key, uint64_t time)
+static void print_time(const struct tracer *tracer, const char *key, double time)
 {
-    if (tracer->schedule->is_time)
-        fprintf(tracer->file, "\"%s\":%" PRIu64 ".%03u", key, time / 1000, (unsigned)(time % 1000));
-    else
-        fprintf(tracer->file, "\"%s\":%" PRIu64, key, time);
+    fprintf(tracer->file, "\"%s\":%.3f", key, tracer->schedule->is_time ? time / 1000 : time);
 }
 
 static void print_track(const struct tracer *tracer, tarn_stream s)
@@ -39,9 +36,9 @@ static void print_launch(const struct tracer *tracer, uint32_t v)
     struct tarn_op_info info;
     tarn_graph_op(tracer->model->graph, launch->op, &info);
     fprintf(tracer->file, "{\"ph\":\"X\",\"pid\":0,\"tid\":%u,", launch->stream);
-    print_time(tracer, "ts", tracer->schedule->begin[v]);
+    print_time(tracer, "ts", (double)tracer->schedule->begin[v]);
     fputc(',', tracer->file);
-    print_time(tracer, "dur", tracer->schedule->end[v] - tracer->schedule->begin[v]);
+    print_time(tracer, "dur", (double)(tracer->schedule->end[v] - tracer->schedule->begin[v]));
     fputs(",\"name\":", tracer->file);
     tarn_write_name(tracer->file, TARN_JSON, info.name[0] ? info.name : "op", TARN_NAME_MAX);
     fputs(",\"cat\":", tracer->file);
@@ -56,12 +53,12 @@ static void print_arrow(const struct tracer *tracer, uint32_t number, uint32_t f
     uint64_t last = schedule->end[from] - (schedule->end[from] > schedule->begin[from]);
     fprintf(tracer->file, "{\"ph\":\"s\",\"pid\":0,\"tid\":%u,\"id\":%u,",
             tracer->model->launches[from].stream, number);
-    print_time(tracer, "ts", last);
+    print_time(tracer, "ts", (double)last);
     fprintf(tracer->file,
             ",\"name\":\"wait\",\"cat\":\"wait\"},\n{\"ph\":\"f\",\"bp\":\"e\",\"pid\":0,"
             "\"tid\":%u,\"id\":%u,",
             tracer->model->launches[to].stream, number);
-    print_time(tracer, "ts", schedule->begin[to]);
+    print_time(tracer, "ts", (double)schedule->begin[to]);
     fputs(",\"name\":\"wait\",\"cat\":\"wait\"},\n", tracer->file);
 }
 

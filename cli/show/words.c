@@ -37,6 +37,15 @@ struct tarn_amount tarn_amount(uint64_t bytes)
     return amount;
 }
 
+struct tarn_amount tarn_round_amount(uint64_t bytes)
+{
+    struct tarn_amount amount = tarn_amount(bytes);
+    char *point = strchr(amount.text, '.'), *unit = strchr(amount.text, ' ');
+    if (point && unit && point + 1 + strspn(point + 1, "0") == unit)
+        memmove(point, unit, strlen(unit) + 1);
+    return amount;
+}
+
 struct tarn_amount tarn_grouped(uint64_t number)
 {
     struct tarn_amount amount;

@@ -23,6 +23,8 @@ struct tarn_amount {
     char text[24];
 };
 struct tarn_amount tarn_amount(uint64_t bytes);
+/* "16 MiB" where nothing but zeros follows. */
+struct tarn_amount tarn_round_amount(uint64_t bytes);
 /* "1,099". */
 struct tarn_amount tarn_grouped(uint64_t number);
 

@@ -18,7 +18,7 @@ function fillArea(g, values, part, top, fill) {
   g.beginPath();
   g.moveTo(layout.x, floor);
   values.forEach((value, pixel) => {
-    const y = floor - (value / top) * part.height;
+    const y = floor - Math.min(1, value / top) * part.height;
     g.lineTo(layout.x + pixel, y);
     g.lineTo(layout.x + pixel + 1, y);
   });

@@ -3,6 +3,7 @@
 
 const KINDS = ["intermediate", "gradient", "output", "workspace"];
 const OUTPUT = 2, WORKSPACE = 3;
+const FIRST_HALF = 1, SECOND_HALF = 2; // of the launch that writes it: see cli/model/model.h
 
 let plan; // see below
 
@@ -43,8 +44,8 @@ function unpackNames(names) {
 // When launches begin and end; how long they take follows where it is not told.
 function unpackAxis(one, launches, cost) {
   one.begin = one.begin ? sumUp(one.begin) : Float64Array.from({ length: launches }, (_, v) => v);
-  const wide = (begin) => (one.mark && begin === one.mark[0] ? one.mark[1] - one.mark[0] : 1);
-  one.end = one.begin.map((begin, v) => begin + (one.length ? one.length[v] : one.isTime ? cost[v] : wide(begin)));
+  one.end = one.begin.map((begin, v) => begin + (one.length ? one.length[v] : one.isTime ? cost[v] : 1));
+  for (let i = 0; one.wide && i < one.wide.length; i += 2) one.end[one.wide[i]] += one.wide[i + 1] - 1;
 }
 
 function unpackTouches(holder) {
@@ -69,7 +70,7 @@ function unpackTouches(holder) {
 function unpackHolders(data) {
   const holder = data.holder;
   for (const column of ["offset", "size", "padding"]) holder[column] = Float64Array.from(holder[column]);
-  for (const column of ["kind", "certified"]) holder[column] = Uint8Array.from(holder[column]);
+  for (const column of ["kind", "certified", "half"]) holder[column] = Uint8Array.from(holder[column]);
   unpackTouches(holder);
   data.holders = holder.name.length;
   const used = new Uint32Array(2 * holder.touchLaunch.length); // pairs: launch, holder

@@ -8,21 +8,23 @@ const axisOf = (key) => plan.axes.find((one) => one.key === key);
 // overwrite it. axis.top is where it all ends.
 function prepareAxis(one) {
   if (one.from) return one;
-  const { begin, end } = one, { writer, touchBegin, touchLaunch } = plan.holder;
+  const { begin, end } = one, { writer, half, touchBegin, touchLaunch } = plan.holder;
+  const middle = (v) => (begin[v] + end[v]) / 2;
   one.top = end.reduce((most, x) => Math.max(most, x), 1);
-  one.from = Float64Array.from(writer, (v) => begin[v]);
+  one.from = Float64Array.from(writer, (v, h) => (half[h] === SECOND_HALF ? middle(v) : begin[v]));
   one.to = new Float64Array(plan.holders);
   one.free = new Float64Array(plan.holders).fill(one.top);
   for (let h = 0; h < plan.holders; h++) {
     for (let t = touchBegin[h]; t < touchBegin[h + 1]; t++) one.to[h] = Math.max(one.to[h], end[touchLaunch[t]]);
     if (isPinned(h)) one.to[h] = one.top;
+    if (half[h] === FIRST_HALF) one.to[h] = middle(writer[h]);
   }
   plan.lists.forEach((list, s) => {
     const first = firstPlaces(s);
     for (let h = 0; h < plan.holders; h++)
       if (first[h] < list.length) one.free[h] = Math.min(one.free[h], begin[list[first[h]]]);
   });
-  for (let h = 0; h < plan.holders; h++) one.free[h] = Math.max(one.free[h], one.to[h]);
+  for (let h = 0; h < plan.holders; h++) one.free[h] = half[h] === FIRST_HALF ? one.to[h] : Math.max(one.free[h], one.to[h]);
   addLevels(one);
   return one;
 }

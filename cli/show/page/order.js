@@ -78,14 +78,18 @@ function placesAfter(v) {
   return after;
 }
 
-// For every reserved byte of [begin, end) the nearest holder before (direction -1) or after (+1)
-// launch `at`, or where nobody of this iteration has it, the nearest of the next one.
-function neighbours(begin, end, at, self, direction) {
-  const near = [], { offset, writer } = plan.holder;
+// When a holder begins: a half launch counts one.
+const momentOf = (h) => 2 * plan.holder.writer[h] + (plan.holder.half[h] === SECOND_HALF ? 1 : 0);
+
+// For every reserved byte of a holder the nearest that has it before (direction -1) or after (+1),
+// or where nobody of this iteration has it, the nearest of the next one.
+function neighbours(self, direction) {
+  const near = [], { offset } = plan.holder, begin = offset[self], end = endOf(self);
+  const here = momentOf(self), last = 2 * plan.launches + 1;
   for (let h = 0; h < plan.holders; h++) {
     if (offset[h] >= end || endOf(h) <= begin) continue;
-    const isOther = direction < 0 ? writer[h] >= at : writer[h] <= at;
-    near.push({ holder: h, isOther, order: (isOther ? plan.launches + 1 : 0) + (direction < 0 ? plan.launches - writer[h] : writer[h]) });
+    const there = momentOf(h), isOther = direction < 0 ? there >= here : there <= here;
+    near.push({ holder: h, isOther, order: (isOther ? last : 0) + (direction < 0 ? last - there : there) });
   }
   near.sort((a, b) => a.order - b.order || a.holder - b.holder);
   let ranges = [[begin, end]];
@@ -117,8 +121,12 @@ function takeRange(ranges, begin, end) {
 
 // Why the writer of `later` may overwrite `earlier`: a way of program order and waits from the last
 // use in each stream, with the fewest waits. A way is a list of { launch, how }; null: there is none.
-const waysBetween = (earlier, ofPrevious, later) =>
-  lastUses(earlier).map((from) => findWay(from, ofPrevious, plan.holder.writer[later]));
+function waysBetween(earlier, ofPrevious, later) {
+  const { half, writer } = plan.holder;
+  if (!ofPrevious && half[earlier] === FIRST_HALF && half[later] === SECOND_HALF && writer[earlier] === writer[later])
+    return [[{ launch: writer[later], how: "start" }]]; // done with its workspace, then its output
+  return lastUses(earlier).map((from) => findWay(from, ofPrevious, writer[later]));
+}
 
 function findWay(from, fromPrevious, to) {
   const { stream, place } = plan.launch;

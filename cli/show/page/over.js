@@ -19,7 +19,7 @@ function drawOver() {
 function drawBase() {
   base.setTransform(ratio, 0, 0, ratio, 0, 0);
   base.fillStyle = colours.bg;
-  base.fillRect(0, 0, layout.whole.width, layout.whole.height);
+  base.fillRect(0, 0, layout.whole.width + 1, layout.whole.height + 1);
   drawOverview(base);
   drawCurve(base);
   drawMap(base);
@@ -106,7 +106,7 @@ function outlineInRows(g) {
   const { chosen, hover } = state, what = hover && hover.what;
   if (chosen && state.meanwhile) shadeMeanwhile(g, state.meanwhile);
   if (chosen && chosen.holder !== undefined)
-    for (const touch of touchesOf(chosen.holder)) outlineLaunch(g, touch.launch, colours.accent, touch.writes ? 0.9 : 0.35);
+    for (const touch of touchesOf(chosen.holder)) outlineLaunch(g, touch.launch, colours.accent, touch.writes ? 0.6 : 0.3);
   if (chosen && chosen.launch !== undefined) {
     outlineLaunch(g, chosen.launch, colours.accent, 0.9);
     for (const on of plan.waits.of(chosen.launch)) drawArrow(g, on, chosen.launch, colours.accent, true);

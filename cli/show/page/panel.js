@@ -68,8 +68,8 @@ function nearItem(near, earlier, later) {
 
 function holderPanel(h) {
   const { offset, size, padding, group, kind, certified, writer } = plan.holder, touches = touchesOf(h);
-  state.near.before = neighbours(offset[h], endOf(h), writer[h], h, -1);
-  state.near.after = isPinned(h) ? [] : neighbours(offset[h], endOf(h), writer[h], h, 1);
+  state.near.before = neighbours(h, -1);
+  state.near.after = isPinned(h) ? [] : neighbours(h, 1);
   state.meanwhile = meanwhile(h);
   const before = state.near.before.slice(0, 5).map((near) => nearItem(near, near.holder, h));
   const after = state.near.after.slice(0, 5).map((near) => nearItem(near, h, near.holder));
