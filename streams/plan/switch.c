@@ -11,7 +11,8 @@
  * is the one least set of waits. Later iterations follow by the order of the streams, and so does
  * what other plans did in between: each pair is ordered for itself.
  *
- * Cost: O(n log n) for n storages, O(S) for every pair that shares bytes and for every op. */
+ * Source: docs/how-it-works.md, "Boundary between iterations". Cost: O(n log n) for n storages,
+ * O(S) for every pair that shares bytes and for every op. */
 #include "switch.h"
 
 #include "program.h"
