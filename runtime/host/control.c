@@ -59,7 +59,9 @@ static void stop(struct tarn_executor *executor)
 {
     int running = TARN_RUNNING;
     atomic_compare_exchange_strong(&executor->phase, &running, TARN_STOPPED);
-    if (!tarn_have_finished(executor, atomic_load(&executor->target))) tarn_gates_abandon(executor);
+    bool is_made = executor->streams != NULL;
+    if (is_made && !tarn_have_finished(executor, atomic_load(&executor->target)))
+        tarn_gates_abandon(executor);
     tarn_event_count_wake(&executor->events, TARN_EVERYBODY, UINT32_MAX);
 }
 
