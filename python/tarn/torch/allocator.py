@@ -78,8 +78,9 @@ class Allocator:
         Allocator._arenas.append(arena)
         Allocator._owner = self
         n = len(requests)
-        memory.tarn_tape_plan((c.c_int64 * n)(*places), (c.c_uint64 * n)(*(e.size for e in requests)),
-                              (c.c_int64 * n)(*(e.stream for e in requests)), n,
+        sizes, streams = ((kind * n)(*(getattr(e, name) for e in requests))
+                          for kind, name in ((c.c_uint64, "size"), (c.c_int64, "stream")))
+        memory.tarn_tape_plan((c.c_int64 * n)(*places), sizes, streams, n,
                               arena.base, arena.size)
 
     def report(self):

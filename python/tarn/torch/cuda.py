@@ -44,7 +44,7 @@ class Arena:
 
 @contextmanager
 def events(functions):
-    """Tells the tape of every event that is recorded or waited for inside, numbered as they come."""
+    """Tells the tape of every event that is recorded or waited for, numbered as they come."""
     kind, numbers, count = torch.cuda.Event, {}, itertools.count()
     record, wait = kind.record, kind.wait
 

@@ -53,7 +53,7 @@ class Op:
 
     @property
     def may_repeat(self):
-        """Batch-norm with its statistics may, if it can be called without them: see HIDDEN_WRITES."""
+        """Batch-norm with its statistics may, where it can be called without: HIDDEN_WRITES."""
         moves = "batch_norm" in self.kind and "backward" not in self.kind
         known = not moves or self.kind.replace(".", "::") in HIDDEN_WRITES
         return known and not (self.is_random or self.run or self.on_heap)

@@ -1,4 +1,4 @@
-"""A planned step at work: every op is bound to its addresses once, then called in the plan's order."""
+"""A planned step at work: ops are bound to addresses once, then called in the plan's order."""
 import ctypes as c
 import mmap
 import time
@@ -179,7 +179,7 @@ class Program:
         if op.node is None:
             return None  # uninitialised bytes
         function, (args, kwargs) = op.node.target, _arguments(op.node, value)
-        if self.plan.implementation(index) is not None:  # of batch-norm, which makes its result again
+        if self.plan.implementation(index) is not None:  # batch-norm makes its result again
             statistics = HIDDEN_WRITES[function._schema.name][0]
             args = [None if i in statistics else value for i, value in enumerate(args)]
         targets = [self._tensor(fake, places) if self.lowered.root(fake) in places else None
