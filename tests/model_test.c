@@ -25,14 +25,21 @@ struct subject {
 };
 
 /* Takes the graph over. */
-static void plan_it(struct subject *subject, struct tarn_graph *graph)
+static void plan_padded(struct subject *subject, struct tarn_graph *graph,
+                        enum tarn_group_padding padding)
 {
     struct tarn_error error;
     struct tarn_plan_options *options =
-        TARN_PLAN_OPTIONS(.alignment = 64, .threads = 1, .effort = TARN_NO_EFFORT);
+        TARN_PLAN_OPTIONS(.alignment = 64, .threads = 1, .effort = TARN_NO_EFFORT,
+                          .pad_groups = padding);
     subject->graph = graph;
     if (tarn_plan_create(graph, options, &subject->plan, &error)) fail_msg("%s", error.text);
     assert_int_equal(tarn_model_init(&subject->model, subject->plan, &error), TARN_OK);
+}
+
+static void plan_it(struct subject *subject, struct tarn_graph *graph)
+{
+    plan_padded(subject, graph, TARN_GROUPS_AS_GIVEN);
 }
 
 static void drop(struct subject *subject)
@@ -66,7 +73,8 @@ static void for_subjects(void (*check)(const struct subject *subject))
     for (uint64_t seed = 0; seed < DRAWS(400); seed++) {
         struct random_graph_options options = random_graph_knobs(seed, 40);
         options.early_share = seed % 2 ? 50 : 0;
-        plan_it(&subject, random_graph(&options));
+        plan_padded(&subject, random_graph(&options),
+                    seed % 3 ? TARN_GROUPS_EXACT : TARN_GROUPS_PADDED);
         check(&subject);
         drop(&subject);
     }

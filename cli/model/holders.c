@@ -110,16 +110,17 @@ static void add_groups(struct tarn_model *model, const uint32_t *holder_of)
 {
     for (uint32_t g = 0; g < tarn_graph_groups_count(model->graph); g++) {
         struct tarn_list members = tarn_graph_group(model->graph, g);
+        bool is_padded = tarn_graph_group_is_padded(model->graph, g); /* each, not the whole */
         uint64_t size = 0;
         uint32_t last = TARN_NONE;
         for (size_t i = 0; i < members.count; i++) {
             last = holder_of[members.ids[i]];
             if (last == TARN_NONE) break;
             model->holders[last].group = members.count > 1 ? g : TARN_NONE;
-            model->holders[last].padding = 0;
+            if (!is_padded) model->holders[last].padding = 0;
             size += model->holders[last].size;
         }
-        if (last != TARN_NONE)
+        if (last != TARN_NONE && !is_padded)
             model->holders[last].padding = padding(size, model->summary.alignment);
     }
 }
