@@ -10,7 +10,7 @@ those of bf16 training without dropout: 8 + 24 / t bytes for each layer, token a
 
 Schedules: 1F1B (D. Narayanan et al., "PipeDream", 2019); interleaved with two chunks of layers for each device (D. Narayanan et
 al., "Efficient large-scale language model training on GPU clusters", 2021); zero-bubble, in which gradients of weights are ops of
-their own and come as late as keeps the memory of 1F1B's stage (P. Qi et al., "Zero bubble pipeline parallelism", 2024, ZB-H1).
+their own, which a later stage delays for longer, up to about the memory of the first (after P. Qi et al., "Zero bubble pipeline parallelism", 2024, ZB-H1).
 """
 import argparse
 import itertools

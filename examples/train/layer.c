@@ -1,3 +1,6 @@
+/* Idea: a layer's forward op writes its result, its backward op the gradient of what it read; what
+ * else they write comes behind. So a layer says only what is its own.
+ * Cost: nothing while the graph runs. */
 #include "layer.h"
 
 #include <stdio.h>
