@@ -813,9 +813,46 @@ static void hashes_the_same_graph_to_the_same_value_for_ever(void **state)
     tarn_graph_destroy(graph);
 }
 
+/* Forward reads w on two streams, under two names; the update on a third one comes after both, and
+ * after nothing that reads other bytes. */
+static void writers_come_after_all_readers_so_far(void **state)
+{
+    (void)state;
+    struct tarn_error error;
+    struct tarn_graph *graph;
+    struct tarn_builder *b = tarn_builder_create("update");
+    tarn_stream s[3];
+    for (int i = 0; i < 3; i++) s[i] = tarn_builder_stream(b, "s");
+    struct tarn_tensor_info parameter = {.size = 64, .kind = TARN_PARAMETER};
+    tarn_tensor w = tarn_builder_tensor(b, &parameter), other = tarn_builder_tensor(b, &parameter);
+    tarn_tensor view = tarn_builder_alias(b, w, "view"), next = tarn_builder_alias(b, w, "next");
+    tarn_op split = tarn_builder_op(b, &(struct tarn_op_info){.stream = s[1],
+                                                              .view = true,
+                                                              .inputs = TARN_TENSORS(w),
+                                                              .outputs = TARN_TENSORS(view)});
+    tarn_op first =
+        tarn_builder_op(b, &(struct tarn_op_info){.stream = s[0], .inputs = TARN_TENSORS(w)});
+    tarn_op second =
+        tarn_builder_op(b, &(struct tarn_op_info){.stream = s[1], .inputs = TARN_TENSORS(view)});
+    tarn_builder_op(b, &(struct tarn_op_info){.stream = s[0], .inputs = TARN_TENSORS(other)});
+    tarn_op update =
+        tarn_builder_op(b, &(struct tarn_op_info){.stream = s[2], .outputs = TARN_TENSORS(next)});
+    tarn_builder_after_readers(b, update);
+    if (tarn_builder_finish(b, &graph, &error) != TARN_OK) fail_msg("%s", error.text);
+    const struct tarn_graph_op *op = &graph->ops[update];
+    const uint32_t expected[] = {split, first, second};
+    assert_int_equal(op->control_count, 3);
+    assert_memory_equal(op->control, expected, sizeof expected);
+    tarn_graph_destroy(graph);
+    b = tarn_builder_create("none");
+    tarn_builder_after_readers(b, 3);
+    assert_int_equal(tarn_builder_finish(b, &graph, &error), TARN_BAD_INPUT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(writers_come_after_all_readers_so_far),
         cmocka_unit_test(gives_back_what_was_put_in),
         cmocka_unit_test(a_graph_is_valid_until_a_number_of_it_changes),
         cmocka_unit_test(copies_what_is_passed_in),

@@ -124,6 +124,10 @@ TARN_API tarn_tensor tarn_builder_alias(struct tarn_builder *builder, tarn_tenso
 TARN_API tarn_op tarn_builder_op(struct tarn_builder *builder, const struct tarn_op_info *info);
 /* `later` must not start before `earlier` has finished. */
 TARN_API void tarn_builder_control(struct tarn_builder *builder, tarn_op later, tarn_op earlier);
+/* `writer` must not start before all other ops so far that read what it writes, under whatever
+ * name, have finished: for updates of parameters that other streams read. Linear in the ops so far.
+ */
+TARN_API void tarn_builder_after_readers(struct tarn_builder *builder, tarn_op writer);
 /* The storages of these root tensors lie back to back in this order. Exact: only the whole is
  * padded, to a multiple of the plan's alignment. Padded: every member is, so that each begins at
  * such a multiple, and the buffer spans the padding. */

@@ -7,8 +7,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "streams/base/op_kinds.h"
 #include "streams/base/options.h"
-#include "streams/graph/op_kinds.h"
 #include "streams/graph/report.h"
 
 /* ---- Devices ---- */

@@ -102,10 +102,17 @@ void *tarn_region_take(struct tarn_region *region, size_t count, size_t size)
     return take_bytes(region, count * size + (count * size == 0), alignof(max_align_t));
 }
 
+/* The alignment of a type divides its size: short lists of ids lie close together. */
 void *tarn_region_copy(struct tarn_region *region, const void *data, size_t count, size_t size)
 {
     assert(data || count == 0);
-    void *copy = tarn_region_take(region, count, size);
+    size_t alignment = size & -size;
+    if (size == 0 || alignment > alignof(max_align_t)) alignment = alignof(max_align_t);
+    if (size != 0 && count > SIZE_MAX / size) {
+        region->is_exhausted = true;
+        return NULL;
+    }
+    void *copy = take_bytes(region, count * size + (count * size == 0), alignment);
     if (copy && count * size != 0) memcpy(copy, data, count * size);
     return copy;
 }

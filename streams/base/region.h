@@ -32,7 +32,7 @@ void tarn_region_finish(struct tarn_region *region);
  * pointer. Returns NULL, and remembers it in is_exhausted, when memory is refused or count * size
  * overflows: so several items can be taken, and the region asked once whether all are there. */
 void *tarn_region_take(struct tarn_region *region, size_t count, size_t size);
-/* A copy of `count` * `size` bytes; NULL as above. */
+/* A copy of `count` * `size` bytes, aligned for any type of that size; NULL as above. */
 void *tarn_region_copy(struct tarn_region *region, const void *data, size_t count, size_t size);
 /* A copy of a string (NULL: ""); NULL as above. */
 char *tarn_region_string(struct tarn_region *region, const char *text);

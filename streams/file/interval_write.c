@@ -91,7 +91,7 @@ static void print_buffer(const struct answer *answer, uint32_t a, FILE *file)
     fprintf(file, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, step_of(answer, storage->producer),
             step_of(answer, last) + 1, storage->size);
     if (answer->aligned)
-        fprintf(file, ",%" PRIu64, storage->alignment > 0 ? storage->alignment : 1);
+        fprintf(file, ",%" PRIu32, storage->alignment > 0 ? storage->alignment : 1);
     if (answer->offset) fprintf(file, ",%" PRIu64, answer->offset[a]);
     fputc('\n', file);
 }

@@ -11,21 +11,22 @@
 
 #include "derive.h"
 #include "hash.h"
+#include "streams/base/array.h"
 #include "streams/base/error.h"
-#include "streams/base/region.h"
 #include "streams/base/utf8.h"
 #include "validate.h"
 
 struct tarn_builder {
-    struct tarn_error error; /* the first one */
-    const char *path, *base; /* of the file that is read and of the graph in it, or NULL */
+    struct tarn_error error;   /* the first one */
+    struct tarn_report report; /* of that error */
     struct tarn_graph *graph;
     struct tarn_list *groups;      /* root tensors; the lists live in the region */
     bool *padded;                  /* by group */
     struct tarn_control_arc *arcs; /* from tarn_builder_control */
     uint32_t ops_capacity, tensors_capacity, streams_capacity, groups_capacity, padded_capacity;
     uint32_t arcs_count, arcs_capacity;
-    uint32_t references; /* entries of all lists so far */
+    uint32_t references;   /* entries of all lists so far */
+    const char *kinds[64]; /* copies by their hash: many ops are of few kinds */
 };
 
 /* ---- Life ---- */
@@ -47,6 +48,7 @@ struct tarn_builder *tarn_builder_create(const char *graph_name)
     graph->meta = "{}";
     builder->graph = graph;
     tarn_error_clear(&builder->error);
+    builder->report.error = &builder->error;
     graph->name = tarn_region_string(&graph->region, graph_name);
     if (!graph->name) tarn_error_no_memory(&builder->error);
     if (graph_name && !tarn_utf8_is_valid(graph_name))
@@ -64,10 +66,12 @@ void tarn_builder_destroy(struct tarn_builder *builder)
     free(builder);
 }
 
-static bool is_usable(const struct tarn_builder *builder)
+struct tarn_graph *tarn_builder_graph(const struct tarn_builder *builder)
 {
-    return builder && builder->error.status == TARN_OK;
+    return builder && builder->error.status == TARN_OK ? builder->graph : NULL;
 }
+
+static bool is_usable(const struct tarn_builder *builder) { return tarn_builder_graph(builder); }
 
 static bool has_info(struct tarn_builder *builder, const void *info, const char *function)
 {
@@ -76,35 +80,24 @@ static bool has_info(struct tarn_builder *builder, const void *info, const char 
     return info;
 }
 
-static struct tarn_report report_of(struct tarn_builder *builder)
-{
-    return (struct tarn_report){
-        .path = builder->path, .error = &builder->error, .base = builder->base};
-}
-
 /* ---- Collecting ---- */
 
 /* Room for one more record: the array, moved if need be, or NULL when out of memory. */
 static void *with_room(struct tarn_builder *builder, void *array, uint32_t count,
                        uint32_t *capacity, size_t size)
 {
-    if (count < *capacity) return array;
-    uint32_t larger = *capacity < 16 ? 16 : 2 * *capacity;
-    void *moved = realloc(array, larger * size);
-    if (!moved) {
-        tarn_error_no_memory(&builder->error);
-        return NULL;
-    }
-    *capacity = larger;
-    return moved;
+    size_t room = *capacity;
+    void *grown = tarn_array_grow(array, &room, (size_t)count + 1, size);
+    if (!grown) tarn_error_no_memory(&builder->error);
+    *capacity = (uint32_t)room;
+    return grown;
 }
 
 static bool has_id_left(struct tarn_builder *builder, const char *what, uint32_t count,
                         uint32_t max)
 {
     if (count < max) return true;
-    struct tarn_report report = report_of(builder);
-    tarn_report_bad(&report, tarn_location_at(TARN_NONE, TARN_NONE, "/%s", what),
+    tarn_report_bad(&builder->report, tarn_location_at(TARN_NONE, TARN_NONE, "/%s", what),
                     "more than %u %s are not supported", max, what);
     return false;
 }
@@ -115,8 +108,7 @@ static const char *copy_name(struct tarn_builder *builder, const char *name, con
 {
     const char *wrong = name ? tarn_name_fault(name) : NULL;
     if (wrong) {
-        struct tarn_report report = report_of(builder);
-        tarn_report_bad(&report,
+        tarn_report_bad(&builder->report,
                         tarn_location_at(TARN_NONE, TARN_NONE, "/%ss/%u/%s", what, id, field),
                         "the %s of %s %u %s", field, what, id, wrong);
         return NULL;
@@ -126,11 +118,20 @@ static const char *copy_name(struct tarn_builder *builder, const char *name, con
     return copy;
 }
 
+static const char *copy_kind(struct tarn_builder *builder, const char *kind, uint32_t id)
+{
+    uint32_t hash = 0;
+    for (const char *c = kind; c && *c; c++) hash = hash * 31 + (unsigned char)*c;
+    const char **known = &builder->kinds[(hash ^ hash >> 6) % 64];
+    if (!kind || !*known || strcmp(*known, kind) != 0)
+        *known = copy_name(builder, kind, "op", id, "kind");
+    return *known;
+}
+
 static bool has_references_left(struct tarn_builder *builder, size_t count)
 {
     if (count <= TARN_REFERENCES_MAX - builder->references) return true;
-    struct tarn_report report = report_of(builder);
-    tarn_report_bad(&report, tarn_location_at(TARN_NONE, TARN_NONE, "%s", ""),
+    tarn_report_bad(&builder->report, tarn_location_at(TARN_NONE, TARN_NONE, "%s", ""),
                     "all lists together have more than 2^30 entries");
     return false;
 }
@@ -176,14 +177,15 @@ tarn_tensor tarn_builder_alias_of(struct tarn_builder *builder, const struct tar
         with_room(builder, graph->tensors, id, &builder->tensors_capacity, sizeof *tensors);
     if (!tensors) return TARN_NONE;
     graph->tensors = tensors;
-    tensors[id] =
-        (struct tarn_graph_tensor){.name = copy_name(builder, info->name, "tensor", id, "name"),
-                                   .size = info->size,
-                                   .alignment = info->alignment,
-                                   .root = root,
-                                   .producer = TARN_NONE,
-                                   .origin = id,
-                                   .kind = info->kind};
+    tensors[id] = (struct tarn_graph_tensor){
+        .name = copy_name(builder, info->name, "tensor", id, "name"),
+        .size = info->size,
+        .alignment = (uint32_t)(info->alignment <= TARN_ALIGNMENT_MAX ? info->alignment
+                                                                      : 2 * TARN_ALIGNMENT_MAX),
+        .root = root,
+        .producer = TARN_NONE,
+        .origin = id,
+        .kind = info->kind};
     if (!is_usable(builder)) return TARN_NONE;
     return graph->tensors_count++;
 }
@@ -198,8 +200,7 @@ tarn_tensor tarn_builder_alias(struct tarn_builder *builder, tarn_tensor of, con
 {
     if (!is_usable(builder)) return TARN_NONE;
     if (of >= builder->graph->tensors_count) {
-        struct tarn_report report = report_of(builder);
-        tarn_report_bad(&report, tarn_location_at(TARN_NONE, of, "%s", ""),
+        tarn_report_bad(&builder->report, tarn_location_at(TARN_NONE, of, "%s", ""),
                         "an alias of tensor %u was asked for, but there are %u tensors so far", of,
                         builder->graph->tensors_count);
         return TARN_NONE;
@@ -239,7 +240,7 @@ static struct tarn_graph_op copy_op(struct tarn_builder *builder, const struct t
 {
     return (struct tarn_graph_op){
         .name = copy_name(builder, info->name, "op", id, "name"),
-        .kind = copy_name(builder, info->kind, "op", id, "kind"),
+        .kind = copy_kind(builder, info->kind, id),
         .inputs = copy_list(builder, info->inputs.ids, info->inputs.count, sizeof(uint32_t)),
         .outputs = copy_list(builder, info->outputs.ids, info->outputs.count, sizeof(uint32_t)),
         .control = copy_list(builder, info->control.ids, info->control.count, sizeof(uint32_t)),
@@ -300,8 +301,7 @@ void tarn_builder_control(struct tarn_builder *builder, tarn_op later, tarn_op e
     if (!is_usable(builder)) return;
     if (!has_references_left(builder, 1)) return;
     if (later >= builder->graph->ops_count) {
-        struct tarn_report report = report_of(builder);
-        tarn_report_bad(&report, tarn_location_at(later, TARN_NONE, "%s", ""),
+        tarn_report_bad(&builder->report, tarn_location_at(later, TARN_NONE, "%s", ""),
                         "a control arc to op %u was asked for, but there are %u ops so far", later,
                         builder->graph->ops_count);
         return;
@@ -344,8 +344,8 @@ void tarn_builder_group_padded(struct tarn_builder *builder, struct tarn_list te
 void tarn_builder_read_from(struct tarn_builder *builder, const struct tarn_report *report)
 {
     if (!builder) return;
-    builder->path = report->path;
-    builder->base = report->base;
+    builder->report.path = report->path;
+    builder->report.base = report->base;
     builder->graph->text_max = report->text_max;
 }
 
@@ -361,18 +361,18 @@ void tarn_builder_meta(struct tarn_builder *builder, const char *meta)
 static enum tarn_status complete(struct tarn_builder *builder)
 {
     struct tarn_graph *graph = builder->graph;
-    struct tarn_report report = report_of(builder);
     enum tarn_status status = builder->error.status;
     if (!status) status = tarn_derive_control(graph, builder->arcs, builder->arcs_count);
-    if (!status) status = tarn_validate_records(graph, builder->groups, &report);
+    if (!status) status = tarn_validate_records(graph, builder->groups, &builder->report);
     if (!status) status = tarn_derive_implementations(graph);
     if (!status) status = tarn_derive_streams(graph);
     if (!status) status = tarn_derive_arcs(graph);
-    if (!status) status = tarn_derive_order(graph, &report);
+    if (!status) status = tarn_derive_order(graph, &builder->report);
     if (!status) status = tarn_derive_storages(graph, builder->groups, builder->padded);
-    if (!status) status = tarn_validate_races(graph, &report);
+    if (!status) status = tarn_validate_races(graph, &builder->report);
     if (!status) status = tarn_derive_common(graph);
     if (!status) graph->hash = tarn_hash_of_graph(graph);
+    if (!status && !tarn_graph_trim(graph)) status = TARN_SYSTEM;
     if (status == TARN_SYSTEM) tarn_error_no_memory(&builder->error);
     return status;
 }

@@ -21,4 +21,7 @@ void tarn_builder_origin(struct tarn_builder *builder, tarn_op origin, uint32_t 
 /* Of the tensor that was added last: the source graph's tensor whose content it holds again. */
 void tarn_builder_tensor_origin(struct tarn_builder *builder, tarn_tensor origin);
 
+/* The records added so far, which nobody has validated; NULL after an error. */
+struct tarn_graph *tarn_builder_graph(const struct tarn_builder *builder);
+
 #endif

@@ -12,6 +12,16 @@
 
 /* ---- Sharing ---- */
 
+bool tarn_graph_trim(struct tarn_graph *graph)
+{
+    struct tarn_graph_op *ops = realloc(graph->ops, graph->ops_count * sizeof *ops + 1);
+    if (ops) graph->ops = ops;
+    struct tarn_graph_tensor *tensors =
+        realloc(graph->tensors, graph->tensors_count * sizeof *tensors + 1);
+    if (tensors) graph->tensors = tensors;
+    return ops && tensors;
+}
+
 struct tarn_graph *tarn_graph_retain(struct tarn_graph *graph)
 {
     atomic_fetch_add_explicit(graph->references, 1, memory_order_relaxed);

@@ -50,7 +50,7 @@ struct tarn_graph_op {
 struct tarn_graph_tensor {
     const char *name;
     uint64_t size;
-    uint64_t alignment; /* 0: the plan's */
+    uint32_t alignment; /* 0: the plan's */
     uint32_t root;      /* its own id for a root */
     uint32_t producer;  /* op, or TARN_NONE (persistent only) */
     uint32_t storage;   /* index into storages, the root's */
@@ -65,11 +65,11 @@ struct tarn_graph_stream {
 };
 
 struct tarn_storage {
+    uint64_t size;            /* exact bytes */
+    const uint32_t *touchers; /* distinct non-view ops that read or write it, topological order */
     uint32_t tensor;          /* root tensor, or TARN_NONE for a workspace */
     uint32_t producer;        /* first writer; for persistent storages TARN_NONE */
-    uint64_t size;            /* exact bytes */
-    uint64_t alignment;       /* own one, 0: the plan's */
-    const uint32_t *touchers; /* distinct non-view ops that read or write it, topological order */
+    uint32_t alignment;       /* own one, 0: the plan's */
     uint32_t touchers_count;
     uint32_t group; /* contiguous group, or TARN_NONE */
     bool pinned;    /* an output: never released inside the iteration */
@@ -106,12 +106,15 @@ struct tarn_graph {
     uint32_t planned_count; /* of storages */
     const uint32_t *order;  /* topological order: the list order where that is one, else the
                                smallest ready id first */
-    const uint32_t *rank;   /* op -> place in `order` */
+    const uint32_t *rank; /* op -> place in `order`; the same array where that is the list order */
     struct tarn_arcs predecessors, successors; /* cross-stream only */
     uint64_t text_max;         /* the limit of the file that it was read from; 0: it was not */
     struct tarn_hash hash;     /* of the content: everything but meta and name */
     struct tarn_region region; /* the graph itself and all of it but ops, tensors, streams */
 };
+
+/* Gives back the room that ops and tensors have for more; false: no memory. */
+bool tarn_graph_trim(struct tarn_graph *graph);
 
 /* Shares the graph; undone by tarn_graph_destroy. */
 struct tarn_graph *tarn_graph_retain(struct tarn_graph *graph);

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "derive.h"
-#include "op_kinds.h"
+#include "streams/base/op_kinds.h"
 #include "streams/base/region.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))

@@ -181,18 +181,19 @@ static bool list_order_is_topological(const struct tarn_graph *graph)
 enum tarn_status tarn_derive_order(struct tarn_graph *graph, const struct tarn_report *report)
 {
     uint32_t *order = tarn_region_take(&graph->region, graph->ops_count, sizeof *order);
-    uint32_t *rank = tarn_region_take(&graph->region, graph->ops_count, sizeof *rank);
-    if (!order || !rank) return TARN_SYSTEM;
+    if (!order) return TARN_SYSTEM;
     enum tarn_status status = check_stream_arcs(graph, report);
     if (status != TARN_OK) return status;
+    graph->order = graph->rank = order;
     if (list_order_is_topological(graph)) {
         for (uint32_t v = 0; v < graph->ops_count; v++) order[v] = v;
-    } else {
-        status = order_ops(graph, order, report);
-        if (status != TARN_OK) return status;
+        return TARN_OK;
     }
+    uint32_t *rank = tarn_region_take(&graph->region, graph->ops_count, sizeof *rank);
+    if (!rank) return TARN_SYSTEM;
+    status = order_ops(graph, order, report);
+    if (status != TARN_OK) return status;
     for (uint32_t i = 0; i < graph->ops_count; i++) rank[order[i]] = i;
-    graph->order = order;
     graph->rank = rank;
     return TARN_OK;
 }

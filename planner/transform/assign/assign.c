@@ -7,8 +7,8 @@
 #include "assign.h"
 #include "planner/transform/coupled.h"
 #include "streams/base/error.h"
+#include "streams/base/op_kinds.h"
 #include "streams/base/options.h"
-#include "streams/graph/op_kinds.h"
 #include "streams/graph/validate.h"
 #include "streams/order/reserved.h"
 
