@@ -16,6 +16,7 @@ static const struct tarn_verb verbs[] = {
     {"info", tarn_verb_info, "counts and sums of a graph"},
     {"plan", tarn_verb_plan, "decide where every storage lives; verify; write the plan"},
     {"verify", tarn_verb_verify, "prove a plan safe for a graph, or say what is wrong with it"},
+    {"explain", tarn_verb_explain, "why the arena is that large, who shares bytes, what would help"},
     {"compare", tarn_verb_compare, "two plans: who grew, what moved, which is worse"},
     {"run", tarn_verb_run, "run a plan: checked byte by byte, or measured"},
     {"show", tarn_verb_show, "a picture of a plan: a page, an SVG, text, a trace"},

@@ -15,6 +15,7 @@ enum tarn_status tarn_verb_convert(char **words);
 enum tarn_status tarn_verb_transform(char **words);
 enum tarn_status tarn_verb_assign(char **words);
 enum tarn_status tarn_verb_compare(char **words);
+enum tarn_status tarn_verb_explain(char **words);
 
 /* Rows of an option table for a struct tarn_plan_options. */
 #define TARN_PLANNING_OPTIONS(planning)                                                            \

@@ -1,0 +1,137 @@
+/* What a single change would bring, each tried by planning the source graph again. The price is
+ * what the modelled critical path grows by, and the event waits. Cost: a plan for each change. */
+#include <stdlib.h>
+
+#include "explain.h"
+#include "names.h"
+
+#define SMALL_ALIGNMENT 64u
+#define TRIES_MAX 8u
+#define DEFAULT_EFFORT 1000u /* by name: no clock ends the search, and answers are reproducible */
+
+struct attempt {
+    char words[64]; /* what to give to `tarn plan` */
+    struct tarn_plan_options options;
+    enum tarn_status status;
+    uint64_t footprint, critical_path_ns;
+    uint32_t waits;
+};
+
+struct attempts {
+    struct attempt attempts[TRIES_MAX];
+    size_t count;
+    struct tarn_reorder_options reorder;
+    struct tarn_in_place_options in_place;
+    struct tarn_couple_options couple;
+    struct tarn_budget_options budget;
+};
+
+static struct tarn_plan_options *add(struct attempts *attempts, const char *words)
+{
+    struct attempt *attempt = &attempts->attempts[attempts->count++];
+    snprintf(attempt->words, sizeof attempt->words, "%s", words);
+    attempt->options.struct_size = sizeof attempt->options;
+    return &attempt->options;
+}
+
+static void propose(struct attempts *attempts, const struct tarn_model *model)
+{
+    char words[64];
+    uint64_t budget = model->summary.footprint - model->summary.footprint / 10;
+    attempts->reorder.struct_size = sizeof attempts->reorder;
+    attempts->in_place.struct_size = sizeof attempts->in_place;
+    attempts->couple.struct_size = sizeof attempts->couple;
+    attempts->budget =
+        (struct tarn_budget_options){.struct_size = sizeof attempts->budget, .budget = budget};
+    add(attempts, "nothing else");
+    add(attempts, "--reorder")->reorder = &attempts->reorder;
+    add(attempts, "--in-place")->in_place = &attempts->in_place;
+    if (model->streams_count > 1) add(attempts, "--couple")->couple = &attempts->couple;
+    if (tarn_graph_groups_count(model->graph) > 0)
+        add(attempts, "--pad-groups auto")->pad_groups = TARN_GROUPS_SMALLER;
+    if (model->summary.alignment > SMALL_ALIGNMENT)
+        add(attempts, "--alignment 64")->alignment = SMALL_ALIGNMENT;
+    snprintf(words, sizeof words, "--budget %llu", (unsigned long long)budget);
+    add(attempts, words)->budget = &attempts->budget;
+}
+
+static uint64_t critical_path(const struct tarn_graph *graph, uint64_t alignment)
+{
+    struct tarn_simulation *simulation;
+    if (tarn_graph_simulate(graph, alignment, TARN_WAIT_NS, &simulation, NULL) != TARN_OK) return 0;
+    uint64_t ns = simulation->makespan_ns;
+    tarn_simulation_destroy(simulation);
+    return ns;
+}
+
+static void carry_out(struct attempt *attempt, const struct tarn_model *model,
+                      struct tarn_graph *source, const bool *stop)
+{
+    struct tarn_plan *plan;
+    struct tarn_plan_summary made;
+    if (attempt->options.alignment == 0) attempt->options.alignment = model->summary.alignment;
+    attempt->options.stop = stop;
+    attempt->options.effort = DEFAULT_EFFORT;
+    attempt->status = tarn_plan_create(source, &attempt->options, &plan, NULL);
+    if (attempt->status != TARN_OK) return;
+    tarn_plan_summarize(plan, &made);
+    attempt->footprint = made.footprint;
+    attempt->waits = made.waits + made.boundary_waits;
+    attempt->critical_path_ns = critical_path(tarn_plan_graph(plan), made.alignment);
+    tarn_plan_destroy(plan);
+}
+
+/* The smallest footprint first, what could not be planned last. */
+static int compare_attempts(const void *left, const void *right)
+{
+    const struct attempt *a = left, *b = right;
+    if ((a->status == TARN_OK) != (b->status == TARN_OK)) return a->status == TARN_OK ? -1 : 1;
+    if (a->footprint != b->footprint) return a->footprint < b->footprint ? -1 : 1;
+    if (a->critical_path_ns != b->critical_path_ns)
+        return a->critical_path_ns < b->critical_path_ns ? -1 : 1;
+    return 0;
+}
+
+static double percent(uint64_t now, uint64_t before)
+{
+    return before > 0 ? 100.0 * ((double)now - (double)before) / (double)before : 0;
+}
+
+enum tarn_status tarn_explain_changes(struct tarn_printer *printer, const struct tarn_model *model,
+                                      struct tarn_graph *source, const bool *stop)
+{
+    struct attempts *attempts = calloc(1, sizeof *attempts);
+    enum tarn_status status = attempts ? TARN_OK : TARN_SYSTEM;
+    if (!attempts) return status;
+    uint64_t time = critical_path(model->graph, model->summary.alignment);
+    propose(attempts, model);
+    for (size_t i = 0; i < attempts->count && !*stop; i++) {
+        carry_out(&attempts->attempts[i], model, source, stop);
+        if (attempts->attempts[i].status == TARN_SYSTEM) status = TARN_SYSTEM;
+    }
+    if (*stop) {
+        free(attempts);
+        return TARN_INTERRUPTED;
+    }
+    qsort(attempts->attempts, attempts->count, sizeof *attempts->attempts, compare_attempts);
+    tarn_explain_open_list(printer, "planned_with");
+    for (size_t i = 0; i < attempts->count; i++) {
+        const struct attempt *attempt = &attempts->attempts[i];
+        tarn_explain_open_row(printer, "planned_with");
+        tarn_printer_text(printer, "options", attempt->words);
+        if (attempt->status == TARN_OK) {
+            tarn_printer_bytes(printer, "footprint_bytes", attempt->footprint);
+            tarn_printer_real(printer, "footprint_percent",
+                              percent(attempt->footprint, model->summary.footprint));
+            tarn_printer_real(printer, "critical_path_percent",
+                              percent(attempt->critical_path_ns, time));
+            tarn_printer_count(printer, "waits", attempt->waits);
+        } else {
+            tarn_printer_text(printer, "failed", tarn_status_text(attempt->status));
+        }
+        tarn_printer_close(printer, '}');
+    }
+    tarn_explain_close_list(printer);
+    free(attempts);
+    return status;
+}

@@ -1,0 +1,34 @@
+/* Answers about a plan, one function for each question. They read the model of the plan, and print
+ * facts: lines for people, or members of the JSON object that the printer has open. */
+#ifndef TARN_CLI_EXPLAIN_EXPLAIN_H
+#define TARN_CLI_EXPLAIN_EXPLAIN_H
+
+#include "../command/command.h"
+#include "../model/model.h"
+
+/* Why the arena is as large as it is: the certificate's storages by op kind, stream and size, the
+ * holes beside them, and what is held long after its last use. False: no memory. */
+bool tarn_explain_arena(struct tarn_printer *printer, const struct tarn_model *model);
+
+/* What other planning would give, each tried: footprint and price. `source`: the graph that the
+ * plan was made for; `stop` ends it early. The status is that of the last try that could not be
+ * made for want of memory, else TARN_OK. */
+enum tarn_status tarn_explain_changes(struct tarn_printer *printer, const struct tarn_model *model,
+                                      struct tarn_graph *source, const bool *stop);
+
+/* Who writes and reads a holder, who has its bytes before and after it and why that is safe, and
+ * what may run meanwhile. False: no memory. */
+bool tarn_explain_holder(struct tarn_printer *printer, const struct tarn_model *model,
+                         uint32_t holder);
+/* What a launch waits for and touches. False: no memory. */
+bool tarn_explain_launch(struct tarn_printer *printer, const struct tarn_model *model,
+                         uint32_t launch);
+
+/* May two holders share bytes? Yes: the ways by which one ends before the other begins. No: *order
+ * gets a legal order of all launches, from the memory, *moment of them until both are in use.
+ * False: no memory. */
+bool tarn_explain_pair(struct tarn_printer *printer, struct tarn_memory *memory,
+                       const struct tarn_model *model, uint32_t a, uint32_t b,
+                       struct tarn_step **order, size_t *moment);
+
+#endif

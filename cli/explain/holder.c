@@ -1,0 +1,144 @@
+/* A storage, or an op: who uses it, who has its bytes before and after, and by which way of order
+ * and waits each may have them. Cost: see model/ways.h, for each neighbour. */
+#include "explain.h"
+#include "names.h"
+
+static const char *const kinds[TARN_HOLDER_KINDS] = {
+    [TARN_HOLDS_INTERMEDIATE] = "intermediate",
+    [TARN_HOLDS_GRADIENT] = "gradient",
+    [TARN_HOLDS_OUTPUT] = "output",
+    [TARN_HOLDS_WORKSPACE] = "workspace",
+};
+
+static void print_touches(struct tarn_printer *printer, const struct tarn_model *model,
+                          const struct tarn_holder *holder)
+{
+    tarn_explain_open_list(printer, "uses");
+    for (uint32_t i = 0; i < holder->touches_count; i++) {
+        bool writes = holder->touches[i].writes;
+        tarn_explain_open_row(printer, writes ? "written_by" : "read_by");
+        if (printer->json) tarn_printer_boolean(printer, "writes", writes);
+        tarn_explain_print_launch(printer, model, holder->touches[i].launch);
+        tarn_printer_close(printer, '}');
+    }
+    tarn_explain_close_list(printer);
+}
+
+/* Who has its bytes on one side of it, and the ways between. */
+static bool print_neighbours(struct tarn_printer *printer, const struct tarn_model *model,
+                             uint32_t holder, enum tarn_direction direction)
+{
+    const char *key = direction == TARN_BEFORE ? "bytes_before" : "bytes_after";
+    struct tarn_memory memory = {0};
+    const struct tarn_neighbour *neighbour = tarn_neighbours(&memory, model, holder, direction);
+    bool done = neighbour != NULL;
+    if (done) tarn_explain_open_list(printer, key);
+    for (; done && neighbour->holder != TARN_NONE; neighbour++) {
+        uint32_t earlier = direction == TARN_BEFORE ? neighbour->holder : holder;
+        uint32_t later = direction == TARN_BEFORE ? holder : neighbour->holder;
+        size_t count = 0;
+        struct tarn_way *ways =
+            tarn_ways(&memory, model, earlier, neighbour->is_other_iteration, later, &count);
+        done = ways != NULL;
+        if (!done) break;
+        tarn_explain_open_row(printer, key);
+        tarn_explain_print_holder(printer, model, neighbour->holder);
+        tarn_printer_bytes(printer, "shared_bytes", neighbour->bytes);
+        tarn_printer_boolean(printer, "other_iteration", neighbour->is_other_iteration);
+        tarn_printer_open(printer, "ways", '[');
+        for (size_t i = 0; i < count; i++) {
+            tarn_printer_open(printer, NULL, '{');
+            tarn_explain_print_way(printer, model, &ways[i]);
+            tarn_printer_close(printer, '}');
+        }
+        tarn_printer_close(printer, ']');
+        tarn_printer_close(printer, '}');
+    }
+    if (done) tarn_explain_close_list(printer);
+    tarn_memory_finish(&memory);
+    return done;
+}
+
+static bool print_meanwhile(struct tarn_printer *printer, const struct tarn_model *model,
+                            uint32_t holder)
+{
+    struct tarn_memory memory = {0};
+    uint32_t *from = tarn_memory_take(&memory, model->streams_count, sizeof *from);
+    uint32_t *to = tarn_memory_take(&memory, model->streams_count, sizeof *to);
+    bool done = from && to && tarn_meanwhile(model, holder, from, to);
+    if (done) tarn_explain_open_list(printer, "meanwhile");
+    for (tarn_stream s = 0; done && s < model->streams_count; s++) {
+        if (from[s] >= to[s]) continue;
+        tarn_explain_open_row(printer, "meanwhile");
+        tarn_printer_count(printer, "launches", to[s] - from[s]);
+        tarn_printer_open(printer, "first", '{');
+        tarn_explain_print_launch(printer, model, tarn_model_at(model, s, from[s]));
+        tarn_printer_close(printer, '}');
+        tarn_printer_open(printer, "last", '{');
+        tarn_explain_print_launch(printer, model, tarn_model_at(model, s, to[s] - 1));
+        tarn_printer_close(printer, '}');
+        tarn_printer_close(printer, '}');
+    }
+    if (done) tarn_explain_close_list(printer);
+    tarn_memory_finish(&memory);
+    return done;
+}
+
+bool tarn_explain_holder(struct tarn_printer *printer, const struct tarn_model *model,
+                         uint32_t holder)
+{
+    const struct tarn_holder *h = &model->holders[holder];
+    tarn_explain_print_holder(printer, model, holder);
+    tarn_printer_text(printer, "kind", kinds[h->kind]);
+    tarn_printer_bytes(printer, "offset_bytes", h->offset);
+    tarn_printer_bytes(printer, "size_bytes", h->size);
+    tarn_printer_bytes(printer, "padding_bytes", h->padding);
+    tarn_printer_id(printer, "group", h->group);
+    tarn_printer_boolean(printer, "in_certificate", h->certified);
+    print_touches(printer, model, h);
+    return print_neighbours(printer, model, holder, TARN_BEFORE) &&
+           print_neighbours(printer, model, holder, TARN_AFTER) &&
+           print_meanwhile(printer, model, holder);
+}
+
+static void print_launches(struct tarn_printer *printer, const struct tarn_model *model,
+                           const char *key, const struct tarn_lists *lists, uint32_t launch)
+{
+    tarn_explain_open_list(printer, key);
+    for (uint32_t i = lists->begin[launch]; i < lists->begin[launch + 1]; i++) {
+        tarn_explain_open_row(printer, key);
+        tarn_explain_print_launch(printer, model, lists->ids[i]);
+        tarn_printer_close(printer, '}');
+    }
+    tarn_explain_close_list(printer);
+}
+
+bool tarn_explain_launch(struct tarn_printer *printer, const struct tarn_model *model,
+                         uint32_t launch)
+{
+    struct tarn_op_info info;
+    const struct tarn_launch *l = &model->launches[launch];
+    tarn_graph_op(model->graph, l->op, &info);
+    tarn_explain_print_launch(printer, model, launch);
+    tarn_printer_text(printer, "kind", info.kind);
+    tarn_printer_count(printer, "place_in_stream", l->place);
+    tarn_printer_count(printer, "cost_ns", l->cost);
+    print_launches(printer, model, "waits_for", &model->waits, launch);
+    print_launches(printer, model, "waits_for_previous", &model->previous_waits, launch);
+    print_launches(printer, model, "waited_for_by", &model->waiters, launch);
+    tarn_explain_open_list(printer, "uses");
+    for (uint32_t h = 0; h < model->holders_count; h++) {
+        const struct tarn_holder *holder = &model->holders[h];
+        for (uint32_t i = 0; i < holder->touches_count; i++) {
+            if (holder->touches[i].launch != launch) continue;
+            tarn_explain_open_row(printer, holder->touches[i].writes ? "writes" : "reads");
+            if (printer->json) tarn_printer_boolean(printer, "writes", holder->touches[i].writes);
+            tarn_explain_print_holder(printer, model, h);
+            tarn_printer_bytes(printer, "offset_bytes", holder->offset);
+            tarn_printer_bytes(printer, "size_bytes", holder->size);
+            tarn_printer_close(printer, '}');
+        }
+    }
+    tarn_explain_close_list(printer);
+    return true;
+}

@@ -1,0 +1,126 @@
+/* Names in answers, and names on the command line. A name that several tensors or ops have stands
+ * for the first of them; "tensor:ID" and "op:ID" name any. Cost: linear in the graph. */
+#include "names.h"
+
+#include <string.h>
+
+/* ---- Printing ---- */
+
+void tarn_explain_print_holder(struct tarn_printer *printer, const struct tarn_model *model,
+                               uint32_t holder)
+{
+    const struct tarn_holder *h = &model->holders[holder];
+    bool is_workspace = h->tensor == TARN_NONE;
+    tarn_printer_text(printer, is_workspace ? "workspace_of" : "tensor", h->name);
+    tarn_printer_id(printer, is_workspace ? "op_id" : "tensor_id",
+                    is_workspace ? h->op : h->tensor);
+}
+
+void tarn_explain_print_launch(struct tarn_printer *printer, const struct tarn_model *model,
+                               uint32_t launch)
+{
+    struct tarn_op_info info;
+    const struct tarn_launch *l = &model->launches[launch];
+    tarn_graph_op(model->graph, l->op, &info);
+    tarn_printer_text(printer, "op", info.name);
+    tarn_printer_id(printer, "op_id", l->op);
+    tarn_printer_text(printer, "stream", tarn_graph_stream_name(model->graph, l->stream));
+}
+
+void tarn_explain_open_row(struct tarn_printer *printer, const char *key)
+{
+    tarn_printer_open(printer, printer->json ? NULL : key, '{');
+}
+
+void tarn_explain_open_list(struct tarn_printer *printer, const char *key)
+{
+    if (printer->json) tarn_printer_open(printer, key, '[');
+}
+
+void tarn_explain_close_list(struct tarn_printer *printer)
+{
+    if (printer->json) tarn_printer_close(printer, ']');
+}
+
+static const char *const links[] = {
+    [TARN_STARTS] = "",
+    [TARN_BY_ORDER] = "then in its stream",
+    [TARN_BY_WAIT] = "waited for by",
+    [TARN_BY_BOUNDARY] = "waited for in the next iteration by",
+    [TARN_BY_NEXT] = "in the next iteration of its stream",
+};
+
+void tarn_explain_print_way(struct tarn_printer *printer, const struct tarn_model *model,
+                            const struct tarn_way *way)
+{
+    tarn_printer_open(printer, "way", '[');
+    for (uint32_t i = 0; i < way->count; i++) {
+        const struct tarn_way_step *step = &way->steps[i];
+        tarn_printer_open(printer, NULL, '{');
+        if (step->how != TARN_STARTS || printer->json)
+            tarn_printer_text(printer, "by", links[step->how]);
+        tarn_explain_print_launch(printer, model, step->launch);
+        tarn_printer_close(printer, '}');
+    }
+    tarn_printer_close(printer, ']');
+}
+
+/* ---- Finding ---- */
+
+static uint32_t holder_of_tensor(const struct tarn_model *model, tarn_tensor tensor)
+{
+    tarn_tensor root = tarn_graph_root(model->graph, tensor);
+    for (uint32_t h = 0; h < model->holders_count; h++)
+        if (model->holders[h].tensor == root) return h;
+    return TARN_NONE;
+}
+
+static enum tarn_status name_tensor(const struct tarn_command *command,
+                                    const struct tarn_model *model, const char *word,
+                                    tarn_tensor tensor, struct tarn_named *named)
+{
+    named->holder = holder_of_tensor(model, tensor);
+    if (named->holder != TARN_NONE) return TARN_OK;
+    return tarn_options_refuse(command, "'%s' has no place in the arena: it is persistent", word);
+}
+
+static enum tarn_status name_op(const struct tarn_command *command, const struct tarn_model *model,
+                                const char *word, tarn_op op, struct tarn_named *named)
+{
+    named->launch = model->launch_of[op];
+    if (named->launch != TARN_NONE) return TARN_OK;
+    return tarn_options_refuse(command, "'%s' is a view, which is never launched", word);
+}
+
+static enum tarn_status suggest(const struct tarn_command *command, const struct tarn_graph *graph,
+                                const char *word)
+{
+    struct tarn_nearest nearest = {.text = word, .length = strlen(word)};
+    struct tarn_tensor_info tensor;
+    struct tarn_op_info op;
+    for (tarn_tensor t = 0; tarn_graph_tensor(graph, t, &tensor); t++)
+        tarn_nearest_offer(&nearest, tensor.name);
+    for (tarn_op v = 0; tarn_graph_op(graph, v, &op); v++) tarn_nearest_offer(&nearest, op.name);
+    return tarn_options_refuse(command, "no tensor and no op is called '%s'%s", word,
+                               tarn_nearest_text(&nearest));
+}
+
+enum tarn_status tarn_explain_find(const struct tarn_command *command,
+                                   const struct tarn_model *model, const char *word,
+                                   struct tarn_named *named)
+{
+    const struct tarn_graph *graph = model->graph;
+    uint64_t id;
+    *named = (struct tarn_named){TARN_NONE, TARN_NONE};
+    if (strncmp(word, "tensor:", 7) == 0 && tarn_number_parse(word + 7, &id) &&
+        id < tarn_graph_tensors_count(graph))
+        return name_tensor(command, model, word, (tarn_tensor)id, named);
+    if (strncmp(word, "op:", 3) == 0 && tarn_number_parse(word + 3, &id) &&
+        id < tarn_graph_ops_count(graph))
+        return name_op(command, model, word, (tarn_op)id, named);
+    tarn_tensor tensor = tarn_graph_find_tensor(graph, word);
+    if (tensor != TARN_NONE) return name_tensor(command, model, word, tensor, named);
+    tarn_op op = tarn_graph_find_op(graph, word);
+    if (op != TARN_NONE) return name_op(command, model, word, op, named);
+    return suggest(command, graph, word);
+}

@@ -1,0 +1,153 @@
+/* tarn explain: questions to a plan. */
+#include "../interrupt.h"
+#include "../verbs.h"
+#include "explain.h"
+#include "names.h"
+
+struct request {
+    const char *paths[4]; /* graph, plan, names */
+    const char *order_path;
+    struct tarn_load_options load;
+    bool quick, json;
+};
+
+static enum tarn_status save_order(const struct request *request, const struct tarn_model *model,
+                                   const struct tarn_step *order, struct tarn_error *error)
+{
+    if (!request->order_path) return TARN_OK;
+    if (!order) {
+        tarn_say("they may share bytes; %s is not written", request->order_path);
+        return TARN_OK;
+    }
+    tarn_interrupt_hold();
+    enum tarn_status status =
+        tarn_order_save(order, model->launches_count, request->order_path, error);
+    tarn_interrupt_release();
+    return status;
+}
+
+/* The holders that a name stands for: a tensor's, or of an op the one that it writes. */
+static uint32_t holder_of(const struct tarn_model *model, const struct tarn_named *named)
+{
+    if (named->holder != TARN_NONE) return named->holder;
+    for (uint32_t h = 0; h < model->holders_count; h++)
+        if (model->holders[h].writer == named->launch) return h;
+    return TARN_NONE;
+}
+
+static enum tarn_status answer(const struct tarn_command *command, const struct request *request,
+                               const struct tarn_model *model, struct tarn_graph *source,
+                               struct tarn_error *error)
+{
+    struct tarn_printer printer;
+    struct tarn_named named[2];
+    struct tarn_memory memory = {0};
+    struct tarn_step *order = NULL;
+    size_t moment = 0, names = 0;
+    enum tarn_status status = TARN_OK;
+    for (; names < 2 && request->paths[2 + names] && !status; names++)
+        status = tarn_explain_find(command, model, request->paths[2 + names], &named[names]);
+    if (status != TARN_OK) return status;
+    uint32_t a = names == 2 ? holder_of(model, &named[0]) : 0;
+    uint32_t b = names == 2 ? holder_of(model, &named[1]) : 1;
+    if (a == TARN_NONE || b == TARN_NONE || a == b)
+        return tarn_options_refuse(command, "'%s' and '%s' are not two storages of the arena",
+                                   request->paths[2], request->paths[3]);
+    if (request->order_path && names < 2)
+        return tarn_options_refuse(command, "--order needs two names");
+    const bool *stop = tarn_interrupt_note();
+    tarn_printer_begin(&printer, tarn_is_dash(request->order_path) ? stderr : stdout,
+                       request->json);
+    bool done;
+    if (names == 2)
+        done = tarn_explain_pair(&printer, &memory, model, a, b, &order, &moment);
+    else if (names == 1 && named[0].holder != TARN_NONE)
+        done = tarn_explain_holder(&printer, model, named[0].holder);
+    else if (names == 1)
+        done = tarn_explain_launch(&printer, model, named[0].launch);
+    else
+        done = tarn_explain_arena(&printer, model);
+    if (done && names == 0 && !request->quick)
+        status = tarn_explain_changes(&printer, model, source, stop);
+    tarn_printer_end(&printer);
+    if (!done || status == TARN_SYSTEM) {
+        snprintf(error->text, sizeof error->text, "out of memory");
+        status = TARN_SYSTEM;
+    }
+    if (status == TARN_OK && names == 2) status = save_order(request, model, order, error);
+    tarn_memory_finish(&memory);
+    return status == TARN_SYSTEM ? tarn_print_error(error, status) : status;
+}
+
+static enum tarn_status carry_out(const struct tarn_command *command, const struct request *request)
+{
+    struct tarn_error error = {.text = ""};
+    struct tarn_graph *graph = NULL;
+    struct tarn_plan *plan = NULL;
+    struct tarn_model model;
+    enum tarn_status status =
+        tarn_graph_load_with(request->paths[0], &request->load, &graph, &error);
+    if (!status) status = tarn_plan_load(request->paths[1], graph, TARN_VERIFY, &plan, &error);
+    if (!status) status = tarn_model_init(&model, plan, &error);
+    if (status != TARN_OK) {
+        tarn_print_error(&error, status);
+    } else {
+        status = answer(command, request, &model, graph, &error);
+        tarn_model_finish(&model);
+    }
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+    return status;
+}
+
+static const char about[] =
+    "Without a NAME: why the arena is as large as it is, what is held long after its\n"
+    "last use, and what each single change would bring, tried. With the NAME of a\n"
+    "tensor or an op: its bytes, and why others may have them before and after it.\n"
+    "With two: why they may share bytes, or an order in which both are in use.\n\n"
+    "  certificate  storages that can all be in use at once: no plan is below their\n"
+    "               sum, which is the bound; by the kind of the op that writes them,\n"
+    "               by its stream, and the largest\n"
+    "  holes        of the arena at that moment, below the footprint\n"
+    "  held         storages that are not in use any more, but no launch is known to\n"
+    "               come after all uses: by bytes and time until one is. A wait from\n"
+    "               one of the last uses to another's stream would free them\n"
+    "  planned with the graph planned again with one option of 'tarn plan' more:\n"
+    "               footprint, and the price in modelled critical path and waits\n"
+    "  way          from the last use in each stream: by the order of its stream or by\n"
+    "               an event wait from one launch to the next\n"
+    "A NAME that several have stands for the first of them; 'tensor:ID' and 'op:ID'\n"
+    "stand for one.\n";
+
+enum tarn_status tarn_verb_explain(char **words)
+{
+    struct request request = {.load.struct_size = sizeof request.load};
+    const struct tarn_option options[] = {
+        {"quick", 0, TARN_OPTION_FLAG, &request.quick, NULL, "try no changes", TARN_EVERYDAY},
+        {"order", 'o', TARN_OPTION_OUTPUT, &request.order_path, "FILE",
+         "two names: write the order in which both are in use,\nfor 'tarn run --order FILE'",
+         TARN_EVERYDAY},
+        TARN_LOAD_OPTION(request.load),
+        TARN_JSON_OPTION(request.json),
+    };
+    const struct tarn_command command = {
+        .verb = "explain",
+        .usage = "GRAPH PLAN [NAME [NAME]]",
+        .about = about,
+        .options = options,
+        .options_count = TARN_COUNT(options),
+        .arguments_min = 2,
+        .arguments_max = 4,
+        .arguments_read = 4,
+        .exits = (const enum tarn_status[]){TARN_BAD_INPUT, TARN_REJECTED, TARN_OK},
+        .example = "  tarn plan examples/graphs/figure2.json -o figure2.plan\n"
+                   "  tarn explain examples/graphs/figure2.json figure2.plan\n",
+    };
+    enum tarn_status status;
+    if (!tarn_options_parse(&command, words, request.paths, &status)) return status;
+    if (request.json && tarn_is_dash(request.order_path))
+        return tarn_options_refuse(&command, "order and JSON cannot both go to standard output");
+    if (tarn_is_dash(request.paths[0]) && tarn_is_dash(request.paths[1]))
+        return tarn_options_refuse(&command, "graph and plan cannot both be standard input");
+    return carry_out(&command, &request);
+}
