@@ -33,7 +33,7 @@ static const char example[] =
 static void print_help(FILE *file)
 {
     fprintf(file,
-            "tarn %s: the memory manager for multi-stream accelerators\n\n"
+            "tarn %s: the memory manager for multi-stream accelerators\n"
             "Usage: tarn VERB ...\n\nVerbs:\n",
             tarn_version());
     for (size_t i = 0; i < TARN_COUNT(verbs); i++) {
