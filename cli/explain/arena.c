@@ -143,7 +143,7 @@ static int compare_ranges(const void *left, const void *right)
 
 /* Of the arena at a moment of a schedule. */
 static void print_holes(struct tarn_printer *printer, const struct tarn_model *model,
-                        const struct tarn_span *spans, uint64_t moment, struct range *ranges)
+                        const struct tarn_span *spans, double moment, struct range *ranges)
 {
     size_t count = 0, holes = 0;
     uint64_t at = 0, free_bytes = 0;
@@ -174,7 +174,7 @@ static void print_holes(struct tarn_printer *printer, const struct tarn_model *m
 }
 
 /* The moment of most bytes taken. */
-static uint64_t peak_moment(const struct tarn_level *levels, size_t count)
+static double peak_moment(const struct tarn_level *levels, size_t count)
 {
     size_t best = 0;
     for (size_t i = 1; i < count; i++)
@@ -196,7 +196,7 @@ static bool find_holes(struct tarn_printer *printer, const struct tarn_model *mo
         done ? tarn_schedule_levels(&memory, model, spans, &count) : NULL;
     if (levels)
         print_holes(printer, model, spans,
-                    by_cut ? schedule.mark_begin : peak_moment(levels, count), ranges);
+                    by_cut ? (double)schedule.mark_begin : peak_moment(levels, count), ranges);
     tarn_schedule_finish(&schedule);
     tarn_memory_finish(&memory);
     return levels != NULL;
@@ -247,7 +247,7 @@ static bool print_held(struct tarn_printer *printer, const struct tarn_model *mo
     for (uint32_t h = 0; done && h < model->holders_count; h++) {
         const struct tarn_holder *holder = &model->holders[h];
         if (holder->pinned || spans[h].free <= spans[h].end) continue;
-        uint64_t time = spans[h].free - spans[h].end;
+        uint64_t time = (uint64_t)(spans[h].free - spans[h].end);
         held[count++] = (struct held){h, time, (double)time * (double)tarn_holder_reserved(holder)};
     }
     if (done) qsort(held, count, sizeof *held, compare_held);
