@@ -114,8 +114,8 @@ static const char about[] =
     "               one of the last uses to another's stream would free them\n"
     "  planned with the graph planned again with one option of 'tarn plan' more:\n"
     "               footprint, and the price in modelled critical path and waits\n"
-    "  way          from the last use in each stream: by the order of its stream or by\n"
-    "               an event wait from one launch to the next\n"
+    "  way          from the last use in each stream: by the order of its stream or\n"
+    "               by an event wait from one launch to the next\n"
     "A NAME that several have stands for the first of them; 'tensor:ID' and 'op:ID'\n"
     "stand for one.\n";
 
