@@ -1,8 +1,8 @@
 /* tarn explain: questions to a plan. */
-#include "../interrupt.h"
-#include "../verbs.h"
-#include "explain.h"
-#include "names.h"
+#include "explain/explain.h"
+#include "explain/names.h"
+#include "interrupt.h"
+#include "verbs.h"
 
 struct request {
     const char *paths[4]; /* graph, plan, names */
