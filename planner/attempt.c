@@ -33,7 +33,7 @@ enum tarn_status tarn_budgeting_place_quickly(const struct tarn_budgeting *budge
 {
     struct tarn_plan *plan;
     enum tarn_status status = plan_quickly(budgeting, graph, &plan);
-    if (status == TARN_OK) *footprint = plan->footprint;
+    if (status == TARN_OK) *footprint = tarn_plan_footprint(plan);
     tarn_plan_destroy(plan);
     return status;
 }
@@ -60,7 +60,7 @@ enum tarn_status tarn_budgeting_plan(const struct tarn_budgeting *budgeting,
 /* Is a quick plan near enough to the budget for a search to be worth its time? */
 static bool may_fit(const struct tarn_budgeting *budgeting, const struct tarn_plan *quick)
 {
-    uint64_t budget = budgeting->options.budget, footprint = quick->footprint;
+    uint64_t budget = budgeting->options.budget, footprint = tarn_plan_footprint(quick);
     bool small = quick->graph->planned_count <= SMALL;
     bool near = footprint - footprint / TARN_BUDGET_NEAR <= budget || small;
     bool searches = !budgeting->planning || budgeting->planning->effort != TARN_NO_EFFORT;
@@ -74,13 +74,13 @@ static enum tarn_status place(const struct tarn_budgeting *budgeting, struct tar
     uint64_t budget = budgeting->options.budget;
     enum tarn_status status = plan_quickly(budgeting, attempt->made.graph, &quick);
     if (status != TARN_OK) return status;
-    attempt->footprint = quick->footprint;
-    bool fits = quick->footprint <= budget, worth = fits || may_fit(budgeting, quick);
-    assert(quick->bound <= quick->footprint);
+    attempt->footprint = tarn_plan_footprint(quick);
+    bool fits = tarn_plan_footprint(quick) <= budget, worth = fits || may_fit(budgeting, quick);
+    assert(quick->bound <= tarn_plan_footprint(quick));
     tarn_plan_destroy(quick);
     if (budget == TARN_BUDGET_UNLIMITED || !worth) return TARN_OK;
     status = tarn_budgeting_plan(budgeting, attempt->made.graph, budget, &attempt->made.plan);
-    if (status == TARN_OK) attempt->footprint = attempt->made.plan->footprint;
+    if (status == TARN_OK) attempt->footprint = tarn_plan_footprint(attempt->made.plan);
     if (status != TARN_DOES_NOT_FIT) return status;
     if (fits) /* but not by the method asked for */
         attempt->footprint = budget + budgeting->options.alignment;
@@ -94,7 +94,7 @@ static enum tarn_status place_least(const struct tarn_budgeting *budgeting,
 {
     struct tarn_plan *plan;
     enum tarn_status status = tarn_budgeting_plan(budgeting, attempt->made.graph, 0, &plan);
-    if (status == TARN_OK) attempt->footprint = plan->footprint;
+    if (status == TARN_OK) attempt->footprint = tarn_plan_footprint(plan);
     tarn_plan_destroy(plan);
     return status;
 }

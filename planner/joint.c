@@ -93,10 +93,10 @@ static enum tarn_status offer(struct joint *joint, struct tarn_graph *graph, boo
         return TARN_OK;
     }
     enum tarn_status status = make_plan(joint, graph, &made.plan, error);
-    *better = status == TARN_OK && made.plan->footprint < joint->footprint;
+    *better = status == TARN_OK && tarn_plan_footprint(made.plan) < joint->footprint;
     if (*better) {
         struct tarn_planned worse = joint->best;
-        joint->footprint = made.plan->footprint;
+        joint->footprint = tarn_plan_footprint(made.plan);
         if (!is_final(joint, graph, made.plan)) {
             tarn_plan_destroy(made.plan);
             made.plan = NULL;

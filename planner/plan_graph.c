@@ -8,13 +8,12 @@
 #include "capacity.h"
 #include "planner/papers/papers.h"
 #include "planner/place/effort/effort.h"
+#include "planning.h"
 #include "streams/base/checked.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
 #include "streams/base/region.h"
-#include "streams/order/gap_bound.h"
-#include "streams/order/view.h"
 
 enum { EFFORT_DEFAULT = 1000, ORDER_TIMES = 3 };
 
@@ -55,19 +54,6 @@ static enum tarn_status find_method(struct tarn_place_request *request, const ch
 
 /* ---- The steps ---- */
 
-struct planning {
-    struct tarn_region region; /* of problem and bound */
-    struct tarn_plan_options options;
-    struct tarn_place_request request;
-    double begin_ms;   /* of this plan, on the clock of deadlines */
-    uint64_t reported; /* the last footprint told to the caller; 0: none */
-    struct tarn_plan *plan;
-    struct tarn_view view;       /* of the plan's graph */
-    struct tarn_problem problem; /* of the view */
-    struct tarn_gap_bound bound; /* the plan's certificate, in positions of the view */
-    bool cannot_fit; /* proved by search: no placement is at the bound, or within the capacity */
-};
-
 /* Thresholds of a plan count launches, those of the view all ops. A launch whose first half alone
  * lies before the cut does not count, but its stream is noted. */
 static void count_launches(struct tarn_plan *plan, const uint32_t *threshold,
@@ -103,7 +89,7 @@ static enum tarn_status take_bound(struct tarn_plan *plan, const struct tarn_gap
 }
 
 /* Replaces the bound by a better one, if that is found. */
-static enum tarn_status find_gaps(struct planning *planning, uint32_t effort)
+static enum tarn_status find_gaps(struct tarn_planning *planning, uint32_t effort)
 {
     struct tarn_reserve reserve =
         tarn_problem_reserve(&planning->problem, planning->plan->alignment);
@@ -120,14 +106,14 @@ static enum tarn_status find_gaps(struct planning *planning, uint32_t effort)
 /* For a graph that quick placement leaves above the bound. */
 static enum tarn_status raise_bound(void *user, uint64_t *bound)
 {
-    struct planning *planning = user;
+    struct tarn_planning *planning = user;
     enum tarn_status status = find_gaps(planning, TARN_GAP_EFFORT_HIGH);
     *bound = planning->plan->bound;
     return status;
 }
 
 /* Says why the capacity is too small for any plan, where that is known. */
-static enum tarn_status check_bound(const struct planning *planning, struct tarn_error *error)
+static enum tarn_status check_bound(const struct tarn_planning *planning, struct tarn_error *error)
 {
     struct tarn_reserve reserve =
         tarn_problem_reserve(&planning->problem, planning->plan->alignment);
@@ -138,20 +124,17 @@ static enum tarn_status check_bound(const struct planning *planning, struct tarn
 
 /* What there is to place, and what no placement of it can be below: everything that follows from
  * the final graph alone. */
-static enum tarn_status find_bound(struct planning *planning, struct tarn_graph *graph,
-                                   struct tarn_error *error)
+static enum tarn_status find_bound(struct tarn_planning *planning, struct tarn_error *error)
 {
     double begin = tarn_now_ms();
-    struct tarn_plan *plan = planning->plan = tarn_plan_of_graph(graph);
-    if (!plan) return tarn_error_no_memory(error);
-    plan->alignment = planning->options.alignment;
-    if (tarn_view_init(&planning->view, &planning->region, graph) != TARN_OK)
+    struct tarn_plan *plan = planning->plan;
+    if (tarn_view_init(&planning->view, &planning->region, plan->graph) != TARN_OK)
         return tarn_error_no_memory(error);
     enum tarn_status status = tarn_problem_init(&planning->problem, &planning->region,
                                                 planning->view.graph, plan->alignment, error);
     if (status != TARN_OK) return status;
     status = find_gaps(planning, TARN_GAP_EFFORT_LOW);
-    plan->order_ms = tarn_now_ms() - begin;
+    plan->order_ms += tarn_now_ms() - begin;
     return status == TARN_OK ? check_bound(planning, error) : tarn_error_no_memory(error);
 }
 
@@ -165,7 +148,7 @@ static void take_offsets(struct tarn_plan *plan, const uint64_t *offset)
 
 static void report_progress(void *user, uint64_t footprint, uint64_t steps)
 {
-    struct planning *planning = user;
+    struct tarn_planning *planning = user;
     if (planning->reported != 0 && footprint >= planning->reported) return;
     planning->reported = footprint;
     struct tarn_plan_progress progress = {footprint, planning->plan->bound, steps};
@@ -180,7 +163,7 @@ static uint64_t steps_for(const struct tarn_plan_options *options)
 }
 
 /* 0: no limit, where `seconds` are given. */
-static uint64_t work_for(const struct planning *planning, uint64_t steps)
+static uint64_t work_for(const struct tarn_planning *planning, uint64_t steps)
 {
     uint64_t work = tarn_work_default(planning->problem.blocks.storages_count);
     if (planning->options.seconds > 0) return 0;
@@ -191,7 +174,7 @@ static uint64_t work_for(const struct planning *planning, uint64_t steps)
 /* Nobody has asked for an end: on a machine that is slow or busy, the clock ends a default plan.
  * What is still to come, the boundary and the verifier, takes up to ORDER_TIMES what the order and
  * the bound took. */
-static double latest_ms(const struct planning *planning)
+static double latest_ms(const struct tarn_planning *planning)
 {
     double order_ms = planning->plan->order_ms;
     double latest = planning->begin_ms + TARN_WORK_MS +
@@ -201,7 +184,7 @@ static double latest_ms(const struct planning *planning)
     return latest > now_ms ? latest : now_ms;
 }
 
-static struct tarn_deadline deadline_for(const struct planning *planning)
+static struct tarn_deadline deadline_for(const struct tarn_planning *planning)
 {
     const struct tarn_plan_options *options = &planning->options;
     const atomic_bool *stop = (const atomic_bool *)options->stop;
@@ -210,7 +193,7 @@ static struct tarn_deadline deadline_for(const struct planning *planning)
     return (struct tarn_deadline){stop, latest_ms(planning)};
 }
 
-static void fill_request(struct planning *planning)
+static void fill_request(struct tarn_planning *planning)
 {
     const struct tarn_plan_options *options = &planning->options;
     planning->request.improve = (struct tarn_improve_options){
@@ -226,7 +209,7 @@ static void fill_request(struct planning *planning)
     };
 }
 
-static enum tarn_status place_planned(struct planning *planning, struct tarn_error *error)
+static enum tarn_status place_planned(struct tarn_planning *planning, struct tarn_error *error)
 {
     struct tarn_plan *plan = planning->plan;
     struct tarn_place_result result = {0};
@@ -250,7 +233,7 @@ static enum tarn_status place_planned(struct planning *planning, struct tarn_err
 }
 
 /* Nothing persistent is ever released: one behind the other. */
-static enum tarn_status place_persistent(struct planning *planning, struct tarn_error *error)
+enum tarn_status tarn_planning_persistent(struct tarn_planning *planning, struct tarn_error *error)
 {
     struct tarn_plan *plan = planning->plan;
     struct tarn_region region = {.chunks = NULL};
@@ -271,7 +254,8 @@ static enum tarn_status place_persistent(struct planning *planning, struct tarn_
     return status;
 }
 
-static enum tarn_status check_capacity(const struct planning *planning, struct tarn_error *error)
+static enum tarn_status check_capacity(const struct tarn_planning *planning,
+                                       struct tarn_error *error)
 {
     uint64_t footprint = planning->plan->footprint, capacity = planning->options.capacity;
     enum tarn_status status = check_bound(planning, error);
@@ -290,11 +274,10 @@ static enum tarn_status check_capacity(const struct planning *planning, struct t
                           (unsigned long long)(footprint - capacity), planning->plan->method);
 }
 
-static enum tarn_status place(struct planning *planning, struct tarn_error *error)
+static enum tarn_status place(struct tarn_planning *planning, struct tarn_error *error)
 {
     double begin = tarn_now_ms();
     enum tarn_status status = place_planned(planning, error);
-    if (status == TARN_OK) status = place_persistent(planning, error);
     if (status == TARN_OK) status = check_capacity(planning, error);
     planning->plan->place_ms = tarn_now_ms() - begin;
     return status;
@@ -302,12 +285,12 @@ static enum tarn_status place(struct planning *planning, struct tarn_error *erro
 
 /* ---- The whole ---- */
 
-static enum tarn_status run(struct planning *planning, struct tarn_graph *graph,
-                            struct tarn_error *error)
+enum tarn_status tarn_planning_run(struct tarn_planning *planning, struct tarn_error *error)
 {
+    planning->begin_ms = tarn_now_ms();
     enum tarn_status status = find_method(&planning->request, planning->options.method, error);
     if (status != TARN_OK) return status;
-    if ((status = find_bound(planning, graph, error)) != TARN_OK) return status;
+    if ((status = find_bound(planning, error)) != TARN_OK) return status;
     return place(planning, error);
 }
 
@@ -327,22 +310,6 @@ enum tarn_status tarn_plan_options_take(struct tarn_plan_options *options,
         return tarn_error_set(error, TARN_USAGE, "there is no padding %u of groups",
                               options->pad_groups);
     return find_method(&request, options->method, error);
-}
-
-enum tarn_status tarn_plan_make(struct tarn_graph *graph, const struct tarn_plan_options *options,
-                                struct tarn_plan **plan, struct tarn_error *error)
-{
-    struct planning planning = {.options = *options, .begin_ms = tarn_now_ms()};
-    assert(tarn_is_power_of_two(options->alignment));
-    *plan = NULL;
-    enum tarn_status status = run(&planning, graph, error);
-    tarn_region_finish(&planning.region);
-    assert(status != TARN_OK || planning.plan->footprint >= planning.plan->bound);
-    if (status == TARN_OK)
-        *plan = planning.plan;
-    else
-        tarn_plan_destroy(planning.plan);
-    return status;
 }
 
 void tarn_planned_finish(struct tarn_planned *planned)

@@ -39,7 +39,7 @@ static void take_budget(struct tarn_plan_options *options)
 static bool is_kept(const struct tarn_plan *plan, const struct tarn_plan_options *options)
 {
     return plan && plan->alignment == options->alignment &&
-           (options->capacity == 0 || plan->footprint <= options->capacity);
+           (options->capacity == 0 || tarn_plan_footprint(plan) <= options->capacity);
 }
 
 static enum tarn_status make_plan(struct tarn_planned *final,

@@ -223,7 +223,7 @@ static enum tarn_status place_finally(const struct tarn_budgeting *budgeting,
     tarn_plan_destroy(least->made.plan);
     enum tarn_status status = tarn_budgeting_plan(budgeting, least->made.graph,
                                                   budgeting->options.budget, &least->made.plan);
-    if (status == TARN_OK) least->footprint = least->made.plan->footprint;
+    if (status == TARN_OK) least->footprint = tarn_plan_footprint(least->made.plan);
     return status;
 }
 

@@ -133,6 +133,7 @@ static void a_builder_that_is_null_is_one_without_memory(void **state)
     tarn_builder_control(NULL, 0, 0);
     tarn_builder_after_readers(NULL, 0);
     tarn_builder_group(NULL, (struct tarn_list){0});
+    assert_int_equal(tarn_builder_space(NULL, NULL), TARN_NONE);
     tarn_builder_group_padded(NULL, (struct tarn_list){0});
     assert_int_equal(tarn_builder_finish(NULL, &graph, &error), TARN_SYSTEM);
     assert_null(graph);
@@ -170,6 +171,10 @@ static void getters_of_nothing_say_nothing(void **state)
     assert_int_equal(tarn_graph_groups_count(NULL), 0);
     assert_int_equal(tarn_graph_group(NULL, 0).count, 0);
     assert_false(tarn_graph_group_is_padded(NULL, 0));
+    assert_int_equal(tarn_graph_spaces_count(NULL), 0);
+    assert_false(tarn_graph_space(NULL, 0, NULL));
+    assert_string_equal(tarn_space_kind_text((enum tarn_space_kind)99), "unknown");
+    assert_false(tarn_plan_space(NULL, 0, NULL));
     assert_true((tarn_graph_hash(NULL).word[0] | tarn_graph_hash(NULL).word[1]) == 0);
     assert_string_equal(tarn_hash_format(tarn_graph_hash(NULL)).text,
                         "00000000000000000000000000000000");

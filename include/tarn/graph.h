@@ -25,6 +25,7 @@ extern "C" {
 typedef uint32_t tarn_op;
 typedef uint32_t tarn_tensor;
 typedef uint32_t tarn_stream;
+typedef uint32_t tarn_space;
 
 struct tarn_graph;
 struct tarn_builder;
@@ -39,6 +40,21 @@ enum tarn_tensor_kind {
     TARN_OPTIMIZER_STATE,
     TARN_INPUT
 };
+
+/* A memory that storages lie in, apart from all others: each has an arena of its own. Copies from
+ * one to another are ops. */
+enum tarn_space_kind {
+    TARN_SPACE_DEVICE, /* the device's own memory */
+    TARN_SPACE_PINNED, /* memory of the host that the device reaches */
+    TARN_SPACE_SCRATCH /* small and fast memory on the chip */
+};
+struct tarn_space_info {
+    const char *name; /* NULL: "" */
+    enum tarn_space_kind kind;
+    uint64_t alignment; /* power of two, in the place of the plan's; 0: the plan's */
+    uint64_t capacity;  /* bytes that arena and persistent part have together; 0: no limit */
+};
+#define TARN_SPACES_MAX 16
 
 /* A borrowed list of ids. */
 struct tarn_list {
@@ -60,6 +76,7 @@ struct tarn_tensor_info {
     uint64_t size;    /* bytes, above 0 */
     enum tarn_tensor_kind kind;
     uint64_t alignment; /* power of two that the offset must be a multiple of; 0: the plan's */
+    tarn_space space;   /* where it lies; 0: the first one */
 };
 
 /* Another way of carrying out an op than the op as written, for transforms that may choose.
@@ -104,6 +121,7 @@ struct tarn_op_info {
     /* ids NULL: follows from `implementations`. In a transformed graph: what the source graph's op
      * reads in every implementation, as tensors of that graph through which it was written. */
     struct tarn_list common;
+    tarn_space workspace_space; /* where the workspace lies; 0: the first space */
 };
 
 /* ---- Building ----
@@ -115,6 +133,10 @@ TARN_API struct tarn_builder *tarn_builder_create(const char *graph_name);
 TARN_API void tarn_builder_destroy(struct tarn_builder *builder);
 
 TARN_API tarn_stream tarn_builder_stream(struct tarn_builder *builder, const char *name);
+/* Spaces are numbered from 0 in the order in which they are added. A graph to which none is added
+ * has one, of the device, without a name, a capacity, or an alignment of its own. */
+TARN_API tarn_space tarn_builder_space(struct tarn_builder *builder,
+                                       const struct tarn_space_info *info);
 TARN_API tarn_tensor tarn_builder_tensor(struct tarn_builder *builder,
                                          const struct tarn_tensor_info *info);
 /* A further name for the bytes of `of` (a root or an alias of it); size and kind are its root's.
@@ -206,6 +228,12 @@ TARN_API const char *tarn_graph_stream_name(const struct tarn_graph *graph, tarn
 TARN_API bool tarn_graph_op(const struct tarn_graph *graph, tarn_op op, struct tarn_op_info *info);
 TARN_API bool tarn_graph_tensor(const struct tarn_graph *graph, tarn_tensor tensor,
                                 struct tarn_tensor_info *info);
+/* At least one; the name lives as long as the graph. False when there is no such space. */
+TARN_API uint32_t tarn_graph_spaces_count(const struct tarn_graph *graph);
+TARN_API bool tarn_graph_space(const struct tarn_graph *graph, tarn_space space,
+                               struct tarn_space_info *info);
+/* A word for a kind, as files have it, for example "pinned"; static. */
+TARN_API const char *tarn_space_kind_text(enum tarn_space_kind kind);
 /* The root of a tensor's storage (itself for a root), or TARN_NONE. */
 TARN_API tarn_tensor tarn_graph_root(const struct tarn_graph *graph, tarn_tensor tensor);
 /* The first op or tensor of that name, or TARN_NONE. Linear time. */

@@ -250,6 +250,21 @@ struct tarn_certificate {
 TARN_API bool tarn_plan_certificate(const struct tarn_plan *plan,
                                     struct tarn_certificate *certificate);
 
+/* What a plan says of one memory space of its graph. Offsets of storages count from the begin of
+ * their space's arena, or persistent part. In tarn_plan_summary, footprint and persistent are sums
+ * over all spaces, bound, certificate and method those of the first one, and optimal means all. */
+struct tarn_plan_space_summary {
+    const char *method;  /* lives as long as the plan */
+    uint64_t footprint;  /* bytes of arena */
+    uint64_t persistent; /* bytes of the persistent part */
+    uint64_t bound;      /* no safe plan has a smaller footprint in this space; 0: unknown */
+    bool optimal;        /* footprint == bound */
+    struct tarn_certificate certificate; /* all zeros: none */
+};
+/* False when there is no such plan or space; *summary is all zeros then. */
+TARN_API bool tarn_plan_space(const struct tarn_plan *plan, tarn_space space,
+                              struct tarn_plan_space_summary *summary);
+
 /* What a plan is made for, and what it does: lists, waits and places, not how it was found. Equal
  * on all machines for equal plans, so that the ranks of a distributed program can make sure that
  * they agree: one of them sends its identity, the others expect it. */

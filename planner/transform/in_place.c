@@ -55,6 +55,7 @@ static void try_pair(struct merging *merging, uint32_t v, uint32_t input, uint32
     const struct tarn_storage *from = &graph->storages[graph->tensors[input].storage];
     const struct tarn_storage *to = &graph->storages[graph->tensors[output].storage];
     if (to->tensor != output || merging->root[output] != output) return; /* written in place */
+    if (from->space != to->space) return;
     if (from->size != to->size || from->group != TARN_NONE || to->group != TARN_NONE) return;
     if (from->persistent || from->pinned || merging->taken[from - graph->storages]) return;
     if (!has_one_name(graph, op, input) || !is_last_toucher(merging, v, from)) return;

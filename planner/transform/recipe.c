@@ -39,6 +39,12 @@ static uint32_t root_of(const struct tarn_recipe *recipe, uint32_t t)
 
 /* ---- Records ---- */
 
+static void add_spaces(struct tarn_builder *builder, const struct tarn_graph *graph)
+{
+    for (uint32_t s = 0; s < graph->spaces_count; s++)
+        tarn_builder_space(builder, &graph->spaces[s]);
+}
+
 static void add_streams(const struct rebuild *rebuild)
 {
     const struct tarn_recipe *recipe = rebuild->recipe;
@@ -46,6 +52,7 @@ static void add_streams(const struct rebuild *rebuild)
         tarn_transform_add_streams(rebuild->builder, rebuild->graph);
         return;
     }
+    add_spaces(rebuild->builder, rebuild->graph);
     for (uint32_t s = 0; s < recipe->streams_count; s++)
         tarn_builder_stream(rebuild->builder, recipe->stream_names[s]);
 }
@@ -104,6 +111,7 @@ void tarn_transform_add_streams(struct tarn_builder *builder, const struct tarn_
 {
     for (uint32_t s = 0; s < graph->streams_count; s++)
         tarn_builder_stream(builder, graph->streams[s].name);
+    add_spaces(builder, graph);
 }
 
 static bool is_padded(const struct tarn_group *group, enum tarn_group_padding padding)

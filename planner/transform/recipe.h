@@ -45,8 +45,8 @@ struct tarn_recipe {
 enum tarn_status tarn_recipe_build(const struct tarn_recipe *recipe, struct tarn_graph **result,
                                    struct tarn_error *error);
 
-/* What new graphs take over as it is: the streams, and the groups by their roots, whose ids must
- * not have changed, with another padding where it is given. */
+/* What new graphs take over as it is: the streams and memory spaces, and the groups by their roots,
+ * whose ids must not have changed, with another padding where it is given. */
 void tarn_transform_add_streams(struct tarn_builder *builder, const struct tarn_graph *graph);
 void tarn_transform_add_groups(struct tarn_builder *builder, const struct tarn_graph *graph,
                                enum tarn_group_padding padding);

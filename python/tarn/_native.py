@@ -34,7 +34,7 @@ class HashText(c.Structure):
 
 class TensorInfo(c.Structure):
     _fields_ = [("name", c.c_char_p), ("size", c.c_uint64), ("kind", c.c_int),
-                ("alignment", c.c_uint64)]
+                ("alignment", c.c_uint64), ("space", c.c_uint32)]
 
 
 class Implementation(c.Structure):
@@ -49,7 +49,8 @@ class OpInfo(c.Structure):
                 ("workspace_first", c.c_bool),
                 ("recomputable", c.c_int), ("inplace", c.POINTER(c.c_uint32 * 2)),
                 ("inplace_count", c.c_size_t), ("implementations", c.POINTER(Implementation)),
-                ("implementations_count", c.c_size_t), ("common", List)]
+                ("implementations_count", c.c_size_t), ("common", List),
+                ("workspace_space", c.c_uint32)]
 
 
 class GraphSummary(c.Structure):

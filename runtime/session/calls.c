@@ -43,7 +43,8 @@ enum tarn_status tarn_session_group(const struct tarn_session *session, uint32_t
                                   !member ? "not bound" : "not behind the member before it");
         }
         uint64_t bytes = graph->storages[storage].size;
-        end += bytes + (record->padded ? -bytes & (session->plan->alignment - 1) : 0);
+        uint64_t alignment = tarn_storage_alignment(graph, storage, session->plan->alignment);
+        end += bytes + (record->padded ? -bytes & (alignment - 1) : 0);
     }
     if (address) *address = first;
     if (size) *size = end;

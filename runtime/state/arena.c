@@ -25,7 +25,8 @@
  * *tensor: whose it is; TARN_NONE: the plan's. */
 static uint64_t alignment_needed(const struct tarn_plan *plan, tarn_tensor *tensor)
 {
-    uint64_t needed = plan->alignment;
+    uint64_t needed = plan->alignment, own = plan->graph->spaces[0].alignment;
+    if (own > needed) needed = own;
     *tensor = TARN_NONE;
     for (uint32_t t = 0; t < plan->graph->tensors_count; t++) {
         if (plan->graph->tensors[t].alignment <= needed) continue;
@@ -53,6 +54,10 @@ enum tarn_status tarn_session_arena_measure(const struct tarn_plan *plan, bool i
 {
     tarn_tensor strictest;
     uint64_t begin;
+    if (plan->spaces_count > 1)
+        return tarn_error_set(error, TARN_USAGE,
+                              "the plan has %u memory spaces, and a session only one so far",
+                              plan->spaces_count);
     *memory = (struct tarn_session_memory){.arena = plan->footprint};
     memory->alignment = alignment_needed(plan, &strictest);
     bool fits = find_end(plan->storages, plan->storages_count, &memory->arena) &&

@@ -19,12 +19,27 @@
 
 /* ---- Fields ---- */
 
-enum { TOP_FORMAT, TOP_VERSION, TOP_NAME, TOP_META, TOP_STREAMS, TOP_OPS, TOP_TENSORS, TOP_GROUPS };
+enum {
+    TOP_FORMAT,
+    TOP_VERSION,
+    TOP_NAME,
+    TOP_META,
+    TOP_SPACES,
+    TOP_STREAMS,
+    TOP_OPS,
+    TOP_TENSORS,
+    TOP_GROUPS
+};
 static const struct tarn_json_field top_fields[] = {
-    [TOP_FORMAT] = {"format", true},   [TOP_VERSION] = {"version", true},
-    [TOP_NAME] = {"name", true},       [TOP_META] = {"meta", false},
-    [TOP_STREAMS] = {"streams", true}, [TOP_OPS] = {"ops", true},
-    [TOP_TENSORS] = {"tensors", true}, [TOP_GROUPS] = {"contiguous", false},
+    [TOP_FORMAT] = {"format", true},
+    [TOP_VERSION] = {"version", true},
+    [TOP_NAME] = {"name", true},
+    [TOP_META] = {"meta", false},
+    [TOP_SPACES] = {"spaces", false},
+    [TOP_STREAMS] = {"streams", true},
+    [TOP_OPS] = {"ops", true},
+    [TOP_TENSORS] = {"tensors", true},
+    [TOP_GROUPS] = {"contiguous", false},
 };
 
 enum { STREAM_ID, STREAM_NAME };
@@ -40,7 +55,8 @@ enum {
     TENSOR_KIND,
     TENSOR_ALIAS_OF,
     TENSOR_ALIGNMENT,
-    TENSOR_ORIGIN
+    TENSOR_ORIGIN,
+    TENSOR_SPACE
 };
 static const struct tarn_json_field tensor_fields[] = {
     [TENSOR_ID] = {"id", true},
@@ -50,6 +66,7 @@ static const struct tarn_json_field tensor_fields[] = {
     [TENSOR_ALIAS_OF] = {"alias_of", false},
     [TENSOR_ALIGNMENT] = {"alignment", false},
     [TENSOR_ORIGIN] = {"origin", false},
+    [TENSOR_SPACE] = {"space", false},
 };
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
@@ -87,6 +104,47 @@ static enum tarn_status read_kind(const struct tarn_graph_loader *loader,
                          tarn_quote(text).text);
 }
 
+static enum tarn_status read_space_kind(const struct tarn_graph_loader *loader,
+                                        const struct tarn_json_at *at,
+                                        const struct tarn_json *value, enum tarn_space_kind *kind)
+{
+    const char *text = "device";
+    enum tarn_status status = value ? tarn_json_string(loader->report, at, value, &text) : TARN_OK;
+    if (status != TARN_OK) return status;
+    for (*kind = TARN_SPACE_DEVICE; *kind <= TARN_SPACE_SCRATCH;
+         *kind = (enum tarn_space_kind)(*kind + 1)) {
+        if (strcmp(text, tarn_space_kind_text(*kind)) == 0) return TARN_OK;
+    }
+    return tarn_json_bad(loader->report, at,
+                         "unknown kind %s; kinds of memory spaces are device, pinned, scratch",
+                         tarn_quote(text).text);
+}
+
+static enum tarn_status read_space(struct tarn_graph_loader *loader, const struct tarn_json_at *at,
+                                   const struct tarn_json *value)
+{
+    static const struct tarn_json_field names[] = {
+        {"id", true}, {"name", true}, {"kind", false}, {"alignment", false}, {"capacity", false}};
+    const struct tarn_json *fields[COUNT_OF(names)];
+    struct tarn_space_info info = {0};
+    struct tarn_json_at name = tarn_json_in(at, "name", 0), kind = tarn_json_in(at, "kind", 0),
+                        alignment = tarn_json_in(at, "alignment", 0),
+                        capacity = tarn_json_in(at, "capacity", 0);
+    enum tarn_status status =
+        tarn_json_fields(loader->report, at, value, names, COUNT_OF(names), fields);
+    if (!status) status = tarn_json_own_id(loader->report, at, fields[0]);
+    if (!status) status = tarn_json_string(loader->report, &name, fields[1], &info.name);
+    if (!status) status = read_space_kind(loader, &kind, fields[2], &info.kind);
+    if (!status)
+        status = tarn_json_integer(loader->report, &alignment, fields[3], TARN_JSON_INTEGER_MAX,
+                                   &info.alignment);
+    if (!status)
+        status = tarn_json_integer(loader->report, &capacity, fields[4], TARN_JSON_INTEGER_MAX,
+                                   &info.capacity);
+    if (!status) tarn_builder_space(loader->builder, &info);
+    return status;
+}
+
 static enum tarn_status read_tensor(struct tarn_graph_loader *loader, const struct tarn_json_at *at,
                                     const struct tarn_json *value)
 {
@@ -97,6 +155,7 @@ static enum tarn_status read_tensor(struct tarn_graph_loader *loader, const stru
     struct tarn_json_at name = tarn_json_in(at, "name", 0), size = tarn_json_in(at, "size", 0),
                         kind = tarn_json_in(at, "kind", 0), alias = tarn_json_in(at, "alias_of", 0),
                         alignment = tarn_json_in(at, "alignment", 0),
+                        space = tarn_json_in(at, "space", 0),
                         origin_at = tarn_json_in(at, "origin", 0);
     enum tarn_status status =
         tarn_json_fields(report, at, value, tensor_fields, COUNT_OF(tensor_fields), fields);
@@ -110,6 +169,7 @@ static enum tarn_status read_tensor(struct tarn_graph_loader *loader, const stru
     if (!status)
         status = tarn_json_integer(report, &alignment, fields[TENSOR_ALIGNMENT],
                                    TARN_JSON_INTEGER_MAX, &info.alignment);
+    if (!status) status = tarn_json_id(report, &space, fields[TENSOR_SPACE], &info.space);
     if (!status) status = tarn_json_id(report, &origin_at, fields[TENSOR_ORIGIN], &origin);
     if (status != TARN_OK) return status;
     tarn_builder_alias_of(loader->builder, &info, root);
@@ -208,6 +268,8 @@ static enum tarn_status read_document(struct tarn_graph_loader *loader,
                                       const struct tarn_json **fields)
 {
     enum tarn_status status = read_meta(loader, fields[TOP_META]);
+    if (!status && fields[TOP_SPACES])
+        status = read_list(loader, "spaces", fields[TOP_SPACES], read_space);
     if (!status) status = read_list(loader, "streams", fields[TOP_STREAMS], read_stream);
     if (!status) status = read_list(loader, "ops", fields[TOP_OPS], tarn_load_op);
     if (!status) status = read_list(loader, "tensors", fields[TOP_TENSORS], read_tensor);

@@ -18,6 +18,7 @@ enum {
     OP_CONTROL,
     OP_WORKSPACE,
     OP_WORKSPACE_FIRST,
+    OP_WORKSPACE_SPACE,
     OP_COST,
     OP_FLOPS,
     OP_VIEW,
@@ -38,6 +39,7 @@ static const struct tarn_json_field op_fields[] = {
     [OP_CONTROL] = {"control", false},
     [OP_WORKSPACE] = {"workspace", false},
     [OP_WORKSPACE_FIRST] = {"workspace_first", false},
+    [OP_WORKSPACE_SPACE] = {"workspace_space", false},
     [OP_COST] = {"cost", false},
     [OP_FLOPS] = {"flops", false},
     [OP_VIEW] = {"view", false},
@@ -187,6 +189,7 @@ static enum tarn_status read_op_plain(const struct tarn_graph_loader *loader,
     struct tarn_json_at name = tarn_json_in(at, "name", 0), kind = tarn_json_in(at, "kind", 0),
                         stream = tarn_json_in(at, "stream", 0), view = tarn_json_in(at, "view", 0),
                         first = tarn_json_in(at, "workspace_first", 0),
+                        space = tarn_json_in(at, "workspace_space", 0),
                         recomputable = tarn_json_in(at, "recomputable", 0);
     enum tarn_status status = tarn_json_string(report, &name, fields[OP_NAME], &info->name);
     if (!status) status = tarn_json_string(report, &kind, fields[OP_KIND], &info->kind);
@@ -200,6 +203,8 @@ static enum tarn_status read_op_plain(const struct tarn_graph_loader *loader,
     if (!status)
         status =
             tarn_json_boolean(report, &first, fields[OP_WORKSPACE_FIRST], &info->workspace_first);
+    if (!status)
+        status = tarn_json_id(report, &space, fields[OP_WORKSPACE_SPACE], &info->workspace_space);
     bool may_run_twice = false;
     if (!status)
         status = tarn_json_boolean(report, &recomputable, fields[OP_RECOMPUTABLE], &may_run_twice);

@@ -61,6 +61,7 @@ static void write_op(const struct tarn_graph *graph, uint32_t v, FILE *file)
     if (op->control_count > 0) write_list(file, "control", op->control, op->control_count);
     write_number(file, "workspace", op->workspace, 0);
     if (op->workspace_first) fputs(",\"workspace_first\":true", file);
+    write_number(file, "workspace_space", op->workspace > 0 ? op->workspace_space : 0, 0);
     write_number(file, "cost", op->cost, 0);
     write_number(file, "flops", op->flops, 0);
     if (op->view) fputs(",\"view\":true", file);
@@ -79,6 +80,7 @@ static void write_tensor(const struct tarn_graph *graph, uint32_t t, FILE *file)
             tarn_kind_text(tensor->kind));
     write_number(file, "alias_of", tensor->root, t);
     write_number(file, "alignment", tensor->alignment, 0);
+    write_number(file, "space", tensor->space, 0);
     write_number(file, "origin", tensor->origin, t);
     fputc('}', file);
 }
@@ -87,6 +89,17 @@ static void write_stream(const struct tarn_graph *graph, uint32_t s, FILE *file)
 {
     fprintf(file, "{\"id\":%" PRIu32 ",\"name\":", s);
     tarn_json_write_string(file, graph->streams[s].name);
+    fputc('}', file);
+}
+
+static void write_space(const struct tarn_graph *graph, uint32_t s, FILE *file)
+{
+    const struct tarn_space_info *space = &graph->spaces[s];
+    fprintf(file, "{\"id\":%" PRIu32 ",\"name\":", s);
+    tarn_json_write_string(file, space->name);
+    fprintf(file, ",\"kind\":\"%s\"", tarn_space_kind_text(space->kind));
+    write_number(file, "alignment", space->alignment, 0);
+    write_number(file, "capacity", space->capacity, 0);
     fputc('}', file);
 }
 
@@ -116,6 +129,8 @@ void tarn_graph_print(const struct tarn_graph *graph, FILE *file)
     fputs("{\"format\":\"tarn.graph\",\"version\":1,\"name\":", file);
     tarn_json_write_string(file, graph->name);
     fprintf(file, ",\n\"meta\":%s", graph->meta);
+    if (graph->spaces_count > 0)
+        write_records(graph, file, "spaces", graph->spaces_count, write_space);
     write_records(graph, file, "streams", graph->streams_count, write_stream);
     write_records(graph, file, "ops", graph->ops_count, write_op);
     write_records(graph, file, "tensors", graph->tensors_count, write_tensor);

@@ -115,6 +115,10 @@ static enum tarn_status refuse_graph(const struct tarn_graph *graph, const char 
                               path, graph->streams_count);
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         const struct tarn_storage *storage = &graph->storages[a];
+        if (storage->space > 0)
+            return tarn_error_set(error, TARN_USAGE,
+                                  "%s: intervals are of one memory space; save the graph as JSON",
+                                  path);
         if (storage->tensor == TARN_NONE)
             return tarn_error_set(
                 error, TARN_USAGE,

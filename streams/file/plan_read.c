@@ -31,6 +31,7 @@ enum {
     FOOTPRINT,
     BOUND,
     CERTIFICATE,
+    SPACES,
     PERSISTENT_BYTES,
     STREAMS,
     WAITS,
@@ -52,6 +53,7 @@ static const struct tarn_json_field plan_fields[] = {
     [FOOTPRINT] = {"footprint_bytes", true},
     [BOUND] = {"bound_bytes", true},
     [CERTIFICATE] = {"certificate", true},
+    [SPACES] = {"spaces", false},
     [PERSISTENT_BYTES] = {"persistent_bytes", false},
     [STREAMS] = {"streams", true},
     [WAITS] = {"waits", true},
@@ -138,85 +140,6 @@ static enum tarn_status read_graph(struct loader *loader)
     return status;
 }
 
-/* A list of numbers that fit 32 bits. */
-static enum tarn_status read_numbers(struct loader *loader, const struct tarn_json_at *at,
-                                     const struct tarn_json *value, uint32_t **numbers,
-                                     size_t *count)
-{
-    enum tarn_status status = tarn_json_array(&loader->report, at, value, count);
-    if (status != TARN_OK) return status;
-    *numbers = tarn_region_take(&loader->plan->region, *count, sizeof **numbers);
-    if (!*numbers) return tarn_error_no_memory(loader->report.error);
-    const struct tarn_json *element = tarn_json_first(value);
-    for (size_t i = 0; element && !status; i++, element = tarn_json_next(element)) {
-        struct tarn_json_at here = tarn_json_in(at, NULL, i);
-        status = tarn_json_id(&loader->report, &here, element, &(*numbers)[i]);
-    }
-    return status;
-}
-
-static enum tarn_status read_gaps(struct loader *loader, const struct tarn_json_at *at,
-                                  const struct tarn_json *value)
-{
-    struct tarn_plan *plan = loader->plan;
-    size_t count = 0;
-    enum tarn_status status = read_numbers(loader, at, value, &plan->gaps, &count);
-    for (size_t i = 0; i < count && !status; i++) {
-        struct tarn_json_at here = tarn_json_in(at, NULL, i);
-        if (plan->gaps[i] >= plan->graph->tensors_count)
-            status = tarn_json_bad(&loader->report, &here,
-                                   "there is no tensor %" PRIu32 "; the graph has %" PRIu32,
-                                   plan->gaps[i], plan->graph->tensors_count);
-        else if (i > 0 && plan->gaps[i] <= plan->gaps[i - 1])
-            status = tarn_json_bad(&loader->report, &here, "gaps must ascend");
-    }
-    plan->gaps_count = (uint32_t)count;
-    return status;
-}
-
-/* Absent where the cut goes through no op. */
-static enum tarn_status read_inside(struct loader *loader, const struct tarn_json_at *at,
-                                    const struct tarn_json *value)
-{
-    struct tarn_plan *plan = loader->plan;
-    size_t count = 0;
-    if (!value) return TARN_OK;
-    enum tarn_status status = read_numbers(loader, at, value, &plan->inside, &count);
-    for (size_t i = 0; i < count && !status; i++) {
-        struct tarn_json_at here = tarn_json_in(at, NULL, i);
-        if (plan->inside[i] >= plan->graph->streams_count)
-            status = tarn_json_bad(&loader->report, &here,
-                                   "there is no stream %" PRIu32 "; the graph has %" PRIu32,
-                                   plan->inside[i], plan->graph->streams_count);
-        else if (i > 0 && plan->inside[i] <= plan->inside[i - 1])
-            status = tarn_json_bad(&loader->report, &here, "streams must ascend");
-    }
-    plan->inside_count = (uint32_t)count;
-    return status;
-}
-
-static enum tarn_status read_certificate(struct loader *loader)
-{
-    static const struct tarn_json_field fields[] = {
-        {"thresholds", true}, {"gaps", true}, {"inside", false}};
-    struct tarn_json_at at = field_at(CERTIFICATE);
-    struct tarn_json_at thresholds_at = tarn_json_in(&at, "thresholds", 0),
-                        gaps_at = tarn_json_in(&at, "gaps", 0),
-                        inside_at = tarn_json_in(&at, "inside", 0);
-    const struct tarn_json *values[COUNT_OF(fields)];
-    size_t count = 0;
-    enum tarn_status status = tarn_json_fields(&loader->report, &at, loader->fields[CERTIFICATE],
-                                               fields, COUNT_OF(fields), values);
-    if (!status)
-        status = read_numbers(loader, &thresholds_at, values[0], &loader->plan->threshold, &count);
-    if (!status && count != loader->plan->graph->streams_count)
-        status = tarn_json_bad(&loader->report, &thresholds_at,
-                               "%zu numbers for a graph of %" PRIu32 " streams", count,
-                               loader->plan->graph->streams_count);
-    if (!status) status = read_gaps(loader, &gaps_at, values[1]);
-    return status ? status : read_inside(loader, &inside_at, values[2]);
-}
-
 static enum tarn_status read_bound(struct loader *loader)
 {
     struct tarn_json_at at = field_at(CERTIFICATE);
@@ -226,7 +149,9 @@ static enum tarn_status read_bound(struct loader *loader)
     if (is_null(loader->fields[CERTIFICATE]) != none)
         return tarn_json_bad(&loader->report, &at,
                              "must be null just where bound_bytes is: a bound needs its proof");
-    return none ? TARN_OK : read_certificate(loader);
+    return none ? TARN_OK
+                : tarn_plan_read_certificate(&loader->report, &at, loader->fields[CERTIFICATE],
+                                             loader->plan);
 }
 
 static enum tarn_status read_head(struct loader *loader)
@@ -300,7 +225,11 @@ static enum tarn_status read_lists(struct loader *loader)
                              &plan->places_persistent_count);
     if (status != TARN_OK) return status;
     plan->persistent = persistent_end(plan);
-    return read_size(loader, PERSISTENT_BYTES, &plan->persistent);
+    status = read_size(loader, PERSISTENT_BYTES, &plan->persistent);
+    struct tarn_json_at spaces_at = field_at(SPACES);
+    if (!status && loader->fields[SPACES])
+        status = tarn_plan_read_spaces(&loader->report, &spaces_at, loader->fields[SPACES], plan);
+    return status;
 }
 
 /* A plan that was made for another graph is told as that, not as the first id that does not fit:

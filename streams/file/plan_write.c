@@ -28,31 +28,64 @@ static void print_waits(const char *key, const struct tarn_wait *waits, uint32_t
     fputs(count > 0 ? "\n]" : "]", file);
 }
 
-static void print_places(const char *key, const struct tarn_place *places, uint32_t count,
-                         FILE *file)
+/* Offsets count from the begin of each space. */
+static uint64_t offset_in_space(const struct tarn_plan *plan, const struct tarn_place *place)
+{
+    const struct tarn_graph *graph = plan->graph;
+    uint32_t id = place->id;
+    bool is_workspace =
+        place >= plan->workspaces && place < plan->workspaces + plan->workspaces_count;
+    bool persistent = place >= plan->places_persistent &&
+                      place < plan->places_persistent + plan->places_persistent_count;
+    if (!plan->spaces || id >= (is_workspace ? graph->ops_count : graph->tensors_count))
+        return place->offset;
+    uint32_t space = is_workspace ? graph->ops[id].workspace_space : graph->tensors[id].space;
+    return place->offset - tarn_plan_space_begin(plan, space, persistent);
+}
+
+static void print_places(const char *key, const struct tarn_plan *plan,
+                         const struct tarn_place *places, uint32_t count, FILE *file)
 {
     fprintf(file, ",\n\"%s\":[", key);
     for (uint32_t i = 0; i < count; i++)
         fprintf(file, "%s\n[%" PRIu32 ",%" PRIu64 ",%" PRIu64 "]", i > 0 ? "," : "", places[i].id,
-                places[i].offset, places[i].size);
+                offset_in_space(plan, &places[i]), places[i].size);
     fputs(count > 0 ? "\n]" : "]", file);
 }
 
-static void print_bound(const struct tarn_plan *plan, FILE *file)
+static void print_bound(const struct tarn_plan *plan, const struct tarn_plan_space *claim,
+                        FILE *file)
 {
-    if (!plan->threshold) {
+    if (!claim->threshold) {
         fputs("null,\n\"certificate\":null", file);
         return;
     }
-    fprintf(file, "%" PRIu64 ",\n\"certificate\":{\"thresholds\":", plan->bound);
-    tarn_json_write_ids(file, plan->threshold, plan->streams_count);
+    fprintf(file, "%" PRIu64 ",\n\"certificate\":{\"thresholds\":", claim->bound);
+    tarn_json_write_ids(file, claim->threshold, plan->streams_count);
     fputs(",\"gaps\":", file);
-    tarn_json_write_ids(file, plan->gaps, plan->gaps_count);
-    if (plan->inside_count > 0) {
+    tarn_json_write_ids(file, claim->gaps, claim->gaps_count);
+    if (claim->inside_count > 0) {
         fputs(",\"inside\":", file);
-        tarn_json_write_ids(file, plan->inside, plan->inside_count);
+        tarn_json_write_ids(file, claim->inside, claim->inside_count);
     }
     fputc('}', file);
+}
+
+static void print_spaces(const struct tarn_plan *plan, FILE *file)
+{
+    fputs(",\n\"spaces\":[", file);
+    for (uint32_t s = 0; s < plan->spaces_count; s++) {
+        const struct tarn_plan_space *space = &plan->spaces[s];
+        fputs(s > 0 ? ",\n{\"method\":" : "\n{\"method\":", file);
+        tarn_json_write_string(file, space->method);
+        fprintf(file,
+                ",\n\"footprint_bytes\":%" PRIu64 ",\n\"persistent_bytes\":%" PRIu64
+                ",\n\"bound_bytes\":",
+                space->footprint, space->persistent);
+        print_bound(plan, space, file);
+        fputc('}', file);
+    }
+    fputs("\n]", file);
 }
 
 static void print_head(const struct tarn_plan *plan, FILE *file)
@@ -73,8 +106,15 @@ static void print_head(const struct tarn_plan *plan, FILE *file)
     fprintf(file,
             ",\n\"alignment\":%" PRIu64 ",\n\"footprint_bytes\":%" PRIu64 ",\n\"bound_bytes\":",
             plan->alignment, plan->footprint);
-    print_bound(plan, file);
+    struct tarn_plan_space claim = {.bound = plan->bound,
+                                    .threshold = plan->spaces ? NULL : plan->threshold,
+                                    .gaps = plan->gaps,
+                                    .gaps_count = plan->gaps_count,
+                                    .inside = plan->inside,
+                                    .inside_count = plan->inside_count};
+    print_bound(plan, &claim, file);
     fprintf(file, ",\n\"persistent_bytes\":%" PRIu64, plan->persistent);
+    if (plan->spaces) print_spaces(plan, file);
 }
 
 static void print_plan(const void *subject, FILE *file)
@@ -84,9 +124,9 @@ static void print_plan(const void *subject, FILE *file)
     print_streams(plan, file);
     print_waits("waits", plan->waits, plan->waits_count, file);
     print_waits("boundary_waits", plan->boundary_waits, plan->boundary_waits_count, file);
-    print_places("storages", plan->storages, plan->storages_count, file);
-    print_places("workspaces", plan->workspaces, plan->workspaces_count, file);
-    print_places("persistent", plan->places_persistent, plan->places_persistent_count, file);
+    print_places("storages", plan, plan->storages, plan->storages_count, file);
+    print_places("workspaces", plan, plan->workspaces, plan->workspaces_count, file);
+    print_places("persistent", plan, plan->places_persistent, plan->places_persistent_count, file);
     fputs("}\n", file);
 }
 

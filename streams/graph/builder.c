@@ -80,6 +80,11 @@ static bool has_info(struct tarn_builder *builder, const void *info, const char 
     return info;
 }
 
+struct tarn_graph *tarn_builder_so_far(struct tarn_builder *builder)
+{
+    return is_usable(builder) ? builder->graph : NULL;
+}
+
 /* ---- Collecting ---- */
 
 /* Room for one more record: the array, moved if need be, or NULL when out of memory. */
@@ -166,6 +171,17 @@ tarn_stream tarn_builder_stream(struct tarn_builder *builder, const char *name)
     return graph->streams_count++;
 }
 
+tarn_space tarn_builder_space(struct tarn_builder *builder, const struct tarn_space_info *info)
+{
+    if (!has_info(builder, info, __func__)) return TARN_NONE;
+    struct tarn_graph *graph = builder->graph;
+    uint32_t id = graph->spaces_count;
+    if (!has_id_left(builder, "spaces", id, TARN_SPACES_MAX)) return TARN_NONE;
+    graph->spaces[id] = *info;
+    graph->spaces[id].name = copy_name(builder, info->name, "space", id, "name");
+    return is_usable(builder) ? graph->spaces_count++ : TARN_NONE;
+}
+
 tarn_tensor tarn_builder_alias_of(struct tarn_builder *builder, const struct tarn_tensor_info *info,
                                   tarn_tensor root)
 {
@@ -185,6 +201,7 @@ tarn_tensor tarn_builder_alias_of(struct tarn_builder *builder, const struct tar
         .root = root,
         .producer = TARN_NONE,
         .origin = id,
+        .space = space_of(info->space),
         .kind = info->kind};
     if (!is_usable(builder)) return TARN_NONE;
     return graph->tensors_count++;
@@ -206,7 +223,8 @@ tarn_tensor tarn_builder_alias(struct tarn_builder *builder, tarn_tensor of, con
         return TARN_NONE;
     }
     struct tarn_graph_tensor source = builder->graph->tensors[of];
-    struct tarn_tensor_info info = {.name = name, .size = source.size, .kind = source.kind};
+    struct tarn_tensor_info info = {
+        .name = name, .size = source.size, .kind = source.kind, .space = source.space};
     return tarn_builder_alias_of(builder, &info, source.root == TARN_NONE ? of : source.root);
 }
 
@@ -262,6 +280,7 @@ static struct tarn_graph_op copy_op(struct tarn_builder *builder, const struct t
         .cost = info->cost,
         .flops = info->flops,
         .view = info->view,
+        .workspace_space = space_of(info->workspace_space),
         .workspace_first = info->workspace_first && info->workspace > 0,
         .recomputable = info->recomputable,
     };
@@ -282,20 +301,6 @@ tarn_op tarn_builder_op(struct tarn_builder *builder, const struct tarn_op_info 
     return graph->ops_count++;
 }
 
-void tarn_builder_origin(struct tarn_builder *builder, tarn_op origin, uint32_t implementation)
-{
-    if (!is_usable(builder) || builder->graph->ops_count == 0) return;
-    struct tarn_graph_op *op = &builder->graph->ops[builder->graph->ops_count - 1];
-    op->origin = origin;
-    op->implementation = implementation;
-}
-
-void tarn_builder_tensor_origin(struct tarn_builder *builder, tarn_tensor origin)
-{
-    if (!is_usable(builder) || builder->graph->tensors_count == 0) return;
-    builder->graph->tensors[builder->graph->tensors_count - 1].origin = origin;
-}
-
 void tarn_builder_control(struct tarn_builder *builder, tarn_op later, tarn_op earlier)
 {
     if (!is_usable(builder)) return;
@@ -314,7 +319,7 @@ void tarn_builder_control(struct tarn_builder *builder, tarn_op later, tarn_op e
     arcs[builder->arcs_count++] = (struct tarn_control_arc){later, earlier};
 }
 
-static void add_group(struct tarn_builder *builder, struct tarn_list tensors, bool is_padded)
+void tarn_builder_add_group(struct tarn_builder *builder, struct tarn_list tensors, bool is_padded)
 {
     if (!is_usable(builder)) return;
     uint32_t g = builder->graph->groups_count;
@@ -329,16 +334,6 @@ static void add_group(struct tarn_builder *builder, struct tarn_list tensors, bo
     groups[g].ids = copy_list(builder, tensors.ids, tensors.count, sizeof *tensors.ids);
     groups[g].count = tensors.count;
     if (is_usable(builder)) builder->graph->groups_count++;
-}
-
-void tarn_builder_group(struct tarn_builder *builder, struct tarn_list tensors)
-{
-    add_group(builder, tensors, false);
-}
-
-void tarn_builder_group_padded(struct tarn_builder *builder, struct tarn_list tensors)
-{
-    add_group(builder, tensors, true);
 }
 
 void tarn_builder_read_from(struct tarn_builder *builder, const struct tarn_report *report)

@@ -15,6 +15,15 @@ void tarn_builder_meta(struct tarn_builder *builder, const char *meta);
 /* A tensor that says itself which root it aliases, as in files; the root may come later. */
 tarn_tensor tarn_builder_alias_of(struct tarn_builder *builder, const struct tarn_tensor_info *info,
                                   tarn_tensor root);
+/* The graph so far; NULL: there was an error. */
+struct tarn_graph *tarn_builder_so_far(struct tarn_builder *builder);
+/* In a record; one that no graph has where it is too large. */
+static inline uint16_t space_of(tarn_space space)
+{
+    return space < UINT16_MAX ? (uint16_t)space : UINT16_MAX;
+}
+/* A contiguous group, exact or padded. */
+void tarn_builder_add_group(struct tarn_builder *builder, struct tarn_list tensors, bool is_padded);
 /* Of the op that was added last: the source graph's op that it comes from, and which of its
  * implementations it is (TARN_NONE: that op as written). */
 void tarn_builder_origin(struct tarn_builder *builder, tarn_op origin, uint32_t implementation);

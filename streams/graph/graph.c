@@ -119,6 +119,7 @@ bool tarn_graph_op(const struct tarn_graph *graph, tarn_op op, struct tarn_op_in
         .implementations = record->implementations,
         .implementations_count = record->implementations_count,
         .common = {record->common, record->common_count},
+        .workspace_space = record->workspace_space,
     };
     return true;
 }
@@ -133,6 +134,7 @@ bool tarn_graph_tensor(const struct tarn_graph *graph, tarn_tensor tensor,
         .size = record->size,
         .kind = record->kind,
         .alignment = record->alignment,
+        .space = record->space,
     };
     return true;
 }
@@ -156,6 +158,32 @@ tarn_tensor tarn_graph_find_tensor(const struct tarn_graph *graph, const char *n
         if (strcmp(graph->tensors[t].name, name) == 0) return t;
     }
     return TARN_NONE;
+}
+
+/* ---- Spaces ---- */
+
+const char *tarn_space_kind_text(enum tarn_space_kind kind)
+{
+    switch (kind) {
+    case TARN_SPACE_DEVICE: return "device";
+    case TARN_SPACE_PINNED: return "pinned";
+    case TARN_SPACE_SCRATCH: return "scratch";
+    }
+    return "unknown";
+}
+
+uint32_t tarn_graph_spaces_count(const struct tarn_graph *graph)
+{
+    if (!graph) return 0;
+    return graph->spaces_count > 0 ? graph->spaces_count : 1;
+}
+
+bool tarn_graph_space(const struct tarn_graph *graph, tarn_space space,
+                      struct tarn_space_info *info)
+{
+    if (!graph || !info || space >= tarn_graph_spaces_count(graph)) return false;
+    *info = graph->spaces_count > 0 ? graph->spaces[space] : (struct tarn_space_info){.name = ""};
+    return true;
 }
 
 /* ---- Validity ---- */

@@ -44,6 +44,7 @@ struct tarn_graph_op {
     uint64_t flops;
     enum tarn_recomputable recomputable;
     bool view;
+    uint16_t workspace_space;
     bool workspace_first; /* has a workspace, which ends before its outputs begin */
 };
 
@@ -55,6 +56,7 @@ struct tarn_graph_tensor {
     uint32_t producer;  /* op, or TARN_NONE (persistent only) */
     uint32_t storage;   /* index into storages, the root's */
     uint32_t origin;    /* tensor of the source graph whose content it holds again; else itself */
+    uint16_t space;
     enum tarn_tensor_kind kind;
 };
 
@@ -72,7 +74,8 @@ struct tarn_storage {
     uint32_t alignment;       /* own one, 0: the plan's */
     uint32_t touchers_count;
     uint32_t group; /* contiguous group, or TARN_NONE */
-    bool pinned;    /* an output: never released inside the iteration */
+    uint16_t space;
+    bool pinned; /* an output: never released inside the iteration */
     bool persistent;
 };
 
@@ -103,6 +106,8 @@ struct tarn_graph {
     struct tarn_group *groups;
     uint32_t ops_count, tensors_count, streams_count, groups_count;
     uint32_t storages_count;
+    uint32_t spaces_count; /* 0: none is declared, there is one */
+    struct tarn_space_info spaces[TARN_SPACES_MAX];
     uint32_t planned_count; /* of storages */
     const uint32_t *order;  /* topological order: the list order where that is one, else the
                                smallest ready id first */
@@ -137,6 +142,14 @@ bool tarn_graph_is_valid(const struct tarn_graph *graph);
 static inline bool tarn_kind_is_persistent(enum tarn_tensor_kind kind)
 {
     return kind >= TARN_PARAMETER;
+}
+
+/* What blocks of the storage's space are aligned to in a plan with this alignment. */
+static inline uint64_t tarn_storage_alignment(const struct tarn_graph *graph, uint32_t storage,
+                                              uint64_t alignment)
+{
+    uint64_t own = graph->spaces[graph->storages[storage].space].alignment; /* 0 if undeclared */
+    return own > 0 ? own : alignment;
 }
 
 /* What a storage takes in an arena, or in the persistent part, of a plan with this alignment (a

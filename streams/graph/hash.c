@@ -60,7 +60,10 @@ static void add_op(struct tarn_hasher *hasher, const struct tarn_graph_op *op)
     tarn_hasher_add_list(hasher, op->inputs, op->inputs_count);
     tarn_hasher_add_list(hasher, op->outputs, op->outputs_count);
     tarn_hasher_add_list(hasher, op->control, op->control_count);
-    tarn_hasher_add(hasher, (uint64_t)op->workspace_first << 63 | op->workspace);
+    uint64_t space = op->workspace > 0 ? op->workspace_space : 0;
+    tarn_hasher_add(hasher, (uint64_t)op->workspace_first << 63 | (uint64_t)(space > 0) << 62 |
+                                op->workspace);
+    if (space > 0) tarn_hasher_add(hasher, space);
     tarn_hasher_add(hasher, op->cost);
     tarn_hasher_add(hasher, op->flops);
     bool yes = op->recomputable == TARN_RECOMPUTABLE,
@@ -85,8 +88,9 @@ static void add_tensor(struct tarn_hasher *hasher, const struct tarn_graph *grap
     tarn_hasher_add(hasher, tensor->size);
     tarn_hasher_add(hasher, tensor->alignment);
     bool is_copy = tensor->origin != t;
-    tarn_hasher_add(hasher,
-                    (uint64_t)tensor->root << 8 | (uint64_t)is_copy << 7 | (uint64_t)tensor->kind);
+    tarn_hasher_add(hasher, (uint64_t)tensor->root << 8 | (uint64_t)is_copy << 7 |
+                                (uint64_t)(tensor->space > 0) << 6 | (uint64_t)tensor->kind);
+    if (tensor->space > 0) tarn_hasher_add(hasher, tensor->space);
     if (is_copy) tarn_hasher_add(hasher, tensor->origin);
 }
 
@@ -123,6 +127,13 @@ struct tarn_hash tarn_hash_of_graph(const struct tarn_graph *graph)
         const struct tarn_group *group = &graph->groups[g];
         if (group->padded) tarn_hasher_add(&hasher, UINT64_C(1) << 63);
         tarn_hasher_add_list(&hasher, group->tensors, group->storages_count);
+    }
+    if (graph->spaces_count > 0) tarn_hasher_add(&hasher, graph->spaces_count);
+    for (uint32_t s = 0; s < graph->spaces_count; s++) {
+        add_string(&hasher, graph->spaces[s].name);
+        tarn_hasher_add(&hasher, (uint64_t)graph->spaces[s].kind);
+        tarn_hasher_add(&hasher, graph->spaces[s].alignment);
+        tarn_hasher_add(&hasher, graph->spaces[s].capacity);
     }
     return tarn_hasher_end(&hasher);
 }

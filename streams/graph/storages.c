@@ -30,6 +30,7 @@ static struct tarn_storage storage_of_root(const struct tarn_graph_tensor *tenso
     return (struct tarn_storage){.tensor = root,
                                  .producer = tensor->producer,
                                  .size = tensor->size,
+                                 .space = tensor->space,
                                  .alignment = tensor->alignment,
                                  .group = TARN_NONE,
                                  .pinned = tensor->kind == TARN_OUTPUT,
@@ -54,8 +55,11 @@ static uint32_t number_workspaces(struct tarn_graph *graph, uint32_t next)
         op->workspace_storage = TARN_NONE;
         if (op->workspace == 0) continue;
         op->workspace_storage = next;
-        graph->storages[next++] = (struct tarn_storage){
-            .tensor = TARN_NONE, .producer = v, .size = op->workspace, .group = TARN_NONE};
+        graph->storages[next++] = (struct tarn_storage){.tensor = TARN_NONE,
+                                                        .producer = v,
+                                                        .size = op->workspace,
+                                                        .group = TARN_NONE,
+                                                        .space = op->workspace_space};
     }
     return next;
 }
@@ -152,6 +156,7 @@ uint64_t tarn_storage_reserved(const struct tarn_graph *graph, uint32_t storage,
 {
     const struct tarn_storage *record = &graph->storages[storage];
     uint64_t before = 0, end;
+    alignment = tarn_storage_alignment(graph, storage, alignment);
     if (record->group != TARN_NONE && !graph->groups[record->group].padded) {
         const struct tarn_group *group = &graph->groups[record->group];
         uint32_t last = group->storages_count - 1;

@@ -299,6 +299,9 @@ static enum tarn_status check_member(const struct tarn_graph *graph,
         return bad_member(graph, report, g, k, t,
                           "cannot share a contiguous group with the tensors before it: all members "
                           "are planned, or all persistent");
+    if (tensor->space != graph->tensors[first].space)
+        return bad_member(graph, report, g, k, t,
+                          "is in another memory space than the tensors before it");
     if (k > 0 && tensor->alignment != 0)
         return bad_member(graph, report, g, k, t,
                           "has an alignment of its own, which only the first member of a "
@@ -368,6 +371,7 @@ enum tarn_status tarn_validate_records(struct tarn_graph *graph, const struct ta
     if (!status) status = check_ops(graph, report);
     if (!status) status = tarn_validate_choices(graph, report);
     if (!status) status = check_producers(graph, report);
+    if (!status) status = tarn_validate_spaces(graph, report);
     if (!status) status = check_groups(graph, report, groups);
     if (!status) status = check_sums(graph, report);
     return status;

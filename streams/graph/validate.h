@@ -37,6 +37,10 @@ enum tarn_status tarn_validate_records(struct tarn_graph *graph, const struct ta
 enum tarn_status tarn_validate_choices(const struct tarn_graph *graph,
                                        const struct tarn_report *report);
 
+/* Checks memory spaces, and who names them; part of the records, after the tensors' roots. */
+enum tarn_status tarn_validate_spaces(const struct tarn_graph *graph,
+                                      const struct tarn_report *report);
+
 /* Checks that the touchers of every storage are ordered and that a planned storage's producer is
  * the first; the graph must be derived. Near-linear. TARN_BAD_INPUT; TARN_SYSTEM: no memory. */
 enum tarn_status tarn_validate_races(const struct tarn_graph *graph,

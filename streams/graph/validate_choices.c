@@ -1,5 +1,6 @@
 /* The rules for what transforms may do with an op: write over one of its inputs, run in another
- * implementation. They look up producers, so the records have been checked before.
+ * implementation; and for the memory spaces that it may lie in. They look up producers, so the
+ * records have been checked before.
  * Cost: linear in inputs, outputs and lists of choices.
  */
 
@@ -144,4 +145,64 @@ enum tarn_status tarn_validate_choices(const struct tarn_graph *graph,
     }
     tarn_region_finish(&scratch);
     return status;
+}
+
+/* ---- Memory spaces ---- */
+
+static enum tarn_status bad_space(const struct tarn_report *report, uint32_t s, const char *field,
+                                  const char *what)
+{
+    return tarn_report_bad(report,
+                           tarn_location_at(TARN_NONE, TARN_NONE, "/spaces/%u/%s", s, field),
+                           "memory space %u %s", s, what);
+}
+
+static enum tarn_status check_space(const struct tarn_graph *graph,
+                                    const struct tarn_report *report, uint32_t s)
+{
+    const struct tarn_space_info *space = &graph->spaces[s];
+    if ((unsigned)space->kind > TARN_SPACE_SCRATCH)
+        return bad_space(report, s, "kind", "has an unknown kind");
+    if (space->alignment != 0 && !tarn_is_power_of_two(space->alignment))
+        return bad_space(report, s, "alignment", "has an alignment that is not a power of two");
+    if (space->alignment > TARN_ALIGNMENT_MAX)
+        return bad_space(report, s, "alignment", "has an alignment above 2^30");
+    if (space->capacity > TARN_NUMBER_MAX)
+        return bad_space(report, s, "capacity", "has a capacity above 2^53 - 1");
+    return TARN_OK;
+}
+
+static enum tarn_status bad_number(const struct tarn_graph *graph, const struct tarn_report *report,
+                                   struct tarn_location location, struct tarn_label who,
+                                   uint32_t space)
+{
+    return tarn_report_bad(report, location, "%s is in memory space %u, but the graph has %u",
+                           who.text, space, tarn_graph_spaces_count(graph));
+}
+
+enum tarn_status tarn_validate_spaces(const struct tarn_graph *graph,
+                                      const struct tarn_report *report)
+{
+    uint32_t count = tarn_graph_spaces_count(graph);
+    for (uint32_t s = 0; s < graph->spaces_count; s++) {
+        enum tarn_status status = check_space(graph, report, s);
+        if (status != TARN_OK) return status;
+    }
+    for (uint32_t t = 0; t < graph->tensors_count; t++) {
+        const struct tarn_graph_tensor *tensor = &graph->tensors[t];
+        if (tensor->space >= count)
+            return bad_number(graph, report, tarn_location_at(TARN_NONE, t, "/tensors/%u/space", t),
+                              tarn_tensor_label(graph, t), tensor->space);
+        if (tensor->space != graph->tensors[tensor->root].space)
+            return tarn_report_bad(report, tarn_location_at(TARN_NONE, t, "/tensors/%u/space", t),
+                                   "%s is in another memory space than the tensor whose bytes it "
+                                   "names; a copy is an op that makes another tensor",
+                                   tarn_tensor_label(graph, t).text);
+    }
+    for (uint32_t v = 0; v < graph->ops_count; v++)
+        if (graph->ops[v].workspace_space >= count)
+            return bad_number(graph, report,
+                              tarn_location_at(v, TARN_NONE, "/ops/%u/workspace_space", v),
+                              tarn_op_label(graph, v), graph->ops[v].workspace_space);
+    return TARN_OK;
 }

@@ -52,6 +52,7 @@ enum tarn_status tarn_peak_serial(const struct tarn_graph *graph, uint64_t *peak
     if (size) {
         for (uint32_t a = 0; a < graph->planned_count; a++) size[a] = graph->storages[a].size;
         tarn_workspaces_fold(graph, size);
+        tarn_sizes_of_first_space(graph, size);
         status = find_peak(graph, &region, size, peak);
     }
     tarn_region_finish(&region);

@@ -15,6 +15,7 @@ static bool reserve(uint64_t *reserved, const struct tarn_graph *graph, struct t
 {
     const uint32_t *members = list.ids;
     uint64_t end = 0, padded, own = graph->storages[members[0]].alignment;
+    alignment = tarn_storage_alignment(graph, members[0], alignment);
     for (size_t i = 0; i < list.count; i++) {
         if (!tarn_size_round_up(graph->storages[members[i]].size, step, &reserved[members[i]]))
             return false;
@@ -38,7 +39,8 @@ static bool reserve_planned(uint64_t *reserved, const struct tarn_graph *graph, 
         const struct tarn_group *group = &graph->groups[g];
         if (group->persistent) continue;
         struct tarn_list members = {group->storages, group->storages_count};
-        uint64_t step = group->padded ? alignment : 1;
+        uint64_t step =
+            group->padded ? tarn_storage_alignment(graph, members.ids[0], alignment) : 1;
         if (!reserve(reserved, graph, members, step, alignment, &sum)) return false;
     }
     return true;
@@ -51,10 +53,17 @@ static uint64_t made_by(const struct tarn_graph *graph, const uint64_t *sizes, u
     uint64_t sum = 0;
     for (uint32_t k = 0; k < op->outputs_count; k++) {
         const struct tarn_graph_tensor *tensor = &graph->tensors[op->outputs[k]];
-        bool is_new = tensor->root == op->outputs[k] && tensor->storage < graph->planned_count;
+        bool is_new = tensor->root == op->outputs[k] && tensor->storage < graph->planned_count &&
+                      tensor->space == op->workspace_space;
         if (is_new) sum += sizes[tensor->storage];
     }
     return sum;
+}
+
+void tarn_sizes_of_first_space(const struct tarn_graph *graph, uint64_t *sizes)
+{
+    for (uint32_t a = 0; graph->spaces_count > 1 && a < graph->planned_count; a++)
+        if (graph->storages[a].space > 0) sizes[a] = 0;
 }
 
 void tarn_workspaces_fold(const struct tarn_graph *graph, uint64_t *sizes)
@@ -77,6 +86,7 @@ enum tarn_status tarn_reserved_sizes(const uint64_t **result, struct tarn_region
     if (!reserved) return tarn_error_no_memory(error);
     if (reserve_planned(reserved, graph, alignment)) {
         tarn_workspaces_fold(graph, reserved);
+        tarn_sizes_of_first_space(graph, reserved);
         return TARN_OK;
     }
     return tarn_error_set(error, TARN_BAD_INPUT,

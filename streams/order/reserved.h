@@ -7,9 +7,10 @@
 
 #include "streams/graph/graph.h"
 
-/* *reserved: planned storage -> bytes, in the region; workspaces are folded (see below). alignment:
- * a power of two, in bytes. TARN_BAD_INPUT: an arena in which no two storages share bytes cannot be
- * addressed with 64 bits; else the sum of the sizes fits in 64 bits. TARN_SYSTEM: no memory. */
+/* *reserved: planned storage -> bytes, in the region; workspaces are folded, and other spaces than
+ * the first one left out (see below). alignment: a power of two, in bytes. TARN_BAD_INPUT: an arena
+ * in which no two storages share bytes cannot be addressed with 64 bits; else the sum of the sizes
+ * fits in 64 bits. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_reserved_sizes(const uint64_t **reserved, struct tarn_region *region,
                                      const struct tarn_graph *graph, uint64_t alignment,
                                      struct tarn_error *error);
@@ -19,5 +20,8 @@ enum tarn_status tarn_reserved_sizes(const uint64_t **reserved, struct tarn_regi
  * loss: what may not share bytes with the workspace may not share any with these outputs. sizes: by
  * planned storage. */
 void tarn_workspaces_fold(const struct tarn_graph *graph, uint64_t *sizes);
+
+/* Storages of other spaces than the first take no bytes of it. sizes: by planned storage. */
+void tarn_sizes_of_first_space(const struct tarn_graph *graph, uint64_t *sizes);
 
 #endif

@@ -208,6 +208,8 @@ static enum tarn_status reserve(struct simulating *simulating, const struct tarn
                                           graph->planned_count, sizeof *simulating->folded);
     if (!simulating->folded) return tarn_error_no_memory(error);
     tarn_workspaces_fold(graph, simulating->folded);
+    tarn_sizes_of_first_space(graph, simulating->folded);
+    tarn_sizes_of_first_space(graph, simulating->reserved);
     return TARN_OK;
 }
 

@@ -5,6 +5,7 @@
 
 #include "gap_bound.h"
 #include "peak.h"
+#include "reserved.h"
 #include "streams/base/checked.h"
 #include "streams/base/error.h"
 #include "streams/base/region.h"
@@ -76,6 +77,7 @@ static enum tarn_status find_bound(const struct tarn_graph *graph, struct tarn_r
     if (status == TARN_OK) status = tarn_reuse_init(&reuse, region, &clocks, view.graph);
     if (status != TARN_OK) return status;
     for (uint32_t a = 0; a < graph->planned_count; a++) size[a] = graph->storages[a].size;
+    tarn_sizes_of_first_space(graph, size);
     struct tarn_reserve reserve = {&reuse, view.graph, size, 1};
     status = tarn_antichain_init(&antichain, region, &reuse, view.graph, size);
     if (status == TARN_OK)

@@ -168,3 +168,96 @@ enum tarn_status tarn_view_init(struct tarn_view *view, struct tarn_region *regi
     assert(!ok || tarn_graph_is_valid(view->graph));
     return ok ? TARN_OK : TARN_SYSTEM;
 }
+
+/* ---- One space ---- */
+
+/* Numbers of storages and groups in the view; TARN_NONE: not there. */
+struct renaming {
+    uint32_t *storage, *group;
+};
+
+static bool take_space_storages(struct tarn_graph *view, struct tarn_region *region,
+                                const struct tarn_graph *graph, tarn_space space, uint32_t *origin,
+                                const struct renaming *renaming)
+{
+    struct tarn_storage *storages =
+        tarn_region_take(region, graph->storages_count, sizeof *storages);
+    if (!storages) return false;
+    view->storages_count = view->planned_count = 0;
+    for (uint32_t a = 0; a < graph->storages_count; a++) {
+        bool is_here = graph->storages[a].space == space;
+        renaming->storage[a] = is_here ? view->storages_count : TARN_NONE;
+        if (!is_here) continue;
+        storages[view->storages_count] = graph->storages[a];
+        origin[view->storages_count++] = a;
+        if (a < graph->planned_count) view->planned_count++;
+    }
+    view->storages = storages;
+    return true;
+}
+
+static bool take_space_groups(struct tarn_graph *view, struct tarn_region *region,
+                              const struct tarn_graph *graph, const struct renaming *renaming)
+{
+    struct tarn_group *groups = tarn_region_take(region, graph->groups_count, sizeof *groups);
+    if (!groups) return false;
+    view->groups_count = 0;
+    for (uint32_t g = 0; g < graph->groups_count; g++) {
+        const struct tarn_group *group = &graph->groups[g];
+        renaming->group[g] = TARN_NONE;
+        if (renaming->storage[group->storages[0]] == TARN_NONE) continue;
+        uint32_t *members = tarn_region_take(region, group->storages_count, sizeof *members);
+        if (!members) return false;
+        for (uint32_t i = 0; i < group->storages_count; i++)
+            members[i] = renaming->storage[group->storages[i]];
+        groups[view->groups_count] = *group;
+        groups[view->groups_count].storages = members;
+        renaming->group[g] = view->groups_count++;
+    }
+    view->groups = groups;
+    return true;
+}
+
+/* An op whose workspace lies elsewhere has none here; a tensor of another space has no storage. */
+static bool take_space_records(struct tarn_graph *view, struct tarn_region *region,
+                               const struct tarn_graph *graph, tarn_space space,
+                               const struct renaming *renaming)
+{
+    view->ops = tarn_region_copy(region, graph->ops, graph->ops_count, sizeof *view->ops);
+    view->tensors =
+        tarn_region_copy(region, graph->tensors, graph->tensors_count, sizeof *view->tensors);
+    if (region->is_exhausted) return false;
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        struct tarn_graph_op *op = &view->ops[v];
+        if (op->workspace_storage == TARN_NONE) continue;
+        op->workspace_storage = renaming->storage[op->workspace_storage];
+        if (op->workspace_space == space) continue;
+        op->workspace = 0;
+        op->workspace_first = false;
+    }
+    for (uint32_t t = 0; t < graph->tensors_count; t++)
+        view->tensors[t].storage = renaming->storage[graph->tensors[t].storage];
+    return true;
+}
+
+enum tarn_status tarn_view_of_space(struct tarn_graph *view, struct tarn_region *region,
+                                    const struct tarn_graph *graph, tarn_space space,
+                                    uint32_t **origin)
+{
+    struct renaming renaming = {
+        tarn_region_take(region, graph->storages_count, sizeof *renaming.storage),
+        tarn_region_take(region, graph->groups_count, sizeof *renaming.group)};
+    *view = tarn_graph_view(graph);
+    *origin = tarn_region_take(region, graph->storages_count, sizeof **origin);
+    if (region->is_exhausted ||
+        !take_space_storages(view, region, graph, space, *origin, &renaming) ||
+        !take_space_groups(view, region, graph, &renaming) ||
+        !take_space_records(view, region, graph, space, &renaming))
+        return TARN_SYSTEM;
+    for (uint32_t a = 0; a < view->storages_count; a++) {
+        uint32_t *group = &view->storages[a].group;
+        if (*group != TARN_NONE) *group = renaming.group[*group];
+    }
+    assert(tarn_graph_is_valid(view));
+    return TARN_OK;
+}

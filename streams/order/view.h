@@ -20,6 +20,14 @@ struct tarn_view {
 enum tarn_status tarn_view_init(struct tarn_view *view, struct tarn_region *region,
                                 const struct tarn_graph *graph);
 
+/* Leaves the storages of one memory space in a graph of several, planned and persistent, and the
+ * groups of these; storages, groups and the tensors of that space get new numbers, all else stays.
+ * *origin: storage of the view -> that of the given graph. Arrays in the region. TARN_SYSTEM: no
+ * memory. */
+enum tarn_status tarn_view_of_space(struct tarn_graph *view, struct tarn_region *region,
+                                    const struct tarn_graph *graph, tarn_space space,
+                                    uint32_t **origin);
+
 /* Is op v of the view the first half of an op? */
 static inline bool tarn_view_is_first_half(const struct tarn_view *view, uint32_t v)
 {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "program.h"
+#include "streams/base/checked.h"
 #include "streams/order/events/boundary.h"
 #include "streams/order/events/events.h"
 
@@ -157,14 +158,63 @@ uint64_t tarn_plan_offset(const struct tarn_plan *plan, tarn_tensor tensor)
         tarn_kind_is_persistent(plan->graph->tensors[root].kind)
             ? tarn_place_find(plan->places_persistent, plan->places_persistent_count, root)
             : tarn_place_find(plan->storages, plan->storages_count, root);
-    return place ? place->offset : UINT64_MAX;
+    if (!place) return UINT64_MAX;
+    const struct tarn_storage *storage =
+        &plan->graph->storages[plan->graph->tensors[tensor].storage];
+    return place->offset - tarn_plan_space_begin(plan, storage->space, storage->persistent);
 }
 
 uint64_t tarn_plan_workspace_offset(const struct tarn_plan *plan, tarn_op op)
 {
     if (!plan) return UINT64_MAX;
     const struct tarn_place *place = tarn_place_find(plan->workspaces, plan->workspaces_count, op);
-    return place ? place->offset : UINT64_MAX;
+    if (!place) return UINT64_MAX;
+    return place->offset - tarn_plan_space_begin(plan, plan->graph->ops[op].workspace_space, false);
+}
+
+bool tarn_plan_stack_spaces(struct tarn_plan *plan)
+{
+    uint64_t begin = 0, persistent = 0;
+    for (uint32_t s = 0; s < plan->spaces_count; s++) {
+        plan->spaces[s].begin = begin;
+        plan->spaces[s].persistent_begin = persistent;
+        if (!tarn_size_add(begin, plan->spaces[s].footprint, &begin) ||
+            !tarn_size_add(persistent, plan->spaces[s].persistent, &persistent))
+            return false;
+    }
+    plan->footprint = begin;
+    plan->persistent = persistent;
+    return true;
+}
+
+bool tarn_plan_space(const struct tarn_plan *plan, tarn_space space,
+                     struct tarn_plan_space_summary *summary)
+{
+    if (summary) *summary = (struct tarn_plan_space_summary){0};
+    if (!plan || !summary || space >= tarn_graph_spaces_count(plan->graph)) return false;
+    struct tarn_plan_space only = {.footprint = plan->footprint,
+                                   .persistent = plan->persistent,
+                                   .bound = plan->bound,
+                                   .threshold = plan->threshold,
+                                   .gaps = plan->gaps,
+                                   .gaps_count = plan->gaps_count,
+                                   .inside = plan->inside,
+                                   .inside_count = plan->inside_count,
+                                   .method = plan->method};
+    const struct tarn_plan_space *part = plan->spaces ? &plan->spaces[space] : &only;
+    *summary = (struct tarn_plan_space_summary){.method = part->method,
+                                                .footprint = part->footprint,
+                                                .persistent = part->persistent,
+                                                .bound = part->threshold ? part->bound : 0,
+                                                .optimal = part->threshold &&
+                                                           part->footprint == part->bound};
+    if (part->threshold)
+        summary->certificate = (struct tarn_certificate){part->bound,
+                                                         part->threshold,
+                                                         plan->streams_count,
+                                                         {part->gaps, part->gaps_count},
+                                                         {part->inside, part->inside_count}};
+    return true;
 }
 
 /* A graph that is its own source says nothing with its `origin` fields here: they are of the
@@ -230,7 +280,8 @@ enum tarn_status tarn_plan_group(const struct tarn_plan *plan, uint32_t group, u
         &plan->graph->storages[record->storages[record->storages_count - 1]];
     uint64_t begin = tarn_plan_offset(plan, record->tensors[0]);
     uint64_t bytes = last->size;
-    if (record->padded) bytes += -bytes & (plan->alignment - 1);
+    uint64_t alignment = tarn_storage_alignment(plan->graph, record->storages[0], plan->alignment);
+    if (record->padded) bytes += -bytes & (alignment - 1);
     if (offset) *offset = begin;
     if (size) *size = tarn_plan_offset(plan, last->tensor) + bytes - begin;
     return TARN_OK;
@@ -248,6 +299,14 @@ bool tarn_plan_certificate(const struct tarn_plan *plan, struct tarn_certificate
     return true;
 }
 
+static bool is_optimal(const struct tarn_plan *plan)
+{
+    bool optimal = plan->threshold && (plan->spaces || plan->footprint == plan->bound);
+    for (uint32_t s = 0; s < plan->spaces_count; s++)
+        optimal = optimal && plan->spaces[s].footprint == plan->spaces[s].bound;
+    return optimal;
+}
+
 void tarn_plan_summarize(const struct tarn_plan *plan, struct tarn_plan_summary *summary)
 {
     if (summary) *summary = (struct tarn_plan_summary){0};
@@ -258,7 +317,7 @@ void tarn_plan_summarize(const struct tarn_plan *plan, struct tarn_plan_summary 
         .footprint = plan->footprint,
         .persistent = plan->persistent,
         .bound = plan->threshold ? plan->bound : 0,
-        .optimal = plan->threshold && plan->footprint == plan->bound,
+        .optimal = is_optimal(plan),
         .waits = plan->waits_count,
         .boundary_waits = plan->boundary_waits_count,
         .transform_ms = plan->transform_ms,

@@ -18,6 +18,17 @@ struct tarn_place {
     uint64_t size; /* exact bytes */
 };
 
+/* A memory space's part of a plan. Planned storages of space s lie in [begin, begin + footprint) of
+ * one range of offsets that all spaces share, one behind the other; persistent ones likewise. */
+struct tarn_plan_space {
+    uint64_t begin, footprint;
+    uint64_t persistent_begin, persistent;
+    uint64_t bound; /* with the certificate below, as those of a plan */
+    uint32_t *threshold, *gaps, *inside;
+    uint32_t gaps_count, inside_count;
+    char *method;
+};
+
 struct tarn_plan {
     struct tarn_region region;          /* of the method, and of all arrays but boundary_waits */
     struct tarn_region boundary_region; /* of boundary_waits, which are replaced as a whole */
@@ -42,6 +53,10 @@ struct tarn_plan {
     uint32_t *inside; /* streams, ascending: the cut lies inside their next launch, behind its
                          workspace and before its outputs */
     uint32_t inside_count;
+    /* NULL: the graph has one space, and all above is of it; else by space, footprint and
+     * persistent above are the sums, and bound, certificate and method those of the first one. */
+    struct tarn_plan_space *spaces;
+    uint32_t spaces_count; /* of `spaces` */
     uint32_t streams_count;
     uint32_t *list_begin; /* streams_count + 1; the ops of stream s are list[list_begin[s]..] */
     uint32_t *list;       /* launched ops in launch order */
@@ -69,6 +84,24 @@ enum tarn_status tarn_plan_refine_boundary(struct tarn_plan *plan);
 /* Finds a place by id, or NULL. */
 const struct tarn_place *tarn_place_find(const struct tarn_place *places, uint32_t count,
                                          uint32_t id);
+
+/* Where the space of a storage begins in its range of offsets. */
+static inline uint64_t tarn_plan_space_begin(const struct tarn_plan *plan, uint32_t space,
+                                             bool persistent)
+{
+    if (!plan->spaces) return 0;
+    return persistent ? plan->spaces[space].persistent_begin : plan->spaces[space].begin;
+}
+
+/* The footprint of the first space, which budgets and capacities are about. */
+static inline uint64_t tarn_plan_footprint(const struct tarn_plan *plan)
+{
+    return plan->spaces ? plan->spaces[0].footprint : plan->footprint;
+}
+
+/* Lays the spaces out one behind the other, and sums them up; offsets are not touched. False: they
+ * do not fit in 64 bits. */
+bool tarn_plan_stack_spaces(struct tarn_plan *plan);
 
 /* The place of a storage of the plan's graph, by storage index. The plan must have all places. */
 static inline const struct tarn_place *tarn_plan_place(const struct tarn_plan *plan, uint32_t a)

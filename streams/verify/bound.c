@@ -39,7 +39,7 @@ static bool reserve(struct tarn_proof *proof)
 /* The last launch of a stream of which some part lies before the cut; TARN_NONE: there is none. */
 static uint32_t last_before_cut(const struct tarn_proof *proof, uint32_t s)
 {
-    uint32_t count = proof->plan->threshold[s] + proof->halved[s];
+    uint32_t count = proof->claim.threshold[s] + proof->halved[s];
     return count > 0 ? proof->program->begin[s] + count - 1 : TARN_NONE;
 }
 
@@ -55,6 +55,7 @@ static bool is_inside(const struct tarn_proof *proof, uint32_t storage)
 {
     const struct tarn_program *program = proof->program;
     uint32_t producer = tarn_proof_producer(proof, storage);
+    if (proof->plan->graph->storages[storage].space != proof->space) return false;
     uint32_t stream = program->steps[producer].stream, last = last_before_cut(proof, stream);
     if (last == TARN_NONE || producer > last) return false;
     /* a cut through the producer has its outputs behind it; with all of the producer before it, a
@@ -70,7 +71,7 @@ static bool is_inside(const struct tarn_proof *proof, uint32_t storage)
 static bool may_be_halved(const struct tarn_proof *proof, uint32_t s)
 {
     const struct tarn_program *program = proof->program;
-    uint32_t step = program->begin[s] + proof->plan->threshold[s];
+    uint32_t step = program->begin[s] + proof->claim.threshold[s];
     return step < program->begin[s + 1] &&
            proof->plan->graph->ops[program->steps[step].op].workspace_first;
 }
@@ -79,7 +80,7 @@ static enum tarn_status find_members(struct tarn_proof *proof, uint64_t *proved,
                                      struct tarn_verdict *verdict)
 {
     const struct tarn_program *program = proof->program;
-    const uint32_t *threshold = proof->plan->threshold;
+    const uint32_t *threshold = proof->claim.threshold;
     tarn_proof_forget_rows(proof);
     for (uint32_t s = 0; s < program->streams_count; s++) {
         if (threshold[s] > program->begin[s + 1] - program->begin[s])
@@ -111,22 +112,41 @@ static enum tarn_status prove(struct tarn_proof *proof, struct tarn_verdict *ver
     enum tarn_status status = find_members(proof, &proved, verdict);
     if (status == TARN_OK) status = tarn_proof_add_waste(proof, &proved, verdict);
     if (status != TARN_OK) return status;
-    tarn_size_round_up(proved, proof->plan->alignment, &proved); /* as all blocks are */
-    if (proved >= proof->plan->bound) return TARN_OK;
+    uint64_t own = proof->plan->graph->spaces[proof->space].alignment;
+    tarn_size_round_up(proved, own > 0 ? own : proof->plan->alignment, &proved); /* as all blocks */
+    if (proved >= proof->claim.bound) return TARN_OK;
     struct tarn_violation violation = tarn_violation_of(TARN_WRONG_BOUND);
     tarn_verdict_add(verdict, &violation, NULL,
                      "the plan claims that none is below %llu bytes; its certificate proves %llu",
-                     (unsigned long long)proof->plan->bound, (unsigned long long)proved);
+                     (unsigned long long)proof->claim.bound, (unsigned long long)proved);
     return TARN_REJECTED;
+}
+
+static enum tarn_status prove_one(const struct tarn_verification *verification,
+                                  const struct tarn_plan_space *claim, uint32_t space)
+{
+    struct tarn_proof proof;
+    if (!claim->threshold) return TARN_OK;
+    struct tarn_region_mark mark = tarn_region_mark(verification->region);
+    enum tarn_status status = tarn_proof_init(&proof, verification, claim, space)
+                                  ? prove(&proof, verification->verdict)
+                                  : TARN_SYSTEM;
+    tarn_region_release(verification->region, mark);
+    return status == TARN_SYSTEM ? TARN_SYSTEM : TARN_OK;
 }
 
 enum tarn_status tarn_verify_bound(const struct tarn_verification *verification)
 {
-    struct tarn_proof proof;
-    if (!verification->plan->threshold) return TARN_OK;
-    struct tarn_region_mark mark = tarn_region_mark(verification->region);
-    enum tarn_status status =
-        tarn_proof_init(&proof, verification) ? prove(&proof, verification->verdict) : TARN_SYSTEM;
-    tarn_region_release(verification->region, mark);
-    return status == TARN_SYSTEM ? TARN_SYSTEM : TARN_OK;
+    const struct tarn_plan *plan = verification->plan;
+    const struct tarn_plan_space only = {.bound = plan->bound,
+                                         .threshold = plan->threshold,
+                                         .gaps = plan->gaps,
+                                         .gaps_count = plan->gaps_count,
+                                         .inside = plan->inside,
+                                         .inside_count = plan->inside_count};
+    enum tarn_status status = TARN_OK;
+    if (!plan->spaces) return prove_one(verification, &only, 0);
+    for (uint32_t s = 0; s < plan->spaces_count && status == TARN_OK; s++)
+        status = prove_one(verification, &plan->spaces[s], s);
+    return status;
 }

@@ -16,16 +16,16 @@ enum { SUMS_MAX = 1 << 18 }; /* units of the sizes */
 
 static bool is_named(const struct tarn_proof *proof, uint32_t storage)
 {
-    uint32_t low = 0, high = proof->plan->gaps_count;
+    uint32_t low = 0, high = proof->claim.gaps_count;
     uint32_t tensor = proof->plan->graph->storages[storage].tensor;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (proof->plan->gaps[middle] < tensor)
+        if (proof->claim.gaps[middle] < tensor)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < proof->plan->gaps_count && proof->plan->gaps[low] == tensor;
+    return low < proof->claim.gaps_count && proof->claim.gaps[low] == tensor;
 }
 
 /* Cuts a group into runs inside and outside of A, which alternate; keeps those of A, and named
@@ -60,7 +60,7 @@ static bool runs_init(struct tarn_proof *proof)
     size_t count = proof->plan->graph->planned_count;
     proof->lone = tarn_region_take(proof->region, count, sizeof *proof->lone);
     proof->items = tarn_region_take(proof->region, count, sizeof *proof->items);
-    proof->gaps = tarn_region_take(proof->region, proof->plan->gaps_count, sizeof *proof->gaps);
+    proof->gaps = tarn_region_take(proof->region, proof->claim.gaps_count, sizeof *proof->gaps);
     proof->sums = tarn_region_take(proof->region, SUMS_MAX + 1, sizeof *proof->sums);
     for (uint32_t a = 0; a < count && proof->lone; a++) proof->lone[a] = a;
     return proof->lone && proof->items && proof->gaps && proof->sums;
@@ -69,20 +69,22 @@ static bool runs_init(struct tarn_proof *proof)
 static enum tarn_status find_runs(struct tarn_proof *proof, struct tarn_verdict *verdict)
 {
     const struct tarn_graph *graph = proof->plan->graph;
-    for (uint32_t i = 0; i < proof->plan->gaps_count; i++)
-        if (i > 0 && proof->plan->gaps[i] <= proof->plan->gaps[i - 1])
-            return tarn_proof_refuse(verdict, proof->plan->gaps[i],
+    for (uint32_t i = 0; i < proof->claim.gaps_count; i++)
+        if (i > 0 && proof->claim.gaps[i] <= proof->claim.gaps[i - 1])
+            return tarn_proof_refuse(verdict, proof->claim.gaps[i],
                                      "the certificate's gaps do not ascend");
     for (uint32_t g = 0; g < graph->groups_count; g++)
-        if (!graph->groups[g].persistent) cut_group(proof, g);
+        if (!graph->groups[g].persistent &&
+            graph->storages[graph->groups[g].storages[0]].space == proof->space)
+            cut_group(proof, g);
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         if (proof->inside[a] && graph->storages[a].group == TARN_NONE)
             proof->items[proof->items_count++] = (struct tarn_proof_run){
                 &proof->lone[a], 1, TARN_NONE, proof->reserved[a], 0, TARN_NONE, TARN_NONE};
     }
     assert(proof->items_count <= graph->planned_count);
-    assert(proof->gaps_count <= proof->plan->gaps_count); /* as they ascend, none is met twice */
-    if (proof->gaps_count == proof->plan->gaps_count) return TARN_OK;
+    assert(proof->gaps_count <= proof->claim.gaps_count); /* as they ascend, none is met twice */
+    if (proof->gaps_count == proof->claim.gaps_count) return TARN_OK;
     return tarn_proof_refuse(verdict, TARN_NONE, "the certificate names a gap that is none");
 }
 
@@ -129,7 +131,8 @@ static bool may_enter(struct tarn_proof *proof, const struct tarn_proof_run *ite
 {
     if (!spend(proof, 1)) return true;
     if (item->group == gap->group || item->size > gap->size) return false;
-    uint64_t alignment = proof->plan->alignment;
+    uint64_t alignment =
+        tarn_storage_alignment(proof->plan->graph, gap->members[0], proof->plan->alignment);
     uint64_t begin =
         gap->within + (alignment + item->within % alignment - gap->within % alignment) % alignment;
     if (begin > gap->within + gap->size - item->size) return false;
@@ -216,7 +219,7 @@ static bool are_all_disjoint(struct tarn_proof *proof)
 enum tarn_status tarn_proof_add_waste(struct tarn_proof *proof, uint64_t *proved,
                                       struct tarn_verdict *verdict)
 {
-    if (proof->plan->gaps_count == 0) return TARN_OK;
+    if (proof->claim.gaps_count == 0) return TARN_OK;
     enum tarn_status status = runs_init(proof) ? find_runs(proof, verdict) : TARN_SYSTEM;
     if (status == TARN_OK) status = fill_producer_rows(proof);
     uint64_t *sizes = tarn_region_take(proof->region, proof->items_count, sizeof *sizes);

@@ -8,18 +8,21 @@
 #include "past.h"
 #include "streams/base/region.h"
 
-bool tarn_proof_init(struct tarn_proof *proof, const struct tarn_verification *verification)
+bool tarn_proof_init(struct tarn_proof *proof, const struct tarn_verification *verification,
+                     const struct tarn_plan_space *claim, uint32_t space)
 {
     const struct tarn_plan *plan = verification->plan;
     struct tarn_region *region = verification->region;
     size_t count = plan->graph->planned_count;
     *proof = (struct tarn_proof){.region = region, .plan = plan, .program = verification->program};
+    proof->claim = *claim;
+    proof->space = space;
     proof->reserved = tarn_region_take(region, count, sizeof *proof->reserved);
     proof->inside = tarn_region_take(region, count, sizeof *proof->inside);
     proof->row_of = tarn_region_take(region, proof->program->steps_count, sizeof *proof->row_of);
     proof->halved = tarn_region_take(region, plan->streams_count, sizeof *proof->halved);
-    for (uint32_t i = 0; i < plan->inside_count && proof->halved; i++)
-        proof->halved[plan->inside[i]] = true;
+    for (uint32_t i = 0; i < claim->inside_count && proof->halved; i++)
+        proof->halved[claim->inside[i]] = true;
     return proof->reserved && proof->inside && proof->row_of && proof->halved;
 }
 

@@ -174,13 +174,25 @@ static bool check_present(const struct tarn_plan *plan, struct tarn_verdict *ver
 
 /* ---- Places: where ---- */
 
+/* One before its space's begin wraps around, to far above its end. */
+static uint64_t offset_in_space(const struct tarn_plan *plan, uint32_t storage)
+{
+    const struct tarn_storage *record = &plan->graph->storages[storage];
+    return tarn_plan_place(plan, storage)->offset -
+           tarn_plan_space_begin(plan, record->space, record->persistent);
+}
+
 static void check_range(const struct tarn_plan *plan, uint32_t storage,
                         struct tarn_verdict *verdict)
 {
     const struct tarn_storage *record = &plan->graph->storages[storage];
-    uint64_t offset = tarn_plan_place(plan, storage)->offset, end;
+    uint64_t offset = offset_in_space(plan, storage), end;
     uint64_t limit = record->persistent ? plan->persistent : plan->footprint;
     uint64_t reserved = tarn_storage_reserved(plan->graph, storage, plan->alignment);
+    if (plan->spaces) {
+        const struct tarn_plan_space *space = &plan->spaces[record->space];
+        limit = record->persistent ? space->persistent : space->footprint;
+    }
     if (tarn_size_add(offset, reserved, &end) && end <= limit) return;
     struct tarn_violation violation = violation_of_storage(plan->graph, storage, TARN_OUT_OF_RANGE);
     tarn_verdict_add(verdict, &violation, NULL,
@@ -195,8 +207,9 @@ static void check_alignment(const struct tarn_plan *plan, uint32_t storage,
                             struct tarn_verdict *verdict)
 {
     uint64_t own = plan->graph->storages[storage].alignment;
-    uint64_t alignment = own > plan->alignment ? own : plan->alignment;
-    uint64_t offset = tarn_plan_place(plan, storage)->offset;
+    uint64_t alignment = tarn_storage_alignment(plan->graph, storage, plan->alignment);
+    uint64_t offset = offset_in_space(plan, storage);
+    if (own > alignment) alignment = own;
     if (offset % alignment == 0) return;
     struct tarn_violation violation = violation_of_storage(plan->graph, storage, TARN_MISALIGNED);
     tarn_verdict_add(verdict, &violation, NULL,
@@ -241,6 +254,46 @@ static void check_positions(const struct tarn_plan *plan, struct tarn_verdict *v
     }
     for (uint32_t g = 0; g < graph->groups_count; g++)
         check_group(plan, &graph->groups[g], verdict);
+}
+
+/* ---- Spaces ---- */
+
+static void add_space(struct tarn_verdict *verdict, enum tarn_violation_kind kind, uint32_t s,
+                      const char *what)
+{
+    struct tarn_violation violation = tarn_violation_of(kind);
+    tarn_verdict_add(verdict, &violation, NULL, "memory space %u %s", s, what);
+}
+
+/* One behind the other, which make up the sums, each within its capacity. */
+static bool check_spaces(const struct tarn_plan *plan, struct tarn_verdict *verdict)
+{
+    const struct tarn_graph *graph = plan->graph;
+    uint64_t begin = 0, persistent = 0, both;
+    size_t before = verdict->count;
+    if (plan->spaces_count != graph->spaces_count || !plan->spaces != !graph->spaces_count) {
+        add_space(verdict, TARN_MISSING, plan->spaces_count, "is not in both plan and graph");
+        return false;
+    }
+    for (uint32_t s = 0; s < plan->spaces_count; s++) {
+        const struct tarn_plan_space *space = &plan->spaces[s];
+        uint64_t capacity = graph->spaces[s].capacity;
+        if (space->begin != begin || space->persistent_begin != persistent)
+            add_space(verdict, TARN_OUT_OF_RANGE, s, "does not begin where the one before it ends");
+        if (!tarn_size_add(begin, space->footprint, &begin) ||
+            !tarn_size_add(persistent, space->persistent, &persistent) ||
+            !tarn_size_add(space->footprint, space->persistent, &both)) {
+            add_space(verdict, TARN_OUT_OF_RANGE, s, "exceeds 64 bits");
+            return false;
+        }
+        if (capacity > 0 && both > capacity)
+            add_space(verdict, TARN_OUT_OF_RANGE, s, "needs more than its capacity");
+        if (space->threshold && space->bound > space->footprint)
+            add_space(verdict, TARN_WRONG_BOUND, s, "has a bound above its footprint");
+    }
+    if (plan->spaces && (begin != plan->footprint || persistent != plan->persistent))
+        add_space(verdict, TARN_OUT_OF_RANGE, 0, "and the others are not what the plan sums up");
+    return verdict->count == before;
 }
 
 /* Whatever the certificate proves, one of the two numbers is wrong. */
@@ -288,7 +341,7 @@ bool tarn_verify_form(const struct tarn_plan *plan, struct tarn_verdict *verdict
 {
     bool complete = check_schedule(plan, verdict);
     complete = check_present(plan, verdict) && complete;
-    if (!complete || !check_totals(plan, verdict)) return false;
+    if (!complete || !check_totals(plan, verdict) || !check_spaces(plan, verdict)) return false;
     check_positions(plan, verdict);
     check_bound(plan, verdict);
     return !find_fatal(verdict) && !verdict->no_memory;

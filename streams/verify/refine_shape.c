@@ -32,7 +32,7 @@ static bool is_alike(const struct tarn_comparison *comparison, uint32_t final, u
 {
     const struct tarn_graph_tensor *a = &comparison->final->tensors[final];
     const struct tarn_graph_tensor *b = &comparison->source->tensors[source];
-    return a->size == b->size &&
+    return a->size == b->size && a->space == b->space &&
            tarn_kind_is_persistent(a->kind) == tarn_kind_is_persistent(b->kind);
 }
 
@@ -85,6 +85,7 @@ static bool has_workspace(const struct tarn_comparison *comparison, uint32_t v)
     uint32_t implementation = tarn_plan_op_implementation(comparison->plan, v);
     const struct tarn_implementation *chosen =
         implementation == TARN_NONE ? NULL : &origin->implementations[implementation];
+    if (op->workspace > 0 && op->workspace_space != origin->workspace_space) return false;
     return op->workspace == (chosen ? chosen->workspace : origin->workspace) &&
            op->workspace_first == (chosen ? chosen->workspace_first : origin->workspace_first);
 }
@@ -151,6 +152,22 @@ static void check_made(struct tarn_comparison *comparison, uint32_t v)
     }
 }
 
+/* ---- Spaces ---- */
+
+static void check_spaces(struct tarn_comparison *comparison)
+{
+    const struct tarn_graph *source = comparison->source, *final = comparison->final;
+    bool equal = source->spaces_count == final->spaces_count;
+    for (uint32_t s = 0; s < source->spaces_count && equal; s++)
+        equal = source->spaces[s].kind == final->spaces[s].kind &&
+                source->spaces[s].alignment == final->spaces[s].alignment &&
+                source->spaces[s].capacity == final->spaces[s].capacity;
+    if (equal) return;
+    struct tarn_violation violation = tarn_violation_of(TARN_WRONG_GRAPH);
+    tarn_verdict_add(comparison->verdict, &violation, NULL,
+                     "the plan's graph has not the memory spaces of the source graph");
+}
+
 /* ---- Groups ---- */
 
 /* The group of the final graph that has the same roots in the same order, or NULL. */
@@ -195,6 +212,7 @@ bool tarn_refine_shape(struct tarn_comparison *comparison)
     for (uint32_t v = 0; v < comparison->source->ops_count; v++) {
         if (!comparison->source->ops[v].view) check_made(comparison, v);
     }
+    check_spaces(comparison);
     for (uint32_t g = 0; g < comparison->source->groups_count; g++)
         check_group(comparison, &comparison->source->groups[g]);
     return comparison->verdict->count == before && !comparison->verdict->no_memory;

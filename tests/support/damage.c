@@ -29,6 +29,9 @@ struct tarn_plan *damage_copy(const struct tarn_plan *plan)
         copy->threshold = duplicate(&copy->region, plan->threshold, streams, sizeof(uint32_t));
     copy->gaps = duplicate(&copy->region, plan->gaps, plan->gaps_count, sizeof *copy->gaps);
     copy->inside = duplicate(&copy->region, plan->inside, plan->inside_count, sizeof *copy->inside);
+    if (plan->spaces)
+        copy->spaces =
+            duplicate(&copy->region, plan->spaces, plan->spaces_count, sizeof *copy->spaces);
     copy->list_begin =
         duplicate(&copy->region, plan->list_begin, streams + 1, sizeof *copy->list_begin);
     copy->list =

@@ -2,6 +2,7 @@
  * the rules of docs/formats.md and of streams/order/gaps.c, each as it is written there. Subset
  * sums are a table of bytes; sizes are small. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "plan_oracle.h"
 #include "reach_oracle.h"
@@ -91,16 +92,47 @@ static bool are_places_whole(const struct tarn_plan *plan)
 
 static bool is_in_range(const struct tarn_plan *plan, uint32_t a)
 {
-    uint64_t limit = plan->graph->storages[a].persistent ? plan->persistent : plan->footprint;
+    const struct tarn_storage *record = &plan->graph->storages[a];
+    uint64_t limit = record->persistent ? plan->persistent : plan->footprint, begin = 0;
     uint64_t reserved = oracle_reserved(plan->graph, a, plan->alignment);
-    return reserved <= limit && oracle_offset(plan, a) <= limit - reserved;
+    for (uint32_t s = 0; plan->spaces && s <= record->space; s++) {
+        const struct tarn_plan_space *space = &plan->spaces[s];
+        if (s == record->space) limit = record->persistent ? space->persistent : space->footprint;
+        if (s < record->space) begin += record->persistent ? space->persistent : space->footprint;
+    }
+    uint64_t offset = oracle_offset(plan, a);
+    return reserved <= limit && offset >= begin && offset - begin <= limit - reserved;
+}
+
+/* Spaces as the graph has them, within their capacities, and sums of them. */
+static bool are_spaces_right(const struct tarn_plan *plan)
+{
+    uint64_t footprint = 0, persistent = 0;
+    if (plan->spaces_count != plan->graph->spaces_count) return false;
+    for (uint32_t s = 0; s < plan->spaces_count; s++) {
+        const struct tarn_plan_space *space = &plan->spaces[s];
+        uint64_t capacity = plan->graph->spaces[s].capacity;
+        if (space->begin != footprint || space->persistent_begin != persistent) return false;
+        if (capacity > 0 && space->footprint + space->persistent > capacity) return false;
+        if (space->threshold && space->bound > space->footprint) return false;
+        footprint += space->footprint;
+        persistent += space->persistent;
+    }
+    return !plan->spaces || (footprint == plan->footprint && persistent == plan->persistent);
 }
 
 /* Alone or first of its group: aligned; else behind the one before. */
 static bool lies_well(const struct tarn_plan *plan, uint32_t a)
 {
     const struct tarn_storage *record = &plan->graph->storages[a];
-    uint64_t offset = oracle_offset(plan, a), own = record->alignment;
+    uint64_t offset = oracle_offset(plan, a), own = record->alignment, step = plan->alignment;
+    uint64_t begin = 0;
+    if (plan->spaces) {
+        const struct tarn_plan_space *space = &plan->spaces[record->space];
+        begin = record->persistent ? space->persistent_begin : space->begin;
+        if (plan->graph->spaces[record->space].alignment > 0)
+            step = plan->graph->spaces[record->space].alignment;
+    }
     if (record->group != TARN_NONE) {
         const uint32_t *members = plan->graph->groups[record->group].storages;
         uint32_t i = 0;
@@ -109,7 +141,7 @@ static bool lies_well(const struct tarn_plan *plan, uint32_t a)
             return offset == oracle_offset(plan, members[i - 1]) +
                                  oracle_reserved(plan->graph, members[i - 1], plan->alignment);
     }
-    return offset % plan->alignment == 0 && (own == 0 || offset % own == 0);
+    return (offset - begin) % step == 0 && (own == 0 || (offset - begin) % own == 0);
 }
 
 bool oracle_is_well_formed(const struct tarn_plan *plan)
@@ -117,7 +149,8 @@ bool oracle_is_well_formed(const struct tarn_plan *plan)
     uint64_t alignment = plan->alignment;
     if (alignment == 0 || (alignment & (alignment - 1)) != 0) return false;
     if (plan->footprint > UINT64_MAX - plan->persistent) return false;
-    if (!is_schedule_whole(plan) || !are_places_whole(plan)) return false;
+    if (!is_schedule_whole(plan) || !are_places_whole(plan) || !are_spaces_right(plan))
+        return false;
     for (uint32_t a = 0; a < plan->graph->storages_count; a++) {
         if (!is_in_range(plan, a) || !lies_well(plan, a)) return false;
     }
@@ -135,7 +168,8 @@ struct run {
 };
 
 struct proof {
-    const struct tarn_plan *plan;
+    const struct tarn_plan *plan; /* with the certificate of one space */
+    uint32_t space;
     struct reach *reach;
     bool *inside; /* by storage: in A */
     uint32_t *lone;
@@ -243,7 +277,9 @@ static void find_runs(struct proof *proof)
 {
     const struct tarn_graph *graph = proof->plan->graph;
     for (uint32_t g = 0; g < graph->groups_count; g++) {
-        if (!graph->groups[g].persistent) cut_group(proof, &graph->groups[g], g);
+        const struct tarn_storage *first = &graph->storages[graph->groups[g].storages[0]];
+        if (!first->persistent && first->space == proof->space)
+            cut_group(proof, &graph->groups[g], g);
     }
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         if (!proof->inside[a] || graph->storages[a].group != TARN_NONE) continue;
@@ -269,10 +305,16 @@ static bool is_closed(const struct run *gap)
     return gap->left != TARN_NONE && gap->right != TARN_NONE;
 }
 
+static uint64_t alignment_of(const struct proof *proof)
+{
+    uint64_t own = proof->plan->graph->spaces[proof->space].alignment;
+    return own > 0 ? own : proof->plan->alignment;
+}
+
 /* Can all of an item be inside the gap, at an offset where its block may begin? */
 static bool fits_inside(const struct proof *proof, const struct run *item, const struct run *gap)
 {
-    uint64_t alignment = proof->plan->alignment;
+    uint64_t alignment = alignment_of(proof);
     bool fits = false;
     if (item->group == gap->group) return false;
     for (uint64_t at = gap->within; at + item->size <= gap->within + gap->size; at++)
@@ -356,18 +398,20 @@ static bool is_proved(struct proof *proof)
     uint64_t proved = 0;
     if (!are_thresholds_in_range(plan) || !are_cuts_right(plan)) return false;
     for (uint32_t a = 0; a < plan->graph->planned_count; a++) {
-        proof->inside[a] = is_in_antichain(proof, a);
+        proof->inside[a] =
+            plan->graph->storages[a].space == proof->space && is_in_antichain(proof, a);
         if (proof->inside[a]) proved += oracle_reserved(plan->graph, a, plan->alignment);
     }
     find_runs(proof);
     if (!add_waste(proof, &proved)) return false;
-    return plan->bound <= (proved + plan->alignment - 1) / plan->alignment * plan->alignment;
+    uint64_t step = alignment_of(proof);
+    return plan->bound <= (proved + step - 1) / step * step;
 }
 
-bool oracle_believes_bound(const struct tarn_plan *plan)
+static bool believes_bound_of(const struct tarn_plan *plan, uint32_t space)
 {
     size_t count = plan->graph->storages_count;
-    struct proof proof = {.plan = plan};
+    struct proof proof = {.plan = plan, .space = space};
     if (!plan->threshold) return true;
     proof.reach = reach_create(plan);
     proof.inside = take(count, sizeof *proof.inside);
@@ -380,6 +424,24 @@ bool oracle_believes_bound(const struct tarn_plan *plan)
     free(proof.lone);
     free(proof.items);
     free(proof.gaps);
+    return ok;
+}
+
+bool oracle_believes_bound(const struct tarn_plan *plan)
+{
+    bool ok = plan->spaces || believes_bound_of(plan, 0);
+    struct tarn_plan *copy = take(1, sizeof *copy);
+    for (uint32_t s = 0; ok && s < plan->spaces_count; s++) {
+        memcpy(copy, plan, sizeof *copy);
+        copy->bound = plan->spaces[s].bound;
+        copy->threshold = plan->spaces[s].threshold;
+        copy->gaps = plan->spaces[s].gaps;
+        copy->gaps_count = plan->spaces[s].gaps_count;
+        copy->inside = plan->spaces[s].inside;
+        copy->inside_count = plan->spaces[s].inside_count;
+        ok = believes_bound_of(copy, s);
+    }
+    free(copy);
     return ok;
 }
 

@@ -57,6 +57,8 @@ static uint64_t block_size(const struct tarn_graph *graph, uint32_t storage)
 uint64_t oracle_reserved(const struct tarn_graph *graph, uint32_t storage, uint64_t alignment)
 {
     const struct tarn_storage *record = &graph->storages[storage];
+    if (graph->spaces_count > 0 && graph->spaces[record->space].alignment > 0)
+        alignment = graph->spaces[record->space].alignment;
     if (record->group != TARN_NONE && graph->groups[record->group].padded)
         return (record->size + alignment - 1) / alignment * alignment;
     if (record->group != TARN_NONE) {
@@ -76,6 +78,7 @@ bool oracle_share_bytes(const struct tarn_plan *plan, uint32_t a, uint32_t b)
 {
     const struct tarn_graph *graph = plan->graph;
     return graph->storages[a].persistent == graph->storages[b].persistent &&
+           graph->storages[a].space == graph->storages[b].space &&
            is_overlap(oracle_offset(plan, a), oracle_reserved(graph, a, plan->alignment),
                       oracle_offset(plan, b), oracle_reserved(graph, b, plan->alignment));
 }

@@ -144,6 +144,12 @@ static void order_hazards(struct draft *draft)
 
 /* ---- Building ---- */
 
+static uint32_t space_of(const struct small_world *world, unsigned t)
+{
+    if (world->spaces < 2 || world->group[t] != SMALL_NO_GROUP) return 0;
+    return world->space[t] % world->spaces;
+}
+
 static void add_tensors(const struct draft *draft, struct tarn_builder *builder)
 {
     const struct small_world *world = draft->world;
@@ -155,6 +161,7 @@ static void add_tensors(const struct draft *draft, struct tarn_builder *builder)
         tarn_builder_tensor(builder,
                             &(struct tarn_tensor_info){
                                 .size = world->size[t],
+                                .space = space_of(world, t),
                                 .kind = world->outputs >> t & 1 ? TARN_OUTPUT : TARN_INTERMEDIATE,
                                 .alignment = world->aligned >> t & 1 ? 2 * world->alignment : 0});
     }
@@ -184,6 +191,7 @@ static void add_op(const struct draft *draft, struct tarn_builder *builder, unsi
                                                     .control = {control, control_count},
                                                     .workspace = views ? 0 : world->workspace[op],
                                                     .workspace_first = world->early >> op & 1,
+                                                    .workspace_space = space_of(world, op),
                                                     .view = views});
 }
 
@@ -216,6 +224,9 @@ struct tarn_graph *small_world_build(const struct small_world *world)
         tarn_builder_stream(builder, NULL);
         streams++;
     }
+    for (unsigned s = 0; s < world->spaces; s++)
+        tarn_builder_space(
+            builder, &(struct tarn_space_info){.alignment = s == 1 ? world->space_alignment : 0});
     add_tensors(&draft, builder);
     for (unsigned v = 0; v < world->graph.ops; v++) add_op(&draft, builder, v);
     add_groups(&draft, builder);
@@ -280,5 +291,8 @@ struct small_world small_world_draw(const struct small_graph *graph, uint64_t al
     world.parameter_writer = (uint8_t)random_below(source, SMALL_OPS + 1);
     world.early = (uint8_t)random_next(source);
     world.padded = draw_set(40, source);
+    world.spaces = (uint8_t)(random_percent(source, 25) ? random_below(source, 4) : 0);
+    for (unsigned t = 0; t < SMALL_TENSORS; t++) world.space[t] = (uint8_t)random_below(source, 6);
+    world.space_alignment = random_below(source, 2) ? 2 * alignment : 0;
     return world;
 }

@@ -26,6 +26,9 @@ struct small_world {
     uint8_t group[SMALL_TENSORS];  /* of a root: SMALL_NO_GROUP, or a number */
     bool backwards;                /* groups have their last member first */
     uint32_t padded;               /* set of groups */
+    uint8_t spaces;                /* how many are declared; 0: none */
+    uint8_t space[SMALL_TENSORS];  /* of a root, unless it is in a group */
+    uint64_t space_alignment;      /* of the second one; 0: the plan's */
     uint32_t outputs, aligned;     /* sets of roots; aligned: to twice the plan's alignment */
     uint8_t parameter_readers;     /* set of ops */
     uint8_t parameter_writer;      /* an op, or SMALL_OPS: it is not updated */

@@ -21,6 +21,7 @@ static bool measure(struct tarn_blocks *blocks, uint32_t b, const struct tarn_gr
     uint32_t count = blocks->members_begin[b + 1] - blocks->members_begin[b];
     uint64_t end = 0, own = graph->storages[members[0]].alignment;
     uint32_t group = graph->storages[members[0]].group, last = members[count - 1];
+    alignment = tarn_storage_alignment(graph, members[0], alignment);
     uint64_t step = group != TARN_NONE && graph->groups[group].padded ? alignment : 1;
     last -= blocks->storages_begin;
     for (uint32_t i = 0; i < count; i++) {

@@ -164,7 +164,8 @@ static uint64_t beside_outputs(struct tarn_reading *reading, const struct tarn_f
                                uint64_t workspace, bool workspace_first)
 {
     const struct tarn_recompute_model *model = reading->model;
-    uint64_t bytes = tarn_reading_reserve(reading, workspace);
+    bool is_first = reading->graph->ops[form->op].workspace_space == 0;
+    uint64_t bytes = is_first ? tarn_reading_reserve(reading, workspace) : 0;
     for (uint32_t i = form->writes.begin; workspace_first && i < form->writes.end; i++) {
         const struct tarn_version *made = &model->versions[model->writes[i]];
         uint64_t size = made->size > made->copy_size ? made->size : made->copy_size;

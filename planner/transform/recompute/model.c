@@ -139,13 +139,15 @@ static void add_version(struct tarn_reading *reading, struct tarn_form *form, ui
         }
     }
     struct tarn_version *version = &model->versions[model->versions_count];
+    bool is_first = reading->graph->storages[storage].space == 0; /* the budget is its */
     *version = (struct tarn_version){
         .storage = storage,
         .producer = v,
         .tensor = tensor,
         .previous = previous,
-        .size = tarn_storage_reserved(reading->graph, storage, model->alignment),
-        .copy_size = tarn_reading_reserve(reading, reading->graph->storages[storage].size),
+        .size = is_first ? tarn_storage_reserved(reading->graph, storage, model->alignment) : 0,
+        .copy_size =
+            is_first ? tarn_reading_reserve(reading, reading->graph->storages[storage].size) : 0,
         .late_first = TARN_NONE};
     if (previous != TARN_NONE) {
         version->forced = is_forced(reading, v, storage, previous);

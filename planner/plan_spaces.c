@@ -1,0 +1,180 @@
+/* A plan of a graph that declares memory spaces: one problem for each of them, placed apart;
+ * nothing of one can be in the way of anything of another. A space's capacity holds for its arena
+ * and its persistent part together. The caller's capacity is that of the first space. Cost: the sum
+ * of the spaces'. */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plan_graph.h"
+#include "planning.h"
+#include "streams/base/checked.h"
+#include "streams/base/deadline.h"
+#include "streams/base/error.h"
+#include "streams/graph/report.h"
+
+static struct tarn_place *place_of(struct tarn_plan *plan, uint32_t storage)
+{
+    return (struct tarn_place *)tarn_plan_place(plan, storage);
+}
+
+/* A plan of the view alone, with room for all of its offsets. */
+static bool begin_part(struct tarn_plan *part, struct tarn_plan *plan, struct tarn_graph *view)
+{
+    part->graph = view;
+    part->streams_count = plan->streams_count;
+    part->storages_count = view->planned_count;
+    part->places_persistent_count = view->storages_count - view->planned_count;
+    part->storages = tarn_region_take(&plan->region, part->storages_count, sizeof *part->storages);
+    part->places_persistent = tarn_region_take(&plan->region, part->places_persistent_count,
+                                               sizeof *part->places_persistent);
+    part->region = plan->region;
+    return part->storages && part->places_persistent;
+}
+
+static void take_part(struct tarn_plan *plan, uint32_t s, struct tarn_plan *part,
+                      const uint32_t *origin)
+{
+    plan->region = part->region;
+    plan->order_ms += part->order_ms;
+    plan->place_ms += part->place_ms;
+    if (part->stopped != TARN_STOP_NONE) plan->stopped = part->stopped;
+    plan->spaces[s] = (struct tarn_plan_space){.footprint = part->footprint,
+                                               .persistent = part->persistent,
+                                               .bound = part->bound,
+                                               .threshold = part->threshold,
+                                               .gaps = part->gaps,
+                                               .inside = part->inside,
+                                               .gaps_count = part->gaps_count,
+                                               .inside_count = part->inside_count,
+                                               .method = part->method};
+    for (uint32_t a = 0; a < part->storages_count; a++)
+        place_of(plan, origin[a])->offset = part->storages[a].offset;
+    for (uint32_t a = 0; a < part->places_persistent_count; a++)
+        place_of(plan, origin[part->storages_count + a])->offset =
+            part->places_persistent[a].offset;
+}
+
+/* The text so far, with the space's name before it. */
+static enum tarn_status name_space(enum tarn_status status, const struct tarn_space_info *info,
+                                   uint32_t s, struct tarn_error *error)
+{
+    char text[400];
+    if (status != TARN_DOES_NOT_FIT || !error) return status;
+    snprintf(text, sizeof text, "%.399s", error->text);
+    snprintf(error->text, sizeof error->text, "memory space %u %.80s: %s", s,
+             tarn_quote(info->name).text, text);
+    return status;
+}
+
+/* What is left of the space's capacity for its arena; 0: no limit. */
+static enum tarn_status find_capacity(struct tarn_planning *planning,
+                                      const struct tarn_space_info *info, uint32_t s,
+                                      struct tarn_error *error)
+{
+    uint64_t *capacity = &planning->options.capacity, persistent = planning->plan->persistent;
+    if (s > 0) *capacity = 0;
+    if (info->capacity == 0) return TARN_OK;
+    if (info->capacity <= persistent && planning->plan->graph->planned_count > 0)
+        return tarn_error_set(error, TARN_DOES_NOT_FIT,
+                              "the persistent part has %llu bytes, which leave nothing of the "
+                              "capacity of %llu for an arena",
+                              (unsigned long long)persistent, (unsigned long long)info->capacity);
+    if (info->capacity < persistent)
+        return tarn_error_set(error, TARN_DOES_NOT_FIT,
+                              "the persistent part needs %llu bytes, the capacity is %llu",
+                              (unsigned long long)persistent, (unsigned long long)info->capacity);
+    uint64_t left = info->capacity - persistent;
+    if (*capacity == 0 || left < *capacity) *capacity = left;
+    return TARN_OK;
+}
+
+static enum tarn_status plan_space(struct tarn_plan *plan, const struct tarn_plan_options *options,
+                                   uint32_t s, struct tarn_error *error)
+{
+    struct tarn_plan part = {.alignment = options->alignment};
+    struct tarn_planning planning = {.options = *options, .plan = &part};
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_graph view;
+    uint32_t *origin;
+    const struct tarn_space_info *info = &plan->graph->spaces[s];
+    if (info->alignment > 0) planning.options.alignment = part.alignment = info->alignment;
+    enum tarn_status status = tarn_view_of_space(&view, &region, plan->graph, s, &origin);
+    if (status == TARN_OK && !begin_part(&part, plan, &view)) status = TARN_SYSTEM;
+    if (status != TARN_OK) {
+        tarn_region_finish(&region);
+        return tarn_error_no_memory(error);
+    }
+    status = tarn_planning_persistent(&planning, error);
+    if (status == TARN_OK) status = find_capacity(&planning, info, s, error);
+    if (status == TARN_OK) status = tarn_planning_run(&planning, error);
+    take_part(plan, s, &part, origin);
+    tarn_region_finish(&planning.region);
+    tarn_region_finish(&view.region);
+    tarn_region_finish(&region);
+    return name_space(status, info, s, error);
+}
+
+/* All of them stand behind each other in one range of offsets. */
+static enum tarn_status stack(struct tarn_plan *plan, struct tarn_error *error)
+{
+    const struct tarn_graph *graph = plan->graph;
+    const struct tarn_plan_space *first = &plan->spaces[0];
+    if (!tarn_plan_stack_spaces(plan))
+        return tarn_error_set(error, TARN_BAD_INPUT, "all memory spaces together exceed 64 bits");
+    for (uint32_t a = 0; a < graph->storages_count; a++)
+        place_of(plan, a)->offset +=
+            tarn_plan_space_begin(plan, graph->storages[a].space, graph->storages[a].persistent);
+    plan->bound = first->bound;
+    plan->threshold = first->threshold;
+    plan->gaps = first->gaps;
+    plan->gaps_count = first->gaps_count;
+    plan->inside = first->inside;
+    plan->inside_count = first->inside_count;
+    plan->method = first->method;
+    return TARN_OK;
+}
+
+static enum tarn_status plan_spaces(struct tarn_plan *plan, const struct tarn_plan_options *options,
+                                    struct tarn_error *error)
+{
+    uint32_t count = plan->graph->spaces_count;
+    plan->spaces = tarn_region_take(&plan->region, count, sizeof *plan->spaces);
+    if (!plan->spaces) return tarn_error_no_memory(error);
+    plan->spaces_count = count;
+    enum tarn_status status = TARN_OK;
+    for (uint32_t s = 0; s < count && status == TARN_OK; s++)
+        status = plan_space(plan, options, s, error);
+    return status == TARN_OK ? stack(plan, error) : status;
+}
+
+/* ---- The whole ---- */
+
+static enum tarn_status run(struct tarn_planning *planning, struct tarn_graph *graph,
+                            struct tarn_error *error)
+{
+    double begin = tarn_now_ms();
+    struct tarn_plan *plan = planning->plan = tarn_plan_of_graph(graph);
+    if (!plan) return tarn_error_no_memory(error);
+    plan->alignment = planning->options.alignment;
+    plan->order_ms = tarn_now_ms() - begin;
+    if (graph->spaces_count > 0) return plan_spaces(plan, &planning->options, error);
+    enum tarn_status status = tarn_planning_persistent(planning, error);
+    return status == TARN_OK ? tarn_planning_run(planning, error) : status;
+}
+
+enum tarn_status tarn_plan_make(struct tarn_graph *graph, const struct tarn_plan_options *options,
+                                struct tarn_plan **plan, struct tarn_error *error)
+{
+    struct tarn_planning planning = {.options = *options};
+    assert(tarn_is_power_of_two(options->alignment));
+    *plan = NULL;
+    enum tarn_status status = run(&planning, graph, error);
+    tarn_region_finish(&planning.region);
+    assert(status != TARN_OK || planning.plan->footprint >= planning.plan->bound);
+    if (status == TARN_OK)
+        *plan = planning.plan;
+    else
+        tarn_plan_destroy(planning.plan);
+    return status;
+}

@@ -1,0 +1,30 @@
+/* Planning one problem: what the steps of plan_graph.c share with plans of several memory spaces.
+ */
+#ifndef TARN_PLANNER_PLANNING_H
+#define TARN_PLANNER_PLANNING_H
+
+#include "planner/place/place.h"
+#include "streams/order/gap_bound.h"
+#include "streams/order/view.h"
+#include "streams/plan/plan.h"
+
+struct tarn_planning {
+    struct tarn_region region; /* of problem and bound */
+    struct tarn_plan_options options;
+    struct tarn_place_request request;
+    double begin_ms;   /* of this plan, on the clock of deadlines */
+    uint64_t reported; /* the last footprint told to the caller; 0: none */
+    struct tarn_plan *plan;
+    struct tarn_view view;       /* of the plan's graph */
+    struct tarn_problem problem; /* of the view */
+    struct tarn_gap_bound bound; /* the plan's certificate, in positions of the view */
+    bool cannot_fit; /* proved by search: no placement is at the bound, or within the capacity */
+};
+
+/* Places the persistent storages of the plan's graph, as the options' alignment says. */
+enum tarn_status tarn_planning_persistent(struct tarn_planning *planning, struct tarn_error *error);
+/* Bound and places of the planned storages of the plan's graph. TARN_DOES_NOT_FIT; TARN_USAGE: no
+ * such method; TARN_SYSTEM. */
+enum tarn_status tarn_planning_run(struct tarn_planning *planning, struct tarn_error *error);
+
+#endif
