@@ -272,7 +272,7 @@ static void windows_reach_what_they_did(void **state)
         }
         finish(&trial);
     }
-    assert_no_worse("windows of rough graphs above the bound", rough, 8238219);
+    assert_no_worse("windows of rough graphs above the bound", rough, 8401405);
     assert_no_worse("windows of chains above the bound", chains, 31446);
 }
 
