@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "bench/rough_graph.h"
 #include "planner/place/improve.h"
 #include "planner/place/lowest/limits.h"
 #include "planner/place/lowest/lowest.h"
@@ -164,6 +165,37 @@ static void decoder_places_as_a_naive_one_that_looks_at_all_pairs(void **state)
         compare_with_naive(&fixture, seed);
         tear_down(&fixture);
     }
+}
+
+/* Work of one decode, counted, for each storage of a graph with many long groups. */
+static uint64_t work_a_storage(uint32_t storages)
+{
+    struct fixture fixture;
+    struct tarn_lowest lowest;
+    struct tarn_decoder decoder;
+    set_up(&fixture, rough_graph(&(struct rough_graph_options){ROUGH_GROUPS, storages, 3, 1}), 512);
+    assert_int_equal(
+        tarn_lowest_init(&lowest, &fixture.region, &fixture.problem, UINT64_C(1) << 40), TARN_OK);
+    assert_int_equal(tarn_decoder_init(&decoder, &fixture.region, &lowest), TARN_OK);
+    assert_int_equal(tarn_decoder_narrow(&decoder, &fixture.region), TARN_OK);
+    int32_t *key = numbers(lowest.count);
+    assert_true(lowest.groups_count > storages / 2000);
+    tarn_decoder_start(&decoder, NULL);
+    assert_true(tarn_decoder_advance(&decoder, key, NULL, (struct tarn_objective){0, 1, 0},
+                                     TARN_MISS_MAX, lowest.count));
+    assert_int_equal(decoder.done, lowest.count);
+    free(key);
+    tear_down(&fixture);
+    return decoder.work / storages;
+}
+
+static void a_lone_storage_passes_over_groups_that_it_does_not_meet(void **state)
+{
+    (void)state;
+    uint64_t few = work_a_storage(4000), many = work_a_storage(16000);
+    print_message("# work for each storage: %llu; of four times as many %llu\n",
+                  (unsigned long long)few, (unsigned long long)many);
+    assert_true(many < 3 * few);
 }
 
 /* Units far coarser than the sizes: borders round outward. */
@@ -465,6 +497,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decoder_places_as_a_naive_one_that_looks_at_all_pairs),
+        cmocka_unit_test(a_lone_storage_passes_over_groups_that_it_does_not_meet),
         cmocka_unit_test(coarse_units_keep_plans_safe),
         cmocka_unit_test(replays_end_as_decodes_from_the_start),
         cmocka_unit_test(results_are_safe_and_between_the_bound_and_what_came_in),

@@ -40,20 +40,37 @@ static uint32_t find_member(const struct tarn_lowest *lowest, uint32_t begin, ui
     return begin;
 }
 
+static bool meet(struct tarn_span a, struct tarn_span b)
+{
+    return a.begin < b.end && b.begin < a.end;
+}
+
 /* Looks along a placed group for the first member in conflict with a lone storage that would begin
- * at `offset` and that ends above it. Writes where it lies; false when there is none. */
+ * at `offset` and that ends above it. Writes where it lies; false when there is none. A group, or a
+ * run of members, whose lifetimes all miss that of the storage is passed over. */
 static bool first_conflict(struct tarn_decoder *decoder, uint32_t place, int32_t offset,
                            uint32_t group, struct tarn_span *span)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
+    const struct tarn_span life = lowest->lone_life[place];
     int32_t start = decoder->offset[lowest->lone.count + group];
-    uint32_t i = find_member(lowest, lowest->group_begin[group], lowest->group_begin[group + 1],
-                             offset - start);
-    for (; i < lowest->group_begin[group + 1]; i++) {
-        uint32_t m = lowest->member[i];
+    decoder->work += TARN_WORK_OBSTACLE;
+    if (!meet(life, lowest->group_life[group])) return false;
+    uint32_t end = lowest->group_begin[group + 1];
+    uint32_t i = find_member(lowest, lowest->group_begin[group], end, offset - start);
+    while (i < end) {
+        uint32_t run = i / TARN_MEMBERS_RUN, run_end = (run + 1) * TARN_MEMBERS_RUN;
         decoder->work += TARN_WORK_MEMBER;
-        *span = (struct tarn_span){start + lowest->within[m], start + lowest->member_end[m]};
-        if (is_unsafe(lowest, lowest->lone.storage[place], lowest->members.storage[m])) return true;
+        if (!meet(life, lowest->run_life[run])) i = run_end;
+        for (; i < run_end && i < end; i++) {
+            uint32_t m = lowest->member[i];
+            decoder->work += TARN_WORK_MEMBER;
+            if (!meet(life, lowest->member_life[i]) ||
+                !is_unsafe(lowest, lowest->lone.storage[place], lowest->members.storage[m]))
+                continue;
+            *span = (struct tarn_span){start + lowest->within[m], start + lowest->member_end[m]};
+            return true;
+        }
     }
     return false;
 }

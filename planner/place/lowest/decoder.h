@@ -15,7 +15,7 @@
 #include "planner/place/problem/problem.h"
 #include "streams/base/deadline.h"
 
-enum { TARN_UNITS_MAX = (1 << 30) - 1, TARN_KEY_MAX = (1 << 24) - 1 };
+enum { TARN_UNITS_MAX = (1 << 30) - 1, TARN_KEY_MAX = (1 << 24) - 1, TARN_MEMBERS_RUN = 16 };
 
 /* A problem made ready for decoding; shared by threads. */
 struct tarn_lowest {
@@ -41,6 +41,10 @@ struct tarn_lowest {
     uint32_t groups_count;
     uint32_t *group_begin;
     uint32_t *member; /* place in `members`, in the block's order */
+    /* Lifetimes (tarn_lifetimes): only storages whose lifetimes meet may be in conflict. Not there
+     * without groups. By place in `lone`; by index into `member`; what the members of a group last
+     * from the first to the last; the same for TARN_MEMBERS_RUN members of the list. */
+    struct tarn_span *lone_life, *member_life, *group_life, *run_life;
 };
 
 /* bytes_max: no plan above it will be asked for; sets the unit. Lives in the region, and reads the

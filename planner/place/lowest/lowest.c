@@ -173,6 +173,65 @@ static enum tarn_status fill_since(struct tarn_lowest *lowest, struct tarn_regio
     return TARN_OK;
 }
 
+/* ---- Lifetimes ---- */
+
+static struct tarn_span life_of(const struct tarn_lifetimes *lifetimes, uint32_t storage)
+{
+    uint32_t slot = lifetimes->problem->conflicts.slot_of[storage];
+    return (struct tarn_span){(int32_t)lifetimes->since[slot], (int32_t)lifetimes->until[slot]};
+}
+
+static void extend(struct tarn_span *life, struct tarn_span other)
+{
+    if (other.begin < life->begin) life->begin = other.begin;
+    if (other.end > life->end) life->end = other.end;
+}
+
+static bool take_lives(struct tarn_lowest *lowest, struct tarn_region *region)
+{
+    size_t members = lowest->members.count, runs = members / TARN_MEMBERS_RUN + 1;
+    lowest->lone_life = tarn_region_take(region, lowest->lone.count, sizeof *lowest->lone_life);
+    lowest->member_life = tarn_region_take(region, members, sizeof *lowest->member_life);
+    lowest->group_life = tarn_region_take(region, lowest->groups_count, sizeof *lowest->group_life);
+    lowest->run_life = tarn_region_take(region, runs, sizeof *lowest->run_life);
+    return lowest->lone_life && lowest->member_life && lowest->group_life && lowest->run_life;
+}
+
+static void fill_lives(const struct tarn_lowest *lowest, const struct tarn_lifetimes *lifetimes)
+{
+    for (uint32_t place = 0; place < lowest->lone.count; place++)
+        lowest->lone_life[place] = life_of(lifetimes, lowest->lone.storage[place]);
+    for (uint32_t group = 0; group < lowest->groups_count; group++) {
+        lowest->group_life[group] = (struct tarn_span){INT32_MAX, 0};
+        for (uint32_t i = lowest->group_begin[group]; i < lowest->group_begin[group + 1]; i++) {
+            uint32_t run = i / TARN_MEMBERS_RUN;
+            struct tarn_span life = life_of(lifetimes, lowest->members.storage[lowest->member[i]]);
+            lowest->member_life[i] = life;
+            extend(&lowest->group_life[group], life);
+            if (i % TARN_MEMBERS_RUN == 0) lowest->run_life[run] = life;
+            extend(&lowest->run_life[run], life);
+        }
+    }
+}
+
+static enum tarn_status find_lives(struct tarn_lowest *lowest, struct tarn_region *region)
+{
+    const struct tarn_conflicts *conflicts = &lowest->problem->conflicts;
+    uint32_t count = conflicts->reuse.count;
+    if (lowest->groups_count == 0) return TARN_OK;
+    if (!take_lives(lowest, region)) return TARN_SYSTEM;
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    struct tarn_lifetimes lifetimes;
+    uint32_t *storages = tarn_region_take(region, count, sizeof *storages);
+    if (!storages) return TARN_SYSTEM;
+    for (uint32_t a = 0; a < count; a++) storages[conflicts->slot_of[a]] = a;
+    enum tarn_status status =
+        tarn_lifetimes_init(&lifetimes, region, lowest->problem, storages, count);
+    if (status == TARN_OK) fill_lives(lowest, &lifetimes);
+    tarn_region_release(region, mark);
+    return status;
+}
+
 static enum tarn_status init(struct tarn_lowest *lowest, struct tarn_region *region)
 {
     const struct tarn_blocks *blocks = &lowest->problem->blocks;
@@ -189,7 +248,7 @@ static enum tarn_status init(struct tarn_lowest *lowest, struct tarn_region *reg
     }
     for (uint32_t group = 0; group < lowest->groups_count; group++) fill_group(lowest, group);
     fill_reach(lowest);
-    return TARN_OK;
+    return find_lives(lowest, region);
 }
 
 enum tarn_status tarn_lowest_init(struct tarn_lowest *lowest, struct tarn_region *region,
