@@ -42,7 +42,7 @@ int32_t *tarn_targets_find(struct tarn_region *region, const struct tarn_field *
         tarn_region_take(&work, (size_t)ops_count + 1, sizeof *loads.bytes),
         tarn_region_take(&work, (size_t)ops_count + 1, sizeof *loads.least_floor)};
     int32_t *target = tarn_region_take(region, ops_count, sizeof *target), highest = 0;
-    bool ok = target &&
+    bool ok = target && !work.is_exhausted &&
               tarn_lifetimes_init(&lifetimes, &work, field->problem, storages, count) == TARN_OK;
     if (ok) count_loads(field, unit_shift, &lifetimes, &loads);
     for (uint32_t i = 0; ok && i < ops_count; i++) {
