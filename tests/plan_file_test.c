@@ -312,6 +312,13 @@ static struct expected read_expected(const char *path)
     return expected;
 }
 
+/* "wrong graph: wrong graph: ..." */
+static bool begins_twice(const char *text)
+{
+    const char *colon = strstr(text, ": ");
+    return colon && strncmp(text, colon + 2, (size_t)(colon - text) + 2) == 0;
+}
+
 static void require_refused(struct tarn_graph *graph, const char *name)
 {
     char path[512];
@@ -331,6 +338,7 @@ static void require_refused(struct tarn_graph *graph, const char *name)
     status = (int)tarn_plan_verify_file(path, graph, &verdict, &error);
     assert_int_equal(status, expected.status);
     assert_non_null(strstr(error.text, expected.part));
+    assert_false(begins_twice(error.text));
     assert_int_equal(verdict != NULL, status == TARN_REJECTED);
     tarn_verdict_destroy(verdict);
     status = (int)tarn_plan_load(path, graph, TARN_TRUST, &plan, &error);

@@ -22,7 +22,7 @@ static bool check_hashes(const struct tarn_plan *plan, const struct tarn_graph *
         return true;
     struct tarn_violation violation = tarn_violation_of(TARN_WRONG_GRAPH);
     tarn_verdict_add(verdict, &violation, NULL,
-                     "wrong graph: the plan was made for a graph with hash %s, this one has %s",
+                     "the plan was made for a graph with hash %s, this one has %s",
                      tarn_hash_format(same ? plan->graph->hash : plan->source_hash).text,
                      tarn_hash_format(source->hash).text);
     return false;
