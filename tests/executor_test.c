@@ -514,7 +514,8 @@ static struct tarn_graph *graph_with_a_stuck_op(void)
 
 static struct tarn_session *open_stuck_session(struct tarn_plan *plan, struct gate *gate)
 {
-    struct tarn_session *session = open_session(plan, TARN_HOST_OPTIONS(.workers = 2), NULL);
+    static struct tarn_host_options options = {.struct_size = sizeof options, .workers = 2};
+    struct tarn_session *session = open_session(plan, &options, NULL);
     assert_int_equal(tarn_session_bind_default(session, do_nothing, NULL), TARN_OK);
     assert_int_equal(tarn_session_bind(session, 1, pass_gate, gate), TARN_OK);
     struct tarn_error error;
