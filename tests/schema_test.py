@@ -155,6 +155,33 @@ def plans_of_a_wrong_shape_are_refused_at_their_place():
     assert check_refusals("plan", "tests/data/invalid_plans/*.json") > 40
 
 
+@test
+def schemas_end_where_the_loader_ends():
+    def spaces(count):
+        return [{"id": i, "name": ""} for i in range(count)]
+
+    def tensor(**fields):
+        return {"tensors": [{**with_spaces()["tensors"][0], **fields}, *with_spaces()["tensors"][1:]]}
+
+    def op(**fields):
+        return {"ops": [{**with_spaces()["ops"][0], **fields}, with_spaces()["ops"][1]]}
+
+    long = "x" * 4096
+    edges = [
+        ({"name": long}, {}), ({"spaces": spaces(16)}, {"spaces": spaces(17)}), (op(kind=long), op(kind=long + "x")),
+        (tensor(name=long), tensor(name=long + "x")), (tensor(size=1), tensor(size=0)),
+        (tensor(alignment=2 ** 30), tensor(alignment=2 ** 31)), (tensor(alignment=0), tensor(alignment=-1)),
+        (op(cost=2 ** 53 - 1), op(cost=2 ** 53)), (op(workspace=0), op(workspace=-1)), (op(recomputable=True), op(recomputable=1)),
+        (op(implementations=[{"name": long, "cost": 0}]), op(implementations=[{"name": long + "x", "cost": 0}])),
+        ({"contiguous": []}, {"contiguous": [{"tensors": []}]}), ({"contiguous": [[0, 1]]}, {"contiguous": [0, 1]}), ({"meta": {}}, {"meta": []})]
+    for inside, outside in edges:
+        holds("graph", read(write("g.json", {**with_spaces(), **inside})), inside)
+        make("g.json", "info", path("g.json"))
+        if outside:
+            assert schemas["graph"].faults(read(write("g.json", {**with_spaces(), **outside}))), outside
+            make("g.json", "info", path("g.json"), code=3)
+
+
 def tables():
     """The loader's tables: for each kind of object its fields, and whether they are required."""
     for name in ("graph_read", "graph_read_op", "plan_read", "plan_read_spaces", "order_read"):
