@@ -24,7 +24,7 @@ skip() {
     echo "ok $number - $1 # SKIP $2"
 }
 
-code() { find include streams planner runtime cli conformance tests examples -name "*.[ch]" "$@" | sort; }
+code() { find include streams planner runtime cli tests examples -name "*.[ch]" "$@" | sort; }
 
 if clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
     report layout_is_clang_formats \
@@ -55,7 +55,7 @@ report arrows_point_down_only "$(
     arrows planner 'runtime|cli'
     arrows runtime 'planner|cli'
     arrows cli 'streams|planner|runtime'
-    arrows conformance 'streams|planner|runtime|cli|tests'
+    arrows tests/conformance 'streams|planner|runtime|cli|support'
 )"
 
 # third_party HEADER ALLOWED: includes of HEADER in other library files than ALLOWED.
@@ -71,7 +71,7 @@ exported() { nm -D --defined-only "$build/libtarn.so" | awk '$2 != "A" {sub(/@.*
 
 report only_tarn_names_are_global "$(
     exported | grep -v '^tarn_'
-    nm -g --defined-only "$build"/libtarn-{core,plan}.a "$build"/conformance/libtarn-conformance.a 2>/dev/null | awk 'NF == 3 && $3 !~ /^tarn_/'
+    nm -g --defined-only "$build"/libtarn-{core,plan}.a "$build"/tests/conformance/libtarn-conformance.a 2>/dev/null | awk 'NF == 3 && $3 !~ /^tarn_/'
 )"
 
 report every_public_function_is_called_with_null "$(
@@ -80,7 +80,7 @@ report every_public_function_is_called_with_null "$(
     done
 )"
 
-library() { find include streams planner runtime cli conformance -name "*.[ch]" "$@" | sort; }
+library() { find include streams planner runtime cli tests/conformance -name "*.[ch]" "$@" | sort; }
 
 report no_function_is_longer_than_60_lines "$(
     for file in $(library -name '*.c'); do
