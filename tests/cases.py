@@ -12,17 +12,27 @@ def raises(error_type, function, *arguments, **named):
     raise AssertionError(f"{error_type.__name__} was not raised")
 
 
-def run(tests):
+_marked = []
+
+
+def test(function):
+    """Marks a function as one that run() runs when it is given no list."""
+    _marked.append(function)
+    return function
+
+
+def run(tests=None):
+    tests = _marked if tests is None else tests
     print(f"1..{len(tests)}")
     failed = False
-    for number, test in enumerate(tests, 1):
+    for number, function in enumerate(tests, 1):
         begin = time.monotonic()
         try:
-            test()
-            print(f"ok {number} - {test.__name__}", flush=True)
+            function()
+            print(f"ok {number} - {function.__name__}", flush=True)
         except BaseException:  # pylint: disable=broad-except
             failed = True
-            print(f"not ok {number} - {test.__name__}")
+            print(f"not ok {number} - {function.__name__}")
             print("".join("# " + line + "\n" for line in traceback.format_exc().splitlines()), end="")
         if "-v" in sys.argv:
             print(f"# {time.monotonic() - begin:.2f} s", flush=True)

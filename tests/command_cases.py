@@ -3,6 +3,7 @@ and what it leaves when nothing is in the way."""
 import dataclasses
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -20,6 +21,19 @@ class Case:
 
     def __str__(self):
         return "tarn " + " ".join(self.words)
+
+
+def hard_graph():
+    """A graph of several streams whose search goes on for as long as it may."""
+    source = random.Random(3)
+    ops, tensors = [], []
+    for i in range(600):
+        inputs = sorted({source.randrange(max(0, i - 40), i) for _ in range(2)}) if i else []
+        tensors.append({"id": i, "name": f"t{i}", "size": source.randrange(1, 1 << 20), "kind": "intermediate"})
+        ops.append({"id": i, "name": f"o{i}", "kind": "work", "stream": source.randrange(6), "cost": 1000,
+                    "inputs": inputs, "outputs": [i]})
+    return {"format": "tarn.graph", "version": 1, "name": "hard", "meta": {},
+            "streams": [{"id": i, "name": f"s{i}"} for i in range(6)], "ops": ops, "tensors": tensors, "contiguous": []}
 
 
 def training(layers, streams):

@@ -8,8 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-import rows
-from rows import test
+from cases import run as run_tests, test
 
 source, tarn = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 folder = tempfile.TemporaryDirectory()
@@ -151,4 +150,4 @@ def files_that_are_no_plans_exit_3():
     assert run("compare", "a").returncode == 2
 
 
-rows.main()
+run_tests()

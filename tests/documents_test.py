@@ -6,8 +6,7 @@ import os
 import re
 import sys
 
-import rows
-from rows import test
+from cases import run as run_tests, test
 
 source = os.path.abspath(sys.argv[1])
 rooms = ("streams", "planner", "runtime", "cli")
@@ -49,4 +48,4 @@ def links_between_documents_lead_somewhere():
     assert not absent, absent
 
 
-rows.main()
+run_tests()

@@ -11,8 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-import rows
-from rows import test
+from cases import run as run_tests, test
 
 source, tarn = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 folder = tempfile.TemporaryDirectory()
@@ -226,4 +225,4 @@ def names_that_are_not_there_are_refused_with_a_suggestion():
     assert run("explain", world.path, "moved").returncode == 6
 
 
-rows.main()
+run_tests()

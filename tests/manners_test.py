@@ -6,13 +6,14 @@ import json
 import os
 import pty
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 
-import rows
-from rows import test
+import command_cases
+from cases import run as run_tests, test
 
 source, tarn = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 folder_that_ends = tempfile.TemporaryDirectory()
@@ -68,14 +69,10 @@ def every_example_runs():
         lines = re.findall(r"^  (tarn .*)$", text[text.index("Example:"):], re.M)
         assert lines, verb
         for line in lines:
-            done = run(shell=line.replace("tarn ", shutil_quote(tarn) + " ", 1))
+            done = run(shell=line.replace("tarn ", shlex.quote(tarn) + " ", 1))
             assert done.returncode == 0, (line, done.stderr)
             count += 1
     assert count >= len(verbs())
-
-
-def shutil_quote(path):
-    return "'" + path.replace("'", "'\\''") + "'"
 
 
 @test
@@ -135,24 +132,10 @@ def convert_refuses_an_ending_that_it_does_not_know():
         assert run("convert", "examples/graphs/twelve.csv", name).returncode == 0, name
 
 
-def hard_graph():
-    """Nine tensors of sizes and lives that take the planner a search."""
-    import random
-    draw = random.Random(5)
-    ops, tensors = [], []
-    for i in range(400):
-        inputs = sorted({draw.randrange(max(0, i - 40), i) for _ in range(2)}) if i else []
-        tensors.append({"id": i, "name": f"t{i}", "size": draw.randrange(1, 1 << 20), "kind": "intermediate"})
-        ops.append({"id": i, "name": f"o{i}", "kind": "work", "stream": draw.randrange(6), "cost": 1000, "inputs": inputs,
-                    "outputs": [i]})
-    return {"format": "tarn.graph", "version": 1, "name": "hard", "meta": {}, "streams": [{"id": s, "name": f"s{s}"} for s in range(6)],
-            "tensors": tensors, "ops": ops}
-
-
 @test
 def progress_is_one_line_on_a_terminal_and_a_line_for_each_better_plan_elsewhere():
     with open(os.path.join(folder, "hard.json"), "w") as file:
-        json.dump(hard_graph(), file)
+        json.dump(command_cases.hard_graph(), file)
     words = [tarn, "plan", "hard.json", "--seconds", "1.5"]
     plain = subprocess.run(words, cwd=folder, capture_output=True, text=True)
     lines = plain.stderr.splitlines()
@@ -202,7 +185,7 @@ def manual_pages_are_sound_and_have_every_option():
 
 def completed(line):
     words = line.split(" ")
-    quoted = " ".join(shutil_quote(word) for word in words)
+    quoted = " ".join(shlex.quote(word) for word in words)
     done = run(shell=f"source completion.bash && COMP_WORDS=({quoted}) COMP_CWORD={len(words) - 1} && _tarn && printf '%s\\n' \"${{COMPREPLY[@]}}\"")
     assert done.returncode == 0 and done.stderr == "", done.stderr
     return set(done.stdout.split())
@@ -233,4 +216,4 @@ def shells_complete_verbs_options_words_and_files():
         assert {"refined", "simple"} <= fish("tarn plan --boundary ")
 
 
-rows.main()
+run_tests()

@@ -11,8 +11,7 @@ import sys
 import tempfile
 
 import json_schema
-import rows
-from rows import test
+from cases import run as run_tests, test
 
 source, tarn = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 folder = tempfile.TemporaryDirectory()
@@ -216,4 +215,4 @@ def every_field_of_a_schema_is_described():
     assert not absent, absent
 
 
-rows.main()
+run_tests()

@@ -28,22 +28,9 @@ PATIENCE = 120  # seconds until a command that was told to end counts as one tha
 ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 
 
-def hard_graph():
-    """A graph of several streams whose search goes on for as long as it may."""
-    source = random.Random(3)
-    ops, tensors = [], []
-    for i in range(600):
-        inputs = sorted({source.randrange(max(0, i - 40), i) for _ in range(2)}) if i else []
-        tensors.append({"id": i, "name": f"t{i}", "size": source.randrange(1, 1 << 20), "kind": "intermediate"})
-        ops.append({"id": i, "name": f"o{i}", "kind": "work", "stream": source.randrange(6), "cost": 1000,
-                    "inputs": inputs, "outputs": [i]})
-    return {"format": "tarn.graph", "version": 1, "name": "hard", "meta": {},
-            "streams": [{"id": i, "name": f"s{i}"} for i in range(6)], "ops": ops, "tensors": tensors, "contiguous": []}
-
-
 def long_cases(folder):
     """Commands that take a while: some to be interrupted while they search, some wherever they are."""
-    for name, graph in (("hard", hard_graph()), ("deep", command_cases.training(400, 2))):
+    for name, graph in (("hard", command_cases.hard_graph()), ("deep", command_cases.training(400, 2))):
         with open(os.path.join(folder, f"in/{name}.json"), "w", encoding="utf-8") as file:
             json.dump(graph, file)
     search = "plan in/hard.json -o out.json --seconds"

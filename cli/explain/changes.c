@@ -92,11 +92,6 @@ static int compare_attempts(const void *left, const void *right)
     return 0;
 }
 
-static double percent(uint64_t now, uint64_t before)
-{
-    return before > 0 ? 100.0 * ((double)now - (double)before) / (double)before : 0;
-}
-
 enum tarn_status tarn_explain_changes(struct tarn_printer *printer, const struct tarn_model *model,
                                       struct tarn_graph *source, const bool *stop)
 {
@@ -122,9 +117,9 @@ enum tarn_status tarn_explain_changes(struct tarn_printer *printer, const struct
         if (attempt->status == TARN_OK) {
             tarn_printer_bytes(printer, "footprint_bytes", attempt->footprint);
             tarn_printer_real(printer, "footprint_percent",
-                              percent(attempt->footprint, model->summary.footprint));
+                              tarn_gap_percent(attempt->footprint, model->summary.footprint));
             tarn_printer_real(printer, "critical_path_percent",
-                              percent(attempt->critical_path_ns, time));
+                              tarn_gap_percent(attempt->critical_path_ns, time));
             tarn_printer_count(printer, "waits", attempt->waits);
         } else {
             tarn_printer_text(printer, "failed", tarn_status_text(attempt->status));
