@@ -86,6 +86,29 @@ def a_graph_that_was_built_is_told_back():
     assert graph.summary()["ops"] == 4 and graph.bound() >= 1000
 
 
+def a_budget_chooses_an_implementation_that_was_built_in():
+    b = tarn.Builder()
+    stream = b.stream()
+    x, y = b.tensor("x", 512, kind="input"), b.tensor("y", 512, kind="output")
+    lean = tarn.Implementation("lean", cost=200, workspace=512, inputs=(x,), workspace_first=True)
+    b.op("f", stream, [x], [y], cost=100, workspace=4096, implementations=[lean])
+    graph = b.finish()
+    assert graph.ops[0].implementations == (lean,)
+    plan = tarn.plan(graph, budget=1024)
+    assert plan.footprint <= 1024 and plan.implementation(0) == 0
+    assert tarn.plan(graph).implementation(0) is None
+
+
+def writers_wait_for_readers_of_other_streams():
+    b = tarn.Builder()
+    compute, update = b.stream(), b.stream()
+    weight, y = b.tensor("w", 64, kind="parameter"), b.tensor("y", 64, kind="output")
+    reader = b.op("read", compute, [weight], [y])
+    writer = b.op("write", update, [weight], [b.alias(weight)])
+    b.after_readers(writer)
+    assert tarn.plan(b.finish()).waits() == [(writer, reader)]
+
+
 def files_and_pickles_keep_graphs_and_plans():
     graph = tarn.Graph.load(ALEXNET)
     with tempfile.TemporaryDirectory() as folder:
@@ -96,6 +119,11 @@ def files_and_pickles_keep_graphs_and_plans():
         plan.save(Path(folder, "p.json.gz"))
         loaded = tarn.Plan.load(Path(folder, "p.json.gz"), graph)
     assert loaded.identity == plan.identity and plan.compare(loaded) == {}
+    assert tarn.Graph.from_bytes(graph.to_bytes("g.json.gz"), "g.json.gz") == graph
+    text = plan.to_bytes()
+    assert tarn.Plan.from_bytes(text, graph).identity == plan.identity
+    error = raises(tarn.BadInput, tarn.Plan.from_bytes, text[:-9], graph, name="a letter.json")
+    assert "a letter.json" in str(error) and error.line > 0
     copy = pickle.loads(pickle.dumps(plan))
     assert copy.identity == plan.identity and copy.source == graph
 
@@ -193,6 +221,9 @@ def what_a_kernel_raises_ends_the_session_and_is_raised():
     session.run(2)
     assert "in the kernel" in str(raises(ZeroDivisionError, session.run))
     raises(tarn.UsageError, session.run)
+    with tempfile.TemporaryDirectory() as folder:
+        session.save_dump(Path(folder, "dump.txt"), why="a kernel failed")
+        assert "a kernel failed" in Path(folder, "dump.txt").read_text().splitlines()[0]
     session.close()
 
 
@@ -241,13 +272,17 @@ def progress_is_told_and_may_stop_the_search():
     graph = tarn.Graph.load(ALEXNET)
     options = {"alignment": 1 << 16, "method": "lowest"}
     tarn.plan(graph, progress=lambda *numbers: told.append(numbers), **options)
-    assert told and all(footprint >= bound for footprint, bound, _ in told)
+    assert told and all(footprint >= bound for footprint, bound, _ in told if footprint)
+    beats = []  # also where nothing is searched for
+    assert tarn.plan(chain(), progress=lambda *numbers: beats.append(numbers)).stopped is None
+    assert beats
 
     def fail(*_numbers):
         raise KeyError("in progress")
 
     raises(KeyError, tarn.plan, graph, progress=fail, **options)
-    assert tarn.plan(graph, progress=lambda *_numbers: False, **options).footprint > 0
+    stopped = tarn.plan(graph, progress=lambda *_numbers: False, **options)
+    assert stopped.footprint > 0 and stopped.stopped == "request"
 
 
 def an_interrupt_ends_a_long_search():

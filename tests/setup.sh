@@ -75,11 +75,18 @@ done
 make_torch() {
     local folder=${TARN_TORCH:-${XDG_CACHE_HOME:-$HOME/.cache}/tarn/torch}
     [ ! -e "$folder/complete" ] || return 0
+    mkdir -p "$folder"
+    local free
+    free=$(df --output=avail -BG "$folder" | tail -n 1 | tr -dc 0-9)
+    if [ "$free" -lt 10 ]; then # 6 GB stay, pip unpacks beside them
+        echo "setup: PyTorch and ExecuTorch need 10 GB in $folder, $free are free (TARN_TORCH names another folder)" >&2
+        return 1
+    fi
     echo "setup: installing PyTorch and ExecuTorch in $folder" >&2
     python3 -m venv "$folder"
-    "$folder/bin/pip" install -q torch==2.15.0 numpy ninja
-    "$folder/bin/pip" install -q --no-deps executorch==1.5.1 torchao==0.18.0
-    "$folder/bin/pip" install -q flatbuffers packaging pandas tabulate pyyaml ruamel.yaml expecttest \
+    "$folder/bin/pip" install -q --no-cache-dir torch==2.15.0 numpy ninja
+    "$folder/bin/pip" install -q --no-cache-dir --no-deps executorch==1.5.1 torchao==0.18.0
+    "$folder/bin/pip" install -q --no-cache-dir flatbuffers packaging pandas tabulate pyyaml ruamel.yaml expecttest \
         hypothesis parameterized py-cpuinfo
     touch "$folder/complete"
 }

@@ -5,6 +5,7 @@ import ctypes as c
 import ctypes.util
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 NONE = 0xFFFFFFFF  # no id
 NO_OFFSET = 0xFFFFFFFFFFFFFFFF
@@ -51,6 +52,21 @@ class OpInfo(c.Structure):
                 ("inplace_count", c.c_size_t), ("implementations", c.POINTER(Implementation)),
                 ("implementations_count", c.c_size_t), ("common", List),
                 ("workspace_space", c.c_uint32)]
+
+
+READ = c.CFUNCTYPE(c.c_ssize_t, c.c_void_p, c.c_void_p, c.c_size_t)
+WRITE = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.c_size_t)
+
+
+class Reader(c.Structure):
+    _fields_ = [("struct_size", c.c_size_t), ("name", c.c_char_p), ("bytes", c.c_char_p),
+                ("size", c.c_size_t), ("read", READ), ("user", c.c_void_p)]
+
+
+class Writer(c.Structure):
+    _fields_ = [("struct_size", c.c_size_t), ("name", c.c_char_p), ("write", WRITE),
+                ("user", c.c_void_p), ("bytes", c.c_void_p), ("room", c.c_size_t),
+                ("size", c.POINTER(c.c_size_t))]
 
 
 class GraphSummary(c.Structure):
@@ -103,6 +119,7 @@ class PlanProgress(c.Structure):
 
 
 PROGRESS = c.CFUNCTYPE(None, c.c_void_p, c.POINTER(PlanProgress))
+BEAT = c.CFUNCTYPE(c.c_bool, c.c_void_p, c.POINTER(PlanProgress))
 
 
 class PlanOptions(c.Structure):
@@ -113,7 +130,7 @@ class PlanOptions(c.Structure):
                 ("assign", c.POINTER(AssignOptions)), ("reorder", c.POINTER(ReorderOptions)),
                 ("couple", c.POINTER(CoupleOptions)), ("in_place", c.POINTER(InPlaceOptions)),
                 ("boundary", c.c_int), ("budget", c.POINTER(BudgetOptions)),
-                ("node_limit", c.c_uint32), ("beat", c.c_void_p),
+                ("node_limit", c.c_uint32), ("beat", BEAT),
                 ("pad_groups", c.c_int)]
 
 
@@ -202,11 +219,14 @@ _FUNCTIONS = {
     "builder_alias": (c.c_uint32, _ptr, c.c_uint32, _text),
     "builder_op": (c.c_uint32, _ptr, c.POINTER(OpInfo)),
     "builder_control": (None, _ptr, c.c_uint32, c.c_uint32),
+    "builder_after_readers": (None, _ptr, c.c_uint32),
     "builder_group": (None, _ptr, List),
     "builder_group_padded": (None, _ptr, List),
     "builder_finish": (c.c_int, _ptr, c.POINTER(_ptr), _err),
     "graph_load": (c.c_int, _text, c.POINTER(_ptr), _err),
     "graph_save": (c.c_int, _ptr, _text, _err),
+    "graph_read": (c.c_int, c.POINTER(Reader), _ptr, c.POINTER(_ptr), _err),
+    "graph_write": (c.c_int, _ptr, c.POINTER(Writer), _err),
     "graph_destroy": (None, _ptr),
     "graph_name": (_text, _ptr),
     "graph_streams_count": (c.c_uint32, _ptr),
@@ -227,6 +247,8 @@ _FUNCTIONS = {
     "plan_create": (c.c_int, _ptr, c.POINTER(PlanOptions), c.POINTER(_ptr), _err),
     "plan_load": (c.c_int, _text, _ptr, c.c_int, c.POINTER(_ptr), _err),
     "plan_save": (c.c_int, _ptr, _text, _err),
+    "plan_read": (c.c_int, c.POINTER(Reader), _ptr, c.c_int, c.POINTER(_ptr), _err),
+    "plan_write": (c.c_int, _ptr, c.POINTER(Writer), _err),
     "plan_destroy": (None, _ptr),
     "plan_method": (_text, c.c_size_t),
     "plan_summarize": (None, _ptr, c.POINTER(PlanSummary)),
@@ -258,6 +280,7 @@ _FUNCTIONS = {
     "session_submit": (c.c_int, _ptr, c.c_uint64, c.POINTER(c.c_uint64), _err),
     "session_wait": (c.c_int, _ptr, c.c_uint64, c.c_uint64, _err),
     "session_cancel": (None, _ptr),
+    "session_save_dump": (c.c_int, _ptr, _text, _text, _err),
     "session_save_trace": (c.c_int, _ptr, _text, _err),
     "session_check": (c.c_int, _ptr, c.POINTER(CheckOptions), c.POINTER(CheckReport), _err),
 }
@@ -285,6 +308,9 @@ class _Functions:
             function.restype, function.argtypes = result, arguments
             setattr(self, name, function)
 
+    if TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Any: ...
+
 
 lib = _Functions()
 
@@ -299,6 +325,11 @@ def make(structure, **fields):
     return structure(struct_size=c.sizeof(structure), **fields)
 
 
+def reader_of(data, name=""):
+    """A struct tarn_reader of bytes."""
+    return make(Reader, name=os.fsencode(name) or None, bytes=data, size=len(data))
+
+
 def list_of(ids):
     """A struct tarn_list, and what must stay alive as long as it is used."""
     array = (c.c_uint32 * len(ids))(*ids)
@@ -308,6 +339,11 @@ def list_of(ids):
 def ids_of(native):
     """The ids of a struct tarn_list as a list."""
     return native.ids[:native.count]
+
+
+def fields_of(native):
+    """A struct's fields as a dict."""
+    return {field[0]: getattr(native, field[0]) for field in native._fields_}
 
 
 def words_of(words):

@@ -1,15 +1,17 @@
 """Graphs: ops in streams, tensors, storages."""
+from __future__ import annotations
+
 import ctypes as c
 import os
-import tempfile
-from collections.abc import Sequence
-from pathlib import Path
-from typing import NamedTuple, Optional
+from collections.abc import Callable, Iterable, Sequence
+from typing import Generic, NamedTuple, Optional, TypeVar, Union, overload
 
 from . import _native as n
 from .errors import call, check
 
 KINDS = ("intermediate", "gradient", "output", "parameter", "optimizer_state", "input")
+PathLike = Union[str, "os.PathLike[str]"]
+Record = TypeVar("Record")
 
 
 class Tensor(NamedTuple):
@@ -22,8 +24,20 @@ class Tensor(NamedTuple):
     root: int
 
     @property
-    def is_persistent(self):
+    def is_persistent(self) -> bool:
         return KINDS.index(self.kind) >= KINDS.index("parameter")
+
+
+class Implementation(NamedTuple):
+    """Another way of carrying out an op, which a budget may choose. inputs: tensors that it reads
+    instead of the op's; outputs: the part of the op's outputs that it makes; empty: as the op.
+    cost: in nanoseconds."""
+    name: str
+    cost: int = 0
+    workspace: int = 0
+    inputs: tuple[int, ...] = ()
+    outputs: tuple[int, ...] = ()
+    workspace_first: bool = False
 
 
 class Op(NamedTuple):
@@ -32,24 +46,31 @@ class Op(NamedTuple):
     name: str
     kind: str
     stream: int
-    inputs: tuple
-    outputs: tuple
-    control: tuple
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    control: tuple[int, ...]
     workspace: int
     cost: int
     flops: int
     view: bool
     workspace_first: bool
+    implementations: tuple[Implementation, ...]
 
 
-class _Records(Sequence):
+class _Records(Sequence, Generic[Record]):
     """A sequence that asks the library for each of its members."""
 
-    def __init__(self, count, get):
+    def __init__(self, count: int, get: Callable[[int], Record]):
         self._count, self._get = count, get
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Record]: ...
 
     def __getitem__(self, index):
         if isinstance(index, slice):
@@ -80,48 +101,59 @@ class Graph:
             n.lib.graph_destroy(self._handle)
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: PathLike) -> Graph:
         """Reads tarn.graph (JSON) or a packing instance (CSV), plain or gzip."""
         handle = c.c_void_p()
         call(n.lib.graph_load, os.fsencode(path), c.byref(handle))
         return cls(handle)
 
-    def save(self, path):
+    @classmethod
+    def from_bytes(cls, data: bytes, name: str = "") -> Graph:
+        """Reads what a file would hold; name: in messages, and its ending says the format."""
+        handle = c.c_void_p()
+        call(n.lib.graph_read, n.reader_of(data, name), None, c.byref(handle))
+        return cls(handle)
+
+    def save(self, path: PathLike) -> None:
         """Writes the file as a whole or not at all; ".gz" compresses."""
         call(n.lib.graph_save, self._handle, os.fsencode(path))
 
+    def to_bytes(self, name: str = "") -> bytes:
+        """What save would write to a file of this name."""
+        return bytes_written(n.lib.graph_write, self._handle, name)
+
     @property
-    def name(self):
+    def name(self) -> str:
         return _text(n.lib.graph_name(self._handle))
 
     @property
-    def hash(self):
+    def hash(self) -> str:
         """32 hexadecimal digits, equal for equal graphs on every machine."""
         return n.lib.hash_format(n.lib.graph_hash(self._handle)).text.decode()
 
     @property
-    def streams(self):
+    def streams(self) -> list[str]:
         """The streams' names."""
         count = n.lib.graph_streams_count(self._handle)
         return [_text(n.lib.graph_stream_name(self._handle, s)) for s in range(count)]
 
     @property
-    def tensors(self):
+    def tensors(self) -> Sequence[Tensor]:
         """A sequence of Tensor, by id."""
         return _Records(n.lib.graph_tensors_count(self._handle), self._tensor)
 
     @property
-    def ops(self):
+    def ops(self) -> Sequence[Op]:
         """A sequence of Op, by id."""
         return _Records(n.lib.graph_ops_count(self._handle), self._op)
 
     @property
-    def groups(self):
+    def groups(self) -> list[list[int]]:
         """Contiguous groups, each a list of tensors' ids in the order of their addresses."""
         count = n.lib.graph_groups_count(self._handle)
         return [n.ids_of(n.lib.graph_group(self._handle, g)) for g in range(count)]
 
-    def group_is_padded(self, group):
+    def group_is_padded(self, group: int) -> bool:
         """Is every member of the group padded to the plan's alignment, not only the whole?"""
         return n.lib.graph_group_is_padded(self._handle, group)
 
@@ -135,16 +167,20 @@ class Graph:
         info = n.OpInfo()
         n.lib.graph_op(self._handle, v, info)
         lists = (tuple(n.ids_of(ids)) for ids in (info.inputs, info.outputs, info.control))
+        ways = info.implementations[:info.implementations_count]
         return Op(v, _text(info.name), _text(info.kind), info.stream, *lists, info.workspace,
-                  info.cost, info.flops, info.view, info.workspace_first)
+                  info.cost, info.flops, info.view, info.workspace_first,
+                  tuple(Implementation(_text(way.name), way.cost, way.workspace,
+                                       tuple(n.ids_of(way.inputs)), tuple(n.ids_of(way.outputs)),
+                                       way.workspace_first) for way in ways))
 
-    def summary(self):
+    def summary(self) -> dict[str, int]:
         """Counts and sums, as a dict; see struct tarn_graph_summary."""
         summary = n.GraphSummary()
         call(n.lib.graph_summarize, self._handle, summary)
-        return {name: getattr(summary, name) for name, _ in summary._fields_}
+        return n.fields_of(summary)
 
-    def bound(self):
+    def bound(self) -> int:
         """Bytes below which no safe plan can be, at any alignment."""
         bound = c.c_uint64()
         call(n.lib.graph_bound, self._handle, bound)
@@ -161,27 +197,19 @@ class Graph:
         return hash(self.hash)
 
     def __reduce__(self):
-        return _graph_of_bytes, (bytes_of(self.save),)
+        return Graph.from_bytes, (self.to_bytes("pickled graph.json.gz"),)
 
 
-def bytes_of(save):
-    """What a function writes to a path."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "file.json.gz")
-        save(path)
-        return path.read_bytes()
+def bytes_written(write, handle, name: str) -> bytes:
+    """What a function of the library writes."""
+    parts: list[bytes] = []
 
+    def take(_user, data, size):
+        parts.append(c.string_at(data, size))
+        return 0
 
-def through_file(data, load):
-    """What a function makes of a path with these bytes."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "file.json.gz")
-        path.write_bytes(data)
-        return load(path)
-
-
-def _graph_of_bytes(data):
-    return through_file(data, Graph.load)
+    call(write, handle, n.make(n.Writer, name=os.fsencode(name) or None, write=n.WRITE(take)))
+    return b"".join(parts)
 
 
 class Builder:
@@ -195,55 +223,70 @@ class Builder:
         graph = b.finish()
     """
 
-    def __init__(self, name=""):
+    def __init__(self, name: str = ""):
         self._handle = n.lib.builder_create(_bytes(name))
 
     def __del__(self):
         if getattr(self, "_handle", None):
             n.lib.builder_destroy(self._handle)
 
-    def stream(self, name=""):
+    def stream(self, name: str = "") -> int:
         return n.lib.builder_stream(self._handle, _bytes(name))
 
-    def tensor(self, name, size, kind="intermediate", alignment=0):
+    def tensor(self, name: str, size: int, kind: str = "intermediate", alignment: int = 0) -> int:
         """size: bytes. kind: one of tarn.graph.KINDS; the last three are persistent."""
         if kind not in KINDS:
             check(2, _usage(f"kind {kind!r} is none of {', '.join(KINDS)}"))
         info = n.TensorInfo(_bytes(name), size, KINDS.index(kind), alignment)
         return n.lib.builder_tensor(self._handle, info)
 
-    def alias(self, of, name=""):
+    def alias(self, of: int, name: str = "") -> int:
         """A further name for the bytes of a tensor; an op that outputs it writes in place."""
         return n.lib.builder_alias(self._handle, of, _bytes(name))
 
-    def op(self, name, stream, inputs=(), outputs=(), *, kind="", control=(), workspace=0, cost=0,
-           flops=0, view=False, recomputable: Optional[bool] = None, inplace=(),
-           workspace_first=False):
+    def op(self, name: str, stream: int, inputs: Iterable[int] = (), outputs: Iterable[int] = (),
+           *, kind: str = "", control: Iterable[int] = (), workspace: int = 0, cost: int = 0,
+           flops: int = 0, view: bool = False, recomputable: Optional[bool] = None,
+           inplace: Sequence[tuple[int, int]] = (), workspace_first: bool = False,
+           implementations: Sequence[Implementation] = ()) -> int:
         """control: ops that must finish first. inplace: pairs (input, output) that may share a
         storage. recomputable: None: by the op's kind. workspace_first: the op is done with its
-        workspace before it writes any byte of its outputs, so that they may share bytes."""
+        workspace before it writes any byte of its outputs, so that they may share bytes.
+        implementations: other ways of carrying it out, for a budget to choose from."""
         lists = [n.list_of(list(ids)) for ids in (inputs, outputs, control)]
+        own = [(n.list_of(list(way.inputs)), n.list_of(list(way.outputs)))
+               for way in implementations]
+        ways = (n.Implementation * len(own))(*(
+            n.Implementation(_bytes(way.name), way.cost, way.workspace, read[0], made[0],
+                             way.workspace_first)
+            for way, (read, made) in zip(implementations, own)))
         pairs = ((c.c_uint32 * 2) * len(inplace))(*(tuple(pair) for pair in inplace))
         info = n.OpInfo(name=_bytes(name), kind=_bytes(kind), stream=stream, inputs=lists[0][0],
                         outputs=lists[1][0], control=lists[2][0], workspace=workspace, cost=cost,
                         flops=flops, view=view, workspace_first=workspace_first,
                         recomputable={None: 0, True: 1, False: 2}[recomputable],
                         inplace=c.cast(pairs, c.POINTER(c.c_uint32 * 2)),
-                        inplace_count=len(inplace))
+                        inplace_count=len(inplace), implementations=ways,
+                        implementations_count=len(ways))
         return n.lib.builder_op(self._handle, info)
 
-    def control(self, later, earlier):
+    def control(self, later: int, earlier: int) -> None:
         """`later` must not start before `earlier` has finished."""
         n.lib.builder_control(self._handle, later, earlier)
 
-    def group(self, tensors, padded=False):
+    def after_readers(self, writer: int) -> None:
+        """`writer` must not start before all other ops so far that read what it writes have
+        finished: for updates of parameters that other streams read."""
+        n.lib.builder_after_readers(self._handle, writer)
+
+    def group(self, tensors: Iterable[int], padded: bool = False) -> None:
         """These tensors lie back to back, in this order; padded: each begins at a multiple of the
         plan's alignment."""
         native, _alive = n.list_of(list(tensors))
         add = n.lib.builder_group_padded if padded else n.lib.builder_group
         add(self._handle, native)
 
-    def finish(self):
+    def finish(self) -> Graph:
         """The graph; the builder is used up."""
         handle, builder = c.c_void_p(), self._handle
         self._handle = None

@@ -1,8 +1,15 @@
 """Many plans at a time, on whatever executor the user has."""
-import os
-from concurrent.futures import ThreadPoolExecutor
+from __future__ import annotations
 
-from .planning import plan
+import os
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import Any, Optional, Union
+
+from .graph import Graph, PathLike
+from .planning import Plan, plan
+
+Source = Union[Graph, PathLike]
 
 
 def _one(job):
@@ -10,7 +17,8 @@ def _one(job):
     return plan(graph, **options)
 
 
-def plan_many(jobs, executor=None, **options):
+def plan_many(jobs: Iterable[Union[Source, tuple[Source, dict[str, Any]]]],
+              executor: Optional[Executor] = None, **options: Any) -> Iterator[Plan]:
     """Plans many graphs, and yields the plans in the order of the jobs.
 
     A job is a graph (tarn.Graph or a path), or a pair (graph, options of its own). executor: any of

@@ -1,16 +1,22 @@
 """Plans: where every storage lives, which waits are needed."""
+from __future__ import annotations
+
 import ctypes as c
 import os
 import threading
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
+from typing import Any, Optional, Union
 
 from . import _native as n
 from .errors import Interrupted, UsageError, call
-from .graph import Graph, bytes_of, through_file
+from .graph import Graph, PathLike, bytes_written
 from .picture import svg
 
 BOUNDARIES = ("refined", "simple")
 PADDINGS = ("graph", "exact", "padded", "auto")
+Fields = dict[str, Any]  # of a struct of options
+Pair = tuple[int, int]
 
 
 # ---- Options ----
@@ -28,13 +34,16 @@ class _Options:
         self.stop = c.c_bool(False)
         self.raised = None
         self._progress = progress
-        self._callback = n.PROGRESS(self._tell)
+        self._tell_better = n.PROGRESS(self._tell)
+        self._tell_beat = n.BEAT(self._tell)
         self.native = n.make(
             n.PlanOptions, alignment=alignment, capacity=capacity,
             method=method.encode() if method else None, threads=threads, seed=seed,
             effort=0 if effort is None else effort or n.NO_EFFORT, seconds=seconds,
-            progress=self._callback, stop=c.pointer(self.stop),
+            progress=self._tell_better, stop=c.pointer(self.stop),
             boundary=BOUNDARIES.index(boundary), pad_groups=PADDINGS.index(pad_groups))
+        if progress:
+            self.native.beat = self._tell_beat
         if assign:
             self._point("assign", n.AssignOptions, "streams", assign)
         if reorder:
@@ -64,15 +73,16 @@ class _Options:
         setattr(self.native, name, c.pointer(n.make(structure, **fields)))
 
     def _tell(self, _user, progress):
-        if not self._progress or self.raised:
-            return
-        try:
+        """Progress and beat; returns whether the search has to end."""
+        if self._progress and not self.raised:
             p = progress.contents
-            if self._progress(p.footprint, p.bound, p.steps) is False:
+            try:
+                if self._progress(p.footprint, p.bound, p.steps) is False:
+                    self.stop.value = True
+            except BaseException as error:  # pylint: disable=broad-except
+                self.raised = error
                 self.stop.value = True
-        except BaseException as error:  # pylint: disable=broad-except
-            self.raised = error
-            self.stop.value = True
+        return self.stop.value
 
 
 def _interruptible(function, options):
@@ -101,9 +111,14 @@ def _interruptible(function, options):
     return result
 
 
-def plan(graph, *, capacity=0, alignment=0, method=None, threads=0, seed=0, effort=None,
-         seconds=0.0, assign=None, reorder=False, couple=None, in_place=False, budget=None,
-         boundary="refined", pad_groups="graph", progress=None):
+def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0,
+         method: Optional[str] = None, threads: int = 0, seed: int = 0,
+         effort: Optional[int] = None, seconds: float = 0.0,
+         assign: Union[int, Fields, None] = None, reorder: Union[bool, Fields] = False,
+         couple: Union[bool, float, Fields, None] = None,
+         in_place: Union[bool, Sequence[str]] = False, budget: Union[int, Fields, None] = None,
+         boundary: str = "refined", pad_groups: str = "graph",
+         progress: Optional[Callable[[int, int, int], Optional[bool]]] = None) -> Plan:
     """Plans a graph (a tarn.Graph, or a path) and returns a verified Plan.
 
     capacity   bytes that the footprint must not exceed; tarn.DoesNotFit otherwise
@@ -120,7 +135,8 @@ def plan(graph, *, capacity=0, alignment=0, method=None, threads=0, seed=0, effo
     boundary   "refined": streams begin the next iteration where that does no harm; "simple"
     pad_groups "exact" or "padded": all contiguous groups, whatever the graph says; "auto": the one
                of the two whose plan is smaller
-    progress   called with (footprint, bound, steps) of the best plan so far; False ends the search
+    progress   called with (footprint, bound, steps) of the best plan so far (0: there is none yet):
+               at once, whenever it is better, and twice a second; False ends the search
 
     assign, reorder, couple and budget also take a dict of fields of the C library's options.
     """
@@ -163,87 +179,126 @@ class Plan:
             n.lib.plan_destroy(self._handle)
 
     @classmethod
-    def load(cls, path, graph, *, verify=True):
+    def load(cls, path: PathLike, graph: Graph, *, verify: bool = True) -> Plan:
         """Reads a plan for a graph; tarn.Rejected where the verifier finds a violation."""
         handle = c.c_void_p()
         call(n.lib.plan_load, os.fsencode(path), graph._handle, 0 if verify else 1,
              c.byref(handle))
         return cls(handle, graph)
 
-    def save(self, path):
+    @classmethod
+    def from_bytes(cls, data: bytes, graph: Graph, *, verify: bool = True, name: str = "") -> Plan:
+        """Reads what a file would hold; name: in messages."""
+        handle = c.c_void_p()
+        call(n.lib.plan_read, n.reader_of(data, name), graph._handle, 0 if verify else 1,
+             c.byref(handle))
+        return cls(handle, graph)
+
+    def save(self, path: PathLike) -> None:
+        """Writes the file as a whole or not at all; ".gz" compresses."""
         call(n.lib.plan_save, self._handle, os.fsencode(path))
 
-    def verify(self):
+    def to_bytes(self, name: str = "") -> bytes:
+        """What save would write to a file of this name."""
+        return bytes_written(n.lib.plan_write, self._handle, name)
+
+    def verify(self) -> None:
         """Proves the plan once more; tarn.Rejected with the first violation."""
         call(n.lib.plan_verify, self._handle, self.source._handle, None)
 
-    footprint = property(lambda self: self._summary.footprint, doc="Bytes of the arena.")
-    persistent = property(lambda self: self._summary.persistent,
-                          doc="Bytes of the persistent part, padding included.")
-    bound = property(lambda self: self._summary.bound,
-                     doc="No safe plan is smaller; 0: unknown.")
-    optimal = property(lambda self: self._summary.optimal, doc="footprint == bound")
-    pad_groups = property(lambda self: PADDINGS[self._summary.pad_groups],
-                          doc="padding of groups, where the graph did not decide it")
-    stopped = property(lambda self: (None, "request", "deadline", "work")[self._summary.stopped],
-                       doc="what ended the search early: 'request', 'deadline', 'work', or None")
-    alignment = property(lambda self: self._summary.alignment)
-    method = property(lambda self: self._summary.method.decode())
+    @property
+    def footprint(self) -> int:
+        """Bytes of the arena."""
+        return self._summary.footprint
 
     @property
-    def milliseconds(self):
+    def persistent(self) -> int:
+        """Bytes of the persistent part, padding included."""
+        return self._summary.persistent
+
+    @property
+    def bound(self) -> int:
+        """No safe plan is smaller; 0: unknown."""
+        return self._summary.bound
+
+    @property
+    def optimal(self) -> bool:
+        """footprint == bound"""
+        return self._summary.optimal
+
+    @property
+    def alignment(self) -> int:
+        return self._summary.alignment
+
+    @property
+    def method(self) -> str:
+        """What placed it; see tarn.plan."""
+        return self._summary.method.decode()
+
+    @property
+    def pad_groups(self) -> str:
+        """Padding of groups, where the graph did not decide it."""
+        return PADDINGS[self._summary.pad_groups]
+
+    @property
+    def stopped(self) -> Optional[str]:
+        """What ended the search early: "request", "deadline", "work", or None."""
+        return (None, "request", "deadline", "work")[self._summary.stopped]
+
+    @property
+    def milliseconds(self) -> dict[str, float]:
         """What planning took, by stage."""
         return {stage: getattr(self._summary, stage + "_ms")
                 for stage in ("transform", "order", "place", "verify")}
 
-    def offset(self, tensor):
+    def offset(self, tensor: int) -> int:
         """Where a tensor lives: in the arena, or in the persistent part."""
         offset = n.lib.plan_offset(self._handle, tensor)
         if offset == n.NO_OFFSET:
             raise IndexError(f"tensor {tensor} does not exist")
         return offset
 
-    def workspace(self, op):
+    def workspace(self, op: int) -> Optional[int]:
         """Where the workspace of an op lives; None where it has none."""
         offset = n.lib.plan_workspace_offset(self._handle, op)
         return None if offset == n.NO_OFFSET else offset
 
-    def offsets(self):
+    def offsets(self) -> Iterator[Pair]:
         """(tensor, offset) for every planned storage; aliases and what persists are left out."""
         for tensor in self.graph.tensors:
             if tensor.root == tensor.id and not tensor.is_persistent:
                 yield tensor.id, n.lib.plan_offset(self._handle, tensor.id)
 
-    def launches(self, stream):
+    def launches(self, stream: int) -> list[int]:
         """The ops that a stream launches, in order."""
         return n.ids_of(n.lib.plan_launches(self._handle, stream))
 
-    def waits(self):
+    def waits(self) -> list[Pair]:
         """(op, on): the op waits for the end of `on`, in the same iteration."""
         return _pairs(n.lib.plan_waits(self._handle))
 
-    def boundary_waits(self):
+    def boundary_waits(self) -> list[Pair]:
         """(op, on): the op waits for the end of `on` of the previous iteration."""
         return _pairs(n.lib.plan_boundary_waits(self._handle))
 
-    def origin(self, op):
+    def origin(self, op: int) -> int:
         """The source graph's op that an op comes from."""
         return _id(n.lib.plan_op_origin(self._handle, op), "op", op)
 
-    def tensor_origin(self, tensor):
+    def tensor_origin(self, tensor: int) -> int:
         """The source graph's tensor whose content a tensor holds."""
         return _id(n.lib.plan_tensor_origin(self._handle, tensor), "tensor", tensor)
 
-    def implementation(self, op):
+    def implementation(self, op: int) -> Optional[int]:
         """Which of its origin's implementations an op is; None: as written."""
         implementation = n.lib.plan_op_implementation(self._handle, op)
         return None if implementation == n.NONE else implementation
 
-    def is_recomputed(self, op):
+    def is_recomputed(self, op: int) -> bool:
         """Does it make again what another op has made?"""
         return n.lib.plan_op_is_recomputed(self._handle, op)
 
-    def group(self, index):
+    def group(self, index: int) -> Pair:
         """(offset, size) of a contiguous group of `graph`."""
         offset, size = c.c_uint64(), c.c_uint64()
         if n.lib.plan_group(self._handle, index, offset, size):
@@ -251,16 +306,16 @@ class Plan:
         return offset.value, size.value
 
     @property
-    def identity(self):
+    def identity(self) -> str:
         """64 hexadecimal digits, equal for equal plans of equal graphs on every machine: the ranks
         of a distributed program compare them."""
         both = n.lib.plan_identify(self._handle)
         return "".join(n.lib.hash_format(part).text.decode() for part in (both.source, both.plan))
 
-    def compare(self, other):
+    def compare(self, other: Plan) -> dict[str, Any]:
         """What differs between two plans of one source graph, as a dict; empty: nothing. Values are
         pairs (of this one, of the other one); offsets go by tensors of the source graph."""
-        different = {}
+        different: dict[str, Any] = {}
         for name in ("footprint", "persistent", "bound", "alignment"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
@@ -292,11 +347,7 @@ class Plan:
         return f"<p>{escape(repr(self))}</p>{svg(self)}"
 
     def __reduce__(self):
-        return _plan_of_bytes, (bytes_of(self.save), self.source)
-
-
-def _plan_of_bytes(data, graph):
-    return through_file(data, lambda path: Plan.load(path, graph))
+        return Plan.from_bytes, (self.to_bytes("pickled plan.json.gz"), self.source)
 
 
 def _pairs(native):

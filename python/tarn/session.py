@@ -1,12 +1,18 @@
 """Sessions: a plan at work on this machine's cores, with kernels in Python."""
+from __future__ import annotations
+
 import ctypes as c
 import os
+from collections.abc import Callable, Iterable
+from typing import Any, Optional
 
 from . import _native as n
 from .errors import UsageError, call, check
+from .graph import PathLike
+from .planning import Plan
 
 
-def _bytes_at(address, size):
+def _bytes_at(address: int, size: int) -> memoryview:
     """A writable view of memory, without a copy; numpy.frombuffer takes it."""
     return memoryview((c.c_char * size).from_address(address)).cast("B")
 
@@ -24,21 +30,24 @@ class Call:
         self.recomputed, self.iteration = native.recomputed, native.iteration
 
     @property
-    def inputs(self):
+    def inputs(self) -> list[memoryview]:
         native = self._native
         return [_bytes_at(native.inputs[i], native.input_sizes[i])
                 for i in range(native.inputs_count)]
 
     @property
-    def outputs(self):
+    def outputs(self) -> list[memoryview]:
         native = self._native
         return [_bytes_at(native.outputs[i], native.output_sizes[i])
                 for i in range(native.outputs_count)]
 
     @property
-    def workspace(self):
+    def workspace(self) -> Optional[memoryview]:
         native = self._native
         return _bytes_at(native.workspace, native.workspace_size) if native.workspace else None
+
+
+Kernel = Callable[[Call], Any]
 
 
 class Session:
@@ -56,10 +65,12 @@ class Session:
     bound, too (see bind_memory).
     """
 
-    def __init__(self, plan, kernel=None, *, workers=0, blocking=(), flight=0, memory=None):
+    def __init__(self, plan: Plan, kernel: Optional[Kernel] = None, *, workers: int = 0,
+                 blocking: Iterable[int] = (), flight: int = 0,
+                 memory: Optional[tuple[int, int]] = None):
         self.plan = plan
         self._raised = None
-        self._kernels = []
+        self._kernels: list[Any] = []
         self._host = n.make(n.HostOptions, workers=workers)
         streams, self._blocking = n.list_of(list(blocking))
         options = n.make(n.SessionOptions, blocking=streams, flight=flight)
@@ -87,23 +98,23 @@ class Session:
         self._kernels.append(wrapped)  # as long as the session
         return wrapped
 
-    def bind(self, op, kernel):
+    def bind(self, op: int, kernel: Kernel) -> None:
         """For one op of the source graph, and for whatever transforms have made of it."""
         if n.lib.session_bind(self._live(), op, self._native_kernel(kernel), None):
             raise UsageError(f"op {op} does not exist or is never launched, or the session is at "
                              "work")
 
-    def bind_default(self, kernel):
+    def bind_default(self, kernel: Kernel) -> None:
         """For every op without a kernel of its own."""
         check(n.lib.session_bind_default(self._live(), self._native_kernel(kernel), None))
 
     # ---- Memory ----
 
-    def bind_memory(self, tensor, address):
+    def bind_memory(self, tensor: int, address: int) -> None:
         """Memory of the caller's for a persistent tensor, which the caller keeps."""
         call(n.lib.session_bind_memory, self._live(), tensor, address)
 
-    def view(self, tensor):
+    def view(self, tensor: int) -> memoryview:
         """A writable memoryview of a tensor's bytes, without a copy, until the session is closed.
         Planned tensors other than outputs hold what the last writer of those bytes has left."""
         address = n.lib.session_address(self._live(), tensor)
@@ -111,19 +122,19 @@ class Session:
             raise IndexError(f"tensor {tensor} does not exist or is not bound")
         return _bytes_at(address, self.plan.graph.tensors[tensor].size)
 
-    def group(self, index):
+    def group(self, index: int) -> memoryview:
         """A memoryview of a contiguous group, for one call of a communication library."""
         address, size = c.c_void_p(), c.c_uint64()
         call(n.lib.session_group, self._live(), index, c.byref(address), c.byref(size))
         return _bytes_at(address.value, size.value)
 
-    def write(self, tensor, data):
+    def write(self, tensor: int, data: Any) -> None:
         """Copies bytes (anything with a contiguous buffer) to a tensor's first bytes."""
         view = memoryview(data).cast("B")
         source = (c.c_char * len(view)).from_buffer_copy(view)
         call(n.lib.session_write, self._live(), tensor, source, len(view))
 
-    def read(self, tensor):
+    def read(self, tensor: int) -> bytes:
         """A copy of a tensor's bytes."""
         size = self.plan.graph.tensors[tensor].size
         result = (c.c_char * size)()
@@ -132,13 +143,13 @@ class Session:
 
     # ---- Work ----
 
-    def submit(self, iterations=1):
+    def submit(self, iterations: int = 1) -> int:
         """Lets so many more iterations run; returns a ticket."""
         ticket = c.c_uint64()
         call(n.lib.session_submit, self._live(), iterations, ticket)
         return ticket.value
 
-    def wait(self, ticket, timeout=None):
+    def wait(self, ticket: int, timeout: Optional[float] = None) -> None:
         """Until the ticket's iterations have finished; timeout in seconds."""
         limit = n.FOREVER if timeout is None else max(0, int(timeout * 1e9))
         try:
@@ -148,30 +159,36 @@ class Session:
                 raise self._raised from error
             raise
 
-    def run(self, iterations=1, timeout=None):
+    def run(self, iterations: int = 1, timeout: Optional[float] = None) -> None:
         """submit and wait."""
         self.wait(self.submit(iterations), timeout)
 
-    def check(self, iterations=1, *, seed=0, random_order=False):
+    def check(self, iterations: int = 1, *, seed: int = 0,
+              random_order: bool = False) -> dict[str, int]:
         """Runs a fresh session with checking kernels, every byte that is read compared; returns the
         report as a dict. tarn.CheckFailed names op, tensor and byte."""
         options = n.make(n.CheckOptions, iterations=iterations, seed=seed,
                          random_order=random_order)
         report = n.CheckReport()
         call(n.lib.session_check, self._live(), options, report)
-        return {name: getattr(report, name) for name, _ in report._fields_}
+        return n.fields_of(report)
 
-    def cancel(self):
+    def cancel(self) -> None:
         """From any thread: the wait under way raises tarn.Interrupted."""
         n.lib.session_cancel(self._live())
 
-    def save_trace(self, path):
+    def save_dump(self, path: PathLike, why: str = "") -> None:
+        """Text: where every stream is, and what the flight recorder (option `flight`) remembers of
+        its last commands. At any time, also after an error; why: its first line."""
+        call(n.lib.session_save_dump, self._live(), os.fsencode(why) or None, os.fsencode(path))
+
+    def save_trace(self, path: PathLike) -> None:
         """Chrome trace events of what the flight recorder remembers (option `flight`)."""
         call(n.lib.session_save_trace, self._live(), os.fsencode(path))
 
     # ---- Its end ----
 
-    def close(self, timeout=None):
+    def close(self, timeout: Optional[float] = None) -> None:
         """Waits for what is under way and frees the session; views of its memory are dead."""
         if self._handle:
             limit = n.FOREVER if timeout is None else max(0, int(timeout * 1e9))
