@@ -5,6 +5,7 @@ import ctypes as c
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from html import escape
 from typing import Any, Optional, Union
 
@@ -89,26 +90,12 @@ def _interruptible(function, options):
     """Runs a long call so that Ctrl-C ends its search; the best result so far is dropped."""
     if threading.current_thread() is not threading.main_thread():
         return function()
-    outcome = []
-
-    def work():
+    with ThreadPoolExecutor(1, "tarn.plan") as thread:
         try:
-            outcome.append((function(), None))
-        except BaseException as error:  # pylint: disable=broad-except
-            outcome.append((None, error))
-
-    thread = threading.Thread(target=work, name="tarn.plan")
-    thread.start()
-    try:
-        thread.join()
-    except KeyboardInterrupt:
-        options.stop.value = True
-        thread.join()
-        raise
-    result, error = outcome[0]
-    if error:
-        raise error
-    return result
+            return thread.submit(function).result()
+        except KeyboardInterrupt:
+            options.stop.value = True
+            raise
 
 
 def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0,
