@@ -160,10 +160,10 @@ enum tarn_status tarn_verb_show(char **words)
          TARN_EVERYDAY},
         {"of", 0, TARN_OPTION_CHOICE, &request.kind, "html|svg|txt|json",
          "which of them, whatever the file's name", TARN_EVERYDAY},
-        {"axis", 0, TARN_OPTION_CHOICE, &request.axis, "order|time|cut|real",
-         "the x axis: list order, modelled time, through the cut, of --trace\n(default: through "
-         "the "
-         "certificate's cut, where there is one)",
+        {"axis", 0, TARN_OPTION_CHOICE, &request.axis, "order|time|cut|real|wrong",
+         "what lies along x; the last that the plan has is the default:\n"
+         "list order, modelled time, through the certificate's cut, times of --trace,\n"
+         "or the order in which a refused plan corrupts",
          TARN_EVERYDAY},
         {"trace", 0, TARN_OPTION_INPUT, &request.trace_path, "TRACE",
          "what 'tarn run --trace' wrote: when launches really ran", TARN_EVERYDAY},

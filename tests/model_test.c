@@ -146,13 +146,13 @@ static void check_bytes(const struct tarn_model *model, const struct tarn_span *
 }
 
 static void check_axis(const struct subject *subject, enum tarn_axis axis,
-                       struct tarn_trace_entry *runs, size_t runs_count)
+                       const struct tarn_axis_source *source)
 {
     const struct tarn_model *model = &subject->model;
     struct tarn_schedule schedule;
     struct tarn_memory memory = {NULL, false};
     size_t count;
-    if (!tarn_schedule_init(&schedule, model, axis, runs, runs_count)) {
+    if (!tarn_schedule_init(&schedule, model, axis, source)) {
         assert_false(schedule.memory.is_exhausted);
         assert_true(axis == TARN_AXIS_CUT && model->certificate.bound == 0);
         return;
@@ -187,11 +187,13 @@ static void check_axes(const struct subject *subject)
         runs[v] = (struct tarn_trace_entry){model->launches[v].op, 3, 1000 + 10 * v, 1007 + 10 * v};
     runs[model->launches_count] =
         (struct tarn_trace_entry){0, 4, 5000000, 5000001}; /* was cut off */
-    check_axis(subject, TARN_AXIS_ORDER, NULL, 0);
-    check_axis(subject, TARN_AXIS_TIME, NULL, 0);
-    check_axis(subject, TARN_AXIS_CUT, NULL, 0);
+    check_axis(subject, TARN_AXIS_ORDER, NULL);
+    check_axis(subject, TARN_AXIS_TIME, NULL);
+    check_axis(subject, TARN_AXIS_CUT, NULL);
     if (model->launches_count > 1)
-        check_axis(subject, TARN_AXIS_REAL, runs, model->launches_count + 1);
+        check_axis(
+            subject, TARN_AXIS_REAL,
+            &(struct tarn_axis_source){.runs = runs, .runs_count = model->launches_count + 1});
     free(runs);
 }
 
@@ -208,8 +210,9 @@ static void a_trace_without_a_launch_gives_no_axis(void **state)
     struct tarn_schedule schedule;
     struct tarn_trace_entry runs[] = {{0, 0, 1, 2}, {1, 0, 2, 3}, {4000000, 0, 1, 2}};
     plan_it(&subject, load(TARN_SOURCE_DIR "/examples/graphs/figure7.json"));
-    assert_false(tarn_schedule_init(&schedule, &subject.model, TARN_AXIS_REAL, runs, 3));
-    assert_false(tarn_schedule_init(&schedule, &subject.model, TARN_AXIS_REAL, NULL, 0));
+    assert_false(tarn_schedule_init(&schedule, &subject.model, TARN_AXIS_REAL,
+                                    &(struct tarn_axis_source){.runs = runs, .runs_count = 3}));
+    assert_false(tarn_schedule_init(&schedule, &subject.model, TARN_AXIS_REAL, NULL));
     drop(&subject);
 }
 
@@ -375,7 +378,7 @@ static void lists_and_waits_that_form_a_cycle_still_have_some_order(void **state
     assert_int_equal(tarn_model_init(&subject.model, subject.plan, NULL), TARN_OK);
     struct tarn_schedule schedule;
     assert_true(subject.model.is_cyclic);
-    assert_true(tarn_schedule_init(&schedule, &subject.model, TARN_AXIS_ORDER, NULL, 0));
+    assert_true(tarn_schedule_init(&schedule, &subject.model, TARN_AXIS_ORDER, NULL));
     assert_int_equal(schedule.length, subject.model.launches_count);
     tarn_schedule_finish(&schedule);
     drop(&subject);

@@ -186,8 +186,8 @@ static bool find_holes(struct tarn_printer *printer, const struct tarn_model *mo
 {
     struct tarn_schedule schedule;
     struct tarn_memory memory = {0};
-    bool by_cut = tarn_schedule_init(&schedule, model, TARN_AXIS_CUT, NULL, 0);
-    if (!by_cut) tarn_schedule_init(&schedule, model, TARN_AXIS_ORDER, NULL, 0);
+    bool by_cut = tarn_schedule_init(&schedule, model, TARN_AXIS_CUT, NULL);
+    if (!by_cut) tarn_schedule_init(&schedule, model, TARN_AXIS_ORDER, NULL);
     size_t count = 0;
     struct tarn_span *spans = tarn_memory_take(&memory, model->holders_count, sizeof *spans);
     struct range *ranges = tarn_memory_take(&memory, model->holders_count + 1u, sizeof *ranges);
@@ -240,7 +240,7 @@ static bool print_held(struct tarn_printer *printer, const struct tarn_model *mo
     struct tarn_schedule schedule;
     struct tarn_memory memory = {0};
     size_t count = 0;
-    bool is_timed = tarn_schedule_init(&schedule, model, TARN_AXIS_TIME, NULL, 0);
+    bool is_timed = tarn_schedule_init(&schedule, model, TARN_AXIS_TIME, NULL);
     struct tarn_span *spans = tarn_memory_take(&memory, model->holders_count, sizeof *spans);
     struct held *held = tarn_memory_take(&memory, model->holders_count, sizeof *held);
     bool done = is_timed && spans && held && tarn_schedule_spans(&schedule, model, spans);

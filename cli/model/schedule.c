@@ -2,7 +2,9 @@
  * its stream has ended, and a wait's time after whom it waits for. Through the cut: first all that
  * must come before the launches that are last below the cut, these (those that nothing below the
  * cut comes after) at the same time, then the rest; so every storage of the certificate is in use
- * at that moment. By a trace: as it was. Cost: see schedule.h. */
+ * at that moment. By a trace: as it was. In the order in which something goes wrong: its steps,
+ * those of a next iteration left free, then the launches that it does not come to. Cost: see
+ * schedule.h. */
 #include "schedule.h"
 
 #include <math.h>
@@ -157,23 +159,53 @@ static bool take_iteration(struct tarn_schedule *schedule, const struct tarn_mod
 }
 
 static bool follow_runs(struct tarn_schedule *schedule, const struct tarn_model *model,
-                        const struct tarn_trace_entry *runs, size_t runs_count)
+                        const struct tarn_axis_source *source)
 {
     uint64_t last = 0;
     schedule->is_time = true;
-    for (size_t i = 0; i < runs_count; i++)
-        if (runs[i].iteration > last) last = runs[i].iteration;
+    for (size_t i = 0; i < source->runs_count; i++)
+        if (source->runs[i].iteration > last) last = source->runs[i].iteration;
     /* The last one may have been cut off, one of the two is whole unless the trace is too short. */
-    return take_iteration(schedule, model, runs, runs_count, last) ||
-           (last > 0 && take_iteration(schedule, model, runs, runs_count, last - 1));
+    return take_iteration(schedule, model, source->runs, source->runs_count, last) ||
+           (last > 0 &&
+            take_iteration(schedule, model, source->runs, source->runs_count, last - 1));
+}
+
+/* ---- What goes wrong ---- */
+
+static bool follow_steps(struct tarn_schedule *schedule, const struct tarn_model *model,
+                         const struct tarn_axis_source *source)
+{
+    uint64_t at = 0;
+    for (size_t i = 0; i < source->steps_count; i++, at++) {
+        const struct tarn_step *step = &source->steps[i];
+        bool is_op = step->op < tarn_graph_ops_count(model->graph);
+        uint32_t v = is_op ? model->launch_of[step->op] : TARN_NONE;
+        if (v == TARN_NONE || step->iteration > 0) continue;
+        schedule->begin[v] = at;
+        schedule->end[v] = at + 1;
+    }
+    if (at == 0) return false;
+    schedule->mark_begin = at - 1;
+    schedule->mark_end = at;
+    schedule->has_mark = true;
+    schedule->flight_count = 1;
+    for (uint32_t v = 0; v < model->launches_count; v++) {
+        if (schedule->end[v] > 0) continue;
+        schedule->begin[v] = at++;
+        schedule->end[v] = at;
+    }
+    return true;
 }
 
 /* ---- Any ---- */
 
 bool tarn_schedule_init(struct tarn_schedule *schedule, const struct tarn_model *model,
-                        enum tarn_axis axis, const struct tarn_trace_entry *runs, size_t runs_count)
+                        enum tarn_axis axis, const struct tarn_axis_source *source)
 {
+    static const struct tarn_axis_source nothing = {NULL, 0, NULL, 0};
     bool is_there = true;
+    if (!source) source = &nothing;
     *schedule = (struct tarn_schedule){.axis = axis};
     schedule->begin =
         tarn_memory_take(&schedule->memory, model->launches_count, sizeof *schedule->begin);
@@ -184,7 +216,8 @@ bool tarn_schedule_init(struct tarn_schedule *schedule, const struct tarn_model 
     case TARN_AXIS_ORDER: follow_order(schedule, model); break;
     case TARN_AXIS_TIME: follow_costs(schedule, model); break;
     case TARN_AXIS_CUT: is_there = follow_cut(schedule, model); break;
-    case TARN_AXIS_REAL: is_there = follow_runs(schedule, model, runs, runs_count); break;
+    case TARN_AXIS_REAL: is_there = follow_runs(schedule, model, source); break;
+    case TARN_AXIS_WRONG: is_there = follow_steps(schedule, model, source); break;
     }
     if (!is_there) {
         bool is_exhausted = schedule->memory.is_exhausted;
@@ -215,8 +248,12 @@ bool tarn_schedule_spans(const struct tarn_schedule *schedule, const struct tarn
         double middle = (begin + (double)schedule->end[holder->writer]) / 2;
         spans[h] = (struct tarn_span){holder->half == TARN_SECOND_HALF ? middle : begin, 0,
                                       (double)schedule->length};
-        for (uint32_t i = 0; i < holder->touches_count; i++)
-            spans[h].end = fmax(spans[h].end, (double)schedule->end[holder->touches[i].launch]);
+        for (uint32_t i = 0; i < holder->touches_count; i++) {
+            uint32_t v = holder->touches[i].launch;
+            spans[h].end = fmax(spans[h].end, (double)schedule->end[v]);
+            if (v != holder->writer) /* a use before the write: only of a refused plan */
+                spans[h].begin = fmin(spans[h].begin, (double)schedule->begin[v]);
+        }
         if (holder->pinned) spans[h].end = (double)schedule->length;
         if (holder->half == TARN_FIRST_HALF) spans[h].end = middle;
     }

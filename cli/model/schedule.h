@@ -8,9 +8,18 @@ enum tarn_axis {
     TARN_AXIS_ORDER, /* one launch after the other */
     TARN_AXIS_TIME,  /* as soon as lists and waits allow, by the ops' costs */
     TARN_AXIS_CUT,   /* one after the other, through the certificate's cut */
-    TARN_AXIS_REAL   /* as a trace says */
+    TARN_AXIS_REAL,  /* as a trace says */
+    TARN_AXIS_WRONG  /* one after the other, in an order in which an op reads a wrong byte */
 };
-#define TARN_AXES 4
+#define TARN_AXES 5
+
+/* What the last two axes follow; without entries or steps the model has no such axis. */
+struct tarn_axis_source {
+    const struct tarn_trace_entry *runs; /* of the last iteration with all launches */
+    size_t runs_count;
+    const struct tarn_step *steps; /* a violation's witness: the last step reads the wrong byte */
+    size_t steps_count;
+};
 
 struct tarn_schedule {
     struct tarn_memory memory; /* has the arrays */
@@ -18,18 +27,16 @@ struct tarn_schedule {
     uint64_t *begin, *end; /* of every launch: steps, or nanoseconds where is_time */
     uint64_t length;       /* of the whole, at least 1 */
     bool is_time;
-    bool has_mark; /* the cut's launches are in flight from mark_begin to mark_end */
+    bool has_mark; /* the moment to look at: of the cut, or of the wrong read */
     uint64_t mark_begin, mark_end;
-    uint32_t flight_count; /* how many they are */
+    uint32_t flight_count; /* launches that are in flight then */
 };
 
-/* An axis for a model. runs: for TARN_AXIS_REAL, the trace's, of which the last iteration with all
- * launches counts; else NULL. False where the model has no such axis (no certificate, an order that
- * is none, no whole iteration): *schedule is all zeros then, or memory.is_exhausted. Cost:
- * O(launches S + waits + runs). */
+/* An axis for a model. source NULL: none. False where the model has no such axis (no certificate,
+ * an order that is none, no whole iteration, nothing wrong): *schedule is all zeros then, or
+ * memory.is_exhausted. Cost: O(launches S + waits + runs). */
 bool tarn_schedule_init(struct tarn_schedule *schedule, const struct tarn_model *model,
-                        enum tarn_axis axis, const struct tarn_trace_entry *runs,
-                        size_t runs_count);
+                        enum tarn_axis axis, const struct tarn_axis_source *source);
 void tarn_schedule_finish(struct tarn_schedule *schedule);
 
 /* When the bytes of a holder are taken: it is alive from `begin` to `end`, when its last use has

@@ -348,7 +348,8 @@ bool tarn_write_columns(FILE *file, const struct tarn_picture *picture)
     write_figures(&writer);
     open_list(&writer, "axes", '[');
     for (int axis = 0; axis < TARN_AXES; axis++)
-        if (picture->has_axis[axis]) write_axis(&writer, (enum tarn_axis)axis);
+        if (picture->has_axis[axis] && axis != TARN_AXIS_WRONG) /* the violations have it */
+            write_axis(&writer, (enum tarn_axis)axis);
     close_list(&writer, ']');
     write_launches(&writer);
     write_lists(&writer, "waits", &picture->model.waits);

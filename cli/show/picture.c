@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-const char *const tarn_axis_words[TARN_AXES] = {"order", "time", "cut", "real"};
+const char *const tarn_axis_words[TARN_AXES] = {"order", "time", "cut", "real", "wrong"};
 
 const char *tarn_axis_text(const struct tarn_picture *picture)
 {
@@ -16,6 +16,7 @@ const char *tarn_axis_text(const struct tarn_picture *picture)
                    : "steps, as soon as order and waits allow (no costs)";
     case TARN_AXIS_CUT: return "launches, in an order through the certificate's cut";
     case TARN_AXIS_REAL: return "time, as the trace has it";
+    case TARN_AXIS_WRONG: return "launches, in an order that corrupts";
     }
     return "launches, in list order";
 }
@@ -26,6 +27,7 @@ static bool choose_axis(struct tarn_picture *picture, const enum tarn_axis *axis
     if (picture->has_axis[TARN_AXIS_CUT] && picture->model.streams_count > 1)
         picture->axis = TARN_AXIS_CUT;
     if (picture->has_axis[TARN_AXIS_REAL]) picture->axis = TARN_AXIS_REAL;
+    if (picture->has_axis[TARN_AXIS_WRONG]) picture->axis = TARN_AXIS_WRONG;
     if (axis) picture->axis = *axis;
     return picture->has_axis[picture->axis];
 }
@@ -49,9 +51,16 @@ static void find_moment(struct tarn_picture *picture)
 static bool work_out_axes(struct tarn_picture *picture, const struct tarn_trace_entry *runs,
                           size_t runs_count)
 {
+    struct tarn_axis_source source = {.runs = runs, .runs_count = runs_count};
+    for (size_t i = tarn_verdict_count(picture->verdict); i-- > 0;) {
+        const struct tarn_violation *violation = tarn_verdict_get(picture->verdict, i);
+        if (!violation->witness) continue;
+        source.steps = violation->witness;
+        source.steps_count = violation->witness_count;
+    }
     for (int axis = 0; axis < TARN_AXES; axis++) {
         picture->has_axis[axis] = tarn_schedule_init(&picture->axes[axis], &picture->model,
-                                                     (enum tarn_axis)axis, runs, runs_count);
+                                                     (enum tarn_axis)axis, &source);
         if (picture->axes[axis].memory.is_exhausted) return false;
     }
     return true;
@@ -94,6 +103,8 @@ enum tarn_status tarn_picture_init(struct tarn_picture *picture, const struct ta
         status =
             refuse(error, picture->axis == TARN_AXIS_REAL
                               ? "there is no trace; give that of a run with --trace"
+                          : picture->axis == TARN_AXIS_WRONG
+                              ? "no order is known in which this plan corrupts"
                               : "this plan has no certificate, and so no axis through its cut");
     } else if (!is_complete || !work_out_spans(picture)) {
         *error = tarn_model_no_memory();

@@ -23,7 +23,8 @@ extern const char *const tarn_axis_words[TARN_AXES];
 /* What the x axis of a picture is, for people. */
 const char *tarn_axis_text(const struct tarn_picture *picture);
 
-/* axis NULL: a trace's where one is given, else through the cut where there are several streams and
+/* axis NULL: the order in which something goes wrong where the verdict has one, else a trace's
+ * where one is given, else through the cut where there are several streams and
  * a certificate, else list order. TARN_USAGE: the plan has no such axis;
  * TARN_SYSTEM. The picture is empty then. plan and verdict must outlive it. */
 enum tarn_status tarn_picture_init(struct tarn_picture *picture, const struct tarn_plan *plan,

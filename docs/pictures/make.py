@@ -43,7 +43,7 @@ def make(tarn, folder):
         for page, picture, fragment in (
                 ("googlenet", "page", "#theme=light"),
                 ("googlenet", "why", "#theme=dark&axis=time&zoom=0.1,0.35&holder=mm_9"),
-                ("refused", "refused", f"#theme=light&axis=time&zoom=0,0.4&violation={violation}")):
+                ("refused", "refused", f"#theme=light&violation={violation}")):
             browser.open(at(page + ".html"), 1280, 800, fragment).screenshot(os.path.join(HERE, picture + ".png"))
 
 

@@ -282,6 +282,52 @@ def a_refused_plan_says_where_a_way_is_missing():
     assert chosen(page) == {"violation": 1}
 
 
+def boundary_violation(graph, path):
+    """A plan whose next iteration begins too early: without the waits for the iteration before."""
+    tarn("plan", graph, "-o", path)
+    with open(path, encoding="utf-8") as file:
+        plan = json.load(file)
+    assert plan["boundary_waits"]
+    plan["boundary_waits"] = []
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(plan, file)
+    return path
+
+
+LEGAL = """(() => {
+  const { plan, axis } = tarn, violation = plan.violations[tarn.state.chosen.violation], { witness } = violation, done = [new Set(), new Set()];
+  for (let i = 0; i < witness.length; i += 2) {
+    const v = witness[i], k = witness[i + 1], list = plan.lists[plan.launch.stream[v]], place = plan.launch.place[v];
+    for (const u of plan.waits.of(v)) if (!done[k].has(u)) throw Error("wait");
+    if (place && !done[k].has(list[place - 1])) throw Error("order");
+    if (k && (!done[0].has(list.at(-1)) || [...plan.previous.of(v)].some((u) => !done[0].has(u)))) throw Error("boundary");
+    done[k].add(v);
+    if ((k ? axis.next.get(v) : axis.begin[v]) !== i / 2) throw Error("step");
+  }
+  if (new Set(axis.begin).size !== plan.launches || axis.violation !== violation) throw Error("axis");
+  return { key: axis.key, next: axis.next.size, mark: axis.mark[0] * 2 + 2 - witness.length, reader: axis.reader === witness.at(-2), seen: tarn.view.x0 <= axis.mark[0] && tarn.view.x1 >= axis.mark[1] };
+})()"""
+
+
+def an_order_that_corrupts_is_an_axis_of_each_violation():
+    tarn("plan", GOOGLENET, "-o", "whole.plan")
+    subjects = [(GOOGLENET, break_plan("whole.plan", "broken.plan"), False), (FIGURE2, boundary_violation(FIGURE2, "early.plan"), True)]
+    for graph, path, is_next in subjects:
+        page = opened(graph, path, code=6)
+        before = None
+        for i in range(min(2, page.run("tarn.plan.violations.length"))):
+            page.run(f"document.querySelectorAll('#violations button')[{i}].click()")
+            page.settle()
+            found = page.run(LEGAL)
+            assert found == {"key": "wrong", "next": found["next"], "mark": 0, "reader": True, "seen": True} and (found["next"] > 0) == is_next, found
+            assert ink(page) != before and "An order that corrupts" in page.run("document.getElementById('panel').textContent")
+            before = ink(page)
+        page.key("1")
+        assert page.run("tarn.axis.key") == "order"
+        page.press("x wrong")
+        assert page.run("tarn.axis.key") == "wrong" and "violation" in chosen(page)
+
+
 def what_may_run_meanwhile_is_what_is_not_ordered():
     page = opened(FIGURE2)
     assert page.run("""(() => {

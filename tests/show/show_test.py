@@ -118,6 +118,14 @@ def a_refused_plan_is_drawn_with_what_is_wrong():
         assert any("holder" in v and "launch" in v for v in page["violations"])
         assert "REFUSED" in read(drawn(name, "txt", "broken.plan", code=6))
         assert "REFUSED" in read(drawn(name, "svg", "broken.plan", code=6))
+        assert page["axis"] == "wrong" and "wrong" not in [axis["key"] for axis in page["axes"]]
+        for kind in ("txt", "svg"):
+            assert "in an order that corrupts" in read(drawn(name, kind, "broken.plan", code=6)), kind
+            assert "in list order" in read(drawn(name, kind, "broken.plan", "--axis", "order", code=6)), kind
+        launches = [e for e in json.loads(read(drawn(name, "json", "broken.plan", "--axis", "wrong", code=6)))["traceEvents"] if e["ph"] == "X"]
+        steps = [op for op, iteration in said[0]["witness"] if iteration == 0]
+        assert [e["args"]["op"] for e in sorted(launches, key=lambda e: e["ts"])][:len(steps)] == steps
+    tarn("show", GRAPHS["figure7"], "--axis", "wrong", code=2)
 
 
 def names_do_not_get_out_of_where_they_stand():

@@ -58,7 +58,7 @@ function searchKey(event) {
 addEventListener("keydown", (event) => {
   if (event.target.tagName === "INPUT") return searchKey(event);
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const isNumber = event.key >= "1" && event.key <= "4";
+  const isNumber = event.key >= "1" && event.key <= "5";
   const action = isNumber ? () => plan.axes[event.key - 1] && setAxis(plan.axes[event.key - 1].key) : ACTIONS[event.key] || ACTIONS[event.key.toLowerCase()];
   const isButton = event.target.tagName === "BUTTON" || event.target.tagName === "A";
   if (!action || (isButton && event.key.startsWith("Arrow"))) return;

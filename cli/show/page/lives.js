@@ -15,7 +15,11 @@ function prepareAxis(one) {
   one.to = new Float64Array(plan.holders);
   one.free = new Float64Array(plan.holders).fill(one.top);
   for (let h = 0; h < plan.holders; h++) {
-    for (let t = touchBegin[h]; t < touchBegin[h + 1]; t++) one.to[h] = Math.max(one.to[h], end[touchLaunch[t]]);
+    for (let t = touchBegin[h]; t < touchBegin[h + 1]; t++) {
+      const v = touchLaunch[t];
+      one.to[h] = Math.max(one.to[h], end[v]);
+      if (v !== writer[h]) one.from[h] = Math.min(one.from[h], begin[v]); // a use before the write: only of a refused plan
+    }
     if (isPinned(h)) one.to[h] = one.top;
     if (half[h] === FIRST_HALF) one.to[h] = middle(writer[h]);
   }

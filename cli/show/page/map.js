@@ -5,6 +5,7 @@
 function paleness() {
   if (state.found) return (h) => !state.found[h];
   if (state.focus !== null) return (h) => plan.launch.stream[plan.holder.writer[h]] !== state.focus;
+  if (axis.key === "wrong") return (h) => !storagesOf(axis.violation).includes(h);
   if (state.show.certificate && axis.key === "cut") return (h) => !plan.holder.certified[h];
   return null;
 }
@@ -27,7 +28,7 @@ function drawMap(g) {
   write(g, "arena offset", layout.x, part.y - 7, colours.soft);
   if (axis.mark) {
     const x = (toX(axis.mark[0]) + toX(axis.mark[1])) / 2;
-    if (x > layout.x + 90 && x < layout.x + layout.width - 20) write(g, "the cut", x, part.y - 7, colours.ink, "center");
+    if (x > layout.x + 90 && x < layout.x + layout.width - 20) write(g, markWords().name, x, part.y - 7, colours.ink, "center");
   }
 }
 

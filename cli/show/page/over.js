@@ -55,7 +55,8 @@ function outlineInMap(g) {
     for (const h of plan.holdersOf.of(chosen.launch)) outlineHolder(g, h, colours.accent, plan.holder.writer[h] === chosen.launch ? [] : [4, 2], 2);
   if (chosen && chosen.violation !== undefined) {
     const violation = plan.violations[chosen.violation];
-    for (const h of [violation.holder, violation.otherHolder]) if (h !== undefined) outlineHolder(g, h, colours.warn, [], 3);
+    for (const h of storagesOf(violation)) outlineHolder(g, h, colours.warn, [], 3);
+    drawWrongBytes(g, violation);
   }
   if (what && what.holder !== undefined) outlineHolder(g, what.holder, colours.ink, [], 1.5);
   if (what && what.launch !== undefined) for (const h of plan.holdersOf.of(what.launch)) outlineHolder(g, h, colours.ink, [], 1.25);
@@ -86,6 +87,7 @@ function outlineLaunch(g, v, colour, alpha) {
   g.globalAlpha = 1;
   g.lineWidth = 1.5;
   g.strokeRect(x, y + 1, width, Math.max(1, row - 2));
+  if (alpha > 0.5) nameLaunch(g, v, x, width, y, row, colour);
 }
 
 // What may run while a storage, or beside a launch, lives.
@@ -114,7 +116,7 @@ function outlineInRows(g) {
   }
   if (chosen && chosen.violation !== undefined) {
     const violation = plan.violations[chosen.violation];
-    for (const v of [violation.launch, violation.otherLaunch]) if (v !== undefined) outlineLaunch(g, v, colours.warn, 0.9);
+    for (const v of launchesOf(violation)) outlineLaunch(g, v, colours.warn, 0.9);
   }
   for (const way of state.ways) if (way) drawWay(g, way);
   if (what && what.launch !== undefined) outlineLaunch(g, what.launch, colours.ink, 0.25);
@@ -203,7 +205,7 @@ function drawStrip(g) {
   g.lineWidth = 1;
   g.strokeRect(x - 0.5, part.y - 0.5, width + 1, part.height + 1);
   const isElsewhere = (state.hover && state.hover.x !== null) || (state.chosen && state.chosen.moment !== undefined);
-  write(g, isElsewhere ? "here" : axis.mark ? "at the cut" : "at the peak", x + width / 2, part.y - 7, colours.soft, "center");
+  write(g, isElsewhere ? "here" : axis.mark ? markWords().at : "at the peak", x + width / 2, part.y - 7, colours.soft, "center");
   const colour = free ? colours.warn : colours.soft;
   write(g, free ? bytesText(free) : "nothing", x + width / 2, part.y + part.height + 14, colour, "center");
   write(g, "free", x + width / 2, part.y + part.height + 27, colour, "center");

@@ -42,6 +42,7 @@ function drawPanel() {
 
 function choose(what, reveals) {
   state.chosen = what;
+  if (what && what.violation !== undefined) goToViolation(what.violation);
   drawPanel();
   if (what && reveals && (what.holder !== undefined || what.launch !== undefined)) reveal(what);
   redraw();
@@ -179,18 +180,19 @@ function persistentPart() {
 // ---- What is wrong ----
 
 function violationPanel(i) {
-  const { kind, text, launch, otherLaunch, holder, otherHolder, witness } = plan.violations[i];
-  const steps = [];
+  const violation = plan.violations[i], { kind, text, witness } = violation, steps = [];
   for (let k = 0; k < witness.length; k += 2) steps.push({ launch: witness[k], iteration: witness[k + 1] });
-  const concerned = [launch, otherLaunch].filter((v) => v !== undefined), storages = [holder, otherHolder].filter((h) => h !== undefined);
+  const concerned = launchesOf(violation), storages = storagesOf(violation);
   return [
     element("h2", { className: "warn" }, kind),
     note(text),
     concerned.length ? [heading("Launches"), concerned.map((v) => element("div", null, launchLink(v)))] : null,
     storages.length ? [heading("Storages"), holderTable(storages, 4)] : null,
     steps.length
-      ? [heading("An order that corrupts, its last steps of " + countText(steps.length)), steps.slice(-16).map((step) => element("div", null, launchLink(step.launch), step.iteration ? " of the next iteration" : ""))]
-      : null,
+      ? [heading("An order that corrupts: the last of its " + plural(steps.length, "step")),
+        note("It is the x axis. All waits are kept; the last of these launches reads a wrong byte" + (steps.some((step) => step.iteration) ? "; hollow ones are of the next iteration." : ".")),
+        steps.slice(-16).map((step) => element("div", null, launchLink(step.launch), step.iteration ? " of the next iteration" : ""))]
+      : note("No order is known in which this corrupts a byte that is read."),
   ];
 }
 
@@ -200,6 +202,7 @@ function axisText() {
   const others = " The streams may interleave otherwise; offsets are safe in all of those ways.";
   if (axis.key === "order") return "Launches one after another, in list order." + others;
   if (axis.key === "real") return "When launches really ran, by a trace of `tarn run --trace`.";
+  if (axis.key === "wrong") return "A legal order, by this plan’s waits, at whose dashed lines a launch reads a wrong byte; behind them, what the order does not come to.";
   if (axis.key === "cut")
     return "One legal interleaving that runs into the bound’s certificate: between the dashed lines " + plural(axis.flight, "launch").replace(/launchs/, "launches") +
       (axis.flight === 1 ? " is" : " are") + " in flight at once, and no two of the outlined storages may share a byte." + others;
@@ -228,8 +231,8 @@ function usePart(moment) {
   const at = moment === undefined ? restingMoment() : moment, holders = holdersAt(at).sort((a, b) => plan.holder.size[b] - plan.holder.size[a]);
   const sum = (pick, amount) => holders.filter(pick).reduce((bytes, h) => bytes + amount(h), 0), size = (h) => plan.holder.size[h];
   const alive = sum((h) => at < axis.to[h], size), held = sum((h) => at >= axis.to[h], size), taken = sum(() => true, reservedOf);
-  const free = plan.footprint - taken, proved = axis.mark && moment === undefined && plan.gaps ? plan.bound - taken : 0;
-  const where = moment !== undefined ? "In use at " + timeText(at) : axis.mark ? "In use at the cut" : "In use at the peak, " + timeText(at);
+  const free = Math.max(0, plan.footprint - taken), proved = axis.key === "cut" && moment === undefined && plan.gaps ? plan.bound - taken : 0;
+  const where = moment !== undefined ? "In use at " + timeText(at) : axis.mark ? "In use " + markWords().at : "In use at the peak, " + timeText(at);
   return [
     heading(where + ": " + countText(holders.length)),
     note(bytesText(alive) + " alive" + (held ? ", " + bytesText(held) + " held" : "") + (taken - alive - held ? ", " + bytesText(taken - alive - held) + " padding" : "") + ", " + bytesText(free) + " free"
@@ -240,11 +243,11 @@ function usePart(moment) {
 
 const KEYS = [
   ["W S + −", "zoom"], ["A D ← → ↑ ↓", "move"], ["0", "all"], ["Z", "zoom to what is chosen"], ["/", "search"], ["N", "next match"],
-  ["[ ]", "who has the bytes before, after"], [", .", "storage written before, after"], ["1 2 3 4", "axis"], ["C", "colour"], ["T", "light or dark"], ["Esc", "back"],
+  ["[ ]", "who has the bytes before, after"], [", .", "storage written before, after"], ["1 … 5", "axis"], ["C", "colour"], ["T", "light or dark"], ["Esc", "back"],
 ];
 
 function momentPanel(moment) {
-  const title = { order: "List order", time: plan.hasCosts ? "Modelled time" : "Parallel steps", cut: "Through the cut", real: "Real times" }[axis.key];
+  const title = { order: "List order", time: plan.hasCosts ? "Modelled time" : "Parallel steps", cut: "Through the cut", real: "Real times", wrong: "What goes wrong" }[axis.key];
   return [
     element("h2", null, title),
     note(axisText()),

@@ -7,6 +7,7 @@ function drawRows(g) {
   plan.lists.forEach((list, s) => drawRowHead(g, s));
   clipTo(g, part, () => {
     plan.lists.forEach((list, s) => drawLaunches(g, list, s));
+    if (axis.next) drawNextIteration(g);
     if (state.found) markFoundLaunches(g);
     if (axis.mark) drawMarkBand(g, part);
     else if (plan.cut && state.show.certificate) drawStaircase(g);
@@ -78,6 +79,10 @@ function writeLaunch(g, v, x, width, y, height, colour) {
     g.lineTo(x, y + Math.min(7, height));
     g.fill();
   }
+  nameLaunch(g, v, x, width, y, height, colour);
+}
+
+function nameLaunch(g, v, x, width, y, height, colour) {
   if (width < 36 || height < 10) return;
   const left = Math.max(x, layout.x), right = Math.min(x + width, layout.x + layout.width);
   const room = Math.floor((right - left - 7) / 6.2);

@@ -8,6 +8,7 @@ function beginAsAsked() {
   state.colour = asked.get("colour") === "stream" ? "stream" : "kind";
   for (const key of (asked.get("hide") || "").split(",")) if (key) state.show[key] = false;
   setTheme(asked.get("theme") || (isDark ? "dark" : "light"));
+  plan.violations.some(takeAxisOf);
   axis = prepareAxis(axisOf(asked.get("axis")) || axisOf(plan.axis));
   showAll();
   drawFigures();
@@ -31,7 +32,7 @@ function chooseAsAsked(asked) {
   const launch = asked.has("launch") ? indexOf(plan.launch.name, asked.get("launch")) : -1;
   if (holder >= 0) choose({ holder });
   else if (launch >= 0) choose({ launch });
-  else if (plan.violations.length) choose({ violation: Math.min(+asked.get("violation") || 0, plan.violations.length - 1) });
+  else if (plan.violations.length && (!asked.has("axis") || asked.has("violation"))) choose({ violation: Math.min(+asked.get("violation") || 0, plan.violations.length - 1) });
   if (!asked.has("zoom")) return;
   const [x0, x1, y0, y1] = asked.get("zoom").split(",").map(Number);
   Object.assign(view, { x0: x0 * axis.top, x1: x1 * axis.top });

@@ -1,10 +1,11 @@
 // What stands above the picture: figures, and switches for what is drawn.
 
-const AXIS_WORDS = { order: "list order", time: "modelled time", cut: "through the cut", real: "real times" };
+const AXIS_WORDS = { order: "list order", time: "modelled time", cut: "through the cut", real: "real times", wrong: "what goes wrong" };
 
 function setAxis(key) {
   const one = axisOf(key);
   if (!one) return;
+  if (key === "wrong") return choose({ violation: plan.violations.indexOf(one.violation) });
   axis = prepareAxis(one);
   if (state.chosen && state.chosen.moment !== undefined) state.chosen = null;
   showAll();

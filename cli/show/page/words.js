@@ -18,6 +18,9 @@ function timeText(x) {
   return +(x / 1e3).toFixed(3) + " µs";
 }
 
+// Of the moment between the dashed lines.
+const markWords = () => (axis.key === "wrong" ? { name: launchName(axis.reader) + " reads a wrong byte", at: "at the read" } : { name: "the cut", at: "at the cut" });
+
 const shortened = (text, room) => (text.length <= room ? text : text.slice(0, Math.max(1, room - 1)) + "…");
 const launchName = (v) => plan.launch.name[v] || "op " + plan.launch.op[v];
 const streamName = (s) => plan.streams[s] || "stream " + s;
