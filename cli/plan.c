@@ -52,27 +52,6 @@ static const char *stop_text(enum tarn_stop stopped)
     return NULL;
 }
 
-/* Footprint and persistent bytes of each space, where the graph declares several. */
-static void print_spaces(struct tarn_printer *printer, const struct result *result)
-{
-    const struct tarn_graph *graph = tarn_plan_graph(result->plan);
-    uint32_t count = tarn_graph_spaces_count(graph);
-    if (count > 1 && printer->json) tarn_printer_open(printer, "spaces", '[');
-    for (tarn_space s = 0; count > 1 && s < count; s++) {
-        struct tarn_space_info info;
-        struct tarn_plan_space_summary made;
-        tarn_graph_space(graph, s, &info);
-        tarn_plan_space(result->plan, s, &made);
-        tarn_printer_open(printer, printer->json ? NULL : "space", '{');
-        tarn_printer_text(printer, "name", info.name);
-        tarn_printer_bytes(printer, "footprint_bytes", made.footprint);
-        tarn_printer_bytes(printer, "bound_bytes", made.bound);
-        tarn_printer_bytes(printer, "persistent_bytes", made.persistent);
-        tarn_printer_close(printer, '}');
-    }
-    if (count > 1 && printer->json) tarn_printer_close(printer, ']');
-}
-
 static void print_result(FILE *file, const struct request *request, const struct result *result,
                          const struct tarn_graph_summary *given)
 {
@@ -94,7 +73,7 @@ static void print_result(FILE *file, const struct request *request, const struct
     tarn_printer_bytes(&printer, "bound_bytes", made.bound);
     tarn_printer_real(&printer, "gap_percent", tarn_gap_percent(made.footprint, made.bound));
     tarn_printer_boolean(&printer, "optimal", made.optimal);
-    print_spaces(&printer, result);
+    tarn_spaces_print(&printer, result->plan);
     tarn_printer_text(&printer, "method", made.method);
     tarn_printer_text(&printer, "stopped_by", stop_text(made.stopped));
     tarn_printer_count(&printer, "alignment", made.alignment);

@@ -39,6 +39,9 @@ void tarn_printer_open(struct tarn_printer *printer, const char *key,
                        char bracket);                                /* '{' or '[' */
 void tarn_printer_close(struct tarn_printer *printer, char bracket); /* '}' or ']' */
 
+/* What the plan says of each memory space, in objects: nothing where its graph has one alone. */
+void tarn_spaces_print(struct tarn_printer *printer, const struct tarn_plan *plan);
+
 /* From now on a failure is also one JSON object on standard output, {"error": {"code", "message",
  * "place"}}, unless an object has been begun there: --json was given. */
 void tarn_fail_in_json(void);

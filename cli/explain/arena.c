@@ -141,7 +141,14 @@ static int compare_ranges(const void *left, const void *right)
     return a->begin < b->begin ? -1 : a->begin > b->begin;
 }
 
-/* Of the arena at a moment of a schedule. */
+static uint32_t space_at(const struct tarn_model *model, uint64_t offset)
+{
+    uint32_t s = 0;
+    while (s + 1 < model->spaces_count && model->spaces[s + 1].begin <= offset) s++;
+    return s;
+}
+
+/* Of the arena at a moment of a schedule; a hole ends with its memory space. */
 static void print_holes(struct tarn_printer *printer, const struct tarn_model *model,
                         const struct tarn_span *spans, double moment, struct range *ranges)
 {
@@ -154,9 +161,12 @@ static void print_holes(struct tarn_printer *printer, const struct tarn_model *m
         ranges[count++] =
             (struct range){holder->offset, holder->offset + tarn_holder_reserved(holder)};
     }
+    for (uint32_t s = 0; s < model->spaces_count; s++) {
+        uint64_t end = model->spaces[s].begin + model->spaces[s].footprint;
+        ranges[count++] = (struct range){end, end};
+    }
     qsort(ranges, count, sizeof *ranges, compare_ranges);
-    ranges[count] = (struct range){model->summary.footprint, model->summary.footprint};
-    for (size_t i = 0; i <= count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (ranges[i].begin > at) {
             holes++;
             free_bytes += ranges[i].begin - at;
@@ -168,7 +178,10 @@ static void print_holes(struct tarn_printer *printer, const struct tarn_model *m
     tarn_printer_open(printer, "holes", '{');
     tarn_printer_count(printer, "count", holes);
     tarn_printer_bytes(printer, "free_bytes", free_bytes);
-    tarn_printer_bytes(printer, "largest_offset_bytes", largest.begin);
+    uint32_t space = space_at(model, largest.begin);
+    if (model->spaces_count > 1)
+        tarn_printer_text(printer, "largest_space", model->spaces[space].name);
+    tarn_printer_bytes(printer, "largest_offset_bytes", largest.begin - model->spaces[space].begin);
     tarn_printer_bytes(printer, "largest_bytes", largest.end - largest.begin);
     tarn_printer_close(printer, '}');
 }
@@ -190,7 +203,8 @@ static bool find_holes(struct tarn_printer *printer, const struct tarn_model *mo
     if (!by_cut) tarn_schedule_init(&schedule, model, TARN_AXIS_ORDER, NULL);
     size_t count = 0;
     struct tarn_span *spans = tarn_memory_take(&memory, model->holders_count, sizeof *spans);
-    struct range *ranges = tarn_memory_take(&memory, model->holders_count + 1u, sizeof *ranges);
+    struct range *ranges =
+        tarn_memory_take(&memory, model->holders_count + model->spaces_count, sizeof *ranges);
     bool done = spans && ranges && tarn_schedule_spans(&schedule, model, spans);
     const struct tarn_level *levels =
         done ? tarn_schedule_levels(&memory, model, spans, &count) : NULL;
@@ -273,6 +287,7 @@ bool tarn_explain_arena(struct tarn_printer *printer, const struct tarn_model *m
     tarn_printer_bytes_or_null(printer, "bound_bytes", made->bound);
     tarn_printer_real(printer, "gap_percent", tarn_gap_percent(made->footprint, made->bound));
     tarn_printer_boolean(printer, "optimal", made->optimal);
+    tarn_spaces_print(printer, model->plan);
     if (model->has_certificate &&
         (!print_certificate(printer, model) || !print_largest(printer, model)))
         return false;

@@ -90,7 +90,7 @@ bool tarn_explain_holder(struct tarn_printer *printer, const struct tarn_model *
     const struct tarn_holder *h = &model->holders[holder];
     tarn_explain_print_holder(printer, model, holder);
     tarn_printer_text(printer, "kind", kinds[h->kind]);
-    tarn_printer_bytes(printer, "offset_bytes", h->offset);
+    tarn_printer_bytes(printer, "offset_bytes", tarn_holder_offset(model, h));
     tarn_printer_bytes(printer, "size_bytes", h->size);
     tarn_printer_bytes(printer, "padding_bytes", h->padding);
     tarn_printer_id(printer, "group", h->group);
@@ -134,7 +134,7 @@ bool tarn_explain_launch(struct tarn_printer *printer, const struct tarn_model *
             tarn_explain_open_row(printer, holder->touches[i].writes ? "writes" : "reads");
             if (printer->json) tarn_printer_boolean(printer, "writes", holder->touches[i].writes);
             tarn_explain_print_holder(printer, model, h);
-            tarn_printer_bytes(printer, "offset_bytes", holder->offset);
+            tarn_printer_bytes(printer, "offset_bytes", tarn_holder_offset(model, holder));
             tarn_printer_bytes(printer, "size_bytes", holder->size);
             tarn_printer_close(printer, '}');
         }

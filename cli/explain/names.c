@@ -14,6 +14,7 @@ void tarn_explain_print_holder(struct tarn_printer *printer, const struct tarn_m
     tarn_printer_text(printer, is_workspace ? "workspace_of" : "tensor", h->name);
     tarn_printer_id(printer, is_workspace ? "op_id" : "tensor_id",
                     is_workspace ? h->op : h->tensor);
+    if (model->spaces_count > 1) tarn_printer_text(printer, "space", model->spaces[h->space].name);
 }
 
 void tarn_explain_print_launch(struct tarn_printer *printer, const struct tarn_model *model,

@@ -91,7 +91,9 @@ static void describe(const struct tarn_model *model, uint32_t key, struct tarn_h
         holder->name = info.name;
         holder->size = info.workspace;
         holder->kind = TARN_HOLDS_WORKSPACE;
-        holder->offset = tarn_plan_workspace_offset(model->plan, holder->op);
+        holder->space = info.workspace_space;
+        holder->offset = model->spaces[holder->space].begin +
+                         tarn_plan_workspace_offset(model->plan, holder->op);
         return;
     }
     struct tarn_tensor_info info;
@@ -102,7 +104,8 @@ static void describe(const struct tarn_model *model, uint32_t key, struct tarn_h
     holder->size = info.size;
     holder->kind = kinds[info.kind];
     holder->pinned = info.kind == TARN_OUTPUT;
-    holder->offset = tarn_plan_offset(model->plan, key);
+    holder->space = info.space;
+    holder->offset = model->spaces[info.space].begin + tarn_plan_offset(model->plan, key);
 }
 
 /* holder_of: root tensor -> holder or TARN_NONE. */
@@ -121,7 +124,8 @@ static void add_groups(struct tarn_model *model, const uint32_t *holder_of)
             size += model->holders[last].size;
         }
         if (last != TARN_NONE && !is_padded)
-            model->holders[last].padding = padding(size, model->summary.alignment);
+            model->holders[last].padding =
+                padding(size, model->spaces[model->holders[last].space].alignment);
     }
 }
 
@@ -140,7 +144,7 @@ static void make_holders(struct tarn_model *model, const struct entry *entries, 
     for (size_t i = 0, end; i < count; i = end) {
         struct tarn_holder *holder = &model->holders[model->holders_count++];
         describe(model, entries[i].key, holder);
-        holder->padding = padding(holder->size, model->summary.alignment);
+        holder->padding = padding(holder->size, model->spaces[holder->space].alignment);
         holder->touches = touches;
         for (end = i; end < count && entries[end].key == entries[i].key; end++) {
             bool again = end > i && entries[end].touch.launch == entries[end - 1].touch.launch;
@@ -177,6 +181,8 @@ static bool mark_certified(struct tarn_model *model)
         for (uint32_t h = 0; h < model->holders_count; h++)
             if (first[h] < launched) model->holders[h].certified = false;
     }
+    for (uint32_t h = 0; h < model->holders_count; h++)
+        if (model->holders[h].space > 0) model->holders[h].certified = false;
     return true;
 }
 

@@ -111,7 +111,32 @@ static bool order_launches(struct tarn_model *model)
     return true;
 }
 
-/* ---- Both ---- */
+/* ---- Memory spaces ---- */
+
+static bool read_spaces(struct tarn_model *model)
+{
+    uint64_t begin = 0;
+    model->spaces_count = tarn_graph_spaces_count(model->graph);
+    model->spaces = tarn_memory_take(&model->memory, model->spaces_count, sizeof *model->spaces);
+    for (tarn_space s = 0; model->spaces && s < model->spaces_count; s++) {
+        struct tarn_space_info info;
+        struct tarn_plan_space_summary made;
+        tarn_graph_space(model->graph, s, &info);
+        tarn_plan_space(model->plan, s, &made);
+        model->spaces[s] = (struct tarn_model_space){
+            .name = info.name ? info.name : "",
+            .begin = begin,
+            .footprint = made.footprint,
+            .persistent = made.persistent,
+            .bound = made.bound,
+            .capacity = info.capacity,
+            .alignment = info.alignment > 0 ? info.alignment : model->summary.alignment};
+        begin += made.footprint;
+    }
+    return model->spaces != NULL;
+}
+
+/* ---- The whole ---- */
 
 struct tarn_error tarn_model_no_memory(void)
 {
@@ -127,7 +152,8 @@ enum tarn_status tarn_model_init(struct tarn_model *model, const struct tarn_pla
     tarn_plan_summarize(plan, &model->summary);
     model->has_certificate = tarn_plan_certificate(plan, &model->certificate);
     struct tarn_waits waits = tarn_plan_waits(plan), previous = tarn_plan_boundary_waits(plan);
-    if (order_launches(model) && fill_waits(model, &model->waits, waits, false) &&
+    if (order_launches(model) && read_spaces(model) &&
+        fill_waits(model, &model->waits, waits, false) &&
         fill_waits(model, &model->waiters, waits, true) &&
         fill_waits(model, &model->previous_waits, previous, false) && tarn_holders_read(model))
         return TARN_OK;

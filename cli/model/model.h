@@ -5,7 +5,8 @@
  *     launch   0 .. launches_count - 1, in an order that lists and waits allow
  *     holder   0 .. holders_count - 1: a planned storage or a workspace, by writer, half, offset
  *
- * Places count the launches of one stream. */
+ * Places count the launches of one stream. Memory spaces lie one behind the other in one range of
+ * offsets: so all that is drawn of one arena is drawn of them. */
 #ifndef TARN_CLI_MODEL_MODEL_H
 #define TARN_CLI_MODEL_MODEL_H
 
@@ -43,7 +44,9 @@ struct tarn_holder {
     tarn_tensor tensor; /* the root; TARN_NONE: a workspace */
     tarn_op op;         /* whose workspace; TARN_NONE: a tensor's storage */
     enum tarn_holder_kind kind;
-    uint64_t offset, size;
+    tarn_space space;
+    uint64_t offset; /* in the range of all spaces, see tarn_holder_offset */
+    uint64_t size;
     uint64_t padding;                 /* reserved behind the exact bytes */
     uint32_t group;                   /* contiguous, or TARN_NONE */
     uint32_t writer;                  /* the launch that touches it first */
@@ -52,6 +55,16 @@ struct tarn_holder {
     enum tarn_holder_half half;
     bool pinned;    /* an output: nobody has its bytes after it */
     bool certified; /* one of those that the bound counts */
+};
+
+/* A memory space's part of the plan. */
+struct tarn_model_space {
+    const char *name; /* "": the only one of a graph that declares none */
+    uint64_t begin;   /* of its arena in the range of all spaces */
+    uint64_t footprint, persistent;
+    uint64_t bound;    /* 0: unknown */
+    uint64_t capacity; /* 0: no limit */
+    uint64_t alignment;
 };
 
 /* Lists of launches, one after the other: those of i are ids[begin[i]] .. ids[begin[i + 1] - 1]. */
@@ -69,6 +82,8 @@ struct tarn_model {
     bool has_certificate;
     bool is_cyclic; /* lists and waits contradict each other: the order is none */
     uint32_t streams_count, launches_count, holders_count;
+    struct tarn_model_space *spaces;
+    uint32_t spaces_count; /* at least 1 */
     struct tarn_launch *launches;
     uint32_t *launch_of;              /* op -> launch; TARN_NONE: not launched */
     struct tarn_lists streams;        /* the launches of a stream */
@@ -106,6 +121,13 @@ static inline uint32_t tarn_model_at(const struct tarn_model *model, tarn_stream
                                      uint32_t place)
 {
     return model->streams.ids[model->streams.begin[stream] + place];
+}
+
+/* From the begin of its space. */
+static inline uint64_t tarn_holder_offset(const struct tarn_model *model,
+                                          const struct tarn_holder *holder)
+{
+    return holder->offset - model->spaces[holder->space].begin;
 }
 
 static inline uint64_t tarn_holder_reserved(const struct tarn_holder *holder)

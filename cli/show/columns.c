@@ -5,6 +5,7 @@
  * differences holder   a row for each, by writer; `touch` has 2 * launch + (1 where it writes), of
  * each holder the first by its difference to the last holder's first, then by differences
  *
+ *     space    of each holder, where there are several; `offset` counts through all of them
  *     name     a number at its end is coded by differences, too, see counted_text
  *
  * Lists of pairs are flat. All launches and holders are indices. Cost: linear. */
@@ -103,6 +104,25 @@ static void counted_text(struct writer *writer, const char *name, uint64_t *last
 
 /* ---- The whole ---- */
 
+/* Offsets of holders count through all spaces; a space begins where the last one ends. */
+static void write_spaces(struct writer *writer)
+{
+    const struct tarn_model *model = writer->model;
+    open_list(writer, "spaces", '[');
+    for (uint32_t s = 0; s < model->spaces_count; s++) {
+        const struct tarn_model_space *space = &model->spaces[s];
+        open_list(writer, NULL, '{');
+        text(writer, "name", space->name);
+        number(writer, "begin", space->begin);
+        number(writer, "footprint", space->footprint);
+        number(writer, "bound", space->bound);
+        number(writer, "capacity", space->capacity);
+        number(writer, "persistentBytes", space->persistent);
+        close_list(writer, '}');
+    }
+    close_list(writer, ']');
+}
+
 static void write_figures(struct writer *writer)
 {
     const struct tarn_model *model = writer->model;
@@ -118,6 +138,7 @@ static void write_figures(struct writer *writer)
     number(writer, "persistentBytes", summary->persistent);
     number(writer, "gaps", model->certificate.gaps.count);
     text(writer, "axis", tarn_axis_words[writer->picture->axis]);
+    write_spaces(writer);
     open_list(writer, "streams", '[');
     for (tarn_stream s = 0; s < model->streams_count; s++)
         text(writer, NULL, tarn_graph_stream_name(model->graph, s));
@@ -260,6 +281,7 @@ static void write_holders(struct writer *writer)
     for (uint32_t h = 0; h < count; h++) counted_text(writer, holders[h].name, &last);
     close_list(writer, ']');
     COLUMN(writer, "kind", count, h, holders[h].kind);
+    if (writer->model->spaces_count > 1) COLUMN(writer, "space", count, h, holders[h].space);
     COLUMN(writer, "offset", count, h, holders[h].offset);
     COLUMN(writer, "size", count, h, holders[h].size);
     COLUMN(writer, "padding", count, h, holders[h].padding);
@@ -289,6 +311,7 @@ static void write_persistent(struct writer *writer)
         text(writer, NULL, kinds[info.kind]);
         number(writer, NULL, tarn_plan_offset(model->plan, t));
         number(writer, NULL, info.size);
+        number(writer, NULL, info.space);
         close_list(writer, ']');
     }
     close_list(writer, ']');

@@ -251,8 +251,9 @@ TARN_API bool tarn_plan_certificate(const struct tarn_plan *plan,
                                     struct tarn_certificate *certificate);
 
 /* What a plan says of one memory space of its graph. Offsets of storages count from the begin of
- * their space's arena, or persistent part. In tarn_plan_summary, footprint and persistent are sums
- * over all spaces, bound, certificate and method those of the first one, and optimal means all. */
+ * their space's arena, or persistent part. In tarn_plan_summary, footprint, persistent and bound
+ * are sums over all spaces, and optimal means all of them; its method and tarn_plan_certificate are
+ * the first one's. */
 struct tarn_plan_space_summary {
     const char *method;  /* lives as long as the plan */
     uint64_t footprint;  /* bytes of arena */

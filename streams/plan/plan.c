@@ -307,6 +307,18 @@ static bool is_optimal(const struct tarn_plan *plan)
     return optimal;
 }
 
+/* Each space's bytes are needed beside the others'. */
+static uint64_t bound_of(const struct tarn_plan *plan)
+{
+    uint64_t sum = 0;
+    if (!plan->spaces) return plan->threshold ? plan->bound : 0;
+    for (uint32_t s = 0; s < plan->spaces_count; s++) {
+        if (!plan->spaces[s].threshold) return 0;
+        sum += plan->spaces[s].bound; /* below the footprints, whose sum fits */
+    }
+    return sum;
+}
+
 void tarn_plan_summarize(const struct tarn_plan *plan, struct tarn_plan_summary *summary)
 {
     if (summary) *summary = (struct tarn_plan_summary){0};
@@ -316,7 +328,7 @@ void tarn_plan_summarize(const struct tarn_plan *plan, struct tarn_plan_summary 
         .alignment = plan->alignment,
         .footprint = plan->footprint,
         .persistent = plan->persistent,
-        .bound = plan->threshold ? plan->bound : 0,
+        .bound = bound_of(plan),
         .optimal = is_optimal(plan),
         .waits = plan->waits_count,
         .boundary_waits = plan->boundary_waits_count,

@@ -46,7 +46,7 @@ def a_page_has_the_figures_of_info_and_plan():
         assert len(page["waits"]) // 2 == plan["events"]["kept"], name
         assert len(page["previousWaits"]) // 2 == plan["events"]["boundary"], name
         assert sum(page["launch"]["cost"]) == info["cost_ns"] or info["views"] > 0, name
-        assert sum(size for _, _, _, size in page["persistent"]) == info["persistent_bytes"], name
+        assert sum(size for _, _, _, size, _ in page["persistent"]) == info["persistent_bytes"], name
 
 
 def offsets_and_names_in_a_page_are_those_of_the_plan():
@@ -57,6 +57,21 @@ def offsets_and_names_in_a_page_are_those_of_the_plan():
     assert storages == set(zip(unpacked(page["holder"]["name"]), page["holder"]["offset"], page["holder"]["size"]))
     ops = [graph["ops"][op]["name"] for op in running_sums(page["launch"]["op"])]
     assert ops == list(unpacked(page["launch"]["name"]))
+
+
+def memory_spaces_in_a_page_lie_one_behind_the_other():
+    graph = os.path.join(SOURCE, "examples/graphs/offload.json")
+    tarn("plan", graph, "-o", "spaces.plan")
+    plan = json.loads(read("spaces.plan"))
+    tarn("show", graph, "spaces.plan", "-o", "spaces.html")
+    page, begin = columns_of("spaces.html"), 0
+    assert [space["name"] for space in page["spaces"]] == ["device", "host"]
+    for space, made in zip(page["spaces"], plan["spaces"]):
+        assert (space["begin"], space["footprint"], space["bound"]) == (begin, made["footprint_bytes"], made["bound_bytes"])
+        begin += made["footprint_bytes"]
+    assert page["footprint"] == begin and page["spaces"][1]["capacity"] == 64 << 20
+    for offset, size, space in zip(page["holder"]["offset"], page["holder"]["size"], page["holder"]["space"]):
+        assert page["spaces"][space]["begin"] <= offset <= offset + size <= page["spaces"][space]["begin"] + page["spaces"][space]["footprint"]
 
 
 def text_is_80_columns_wide():
