@@ -41,7 +41,7 @@ static enum tarn_status refuse(struct tarn_budgeting *budgeting, const struct ta
 {
     uint64_t floor;
     uint32_t at;
-    if (tarn_recompute_floor(&budgeting->model, &floor, &at) != TARN_OK) {
+    if (tarn_recompute_floor(&budgeting->model, true, &floor, &at) != TARN_OK) {
         tarn_error_no_memory(budgeting->error);
         return TARN_SYSTEM;
     }

@@ -13,16 +13,19 @@
 #include "support/random_training.h"
 #include "support/recompute_optimum.h"
 
-/* One stream, nothing in place before the turn, one way to run each op. */
+/* One stream, nothing in place before the backward ops, one way to run each op. */
 static struct tarn_graph *draw_net(uint64_t seed)
 {
     struct random_source source = {seed};
+    uint32_t ops = 3 + random_below(&source, 10), passes = 1 + (uint32_t)(seed % 4);
     return random_training(&(struct random_training_options){
         .seed = seed,
-        .ops = 3 + random_below(&source, 10),
+        .ops = ops < passes ? 1 : ops / passes,
         .branch_share = random_below(&source, 60),
         .weight_share = random_below(&source, 100),
         .fixed_share = random_below(&source, 20),
+        .passes = passes,
+        .ahead = random_below(&source, passes),
     });
 }
 

@@ -108,9 +108,11 @@ static void try_budgets(struct tarn_graph *graph, uint64_t seed, uint64_t effort
 static struct tarn_graph *draw_training(uint64_t seed)
 {
     struct random_source source = {seed};
+    uint32_t passes = 1 + (uint32_t)(seed % 3), /* the more of them, the shorter */
+        ops = 2 + random_below(&source, 13);
     return random_training(&(struct random_training_options){
         .seed = seed,
-        .ops = 2 + random_below(&source, 13),
+        .ops = 1 + ops / passes,
         .branch_share = random_below(&source, 60),
         .inplace_share = random_below(&source, 40),
         .weight_share = random_below(&source, 100),
@@ -123,6 +125,8 @@ static struct tarn_graph *draw_training(uint64_t seed)
         .output_share = random_below(&source, 15),
         .control_share = random_below(&source, 30),
         .bucket = random_percent(&source, 30),
+        .passes = passes,
+        .ahead = passes > 1 ? random_below(&source, passes) : 0,
     });
 }
 

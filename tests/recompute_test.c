@@ -29,15 +29,18 @@ static void require(enum tarn_status status, const struct tarn_error *error)
 static struct tarn_graph *draw_graph(uint64_t seed, uint32_t streams)
 {
     struct random_source source = {seed};
+    uint32_t passes = 1 + (uint32_t)(seed % 3);
     return random_training(&(struct random_training_options){
         .seed = seed,
-        .ops = 1 + random_below(&source, 16),
+        .ops = 1 + random_below(&source, 16 / passes),
         .branch_share = random_below(&source, 60),
         .inplace_share = random_below(&source, 60),
         .weight_share = random_below(&source, 100),
         .implementation_share = random_below(&source, 80),
         .fixed_share = random_below(&source, 30),
         .streams = streams,
+        .passes = passes,
+        .ahead = passes - 1 - (uint32_t)(seed / 3 % passes),
     });
 }
 
@@ -283,7 +286,7 @@ static void no_policy_comes_below_the_floor(void **state)
         uint32_t place;
         struct tarn_region region = {.chunks = NULL}, policies = {.chunks = NULL};
         assert_int_equal(tarn_recompute_model_init(&model, &region, graph, ALIGNMENT), TARN_OK);
-        assert_int_equal(tarn_recompute_floor(&model, &floor, &place), TARN_OK);
+        assert_int_equal(tarn_recompute_floor(&model, false, &floor, &place), TARN_OK);
         struct tarn_evaluator *evaluator = tarn_evaluator_create(&region, &model);
         for (uint64_t draw = 0; draw < 200; draw++) {
             struct tarn_policy policy;

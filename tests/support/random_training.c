@@ -17,7 +17,7 @@
 
 #include "random_graph.h"
 
-enum { OPS_MAX = 64, IMPLEMENTATIONS_MAX = 8 };
+enum { OPS_MAX = 64, IMPLEMENTATIONS_MAX = 8, PASSES_MAX = 4, READERS_MAX = 2 * PASSES_MAX };
 
 struct forward {
     tarn_op op;
@@ -29,15 +29,26 @@ struct forward {
     bool overwritten; /* its output */
 };
 
+struct pass {
+    struct forward forward[OPS_MAX];
+    tarn_tensor gradient[OPS_MAX]; /* of a forward op's output, as it is now; TARN_NONE: none yet */
+};
+
+/* A parameter: of the forward op of the same number in all passes. */
+struct weight {
+    tarn_tensor tensor;         /* TARN_NONE: the op has none */
+    tarn_tensor gradient, root; /* the sum so far, and the tensor that it was at first */
+    tarn_op readers[READERS_MAX];
+    uint32_t readers_count;
+};
+
 struct growth {
     const struct random_training_options *options;
     struct tarn_builder *b;
     struct random_source source;
-    struct forward forward[OPS_MAX];
-    tarn_tensor gradient[OPS_MAX]; /* of a forward op's output, as it is now; TARN_NONE: none yet */
+    struct pass passes[PASSES_MAX], *pass; /* pass: the one that is being added */
     tarn_stream updating;
-    tarn_tensor weight_gradient[OPS_MAX]; /* of a forward op's parameter; TARN_NONE: none */
-    tarn_op reader[OPS_MAX];              /* the last one of that parameter */
+    struct weight weights[OPS_MAX];
 };
 
 static uint64_t draw_size(struct growth *g)
@@ -68,14 +79,14 @@ static bool has_share(struct growth *g, uint32_t share)
 
 static void choose_inputs(struct growth *g, uint32_t i, tarn_tensor input)
 {
-    struct forward *op = &g->forward[i];
-    op->inputs[0] = i > 0 ? g->forward[i - 1].seen : input;
+    struct forward *op = &g->pass->forward[i];
+    op->inputs[0] = i > 0 ? g->pass->forward[i - 1].seen : input;
     op->from[0] = i > 0 ? i - 1 : TARN_NONE;
     op->inputs_count = 1;
     if (i < 2 || !random_percent(&g->source, g->options->branch_share)) return;
     uint32_t other = random_below(&g->source, i - 1);
-    if (g->forward[other].overwritten) return;
-    op->inputs[1] = g->forward[other].seen;
+    if (g->pass->forward[other].overwritten) return;
+    op->inputs[1] = g->pass->forward[other].seen;
     op->from[1] = other;
     op->inputs_count = 2;
 }
@@ -85,8 +96,8 @@ static bool may_overwrite(const struct growth *g, uint32_t i)
 {
     if (i == 0) return false;
     for (uint32_t j = 0; j < i; j++) {
-        for (uint32_t k = 0; k < g->forward[j].inputs_count; k++) {
-            if (g->forward[j].inputs[k] == g->forward[i].inputs[0]) return false;
+        for (uint32_t k = 0; k < g->pass->forward[j].inputs_count; k++) {
+            if (g->pass->forward[j].inputs[k] == g->pass->forward[i].inputs[0]) return false;
         }
     }
     return true;
@@ -119,22 +130,24 @@ static void add_view(struct growth *g, struct forward *op)
 static struct tarn_list draw_control(struct growth *g, uint32_t i, tarn_op *earlier)
 {
     if (i == 0 || !has_share(g, g->options->control_share)) return (struct tarn_list){NULL, 0};
-    *earlier = g->forward[random_below(&g->source, i)].op;
+    *earlier = g->pass->forward[random_below(&g->source, i)].op;
     return (struct tarn_list){earlier, 1};
 }
 
 static void add_forward(struct growth *g, uint32_t i, tarn_tensor input)
 {
-    struct forward *op = &g->forward[i];
+    struct forward *op = &g->pass->forward[i];
     struct tarn_implementation list[IMPLEMENTATIONS_MAX];
     uint64_t cost = 10 + random_below(&g->source, 1000);
     char name[16];
     choose_inputs(g, i, input);
-    op->weight = TARN_NONE;
-    if (random_percent(&g->source, g->options->weight_share))
-        op->weight = add_tensor(g, draw_size(g), TARN_PARAMETER);
+    bool is_first = g->pass == g->passes;
+    if (is_first) g->weights[i].tensor = g->weights[i].gradient = TARN_NONE;
+    if (is_first && random_percent(&g->source, g->options->weight_share))
+        g->weights[i].tensor = add_tensor(g, draw_size(g), TARN_PARAMETER);
+    op->weight = g->weights[i].tensor;
     op->overwrites = may_overwrite(g, i) && random_percent(&g->source, g->options->inplace_share);
-    if (op->overwrites) g->forward[op->from[0]].overwritten = true;
+    if (op->overwrites) g->pass->forward[op->from[0]].overwritten = true;
     bool kept = has_share(g, g->options->output_share);
     op->output = op->overwrites
                      ? tarn_builder_alias(g->b, op->inputs[0], NULL)
@@ -161,6 +174,7 @@ static void add_forward(struct growth *g, uint32_t i, tarn_tensor input)
                   .implementations = list,
                   .implementations_count = draw_algorithms(g, list, cost)});
     add_view(g, op);
+    g->weights[i].readers[g->weights[i].readers_count++] = op->op;
 }
 
 /* ---- Backward ---- */
@@ -175,11 +189,11 @@ struct backward {
 
 static void choose_reads(struct growth *g, uint32_t i, struct backward *back)
 {
-    const struct forward *op = &g->forward[i];
-    back->reads[back->reads_count++] = g->gradient[i];
+    const struct forward *op = &g->pass->forward[i];
+    back->reads[back->reads_count++] = g->pass->gradient[i];
     if (op->weight != TARN_NONE) back->reads[back->reads_count++] = op->weight;
     bool can_input =
-        !op->overwrites && (op->from[0] == TARN_NONE || !g->forward[op->from[0]].overwritten);
+        !op->overwrites && (op->from[0] == TARN_NONE || !g->pass->forward[op->from[0]].overwritten);
     back->reads_input = can_input && random_percent(&g->source, 70);
     back->reads_output = !op->overwritten && random_percent(&g->source, 50);
     if (back->reads_input) back->reads[back->reads_count++] = op->inputs[0];
@@ -188,7 +202,7 @@ static void choose_reads(struct growth *g, uint32_t i, struct backward *back)
 
 static void choose_writes(struct growth *g, uint32_t i, struct backward *back)
 {
-    const struct forward *op = &g->forward[i];
+    const struct forward *op = &g->pass->forward[i];
     back->weight_gradient = TARN_NONE;
     for (uint32_t k = 0; k < op->inputs_count; k++) {
         if (op->from[k] == TARN_NONE) continue;
@@ -206,7 +220,7 @@ static void choose_writes(struct growth *g, uint32_t i, struct backward *back)
 static uint32_t draw_forms(struct growth *g, uint32_t i, const struct backward *back,
                            uint32_t lists[3][6], struct tarn_implementation *list, uint64_t cost)
 {
-    const struct forward *op = &g->forward[i];
+    const struct forward *op = &g->pass->forward[i];
     uint32_t count = draw_algorithms(g, list, cost);
     if (random_percent(&g->source, g->options->implementation_share)) {
         uint32_t n = 0;
@@ -232,25 +246,26 @@ static uint32_t draw_forms(struct growth *g, uint32_t i, const struct backward *
     return count;
 }
 
-/* Adds what has come in to the gradient of an op's output. */
-static void accumulate(struct growth *g, uint32_t to, tarn_tensor more)
+/* Adds what has come in to a gradient. */
+static void accumulate(struct growth *g, tarn_tensor *gradient, tarn_tensor more)
 {
-    if (g->gradient[to] == TARN_NONE) {
-        g->gradient[to] = more;
+    if (*gradient == TARN_NONE) {
+        *gradient = more;
         return;
     }
-    tarn_tensor sum = tarn_builder_alias(g->b, g->gradient[to], NULL);
+    tarn_tensor sum = tarn_builder_alias(g->b, *gradient, NULL);
     tarn_builder_op(g->b, &(struct tarn_op_info){.name = "add",
                                                  .kind = "backward",
                                                  .stream = draw_stream(g),
-                                                 .inputs = TARN_TENSORS(g->gradient[to], more),
+                                                 .inputs = TARN_TENSORS(*gradient, more),
                                                  .outputs = TARN_TENSORS(sum),
                                                  .cost = 5});
-    g->gradient[to] = sum;
+    *gradient = sum;
 }
 
-static void add_backward(struct growth *g, uint32_t i, tarn_tensor *weight_gradient, tarn_op *last)
+static void add_backward(struct growth *g, uint32_t i)
 {
+    struct weight *weight = &g->weights[i];
     struct backward back = {0};
     struct tarn_implementation list[IMPLEMENTATIONS_MAX];
     uint32_t lists[3][6];
@@ -259,49 +274,52 @@ static void add_backward(struct growth *g, uint32_t i, tarn_tensor *weight_gradi
     choose_reads(g, i, &back);
     choose_writes(g, i, &back);
     snprintf(name, sizeof name, "b%u", i);
-    *last = tarn_builder_op(g->b,
-                            &(struct tarn_op_info){.name = name,
-                                                   .kind = "backward",
-                                                   .stream = draw_stream(g),
-                                                   .inputs = {back.reads, back.reads_count},
-                                                   .outputs = {back.writes, back.writes_count},
-                                                   .cost = cost,
-                                                   .implementations = list,
-                                                   .implementations_count =
-                                                       draw_forms(g, i, &back, lists, list, cost)});
-    *weight_gradient = back.weight_gradient;
+    weight->readers[weight->readers_count++] =
+        tarn_builder_op(g->b, &(struct tarn_op_info){.name = name,
+                                                     .kind = "backward",
+                                                     .stream = draw_stream(g),
+                                                     .inputs = {back.reads, back.reads_count},
+                                                     .outputs = {back.writes, back.writes_count},
+                                                     .cost = cost,
+                                                     .implementations = list,
+                                                     .implementations_count = draw_forms(
+                                                         g, i, &back, lists, list, cost)});
     for (uint32_t k = 0; k < back.writes_count; k++) {
-        if (back.to[k] != TARN_NONE) accumulate(g, back.to[k], back.writes[k]);
+        if (back.to[k] != TARN_NONE) accumulate(g, &g->pass->gradient[back.to[k]], back.writes[k]);
     }
+    if (back.weight_gradient == TARN_NONE) return;
+    if (weight->gradient == TARN_NONE) weight->root = back.weight_gradient;
+    accumulate(g, &weight->gradient, back.weight_gradient);
 }
 
-static void add_update(struct growth *g, uint32_t i)
+static void add_update(struct growth *g, const struct weight *weight)
 {
-    const struct forward *op = &g->forward[i];
-    if (op->weight == TARN_NONE) return;
-    tarn_tensor updated = tarn_builder_alias(g->b, op->weight, NULL);
-    tarn_builder_op(
-        g->b, &(struct tarn_op_info){.name = "update",
-                                     .kind = "update",
-                                     .stream = g->updating,
-                                     .inputs = TARN_TENSORS(op->weight, g->weight_gradient[i]),
-                                     .outputs = TARN_TENSORS(updated),
-                                     .control = TARN_OPS(op->op, g->reader[i]),
-                                     .cost = 20});
+    if (weight->tensor == TARN_NONE || weight->gradient == TARN_NONE) return;
+    tarn_tensor updated = tarn_builder_alias(g->b, weight->tensor, NULL);
+    tarn_builder_op(g->b,
+                    &(struct tarn_op_info){.name = "update",
+                                           .kind = "update",
+                                           .stream = g->updating,
+                                           .inputs = TARN_TENSORS(weight->tensor, weight->gradient),
+                                           .outputs = TARN_TENSORS(updated),
+                                           .control = {weight->readers, weight->readers_count},
+                                           .cost = 20});
 }
 
 /* All gradients of parameters in one buffer, which is reduced in place. */
 static void add_bucket(struct growth *g)
 {
-    uint32_t before[OPS_MAX], after[OPS_MAX], count = 0;
+    uint32_t roots[OPS_MAX], before[OPS_MAX], after[OPS_MAX], count = 0;
     for (uint32_t i = 0; i < g->options->ops; i++) {
-        if (g->weight_gradient[i] == TARN_NONE) continue;
-        before[count] = g->weight_gradient[i];
-        after[count] = g->weight_gradient[i] = tarn_builder_alias(g->b, before[count], NULL);
+        struct weight *weight = &g->weights[i];
+        if (weight->gradient == TARN_NONE) continue;
+        roots[count] = weight->root;
+        before[count] = weight->gradient;
+        after[count] = weight->gradient = tarn_builder_alias(g->b, before[count], NULL);
         count++;
     }
     if (count == 0) return;
-    tarn_builder_group(g->b, (struct tarn_list){before, count});
+    tarn_builder_group(g->b, (struct tarn_list){roots, count});
     tarn_builder_op(g->b, &(struct tarn_op_info){.name = "reduce",
                                                  .kind = "all_reduce",
                                                  .stream = g->updating,
@@ -310,50 +328,66 @@ static void add_bucket(struct growth *g)
                                                  .cost = 300});
 }
 
-static void add_backward_part(struct growth *g)
+/* Where there is one pass, each parameter is updated as soon as it can be. */
+static void add_backward_pass(struct growth *g, bool updates)
 {
-    for (uint32_t i = 0; i < g->options->ops; i++) g->weight_gradient[i] = TARN_NONE;
     for (uint32_t i = g->options->ops; i-- > 0;) {
-        if (g->gradient[i] == TARN_NONE) continue; /* nobody has read it */
-        add_backward(g, i, &g->weight_gradient[i], &g->reader[i]);
-        if (!g->options->bucket) add_update(g, i);
+        if (g->pass->gradient[i] == TARN_NONE) continue; /* nobody has read it */
+        add_backward(g, i);
+        if (updates) add_update(g, &g->weights[i]);
     }
-    if (!g->options->bucket) return;
-    add_bucket(g);
-    for (uint32_t i = 0; i < g->options->ops; i++) {
-        if (g->weight_gradient[i] != TARN_NONE) add_update(g, i);
-    }
+}
+
+static void add_updates(struct growth *g)
+{
+    if (g->options->bucket) add_bucket(g);
+    for (uint32_t i = 0; i < g->options->ops; i++) add_update(g, &g->weights[i]);
 }
 
 /* ---- The graph ---- */
 
 static void add_loss(struct growth *g)
 {
+    for (uint32_t i = 0; i < g->options->ops; i++) g->pass->gradient[i] = TARN_NONE;
     uint32_t last = g->options->ops - 1;
     tarn_tensor loss = add_tensor(g, 8, TARN_OUTPUT);
-    g->gradient[last] = add_tensor(g, draw_size(g), TARN_GRADIENT);
-    tarn_builder_op(g->b, &(struct tarn_op_info){.name = "loss",
-                                                 .kind = "loss",
-                                                 .inputs = TARN_TENSORS(g->forward[last].output),
-                                                 .outputs = TARN_TENSORS(loss, g->gradient[last]),
-                                                 .recomputable = TARN_NOT_RECOMPUTABLE,
-                                                 .cost = 10});
+    g->pass->gradient[last] = add_tensor(g, draw_size(g), TARN_GRADIENT);
+    tarn_builder_op(g->b,
+                    &(struct tarn_op_info){.name = "loss",
+                                           .kind = "loss",
+                                           .inputs = TARN_TENSORS(g->pass->forward[last].output),
+                                           .outputs = TARN_TENSORS(loss, g->pass->gradient[last]),
+                                           .recomputable = TARN_NOT_RECOMPUTABLE,
+                                           .cost = 10});
+}
+
+static void add_passes(struct growth *g, tarn_tensor input)
+{
+    uint32_t passes = g->options->passes ? g->options->passes : 1, ahead = g->options->ahead;
+    bool each = passes == 1 && !g->options->bucket;
+    assert_true(passes <= PASSES_MAX && ahead < passes);
+    for (uint32_t k = 0; k < passes + ahead; k++) {
+        g->pass = &g->passes[k];
+        for (uint32_t i = 0; i < g->options->ops && k < passes; i++) add_forward(g, i, input);
+        if (k < passes) add_loss(g);
+        if (k < ahead) continue;
+        g->pass = &g->passes[k - ahead];
+        add_backward_pass(g, each);
+    }
+    if (!each) add_updates(g);
 }
 
 struct tarn_graph *random_training(const struct random_training_options *options)
 {
-    struct growth g = {
+    static struct growth g;
+    g = (struct growth){
         .options = options, .b = tarn_builder_create("training"), .source = {options->seed}};
     struct tarn_graph *graph;
     struct tarn_error error;
     assert_true(options->ops > 0 && options->ops <= OPS_MAX);
     for (uint32_t s = 0; s < (options->streams ? options->streams : 1); s++)
         g.updating = tarn_builder_stream(g.b, NULL);
-    tarn_tensor input = add_tensor(&g, draw_size(&g), TARN_INPUT);
-    for (uint32_t i = 0; i < options->ops; i++) add_forward(&g, i, input);
-    for (uint32_t i = 0; i < options->ops; i++) g.gradient[i] = TARN_NONE;
-    add_loss(&g);
-    add_backward_part(&g);
+    add_passes(&g, add_tensor(&g, draw_size(&g), TARN_INPUT));
     if (tarn_builder_finish(g.b, &graph, &error) != TARN_OK) fail_msg("%s", error.text);
     return graph;
 }

@@ -1,5 +1,6 @@
 /* Random training steps: a forward part, a backward part in reverse that reads gradients and
- * forward results, and updates of parameters in place. Same knobs, same graph. */
+ * forward results, both several times where asked for, and updates of parameters in place. Same
+ * knobs, same graph. */
 #ifndef TARN_TESTS_SUPPORT_RANDOM_TRAINING_H
 #define TARN_TESTS_SUPPORT_RANDOM_TRAINING_H
 
@@ -24,7 +25,9 @@ struct random_training_options {
     uint32_t random_share;         /* forward ops whose kind is random */
     uint32_t output_share;         /* forward results that are outputs */
     uint32_t control_share;        /* forward ops with a control arc that nothing asks for */
-    bool bucket; /* the parameters' gradients are one contiguous group, reduced before updates */
+    uint32_t passes;               /* forward and backward, at most 4; 0: 1 */
+    uint32_t ahead; /* forward passes that come before the first backward one, as in a pipeline */
+    bool bucket;    /* the parameters' gradients are one contiguous group, reduced before updates */
 };
 
 /* The caller destroys it; never NULL (a refused graph fails the test). */

@@ -29,8 +29,8 @@ struct entry {
 struct recompute_optimum {
     const struct tarn_graph *graph;
     uint64_t alignment;
-    struct op *ops; /* by place */
-    uint32_t forward_count;
+    struct op *ops;             /* by place */
+    uint8_t *is_forward;        /* by place */
     uint64_t size[RESULTS_MAX]; /* of results, in bytes */
     uint32_t results_count;
     uint32_t *result_of; /* storage -> result, or TARN_NONE */
@@ -52,21 +52,24 @@ static void *take(size_t count, size_t size)
 
 /* ---- The net ---- */
 
-static bool is_backward(const struct tarn_graph *graph, uint32_t place)
+/* The kinds of random training steps say it. */
+static void find_forward(struct recompute_optimum *optimum)
 {
-    return strcmp(graph->ops[graph->order[place]].kind, "backward") == 0;
+    const struct tarn_graph *graph = optimum->graph;
+    for (uint32_t place = 0; place < graph->ops_count; place++) {
+        const char *kind = graph->ops[graph->order[place]].kind;
+        optimum->is_forward[place] = strcmp(kind, "backward") != 0 && strcmp(kind, "update") != 0;
+    }
 }
 
 static void find_results(struct recompute_optimum *optimum)
 {
     const struct tarn_graph *graph = optimum->graph;
-    while (optimum->forward_count < graph->ops_count && !is_backward(graph, optimum->forward_count))
-        optimum->forward_count++;
     for (uint32_t a = 0; a < graph->storages_count; a++) optimum->result_of[a] = TARN_NONE;
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         const struct tarn_storage *storage = &graph->storages[a];
         if (storage->tensor == TARN_NONE || storage->pinned ||
-            graph->rank[storage->producer] >= optimum->forward_count)
+            !optimum->is_forward[graph->rank[storage->producer]])
             continue;
         if (optimum->results_count == RESULTS_MAX) abort();
         optimum->size[optimum->results_count] = oracle_reserved(graph, a, optimum->alignment);
@@ -97,7 +100,7 @@ static void read_op(struct recompute_optimum *optimum, uint32_t place)
     uint32_t v = graph->order[place];
     struct op *op = &optimum->ops[place];
     op->cost = graph->ops[v].cost;
-    op->stale = place < optimum->forward_count && may_repeat(graph, v) ? graph->ops_count + 1 : 0;
+    op->stale = optimum->is_forward[place] && may_repeat(graph, v) ? graph->ops_count + 1 : 0;
     optimum->work_ns += op->cost;
     for (uint32_t k = 0; k < graph->ops[v].inputs_count; k++) {
         uint32_t storage = graph->tensors[graph->ops[v].inputs[k]].storage;
@@ -152,6 +155,8 @@ struct recompute_optimum *recompute_optimum_create(const struct tarn_graph *grap
     *optimum = (struct recompute_optimum){.graph = graph, .alignment = alignment};
     optimum->ops = take(graph->ops_count, sizeof *optimum->ops);
     optimum->result_of = take(graph->storages_count, sizeof *optimum->result_of);
+    optimum->is_forward = take(graph->ops_count, sizeof *optimum->is_forward);
+    find_forward(optimum);
     find_results(optimum);
     for (uint32_t place = 0; place < graph->ops_count; place++) read_op(optimum, place);
     sum_fixed(optimum);
@@ -170,6 +175,7 @@ void recompute_optimum_destroy(struct recompute_optimum *optimum)
 {
     free(optimum->ops);
     free(optimum->result_of);
+    free(optimum->is_forward);
     free(optimum->bytes);
     free(optimum->key);
     free(optimum->next);
@@ -235,7 +241,7 @@ static void spread(struct recompute_optimum *optimum, uint32_t place)
         if (state.key > optimum->key[state.set]) continue;
         for (uint32_t i = 0; i < optimum->results_count; i++)
             offer(optimum, state.set & ~(1u << i), state.key);
-        for (uint32_t j = 0; j < place && j < optimum->forward_count; j++) {
+        for (uint32_t j = 0; j < place; j++) {
             const struct op *op = &optimum->ops[j];
             if (op->stale <= place || op->reads & ~state.set) continue;
             uint64_t again = optimum->bytes[state.set & op->writes]; /* copies beside the first */

@@ -1,7 +1,7 @@
 /* What budgets are compared with: models in which some kinds of options are missing, and the
  * segments of T. Chen et al., "Training deep nets with sublinear memory cost" (2016), for graphs
- * that are no chain: the forward part is cut about every √n ops, where the fewest bytes cross. Both
- * in linear time. */
+ * that are no chain: the forward part is cut about every √n ops of a pass, where the fewest bytes
+ * cross. Cost: linear, and for segments cuts × ops. */
 #include "budget.h"
 #include "streams/base/checked.h"
 
@@ -75,20 +75,19 @@ void tarn_recompute_model_restrict(struct tarn_recompute_model *model, unsigned 
 
 /* ---- Chen's segments ---- */
 
-/* Bytes that may be dropped and cross from place i to i + 1, for all places before the first
- * backward op. */
+/* Bytes that may be dropped and cross from place i to i + 1. */
 static void sum_crossing(const struct tarn_recompute_model *model, uint64_t *crossing)
 {
-    for (uint32_t i = 0; i < model->first_backward; i++) {
+    for (uint32_t i = 0; i < model->ops_count; i++) {
         const struct tarn_form *own = &model->forms[model->op_forms[model->order[i]].begin];
         for (uint32_t k = own->writes.begin; k < own->writes.end; k++) {
             const struct tarn_version *version = &model->versions[model->writes[k]];
-            if (!version->droppable || version->early_last <= i) continue;
+            if (!version->droppable || version->last_early <= i) continue;
             crossing[i] += version->size;
-            crossing[version->early_last] -= version->size; /* wraps, and back in the sum */
+            crossing[version->last_early] -= version->size; /* wraps, and back in the sum */
         }
     }
-    for (uint32_t i = 1; i < model->first_backward; i++) crossing[i] += crossing[i - 1];
+    for (uint32_t i = 1; i < model->ops_count; i++) crossing[i] += crossing[i - 1];
 }
 
 static void keep_across(const struct tarn_recompute_model *model, struct tarn_policy *policy,
@@ -98,29 +97,42 @@ static void keep_across(const struct tarn_recompute_model *model, struct tarn_po
         const struct tarn_form *own = &model->forms[model->op_forms[model->order[i]].begin];
         for (uint32_t k = own->writes.begin; k < own->writes.end; k++) {
             uint32_t w = model->writes[k];
-            if (model->versions[w].early_last > cut) policy->keep[w] = true;
+            if (model->versions[w].last_early > cut) policy->keep[w] = true;
         }
     }
+}
+
+/* The places of forward ops. */
+static uint32_t list_forward(const struct tarn_recompute_model *model, uint32_t *places)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < model->ops_count; i++) {
+        if (model->is_forward[i]) places[count++] = i;
+    }
+    return count;
 }
 
 enum tarn_status tarn_policy_chen(const struct tarn_recompute_model *model,
                                   struct tarn_policy *policy)
 {
-    uint32_t length = 1;
-    while ((uint64_t)length * length < model->first_backward) length++;
     struct tarn_region region = {.chunks = NULL};
-    uint64_t *crossing =
-        tarn_region_take(&region, (size_t)model->first_backward + 1, sizeof *crossing);
-    if (!crossing) return TARN_SYSTEM;
+    uint64_t *crossing = tarn_region_take(&region, (size_t)model->ops_count + 1, sizeof *crossing);
+    uint32_t *places = tarn_region_take(&region, model->ops_count, sizeof *places);
+    if (region.is_exhausted) {
+        tarn_region_finish(&region);
+        return TARN_SYSTEM;
+    }
+    uint32_t count = list_forward(model, places), length = 1;
+    while ((uint64_t)length * length * model->turns_count < count) length++;
     sum_crossing(model, crossing);
     for (uint32_t w = 0; w < model->versions_count; w++) {
         policy->keep[w] = !model->versions[w].droppable;
         policy->retain[w] = true;
     }
-    for (uint32_t begin = length / 2; begin + length <= model->first_backward; begin += length) {
-        uint32_t cut = begin;
+    for (uint32_t begin = length / 2; begin + length <= count; begin += length) {
+        uint32_t cut = places[begin];
         for (uint32_t i = begin; i < begin + length; i++) {
-            if (crossing[i] < crossing[cut]) cut = i;
+            if (crossing[places[i]] < crossing[cut]) cut = places[i];
         }
         keep_across(model, policy, cut);
     }

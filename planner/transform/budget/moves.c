@@ -1,8 +1,8 @@
 /* What the parts of the search do to the policy: evaluating it, changing decisions and taking the
  * changes back. Moves are drawn from the decisions that made a difference in the schedule evaluated
- * last: of a version that nobody reads behind the first backward op nothing is to be decided. Cost:
- * that of tarn_evaluate for an evaluation, the copies of a schedule for noting roles, a few
- * decisions for a move. */
+ * last: of a version that nobody reads behind the place where it is dropped nothing is to be
+ * decided. Cost: that of tarn_evaluate for an evaluation, the copies of a schedule for noting
+ * roles, a few decisions for a move. */
 #include <assert.h>
 #include <string.h>
 
@@ -102,13 +102,12 @@ void tarn_search_set_form(struct tarn_search *search, uint32_t d, uint32_t value
     }
 }
 
-uint32_t tarn_search_first_behind(const struct tarn_search *search)
+bool tarn_search_is_used_late(const struct tarn_search *search, const struct tarn_copy *copy)
 {
     const struct tarn_schedule *schedule = search->schedule;
-    uint32_t e = 0;
-    while (e < schedule->count && schedule->executions[e].place < search->model->first_backward)
-        e++;
-    return e;
+    return copy->last_read >= schedule->count || /* the tail's */
+           schedule->executions[copy->last_read].place >=
+               search->model->versions[copy->version].dropped_at;
 }
 
 /* ---- Random moves ---- */
@@ -118,19 +117,18 @@ uint32_t tarn_search_draw(struct tarn_search *search, uint32_t count)
     return tarn_random_below(&search->random, count);
 }
 
-/* What became of a version behind the first backward op. */
+/* What became of a version behind the place where it is dropped. */
 enum { KEPT = 1, RECOMPUTED = 2, AGAIN = 4, SHARED = 8 };
 
 void tarn_search_note_roles(struct tarn_search *search)
 {
     const struct tarn_schedule *schedule = search->schedule;
-    uint32_t behind = tarn_search_first_behind(search);
     assert(schedule);
     memset(search->roles, 0, search->space.versions_count);
     for (uint32_t c = 0; c < schedule->copies_count; c++) {
         const struct tarn_copy *copy = &schedule->copies[c];
         uint32_t d = search->space.of_version[copy->version];
-        if (d == TARN_NONE || copy->last_read < behind) continue;
+        if (d == TARN_NONE || !tarn_search_is_used_late(search, copy)) continue;
         if (!copy->recomputed) {
             search->roles[d] |= KEPT;
             continue;
@@ -182,9 +180,12 @@ double tarn_search_usual_time(const struct tarn_search *search)
 {
     const struct tarn_recompute_model *model = search->model;
     double sum = 0;
-    for (uint32_t i = 0; i < model->first_backward; i++) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < model->ops_count; i++) {
+        if (!model->is_forward[i]) continue;
         struct tarn_range forms = model->op_forms[model->order[i]];
         sum += (double)model->choices[model->forms[forms.begin].choices.begin].time_ns;
+        count++;
     }
-    return model->first_backward > 0 ? sum / model->first_backward : 0;
+    return count > 0 ? sum / count : 0;
 }

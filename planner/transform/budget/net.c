@@ -1,4 +1,4 @@
-/* Results are the versions that are written before the first backward op and not pinned. What is no
+/* Results are the versions that are written by forward ops and not pinned. What is no
  * result lives as long as its readers say, whatever is decided; it takes the bytes of the version
  * that it overwrites where its op is that version's last reader. An op may run again while the
  * persistent storages that it reads are as they were; of what it writes then only what may be
@@ -31,7 +31,7 @@ static void find_results(struct netting *netting)
         const struct tarn_version *version = &model->versions[w];
         netting->result_of[w] = TARN_NONE;
         netting->last[w] = netting->place_of[version->producer];
-        if (netting->last[w] >= model->first_backward || is_pinned(netting, w)) continue;
+        if (!model->is_forward[netting->last[w]] || is_pinned(netting, w)) continue;
         if (net->results_count == TARN_NET_RESULTS_MAX) {
             netting->fits = false;
             return;
@@ -131,7 +131,8 @@ static void add_forms_again(struct netting *netting)
     struct tarn_net *net = netting->net;
     const struct tarn_recompute_model *model = net->model;
     net->again = net->count;
-    for (uint32_t place = 0; place < model->first_backward && netting->fits; place++) {
+    for (uint32_t place = 0; place < model->ops_count && netting->fits; place++) {
+        if (!model->is_forward[place]) continue;
         struct tarn_range range = model->op_forms[model->order[place]];
         for (uint32_t f = range.begin; f < range.end; f++) {
             if (!model->forms[f].repeats) continue;

@@ -68,12 +68,14 @@ static uint32_t region_of_backward(const struct regions *regions, uint32_t v, ui
 static void find_regions_of_ops(struct regions *regions)
 {
     const struct tarn_recompute_model *model = regions->search->model;
-    uint32_t span = model->first_backward > 0 ? model->first_backward : model->ops_count,
-             last = regions->count - 1;
+    uint32_t span = 0, forward = 0, last = regions->count - 1;
+    for (uint32_t place = 0; place < model->ops_count; place++) span += model->is_forward[place];
+    bool is_mixed = span > 0;
+    if (!is_mixed) span = model->ops_count;
     for (uint32_t place = 0; place < model->ops_count; place++) {
         uint32_t v = model->order[place];
-        if (place < span)
-            regions->of_op[v] = (uint32_t)((uint64_t)place * regions->count / span);
+        if (model->is_forward[place] || !is_mixed)
+            regions->of_op[v] = (uint32_t)((uint64_t)forward++ * regions->count / span);
         else
             last = regions->of_op[v] = region_of_backward(regions, v, last);
     }

@@ -1,7 +1,7 @@
 /* What to keep under a budget, found by search with tarn_evaluate as the judge, so nothing is asked
  * of the graph's shape. Where there are few policies, all are tried. Else:
  *
- *   1. start: drop what nobody reads from the first backward op on, which costs nothing;
+ *   1. start: drop what nobody reads behind the place where it is dropped, which costs nothing;
  *   2. greedy: ever the decision that takes the most off the peak for the time it costs; what each
  *      was last seen to be worth is an estimate, so only the best few are looked at again;
  *   3. annealing (budget/anneal.c).
@@ -40,8 +40,8 @@ static void try_all(struct tarn_search *search)
 
 /* ---- Start ---- */
 
-/* Drops what is kept although nobody reads it from the first backward op on; when it is wanted
- * nevertheless, it is recomputed. */
+/* Drops what is kept although nobody reads it behind the place where it is dropped; when it is
+ * wanted nevertheless, it is recomputed. */
 static void drop_unread(struct tarn_search *search)
 {
     struct tarn_budget_space *space = &search->space;
@@ -52,10 +52,10 @@ static void drop_unread(struct tarn_search *search)
         return;
     }
     search->schedule = schedule;
-    uint32_t behind = tarn_search_first_behind(search);
-    for (uint32_t c = 0; c < schedule->copies_count && schedule->copies[c].birth < behind; c++) {
-        uint32_t d = space->of_version[schedule->copies[c].version];
-        if (d == TARN_NONE || schedule->copies[c].last_read >= behind) continue;
+    for (uint32_t c = 0; c < schedule->copies_count; c++) {
+        const struct tarn_copy *copy = &schedule->copies[c];
+        uint32_t d = space->of_version[copy->version];
+        if (d == TARN_NONE || copy->recomputed || tarn_search_is_used_late(search, copy)) continue;
         if (tarn_decision_get(space, search->policy, d) == TARN_KEEP)
             tarn_decision_set(space, search->policy, d, TARN_DROP);
     }
@@ -208,7 +208,7 @@ static enum tarn_status init(struct tarn_search *search, const struct tarn_budge
     if (tarn_policy_init(&search->best, region, search->model)) return TARN_SYSTEM;
     if (tarn_budget_space_init(&search->space, region, search->model, recompute))
         return TARN_SYSTEM;
-    if (tarn_recompute_floor(search->model, &floor, &at)) return TARN_SYSTEM;
+    if (tarn_recompute_floor(search->model, false, &floor, &at)) return TARN_SYSTEM;
     search->aim = search->budget > floor ? search->budget : floor + 1;
     search->evaluator = tarn_evaluator_create(region, search->model);
     search->roles = tarn_region_take(region, search->space.count, sizeof *search->roles);

@@ -50,8 +50,9 @@ void tarn_search_evaluate(struct tarn_search *search);
 void tarn_search_take_best(struct tarn_search *search);
 void tarn_policy_copy(const struct tarn_recompute_model *model, struct tarn_policy *to,
                       const struct tarn_policy *from);
-/* The first execution at or behind the first backward op, of the schedule evaluated last. */
-uint32_t tarn_search_first_behind(const struct tarn_search *search);
+/* Is the copy, of the schedule evaluated last, read behind the place where its version is dropped?
+ */
+bool tarn_search_is_used_late(const struct tarn_search *search, const struct tarn_copy *copy);
 
 /* Parts of a move. */
 void tarn_search_set(struct tarn_search *search, uint32_t d, uint32_t value);
@@ -70,7 +71,7 @@ void tarn_search_move_version(struct tarn_search *search, uint32_t d);
 void tarn_search_move_form(struct tarn_search *search, uint32_t d);
 /* Either of these; nothing for a version without a role. */
 void tarn_search_move(struct tarn_search *search, uint32_t d);
-/* What an op before the first backward op takes on the average, in nanoseconds. */
+/* What a forward op takes on the average, in nanoseconds. */
 double tarn_search_usual_time(const struct tarn_search *search);
 
 /* ---- budget/anneal.c ---- */

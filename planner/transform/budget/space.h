@@ -1,5 +1,5 @@
-/* What a policy decides that matters: for a version large enough and read or recomputed from the
- * first backward op on whether it stays, for an op with several forms which. A policy is a point,
+/* What a policy decides that matters: for a version large enough that may be dropped whether it
+ * stays, for an op with several forms which. A policy is a point,
  * one value for each decision; a move is a list of changed values that can be taken back. */
 #ifndef TARN_PLANNER_TRANSFORM_BUDGET_SPACE_H
 #define TARN_PLANNER_TRANSFORM_BUDGET_SPACE_H

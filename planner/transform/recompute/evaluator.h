@@ -40,7 +40,8 @@ struct tarn_evaluator {
     uint32_t *guessed; /* version -> guess in which it was counted last */
     uint32_t guess;
     uint32_t place;
-    bool stuck; /* the policy cannot be carried out */
+    uint32_t next_drop; /* of the model's drops */
+    bool stuck;         /* the policy cannot be carried out */
     bool no_memory;
 };
 

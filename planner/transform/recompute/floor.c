@@ -2,13 +2,17 @@
  * the op reads and writes in its leanest form, its least workspace, and every storage with a
  * version that cannot be computed again, has been written, and is read later in whatever form. A
  * version that is written in place counts as the storage of the one before it, so nothing is
- * counted twice. Cost: linear in the reads of all forms. */
+ * counted twice. Extra waits may change the list, but not the order within a stream: there is in
+ * use, whatever the list, what ops of the stream use before the op and behind it. Cost: linear in
+ * the reads of all forms, and versions × streams. */
 #include <string.h>
 
 #include "recompute.h"
 
 struct flooring {
     const struct tarn_recompute_model *model;
+    uint32_t stream;  /* whose ops are looked at; TARN_NONE: all, in the order of the list */
+    uint32_t *first;  /* version -> place from which on it is there, or TARN_NONE: not known */
     uint32_t *last;   /* version -> last place at which it must be there, or TARN_NONE */
     int64_t *change;  /* place -> bytes that must be there from it on */
     uint32_t *marked; /* storage -> stamp: in which it was counted last; one stamp a form */
@@ -29,52 +33,67 @@ static bool is_needed(const struct tarn_recompute_model *model, struct tarn_rang
     return true;
 }
 
+static bool is_looked_at(const struct flooring *flooring, uint32_t place)
+{
+    const struct tarn_recompute_model *model = flooring->model;
+    return flooring->stream == TARN_NONE ||
+           model->graph->ops[model->order[place]].stream == flooring->stream;
+}
+
+static void note_first(struct flooring *flooring, uint32_t version, uint32_t place)
+{
+    if (flooring->first[version] == TARN_NONE) flooring->first[version] = place;
+}
+
 static void find_needs(struct flooring *flooring)
 {
     const struct tarn_recompute_model *model = flooring->model;
+    memset(flooring->first, 0xff, model->versions_count * sizeof *flooring->first);
     memset(flooring->last, 0xff, model->versions_count * sizeof *flooring->last);
     for (uint32_t place = 0; place < model->ops_count; place++) {
         struct tarn_range forms = model->op_forms[model->order[place]];
         const struct tarn_form *own = &model->forms[forms.begin];
+        if (!is_looked_at(flooring, place)) continue;
         for (uint32_t i = own->reads.begin; i < own->reads.end; i++) {
             uint32_t version = model->reads[i];
-            if (!model->versions[version].droppable && is_needed(model, forms, version))
-                flooring->last[version] = place;
+            if (model->versions[version].droppable || !is_needed(model, forms, version)) continue;
+            note_first(flooring, version, place);
+            flooring->last[version] = place;
         }
         for (uint32_t i = own->writes.begin; i < own->writes.end; i++) {
             const struct tarn_version *version = &model->versions[model->writes[i]];
             bool pinned = model->graph->storages[version->storage].pinned;
+            note_first(flooring, model->writes[i], place);
             if (pinned) flooring->last[model->writes[i]] = model->ops_count - 1;
         }
     }
 }
 
-/* Bytes that stand from the place behind a version's writer to the one before its last reader. */
-static void note_standing(struct flooring *flooring, const uint32_t *place_of)
+/* Bytes that stand from the place behind a version's first to the one before its last. */
+static void note_standing(struct flooring *flooring)
 {
     const struct tarn_recompute_model *model = flooring->model;
+    memset(flooring->change, 0, ((size_t)model->ops_count + 2) * sizeof *flooring->change);
     for (uint32_t w = 0; w < model->versions_count; w++) {
-        const struct tarn_version *version = &model->versions[w];
-        uint32_t birth = place_of[version->producer];
-        if (flooring->last[w] == TARN_NONE || flooring->last[w] <= birth + 1) continue;
-        flooring->change[birth + 1] += (int64_t)version->size;
-        flooring->change[flooring->last[w]] -= (int64_t)version->size;
+        uint32_t first = flooring->first[w], last = flooring->last[w];
+        if (first == TARN_NONE || last == TARN_NONE || last <= first + 1) continue;
+        flooring->change[first + 1] += (int64_t)model->versions[w].size;
+        flooring->change[last] -= (int64_t)model->versions[w].size;
     }
 }
 
-static uint64_t add_once(struct flooring *flooring, uint32_t version, uint32_t place,
-                         const uint32_t *place_of)
+static uint64_t add_once(struct flooring *flooring, uint32_t version, uint32_t place)
 {
     const struct tarn_version *read = &flooring->model->versions[version];
-    bool standing = flooring->last[version] != TARN_NONE && place_of[read->producer] < place &&
-                    place < flooring->last[version];
+    bool standing = flooring->first[version] != TARN_NONE && flooring->last[version] != TARN_NONE &&
+                    flooring->first[version] < place && place < flooring->last[version];
     if (standing || flooring->marked[read->storage] == flooring->stamp) return 0;
     flooring->marked[read->storage] = flooring->stamp;
     return read->size;
 }
 
 /* What an op takes beside what stands. */
-static uint64_t least_of(struct flooring *flooring, uint32_t place, const uint32_t *place_of)
+static uint64_t least_of(struct flooring *flooring, uint32_t place)
 {
     const struct tarn_recompute_model *model = flooring->model;
     struct tarn_range forms = model->op_forms[model->order[place]];
@@ -85,35 +104,38 @@ static uint64_t least_of(struct flooring *flooring, uint32_t place, const uint32
         uint64_t bytes = model->choices[form->choices.end - 1].workspace;
         flooring->stamp++;
         for (uint32_t i = form->reads.begin; i < form->reads.end; i++)
-            bytes += add_once(flooring, model->reads[i], place, place_of);
+            bytes += add_once(flooring, model->reads[i], place);
         for (uint32_t i = form->writes.begin; i < form->writes.end; i++)
-            bytes += add_once(flooring, model->writes[i], place, place_of);
+            bytes += add_once(flooring, model->writes[i], place);
         if (bytes < least) least = bytes;
     }
     return least;
 }
 
-static uint64_t highest(struct flooring *flooring, const uint32_t *place_of, uint32_t *at)
+/* Raises the floor to what is needed at once by the ops that are looked at. */
+static void raise_floor(struct flooring *flooring, uint64_t *floor, uint32_t *at)
 {
-    uint64_t floor = 0;
     int64_t standing = 0;
+    find_needs(flooring);
+    note_standing(flooring);
     for (uint32_t place = 0; place < flooring->model->ops_count; place++) {
         standing += flooring->change[place];
-        uint64_t bytes = (uint64_t)standing + least_of(flooring, place, place_of);
-        if (bytes <= floor) continue;
-        floor = bytes;
+        if (!is_looked_at(flooring, place)) continue;
+        uint64_t bytes = (uint64_t)standing + least_of(flooring, place);
+        if (bytes <= *floor) continue;
+        *floor = bytes;
         *at = place;
     }
-    return floor;
 }
 
-enum tarn_status tarn_recompute_floor(const struct tarn_recompute_model *model, uint64_t *floor,
-                                      uint32_t *place)
+enum tarn_status tarn_recompute_floor(const struct tarn_recompute_model *model, bool any_list,
+                                      uint64_t *floor, uint32_t *place)
 {
     struct tarn_region region = {.chunks = NULL};
-    uint32_t *place_of = tarn_region_take(&region, model->graph->ops_count, sizeof *place_of);
+    uint32_t streams = any_list ? model->graph->streams_count : 1;
     struct flooring flooring = {
         .model = model,
+        .first = tarn_region_take(&region, model->versions_count, sizeof *flooring.first),
         .last = tarn_region_take(&region, model->versions_count, sizeof *flooring.last),
         .change = tarn_region_take(&region, (size_t)model->ops_count + 2, sizeof *flooring.change),
         .marked = tarn_region_take(&region, model->graph->storages_count, sizeof *flooring.marked),
@@ -121,11 +143,9 @@ enum tarn_status tarn_recompute_floor(const struct tarn_recompute_model *model, 
     bool enough = !region.is_exhausted;
     *floor = 0;
     *place = 0;
-    if (enough) {
-        for (uint32_t i = 0; i < model->ops_count; i++) place_of[model->order[i]] = i;
-        find_needs(&flooring);
-        note_standing(&flooring, place_of);
-        *floor = highest(&flooring, place_of, place);
+    for (uint32_t stream = 0; stream < streams && enough; stream++) {
+        flooring.stream = any_list ? stream : TARN_NONE;
+        raise_floor(&flooring, floor, place);
     }
     tarn_region_finish(&region);
     return enough ? TARN_OK : TARN_SYSTEM;

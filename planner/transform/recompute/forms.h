@@ -32,4 +32,10 @@ bool tarn_op_reads(const struct tarn_graph_op *op, uint32_t tensor);
  * op's versions have been made, and are not current yet. */
 void tarn_reading_forms(struct tarn_reading *reading, uint32_t v);
 
+/* ---- recompute/passes.c ---- */
+
+/* Fills in which ops are forward ops, and where versions are dropped. */
+enum tarn_status tarn_model_find_passes(struct tarn_recompute_model *model,
+                                        struct tarn_region *region);
+
 #endif

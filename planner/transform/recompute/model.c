@@ -53,6 +53,8 @@ static enum tarn_status make_room(struct tarn_reading *reading, struct tarn_regi
     model->reads = tarn_region_take(region, most.reads, sizeof *model->reads);
     model->writes = tarn_region_take(region, most.writes, sizeof *model->writes);
     model->states = tarn_region_take(region, most.states, sizeof *model->states);
+    model->is_forward = tarn_region_take(region, graph->ops_count, sizeof *model->is_forward);
+    model->drops = tarn_region_take(region, most.versions, sizeof *model->drops);
     model->tensor_version =
         tarn_region_take(region, graph->tensors_count, sizeof *model->tensor_version);
     if (region->is_exhausted) return TARN_SYSTEM;
@@ -76,33 +78,7 @@ static enum tarn_status make_temporary_room(struct tarn_reading *reading,
     return TARN_OK;
 }
 
-/* ---- The first backward op ---- */
-
-static bool is_backward(const struct tarn_recompute_model *model, uint32_t v)
-{
-    return strstr(model->graph->ops[v].kind, "backward");
-}
-
-static bool reads_forward(const struct tarn_recompute_model *model, uint32_t v)
-{
-    const struct tarn_form *form = &model->forms[model->op_forms[v].begin];
-    for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
-        if (!is_backward(model, model->versions[model->reads[i]].producer)) return true;
-    }
-    return false;
-}
-
-/* A backward op that reads gradients alone may be listed anywhere. */
-static uint32_t find_first_backward(const struct tarn_recompute_model *model)
-{
-    uint32_t first = model->ops_count;
-    for (uint32_t i = 0; i < model->ops_count; i++) {
-        if (!is_backward(model, model->order[i])) continue;
-        if (reads_forward(model, model->order[i])) return i;
-        if (first == model->ops_count) first = i;
-    }
-    return first;
-}
+/* ---- The form as written ---- */
 
 static void mark_updated(struct tarn_reading *reading)
 {
@@ -115,8 +91,6 @@ static void mark_updated(struct tarn_reading *reading)
         }
     }
 }
-
-/* ---- The form as written ---- */
 
 static bool is_forced(const struct tarn_reading *reading, uint32_t v, uint32_t storage,
                       uint32_t previous)
@@ -148,7 +122,7 @@ static void add_version(struct tarn_reading *reading, struct tarn_form *form, ui
         .size = is_first ? tarn_storage_reserved(reading->graph, storage, model->alignment) : 0,
         .copy_size =
             is_first ? tarn_reading_reserve(reading, reading->graph->storages[storage].size) : 0,
-        .late_first = TARN_NONE};
+        .dropped_at = TARN_NONE};
     if (previous != TARN_NONE) {
         version->forced = is_forced(reading, v, storage, previous);
         tarn_form_read(reading, form, previous);
@@ -213,43 +187,6 @@ static void read_view(struct tarn_reading *reading, const struct tarn_graph_op *
     }
 }
 
-/* ---- Uses ---- */
-
-static void note_reads(struct tarn_recompute_model *model, uint32_t place)
-{
-    struct tarn_range forms = model->op_forms[model->order[place]];
-    for (uint32_t f = forms.begin; f < forms.end; f++) {
-        const struct tarn_form *form = &model->forms[f];
-        for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
-            struct tarn_version *version = &model->versions[model->reads[i]];
-            if (place < model->first_backward) {
-                version->early_last = place;
-            } else if (version->late_first == TARN_NONE) {
-                version->late_first = place;
-            }
-        }
-    }
-}
-
-static void note_uses(struct tarn_recompute_model *model)
-{
-    for (uint32_t place = 0; place < model->ops_count; place++) {
-        struct tarn_range forms = model->op_forms[model->order[place]];
-        for (uint32_t f = forms.begin; f < forms.end; f++) {
-            const struct tarn_form *form = &model->forms[f];
-            for (uint32_t i = form->writes.begin; i < form->writes.end; i++) {
-                struct tarn_version *version = &model->versions[model->writes[i]];
-                const struct tarn_storage *storage = &model->graph->storages[version->storage];
-                if (f == forms.begin) version->early_last = place;
-                if (place < model->first_backward && form->repeats && !storage->pinned &&
-                    storage->group == TARN_NONE && !version->forced)
-                    version->droppable = true;
-            }
-        }
-        note_reads(model, place);
-    }
-}
-
 /* ---- The model ---- */
 
 static void read_ops(struct tarn_reading *reading)
@@ -278,11 +215,10 @@ enum tarn_status tarn_recompute_model_init(struct tarn_recompute_model *model,
     if (status == TARN_OK) status = make_temporary_room(&reading, region);
     if (status == TARN_OK) {
         read_ops(&reading);
-        model->first_backward = find_first_backward(model);
-        note_uses(model);
         if (reading.overflow) status = TARN_SYSTEM;
     }
     tarn_region_release(region, mark);
+    if (status == TARN_OK) status = tarn_model_find_passes(model, region);
     assert(status != TARN_OK || tarn_recompute_model_is_valid(model));
     return status;
 }

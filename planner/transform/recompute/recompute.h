@@ -11,12 +11,13 @@
  * other inputs or yield a part of its outputs. Implementations of one form differ in time and
  * workspace only, so each execution takes the fastest that fits beside what is alive.
  *
- * The **first backward op** is the first op of the backward pass. A forward version that is read
- * behind it is either kept until its last reader, or dropped after its last forward reader and
- * recomputed when somebody asks, together with whatever that takes and is not there. The rest
- * follows: a schedule is a list of executions in which the primary ops keep their order, each read
- * means the latest copy of the version before it, and a copy is alive from its production to its
- * last read. */
+ * A graph has one forward and one backward pass, or several of them in any sequence (shards,
+ * gradient accumulation, microbatches of a pipeline). A forward version is either kept until its
+ * last reader, or dropped when the list goes over to backward ops and the next to read it is none
+ * of the forward pass, and recomputed when somebody asks, together with whatever that takes and is
+ * not there. The rest follows: a schedule is a list of executions in which the primary ops keep
+ * their order, each read means the latest copy of the version before it, and a copy is alive from
+ * its production to its last read. */
 #ifndef TARN_PLANNER_TRANSFORM_RECOMPUTE_RECOMPUTE_H
 #define TARN_PLANNER_TRANSFORM_RECOMPUTE_RECOMPUTE_H
 
@@ -32,13 +33,11 @@ struct tarn_version {
     uint32_t previous;   /* version that it overwrites in place, or TARN_NONE */
     uint64_t size;       /* reserved bytes */
     uint64_t copy_size;  /* of a copy, which is in no contiguous group */
-    uint32_t early_last; /* place of the last op before the first backward op that reads or
-                            overwrites it */
-    uint32_t late_first; /* place of the first op from the first backward op on that reads it in
-                            some form, or TARN_NONE */
-    bool droppable; /* written before the first backward op by an op that may run again, and not
-                       pinned */
-    bool forced;    /* its producer cannot write elsewhere than over `previous` */
+    uint32_t last_early; /* place of the last op before `dropped_at` that reads or overwrites it */
+    uint32_t dropped_at; /* place before which it is dropped where it is not kept, or TARN_NONE */
+    bool droppable;      /* written by a forward op that may run again, not pinned, and dropped
+                            somewhere */
+    bool forced;         /* its producer cannot write elsewhere than over `previous` */
 };
 
 /* One implementation of a form. */
@@ -78,6 +77,10 @@ struct tarn_recompute_model {
     uint32_t ops_count;      /* places */
     uint32_t first_backward; /* place of the first backward op that reads a forward result, or of
                               the first at all; ops_count: there is none */
+    uint8_t *is_forward;     /* by place, see recompute/passes.c */
+    uint32_t turns_count;    /* times that the list goes over from forward to backward ops */
+    uint32_t *drops;         /* droppable versions by the place where they are dropped */
+    uint32_t drops_count;
     struct tarn_version *versions;
     uint32_t versions_count;
     struct tarn_form *forms;
@@ -92,8 +95,8 @@ struct tarn_recompute_model {
 /* What to keep. Arrays are by version or by op of the graph. */
 struct tarn_policy {
     uint8_t *keep;   /* droppable version: stays until its last reader */
-    uint8_t *retain; /* version recomputed behind the first backward op: stays until its last
-                        reader, instead of only for the op that asked */
+    uint8_t *retain; /* version that has been recomputed: stays until its last reader, instead of
+                        only for the op that asked */
     uint32_t *form;  /* op -> its form, an index into `forms`, and for one that `splits` all of
                         those, this one first; TARN_NONE: whichever whole one takes the least
                         time together with what its reads take */
@@ -218,10 +221,11 @@ enum tarn_status tarn_script_run(struct tarn_schedule *schedule, struct tarn_reg
 
 /* ---- recompute/floor.c ---- */
 
-/* Bytes below which no policy can come, and the place of an op that they are needed at.
+/* Bytes below which no policy can come, and the place of an op that they are needed at. any_list:
+ * nor with any other order of the list, as extra waits between streams may bring about.
  * TARN_SYSTEM: no memory. */
-enum tarn_status tarn_recompute_floor(const struct tarn_recompute_model *model, uint64_t *floor,
-                                      uint32_t *place);
+enum tarn_status tarn_recompute_floor(const struct tarn_recompute_model *model, bool any_list,
+                                      uint64_t *floor, uint32_t *place);
 
 /* ---- recompute/build.c ---- */
 

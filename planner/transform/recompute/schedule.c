@@ -1,9 +1,9 @@
 /* From a policy to a schedule and its peak.
  *
- * First pass: the primary ops in their order; from the first backward op on, before each of them
- * whatever its reads miss, by depth-first search down to what is there. Each read is noted at the
- * copy that it means. Second pass: a copy lives from its birth to its last read, over the copy that
- * it overwrites where that one is read for the last time then; their sum over time is what
+ * First pass: the primary ops in their order, before each of them whatever its reads miss of what
+ * was dropped, by depth-first search down to what is there. Each read is noted at the copy that it
+ * means. Second pass: a copy lives from its birth to its last read, over the copy that it
+ * overwrites where that one is read for the last time then; their sum over time is what
  * implementations must fit beside. Cost: linear in the reads and writes of all executions. */
 #include "evaluator.h"
 
@@ -216,21 +216,24 @@ static void run_primary(struct tarn_evaluator *evaluator, uint32_t v)
         evaluator->latest[evaluator->passing[--evaluator->passing_count]] = TARN_NONE;
 }
 
-/* Forgets what the policy does not keep for the backward pass. */
+/* Forgets what the policy does not keep for what follows. */
 static void drop_versions(struct tarn_evaluator *evaluator)
 {
     const struct tarn_recompute_model *model = evaluator->model;
-    for (uint32_t w = 0; w < model->versions_count; w++) {
-        if (model->versions[w].droppable && !evaluator->policy->keep[w])
-            evaluator->latest[w] = TARN_NONE;
+    for (; evaluator->next_drop < model->drops_count; evaluator->next_drop++) {
+        uint32_t w = model->drops[evaluator->next_drop];
+        if (model->versions[w].dropped_at > evaluator->place) return;
+        if (!evaluator->policy->keep[w]) evaluator->latest[w] = TARN_NONE;
     }
 }
 
 static void run_places(struct tarn_evaluator *evaluator, uint32_t begin, uint32_t end)
 {
     for (evaluator->place = begin; evaluator->place < end && !has_failed(evaluator);
-         evaluator->place++)
+         evaluator->place++) {
+        drop_versions(evaluator);
         run_primary(evaluator, evaluator->model->order[evaluator->place]);
+    }
 }
 
 static void run_beginning(struct tarn_evaluator *evaluator)
@@ -285,14 +288,13 @@ static void recall_beginning(struct tarn_evaluator *evaluator)
 static void run_all(struct tarn_evaluator *evaluator)
 {
     evaluator->stuck = evaluator->no_memory = false;
-    evaluator->passing_count = 0;
+    evaluator->passing_count = evaluator->next_drop = 0;
     if (evaluator->begins_alike && evaluator->beginning.is_known) {
         recall_beginning(evaluator);
     } else {
         run_beginning(evaluator);
         if (evaluator->begins_alike && !has_failed(evaluator)) remember_beginning(evaluator);
     }
-    drop_versions(evaluator);
     run_places(evaluator, evaluator->model->first_backward,
                evaluator->whole ? evaluator->model->ops_count : evaluator->tail.place);
 }

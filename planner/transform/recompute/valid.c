@@ -18,8 +18,8 @@ static bool versions_are_valid(const struct tarn_recompute_model *model)
             return false;
         if (graph->tensors[version->tensor].storage != version->storage) return false;
         if (version->droppable && version->forced) return false;
-        if (version->late_first != TARN_NONE && version->late_first < model->first_backward)
-            return false;
+        if (version->droppable && version->dropped_at < model->first_backward) return false;
+        if (version->droppable && version->last_early >= version->dropped_at) return false;
         if (version->previous == TARN_NONE) continue;
         if (version->previous >= w) return false;
         if (model->versions[version->previous].storage != version->storage) return false;

@@ -1,0 +1,219 @@
+/* The forward and backward passes of a model, of which a list may have several: shards, gradient
+ * accumulation, the microbatches of a pipeline stage.
+ *
+ * A forward op depends on no backward op, and some backward op on it; before the first backward op
+ * that reads a forward result all ops count as forward. A **turn** is a place at which the list
+ * goes over from forward to backward ops. A version of a forward op is dropped, unless it is kept,
+ * at the first turn behind its writer from which on no forward op is the next to read it. Of two
+ * versions of which one is computed from the other, both are dropped when the first of them is
+ * asked for again, so nothing is there only because it was dropped too late. Cost: linear in the
+ * reads. */
+#include <string.h>
+
+#include "forms.h"
+
+/* What is known while the list is read; arrays by place or by version. */
+struct turns {
+    struct tarn_recompute_model *model;
+    uint8_t *late;     /* version: its writer depends on a backward op */
+    uint8_t *wanted;   /* version: some backward op depends on it */
+    uint32_t *turn;    /* place -> the first turn from it on, or TARN_NONE */
+    uint32_t *last;    /* version -> the last place so far where it is written or read */
+    uint32_t *sorting; /* place -> versions that are dropped there or earlier */
+};
+
+static bool is_backward(const struct tarn_recompute_model *model, uint32_t place)
+{
+    return strstr(model->graph->ops[model->order[place]].kind, "backward");
+}
+
+static const struct tarn_form *own_form(const struct tarn_recompute_model *model, uint32_t place)
+{
+    return &model->forms[model->op_forms[model->order[place]].begin];
+}
+
+/* ---- Forward ops ---- */
+
+static bool reads_forward(const struct tarn_recompute_model *model, uint32_t place)
+{
+    const struct tarn_form *form = own_form(model, place);
+    for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
+        uint32_t producer = model->versions[model->reads[i]].producer;
+        if (!strstr(model->graph->ops[producer].kind, "backward")) return true;
+    }
+    return false;
+}
+
+/* A backward op that reads gradients alone may be listed anywhere. */
+static uint32_t find_first_backward(const struct tarn_recompute_model *model)
+{
+    uint32_t first = model->ops_count;
+    for (uint32_t i = 0; i < model->ops_count; i++) {
+        if (!is_backward(model, i)) continue;
+        if (reads_forward(model, i)) return i;
+        if (first == model->ops_count) first = i;
+    }
+    return first;
+}
+
+static bool any_read(const struct tarn_recompute_model *model, uint32_t place,
+                     const uint8_t *versions)
+{
+    const struct tarn_form *form = own_form(model, place);
+    for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
+        if (versions[model->reads[i]]) return true;
+    }
+    return false;
+}
+
+static void find_late(const struct turns *turns)
+{
+    const struct tarn_recompute_model *model = turns->model;
+    for (uint32_t place = 0; place < model->ops_count; place++) {
+        const struct tarn_form *form = own_form(model, place);
+        bool late = is_backward(model, place) || any_read(model, place, turns->late);
+        for (uint32_t i = form->writes.begin; i < form->writes.end; i++)
+            turns->late[model->writes[i]] = late;
+        model->is_forward[place] = !late || place < model->first_backward;
+    }
+}
+
+static void find_wanted(const struct turns *turns)
+{
+    const struct tarn_recompute_model *model = turns->model;
+    for (uint32_t place = model->ops_count; place-- > 0;) {
+        const struct tarn_form *form = own_form(model, place);
+        bool wanted = is_backward(model, place);
+        for (uint32_t i = form->writes.begin; i < form->writes.end; i++)
+            wanted = wanted || turns->wanted[model->writes[i]];
+        for (uint32_t i = form->reads.begin; i < form->reads.end && wanted; i++)
+            turns->wanted[model->reads[i]] = true;
+        if (!wanted && place >= model->first_backward) model->is_forward[place] = false;
+    }
+}
+
+/* ---- Turns ---- */
+
+static bool reads_result_of_forward(const struct turns *turns, uint32_t place)
+{
+    const struct tarn_recompute_model *model = turns->model;
+    const struct tarn_form *form = own_form(model, place);
+    for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
+        if (!turns->late[model->reads[i]]) return true;
+    }
+    return false;
+}
+
+/* Marks the turns at their own places; returns the last one. */
+static uint32_t mark_turns(const struct turns *turns)
+{
+    struct tarn_recompute_model *model = turns->model;
+    uint32_t last = model->first_backward;
+    bool forward = false;
+    turns->turn[last] = last;
+    model->turns_count = 1;
+    for (uint32_t place = last; place < model->ops_count; place++) {
+        forward = forward || model->is_forward[place];
+        if (!forward || !is_backward(model, place) || !reads_result_of_forward(turns, place))
+            continue;
+        turns->turn[place] = last = place;
+        model->turns_count++;
+        forward = false;
+    }
+    return last;
+}
+
+static void find_turns(const struct turns *turns)
+{
+    struct tarn_recompute_model *model = turns->model;
+    uint32_t next = TARN_NONE;
+    memset(turns->turn, 0xff, ((size_t)model->ops_count + 2) * sizeof *turns->turn);
+    uint32_t last = mark_turns(turns);
+    for (uint32_t place = last; place < model->ops_count; place++) model->is_forward[place] = false;
+    for (uint32_t place = model->ops_count + 1; place-- > 0;) {
+        if (turns->turn[place] == place) next = place;
+        turns->turn[place] = next;
+    }
+}
+
+/* ---- Where versions are dropped ---- */
+
+static void note_writes(const struct turns *turns, uint32_t place)
+{
+    const struct tarn_recompute_model *model = turns->model;
+    struct tarn_range forms = model->op_forms[model->order[place]];
+    for (uint32_t f = forms.begin; f < forms.end; f++) {
+        const struct tarn_form *form = &model->forms[f];
+        for (uint32_t i = form->writes.begin; i < form->writes.end; i++) {
+            struct tarn_version *version = &model->versions[model->writes[i]];
+            const struct tarn_storage *storage = &model->graph->storages[version->storage];
+            turns->last[model->writes[i]] = place;
+            if (model->is_forward[place] && form->repeats && !storage->pinned &&
+                storage->group == TARN_NONE && !version->forced)
+                version->droppable = true;
+        }
+    }
+}
+
+static void note_reads(const struct turns *turns, uint32_t place)
+{
+    const struct tarn_recompute_model *model = turns->model;
+    struct tarn_range forms = model->op_forms[model->order[place]];
+    for (uint32_t i = model->forms[forms.begin].reads.begin;
+         i < model->forms[forms.end - 1].reads.end; i++) {
+        uint32_t w = model->reads[i];
+        struct tarn_version *version = &model->versions[w];
+        if (version->dropped_at != TARN_NONE) continue;
+        uint32_t turn = turns->turn[turns->last[w] + 1];
+        if (!model->is_forward[place] && turn != TARN_NONE && turn <= place)
+            version->dropped_at = turn;
+        else
+            turns->last[w] = place;
+    }
+}
+
+static void find_drops(const struct turns *turns)
+{
+    struct tarn_recompute_model *model = turns->model;
+    for (uint32_t place = 0; place < model->ops_count; place++) {
+        note_reads(turns, place);
+        note_writes(turns, place);
+    }
+    for (uint32_t w = 0; w < model->versions_count; w++) {
+        struct tarn_version *version = &model->versions[w];
+        version->last_early = turns->last[w];
+        if (version->dropped_at == TARN_NONE) version->dropped_at = turns->turn[turns->last[w] + 1];
+        version->droppable = version->droppable && version->dropped_at != TARN_NONE;
+        if (version->droppable) turns->sorting[version->dropped_at + 1]++;
+    }
+    for (uint32_t place = 0; place <= model->ops_count; place++)
+        turns->sorting[place + 1] += turns->sorting[place];
+    for (uint32_t w = 0; w < model->versions_count; w++) {
+        if (model->versions[w].droppable)
+            model->drops[turns->sorting[model->versions[w].dropped_at]++] = w;
+    }
+    model->drops_count = turns->sorting[model->ops_count];
+}
+
+enum tarn_status tarn_model_find_passes(struct tarn_recompute_model *model,
+                                        struct tarn_region *region)
+{
+    size_t versions = model->versions_count, places = (size_t)model->ops_count + 2;
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    struct turns turns = {.model = model,
+                          .late = tarn_region_take(region, versions, sizeof *turns.late),
+                          .wanted = tarn_region_take(region, versions, sizeof *turns.wanted),
+                          .turn = tarn_region_take(region, places, sizeof *turns.turn),
+                          .last = tarn_region_take(region, versions, sizeof *turns.last),
+                          .sorting = tarn_region_take(region, places, sizeof *turns.sorting)};
+    bool enough = !region->is_exhausted;
+    if (enough) {
+        model->first_backward = find_first_backward(model);
+        find_late(&turns);
+        find_wanted(&turns);
+        find_turns(&turns);
+        find_drops(&turns);
+    }
+    tarn_region_release(region, mark);
+    return enough ? TARN_OK : TARN_SYSTEM;
+}
