@@ -8,40 +8,42 @@
 #include "streams/base/checked.h"
 #include "streams/base/error.h"
 
-/* Members that lie back to back, each rounded up to `step`; false: a size, or the sum, does not fit
- * in 64 bits. */
-static bool reserve(uint64_t *reserved, const struct tarn_graph *graph, struct tarn_list list,
-                    uint64_t step, uint64_t alignment, uint64_t *sum)
+bool tarn_reserve(uint64_t *reserved, uint32_t first, const struct tarn_graph *graph,
+                  struct tarn_list members, uint64_t alignment, uint64_t *block_alignment,
+                  uint64_t *sum)
 {
-    const uint32_t *members = list.ids;
-    uint64_t end = 0, padded, own = graph->storages[members[0]].alignment;
-    alignment = tarn_storage_alignment(graph, members[0], alignment);
-    for (size_t i = 0; i < list.count; i++) {
-        if (!tarn_size_round_up(graph->storages[members[i]].size, step, &reserved[members[i]]))
+    const struct tarn_storage *record = &graph->storages[members.ids[0]];
+    bool is_padded = record->group != TARN_NONE && graph->groups[record->group].padded;
+    uint64_t end = 0, padded;
+    alignment = tarn_storage_alignment(graph, members.ids[0], alignment);
+    *block_alignment = record->alignment > alignment ? record->alignment : alignment;
+    for (size_t i = 0; i < members.count; i++) {
+        uint64_t *size = &reserved[members.ids[i] - first];
+        if (!tarn_size_round_up(graph->storages[members.ids[i]].size, is_padded ? alignment : 1,
+                                size))
             return false;
-        if (!tarn_size_add(end, reserved[members[i]], &end)) return false;
+        if (!tarn_size_add(end, *size, &end)) return false;
     }
     if (!tarn_size_round_up(end, alignment, &padded)) return false;
-    reserved[members[list.count - 1]] += padded - end;
-    return tarn_size_add(*sum, padded, sum) &&
-           tarn_size_add(*sum, own > alignment ? own : alignment, sum);
+    reserved[members.ids[members.count - 1] - first] += padded - end;
+    return tarn_size_add(*sum, padded, sum) && tarn_size_add(*sum, *block_alignment, sum);
 }
 
 static bool reserve_planned(uint64_t *reserved, const struct tarn_graph *graph, uint64_t alignment)
 {
-    uint64_t sum = 0;
+    uint64_t sum = 0, block_alignment;
     for (uint32_t a = 0; a < graph->planned_count; a++) {
-        if (graph->storages[a].group != TARN_NONE) continue;
         struct tarn_list lone = {&a, 1};
-        if (!reserve(reserved, graph, lone, 1, alignment, &sum)) return false;
+        if (graph->storages[a].group == TARN_NONE &&
+            !tarn_reserve(reserved, 0, graph, lone, alignment, &block_alignment, &sum))
+            return false;
     }
     for (uint32_t g = 0; g < graph->groups_count; g++) {
         const struct tarn_group *group = &graph->groups[g];
-        if (group->persistent) continue;
         struct tarn_list members = {group->storages, group->storages_count};
-        uint64_t step =
-            group->padded ? tarn_storage_alignment(graph, members.ids[0], alignment) : 1;
-        if (!reserve(reserved, graph, members, step, alignment, &sum)) return false;
+        if (!group->persistent &&
+            !tarn_reserve(reserved, 0, graph, members, alignment, &block_alignment, &sum))
+            return false;
     }
     return true;
 }

@@ -7,6 +7,14 @@
 
 #include "streams/graph/graph.h"
 
+/* Of one block, a lone storage or the members of a group: what each member reserves (storage,
+ * counted from `first`, -> bytes), and the alignment of the block's offset. Adds the bytes that the
+ * block takes at most, with what may lie free before it, to *sum. alignment: the plan's. false: a
+ * size or the sum does not fit in 64 bits. Cost: linear in the members. */
+bool tarn_reserve(uint64_t *reserved, uint32_t first, const struct tarn_graph *graph,
+                  struct tarn_list members, uint64_t alignment, uint64_t *block_alignment,
+                  uint64_t *sum);
+
 /* *reserved: planned storage -> bytes, in the region; workspaces are folded, and other spaces than
  * the first one left out (see below). alignment: a power of two, in bytes. TARN_BAD_INPUT: an arena
  * in which no two storages share bytes cannot be addressed with 64 bits; else the sum of the sizes

@@ -9,31 +9,28 @@
 
 #include "streams/base/checked.h"
 #include "streams/base/error.h"
+#include "streams/order/reserved.h"
 
 /* ---- Making ---- */
 
-/* Lays the members of block b out from its start; false: they do not fit in 64 bits.
- * Lone storages are at 0 already: the pages of `within` are touched only where groups are. */
+/* Lays the members of block b out from its start, and adds to *sum what it may take; false: that
+ * does not fit in 64 bits. Lone storages are at 0 already: the pages of `within` are touched only
+ * where groups are. */
 static bool measure(struct tarn_blocks *blocks, uint32_t b, const struct tarn_graph *graph,
-                    uint64_t alignment)
+                    uint64_t alignment, uint64_t *sum)
 {
-    const uint32_t *members = blocks->members + blocks->members_begin[b];
-    uint32_t count = blocks->members_begin[b + 1] - blocks->members_begin[b];
-    uint64_t end = 0, own = graph->storages[members[0]].alignment;
-    uint32_t group = graph->storages[members[0]].group, last = members[count - 1];
-    alignment = tarn_storage_alignment(graph, members[0], alignment);
-    uint64_t step = group != TARN_NONE && graph->groups[group].padded ? alignment : 1;
-    last -= blocks->storages_begin;
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t size;
-        if (!tarn_size_round_up(graph->storages[members[i]].size, step, &size)) return false;
-        if (group != TARN_NONE) blocks->within[members[i] - blocks->storages_begin] = end;
-        blocks->reserved[members[i] - blocks->storages_begin] = size;
-        if (!tarn_size_add(end, size, &end)) return false;
+    const uint32_t *ids = blocks->members + blocks->members_begin[b];
+    struct tarn_list members = {ids, blocks->members_begin[b + 1] - blocks->members_begin[b]};
+    uint64_t end = 0;
+    if (!tarn_reserve(blocks->reserved, blocks->storages_begin, graph, members, alignment,
+                      &alignment, sum))
+        return false;
+    blocks->alignment_shift[b] = (uint8_t)__builtin_ctzll(alignment);
+    for (size_t i = 0; graph->storages[ids[0]].group != TARN_NONE && i < members.count; i++) {
+        uint32_t a = ids[i] - blocks->storages_begin;
+        blocks->within[a] = end;
+        end += blocks->reserved[a];
     }
-    if (!tarn_size_round_up(end, alignment, &end)) return false;
-    blocks->reserved[last] = end - blocks->within[last];
-    blocks->alignment_shift[b] = (uint8_t)__builtin_ctzll(own > alignment ? own : alignment);
     return true;
 }
 
@@ -57,18 +54,13 @@ static void collect_members(struct tarn_blocks *blocks, const struct tarn_graph 
     blocks->members_begin[blocks->count] = at;
 }
 
-/* Can the blocks be stacked, whatever their order? Then no offset in any placement overflows.
- */
+/* Can the blocks be stacked, whatever their order? Then no offset in any placement overflows. */
 static bool measure_all(struct tarn_blocks *blocks, const struct tarn_graph *graph,
                         uint64_t alignment)
 {
     uint64_t sum = 0;
-    for (uint32_t b = 0; b < blocks->count; b++) {
-        if (!measure(blocks, b, graph, alignment)) return false;
-        struct tarn_block block = tarn_block_at(blocks, b);
-        if (!tarn_size_add(sum, block.size, &sum) || !tarn_size_add(sum, block.alignment, &sum))
-            return false;
-    }
+    for (uint32_t b = 0; b < blocks->count; b++)
+        if (!measure(blocks, b, graph, alignment, &sum)) return false;
     return true;
 }
 
