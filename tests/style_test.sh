@@ -6,7 +6,7 @@ set -u
 cd "$1" || exit 1
 build=$2
 number=0
-echo "1..15"
+echo "1..16"
 
 # report NAME FINDINGS: passes when nothing was found.
 report() {
@@ -114,7 +114,15 @@ report rooms_are_entered_by_their_doors "$(
         runtime/check runtime/cuda runtime/host runtime/queues runtime/session
 )"
 
-report no_object_is_called_all "$(grep -rnE '\ball(->|\.)[a-z]' streams planner runtime cli --include='*.[ch]')"
+report nothing_is_called_all "$(
+    grep -rnE '\ball(->|\.)[a-z]|\b(bool|int|u?int[0-9]+_t|size_t|struct [a-z_]+) \*?all\b' \
+        streams planner runtime cli tests examples --include='*.[ch]'
+)"
+
+report structures_state_their_invariants_in_315_asserts_or_more "$(
+    count=$(grep -rhE '^ *assert\(' streams planner runtime cli --include='*.[ch]' | wc -l)
+    [ "$count" -ge 315 ] || echo "there are $count"
+)"
 
 shared=shared
 report the_project_is_self_contained "$(

@@ -556,7 +556,7 @@ static void steps_are_counted_told_and_limited(void **state)
                      TARN_OK);
     for (int couple = 0; couple < 2; couple++) {
         struct watched free_run = {.stop_at = 0}, limited;
-        uint64_t all = search_with(graph, couple, &free_run, &result[0]);
+        uint64_t free_bytes = search_with(graph, couple, &free_run, &result[0]);
         tarn_graph_destroy(result[0]);
         assert_true(free_run.steps > 1);
         for (uint64_t steps = 1; steps <= free_run.steps; steps++) {
@@ -568,7 +568,7 @@ static void steps_are_counted_told_and_limited(void **state)
             }
             assert_int_equal(bytes[0], bytes[1]);
             assert_true(tarn_hash_equal(result[0]->hash, result[1]->hash));
-            if (steps == free_run.steps) assert_int_equal(bytes[0], all);
+            if (steps == free_run.steps) assert_int_equal(bytes[0], free_bytes);
             tarn_graph_destroy(result[0]);
             tarn_graph_destroy(result[1]);
         }

@@ -66,8 +66,8 @@ int network_rows(const struct options *o) { return !strcmp(o->network, "text") ?
 void step_load(const struct step *step, uint32_t shard, uint64_t at, void *input, int32_t *wanted)
 {
     const struct options *o = step->options;
-    uint64_t all = (uint64_t)o->shards, batch = (uint64_t)o->batch;
-    uint64_t first = (at * all + (uint64_t)rank * (all / (uint64_t)ranks) + shard) * batch;
+    uint64_t shards = (uint64_t)o->shards, batch = (uint64_t)o->batch;
+    uint64_t first = (at * shards + (uint64_t)rank * (shards / (uint64_t)ranks) + shard) * batch;
     for (uint64_t i = 0; i < batch; i++)
         data_copy(step->data, data_pick(step->data, first + i),
                   (char *)input + i * step->data->input_bytes,

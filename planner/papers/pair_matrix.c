@@ -31,6 +31,7 @@ void tarn_pair_matrix_finish(struct tarn_pair_matrix *matrix)
 uint64_t tarn_pair_matrix_count(const struct tarn_pair_matrix *matrix)
 {
     uint64_t bits = 0;
+    assert(tarn_pair_matrix_is_valid(matrix));
     for (size_t w = 0; w < (size_t)matrix->count * matrix->words; w++)
         bits += (uint64_t)__builtin_popcountll(matrix->bits[w]);
     assert(bits % 2 == 0); /* each pair has two bits */

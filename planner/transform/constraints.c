@@ -130,8 +130,10 @@ enum tarn_status tarn_constraints_init(struct tarn_constraints *constraints,
     if (status != TARN_OK) return status;
     constraints->ops_count = graph->ops_count;
     constraints->arcs_count = constraints->predecessors.begin[graph->ops_count];
-    return tarn_arcs_reverse(&constraints->successors, region, &constraints->predecessors,
-                             graph->ops_count, graph->ops_count);
+    status = tarn_arcs_reverse(&constraints->successors, region, &constraints->predecessors,
+                               graph->ops_count, graph->ops_count);
+    assert(status != TARN_OK || tarn_constraints_is_valid(constraints, graph));
+    return status;
 }
 
 bool tarn_constraints_is_valid(const struct tarn_constraints *constraints,

@@ -4,8 +4,10 @@
  */
 
 #include "derive.h"
+
 #include "streams/base/checked.h"
 #include "streams/base/region.h"
+#include <assert.h>
 
 /* ---- Numbering ---- */
 
@@ -68,7 +70,9 @@ static void number_storages(struct tarn_graph *graph)
 {
     uint32_t next = number_roots(graph, 0, false);
     next = number_workspaces(graph, next);
-    number_roots(graph, next, true);
+    assert(next == graph->planned_count);
+    next = number_roots(graph, next, true);
+    assert(next == graph->storages_count);
     for (uint32_t t = 0; t < graph->tensors_count; t++)
         graph->tensors[t].storage = graph->tensors[graph->tensors[t].root].storage;
 }
@@ -123,6 +127,7 @@ static enum tarn_status fill_touchers(struct tarn_graph *graph, struct tarn_regi
     if (!pass.touchers) return TARN_SYSTEM;
     for (uint32_t a = 0; a < count; a++) graph->storages[a].touchers = pass.touchers + pass.next[a];
     touch_all(graph, &pass);
+    assert(count == 0 || pass.next[count - 1] == total);
     return TARN_OK;
 }
 

@@ -2,6 +2,7 @@
  * smallest ready id (a heap, of at most one op per stream). When ops are left over there is a
  * cycle: walking from arc to arc back among them must meet an op twice. Cost: O(V + E log S).
  */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -129,6 +130,7 @@ static void release(const struct tarn_graph *graph, uint32_t v, uint32_t *pendin
         tarn_heap_push(ready, stream->ops[next]);
     for (uint32_t k = graph->successors.begin[v]; k < graph->successors.begin[v + 1]; k++) {
         uint32_t w = graph->successors.ops[k];
+        assert(pending[w] > 0);
         if (--pending[w] == 0) tarn_heap_push(ready, w);
     }
 }
@@ -146,6 +148,7 @@ static uint32_t order_smallest_first(const struct tarn_graph *graph, uint32_t *o
     while (ready->count > 0) {
         uint32_t v = tarn_heap_pop(ready);
         order[count++] = v;
+        assert(count <= graph->ops_count && ready->count < graph->streams_count);
         release(graph, v, pending, ready);
     }
     return count;
@@ -161,8 +164,8 @@ static enum tarn_status order_ops(const struct tarn_graph *graph, uint32_t *orde
         .items = tarn_region_take(&region, graph->streams_count, sizeof *ready.items)};
     enum tarn_status status = TARN_SYSTEM;
     if (!region.is_exhausted) {
-        bool all = order_smallest_first(graph, order, pending, &ready) == graph->ops_count;
-        status = all ? TARN_OK : find_cycle(graph, pending, report);
+        bool is_whole = order_smallest_first(graph, order, pending, &ready) == graph->ops_count;
+        status = is_whole ? TARN_OK : find_cycle(graph, pending, report);
     }
     tarn_region_finish(&region);
     return status;

@@ -109,6 +109,7 @@ enum tarn_status tarn_antichain_init_within(struct tarn_antichain *antichain,
     struct tarn_region_mark mark = tarn_region_mark(region);
     bool ok = tarn_flow_init(&flow, region, reuse, graph, reserved) && tarn_flow_greedy(&flow) &&
               tarn_flow_augment(&flow, work, antichain->threshold, &maximal);
+    assert(!ok || tarn_flow_is_valid(&flow, reserved));
     tarn_region_release(region, mark);
     if (ok) antichain->bound = tarn_antichain_weight(antichain->threshold, reuse, reserved);
     if (ok && !maximal) ok = compare_with_list_cut(antichain, region, reuse, graph, reserved);

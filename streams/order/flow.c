@@ -50,10 +50,13 @@ static bool is_in_reach(const struct tarn_flow *flow, const struct tarn_gift *gi
     return op->position >= reuse->first[(size_t)op->stream * reuse->count + gift->storage];
 }
 
-bool tarn_flow_is_valid(const struct tarn_flow *flow, uint64_t sum)
+bool tarn_flow_is_valid(const struct tarn_flow *flow, const uint64_t *weight)
 {
-    uint64_t left = 0, lacking = 0, given = 0;
-    for (uint32_t a = 0; a < flow->reuse->count; a++) left += flow->left[a];
+    uint64_t sum = 0, left = 0, lacking = 0, given = 0;
+    for (uint32_t a = 0; a < flow->reuse->count; a++) {
+        sum += weight[a];
+        left += flow->left[a];
+    }
     for (uint32_t v = 0; v < flow->graph->ops_count; v++) {
         lacking += flow->lacking[v];
         for (uint32_t g = flow->gifts_of[v]; g; g = flow->gifts[g - 1].next) {

@@ -29,8 +29,9 @@ struct tarn_flow {
 bool tarn_flow_give(struct tarn_flow *flow, uint32_t storage, uint32_t op, uint64_t bytes);
 
 /* Is every gift in reach of its storage, and is each byte that is not left with its storage one
- * that no op lacks any more? `sum`: of all reserved bytes. Linear in gifts; for tests. */
-bool tarn_flow_is_valid(const struct tarn_flow *flow, uint64_t sum);
+ * that no op lacks any more? weight: by storage, as tarn_flow_init has it. Linear in gifts; for
+ * tests and assertions. */
+bool tarn_flow_is_valid(const struct tarn_flow *flow, const uint64_t *weight);
 
 /* Hands on bytes in topological order, as tarn_flow is when nothing has been given. False: no
  * memory. */

@@ -110,12 +110,12 @@ static void pack(struct packing *packing, uint32_t next, uint64_t placed, uint64
         return;
     }
     const struct block *block = &packing->blocks[next];
-    uint64_t all = placed;
-    for (uint32_t i = 0; i < block->count; i++) all |= UINT64_C(1) << block->members[i];
+    uint64_t with_block = placed;
+    for (uint32_t i = 0; i < block->count; i++) with_block |= UINT64_C(1) << block->members[i];
     for (uint64_t at = 0; at + block->size < packing->best; at += block->step) {
         uint64_t end = at + block->size > highest ? at + block->size : highest;
         if (packing->best <= packing->least || highest >= packing->best) return;
-        if (put_block(packing, block, at, placed)) pack(packing, next + 1, all, end);
+        if (put_block(packing, block, at, placed)) pack(packing, next + 1, with_block, end);
     }
 }
 

@@ -5,6 +5,7 @@
  * Cost: O(n^2) bits for n storages. */
 #include "instance.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,6 +51,7 @@ static void take_member(struct tarn_exact_builder *builder, uint32_t i, struct t
     if (block.members_count > 1) look_around(builder, block, a, mask);
     if (k == 0 || memcmp(mask, builder->mask[1 - k % 2], bytes) != 0) {
         uint32_t p = builder->pieces_count++;
+        assert(k == 0 || instance->piece_block[p - 1] == i);
         builder->storage[p] = a;
         instance->piece_block[p] = i;
         instance->piece_within[p] = (int64_t)blocks->within[a];
@@ -70,6 +72,7 @@ static void take_block(struct tarn_exact_builder *builder, uint32_t b)
     instance->piece_begin[i] = builder->pieces_count;
     for (uint32_t k = 0; k < block.members_count; k++) take_member(builder, i, block, k);
     instance->piece_begin[i + 1] = builder->pieces_count;
+    assert(instance->piece_begin[i] < instance->piece_begin[i + 1]);
 }
 
 static void note_present(struct tarn_exact_builder *builder)
@@ -114,6 +117,7 @@ static void count_units(struct tarn_exact_instance *instance, uint32_t pieces_co
 {
     int64_t unit = (int64_t)instance->unit;
     for (uint32_t i = 0; i < instance->count; i++) {
+        assert(instance->size[i] % unit == 0);
         instance->size[i] /= unit;
         if (instance->alignment[i] > 1) instance->alignment[i] /= unit;
     }

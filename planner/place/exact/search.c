@@ -282,7 +282,7 @@ enum tarn_exact_result tarn_exact_search_run(struct tarn_exact_search *search,
     struct tarn_exact_mark mark;
     size_t set_size = state->instance->set_words * sizeof *top.rest;
     search->guide = guide;
-    assert(state->unplaced_count == state->instance->count && state->placed_count == 0);
+    assert(tarn_exact_state_is_valid(state) && state->placed_count == 0);
     search->nodes = state->packed = state->work = 0;
     if (search->hopeless) return TARN_EXACT_INFEASIBLE;
     memcpy(top.rest, state->unplaced, set_size);

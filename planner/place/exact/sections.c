@@ -78,8 +78,8 @@ static void explain_section(struct tarn_exact_state *state, uint32_t s)
 bool tarn_exact_pack_all(struct tarn_exact_state *state)
 {
     for (uint32_t w = 0; w < state->instance->section_words; w++) {
-        uint64_t all = state->unpacked[w] & state->lively[w];
-        for (uint64_t rest = all; rest != 0; rest &= rest - 1) {
+        uint64_t listed = state->unpacked[w] & state->lively[w];
+        for (uint64_t rest = listed; rest != 0; rest &= rest - 1) {
             uint32_t s = tarn_set_next(w, rest);
             int64_t end = pack(state, s);
             if (end > state->capacity) {
@@ -89,7 +89,7 @@ bool tarn_exact_pack_all(struct tarn_exact_state *state)
             }
             tarn_exact_state_set_end(state, s, end);
         }
-        state->not_first_due[w] |= all & state->simple_sections[w];
+        state->not_first_due[w] |= listed & state->simple_sections[w];
         state->unpacked[w] = 0;
     }
     return true;

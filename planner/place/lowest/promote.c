@@ -42,11 +42,15 @@ static void fill_keys(const struct promoting *promoting, uint32_t rounds)
 {
     uint32_t count = promoting->count, *begin = promoting->begin;
     memset(begin, 0, ((size_t)rounds + 2) * sizeof *begin);
-    for (uint32_t place = 0; place < count; place++) begin[rounds - promoting->times[place] + 1]++;
+    for (uint32_t place = 0; place < count; place++) {
+        assert(promoting->times[place] <= rounds);
+        begin[rounds - promoting->times[place] + 1]++;
+    }
     for (uint32_t n = 0; n < rounds; n++) begin[n + 1] += begin[n];
     for (uint32_t i = 0; i < count; i++) {
         uint32_t place = promoting->by_key[i];
         uint32_t rank = begin[rounds - promoting->times[place]]++;
+        assert(rank < count);
         promoting->of->key[place] =
             (int32_t)((uint64_t)(count - rank) * TARN_KEY_MAX / ((uint64_t)count + 1));
     }

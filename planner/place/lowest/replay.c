@@ -5,6 +5,7 @@
  * Cost: a copy of the decoder's state for each snapshot, and what is left to decode. */
 #include "replay.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "planner/place/effort/effort.h"
@@ -14,6 +15,7 @@
 static void save(struct tarn_replay *replay, uint32_t index)
 {
     const struct tarn_decoder *decoder = &replay->decoder;
+    assert(index < TARN_SNAPSHOTS);
     struct tarn_snapshot *snapshot = &replay->trial[index];
     memcpy(snapshot->state, decoder->state, decoder->state_size * sizeof *decoder->state);
     snapshot->groups_count = decoder->groups_count;
@@ -25,6 +27,7 @@ static void save(struct tarn_replay *replay, uint32_t index)
 static void restore(struct tarn_replay *replay, uint32_t index)
 {
     struct tarn_decoder *decoder = &replay->decoder;
+    assert(index < TARN_SNAPSHOTS);
     const struct tarn_snapshot *snapshot = &replay->kept[index];
     size_t count = decoder->lowest->count;
     memcpy(decoder->state, snapshot->state, decoder->state_size * sizeof *decoder->state);

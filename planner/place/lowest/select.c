@@ -3,7 +3,9 @@
  * Source: docs/how-it-works.md, "Placement". Cost: the nodes with the least limit that have changed
  * since the last selection, and the children of each. */
 #include "limit_tree.h"
+
 #include "limits.h"
+#include <assert.h>
 
 enum { RUN = TARN_LANE_RUN, CHILDREN = TARN_NODE_CHILDREN };
 
@@ -87,6 +89,7 @@ uint32_t tarn_limits_select(struct tarn_decoder *decoder, const int32_t *key)
     int32_t limit = decoder->kernels->least(decoder->levels[top].least, count);
     struct tarn_leader first = first_of_range(decoder, key, top, 0, count, limit);
     uint32_t place = tarn_place_of(first);
+    assert(limit < TARN_PLACED && place < decoder->lowest->count);
     for (uint32_t level = top; level > 0; level--)
         tarn_flush_node(decoder, level, place >> tarn_node_shift(level));
     tarn_flush_run(decoder, first.run);

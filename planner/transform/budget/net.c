@@ -5,6 +5,7 @@
  * dropped is read. Cost: forms × results. */
 #include "net.h"
 
+#include <assert.h>
 #include <string.h>
 
 struct netting {
@@ -160,6 +161,7 @@ static void find_last_readers(struct netting *netting)
 /* While the places from `begin` to `end` run, and between them; wraps, and back in the sum. */
 static void add_bytes(struct tarn_net *net, uint32_t begin, uint32_t end, uint64_t bytes)
 {
+    assert(begin <= end && end < net->model->ops_count);
     for (uint32_t place = begin; place <= end; place++) {
         net->during[place] += bytes;
         if (place > begin) net->between[place] += bytes;
@@ -228,6 +230,7 @@ static void read_model(struct netting *netting)
         add_primary_forms(netting, place);
     net->first[net->model->ops_count] = net->count;
     add_forms_again(netting);
+    assert(net->again <= net->count && net->count <= 2 * net->model->forms_count);
     find_last_readers(netting);
     sum_bytes(netting);
     if (netting->fits) find_wanted(net);

@@ -3,6 +3,7 @@
  * split, the form decided for is the part that comes first. Cost: sorting the versions by size. */
 #include "space.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum { NEGLIGIBLE = 1000 };
@@ -78,6 +79,7 @@ enum tarn_status tarn_budget_space_init(struct tarn_budget_space *space, struct 
         for (uint32_t w = 0; w < versions; w++) space->of_version[w] = TARN_NONE;
         if (recompute) add_versions(space, least_size(model, sizes));
         add_ops(space);
+        assert(space->count <= versions + model->ops_count);
     }
     tarn_region_release(region, mark);
     return region->is_exhausted ? TARN_SYSTEM : TARN_OK;
@@ -108,6 +110,7 @@ static uint32_t value_form(const struct tarn_recompute_model *model, struct tarn
 uint32_t tarn_decision_get(const struct tarn_budget_space *space, const struct tarn_policy *policy,
                            uint32_t d)
 {
+    assert(d < space->count);
     uint32_t index = space->decisions[d].index;
     if (d >= space->versions_count)
         return form_value(space->model, space->model->op_forms[index], policy->form[index]);
@@ -118,6 +121,7 @@ uint32_t tarn_decision_get(const struct tarn_budget_space *space, const struct t
 void tarn_decision_set(const struct tarn_budget_space *space, struct tarn_policy *policy,
                        uint32_t d, uint32_t value)
 {
+    assert(d < space->count && value < space->decisions[d].values);
     uint32_t index = space->decisions[d].index;
     if (d >= space->versions_count) {
         policy->form[index] = value_form(space->model, space->model->op_forms[index], value);
