@@ -312,12 +312,13 @@ static void a_budget_is_kept_or_refused_with_its_floor(void **state)
     uint32_t kept = 0, refused = 0;
     for (uint64_t seed = 0; seed < 40; seed++) {
         struct tarn_graph *graph = draw_graph(seed, 1 + (uint32_t)(seed % 3));
-        struct tarn_plan *all, *plan;
+        struct tarn_plan *unbounded, *plan;
         struct tarn_plan_summary before, after;
         struct tarn_error error;
-        require(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = ALIGNMENT), &all, &error),
-                &error);
-        tarn_plan_summarize(all, &before);
+        require(
+            tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = ALIGNMENT), &unbounded, &error),
+            &error);
+        tarn_plan_summarize(unbounded, &before);
         uint64_t budget = before.footprint * (4 + seed % 6) / 10;
         struct tarn_budget_report report;
         struct tarn_budget_options *options =
@@ -329,7 +330,7 @@ static void a_budget_is_kept_or_refused_with_its_floor(void **state)
             tarn_plan_summarize(plan, &after);
             assert_true(after.footprint <= budget);
             assert_true(report.footprint <= budget);
-            assert_int_equal(digest_of(plan), digest_of(all));
+            assert_int_equal(digest_of(plan), digest_of(unbounded));
             tarn_plan_destroy(plan);
             kept++;
         } else {
@@ -339,7 +340,7 @@ static void a_budget_is_kept_or_refused_with_its_floor(void **state)
             assert_true(error.op < graph->ops_count);
             refused++;
         }
-        tarn_plan_destroy(all);
+        tarn_plan_destroy(unbounded);
         tarn_graph_destroy(graph);
     }
     print_message("# %u kept, %u refused\n", kept, refused);

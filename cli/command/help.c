@@ -90,7 +90,8 @@ static void print_exits(const struct tarn_command *command)
         printf("  %3d  %s\n", (int)exits[i], tarn_help_exit_text(command, exits[i]));
 }
 
-size_t tarn_help_summary_size(const struct tarn_command *command)
+/* Bytes of the part of the about text that --help shows. */
+static size_t summary_size(const struct tarn_command *command)
 {
     const char *end = strstr(command->about, "\n\n");
     return end ? (size_t)(end - command->about) + 1 : strlen(command->about);
@@ -98,7 +99,7 @@ size_t tarn_help_summary_size(const struct tarn_command *command)
 
 void tarn_help_print(const struct tarn_command *command, bool in_full)
 {
-    int about_size = in_full ? (int)strlen(command->about) : (int)tarn_help_summary_size(command);
+    int about_size = in_full ? (int)strlen(command->about) : (int)summary_size(command);
     printf("Usage: tarn %s %s [OPTION]...\n\n%.*s\nOptions:\n", command->verb, command->usage,
            about_size, command->about);
     for (size_t i = 0; i < command->options_count; i++) {

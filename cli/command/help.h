@@ -16,7 +16,4 @@ void tarn_help_form(const struct tarn_option *option, char form[TARN_FORM_MAX]);
 size_t tarn_help_exits(const struct tarn_command *command, enum tarn_status exits[TARN_EXITS_MAX]);
 const char *tarn_help_exit_text(const struct tarn_command *command, enum tarn_status status);
 
-/* Bytes of the part of the about text that --help shows. */
-size_t tarn_help_summary_size(const struct tarn_command *command);
-
 #endif

@@ -186,8 +186,10 @@ static void write_way(struct tarn_way *way, struct tarn_memory *memory, const st
     *way = (struct tarn_way){steps, count};
 }
 
-struct tarn_way tarn_way_find(struct tarn_memory *memory, const struct tarn_model *model,
-                              uint32_t from, bool from_previous, uint32_t to)
+/* A way with the fewest waits from the end of launch `from` (of the previous iteration where that
+ * is asked for) to the begin of `to`. Cost: O(launches + waits). */
+static struct tarn_way find_way(struct tarn_memory *memory, const struct tarn_model *model,
+                                uint32_t from, bool from_previous, uint32_t to)
 {
     static const struct tarn_way_step none = {TARN_NONE, TARN_STARTS};
     struct tarn_memory scratch = {NULL, false};
@@ -241,7 +243,7 @@ struct tarn_way *tarn_ways(struct tarn_memory *memory, const struct tarn_model *
         struct tarn_way way =
             !of_previous && is_halved(&model->holders[earlier], &model->holders[later])
                 ? way_inside(memory, v)
-                : tarn_way_find(memory, model, v, of_previous, model->holders[later].writer);
+                : find_way(memory, model, v, of_previous, model->holders[later].writer);
         if (!way.steps) return NULL;
         ways[(*count)++] = way;
     }

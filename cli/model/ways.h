@@ -38,11 +38,6 @@ struct tarn_way {
     uint32_t count;                    /* 0: there is no way */
 };
 
-/* A way with the fewest waits from the end of launch `from` (of the previous iteration where that
- * is asked for) to the begin of `to`. Cost: O(launches + waits). */
-struct tarn_way tarn_way_find(struct tarn_memory *memory, const struct tarn_model *model,
-                              uint32_t from, bool from_previous, uint32_t to);
-
 /* Why the writer of holder `later` may overwrite holder `earlier` (of the previous iteration where
  * that is asked for): a way from the last use in every stream that uses it, *count of them, by
  * launch. From the memory; NULL: none left. */

@@ -131,13 +131,13 @@ enum tarn_status tarn_derive_implementations(struct tarn_graph *graph)
         struct tarn_graph_op *op = &graph->ops[v];
         if (!wants_from_saved(graph, op)) continue;
         uint32_t count = op->implementations_count;
-        struct tarn_implementation *all =
-            tarn_region_take(&graph->region, (size_t)count + 1, sizeof *all);
-        if (!all) return TARN_SYSTEM;
-        if (count > 0) memcpy(all, op->implementations, count * sizeof *all);
-        all[count] = from_saved(graph, op);
-        if (!all[count].inputs.ids) return TARN_SYSTEM;
-        op->implementations = all;
+        struct tarn_implementation *longer =
+            tarn_region_take(&graph->region, (size_t)count + 1, sizeof *longer);
+        if (!longer) return TARN_SYSTEM;
+        if (count > 0) memcpy(longer, op->implementations, count * sizeof *longer);
+        longer[count] = from_saved(graph, op);
+        if (!longer[count].inputs.ids) return TARN_SYSTEM;
+        op->implementations = longer;
         op->implementations_count = count + 1;
     }
     return TARN_OK;

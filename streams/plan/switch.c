@@ -220,14 +220,14 @@ enum tarn_status tarn_switch_waits(const struct tarn_switch *pair, struct tarn_r
     struct tarn_region working = {.chunks = NULL};
     struct needs needs = {.pair = pair, .region = &working};
     struct joined joined;
-    struct tarn_wait *all = NULL;
+    struct tarn_wait *reduced = NULL;
     *waits = NULL;
     enum tarn_status status = tarn_plan_program(pair->from, &needs.from, error);
     if (!status) status = tarn_plan_program(pair->to, &needs.to, error);
     if (!status && needs_init(&needs) && join(&joined, &needs) &&
-        tarn_events_reduce(&joined.graph, &working, &all, count) == TARN_OK) {
-        keep_crossing(&needs, all, count);
-        *waits = tarn_region_copy(region, all, *count, sizeof **waits);
+        tarn_events_reduce(&joined.graph, &working, &reduced, count) == TARN_OK) {
+        keep_crossing(&needs, reduced, count);
+        *waits = tarn_region_copy(region, reduced, *count, sizeof **waits);
     }
     tarn_region_finish(&working);
     if (status) return status;

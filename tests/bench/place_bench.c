@@ -64,15 +64,16 @@ static void print_graph(struct tarn_graph *graph, int repeats)
 {
     struct tarn_graph_summary summary;
     if (tarn_graph_summarize(graph, &summary, NULL) != TARN_OK) exit(1);
-    struct tarn_plan_summary all = measure(graph, "all", repeats);
+    struct tarn_plan_summary best = measure(graph, "all", repeats);
     printf("\n%s: %u storages, %u streams; order %.2f ms, verify %.2f ms\n\n",
-           tarn_graph_name(graph), summary.storages, summary.streams, all.order_ms, all.verify_ms);
+           tarn_graph_name(graph), summary.storages, summary.streams, best.order_ms,
+           best.verify_ms);
     printf("| method | place ms | footprint / serial peak |\n|---|---:|---:|\n");
     for (size_t i = 0; tarn_plan_method(i); i++) {
         struct tarn_plan_summary one = measure(graph, tarn_plan_method(i), repeats);
         print_row(&one, summary.serial_peak);
     }
-    print_row(&all, summary.serial_peak);
+    print_row(&best, summary.serial_peak);
 }
 
 static struct tarn_graph *open_graph(const char *argument)

@@ -34,21 +34,21 @@ void tarn_extremes_narrow_run(struct tarn_extremes *extremes, const struct tarn_
 static struct tarn_extreme measure(const struct tarn_lanes *lanes, uint32_t t, uint32_t run)
 {
     const int32_t *row = lanes->row + (size_t)t * lanes->count + (size_t)run * RUN;
-    struct tarn_extreme all = {0, INT32_MAX};
+    struct tarn_extreme range = {0, INT32_MAX};
     uint32_t count = places_in_run(lanes, run);
-    for (uint32_t i = 0; i < count; i++) all = join(all, (struct tarn_extreme){row[i], row[i]});
-    return all;
+    for (uint32_t i = 0; i < count; i++) range = join(range, (struct tarn_extreme){row[i], row[i]});
+    return range;
 }
 
 void tarn_extremes_narrow(struct tarn_extremes *extremes, uint32_t t, uint32_t level, uint32_t node)
 {
     uint32_t begin = node * TARN_NODE_CHILDREN, end = begin + TARN_NODE_CHILDREN;
     assert(level > 0 && level < extremes->levels_count && node < extremes->nodes_count[level]);
-    struct tarn_extreme all = {0, INT32_MAX};
+    struct tarn_extreme range = {0, INT32_MAX};
     if (end > extremes->nodes_count[level - 1]) end = extremes->nodes_count[level - 1];
     for (uint32_t child = begin; child < end; child++)
-        all = join(all, tarn_extremes_of(extremes, t, level - 1, child));
-    extremes->nodes[level][(size_t)t * extremes->nodes_count[level] + node] = all;
+        range = join(range, tarn_extremes_of(extremes, t, level - 1, child));
+    extremes->nodes[level][(size_t)t * extremes->nodes_count[level] + node] = range;
 }
 
 static enum tarn_status take_nodes(struct tarn_extremes *extremes, struct tarn_region *region,

@@ -1,0 +1,46 @@
+/* From which place of a stream on the bytes of a holder may be used again: a launch reaches a
+ * stream at the first place that comes after it, by the order of its own stream and by who waits
+ * for it, and a holder is free behind all its touches. Cost: O(launches + waits + touches). */
+#include "model.h"
+
+bool tarn_model_cuts_inside(const struct tarn_model *model, tarn_stream stream)
+{
+    struct tarn_list inside = model->certificate.inside;
+    for (size_t i = 0; i < inside.count; i++)
+        if (inside.ids[i] == stream) return true;
+    return false;
+}
+
+/* reach[v], from the last launch to the first: the first place of the stream that comes after v. */
+enum tarn_status tarn_model_first(const struct tarn_model *model, tarn_stream stream,
+                                  uint32_t *first)
+{
+    struct tarn_memory memory = {NULL, false};
+    uint32_t length = tarn_model_length(model, stream);
+    uint32_t *reach = tarn_memory_take(&memory, model->launches_count, sizeof *reach);
+    if (!reach) return TARN_SYSTEM;
+    for (uint32_t v = model->launches_count; v-- > 0;) {
+        const struct tarn_launch *launch = &model->launches[v];
+        uint32_t least = length;
+        if (launch->stream == stream)
+            least = launch->place + 1;
+        else if (launch->place + 1 < tarn_model_length(model, launch->stream))
+            least = reach[tarn_model_at(model, launch->stream, launch->place + 1)];
+        for (uint32_t i = model->waiters.begin[v]; i < model->waiters.begin[v + 1]; i++) {
+            uint32_t u = model->waiters.ids[i];
+            const struct tarn_launch *waiter = &model->launches[u];
+            uint32_t at = waiter->stream == stream ? waiter->place : reach[u];
+            if (at < least) least = at;
+        }
+        reach[v] = least;
+    }
+    for (uint32_t h = 0; h < model->holders_count; h++) {
+        const struct tarn_holder *holder = &model->holders[h];
+        first[h] = holder->pinned ? length : 0;
+        for (uint32_t i = 0; i < holder->touches_count; i++)
+            if (reach[holder->touches[i].launch] > first[h])
+                first[h] = reach[holder->touches[i].launch];
+    }
+    tarn_memory_finish(&memory);
+    return TARN_OK;
+}
