@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes docs/explain.md: what `tarn explain` and `tarn compare` answer for four example graphs.
+"""Writes docs/explain.md: what `tarn explain` and `tarn compare` answer for four example graphs, or those that are named.
 
-    docs/make_explain.py build/tarn > docs/explain.md"""
+    docs/make_explain.py build/tarn [NAME...] > docs/explain.md"""
 import json
 import os
 import subprocess
@@ -13,6 +13,7 @@ os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 GRAPHS = ("alexnet_b1_adam.ddp.json", "resnet50_b1_adam.ddp.json.gz", "bert_base_b1_adam.ddp.json.gz",
           "googlenet_b1_adam.ddp_branch4.json.gz")
 WIDTH = 160
+wanted = sys.argv[2:]
 
 
 def run(*words):
@@ -37,6 +38,8 @@ Made by `docs/make_explain.py build/tarn > docs/explain.md`. Long lines are cut 
 with tempfile.TemporaryDirectory() as folder:
     for name in GRAPHS:
         graph, short = "examples/graphs/" + name, name.split("_")[0]
+        if wanted and short not in wanted:
+            continue
         plan = f"{folder}/{short}.plan"
         run("plan", graph, "-o", plan, "--effort", "1000")
         run("plan", graph, "-o", f"{folder}/{short}_paper.plan", "--method", "many-objects:size:first-fit")

@@ -1,26 +1,30 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds Tarn, then plans BERT-base's data-parallel training step and runs
-# three iterations of it over one arena, every byte read being compared with what it must hold, and draws the plan.
+# quickstart.sh [GRAPH]: installs what is missing and builds Tarn (or takes the command that TARN names), then plans
+# BERT-base's data-parallel training step, or GRAPH, and runs three iterations of it over one arena, every byte read being
+# compared with what it must hold, and draws the plan beside the command.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-tests/setup.sh
-[ -e build/build.ninja ] || meson setup build >/dev/null
-meson compile -C build >/dev/null
+tarn=${TARN:-build/tarn}
+if [ -z "${TARN:-}" ]; then
+    tests/setup.sh
+    [ -e build/build.ninja ] || meson setup build >/dev/null
+    meson compile -C build >/dev/null
+fi
 
-graph=examples/graphs/bert_base_b1_adam.ddp.json.gz
-plan=build/bert_base.plan.json
+graph=${1:-examples/graphs/bert_base_b1_adam.ddp.json.gz}
+name=$(cd "$(dirname "$tarn")" && pwd)/$(basename "${graph%.json*}")
 echo "== The graph"
-build/tarn info "$graph"
+"$tarn" info "$graph"
 echo
-echo "== The plan ($plan)"
-build/tarn plan "$graph" -o "$plan"
+echo "== The plan"
+"$tarn" plan "$graph" -o "$name.plan.json"
 echo
 echo "== Three checked iterations on this machine's cores"
-build/tarn run "$graph" "$plan" --check --iterations 3
+"$tarn" run "$graph" "$name.plan.json" --check --iterations 3
 echo
 echo "== Its picture"
-build/tarn show "$graph" "$plan" -o build/bert_base.html
-build/tarn show "$graph" "$plan" -o build/bert_base.svg
-echo "for a browser:   $PWD/build/bert_base.html"
-echo "for a document:  $PWD/build/bert_base.svg"
+"$tarn" show "$graph" "$name.plan.json" -o "$name.svg"
+"$tarn" show "$graph" "$name.plan.json" -o "$name.html"
+echo "for a document:  $name.svg"
+echo "for a browser:   $name.html"

@@ -1,14 +1,21 @@
-"""What documents quote must stand in the sources. TAP on standard output.
+"""What documents say holds: messages stand in the sources, links lead somewhere, commands do as shown, and the figures beside
+them are what they print. TAP on standard output.
 
-    documents_test.py SOURCE"""
+    documents_test.py SOURCE TARN"""
 import glob
 import os
 import re
+import shutil
+import subprocess
 import sys
+import tempfile
 
 from cases import run as run_tests, test
 
-source = os.path.abspath(sys.argv[1])
+source, tarn = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+build = os.path.dirname(tarn)
+documents = sorted(["README.md", "CONTRIBUTING.md", "SECURITY.md"] + [
+    os.path.relpath(path, source) for pattern in ("docs/*.md", "examples/**/*.md") for path in glob.glob(os.path.join(source, pattern), recursive=True)])
 rooms = ("streams", "planner", "runtime", "cli")
 
 
@@ -41,11 +48,150 @@ def every_message_of_troubleshooting_stands_in_the_sources():
 @test
 def links_between_documents_lead_somewhere():
     absent = []
-    for path in ["README.md", *glob.glob("*.md", root_dir=source), *(f"docs/{name}" for name in glob.glob("*.md", root_dir=os.path.join(source, "docs")))]:
+    for path in documents:
         for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", read(path)):
             if "://" not in target and not os.path.exists(os.path.join(source, os.path.dirname(path), target)):
                 absent.append(f"{path}: {target}")
     assert not absent, absent
+
+
+# ---- Commands ----
+
+# What is not run here, and why: the beginning of a command, and its reason.
+NOT_RUN_HERE = {
+    "meson setup build && meson compile -C build": "these build what this test belongs to, and run it",
+    "meson test -C build": "this test is one of them",
+    "tests/run.sh": "it runs this test",
+    "tests/fuzz/run.sh build-fuzz 600": "ten minutes a fuzzer; tests/run.sh --with fuzz runs it for one",
+    "TARN_CAMPAIGN=60 tests/fuzz/run.sh build-fuzz": "an hour; tests/run.sh --with fuzz runs it for minutes",
+    "meson setup build --prefix /opt/tarn": "embed_ways does it, with another prefix",
+    "TARN_LIBRARY=build/libtarn.so tests/with_torch.sh tests/torch/tables.py": "half an hour with PyTorch; torch runs every network's step",
+    "python": "torch runs what the blocks of PyTorch show",
+    "tarn explain": "of docs/explain.md: what_explain_answers_is_as_it_is_shown",
+    "tarn compare": "of docs/explain.md: what_explain_answers_is_as_it_is_shown",
+}
+# What the words in capitals of a command stand for; a verb may have its own.
+STANDS_FOR = {"GRAPH": "examples/graphs/figure2.json", "PLAN": "figure2.plan", "ORDER": "order.json", "FILE": "picture.html", "G": "changed.json",
+              "N": "2", "LIST": "graphs.list", "FOLDER": "plans", "IN": "examples/graphs/twelve.csv", "OUT": "answer.csv"}
+OF_VERB = {"convert": {"PLAN": "twelve.plan"}, "pairs": {"NAME": "clocks"}}
+PROGRAMS = "tarn |meson |mpirun |python |examples/|tests/|docs/|build/|[A-Z_]+=[^ ]+ tests/"
+
+
+def commands(path):
+    """The lines of a document that one types: those behind a $, and in blocks without any those that begin with a program."""
+    for block in re.findall(r"(?:^    .*\n)+", read(path), re.M):
+        lines = [line[4:] for line in block.splitlines()]
+        typed = [line[2:] for line in lines if line.startswith("$ ")]
+        for line in typed or [line for line in lines if re.match(f"({PROGRAMS})(?!= )", line)]:
+            yield re.split(r"\s{2,}(?=[a-z#])", line)[0].rstrip()
+
+
+def is_run_here(path, command):
+    return path != "docs/explain.md" and not any(command.startswith(beginning) for beginning in NOT_RUN_HERE if not beginning.startswith("tarn "))
+
+
+def filled_in(command):
+    verb = command.split()[1] if command.startswith("tarn ") else ""
+    names = {**STANDS_FOR, **OF_VERB.get(verb, {})}
+    command = command.replace("[NAME [NAME]]", "a b").replace("[", "").replace("]", "")
+    return re.sub(r"(?<![\w$/.-])[A-Z]+(?![\w/.=-])", lambda word: names[word[0]], command)
+
+
+class Place:
+    """A folder with the examples and the command, where a reader would be."""
+
+    def __enter__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        for name in ("examples", "tests", "docs"):
+            os.symlink(os.path.join(source, name), os.path.join(self.folder.name, name))
+        os.symlink(tarn, os.path.join(self.folder.name, "tarn"))
+        os.symlink(build, os.path.join(self.folder.name, "build"))
+        with open(os.path.join(self.folder.name, "graphs.list"), "w", encoding="utf-8") as file:
+            file.write("examples/graphs/figure2.json\nexamples/graphs/figure7.json\n")
+        for name, graph in (("figure2", "figure2.json"), ("twelve", "twelve.csv")):
+            self.run(f"tarn plan examples/graphs/{graph} -o {name}.plan")
+        return self
+
+    def __exit__(self, *_):
+        self.folder.cleanup()
+
+    def run(self, command):
+        environment = {**os.environ, "PATH": build + ":" + os.environ["PATH"], "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                       "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_mpi_yield_when_idle": "1", "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(["bash", "-c", command], cwd=self.folder.name, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{command}: exit {done.returncode}\n{done.stderr[-2000:]}"
+        return done.stdout
+
+
+def is_lacking(command):
+    """A part that is not here, which is a failure where it was asked for."""
+    needs = (["mpirun"] if "mpirun" in command else []) + (["build/tests/train"] if "build/tests/train" in command else [])
+    lacking = [need for need in needs if not (shutil.which(need) or os.path.exists(os.path.join(os.path.dirname(build), need)))]
+    assert not lacking or "train" not in os.environ.get("TARN_REQUIRE", "").split(","), lacking
+    return lacking
+
+
+@test
+def every_command_of_a_document_works():
+    count, used = 0, set()
+    with Place() as place:
+        for path in documents:
+            for command in commands(path):
+                used |= {beginning for beginning in NOT_RUN_HERE if command.startswith(beginning)}
+                if is_run_here(path, command) and not is_lacking(command):
+                    place.run(f"TARN=./tarn {command} examples/graphs/figure2.json" if command == "examples/quickstart.sh" else filled_in(command))
+                    count += 1
+    assert count >= 20 and used == set(NOT_RUN_HERE), (count, set(NOT_RUN_HERE) - used)
+
+
+@test
+def what_explain_answers_is_as_it_is_shown():
+    """Of two of the four graphs; the others take longer."""
+    done = subprocess.run([sys.executable, os.path.join(source, "docs/make_explain.py"), tarn, "alexnet", "resnet50"], capture_output=True, text=True, check=True)
+    shown = {section.split("\n")[0]: section.strip() for section in read("docs/explain.md").split("\n## ")[1:]}
+    made = {section.split("\n")[0]: section.strip() for section in done.stdout.split("\n## ")[1:]}
+    assert set(shown) == {"alexnet", "resnet50", "bert", "googlenet"} and len(made) == 2
+    for name, section in made.items():
+        for line, was in zip(section.splitlines(), shown[name].splitlines()):
+            assert line == was, (line, was)
+        assert len(section) == len(shown[name])
+
+
+@test
+def results_are_what_their_commands_print():
+    rows = re.findall(r"^\| (.+) \| (.+) \| (.+) \| `(.+)` \|$", read("README.md"), re.M)
+    assert len(rows) >= 6
+    with Place() as place:
+        for about, apart, arena, command in rows:
+            told = place.run(command)
+            for figure in [apart, *re.findall(r"[\d.]+ [KMG]iB", arena), *re.findall(r"(?<=at )[\d.]+(?= % more)", about)]:
+                assert re.search(rf"(?<![\d.]){re.escape(figure)}(?![\d.])", told), (command, figure, told)
+            assert ("smallest" in arena) == ("optimal          yes" in told) or "--budget" in command, (command, told)
+
+
+@test
+def verbs_and_options_that_documents_name_are_there():
+    options = {}
+    for path in documents:
+        for words in re.findall(r"(?<=`)tarn [a-z][^`&|]*|(?<=&& )tarn [a-z][^`&|]*", read(path)):
+            verb = words.split()[1]
+            if verb not in options:
+                done = subprocess.run([tarn, "help", "--all", verb], capture_output=True, text=True, check=False)
+                assert done.returncode == 0, (path, words)
+                options[verb] = set(re.findall(r"(?<![\w-])-{1,2}[a-z][a-z-]*", done.stdout))
+            assert set(re.findall(r"(?<![\w-])-{1,2}[a-z][a-z-]*", words)) <= options[verb], (path, words)
+    assert len(options) >= 8
+
+
+@test
+def the_program_of_the_readme_is_a_whole_one():
+    program = re.search(r"^(?:    #include .*\n)(?:(?:    .*)?\n)+?    }\n\n`", read("README.md"), re.M)[0]
+    lines = [line[4:] for line in program.splitlines()[:-1]]
+    assert sum(bool(line) for line in lines) <= 25
+    with Place() as place:
+        with open(os.path.join(place.folder.name, "program.c"), "w", encoding="utf-8") as file:
+            file.write("\n".join(lines))
+        place.run(f"cc -std=c11 -Wall -Wextra -Werror -Wno-unused-parameter -I {source}/include program.c -L build -ltarn -Wl,-rpath,{build} -o program && ./program")
 
 
 run_tests()

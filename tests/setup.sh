@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what Tarn needs and this machine lacks (Debian, Ubuntu). Called by examples/quickstart.sh
 # and tests/run.sh; names on the command line ask for more: tests, coverage, starpu, opencl, cross, fuzz,
-# train, browser; torch (PyTorch and ExecuTorch in a virtual environment of 6 GB: TARN_TORCH, else in the user's
+# train, browser, docs; torch (PyTorch and ExecuTorch in a virtual environment of 6 GB: TARN_TORCH, else in the user's
 # cache); and gpu, for which nothing can be installed.
 set -euo pipefail
 
@@ -47,6 +47,7 @@ for extra in "$@"; do
         command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || need_command chromium chromium
         ;;
     coverage) need_command gcovr gcovr ;;
+    docs) need_command doxygen doxygen ;;
     cross)
         need_command aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
         need_command arm-linux-gnueabihf-gcc gcc-arm-linux-gnueabihf
@@ -65,7 +66,7 @@ for extra in "$@"; do
         python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
         ;;
     *)
-        echo "setup: no optional part is called '$extra' (there are: tests, coverage, starpu, opencl, cross, fuzz, train, browser, torch, gpu)" >&2
+        echo "setup: no optional part is called '$extra' (there are: tests, coverage, starpu, opencl, cross, fuzz, train, browser, docs, torch, gpu)" >&2
         exit 2
         ;;
     esac
