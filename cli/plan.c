@@ -164,7 +164,8 @@ static enum tarn_status carry_out(struct request *request)
 
 static enum tarn_status draw_curve(const struct request *request)
 {
-    const struct tarn_transform_control control = {.stop = request->planning.stop,
+    const struct tarn_transform_control control = {.struct_size = sizeof control,
+                                                   .stop = request->planning.stop,
                                                    .seconds = request->planning.seconds};
     struct tarn_budget_options budget = request->transforms.budget_options;
     budget.alignment = request->planning.alignment;

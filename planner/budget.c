@@ -8,7 +8,9 @@
 #include "budget.h"
 
 #include <assert.h>
+#include <string.h>
 
+#include "planner/transform/beat.h"
 #include "planner/transform/budget/budget.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
@@ -122,16 +124,17 @@ static enum tarn_status begin(struct tarn_budgeting *budgeting, struct tarn_grap
     return status;
 }
 
-static void fill_report(const struct tarn_budgeting *budgeting, const struct tarn_attempt *attempt,
-                        struct tarn_budget_report *report)
+static void give_report(const struct tarn_budgeting *budgeting, const struct tarn_attempt *attempt,
+                        void *to, size_t size)
 {
-    *report = attempt->report;
-    report->evaluations = budgeting->evaluations;
-    report->budget = budgeting->options.budget;
-    report->footprint_before = budgeting->placed;
-    report->footprint = attempt->footprint;
-    report->time_before_ns = budgeting->before_ns;
-    report->time_ns = attempt->time_ns;
+    struct tarn_budget_report report = attempt->report;
+    report.evaluations = budgeting->evaluations;
+    report.budget = budgeting->options.budget;
+    report.footprint_before = budgeting->placed;
+    report.footprint = attempt->footprint;
+    report.time_before_ns = budgeting->before_ns;
+    report.time_ns = attempt->time_ns;
+    tarn_report_give(to, size, &report, sizeof report);
 }
 
 enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
@@ -148,8 +151,8 @@ enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
     bool missing = status == TARN_OK && !tarn_attempt_fits(&best, budgeting.options.budget);
     if (missing && !tarn_deadline_is_over(&budgeting.deadline))
         status = tarn_recompute_fall_back(&budgeting, &best);
-    if (status == TARN_OK && budgeting.options.report)
-        fill_report(&budgeting, &best, budgeting.options.report);
+    if (status == TARN_OK)
+        give_report(&budgeting, &best, budgeting.options.report, budgeting.options.report_size);
     if (status == TARN_OK && !tarn_attempt_fits(&best, budgeting.options.budget))
         status = tarn_deadline_is_over(&budgeting.deadline) ? give_up(&budgeting, &best)
                                                             : refuse(&budgeting, &best);
@@ -162,16 +165,44 @@ enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
     return status;
 }
 
+/* What a caller asks for: a graph, or the rows of a curve. */
+struct call {
+    struct tarn_graph *graph;
+    struct tarn_budget_options options;
+    struct tarn_transform_control control;
+    struct tarn_planned planned;
+    unsigned char *rows; /* as large as the caller knows them */
+    size_t row_size, rows_count;
+    struct tarn_error *error;
+};
+
+static enum tarn_status take_call(struct call *call, const struct tarn_budget_options *options)
+{
+    tarn_error_clear(call->error);
+    enum tarn_status status = tarn_options_take(&call->options, sizeof call->options, options,
+                                                "budget options", call->error);
+    return status ? status : tarn_control_take(&call->control, &call->options.control, call->error);
+}
+
+static enum tarn_status run_budget(const struct tarn_transform_control *control, void *subject)
+{
+    struct call *call = subject;
+    call->options.control = control;
+    return tarn_budgeting_run(call->graph, &call->options, 0, NULL, &call->planned, call->error);
+}
+
 enum tarn_status tarn_graph_budget(struct tarn_graph *graph,
                                    const struct tarn_budget_options *options,
                                    struct tarn_graph **result, struct tarn_error *error)
 {
-    struct tarn_planned planned;
+    struct call call = {.graph = graph, .error = error};
     if (result) *result = NULL;
     if (!graph || !result) return tarn_error_null(error, __func__);
-    enum tarn_status status = tarn_budgeting_run(graph, options, 0, NULL, &planned, error);
-    *result = planned.graph;
-    tarn_plan_destroy(planned.plan);
+    enum tarn_status status = take_call(&call, options);
+    if (status == TARN_OK)
+        status = tarn_transform_beat(call.options.control, "budget", run_budget, &call);
+    *result = call.planned.graph;
+    tarn_plan_destroy(call.planned.plan);
     return status;
 }
 
@@ -187,46 +218,60 @@ static enum tarn_status give_up_curve(const struct tarn_budgeting *budgeting)
 
 /* The point for one budget; the policy that was found is where the next search starts. */
 static enum tarn_status find_point(struct tarn_budgeting *budgeting, uint64_t budget,
-                                   struct tarn_attempt *best, struct tarn_budget_report *row)
+                                   struct tarn_attempt *best, unsigned char *row, size_t size)
 {
     budgeting->options.budget = budget;
     enum tarn_status status = tarn_recompute_try_targets(budgeting, true, best);
-    if (status == TARN_OK) fill_report(budgeting, best, row);
+    if (status == TARN_OK) give_report(budgeting, best, row, size);
     return status;
 }
 
 static enum tarn_status find_points(struct tarn_budgeting *budgeting, struct tarn_attempt *best,
-                                    struct tarn_budget_report *rows, size_t count)
+                                    const struct call *call)
 {
+    size_t count = call->rows_count, size = call->row_size;
     enum tarn_status status = tarn_recompute_least(budgeting, best);
     if (status != TARN_OK || count == 0) return status;
     uint64_t least = best->footprint,
              span = budgeting->placed > least ? budgeting->placed - least : 0;
     budgeting->options.budget = least;
-    fill_report(budgeting, best, &rows[count - 1]);
+    give_report(budgeting, best, call->rows + (count - 1) * size, size);
     for (size_t i = count - 1; i-- > 0 && status == TARN_OK;) {
         double share = (double)i / (double)(count - 1);
         if (tarn_deadline_is_over(&budgeting->deadline)) return give_up_curve(budgeting);
         status = find_point(budgeting, budgeting->placed - (uint64_t)((double)span * share), best,
-                            &rows[i]);
+                            call->rows + i * size, size);
     }
     return status;
 }
 
 /* From the least upwards: what fits a budget also fits a larger one, so no point is slower than the
  * one below it. */
-enum tarn_status tarn_graph_budget_curve(struct tarn_graph *graph,
-                                         const struct tarn_budget_options *options,
-                                         struct tarn_budget_report *rows, size_t count,
-                                         struct tarn_error *error)
+static enum tarn_status run_curve(const struct tarn_transform_control *control, void *subject)
 {
-    if (!graph || (!rows && count > 0)) return tarn_error_null(error, __func__);
+    struct call *call = subject;
     struct tarn_budgeting budgeting;
     struct tarn_attempt best = {0};
-    for (size_t i = 0; i < count; i++) rows[i] = (struct tarn_budget_report){0};
-    enum tarn_status status = begin(&budgeting, graph, options, 0, error);
-    if (status == TARN_OK) status = find_points(&budgeting, &best, rows, count);
+    call->options.control = control;
+    enum tarn_status status = begin(&budgeting, call->graph, &call->options, 0, call->error);
+    if (status == TARN_OK) status = find_points(&budgeting, &best, call);
     tarn_planned_finish(&best.made);
     finish(&budgeting);
     return status;
+}
+
+enum tarn_status tarn_graph_budget_curve_sized(struct tarn_graph *graph,
+                                               const struct tarn_budget_options *options,
+                                               struct tarn_budget_report *rows, size_t size,
+                                               size_t count, struct tarn_error *error)
+{
+    struct call call = {.graph = graph,
+                        .rows = (unsigned char *)rows,
+                        .row_size = size,
+                        .rows_count = count,
+                        .error = error};
+    if (!graph || (!rows && count > 0)) return tarn_error_null(error, __func__);
+    if (count > 0) memset(rows, 0, count * size);
+    enum tarn_status status = take_call(&call, options);
+    return status ? status : tarn_transform_beat(call.options.control, "budget", run_curve, &call);
 }

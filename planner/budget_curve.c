@@ -5,6 +5,7 @@
 
 #include "streams/base/error.h"
 #include "streams/base/escape.h"
+#include "streams/base/options.h"
 #include "streams/graph/graph.h"
 #include "streams/text/text_file.h"
 #include "tarn/transform.h"
@@ -14,9 +15,16 @@ enum { WIDTH = 640, HEIGHT = 400, MARGIN = 56 };
 struct curve {
     const char *name;
     uint64_t persistent;
-    const struct tarn_budget_report *rows;
-    size_t count;
+    const unsigned char *rows; /* of the caller's size */
+    size_t size, count;
 };
+
+static struct tarn_budget_report row_of(const struct curve *curve, size_t i)
+{
+    struct tarn_budget_report row;
+    tarn_struct_give(&row, sizeof row, curve->rows + i * curve->size, curve->size);
+    return row;
+}
 
 static double memory_of(const struct curve *curve, const struct tarn_budget_report *row)
 {
@@ -36,7 +44,7 @@ static void print_table(const void *subject, FILE *file)
     fprintf(file, "budget_bytes,footprint_bytes,persistent_bytes,memory_ratio,time_ns,"
                   "overhead_percent,recomputed_ns,recomputed_ops,other_implementations\n");
     for (size_t i = 0; i < curve->count; i++) {
-        const struct tarn_budget_report *row = &curve->rows[i];
+        const struct tarn_budget_report known = row_of(curve, i), *row = &known;
         fprintf(file, "%llu,%llu,%llu,%.4f,%llu,%.3f,%llu,%u,%u\n", (unsigned long long)row->budget,
                 (unsigned long long)row->footprint, (unsigned long long)curve->persistent,
                 memory_of(curve, row), (unsigned long long)row->time_ns, overhead_of(row),
@@ -63,7 +71,8 @@ static struct axes axes_of(const struct curve *curve)
 {
     struct axes axes = {0, 1, 1};
     for (size_t i = 0; i < curve->count; i++) {
-        double overhead = overhead_of(&curve->rows[i]);
+        const struct tarn_budget_report row = row_of(curve, i);
+        double overhead = overhead_of(&row);
         if (overhead < axes.low) axes.low = overhead;
         if (overhead > axes.high) axes.high = overhead;
     }
@@ -98,6 +107,16 @@ static void print_axes(const struct axes *axes, FILE *file)
             WIDTH / 2, HEIGHT - 12);
 }
 
+struct point {
+    double x, y;
+};
+
+static struct point point_of(const struct curve *curve, const struct axes *axes, size_t i)
+{
+    const struct tarn_budget_report row = row_of(curve, i);
+    return (struct point){x_of(memory_of(curve, &row)), y_of(axes, overhead_of(&row))};
+}
+
 static void print_picture(const void *subject, FILE *file)
 {
     const struct curve *curve = subject;
@@ -112,26 +131,30 @@ static void print_picture(const void *subject, FILE *file)
     fprintf(file, ": modelled overhead of a budget</text>\n");
     print_axes(&axes, file);
     fprintf(file, "<polyline fill='none' stroke='#06c' stroke-width='2' points='");
-    for (size_t i = 0; i < curve->count; i++)
-        fprintf(file, "%.1f,%.1f ", x_of(memory_of(curve, &curve->rows[i])),
-                y_of(&axes, overhead_of(&curve->rows[i])));
+    for (size_t i = 0; i < curve->count; i++) {
+        struct point point = point_of(curve, &axes, i);
+        fprintf(file, "%.1f,%.1f ", point.x, point.y);
+    }
     fprintf(file, "'/>\n");
-    for (size_t i = 0; i < curve->count; i++)
-        fprintf(file, "<circle cx='%.1f' cy='%.1f' r='3' fill='#06c'/>\n",
-                x_of(memory_of(curve, &curve->rows[i])), y_of(&axes, overhead_of(&curve->rows[i])));
+    for (size_t i = 0; i < curve->count; i++) {
+        struct point point = point_of(curve, &axes, i);
+        fprintf(file, "<circle cx='%.1f' cy='%.1f' r='3' fill='#06c'/>\n", point.x, point.y);
+    }
     fprintf(file, "</svg>\n");
 }
 
-enum tarn_status tarn_budget_curve_save(const struct tarn_graph *graph,
-                                        const struct tarn_budget_report *rows, size_t count,
-                                        const char *path, struct tarn_error *error)
+enum tarn_status tarn_budget_curve_save_sized(const struct tarn_graph *graph,
+                                              const struct tarn_budget_report *rows, size_t size,
+                                              size_t count, const char *path,
+                                              struct tarn_error *error)
 {
     if (!graph || !path || (!rows && count > 0)) return tarn_error_null(error, __func__);
     struct tarn_graph_summary summary;
     tarn_error_clear(error);
     enum tarn_status status = tarn_graph_summarize(graph, &summary, error);
     if (status != TARN_OK) return status;
-    const struct curve curve = {graph->name, summary.persistent, rows, count};
+    const struct curve curve = {graph->name, summary.persistent, (const unsigned char *)rows, size,
+                                count};
     bool picture = tarn_text_is_named(path, "svg");
     return tarn_text_save(path, picture ? print_picture : print_table, &curve, error);
 }

@@ -10,17 +10,20 @@
 #include <assert.h>
 #include <string.h>
 
+#include "planner/transform/beat.h"
 #include "planner/transform/reorder/reorder.h"
 #include "streams/base/options.h"
 #include "tarn/transform.h"
 
 struct joint {
-    struct tarn_plan_options quick;    /* how orders are compared */
-    struct tarn_couple_options couple; /* if `couples` */
-    bool couples;                      /* waits are added before an order is placed */
-    bool lowest_will_do;               /* the final plan may be made by the method of `quick` */
-    struct tarn_planned best;          /* its plan, if it has one, is not of the coupled graph */
-    uint64_t footprint;                /* of the best */
+    struct tarn_plan_options quick;        /* how orders are compared */
+    struct tarn_couple_options couple;     /* if `couples` */
+    struct tarn_transform_control control; /* of both */
+    bool couples;                          /* waits are added before an order is placed */
+    bool lowest_will_do;                   /* the final plan may be made by the method of `quick` */
+    struct tarn_planned best; /* its plan, if it has one, is not of the coupled graph */
+    uint64_t footprint;       /* of the best */
+    struct tarn_reorder_report report;
 };
 
 static bool is_method(const struct tarn_plan_options *plan, const char *method)
@@ -45,6 +48,9 @@ static enum tarn_status init(struct joint *joint, const struct tarn_plan_options
     if (!plan->couple) return TARN_OK;
     enum tarn_status status = tarn_options_take(&joint->couple, sizeof joint->couple, plan->couple,
                                                 "couple options", error);
+    if (status == TARN_OK)
+        status = tarn_control_take(&joint->control, &joint->couple.control, error);
+    joint->control.beat = NULL;
     joint->couple.report = NULL;
     if (joint->couple.capacity == 0) joint->couple.capacity = plan->capacity;
     if (joint->couple.alignment == 0) joint->couple.alignment = plan->alignment;
@@ -64,7 +70,8 @@ static enum tarn_status make_plan(const struct joint *joint, struct tarn_graph *
                                   struct tarn_plan **plan, struct tarn_error *error)
 {
     struct tarn_graph *coupled = NULL;
-    struct tarn_transform_control control = {.stop = joint->quick.stop};
+    struct tarn_transform_control control = {.struct_size = sizeof control,
+                                             .stop = joint->quick.stop};
     struct tarn_couple_options couple = joint->couple;
     if (!joint->couples) return tarn_plan_make(graph, &joint->quick, plan, error);
     if (!couple.control) couple.control = &control;
@@ -122,10 +129,10 @@ static enum tarn_status try_kinds(struct joint *joint, struct tarn_graph *graph,
         if (kind & 2) own.keep_time = true;
         if (kind > 0 && left_out == 0 && own.keep_time == options->keep_time) continue;
         own.report = &report;
+        own.report_size = sizeof report;
         status = tarn_reorder_without(graph, &own, left_out, &result, error);
         if (status == TARN_OK) status = offer(joint, result, &better, error);
-        if (status == TARN_OK && options->report && (better || kind == 0))
-            *options->report = report;
+        if (status == TARN_OK && (better || kind == 0)) joint->report = report;
         if (!joint->couples && joint->footprint <= report.peak_after) break; /* no loss */
     }
     return status;
@@ -144,8 +151,9 @@ enum tarn_status tarn_joint_reorder(struct tarn_graph *graph,
         return tarn_graph_reorder(graph, options, &result->graph, error);
     status = offer(&joint, tarn_graph_retain(graph), &better, error);
     if (status == TARN_OK) status = try_kinds(&joint, graph, options, error);
-    if (status == TARN_OK && joint.best.graph == graph && options->report)
-        options->report->peak_after = options->report->peak_before;
+    if (joint.best.graph == graph) joint.report.peak_after = joint.report.peak_before;
+    if (status == TARN_OK)
+        tarn_report_give(options->report, options->report_size, &joint.report, sizeof joint.report);
     if (status == TARN_OK)
         *result = joint.best;
     else

@@ -5,9 +5,9 @@
 
 #include <assert.h>
 
-#include "beat.h"
 #include "budget.h"
 #include "joint.h"
+#include "planner/transform/beat.h"
 #include "planner/transform/recipe.h"
 #include "streams/base/options.h"
 
@@ -38,11 +38,17 @@ static bool wants_assign(const struct tarn_plan_options *options) { return optio
 
 /* The plan's own stop and seconds end the searches of transforms, too, where they have no control
  * of their own. */
-static const struct tarn_transform_control *stopped_by(struct tarn_transform_control *control,
-                                                       const struct tarn_plan_options *options)
+static enum tarn_status take_control(struct tarn_transform_control *taken,
+                                     const struct tarn_transform_control **control,
+                                     const struct tarn_plan_options *options,
+                                     struct tarn_error *error)
 {
-    *control = (struct tarn_transform_control){.stop = options->stop, .seconds = options->seconds};
-    return control;
+    const struct tarn_transform_control of_plan = {
+        .struct_size = sizeof of_plan, .stop = options->stop, .seconds = options->seconds};
+    if (!*control) *control = &of_plan;
+    enum tarn_status status = tarn_control_take(taken, control, error);
+    taken->beat = NULL;
+    return status;
 }
 
 static enum tarn_status budget(struct tarn_graph *graph, const struct tarn_plan_options *options,
@@ -54,8 +60,8 @@ static enum tarn_status budget(struct tarn_graph *graph, const struct tarn_plan_
         tarn_options_take(&budget, sizeof budget, options->budget, "budget options", error);
     if (status != TARN_OK) return status;
     if (budget.alignment == 0) budget.alignment = options->alignment;
-    if (!budget.control) budget.control = stopped_by(&control, options);
-    return tarn_budgeting_run(graph, &budget, 0, options, result, error);
+    status = take_control(&control, &budget.control, options, error);
+    return status ? status : tarn_budgeting_run(graph, &budget, 0, options, result, error);
 }
 
 static bool wants_budget(const struct tarn_plan_options *options) { return options->budget; }
@@ -70,8 +76,7 @@ static enum tarn_status take_reorder(struct tarn_reorder_options *reorder,
         tarn_options_take(reorder, sizeof *reorder, options->reorder, "reorder options", error);
     if (status != TARN_OK) return status;
     if (reorder->alignment == 0) reorder->alignment = options->alignment;
-    if (!reorder->control) reorder->control = stopped_by(control, options);
-    return TARN_OK;
+    return take_control(control, &reorder->control, options, error);
 }
 
 /* Updates of parameters that come early free gradients before the budget is looked at. */
@@ -114,9 +119,9 @@ static enum tarn_status couple(struct tarn_graph *graph, const struct tarn_plan_
         tarn_options_take(&couple, sizeof couple, options->couple, "couple options", error);
     if (status != TARN_OK) return status;
     if (couple.alignment == 0) couple.alignment = options->alignment;
-    if (!couple.control) couple.control = stopped_by(&control, options);
     if (couple.capacity == 0) couple.capacity = options->capacity;
-    return tarn_graph_couple(graph, &couple, &result->graph, error);
+    status = take_control(&control, &couple.control, options, error);
+    return status ? status : tarn_graph_couple(graph, &couple, &result->graph, error);
 }
 
 static bool wants_couple(const struct tarn_plan_options *options) { return options->couple; }

@@ -151,7 +151,7 @@ static void report_progress(void *user, uint64_t footprint, uint64_t steps)
     struct tarn_planning *planning = user;
     if (planning->reported != 0 && footprint >= planning->reported) return;
     planning->reported = footprint;
-    struct tarn_plan_progress progress = {footprint, planning->plan->bound, steps};
+    struct tarn_plan_progress progress = {sizeof progress, footprint, planning->plan->bound, steps};
     planning->options.progress(planning->options.user, &progress);
 }
 

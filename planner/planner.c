@@ -5,9 +5,9 @@
 #include <assert.h>
 #include <stdatomic.h>
 
-#include "beat.h"
 #include "pipeline.h"
 #include "plan_graph.h"
+#include "planner/transform/beat.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
@@ -50,7 +50,8 @@ static enum tarn_status make_plan(struct tarn_planned *final,
         return tarn_plan_make(final->graph, options, &final->plan, error);
     }
     if (options->progress) {
-        struct tarn_plan_progress progress = {final->plan->footprint, final->plan->bound, 0};
+        struct tarn_plan_progress progress = {sizeof progress, final->plan->footprint,
+                                              final->plan->bound, 0};
         options->progress(options->user, &progress);
     }
     return TARN_OK;

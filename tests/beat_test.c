@@ -128,6 +128,84 @@ static void transforms_beat(void **state)
     tarn_graph_destroy(graph);
 }
 
+/* ---- Transforms that are called by themselves ---- */
+
+struct transform_listener {
+    pthread_t thread;
+    uint32_t beats, last, steps, strange;
+};
+
+static bool listen_to_transform(void *user, const struct tarn_transform_progress *progress)
+{
+    struct transform_listener *listener = user;
+    if (!pthread_equal(listener->thread, pthread_self()) || !progress->transform)
+        listener->strange++;
+    return ++listener->beats == listener->last;
+}
+
+static void note_step(void *user, const struct tarn_transform_progress *progress)
+{
+    struct transform_listener *listener = user;
+    if (!pthread_equal(listener->thread, pthread_self()) || progress->step <= listener->steps)
+        listener->strange++;
+    listener->steps = (uint32_t)progress->step;
+}
+
+enum { SEARCHES = 4, ROWS = 3 };
+
+static enum tarn_status search(int which, struct tarn_graph *graph,
+                               const struct tarn_transform_control *control,
+                               struct tarn_graph **result)
+{
+    struct tarn_budget_report rows[ROWS];
+    *result = NULL;
+    switch (which) {
+    case 0:
+        return tarn_graph_reorder(graph, TARN_REORDER_OPTIONS(.control = control), result, NULL);
+    case 1: return tarn_graph_couple(graph, TARN_COUPLE_OPTIONS(.control = control), result, NULL);
+    case 2: return tarn_graph_budget(graph, TARN_BUDGET_OPTIONS(.control = control), result, NULL);
+    default:
+        return tarn_graph_budget_curve(graph, TARN_BUDGET_OPTIONS(.control = control), rows, ROWS,
+                                       NULL);
+    }
+}
+
+static void every_transform_that_searches_beats_and_finds_the_same(void **state)
+{
+    (void)state;
+    for (int which = 0; which < SEARCHES; which++) {
+        struct random_graph_options knobs = random_graph_knobs(5, 60);
+        struct tarn_graph *graph = random_graph(&knobs), *alone, *result;
+        struct transform_listener listener = {.thread = pthread_self()};
+        assert_int_equal(search(which, graph, NULL, &alone), TARN_OK);
+        assert_int_equal(search(which, graph,
+                                TARN_TRANSFORM_CONTROL(.beat = listen_to_transform,
+                                                       .progress = note_step, .user = &listener),
+                                &result),
+                         TARN_OK);
+        assert_true(listener.beats > 0 && (listener.steps > 0 || which == 3));
+        assert_int_equal(which == 3 ? 0 : listener.strange, 0); /* a curve counts anew */
+        struct tarn_hash expected = tarn_graph_hash(alone), found = tarn_graph_hash(result);
+        assert_memory_equal(&found, &expected, sizeof found);
+        tarn_graph_destroy(result);
+        tarn_graph_destroy(alone);
+        tarn_graph_destroy(graph);
+    }
+}
+
+static void a_curve_beats_and_may_be_ended(void **state)
+{
+    (void)state;
+    struct random_graph_options knobs = random_graph_knobs(5, 60);
+    struct tarn_graph *graph = random_graph(&knobs), *result;
+    struct transform_listener listener = {.thread = pthread_self(), .last = 1};
+    enum tarn_status status = search(
+        3, graph, TARN_TRANSFORM_CONTROL(.beat = listen_to_transform, .user = &listener), &result);
+    assert_true(status == TARN_OK || status == TARN_INTERRUPTED);
+    assert_true(listener.beats > 0);
+    tarn_graph_destroy(graph);
+}
+
 static void errors_come_through_beats(void **state)
 {
     (void)state;
@@ -152,6 +230,8 @@ int main(void)
         cmocka_unit_test(the_callers_stop_ends_a_search_that_beats),
         cmocka_unit_test(beats_change_no_plan),
         cmocka_unit_test(transforms_beat),
+        cmocka_unit_test(every_transform_that_searches_beats_and_finds_the_same),
+        cmocka_unit_test(a_curve_beats_and_may_be_ended),
         cmocka_unit_test(errors_come_through_beats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

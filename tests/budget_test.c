@@ -240,8 +240,10 @@ static void count_step(void *user, const struct tarn_transform_progress *progres
 static void begin_ending(struct ending *ending, uint64_t stop_at)
 {
     *ending = (struct ending){.stop_at = stop_at};
-    ending->control = (struct tarn_transform_control){
-        .progress = count_step, .user = ending, .stop = &ending->stop};
+    ending->control = (struct tarn_transform_control){.struct_size = sizeof ending->control,
+                                                      .progress = count_step,
+                                                      .user = ending,
+                                                      .stop = &ending->stop};
 }
 
 static void a_search_that_is_stopped_ends_with_what_fits_or_says_so(void **state)
@@ -279,12 +281,12 @@ static void time_that_is_over_is_no_refusal(void **state)
 {
     (void)state;
     struct tarn_graph *graph = deep_graph(DEEP_TRANSFORMER, 6, 1), *result;
-    const struct tarn_transform_control control = {.seconds = 1e-9};
+    const struct tarn_transform_control *control = TARN_TRANSFORM_CONTROL(.seconds = 1e-9);
     struct tarn_error error;
     assert_int_equal(
         tarn_graph_budget(graph,
                           TARN_BUDGET_OPTIONS(.budget = budget_footprint_of(graph) / 2,
-                                              .alignment = BUDGET_ALIGNMENT, .control = &control),
+                                              .alignment = BUDGET_ALIGNMENT, .control = control),
                           &result, &error),
         TARN_DEADLINE);
     assert_null(result);

@@ -25,7 +25,7 @@ for machine in aarch64-linux-gnu arm-linux-gnueabihf; do
         continue
     fi
     findings=$(find streams planner runtime cli -name '*.c' | sort | xargs -P "$(nproc)" -n 8 \
-        "$machine-gcc" -std=c11 -fsyntax-only -O1 -D_GNU_SOURCE '-DTARN_VERSION="0"' -DTARN_CUDA_MAJOR=13 \
+        "$machine-gcc" -std=c11 -fsyntax-only -O1 -D_GNU_SOURCE -DTARN_CUDA_MAJOR=13 \
         -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Iinclude -I. "-I$headers" 2>&1)
     if [ -z "$findings" ]; then
         echo "ok $number - compiles_for_$machine"

@@ -81,7 +81,7 @@ static void draw_transforms(struct choice *choice, struct random_source *source)
 {
     static const char *const kinds[] = {"work", "relu"};
     uint64_t alignment = choice->plan.alignment;
-    choice->control = (struct tarn_transform_control){.steps = 1 + random_below(source, 12)};
+    choice->control = *TARN_TRANSFORM_CONTROL(.steps = 1 + random_below(source, 12));
     choice->assign =
         *TARN_ASSIGN_OPTIONS(.mode = random_below(source, 2) ? TARN_ASSIGN_SCHEDULE
                                                              : TARN_ASSIGN_CONCURRENCY,

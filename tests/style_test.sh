@@ -83,7 +83,7 @@ report only_tarn_names_are_global "$(
 )"
 
 report every_public_function_is_called_with_null "$(
-    exported | while read -r name; do
+    exported | sed 's/_sized$//' | while read -r name; do # the inline function calls that
         grep -qw "$name" tests/null_test.c || echo "$name is not in tests/null_test.c"
     done
 )"

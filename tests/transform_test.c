@@ -523,6 +523,7 @@ static uint64_t search_with(struct tarn_graph *graph, bool couple, struct watche
 {
     struct tarn_reorder_report reordered;
     struct tarn_couple_report coupled = {0};
+    watched->control.struct_size = sizeof watched->control;
     watched->control.progress = watch;
     watched->control.user = watched;
     watched->control.stop = &watched->stop;

@@ -24,6 +24,17 @@ extern "C" {
 
 struct tarn_arena;
 
+/* What the inline functions of their names call, see graph.h. */
+struct tarn_session_memory;
+struct tarn_arena_options;
+TARN_API enum tarn_status tarn_arena_memory_size_sized(struct tarn_plan *const *plans, size_t count,
+                                                       struct tarn_device device,
+                                                       const struct tarn_arena_options *options,
+                                                       struct tarn_session_memory *memory,
+                                                       size_t size, struct tarn_error *error);
+TARN_API void *tarn_arena_memory_sized(const struct tarn_arena *arena,
+                                       struct tarn_session_memory *needs, size_t size);
+
 struct tarn_arena_options {
     size_t struct_size;
     /* An allocation of the device that the caller keeps, as large and as aligned as
@@ -40,11 +51,15 @@ struct tarn_arena_options {
 #endif
 
 /* What an arena for these plans needs. Errors as tarn_session_memory_size. */
-TARN_API enum tarn_status tarn_arena_memory_size(struct tarn_plan *const *plans, size_t count,
-                                                 struct tarn_device device,
-                                                 const struct tarn_arena_options *options,
-                                                 struct tarn_session_memory *memory,
-                                                 struct tarn_error *error);
+static inline enum tarn_status tarn_arena_memory_size(struct tarn_plan *const *plans, size_t count,
+                                                      struct tarn_device device,
+                                                      const struct tarn_arena_options *options,
+                                                      struct tarn_session_memory *memory,
+                                                      struct tarn_error *error)
+{
+    return tarn_arena_memory_size_sized(plans, count, device, options, memory, sizeof *memory,
+                                        error);
+}
 
 /* Allocates, fills with zeros, and finds and proves the waits of all pairs of plans: linear in the
  * plans for each pair. The arena keeps the plans alive; tarn_family_plan (plan.h) makes such that
@@ -61,7 +76,11 @@ TARN_API enum tarn_status tarn_arena_destroy(struct tarn_arena *arena);
 
 /* The address of the arena's first byte; what is persistent begins `needs.size - needs.persistent`
  * bytes behind it. NULL for NULL. *needs: what tarn_arena_memory_size says; may be NULL. */
-TARN_API void *tarn_arena_memory(const struct tarn_arena *arena, struct tarn_session_memory *needs);
+static inline void *tarn_arena_memory(const struct tarn_arena *arena,
+                                      struct tarn_session_memory *needs)
+{
+    return tarn_arena_memory_sized(arena, needs, sizeof *needs);
+}
 
 /* The waits of the first iteration of plan `to` (`op`) for the last one of plan `from` (`on`), as
  * numbered when the arena was made; they live as long as it. Empty when there are no such plans. */

@@ -49,8 +49,18 @@ struct tarn_error {
 /* A word for a status, for example "bad input"; static. */
 TARN_API const char *tarn_status_text(enum tarn_status status);
 
-/* The library's version, for example "0.1.0"; static. */
+/* The version of these headers, and as one number, which grows from version to version. */
+#define TARN_VERSION_MAJOR 0
+#define TARN_VERSION_MINOR 1
+#define TARN_VERSION_PATCH 0
+#define TARN_VERSION_TEXT "0.1.0"
+#define TARN_VERSION_NUMBER \
+    (TARN_VERSION_MAJOR * 1000000u + TARN_VERSION_MINOR * 1000u + TARN_VERSION_PATCH)
+
+/* The version of the library that is linked, for example "0.1.0", static; and as one number. A
+ * program needs a library whose number is not below that of its headers; docs/abi.md says more. */
 TARN_API const char *tarn_version(void);
+TARN_API uint32_t tarn_version_number(void);
 
 #ifdef __cplusplus
 }

@@ -30,6 +30,33 @@ typedef uint32_t tarn_space;
 struct tarn_graph;
 struct tarn_builder;
 
+/* Structs may grow from version to version (docs/abi.md). So a function that takes or fills one of
+ * the caller's is inline: it calls the one of its name with _sized, and says how large the struct
+ * is that the caller was compiled with. Other languages call these themselves. */
+struct tarn_space_info;
+struct tarn_tensor_info;
+struct tarn_op_info;
+struct tarn_graph_summary;
+struct tarn_pairs;
+TARN_API tarn_space tarn_builder_space_sized(struct tarn_builder *builder,
+                                             const struct tarn_space_info *info, size_t size);
+TARN_API tarn_tensor tarn_builder_tensor_sized(struct tarn_builder *builder,
+                                               const struct tarn_tensor_info *info, size_t size);
+TARN_API tarn_op tarn_builder_op_sized(struct tarn_builder *builder,
+                                       const struct tarn_op_info *info, size_t size);
+TARN_API bool tarn_graph_op_sized(const struct tarn_graph *graph, tarn_op op,
+                                  struct tarn_op_info *info, size_t size);
+TARN_API bool tarn_graph_tensor_sized(const struct tarn_graph *graph, tarn_tensor tensor,
+                                      struct tarn_tensor_info *info, size_t size);
+TARN_API bool tarn_graph_space_sized(const struct tarn_graph *graph, tarn_space space,
+                                     struct tarn_space_info *info, size_t size);
+TARN_API enum tarn_status tarn_graph_summarize_sized(const struct tarn_graph *graph,
+                                                     struct tarn_graph_summary *summary,
+                                                     size_t size, struct tarn_error *error);
+TARN_API enum tarn_status tarn_graph_pairs_sized(const struct tarn_graph *graph, const char *method,
+                                                 struct tarn_pairs *pairs, size_t size,
+                                                 struct tarn_error *error);
+
 /* The first three live in the arena at planned offsets; an output is pinned until the end of the
  * iteration. The others are persistent: they live for ever, in a part of their own. */
 enum tarn_tensor_kind {
@@ -135,15 +162,24 @@ TARN_API void tarn_builder_destroy(struct tarn_builder *builder);
 TARN_API tarn_stream tarn_builder_stream(struct tarn_builder *builder, const char *name);
 /* Spaces are numbered from 0 in the order in which they are added. A graph to which none is added
  * has one, of the device, without a name, a capacity, or an alignment of its own. */
-TARN_API tarn_space tarn_builder_space(struct tarn_builder *builder,
-                                       const struct tarn_space_info *info);
-TARN_API tarn_tensor tarn_builder_tensor(struct tarn_builder *builder,
-                                         const struct tarn_tensor_info *info);
+static inline tarn_space tarn_builder_space(struct tarn_builder *builder,
+                                            const struct tarn_space_info *info)
+{
+    return tarn_builder_space_sized(builder, info, sizeof *info);
+}
+static inline tarn_tensor tarn_builder_tensor(struct tarn_builder *builder,
+                                              const struct tarn_tensor_info *info)
+{
+    return tarn_builder_tensor_sized(builder, info, sizeof *info);
+}
 /* A further name for the bytes of `of` (a root or an alias of it); size and kind are its root's.
  * An op that outputs it writes the storage in place, unless the op is a view. */
 TARN_API tarn_tensor tarn_builder_alias(struct tarn_builder *builder, tarn_tensor of,
                                         const char *name);
-TARN_API tarn_op tarn_builder_op(struct tarn_builder *builder, const struct tarn_op_info *info);
+static inline tarn_op tarn_builder_op(struct tarn_builder *builder, const struct tarn_op_info *info)
+{
+    return tarn_builder_op_sized(builder, info, sizeof *info);
+}
 /* `later` must not start before `earlier` has finished. */
 TARN_API void tarn_builder_control(struct tarn_builder *builder, tarn_op later, tarn_op earlier);
 /* `writer` must not start before all other ops so far that read what it writes, under whatever
@@ -225,13 +261,23 @@ TARN_API uint32_t tarn_graph_ops_count(const struct tarn_graph *graph);
 TARN_API uint32_t tarn_graph_tensors_count(const struct tarn_graph *graph);
 TARN_API const char *tarn_graph_stream_name(const struct tarn_graph *graph, tarn_stream stream);
 /* Fill *info with borrowed pointers; false when the id is out of range. */
-TARN_API bool tarn_graph_op(const struct tarn_graph *graph, tarn_op op, struct tarn_op_info *info);
-TARN_API bool tarn_graph_tensor(const struct tarn_graph *graph, tarn_tensor tensor,
-                                struct tarn_tensor_info *info);
+static inline bool tarn_graph_op(const struct tarn_graph *graph, tarn_op op,
+                                 struct tarn_op_info *info)
+{
+    return tarn_graph_op_sized(graph, op, info, sizeof *info);
+}
+static inline bool tarn_graph_tensor(const struct tarn_graph *graph, tarn_tensor tensor,
+                                     struct tarn_tensor_info *info)
+{
+    return tarn_graph_tensor_sized(graph, tensor, info, sizeof *info);
+}
 /* At least one; the name lives as long as the graph. False when there is no such space. */
 TARN_API uint32_t tarn_graph_spaces_count(const struct tarn_graph *graph);
-TARN_API bool tarn_graph_space(const struct tarn_graph *graph, tarn_space space,
-                               struct tarn_space_info *info);
+static inline bool tarn_graph_space(const struct tarn_graph *graph, tarn_space space,
+                                    struct tarn_space_info *info)
+{
+    return tarn_graph_space_sized(graph, space, info, sizeof *info);
+}
 /* A word for a kind, as files have it, for example "pinned"; static. */
 TARN_API const char *tarn_space_kind_text(enum tarn_space_kind kind);
 /* The root of a tensor's storage (itself for a root), or TARN_NONE. */
@@ -277,9 +323,12 @@ struct tarn_graph_summary {
     uint64_t serial_peak; /* most bytes alive in one step of list order, exact bytes */
     uint64_t cost;        /* sum over ops, nanoseconds */
 };
-TARN_API enum tarn_status tarn_graph_summarize(const struct tarn_graph *graph,
-                                               struct tarn_graph_summary *summary,
-                                               struct tarn_error *error);
+static inline enum tarn_status tarn_graph_summarize(const struct tarn_graph *graph,
+                                                    struct tarn_graph_summary *summary,
+                                                    struct tarn_error *error)
+{
+    return tarn_graph_summarize_sized(graph, summary, sizeof *summary, error);
+}
 
 /* The bytes below which no safe plan of the graph can be, at any alignment: what cannot share bytes
  * in exact sizes, contiguous groups kept. TARN_SYSTEM: no memory. */
@@ -299,8 +348,11 @@ struct tarn_pairs {
 };
 /* method: "clocks", "ancestors", "ancestors-opt" or "stream-graph". TARN_USAGE: another one, or a
  * build without the methods of papers (-Dpapers=false). */
-TARN_API enum tarn_status tarn_graph_pairs(const struct tarn_graph *graph, const char *method,
-                                           struct tarn_pairs *pairs, struct tarn_error *error);
+static inline enum tarn_status tarn_graph_pairs(const struct tarn_graph *graph, const char *method,
+                                                struct tarn_pairs *pairs, struct tarn_error *error)
+{
+    return tarn_graph_pairs_sized(graph, method, pairs, sizeof *pairs, error);
+}
 
 #ifdef __cplusplus
 }

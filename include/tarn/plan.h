@@ -21,8 +21,17 @@ struct tarn_couple_options;
 struct tarn_in_place_options;
 struct tarn_reorder_options;
 
+/* What the inline functions of their names call, see graph.h. */
+struct tarn_plan_summary;
+struct tarn_plan_space_summary;
+TARN_API void tarn_plan_summarize_sized(const struct tarn_plan *plan,
+                                        struct tarn_plan_summary *summary, size_t size);
+TARN_API bool tarn_plan_space_sized(const struct tarn_plan *plan, tarn_space space,
+                                    struct tarn_plan_space_summary *summary, size_t size);
+
 /* How far a search has come. */
 struct tarn_plan_progress {
+    size_t struct_size;
     uint64_t footprint; /* of the best plan so far */
     uint64_t bound;     /* no safe plan is smaller */
     uint64_t steps;     /* of search so far */
@@ -183,7 +192,11 @@ struct tarn_plan_summary {
     enum tarn_stop stopped;                             /* of tarn_plan_create; no file has it */
     enum tarn_group_padding pad_groups; /* other than the graph says: all exact, or all padded */
 };
-TARN_API void tarn_plan_summarize(const struct tarn_plan *plan, struct tarn_plan_summary *summary);
+static inline void tarn_plan_summarize(const struct tarn_plan *plan,
+                                       struct tarn_plan_summary *summary)
+{
+    tarn_plan_summarize_sized(plan, summary, sizeof *summary);
+}
 
 /* The graph whose ids the plan uses; alive as long as the plan. */
 TARN_API const struct tarn_graph *tarn_plan_graph(const struct tarn_plan *plan);
@@ -263,8 +276,11 @@ struct tarn_plan_space_summary {
     struct tarn_certificate certificate; /* all zeros: none */
 };
 /* False when there is no such plan or space; *summary is all zeros then. */
-TARN_API bool tarn_plan_space(const struct tarn_plan *plan, tarn_space space,
-                              struct tarn_plan_space_summary *summary);
+static inline bool tarn_plan_space(const struct tarn_plan *plan, tarn_space space,
+                                   struct tarn_plan_space_summary *summary)
+{
+    return tarn_plan_space_sized(plan, space, summary, sizeof *summary);
+}
 
 /* What a plan is made for, and what it does: lists, waits and places, not how it was found. Equal
  * on all machines for equal plans, so that the ranks of a distributed program can make sure that
@@ -294,6 +310,7 @@ struct tarn_places {
 /* What a plan file says, without the graph that it was made for: to compare files. Nothing of it is
  * proved, and ids and waits are not held against a graph. */
 struct tarn_plan_outline {
+    size_t struct_size;
     const char *name, *method;
     struct tarn_hash source_hash, graph_hash;
     struct tarn_graph *graph; /* transformed, which the file holds; NULL: the source graph */
@@ -337,6 +354,7 @@ struct tarn_step {
 };
 
 struct tarn_violation {
+    size_t struct_size;
     enum tarn_violation_kind kind;
     tarn_op op, other_op;             /* TARN_NONE when not concerned */
     tarn_tensor tensor, other_tensor; /* roots; TARN_NONE for a workspace or when not concerned */

@@ -19,9 +19,25 @@ typedef uint64_t tarn_ticket;
 
 #define TARN_FOREVER UINT64_MAX
 
+/* What the inline functions of their names call, see graph.h. */
+struct tarn_session_memory;
+struct tarn_session_options;
+struct tarn_check_report;
+struct tarn_check_options;
+TARN_API enum tarn_status tarn_session_memory_size_sized(const struct tarn_plan *plan,
+                                                         struct tarn_device device,
+                                                         const struct tarn_session_options *options,
+                                                         struct tarn_session_memory *memory,
+                                                         size_t size, struct tarn_error *error);
+TARN_API enum tarn_status tarn_session_check_sized(struct tarn_session *session,
+                                                   const struct tarn_check_options *options,
+                                                   struct tarn_check_report *report, size_t size,
+                                                   struct tarn_error *error);
+
 /* What a kernel gets; valid during the call only. Addresses are in the order of the op's inputs and
  * outputs, and stay the same from call to call. */
 struct tarn_call {
+    size_t struct_size;
     tarn_op op;     /* in the plan's graph */
     tarn_op origin; /* the source graph's op that it comes from; `op` unless a transform ran */
     /* Which of the origin's `implementations` to run: its inputs and outputs, which may be fewer,
@@ -141,11 +157,14 @@ struct tarn_session_memory {
 /* Fills *memory without a session, for callers that bring the memory. Of the options it looks at
  * binds_persistent. TARN_USAGE: the device cannot give such an alignment; TARN_SYSTEM: no single
  * allocation of the device is that large; TARN_DEVICE. */
-TARN_API enum tarn_status tarn_session_memory_size(const struct tarn_plan *plan,
-                                                   struct tarn_device device,
-                                                   const struct tarn_session_options *options,
-                                                   struct tarn_session_memory *memory,
-                                                   struct tarn_error *error);
+static inline enum tarn_status tarn_session_memory_size(const struct tarn_plan *plan,
+                                                        struct tarn_device device,
+                                                        const struct tarn_session_options *options,
+                                                        struct tarn_session_memory *memory,
+                                                        struct tarn_error *error)
+{
+    return tarn_session_memory_size_sized(plan, device, options, memory, sizeof *memory, error);
+}
 
 /* Compiles the plan, allocates the arena and the persistent part, zero-filled, and creates queues
  * and events. The session keeps the plan alive. The caller keeps alive what the session works with
@@ -357,10 +376,13 @@ struct tarn_check_report {
  * tensor, iteration and byte, and who wrote it where that can be told. TARN_BAD_INPUT: the given
  * order is not legal for the plan; nothing was run. TARN_USAGE: the device has neither way, or one
  * that the options ask too much of. TARN_DEADLINE. */
-TARN_API enum tarn_status tarn_session_check(struct tarn_session *session,
-                                             const struct tarn_check_options *options,
-                                             struct tarn_check_report *report,
-                                             struct tarn_error *error);
+static inline enum tarn_status tarn_session_check(struct tarn_session *session,
+                                                  const struct tarn_check_options *options,
+                                                  struct tarn_check_report *report,
+                                                  struct tarn_error *error)
+{
+    return tarn_session_check_sized(session, options, report, sizeof *report, error);
+}
 
 #ifdef __cplusplus
 }

@@ -29,6 +29,7 @@ struct tarn_memory_step {
  * launched: they begin and end when the op before them in their stream ends.
  */
 struct tarn_simulation {
+    size_t struct_size;
     uint64_t makespan_ns; /* the longest chain of costs and waits: the modelled critical path */
     uint64_t serial_ns;   /* all launched ops one after another, without waits */
     uint64_t peak;        /* most bytes reserved at a moment of this timing */

@@ -22,6 +22,19 @@
 extern "C" {
 #endif
 
+/* What the inline functions of their names call, see graph.h. */
+struct tarn_budget_report;
+struct tarn_budget_options;
+TARN_API enum tarn_status tarn_graph_budget_curve_sized(struct tarn_graph *graph,
+                                                        const struct tarn_budget_options *options,
+                                                        struct tarn_budget_report *rows,
+                                                        size_t size, size_t count,
+                                                        struct tarn_error *error);
+TARN_API enum tarn_status tarn_budget_curve_save_sized(const struct tarn_graph *graph,
+                                                       const struct tarn_budget_report *rows,
+                                                       size_t size, size_t count, const char *path,
+                                                       struct tarn_error *error);
+
 /* ---- How far a search goes ----
  * Reordering, coupling and keeping to a budget search, in steps: a round of improvement or an order
  * that is weighed, an arc that is chosen, a policy that is evaluated. The others are single passes,
@@ -29,13 +42,15 @@ extern "C" {
 
 /* What a step is about to improve. */
 struct tarn_transform_progress {
+    size_t struct_size;
     const char *transform; /* "reorder", "couple" or "budget"; static */
-    uint64_t step;         /* from 1 */
+    uint64_t step;         /* from 1; 0, to `beat`: there was none yet */
     uint64_t bytes; /* the best so far: the bound for coupling; for reordering the list's peak,
                        then, of several streams, the heaviest antichain; for a budget the peak */
 };
 
 struct tarn_transform_control {
+    size_t struct_size; /* sizeof(struct tarn_transform_control), as the macro below says */
     uint64_t
         steps; /* at most; 0: until nothing helps any more. The result depends on nothing else */
     /* NULL, or called before every step, from the thread that transforms. */
@@ -45,7 +60,18 @@ struct tarn_transform_control {
      * is the result. */
     const bool *stop;
     double seconds; /* of search at most; 0: no limit. What comes of it depends on the machine */
+    /* NULL, or called with `user` on the calling thread, at once and then at least twice a second
+     * as long as the call lasts, also between steps, with the last step; true ends the search, as
+     * `stop` does. A thread of the call's own then does the work, and `progress` comes on the
+     * calling thread, too; where the system refuses a thread, there are no beats. Not within
+     * tarn_plan_create, whose options have a beat of their own. */
+    bool (*beat)(void *user, const struct tarn_transform_progress *progress);
 };
+#ifndef __cplusplus
+#define TARN_TRANSFORM_CONTROL(...)                                                         \
+    (&(struct tarn_transform_control){.struct_size = sizeof(struct tarn_transform_control), \
+                                      __VA_ARGS__})
+#endif
 
 /* ---- Assign ----
  * Streams for a graph that comes without, or other ones than it came with. */
@@ -88,6 +114,7 @@ struct tarn_assign_options {
     size_t copy_words_count;
     uint64_t alignment; /* of the plan, a power of two: what a storage reserves; 0: 512 */
     struct tarn_assign_report *report; /* filled in; NULL: not wanted */
+    size_t report_size; /* sizeof(struct tarn_assign_report); 0: that of version 0.1 */
 };
 #ifndef __cplusplus
 #define TARN_ASSIGN_OPTIONS(...) \
@@ -138,6 +165,7 @@ struct tarn_budget_options {
     uint64_t alignment; /* of the plan, a power of two: what a storage reserves; 0: 512 */
     struct tarn_budget_report *report; /* filled in, also when nothing fits; NULL: not wanted */
     const struct tarn_transform_control *control; /* NULL: to the end, silently */
+    size_t report_size; /* sizeof(struct tarn_budget_report); 0: that of version 0.1 */
 };
 #ifndef __cplusplus
 #define TARN_BUDGET_OPTIONS(...) \
@@ -154,16 +182,22 @@ TARN_API enum tarn_status tarn_graph_budget(struct tarn_graph *graph,
 /* What `count` budgets cost, from the footprint of keeping everything down to the least that was
  * found, evenly spaced. The budget of the options is not used. TARN_INTERRUPTED, TARN_DEADLINE: the
  * control ended it early; rows are filled in from the last one on, the others have budget 0. */
-TARN_API enum tarn_status tarn_graph_budget_curve(struct tarn_graph *graph,
-                                                  const struct tarn_budget_options *options,
-                                                  struct tarn_budget_report *rows, size_t count,
-                                                  struct tarn_error *error);
+static inline enum tarn_status tarn_graph_budget_curve(struct tarn_graph *graph,
+                                                       const struct tarn_budget_options *options,
+                                                       struct tarn_budget_report *rows,
+                                                       size_t count, struct tarn_error *error)
+{
+    return tarn_graph_budget_curve_sized(graph, options, rows, sizeof *rows, count, error);
+}
 /* Writes the rows to a temporary name, then renames; "-" is standard output. A name that ends in
  * ".svg" asks for a picture, any other for CSV. `graph`: what they were made of. */
-TARN_API enum tarn_status tarn_budget_curve_save(const struct tarn_graph *graph,
-                                                 const struct tarn_budget_report *rows,
-                                                 size_t count, const char *path,
-                                                 struct tarn_error *error);
+static inline enum tarn_status tarn_budget_curve_save(const struct tarn_graph *graph,
+                                                      const struct tarn_budget_report *rows,
+                                                      size_t count, const char *path,
+                                                      struct tarn_error *error)
+{
+    return tarn_budget_curve_save_sized(graph, rows, sizeof *rows, count, path, error);
+}
 
 /* ---- Reorder ----
  * Another order of the ops, in which less is alive at once. The order that came in is always among
@@ -207,6 +241,7 @@ struct tarn_reorder_options {
     bool keep_time;     /* several streams: no order with a longer modelled critical path */
     struct tarn_reorder_report *report;           /* filled in; NULL: not wanted */
     const struct tarn_transform_control *control; /* NULL: to the end, silently */
+    size_t report_size; /* sizeof(struct tarn_reorder_report); 0: that of version 0.1 */
 };
 #ifndef __cplusplus
 #define TARN_REORDER_OPTIONS(...)                                                       \
@@ -250,6 +285,7 @@ struct tarn_couple_options {
     uint32_t wait_ns;    /* that an event wait takes in the model; 0: TARN_WAIT_NS */
     struct tarn_couple_report *report; /* filled in, the caller finishes it; NULL: not wanted */
     const struct tarn_transform_control *control; /* NULL: to the end, silently */
+    size_t report_size; /* sizeof(struct tarn_couple_report); 0: that of version 0.1 */
 };
 #ifndef __cplusplus
 #define TARN_COUPLE_OPTIONS(...) \
@@ -281,6 +317,7 @@ struct tarn_in_place_options {
     const char *const *kinds;
     size_t kinds_count;
     struct tarn_in_place_report *report; /* filled in; NULL: not wanted */
+    size_t report_size; /* sizeof(struct tarn_in_place_report); 0: that of version 0.1 */
 };
 #ifndef __cplusplus
 #define TARN_IN_PLACE_OPTIONS(...)                                                        \
@@ -339,6 +376,7 @@ struct tarn_implementations_options {
      * result, and that of its weights. Each takes half of the time. */
     bool split_backward;
     struct tarn_implementations_report *report; /* filled in; NULL: not wanted */
+    size_t report_size; /* sizeof(struct tarn_implementations_report); 0: that of version 0.1 */
 };
 #ifndef __cplusplus
 #define TARN_IMPLEMENTATIONS_OPTIONS(...)    \

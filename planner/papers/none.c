@@ -15,10 +15,11 @@ bool tarn_papers_lack(const char *name)
     return strcmp(name, "roam-tree") == 0 || strcmp(name, "llfb") == 0;
 }
 
-enum tarn_status tarn_graph_pairs(const struct tarn_graph *graph, const char *name,
-                                  struct tarn_pairs *pairs, struct tarn_error *error)
+enum tarn_status tarn_graph_pairs_sized(const struct tarn_graph *graph, const char *name,
+                                        struct tarn_pairs *pairs, size_t size,
+                                        struct tarn_error *error)
 {
-    if (pairs) memset(pairs, 0, sizeof *pairs);
+    if (pairs) memset(pairs, 0, size);
     if (!graph || !name || !pairs) return tarn_error_null(error, __func__);
     return tarn_error_set(error, TARN_USAGE, "this build has no methods of papers");
 }

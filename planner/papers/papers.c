@@ -9,6 +9,7 @@
 #include "roam_tree.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
+#include "streams/base/options.h"
 #include "streams/base/region.h"
 #include "streams/order/view.h"
 
@@ -63,10 +64,12 @@ static enum tarn_status run(const struct tarn_graph *graph, pairs_method method,
     return TARN_OK;
 }
 
-enum tarn_status tarn_graph_pairs(const struct tarn_graph *graph, const char *name,
-                                  struct tarn_pairs *pairs, struct tarn_error *error)
+enum tarn_status tarn_graph_pairs_sized(const struct tarn_graph *graph, const char *name,
+                                        struct tarn_pairs *pairs, size_t size,
+                                        struct tarn_error *error)
 {
-    if (pairs) memset(pairs, 0, sizeof *pairs);
+    struct tarn_pairs known = {0};
+    if (pairs) memset(pairs, 0, size);
     if (!graph || !name || !pairs) return tarn_error_null(error, __func__);
     tarn_error_clear(error);
     pairs_method method = find_method(name);
@@ -79,13 +82,14 @@ enum tarn_status tarn_graph_pairs(const struct tarn_graph *graph, const char *na
     struct tarn_view view;
     struct tarn_region region = {.chunks = NULL};
     enum tarn_status status = tarn_view_init(&view, &region, graph);
-    if (status == TARN_OK) status = run(view.graph, method, pairs, &matrix);
+    if (status == TARN_OK) status = run(view.graph, method, &known, &matrix);
     tarn_region_finish(&region);
     if (status != TARN_OK) return tarn_error_no_memory(error);
     uint64_t count = matrix.count;
-    pairs->pairs = count > 0 ? count * (count - 1) / 2 : 0;
-    pairs->unsafe = tarn_pair_matrix_count(&matrix);
-    pairs->hash = tarn_pair_matrix_hash(&matrix);
+    known.pairs = count > 0 ? count * (count - 1) / 2 : 0;
+    known.unsafe = tarn_pair_matrix_count(&matrix);
+    known.hash = tarn_pair_matrix_hash(&matrix);
+    tarn_struct_give(pairs, size, &known, sizeof known);
     tarn_pair_matrix_finish(&matrix);
     return TARN_OK;
 }

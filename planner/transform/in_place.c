@@ -122,6 +122,8 @@ enum tarn_status tarn_graph_in_place(struct tarn_graph *graph,
     else
         status = tarn_error_no_memory(error);
     tarn_region_finish(&region);
-    if (status == TARN_OK && options.report) *options.report = merging.report;
+    if (status == TARN_OK)
+        tarn_report_give(options.report, options.report_size, &merging.report,
+                         sizeof merging.report);
     return status;
 }

@@ -26,7 +26,8 @@ static inline bool tarn_steps_next(struct tarn_steps *steps, uint64_t bytes)
     if (control->steps > 0 && steps->done == control->steps) return false;
     steps->done++;
     if (control->progress) {
-        const struct tarn_transform_progress progress = {steps->transform, steps->done, bytes};
+        const struct tarn_transform_progress progress = {sizeof progress, steps->transform,
+                                                         steps->done, bytes};
         control->progress(control->user, &progress);
     }
     return true;

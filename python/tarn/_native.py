@@ -80,24 +80,24 @@ class AssignOptions(c.Structure):
                 ("wait_ns", c.c_uint32), ("communication_words", c.POINTER(c.c_char_p)),
                 ("communication_words_count", c.c_size_t), ("copy_words", c.POINTER(c.c_char_p)),
                 ("copy_words_count", c.c_size_t), ("alignment", c.c_uint64),
-                ("report", c.c_void_p)]
+                ("report", c.c_void_p), ("report_size", c.c_size_t)]
 
 
 class ReorderOptions(c.Structure):
     _fields_ = [("struct_size", c.c_size_t), ("alignment", c.c_uint64), ("effort", c.c_uint32),
                 ("keep_time", c.c_bool),
-                ("report", c.c_void_p), ("control", c.c_void_p)]
+                ("report", c.c_void_p), ("control", c.c_void_p), ("report_size", c.c_size_t)]
 
 
 class CoupleOptions(c.Structure):
     _fields_ = [("struct_size", c.c_size_t), ("alignment", c.c_uint64), ("capacity", c.c_uint64),
                 ("keep", c.c_double), ("slowdown_max", c.c_double), ("wait_ns", c.c_uint32),
-                ("report", c.c_void_p), ("control", c.c_void_p)]
+                ("report", c.c_void_p), ("control", c.c_void_p), ("report_size", c.c_size_t)]
 
 
 class InPlaceOptions(c.Structure):
     _fields_ = [("struct_size", c.c_size_t), ("kinds", c.POINTER(c.c_char_p)),
-                ("kinds_count", c.c_size_t), ("report", c.c_void_p)]
+                ("kinds_count", c.c_size_t), ("report", c.c_void_p), ("report_size", c.c_size_t)]
 
 
 class BudgetReport(c.Structure):
@@ -111,11 +111,13 @@ class BudgetReport(c.Structure):
 class BudgetOptions(c.Structure):
     _fields_ = [("struct_size", c.c_size_t), ("budget", c.c_uint64), ("method", c.c_int),
                 ("effort", c.c_uint64), ("alignment", c.c_uint64),
-                ("report", c.POINTER(BudgetReport)), ("control", c.c_void_p)]
+                ("report", c.POINTER(BudgetReport)), ("control", c.c_void_p),
+                ("report_size", c.c_size_t)]
 
 
 class PlanProgress(c.Structure):
-    _fields_ = [("footprint", c.c_uint64), ("bound", c.c_uint64), ("steps", c.c_uint64)]
+    _fields_ = [("struct_size", c.c_size_t), ("footprint", c.c_uint64), ("bound", c.c_uint64),
+                ("steps", c.c_uint64)]
 
 
 PROGRESS = c.CFUNCTYPE(None, c.c_void_p, c.POINTER(PlanProgress))
@@ -171,7 +173,8 @@ class HostOptions(c.Structure):
 
 
 class Call(c.Structure):
-    _fields_ = [("op", c.c_uint32), ("origin", c.c_uint32), ("implementation", c.c_uint32),
+    _fields_ = [("struct_size", c.c_size_t), ("op", c.c_uint32), ("origin", c.c_uint32),
+                ("implementation", c.c_uint32),
                 ("recomputed", c.c_bool), ("stream", c.c_uint32), ("iteration", c.c_uint64),
                 ("queue", c.c_void_p), ("inputs", c.POINTER(c.c_void_p)),
                 ("outputs", c.POINTER(c.c_void_p)), ("workspace", c.c_void_p),
@@ -215,9 +218,9 @@ _FUNCTIONS = {
     "builder_create": (_ptr, _text),
     "builder_destroy": (None, _ptr),
     "builder_stream": (c.c_uint32, _ptr, _text),
-    "builder_tensor": (c.c_uint32, _ptr, c.POINTER(TensorInfo)),
+    "builder_tensor_sized": (c.c_uint32, _ptr, c.POINTER(TensorInfo), c.c_size_t),
     "builder_alias": (c.c_uint32, _ptr, c.c_uint32, _text),
-    "builder_op": (c.c_uint32, _ptr, c.POINTER(OpInfo)),
+    "builder_op_sized": (c.c_uint32, _ptr, c.POINTER(OpInfo), c.c_size_t),
     "builder_control": (None, _ptr, c.c_uint32, c.c_uint32),
     "builder_after_readers": (None, _ptr, c.c_uint32),
     "builder_group": (None, _ptr, List),
@@ -233,15 +236,15 @@ _FUNCTIONS = {
     "graph_ops_count": (c.c_uint32, _ptr),
     "graph_tensors_count": (c.c_uint32, _ptr),
     "graph_stream_name": (_text, _ptr, c.c_uint32),
-    "graph_op": (c.c_bool, _ptr, c.c_uint32, c.POINTER(OpInfo)),
-    "graph_tensor": (c.c_bool, _ptr, c.c_uint32, c.POINTER(TensorInfo)),
+    "graph_op_sized": (c.c_bool, _ptr, c.c_uint32, c.POINTER(OpInfo), c.c_size_t),
+    "graph_tensor_sized": (c.c_bool, _ptr, c.c_uint32, c.POINTER(TensorInfo), c.c_size_t),
     "graph_root": (c.c_uint32, _ptr, c.c_uint32),
     "graph_groups_count": (c.c_uint32, _ptr),
     "graph_group": (List, _ptr, c.c_uint32),
     "graph_group_is_padded": (c.c_bool, _ptr, c.c_uint32),
     "graph_hash": (Hash, _ptr),
     "hash_format": (HashText, Hash),
-    "graph_summarize": (c.c_int, _ptr, c.POINTER(GraphSummary), _err),
+    "graph_summarize_sized": (c.c_int, _ptr, c.POINTER(GraphSummary), c.c_size_t, _err),
     "graph_bound": (c.c_int, _ptr, c.POINTER(c.c_uint64), _err),
     "graph_transform": (c.c_int, _ptr, c.POINTER(PlanOptions), c.POINTER(_ptr), _err),
     "plan_create": (c.c_int, _ptr, c.POINTER(PlanOptions), c.POINTER(_ptr), _err),
@@ -251,7 +254,7 @@ _FUNCTIONS = {
     "plan_write": (c.c_int, _ptr, c.POINTER(Writer), _err),
     "plan_destroy": (None, _ptr),
     "plan_method": (_text, c.c_size_t),
-    "plan_summarize": (None, _ptr, c.POINTER(PlanSummary)),
+    "plan_summarize_sized": (None, _ptr, c.POINTER(PlanSummary), c.c_size_t),
     "plan_graph": (_ptr, _ptr),
     "plan_offset": (_size, _ptr, c.c_uint32),
     "plan_workspace_offset": (_size, _ptr, c.c_uint32),
@@ -282,7 +285,8 @@ _FUNCTIONS = {
     "session_cancel": (None, _ptr),
     "session_save_dump": (c.c_int, _ptr, _text, _text, _err),
     "session_save_trace": (c.c_int, _ptr, _text, _err),
-    "session_check": (c.c_int, _ptr, c.POINTER(CheckOptions), c.POINTER(CheckReport), _err),
+    "session_check_sized": (c.c_int, _ptr, c.POINTER(CheckOptions), c.POINTER(CheckReport),
+                            c.c_size_t, _err),
 }
 
 
@@ -328,6 +332,11 @@ def make(structure, **fields):
 def reader_of(data, name=""):
     """A struct tarn_reader of bytes."""
     return make(Reader, name=os.fsencode(name) or None, bytes=data, size=len(data))
+
+
+def sized(structure):
+    """A struct and its size, for the functions that take both."""
+    return structure, c.sizeof(structure)
 
 
 def list_of(ids):

@@ -159,13 +159,13 @@ class Graph:
 
     def _tensor(self, t):
         info = n.TensorInfo()
-        n.lib.graph_tensor(self._handle, t, info)
+        n.lib.graph_tensor_sized(self._handle, t, *n.sized(info))
         return Tensor(t, _text(info.name), info.size, KINDS[info.kind], info.alignment,
                       n.lib.graph_root(self._handle, t))
 
     def _op(self, v):
         info = n.OpInfo()
-        n.lib.graph_op(self._handle, v, info)
+        n.lib.graph_op_sized(self._handle, v, *n.sized(info))
         lists = (tuple(n.ids_of(ids)) for ids in (info.inputs, info.outputs, info.control))
         ways = info.implementations[:info.implementations_count]
         return Op(v, _text(info.name), _text(info.kind), info.stream, *lists, info.workspace,
@@ -177,7 +177,7 @@ class Graph:
     def summary(self) -> dict[str, int]:
         """Counts and sums, as a dict; see struct tarn_graph_summary."""
         summary = n.GraphSummary()
-        call(n.lib.graph_summarize, self._handle, summary)
+        call(n.lib.graph_summarize_sized, self._handle, *n.sized(summary))
         return n.fields_of(summary)
 
     def bound(self) -> int:
@@ -238,7 +238,7 @@ class Builder:
         if kind not in KINDS:
             check(2, _usage(f"kind {kind!r} is none of {', '.join(KINDS)}"))
         info = n.TensorInfo(_bytes(name), size, KINDS.index(kind), alignment)
-        return n.lib.builder_tensor(self._handle, info)
+        return n.lib.builder_tensor_sized(self._handle, *n.sized(info))
 
     def alias(self, of: int, name: str = "") -> int:
         """A further name for the bytes of a tensor; an op that outputs it writes in place."""
@@ -268,7 +268,7 @@ class Builder:
                         inplace=c.cast(pairs, c.POINTER(c.c_uint32 * 2)),
                         inplace_count=len(inplace), implementations=ways,
                         implementations_count=len(ways))
-        return n.lib.builder_op(self._handle, info)
+        return n.lib.builder_op_sized(self._handle, *n.sized(info))
 
     def control(self, later: int, earlier: int) -> None:
         """`later` must not start before `earlier` has finished."""

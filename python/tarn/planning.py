@@ -159,7 +159,7 @@ class Plan:
         self.source = source
         self.graph = Graph(n.lib.plan_graph(handle), owner=self)
         self._summary = n.PlanSummary()
-        n.lib.plan_summarize(handle, self._summary)
+        n.lib.plan_summarize_sized(handle, *n.sized(self._summary))
 
     def __del__(self):
         if getattr(self, "_handle", None):

@@ -170,7 +170,7 @@ class Session:
         options = n.make(n.CheckOptions, iterations=iterations, seed=seed,
                          random_order=random_order)
         report = n.CheckReport()
-        call(n.lib.session_check, self._live(), options, report)
+        call(n.lib.session_check_sized, self._live(), options, *n.sized(report))
         return n.fields_of(report)
 
     def cancel(self) -> None:

@@ -245,31 +245,33 @@ static enum tarn_status run(struct tarn_check *check, struct tarn_error *error)
 
 static enum tarn_status check_session(struct tarn_session *session,
                                       const struct tarn_check_options *options,
-                                      struct tarn_check_report *report, struct tarn_error *error)
+                                      struct tarn_check_report *report, size_t size,
+                                      struct tarn_error *error)
 {
     struct tarn_check check;
     enum tarn_status status = check_init(&check, session, options, error);
     if (status != TARN_OK) return status;
     status = run(&check, error);
     if (status == TARN_OK) status = inspect_finals(&check, error);
-    if (report) *report = check.report;
+    if (report) tarn_struct_give(report, size, &check.report, sizeof check.report);
     check_finish(&check);
     return status;
 }
 
-enum tarn_status tarn_session_check(struct tarn_session *session,
-                                    const struct tarn_check_options *options,
-                                    struct tarn_check_report *report, struct tarn_error *error)
+enum tarn_status tarn_session_check_sized(struct tarn_session *session,
+                                          const struct tarn_check_options *options,
+                                          struct tarn_check_report *report, size_t size,
+                                          struct tarn_error *error)
 {
     struct tarn_check_options taken;
     tarn_error_clear(error);
-    if (report) *report = (struct tarn_check_report){0};
+    if (report) memset(report, 0, size);
     enum tarn_status status =
         tarn_options_take(&taken, sizeof taken, options, "check options", error);
     if (status == TARN_OK) status = refuse_use(session, &taken, error);
     if (status == TARN_OK) status = tarn_shared_begin(session, false, error);
     if (status != TARN_OK) return status;
-    status = check_session(session, &taken, report, error);
+    status = check_session(session, &taken, report, size, error);
     if (session->shared || !session->refused) tarn_shared_end(session, false);
     return status;
 }

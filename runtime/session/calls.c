@@ -89,6 +89,7 @@ static void fill_calls(struct tarn_session *session)
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         const struct tarn_graph_op *op = &graph->ops[v];
         session->calls[v] = (struct tarn_call){
+            .struct_size = sizeof(struct tarn_call),
             .op = v,
             .origin = tarn_plan_op_origin(session->plan, v),
             .implementation = tarn_plan_op_implementation(session->plan, v),

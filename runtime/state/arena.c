@@ -125,11 +125,13 @@ enum tarn_status tarn_session_arena_check(const struct tarn_session_arena *arena
     return check_limits(arena->plan, arena->device, memory, &limits, error);
 }
 
-enum tarn_status tarn_session_memory_size(const struct tarn_plan *plan, struct tarn_device device,
-                                          const struct tarn_session_options *options,
-                                          struct tarn_session_memory *memory,
-                                          struct tarn_error *error)
+enum tarn_status tarn_session_memory_size_sized(const struct tarn_plan *plan,
+                                                struct tarn_device device,
+                                                const struct tarn_session_options *options,
+                                                struct tarn_session_memory *memory, size_t size,
+                                                struct tarn_error *error)
 {
+    struct tarn_session_memory known = {0};
     struct tarn_session_options taken;
     struct tarn_session_arena ground = {.plan = plan, .device = device};
     tarn_error_clear(error);
@@ -137,8 +139,10 @@ enum tarn_status tarn_session_memory_size(const struct tarn_plan *plan, struct t
     enum tarn_status status =
         tarn_options_take(&taken, sizeof taken, options, "session options", error);
     if (!status) status = tarn_settings_check_device(device, error);
-    if (!status) status = tarn_session_arena_measure(plan, taken.binds_persistent, memory, error);
-    return status ? status : tarn_session_arena_check(&ground, memory, error);
+    if (!status) status = tarn_session_arena_measure(plan, taken.binds_persistent, &known, error);
+    if (!status) status = tarn_session_arena_check(&ground, &known, error);
+    tarn_struct_give(memory, size, &known, sizeof known);
+    return status;
 }
 
 /* ---- The allocation ---- */

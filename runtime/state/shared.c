@@ -131,20 +131,23 @@ static enum tarn_status take(struct tarn_plan *const *plans, size_t count,
     return status ? status : tarn_settings_check_device(device, error);
 }
 
-enum tarn_status tarn_arena_memory_size(struct tarn_plan *const *plans, size_t count,
-                                        struct tarn_device device,
-                                        const struct tarn_arena_options *given,
-                                        struct tarn_session_memory *memory,
-                                        struct tarn_error *error)
+enum tarn_status tarn_arena_memory_size_sized(struct tarn_plan *const *plans, size_t count,
+                                              struct tarn_device device,
+                                              const struct tarn_arena_options *given,
+                                              struct tarn_session_memory *memory, size_t size,
+                                              struct tarn_error *error)
 {
+    struct tarn_session_memory known = {0};
     struct tarn_arena_options options;
     struct tarn_session_arena ground = {.device = device};
     tarn_error_clear(error);
     if (!memory) return tarn_error_null(error, __func__);
     enum tarn_status status = take(plans, count, device, given, &options, error);
     if (!status)
-        status = measure(plans, count, options.binds_persistent, memory, &ground.plan, error);
-    return status ? status : tarn_session_arena_check(&ground, memory, error);
+        status = measure(plans, count, options.binds_persistent, &known, &ground.plan, error);
+    if (!status) status = tarn_session_arena_check(&ground, &known, error);
+    tarn_struct_give(memory, size, &known, sizeof known);
+    return status;
 }
 
 static enum tarn_status make(struct tarn_arena *arena, struct tarn_plan *const *plans, size_t count,
@@ -212,9 +215,11 @@ enum tarn_status tarn_arena_destroy(struct tarn_arena *arena)
     return TARN_OK;
 }
 
-void *tarn_arena_memory(const struct tarn_arena *arena, struct tarn_session_memory *needs)
+void *tarn_arena_memory_sized(const struct tarn_arena *arena, struct tarn_session_memory *needs,
+                              size_t size)
 {
-    if (needs) *needs = arena ? arena->needs : (struct tarn_session_memory){.size = 0};
+    if (needs) memset(needs, 0, size);
+    if (needs && arena) tarn_struct_give(needs, size, &arena->needs, sizeof arena->needs);
     return arena ? arena->ground.memory : NULL;
 }
 

@@ -29,8 +29,11 @@ enum tarn_status tarn_error_set(struct tarn_error *error, enum tarn_status statu
 
 enum tarn_status tarn_error_null(struct tarn_error *error, const char *function)
 {
+    const char *sized = strstr(function, "_sized"); /* callers know the inline function */
+    int size = sized ? (int)(sized - function) : (int)strlen(function);
     tarn_error_clear(error);
-    return tarn_error_set(error, TARN_USAGE, "%s: an argument that it needs is NULL", function);
+    return tarn_error_set(error, TARN_USAGE, "%.*s: an argument that it needs is NULL", size,
+                          function);
 }
 
 enum tarn_status tarn_error_no_memory(struct tarn_error *error)
@@ -55,4 +58,6 @@ const char *tarn_status_text(enum tarn_status status)
     return "unknown status";
 }
 
-const char *tarn_version(void) { return TARN_VERSION; }
+const char *tarn_version(void) { return TARN_VERSION_TEXT; }
+
+uint32_t tarn_version_number(void) { return TARN_VERSION_NUMBER; }

@@ -14,10 +14,29 @@ static bool is_zero(const unsigned char *bytes, size_t begin, size_t end)
     return begin >= end;
 }
 
+enum tarn_status tarn_struct_take(void *taken, size_t known, const void *given, size_t size,
+                                  const char *what, struct tarn_error *error)
+{
+    memset(taken, 0, known);
+    if (!is_zero(given, known, size))
+        return tarn_error_set(error, TARN_USAGE,
+                              "%s of %zu bytes ask for what this library, which knows %zu, does "
+                              "not have: leave the newer fields zero",
+                              what, size, known);
+    memcpy(taken, given, size < known ? size : known);
+    return TARN_OK;
+}
+
+void tarn_struct_give(void *to, size_t size, const void *from, size_t known)
+{
+    memset(to, 0, size);
+    memcpy(to, from, size < known ? size : known);
+}
+
 enum tarn_status tarn_options_take(void *options, size_t size, const void *given, const char *what,
                                    struct tarn_error *error)
 {
-    size_t known = size, given_size = size;
+    size_t given_size = size;
     memset(options, 0, size);
     if (given) memcpy(&given_size, given, sizeof given_size);
     if (given_size < sizeof given_size)
@@ -25,15 +44,10 @@ enum tarn_status tarn_options_take(void *options, size_t size, const void *given
                               "%s without their struct_size: fill them with their macro, or set it "
                               "to sizeof",
                               what);
-    if (given && !is_zero(given, size, given_size))
-        return tarn_error_set(error, TARN_USAGE,
-                              "%s of %zu bytes ask for what this library, which knows %zu, does "
-                              "not have: leave the newer fields zero",
-                              what, given_size, size);
-    if (given_size < known) known = given_size;
-    if (given) memcpy(options, given, known);
+    enum tarn_status status =
+        given ? tarn_struct_take(options, size, given, given_size, what, error) : TARN_OK;
     memcpy(options, &size, sizeof size);
-    return TARN_OK;
+    return status;
 }
 
 enum tarn_status tarn_options_words(const char *const *words, size_t count, const char *what,

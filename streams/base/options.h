@@ -14,6 +14,20 @@
 enum tarn_status tarn_options_take(void *options, size_t size, const void *given, const char *what,
                                    struct tarn_error *error);
 
+/* Fills *taken, of `known` bytes, from a struct of the caller's of `size` bytes, and fills the rest
+ * with zeros. TARN_USAGE: what lies behind the known bytes is not all zeros. */
+enum tarn_status tarn_struct_take(void *taken, size_t known, const void *given, size_t size,
+                                  const char *what, struct tarn_error *error);
+/* Fills a struct of the caller's, of `size` bytes, from one of `known` bytes: what the caller does
+ * not know is left out, and what this library does not know is zero. */
+void tarn_struct_give(void *to, size_t size, const void *from, size_t known);
+
+/* Fills the report that options ask for; `size` is what they say of it, 0: `known`. */
+static inline void tarn_report_give(void *report, size_t size, const void *from, size_t known)
+{
+    if (report) tarn_struct_give(report, size > 0 ? size : known, from, known);
+}
+
 /* The alignment of a plan, in bytes: 0 becomes the default, 512. TARN_USAGE: no power of two. */
 enum tarn_status tarn_options_alignment(uint64_t *alignment, struct tarn_error *error);
 

@@ -139,6 +139,7 @@ static enum tarn_status read_graph(const struct reading *reading, struct tarn_gr
 static enum tarn_status read_outline(const struct reading *reading)
 {
     struct tarn_plan_outline *shown = &reading->outline->shown;
+    shown->struct_size = sizeof *shown;
     enum tarn_status status =
         tarn_json_check_format(&reading->report, reading->document, "tarn.plan");
     if (!status) status = read_text(reading, "name", &shown->name);

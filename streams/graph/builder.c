@@ -13,6 +13,7 @@
 #include "hash.h"
 #include "streams/base/array.h"
 #include "streams/base/error.h"
+#include "streams/base/options.h"
 #include "streams/base/utf8.h"
 #include "validate.h"
 
@@ -73,16 +74,14 @@ struct tarn_graph *tarn_builder_graph(const struct tarn_builder *builder)
 
 static bool is_usable(const struct tarn_builder *builder) { return tarn_builder_graph(builder); }
 
-static bool has_info(struct tarn_builder *builder, const void *info, const char *function)
+/* Takes the info of a record, of `size` bytes, which is `known` bytes here; false: an error. */
+static bool take_info(struct tarn_builder *builder, void *taken, size_t known, const void *info,
+                      size_t size, const char *function)
 {
     if (!is_usable(builder)) return false;
     if (!info) tarn_error_null(&builder->error, function);
-    return info;
-}
-
-struct tarn_graph *tarn_builder_so_far(struct tarn_builder *builder)
-{
-    return is_usable(builder) ? builder->graph : NULL;
+    return info &&
+           !tarn_struct_take(taken, known, info, size, "the fields of a record", &builder->error);
 }
 
 /* ---- Collecting ---- */
@@ -171,14 +170,16 @@ tarn_stream tarn_builder_stream(struct tarn_builder *builder, const char *name)
     return graph->streams_count++;
 }
 
-tarn_space tarn_builder_space(struct tarn_builder *builder, const struct tarn_space_info *info)
+tarn_space tarn_builder_space_sized(struct tarn_builder *builder,
+                                    const struct tarn_space_info *given, size_t size)
 {
-    if (!has_info(builder, info, __func__)) return TARN_NONE;
+    struct tarn_space_info info;
+    if (!take_info(builder, &info, sizeof info, given, size, __func__)) return TARN_NONE;
     struct tarn_graph *graph = builder->graph;
     uint32_t id = graph->spaces_count;
     if (!has_id_left(builder, "spaces", id, TARN_SPACES_MAX)) return TARN_NONE;
-    graph->spaces[id] = *info;
-    graph->spaces[id].name = copy_name(builder, info->name, "space", id, "name");
+    graph->spaces[id] = info;
+    graph->spaces[id].name = copy_name(builder, info.name, "space", id, "name");
     return is_usable(builder) ? graph->spaces_count++ : TARN_NONE;
 }
 
@@ -207,10 +208,12 @@ tarn_tensor tarn_builder_alias_of(struct tarn_builder *builder, const struct tar
     return graph->tensors_count++;
 }
 
-tarn_tensor tarn_builder_tensor(struct tarn_builder *builder, const struct tarn_tensor_info *info)
+tarn_tensor tarn_builder_tensor_sized(struct tarn_builder *builder,
+                                      const struct tarn_tensor_info *given, size_t size)
 {
-    if (!has_info(builder, info, __func__)) return TARN_NONE;
-    return tarn_builder_alias_of(builder, info, TARN_NONE);
+    struct tarn_tensor_info info;
+    if (!take_info(builder, &info, sizeof info, given, size, __func__)) return TARN_NONE;
+    return tarn_builder_alias_of(builder, &info, TARN_NONE);
 }
 
 tarn_tensor tarn_builder_alias(struct tarn_builder *builder, tarn_tensor of, const char *name)
@@ -286,9 +289,11 @@ static struct tarn_graph_op copy_op(struct tarn_builder *builder, const struct t
     };
 }
 
-tarn_op tarn_builder_op(struct tarn_builder *builder, const struct tarn_op_info *info)
+tarn_op tarn_builder_op_sized(struct tarn_builder *builder, const struct tarn_op_info *given,
+                              size_t size)
 {
-    if (!has_info(builder, info, __func__)) return TARN_NONE;
+    struct tarn_op_info info;
+    if (!take_info(builder, &info, sizeof info, given, size, __func__)) return TARN_NONE;
     struct tarn_graph *graph = builder->graph;
     uint32_t id = graph->ops_count;
     if (!has_id_left(builder, "ops", id, TARN_OPS_MAX)) return TARN_NONE;
@@ -296,7 +301,7 @@ tarn_op tarn_builder_op(struct tarn_builder *builder, const struct tarn_op_info 
         with_room(builder, graph->ops, id, &builder->ops_capacity, sizeof *ops);
     if (!ops) return TARN_NONE;
     graph->ops = ops;
-    ops[id] = copy_op(builder, info, id);
+    ops[id] = copy_op(builder, &info, id);
     if (!is_usable(builder)) return TARN_NONE;
     return graph->ops_count++;
 }

@@ -15,8 +15,6 @@ void tarn_builder_meta(struct tarn_builder *builder, const char *meta);
 /* A tensor that says itself which root it aliases, as in files; the root may come later. */
 tarn_tensor tarn_builder_alias_of(struct tarn_builder *builder, const struct tarn_tensor_info *info,
                                   tarn_tensor root);
-/* The graph so far; NULL: there was an error. */
-struct tarn_graph *tarn_builder_so_far(struct tarn_builder *builder);
 /* In a record; one that no graph has where it is too large. */
 static inline uint16_t space_of(tarn_space space)
 {

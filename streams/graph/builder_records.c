@@ -20,7 +20,7 @@ void tarn_builder_group_padded(struct tarn_builder *builder, struct tarn_list te
 
 void tarn_builder_origin(struct tarn_builder *builder, tarn_op origin, uint32_t implementation)
 {
-    struct tarn_graph *graph = tarn_builder_so_far(builder);
+    struct tarn_graph *graph = tarn_builder_graph(builder);
     if (!graph || graph->ops_count == 0) return;
     graph->ops[graph->ops_count - 1].origin = origin;
     graph->ops[graph->ops_count - 1].implementation = implementation;
@@ -28,6 +28,6 @@ void tarn_builder_origin(struct tarn_builder *builder, tarn_op origin, uint32_t 
 
 void tarn_builder_tensor_origin(struct tarn_builder *builder, tarn_tensor origin)
 {
-    struct tarn_graph *graph = tarn_builder_so_far(builder);
+    struct tarn_graph *graph = tarn_builder_graph(builder);
     if (graph && graph->tensors_count > 0) graph->tensors[graph->tensors_count - 1].origin = origin;
 }

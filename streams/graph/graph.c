@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "streams/base/options.h"
 #include "streams/base/region.h"
 
 /* ---- Sharing ---- */
@@ -97,11 +98,12 @@ const char *tarn_graph_stream_name(const struct tarn_graph *graph, tarn_stream s
     return graph && stream < graph->streams_count ? graph->streams[stream].name : NULL;
 }
 
-bool tarn_graph_op(const struct tarn_graph *graph, tarn_op op, struct tarn_op_info *info)
+bool tarn_graph_op_sized(const struct tarn_graph *graph, tarn_op op, struct tarn_op_info *info,
+                         size_t size)
 {
     if (!graph || !info || op >= graph->ops_count) return false;
     const struct tarn_graph_op *record = &graph->ops[op];
-    *info = (struct tarn_op_info){
+    const struct tarn_op_info known = {
         .name = record->name,
         .kind = record->kind,
         .stream = record->stream,
@@ -121,21 +123,23 @@ bool tarn_graph_op(const struct tarn_graph *graph, tarn_op op, struct tarn_op_in
         .common = {record->common, record->common_count},
         .workspace_space = record->workspace_space,
     };
+    tarn_struct_give(info, size, &known, sizeof known);
     return true;
 }
 
-bool tarn_graph_tensor(const struct tarn_graph *graph, tarn_tensor tensor,
-                       struct tarn_tensor_info *info)
+bool tarn_graph_tensor_sized(const struct tarn_graph *graph, tarn_tensor tensor,
+                             struct tarn_tensor_info *info, size_t size)
 {
     if (!graph || !info || tensor >= graph->tensors_count) return false;
     const struct tarn_graph_tensor *record = &graph->tensors[tensor];
-    *info = (struct tarn_tensor_info){
+    const struct tarn_tensor_info known = {
         .name = record->name,
         .size = record->size,
         .kind = record->kind,
         .alignment = record->alignment,
         .space = record->space,
     };
+    tarn_struct_give(info, size, &known, sizeof known);
     return true;
 }
 
@@ -178,11 +182,13 @@ uint32_t tarn_graph_spaces_count(const struct tarn_graph *graph)
     return graph->spaces_count > 0 ? graph->spaces_count : 1;
 }
 
-bool tarn_graph_space(const struct tarn_graph *graph, tarn_space space,
-                      struct tarn_space_info *info)
+bool tarn_graph_space_sized(const struct tarn_graph *graph, tarn_space space,
+                            struct tarn_space_info *info, size_t size)
 {
     if (!graph || !info || space >= tarn_graph_spaces_count(graph)) return false;
-    *info = graph->spaces_count > 0 ? graph->spaces[space] : (struct tarn_space_info){.name = ""};
+    const struct tarn_space_info only = {.name = ""};
+    tarn_struct_give(info, size, graph->spaces_count > 0 ? &graph->spaces[space] : &only,
+                     sizeof only);
     return true;
 }
 

@@ -269,6 +269,7 @@ static enum tarn_status find_worst(struct simulating *simulating, const struct t
 static void show(struct simulating *simulating, const struct tarn_graph *graph)
 {
     struct tarn_simulation *shown = &simulating->shown;
+    shown->struct_size = sizeof *shown;
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         uint64_t ns = simulating->timeline.end_ns[v] - simulating->timeline.begin_ns[v];
         simulating->busy_ns[graph->ops[v].stream] += ns;

@@ -8,6 +8,7 @@
 #include "reserved.h"
 #include "streams/base/checked.h"
 #include "streams/base/error.h"
+#include "streams/base/options.h"
 #include "streams/base/region.h"
 #include "streams/order/events/events.h"
 #include "view.h"
@@ -42,12 +43,9 @@ static enum tarn_status count_waits(const struct tarn_graph *graph, uint32_t *co
     return status;
 }
 
-enum tarn_status tarn_graph_summarize(const struct tarn_graph *graph,
-                                      struct tarn_graph_summary *summary, struct tarn_error *error)
+static enum tarn_status summarize(const struct tarn_graph *graph,
+                                  struct tarn_graph_summary *summary, struct tarn_error *error)
 {
-    if (summary) memset(summary, 0, sizeof *summary);
-    if (!graph || !summary) return tarn_error_null(error, __func__);
-    tarn_error_clear(error);
     summary->streams = graph->streams_count;
     summary->tensors = graph->tensors_count;
     summary->groups = graph->groups_count;
@@ -59,6 +57,19 @@ enum tarn_status tarn_graph_summarize(const struct tarn_graph *graph,
         tarn_peak_serial(graph, &summary->serial_peak) != TARN_OK)
         return tarn_error_no_memory(error);
     return TARN_OK;
+}
+
+enum tarn_status tarn_graph_summarize_sized(const struct tarn_graph *graph,
+                                            struct tarn_graph_summary *summary, size_t size,
+                                            struct tarn_error *error)
+{
+    struct tarn_graph_summary known = {0};
+    if (summary) memset(summary, 0, size);
+    if (!graph || !summary) return tarn_error_null(error, __func__);
+    tarn_error_clear(error);
+    enum tarn_status status = summarize(graph, &known, error);
+    tarn_struct_give(summary, size, &known, sizeof known);
+    return status;
 }
 
 /* ---- The bound ---- */

@@ -3,9 +3,11 @@
 #include "plan.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "program.h"
 #include "streams/base/checked.h"
+#include "streams/base/options.h"
 #include "streams/order/events/boundary.h"
 #include "streams/order/events/events.h"
 
@@ -187,10 +189,10 @@ bool tarn_plan_stack_spaces(struct tarn_plan *plan)
     return true;
 }
 
-bool tarn_plan_space(const struct tarn_plan *plan, tarn_space space,
-                     struct tarn_plan_space_summary *summary)
+bool tarn_plan_space_sized(const struct tarn_plan *plan, tarn_space space,
+                           struct tarn_plan_space_summary *summary, size_t size)
 {
-    if (summary) *summary = (struct tarn_plan_space_summary){0};
+    if (summary) memset(summary, 0, size);
     if (!plan || !summary || space >= tarn_graph_spaces_count(plan->graph)) return false;
     struct tarn_plan_space only = {.footprint = plan->footprint,
                                    .persistent = plan->persistent,
@@ -202,18 +204,19 @@ bool tarn_plan_space(const struct tarn_plan *plan, tarn_space space,
                                    .inside_count = plan->inside_count,
                                    .method = plan->method};
     const struct tarn_plan_space *part = plan->spaces ? &plan->spaces[space] : &only;
-    *summary = (struct tarn_plan_space_summary){.method = part->method,
-                                                .footprint = part->footprint,
-                                                .persistent = part->persistent,
-                                                .bound = part->threshold ? part->bound : 0,
-                                                .optimal = part->threshold &&
-                                                           part->footprint == part->bound};
+    struct tarn_plan_space_summary known = {.method = part->method,
+                                            .footprint = part->footprint,
+                                            .persistent = part->persistent,
+                                            .bound = part->threshold ? part->bound : 0,
+                                            .optimal =
+                                                part->threshold && part->footprint == part->bound};
     if (part->threshold)
-        summary->certificate = (struct tarn_certificate){part->bound,
-                                                         part->threshold,
-                                                         plan->streams_count,
-                                                         {part->gaps, part->gaps_count},
-                                                         {part->inside, part->inside_count}};
+        known.certificate = (struct tarn_certificate){part->bound,
+                                                      part->threshold,
+                                                      plan->streams_count,
+                                                      {part->gaps, part->gaps_count},
+                                                      {part->inside, part->inside_count}};
+    tarn_struct_give(summary, size, &known, sizeof known);
     return true;
 }
 
@@ -319,11 +322,12 @@ static uint64_t bound_of(const struct tarn_plan *plan)
     return sum;
 }
 
-void tarn_plan_summarize(const struct tarn_plan *plan, struct tarn_plan_summary *summary)
+void tarn_plan_summarize_sized(const struct tarn_plan *plan, struct tarn_plan_summary *summary,
+                               size_t size)
 {
-    if (summary) *summary = (struct tarn_plan_summary){0};
+    if (summary) memset(summary, 0, size);
     if (!plan || !summary) return;
-    *summary = (struct tarn_plan_summary){
+    const struct tarn_plan_summary known = {
         .method = plan->method,
         .alignment = plan->alignment,
         .footprint = plan->footprint,
@@ -339,4 +343,5 @@ void tarn_plan_summarize(const struct tarn_plan *plan, struct tarn_plan_summary 
         .stopped = plan->stopped,
         .pad_groups = plan->pad_groups,
     };
+    tarn_struct_give(summary, size, &known, sizeof known);
 }

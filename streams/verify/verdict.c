@@ -30,7 +30,8 @@ const char *tarn_violation_text(enum tarn_violation_kind kind)
 
 struct tarn_violation tarn_violation_of(enum tarn_violation_kind kind)
 {
-    return (struct tarn_violation){.kind = kind,
+    return (struct tarn_violation){.struct_size = sizeof(struct tarn_violation),
+                                   .kind = kind,
                                    .op = TARN_NONE,
                                    .other_op = TARN_NONE,
                                    .tensor = TARN_NONE,

@@ -208,7 +208,8 @@ static enum tarn_status in_place(struct world *world, struct tarn_graph *graph,
 static enum tarn_status transform(struct world *world, struct tarn_graph *graph,
                                   struct tarn_graph **result, struct tarn_error *error)
 {
-    const struct tarn_transform_control control = {.steps = 1 + next_below(world, 8)};
+    const struct tarn_transform_control control = {.struct_size = sizeof control,
+                                                   .steps = 1 + next_below(world, 8)};
     uint32_t which = next_below(world, 8);
     if (which == 1 && !may_cost(world, 3)) which = 4;
     uint64_t alignment = next_byte(world) < 200 ? 0 : next_number(world);
@@ -292,7 +293,7 @@ void call_curve(struct world *world)
     struct tarn_graph *graph = any_graph(world);
     struct tarn_error error = fuzz_old_error();
     size_t count = next_below(world, ROWS + 1), which = next_below(world, 3);
-    const struct tarn_transform_control control = {.steps = 4};
+    const struct tarn_transform_control control = {.struct_size = sizeof control, .steps = 4};
     if (!may_cost(world, 5)) return;
     enum tarn_status status = tarn_graph_budget_curve(
         graph, TARN_BUDGET_OPTIONS(.effort = 4, .control = &control), rows, count, &error);

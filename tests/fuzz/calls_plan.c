@@ -27,7 +27,8 @@ static void check_plan(const struct tarn_plan *plan, struct tarn_graph *source,
 
 static void draw_transforms(struct world *world, struct tarn_plan_options *options)
 {
-    static const struct tarn_transform_control control = {.steps = 4};
+    static const struct tarn_transform_control control = {.struct_size = sizeof control,
+                                                          .steps = 4};
     static const struct tarn_assign_options assign = {.struct_size = sizeof assign, .streams = 2};
     static const struct tarn_reorder_options reorder = {
         .struct_size = sizeof reorder, .effort = 2, .control = &control};

@@ -238,7 +238,8 @@ static enum tarn_status assign(struct assigning *assigning, struct tarn_graph **
         *result = NULL;
         return tarn_error_no_memory(error);
     }
-    *assigning->options.report = assigning->report;
+    tarn_report_give(assigning->options.report, assigning->options.report_size, &assigning->report,
+                     sizeof assigning->report);
     return TARN_OK;
 }
 

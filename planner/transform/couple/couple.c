@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "candidates.h"
+#include "planner/transform/beat.h"
 #include "planner/transform/steps.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
@@ -35,6 +36,7 @@ struct coupling {
     size_t arcs_room;
     struct tarn_coupled coupled; /* the graph with these arcs */
     struct tarn_pace pace;       /* of that */
+    struct tarn_couple_report report;
 };
 
 static uint64_t bound_of(const struct coupling *coupling) { return coupling->coupled.bound.bound; }
@@ -292,6 +294,13 @@ static void coupling_finish(struct coupling *coupling)
     tarn_region_finish(&coupling->region);
 }
 
+static enum tarn_status run(const struct tarn_transform_control *control, void *subject)
+{
+    struct coupling *coupling = subject;
+    coupling->options.control = control;
+    return couple(coupling, &coupling->report);
+}
+
 enum tarn_status tarn_graph_couple(struct tarn_graph *graph,
                                    const struct tarn_couple_options *given,
                                    struct tarn_graph **result, struct tarn_error *error)
@@ -299,23 +308,25 @@ enum tarn_status tarn_graph_couple(struct tarn_graph *graph,
     if (result) *result = NULL;
     if (!graph || !result) return tarn_error_null(error, __func__);
     struct coupling coupling = {.graph = graph};
-    struct tarn_couple_report report = {0};
+    struct tarn_transform_control control;
     tarn_error_clear(error);
     enum tarn_status status = tarn_options_take(&coupling.options, sizeof coupling.options, given,
                                                 "couple options", error);
+    if (status == TARN_OK) status = tarn_control_take(&control, &coupling.options.control, error);
     if (status == TARN_OK) status = check_options(&coupling.options, error);
     if (status == TARN_OK)
         status = tarn_reserved_sizes(&coupling.reserved, &coupling.region, graph,
                                      coupling.options.alignment, error);
     if (status == TARN_OK) {
-        status = couple(&coupling, &report);
+        status = tarn_transform_beat(coupling.options.control, "couple", run, &coupling);
         if (status != TARN_OK) tarn_error_no_memory(error);
     }
     if (status == TARN_OK) status = build(&coupling, result, error);
     if (status == TARN_OK && coupling.options.report)
-        *coupling.options.report = report;
+        tarn_report_give(coupling.options.report, coupling.options.report_size, &coupling.report,
+                         sizeof coupling.report);
     else
-        tarn_couple_report_finish(&report);
+        tarn_couple_report_finish(&coupling.report);
     coupling_finish(&coupling);
     return status;
 }

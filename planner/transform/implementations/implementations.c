@@ -158,7 +158,9 @@ enum tarn_status tarn_graph_implementations(struct tarn_graph *graph,
         status = add_to_op(&additions, v, options.split_backward);
     if (!status) status = build(&additions, graph, result, error);
     if (status == TARN_SYSTEM) tarn_error_no_memory(error);
-    if (status == TARN_OK && options.report) *options.report = additions.report;
+    if (status == TARN_OK)
+        tarn_report_give(options.report, options.report_size, &additions.report,
+                         sizeof additions.report);
     tarn_region_finish(&region);
     return status;
 }

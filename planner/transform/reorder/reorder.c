@@ -5,6 +5,7 @@
 
 #include <assert.h>
 
+#include "planner/transform/beat.h"
 #include "planner/transform/recipe.h"
 #include "rounds.h"
 #include "streams.h"
@@ -78,18 +79,40 @@ static enum tarn_status reorder(struct tarn_graph *graph, const uint64_t *reserv
     if (status != TARN_OK) return tarn_error_no_memory(error);
     struct tarn_recipe recipe = {.graph = graph, .order = list};
     assert(reordering->report.peak_after <= reordering->report.peak_before);
-    if (options->report) *options->report = reordering->report;
+    tarn_report_give(options->report, options->report_size, &reordering->report,
+                     sizeof reordering->report);
     if (reordering->report.peak_after == reordering->report.peak_before) recipe.order = NULL;
     return tarn_recipe_build(&recipe, result, error);
+}
+
+struct call {
+    struct tarn_graph *graph;
+    struct tarn_reorder_options options;
+    struct tarn_graph **result;
+    struct tarn_error *error;
+};
+
+static enum tarn_status run(const struct tarn_transform_control *control, void *subject)
+{
+    struct call *call = subject;
+    call->options.control = control;
+    return tarn_reorder_without(call->graph, &call->options, 0, call->result, call->error);
 }
 
 enum tarn_status tarn_graph_reorder(struct tarn_graph *graph,
                                     const struct tarn_reorder_options *options,
                                     struct tarn_graph **result, struct tarn_error *error)
 {
+    struct call call = {.graph = graph, .result = result, .error = error};
+    struct tarn_transform_control control;
     if (result) *result = NULL;
     if (!graph || !result) return tarn_error_null(error, __func__);
-    return tarn_reorder_without(graph, options, 0, result, error);
+    tarn_error_clear(error);
+    enum tarn_status status =
+        tarn_options_take(&call.options, sizeof call.options, options, "reorder options", error);
+    if (status == TARN_OK) status = tarn_control_take(&control, &call.options.control, error);
+    if (status != TARN_OK) return status;
+    return tarn_transform_beat(call.options.control, "reorder", run, &call);
 }
 
 enum tarn_status tarn_reorder_without(struct tarn_graph *graph,

@@ -1,0 +1,266 @@
+/* The work runs on a thread of the call's own, so that no part of it, however long, has to remember
+ * the caller: the calling thread sleeps, looks at the caller's stop twenty times a second, and
+ * calls `beat` four times a second. What the work says to `progress` waits until the calling thread
+ * has passed it on. Cost: a thread. */
+#include "beat.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "streams/base/deadline.h"
+#include "streams/base/options.h"
+#include "streams/base/parallel.h"
+
+#define LOOK_MS 50.0 /* at the caller's stop */
+#define BEAT_MS 250.0
+
+/* How far the work is, in its own terms. */
+union news {
+    struct tarn_plan_progress plan;
+    struct tarn_transform_progress transform;
+};
+
+struct beating {
+    const struct kind *kind;
+    const struct tarn_plan_options *plan; /* the caller's, or that of a transform: */
+    const struct tarn_transform_control *transform;
+    union {
+        tarn_beat_work *plan;
+        tarn_transform_work *transform;
+    } work;
+    void *subject;
+    const atomic_bool *given_stop;
+    atomic_bool stop;
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t woken; /* either thread, by the other one */
+    union news best;
+    bool has_news; /* `best` is to be passed on */
+    bool is_done;
+    enum tarn_status status;
+};
+
+/* What is planning's, or a transform's. */
+struct kind {
+    enum tarn_status (*work)(struct beating *beating); /* with a stop and a progress of its own */
+    enum tarn_status (*work_alone)(struct beating *beating);
+    void (*tell)(const struct beating *beating, const union news *news);
+    bool (*ask)(const struct beating *beating, const union news *news);
+};
+
+/* ---- The thread that works ---- */
+
+static void note(struct beating *beating, const union news *news)
+{
+    pthread_mutex_lock(&beating->lock);
+    beating->best = *news;
+    beating->has_news = true;
+    pthread_cond_broadcast(&beating->woken);
+    while (beating->has_news) pthread_cond_wait(&beating->woken, &beating->lock);
+    pthread_mutex_unlock(&beating->lock);
+}
+
+static void *work(void *user)
+{
+    struct beating *beating = user;
+    enum tarn_status status = beating->kind->work(beating);
+    pthread_mutex_lock(&beating->lock);
+    beating->status = status;
+    beating->is_done = true;
+    pthread_cond_broadcast(&beating->woken);
+    pthread_mutex_unlock(&beating->lock);
+    return NULL;
+}
+
+/* ---- The calling thread ---- */
+
+static void look_at_stop(struct beating *beating)
+{
+    const atomic_bool *stop = beating->given_stop;
+    if (stop && atomic_load_explicit(stop, memory_order_relaxed))
+        atomic_store(&beating->stop, true);
+}
+
+/* With the lock held, which is open while the caller's function runs. */
+static void pass_on(struct beating *beating)
+{
+    union news best = beating->best;
+    pthread_mutex_unlock(&beating->lock);
+    beating->kind->tell(beating, &best);
+    look_at_stop(beating);
+    pthread_mutex_lock(&beating->lock);
+    beating->has_news = false;
+    pthread_cond_broadcast(&beating->woken);
+}
+
+static void beat(struct beating *beating)
+{
+    union news best = beating->best;
+    pthread_mutex_unlock(&beating->lock);
+    if (beating->kind->ask(beating, &best)) atomic_store(&beating->stop, true);
+    pthread_mutex_lock(&beating->lock);
+}
+
+static void sleep_a_while(struct beating *beating)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += (long)(LOOK_MS * 1e6);
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    pthread_cond_timedwait(&beating->woken, &beating->lock, &until);
+}
+
+static void attend(struct beating *beating)
+{
+    double next_ms = tarn_now_ms();
+    pthread_mutex_lock(&beating->lock);
+    while (!beating->is_done) {
+        if (beating->has_news) {
+            pass_on(beating);
+        } else if (tarn_now_ms() >= next_ms) {
+            beat(beating);
+            next_ms = tarn_now_ms() + BEAT_MS;
+        } else {
+            sleep_a_while(beating);
+        }
+        look_at_stop(beating);
+    }
+    pthread_mutex_unlock(&beating->lock);
+}
+
+/* ---- The call ---- */
+
+static void beating_init(struct beating *beating)
+{
+    pthread_condattr_t attributes;
+    atomic_init(&beating->stop, false);
+    look_at_stop(beating);
+    pthread_mutex_init(&beating->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&beating->woken, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+static enum tarn_status run(struct beating *beating)
+{
+    pthread_t thread;
+    beating_init(beating);
+    bool started = tarn_thread_start(&thread, work, beating);
+    if (started) {
+        attend(beating);
+        pthread_join(thread, NULL);
+    }
+    pthread_cond_destroy(&beating->woken);
+    pthread_mutex_destroy(&beating->lock);
+    return started ? beating->status : beating->kind->work_alone(beating);
+}
+
+/* ---- Planning ---- */
+
+static void note_plan(void *user, const struct tarn_plan_progress *progress)
+{
+    note(user, &(union news){.plan = *progress});
+}
+
+static enum tarn_status work_on_plan(struct beating *beating)
+{
+    struct tarn_plan_options options = *beating->plan;
+    options.beat = NULL;
+    options.stop = (const bool *)&beating->stop;
+    options.progress = note_plan;
+    options.user = beating;
+    return beating->work.plan(&options, beating->subject);
+}
+
+static enum tarn_status plan_alone(struct beating *beating)
+{
+    return beating->work.plan(beating->plan, beating->subject);
+}
+
+static void tell_plan(const struct beating *beating, const union news *news)
+{
+    if (beating->plan->progress) beating->plan->progress(beating->plan->user, &news->plan);
+}
+
+static bool ask_plan(const struct beating *beating, const union news *news)
+{
+    return beating->plan->beat(beating->plan->user, &news->plan);
+}
+
+enum tarn_status tarn_beat_run(const struct tarn_plan_options *options, tarn_beat_work *function,
+                               void *subject)
+{
+    static const struct kind planning = {work_on_plan, plan_alone, tell_plan, ask_plan};
+    struct beating beating = {.kind = &planning,
+                              .plan = options,
+                              .work.plan = function,
+                              .subject = subject,
+                              .given_stop = (const atomic_bool *)options->stop,
+                              .best.plan.struct_size = sizeof beating.best.plan};
+    return options->beat ? run(&beating) : function(options, subject);
+}
+
+/* ---- Transforms ---- */
+
+static void note_transform(void *user, const struct tarn_transform_progress *progress)
+{
+    note(user, &(union news){.transform = *progress});
+}
+
+static enum tarn_status work_on_transform(struct beating *beating)
+{
+    struct tarn_transform_control control = *beating->transform;
+    control.beat = NULL;
+    control.stop = (const bool *)&beating->stop;
+    control.progress = note_transform;
+    control.user = beating;
+    return beating->work.transform(&control, beating->subject);
+}
+
+static enum tarn_status transform_alone(struct beating *beating)
+{
+    return beating->work.transform(beating->transform, beating->subject);
+}
+
+static void tell_transform(const struct beating *beating, const union news *news)
+{
+    const struct tarn_transform_control *given = beating->transform;
+    if (given->progress) given->progress(given->user, &news->transform);
+}
+
+static bool ask_transform(const struct beating *beating, const union news *news)
+{
+    return beating->transform->beat(beating->transform->user, &news->transform);
+}
+
+enum tarn_status tarn_transform_beat(const struct tarn_transform_control *control,
+                                     const char *transform, tarn_transform_work *function,
+                                     void *subject)
+{
+    static const struct kind transforming = {work_on_transform, transform_alone, tell_transform,
+                                             ask_transform};
+    if (!control || !control->beat) return function(control, subject);
+    struct beating beating = {
+        .kind = &transforming,
+        .transform = control,
+        .work.transform = function,
+        .subject = subject,
+        .given_stop = (const atomic_bool *)control->stop,
+        .best.transform = {.struct_size = sizeof beating.best.transform, .transform = transform}};
+    return run(&beating);
+}
+
+enum tarn_status tarn_control_take(struct tarn_transform_control *taken,
+                                   const struct tarn_transform_control **control,
+                                   struct tarn_error *error)
+{
+    if (!*control) return TARN_OK;
+    const struct tarn_transform_control *given = *control;
+    *control = taken;
+    return tarn_options_take(taken, sizeof *taken, given, "the control of a transform", error);
+}
