@@ -141,7 +141,11 @@ def compare(listed, facts, version):
         else:
             wrong.append(f"{key} was {value}, is {now or 'gone'}: " + BREAKS.format(since))
     for key in facts.keys() - listed.keys():
-        (wrong if is_in_padding(key, listed, facts, version) else missing).append(f"{key} {NEW}")
+        if is_in_padding(key, listed, facts, version):
+            wrong.append(f"{key} is not behind all that its struct had: older programs have any "
+                         "bytes there. Put it behind a member that fills the struct's end")
+        else:
+            missing.append(f"{key} {NEW}")
     return wrong, missing
 
 
