@@ -400,6 +400,59 @@ static void the_best_of_all_widths_is_taken(void **state)
     }
 }
 
+/* What is told of a search, and how much of its work was done when the first plan was told. */
+struct watch {
+    const struct fixture *fixture;
+    const uint64_t *offset;
+    struct tarn_effort effort;
+    uint64_t first_work, told;
+};
+
+static void note_plan(void *user, uint64_t footprint, uint64_t steps)
+{
+    struct watch *watch = user;
+    (void)steps;
+    if (watch->told == 0) watch->first_work = watch->effort.spent;
+    watch->told++;
+    assert_false(watch->effort.must);
+    assert_int_equal(check_plan(watch->fixture, watch->offset), footprint);
+}
+
+/* Further keys for what crosses, and for the windows above the aim, come after it. */
+static void the_first_plan_is_there_before_the_search_goes_on(void **state)
+{
+    uint64_t first = 0, all = 0;
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++) {
+        struct fixture fixture;
+        struct random_graph_options knobs = random_graph_knobs(i + 1, 2000);
+        knobs.ops = 1000;
+        knobs.streams = 1 + i;
+        knobs.reach = 50;
+        set_up(&fixture, random_graph(&knobs), 512);
+        uint64_t *offset =
+            calloc((size_t)fixture.problem.conflicts.reuse.count + 1, sizeof *offset);
+        struct watch watch = {
+            .fixture = &fixture, .offset = offset, .effort = {.max = UINT64_MAX, .must = true}};
+        struct tarn_windows_options options = {.aim = fixture.problem.antichain.bound,
+                                               .width = 64,
+                                               .threads = 1,
+                                               .effort = &watch.effort,
+                                               .progress = note_plan,
+                                               .user = &watch};
+        uint64_t footprint = UINT64_MAX;
+        assert_int_equal(tarn_windows_place(&fixture.problem, &options, offset, &footprint),
+                         TARN_OK);
+        assert_int_equal(check_plan(&fixture, offset), footprint);
+        assert_true(watch.told > 0);
+        first += watch.first_work;
+        all += watch.effort.spent;
+        free(offset);
+        tear_down(&fixture);
+    }
+    assert_true(first < all / 2);
+}
+
 static void radix_sort_is_stable(void **state)
 {
     enum { COUNT = 3000 };
@@ -495,6 +548,7 @@ int main(void)
         cmocka_unit_test(what_comes_first_where_it_ended_too_high_ends_lower),
         cmocka_unit_test(streams_that_seldom_wait_lose_little_to_holes),
         cmocka_unit_test(the_best_of_all_widths_is_taken),
+        cmocka_unit_test(the_first_plan_is_there_before_the_search_goes_on),
         cmocka_unit_test(radix_sort_is_stable),
         cmocka_unit_test(tiny_windows_of_random_graphs_give_safe_plans),
         cmocka_unit_test(large_graphs_are_safe_and_do_not_depend_on_the_number_of_threads),

@@ -29,7 +29,7 @@ struct options {
 
 struct row {
     uint32_t storages, streams;
-    double first_ms, ms, cpu_ms, gap;
+    double first_ms, first_cpu_ms, ms, cpu_ms, gap;
     const char *stopped;
     char method[64];
 };
@@ -89,7 +89,7 @@ static struct tarn_graph *make(uint32_t family, uint32_t storages, uint32_t stre
 }
 
 struct watch {
-    double begin_ms, first_ms;
+    double begin_ms, begin_cpu_ms, first_ms, first_cpu_ms;
 };
 
 static const char *stop_name(enum tarn_stop stopped)
@@ -102,14 +102,15 @@ static void note_first(void *user, const struct tarn_plan_progress *progress)
 {
     struct watch *watch = user;
     (void)progress;
-    if (watch->first_ms == 0) watch->first_ms = clock_ms(CLOCK_MONOTONIC) - watch->begin_ms;
+    if (watch->first_ms > 0) return;
+    watch->first_ms = clock_ms(CLOCK_MONOTONIC) - watch->begin_ms;
+    watch->first_cpu_ms = clock_ms(CLOCK_PROCESS_CPUTIME_ID) - watch->begin_cpu_ms;
 }
 
 static struct row plan(const struct options *options, struct tarn_graph *graph)
 {
     struct tarn_plan_options planning = options->planning;
-    struct watch watch = {clock_ms(CLOCK_MONOTONIC), 0};
-    double cpu_before_ms = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
+    struct watch watch = {clock_ms(CLOCK_MONOTONIC), clock_ms(CLOCK_PROCESS_CPUTIME_ID), 0, 0};
     struct tarn_plan_summary summary;
     struct tarn_graph_summary given;
     struct tarn_error error;
@@ -123,8 +124,9 @@ static struct row plan(const struct options *options, struct tarn_graph *graph)
         exit(1);
     }
     row.ms = clock_ms(CLOCK_MONOTONIC) - watch.begin_ms;
-    row.cpu_ms = clock_ms(CLOCK_PROCESS_CPUTIME_ID) - cpu_before_ms;
+    row.cpu_ms = clock_ms(CLOCK_PROCESS_CPUTIME_ID) - watch.begin_cpu_ms;
     row.first_ms = watch.first_ms > 0 ? watch.first_ms : row.ms;
+    row.first_cpu_ms = watch.first_ms > 0 ? watch.first_cpu_ms : row.cpu_ms;
     tarn_plan_summarize(made, &summary);
     row.storages = given.storages;
     row.streams = given.streams;
@@ -144,9 +146,9 @@ static bool is_over(const struct row *row)
 
 static void print_row(const char *family, const struct row *row)
 {
-    printf("| %s | %u | %u | %.1f | %.1f | %.1f | %.3f | %s | %s |%s\n", family, row->storages,
-           row->streams, row->first_ms, row->ms, row->cpu_ms, row->gap, row->method, row->stopped,
-           is_over(row) ? " over" : "");
+    printf("| %s | %u | %u | %.1f | %.1f | %.1f | %.1f | %.3f | %s | %s |%s\n", family,
+           row->storages, row->streams, row->first_ms, row->first_cpu_ms, row->ms, row->cpu_ms,
+           row->gap, row->method, row->stopped, is_over(row) ? " over" : "");
     fflush(stdout);
 }
 
@@ -172,7 +174,7 @@ static void hunt(const struct options *options, uint32_t family)
     }
     print_row(family_name(family), &slowest);
     if (latest.ms != slowest.ms) print_row(family_name(family), &latest);
-    printf("| %s | of %u graphs | over: %u | | | | | | |\n", family_name(family), count, over);
+    printf("| %s | of %u graphs | over: %u | | | | | | | |\n", family_name(family), count, over);
     fflush(stdout);
 }
 
@@ -194,11 +196,16 @@ int main(int argc, char **argv)
             options.planning.alignment = strtoull(value, NULL, 10);
         if (strcmp(argv[i], "--rows") == 0) options.rows = true;
     }
-    printf("| family | storages | streams | first plan ms | all ms | processor ms | gap %% | "
+    printf("| family | storages | streams | first plan ms | processor ms | all ms | processor ms | "
+           "gap %% | "
            "method | stopped by |\n"
-           "|---|---:|---:|---:|---:|---:|---:|---|---|\n");
-    for (uint32_t family = 0; family < FAMILIES; family++)
-        if (!options.family || strcmp(options.family, family_name(family)) == 0)
-            hunt(&options, family);
-    return 0;
+           "|---|---:|---:|---:|---:|---:|---:|---:|---|---|\n");
+    bool found = false;
+    for (uint32_t family = 0; family < FAMILIES; family++) {
+        if (options.family && strcmp(options.family, family_name(family)) != 0) continue;
+        hunt(&options, family);
+        found = true;
+    }
+    if (!found) fprintf(stderr, "runaway_bench: there is no family %s\n", options.family);
+    return found ? 0 : 2;
 }

@@ -31,6 +31,9 @@ struct tarn_windows_settings {
     struct tarn_effort *effort; /* NULL: effort is not counted */
     uint64_t work_max;          /* of one decode with all its keys; 0: no limit; see work.h */
     const struct tarn_deadline *deadline; /* NULL: none */
+    /* NULL, or called as soon as all that is being placed has a place; the search goes on. */
+    void (*placed)(void *user);
+    void *user;
 };
 
 /* Decodes of a part: keys begin..end - 1 of keys.h, then as many as that by promotion, at most. */

@@ -57,13 +57,13 @@ enum tarn_status tarn_widths_place(const struct tarn_problem *problem,
                                                      .together = variants[i].together,
                                                      .threads = options->threads,
                                                      .effort = effort,
-                                                     .deadline = &options->deadline};
+                                                     .deadline = &options->deadline,
+                                                     .progress = options->progress,
+                                                     .user = options->user};
         status = tarn_windows_place(problem, &variant, offset, footprint);
         tarn_effort_spend(effort, windows);
         effort->max = max;
         effort->must = false;
-        if (*footprint < before && options->progress)
-            options->progress(options->user, *footprint, 0);
     }
     return status;
 }

@@ -7,11 +7,10 @@
  *            │  ░ ░░│  ░░░        │   ░░ ░░ ░   │    ░ placed in its window, around the others
  *            └──────┴─────────────┴─────────────┴─► global order
  *
- * Of what is in conflict with all of a window only the range of bytes is kept there: a tree over
- * the windows holds the unions of these, so that a storage which crosses many windows costs a
- * logarithm of their number. A plan is as high as its highest window: only those above the aim are
- * placed again, with other keys, the highest first. Where another phase comes on top (windows.c),
- * what each window loses is lost: all above their targets (targets.h) are placed again.
+ * That is a plan, and told at once. It is as high as its highest window: only those above the aim
+ * are placed again, with other keys, the highest first. Where another phase comes on top
+ * (windows.c), what each window loses is lost: all above their targets (targets.h) are placed
+ * again.
  *
  * Many storages that cross are placed by wider windows where they are few of all, and as bundles
  * (bundles.h) where they cross many windows, as in one long training step.
@@ -22,23 +21,21 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "around.h"
 #include "bundles.h"
 #include "cuts.h"
 #include "periods.h"
 #include "planner/place/lowest/lowest.h"
-#include "span_tree.h"
 #include "streams/base/parallel.h"
-#include "streams/base/radix.h"
 #include "targets.h"
 
-/* BATCH: windows that are placed again at once. PARTLY_MAX: windows for each storage that crosses,
- * before the last one in conflict with it, that look at its conflicts one by one. BUNDLED_SPAN:
- * cuts crossed in the mean from which on bundles are made. WIDER: how much wider the windows of
- * what crosses are. */
-enum { BATCH = 16, PARTLY_MAX = 4, BUNDLED_SPAN = 16, WIDER = 16 };
+/* BATCH: windows that are placed again at once. BUNDLED_SPAN: cuts crossed in the mean from which
+ * on bundles are made. WIDER: how much wider the windows of what crosses are. */
+enum { BATCH = 16, BUNDLED_SPAN = 16, WIDER = 16 };
 /* From EAGER_STORAGES on helpers are started at once. What crosses need not come nearer to the aim
  * than one part in ENOUGH_SHARE of it. */
 enum { EAGER_STORAGES = 1024, ENOUGH_SHARE = 1024 };
+static const struct tarn_decodes first_key = {0, 1, 0}, other_keys = {1, TARN_KEYS_COUNT, 0};
 
 /* Storages cut into windows. */
 struct windows {
@@ -49,11 +46,11 @@ struct windows {
     struct tarn_cuts cuts;
     int32_t
         *top; /* window -> how high it reaches; at cuts.count: what crosses; INT32_MAX: no plan */
-    int32_t *target; /* window -> the highest target in it; NULL where there are none */
-    struct tarn_span_tree wholly; /* what is in conflict with all of a window */
-    uint32_t *partly_begin; /* window -> where its entries of `partly` begin; one more at the end */
-    uint32_t *partly;       /* storages that cross, by where they begin */
+    int32_t *target;           /* window -> the highest target in it; NULL where there are none */
+    struct tarn_around around; /* what crosses, as obstacles */
+    struct tarn_region_mark unplaced; /* the region, before it had these */
     struct tarn_team team;
+    bool has_keys;         /* what crosses has been placed at once, with the first key alone */
     atomic_bool no_memory; /* in one of the windows */
 };
 
@@ -64,103 +61,12 @@ static const uint32_t *crossing_storages(const struct windows *windows, uint32_t
     return windows->cuts.storages + begin;
 }
 
-/* ---- Obstacles ---- */
-
-/* A storage that crosses is partly in conflict with the windows in which it is produced and
- * released; so it may be with more, of which the last few are told apart. Returns the first one
- * behind those that it is wholly in conflict with. */
-static uint32_t whole_end(const struct tarn_crossing *crossing)
-{
-    uint32_t whole = crossing->whole;
-    if (crossing->end > whole + PARTLY_MAX) whole = crossing->end - PARTLY_MAX;
-    if (whole > crossing->end) whole = crossing->end;
-    return whole > crossing->first ? whole : crossing->first + 1;
-}
-
-/* Makes room for what is partly in conflict with each window. */
-static bool count_partly(struct windows *windows, uint32_t count)
-{
-    uint32_t *begin =
-        tarn_region_take(&windows->region, (size_t)windows->cuts.count + 2, sizeof *begin);
-    windows->partly_begin = begin;
-    if (!begin) return false;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct tarn_crossing *crossing = &windows->cuts.crossing[i];
-        begin[crossing->first + 1]++;
-        for (uint32_t w = whole_end(crossing); w < crossing->end; w++) begin[w + 1]++;
-    }
-    for (uint32_t w = 0; w < windows->cuts.count; w++) begin[w + 1] += begin[w];
-    windows->partly =
-        tarn_region_take(&windows->region, begin[windows->cuts.count], sizeof *windows->partly);
-    return windows->partly != NULL;
-}
-
-/* Numbers of those that cross, by where they begin. */
-static bool sort_crossing(const struct windows *windows, struct tarn_region *work,
-                          const uint32_t *storages, uint32_t count, uint32_t *sorted)
-{
-    struct tarn_region_mark mark = tarn_region_mark(work);
-    uint64_t *packed = tarn_region_take(work, count, sizeof *packed);
-    uint64_t *spare = tarn_region_take(work, count, sizeof *spare);
-    if (!packed || !spare) return false;
-    for (uint32_t i = 0; i < count; i++) {
-        struct tarn_span span =
-            tarn_field_span(windows->field, windows->settings->unit_shift, storages[i]);
-        packed[i] = tarn_radix_pack((uint32_t)span.begin, i);
-    }
-    const uint64_t *by_begin = tarn_radix_sort(packed, spare, count, INT32_MAX);
-    for (uint32_t n = 0; n < count; n++) sorted[n] = tarn_radix_number(by_begin[n]);
-    tarn_region_release(work, mark);
-    return true;
-}
-
-/* To the windows that a storage crosses; next: by window, its next entry of `partly`. */
-static bool add_obstacle(struct windows *windows, uint32_t a, const struct tarn_crossing *crossing,
-                         uint32_t *next)
-{
-    uint32_t whole = whole_end(crossing);
-    windows->partly[next[crossing->first]++] = a;
-    for (uint32_t w = whole; w < crossing->end; w++) windows->partly[next[w]++] = a;
-    return tarn_span_tree_add(&windows->wholly, &windows->region, crossing->first + 1, whole,
-                              tarn_field_span(windows->field, windows->settings->unit_shift, a));
-}
-
-static bool spread_obstacles(struct windows *windows)
-{
-    uint32_t count, windows_count = windows->cuts.count;
-    const uint32_t *storages = crossing_storages(windows, &count);
-    struct tarn_region *work = &windows->work[0];
-    struct tarn_region_mark mark = tarn_region_mark(work);
-    uint32_t *sorted = tarn_region_take(work, count, sizeof *sorted);
-    uint32_t *next = tarn_region_take(work, windows_count, sizeof *next);
-    bool ok = sorted && next && sort_crossing(windows, work, storages, count, sorted) &&
-              count_partly(windows, count);
-    if (ok) memcpy(next, windows->partly_begin, windows_count * sizeof *next);
-    for (uint32_t n = 0; ok && n < count; n++)
-        ok = add_obstacle(windows, storages[sorted[n]], &windows->cuts.crossing[sorted[n]], next);
-    tarn_region_release(work, mark);
-    return ok;
-}
-
 /* ---- Windows ---- */
 
 static struct tarn_obstacles no_obstacles(const struct windows *windows)
 {
     return (struct tarn_obstacles){.unit_shift = windows->settings->unit_shift,
                                    .reuse = &windows->field->problem->conflicts.reuse};
-}
-
-/* What crosses the window. */
-static bool collect_obstacles(const struct windows *windows, struct tarn_region *work, uint32_t w,
-                              struct tarn_obstacles *obstacles)
-{
-    enum tarn_status status = tarn_span_tree_collect(&windows->wholly, work, w, obstacles);
-    for (uint32_t i = windows->partly_begin[w]; i < windows->partly_begin[w + 1]; i++) {
-        uint32_t a = windows->partly[i];
-        struct tarn_span span = tarn_field_span(windows->field, obstacles->unit_shift, a);
-        if (status == TARN_OK) status = tarn_obstacles_add(obstacles, work, span, a);
-    }
-    return status == TARN_OK && tarn_obstacles_sort(obstacles, work) == TARN_OK;
 }
 
 /* By thread `thread` of the team. */
@@ -178,7 +84,7 @@ static bool place_window(const struct windows *windows, uint32_t thread,
     }
     struct tarn_region *work = &windows->work[thread];
     struct tarn_region_mark mark = tarn_region_mark(work);
-    bool ok = collect_obstacles(windows, work, w, &obstacles) &&
+    bool ok = tarn_around_collect(&windows->around, work, w, &obstacles) &&
               tarn_field_decode(windows->field, work, settings, cuts->storages + cuts->begin[w],
                                 count, &obstacles, decodes, &windows->top[w]);
     tarn_region_release(work, mark);
@@ -210,29 +116,34 @@ static bool place_bundles(const struct windows *windows, const uint32_t *storage
     return ok;
 }
 
-/* At once: the first key whatever it takes where a plan must come of it. */
-static bool place_exactly(const struct windows *windows, const uint32_t *storages, uint32_t count,
-                          int32_t *top)
+/* At once, with some keys: the first one whatever it takes where a plan must come of it. */
+static bool decode_crossing(const struct windows *windows, struct tarn_decodes decodes)
 {
+    uint32_t count;
+    const uint32_t *storages = crossing_storages(windows, &count);
     struct tarn_windows_settings settings = *windows->settings;
     struct tarn_obstacles none = no_obstacles(windows);
-    static const struct tarn_decodes decodes[] = {{0, 1, 0}, {1, TARN_KEYS_COUNT, 0}};
-    bool ok = tarn_obstacles_sort(&none, &windows->work[0]) == TARN_OK;
-    for (uint32_t n = 0; ok && n < 2 && *top > settings.aim; n++) {
-        uint64_t left = tarn_effort_left(settings.effort);
-        bool must = n == 0 && settings.effort->must;
-        if (left == 0 && !must) break;
-        settings.work_max = must ? 0 : left;
-        ok = tarn_field_decode(windows->field, &windows->work[0], &settings, storages, count, &none,
-                               decodes[n], top);
-    }
-    return ok;
+    int32_t *top = &windows->top[windows->cuts.count];
+    uint64_t left = tarn_effort_left(settings.effort);
+    bool must = decodes.begin == 0 && settings.effort->must;
+    if (*top <= settings.aim || (left == 0 && !must)) return true;
+    settings.work_max = must ? 0 : left;
+    return tarn_obstacles_sort(&none, &windows->work[0]) == TARN_OK &&
+           tarn_field_decode(windows->field, &windows->work[0], &settings, storages, count, &none,
+                             decodes, top);
+}
+
+/* Where a plan is wanted soon, the other keys follow it. */
+static bool place_at_once(struct windows *windows)
+{
+    windows->has_keys = windows->settings->placed != NULL;
+    return decode_crossing(windows, first_key) &&
+           (windows->has_keys || decode_crossing(windows, other_keys));
 }
 
 /* listed: all storages, those that do not cross included. Wider windows need not come quite to the
  * aim: the windows around them take longer to. */
-static bool place_crossing(const struct windows *windows, const uint32_t *listed,
-                           uint32_t listed_count)
+static bool place_crossing(struct windows *windows, const uint32_t *listed, uint32_t listed_count)
 {
     uint32_t count, most = windows->settings->crossing_max;
     const uint32_t *storages = crossing_storages(windows, &count);
@@ -247,9 +158,10 @@ static bool place_crossing(const struct windows *windows, const uint32_t *listed
     wider.width *= WIDER;
     wider.aim += wider.aim / ENOUGH_SHARE;
     wider.target = NULL;
+    wider.placed = NULL;
     if (count > most && count < listed_count / 2)
         return tarn_window_place(&wider, windows->field, storages, count, top);
-    return place_exactly(windows, storages, count, top);
+    return place_at_once(windows);
 }
 
 /* ---- All windows ---- */
@@ -257,13 +169,18 @@ static bool place_crossing(const struct windows *windows, const uint32_t *listed
 static void place_once(void *user, uint32_t thread, uint32_t w)
 {
     struct windows *windows = user;
-    const struct tarn_decodes first = {0, 1, 0};
-    if (!windows->no_memory && !place_window(windows, thread, windows->settings, w, first))
+    if (!windows->no_memory && !place_window(windows, thread, windows->settings, w, first_key))
         windows->no_memory = true;
 }
 
+/* Around what crosses. */
 static bool place_all(struct windows *windows)
 {
+    for (uint32_t w = 0; w < windows->cuts.count; w++) windows->top[w] = INT32_MAX;
+    tarn_region_release(&windows->region, windows->unplaced);
+    if (!tarn_around_init(&windows->around, &windows->region, &windows->work[0], windows->field,
+                          windows->settings->unit_shift, &windows->cuts))
+        return false;
     tarn_team_run(&windows->team, windows->cuts.count, place_once, windows);
     return !windows->no_memory;
 }
@@ -367,13 +284,31 @@ static bool windows_init(struct windows *windows, const uint32_t *storages, uint
         return false;
     uint32_t windows_count = windows->cuts.count;
     windows->top = tarn_region_take(region, (size_t)windows_count + 1, sizeof *windows->top);
-    if (!windows->top || !tarn_span_tree_init(&windows->wholly, region, windows_count))
-        return false;
-    for (uint32_t w = 0; w <= windows_count; w++) windows->top[w] = INT32_MAX;
+    if (!windows->top) return false;
+    windows->top[windows_count] = INT32_MAX;
     if (windows->settings->target)
         windows->target = tarn_targets_by_window(region, field->problem, &windows->cuts,
                                                  windows->settings->target);
+    windows->unplaced = tarn_region_mark(region);
     return !region->is_exhausted;
+}
+
+static int32_t highest_top(const struct windows *windows)
+{
+    int32_t top = 0;
+    for (uint32_t w = 0; w <= windows->cuts.count; w++)
+        if (windows->top[w] > top) top = windows->top[w];
+    return top;
+}
+
+/* A plan is there. Then the other keys for what crosses, and all windows again around that. */
+static bool place_better(struct windows *windows)
+{
+    const struct tarn_windows_settings *settings = windows->settings;
+    int32_t *crossing = &windows->top[windows->cuts.count], before = *crossing;
+    if (settings->placed && highest_top(windows) < INT32_MAX) settings->placed(settings->user);
+    if (!windows->has_keys) return true;
+    return decode_crossing(windows, other_keys) && (*crossing == before || place_all(windows));
 }
 
 static void windows_finish(struct windows *windows)
@@ -390,11 +325,9 @@ bool tarn_window_place(const struct tarn_windows_settings *settings, const struc
     struct windows windows = {.settings = settings, .field = field};
     tarn_team_init(&windows.team, settings->threads, count >= EAGER_STORAGES);
     bool ok = windows_init(&windows, storages, count) && place_crossing(&windows, storages, count);
-    *top = 0;
     if (ok && windows.top[windows.cuts.count] < INT32_MAX)
-        ok = spread_obstacles(&windows) && place_all(&windows) && place_worst_again(&windows);
-    for (uint32_t w = 0; ok && w <= windows.cuts.count; w++)
-        if (windows.top[w] > *top) *top = windows.top[w];
+        ok = place_all(&windows) && place_better(&windows) && place_worst_again(&windows);
+    if (ok) *top = highest_top(&windows);
     windows_finish(&windows);
     return ok;
 }

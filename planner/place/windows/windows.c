@@ -28,6 +28,7 @@ struct phases {
     uint32_t count;
     uint32_t *storages; /* phase by phase, each in the order of slots */
     uint32_t *begin;    /* phase -> where its storages begin; count + 1 */
+    uint32_t last;      /* phase that has storages */
 };
 
 /* A block has the last phase of its members' streams. */
@@ -61,6 +62,8 @@ static void fill_storages(struct phases *phases, const uint32_t *phase_of, uint3
     }
     for (uint32_t n = phases->count; n > 0; n--) phases->begin[n] = phases->begin[n - 1];
     phases->begin[0] = 0;
+    for (uint32_t n = 0; n < phases->count; n++)
+        if (phases->begin[n] < phases->begin[n + 1]) phases->last = n;
     assert(phases->begin[phases->count] == count);
 }
 
@@ -152,6 +155,7 @@ static bool place_phase(const struct phases *phases, uint32_t n, int32_t *top)
     struct tarn_windows_settings settings = *phases->settings;
     struct tarn_region_mark mark = tarn_region_mark(phases->region);
     uint32_t begin = phases->begin[n], count = phases->begin[n + 1] - begin;
+    if (n < phases->last || !settings.effort->must) settings.placed = NULL;
     bool ok = find_targets(phases, n, &settings) &&
               tarn_window_place(&settings, phases->field, phases->storages + begin, count, top);
     tarn_region_release(phases->region, mark);
@@ -237,24 +241,47 @@ static void write_offsets(const struct tarn_windows_settings *settings,
     }
 }
 
+/* A placement by windows, and the caller's plan. */
+struct placement {
+    const struct tarn_windows_options *options;
+    struct tarn_windows_settings settings;
+    struct tarn_field field;
+    uint64_t *offset, *footprint;
+};
+
+/* All has a place: that is the caller's plan, where it is better. */
+static void take_plan(void *user)
+{
+    struct placement *placement = user;
+    const struct tarn_windows_options *options = placement->options;
+    uint64_t found = footprint_of(&placement->settings, &placement->field);
+    placement->settings.effort->must = false;
+    if (found < *placement->footprint) {
+        *placement->footprint = found;
+        write_offsets(&placement->settings, &placement->field, placement->offset);
+    }
+    if (options->progress) options->progress(options->user, *placement->footprint, 0);
+}
+
 enum tarn_status tarn_windows_place(const struct tarn_problem *problem,
                                     const struct tarn_windows_options *options, uint64_t *offset,
                                     uint64_t *footprint)
 {
     assert(options->width > 0);
-    struct tarn_windows_settings settings = settings_of(problem, options);
+    struct placement placement = {.options = options,
+                                  .settings = settings_of(problem, options),
+                                  .offset = offset,
+                                  .footprint = footprint};
     struct tarn_effort no_limit = {.max = UINT64_MAX};
     struct tarn_region region = {.chunks = NULL};
-    struct tarn_field field;
-    if (!settings.effort) settings.effort = &no_limit;
+    if (!placement.settings.effort) placement.settings.effort = &no_limit;
+    placement.settings.placed = take_plan;
+    placement.settings.user = &placement;
     int32_t top = INT32_MAX;
-    bool ok = tarn_field_init(&field, &region, problem) &&
-              place_streams(&settings, &field, &region, options->together, &top);
-    if (ok && top < INT32_MAX) {
-        uint64_t found = footprint_of(&settings, &field);
-        if (found < *footprint) write_offsets(&settings, &field, offset);
-        if (found < *footprint) *footprint = found;
-    }
+    bool ok =
+        tarn_field_init(&placement.field, &region, problem) &&
+        place_streams(&placement.settings, &placement.field, &region, options->together, &top);
+    if (ok && top < INT32_MAX) take_plan(&placement);
     tarn_region_finish(&region);
     return ok ? TARN_OK : TARN_SYSTEM;
 }

@@ -18,6 +18,9 @@ struct tarn_windows_options {
     uint32_t crossing_max;      /* 0: a good value. Storages that cross and are placed at once */
     struct tarn_effort *effort; /* NULL: no limit */
     const struct tarn_deadline *deadline; /* NULL: nothing ends it */
+    /* NULL, or called with the footprint so far whenever all has a place. */
+    void (*progress)(void *user, uint64_t footprint, uint64_t steps);
+    void *user;
 };
 
 /* offset, by planned storage, and footprint: replaced where the plan by windows is lower; not where
@@ -33,7 +36,7 @@ struct tarn_widths_options {
     uint64_t aim;     /* bytes: a plan up to there ends the search */
     uint32_t threads; /* 0: all cores; the plan does not depend on it */
     struct tarn_effort *effort;
-    /* NULL, or called whenever the footprint has become smaller. */
+    /* As above. */
     void (*progress)(void *user, uint64_t footprint, uint64_t steps);
     void *user;
     struct tarn_deadline deadline;
