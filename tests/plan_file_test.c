@@ -365,6 +365,33 @@ static void every_invalid_plan_is_refused_with_place_and_reason(void **state)
     tarn_graph_destroy(graph);
 }
 
+/* What an outline looks at; the rest is the loader's to refuse. */
+static void an_outline_is_refused_only_for_what_its_plan_is(void **state)
+{
+    (void)state;
+    uint32_t shown = 0, refused = 0;
+    DIR *folder = opendir(DATA);
+    assert_non_null(folder);
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        char path[512];
+        struct tarn_plan_outline *outline;
+        struct tarn_error error;
+        int length = (int)(strlen(entry->d_name) - strlen(".expected"));
+        if (!strstr(entry->d_name, ".expected")) continue;
+        snprintf(path, sizeof path, "%s/%s", DATA, entry->d_name);
+        struct expected expected = read_expected(path);
+        snprintf(path, sizeof path, "%s/%.*s.json", DATA, length, entry->d_name);
+        enum tarn_status status = tarn_plan_outline_load(path, &outline, &error);
+        assert_int_equal(outline != NULL, status == TARN_OK);
+        status ? refused++ : shown++;
+        if (status && ((int)status != expected.status || strcmp(error.pointer, expected.pointer)))
+            fail_msg("%s: %s", entry->d_name, error.text);
+        tarn_plan_outline_destroy(outline);
+    }
+    closedir(folder);
+    assert_true(shown >= 20 && refused >= 20);
+}
+
 static void a_file_is_verified_also_for_those_who_ask_for_no_verdict(void **state)
 {
     (void)state;
@@ -553,6 +580,7 @@ int main(void)
         cmocka_unit_test(the_size_of_the_persistent_part_may_be_left_out),
         cmocka_unit_test(no_graph_can_be_said_with_null),
         cmocka_unit_test(every_invalid_plan_is_refused_with_place_and_reason),
+        cmocka_unit_test(an_outline_is_refused_only_for_what_its_plan_is),
         cmocka_unit_test(a_file_is_verified_also_for_those_who_ask_for_no_verdict),
         cmocka_unit_test(a_trusted_plan_is_complete_and_in_range_even_when_it_is_unsafe),
         cmocka_unit_test(no_mutation_of_a_plan_file_harms_the_loader),

@@ -20,8 +20,8 @@ examples = glob.glob(os.path.join(source, "examples/graphs/*.json*"))
 
 # What the loader says of a file whose shape is wrong; other messages are about meaning.
 SHAPE = re.compile(
-    r"must be (an? |\[|true or false)|\bnot -\d|32 lower-case|\bis missing|unknown( field| kind|$)|is not supported|"
-    r"this is a \"|not a \"tarn|the document must be|has size 0|has no members|is longer than|above 2\^30|a bound needs its proof|"
+    r"must be (an? |\[|true or false|\"exact\")|\bnot -\d|32 lower-case|\bis missing|unknown( field| kind|$)|is not supported|"
+    r"this is a \"|not a \"tarn|the document must be|has size 0|has no members|is longer than|above 2\^30|a bound needs its proof|must have some|"
     r"^power of two|not \d{24}\.\.\.", re.M)
 # A number that is written with a fraction or an exponent is an integer to JSON Schema where its value is one, and no
 # keyword says that a number is a power of two.

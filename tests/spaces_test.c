@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -136,6 +137,197 @@ static void refuses_a_space_with_a_false_bound_or_beyond_its_capacity(void **sta
     tarn_graph_destroy(graph);
 }
 
+/* ---- Files that say otherwise ---- */
+
+static struct tarn_plan *make_plan(struct tarn_graph *graph)
+{
+    struct tarn_plan *plan;
+    struct tarn_error error;
+    if (tarn_plan_create(graph, NULL, &plan, &error)) fail_msg("%s", error.text);
+    return plan;
+}
+
+static char *text_of(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    char *text = calloc(1, 1 << 14);
+    assert_non_null(file);
+    assert_in_range(fread(text, 1, (1 << 14) - 1, file), 1, (1 << 14) - 2);
+    fclose(file);
+    return text;
+}
+
+/* With what is there from one text to the end of another, or that text alone, replaced. */
+static void save_replaced(const char *path, const char *text, const char *from, const char *until,
+                          const char *by)
+{
+    char changed[1 << 14];
+    const char *begin = strstr(text, from), *end = begin ? begin + strlen(from) : NULL;
+    if (end && until) end = strstr(end, until);
+    if (!end) fail_msg("%s is not in the file", from);
+    if (until) end += strlen(until);
+    int size = snprintf(changed, sizeof changed, "%.*s%s%s", (int)(begin - text), text, by, end);
+    assert_int_equal(tarn_file_save(path, changed, (size_t)size, NULL), TARN_OK);
+}
+
+static void refuses_a_plan_file_with_false_spaces_at_their_place(void **state)
+{
+    static const struct {
+        const char *from, *until, *by, *pointer, *part;
+    } cases[] = {
+        {"\"spaces\":[", "}}\n]", "\"spaces\":7", "/spaces", "must be an array"},
+        {"\"spaces\":[", "}},", "\"spaces\":[", "/spaces", "2 memory spaces"},
+        {"{\"method\"", NULL, "{\"way\"", "/spaces/0/way", "unknown field"},
+        {"\"method\":\"row\"", NULL, "\"method\":1", "/spaces/1/method", "must be a string"},
+        {":1024", NULL, ":-1", "/spaces/0/footprint_bytes", "not -1"},
+        {":1024", NULL, ":2048", "/spaces", "must add up"},
+        {"\"persistent_bytes\":0", NULL, "\"persistent_bytes\":64", "/spaces", "must add up"},
+        {"\"bound_bytes\":1024", NULL, "\"bound_bytes\":null", "/spaces/0/certificate",
+         "must be null just where"},
+        {"[3]", NULL, "[4]", "", "threshold"},
+        {"[3]", NULL, "[3,3]", "/spaces/0/certificate/thresholds", "2 numbers for a graph of 1"},
+        {"[3]", NULL, "[-3]", "/spaces/0/certificate/thresholds/0", "not -3"},
+        {"\"gaps\":[]", NULL, "\"gaps\":[0]", "", "gap"},
+        {"\"gaps\":[]", NULL, "\"gaps\":[9]", "/spaces/0/certificate/gaps/0", "no tensor 9"},
+        {"\"gaps\":[]", NULL, "\"gaps\":[],\"inside\":{}", "/spaces/0/certificate/inside",
+         "must be an array"},
+        {"\"gaps\":[]", NULL, "\"gaps\":[],\"inside\":[true]", "/spaces/0/certificate/inside/0",
+         "must be an integer"},
+        {"\"gaps\":[]", NULL, "\"gaps\":[],\"inside\":[1]", "/spaces/0/certificate/inside/0",
+         "no stream 1"},
+        {"\"gaps\":[]", NULL, "\"gaps\":[],\"inside\":[0,0]", "/spaces/0/certificate/inside/1",
+         "must ascend"},
+    };
+    static const char path[] = "spaces_test.false.json";
+    (void)state;
+    struct tarn_graph *graph = make_graph(64, 0);
+    struct tarn_plan *plan = make_plan(graph), *none;
+    struct tarn_error error;
+    assert_int_equal(tarn_plan_save(plan, path, NULL), TARN_OK);
+    char *text = text_of(path);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        save_replaced(path, text, cases[i].from, cases[i].until, cases[i].by);
+        enum tarn_status status = tarn_plan_load(path, graph, TARN_VERIFY, &none, &error);
+        if (status != (*cases[i].pointer ? TARN_BAD_INPUT : TARN_REJECTED) ||
+            strcmp(error.pointer, cases[i].pointer) != 0 || !strstr(error.text, cases[i].part))
+            fail_msg("%s: %s", cases[i].by, error.text);
+    }
+    free(text);
+    unlink(path);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+}
+
+static void a_space_may_come_without_a_bound(void **state)
+{
+    static const char path[] = "spaces_test.unbound.json";
+    (void)state;
+    struct tarn_graph *graph = make_graph(64, 0);
+    struct tarn_plan *plan = make_plan(graph), *loaded;
+    struct tarn_plan_space_summary space;
+    assert_int_equal(tarn_plan_save(plan, path, NULL), TARN_OK);
+    char *text = text_of(path);
+    save_replaced(path, text, "\"bound_bytes\":4096", "}}",
+                  "\"bound_bytes\":null,\"certificate\":null}");
+    assert_int_equal(tarn_plan_load(path, graph, TARN_VERIFY, &loaded, NULL), TARN_OK);
+    assert_true(tarn_plan_space(loaded, 1, &space));
+    assert_null(space.certificate.launched);
+    assert_false(space.optimal);
+    free(text);
+    unlink(path);
+    tarn_plan_destroy(loaded);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+}
+
+/* ---- What the verifier says of plans in memory ---- */
+
+static void lose(struct tarn_plan *plan) { plan->spaces = NULL; }
+static void drop(struct tarn_plan *plan) { plan->spaces_count = 2; }
+static void shift(struct tarn_plan *plan) { plan->spaces[1].begin += 16; }
+static void shift_persistent(struct tarn_plan *plan) { plan->spaces[2].persistent_begin += 16; }
+static void grow(struct tarn_plan *plan) { plan->footprint += 16; }
+static void grow_persistent(struct tarn_plan *plan) { plan->persistent += 16; }
+static void raise_bound(struct tarn_plan *plan) { plan->spaces[0].bound += 16; }
+static void overflow(struct tarn_plan *plan) { plan->spaces[1].footprint = UINT64_MAX; }
+static void overflow_persistent(struct tarn_plan *plan) { plan->spaces[2].persistent = UINT64_MAX; }
+static void overflow_together(struct tarn_plan *plan)
+{
+    plan->spaces[0].footprint = plan->spaces[0].persistent = UINT64_MAX / 2 + 1;
+}
+
+static void rejects_spaces_that_do_not_make_up_the_plan(void **state)
+{
+    static const struct {
+        void (*damage)(struct tarn_plan *plan);
+        const char *part;
+    } cases[] = {
+        {lose, "is not in both plan and graph"},
+        {drop, "memory space 2 is not in both plan and graph"},
+        {shift, "memory space 1 does not begin where the one before it ends"},
+        {shift_persistent, "memory space 2 does not begin where the one before it ends"},
+        {grow, "are not what the plan sums up"},
+        {grow_persistent, "are not what the plan sums up"},
+        {raise_bound, "memory space 0 has a bound above its footprint"},
+        {overflow, "memory space 1 exceeds 64 bits"},
+        {overflow_persistent, "memory space 2 exceeds 64 bits"},
+        {overflow_together, "memory space 0 exceeds 64 bits"},
+    };
+    (void)state;
+    struct tarn_graph *graph = make_graph(0, 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tarn_error error;
+        struct tarn_plan *plan = make_plan(graph);
+        cases[i].damage(plan);
+        assert_int_equal(tarn_plan_verify(plan, graph, NULL, &error), TARN_REJECTED);
+        if (!strstr(error.text, cases[i].part)) fail_msg("%s", error.text);
+        tarn_plan_destroy(plan);
+    }
+    tarn_graph_destroy(graph);
+}
+
+static void keep_all(struct tarn_graph *source) { (void)source; }
+static void drop_last(struct tarn_graph *source) { source->spaces_count--; }
+static void make_device(struct tarn_graph *source) { source->spaces[1].kind = TARN_SPACE_DEVICE; }
+static void align(struct tarn_graph *source) { source->spaces[1].alignment = 64; }
+static void limit(struct tarn_graph *source) { source->spaces[1].capacity = 1 << 20; }
+static void move_tensor(struct tarn_graph *source) { source->tensors[1].space = 0; }
+static void move_workspace(struct tarn_graph *source) { source->ops[2].workspace_space = 0; }
+
+/* The plan says that its graph comes from the source. */
+static void rejects_a_final_graph_with_other_spaces_than_its_source(void **state)
+{
+    static const struct {
+        void (*change)(struct tarn_graph *source);
+        const char *part;
+    } cases[] = {
+        {keep_all, NULL},
+        {drop_last, "has not the memory spaces of the source graph"},
+        {make_device, "has not the memory spaces of the source graph"},
+        {align, "has not the memory spaces of the source graph"},
+        {limit, "has not the memory spaces of the source graph"},
+        {move_tensor, "op 1 has not the inputs and outputs of its origin"},
+        {move_workspace, "op 2"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tarn_error error = {.text = ""};
+        struct tarn_graph *source = make_graph(0, 0), *final = make_graph(0, 0);
+        struct tarn_plan *plan = make_plan(final);
+        plan->transformed = true;
+        plan->source_hash = source->hash;
+        cases[i].change(source);
+        enum tarn_status status = tarn_plan_verify(plan, source, NULL, &error);
+        assert_int_equal(status, cases[i].part ? TARN_REJECTED : TARN_OK);
+        if (cases[i].part && !strstr(error.text, cases[i].part)) fail_msg("%s", error.text);
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(source);
+        tarn_graph_destroy(final);
+    }
+}
+
+/* ---- Sessions ---- */
+
 static void sessions_say_that_they_have_one_space(void **state)
 {
     (void)state;
@@ -157,6 +349,10 @@ int main(void)
         cmocka_unit_test(every_space_has_its_own_arena_bound_and_certificate),
         cmocka_unit_test(a_capacity_that_is_too_small_is_refused_by_the_name_of_its_space),
         cmocka_unit_test(refuses_a_space_with_a_false_bound_or_beyond_its_capacity),
+        cmocka_unit_test(refuses_a_plan_file_with_false_spaces_at_their_place),
+        cmocka_unit_test(a_space_may_come_without_a_bound),
+        cmocka_unit_test(rejects_spaces_that_do_not_make_up_the_plan),
+        cmocka_unit_test(rejects_a_final_graph_with_other_spaces_than_its_source),
         cmocka_unit_test(sessions_say_that_they_have_one_space),
     };
     return cmocka_run_group_tests_name("spaces", tests, NULL, NULL);

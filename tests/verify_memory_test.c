@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "planner/transform/implementations/cost_table.h"
 #include "streams/verify/verdict.h"
@@ -20,6 +21,9 @@
 
 static struct tarn_graph *graph;
 static struct tarn_plan *plan;
+static const char trace_path[] = "verify_memory_test.trace.json";
+static const char plan_path[] = "verify_memory_test.plan.json";
+static const char spaces_path[] = TARN_SOURCE_DIR "/tests/data/valid/spaces.json";
 static bool is_foreign; /* the plan says that its graph comes from this one */
 
 static void load(const char *path)
@@ -75,6 +79,26 @@ static void plan_with_gaps(void)
     }
 }
 
+/* Each space has a certificate, and texts of its own. */
+static void plan_with_spaces(void)
+{
+    const struct tarn_plan_options *with = TARN_PLAN_OPTIONS(.threads = 1);
+    assert_int_equal(tarn_graph_load(spaces_path, &graph, NULL), TARN_OK);
+    assert_int_equal(tarn_plan_create(graph, with, &plan, NULL), TARN_OK);
+}
+
+static enum tarn_status reload_spaces(struct tarn_error *error)
+{
+    struct tarn_graph *loaded;
+    struct tarn_plan *again = NULL;
+    enum tarn_status status = tarn_graph_load(spaces_path, &loaded, error);
+    if (!status) status = tarn_plan_load(plan_path, loaded, TARN_TRUST, &again, error);
+    assert_int_equal(again == NULL, status != TARN_OK);
+    tarn_plan_destroy(again);
+    tarn_graph_destroy(loaded);
+    return status;
+}
+
 /* Sound, but of a graph that has nothing of the source. */
 static void foreign_plan(void)
 {
@@ -94,6 +118,9 @@ static void a_verdict_is_whole_or_refused_for_memory(void **state)
 {
     (void)state;
     plan_with_gaps();
+    fail_each_allocation(accept, 5);
+    finish();
+    plan_with_spaces();
     fail_each_allocation(accept, 5);
     finish();
     load(DATA "/sound_with_bound.json");
@@ -141,13 +168,30 @@ static void an_incomplete_plan_is_that_or_refused_for_memory(void **state)
     finish();
 }
 
-/* An instance and an answer to it, an order, and a table of costs. */
+static void save_text(const char *path, const char *text)
+{
+    assert_int_equal(tarn_file_save(path, text, strlen(text), NULL), TARN_OK);
+}
+
+static void spaces_are_read_or_refused_for_memory(void **state)
+{
+    (void)state;
+    plan_with_spaces();
+    assert_int_equal(tarn_plan_save(plan, plan_path, NULL), TARN_OK);
+    fail_each_allocation(reload_spaces, 10);
+    unlink(plan_path);
+    finish();
+}
+
+/* An instance and an answer to it, an order, a table of costs, an outline, and a trace. */
 static enum tarn_status read_the_rest(struct tarn_error *error)
 {
     static const struct tarn_step steps[] = {{0, 0}, {1, 0}, {2, 1}};
     static const char order_path[] = "/tmp/tarn-verify-memory-test.json";
     struct tarn_step *loaded = NULL;
     struct tarn_cost_table *table = NULL;
+    struct tarn_plan_outline *outline = NULL;
+    struct tarn_trace_entry *entries = NULL;
     size_t count;
     struct tarn_graph *instance = NULL;
     enum tarn_status status =
@@ -160,6 +204,10 @@ static enum tarn_status read_the_rest(struct tarn_error *error)
         status = tarn_cost_table_load(TARN_SOURCE_DIR "/examples/costs.csv", &table, error);
     tarn_cost_table_destroy(table);
     free(loaded);
+    if (!status) status = tarn_plan_outline_load(DATA "/sound.json", &outline, error);
+    tarn_plan_outline_destroy(outline);
+    if (!status) status = tarn_trace_load(trace_path, &entries, &count, error);
+    free(entries);
     return status;
 }
 
@@ -170,7 +218,10 @@ static void other_files_are_read_or_refused_for_memory(void **state)
     if (tarn_graph_load(TARN_SOURCE_DIR "/examples/graphs/twelve.csv", &graph, &error) ||
         tarn_plan_create(graph, TARN_PLAN_OPTIONS(.threads = 1), &plan, &error))
         fail_msg("%s", error.text);
+    save_text(trace_path,
+              "[{\"ph\":\"X\",\"ts\":0,\"dur\":1,\"args\":{\"op\":0,\"iteration\":0}}]");
     fail_each_allocation(read_the_rest, 10);
+    unlink(trace_path);
     finish();
 }
 
@@ -179,6 +230,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_verdict_is_whole_or_refused_for_memory),
         cmocka_unit_test(an_incomplete_plan_is_that_or_refused_for_memory),
+        cmocka_unit_test(spaces_are_read_or_refused_for_memory),
         cmocka_unit_test(other_files_are_read_or_refused_for_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* What a plan claims of its bound, and of each memory space: certificates and sizes, in range and
  * in order. What they prove is the verifier's to say. Cost: linear. */
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -172,6 +173,7 @@ enum tarn_status tarn_plan_read_spaces(const struct tarn_report *report,
     if (count != plan->graph->spaces_count)
         return tarn_json_bad(report, at, "%zu memory spaces for a graph that declares %" PRIu32,
                              count, plan->graph->spaces_count);
+    if (count == 0) return tarn_json_bad(report, at, "must have some");
     plan->spaces = tarn_region_take(&plan->region, count, sizeof *plan->spaces);
     if (!plan->spaces) return tarn_error_no_memory(report->error);
     const struct tarn_json *element = tarn_json_first(value);
@@ -182,11 +184,11 @@ enum tarn_status tarn_plan_read_spaces(const struct tarn_report *report,
     if (status != TARN_OK) return status;
     plan->spaces_count = (uint32_t)count;
     uint64_t footprint = plan->footprint, persistent = plan->persistent;
-    bool stands = count > 0 && tarn_plan_stack_spaces(plan);
-    if (stands && (footprint != plan->footprint || persistent != plan->persistent))
+    bool stands = tarn_plan_stack_spaces(plan);
+    assert(stands); /* each has less than 2^53 bytes */
+    (void)stands;
+    if (footprint != plan->footprint || persistent != plan->persistent)
         return tarn_json_bad(report, at, "must add up to footprint_bytes and persistent_bytes");
-    if (!stands)
-        return tarn_json_bad(report, at, "must have some, of less than 2^64 bytes together");
     plan->bound = plan->spaces[0].bound;
     plan->threshold = plan->spaces[0].threshold;
     plan->gaps = plan->spaces[0].gaps;
