@@ -1,21 +1,31 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and trains both networks with 1 and 2 ranks: the same losses and
-# parameters, to the last bit. Then writes a picture of the streams at work, for a browser's tracing page.
+# Installs what is missing, builds, and trains both networks with 1 and 2 ranks: a table, in which the
+# losses and parameters of a network have the same bits, and a picture of each plan that was trained with.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tests/setup.sh tests train
 [ -e build/build.ninja ] || meson setup build -Dtests=enabled -Dtrain=enabled >/dev/null
 meson configure build -Dtests=enabled -Dtrain=enabled
-meson compile -C build train >/dev/null
+meson compile -C build train tarn:executable >/dev/null
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1 OMP_NUM_THREADS=1
+value() { sed -nE "s/$1.*/\1/p" "$out" | tail -1; } # what a pattern finds in a run's output
+out=$(mktemp)
+trap 'rm -f "$out"' EXIT
+
+printf '%-8s %5s  %-8s %-14s %11s %8s  %s\n' network ranks loss evaluation "arena, KB" "ms/step" "bits of losses, parameters"
 for network in digits text; do
     for ranks in 1 2; do
-        echo "== $network, $ranks ranks"
-        mpirun -n "$ranks" --oversubscribe --bind-to none build/tests/train --network "$network" --steps 120 \
-            --trace "build/train_$network.json"
-        echo
+        mpirun -n $ranks --oversubscribe --bind-to none build/tests/train --network $network --steps 120 \
+            --save-graph "build/train_$network.json" --save-plan "build/train_$network.plan.json" \
+            --trace "build/train_$network.trace.json" >"$out" || { cat "$out" && exit 1; }
+        printf '%-8s %5s  %-8s %-14s %11s %8s  %s\n' $network $ranks "$(value '^step +119  loss ([0-9.]+)')" \
+            "$(value '^evaluation: ([0-9]+ of [0-9]+)')" "$(($(value '^arena: ([0-9]+)') / 1000))" \
+            "$(value '^arena: .*, ([0-9.]+) ms')" "$(value '^bits: losses ([0-9a-f]+)'), $(value '^bits:.*parameters ([0-9a-f]+)')"
     done
+    build/tarn show "build/train_$network.json" "build/train_$network.plan.json" -o "build/train_$network.html" >/dev/null
 done
-echo "The streams at work: build/train_digits.json and build/train_text.json (chrome://tracing, ui.perfetto.dev)"
+echo
+echo "The plans of two ranks, for a browser: build/train_digits.html, build/train_text.html"
+echo "Their streams at work (chrome://tracing, ui.perfetto.dev): build/train_digits.trace.json, build/train_text.trace.json"
