@@ -160,7 +160,7 @@ static void check_axis(const struct subject *subject, enum tarn_axis axis,
     }
     struct tarn_span *spans = tarn_memory_take(&memory, model->holders_count, sizeof *spans);
     assert_true(tarn_schedule_spans(&schedule, model, spans));
-    struct tarn_level *levels = tarn_schedule_levels(&memory, model, spans, &count);
+    struct tarn_level *levels = tarn_schedule_levels(&memory, model, spans, TARN_NONE, &count);
     check_order(&schedule, model);
     check_bytes(model, spans);
     uint64_t alive = 0, certified = 0;

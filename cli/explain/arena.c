@@ -207,7 +207,7 @@ static bool find_holes(struct tarn_printer *printer, const struct tarn_model *mo
         tarn_memory_take(&memory, model->holders_count + model->spaces_count, sizeof *ranges);
     bool done = spans && ranges && tarn_schedule_spans(&schedule, model, spans);
     const struct tarn_level *levels =
-        done ? tarn_schedule_levels(&memory, model, spans, &count) : NULL;
+        done ? tarn_schedule_levels(&memory, model, spans, TARN_NONE, &count) : NULL;
     if (levels)
         print_holes(printer, model, spans,
                     by_cut ? (double)schedule.mark_begin : peak_moment(levels, count), ranges);

@@ -186,7 +186,8 @@ static bool mark_certified(struct tarn_model *model)
     return true;
 }
 
-static bool find_serial_peak(struct tarn_model *model)
+/* *peak of a space; TARN_NONE: of all. */
+static bool find_serial_peak(struct tarn_model *model, tarn_space space, uint64_t *peak)
 {
     uint64_t *released =
         tarn_memory_take(&model->memory, (size_t)model->launches_count + 1, sizeof *released);
@@ -196,16 +197,16 @@ static bool find_serial_peak(struct tarn_model *model)
         alive -= released[v];
         for (; h < model->holders_count && model->holders[h].writer == v; h++) {
             const struct tarn_holder *holder = &model->holders[h];
+            if (space != TARN_NONE && holder->space != space) continue;
             if (holder->half == TARN_FIRST_HALF) { /* given back before the others begin */
-                if (alive + holder->size > model->serial_peak)
-                    model->serial_peak = alive + holder->size;
+                if (alive + holder->size > *peak) *peak = alive + holder->size;
                 continue;
             }
             alive += holder->size;
             if (!holder->pinned)
                 released[holder->touches[holder->touches_count - 1].launch + 1] += holder->size;
         }
-        if (alive > model->serial_peak) model->serial_peak = alive;
+        if (alive > *peak) *peak = alive;
     }
     return true;
 }
@@ -232,7 +233,10 @@ bool tarn_holders_read(struct tarn_model *model)
         for (uint32_t h = 0; h < model->holders_count; h++)
             if (model->holders[h].tensor != TARN_NONE) holder_of[model->holders[h].tensor] = h;
         add_groups(model, holder_of);
-        is_complete = mark_certified(model) && find_serial_peak(model);
+        is_complete =
+            mark_certified(model) && find_serial_peak(model, TARN_NONE, &model->serial_peak);
+        for (tarn_space s = 0; is_complete && s < model->spaces_count; s++)
+            is_complete = find_serial_peak(model, s, &model->spaces[s].serial_peak);
     }
     tarn_memory_finish(&scratch);
     return is_complete;

@@ -62,7 +62,8 @@ struct tarn_model_space {
     const char *name; /* "": the only one of a graph that declares none */
     uint64_t begin;   /* of its arena in the range of all spaces */
     uint64_t footprint, persistent;
-    uint64_t bound;    /* 0: unknown */
+    uint64_t bound; /* 0: unknown */
+    uint64_t serial_peak;
     uint64_t capacity; /* 0: no limit */
     uint64_t alignment;
 };

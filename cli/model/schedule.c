@@ -289,7 +289,8 @@ static int compare_changes(const void *a, const void *b)
 }
 
 struct tarn_level *tarn_schedule_levels(struct tarn_memory *memory, const struct tarn_model *model,
-                                        const struct tarn_span *spans, size_t *count)
+                                        const struct tarn_span *spans, tarn_space space,
+                                        size_t *count)
 {
     struct change *changes = tarn_memory_take(memory, model->holders_count, 3 * sizeof *changes);
     struct tarn_level *levels =
@@ -297,6 +298,7 @@ struct tarn_level *tarn_schedule_levels(struct tarn_memory *memory, const struct
     size_t changes_count = 0;
     if (!changes || !levels) return NULL;
     for (uint32_t h = 0; h < model->holders_count; h++) {
+        if (space != TARN_NONE && model->holders[h].space != space) continue;
         int64_t size = (int64_t)model->holders[h].size;
         int64_t reserved = (int64_t)tarn_holder_reserved(&model->holders[h]);
         changes[changes_count++] = (struct change){spans[h].begin, size, reserved};

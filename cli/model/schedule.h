@@ -53,8 +53,10 @@ struct tarn_level {
     double at;
     uint64_t alive, taken;
 };
-/* *levels, by time, *count of them, from the memory; NULL: none left. Cost: O(n log n). */
+/* *levels of a space, by time, *count of them, from the memory; space TARN_NONE: of all. NULL: no
+ * memory left. Cost: O(n log n). */
 struct tarn_level *tarn_schedule_levels(struct tarn_memory *memory, const struct tarn_model *model,
-                                        const struct tarn_span *spans, size_t *count);
+                                        const struct tarn_span *spans, tarn_space space,
+                                        size_t *count);
 
 #endif

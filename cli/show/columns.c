@@ -116,6 +116,7 @@ static void write_spaces(struct writer *writer)
         number(writer, "begin", space->begin);
         number(writer, "footprint", space->footprint);
         number(writer, "bound", space->bound);
+        number(writer, "serialPeak", space->serial_peak);
         number(writer, "capacity", space->capacity);
         number(writer, "persistentBytes", space->persistent);
         close_list(writer, '}');

@@ -74,8 +74,8 @@ static bool work_out_spans(struct tarn_picture *picture)
     if (!picture->spans ||
         !tarn_schedule_spans(tarn_picture_schedule(picture), model, picture->spans))
         return false;
-    picture->levels =
-        tarn_schedule_levels(&picture->memory, model, picture->spans, &picture->levels_count);
+    picture->levels = tarn_schedule_levels(&picture->memory, model, picture->spans, TARN_NONE,
+                                           &picture->levels_count);
     if (!picture->levels) return false;
     find_moment(picture);
     return true;

@@ -126,12 +126,31 @@ static void draw_curve(struct tarn_svg *svg)
 
 /* ---- Scale and legend ---- */
 
+/* The scale of a memory space, from its own zero on, in whose place its name stands where there are
+ * several; and a line where it begins. */
+static void draw_space(struct tarn_svg *svg, uint32_t s)
+{
+    const struct tarn_model *model = &svg->picture->model;
+    const struct tarn_model_space *space = &model->spaces[s];
+    bool is_one = model->spaces_count == 1, is_last = s + 1 == model->spaces_count;
+    int high = tarn_svg_y(&svg->map, space->begin + space->footprint);
+    double step = fmax(exp2(ceil(log2(svg->map.top / 6))), 1), top = (double)space->footprint;
+    for (double bytes = is_one ? 0 : step; bytes <= top; bytes += step) {
+        int y = tarn_svg_y(&svg->map, space->begin + (uint64_t)bytes);
+        if (is_last || y > high + 24)
+            write_text(svg, LEFT - 12, y + 8, "end", tarn_round_amount((uint64_t)bytes).text);
+    }
+    if (is_one) return;
+    int y = tarn_svg_y(&svg->map, space->begin);
+    fprintf(svg->file, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">", LEFT - 12, y + 8);
+    tarn_write_name(svg->file, TARN_XML, space->name, 14);
+    fprintf(svg->file, "</text>\n<path class=\"i\" stroke-width=\"3\" d=\"M%d %dh%d\"/>\n", LEFT, y,
+            ACROSS);
+}
+
 static void draw_scale(struct tarn_svg *svg)
 {
-    double step = exp2(ceil(log2(svg->map.top / 6)));
-    for (double bytes = 0; bytes <= svg->map.top; bytes += fmax(step, 1))
-        write_text(svg, LEFT - 12, tarn_svg_y(&svg->map, (uint64_t)bytes) + 8, "end",
-                   tarn_round_amount((uint64_t)bytes).text);
+    for (uint32_t s = 0; s < svg->picture->model.spaces_count; s++) draw_space(svg, s);
     for (tarn_stream s = 0; s < svg->rows_count && svg->row_height >= 20; s++) {
         fprintf(svg->file, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">", LEFT - 12,
                 svg->rows.y + (int)s * svg->row_height + svg->row_height / 2 + 6);

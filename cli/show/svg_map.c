@@ -36,7 +36,7 @@ static struct item make_item(const struct tarn_svg *svg, uint32_t h)
 {
     const struct tarn_holder *holder = &svg->picture->model.holders[h];
     const struct tarn_span *span = &svg->picture->spans[h];
-    bool is_pale = svg->schedule->axis == TARN_AXIS_CUT && !holder->certified;
+    bool is_pale = svg->schedule->axis == TARN_AXIS_CUT && !holder->certified && holder->space == 0;
     int y = tarn_svg_y(&svg->map, holder->offset + holder->size);
     int height = at_least(tarn_svg_y(&svg->map, holder->offset) - y, 1);
     int begin = tarn_svg_x(svg, span->begin), end = tarn_svg_x(svg, span->end);

@@ -86,14 +86,18 @@ static void cover(double area[ROWS][COLUMNS][LETTERS], struct stretch rows, stru
             area[r][c][letter] += share(rows, r) * share(columns, c);
 }
 
-static void cover_all(const struct sheet *sheet, double area[ROWS][COLUMNS][LETTERS])
+/* Of a memory space, from the top of its `rows` on. */
+static void cover_all(const struct sheet *sheet, double area[ROWS][COLUMNS][LETTERS],
+                      const struct tarn_model_space *space, int rows_count)
 {
     const struct tarn_picture *picture = sheet->picture;
     for (uint32_t h = 0; h < picture->model.holders_count; h++) {
         const struct tarn_holder *holder = &picture->model.holders[h];
         const struct tarn_span *span = &picture->spans[h];
-        double top = (double)(holder->offset + tarn_holder_reserved(holder));
-        struct stretch rows = stretch_of((double)holder->offset, top, sheet->footprint, ROWS);
+        if (&picture->model.spaces[holder->space] != space) continue;
+        double low = (double)tarn_holder_offset(&picture->model, holder);
+        struct stretch rows = stretch_of(low, low + (double)tarn_holder_reserved(holder),
+                                         fmax((double)space->footprint, 1), rows_count);
         struct stretch alive = stretch_of(span->begin, span->end, sheet->length, COLUMNS);
         struct stretch held = stretch_of(span->end, span->free, sheet->length, COLUMNS);
         cover(area, rows, alive, letter_of(sheet, h));
@@ -112,23 +116,43 @@ static char cell_of(const double area[LETTERS])
     return sum < 0.5 ? '.' : character_of(best);
 }
 
-static void print_map(const struct sheet *sheet)
+static void print_cells(const struct sheet *sheet, const struct tarn_model_space *space, int rows)
 {
     static double area[ROWS][COLUMNS][LETTERS]; /* the command draws one picture */
     memset(area, 0, sizeof area);
-    cover_all(sheet, area);
-    for (int row = ROWS; row-- > 0;) {
-        bool has_label = (ROWS - 1 - row) % 4 == 0;
-        uint64_t bytes = (uint64_t)(sheet->footprint / ROWS * (row + 1));
+    cover_all(sheet, area, space, rows);
+    for (int row = rows; row-- > 0;) {
+        bool has_label = (rows - 1 - row) % 4 == 0;
+        uint64_t bytes = (uint64_t)((double)space->footprint / rows * (row + 1));
         fprintf(sheet->file, "%13s │", has_label ? tarn_amount(bytes).text : "");
         for (int c = 0; c < COLUMNS; c++) fputc(cell_of(area[row][c]), sheet->file);
+        fputc('\n', sheet->file);
+    }
+}
+
+/* The last space on top, each with rows by its share of the footprints and three at least. */
+static void print_map(const struct sheet *sheet)
+{
+    const struct tarn_model *model = &sheet->picture->model;
+    for (uint32_t s = model->spaces_count; s-- > 0;) {
+        const struct tarn_model_space *space = &model->spaces[s];
+        int rows = (int)lround((double)space->footprint / sheet->footprint * ROWS);
+        print_cells(sheet, space, rows < 3 ? 3 : rows > ROWS ? ROWS : rows);
+        if (s == 0) continue;
+        char name[80];
+        tarn_text_escape(TARN_PLAIN, space->name, name, 14);
+        fprintf(sheet->file, "%13s ├", name);
+        for (int c = 0; c < COLUMNS; c++) fputs("─", sheet->file);
         fputc('\n', sheet->file);
     }
     int mark = !sheet->schedule->has_mark
                    ? -1
                    : (int)((double)(sheet->schedule->mark_begin + sheet->schedule->mark_end) / 2 /
                            sheet->length * COLUMNS);
-    fprintf(sheet->file, "%13s └", "0 B");
+    char first[80];
+    tarn_text_escape(TARN_PLAIN, model->spaces_count > 1 ? model->spaces[0].name : "0 B", first,
+                     14);
+    fprintf(sheet->file, "%13s └", first);
     for (int c = 0; c < COLUMNS; c++) fputs(c == mark ? "┴" : "─", sheet->file);
     fputc('\n', sheet->file);
 }
@@ -184,6 +208,13 @@ static void print_head(const struct sheet *sheet)
     fprintf(sheet->file, "%u stream%s, ", model->streams_count,
             model->streams_count == 1 ? "" : "s");
     fprintf(sheet->file, "%s waits\n", tarn_grouped(summary->waits).text);
+    for (uint32_t s = 0; s < model->spaces_count && model->spaces_count > 1; s++) {
+        const struct tarn_model_space *space = &model->spaces[s];
+        tarn_write_name(sheet->file, TARN_PLAIN, space->name, 30);
+        fprintf(sheet->file, ": footprint %s", tarn_amount(space->footprint).text);
+        if (space->bound > 0) fprintf(sheet->file, ", bound %s", tarn_amount(space->bound).text);
+        fputc('\n', sheet->file);
+    }
     for (size_t i = 0; i < tarn_verdict_count(sheet->picture->verdict) && i < 5; i++) {
         fputs("REFUSED: ", sheet->file);
         tarn_write_name(sheet->file, TARN_PLAIN, tarn_verdict_get(sheet->picture->verdict, i)->text,

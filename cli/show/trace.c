@@ -62,14 +62,33 @@ static void print_arrow(const struct tracer *tracer, uint32_t number, uint32_t f
     fputs(",\"name\":\"wait\",\"cat\":\"wait\"},\n", tracer->file);
 }
 
-static void print_level(const struct tracer *tracer, const struct tarn_level *level)
+static void print_level(const struct tracer *tracer, const char *space,
+                        const struct tarn_level *level)
 {
     fputs("{\"ph\":\"C\",\"pid\":0,", tracer->file);
     print_time(tracer, "ts", level->at);
+    fputs(",\"name\":\"bytes", tracer->file);
+    if (space[0]) fputs(" of ", tracer->file);
+    tarn_write_inside(tracer->file, TARN_JSON, space, TARN_NAME_MAX);
     fprintf(tracer->file,
-            ",\"name\":\"bytes\",\"args\":{\"alive\":%" PRIu64 ",\"held and padding\":%" PRIu64
-            "}},\n",
+            "\",\"args\":{\"alive\":%" PRIu64 ",\"held and padding\":%" PRIu64 "}},\n",
             level->alive, level->taken - level->alive);
+}
+
+/* A counter for each memory space. False: no memory. */
+static bool print_levels(const struct tracer *tracer, const struct tarn_picture *picture)
+{
+    const struct tarn_model *model = tracer->model;
+    struct tarn_memory memory = {NULL, false};
+    for (tarn_space s = 0; s < model->spaces_count && !memory.is_exhausted; s++) {
+        size_t count = 0;
+        const struct tarn_level *levels =
+            tarn_schedule_levels(&memory, model, picture->spans, s, &count);
+        const char *name = model->spaces_count > 1 ? model->spaces[s].name : "";
+        for (size_t i = 0; levels && i < count; i++) print_level(tracer, name, &levels[i]);
+    }
+    tarn_memory_finish(&memory);
+    return !memory.is_exhausted;
 }
 
 bool tarn_write_trace(FILE *file, const struct tarn_picture *picture)
@@ -84,9 +103,9 @@ bool tarn_write_trace(FILE *file, const struct tarn_picture *picture)
         for (uint32_t i = model->waits.begin[v]; i < model->waits.begin[v + 1]; i++)
             print_arrow(&tracer, arrows++, model->waits.ids[i], v);
     }
-    for (size_t i = 0; i < picture->levels_count; i++) print_level(&tracer, &picture->levels[i]);
+    bool is_complete = print_levels(&tracer, picture);
     fputs("{\"ph\":\"M\",\"pid\":0,\"name\":\"process_name\",\"args\":{\"name\":", file);
     tarn_write_name(file, TARN_JSON, tarn_graph_name(model->graph), TARN_NAME_MAX);
     fputs("}}\n]}\n", file);
-    return true;
+    return is_complete;
 }

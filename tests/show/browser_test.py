@@ -341,6 +341,31 @@ def what_may_run_meanwhile_is_what_is_not_ordered():
       return true; })()""")
 
 
+def a_memory_space_is_looked_at_alone():
+    graph = os.path.join(SOURCE, "examples/graphs/offload.json")
+    page, made = opened(graph), tarn.json("plan", graph)
+    figures = "Object.fromEntries([...document.querySelectorAll('#figures div')].map((div) => [div.firstChild.textContent, div.title]))"
+    assert page.run(figures)["footprint"] == f"{made['footprint_bytes']:,} bytes"
+    before = ink(page)
+    for key, space in enumerate(made["spaces"]):
+        page.key("m")
+        begin = sum(one["footprint_bytes"] for one in made["spaces"][:key])
+        assert page.run("[tarn.view.y0, tarn.view.y1]") == [begin, begin + space["footprint_bytes"]] and ink(page) != before
+        shown = page.run(figures)
+        assert shown["footprint"] == f"{space['footprint_bytes']:,} bytes" and shown["bound"] == f"{space['bound_bytes']:,} bytes"
+        assert page.run("tarn.prepareAxis(tarn.axisOf('order')).peak") == page.run(f"tarn.plan.spaces[{key}].serialPeak")
+    page.press("space device")
+    page.key("2")
+    h = page.run("tarn.plan.holder.name.indexOf('a0.host')")
+    page.hover(*at_holder(page, "a1"))
+    assert "in device" in page.run("document.getElementById('tip').textContent")
+    page.run(f"tarn.choose({{ holder: {h} }}, true)")  # of the other space: all are shown again
+    assert page.run("tarn.state.space") is None and page.run("[tarn.view.y0, tarn.view.y1]") == [0, made["footprint_bytes"]]
+    panel = page.run("document.getElementById('panel').textContent")
+    assert "memory spacehost" in panel and "offset0" in panel, panel
+    assert opened(graph, fragment="#space=host").run("tarn.state.space") == 1
+
+
 def names_are_text_and_nothing_else():
     graph = hostile_graph("hostile.json")
     page = opened(graph)

@@ -74,6 +74,24 @@ def memory_spaces_in_a_page_lie_one_behind_the_other():
         assert page["spaces"][space]["begin"] <= offset <= offset + size <= page["spaces"][space]["begin"] + page["spaces"][space]["footprint"]
 
 
+def every_kind_of_picture_tells_memory_spaces_apart():
+    graph = os.path.join(SOURCE, "examples/graphs/offload.json")
+    spaces, info = tarn.json("plan", graph, "-o", "apart.plan")["spaces"], tarn.json("info", graph)
+    page = columns_of(drawn(graph, "html", "apart.plan"))
+    assert [(s["name"], s["footprint"], s["bound"], s["persistentBytes"]) for s in page["spaces"]] == \
+        [(s["name"], s["footprint_bytes"], s["bound_bytes"], s["persistent_bytes"]) for s in spaces]
+    assert page["spaces"][0]["serialPeak"] == info["serial_peak_bytes"] and page["spaces"][0]["bound"] == info["bound_bytes"]
+    text = read(drawn(graph, "txt", "apart.plan"))
+    assert "device: footprint 40.00 MiB, bound 40.00 MiB\n" in text and re.search(r"^ +host ├─", text, re.M) and re.search(r"^ +device └─", text, re.M)
+    svg = xml.etree.ElementTree.parse(drawn(graph, "svg", "apart.plan")).getroot()
+    labels = [element.text for element in svg.iter(SVG + "text")]
+    assert "device" in labels and labels.count("host") == 2 and labels.count("32 MiB") == 2, labels
+    events = json.loads(read(drawn(graph, "json", "apart.plan", "--axis", "order")))["traceEvents"]
+    for space, drawn_one in zip(spaces, page["spaces"]):
+        levels = [e["args"]["alive"] for e in events if e["ph"] == "C" and e["name"] == "bytes of " + space["name"]]
+        assert max(levels) == drawn_one["serialPeak"] and levels[-1] == 0
+
+
 def text_is_80_columns_wide():
     for name in list(GRAPHS) + [hostile_graph("text.json")]:
         text = read(drawn(name, "txt"))

@@ -47,9 +47,10 @@ function drawOverview(g) {
 
 // Footprint, bound and serial peak; labels are pushed down where they would touch.
 function drawLevels(g, part, top) {
-  const met = plan.bound === plan.footprint, levels = [[plan.footprint, met ? "footprint = bound" : "footprint", [], colours.ink]];
-  if (plan.bound > 0 && !met) levels.push([plan.bound, "bound", [6, 3], colours.ink]);
-  levels.push([plan.serialPeak, "serial peak", [2, 3], colours.soft]);
+  const { footprint: most, bound, serialPeak } = shownFigures();
+  const met = bound === most, levels = [[most, met ? "footprint = bound" : "footprint", [], colours.ink]];
+  if (bound > 0 && !met) levels.push([bound, "bound", [6, 3], colours.ink]);
+  levels.push([serialPeak, "serial peak", [2, 3], colours.soft]);
   let free = -Infinity;
   for (const [bytes, name, dashes, colour] of levels) {
     const y = snapped(part.y + part.height - (bytes / top) * part.height) + 0.5;
@@ -69,7 +70,7 @@ function drawLevels(g, part, top) {
 
 function drawCurve(g) {
   const part = layout.curve, width = Math.round(layout.width);
-  const top = Math.max(footprint(), plan.serialPeak) * 1.08, floor = part.y + part.height;
+  const top = Math.max(footprint(), shownFigures().serialPeak) * 1.08, floor = part.y + part.height;
   if (state.show.held) fillArea(g, envelope(view.x0, view.x1, width, axis.levelTaken), part, top, colours.hatch);
   fillArea(g, envelope(view.x0, view.x1, width, axis.levelAlive), part, top, colours.op);
   g.fillStyle = colours.line;

@@ -35,6 +35,7 @@ const ACTIONS = {
   0: showAll,
   Home: showAll,
   z: () => zoomTo(state.chosen),
+  m: nextSpace,
   t: toggleTheme,
   c: () => setColour(state.colour === "kind" ? "stream" : "kind"),
   "/": () => byId("search").focus(),

@@ -7,7 +7,7 @@ const axisOf = (key) => plan.axes.find((one) => one.key === key);
 // A holder is written at `from`, last used at `to`, and held until `free`: the first launch that may
 // overwrite it. axis.top is where it all ends.
 function prepareAxis(one) {
-  if (one.from) return one;
+  if (one.from) return addLevels(one);
   const { begin, end } = one, { writer, half, touchBegin, touchLaunch } = plan.holder;
   const middle = (v) => (begin[v] + end[v]) / 2;
   one.top = end.reduce((most, x) => Math.max(most, x), 1);
@@ -29,12 +29,13 @@ function prepareAxis(one) {
       if (first[h] < list.length) one.free[h] = Math.min(one.free[h], begin[list[first[h]]]);
   });
   for (let h = 0; h < plan.holders; h++) one.free[h] = half[h] === FIRST_HALF ? one.to[h] : Math.max(one.free[h], one.to[h]);
-  addLevels(one);
-  return one;
+  return addLevels(one);
 }
 
-// From levelAt[k] on, levelAlive[k] exact bytes are alive and levelTaken[k] reserved ones in use.
+// From levelAt[k] on, levelAlive[k] exact bytes are alive and levelTaken[k] reserved ones in use, of what is looked at.
 function addLevels(one) {
+  if (one.levelsOf === state.space) return one;
+  one.levelsOf = state.space;
   const times = new Float64Array(3 * plan.holders + 1); // with 0, where nothing is in use
   times.set(one.from, 1);
   times.set(one.to, plan.holders + 1);
@@ -43,6 +44,7 @@ function addLevels(one) {
   one.levelAlive = new Float64Array(one.levelAt.length);
   one.levelTaken = new Float64Array(one.levelAt.length);
   for (let h = 0; h < plan.holders; h++) {
+    if (!isShown(h)) continue;
     const from = lastNotAbove(one.levelAt, one.from[h]);
     one.levelAlive[from] += plan.holder.size[h];
     one.levelTaken[from] += reservedOf(h);
@@ -56,6 +58,7 @@ function addLevels(one) {
     one.peak = Math.max(one.peak, one.levelAlive[k]);
     if (one.levelTaken[k] > most) [most, one.peakAt] = [one.levelTaken[k], one.levelAt[k]];
   }
+  return one;
 }
 
 // The last k with sorted[k] <= x; -1: none.
@@ -71,7 +74,7 @@ function lastNotAbove(sorted, x) {
 
 function holdersAt(x) {
   const found = [];
-  for (let h = 0; h < plan.holders; h++) if (axis.from[h] <= x && x < axis.free[h]) found.push(h);
+  for (let h = 0; h < plan.holders; h++) if (isShown(h) && axis.from[h] <= x && x < axis.free[h]) found.push(h);
   return found.sort((a, b) => plan.holder.offset[a] - plan.holder.offset[b]);
 }
 

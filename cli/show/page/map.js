@@ -6,7 +6,7 @@ function paleness() {
   if (state.found) return (h) => !state.found[h];
   if (state.focus !== null) return (h) => plan.launch.stream[plan.holder.writer[h]] !== state.focus;
   if (axis.key === "wrong") return (h) => !storagesOf(axis.violation).includes(h);
-  if (state.show.certificate && axis.key === "cut") return (h) => !plan.holder.certified[h];
+  if (state.show.certificate && axis.key === "cut") return (h) => !plan.holder.certified[h] && spaceOf(h) === 0;
   return null;
 }
 
@@ -14,17 +14,18 @@ function drawMap(g) {
   const part = layout.map;
   g.fillStyle = colours.hole;
   g.fillRect(layout.x, part.y, layout.width, part.height);
-  const ticks = ticksBetween(view.y0, view.y1, Math.max(2, part.height / 60), true);
+  const ticks = offsetTicks(part);
   g.fillStyle = colours.grid;
-  for (const bytes of ticks) g.fillRect(layout.x, snapped(toY(bytes)), layout.width, 1);
+  for (const [offset] of ticks) g.fillRect(layout.x, snapped(toY(offset)), layout.width, 1);
   clipTo(g, part, () => {
     const pale = paleness(), strength = state.found || state.focus !== null ? 0.16 : 0.42;
     if (pale) drawHolders(g, strength, (h) => pale(h));
     drawHolders(g, 1, pale ? (h) => !pale(h) : () => true);
     if (state.show.groups) for (const members of plan.groups.values()) outlineGroup(g, members);
+    drawSpaceEnds(g, layout.x, layout.width);
     if (axis.mark) drawMarkBand(g, part);
   });
-  for (const bytes of ticks) write(g, bytesText(bytes).replace(/\.0+ /, " "), layout.x - 10, toY(bytes) + 4, colours.soft, "right");
+  for (const [offset, text] of ticks) write(g, shortened(text, 16), layout.x - 10, toY(offset) + 4, colours.soft, "right");
   write(g, "arena offset", layout.x, part.y - 7, colours.soft);
   if (axis.mark) {
     const x = (toX(axis.mark[0]) + toX(axis.mark[1])) / 2;

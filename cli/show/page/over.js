@@ -183,7 +183,7 @@ function drawStripHolder(g, h, moment) {
 
 function drawStrip(g) {
   const { x, width } = layout.strip, part = layout.map, moment = stripMoment();
-  let end = 0, free = 0;
+  let end = bottom(), free = 0;
   g.save();
   g.beginPath();
   g.rect(x, part.y, width, part.height);
@@ -194,12 +194,17 @@ function drawStrip(g) {
     free += to - from;
     drawHole(g, from, to);
   };
-  for (const h of holdersAt(moment)) {
-    if (plan.holder.offset[h] > end) hole(end, plan.holder.offset[h]);
-    drawStripHolder(g, h, moment);
-    end = Math.max(end, endOf(h));
+  const holders = holdersAt(moment);
+  for (const space of shownSpaces()) {
+    for (const h of holders.filter((one) => plan.spaces[spaceOf(one)] === space)) {
+      if (plan.holder.offset[h] > end) hole(end, plan.holder.offset[h]);
+      drawStripHolder(g, h, moment);
+      end = Math.max(end, endOf(h));
+    }
+    if (end < space.begin + space.footprint) hole(end, space.begin + space.footprint);
+    end = space.begin + space.footprint;
   }
-  if (end < plan.footprint) hole(end, plan.footprint);
+  drawSpaceEnds(g, x, width);
   g.restore();
   g.strokeStyle = colours.line;
   g.lineWidth = 1;

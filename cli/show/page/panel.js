@@ -41,6 +41,7 @@ function drawPanel() {
 }
 
 function choose(what, reveals) {
+  if (what && what.holder !== undefined && !isShown(what.holder)) setSpace(null);
   state.chosen = what;
   if (what && what.violation !== undefined) goToViolation(what.violation);
   drawPanel();
@@ -68,7 +69,7 @@ function nearItem(near, earlier, later) {
 // ---- A storage ----
 
 function holderPanel(h) {
-  const { offset, size, padding, group, kind, certified, writer } = plan.holder, touches = touchesOf(h);
+  const { size, padding, group, kind, certified, writer } = plan.holder, touches = touchesOf(h);
   state.near.before = neighbours(h, -1);
   state.near.after = isPinned(h) ? [] : neighbours(h, 1);
   state.meanwhile = meanwhile(h);
@@ -81,7 +82,8 @@ function holderPanel(h) {
     table(
       fact("size", [bytesText(size[h]), element("span", { className: "faint" }, " " + countText(size[h]))]),
       padding[h] ? fact("padding behind it", countText(padding[h])) : "",
-      fact("offset", countText(offset[h])),
+      hasSpaces() ? fact("memory space", spaceName(spaceOf(h))) : "",
+      fact("offset", countText(offsetOf(h))),
       group[h] ? fact("contiguous group", plural(plan.groups.get(group[h]).length, "member")) : "",
       fact("drawn", timeText(axis.from[h]) + " – " + timeText(axis.to[h])),
       axis.free[h] > axis.to[h] ? fact("then held until", timeText(axis.free[h])) : "",
@@ -146,11 +148,11 @@ function againPart(v, written) {
 // ---- A range of bytes ----
 
 function rangePanel(begin, end) {
-  const { offset, writer } = plan.holder, inside = [];
+  const { offset, writer } = plan.holder, inside = [], zero = plan.spaces[spaceAt(begin)].begin;
   for (let h = 0; h < plan.holders; h++) if (offset[h] < end && endOf(h) > begin) inside.push(h);
   inside.sort((a, b) => writer[a] - writer[b]);
   return [
-    element("h2", null, "Bytes " + countText(Math.round(begin)) + " – " + countText(Math.round(end))),
+    element("h2", null, "Bytes " + countText(Math.round(begin - zero)) + " – " + countText(Math.round(end - zero)) + (hasSpaces() ? " of " + spaceName(spaceAt(begin)) : "")),
     note(bytesText(Math.round(end - begin)) + " of the arena, which " + plural(inside.length, "storage") + " have, one after the other:"),
     someOf(inside, 60, (h) => table(row([holderLink(h), " ", element("span", { className: "faint" }, timeText(axis.from[h]))], bytesText(plan.holder.size[h])))),
     note("Choose one to see who has its bytes before and after, and why that is safe."),
@@ -160,11 +162,11 @@ function rangePanel(begin, end) {
 // ---- What lives for ever ----
 
 function persistentPanel(i) {
-  const [name, kind, offset, size] = plan.persistent[i];
+  const [name, kind, offset, size, space] = plan.persistent[i];
   return [
     element("h2", null, name),
     note(kind + ": lives for ever, in a part of its own beside the arena"),
-    table(fact("size", [bytesText(size), element("span", { className: "faint" }, " " + countText(size))]), fact("offset in that part", countText(offset))),
+    table(fact("size", [bytesText(size), element("span", { className: "faint" }, " " + countText(size))]), hasSpaces() ? fact("memory space", spaceName(space)) : "", fact("offset in that part", countText(offset))),
   ];
 }
 
@@ -220,8 +222,9 @@ function legend() {
   return element("ul", null, classes,
     state.colour === "stream" && plan.streams.length > 12 ? element("li", { className: "faint" }, "and so on: click a stream’s name to see its storages alone") : null,
     plan.streams.length > 1 ? item(swatch(null, "held"), "held: its uses have ended, but no stream that may overwrite it has waited for them yet") : null,
-    plan.cut ? item(swatch(null, "certificate"), "certificate: " + plural(certified, "storage") + " no two of which can share a byte; the dashed line in the rows is its cut") : null,
+    plan.cut ? item(swatch(null, "certificate"), "certificate" + (hasSpaces() ? " of " + spaceName(0) : "") + ": " + plural(certified, "storage") + " no two of which can share a byte; the dashed line in the rows is its cut") : null,
     plan.groups.size ? item(swatch(null, "group"), "contiguous group") : null,
+    hasSpaces() ? item("━ ", "where one memory space ends and the next begins: " + plan.spaces.map((_, s) => spaceName(s)).join(", ")) : null,
     padded ? item(swatch(colours.grid), "pale: padding to the alignment of " + plan.alignment) : null,
     plan.again.size ? item("◤ ", "work that is done again") : null,
     item(swatch(null, "free"), "free at this moment"));
@@ -231,7 +234,7 @@ function usePart(moment) {
   const at = moment === undefined ? restingMoment() : moment, holders = holdersAt(at).sort((a, b) => plan.holder.size[b] - plan.holder.size[a]);
   const sum = (pick, amount) => holders.filter(pick).reduce((bytes, h) => bytes + amount(h), 0), size = (h) => plan.holder.size[h];
   const alive = sum((h) => at < axis.to[h], size), held = sum((h) => at >= axis.to[h], size), taken = sum(() => true, reservedOf);
-  const free = Math.max(0, plan.footprint - taken), proved = axis.key === "cut" && moment === undefined && plan.gaps ? plan.bound - taken : 0;
+  const free = Math.max(0, footprint() - taken), proved = axis.key === "cut" && moment === undefined && plan.gaps ? plan.bound - taken : 0;
   const where = moment !== undefined ? "In use at " + timeText(at) : axis.mark ? "In use " + markWords().at : "In use at the peak, " + timeText(at);
   return [
     heading(where + ": " + countText(holders.length)),
@@ -243,7 +246,7 @@ function usePart(moment) {
 
 const KEYS = [
   ["W S + −", "zoom"], ["A D ← → ↑ ↓", "move"], ["0", "all"], ["Z", "zoom to what is chosen"], ["/", "search"], ["N", "next match"],
-  ["[ ]", "who has the bytes before, after"], [", .", "storage written before, after"], ["1 … 5", "axis"], ["C", "colour"], ["T", "light or dark"], ["Esc", "back"],
+  ["[ ]", "who has the bytes before, after"], [", .", "storage written before, after"], ["1 … 5", "axis"], ["C", "colour"], ["M", "memory space"], ["T", "light or dark"], ["Esc", "back"],
 ];
 
 function momentPanel(moment) {

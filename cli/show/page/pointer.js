@@ -49,7 +49,7 @@ function tipText(px, py) {
   const { x, what } = state.hover;
   if (what && what.holder !== undefined) {
     const h = what.holder, v = plan.holder.writer[h];
-    return [holderName(h), bytesText(plan.holder.size[h]), KINDS[plan.holder.kind[h]], "by " + launchName(v) + " in " + streamName(plan.launch.stream[v]),
+    return [holderName(h), bytesText(plan.holder.size[h]), KINDS[plan.holder.kind[h]], hasSpaces() ? "in " + spaceName(spaceOf(h)) : "", "by " + launchName(v) + " in " + streamName(plan.launch.stream[v]),
       x !== null && x >= axis.to[h] ? "held" : "", plan.holder.certified[h] ? "certificate" : ""].filter(Boolean).join(" · ");
   }
   if (what && what.launch !== undefined) {
@@ -112,7 +112,7 @@ function dragTo(px, py) {
 }
 
 function rangeTo(py) {
-  const clamp = (bytes) => Math.round(Math.max(0, Math.min(footprint(), bytes)));
+  const clamp = (bytes) => Math.round(Math.max(bottom(), Math.min(summit(), bytes)));
   const ends = [clamp(fromY(pressed.py)), clamp(fromY(py))].sort((a, b) => a - b);
   return [ends[0], Math.max(ends[1], ends[0] + 1)];
 }

@@ -1,5 +1,5 @@
 // Unpacks the plan and draws it. What follows the # of the address is how the page begins:
-// axis=time, theme=dark, colour=stream, hide=waits,held, find=TEXT, holder=NAME, launch=NAME,
+// axis=time, theme=dark, colour=stream, hide=waits,held, space=NAME, find=TEXT, holder=NAME, launch=NAME,
 // violation=0, zoom=FROM,TO[,LOW,HIGH] in shares of the whole.
 
 function beginAsAsked() {
@@ -9,6 +9,7 @@ function beginAsAsked() {
   for (const key of (asked.get("hide") || "").split(",")) if (key) state.show[key] = false;
   setTheme(asked.get("theme") || (isDark ? "dark" : "light"));
   plan.violations.some(takeAxisOf);
+  if (asked.has("space") && hasSpaces()) state.space = Math.max(0, indexOf(plan.spaces.map(({ name }) => name), asked.get("space")));
   axis = prepareAxis(axisOf(asked.get("axis")) || axisOf(plan.axis));
   showAll();
   drawFigures();
@@ -36,7 +37,7 @@ function chooseAsAsked(asked) {
   if (!asked.has("zoom")) return;
   const [x0, x1, y0, y1] = asked.get("zoom").split(",").map(Number);
   Object.assign(view, { x0: x0 * axis.top, x1: x1 * axis.top });
-  if (y1 !== undefined) Object.assign(view, { y0: y0 * footprint(), y1: y1 * footprint() });
+  if (y1 !== undefined) Object.assign(view, { y0: bottom() + y0 * footprint(), y1: bottom() + y1 * footprint() });
   limitView();
 }
 
@@ -52,7 +53,7 @@ async function start() {
   }).observe(chart);
   // For tests, and for questions of one's own at the console.
   window.tarn = {
-    plan, state, view, search, zoom, choose, setAxis, find, neighbours, findWay, waysBetween, meanwhile, besides, axisOf, prepareAxis, drawBase, drawOver, toX, toY, rowY,
+    plan, state, view, search, zoom, choose, setAxis, find, neighbours, findWay, setSpace, waysBetween, meanwhile, besides, axisOf, prepareAxis, drawBase, drawOver, toX, toY, rowY,
     get axis() { return axis; },
     get layout() { return layout; },
     loaded: performance.now(),

@@ -37,7 +37,7 @@ function toggleShown(what) {
 function choices(title, items, act) {
   return element("div", { className: "choice", role: "group", label: title },
     element("span", null, title),
-    items.map(([key, text, isOn]) => element("button", { type: "button", pressed: isOn, data: { choice: title + " " + key }, onclick: () => act(key) }, text)));
+    items.map(([key, text, isOn]) => element("button", { type: "button", pressed: isOn, data: { choice: title + " " + (title === "space" ? text : key) }, onclick: () => act(key) }, text)));
 }
 
 function shownItems() {
@@ -53,6 +53,7 @@ function drawToolbar() {
   const input = element("input", { id: "search", type: "search", placeholder: "Search names  ( / )", label: "Search names", value: state.query, oninput: () => find(input.value) });
   byId("toolbar").replaceChildren(
     choices("x", axes, setAxis),
+    hasSpaces() ? choices("space", spaceChoices(), setSpace) : "",
     choices("colour", ["kind", "stream"].map((key) => [key, key, state.colour === key]), setColour),
     shownItems().length ? choices("show", shownItems(), toggleShown) : "",
     element("span", { className: "space" }),
@@ -66,12 +67,13 @@ function drawToolbar() {
 
 function drawFigures() {
   const figure = (name, value, title) => element("div", { title: title || "" }, element("dt", null, name), element("dd", null, value));
-  const above = plan.bound && plan.bound < plan.footprint ? ", " + ((plan.footprint / plan.bound - 1) * 100).toFixed(2) + " % above the bound" : "";
+  const { footprint: most, bound, serialPeak } = shownFigures();
+  const above = bound && bound < most ? ", " + ((most / bound - 1) * 100).toFixed(2) + " % above the bound" : "";
   byId("name").textContent = plan.name;
   byId("figures").replaceChildren(
-    figure("footprint", bytesText(plan.footprint) + above, countText(plan.footprint) + " bytes"),
-    figure("bound", plan.bound === 0 ? "none" : bytesText(plan.bound) + (above ? "" : ", met"), countText(plan.bound) + " bytes"),
-    figure("serial peak", bytesText(plan.serialPeak), countText(plan.serialPeak) + " bytes"),
+    figure("footprint", bytesText(most) + above, countText(most) + " bytes"),
+    figure("bound", bound === 0 ? "none" : bytesText(bound) + (above ? "" : ", met"), countText(bound) + " bytes"),
+    figure("serial peak", bytesText(serialPeak), countText(serialPeak) + " bytes"),
     figure("storages", countText(plan.holders), bytesText(plan.sum) + " together"),
     figure("launches", countText(plan.launches)),
     plan.again.size ? figure("done again", countText(plan.again.size)) : "",

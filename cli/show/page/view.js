@@ -7,6 +7,7 @@ const FONT = '11px system-ui, "Segoe UI", Roboto, "Liberation Sans", sans-serif'
 const state = {
   theme: "light",
   colour: "kind", // or "stream"
+  space: null, // the one that is looked at; null: all
   show: { certificate: true, held: true, waits: true, groups: true },
   chosen: null, // { holder }, { launch }, { range: [begin, end] }, { persistent }, { violation } or { moment }
   hover: null, // { x, what } under the pointer
@@ -42,7 +43,7 @@ function layOut() {
   };
 }
 
-const footprint = () => Math.max(1, plan.footprint);
+const footprint = () => Math.max(1, shownFigures().footprint);
 const toX = (x) => layout.x + ((x - view.x0) / (view.x1 - view.x0)) * layout.width;
 const toY = (bytes) => layout.map.y + layout.map.height - ((bytes - view.y0) / (view.y1 - view.y0)) * layout.map.height;
 const fromX = (px) => view.x0 + ((px - layout.x) / layout.width) * (view.x1 - view.x0);
@@ -53,17 +54,17 @@ const snapped = (pixels) => Math.round(pixels * ratio) / ratio;
 
 // Keeps the window within what there is, and not too small.
 function limitView() {
-  const limit = (low, high, top, least) => {
-    const size = Math.min(top, Math.max(least, view[high] - view[low])), middle = (view[low] + view[high]) / 2;
-    view[low] = Math.max(0, Math.min(top - size, middle - size / 2));
+  const limit = (low, high, bottom, top, least) => {
+    const size = Math.min(top - bottom, Math.max(least, view[high] - view[low])), middle = (view[low] + view[high]) / 2;
+    view[low] = Math.max(bottom, Math.min(top - size, middle - size / 2));
     view[high] = view[low] + size;
   };
-  limit("x0", "x1", axis.top, Math.min(axis.top, (axis.top / Math.max(1, plan.launches)) * 3));
-  limit("y0", "y1", footprint(), Math.min(footprint(), 4096));
+  limit("x0", "x1", 0, axis.top, Math.min(axis.top, (axis.top / Math.max(1, plan.launches)) * 3));
+  limit("y0", "y1", bottom(), summit(), Math.min(footprint(), 4096));
 }
 
 function showAll() {
-  Object.assign(view, { x0: 0, x1: axis.top, y0: 0, y1: footprint() });
+  Object.assign(view, { x0: 0, x1: axis.top, y0: bottom(), y1: summit() });
   redraw();
 }
 

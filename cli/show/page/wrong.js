@@ -36,7 +36,7 @@ function goToViolation(i) {
   axis = prepareAxis(taken);
   const starts = [...storagesOf(violation).map((h) => wrongSpan(h)[0]), ...launchesOf(violation).map((v) => axis.next.get(v) ?? axis.begin[v])];
   const from = Math.min(axis.mark[0], ...starts), room = Math.max(4, (axis.mark[1] - from) * 0.2);
-  Object.assign(view, { x0: from - room, x1: axis.mark[1] + room, y0: 0, y1: footprint() });
+  Object.assign(view, { x0: from - room, x1: axis.mark[1] + room, y0: bottom(), y1: summit() });
   limitView();
   drawToolbar();
 }
