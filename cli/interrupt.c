@@ -1,5 +1,5 @@
-/* Interrupts: the system takes back memory and threads better than any clean-up of ours, whatever
- * a kernel is doing; only a file that is being written deserves care. */
+/* Interrupts end the process at once: the system takes back memory and threads, whatever a kernel
+ * is doing. While a file is being written, they wait. */
 #include "interrupt.h"
 
 #include <pthread.h>

@@ -1,10 +1,10 @@
 /* What the page is made of, as JSON. The page draws; what is drawn was worked out here. Columns
  * instead of records, and differences instead of numbers that grow: so they compress well.
  *
- *     launch   a row for each, in the order of the model; `begin` of an axis is coded by
- * differences holder   a row for each, by writer; `touch` has 2 * launch + (1 where it writes), of
- * each holder the first by its difference to the last holder's first, then by differences
- *
+ *     launch   a row for each, in the order of the model;
+ *              `begin` of an axis is coded by differences
+ *     holder   a row for each, by writer; `touch` has 2 * launch + (1 where it writes):
+ *              a holder's first as the difference to the last holder's first, then by differences
  *     space    of each holder, where there are several; `offset` counts through all of them
  *     name     a number at its end is coded by differences, too, see counted_text
  *

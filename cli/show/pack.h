@@ -1,4 +1,4 @@
-/* Text for a page, compressed and in letters that HTML has no meaning for. */
+/* Text for a page, compressed, in letters that have no special meaning in HTML. */
 #ifndef TARN_CLI_SHOW_PACK_H
 #define TARN_CLI_SHOW_PACK_H
 

@@ -1,5 +1,5 @@
 /* What must stay in order whatever the streams and the order of the list: data arcs, control arcs
- * and hazards, as neighbour lists over ops. Transforms may do everything else. */
+ * and hazards, as neighbour lists over ops. Transforms may change everything else. */
 #ifndef TARN_PLANNER_TRANSFORM_CONSTRAINTS_H
 #define TARN_PLANNER_TRANSFORM_CONSTRAINTS_H
 

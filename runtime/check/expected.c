@@ -16,7 +16,7 @@
 /* Appends accesses, one per storage and op. */
 struct collector {
     struct tarn_expected *expected;
-    uint32_t *seen; /* by storage: 1 + its access, valid when that belongs to the op at hand */
+    uint32_t *seen; /* by storage: 1 + its access, valid when that belongs to the current op */
     uint32_t count;
     uint32_t op_begin;
 };

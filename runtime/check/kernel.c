@@ -202,7 +202,7 @@ bool tarn_checker_look(struct tarn_checker *checker, uint32_t storage, uint64_t 
     return holds(checker, &finding);
 }
 
-/* Does access i hold the pattern of `seed`, as the op at hand needs it? */
+/* Does access i hold the pattern of `seed`, as the op of this call needs it? */
 static bool access_holds(struct tarn_checker *checker, const struct tarn_call *call, uint32_t i,
                          uint64_t seed)
 {

@@ -1,5 +1,5 @@
 /* Opening a CUDA device: runtime library, driver, device, then what the device table needs.
- * Everything that can be missing on a machine is missed here, with a text that says what to do. */
+ * Whatever a machine may lack is noticed here, and reported with a text that says what to do. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

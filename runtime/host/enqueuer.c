@@ -1,8 +1,9 @@
 /* The thread of a mixed session that enqueues for all devices: it drives the lanes (lane.h) of all
  * device streams one after another, sleeps on the executor's event count while nothing is on its
- * way, and naps between looks at events while something is. Devices are called from this thread
- * alone as long as it runs; it leaves as soon as the executor is told to quit. Source:
- * docs/how-it-works.md, "Executors". Cost: O(lanes) per round; creation O(steps + waits). */
+ * way, and sleeps for short times between looks at events while something is. Devices are called
+ * from this thread alone as long as it runs; it leaves as soon as the executor is told to quit.
+ * Source: docs/how-it-works.md, "Executors". Cost: O(lanes) per round; creation O(steps + waits).
+ */
 #include <assert.h>
 #include <string.h>
 #include <time.h>

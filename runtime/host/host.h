@@ -1,4 +1,4 @@
-/* The host executor, as the session sees it. The host device itself is public (tarn/device.h). */
+/* The host executor, as the session uses it. The host device itself is public (tarn/device.h). */
 #ifndef TARN_RUNTIME_HOST_HOST_H
 #define TARN_RUNTIME_HOST_HOST_H
 

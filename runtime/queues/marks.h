@@ -20,9 +20,9 @@ struct tarn_marks {
     uint64_t made, reached; /* since the start */
 };
 
-/* A ring of so many. origin: the one stream whose end is that of all, as in a capture; TARN_NONE:
- * every stream has its own. The caller finishes it whatever the status; nothing must be under way
- * then. */
+/* A ring of `count` marks. origin: the one stream whose end is that of all, as in a capture;
+ * TARN_NONE: every stream has its own. The caller finishes it whatever the status; nothing must be
+ * under way then. */
 enum tarn_status tarn_marks_init(struct tarn_marks *marks, struct tarn_queues *queues,
                                  uint32_t origin, uint32_t count, struct tarn_error *error);
 void tarn_marks_finish(struct tarn_marks *marks);

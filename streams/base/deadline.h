@@ -1,4 +1,4 @@
-/* When a search has to end before its steps do: somebody says so, or its time is over. Made once
+/* When a search has to end before its steps do: the caller says so, or its time is over. Made once
  * for a whole search, so that all of its stages share the time; every loop of a search looks at it
  * at least some dozen times a second. What comes of a deadline depends on the machine. */
 #ifndef TARN_STREAMS_BASE_DEADLINE_H

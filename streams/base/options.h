@@ -1,5 +1,5 @@
 /* Option structs carry their own size as their first field, so that callers and library may be of
- * different ages: a shorter struct is complete with zeros, which mean defaults; a longer one is
+ * different versions: a shorter struct is complete with zeros, which mean defaults; a longer one is
  * accepted while nothing is asked for in what this library does not know. */
 #ifndef TARN_STREAMS_BASE_OPTIONS_H
 #define TARN_STREAMS_BASE_OPTIONS_H

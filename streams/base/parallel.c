@@ -1,7 +1,8 @@
-/* Teams of threads. One lock guards the next item, and who has none left sleeps: an item takes tens
- * of microseconds at least, beside which the lock costs nothing. Small problems are solved before a
- * thread would have started, so a team that is not eager waits until the work has taken a while.
- * Cost: some 20 µs of the caller for each helper started, 5 µs to wake them for the next work. */
+/* Teams of threads. One lock guards the next item, and a thread without an item sleeps: an item
+ * takes tens of microseconds at least, beside which the lock costs nothing. Small problems are
+ * solved before a thread would have started, so a team that is not eager waits until the work has
+ * taken a while. Cost: some 20 µs of the caller for each helper started, 5 µs to wake them for the
+ * next work. */
 #include "parallel.h"
 
 #include <assert.h>

@@ -17,7 +17,7 @@ typedef void tarn_team_work(void *user, uint32_t thread, uint32_t item);
 
 /* Neither copied nor moved once made. */
 struct tarn_team {
-    uint32_t threads; /* at most so many, the calling one included */
+    uint32_t threads; /* at most, the calling one included */
     bool eager;       /* else helpers are started only when the work has taken a while */
     bool alone;       /* the system has refused a thread: no more are asked for */
     double begin_ms;  /* when the first work began; 0: not yet */

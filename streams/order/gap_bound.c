@@ -4,7 +4,7 @@
  *   1. The heaviest antichain itself.
  *   2. For a group member m between l and r: the heaviest antichain with l and r, with weight 0
  *      for m and for all that could fill m's gap. Its weight plus the size of m is the most that a
- * gap of m alone can prove, so that one antichain decides about it; large members first.
+ *      gap of m alone can prove, so that one antichain decides about it; large members first.
  *   3. From the best so far, walk every threshold a few steps down and up (members change only
  *      where it passes a producer or a first), go to the best that is met, and begin again.
  *

@@ -1,5 +1,5 @@
 /* Files that are there whole or not at all: temporary name in the same folder, fsync, rename. A
- * process that is killed in between leaves the temporary file, which is in nobody's way. Cost:
+ * process that is killed in between leaves the temporary file, which does no harm. Cost:
  * linear. */
 #include "file_replace.h"
 

@@ -1,8 +1,8 @@
-/* The gaps that a certificate names: are they gaps of A, can none two of them share bytes, and how
- * many bytes of each can A not fill? The rules are those of order/gaps.c; the code shares nothing
- * with it, nor the subset sums (bytes here, bits there): it is what is to be checked.
- * Cost: a row of clocks for every member of A and of a gap, a test for each pair of them; subset
- * sums beyond EFFORT_MAX are not accepted as a proof. */
+/* The gaps that a certificate names: is each a gap of A, is it true that no two of them share
+ * bytes, and how many bytes of each can A not fill? The rules are those of order/gaps.c; the code
+ * shares nothing with it, nor the subset sums (bytes here, bits there): it is what is to be
+ * checked. Cost: a row of clocks for every member of A and of a gap, a test for each pair of them;
+ * subset sums beyond EFFORT_MAX are not accepted as a proof. */
 #include <assert.h>
 #include <string.h>
 

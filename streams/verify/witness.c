@@ -2,9 +2,8 @@
  *
  * A violation is about a write x, a touch y that x should come after, and the write p of what y
  * touches. If nothing orders x and y, then one of a few orders shows the harm, each being "first
- * what these need, in turn, then the rest in launch order":
- *     (y), x          all that y needs, then x: y finds its bytes overwritten
- *     p, x            the same for those that read after y
+ * what these need, one after the other, then the rest in launch order": (y), x          all that y
+ * needs, then x: y finds its bytes overwritten p, x            the same for those that read after y
  *     x, p            p itself overwrites what x wrote, and x's readers find that
  *     x; y; y, x; x, y   two touches of one storage, one of them too early or too late
  * Each is run on who owns which bytes, in which version: no clocks, nothing but the order given and

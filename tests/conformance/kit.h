@@ -1,8 +1,8 @@
 /* What the tests of the conformance suite share: one open device for each test, ways to say what
  * must be so, and ways to make visible what happens on queues.
  *
- *     tarn_kit_note(kit, queue, slot, value)      slot := value            when the queue gets
- * there tarn_kit_expect(kit, queue, slot, value)    slot == value, else it is noted
+ *     tarn_kit_note(kit, queue, slot, value)      when the queue gets there: slot := value
+ *     tarn_kit_expect(kit, queue, slot, value)    then slot == value, else it is noted
  *
  * by closures on the host that write and look at words, or by checking kernels that write and
  * compare patterns; by both where the device has both. So an order that must hold is tested by

@@ -1,6 +1,6 @@
 /* What must not meet, for an instance of exact search: conflicts of pieces become adjacency of
  * blocks, and forbidden intervals where groups are concerned.
- * Cost: of a piece its conflicts, and sorting the intervals. */
+ * Cost: the conflicts of every piece, and sorting the intervals. */
 #include <stdlib.h>
 
 #include "builder.h"

@@ -4,8 +4,8 @@
  *
  * Nothing else lies where such a block does: it can be cut out of any solution, what is above it
  * sinks by its size, and it goes to the bottom. Only those are taken whose sizes keep all others
- * aligned. Most blocks of an antichain
- * outlive all the rest of a core, so that few are left to be searched.
+ * aligned. Most blocks of an antichain outlive all the rest of a core,
+ * so that few are left to be searched.
  * Cost: a mask of conflicts for each free storage. */
 #include "dominated.h"
 

@@ -1,6 +1,6 @@
 /* The proofs are in exact/rules.c. Two lone blocks are apart by a size; for other pairs
  * the forbidden intervals are searched, until no placed block is met: to leave one interval may
- * lead into another. Cost: of finding room, for a plain block none, else the placed blocks at that
+ * lead into another. Cost of finding room: none for a plain block, else the placed blocks at that
  * height. */
 #include "raise.h"
 

@@ -6,7 +6,7 @@
  *                    c: limit 2, size 3    so c is above a or b, and its limit becomes 3
  *
  * They stay nearly sorted by limit from state to state.
- * Cost: of a section its pieces, and for each that comes late those below it that it may follow. */
+ * Cost of a section: its pieces, and for each late piece those below it that it may follow. */
 #include "sections.h"
 
 #include <assert.h>

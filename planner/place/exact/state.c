@@ -1,6 +1,6 @@
 /* The state of exact search. What a level changes is saved once, when it is first touched in it: a
- * trail, as in constraint solvers, with stamps that tell what is on it already. Cost: of going
- * back, what was changed; no more than all blocks and sections a level. */
+ * trail, as in constraint solvers, with stamps that tell what is on it already. Cost of going back:
+ * what was changed, at most all blocks and sections for each level. */
 #include "state.h"
 
 #include <assert.h>

@@ -1,7 +1,6 @@
-/* The tree of limits as a whole: its start, one place's change, and what is pending made part of
- * every limit.
- * Source: docs/how-it-works.md, "Placement". Cost: O(T) for all of it; for one place a run, and the
- * children of one node of every level. */
+/* The tree of limits: starting it, changing the limit of one place, and bringing every limit up to
+ * what is pending above it. Source: docs/how-it-works.md, "Placement". Cost: O(T) for all of it;
+ * for one place a run, and the children of one node of every level. */
 #include "limit_tree.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* Bundles, and the placement problem that they are. Inside of bundles.c's matter. */
+/* Bundles, and the placement problem that they make up. Only bundles.c uses it. */
 #ifndef TARN_PLANNER_PLACE_WINDOWS_BUNDLE_PROBLEM_H
 #define TARN_PLANNER_PLACE_WINDOWS_BUNDLE_PROBLEM_H
 

@@ -1,9 +1,9 @@
 /* Windows of several widths, with streams apart (split.h) and together. Which is best depends on
  * how streams wait for each other, and is not known before: the best plan of all is taken. The
  * first variant makes a plan whatever it takes. Others that place streams apart may then do little
- * more than windows take by themselves. Beyond that all variants share the effort, of which a plan
- * is worth the more, the further it is above its aim.
- * Cost: at most the effort, beside the first plan and what the others take to end. */
+ * more than windows take by themselves. Beyond that all variants share the effort, and a plan that
+ * is further above its aim is worth more of it. Cost: at most the effort, beside the first plan and
+ * what the others take to end. */
 #include "planner/place/effort/effort.h"
 #include "windows.h"
 

@@ -123,7 +123,7 @@ enum tarn_status tarn_policy_chen(const struct tarn_recompute_model *model,
         return TARN_SYSTEM;
     }
     uint32_t count = list_forward(model, places), length = 1;
-    while ((uint64_t)length * length * model->turns_count < count) length++;
+    while ((uint64_t)length * length * model->reversals_count < count) length++;
     sum_crossing(model, crossing);
     for (uint32_t w = 0; w < model->versions_count; w++) {
         policy->keep[w] = !model->versions[w].droppable;

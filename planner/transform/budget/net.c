@@ -1,8 +1,8 @@
-/* Results are the versions that are written by forward ops and not pinned. What is no
- * result lives as long as its readers say, whatever is decided; it takes the bytes of the version
- * that it overwrites where its op is that version's last reader. An op may run again while the
- * persistent storages that it reads are as they were; of what it writes then only what may be
- * dropped is read. Cost: forms × results. */
+/* Results are the versions that are written by forward ops and not pinned. What is no result lives
+ * until its last reader, whatever is decided; it takes the bytes of the version that it overwrites
+ * where its op is that version's last reader. An op may run again while the persistent storages
+ * that it reads are as they were; of what it writes then only what may be dropped is read. Cost:
+ * forms × results. */
 #include "net.h"
 
 #include <assert.h>

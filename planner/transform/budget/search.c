@@ -2,8 +2,8 @@
  * of the graph's shape. Where there are few policies, all are tried. Else:
  *
  *   1. start: drop what nobody reads behind the place where it is dropped, which costs nothing;
- *   2. greedy: ever the decision that takes the most off the peak for the time it costs; what each
- *      was last seen to be worth is an estimate, so only the best few are looked at again;
+ *   2. greedy: again and again the decision that lowers the peak most for the time it costs; what
+ *      each was last seen to be worth is an estimate, so only the best few are looked at again;
  *   3. annealing (budget/anneal.c).
  *
  * The decisions are those of MONeT ("Memory optimization for deep networks", 2021), which solves a

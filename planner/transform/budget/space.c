@@ -1,6 +1,6 @@
 /* The decisions of a policy. Left out are versions that may not be dropped, and the smallest that
- * together are too few bytes to matter (a thousandth of all). Of an op that is to run
- * split, the form decided for is the part that comes first. Cost: sorting the versions by size. */
+ * together are too few bytes to matter (a thousandth of all). Where an op runs as two parts, the
+ * decision names the form of the part that comes first. Cost: sorting the versions by size. */
 #include "space.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* Waits that let the streams run along one order of the ops. */
+/* Waits that keep the streams close to one order of the ops. */
 #ifndef TARN_PLANNER_TRANSFORM_COUPLE_COUPLE_H
 #define TARN_PLANNER_TRANSFORM_COUPLE_COUPLE_H
 

@@ -1,7 +1,7 @@
 /* Reading a table of costs. It has parts, each with a header that says which kind of rows follow.
  * The cells are cut in place and the rows point into the text; then both kinds are sorted by name,
  * so that asking is a binary search. Factors are decimals with up to nine places, kept exactly:
- * what they are multiplied with does not depend on anybody's rounding. Cost: O(n log n). */
+ * a product does not depend on the rounding of a machine. Cost: O(n log n). */
 #include "cost_table.h"
 
 #include <inttypes.h>

@@ -2,22 +2,22 @@
  * accumulation, the microbatches of a pipeline stage.
  *
  * A forward op depends on no backward op, and some backward op on it; before the first backward op
- * that reads a forward result all ops count as forward. A **turn** is a place at which the list
- * goes over from forward to backward ops. A version of a forward op is dropped, unless it is kept,
- * at the first turn behind its writer from which on no forward op is the next to read it. Of two
- * versions of which one is computed from the other, both are dropped when the first of them is
- * asked for again, so nothing is there only because it was dropped too late. Cost: linear in the
+ * that reads a forward result all ops count as forward. A **reversal** is a place at which the
+ * list goes over from forward to backward ops. A version of a forward op is dropped, unless it is
+ * kept, at the first reversal behind its writer from which on no forward op is the next to read it.
+ * Of two versions of which one is computed from the other, both are dropped when the first of them
+ * is asked for again, so nothing is there only because it was dropped too late. Cost: linear in the
  * reads. */
 #include <string.h>
 
 #include "forms.h"
 
 /* What is known while the list is read; arrays by place or by version. */
-struct turns {
+struct reversals {
     struct tarn_recompute_model *model;
     uint8_t *late;     /* version: its writer depends on a backward op */
     uint8_t *wanted;   /* version: some backward op depends on it */
-    uint32_t *turn;    /* place -> the first turn from it on, or TARN_NONE */
+    uint32_t *first;   /* place -> the first reversal from it on, or TARN_NONE */
     uint32_t *last;    /* version -> the last place so far where it is written or read */
     uint32_t *sorting; /* place -> versions that are dropped there or earlier */
 };
@@ -66,88 +66,88 @@ static bool any_read(const struct tarn_recompute_model *model, uint32_t place,
     return false;
 }
 
-static void find_late(const struct turns *turns)
+static void find_late(const struct reversals *reversals)
 {
-    const struct tarn_recompute_model *model = turns->model;
+    const struct tarn_recompute_model *model = reversals->model;
     for (uint32_t place = 0; place < model->ops_count; place++) {
         const struct tarn_form *form = own_form(model, place);
-        bool late = is_backward(model, place) || any_read(model, place, turns->late);
+        bool late = is_backward(model, place) || any_read(model, place, reversals->late);
         for (uint32_t i = form->writes.begin; i < form->writes.end; i++)
-            turns->late[model->writes[i]] = late;
+            reversals->late[model->writes[i]] = late;
         model->is_forward[place] = !late || place < model->first_backward;
     }
 }
 
-static void find_wanted(const struct turns *turns)
+static void find_wanted(const struct reversals *reversals)
 {
-    const struct tarn_recompute_model *model = turns->model;
+    const struct tarn_recompute_model *model = reversals->model;
     for (uint32_t place = model->ops_count; place-- > 0;) {
         const struct tarn_form *form = own_form(model, place);
         bool wanted = is_backward(model, place);
         for (uint32_t i = form->writes.begin; i < form->writes.end; i++)
-            wanted = wanted || turns->wanted[model->writes[i]];
+            wanted = wanted || reversals->wanted[model->writes[i]];
         for (uint32_t i = form->reads.begin; i < form->reads.end && wanted; i++)
-            turns->wanted[model->reads[i]] = true;
+            reversals->wanted[model->reads[i]] = true;
         if (!wanted && place >= model->first_backward) model->is_forward[place] = false;
     }
 }
 
 /* ---- Turns ---- */
 
-static bool reads_result_of_forward(const struct turns *turns, uint32_t place)
+static bool reads_result_of_forward(const struct reversals *reversals, uint32_t place)
 {
-    const struct tarn_recompute_model *model = turns->model;
+    const struct tarn_recompute_model *model = reversals->model;
     const struct tarn_form *form = own_form(model, place);
     for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
-        if (!turns->late[model->reads[i]]) return true;
+        if (!reversals->late[model->reads[i]]) return true;
     }
     return false;
 }
 
-/* Marks the turns at their own places; returns the last one. */
-static uint32_t mark_turns(const struct turns *turns)
+/* Marks the reversals at their own places; returns the last one. */
+static uint32_t mark_reversals(const struct reversals *reversals)
 {
-    struct tarn_recompute_model *model = turns->model;
+    struct tarn_recompute_model *model = reversals->model;
     uint32_t last = model->first_backward;
     bool forward = false;
-    turns->turn[last] = last;
-    model->turns_count = 1;
+    reversals->first[last] = last;
+    model->reversals_count = 1;
     for (uint32_t place = last; place < model->ops_count; place++) {
         forward = forward || model->is_forward[place];
-        if (!forward || !is_backward(model, place) || !reads_result_of_forward(turns, place))
+        if (!forward || !is_backward(model, place) || !reads_result_of_forward(reversals, place))
             continue;
-        turns->turn[place] = last = place;
-        model->turns_count++;
+        reversals->first[place] = last = place;
+        model->reversals_count++;
         forward = false;
     }
     return last;
 }
 
-static void find_turns(const struct turns *turns)
+static void find_reversals(const struct reversals *reversals)
 {
-    struct tarn_recompute_model *model = turns->model;
+    struct tarn_recompute_model *model = reversals->model;
     uint32_t next = TARN_NONE;
-    memset(turns->turn, 0xff, ((size_t)model->ops_count + 2) * sizeof *turns->turn);
-    uint32_t last = mark_turns(turns);
+    memset(reversals->first, 0xff, ((size_t)model->ops_count + 2) * sizeof *reversals->first);
+    uint32_t last = mark_reversals(reversals);
     for (uint32_t place = last; place < model->ops_count; place++) model->is_forward[place] = false;
     for (uint32_t place = model->ops_count + 1; place-- > 0;) {
-        if (turns->turn[place] == place) next = place;
-        turns->turn[place] = next;
+        if (reversals->first[place] == place) next = place;
+        reversals->first[place] = next;
     }
 }
 
 /* ---- Where versions are dropped ---- */
 
-static void note_writes(const struct turns *turns, uint32_t place)
+static void note_writes(const struct reversals *reversals, uint32_t place)
 {
-    const struct tarn_recompute_model *model = turns->model;
+    const struct tarn_recompute_model *model = reversals->model;
     struct tarn_range forms = model->op_forms[model->order[place]];
     for (uint32_t f = forms.begin; f < forms.end; f++) {
         const struct tarn_form *form = &model->forms[f];
         for (uint32_t i = form->writes.begin; i < form->writes.end; i++) {
             struct tarn_version *version = &model->versions[model->writes[i]];
             const struct tarn_storage *storage = &model->graph->storages[version->storage];
-            turns->last[model->writes[i]] = place;
+            reversals->last[model->writes[i]] = place;
             if (model->is_forward[place] && form->repeats && !storage->pinned &&
                 storage->group == TARN_NONE && !version->forced)
                 version->droppable = true;
@@ -155,44 +155,45 @@ static void note_writes(const struct turns *turns, uint32_t place)
     }
 }
 
-static void note_reads(const struct turns *turns, uint32_t place)
+static void note_reads(const struct reversals *reversals, uint32_t place)
 {
-    const struct tarn_recompute_model *model = turns->model;
+    const struct tarn_recompute_model *model = reversals->model;
     struct tarn_range forms = model->op_forms[model->order[place]];
     for (uint32_t i = model->forms[forms.begin].reads.begin;
          i < model->forms[forms.end - 1].reads.end; i++) {
         uint32_t w = model->reads[i];
         struct tarn_version *version = &model->versions[w];
         if (version->dropped_at != TARN_NONE) continue;
-        uint32_t turn = turns->turn[turns->last[w] + 1];
-        if (!model->is_forward[place] && turn != TARN_NONE && turn <= place)
-            version->dropped_at = turn;
+        uint32_t at = reversals->first[reversals->last[w] + 1];
+        if (!model->is_forward[place] && at != TARN_NONE && at <= place)
+            version->dropped_at = at;
         else
-            turns->last[w] = place;
+            reversals->last[w] = place;
     }
 }
 
-static void find_drops(const struct turns *turns)
+static void find_drops(const struct reversals *reversals)
 {
-    struct tarn_recompute_model *model = turns->model;
+    struct tarn_recompute_model *model = reversals->model;
     for (uint32_t place = 0; place < model->ops_count; place++) {
-        note_reads(turns, place);
-        note_writes(turns, place);
+        note_reads(reversals, place);
+        note_writes(reversals, place);
     }
     for (uint32_t w = 0; w < model->versions_count; w++) {
         struct tarn_version *version = &model->versions[w];
-        version->last_early = turns->last[w];
-        if (version->dropped_at == TARN_NONE) version->dropped_at = turns->turn[turns->last[w] + 1];
+        version->last_early = reversals->last[w];
+        if (version->dropped_at == TARN_NONE)
+            version->dropped_at = reversals->first[reversals->last[w] + 1];
         version->droppable = version->droppable && version->dropped_at != TARN_NONE;
-        if (version->droppable) turns->sorting[version->dropped_at + 1]++;
+        if (version->droppable) reversals->sorting[version->dropped_at + 1]++;
     }
     for (uint32_t place = 0; place <= model->ops_count; place++)
-        turns->sorting[place + 1] += turns->sorting[place];
+        reversals->sorting[place + 1] += reversals->sorting[place];
     for (uint32_t w = 0; w < model->versions_count; w++) {
         if (model->versions[w].droppable)
-            model->drops[turns->sorting[model->versions[w].dropped_at]++] = w;
+            model->drops[reversals->sorting[model->versions[w].dropped_at]++] = w;
     }
-    model->drops_count = turns->sorting[model->ops_count];
+    model->drops_count = reversals->sorting[model->ops_count];
 }
 
 enum tarn_status tarn_model_find_passes(struct tarn_recompute_model *model,
@@ -200,19 +201,20 @@ enum tarn_status tarn_model_find_passes(struct tarn_recompute_model *model,
 {
     size_t versions = model->versions_count, places = (size_t)model->ops_count + 2;
     struct tarn_region_mark mark = tarn_region_mark(region);
-    struct turns turns = {.model = model,
-                          .late = tarn_region_take(region, versions, sizeof *turns.late),
-                          .wanted = tarn_region_take(region, versions, sizeof *turns.wanted),
-                          .turn = tarn_region_take(region, places, sizeof *turns.turn),
-                          .last = tarn_region_take(region, versions, sizeof *turns.last),
-                          .sorting = tarn_region_take(region, places, sizeof *turns.sorting)};
+    struct reversals reversals = {
+        .model = model,
+        .late = tarn_region_take(region, versions, sizeof *reversals.late),
+        .wanted = tarn_region_take(region, versions, sizeof *reversals.wanted),
+        .first = tarn_region_take(region, places, sizeof *reversals.first),
+        .last = tarn_region_take(region, versions, sizeof *reversals.last),
+        .sorting = tarn_region_take(region, places, sizeof *reversals.sorting)};
     bool enough = !region->is_exhausted;
     if (enough) {
         model->first_backward = find_first_backward(model);
-        find_late(&turns);
-        find_wanted(&turns);
-        find_turns(&turns);
-        find_drops(&turns);
+        find_late(&reversals);
+        find_wanted(&reversals);
+        find_reversals(&reversals);
+        find_drops(&reversals);
     }
     tarn_region_release(region, mark);
     return enough ? TARN_OK : TARN_SYSTEM;

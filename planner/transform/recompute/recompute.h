@@ -73,13 +73,13 @@ struct tarn_form {
 struct tarn_recompute_model {
     struct tarn_graph *graph;
     uint64_t alignment;
-    const uint32_t *order;   /* place -> op, views left out, topological */
-    uint32_t ops_count;      /* places */
-    uint32_t first_backward; /* place of the first backward op that reads a forward result, or of
-                              the first at all; ops_count: there is none */
-    uint8_t *is_forward;     /* by place, see recompute/passes.c */
-    uint32_t turns_count;    /* times that the list goes over from forward to backward ops */
-    uint32_t *drops;         /* droppable versions by the place where they are dropped */
+    const uint32_t *order;    /* place -> op, views left out, topological */
+    uint32_t ops_count;       /* places */
+    uint32_t first_backward;  /* place of the first backward op that reads a forward result, or of
+                               the first at all; ops_count: there is none */
+    uint8_t *is_forward;      /* by place, see recompute/passes.c */
+    uint32_t reversals_count; /* times that the list goes over from forward to backward ops */
+    uint32_t *drops;          /* droppable versions by the place where they are dropped */
     uint32_t drops_count;
     struct tarn_version *versions;
     uint32_t versions_count;
