@@ -158,6 +158,18 @@ def what_explain_answers_is_as_it_is_shown():
 
 
 @test
+def figures_are_what_show_draws():
+    shown = os.path.join(source, "docs/pictures/how")
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, os.path.join(source, "docs/pictures/make.py"), tarn, folder], check=True)
+        assert os.listdir(shown) and sorted(os.listdir(folder)) == sorted(os.listdir(shown))
+        for name in os.listdir(folder):
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                assert file.read() == read(os.path.join(shown, name)), name
+            assert f"pictures/how/{name})" in read("docs/how-it-works.md"), name
+
+
+@test
 def results_are_what_their_commands_print():
     rows = re.findall(r"^\| (.+) \| (.+) \| (.+) \| `(.+)` \|$", read("README.md"), re.M)
     assert len(rows) >= 6

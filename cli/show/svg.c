@@ -31,17 +31,22 @@ static void write_style(FILE *file)
           ".x{fill:#b3401d}",
           file);
     for (int k = 0; k < TARN_HOLDER_KINDS; k++)
-        fprintf(file, ".k%d{fill:%s}.h%d{fill:%s;fill-opacity:.4}.n%d{fill:%s}", k, colours[k][0],
-                k, colours[k][0], k, colours[k][2]);
+        fprintf(file, ".k%d{fill:%s}.h%d{fill:url(#h%d)}.n%d{fill:%s}", k, colours[k][0], k, k, k,
+                colours[k][2]);
     fputs(
         "@media(prefers-color-scheme:dark){text{fill:#a7aebb}.t{fill:#eceef2}.b{fill:#121418}"
         ".e{fill:#181b20}.i{stroke:#eceef2}.g{stroke:#f08cc4}.c,.o{fill:#76808f}.w{stroke:#eceef2}"
         ".r{fill:#1c2026}.x{fill:#ff9a70}",
         file);
     for (int k = 0; k < TARN_HOLDER_KINDS; k++)
-        fprintf(file, ".k%d{fill:%s}.h%d{fill:%s}.n%d{fill:%s}", k, colours[k][1], k, colours[k][1],
-                k, colours[k][3]);
+        fprintf(file, ".k%d{fill:%s}.n%d{fill:%s}", k, colours[k][1], k, colours[k][3]);
     fputs("}</style>\n", file);
+    for (int k = 0; k < TARN_HOLDER_KINDS; k++) /* held: hatched */
+        fprintf(
+            file,
+            "<pattern id=\"h%d\" width=\"10\" height=\"10\" patternUnits=\"userSpaceOnUse\"><path "
+            "class=\"k%d\" d=\"M0 10L10 0H6L0 6zM10 10V6L6 10z\"/></pattern>\n",
+            k, k);
 }
 
 /* anchor: "start", "middle" or "end". */
@@ -173,18 +178,21 @@ static void draw_legend(struct tarn_svg *svg, int y)
 {
     const struct tarn_model *model = &svg->picture->model;
     bool is_there[TARN_HOLDER_KINDS] = {false}, is_certified = false, is_grouped = false;
+    bool is_held = false;
     char text[160];
     int x = LEFT;
     for (uint32_t h = 0; h < model->holders_count; h++) {
         is_there[model->holders[h].kind] = true;
         is_certified = is_certified || model->holders[h].certified;
         is_grouped = is_grouped || model->holders[h].group != TARN_NONE;
+        is_held = is_held || svg->picture->spans[h].free > svg->picture->spans[h].end;
     }
     for (int k = 0; k < TARN_HOLDER_KINDS; k++) {
         char class[16];
         snprintf(class, sizeof class, "k%d", k);
         if (is_there[k]) x = draw_key(svg, x, y, class, kinds[k]) + 190;
     }
+    if (is_held) x = draw_key(svg, x, y, "h0", "held") + 190;
     if (is_certified) x = draw_key(svg, x, y, "i", "certificate") + 190;
     if (is_grouped) draw_key(svg, x, y, "g", "contiguous group");
     snprintf(text, sizeof text, "x: %s%s", tarn_axis_text(svg->picture),

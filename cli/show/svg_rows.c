@@ -1,8 +1,10 @@
-/* The streams, a row each: launches that touch each other or are a grain apart are one rectangle.
- * Waits are lines, and left out where they would cover everything. Cost: linear. */
+/* The streams, a row each: launches that touch each other or are a grain apart are one rectangle,
+ * and have their names where there is room. Waits are lines, and left out where they would cover
+ * everything. Cost: linear. */
 #include "svg.h"
+#include "words.h"
 
-enum { WAITS_MAX = 300 };
+enum { WAITS_MAX = 300, NAMED_MAX = 60, NAMED_HEIGHT = 24, LETTER_WIDTH = 12 };
 
 static void draw_row(struct tarn_svg *svg, tarn_stream s)
 {
@@ -32,6 +34,26 @@ static void draw_row(struct tarn_svg *svg, tarn_stream s)
     fputs("\"/>\n", svg->file);
 }
 
+static void draw_names(struct tarn_svg *svg)
+{
+    const struct tarn_model *model = &svg->picture->model;
+    if (model->launches_count > NAMED_MAX || svg->row_height < NAMED_HEIGHT) return;
+    fputs("<g font-size=\"20\">\n", svg->file);
+    for (uint32_t v = 0; v < model->launches_count; v++) {
+        struct tarn_op_info info;
+        int x = tarn_svg_x(svg, (double)svg->schedule->begin[v]);
+        int letters = (tarn_svg_x(svg, (double)svg->schedule->end[v]) - x - 12) / LETTER_WIDTH;
+        tarn_stream s = model->launches[v].stream;
+        if (letters < 1 || s >= svg->rows_count) continue;
+        tarn_graph_op(model->graph, model->launches[v].op, &info);
+        fprintf(svg->file, "<text class=\"n0\" x=\"%d\" y=\"%d\">", x + 6,
+                svg->rows.y + (int)s * svg->row_height + svg->row_height / 2 + 5);
+        tarn_write_name(svg->file, TARN_XML, info.name, (size_t)letters);
+        fputs("</text>\n", svg->file);
+    }
+    fputs("</g>\n", svg->file);
+}
+
 static void draw_wait(struct tarn_svg *svg, uint32_t from, uint32_t to)
 {
     const struct tarn_model *model = &svg->picture->model;
@@ -49,6 +71,7 @@ void tarn_svg_rows(struct tarn_svg *svg)
     const struct tarn_model *model = &svg->picture->model;
     const struct tarn_lists *waits = &model->waits;
     for (tarn_stream s = 0; s < svg->rows_count; s++) draw_row(svg, s);
+    draw_names(svg);
     if (waits->begin[model->launches_count] > WAITS_MAX) return;
     fputs("<path class=\"w\" d=\"M0 0", svg->file);
     for (uint32_t v = 0; v < model->launches_count; v++)

@@ -1,4 +1,5 @@
-"""Makes the pictures of the documents anew: make.py TARN. Needs Chromium (tests/setup.sh browser)."""
+"""Makes the pictures of the documents anew: make.py TARN. Needs Chromium (tests/setup.sh browser).
+make.py TARN FOLDER: only the figures of docs/how-it-works.md, which `tarn show` draws, into a folder."""
 import json
 import os
 import subprocess
@@ -10,8 +11,44 @@ SOURCE = os.path.dirname(os.path.dirname(HERE))
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(SOURCE, "tests/show"))
 from chromium import Chromium  # noqa: E402
+from subjects import write_graph  # noqa: E402
 
-GOOGLENET = os.path.join(SOURCE, "examples/graphs", "googlenet_b1_adam.ddp_branch4.json.gz")
+GRAPHS = os.path.join(SOURCE, "examples/graphs")
+GOOGLENET = os.path.join(GRAPHS, "googlenet_b1_adam.ddp_branch4.json.gz")
+
+
+def bucket_graph(path):
+    """Three layers forward and backward; their gradients are one contiguous group, which another stream reduces."""
+    tensors = [{"name": name, "size": size << 10, "kind": kind} for name, size, kind in (
+        ("a0", 3, "intermediate"), ("a1", 4, "intermediate"), ("a2", 2, "intermediate"), ("g2", 2, "gradient"), ("d2", 3, "intermediate"),
+        ("g1", 3, "gradient"), ("d1", 2, "intermediate"), ("g0", 1, "gradient"), ("sum", 1, "output"))]
+    ops = [{"name": name, "kind": "op", "stream": stream, "inputs": inputs, "outputs": outputs} for name, stream, inputs, outputs in (
+        ("f0", 0, [], [0]), ("f1", 0, [0], [1]), ("f2", 0, [1], [2]), ("b2", 0, [2, 1], [3, 4]), ("b1", 0, [4, 0], [5, 6]),
+        ("b0", 0, [6], [7]), ("reduce", 1, [3, 5, 7], [8]))]
+    return write_graph(path, "bucket", ["compute", "comm"], ops, tensors, [[3, 5, 7]])
+
+
+def draw_figures(tarn, work, folder):
+    """Small graphs; nothing in them depends on a clock or on threads."""
+    figure2, plan = os.path.join(GRAPHS, "figure2.json"), os.path.join(work, "figure2.plan")
+
+    def draw(name, graph, options=(), axis="order", code=0, change=None):
+        subprocess.run([tarn, "plan", graph, "-o", plan, "--effort", "1000", *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+        if change:
+            with open(plan, encoding="utf-8") as file:
+                made = change(json.load(file))
+            with open(plan, "w", encoding="utf-8") as file:
+                json.dump(made, file)
+        done = subprocess.run([tarn, "show", graph, plan, "--axis", axis, "-o", os.path.join(folder, name + ".svg")], stderr=subprocess.DEVNULL, check=False)
+        assert done.returncode == code, (name, done.returncode)
+
+    draw("order", figure2)
+    draw("held", figure2, axis="time")
+    draw("cut", figure2, axis="cut")
+    draw("coupled", figure2, ["--couple"], axis="cut")
+    draw("group", bucket_graph(os.path.join(work, "bucket.json")), axis="cut")
+    draw("spaces", os.path.join(GRAPHS, "offload.json"), axis="time")
+    draw("wrong", figure2, axis="wrong", code=6, change=lambda made: {**made, "waits": [wait for wait in made["waits"] if wait != [5, 2]]})
 
 
 def lose_a_wait(tarn, path, target):
@@ -37,6 +74,7 @@ def make(tarn, folder):
     run("plan", GOOGLENET, "-o", at("googlenet.plan"))
     run("show", GOOGLENET, at("googlenet.plan"), "-o", at("googlenet.html"))
     run("show", GOOGLENET, at("googlenet.plan"), "-o", os.path.join(HERE, "googlenet.svg"))
+    draw_figures(tarn, folder, os.path.join(HERE, "how"))
     violation = lose_a_wait(tarn, at("googlenet.plan"), at("refused.plan"))
     run("show", GOOGLENET, at("refused.plan"), "-o", at("refused.html"))
     with Chromium() as browser:
@@ -48,4 +86,7 @@ def make(tarn, folder):
 
 
 with tempfile.TemporaryDirectory() as work:
-    make(os.path.abspath(sys.argv[1]), work)
+    if len(sys.argv) > 2:
+        draw_figures(os.path.abspath(sys.argv[1]), work, os.path.abspath(sys.argv[2]))
+    else:
+        make(os.path.abspath(sys.argv[1]), work)

@@ -110,7 +110,7 @@ def an_svg_is_well_formed_and_small():
         path = drawn(name, "svg")
         root = xml.etree.ElementTree.parse(path).getroot()
         assert root.tag == SVG + "svg" and os.path.getsize(path) <= 300000, (name, os.path.getsize(path))
-        assert {element.tag for element in root.iter()} <= {SVG + tag for tag in ("svg", "style", "rect", "text", "path", "g")}
+        assert {element.tag for element in root.iter()} <= {SVG + tag for tag in ("svg", "style", "rect", "text", "path", "g", "pattern")}
         numbers = [float(n) for element in root.iter(SVG + "rect") for n in (element.get("x", 0), element.get("width"))]
         assert min(numbers) >= 0 and max(numbers) <= 1920, name
 
