@@ -8,7 +8,7 @@ source=$1 work=$2
 project=$work/project build=$work/build installed=$work/installed
 number=0
 
-echo "1..10"
+echo "1..11"
 log=$work/log
 mkdir -p "$project/subprojects"
 exec 3>&1 >>"$log" 2>&1
@@ -102,6 +102,33 @@ END
 LIBRARIES=tarn-conformance
 check the_conformance_suite_by_pkg_config by_pkg_config conformance cc "$work/conformance.c" -std=c11 "${warnings[@]}"
 LIBRARIES=tarn
+
+# This build has no methods of papers: it plans, and says that they were left out.
+cat >"$work/papers.c" <<'END'
+#include <string.h>
+#include <tarn.h>
+int main(int argc, char **argv)
+{
+    struct tarn_graph *graph;
+    struct tarn_plan *plan;
+    struct tarn_pairs pairs;
+    struct tarn_error error;
+    if (argc != 2 || tarn_graph_load(argv[1], &graph, NULL) != TARN_OK) return 1;
+    if (tarn_plan_create(graph, TARN_PLAN_OPTIONS(.threads = 1), &plan, NULL) != TARN_OK) return 2;
+    tarn_plan_destroy(plan);
+    if (tarn_plan_create(graph, TARN_PLAN_OPTIONS(.method = "llfb"), &plan, &error) != TARN_USAGE) return 3;
+    if (!strstr(error.text, "no methods of papers")) return 4;
+    if (tarn_graph_pairs(graph, "clocks", &pairs, &error) != TARN_USAGE) return 5;
+    tarn_graph_destroy(graph);
+    return strstr(error.text, "no methods of papers") ? 0 : 6;
+}
+END
+without_papers() {
+    # shellcheck disable=SC2046
+    cc -std=c11 "${warnings[@]}" "$work/papers.c" -o "$work/papers" $(pkg-config --cflags --libs tarn) &&
+        "$work/papers" "$source/examples/graphs/figure7.json"
+}
+check methods_of_papers_are_said_to_be_left_out without_papers
 
 for sanitizer in address undefined; do
     check "c11_with_the_${sanitizer}_sanitizer" \

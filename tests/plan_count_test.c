@@ -1,5 +1,6 @@
-/* What is planned while transforms look for the final graph is not planned again: calls of
- * tarn_plan_make are counted by the linker (--wrap). */
+/* What is planned while transforms look for the final graph is not planned again, and a plan has
+ * its clocks made once: calls of tarn_plan_make and tarn_clocks_init are counted by the linker
+ * (--wrap). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 #include <cmocka.h>
 
 #include "planner/plan_graph.h"
+#include "streams/graph/clocks.h"
 #include "support/random_graph.h"
 #include "support/random_training.h"
 #include "tarn.h"
@@ -18,7 +20,7 @@ enum { GRAPHS = 60, CALLS_MAX = 1000 };
  */
 static struct tarn_plan *made[CALLS_MAX];
 static uint64_t capacity[CALLS_MAX]; /* plan -> of the options that it was made by */
-static uint32_t made_count, calls_count;
+static uint32_t made_count, calls_count, clocks_count;
 
 enum tarn_status __real_tarn_plan_make(struct tarn_graph *graph,
                                        const struct tarn_plan_options *options,
@@ -40,10 +42,22 @@ enum tarn_status __wrap_tarn_plan_make(struct tarn_graph *graph,
     return TARN_OK;
 }
 
+enum tarn_status __real_tarn_clocks_init(struct tarn_clocks *clocks, struct tarn_region *region,
+                                         const struct tarn_graph *graph);
+enum tarn_status __wrap_tarn_clocks_init(struct tarn_clocks *clocks, struct tarn_region *region,
+                                         const struct tarn_graph *graph);
+
+enum tarn_status __wrap_tarn_clocks_init(struct tarn_clocks *clocks, struct tarn_region *region,
+                                         const struct tarn_graph *graph)
+{
+    clocks_count++;
+    return __real_tarn_clocks_init(clocks, region, graph);
+}
+
 static void forget(void)
 {
     for (uint32_t i = 0; i < made_count; i++) tarn_plan_destroy(made[i]);
-    made_count = calls_count = 0;
+    made_count = calls_count = clocks_count = 0;
 }
 
 static bool is_made(const struct tarn_plan *plan)
@@ -138,7 +152,7 @@ static void a_reordered_graph_placed_at_its_bound_is_planned_once(void **state)
     assert_in_range(proved, GRAPHS / 6, GRAPHS);
 }
 
-static void without_transforms_a_graph_is_planned_once(void **state)
+static void without_transforms_a_graph_is_planned_once_and_has_its_clocks_once(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < GRAPHS; seed++) {
@@ -147,6 +161,7 @@ static void without_transforms_a_graph_is_planned_once(void **state)
         forget();
         assert_int_equal(tarn_plan_create(graph, NULL, &plan, NULL), TARN_OK);
         assert_int_equal(calls_count, 1);
+        assert_int_equal(clocks_count, 1);
         assert_ptr_equal(made[0], plan);
         tarn_plan_destroy(plan);
         tarn_graph_destroy(graph);
@@ -159,7 +174,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_plan_that_keeps_to_a_budget_is_delivered),
         cmocka_unit_test(a_reordered_graph_placed_at_its_bound_is_planned_once),
-        cmocka_unit_test(without_transforms_a_graph_is_planned_once),
+        cmocka_unit_test(without_transforms_a_graph_is_planned_once_and_has_its_clocks_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

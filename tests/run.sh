@@ -10,9 +10,9 @@
 #
 # Three builds: optimised, where all tests run, with the counts of random and of all small graphs that
 # issues and papers ask for; under the address and undefined behaviour sanitizers, where tests draw a
-# 32nd (DRAWS in tests/support/random_graph.h) and those of the suite `release` do not run; and under the thread
-# sanitizer, where those of the suite `thread` do. With `fuzz`, a fourth one of clang's, where every fuzzer
-# runs for a minute (tests/fuzz/run.sh).
+# 32nd (DRAWS in tests/support/random_graph.h) and those of the suite `release` do not run; and under the
+# thread sanitizer, where those of the suite `thread` do, without the methods of papers (-Dpapers=false).
+# With `fuzz`, a fourth one of clang's, where every fuzzer runs for a minute (tests/fuzz/run.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -85,7 +85,7 @@ meson compile -C build-tests
 check tests
 configure address "${plainly[@]}" -Db_sanitize=address,undefined -Db_lundef=false
 check address --no-suite release
-configure thread "${plainly[@]}" -Db_sanitize=thread -Db_lundef=false
+configure thread "${plainly[@]}" -Dpapers=false -Db_sanitize=thread -Db_lundef=false
 check thread --suite thread
 
 if [[ " ${with[*]} " == *" fuzz "* ]]; then
