@@ -247,7 +247,7 @@ static enum tarn_status carry_out(const struct request *request)
     if (status == TARN_OK) print_result(request, &result);
     if (status != TARN_OK) tarn_print_error(&error, status);
     close_session(&result, status);
-    free(result.order);
+    tarn_free(result.order);
     tarn_plan_destroy(result.plan);
     tarn_graph_destroy(result.graph);
     return status;

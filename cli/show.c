@@ -74,7 +74,7 @@ static enum tarn_status draw(const struct request *request, const struct tarn_pl
     if (status != TARN_OK) return tarn_print_error(error, status);
     status = tarn_picture_init(&picture, plan, verdict, axis == TARN_AXES ? NULL : &axis, runs,
                                runs_count, error);
-    free(runs);
+    tarn_free(runs);
     if (status == TARN_OK) {
         status = save(request, &picture, error);
         tarn_picture_finish(&picture);

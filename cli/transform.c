@@ -160,7 +160,7 @@ static enum tarn_status carry_out(struct request *request)
         print_result(request, &result);
     else
         tarn_print_error(&error, status);
-    free(result.changes);
+    tarn_free(result.changes);
     tarn_transforms_finish(&request->transforms);
     tarn_graph_destroy(result.loaded);
     tarn_graph_destroy(result.before);

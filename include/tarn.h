@@ -4,6 +4,7 @@
  *
  *     error.h      status codes and the one error struct that every call fills
  *     bytes.h      memory and functions of the caller in place of files
+ *     hooks.h      where the library's own memory comes from; its log
  *     text.h       foreign names, made safe for terminals and files
  *     graph.h      a computation graph whose ops are partitioned into streams
  *     simulate.h   a model of the streams at work: time, memory over time
@@ -38,6 +39,7 @@
 #include "tarn/device.h"
 #include "tarn/error.h"
 #include "tarn/graph.h"
+#include "tarn/hooks.h"
 #include "tarn/plan.h"
 #include "tarn/session.h"
 #include "tarn/simulate.h"

@@ -10,6 +10,7 @@
 #include "planner/transform/beat.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
+#include "streams/base/log.h"
 #include "streams/base/options.h"
 #include "tarn/transform.h"
 
@@ -173,6 +174,15 @@ static enum tarn_status create(const struct tarn_plan_options *given, void *subj
     return create_one(graph, &options, &creation->plan, creation->error);
 }
 
+static void log_plan(const struct tarn_plan *plan)
+{
+    static const char *const ends[] = {"", ", stopped by request", ", stopped by the clock",
+                                       ", stopped by the limit of work"};
+    tarn_log(TARN_LOG_INFO, "plan of '%s': footprint %llu, bound %llu, by %s%s", plan->graph->name,
+             (unsigned long long)plan->footprint, (unsigned long long)plan->bound, plan->method,
+             ends[plan->stopped]);
+}
+
 enum tarn_status tarn_plan_create(struct tarn_graph *graph, const struct tarn_plan_options *given,
                                   struct tarn_plan **plan, struct tarn_error *error)
 {
@@ -184,5 +194,6 @@ enum tarn_status tarn_plan_create(struct tarn_graph *graph, const struct tarn_pl
     enum tarn_status status = tarn_plan_options_take(&options, given, error);
     if (status == TARN_OK) status = tarn_beat_run(&options, create, &creation);
     *plan = creation.plan;
+    if (*plan) log_plan(*plan);
     return status;
 }

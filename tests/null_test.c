@@ -338,6 +338,10 @@ static void plans_need_their_arguments(void **state)
     REFUSES(tarn_trace_load("-", &entries, NULL, error));
     REFUSES(tarn_file_save(NULL, "", 0, error));
     REFUSES(tarn_file_save("-", NULL, 1, error));
+    REFUSES(tarn_set_allocator(NULL, error));
+    ACCEPTS(tarn_set_log(NULL, error));
+    assert_string_equal(tarn_log_level_text(TARN_LOG_INFO), "info");
+    tarn_free(NULL);
     destroy_world(&w);
 }
 

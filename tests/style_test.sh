@@ -6,7 +6,7 @@ set -u
 cd "$1" || exit 1
 build=$2
 number=0
-echo "1..17"
+echo "1..18"
 
 # report NAME FINDINGS: passes when nothing was found.
 report() {
@@ -78,6 +78,11 @@ third_party() {
 }
 report third_party_headers_stay_in_their_rooms "$(
     third_party zlib '^(streams/text/text_file|cli/show/pack)\.c$'
+)"
+
+report one_file_asks_for_memory "$(
+    grep -rnE '(^|[^_[:alnum:]])(malloc|calloc|realloc|aligned_alloc|strn?dup|free)\(' streams planner runtime \
+        --include='*.[ch]' | grep -vE '^streams/base/memory\.c:|free\(\)'
 )"
 
 # exported: names of the shared library, without their versions.

@@ -381,7 +381,7 @@ TARN_API const struct tarn_violation *tarn_verdict_get(const struct tarn_verdict
 TARN_API void tarn_verdict_destroy(struct tarn_verdict *verdict);
 
 /* Linear orders as files (`tarn.order` version 1: {"format", "version", "order": [[op, iteration],
- * ...]}). Load: the caller frees *steps with free(). "-": standard input or output. */
+ * ...]}). Load: the caller frees *steps with tarn_free (hooks.h). "-": standard input or output. */
 TARN_API enum tarn_status tarn_order_save(const struct tarn_step *steps, size_t count,
                                           const char *path, struct tarn_error *error);
 TARN_API enum tarn_status tarn_order_load(const char *path, struct tarn_step **steps, size_t *count,

@@ -336,7 +336,8 @@ struct tarn_trace_entry {
     uint64_t iteration, begin_ns, end_ns;
 };
 /* Reads the launches of a trace that tarn_session_save_trace wrote, or that a viewer saved again.
- * Whether they are those of a plan is for the caller to say. The caller frees *entries with free().
+ * Whether they are those of a plan is for the caller to say. The caller frees *entries with
+ * tarn_free (hooks.h).
  * "-": standard input. TARN_BAD_INPUT: no trace; TARN_SYSTEM. */
 TARN_API enum tarn_status tarn_trace_load(const char *path, struct tarn_trace_entry **entries,
                                           size_t *count, struct tarn_error *error);

@@ -420,7 +420,7 @@ struct tarn_change {
 };
 
 /* Lists what a transform changed. The fewest ops that, taken out, leave the streams in their old
- * order are the moved ones. The caller frees *changes with free(). O(n log n). */
+ * order are the moved ones. The caller frees *changes with tarn_free (hooks.h). O(n log n). */
 TARN_API enum tarn_status tarn_graph_changes(const struct tarn_graph *before,
                                              const struct tarn_graph *after,
                                              struct tarn_change **changes, size_t *count,

@@ -3,15 +3,16 @@
 #include "pair_matrix.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "streams/base/memory.h"
 
 enum tarn_status tarn_pair_matrix_init(struct tarn_pair_matrix *matrix, uint32_t count)
 {
     uint32_t words = count / 64 + (count % 64 != 0);
     matrix->count = count;
     matrix->words = words;
-    matrix->bits = malloc(((size_t)count * words + 1) * sizeof *matrix->bits);
+    matrix->bits = tarn_take(((size_t)count * words + 1) * sizeof *matrix->bits);
     if (!matrix->bits) return TARN_SYSTEM;
     memset(matrix->bits, 0xff, (size_t)count * words * sizeof *matrix->bits);
     for (uint32_t a = 0; a < count; a++) {
@@ -24,7 +25,7 @@ enum tarn_status tarn_pair_matrix_init(struct tarn_pair_matrix *matrix, uint32_t
 
 void tarn_pair_matrix_finish(struct tarn_pair_matrix *matrix)
 {
-    free(matrix->bits);
+    tarn_free(matrix->bits);
     memset(matrix, 0, sizeof *matrix);
 }
 

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "streams/base/deadline.h"
+#include "streams/base/log.h"
 #include "streams/base/options.h"
 #include "streams/base/parallel.h"
 
@@ -151,6 +152,7 @@ static enum tarn_status run(struct beating *beating)
     pthread_t thread;
     beating_init(beating);
     bool started = tarn_thread_start(&thread, work, beating);
+    if (!started) tarn_log(TARN_LOG_WARNING, "the system refuses a thread: there are no beats");
     if (started) {
         attend(beating);
         pthread_join(thread, NULL);

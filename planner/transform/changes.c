@@ -6,13 +6,14 @@
 #include <stdlib.h>
 
 #include "streams/base/error.h"
+#include "streams/base/memory.h"
 #include "streams/base/region.h"
 #include "streams/graph/derive.h"
 #include "tarn/transform.h"
 
 struct comparison {
     const struct tarn_graph *before, *after;
-    struct tarn_change *changes; /* the caller's in the end, to be freed with free() */
+    struct tarn_change *changes; /* the caller's in the end, to be freed with tarn_free */
     size_t count, capacity;
     uint32_t
         *mark; /* old op -> 1 + the new op whose old self waited for it, the last one met; or 0 */
@@ -26,7 +27,7 @@ static void add(struct comparison *comparison, struct tarn_change change)
 {
     if (comparison->count == comparison->capacity) {
         size_t larger = comparison->capacity ? 2 * comparison->capacity : 64;
-        struct tarn_change *moved = realloc(comparison->changes, larger * sizeof *moved);
+        struct tarn_change *moved = tarn_resize(comparison->changes, larger * sizeof *moved);
         if (!moved) {
             comparison->no_memory = true;
             return;
@@ -156,7 +157,7 @@ enum tarn_status tarn_graph_changes(const struct tarn_graph *before, const struc
     if (!comparison.no_memory) compare(&comparison);
     tarn_region_finish(&region);
     if (comparison.no_memory) {
-        free(comparison.changes);
+        tarn_free(comparison.changes);
         return tarn_error_no_memory(error);
     }
     *changes = comparison.changes;

@@ -9,10 +9,10 @@
  * The nodes of a captured graph keep the priorities of the streams that they were captured on.
  * Source: CUDA Runtime API 13.0, "Stream Management", "Graph Management"; docs/how-it-works.md,
  * "Executors". */
-#include <stdlib.h>
 
 #include "device.h"
 #include "memory.h"
+#include "streams/base/memory.h"
 
 /* ---- Queues and events ---- */
 
@@ -107,13 +107,13 @@ static void note_capture(struct tarn_cuda *cuda, struct tarn_cuda_capture *captu
 
 static int capture_begin(void *self, void *queue)
 {
-    struct tarn_cuda_capture *capture = calloc(1, sizeof *capture);
+    struct tarn_cuda_capture *capture = tarn_take_zeros(1, sizeof *capture);
     if (!capture) return TARN_CUDA_OUT_OF_MEMORY;
     struct tarn_cuda_visit visit = tarn_cuda_enter(self);
     if (!visit.code)
         visit.code = visit.api->StreamBeginCapture(queue, TARN_CUDA_CAPTURE_THREAD_LOCAL);
     if (visit.code)
-        free(capture);
+        tarn_free(capture);
     else
         note_capture(visit.cuda, capture, queue);
     return tarn_cuda_leave(&visit);
@@ -129,7 +129,7 @@ static tarn_cuda_code forget_capture(struct tarn_cuda *cuda, void *queue)
     if (found) *link = found->next;
     pthread_mutex_unlock(&cuda->lock);
     tarn_cuda_code failure = found ? found->failure : 0;
-    free(found);
+    tarn_free(found);
     return failure;
 }
 

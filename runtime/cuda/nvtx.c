@@ -9,7 +9,6 @@
 
 #ifdef TARN_HAVE_NVTX
 #include <pthread.h>
-#include <stdlib.h>
 
 /* NVTX's headers define functions and variables for all files of a library to share, as weak
  * globals. Here one file has them, so they are its own and no symbol of theirs leaves it. */
@@ -22,6 +21,8 @@
 
 #include <nvtx3/nvToolsExt.h>
 #include <nvtx3/nvToolsExtMem.h>
+
+#include "streams/base/memory.h"
 
 struct heap {
     struct heap *next;
@@ -43,7 +44,7 @@ struct tarn_nvtx *tarn_nvtx_create(void)
 {
     nvtxDomainHandle_t domain = nvtxDomainCreateA("tarn");
     if (!domain) return NULL;
-    struct tarn_nvtx *nvtx = calloc(1, sizeof *nvtx);
+    struct tarn_nvtx *nvtx = tarn_take_zeros(1, sizeof *nvtx);
     if (!nvtx) {
         nvtxDomainDestroy(domain);
         return NULL;
@@ -59,7 +60,7 @@ void tarn_nvtx_destroy(struct tarn_nvtx *nvtx)
     while (nvtx->heaps) tarn_nvtx_heap_destroy(nvtx, nvtx->heaps->memory);
     nvtxDomainDestroy(nvtx->domain);
     pthread_mutex_destroy(&nvtx->lock);
-    free(nvtx);
+    tarn_free(nvtx);
 }
 
 /* ---- Ranges ---- */
@@ -83,7 +84,7 @@ void tarn_nvtx_range_end(struct tarn_nvtx *nvtx)
 
 void tarn_nvtx_heap_create(struct tarn_nvtx *nvtx, void *memory, uint64_t size)
 {
-    struct heap *heap = nvtx ? calloc(1, sizeof *heap) : NULL;
+    struct heap *heap = nvtx ? tarn_take_zeros(1, sizeof *heap) : NULL;
     if (!heap) return; /* only a mark is lost */
     heap->memory = memory;
     heap->size = size;
@@ -103,7 +104,7 @@ void tarn_nvtx_heap_destroy(struct tarn_nvtx *nvtx, void *memory)
     if (found) *link = found->next;
     pthread_mutex_unlock(&nvtx->lock);
     if (found && found->handle) nvtxMemHeapUnregister(nvtx->domain, found->handle);
-    free(found);
+    tarn_free(found);
 }
 
 static nvtxMemHeapHandle_t register_heap(const struct tarn_nvtx *nvtx, const struct heap *heap)

@@ -2,10 +2,11 @@
  * Whatever a machine may lack is noticed here, and reported with a text that says what to do. */
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "device.h"
+#include "streams/base/log.h"
+#include "streams/base/memory.h"
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
 
@@ -123,7 +124,10 @@ static enum tarn_status find_runtime(struct tarn_cuda *cuda, const char *library
         return refuse_all(service, tried, error);
     }
     for (uint32_t i = 0; tarn_cuda_candidate(i, &candidate); i++) {
-        if (!candidate.is_repeated && suits(cuda, &candidate, service, tried)) return TARN_OK;
+        if (candidate.is_repeated || !suits(cuda, &candidate, service, tried)) continue;
+        tarn_log(TARN_LOG_INFO, "CUDA: the runtime is %s%s%s", candidate.name,
+                 *tried ? "; passed over: " : "", tried);
+        return TARN_OK;
     }
     return refuse_all(service, tried, error);
 }
@@ -245,7 +249,7 @@ static void close_device(struct tarn_cuda *cuda)
     pthread_cond_destroy(&cuda->release.done);
     pthread_mutex_destroy(&cuda->release.lock);
     pthread_mutex_destroy(&cuda->lock);
-    free(cuda);
+    tarn_free(cuda);
 }
 
 void tarn_device_cuda_close(struct tarn_device device)
@@ -264,7 +268,7 @@ enum tarn_status tarn_device_cuda_open(const struct tarn_cuda_options *options,
     enum tarn_status status =
         tarn_options_take(&taken, sizeof taken, options, "CUDA options", error);
     if (status) return status;
-    struct tarn_cuda *cuda = calloc(1, sizeof *cuda);
+    struct tarn_cuda *cuda = tarn_take_zeros(1, sizeof *cuda);
     if (!cuda) return tarn_error_no_memory(error);
     pthread_mutex_init(&cuda->lock, NULL);
     tarn_cuda_release_init(&cuda->release);

@@ -5,11 +5,11 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
 
 #include "device.h"
+#include "streams/base/memory.h"
 
 enum { PATIENCE_S = 1 };
 
@@ -39,7 +39,7 @@ static void *run(void *argument)
         release->first = pending->next;
         pthread_mutex_unlock(&release->lock);
         give_back(cuda, pending->memory, pending->host_size);
-        free(pending);
+        tarn_free(pending);
         pthread_mutex_lock(&release->lock);
         release->is_stuck = false;
     }
@@ -89,7 +89,7 @@ void tarn_cuda_release_init(struct tarn_cuda_release *release)
 void tarn_cuda_release(struct tarn_cuda *cuda, void *memory, uint64_t host_size)
 {
     struct tarn_cuda_release *release = &cuda->release;
-    struct tarn_cuda_pending *pending = malloc(sizeof *pending);
+    struct tarn_cuda_pending *pending = tarn_take(sizeof *pending);
     bool is_taken = false;
     if (pending) {
         pthread_mutex_lock(&release->lock);
@@ -103,7 +103,7 @@ void tarn_cuda_release(struct tarn_cuda *cuda, void *memory, uint64_t host_size)
         pthread_mutex_unlock(&release->lock);
     }
     if (is_taken) return;
-    free(pending);
+    tarn_free(pending);
     give_back(cuda, memory, host_size);
 }
 

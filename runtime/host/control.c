@@ -14,6 +14,7 @@
 #include "listeners.h"
 #include "runtime/state/failure.h"
 #include "runtime/state/flight.h"
+#include "streams/base/log.h"
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
 
@@ -269,8 +270,9 @@ static enum tarn_status start_workers(struct tarn_executor *executor, struct tar
         int code = tarn_executor_enter(executor, &worker->thread, tarn_worker_run, worker);
         if (code) return tarn_error_set(error, TARN_SYSTEM, "no thread: %s", strerror(code));
         worker->started = true;
-        if (!worker->blocking && !executor->unpinned)
-            tarn_topology_pin(executor->topology, worker->thread, i, executor->workers_count);
+        if (!worker->blocking && !executor->unpinned &&
+            !tarn_topology_pin(executor->topology, worker->thread, i, executor->workers_count))
+            tarn_log(TARN_LOG_WARNING, "the system refuses to pin worker %u to its processors", i);
     }
     return TARN_OK;
 }

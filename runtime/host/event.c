@@ -2,16 +2,15 @@
  * is one exchange, and a system call where somebody sleeps. */
 #include "event.h"
 
-#include <stdlib.h>
-
 #include "listeners.h"
 #include "streams/base/error.h"
+#include "streams/base/memory.h"
 
 enum tarn_status tarn_host_event_create(struct tarn_host_event **event, struct tarn_error *error)
 {
     if (!event) return tarn_error_null(error, __func__);
     tarn_error_clear(error);
-    *event = aligned_alloc(_Alignof(struct tarn_host_event), sizeof **event);
+    *event = tarn_take_aligned(_Alignof(struct tarn_host_event), sizeof **event);
     if (!*event) return tarn_error_no_memory(error);
     atomic_init(&(*event)->events.events, 0);
     atomic_init(&(*event)->value, 0);
@@ -27,7 +26,7 @@ struct tarn_host_event *tarn_host_event_retain(struct tarn_host_event *event)
 
 void tarn_host_event_destroy(struct tarn_host_event *event)
 {
-    if (event && atomic_fetch_sub(&event->references, 1) == 1) free(event);
+    if (event && atomic_fetch_sub(&event->references, 1) == 1) tarn_free_aligned(event);
 }
 
 void tarn_host_event_raise(struct tarn_host_event *event, uint64_t value)

@@ -1,10 +1,10 @@
 /* What is in a session's tensors, seen from the host: blocking copies while nothing runs, and host
  * memory from which they are fast. Cost: one call of the device each. */
-#include <stdlib.h>
 
 #include "runtime/state/failure.h"
 #include "runtime/state/state.h"
 #include "streams/base/checked.h"
+#include "streams/base/memory.h"
 #include "streams/graph/report.h"
 
 #define PAGE 4096 /* alignment of host memory that the device does not make */
@@ -88,7 +88,7 @@ enum tarn_status tarn_session_host_memory_create(struct tarn_session *session, u
         return code ? copy_failed(session, "allocation of host memory", code, error) : TARN_OK;
     }
     if (tarn_size_round_up(size, PAGE, &rounded) && rounded <= SIZE_MAX / 2)
-        *memory = aligned_alloc(PAGE, (size_t)rounded);
+        *memory = tarn_take_aligned(PAGE, (size_t)rounded);
     return *memory ? TARN_OK : tarn_error_no_memory(error);
 }
 
@@ -99,5 +99,5 @@ void tarn_session_host_memory_destroy(struct tarn_session *session, void *memory
     if (device->table->host_memory_destroy)
         device->table->host_memory_destroy(device->self, memory, size);
     else
-        free(memory);
+        tarn_free_aligned(memory);
 }

@@ -7,7 +7,6 @@
 #include "session.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "runtime/host/host.h"
@@ -15,6 +14,8 @@
 #include "runtime/state/failure.h"
 #include "runtime/state/flight.h"
 #include "streams/base/checked.h"
+#include "streams/base/log.h"
+#include "streams/base/memory.h"
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
 
@@ -30,7 +31,7 @@ static void release(struct tarn_session *session)
     tarn_flight_destroy(session->flight);
     tarn_plan_destroy(session->plan);
     tarn_region_finish(&session->region);
-    free(session);
+    tarn_free(session);
 }
 
 enum tarn_status tarn_session_destroy_within(struct tarn_session *session, uint64_t timeout_ns,
@@ -90,18 +91,22 @@ enum tarn_status tarn_session_create(struct tarn_plan *plan, struct tarn_device 
     if (!session) return tarn_error_set(error, TARN_USAGE, "no place for the session");
     *session = NULL;
     if (!plan) return tarn_error_set(error, TARN_USAGE, "no plan");
-    struct tarn_session *made = calloc(1, sizeof *made);
+    struct tarn_session *made = tarn_take_zeros(1, sizeof *made);
     if (!made) return tarn_error_no_memory(error);
     made->plan = tarn_plan_retain(plan);
     made->graph = plan->graph;
     made->process = getpid();
     made->device = device;
     enum tarn_status status = build(made, device, options, error);
-    if (status)
+    if (status) {
         release(made);
-    else
-        *session = made;
-    return status;
+        return status;
+    }
+    *session = made;
+    tarn_log(TARN_LOG_INFO, "session of '%s' on device '%s': %llu bytes of arena, %u streams",
+             made->graph->name, device.table->name, (unsigned long long)tarn_plan_footprint(plan),
+             made->graph->streams_count);
+    return TARN_OK;
 }
 
 /* ---- Bindings ---- */

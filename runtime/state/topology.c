@@ -19,6 +19,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "streams/base/memory.h"
+
 /* Processors and nodes beyond these are left alone. */
 enum { CPUS_MAX = 4096, NODES_MAX = 1024, WORD_BITS = 8 * (int)sizeof(unsigned long) };
 
@@ -138,7 +140,7 @@ static void find_cores(struct tarn_topology *topology, const char *root)
 
 struct tarn_topology *tarn_topology_create(const char *root)
 {
-    struct tarn_topology *topology = calloc(1, sizeof *topology);
+    struct tarn_topology *topology = tarn_take_zeros(1, sizeof *topology);
     char path[256];
     if (!topology) return NULL;
     topology->elsewhere = root != NULL;
@@ -155,7 +157,7 @@ struct tarn_topology *tarn_topology_create(const char *root)
     return topology;
 }
 
-void tarn_topology_destroy(struct tarn_topology *topology) { free(topology); }
+void tarn_topology_destroy(struct tarn_topology *topology) { tarn_free(topology); }
 
 uint32_t tarn_topology_cores(const struct tarn_topology *topology) { return topology->cores_count; }
 

@@ -6,7 +6,8 @@
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
+
+#include "memory.h"
 
 /* Makes room for `count` items of `size` bytes: `*room` of them are there at `items` (NULL: none).
  * Returns the items, which may have moved, and writes their room, at least twice the old one where
@@ -17,7 +18,7 @@ static inline void *tarn_array_grow(void *items, size_t *room, size_t count, siz
     assert(size > 0 && count > 0 && (items || *room == 0));
     if (count <= *room) return items;
     size_t longer = *room <= SIZE_MAX / 2 && *room * 2 > count ? *room * 2 : count;
-    void *grown = longer <= SIZE_MAX / size ? realloc(items, longer * size) : NULL;
+    void *grown = longer <= SIZE_MAX / size ? tarn_resize(items, longer * size) : NULL;
     if (grown) *room = longer;
     return grown;
 }

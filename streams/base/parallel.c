@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "deadline.h"
+#include "log.h"
 
 #define WORTH_MS 0.1
 
@@ -74,11 +75,12 @@ bool tarn_thread_start(pthread_t *thread, void *(*run)(void *user), void *user)
 static void start_helpers(struct tarn_team *team, uint32_t count)
 {
     while (team->helpers_count < count && !team->alone) {
-        if (tarn_thread_start(&team->helpers[team->helpers_count], help, team))
-            team->helpers_count++;
-        else
-            team->alone = true;
+        team->alone = !tarn_thread_start(&team->helpers[team->helpers_count], help, team);
+        if (!team->alone) team->helpers_count++;
     }
+    if (team->alone)
+        tarn_log(TARN_LOG_WARNING, "the system refuses a thread: %u of %u do the work",
+                 team->helpers_count + 1, team->threads);
 }
 
 /* As many helpers as there are items for them, when it is time. */

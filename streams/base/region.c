@@ -15,8 +15,9 @@
 #include <assert.h>
 #include <stdalign.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "memory.h"
 
 /* Under the address sanitizer every item is a chunk, so that a step beyond an item is found, and
  * every item is an allocation that a test can let fail. */
@@ -43,7 +44,7 @@ static void free_chunks(struct tarn_region_chunk *chunk, const struct tarn_regio
 {
     for (struct tarn_region_chunk *next; chunk != end; chunk = next) {
         next = chunk->next;
-        free(chunk);
+        tarn_free(chunk);
     }
 }
 
@@ -57,7 +58,7 @@ void tarn_region_finish(struct tarn_region *region)
 static struct tarn_region_chunk *add_chunk(struct tarn_region *region, size_t size)
 {
     struct tarn_region_chunk *chunk = NULL;
-    if (size <= SIZE_MAX - sizeof *chunk) chunk = calloc(1, sizeof *chunk + size);
+    if (size <= SIZE_MAX - sizeof *chunk) chunk = tarn_take_zeros(1, sizeof *chunk + size);
     if (!chunk) {
         region->is_exhausted = true;
         return NULL;

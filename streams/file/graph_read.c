@@ -4,12 +4,12 @@
  */
 #include "graph_read.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "graph_read_op.h"
 #include "interval_read.h"
 #include "streams/base/escape.h"
+#include "streams/base/memory.h"
 #include "streams/base/options.h"
 #include "streams/graph/builder.h"
 #include "streams/graph/validate.h"
@@ -260,7 +260,7 @@ static enum tarn_status read_meta(struct tarn_graph_loader *loader, const struct
     char *text = tarn_text_print(print_meta, value, NULL);
     if (!text) return tarn_error_no_memory(report->error);
     tarn_builder_meta(loader->builder, text);
-    free(text);
+    tarn_free(text);
     return TARN_OK;
 }
 
@@ -337,7 +337,7 @@ static enum tarn_status load(const struct tarn_reader *reader,
                      ? tarn_interval_decode(&report, text, size, graph)
                      : load_json(&report, text, size, graph);
     if (!status) (*graph)->text_max = report.text_max;
-    free(text);
+    tarn_free(text);
     return status;
 }
 

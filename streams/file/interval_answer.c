@@ -1,10 +1,10 @@
 /* A plan as the answer to a packing instance: the lifetimes of its graph, each with its offset, as
  * other packers and their validators read them. Cost: linear. */
-#include <stdlib.h>
 
 #include "interval_read.h"
 #include "streams/base/checked.h"
 #include "streams/base/error.h"
+#include "streams/base/memory.h"
 #include "streams/plan/plan.h"
 
 enum tarn_status tarn_interval_answer(const struct tarn_plan *plan,
@@ -16,11 +16,11 @@ enum tarn_status tarn_interval_answer(const struct tarn_plan *plan,
                               "say",
                               writer->name);
     uint32_t count = plan->graph->planned_count;
-    uint64_t *offset = calloc((size_t)count + 1, sizeof *offset);
+    uint64_t *offset = tarn_take_zeros((size_t)count + 1, sizeof *offset);
     if (!offset) return tarn_error_no_memory(error);
     for (uint32_t a = 0; a < count; a++) offset[a] = tarn_plan_place(plan, a)->offset;
     enum tarn_status status = tarn_interval_give(plan->graph, offset, writer, error);
-    free(offset);
+    tarn_free(offset);
     return status;
 }
 

@@ -6,6 +6,7 @@
 
 #include "interval_read.h"
 #include "streams/base/escape.h"
+#include "streams/base/memory.h"
 #include "streams/base/utf8.h"
 #include "streams/graph/validate.h"
 #include "streams/text/csv.h"
@@ -65,7 +66,7 @@ static bool is_plain(const char *name)
 static enum tarn_status look_at_ids(struct answer *answer, struct tarn_error *error)
 {
     const struct tarn_graph *graph = answer->graph;
-    struct tarn_csv_name *names = malloc(((size_t)graph->planned_count + 1) * sizeof *names);
+    struct tarn_csv_name *names = tarn_take(((size_t)graph->planned_count + 1) * sizeof *names);
     if (!names) return tarn_error_no_memory(error);
     answer->named_ids = true;
     for (uint32_t a = 0; a < graph->planned_count; a++) {
@@ -74,7 +75,7 @@ static enum tarn_status look_at_ids(struct answer *answer, struct tarn_error *er
     }
     if (answer->named_ids && tarn_csv_find_twin(names, graph->planned_count))
         answer->named_ids = false;
-    free(names);
+    tarn_free(names);
     return TARN_OK;
 }
 

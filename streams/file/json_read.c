@@ -6,9 +6,9 @@
 #include "json_read.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "streams/base/memory.h"
 #include "streams/text/text_file.h"
 
 /* ---- Syntax ---- */
@@ -51,7 +51,7 @@ enum tarn_status tarn_json_load(struct tarn_report *report, const struct tarn_re
     enum tarn_status status = tarn_text_take(reader, report->text_max, text, &size, report->error);
     if (!status) status = tarn_json_parse(report, *text, size, document);
     if (!status) return TARN_OK;
-    free(*text);
+    tarn_free(*text);
     *text = NULL;
     return status;
 }

@@ -1,9 +1,9 @@
 /* Linear orders as files: `tarn.order` version 1, one [op, iteration] per line; reading also takes
  * a bare list of op ids, all of iteration 0. Whether an order is legal is for whoever runs it to
  * say. Cost: linear. */
-#include <stdlib.h>
 
 #include "json_read.h"
+#include "streams/base/memory.h"
 #include "streams/text/text_file.h"
 #include "tarn/plan.h"
 
@@ -56,7 +56,7 @@ static enum tarn_status read_steps(const struct tarn_report *report, const struc
 {
     enum tarn_status status = tarn_json_array(report, at, list, count);
     if (status != TARN_OK) return status;
-    *steps = calloc(*count + 1, sizeof **steps);
+    *steps = tarn_take_zeros(*count + 1, sizeof **steps);
     if (!*steps) return tarn_error_no_memory(report->error);
     const struct tarn_json *value = tarn_json_first(list);
     for (size_t i = 0; value && !status; i++, value = tarn_json_next(value)) {
@@ -98,9 +98,9 @@ enum tarn_status tarn_order_load(const char *path, struct tarn_step **steps, siz
         status = tarn_json_type_of(document) == TARN_JSON_ARRAY
                      ? read_steps(&report, NULL, document, true, steps, count)
                      : read_document(&report, document, steps, count);
-    free(text);
+    tarn_free(text);
     if (status != TARN_OK) {
-        free(*steps);
+        tarn_free(*steps);
         *steps = NULL;
         *count = 0;
     }

@@ -1,11 +1,11 @@
 /* The outline of a plan file: what stands in it, read without its graph. Fields that it does not
  * know are left alone, so that files of other versions of Tarn can be compared. Cost: linear, plus
  * sorting of places. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "graph_read.h"
 #include "plan_read_lists.h"
+#include "streams/base/memory.h"
 #include "streams/graph/hash.h"
 
 struct outline {
@@ -166,13 +166,13 @@ enum tarn_status tarn_plan_outline_load(const char *path, struct tarn_plan_outli
     struct reading reading = {.report = {.error = error, .text_max = TARN_TEXT_MAX}};
     char *text = NULL;
     tarn_error_clear(error);
-    reading.outline = calloc(1, sizeof *reading.outline);
+    reading.outline = tarn_take_zeros(1, sizeof *reading.outline);
     enum tarn_status status = reading.outline ? TARN_OK : tarn_error_no_memory(error);
     if (!status)
         status = tarn_json_load(&reading.report, &(struct tarn_reader){.name = path}, &text,
                                 &reading.document);
     if (!status) status = read_outline(&reading);
-    free(text);
+    tarn_free(text);
     if (status == TARN_OK)
         *outline = &reading.outline->shown;
     else if (reading.outline)
@@ -186,5 +186,5 @@ void tarn_plan_outline_destroy(struct tarn_plan_outline *shown)
     struct outline *outline = (struct outline *)shown;
     tarn_graph_destroy(shown->graph);
     tarn_region_finish(&outline->region);
-    free(outline);
+    tarn_free(outline);
 }

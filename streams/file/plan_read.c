@@ -4,12 +4,12 @@
  * and in range, so that a session can replay what a bad plan does without harm to itself.
  * Cost: linear, plus sorting of waits and places. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "graph_read.h"
 #include "plan_read_lists.h"
 #include "streams/base/checked.h"
+#include "streams/base/memory.h"
 #include "streams/graph/hash.h"
 #include "streams/text/text_file.h"
 #include "streams/verify/verify.h"
@@ -259,12 +259,12 @@ static struct tarn_plan *open_plan(const struct tarn_reader *from, struct tarn_g
     const struct tarn_json *document = NULL;
     char *text = NULL;
     tarn_error_clear(error);
-    loader.plan = calloc(1, sizeof *loader.plan);
+    loader.plan = tarn_take_zeros(1, sizeof *loader.plan);
     *status = loader.plan ? TARN_OK : tarn_error_no_memory(error);
     if (!*status) atomic_init(&loader.plan->references, 1);
     if (!*status) *status = tarn_json_load(&loader.report, from, &text, &document);
     if (!*status) *status = read_plan(&loader, document, of_any_graph);
-    free(text);
+    tarn_free(text);
     if (*status == TARN_OK) return loader.plan;
     tarn_plan_destroy(loader.plan);
     return NULL;

@@ -2,10 +2,10 @@
  * trace events, of which those count that are complete ("ph":"X") and say in "args" which op of
  * which iteration they are. All else is passed over. Times are decimal microseconds, of which
  * three places count. Cost: linear. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "json_read.h"
+#include "streams/base/memory.h"
 #include "tarn/session.h"
 
 #define MICROSECONDS_MAX (TARN_JSON_INTEGER_MAX / 1000)
@@ -89,7 +89,7 @@ static enum tarn_status read_events(const struct tarn_report *report,
     size_t count = 0;
     enum tarn_status status = tarn_json_array(report, at, list, &count);
     if (status != TARN_OK) return status;
-    entries->items = calloc(count + 1, sizeof *entries->items);
+    entries->items = tarn_take_zeros(count + 1, sizeof *entries->items);
     if (!entries->items) return tarn_error_no_memory(report->error);
     const struct tarn_json *event = tarn_json_first(list);
     for (size_t i = 0; event && !status; i++, event = tarn_json_next(event)) {
@@ -113,9 +113,9 @@ enum tarn_status tarn_trace_load(const char *path, struct tarn_trace_entry **ent
     enum tarn_status status =
         tarn_json_load(&report, &(struct tarn_reader){.name = path}, &text, &document);
     if (!status) status = read_events(&report, document, &read);
-    free(text);
+    tarn_free(text);
     if (status != TARN_OK) {
-        free(read.items);
+        tarn_free(read.items);
         return status;
     }
     *entries = read.items;

@@ -6,13 +6,13 @@
 #include "builder.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "derive.h"
 #include "hash.h"
 #include "streams/base/array.h"
 #include "streams/base/error.h"
+#include "streams/base/memory.h"
 #include "streams/base/options.h"
 #include "streams/base/utf8.h"
 #include "validate.h"
@@ -34,12 +34,12 @@ struct tarn_builder {
 
 struct tarn_builder *tarn_builder_create(const char *graph_name)
 {
-    struct tarn_builder *builder = calloc(1, sizeof *builder);
+    struct tarn_builder *builder = tarn_take_zeros(1, sizeof *builder);
     struct tarn_region region = {.chunks = NULL};
     struct tarn_graph *graph = tarn_region_take(&region, 1, sizeof *graph);
     atomic_uint *references = tarn_region_take(&region, 1, sizeof *references);
     if (!builder || region.is_exhausted) {
-        free(builder);
+        tarn_free(builder);
         tarn_region_finish(&region);
         return NULL;
     }
@@ -61,10 +61,10 @@ void tarn_builder_destroy(struct tarn_builder *builder)
 {
     if (!builder) return;
     tarn_graph_destroy(builder->graph);
-    free(builder->groups);
-    free(builder->padded);
-    free(builder->arcs);
-    free(builder);
+    tarn_free(builder->groups);
+    tarn_free(builder->padded);
+    tarn_free(builder->arcs);
+    tarn_free(builder);
 }
 
 struct tarn_graph *tarn_builder_graph(const struct tarn_builder *builder)

@@ -5,9 +5,9 @@
  */
 #include "graph.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "streams/base/memory.h"
 #include "streams/base/options.h"
 #include "streams/base/region.h"
 
@@ -15,10 +15,10 @@
 
 bool tarn_graph_trim(struct tarn_graph *graph)
 {
-    struct tarn_graph_op *ops = realloc(graph->ops, graph->ops_count * sizeof *ops + 1);
+    struct tarn_graph_op *ops = tarn_resize(graph->ops, graph->ops_count * sizeof *ops + 1);
     if (ops) graph->ops = ops;
     struct tarn_graph_tensor *tensors =
-        realloc(graph->tensors, graph->tensors_count * sizeof *tensors + 1);
+        tarn_resize(graph->tensors, graph->tensors_count * sizeof *tensors + 1);
     if (tensors) graph->tensors = tensors;
     return ops && tensors;
 }
@@ -33,9 +33,9 @@ void tarn_graph_destroy(struct tarn_graph *graph)
 {
     if (!graph) return;
     if (atomic_fetch_sub_explicit(graph->references, 1, memory_order_acq_rel) != 1) return;
-    free(graph->ops);
-    free(graph->tensors);
-    free(graph->streams);
+    tarn_free(graph->ops);
+    tarn_free(graph->tensors);
+    tarn_free(graph->streams);
     struct tarn_region region = graph->region; /* the graph itself is in it */
     tarn_region_finish(&region);
 }

@@ -11,6 +11,7 @@
 #include "reserved.h"
 #include "streams/base/checked.h"
 #include "streams/base/error.h"
+#include "streams/base/memory.h"
 #include "streams/base/options.h"
 #include "streams/base/region.h"
 #include "view.h"
@@ -308,7 +309,7 @@ enum tarn_status tarn_graph_simulate(const struct tarn_graph *graph, uint64_t al
     if (!graph || !simulation) return tarn_error_null(error, __func__);
     tarn_error_clear(error);
     if (tarn_options_alignment(&alignment, error) != TARN_OK) return TARN_USAGE;
-    struct simulating *simulating = calloc(1, sizeof *simulating);
+    struct simulating *simulating = tarn_take_zeros(1, sizeof *simulating);
     if (!simulating) return tarn_error_no_memory(error);
     enum tarn_status status = simulate(simulating, graph, alignment, wait_ns, error);
     if (status == TARN_OK) {
@@ -325,5 +326,5 @@ void tarn_simulation_destroy(struct tarn_simulation *simulation)
     if (!simulation) return;
     struct simulating *simulating = (struct simulating *)simulation;
     tarn_region_finish(&simulating->region);
-    free(simulating);
+    tarn_free(simulating);
 }

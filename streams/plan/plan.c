@@ -2,11 +2,11 @@
  * count, asked about places. Cost: linear in the graph plus the events. */
 #include "plan.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "program.h"
 #include "streams/base/checked.h"
+#include "streams/base/memory.h"
 #include "streams/base/options.h"
 #include "streams/order/events/boundary.h"
 #include "streams/order/events/events.h"
@@ -75,7 +75,7 @@ static enum tarn_status fill_places(struct tarn_plan *plan, const struct tarn_gr
 
 struct tarn_plan *tarn_plan_of_graph(struct tarn_graph *graph)
 {
-    struct tarn_plan *plan = calloc(1, sizeof *plan);
+    struct tarn_plan *plan = tarn_take_zeros(1, sizeof *plan);
     if (!plan) return NULL;
     atomic_init(&plan->references, 1);
     plan->graph = tarn_graph_retain(graph);
@@ -128,7 +128,7 @@ void tarn_plan_destroy(struct tarn_plan *plan)
     tarn_graph_destroy(plan->graph);
     tarn_region_finish(&plan->boundary_region);
     tarn_region_finish(&plan->region);
-    free(plan);
+    tarn_free(plan);
 }
 
 /* ---- Asking ---- */

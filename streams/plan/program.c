@@ -8,9 +8,9 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "streams/base/memory.h"
 #include "streams/graph/report.h"
 
 /* ---- Nodes ---- */
@@ -305,7 +305,7 @@ bool tarn_program_is_valid(const struct tarn_program *program, const struct tarn
 static void destroy_program(struct tarn_program *program)
 {
     if (program) tarn_program_finish(program);
-    free(program);
+    tarn_free(program);
 }
 
 enum tarn_status tarn_plan_program(const struct tarn_plan *plan,
@@ -317,11 +317,11 @@ enum tarn_status tarn_plan_program(const struct tarn_plan *plan,
     assert(!found || tarn_program_is_valid(found, plan));
     *program = found;
     if (found) return TARN_OK;
-    struct tarn_program *made = malloc(sizeof *made);
+    struct tarn_program *made = tarn_take(sizeof *made);
     if (!made) return tarn_error_no_memory(error);
     enum tarn_status status = tarn_program_init(made, plan, error);
     if (status != TARN_OK) {
-        free(made);
+        tarn_free(made);
         return status;
     }
     if (atomic_compare_exchange_strong(kept, &found, made)) {

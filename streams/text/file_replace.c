@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "streams/base/memory.h"
+
 /* What one call writes: Linux stops short of 2^31 anyway. */
 #define STEP_MAX ((size_t)1 << 30)
 
@@ -101,7 +103,7 @@ static char *beside(const char *path, const char *link)
     const char *slash = link[0] == '/' ? NULL : strrchr(path, '/');
     int folder = slash ? (int)(slash + 1 - path) : 0;
     size_t size = (size_t)folder + strlen(link) + 1;
-    char *joined = malloc(size);
+    char *joined = tarn_take(size);
     if (joined) snprintf(joined, size, "%.*s%s", folder, path, link);
     return joined;
 }
@@ -112,7 +114,7 @@ static enum tarn_status find_target(struct target *target, const char *path,
 {
     enum { LINKS_MAX = 40 };
     char link[PATH_MAX];
-    *target = (struct target){.path = strdup(path), .descriptor = -1};
+    *target = (struct target){.path = tarn_take_string(path), .descriptor = -1};
     if (strcmp(path, "-") == 0) target->descriptor = STDOUT_FILENO;
     for (int links = 0; target->path && target->descriptor < 0; links++) {
         target->descriptor = named_descriptor(target->path);
@@ -122,7 +124,7 @@ static enum tarn_status find_target(struct target *target, const char *path,
         if (links == LINKS_MAX) return system_error(error, path, "cannot be opened");
         link[length] = '\0';
         char *next = beside(target->path, link);
-        free(target->path);
+        tarn_free(target->path);
         target->path = next;
     }
     if (!target->path) return tarn_error_no_memory(error);
@@ -201,11 +203,11 @@ static enum tarn_status write_regular(const struct target *target, const char *p
                                       const char *bytes, size_t size, struct tarn_error *error)
 {
     size_t name_size = strlen(target->path) + 64;
-    char *name = malloc(name_size);
+    char *name = tarn_take(name_size);
     enum tarn_status status =
         name ? write_and_rename(target, path, name, name_size, bytes, size, error)
              : tarn_error_no_memory(error);
-    free(name);
+    tarn_free(name);
     return status;
 }
 
@@ -218,6 +220,6 @@ enum tarn_status tarn_file_replace(const char *path, const char *bytes, size_t s
     if (status == TARN_OK)
         status = is_in_place ? write_in_place(&target, path, bytes, size, error)
                              : write_regular(&target, path, bytes, size, error);
-    free(target.path);
+    tarn_free(target.path);
     return status;
 }

@@ -11,13 +11,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "file_replace.h"
 #include "streams/base/error.h"
+#include "streams/base/memory.h"
 #include "tarn/text.h"
 
 struct buffer {
@@ -58,11 +58,24 @@ static bool grow(struct buffer *buffer)
 {
     if (buffer->capacity - buffer->size > 1) return true;
     size_t capacity = buffer->capacity < 4096 ? 65536 : 2 * buffer->capacity;
-    char *bytes = realloc(buffer->bytes, capacity);
+    char *bytes = tarn_resize(buffer->bytes, capacity);
     if (!bytes) return false;
     buffer->bytes = bytes;
     buffer->capacity = capacity;
     return true;
+}
+
+static void *take_for_zlib(void *user, unsigned count, unsigned size)
+{
+    (void)user;
+    return count == 0 || size == 0 || count > SIZE_MAX / size ? NULL
+                                                              : tarn_take((size_t)count * size);
+}
+
+static void free_for_zlib(void *user, void *memory)
+{
+    (void)user;
+    tarn_free(memory);
 }
 
 /* ---- Reading ---- */
@@ -108,7 +121,7 @@ static enum tarn_status read_memory(const struct tarn_reader *reader, uint64_t s
                                     struct buffer *buffer, struct tarn_error *error)
 {
     if (reader->size > size_max) return too_large(error, reader->name, size_max);
-    buffer->bytes = malloc(reader->size + 1);
+    buffer->bytes = tarn_take(reader->size + 1);
     if (!buffer->bytes) return tarn_error_no_memory(error);
     if (reader->size > 0) memcpy(buffer->bytes, reader->bytes, reader->size);
     buffer->size = reader->size;
@@ -195,12 +208,12 @@ static enum tarn_status inflate_all(z_stream *stream, const struct buffer *packe
 static enum tarn_status decompress(struct buffer *buffer, const char *path, uint64_t size_max,
                                    struct tarn_error *error)
 {
-    z_stream stream = {0};
+    z_stream stream = {.zalloc = take_for_zlib, .zfree = free_for_zlib};
     struct buffer text = {0};
     if (inflateInit2(&stream, 15 + 16) != Z_OK) return tarn_error_no_memory(error);
     enum tarn_status status = inflate_all(&stream, buffer, path, size_max, &text, error);
     inflateEnd(&stream);
-    free(buffer->bytes);
+    tarn_free(buffer->bytes);
     *buffer = text;
     if (status == TARN_OK && text.size == 0)
         return tarn_error_set(error, TARN_BAD_INPUT, "%s: the compressed file is empty", path);
@@ -217,7 +230,7 @@ enum tarn_status tarn_text_take(const struct tarn_reader *reader, uint64_t size_
     if (status == TARN_OK && is_gzip(&buffer, 0))
         status = decompress(&buffer, name, size_max, error);
     if (status != TARN_OK) {
-        free(buffer.bytes);
+        tarn_free(buffer.bytes);
         return status;
     }
     buffer.bytes[buffer.size] = '\0';
@@ -256,7 +269,7 @@ static bool deflate_all(z_stream *stream, const char *text, size_t size, struct 
 static enum tarn_status compress_text(const char *text, size_t size, struct buffer *packed,
                                       struct tarn_error *error)
 {
-    z_stream stream = {0};
+    z_stream stream = {.zalloc = take_for_zlib, .zfree = free_for_zlib};
     gz_header header = {.os = 255}; /* no time, no name, system "unknown" */
     if (deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
         return tarn_error_no_memory(error);
@@ -293,14 +306,14 @@ static enum tarn_status compress_and_deliver(const struct tarn_writer *writer, c
     if (ends_in(writer->name, strlen(writer->name), ".gz")) {
         enum tarn_status status = compress_text(text, size, &packed, error);
         if (status != TARN_OK) {
-            free(packed.bytes);
+            tarn_free(packed.bytes);
             return status;
         }
         text = packed.bytes;
         size = packed.size;
     }
     enum tarn_status status = deliver(writer, text, size, error);
-    free(packed.bytes);
+    tarn_free(packed.bytes);
     return status;
 }
 
@@ -353,7 +366,7 @@ char *tarn_text_print(void (*print)(const void *subject, FILE *file), const void
     if (file && ferror(file)) is_broken = true;
     if (file && fclose(file) != 0) is_broken = true;
     if (is_broken) {
-        free(buffer.bytes);
+        tarn_free(buffer.bytes);
         return NULL;
     }
     buffer.bytes[buffer.size] = '\0';
@@ -369,7 +382,7 @@ enum tarn_status tarn_text_give(const struct tarn_writer *writer,
     char *text = tarn_text_print(print, subject, &size);
     enum tarn_status status =
         text ? compress_and_deliver(writer, text, size, error) : tarn_error_no_memory(error);
-    free(text);
+    tarn_free(text);
     return status;
 }
 

@@ -6,9 +6,9 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "streams/base/escape.h"
+#include "streams/base/memory.h"
 
 const char *tarn_violation_text(enum tarn_violation_kind kind)
 {
@@ -97,5 +97,5 @@ void tarn_verdict_destroy(struct tarn_verdict *verdict)
 {
     if (!verdict) return;
     tarn_region_finish(&verdict->region);
-    free(verdict);
+    tarn_free(verdict);
 }

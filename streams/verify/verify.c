@@ -6,12 +6,12 @@
  *     bound        its certificate proves that no safe plan is smaller
  * What fails is named, with a legal order that corrupts where one is found.
  * Cost: near-linear; witnesses are looked for only when the caller takes the verdict. */
-#include <stdlib.h>
 
+#include "verify.h"
 #include "streams/base/error.h"
+#include "streams/base/memory.h"
 #include "streams/graph/hash.h"
 #include "verdict.h"
-#include "verify.h"
 
 /* The plan's waits by the ids of its graph must not be read against another graph. */
 static bool check_hashes(const struct tarn_plan *plan, const struct tarn_graph *source,
@@ -79,7 +79,7 @@ enum tarn_status tarn_plan_verify(const struct tarn_plan *plan, const struct tar
     if (verdict) *verdict = NULL;
     if (!plan || !source) return tarn_error_null(error, __func__);
     tarn_error_clear(error);
-    struct tarn_verdict *found = calloc(1, sizeof *found);
+    struct tarn_verdict *found = tarn_take_zeros(1, sizeof *found);
     if (!found) return tarn_error_no_memory(error);
     enum tarn_status status = run_checks(plan, source, verdict != NULL, found);
     if (status == TARN_OK)

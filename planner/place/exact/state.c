@@ -4,11 +4,11 @@
 #include "state.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "planner/place/effort/effort.h"
 #include "streams/base/array.h"
+#include "streams/base/memory.h"
 #include "streams/base/random.h"
 
 /* So much that a section of which it is told is packed again whatever rises. */
@@ -333,7 +333,7 @@ bool tarn_exact_state_init(struct tarn_exact_state *state, struct tarn_region *r
 
 void tarn_exact_state_finish(struct tarn_exact_state *state)
 {
-    free(state->saved_blocks);
-    free(state->saved_explanations);
-    free(state->saved_sections);
+    tarn_free(state->saved_blocks);
+    tarn_free(state->saved_explanations);
+    tarn_free(state->saved_sections);
 }

@@ -10,13 +10,13 @@
  * most STALLS_MAX one after another. Source: docs/how-it-works.md, "Transforms". Cost: a dozen
  * bounds for every arc that is kept. */
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "candidates.h"
 #include "planner/transform/beat.h"
 #include "planner/transform/steps.h"
 #include "streams/base/error.h"
+#include "streams/base/memory.h"
 #include "streams/base/options.h"
 #include "streams/order/peak.h"
 #include "streams/order/reserved.h"
@@ -222,7 +222,7 @@ static enum tarn_status fill_report(struct coupling *coupling, struct tarn_coupl
     report->bound = bound_of(coupling);
     report->target = coupling->target;
     report->arcs = coupling->arcs_count;
-    report->rows = malloc(((size_t)coupling->arcs_count + 1) * sizeof *report->rows);
+    report->rows = tarn_take(((size_t)coupling->arcs_count + 1) * sizeof *report->rows);
     if (!report->rows) return TARN_SYSTEM;
     enum tarn_status status = TARN_OK;
     for (uint32_t i = 0; status == TARN_OK && i <= coupling->arcs_count; i++)
@@ -233,7 +233,7 @@ static enum tarn_status fill_report(struct coupling *coupling, struct tarn_coupl
 void tarn_couple_report_finish(struct tarn_couple_report *report)
 {
     if (!report) return;
-    free(report->rows);
+    tarn_free(report->rows);
     memset(report, 0, sizeof *report);
 }
 

@@ -12,6 +12,7 @@
 
 #include "streams/base/checked.h"
 #include "streams/base/error.h"
+#include "streams/base/memory.h"
 #include "streams/base/utf8.h"
 #include "streams/graph/report.h"
 #include "streams/graph/validate.h"
@@ -303,7 +304,7 @@ static enum tarn_status load(const struct tarn_reader *reader, struct tarn_cost_
 {
     const char *path = reader->name;
     size_t size;
-    struct tarn_cost_table *table = calloc(1, sizeof *table);
+    struct tarn_cost_table *table = tarn_take_zeros(1, sizeof *table);
     if (!table) return tarn_error_no_memory(error);
     table->path =
         tarn_region_string(&table->region, strcmp(path, "-") == 0 ? "standard input" : path);
@@ -341,7 +342,7 @@ enum tarn_status tarn_cost_table_read(const struct tarn_reader *given,
 void tarn_cost_table_destroy(struct tarn_cost_table *table)
 {
     if (!table) return;
-    free(table->text);
+    tarn_free(table->text);
     tarn_region_finish(&table->region);
-    free(table);
+    tarn_free(table);
 }

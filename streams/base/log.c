@@ -1,0 +1,64 @@
+/* The log of the process: a pointer to what the caller has set. Cost: that of the caller's line. */
+#include "log.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "error.h"
+#include "escape.h"
+#include "options.h"
+
+enum { LINE_MAX_BYTES = 512 };
+
+static _Atomic(const struct tarn_log *) listener;
+
+/* Whose header may be of another age; *log is all zeros where nobody listens. */
+static bool take(struct tarn_log *log)
+{
+    const struct tarn_log *given = atomic_load_explicit(&listener, memory_order_acquire);
+    memset(log, 0, sizeof *log);
+    return given && tarn_options_take(log, sizeof *log, given, "log", NULL) == TARN_OK;
+}
+
+bool tarn_log_wants(enum tarn_log_level level)
+{
+    struct tarn_log log;
+    return take(&log) && level <= log.level;
+}
+
+void tarn_log(enum tarn_log_level level, const char *format, ...)
+{
+    struct tarn_log log;
+    char line[LINE_MAX_BYTES];
+    if (!take(&log) || level > log.level) return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    tarn_escape_message(line);
+    log.line(log.user, level, line);
+}
+
+enum tarn_status tarn_set_log(const struct tarn_log *log, struct tarn_error *error)
+{
+    struct tarn_log taken;
+    tarn_error_clear(error);
+    if (log) {
+        enum tarn_status status = tarn_options_take(&taken, sizeof taken, log, "log", error);
+        if (status != TARN_OK) return status;
+        if (!taken.line) return tarn_error_set(error, TARN_USAGE, "a log needs its function, line");
+    }
+    atomic_store_explicit(&listener, log, memory_order_release);
+    return TARN_OK;
+}
+
+const char *tarn_log_level_text(enum tarn_log_level level)
+{
+    switch (level) {
+    case TARN_LOG_WARNING: return "warning";
+    case TARN_LOG_INFO: return "info";
+    }
+    return "unknown level";
+}
