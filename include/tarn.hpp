@@ -170,7 +170,8 @@ class builder
         return tarn_builder_alias(get(), of, name);
     }
     tarn_op op(const char *name, tarn_stream stream, tarn_list inputs, tarn_list outputs,
-               std::uint64_t cost = 0, std::uint64_t workspace = 0) noexcept
+               std::uint64_t cost = 0, std::uint64_t workspace = 0,
+               bool workspace_first = false) noexcept
     {
         tarn_op_info info{};
         info.name = name;
@@ -179,6 +180,7 @@ class builder
         info.outputs = outputs;
         info.cost = cost;
         info.workspace = workspace;
+        info.workspace_first = workspace_first;
         return op(info);
     }
     tarn_op op(const tarn_op_info &info) noexcept { return tarn_builder_op(get(), &info); }
@@ -284,6 +286,104 @@ class plan
     detail::owner<tarn_plan, tarn_plan_destroy> handle_;
 };
 
+namespace detail
+{
+// The handles of owners, for calls that take many.
+template <class T, class Owners> std::vector<T *> handles(const Owners &owners)
+{
+    std::vector<T *> result;
+    for (const auto &owner : owners) result.push_back(owner.get());
+    return result;
+}
+} // namespace detail
+
+// Plans of graphs that will share an arena, see tarn_family_plan; empty: `error` says why.
+template <class Graphs>
+std::vector<plan> family(const Graphs &graphs, const tarn_plan_options *options, tarn_error &error)
+{
+    const auto sources = detail::handles<tarn_graph>(graphs);
+    std::vector<tarn_plan *> made(sources.size());
+    std::vector<plan> plans;
+    plans.reserve(made.size());
+    if (tarn_family_plan(sources.data(), sources.size(), options, made.data(), &error) == TARN_OK)
+        for (tarn_plan *one : made) plans.emplace_back(one);
+    return plans;
+}
+
+// One arena for a session of each plan. Sessions go before their arena: declare them after it.
+class arena
+{
+  public:
+    arena() noexcept = default;
+    template <class Plans>
+    static arena create(const Plans &plans, tarn_device device, const tarn_arena_options *options,
+                        tarn_error &error)
+    {
+        arena result;
+        tarn_arena *made = nullptr;
+        const auto list = detail::handles<tarn_plan>(plans);
+        tarn_arena_create(list.data(), list.size(), device, options, &made, &error);
+        result.handle_.reset(made);
+        return result;
+    }
+
+    explicit operator bool() const noexcept { return handle_ != nullptr; }
+    tarn_arena *get() const noexcept { return handle_.get(); }
+    void *memory() const noexcept { return tarn_arena_memory(get(), nullptr); }
+
+#if TARN_HPP_THROWS
+    template <class Plans>
+    explicit arena(const Plans &plans, tarn_device device = tarn_device_host(nullptr),
+                   const tarn_arena_options *options = nullptr)
+    {
+        tarn_error error{};
+        *this = create(plans, device, options, error);
+        check(error.status, error);
+    }
+#endif
+
+  private:
+    detail::owner<tarn_arena, tarn_arena_destroy> handle_;
+};
+
+// A counter that only grows, see struct tarn_host_event; at(n) is the moment at which it is n.
+class host_event
+{
+  public:
+    host_event() noexcept
+    {
+        tarn_host_event *made = nullptr;
+        tarn_host_event_create(&made, nullptr);
+        handle_.reset(made);
+    }
+    explicit operator bool() const noexcept { return handle_ != nullptr; } // false: no memory
+    tarn_host_event *get() const noexcept { return handle_.get(); }
+    void raise(std::uint64_t value) noexcept { tarn_host_event_raise(get(), value); }
+    std::uint64_t value() const noexcept { return tarn_host_event_value(get()); }
+    tarn_event at(std::uint64_t value) const noexcept { return {get(), value}; }
+    // False: the time was over.
+    bool wait(std::uint64_t value, std::uint64_t timeout_ns = TARN_FOREVER) noexcept
+    {
+        return tarn_host_event_wait(get(), value, timeout_ns, nullptr) == TARN_OK;
+    }
+
+  private:
+    detail::owner<tarn_host_event, tarn_host_event_destroy> handle_;
+};
+
+using events = std::initializer_list<tarn_event>;
+
+#if TARN_HPP_THROWS
+template <class Graphs>
+std::vector<plan> family(const Graphs &graphs, const tarn_plan_options *options = nullptr)
+{
+    tarn_error error{};
+    std::vector<plan> result = family(graphs, options, error);
+    check(error.status, error);
+    return result;
+}
+#endif
+
 // Kernels are functions of a tarn_call that return 0, and must not throw. Destroying the owner
 // waits until kernels are done with what they use.
 class session
@@ -323,6 +423,23 @@ class session
         return tarn_session_bind_default(get(), call, &kernels_->back());
     }
     void *address(tarn_tensor tensor) const noexcept { return tarn_session_address(get(), tensor); }
+    // From the next submit on; see tarn_session_bind_memory.
+    tarn_status bind_memory(tarn_tensor tensor, void *memory, tarn_error &error) noexcept
+    {
+        return tarn_session_bind_memory(get(), tensor, memory, &error);
+    }
+    // Between events of others; see tarn_submit_options.
+    tarn_status submit(std::uint64_t iterations, events waits, events signals, tarn_error &error,
+                       void *queue = nullptr, tarn_ticket *ticket = nullptr) noexcept
+    {
+        auto around = options<tarn_submit_options>();
+        around.waits = waits.begin();
+        around.waits_count = waits.size();
+        around.signals = signals.begin();
+        around.signals_count = signals.size();
+        around.queue = queue;
+        return tarn_session_submit_with(get(), iterations, &around, ticket, &error);
+    }
     void cancel() noexcept { tarn_session_cancel(get()); }
 
 #if TARN_HPP_THROWS
@@ -332,6 +449,25 @@ class session
         tarn_error error{};
         *this = create(made, device, options, error);
         check(error.status, error);
+    }
+    session(const plan &made, tarn_device device, const arena &on)
+    {
+        auto shared = options<tarn_session_options>();
+        shared.arena = on.get();
+        *this = session(made, device, &shared);
+    }
+    void bind_memory(tarn_tensor tensor, void *memory)
+    {
+        tarn_error error{};
+        check(bind_memory(tensor, memory, error), error);
+    }
+    tarn_ticket submit(std::uint64_t iterations, events waits, events signals,
+                       void *queue = nullptr)
+    {
+        tarn_error error{};
+        tarn_ticket ticket = 0;
+        check(submit(iterations, waits, signals, error, queue, &ticket), error);
+        return ticket;
     }
     template <class T> void write(tarn_tensor tensor, const T &values)
     {

@@ -96,8 +96,45 @@ void errors_are_thrown_otherwise()
 
 } // namespace
 
+void plans_share_an_arena_and_steps_wait_for_each_other()
+{
+    tarn_error error{};
+    std::vector<tarn::graph> graphs;
+    for (int i = 0; i < 2; i++) graphs.push_back(two_ops().finish(error));
+    const std::vector<tarn::plan> plans = tarn::family(graphs, nullptr, error);
+    expect(plans.size() == 2, "a_family_is_a_list_of_plans");
+    expect(tarn::family(std::vector<tarn::graph>(1), nullptr, error).empty() &&
+               error.status == TARN_USAGE,
+           "a_family_that_cannot_be_is_empty");
+    tarn::arena arena = tarn::arena::create(plans, tarn_device_host(nullptr), nullptr, error);
+    const tarn::arena shared = std::move(arena);
+    expect(!arena && shared && shared.memory(), "an_arena_has_an_owner");
+    auto options = tarn::options<tarn_session_options>();
+    options.arena = shared.get();
+    tarn::host_event ready, done;
+    int calls = 0;
+    std::vector<tarn::session> sessions;
+    std::array<char, 64> output{};
+    for (const tarn::plan &plan : plans) {
+        sessions.push_back(tarn::session::create(plan, tarn_device_host(nullptr), &options, error));
+        sessions.back().bind_default([&calls](const tarn_call &call) {
+            if (call.origin == 1) *static_cast<char *>(call.outputs[0]) = char(++calls);
+            return 0;
+        });
+    }
+    expect(sessions[1].bind_memory(2, output.data(), error) == TARN_OK,
+           "an_output_is_bound_to_memory_of_the_callers");
+    sessions[0].submit(1, {ready.at(1)}, {done.at(1)}, error);
+    sessions[1].submit(1, {}, {done.at(2)}, error);
+    expect(!done.wait(1, 0) && calls == 0, "a_submit_waits_for_its_events");
+    ready.raise(1);
+    expect(done.wait(2) && done.value() == 2 && calls == 2 && output[0] == 2,
+           "and_raises_those_that_it_signals");
+}
+
 int main()
 {
+    plans_share_an_arena_and_steps_wait_for_each_other();
     owners_move_and_say_what_they_own();
     errors_are_returned_where_asked_for();
 #if TARN_HPP_THROWS
