@@ -195,8 +195,8 @@ static void memory_that_is_refused_is_an_error_and_no_more(void **state)
     struct text source = make_source();
     uint64_t before = pool.taken;
     assert_int_equal(live(&source), TARN_OK);
-    uint64_t all = pool.taken - before, failures = 0, step = all / 400 + 1;
-    for (uint64_t n = 0; n < all; n += step) {
+    uint64_t calls = pool.taken - before, failures = 0, step = calls / 400 + 1;
+    for (uint64_t n = 0; n < calls; n += step) {
         pool.first = pool.taken + n;
         enum tarn_status status = live(&source);
         if (status != TARN_OK) assert_int_equal(status, TARN_SYSTEM);
@@ -238,9 +238,10 @@ static void the_log_tells_plans_sessions_and_refused_threads(void **state)
         random_graph(&(struct random_graph_options){.seed = 2, .ops = 9, .streams = 1});
     struct tarn_plan *plan;
     assert_int_equal(tarn_set_log(TARN_LOG(.user = &heard), NULL), TARN_USAGE);
-    const struct tarn_log *all = TARN_LOG(.user = &heard, .line = hear, .level = TARN_LOG_INFO),
+    const struct tarn_log *everything =
+                              TARN_LOG(.user = &heard, .line = hear, .level = TARN_LOG_INFO),
                           *warnings = TARN_LOG(.user = &heard, .line = hear);
-    assert_int_equal(tarn_set_log(all, NULL), TARN_OK);
+    assert_int_equal(tarn_set_log(everything, NULL), TARN_OK);
     assert_int_equal(tarn_plan_create(graph, NULL, &plan, NULL), TARN_OK);
     assert_int_equal(heard.lines[TARN_LOG_INFO], 1);
     assert_non_null(strstr(heard.last, "footprint"));

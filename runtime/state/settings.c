@@ -7,9 +7,9 @@
 #include <assert.h>
 #include <string.h>
 
-#include "streams/base/op_kinds.h"
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
+#include "streams/text/op_kinds.h"
 
 /* ---- Devices ---- */
 

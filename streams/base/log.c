@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,12 +21,6 @@ static bool take(struct tarn_log *log)
     const struct tarn_log *given = atomic_load_explicit(&listener, memory_order_acquire);
     memset(log, 0, sizeof *log);
     return given && tarn_options_take(log, sizeof *log, given, "log", NULL) == TARN_OK;
-}
-
-bool tarn_log_wants(enum tarn_log_level level)
-{
-    struct tarn_log log;
-    return take(&log) && level <= log.level;
 }
 
 void tarn_log(enum tarn_log_level level, const char *format, ...)

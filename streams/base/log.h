@@ -2,12 +2,8 @@
 #ifndef TARN_STREAMS_BASE_LOG_H
 #define TARN_STREAMS_BASE_LOG_H
 
-#include <stdbool.h>
-
 #include "tarn/hooks.h"
 
-/* Does anybody listen to lines of this level? */
-bool tarn_log_wants(enum tarn_log_level level);
 /* One line of a screen or two; from any thread. */
 void tarn_log(enum tarn_log_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

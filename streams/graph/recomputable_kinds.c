@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "derive.h"
-#include "streams/base/op_kinds.h"
 #include "streams/base/region.h"
+#include "streams/text/op_kinds.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 

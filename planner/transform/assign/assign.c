@@ -7,10 +7,10 @@
 #include "assign.h"
 #include "planner/transform/coupled.h"
 #include "streams/base/error.h"
-#include "streams/base/op_kinds.h"
 #include "streams/base/options.h"
 #include "streams/graph/validate.h"
 #include "streams/order/reserved.h"
+#include "streams/text/op_kinds.h"
 
 enum { STREAMS_DEFAULT = 2 };
 enum pool { COMPUTE, COMMUNICATION, COPY, POOLS };
