@@ -196,6 +196,12 @@ static void what_goes_wrong_is_said_with_the_name(void **state)
     reader = TARN_READER(.bytes = tape.bytes, .size = tape.size);
     assert_int_equal(tarn_graph_read(reader, TARN_LOAD_OPTIONS(.text_max = 150), &back, &error),
                      TARN_BAD_INPUT);
+    assert_int_equal(tarn_graph_read(TARN_READER(.bytes = "", .size = 0), NULL, &back, &error),
+                     TARN_BAD_INPUT);
+    assert_int_equal(tarn_graph_read(&(struct tarn_reader){.struct_size = 3}, NULL, &back, &error),
+                     TARN_USAGE);
+    assert_int_equal(tarn_graph_write(graph, &(struct tarn_writer){.struct_size = 3}, &error),
+                     TARN_USAGE);
     tarn_graph_destroy(graph);
     free(tape.bytes);
 }

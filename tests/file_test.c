@@ -21,6 +21,7 @@
 #include "streams/graph/graph.h"
 #include "streams/text/text_file.h"
 #include "support/random_graph.h"
+#include "tarn/text.h"
 
 #define DATA TARN_SOURCE_DIR "/tests/data"
 
@@ -643,6 +644,20 @@ static void links_lead_on_also_to_what_is_not_there(void **state)
     assert_int_equal(symlink("first.json", folder.name), 0);
     assert_int_equal(save_status(first, "cannot be opened: Too many levels"), TARN_SYSTEM);
     folder_destroy(&folder);
+    assert_int_equal(symlink("file_test.target.json", "file_test.link.json"), 0); /* no folder */
+    assert_int_equal(save_status("file_test.link.json", ""), TARN_OK);
+    assert_int_equal(unlink("file_test.target.json"), 0);
+    unlink("file_test.link.json");
+}
+
+static void an_empty_file_can_be_written(void **state)
+{
+    struct stat about;
+    (void)state;
+    assert_int_equal(tarn_file_save("file_test.empty", NULL, 0, NULL), TARN_OK);
+    assert_int_equal(stat("file_test.empty", &about), 0);
+    assert_int_equal(about.st_size, 0);
+    unlink("file_test.empty");
 }
 
 static void other_names_of_a_file_keep_the_old_contents(void **state)
@@ -964,6 +979,7 @@ int main(void)
         cmocka_unit_test(a_file_of_somebody_else_loses_what_its_owner_lent),
         cmocka_unit_test(a_temporary_name_that_is_taken_is_passed_by),
         cmocka_unit_test(links_lead_on_also_to_what_is_not_there),
+        cmocka_unit_test(an_empty_file_can_be_written),
         cmocka_unit_test(other_names_of_a_file_keep_the_old_contents),
         cmocka_unit_test(a_file_that_must_not_be_written_is_not_replaced),
         cmocka_unit_test(the_longest_name_can_be_written),

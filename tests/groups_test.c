@@ -17,7 +17,7 @@ enum { MEMBERS = 3 };
 static const uint64_t sizes[MEMBERS] = {100, 600, 10};
 
 /* A group of three that one op makes and another reads, and one of parameters. */
-static struct tarn_graph *make_graph(bool padded)
+static struct tarn_graph *make_graph_with(bool padded, struct tarn_list planned)
 {
     struct tarn_builder *b = tarn_builder_create("groups");
     tarn_stream s = tarn_builder_stream(b, "s");
@@ -30,11 +30,16 @@ static struct tarn_graph *make_graph(bool padded)
     tarn_builder_op(b, &(struct tarn_op_info){.stream = s, .outputs = TARN_TENSORS(0, 1, 2)});
     tarn_builder_op(b, &(struct tarn_op_info){.stream = s, .inputs = TARN_TENSORS(0, 1, 2, 3)});
     for (uint32_t i = 0; i < 2; i++) {
-        struct tarn_list list = TARN_TENSORS(i * MEMBERS, i * MEMBERS + 1, i * MEMBERS + 2);
+        struct tarn_list list = i == 0 ? planned : TARN_TENSORS(MEMBERS, MEMBERS + 1, MEMBERS + 2);
         (padded ? tarn_builder_group_padded : tarn_builder_group)(b, list);
     }
     if (tarn_builder_finish(b, &graph, &error)) fail_msg("%s", error.text);
     return graph;
+}
+
+static struct tarn_graph *make_graph(bool padded)
+{
+    return make_graph_with(padded, TARN_TENSORS(0, 1, 2));
 }
 
 static struct tarn_plan *plan_of(struct tarn_graph *graph, enum tarn_group_padding padding)
@@ -175,12 +180,18 @@ static void refuses_groups_that_are_gone_or_padded_without_being_asked_to(void *
     tarn_builder_op(b, &(struct tarn_op_info){.stream = s, .outputs = TARN_TENSORS(0, 1, 2)});
     tarn_builder_op(b, &(struct tarn_op_info){.stream = s, .inputs = TARN_TENSORS(0, 1, 2, 3)});
     assert_int_equal(tarn_builder_finish(b, &none, NULL), TARN_OK);
+    struct tarn_graph *shorter = make_graph_with(false, TARN_TENSORS(0, 1));
+    struct tarn_graph *other = make_graph_with(false, TARN_TENSORS(0, 2, 1));
     assert_refused(exact, none, "is not in the plan's graph");
+    assert_refused(exact, shorter, "is not in the plan's graph");
+    assert_refused(exact, other, "is not in the plan's graph");
     assert_refused(exact, padded, "is padded in the plan's graph, which nobody asked for");
     assert_refused(padded, exact, "is not padded in the plan's graph");
     tarn_graph_destroy(exact);
     tarn_graph_destroy(padded);
     tarn_graph_destroy(none);
+    tarn_graph_destroy(shorter);
+    tarn_graph_destroy(other);
 }
 
 static void refuses_a_padded_group_whose_members_lie_end_to_end(void **state)

@@ -281,7 +281,11 @@ static void no_graph_can_be_said_with_null(void **state)
     int front = snprintf(more, size + 32, "{\"graph\":null,%s", strchr(text, '{') + 1);
     write_text(file.path, more, (size_t)front);
     struct tarn_plan *plan = load_plan(file.path, graph);
+    struct tarn_plan_outline *outline;
     assert_false(plan->transformed);
+    assert_int_equal(tarn_plan_outline_load(file.path, &outline, NULL), TARN_OK);
+    assert_null(outline->graph);
+    tarn_plan_outline_destroy(outline);
     tarn_plan_destroy(plan);
     free(text);
     free(more);

@@ -47,6 +47,7 @@ static struct tarn_graph *make_graph(uint64_t scratch_capacity, uint64_t pinned_
                                               .outputs = TARN_TENSORS(z),
                                               .workspace = 40,
                                               .workspace_space = scratch});
+    tarn_builder_group(b, TARN_TENSORS(y));
     if (tarn_builder_finish(b, &graph, &error)) fail_msg("%s", error.text);
     return graph;
 }
@@ -328,6 +329,16 @@ static void rejects_a_final_graph_with_other_spaces_than_its_source(void **state
 
 /* ---- Sessions ---- */
 
+static void intervals_are_refused_for_a_second_space(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph = make_graph(0, 0);
+    struct tarn_error error;
+    assert_int_equal(tarn_graph_save(graph, "spaces_test.csv", &error), TARN_USAGE);
+    assert_non_null(strstr(error.text, "intervals are of one memory space"));
+    tarn_graph_destroy(graph);
+}
+
 static void sessions_say_that_they_have_one_space(void **state)
 {
     (void)state;
@@ -353,6 +364,7 @@ int main(void)
         cmocka_unit_test(a_space_may_come_without_a_bound),
         cmocka_unit_test(rejects_spaces_that_do_not_make_up_the_plan),
         cmocka_unit_test(rejects_a_final_graph_with_other_spaces_than_its_source),
+        cmocka_unit_test(intervals_are_refused_for_a_second_space),
         cmocka_unit_test(sessions_say_that_they_have_one_space),
     };
     return cmocka_run_group_tests_name("spaces", tests, NULL, NULL);

@@ -268,6 +268,7 @@ static void refuses_what_is_no_trace(void **state)
         {"[]", 0},
         {"{\"traceEvents\":[{\"ph\":\"M\"},3,{\"ph\":\"X\",\"args\":{}}]}", 0},
         {"[{\"ph\":\"X\",\"ts\":0.5,\"dur\":12,\"args\":{\"op\":1,\"iteration\":2}}]", 1},
+        {"[{\"args\":{}}]", 0},
         {"[{\"ph\":1,\"args\":{}}]", 0},
         {"[{\"ph\":\"X\",\"args\":3}]", 0},
         {"[{\"ph\":\"X\",\"args\":{\"op\":1}}]", 0},

@@ -12,11 +12,17 @@
 #include <unistd.h>
 
 #include "planner/transform/implementations/cost_table.h"
+#include "streams/base/region.h"
+#include "streams/plan/switch.h"
 #include "streams/verify/verdict.h"
+#include "streams/verify/verify.h"
 #include "support/failing_memory.h"
 #include "support/random_graph.h"
 #include "tarn.h"
 
+#define EMPTY_GRAPH                                                                     \
+    "{\"format\":\"tarn.graph\",\"version\":1,\"name\":\"\",\"streams\":[],\"ops\":[]," \
+    "\"tensors\":[]}"
 #define DATA TARN_SOURCE_DIR "/tests/data/invalid_plans"
 
 static struct tarn_graph *graph;
@@ -65,16 +71,18 @@ static enum tarn_status reject(struct tarn_error *error)
     return instead(status, TARN_REJECTED);
 }
 
-/* A certificate with gaps is checked in memory of its own. */
-static void plan_with_gaps(void)
+/* A certificate with gaps, or of a cut through ops, is checked in memory of its own. */
+static void plan_with(bool gaps)
 {
     for (uint64_t seed = 0;; seed++) {
         struct random_graph_options options = random_graph_knobs(seed, 12);
-        options.group_share = 100;
+        options.group_share = gaps ? 100 : 0;
+        options.early_share = gaps ? 0 : 100;
+        options.workspace_share = gaps ? options.workspace_share : 60;
         graph = random_graph(&options);
         const struct tarn_plan_options *with = TARN_PLAN_OPTIONS(.alignment = 1, .threads = 1);
         assert_int_equal(tarn_plan_create(graph, with, &plan, NULL), TARN_OK);
-        if (plan->gaps_count > 0) return;
+        if ((gaps ? plan->gaps_count : plan->inside_count) > 0) return;
         finish();
     }
 }
@@ -117,9 +125,11 @@ static void foreign_plan(void)
 static void a_verdict_is_whole_or_refused_for_memory(void **state)
 {
     (void)state;
-    plan_with_gaps();
-    fail_each_allocation(accept, 5);
-    finish();
+    for (int gaps = 0; gaps < 2; gaps++) {
+        plan_with(gaps);
+        fail_each_allocation(accept, 5);
+        finish();
+    }
     plan_with_spaces();
     fail_each_allocation(accept, 5);
     finish();
@@ -183,15 +193,13 @@ static void spaces_are_read_or_refused_for_memory(void **state)
     finish();
 }
 
-/* An instance and an answer to it, an order, a table of costs, an outline, and a trace. */
+/* An instance and an answer to it, an order, and a table of costs. */
 static enum tarn_status read_the_rest(struct tarn_error *error)
 {
     static const struct tarn_step steps[] = {{0, 0}, {1, 0}, {2, 1}};
     static const char order_path[] = "/tmp/tarn-verify-memory-test.json";
     struct tarn_step *loaded = NULL;
     struct tarn_cost_table *table = NULL;
-    struct tarn_plan_outline *outline = NULL;
-    struct tarn_trace_entry *entries = NULL;
     size_t count;
     struct tarn_graph *instance = NULL;
     enum tarn_status status =
@@ -204,10 +212,61 @@ static enum tarn_status read_the_rest(struct tarn_error *error)
         status = tarn_cost_table_load(TARN_SOURCE_DIR "/examples/costs.csv", &table, error);
     tarn_cost_table_destroy(table);
     free(loaded);
-    if (!status) status = tarn_plan_outline_load(DATA "/sound.json", &outline, error);
-    tarn_plan_outline_destroy(outline);
+    return status;
+}
+
+/* Plans of which nobody has the programs yet; nothing waits, which is refused. */
+static enum tarn_status refuse_a_switch(struct tarn_error *error)
+{
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_plan *from = NULL, *to = NULL;
+    uint32_t *same = NULL;
+    enum tarn_status status = tarn_plan_load(DATA "/sound.json", graph, TARN_TRUST, &from, error);
+    if (!status) status = tarn_plan_load(DATA "/sound.json", graph, TARN_TRUST, &to, error);
+    if (!status) status = tarn_switch_match(from, to, &region, &same, error);
+    struct tarn_switch pair = {from, to, same};
+    if (!status) status = instead(tarn_switch_verify(&pair, NULL, 0, error), TARN_REJECTED);
+    tarn_plan_destroy(from);
+    tarn_plan_destroy(to);
+    tarn_region_finish(&region);
+    return status;
+}
+
+static void a_switch_is_judged_or_refused_for_memory(void **state)
+{
+    (void)state;
+    load(DATA "/sound.json");
+    fail_each_allocation(refuse_a_switch, 10);
+    finish();
+}
+
+static ptrdiff_t read_once(void *user, void *to, size_t room)
+{
+    struct tarn_reader *text = user;
+    size_t size = text->size < room ? text->size : room;
+    memcpy(to, text->bytes, size);
+    text->bytes = (const char *)text->bytes + size;
+    text->size -= size;
+    return (ptrdiff_t)size;
+}
+
+/* An outline and a trace; a graph out of memory and out of a function. */
+static enum tarn_status read_by_other_ways(struct tarn_error *error)
+{
+    struct tarn_plan_outline *outline = NULL;
+    struct tarn_trace_entry *entries = NULL;
+    struct tarn_graph *copies[2] = {NULL};
+    struct tarn_reader text = *TARN_READER(.bytes = EMPTY_GRAPH, .size = sizeof EMPTY_GRAPH - 1);
+    size_t count;
+    enum tarn_status status = tarn_plan_outline_load(DATA "/sound.json", &outline, error);
     if (!status) status = tarn_trace_load(trace_path, &entries, &count, error);
+    if (!status) status = tarn_graph_read(&text, NULL, &copies[0], error);
+    if (!status)
+        status =
+            tarn_graph_read(TARN_READER(.read = read_once, .user = &text), NULL, &copies[1], error);
+    tarn_plan_outline_destroy(outline);
     free(entries);
+    for (int i = 0; i < 2; i++) tarn_graph_destroy(copies[i]);
     return status;
 }
 
@@ -221,6 +280,7 @@ static void other_files_are_read_or_refused_for_memory(void **state)
     save_text(trace_path,
               "[{\"ph\":\"X\",\"ts\":0,\"dur\":1,\"args\":{\"op\":0,\"iteration\":0}}]");
     fail_each_allocation(read_the_rest, 10);
+    fail_each_allocation(read_by_other_ways, 10);
     unlink(trace_path);
     finish();
 }
@@ -230,6 +290,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_verdict_is_whole_or_refused_for_memory),
         cmocka_unit_test(an_incomplete_plan_is_that_or_refused_for_memory),
+        cmocka_unit_test(a_switch_is_judged_or_refused_for_memory),
         cmocka_unit_test(spaces_are_read_or_refused_for_memory),
         cmocka_unit_test(other_files_are_read_or_refused_for_memory),
     };

@@ -11,10 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "streams/base/region.h"
 #include "streams/graph/builder.h"
+#include "streams/verify/byte_map.h"
 #include "streams/verify/verdict.h"
 #include "streams/verify/verify.h"
 #include "support/plan_oracle.h"
+#include "support/random_graph.h"
 #include "tarn.h"
 
 #define UNSAFE_PLANS TARN_SOURCE_DIR "/tests/data/unsafe_plans"
@@ -1046,6 +1049,42 @@ static void rejects_plans_that_were_accepted_once(void **state)
     }
 }
 
+/* What assertions of the verifier ask of its map of bytes. */
+static void a_map_of_bytes_that_is_broken_is_not_valid(void **state)
+{
+    struct random_graph_options knobs = random_graph_knobs(1, 90);
+    struct tarn_graph *graph = random_graph(&knobs);
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_byte_map map;
+    struct tarn_plan *plan;
+    (void)state;
+    assert_int_equal(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.threads = 1), &plan, NULL), 0);
+    assert_int_equal(tarn_byte_map_init(&map, &region, plan, TARN_EXACT_BYTES), TARN_OK);
+    assert_true(map.levels == 2 && tarn_byte_map_is_valid(&map));
+    map.levels = 0;
+    assert_false(tarn_byte_map_is_valid(&map));
+    map.levels = 2;
+    map.bits[0][0] ^= 1; /* no interval begins with the first cell */
+    assert_false(tarn_byte_map_is_valid(&map));
+    map.bits[0][0] ^= 1;
+    map.bits[1][0] ^= 2; /* the second word has a start, which it has not */
+    assert_false(tarn_byte_map_is_valid(&map));
+    map.bits[1][0] ^= 2;
+    map.owner[0] = map.storages_count;
+    assert_false(tarn_byte_map_is_valid(&map));
+    for (uint32_t a = 0; a < map.storages_count; a++) { /* before its first byte */
+        map.owner[0] = a;
+        assert_int_equal(tarn_byte_map_is_valid(&map), map.begin[a] == 0);
+    }
+    tarn_byte_map_clear(&map);
+    tarn_byte_map_assign(&map, 0);
+    map.owner[map.end[0]] = 0; /* behind its last byte */
+    assert_false(tarn_byte_map_is_valid(&map));
+    tarn_region_finish(&region);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+}
+
 static void a_bound_is_only_as_good_as_the_waits(void **state)
 {
     struct fixture *fixture = *state;
@@ -1123,6 +1162,7 @@ int main(void)
         with_fixture(rejects_a_footprint_below_the_bound),
         cmocka_unit_test(rejects_a_plan_of_nothing_without_a_witness),
         cmocka_unit_test(rejects_plans_that_were_accepted_once),
+        cmocka_unit_test(a_map_of_bytes_that_is_broken_is_not_valid),
         with_fixture(a_bound_is_only_as_good_as_the_waits),
     };
     return cmocka_run_group_tests_name("verify", tests, NULL, NULL);

@@ -20,8 +20,8 @@
 #include "memory.h"
 
 /* Under the address sanitizer every item is a chunk, so that a step beyond an item is found, and
- * every item is an allocation that a test can let fail. */
-#if defined(__SANITIZE_ADDRESS__)
+ * every item is an allocation that a test can let fail; so too where coverage is measured. */
+#ifdef __SANITIZE_ADDRESS__
 #define ITEMS_APART true
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)

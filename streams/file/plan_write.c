@@ -37,8 +37,7 @@ static uint64_t offset_in_space(const struct tarn_plan *plan, const struct tarn_
         place >= plan->workspaces && place < plan->workspaces + plan->workspaces_count;
     bool persistent = place >= plan->places_persistent &&
                       place < plan->places_persistent + plan->places_persistent_count;
-    if (!plan->spaces || id >= (is_workspace ? graph->ops_count : graph->tensors_count))
-        return place->offset;
+    if (!plan->spaces) return place->offset;
     uint32_t space = is_workspace ? graph->ops[id].workspace_space : graph->tensors[id].space;
     return place->offset - tarn_plan_space_begin(plan, space, persistent);
 }

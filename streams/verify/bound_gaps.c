@@ -101,12 +101,13 @@ static enum tarn_status fill_producer_rows(struct tarn_proof *proof)
 
 /* ---- What A can fill ---- */
 
+/* Is storage a safe with b, a member of a gap? */
 static bool is_safe(const struct tarn_proof *proof, uint32_t a, uint32_t b)
 {
     const struct tarn_graph *graph = proof->plan->graph;
     return tarn_proof_is_free_at(proof, a, tarn_proof_producer(proof, b)) ||
            tarn_proof_is_free_at(proof, b, tarn_proof_producer(proof, a)) ||
-           tarn_storages_take_turns(graph, a, b) || tarn_storages_take_turns(graph, b, a);
+           tarn_storages_take_turns(graph, a, b); /* members are no workspaces */
 }
 
 static bool spend(struct tarn_proof *proof, uint64_t effort)
