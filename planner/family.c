@@ -2,7 +2,8 @@
  * the first plan that fits into as much is good enough, since the arena is as large as the largest
  * footprint. Then one layout of the persistent part is given to all of them: blocks that have a
  * name in common are one, as large as the largest of them (inputs differ from shape to shape), and
- * all blocks lie one behind the other, in the order in which the plans have them.
+ * all blocks lie one behind the other, in the order in which the plans have them, each memory space
+ * for itself.
  *
  *     plan 0    w0 w1 x(32)          all    w0 w1 x(64) w2
  *     plan 1    w0 w1 x(64) w2
@@ -15,6 +16,7 @@
 #include "streams/base/checked.h"
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
+#include "streams/order/view.h"
 #include "streams/plan/switch.h"
 
 /* A persistent storage of some plan. */
@@ -29,6 +31,9 @@ struct family {
     struct tarn_region region;
     struct tarn_plan **plans;
     size_t count;
+    tarn_space space;           /* that is laid out, and of each graph that space's part: */
+    struct tarn_graph *views;   /* by plan */
+    uint32_t **origin;          /* by plan, and storage of the view: that of the graph */
     struct tarn_blocks *blocks; /* by plan */
     uint32_t *first_block;      /* by plan, and behind the last one */
     struct member *members;     /* by name, then by plan */
@@ -62,9 +67,9 @@ static enum tarn_status refuse_groups(const struct family *family, const struct 
         error, TARN_USAGE,
         "%s lies otherwise in its contiguous group in graph %s than in graph %s: plans that share "
         "an arena must group persistent tensors in the same way",
-        tarn_tensor_label(family->plans[member->plan]->graph, member->tensor).text,
-        tarn_quote(family->plans[member->plan]->graph->name).text,
-        tarn_quote(family->plans[other->plan]->graph->name).text);
+        tarn_tensor_label(&family->views[member->plan], member->tensor).text,
+        tarn_quote(family->views[member->plan].name).text,
+        tarn_quote(family->views[other->plan].name).text);
 }
 
 static enum tarn_status unite(struct family *family, struct tarn_error *error)
@@ -92,7 +97,7 @@ static enum tarn_status check_groups(struct family *family, struct tarn_error *e
             if (seen[leader] > family->first_block[p]) {
                 struct tarn_block block =
                     tarn_block_at(&family->blocks[p], b - family->first_block[p]);
-                const struct tarn_graph *graph = family->plans[p]->graph;
+                const struct tarn_graph *graph = &family->views[p];
                 struct member member = {.plan = (uint32_t)p,
                                         .tensor = graph->storages[block.members[0]].tensor};
                 return refuse_groups(family, &member, &(struct member){.plan = 0}, error);
@@ -110,11 +115,18 @@ static enum tarn_status take_blocks(struct family *family, struct tarn_error *er
     struct tarn_region *region = &family->region;
     family->blocks = tarn_region_take(region, family->count, sizeof *family->blocks);
     family->first_block = tarn_region_take(region, family->count + 1, sizeof *family->first_block);
-    if (!family->blocks || !family->first_block) return tarn_error_no_memory(error);
+    family->views = tarn_region_take(region, family->count, sizeof *family->views);
+    family->origin = tarn_region_take(region, family->count, sizeof *family->origin);
+    if (region->is_exhausted) return tarn_error_no_memory(error);
+    for (size_t p = 0; p < family->count; p++)
+        if (tarn_view_of_space(&family->views[p], region, family->plans[p]->graph, family->space,
+                               &family->origin[p]))
+            return tarn_error_no_memory(error);
     for (size_t p = 0; p < family->count; p++) {
-        struct tarn_plan *plan = family->plans[p];
-        enum tarn_status status =
-            tarn_blocks_init(&family->blocks[p], region, plan->graph, true, plan->alignment, error);
+        const struct tarn_plan *plan = family->plans[p];
+        uint64_t own = plan->graph->spaces[family->space].alignment;
+        enum tarn_status status = tarn_blocks_init(&family->blocks[p], region, &family->views[p],
+                                                   true, own > 0 ? own : plan->alignment, error);
         if (status) return status;
         family->first_block[p + 1] = family->first_block[p] + family->blocks[p].count;
         family->members_count += family->blocks[p].storages_count;
@@ -132,7 +144,7 @@ static void take_members(struct family *family)
 {
     struct member *next = family->members;
     for (size_t p = 0; p < family->count; p++) {
-        const struct tarn_graph *graph = family->plans[p]->graph;
+        const struct tarn_graph *graph = &family->views[p];
         const struct tarn_blocks *blocks = &family->blocks[p];
         for (uint32_t b = 0; b < blocks->count; b++) {
             struct tarn_block block = tarn_block_at(blocks, b);
@@ -209,18 +221,20 @@ static enum tarn_status place_blocks(struct family *family, struct tarn_error *e
             uint32_t leader = find_leader(family, family->first_block[p] + b);
             tarn_block_put(blocks, tarn_block_at(blocks, b), family->start[leader], offset);
         }
-        for (uint32_t i = 0; i < blocks->storages_count; i++)
-            plan->places_persistent[i].offset = offset[i];
-        plan->persistent = end;
+        for (uint32_t i = 0; i < blocks->storages_count; i++) {
+            uint32_t a = family->origin[p][family->views[p].planned_count + i];
+            plan->places_persistent[a - plan->graph->planned_count].offset = offset[i];
+        }
+        *(plan->spaces ? &plan->spaces[family->space].persistent : &plan->persistent) = end;
     }
     return TARN_OK;
 }
 
-static enum tarn_status lay_out(struct tarn_plan **plans, size_t count, struct tarn_error *error)
+static enum tarn_status lay_out_space(struct tarn_plan **plans, size_t count, tarn_space space,
+                                      struct tarn_error *error)
 {
-    struct family family = {.plans = plans, .count = count};
-    enum tarn_status status = check_names(&family, error);
-    if (!status) status = take_blocks(&family, error);
+    struct family family = {.plans = plans, .count = count, .space = space};
+    enum tarn_status status = take_blocks(&family, error);
     if (!status) {
         take_members(&family);
         size_blocks(&family);
@@ -232,6 +246,30 @@ static enum tarn_status lay_out(struct tarn_plan **plans, size_t count, struct t
         status = place_blocks(&family, error);
     }
     tarn_region_finish(&family.region);
+    return status;
+}
+
+/* Spaces lie one behind the other in one range of offsets. */
+static bool stack_spaces(struct tarn_plan *plan)
+{
+    const struct tarn_graph *graph = plan->graph;
+    if (plan->spaces && !tarn_plan_stack_spaces(plan)) return false;
+    for (uint32_t i = 0; i < plan->places_persistent_count; i++)
+        plan->places_persistent[i].offset +=
+            tarn_plan_space_begin(plan, graph->storages[graph->planned_count + i].space, true);
+    return true;
+}
+
+static enum tarn_status lay_out(struct tarn_plan **plans, size_t count, struct tarn_error *error)
+{
+    struct family family = {.plans = plans, .count = count};
+    uint32_t spaces = tarn_graph_spaces_count(plans[0]->graph);
+    enum tarn_status status = check_names(&family, error);
+    for (tarn_space s = 0; s < spaces && !status; s++)
+        status = lay_out_space(plans, count, s, error);
+    for (size_t p = 0; p < count && !status; p++)
+        if (!stack_spaces(plans[p]))
+            status = tarn_error_set(error, TARN_BAD_INPUT, "the persistent part exceeds 64 bits");
     return status;
 }
 
@@ -277,7 +315,8 @@ static enum tarn_status plan_all(struct tarn_graph *const *graphs, size_t count,
         size_t i = 0;
         status = find_largest(graphs, plans, count, &i, error);
         if (!status) status = plan_within(graphs[i], options, footprint, &plans[i], error);
-        if (!status && plans[i]->footprint > footprint) footprint = plans[i]->footprint;
+        if (!status && tarn_plan_footprint(plans[i]) > footprint)
+            footprint = tarn_plan_footprint(plans[i]);
     }
     if (!status) status = lay_out(plans, count, error);
     for (size_t i = 0; i < count && !status; i++)

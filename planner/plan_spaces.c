@@ -67,13 +67,13 @@ static enum tarn_status name_space(enum tarn_status status, const struct tarn_sp
     return status;
 }
 
-/* What is left of the space's capacity for its arena; 0: no limit. */
-static enum tarn_status find_capacity(struct tarn_planning *planning,
-                                      const struct tarn_space_info *info, uint32_t s,
+/* *left: what is left of the space's capacity for its arena; UINT64_MAX: no limit. */
+static enum tarn_status find_capacity(const struct tarn_planning *planning,
+                                      const struct tarn_space_info *info, uint64_t *left,
                                       struct tarn_error *error)
 {
-    uint64_t *capacity = &planning->options.capacity, persistent = planning->plan->persistent;
-    if (s > 0) *capacity = 0;
+    uint64_t persistent = planning->plan->persistent;
+    *left = UINT64_MAX;
     if (info->capacity == 0) return TARN_OK;
     if (info->capacity <= persistent && planning->plan->graph->planned_count > 0)
         return tarn_error_set(error, TARN_DOES_NOT_FIT,
@@ -84,9 +84,24 @@ static enum tarn_status find_capacity(struct tarn_planning *planning,
         return tarn_error_set(error, TARN_DOES_NOT_FIT,
                               "the persistent part needs %llu bytes, the capacity is %llu",
                               (unsigned long long)persistent, (unsigned long long)info->capacity);
-    uint64_t left = info->capacity - persistent;
-    if (*capacity == 0 || left < *capacity) *capacity = left;
+    *left = info->capacity - persistent;
     return TARN_OK;
+}
+
+/* A capacity of the caller's is all that is asked for, the graph's only a limit: the plan is as
+ * small as without it, and is searched for again only where that does not fit. */
+static enum tarn_status place_within(struct tarn_planning *planning, uint64_t left,
+                                     struct tarn_error *error)
+{
+    uint64_t *capacity = &planning->options.capacity;
+    if (*capacity > left) *capacity = left;
+    enum tarn_status status = tarn_planning_run(planning, error);
+    if (status != TARN_OK || planning->plan->footprint <= left) return status;
+    struct tarn_region region = planning->region;
+    tarn_region_finish(&region);
+    *planning = (struct tarn_planning){.options = planning->options, .plan = planning->plan};
+    *capacity = left;
+    return tarn_planning_run(planning, error);
 }
 
 static enum tarn_status plan_space(struct tarn_plan *plan, const struct tarn_plan_options *options,
@@ -97,6 +112,7 @@ static enum tarn_status plan_space(struct tarn_plan *plan, const struct tarn_pla
     struct tarn_region region = {.chunks = NULL};
     struct tarn_graph view;
     uint32_t *origin;
+    uint64_t left = 0;
     const struct tarn_space_info *info = &plan->graph->spaces[s];
     if (info->alignment > 0) planning.options.alignment = part.alignment = info->alignment;
     enum tarn_status status = tarn_view_of_space(&view, &region, plan->graph, s, &origin);
@@ -106,8 +122,9 @@ static enum tarn_status plan_space(struct tarn_plan *plan, const struct tarn_pla
         return tarn_error_no_memory(error);
     }
     status = tarn_planning_persistent(&planning, error);
-    if (status == TARN_OK) status = find_capacity(&planning, info, s, error);
-    if (status == TARN_OK) status = tarn_planning_run(&planning, error);
+    if (s > 0) planning.options.capacity = 0;
+    if (status == TARN_OK) status = find_capacity(&planning, info, &left, error);
+    if (status == TARN_OK) status = place_within(&planning, left, error);
     take_part(plan, s, &part, origin);
     tarn_region_finish(&planning.region);
     tarn_region_finish(&view.region);

@@ -176,6 +176,8 @@ static void getters_of_nothing_say_nothing(void **state)
     assert_false(tarn_graph_space(NULL, 0, NULL));
     assert_string_equal(tarn_space_kind_text((enum tarn_space_kind)99), "unknown");
     assert_false(tarn_plan_space(NULL, 0, NULL));
+    assert_null(tarn_session_space(NULL, 0, NULL));
+    assert_null(tarn_arena_space(NULL, 0, NULL));
     assert_true((tarn_graph_hash(NULL).word[0] | tarn_graph_hash(NULL).word[1]) == 0);
     assert_string_equal(tarn_hash_format(tarn_graph_hash(NULL)).text,
                         "00000000000000000000000000000000");
@@ -368,6 +370,9 @@ static void arenas_and_families_need_their_arguments(void **state)
     REFUSES(tarn_arena_memory_size(none, 1, w.device, NULL, &size, error));
     REFUSES(tarn_arena_memory_size(&w.plan, 1, w.none, NULL, &size, error));
     REFUSES(tarn_arena_memory_size(&w.plan, 1, w.device, NULL, NULL, error));
+    REFUSES(tarn_arena_space_size(NULL, 1, w.device, NULL, 0, &size, error));
+    REFUSES(tarn_arena_space_size(&w.plan, 1, w.device, NULL, 1, &size, error));
+    REFUSES(tarn_arena_space_size(&w.plan, 1, w.device, NULL, 0, NULL, error));
     REFUSES(tarn_arena_create(NULL, 1, w.device, NULL, &arena, error));
     REFUSES(tarn_arena_create(none, 1, w.device, NULL, &arena, error));
     REFUSES(tarn_arena_create(&w.plan, 0, w.device, NULL, &arena, error));
@@ -396,6 +401,9 @@ static void sessions_need_their_arguments(void **state)
     REFUSES(tarn_session_memory_size(NULL, w.device, NULL, &size, error));
     REFUSES(tarn_session_memory_size(w.plan, w.none, NULL, &size, error));
     REFUSES(tarn_session_memory_size(w.plan, w.device, NULL, NULL, error));
+    REFUSES(tarn_session_space_size(NULL, w.device, NULL, 0, &size, error));
+    REFUSES(tarn_session_space_size(w.plan, w.device, NULL, 1, &size, error));
+    REFUSES(tarn_session_space_size(w.plan, w.device, NULL, 0, NULL, error));
     REFUSES(tarn_session_create(NULL, w.device, NULL, &session, error));
     REFUSES(tarn_session_create(w.plan, w.none, NULL, &session, error));
     REFUSES(tarn_session_create(w.plan, w.device, NULL, NULL, error));

@@ -445,12 +445,13 @@ static void an_arena_is_valid_while_each_storage_is_where_the_plan_says(void **s
     arena->addresses[0] = (unsigned char *)address + 1;
     assert_false(tarn_session_arena_is_valid(arena));
     arena->addresses[0] = address;
-    uint64_t begin = arena->persistent_begin;
-    arena->persistent_begin = arena->size + 1;
+    struct tarn_arena_part *part = arena->parts;
+    uint64_t begin = part->persistent_begin;
+    part->persistent_begin = part->needs.size + 1;
     assert_false(tarn_session_arena_is_valid(arena));
-    arena->persistent_begin = 8; /* too small for what is planned */
+    part->persistent_begin = 8; /* too small for what is planned */
     assert_false(tarn_session_arena_is_valid(arena));
-    arena->persistent_begin = begin;
+    part->persistent_begin = begin;
     assert_true(tarn_session_arena_is_valid(arena));
 }
 

@@ -339,21 +339,6 @@ static void intervals_are_refused_for_a_second_space(void **state)
     tarn_graph_destroy(graph);
 }
 
-static void sessions_say_that_they_have_one_space(void **state)
-{
-    (void)state;
-    struct tarn_graph *graph = make_graph(0, 0);
-    struct tarn_plan *plan;
-    struct tarn_session *session;
-    struct tarn_error error;
-    assert_int_equal(tarn_plan_create(graph, NULL, &plan, NULL), TARN_OK);
-    assert_int_equal(tarn_session_create(plan, tarn_device_host(NULL), NULL, &session, &error),
-                     TARN_USAGE);
-    assert_non_null(strstr(error.text, "3 memory spaces"));
-    tarn_plan_destroy(plan);
-    tarn_graph_destroy(graph);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,7 +350,6 @@ int main(void)
         cmocka_unit_test(rejects_spaces_that_do_not_make_up_the_plan),
         cmocka_unit_test(rejects_a_final_graph_with_other_spaces_than_its_source),
         cmocka_unit_test(intervals_are_refused_for_a_second_space),
-        cmocka_unit_test(sessions_say_that_they_have_one_space),
     };
     return cmocka_run_group_tests_name("spaces", tests, NULL, NULL);
 }

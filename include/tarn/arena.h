@@ -27,13 +27,14 @@ struct tarn_arena;
 /* What the inline functions of their names call, see graph.h. */
 struct tarn_session_memory;
 struct tarn_arena_options;
-TARN_API enum tarn_status tarn_arena_memory_size_sized(struct tarn_plan *const *plans, size_t count,
-                                                       struct tarn_device device,
-                                                       const struct tarn_arena_options *options,
-                                                       struct tarn_session_memory *memory,
-                                                       size_t size, struct tarn_error *error);
-TARN_API void *tarn_arena_memory_sized(const struct tarn_arena *arena,
-                                       struct tarn_session_memory *needs, size_t size);
+TARN_API enum tarn_status tarn_arena_space_size_sized(struct tarn_plan *const *plans, size_t count,
+                                                      struct tarn_device device,
+                                                      const struct tarn_arena_options *options,
+                                                      tarn_space space,
+                                                      struct tarn_session_memory *memory,
+                                                      size_t size, struct tarn_error *error);
+TARN_API void *tarn_arena_space_sized(const struct tarn_arena *arena, tarn_space space,
+                                      struct tarn_session_memory *needs, size_t size);
 
 struct tarn_arena_options {
     size_t struct_size;
@@ -44,21 +45,33 @@ struct tarn_arena_options {
     /* No persistent part: every session binds every persistent tensor to memory of the caller's.
      * Tensors of one name are taken for the same bytes. */
     bool binds_persistent;
+    /* By memory space of the plans' graphs, as in tarn_session_options. */
+    const struct tarn_space_memory *space_memory;
+    size_t space_memory_count;
 };
 #ifndef __cplusplus
 #define TARN_ARENA_OPTIONS(...) \
     (&(struct tarn_arena_options){.struct_size = sizeof(struct tarn_arena_options), __VA_ARGS__})
 #endif
 
-/* What an arena for these plans needs. Errors as tarn_session_memory_size. */
+/* What an arena for these plans needs of one memory space, or of space 0. Errors as
+ * tarn_session_space_size; all graphs must have the same memory spaces (names and kinds), each as
+ * large as the largest plan needs it. */
+static inline enum tarn_status
+tarn_arena_space_size(struct tarn_plan *const *plans, size_t count, struct tarn_device device,
+                      const struct tarn_arena_options *options, tarn_space space,
+                      struct tarn_session_memory *memory, struct tarn_error *error)
+{
+    return tarn_arena_space_size_sized(plans, count, device, options, space, memory, sizeof *memory,
+                                       error);
+}
 static inline enum tarn_status tarn_arena_memory_size(struct tarn_plan *const *plans, size_t count,
                                                       struct tarn_device device,
                                                       const struct tarn_arena_options *options,
                                                       struct tarn_session_memory *memory,
                                                       struct tarn_error *error)
 {
-    return tarn_arena_memory_size_sized(plans, count, device, options, memory, sizeof *memory,
-                                        error);
+    return tarn_arena_space_size(plans, count, device, options, 0, memory, error);
 }
 
 /* Allocates, fills with zeros, and finds and proves the waits of all pairs of plans: linear in the
@@ -79,7 +92,13 @@ TARN_API enum tarn_status tarn_arena_destroy(struct tarn_arena *arena);
 static inline void *tarn_arena_memory(const struct tarn_arena *arena,
                                       struct tarn_session_memory *needs)
 {
-    return tarn_arena_memory_sized(arena, needs, sizeof *needs);
+    return tarn_arena_space_sized(arena, 0, needs, sizeof *needs);
+}
+/* The same of any memory space. */
+static inline void *tarn_arena_space(const struct tarn_arena *arena, tarn_space space,
+                                     struct tarn_session_memory *needs)
+{
+    return tarn_arena_space_sized(arena, space, needs, sizeof *needs);
 }
 
 /* The waits of the first iteration of plan `to` (`op`) for the last one of plan `from` (`on`), as

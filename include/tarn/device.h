@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "error.h"
+#include "graph.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -39,6 +40,13 @@ struct tarn_memory_limits {
     uint64_t allocation_max; /* bytes of the largest single allocation; UINT64_MAX: no such limit */
     uint64_t available;      /* bytes free now; UINT64_MAX: not known */
     bool on_host;            /* may host code follow the addresses that kernels get? */
+};
+
+/* A memory space of a graph (graph.h), as a device is asked for memory in it. */
+struct tarn_memory_space {
+    uint32_t index;   /* in the graph */
+    const char *name; /* the graph's; valid during the call */
+    enum tarn_space_kind kind;
 };
 
 struct tarn_queue_info {
@@ -139,6 +147,19 @@ struct tarn_device_table {
     /* ---- Errors ---- From any thread. The text is static. */
     const char *(*error_text)(void *self, int code);
     enum tarn_error_class (*error_class)(void *self, int code);
+
+    /* ---- Memory spaces (optional, all or none; a table may end before them) ----
+     * For devices with several kinds of memory. Graphs may declare spaces; each has an allocation
+     * of its own. These are then called in place of memory_limits, memory_create and
+     * memory_destroy, for every space of such a graph, also where it is one of kind device; without
+     * them, all spaces come from those. Regions, copies, fill and kernels take addresses in any
+     * space. A device that has no such kind of memory either gives another one or fails. */
+    int (*space_limits)(void *self, const struct tarn_memory_space *space,
+                        struct tarn_memory_limits *limits);
+    int (*space_create)(void *self, const struct tarn_memory_space *space, uint64_t size,
+                        void **memory);
+    void (*space_destroy)(void *self, const struct tarn_memory_space *space, void *memory,
+                          uint64_t size);
 };
 
 /* A device by value: a table and the state it works on, which the caller keeps alive until

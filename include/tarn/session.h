@@ -24,11 +24,14 @@ struct tarn_session_memory;
 struct tarn_session_options;
 struct tarn_check_report;
 struct tarn_check_options;
-TARN_API enum tarn_status tarn_session_memory_size_sized(const struct tarn_plan *plan,
-                                                         struct tarn_device device,
-                                                         const struct tarn_session_options *options,
-                                                         struct tarn_session_memory *memory,
-                                                         size_t size, struct tarn_error *error);
+TARN_API enum tarn_status tarn_session_space_size_sized(const struct tarn_plan *plan,
+                                                        struct tarn_device device,
+                                                        const struct tarn_session_options *options,
+                                                        tarn_space space,
+                                                        struct tarn_session_memory *memory,
+                                                        size_t size, struct tarn_error *error);
+TARN_API void *tarn_session_space_sized(const struct tarn_session *session, tarn_space space,
+                                        struct tarn_session_memory *needs, size_t size);
 TARN_API enum tarn_status tarn_session_check_sized(struct tarn_session *session,
                                                    const struct tarn_check_options *options,
                                                    struct tarn_check_report *report, size_t size,
@@ -68,6 +71,12 @@ typedef int (*tarn_kernel)(void *user, const struct tarn_call *call);
 
 /* A line of text, without a newline. */
 typedef void (*tarn_line)(void *user, const char *line);
+
+/* Memory of the caller's for one memory space. */
+struct tarn_space_memory {
+    void *memory; /* NULL: the session, or the arena, allocates */
+    uint64_t size;
+};
 
 struct tarn_session_options {
     size_t struct_size;
@@ -140,6 +149,13 @@ struct tarn_session_options {
      * no two streams the same one. What a stream enqueues comes behind what its queue was given
      * before; other streams know nothing of that: see tarn_session_submit_with. */
     void *const *queues;
+
+    /* ---- Memory spaces ----
+     * By space of the plan's graph: what `memory` and `memory_size` say of one; they are those of
+     * space 0, which is then not given here. Each is as tarn_session_space_size says. Spaces beyond
+     * the count: the session allocates. */
+    const struct tarn_space_memory *space_memory;
+    size_t space_memory_count;
 };
 #ifndef __cplusplus
 #define TARN_SESSION_OPTIONS(...)                                                       \
@@ -147,7 +163,7 @@ struct tarn_session_options {
                                     __VA_ARGS__})
 #endif
 
-/* What a session needs. */
+/* What a session needs in one memory space. */
 struct tarn_session_memory {
     uint64_t size;       /* of the one allocation: arena, then persistent part */
     uint64_t alignment;  /* that it must have; the device may give more */
@@ -155,15 +171,24 @@ struct tarn_session_memory {
     uint64_t persistent; /* bytes of the persistent part; 0 when the caller binds it */
 };
 /* Fills *memory without a session, for callers that bring the memory. Of the options it looks at
- * binds_persistent. TARN_USAGE: the device cannot give such an alignment; TARN_SYSTEM: no single
- * allocation of the device is that large; TARN_DEVICE. */
+ * binds_persistent. TARN_USAGE: the device cannot give such an alignment, or the graph has no such
+ * space; TARN_SYSTEM: no single allocation of the device is that large; TARN_DEVICE. The second
+ * function tells of space 0. */
+static inline enum tarn_status
+tarn_session_space_size(const struct tarn_plan *plan, struct tarn_device device,
+                        const struct tarn_session_options *options, tarn_space space,
+                        struct tarn_session_memory *memory, struct tarn_error *error)
+{
+    return tarn_session_space_size_sized(plan, device, options, space, memory, sizeof *memory,
+                                         error);
+}
 static inline enum tarn_status tarn_session_memory_size(const struct tarn_plan *plan,
                                                         struct tarn_device device,
                                                         const struct tarn_session_options *options,
                                                         struct tarn_session_memory *memory,
                                                         struct tarn_error *error)
 {
-    return tarn_session_memory_size_sized(plan, device, options, memory, sizeof *memory, error);
+    return tarn_session_space_size(plan, device, options, 0, memory, error);
 }
 
 /* Compiles the plan, allocates the arena and the persistent part, zero-filled, and creates queues
@@ -226,6 +251,15 @@ TARN_API enum tarn_status tarn_session_bind_memory(struct tarn_session *session,
 TARN_API void *tarn_session_address(const struct tarn_session *session, tarn_tensor tensor);
 /* What the kernel of an op of the plan's graph gets as workspace; NULL when it has none. */
 TARN_API void *tarn_session_workspace(const struct tarn_session *session, tarn_op op);
+/* The first byte of a memory space's allocation: its arena, behind which the persistent part begins
+ * at `needs.size - needs.persistent`. Where devices give regions, the allocation's handle. NULL: no
+ * such space, or it holds nothing. *needs: what tarn_session_space_size says (of a shared arena,
+ * what that one needs); may be NULL. */
+static inline void *tarn_session_space(const struct tarn_session *session, tarn_space space,
+                                       struct tarn_session_memory *needs)
+{
+    return tarn_session_space_sized(session, space, needs, sizeof *needs);
+}
 /* A contiguous group of the plan's graph as one buffer, for one call of a communication library:
  * address of its first member, and bytes from there to the end of its last member. Either pointer
  * may be NULL. TARN_USAGE: no such group, or its members are not one buffer, because the caller has

@@ -312,9 +312,12 @@ static bool choose_workers(struct tarn_executor *executor, const struct tarn_hos
                                          (size_t)executor->workers_count + executor->blocking_count,
                                          sizeof *executor->workers);
     const struct tarn_session_arena *arena = &executor->session->arena;
-    if (arena->memory && !arena->is_borrowed && !executor->unpinned && !options->memory)
-        tarn_topology_bind_memory(executor->topology, arena->memory, arena->size,
-                                  executor->workers_count);
+    for (uint32_t s = 0; s < arena->parts_count; s++) {
+        const struct tarn_arena_part *part = &arena->parts[s];
+        if (part->memory && !part->is_borrowed && !executor->unpinned && !options->memory)
+            tarn_topology_bind_memory(executor->topology, part->memory, part->needs.size,
+                                      executor->workers_count);
+    }
     return executor->workers;
 }
 

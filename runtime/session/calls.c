@@ -5,6 +5,7 @@
 
 #include <assert.h>
 
+#include "streams/base/options.h"
 #include "streams/graph/report.h"
 
 void *tarn_session_address(const struct tarn_session *session, tarn_tensor tensor)
@@ -18,6 +19,17 @@ void *tarn_session_workspace(const struct tarn_session *session, tarn_op op)
     if (!session || op >= session->graph->ops_count) return NULL;
     uint32_t storage = session->graph->ops[op].workspace_storage;
     return storage != TARN_NONE ? session->arena.addresses[storage] : NULL;
+}
+
+void *tarn_session_space_sized(const struct tarn_session *session, tarn_space space,
+                               struct tarn_session_memory *needs, size_t size)
+{
+    static const struct tarn_session_memory none;
+    bool is_there = session && space < session->arena.parts_count;
+    if (needs)
+        tarn_struct_give(needs, size, is_there ? &session->arena.parts[space].needs : &none,
+                         sizeof none);
+    return is_there ? session->arena.parts[space].memory : NULL;
 }
 
 enum tarn_status tarn_session_group(const struct tarn_session *session, uint32_t group,

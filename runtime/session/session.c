@@ -309,7 +309,7 @@ static void note_finished(struct tarn_session *session, uint64_t finished)
     bool was_idle = tarn_session_is_idle(session);
     assert(session->finished <= finished && finished <= session->submitted);
     session->finished = finished;
-    if (!was_idle && tarn_session_is_idle(session)) tarn_memory_use_end(&session->arena.use);
+    if (!was_idle && tarn_session_is_idle(session)) tarn_session_arena_end(&session->arena);
 }
 
 enum tarn_status tarn_session_query(struct tarn_session *session, uint64_t *finished,

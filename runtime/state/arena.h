@@ -1,5 +1,5 @@
-/* A session's memory: one allocation for arena and persistent part, and what kernels get for every
- * storage. */
+/* A session's memory: for every memory space one allocation for arena and persistent part; and what
+ * kernels get for every storage. */
 #ifndef TARN_RUNTIME_STATE_ARENA_H
 #define TARN_RUNTIME_STATE_ARENA_H
 
@@ -8,44 +8,89 @@
 #include "streams/plan/plan.h"
 #include "tarn/session.h"
 
+/* The memory of one memory space. */
+struct tarn_arena_part {
+    void *memory; /* one allocation: the arena, then the persistent part; NULL: empty */
+    struct tarn_session_memory needs;
+    uint64_t persistent_begin;  /* in it */
+    bool is_borrowed;           /* the caller's, or a shared arena's */
+    struct tarn_memory_use use; /* of what the caller brings */
+};
+
 struct tarn_session_arena {
     const struct tarn_plan *plan;
     struct tarn_device device;
-    void *memory; /* one allocation: the arena, then the persistent part; NULL: empty */
-    uint64_t size;
-    uint64_t persistent_begin;  /* in it */
-    bool is_borrowed;           /* the caller's */
-    struct tarn_memory_use use; /* of what is borrowed */
-    bool is_bound;              /* the caller binds persistent tensors to memory of its own */
-    bool on_host;               /* host code may follow addresses */
-    void **addresses;           /* by storage, workspaces included; NULL: not bound yet */
+    struct tarn_arena_part *parts; /* by memory space of the plan's graph */
+    uint32_t parts_count;
+    bool is_bound;    /* the caller binds persistent tensors to memory of its own */
+    bool on_host;     /* host code may follow addresses, in all spaces */
+    void **addresses; /* by storage, workspaces included; NULL: not bound yet */
     void **regions; /* by storage, where the device has regions: to be given back to it; or NULL */
 };
 
-/* Allocates on the device (or takes what the options bring), fills with zeros, and finds all
- * addresses. The caller finishes it, whatever the status, before the region. */
+/* ---- What is needed: needs.c ---- */
+
+/* By memory space: bytes, and the plan that wants the strictest alignment. */
+struct tarn_arena_needs {
+    uint32_t count;
+    struct tarn_session_memory of[TARN_SPACES_MAX];
+    const struct tarn_plan *strictest[TARN_SPACES_MAX];
+};
+
+enum tarn_status tarn_arena_needs_measure(struct tarn_arena_needs *needs,
+                                          const struct tarn_plan *plan, bool is_bound,
+                                          struct tarn_error *error);
+/* So that both fit, each into the same memory. TARN_USAGE: their graphs declare other spaces. */
+enum tarn_status tarn_arena_needs_join(struct tarn_arena_needs *needs,
+                                       const struct tarn_arena_needs *more,
+                                       struct tarn_error *error);
+/* Are a space's needs within the limits that its device says? */
+enum tarn_status tarn_arena_needs_check(const struct tarn_arena_needs *needs, uint32_t space,
+                                        struct tarn_device device,
+                                        const struct tarn_memory_limits *limits,
+                                        struct tarn_error *error);
+/* ---- Memory: memory.c ---- */
+
+/* What a device says of, and gives for, one memory space of a graph. */
+enum tarn_status tarn_space_limits(struct tarn_device device, const struct tarn_graph *graph,
+                                   uint32_t space, struct tarn_memory_limits *limits,
+                                   struct tarn_error *error);
+
+/* Allocates on the device (or takes what the options bring), and fills with zeros, in all spaces.
+ * arena: plan and device are set. parts: from the region, which lives as long. */
+enum tarn_status tarn_session_arena_obtain(struct tarn_session_arena *arena,
+                                           struct tarn_region *region,
+                                           const struct tarn_arena_needs *needs,
+                                           const struct tarn_session_options *options,
+                                           struct tarn_error *error);
+void tarn_session_arena_give_back(struct tarn_session_arena *arena);
+
+/* Around each work on memory that the caller shares: see memory_use.h. */
+enum tarn_status tarn_session_arena_begin(struct tarn_session_arena *arena,
+                                          struct tarn_error *error);
+void tarn_session_arena_end(struct tarn_session_arena *arena);
+
+/* ---- The whole ---- */
+
+/* What is needed of one space; within the limits that the device tells, or else TARN_USAGE or
+ * TARN_SYSTEM. */
+enum tarn_status tarn_arena_needs_tell(const struct tarn_arena_needs *needs, uint32_t space,
+                                       struct tarn_device device,
+                                       struct tarn_session_memory *memory,
+                                       struct tarn_error *error);
+
+/* Obtains the memory, or joins the arena of the options, and finds all addresses. The caller
+ * finishes it, whatever the status, before the region. */
 enum tarn_status tarn_session_arena_init(struct tarn_session_arena *arena,
                                          struct tarn_region *region, const struct tarn_plan *plan,
                                          struct tarn_device device,
                                          const struct tarn_session_options *options,
                                          struct tarn_error *error);
-/* Parts of it: what one plan needs, whether the device can give it, and the memory without
- * addresses. arena: plan, device and is_bound are set. */
-enum tarn_status tarn_session_arena_measure(const struct tarn_plan *plan, bool is_bound,
-                                            struct tarn_session_memory *memory,
-                                            struct tarn_error *error);
-enum tarn_status tarn_session_arena_check(const struct tarn_session_arena *arena,
-                                          const struct tarn_session_memory *memory,
-                                          struct tarn_error *error);
-enum tarn_status tarn_session_arena_obtain(struct tarn_session_arena *arena,
-                                           const struct tarn_session_memory *memory,
-                                           const struct tarn_session_options *options,
-                                           struct tarn_error *error);
 void tarn_session_arena_finish(struct tarn_session_arena *arena);
 
-/* Does each storage lie inside its part of the allocation, but for persistent ones that the caller
- * binds, and is each planned one where the plan says? pre: tarn_session_arena_init has succeeded.
- * For assertions; cost: linear in storages. */
+/* Does each storage lie inside its part of its space's allocation, but for persistent ones that the
+ * caller binds, and is each planned one where the plan says? pre: tarn_session_arena_init has
+ * succeeded. For assertions; cost: linear in storages. */
 bool tarn_session_arena_is_valid(const struct tarn_session_arena *arena);
 
 /* A persistent tensor that has no memory yet, or TARN_NONE. */

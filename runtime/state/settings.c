@@ -5,6 +5,7 @@
 #include "settings.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "streams/base/options.h"
@@ -39,6 +40,9 @@ static const char *find_gap(const struct tarn_device_table *t)
     if (!ALL_OR_NONE(t->capture_begin, t->capture_end, t->graph_launch, t->graph_destroy) ||
         !ALL_OR_NONE(t->stamp_create, t->stamp_destroy, t->stamp_record, t->stamp_elapsed))
         return "capture and stamps each all or none";
+    if (t->struct_size >= sizeof *t &&
+        !ALL_OR_NONE(t->space_limits, t->space_create, t->space_destroy))
+        return "functions for memory spaces all or none";
     bool needs_queues = t->kernels_are_closures || t->launch || t->capture_begin || t->stamp_create;
     if (needs_queues && !t->queue_create) return "launch, capture and stamps need queues";
     if (t->kernels_are_closures && !t->launch) return "kernels that are closures need launch";
@@ -49,12 +53,12 @@ enum tarn_status tarn_settings_check_device(struct tarn_device device, struct ta
 {
     const struct tarn_device_table *table = device.table;
     if (!table) return tarn_error_set(error, TARN_USAGE, "the device has no table");
-    if (table->abi_version != TARN_DEVICE_ABI || table->struct_size < sizeof *table)
+    const size_t least = offsetof(struct tarn_device_table, space_limits);
+    if (table->abi_version != TARN_DEVICE_ABI || table->struct_size < least)
         return tarn_error_set(error, TARN_USAGE,
                               "the device table is of ABI %u with %u bytes; this library needs ABI "
                               "%u with at least %zu bytes: build the device against its headers",
-                              table->abi_version, table->struct_size, TARN_DEVICE_ABI,
-                              sizeof *table);
+                              table->abi_version, table->struct_size, TARN_DEVICE_ABI, least);
     const char *gap = find_gap(table);
     if (!gap) return TARN_OK;
     return tarn_error_set(error, TARN_USAGE, "the table of device '%s' lacks functions: %s",

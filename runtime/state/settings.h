@@ -29,6 +29,13 @@ enum tarn_status tarn_settings_init(struct tarn_settings *settings, struct tarn_
 /* Can this library work with the device's table? */
 enum tarn_status tarn_settings_check_device(struct tarn_device device, struct tarn_error *error);
 
+/* Has it the functions for several kinds of memory, which older tables end before? */
+static inline bool tarn_device_has_spaces(const struct tarn_device_table *table)
+{
+    return table->struct_size > offsetof(struct tarn_device_table, space_limits) &&
+           table->space_create;
+}
+
 /* Does the device schedule streams itself, without queues? */
 static inline bool tarn_device_is_host(struct tarn_device device)
 {

@@ -82,26 +82,18 @@ static enum tarn_status take_plan(struct tarn_arena *arena, uint32_t i, struct t
     return taken->exits && taken->turns && taken->reached ? TARN_OK : tarn_error_no_memory(error);
 }
 
-/* As large as the largest arena, and then the largest persistent part, at a place for all. */
+/* In each space as large as the largest arena, and then the largest persistent part, at a place for
+ * all. */
 static enum tarn_status measure(struct tarn_plan *const *plans, size_t count, bool is_bound,
-                                struct tarn_session_memory *needs,
-                                const struct tarn_plan **strictest, struct tarn_error *error)
+                                struct tarn_arena_needs *needs, struct tarn_error *error)
 {
-    *needs = (struct tarn_session_memory){.size = 0};
-    for (size_t i = 0; i < count; i++) {
-        struct tarn_session_memory one;
-        enum tarn_status status = tarn_session_arena_measure(plans[i], is_bound, &one, error);
-        if (status) return status;
-        if (one.alignment > needs->alignment) *strictest = plans[i];
-        if (one.alignment > needs->alignment) needs->alignment = one.alignment;
-        if (one.arena > needs->arena) needs->arena = one.arena;
-        if (one.persistent > needs->persistent) needs->persistent = one.persistent;
+    enum tarn_status status = tarn_arena_needs_measure(needs, plans[0], is_bound, error);
+    for (size_t i = 1; i < count && !status; i++) {
+        struct tarn_arena_needs one;
+        status = tarn_arena_needs_measure(&one, plans[i], is_bound, error);
+        if (!status) status = tarn_arena_needs_join(needs, &one, error);
     }
-    uint64_t begin;
-    if (tarn_size_round_up(needs->arena, needs->alignment, &begin) &&
-        tarn_size_add(begin, needs->persistent, &needs->size))
-        return TARN_OK;
-    return tarn_error_set(error, TARN_SYSTEM, "arena and persistent part exceed 64 bits");
+    return status;
 }
 
 static enum tarn_status check_plans(struct tarn_plan *const *plans, size_t count,
@@ -131,21 +123,20 @@ static enum tarn_status take(struct tarn_plan *const *plans, size_t count,
     return status ? status : tarn_settings_check_device(device, error);
 }
 
-enum tarn_status tarn_arena_memory_size_sized(struct tarn_plan *const *plans, size_t count,
-                                              struct tarn_device device,
-                                              const struct tarn_arena_options *given,
-                                              struct tarn_session_memory *memory, size_t size,
-                                              struct tarn_error *error)
+enum tarn_status tarn_arena_space_size_sized(struct tarn_plan *const *plans, size_t count,
+                                             struct tarn_device device,
+                                             const struct tarn_arena_options *given,
+                                             tarn_space space, struct tarn_session_memory *memory,
+                                             size_t size, struct tarn_error *error)
 {
-    struct tarn_session_memory known = {0};
     struct tarn_arena_options options;
-    struct tarn_session_arena ground = {.device = device};
+    struct tarn_session_memory known = {0};
+    struct tarn_arena_needs needs;
     tarn_error_clear(error);
     if (!memory) return tarn_error_null(error, __func__);
     enum tarn_status status = take(plans, count, device, given, &options, error);
-    if (!status)
-        status = measure(plans, count, options.binds_persistent, &known, &ground.plan, error);
-    if (!status) status = tarn_session_arena_check(&ground, &known, error);
+    if (!status) status = measure(plans, count, options.binds_persistent, &needs, error);
+    if (!status) status = tarn_arena_needs_tell(&needs, space, device, &known, error);
     tarn_struct_give(memory, size, &known, sizeof known);
     return status;
 }
@@ -157,18 +148,21 @@ static enum tarn_status make(struct tarn_arena *arena, struct tarn_plan *const *
     if (!arena->plans) return tarn_error_no_memory(error);
     arena->plans_count = (uint32_t)count;
     arena->ground.is_bound = options->binds_persistent;
+    arena->ground.plan = plans[0];
     enum tarn_status status = TARN_OK;
     for (uint32_t i = 0; i < count && !status; i++) status = take_plan(arena, i, plans[i], error);
+    if (!status) status = measure(plans, count, options->binds_persistent, &arena->needs, error);
     for (uint32_t i = 0; i < count && !status; i++) {
         for (uint32_t k = 0; k < count && !status; k++)
             if (i != k) status = make_turn(arena, i, k, error);
     }
-    if (!status)
-        status = measure(plans, count, options->binds_persistent, &arena->needs,
-                         &arena->ground.plan, error);
     struct tarn_session_options asked = {.memory = options->memory,
-                                         .memory_size = options->memory_size};
-    if (!status) status = tarn_session_arena_obtain(&arena->ground, &arena->needs, &asked, error);
+                                         .memory_size = options->memory_size,
+                                         .space_memory = options->space_memory,
+                                         .space_memory_count = options->space_memory_count};
+    if (!status)
+        status =
+            tarn_session_arena_obtain(&arena->ground, &arena->region, &arena->needs, &asked, error);
     return status;
 }
 
@@ -215,12 +209,14 @@ enum tarn_status tarn_arena_destroy(struct tarn_arena *arena)
     return TARN_OK;
 }
 
-void *tarn_arena_memory_sized(const struct tarn_arena *arena, struct tarn_session_memory *needs,
-                              size_t size)
+void *tarn_arena_space_sized(const struct tarn_arena *arena, tarn_space space,
+                             struct tarn_session_memory *needs, size_t size)
 {
-    if (needs) memset(needs, 0, size);
-    if (needs && arena) tarn_struct_give(needs, size, &arena->needs, sizeof arena->needs);
-    return arena ? arena->ground.memory : NULL;
+    static const struct tarn_session_memory none;
+    bool is_there = arena && space < arena->needs.count;
+    if (needs)
+        tarn_struct_give(needs, size, is_there ? &arena->needs.of[space] : &none, sizeof none);
+    return is_there ? arena->ground.parts[space].memory : NULL;
 }
 
 struct tarn_waits tarn_arena_waits(const struct tarn_arena *arena, size_t from, size_t to)
@@ -274,7 +270,8 @@ enum tarn_status tarn_shared_join(struct tarn_session *session, struct tarn_erro
     if (!arena) return TARN_OK;
     if (arena->process != getpid())
         return tarn_error_set(error, TARN_USAGE, "the arena belongs to another process");
-    if (options->memory || options->binds_persistent || options->shares_memory)
+    if (options->memory || options->space_memory_count > 0 || options->binds_persistent ||
+        options->shares_memory)
         return tarn_error_set(error, TARN_USAGE,
                               "the arena has the memory: give memory, binds_persistent and "
                               "shares_memory to the arena, or none");
@@ -359,7 +356,7 @@ enum tarn_status tarn_shared_begin(struct tarn_session *session, bool is_submit,
     if (!session->shared)
         return is_submit && !tarn_session_is_idle(session)
                    ? TARN_OK
-                   : tarn_memory_use_begin(&session->arena.use, error);
+                   : tarn_session_arena_begin(&session->arena, error);
     struct tarn_session *owner = NULL;
     if (!atomic_compare_exchange_strong(&arena->busy, &owner, session) && owner != session)
         return tarn_error_set(
@@ -377,5 +374,5 @@ void tarn_shared_end(struct tarn_session *session, bool is_submit)
     if (session->shared)
         leave(session->settings.options.arena);
     else if (!is_submit)
-        tarn_memory_use_end(&session->arena.use);
+        tarn_session_arena_end(&session->arena);
 }

@@ -112,4 +112,12 @@ static inline const struct tarn_place *tarn_plan_place(const struct tarn_plan *p
     return &plan->places_persistent[a - plan->graph->planned_count];
 }
 
+/* Its offset from the begin of its space's arena, or persistent part. */
+static inline uint64_t tarn_plan_offset_in_space(const struct tarn_plan *plan, uint32_t a)
+{
+    const struct tarn_storage *storage = &plan->graph->storages[a];
+    return tarn_plan_place(plan, a)->offset -
+           tarn_plan_space_begin(plan, storage->space, storage->persistent);
+}
+
 #endif

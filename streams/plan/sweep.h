@@ -6,12 +6,13 @@
 #include "plan.h"
 
 struct tarn_extent {
-    uint64_t begin, end;
+    uint32_t space;
+    uint64_t begin, end; /* in that memory space */
     uint32_t storage;
 };
 
 struct tarn_extents {
-    struct tarn_extent *items; /* by begin */
+    struct tarn_extent *items; /* by space, then begin */
     uint32_t count;
     struct tarn_extent *active; /* those that may reach beyond where the sweep is */
     uint32_t active_count;

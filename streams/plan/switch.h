@@ -13,6 +13,11 @@ struct tarn_switch {
     const uint32_t *same;
 };
 
+/* Plans that share an arena share it space by space. TARN_USAGE: the graphs declare memory spaces
+ * of other names or kinds. */
+enum tarn_status tarn_switch_check_spaces(const struct tarn_graph *first,
+                                          const struct tarn_graph *other, struct tarn_error *error);
+
 /* Finds `same`; from the region. Every persistent tensor must have a name of its own in its plan;
  * two of the same name must be equally large, but for inputs, whose sizes differ from shape to
  * shape. TARN_USAGE: they are not; TARN_SYSTEM: no memory. */

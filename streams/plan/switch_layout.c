@@ -8,6 +8,23 @@
 #include "sweep.h"
 #include "switch.h"
 
+/* ---- Memory spaces ---- */
+
+enum tarn_status tarn_switch_check_spaces(const struct tarn_graph *first,
+                                          const struct tarn_graph *other, struct tarn_error *error)
+{
+    bool equal = first->spaces_count == other->spaces_count;
+    for (uint32_t s = 0; equal && s < first->spaces_count; s++)
+        equal = first->spaces[s].kind == other->spaces[s].kind &&
+                strcmp(first->spaces[s].name, other->spaces[s].name) == 0;
+    if (equal) return TARN_OK;
+    return tarn_error_set(
+        error, TARN_USAGE,
+        "graph %s has not the memory spaces of graph %s: plans that share an arena "
+        "must declare the same ones",
+        tarn_quote(other->name).text, tarn_quote(first->name).text);
+}
+
 /* ---- Persistent tensors by name ---- */
 
 struct named {
@@ -58,8 +75,13 @@ static enum tarn_status check_sizes(const struct tarn_graph *from, uint32_t a,
     const struct tarn_storage *x = &from->storages[a], *y = &to->storages[b];
     bool are_inputs =
         from->tensors[x->tensor].kind == TARN_INPUT && to->tensors[y->tensor].kind == TARN_INPUT;
-    if (x->size == y->size || are_inputs) return TARN_OK;
+    if (x->space == y->space && (x->size == y->size || are_inputs)) return TARN_OK;
     if (error && error->status == TARN_OK) error->tensor = y->tensor;
+    if (x->space != y->space)
+        return tarn_error_set(error, TARN_USAGE,
+                              "%s is in memory space %u in graph %s but in %u in graph %s",
+                              tarn_tensor_label(to, y->tensor).text, y->space,
+                              tarn_quote(to->name).text, x->space, tarn_quote(from->name).text);
     return tarn_error_set(error, TARN_USAGE,
                           "%s has %llu bytes in graph %s but %llu in graph %s: what plans share "
                           "must be equally large",
@@ -79,6 +101,7 @@ enum tarn_status tarn_switch_match(const struct tarn_plan *from, const struct ta
     struct named *f_names = sort_names(f, &working), *t_names = sort_names(t, &working);
     *same = tarn_region_take(region, t_count, sizeof **same);
     enum tarn_status status = f_names && t_names && *same ? TARN_OK : tarn_error_no_memory(error);
+    if (!status) status = tarn_switch_check_spaces(f, t, error);
     if (!status) status = check_names(f, f_names, error);
     if (!status) status = check_names(t, t_names, error);
     for (uint32_t i = 0, k = 0; i < t_count && !status; i++) {
@@ -97,8 +120,8 @@ static enum tarn_status check_place(const struct tarn_switch *pair, uint32_t a, 
                                     struct tarn_error *error)
 {
     const struct tarn_graph *from = pair->from->graph, *to = pair->to->graph;
-    uint64_t there = tarn_plan_place(pair->from, a)->offset;
-    uint64_t here = tarn_plan_place(pair->to, b)->offset;
+    uint64_t there = tarn_plan_offset_in_space(pair->from, a);
+    uint64_t here = tarn_plan_offset_in_space(pair->to, b);
     if (pair->same[b - to->planned_count] == a && there == here) return TARN_OK;
     tarn_tensor x = from->storages[a].tensor, y = to->storages[b].tensor;
     if (error && error->status == TARN_OK) error->tensor = y;
@@ -116,8 +139,8 @@ static enum tarn_status check_moved(const struct tarn_switch *pair, struct tarn_
     for (uint32_t b = to->planned_count; b < to->storages_count; b++) {
         uint32_t a = pair->same[b - to->planned_count];
         if (a == TARN_NONE) continue;
-        uint64_t there = tarn_plan_place(pair->from, a)->offset;
-        uint64_t here = tarn_plan_place(pair->to, b)->offset;
+        uint64_t there = tarn_plan_offset_in_space(pair->from, a);
+        uint64_t here = tarn_plan_offset_in_space(pair->to, b);
         if (there == here) continue;
         if (error && error->status == TARN_OK) error->tensor = to->storages[b].tensor;
         return tarn_error_set(

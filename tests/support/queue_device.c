@@ -266,6 +266,34 @@ static void memory_destroy(void *self, void *memory, uint64_t size)
     pthread_mutex_unlock(&device->lock);
 }
 
+/* ---- Kinds of memory ---- */
+
+static int space_limits(void *self, const struct tarn_memory_space *space,
+                        struct tarn_memory_limits *limits)
+{
+    int code = memory_limits(self, limits);
+    if (space->kind == TARN_SPACE_SCRATCH) limits->allocation_max = 1 << 16;
+    return code;
+}
+
+static int space_create(void *self, const struct tarn_memory_space *space, uint64_t size,
+                        void **memory)
+{
+    struct queue_device *device = self;
+    int code = memory_create(self, size, memory);
+    if (!code) device->spaces_alive[space->kind]++;
+    return code;
+}
+
+static void space_destroy(void *self, const struct tarn_memory_space *space, void *memory,
+                          uint64_t size)
+{
+    struct queue_device *device = self;
+    memory_destroy(self, memory, size);
+    assert(device->spaces_alive[space->kind] > 0);
+    device->spaces_alive[space->kind]--;
+}
+
 static int region_create(void *self, void *memory, uint64_t offset, uint64_t size, void **region)
 {
     struct queue_device *device = self;
@@ -626,6 +654,9 @@ static const struct tarn_device_table whole_table = {
     .pattern_compare = pattern_compare,
     .error_text = error_text,
     .error_class = error_class,
+    .space_limits = space_limits,
+    .space_create = space_create,
+    .space_destroy = space_destroy,
 };
 
 struct tarn_device queue_device(struct queue_device *device)
@@ -640,6 +671,7 @@ struct tarn_device queue_device(struct queue_device *device)
     }
     if (device->lacks_launch) table->launch = NULL;
     if (device->lacks_patterns) table->pattern_fill = NULL, table->pattern_compare = NULL;
+    if (!device->has_spaces) table->struct_size = offsetof(struct tarn_device_table, space_limits);
     if (device->lacks_capture) {
         table->capture_begin = NULL;
         table->capture_end = NULL;

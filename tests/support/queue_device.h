@@ -17,6 +17,7 @@ struct queue_device {
     bool regions;  /* no addresses inside an allocation */
     bool off_host; /* addresses that host code must not follow */
     bool lacks_launch, lacks_patterns, lacks_capture;
+    bool has_spaces;         /* several kinds of memory; a scratchpad has 64 KiB */
     uint64_t memory_size;    /* of the whole device; 0: no limit */
     uint64_t allocation_max; /* 0: no limit */
     /* How it behaves. */
@@ -30,10 +31,11 @@ struct queue_device {
     uint64_t calls; /* of those that can fail */
     uint32_t queues_alive, events_alive, memories_alive, regions_alive, graphs_alive;
     uint32_t stamps_alive;
-    uint32_t urgent_queues;  /* created as such */
-    _Atomic uint32_t named;  /* calls of memory_name */
-    _Atomic int ranges_open; /* begun and not ended */
-    uint32_t strange;        /* waits for events that were never recorded, or of another capture */
+    uint32_t spaces_alive[3]; /* allocations by kind */
+    uint32_t urgent_queues;   /* created as such */
+    _Atomic uint32_t named;   /* calls of memory_name */
+    _Atomic int ranges_open;  /* begun and not ended */
+    uint32_t strange;         /* waits for events that were never recorded, or of another capture */
     /* Inside. */
     uint64_t memory_used;
     uint64_t clock;                     /* pieces that ran */

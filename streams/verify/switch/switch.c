@@ -16,7 +16,8 @@
 
 /* What a planned storage reserves. `highest`: where those up to this one end, at most. */
 struct span {
-    uint64_t begin, end, highest;
+    uint32_t space;
+    uint64_t begin, end, highest; /* in that memory space */
     uint32_t storage;
 };
 
@@ -27,7 +28,7 @@ struct proof {
     struct tarn_region region;
     uint32_t *ended;    /* by step of `from`: when it has ended */
     uint32_t *begun;    /* by step of `to`: when it begins */
-    struct span *spans; /* of planned storages of `from`, by their first byte */
+    struct span *spans; /* of planned storages of `from`, by space and first byte */
 };
 
 static uint32_t *row_of(const struct proof *proof, uint32_t *rows, uint32_t step)
@@ -119,14 +120,16 @@ static enum tarn_status check_storages(const struct proof *proof, uint32_t a, ui
 
 static struct span span_of(const struct tarn_plan *plan, uint32_t a)
 {
-    uint64_t begin = tarn_plan_place(plan, a)->offset;
+    uint32_t space = plan->graph->storages[a].space;
+    uint64_t begin = tarn_plan_place(plan, a)->offset - tarn_plan_space_begin(plan, space, false);
     uint64_t end = begin + tarn_storage_reserved(plan->graph, a, plan->alignment);
-    return (struct span){begin, end, end, a};
+    return (struct span){space, begin, end, end, a};
 }
 
 static int compare_spans(const void *a, const void *b)
 {
     const struct span *x = a, *y = b;
+    if (x->space != y->space) return x->space < y->space ? -1 : 1;
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
@@ -136,18 +139,20 @@ static void sort_spans(const struct proof *proof)
     for (uint32_t a = 0; a < count; a++) proof->spans[a] = span_of(proof->pair->from, a);
     if (count > 0) qsort(proof->spans, count, sizeof *proof->spans, compare_spans);
     for (uint32_t i = 1; i < count; i++) {
-        if (proof->spans[i].highest < proof->spans[i - 1].highest)
+        bool is_same = proof->spans[i].space == proof->spans[i - 1].space;
+        if (is_same && proof->spans[i].highest < proof->spans[i - 1].highest)
             proof->spans[i].highest = proof->spans[i - 1].highest;
     }
 }
 
-/* How many begin below that byte. */
-static uint32_t count_below(const struct proof *proof, uint64_t byte)
+/* How many begin in an earlier space, or below that byte of this one. */
+static uint32_t count_below(const struct proof *proof, uint32_t space, uint64_t byte)
 {
     uint32_t low = 0, high = proof->pair->from->graph->planned_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (proof->spans[middle].begin < byte)
+        const struct span *span = &proof->spans[middle];
+        if (span->space < space || (span->space == space && span->begin < byte))
             low = middle + 1;
         else
             high = middle;
@@ -160,8 +165,8 @@ static enum tarn_status check_planned(const struct proof *proof, struct tarn_err
     enum tarn_status status = TARN_OK;
     for (uint32_t b = 0; b < proof->pair->to->graph->planned_count; b++) {
         struct span own = span_of(proof->pair->to, b);
-        for (uint32_t i = count_below(proof, own.end); i-- > 0 && !status;) {
-            if (proof->spans[i].highest <= own.begin) break;
+        for (uint32_t i = count_below(proof, own.space, own.end); i-- > 0 && !status;) {
+            if (proof->spans[i].space < own.space || proof->spans[i].highest <= own.begin) break;
             if (proof->spans[i].end > own.begin)
                 status = check_storages(proof, proof->spans[i].storage, b, error);
         }

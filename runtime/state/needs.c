@@ -1,0 +1,143 @@
+/* What plans need of each memory space: the arena, then the persistent part, in one allocation.
+ * Cost: linear in storages and tensors. */
+#include <stdio.h>
+
+#include "arena.h"
+#include "streams/base/checked.h"
+#include "streams/graph/report.h"
+#include "streams/plan/switch.h"
+
+/* " in memory space 1 "host"", or nothing where there is one alone. */
+struct label {
+    char text[sizeof(struct tarn_label) + 40];
+};
+
+static struct label space_label(const struct tarn_graph *graph, uint32_t space)
+{
+    struct label label = {""};
+    if (graph->spaces_count > 1)
+        snprintf(label.text, sizeof label.text, " in memory space %u %s", space,
+                 tarn_quote(graph->spaces[space].name).text);
+    return label;
+}
+
+/* Offsets are multiples of the plan's, the space's or the tensor's own alignment; so must their
+ * base be. *tensor: whose it is; TARN_NONE: the plan's or the space's. */
+static uint64_t alignment_needed(const struct tarn_plan *plan, uint32_t space, tarn_tensor *tensor)
+{
+    const struct tarn_graph *graph = plan->graph;
+    uint64_t own = graph->spaces[space].alignment, needed = own > 0 ? own : plan->alignment;
+    *tensor = TARN_NONE;
+    for (uint32_t t = 0; t < graph->tensors_count; t++) {
+        if (graph->tensors[t].space != space || graph->tensors[t].alignment <= needed) continue;
+        needed = graph->tensors[t].alignment;
+        *tensor = t;
+    }
+    return needed;
+}
+
+/* Where the last of the space's places ends, at least what the plan says: a plan that is run
+ * without verification may say less than it uses, and must then corrupt its own arena only. */
+static bool find_ends(const struct tarn_plan *plan, uint32_t space, bool is_bound,
+                      struct tarn_session_memory *memory)
+{
+    const struct tarn_graph *graph = plan->graph;
+    for (uint32_t a = 0; a < graph->storages_count; a++) {
+        const struct tarn_storage *storage = &graph->storages[a];
+        const struct tarn_place *place = tarn_plan_place(plan, a);
+        uint64_t end, begin = tarn_plan_space_begin(plan, space, storage->persistent);
+        if (storage->space != space || (storage->persistent && is_bound)) continue;
+        if (!tarn_size_add(place->offset - begin, place->size, &end)) return false;
+        uint64_t *least = storage->persistent ? &memory->persistent : &memory->arena;
+        if (end > *least) *least = end;
+    }
+    return true;
+}
+
+static enum tarn_status add_up(struct tarn_session_memory *memory, struct tarn_error *error)
+{
+    uint64_t begin;
+    if (tarn_size_round_up(memory->arena, memory->alignment, &begin) &&
+        tarn_size_add(begin, memory->persistent, &memory->size))
+        return TARN_OK;
+    return tarn_error_set(error, TARN_SYSTEM, "arena and persistent part exceed 64 bits");
+}
+
+enum tarn_status tarn_arena_needs_measure(struct tarn_arena_needs *needs,
+                                          const struct tarn_plan *plan, bool is_bound,
+                                          struct tarn_error *error)
+{
+    enum tarn_status status = TARN_OK;
+    needs->count = tarn_graph_spaces_count(plan->graph);
+    for (uint32_t s = 0; s < needs->count && !status; s++) {
+        struct tarn_session_memory *memory = &needs->of[s];
+        tarn_tensor tensor;
+        struct tarn_plan_space_summary made;
+        tarn_plan_space(plan, s, &made);
+        *memory = (struct tarn_session_memory){
+            .alignment = alignment_needed(plan, s, &tensor),
+            .arena = made.footprint,
+            .persistent = is_bound ? 0 : made.persistent,
+        };
+        needs->strictest[s] = plan;
+        if (!find_ends(plan, s, is_bound, memory)) memory->arena = UINT64_MAX;
+        status = add_up(memory, error);
+    }
+    return status;
+}
+
+enum tarn_status tarn_arena_needs_join(struct tarn_arena_needs *needs,
+                                       const struct tarn_arena_needs *more,
+                                       struct tarn_error *error)
+{
+    enum tarn_status status =
+        tarn_switch_check_spaces(needs->strictest[0]->graph, more->strictest[0]->graph, error);
+    for (uint32_t s = 0; s < needs->count && !status; s++) {
+        struct tarn_session_memory *memory = &needs->of[s];
+        const struct tarn_session_memory *other = &more->of[s];
+        if (other->alignment > memory->alignment) {
+            memory->alignment = other->alignment;
+            needs->strictest[s] = more->strictest[s];
+        }
+        if (other->arena > memory->arena) memory->arena = other->arena;
+        if (other->persistent > memory->persistent) memory->persistent = other->persistent;
+        status = add_up(memory, error);
+    }
+    return status;
+}
+
+static enum tarn_status refuse_alignment(const struct tarn_plan *plan, uint32_t space,
+                                         const char *device, uint64_t given,
+                                         struct tarn_error *error)
+{
+    tarn_tensor tensor;
+    uint64_t needed = alignment_needed(plan, space, &tensor);
+    bool is_own = tensor != TARN_NONE;
+    if (error && error->status == TARN_OK) error->tensor = tensor;
+    return tarn_error_set(error, TARN_USAGE,
+                          "%s needs an alignment of %llu bytes but device '%s' gives %llu%s: %s",
+                          is_own ? tarn_tensor_label(plan->graph, tensor).text : "the plan",
+                          (unsigned long long)needed, device, (unsigned long long)given,
+                          space_label(plan->graph, space).text,
+                          is_own ? "give the tensor a smaller one" : "plan with a smaller one");
+}
+
+enum tarn_status tarn_arena_needs_check(const struct tarn_arena_needs *needs, uint32_t space,
+                                        struct tarn_device device,
+                                        const struct tarn_memory_limits *limits,
+                                        struct tarn_error *error)
+{
+    const struct tarn_session_memory *memory = &needs->of[space];
+    const struct tarn_plan *plan = needs->strictest[space];
+    if (memory->alignment > limits->alignment)
+        return refuse_alignment(plan, space, device.table->name, limits->alignment, error);
+    if (memory->size <= limits->allocation_max) return TARN_OK;
+    return tarn_error_set(
+        error, TARN_SYSTEM,
+        "device '%s' allocates %llu bytes at once at most%s; the session needs %llu (arena %llu, "
+        "persistent part %llu): bind persistent tensors to memory of their own, or plan with a "
+        "capacity or budget below that",
+        device.table->name, (unsigned long long)limits->allocation_max,
+        space_label(plan->graph, space).text, (unsigned long long)memory->size,
+        (unsigned long long)memory->arena, (unsigned long long)memory->persistent);
+}
