@@ -10,32 +10,6 @@
 #include "fail.h"
 #include "state.h"
 
-/* A tensor of the state, and its bytes. */
-struct piece {
-    void *at;
-    size_t size;
-};
-enum { PIECES_MAX = 3 * PARAMETERS_MAX + 2 * STATISTICS_MAX };
-
-static int list_pieces(const struct state *state, const struct tape *tape,
-                       struct piece pieces[static PIECES_MAX])
-{
-    int n = 0;
-    for (uint32_t i = 0; i < tape->parameters_count; i++) {
-        const struct parameter *p = &tape->parameters[i];
-        pieces[n++] = (struct piece){state->at[p->w.id], p->count * sizeof(float)};
-        for (int k = 0; k < 2; k++)
-            if (p->moments[k] != TARN_NONE)
-                pieces[n++] = (struct piece){state->at[p->moments[k]], p->count * sizeof(float)};
-    }
-    for (uint32_t i = 0; i < tape->statistics_count; i++) {
-        const struct statistics *s = &tape->statistics[i];
-        pieces[n++] = (struct piece){state->at[s->mean], s->size};
-        pieces[n++] = (struct piece){state->at[s->variance], s->size};
-    }
-    return n;
-}
-
 struct header {
     char text[128];
 };
@@ -59,7 +33,7 @@ void checkpoint_write(const char *path, const struct state *state, const struct 
 {
     struct piece pieces[PIECES_MAX];
     char temporary[4096];
-    int n = list_pieces(state, tape, pieces);
+    int n = state_pieces(state, tape, pieces);
     struct header h = header(o, sum(pieces, n));
     uint64_t check = digest(0, &next, sizeof next);
     snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid());
@@ -105,7 +79,7 @@ uint64_t checkpoint_read(const char *path, const struct state *state, const stru
                          const struct options *o)
 {
     struct piece pieces[PIECES_MAX];
-    int n = list_pieces(state, tape, pieces);
+    int n = state_pieces(state, tape, pieces);
     uint64_t next = rank == 0 ? read_here(path, pieces, n, o) : 0;
     ranks_send(&next, sizeof next);
     for (int i = 0; i < n; i++) ranks_send(pieces[i].at, pieces[i].size);

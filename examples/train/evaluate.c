@@ -57,36 +57,25 @@ void evaluation_destroy(struct evaluation *e)
 
 struct tarn_plan *evaluation_plan(const struct evaluation *e) { return e->plan; }
 
-/* The same parameter has the same number on both tapes. */
-static void bind_state(const struct evaluation *e, struct tarn_session *session,
-                       const struct training *training)
-{
-    const struct tape *here = &e->tape, *there = &training->tape;
-    void **at = training->state.at;
-    struct tarn_error error;
-    TARN(tarn_session_bind_memory(session, here->inputs[0][0], e->input, &error));
-    for (uint32_t i = 0; i < here->parameters_count; i++)
-        TARN(tarn_session_bind_memory(session, here->parameters[i].w.id,
-                                      at[there->parameters[i].w.id], &error));
-    for (uint32_t i = 0; i < here->statistics_count; i++) {
-        const struct statistics *to = &here->statistics[i], *from = &there->statistics[i];
-        TARN(tarn_session_bind_memory(session, to->mean, at[from->mean], &error));
-        TARN(tarn_session_bind_memory(session, to->variance, at[from->variance], &error));
-    }
-    if (here->mask != TARN_NONE)
-        TARN(tarn_session_bind_memory(session, here->mask, at[there->mask], &error));
-}
-
+/* A kernel for each op, and for each persistent tensor the memory of the one of the same name. */
 static struct tarn_session *open_session(const struct evaluation *e,
                                          const struct training *training)
 {
+    const struct tarn_graph *graph = tarn_plan_graph(e->plan);
     struct tarn_session *session;
     struct tarn_error error;
     TARN(tarn_session_create(e->plan, cores(), TARN_SESSION_OPTIONS(.arena = training->arena),
                              &session, &error));
     for (tarn_op op = 0; op < e->tape.ops_count; op++)
         TARN(tarn_session_bind(session, op, e->tape.kernels[op].run, e->tape.kernels[op].user));
-    bind_state(e, session, training);
+    TARN(tarn_session_bind_memory(session, e->tape.inputs[0][0], e->input, &error));
+    for (tarn_tensor id = 0; id < tarn_graph_tensors_count(graph); id++) {
+        struct tarn_tensor_info info;
+        tarn_graph_tensor(graph, id, &info);
+        tarn_tensor there = tarn_graph_find_tensor(training->graph, info.name);
+        if (there != TARN_NONE && training->state.at[there])
+            TARN(tarn_session_bind_memory(session, id, training->state.at[there], &error));
+    }
     return session;
 }
 

@@ -203,7 +203,7 @@ def main():
 
 * The arena needs what freeing at the last use needs, although its streams run side by side, and no allocator is called in a step.
 * A budget works on one forward and backward pass and on several in a row: each shard's forward results are dropped and computed again in
-  its own backward pass. What no budget can drop are the sums of gradients, which grow with the passes' share of the arena.
+  its own backward pass. No budget can drop the sums of gradients.
 * Communication hides behind the backward pass as far as gradients are ready early: the last bucket, of the first layers, never does.""")
 
 

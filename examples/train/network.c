@@ -100,8 +100,8 @@ static void add_load(struct tape *t, const struct step *step)
                                                .stream = t->copy,
                                                .outputs = TARN_TENSORS(input, wanted)},
                          (struct kernel){load_next, tape_copy(t, &load, sizeof load)});
-    if (options_fault(step->options, "race", NULL)) return; /* to be refused */
-    for (int i = 0; i < 2; i++) tape_after_readers(t, op, now[i]);
+    if (!options_fault(step->options, "race", NULL)) /* without it the graph is refused */
+        tarn_builder_after_readers(t->builder, op);
 }
 
 /* ---- The step ---- */

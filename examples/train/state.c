@@ -67,15 +67,30 @@ uint64_t digest(uint64_t so_far, const void *data, size_t size)
     return h;
 }
 
-uint64_t state_digest(const struct state *state, const struct tape *tape)
+int state_pieces(const struct state *state, const struct tape *tape,
+                 struct piece pieces[static PIECES_MAX])
 {
-    uint64_t h = 0;
+    int n = 0;
     for (uint32_t i = 0; i < tape->parameters_count; i++) {
         const struct parameter *p = &tape->parameters[i];
-        h = digest(h, state->at[p->w.id], p->count * sizeof(float));
+        pieces[n++] = (struct piece){state->at[p->w.id], p->count * sizeof(float)};
         for (int k = 0; k < 2; k++)
             if (p->moments[k] != TARN_NONE)
-                h = digest(h, state->at[p->moments[k]], p->count * sizeof(float));
+                pieces[n++] = (struct piece){state->at[p->moments[k]], p->count * sizeof(float)};
     }
+    for (uint32_t i = 0; i < tape->statistics_count; i++) {
+        const struct statistics *s = &tape->statistics[i];
+        pieces[n++] = (struct piece){state->at[s->mean], s->size};
+        pieces[n++] = (struct piece){state->at[s->variance], s->size};
+    }
+    return n;
+}
+
+uint64_t state_digest(const struct state *state, const struct tape *tape)
+{
+    struct piece pieces[PIECES_MAX];
+    uint64_t h = 0;
+    for (int i = 0, n = state_pieces(state, tape, pieces); i < n; i++)
+        h = digest(h, pieces[i].at, pieces[i].size);
     return h;
 }

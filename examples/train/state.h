@@ -18,7 +18,15 @@ void state_reset(const struct state *state, const struct tape *tape, const struc
 void state_destroy(struct state *state);
 /* The batch of the first step, alone. */
 void state_load(const struct state *state, const struct tape *tape, const struct step *step);
-/* A number for the bits of all parameters and moments. */
+/* What is learnt: parameters, moments, statistics. Returns how many there are. */
+struct piece {
+    void *at;
+    size_t size;
+};
+enum { PIECES_MAX = 3 * PARAMETERS_MAX + 2 * STATISTICS_MAX };
+int state_pieces(const struct state *state, const struct tape *tape,
+                 struct piece pieces[static PIECES_MAX]);
+/* A number for the bits of all that is learnt. */
 uint64_t state_digest(const struct state *state, const struct tape *tape);
 uint64_t digest(uint64_t so_far, const void *data, size_t size); /* begins with 0 */
 

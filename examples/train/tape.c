@@ -42,7 +42,6 @@ void tape_finish(struct tape *tape)
     }
     free(tape->kernels);
     free(tape->gradients);
-    free(tape->reads);
     *tape = (struct tape){0};
 }
 
@@ -106,10 +105,6 @@ tarn_op tape_op(struct tape *tape, struct tarn_op_info info, struct kernel kerne
     uint32_t op = tape->ops_count;
     tape->kernels = grown(tape->kernels, op, sizeof *tape->kernels);
     tape->kernels[op] = kernel;
-    for (size_t i = 0; i < info.inputs.count; i++) {
-        tape->reads = grown(tape->reads, tape->reads_count, sizeof *tape->reads);
-        tape->reads[tape->reads_count++] = (struct read){op, info.inputs.ids[i]};
-    }
     char full[FULL_NAME_SIZE];
     bool once = info.stream == tape->update || info.stream == tape->communication;
     full_name(tape, info.name, !once, full);
@@ -117,13 +112,6 @@ tarn_op tape_op(struct tape *tape, struct tarn_op_info info, struct kernel kerne
     if (tape->costs) info.cost = tape->costs[op].written;
     tape->ops_count++;
     return tarn_builder_op(tape->builder, &info);
-}
-
-void tape_after_readers(struct tape *tape, tarn_op op, tarn_tensor tensor)
-{
-    for (uint32_t i = 0; i < tape->reads_count; i++)
-        if (tape->reads[i].tensor == tensor && tape->reads[i].op != op)
-            tarn_builder_control(tape->builder, op, tape->reads[i].op);
 }
 
 /* ---- Parameters and gradients ---- */

@@ -66,11 +66,6 @@ struct kernel {
     void *user;
 };
 
-struct read {
-    tarn_op op;
-    tarn_tensor tensor;
-};
-
 /* Measured times of an op as written, and of its other implementation; nanoseconds. */
 struct cost {
     uint64_t written, other;
@@ -84,8 +79,6 @@ struct tape {
     const struct cost *costs; /* by op; NULL: not known */
     struct kernel *kernels;   /* by op */
     uint32_t ops_count;
-    struct read *reads; /* of all tensors, in the order of the ops */
-    uint32_t reads_count;
     struct parameter parameters[PARAMETERS_MAX];
     uint32_t parameters_count, parameters_used; /* used: by this shard */
     struct statistics statistics[STATISTICS_MAX];
@@ -123,8 +116,6 @@ struct value tape_view(struct value v, dnnl_memory_desc_t md);
 /* ---- Ops ---- */
 /* Adds an op whose kernel is C code. */
 tarn_op tape_op(struct tape *tape, struct tarn_op_info info, struct kernel kernel);
-/* An op that writes a persistent tensor waits for all who have read the tensor so far. */
-void tape_after_readers(struct tape *tape, tarn_op op, tarn_tensor tensor);
 
 struct argument {
     int role; /* DNNL_ARG_... */

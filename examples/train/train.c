@@ -38,15 +38,16 @@ void training_begin(struct training *t, struct tarn_plan *other)
     const struct options *o = t->step.options;
     if (strcmp(o->memory, "arena")) return;
     struct tarn_plan *plans[] = {t->plan, other};
+    /* A stream that waits for other ranks has a thread of its own. */
+    const struct tarn_list waits = {&t->tape.communication, ranks > 1 || o->wire};
     struct tarn_error error;
     TARN(tarn_arena_create(plans, 2, cores(), TARN_ARENA_OPTIONS(.binds_persistent = true),
                            &t->arena, &error));
-    TARN(tarn_session_create(
-        t->plan, cores(),
-        TARN_SESSION_OPTIONS(.arena = t->arena,
-                             .blocking = {&t->tape.communication, 1}, /* waits for other ranks */
-                             .flight = o->trace ? 8192 : 16, .flight_line = print_line),
-        &t->session, &error));
+    TARN(tarn_session_create(t->plan, cores(),
+                             TARN_SESSION_OPTIONS(.arena = t->arena, .blocking = waits,
+                                                  .flight = o->trace ? 8192 : 16,
+                                                  .flight_line = print_line),
+                             &t->session, &error));
     for (tarn_op op = 0; op < t->tape.ops_count; op++)
         TARN(tarn_session_bind(t->session, op, t->tape.kernels[op].run, t->tape.kernels[op].user));
     for (tarn_tensor id = 0; id < t->state.count; id++)

@@ -90,7 +90,7 @@ static void add_update(struct tape *t, const struct step *step, struct parameter
                                                .outputs = {out, moments + 1}},
                          (struct kernel){moments == 1 ? update_sgd : update_adam,
                                          tape_copy(t, &update, sizeof update)});
-    tape_after_readers(t, op, p->w.id);
+    tarn_builder_after_readers(t->builder, op);
 }
 
 /* ---- Buckets ---- */
