@@ -20,11 +20,14 @@
 
 static struct tarn_graph *graph_of_seed(uint64_t seed, uint32_t ops_max)
 {
+    static const uint64_t capacities[] = {1 << 30, 0, 1 << 28, 0}; /* more than any needs */
     struct random_graph_options options = random_graph_knobs(seed, ops_max);
     options.size_max = 1 + (uint32_t)(seed % 24);
     options.fill_share = seed % 5 == 0 ? 40 : 0;
     options.padded_share = (uint32_t)(seed % 4 * 25);
     options.early_share = (uint32_t)(seed % 3 * 40);
+    options.spaces = seed % 4 == 3 ? 1 + (uint32_t)(seed / 4 % 4) : 0;
+    options.capacities = capacities;
     return random_graph(&options);
 }
 

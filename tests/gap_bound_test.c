@@ -316,7 +316,7 @@ static bool judge(struct tarn_graph *graph, uint64_t alignment, const char *meth
     assert_true(oracle_accepts(plan));
     tarn_plan_summarize(plan, &summary);
     uint64_t smallest =
-        summary.footprint / alignment > UNITS_MAX ? UINT64_MAX : oracle_smallest_arena(plan);
+        summary.footprint / alignment > UNITS_MAX ? UINT64_MAX : oracle_smallest_arena(plan, 0);
     if (summary.bound > smallest || (summary.optimal && summary.footprint > smallest))
         fail_msg("%s, %s, alignment %u: bound %llu, smallest arena %llu, footprint %llu",
                  tarn_graph_name(graph), method, (unsigned)alignment,

@@ -7,6 +7,7 @@ Left out: lines that allocate or assert (sizes of memory are for the sanitizers)
 """
 import collections
 import hashlib
+import os
 import re
 
 Mutant = collections.namedtuple("Mutant", "file line start end text shown rule key")
@@ -42,17 +43,19 @@ def closing(tokens, opening):
     return opening
 
 
-def in_function(tokens):
-    """For each token: whether it is inside a function's body."""
-    inside, depth, body = [], 0, False
+def functions(tokens):
+    """For each token: the name of the function whose body it is in, or None."""
+    names, depth, outer, name = [], 0, None, None
     for k, (text, _) in enumerate(tokens):
-        if text == "{":
-            if depth == 0:
-                body = k > 0 and tokens[k - 1][0] == ")"
-            depth += 1
-        depth -= text == "}"
-        inside.append(body and depth > 0)
-    return inside
+        if depth == 0 and text == "(" and outer is None:
+            outer = tokens[k - 1][0]
+        if depth == 0 and text == "{":
+            name = outer if tokens[k - 1][0] == ")" else None
+        depth += (text == "{") - (text == "}")
+        names.append(name if depth > 0 else None)
+        if depth == 0 and text in (";", "}"):
+            outer = None
+    return names
 
 
 def selects(tokens, k):
@@ -97,16 +100,16 @@ def changes_at(tokens, k):
 
 
 def mutants_of(file, source):
-    """All mutants of a file, in an order that depends on each one's own line alone: who takes the first
-    ones keeps them when other lines change."""
+    """All mutants of a file, in an order that depends on each one's own line and function alone: who takes
+    the first ones keeps them when other lines change, or the file moves."""
     masked = UNSEEN.sub(blank, source)
     tokens = [(match.group(), match.start()) for match in TOKEN.finditer(masked)]
-    inside = in_function(tokens)
+    function = functions(tokens)
     lines = source.split("\n")
     seen = collections.Counter()
     mutants = []
     for k in range(len(tokens)):
-        if not inside[k]:
+        if not function[k]:
             continue
         line = source.count("\n", 0, tokens[k][1])
         if LEFT_OUT_LINES.search(lines[line]):
@@ -119,9 +122,9 @@ def mutants_of(file, source):
             text = text[:start] + replacement + text[end:]
         rule, start, end, replacement = changes[0]
         shown = (lines[line].strip(), text.split("\n")[line].strip() or ";")
-        same = (shown[0], shown[1])
+        same = (function[k], *shown)
         seen[same] += 1
-        name = "|".join((file, *same, str(seen[same])))
+        name = "|".join((os.path.basename(file), *same, str(seen[same])))
         key = hashlib.sha1(name.encode()).hexdigest()[:12]
         mutants.append(Mutant(file, line + 1, start, end, text, shown, rule, key))
     return sorted(mutants, key=lambda mutant: mutant.key)

@@ -2,20 +2,20 @@
 """Mutation of the code that plans depend on: safety, verifier, bound, placement, events. Each mutant (see
 mutants.py) is compiled in a scratch copy of the tree, and tests run until one fails.
 
-  tests/mutation.py [--mutants N] [--minutes M] [--folder FOLDER] [--again] [--only TEXT] [--slow S] [--trees N] [--report]
+  tests/mutation.py [--mutants N] [--skip N] [--minutes M] [--folder FOLDER] [--again] [--only TEXT] [--trees N] [--report]
 
   --mutants   how many are drawn, spread over the files (250)
+  --skip      draws those that a sample of so many leaves (0)
   --minutes   begins no mutant after that time (TARN_CAMPAIGN, or until done); the next call goes on
   --folder    of the scratch trees and of what is known so far (build-mutation)
   --again     tests the survivors anew, with the tests of now
   --only      only files whose name has TEXT in it
-  --slow      seconds of processor time (10): slower tests run only for the files that SUITES names them for
   --trees     copies in which mutants are tested at a time (2)
   --report    tests nothing, prints what is known
 
 A mutant whose object file is the original's is no mutant. At first tests draw a 32nd of their random graphs; who
-survives these meets all, then the sanitizers. The suites of SUITES for its file run, the quickest first, and
-under the sanitizers the quick ones of all others. A test that takes several times the processor time of
+survives these meets all, then the sanitizers. The suites of SUITES for its file run, those first that have killed
+most of its code in the least time, and under the sanitizers the quick ones of all others. A test that takes several times the processor time of
 the original's is stopped, and counts as failed. Survivors that docs/trust.md lists with a reason are named so.
 Exits 1 when fewer than 90 % are killed. Cost: some seconds a mutant, a minute a survivor.
 """
@@ -41,6 +41,7 @@ import mutants
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 AIM = 0.9           # of the mutants, to be killed
 MEMORY = 8 << 30    # bytes a test may map
+LINKING = 0.5       # seconds before a test can begin
 SKIPPED = 77        # exit status of a test that cannot run here
 HALTING = {"UBSAN_OPTIONS": "halt_on_error=1", "ASAN_OPTIONS": "halt_on_error=1:detect_leaks=1"}
 
@@ -58,6 +59,9 @@ SURVIVED = "survived " + ROUNDS[-1].name
 SUITES = [
     ("safety", "streams/graph/races.c", "graph order exhaustive worlds bounds property"),
     ("safety", "streams/graph/clocks.c", "order pairs exhaustive verify worlds property"),
+    ("safety", "streams/graph/after_readers.c", "graph order exhaustive worlds file property"),
+    ("safety", "streams/graph/storages.c", "graph order exhaustive worlds place groups workspace property"),
+    ("safety", "streams/order/view.c", "order couple reorder bounds gap_bound pairs worlds property"),
     ("safety", "streams/order/reuse.c", "order pairs exhaustive verify worlds property"),
     ("safety", "planner/papers/ancestors.c", "pairs order worlds property"),
     ("safety", "planner/papers/pair_matrix.c", "pairs order worlds property"),
@@ -69,15 +73,19 @@ SUITES = [
     ("bound", "streams/order/greedy.c", "antichain bounds gap_bound worlds figures certificate property plan_memory"),
     ("bound", "streams/order/events/cells.c", "antichain bounds order worlds figures certificate property plan_memory"),
     ("bound", "streams/order/gap*.c", "gap_bound bounds antichain worlds figures certificate property plan_memory"),
+    ("bound", "streams/order/reserved.c", "groups order place bounds worlds figures certificate property plan_memory"),
     ("bound", "streams/order/worst.c", "bounds antichain summary order worlds figures certificate property plan_memory"),
     ("bound", "streams/order/peak.c", "summary bounds order worlds figures certificate property plan_memory"),
     ("bound", "streams/order/summary.c", "summary worlds figures certificate property plan_memory"),
     ("bound", "streams/verify/bound*.c", "verify bounds plan_file damage worlds certificate property plan_memory"),
     ("events", "streams/order/events/events.c", "order boundary simulator property plan_memory"),
     ("events", "streams/order/events/boundary.c", "boundary boundary_run order property plan_memory"),
+    ("events", "streams/plan/switch*.c", "switch arena adopt"),
+    ("events", "streams/plan/sweep.c", "switch arena adopt"),
     ("events", "streams/order/simulator.c", "simulator property plan_memory"),
     ("events", "streams/plan/program.c", "verify boundary simulator executor property plan_memory"),
     ("verifier", "streams/verify/refine*.c", "refine verify transform reorder damage property verify_memory"),
+    ("verifier", "streams/verify/switch/*.c", "switch arena adopt"),
     ("verifier", "streams/verify/form.c", "verify plan_file damage property verify_memory"),
     ("verifier", "streams/verify/verdict.c", "verify damage property verify_memory"),
     ("verifier", "streams/verify/verify.c", "verify damage property verify_memory"),
@@ -92,8 +100,15 @@ SUITES = [
     ("placement", "planner/place/windows/split.c", "windows limits place quality figures property plan_memory"),
     ("placement", "planner/place/windows/periods.c", "windows limits place quality figures property plan_memory"),
     ("placement", "planner/place/windows/bundle*.c", "windows limits place quality figures property plan_memory"),
+    ("placement", "planner/place/windows/span_tree.c", "windows limits place quality figures property plan_memory"),
+    ("placement", "planner/place/windows/targets.c", "windows limits place quality figures property plan_memory"),
     ("placement", "planner/place/windows/field.c", "windows limits place quality figures property plan_memory"),
     ("placement", "planner/place/problem/part.c", "windows limits place exact quality figures property plan_memory"),
+    ("placement", "planner/place/problem/problem.c", "place order exact limits quality figures property plan_memory"),
+    ("placement", "planner/place/somas/*.c", "place quality anytime figures property plan_memory"),
+    ("placement", "planner/plan_graph.c", "place groups limits anytime plan_contents bounds figures property plan_memory"),
+    ("placement", "planner/plan_spaces.c", "spaces place plan_contents property plan_memory"),
+    ("placement", "planner/transform/pad_groups.c", "groups property"),
     ("placement", "planner/place/problem/block.c", "place order exact limits quality figures property plan_memory"),
     ("placement", "planner/place/problem/conflict.c", "place order limits lowest quality figures property plan_memory"),
     ("placement", "planner/place/problem/lifetimes.c", "windows place limits quality figures property plan_memory"),
@@ -112,8 +127,7 @@ SUITES = [
     ("placement", "planner/place/lowest/*.c", "lowest limits place quality figures property plan_memory"),
 ]
 APART = ("planner/papers/llfb.c", "planner/papers/roam*.c", "planner/papers/*_tree.c")   # methods of papers, run only when asked for
-NOT_RUN = ("style", "cli", "hostile", "signals", "custom_sdk", "cuda*", "device_*", "fake_cudart", "embed_*", "cross", "python",
-           "failing_calls", "fuzz")
+NOT_RUN = ("cuda*", "device_*", "fake_cudart", "embed_*", "steady*", "executor_starpu", "fuzz*", "train*")  # nor scripts
 
 
 def files():
@@ -130,15 +144,20 @@ def files():
     return known
 
 
-def draw(count, only):
-    """A fixed sample: from each file its share of mutants, and two at least."""
+def draw(count, skipped, only):
+    """A fixed sample: from each file its share, and one mutant at least where that many are asked for, behind the
+    share of a sample of those skipped."""
     pools = {}
     for name in sorted(files()):
         with open(os.path.join(SOURCE, name)) as source:
             pools[name] = mutants.mutants_of(name, source.read())
-    total = sum(len(pool) for pool in pools.values())
-    return [mutant for name, pool in pools.items() if only in name
-            for mutant in pool[:max(2, round(count * len(pool) / total))]]
+    total, before, drawn = sum(len(pool) for pool in pools.values()), 0, {}
+    for name, pool in pools.items():
+        after = before + len(pool)
+        first, number = (max(of >= len(pools), of * after // total - of * before // total) for of in (skipped, count))
+        drawn.update((mutant.key, mutant) for mutant in pool[first:][:number] if only in name)
+        before = after
+    return list(drawn.values())
 
 
 class Tree:
@@ -169,7 +188,8 @@ class Tree:
             self.tests = {test["name"]: test for test in json.load(listed)
                           if not any(fnmatch.fnmatch(test["name"], name) for name in NOT_RUN)
                           and not (self.is_sanitized() and "tarn:release" in test["suite"])}
-        self.ninja(*sorted({self.program(name) for name in self.tests} - {None}))
+        self.tests = {name: test for name, test in self.tests.items() if self.program(name)}
+        self.ninja(*sorted({self.program(name) for name in self.tests}))
 
     def is_sanitized(self):
         return any("sanitize" in option for option in self.round.options)
@@ -251,8 +271,9 @@ def run(command):
 class Campaign:
     """What is known: the original's processor time of every test, and each mutant's fate."""
 
-    def __init__(self, folder, slow, trees):
-        self.slow, self.trees = slow, trees
+    def __init__(self, folder, trees):
+        self.trees = trees
+        self.kills = collections.Counter()  # (folder of the source, suite) -> mutants
         self.path = os.path.join(folder, "state.json")
         self.state = {"times": {kind.name: {} for kind in ROUNDS}, "fates": {}, "seconds": 0}
         self.lock = threading.Lock()
@@ -260,6 +281,10 @@ class Campaign:
             with open(self.path) as file:
                 self.state = json.load(file)
         self.fates = self.state["fates"]
+
+    def note(self, mutant, fate):
+        self.fates[mutant.key] = fate
+        self.kills[os.path.dirname(mutant.file), fate] += 1
 
     def save(self):
         with self.lock:
@@ -273,11 +298,11 @@ class Campaign:
     def measure(self, tree, end):
         """The original's times. A test that fails without a mutant, or takes too long, tests no mutant."""
         times = self.times(tree)
-        longest = max(tree.round.about, tree.round.most or self.slow)
+        longest = max(tree.round.about, tree.round.most)
+        named = {name for _, suites in files().values() for name in suites}
 
         def one(name):
-            program = tree.program(name)
-            version = hashlib.sha1(read(os.path.join(tree.build, program))).hexdigest() if program else name
+            version = hashlib.sha1(read(os.path.join(tree.build, tree.program(name)))).hexdigest()
             if name in times and times[name]["version"] == version or time.monotonic() > end:
                 return
             passed, seconds = tree.test(name, longest + 1)
@@ -287,15 +312,16 @@ class Campaign:
             self.save()
 
         with concurrent.futures.ThreadPoolExecutor(self.trees) as pool:
-            list(pool.map(one, sorted(tree.tests)))
+            list(pool.map(one, sorted(name for name in tree.tests if name in named or tree.round.most)))
 
-    def order(self, tree, about):
-        """The tests to run: those about the file, then others; of each the quickest first."""
-        most = self.slow if tree.round.most is None else tree.round.most
-        usable = [(known["seconds"], name) for name, known in self.times(tree).items()
-                  if known["passed"] and name in tree.tests
-                  and known["seconds"] <= (tree.round.about if name in about else most)]
-        return [name for _, name in sorted(usable, key=lambda test: (test[1] not in about, test))]
+    def order(self, tree, file, about):
+        """The tests to run: those about the file, then others; of each first what has killed most for its time."""
+        def cost(name):
+            kills = self.kills[os.path.dirname(file), name]
+            return name not in about, (LINKING + self.times(tree)[name]["seconds"]) / (1 + kills), name
+
+        return sorted((name for name, known in self.times(tree).items() if known["passed"] and name in tree.tests
+                       and known["seconds"] <= (tree.round.about if name in about else tree.round.most)), key=cost)
 
     def fate(self, tree, mutant, about):
         """The suite that kills it; "equivalent", "refused" by the compiler, or the round that it survived."""
@@ -311,8 +337,8 @@ class Campaign:
                 return "refused"
             if read(os.path.join(tree.build, output)) == before:
                 return "equivalent"
-            for name in self.order(tree, about):
-                if not tree.ninja(tree.program(name) or "all"):
+            for name in self.order(tree, mutant.file, about):
+                if not tree.ninja(tree.program(name)):
                     return "refused"
                 if not tree.test(name, 4 + 4 * self.times(tree)[name]["seconds"])[0]:
                     return name
@@ -337,7 +363,7 @@ def test_all(campaign, sample, kind, folder, end):
         tree, began = trees.get(), time.monotonic()
         fate = campaign.fate(tree, mutant, known[mutant.file][1])
         trees.put(tree)
-        campaign.fates[mutant.key] = fate
+        campaign.note(mutant, fate)
         campaign.save()
         print("%s:%d: %s (%.0f s): %s -> %s" % (mutant.file, mutant.line, fate, time.monotonic() - began,
                                                *mutant.shown), flush=True)
@@ -389,19 +415,21 @@ def report(campaign, sample, seconds):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--mutants", type=int, default=250)
+    parser.add_argument("--skip", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=float(os.environ.get("TARN_CAMPAIGN") or 1e6))
     parser.add_argument("--folder", default=os.path.join(SOURCE, "build-mutation"))
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--only", default="")
-    parser.add_argument("--slow", type=float, default=10)
     parser.add_argument("--trees", type=int, default=2)
     parser.add_argument("--report", action="store_true")
     asked = parser.parse_args()
     began = time.monotonic()
     end = began + 60 * asked.minutes
     os.makedirs(asked.folder, exist_ok=True)
-    campaign = Campaign(os.path.abspath(asked.folder), asked.slow, asked.trees)
-    sample = draw(asked.mutants, asked.only)
+    campaign = Campaign(os.path.abspath(asked.folder), asked.trees)
+    sample = draw(asked.mutants, asked.skip, asked.only)
+    for mutant in sample:
+        campaign.note(mutant, campaign.fates.get(mutant.key))
     if not asked.report:
         if asked.again:
             for key in [key for key, fate in campaign.fates.items() if fate == SURVIVED]:

@@ -28,7 +28,7 @@
 enum { OPS_MAX = 200, RUN_SHARE = 25, ITERATIONS = 3 };
 
 struct tally {
-    uint64_t plans, transformed, optimal, runs, damaged, refused, unfit, budgets;
+    uint64_t plans, transformed, optimal, runs, damaged, refused, unfit, budgets, capacities;
 };
 
 /* ---- Cases ---- */
@@ -44,7 +44,7 @@ struct choice {
     struct tarn_transform_control control;
 };
 
-static struct tarn_graph *draw_random_graph(struct random_source *source)
+static struct random_graph_options draw_knobs(struct random_source *source)
 {
     struct random_graph_options options = random_graph_knobs(random_next(source), OPS_MAX - 4);
     options.ops = 5 + random_below(source, random_below(source, 2) ? 30 : OPS_MAX - 4);
@@ -52,7 +52,8 @@ static struct tarn_graph *draw_random_graph(struct random_source *source)
     options.backward_share = random_below(source, 2) ? 50 : 0;
     options.early_share = random_below(source, 2) ? random_below(source, 100) : 0;
     options.padded_share = random_below(source, 3) * 40;
-    return random_graph(&options);
+    options.spaces = random_below(source, 4) ? 0 : 1 + random_below(source, 3);
+    return options;
 }
 
 static struct tarn_graph *draw_training(struct random_source *source)
@@ -235,39 +236,80 @@ static void require_same(const struct tarn_plan *plan, struct tarn_graph *graph,
     tarn_plan_destroy(other);
 }
 
+static void compare_bounds(const struct tarn_plan *plan, const struct tarn_plan *other)
+{
+    struct tarn_plan_space_summary one, two;
+    for (tarn_space s = 0; tarn_plan_space(plan, s, &one); s++) {
+        assert_true(tarn_plan_space(other, s, &two));
+        assert_true(one.bound <= two.footprint && two.bound <= one.footprint);
+        if (one.optimal) assert_true(one.footprint <= two.footprint);
+    }
+}
+
 /* No bound is above the footprint of another plan of the same graph and alignment. */
 static void check_against_other_methods(const struct tarn_plan *plan, uint64_t seed)
 {
     struct random_source source = {seed};
-    struct tarn_plan_summary one, two;
-    tarn_plan_summarize(plan, &one);
     for (uint32_t i = 0; i < 2; i++) {
         struct tarn_plan *other;
         struct tarn_error error;
         struct tarn_plan_options *options =
-            TARN_PLAN_OPTIONS(.alignment = one.alignment, .threads = 1, .effort = TARN_NO_EFFORT,
+            TARN_PLAN_OPTIONS(.alignment = plan->alignment, .threads = 1, .effort = TARN_NO_EFFORT,
                               .method = draw_method(&source));
         if (tarn_plan_create(plan->graph, options, &other, &error)) fail_msg("%s", error.text);
-        tarn_plan_summarize(other, &two);
-        assert_true(one.bound <= two.footprint && two.bound <= one.footprint);
-        if (one.optimal) assert_true(one.footprint <= two.footprint);
+        compare_bounds(plan, other);
         tarn_plan_destroy(other);
     }
+}
+
+static enum tarn_status plan_within(struct random_graph_options *knobs, const uint64_t *capacities,
+                                    const struct choice *choice)
+{
+    struct tarn_plan *plan;
+    struct tarn_error error;
+    knobs->capacities = capacities;
+    struct tarn_graph *graph = random_graph(knobs);
+    enum tarn_status status = tarn_plan_create(graph, &choice->plan, &plan, &error);
+    if (status == TARN_OK) assert_true(check_verdict(plan, graph, knobs->seed));
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+    return status;
+}
+
+/* Capacities of memory spaces: what a plan takes is enough, less than its bounds is too little. */
+static void check_capacities(const struct tarn_plan *plan, struct random_graph_options knobs,
+                             const struct choice *choice, struct tally *tally)
+{
+    uint64_t capacities[TARN_SPACES_MAX] = {0};
+    struct tarn_plan_space_summary space;
+    for (tarn_space s = 0; s < knobs.spaces; s++) {
+        assert_true(tarn_plan_space(plan, s, &space));
+        capacities[s] = space.footprint + space.persistent;
+    }
+    assert_int_equal(plan_within(&knobs, capacities, choice), TARN_OK);
+    tarn_space s = (tarn_space)(knobs.seed % knobs.spaces);
+    assert_true(tarn_plan_space(plan, s, &space));
+    capacities[s] = space.bound + space.persistent - 1;
+    if (space.bound == 0 || capacities[s] == 0) return;
+    assert_int_equal(plan_within(&knobs, capacities, choice), TARN_DOES_NOT_FIT);
+    tally->capacities++;
 }
 
 static void check_plan(struct tarn_plan *plan, struct tarn_graph *graph, struct choice *choice,
                        uint64_t seed, struct tally *tally)
 {
     struct tarn_plan_summary summary;
+    struct tarn_plan_space_summary first;
     tarn_plan_summarize(plan, &summary);
     assert_true(check_verdict(plan, graph, seed));
     assert_true(summary.bound <= summary.footprint);
-    if (choice->plan.budget) assert_true(summary.footprint <= choice->budget.budget);
+    assert_true(tarn_plan_space(plan, 0, &first));
+    if (choice->plan.budget) assert_true(first.footprint <= choice->budget.budget);
     require_same(plan, graph, choice);
     check_file(plan, graph);
     check_damage(plan, graph, seed, tally);
     if (seed % 3 == 0) check_against_other_methods(plan, seed);
-    if (seed % 100 < RUN_SHARE) {
+    if (seed % 100 < RUN_SHARE && plan->spaces_count <= 1) { /* sessions have one space */
         check_by_running(plan, graph, seed);
         tally->runs++;
     }
@@ -281,7 +323,9 @@ static void check_case(uint64_t seed, struct tally *tally)
 {
     struct random_source source = {seed};
     bool is_training = random_percent(&source, 30);
-    struct tarn_graph *graph = is_training ? draw_training(&source) : draw_random_graph(&source);
+    struct random_graph_options knobs = {.spaces = 0};
+    if (!is_training) knobs = draw_knobs(&source);
+    struct tarn_graph *graph = is_training ? draw_training(&source) : random_graph(&knobs);
     struct choice choice = {.plan = {0}};
     struct tarn_plan *plan;
     struct tarn_error error;
@@ -290,6 +334,8 @@ static void check_case(uint64_t seed, struct tally *tally)
     enum tarn_status status = tarn_plan_create(graph, &choice.plan, &plan, &error);
     if (status == TARN_OK) {
         check_plan(plan, graph, &choice, seed, tally);
+        if (knobs.spaces > 0 && !plan->transformed && !choice.plan.budget)
+            check_capacities(plan, knobs, &choice, tally);
         tarn_plan_destroy(plan);
     } else if (status != TARN_DOES_NOT_FIT || !choice.plan.budget) {
         fail_msg("seed %llu: %s", (unsigned long long)seed, error.text);
@@ -307,13 +353,15 @@ static void every_plan_is_safe_and_computes_the_graph(void **state)
         check_case(campaign.next, &tally);
     print_message(
         "# %llu plans, %llu of transformed graphs, %llu within a budget, %llu optimal, "
-        "%llu run, %llu damaged, %llu of these refused; %llu budgets that cannot be met\n",
+        "%llu run, %llu damaged, %llu of these refused; %llu budgets that cannot be met, %llu "
+        "capacities below the bound\n",
         (unsigned long long)tally.plans, (unsigned long long)tally.transformed,
         (unsigned long long)tally.budgets, (unsigned long long)tally.optimal,
         (unsigned long long)tally.runs, (unsigned long long)tally.damaged,
-        (unsigned long long)tally.refused, (unsigned long long)tally.unfit);
+        (unsigned long long)tally.refused, (unsigned long long)tally.unfit,
+        (unsigned long long)tally.capacities);
     assert_true(tally.transformed > DRAWS(60) && tally.refused > DRAWS(100));
-    assert_true(tally.runs > DRAWS(30));
+    assert_true(tally.runs > DRAWS(30) && tally.capacities >= DRAWS(10));
 }
 
 int main(void)

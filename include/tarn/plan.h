@@ -76,7 +76,8 @@ struct tarn_plan_options {
      * reserved bytes. */
     uint64_t alignment;
     /* Bytes the footprint must not exceed: the first plan that fits will do. 0: no limit, the
-     * search ends at the bound. */
+     * search ends at the bound. Of several memory spaces it is the first one's; the graph says what
+     * the others have. */
     uint64_t capacity;
     /* NULL or "all": everything until the bound is met. "baseline": the paper's methods, best
      * footprint wins. "lowest": lowest-offset-first and walks. "exact": complete search. Or one

@@ -50,16 +50,21 @@ static void write_storage(struct pass *pass, uint32_t v, uint32_t a)
     pass->reader[a] = TARN_NONE;
 }
 
+/* In a view of one memory space the storages of all others are TARN_NONE. */
 static void visit(struct pass *pass, uint32_t v)
 {
     const struct tarn_graph_op *op = &pass->graph->ops[v];
     for (uint32_t k = 0; k < tarn_op_arcs_count(op); k++)
         name(pass, v, tarn_op_arc(pass->graph, op, k));
     if (op->view) return;
-    for (uint32_t k = 0; k < op->inputs_count; k++)
-        read_storage(pass, v, pass->graph->tensors[op->inputs[k]].storage);
-    for (uint32_t k = 0; k < op->outputs_count; k++)
-        write_storage(pass, v, pass->graph->tensors[op->outputs[k]].storage);
+    for (uint32_t k = 0; k < op->inputs_count; k++) {
+        uint32_t a = pass->graph->tensors[op->inputs[k]].storage;
+        if (a != TARN_NONE) read_storage(pass, v, a);
+    }
+    for (uint32_t k = 0; k < op->outputs_count; k++) {
+        uint32_t a = pass->graph->tensors[op->outputs[k]].storage;
+        if (a != TARN_NONE) write_storage(pass, v, a);
+    }
 }
 
 /* begin: where the predecessors of each op are, filled by the counting pass. */

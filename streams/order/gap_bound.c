@@ -124,7 +124,8 @@ static uint32_t list_candidates(const struct tarn_reserve *reserve, struct candi
             uint64_t size = reserve->reserved[*member];
             bool between = i > 0 && i + 1 < group->storages_count &&
                            !tarn_reuse_is_safe(reserve->reuse, member[-1], member[1]);
-            if (between) candidates[count++] = (struct candidate){member, g, size, within};
+            if (between && size > 0)
+                candidates[count++] = (struct candidate){member, g, size, within};
             within += size;
         }
     }

@@ -99,6 +99,12 @@ static void add_gap(struct tarn_gaps *gaps, const struct tarn_item *run, uint32_
     gaps->gaps_size += run->size;
 }
 
+/* A group of a memory space that is left out reserves nothing. */
+static bool is_reserved(const struct tarn_gaps *gaps, const struct tarn_group *group)
+{
+    return !group->persistent && gaps->reserve->reserved[group->storages[0]] > 0;
+}
+
 /* Cuts a group into items and gaps, which alternate. */
 static void cut_group(struct tarn_gaps *gaps, uint32_t g)
 {
@@ -131,7 +137,7 @@ void tarn_gaps_take(struct tarn_gaps *gaps, const uint32_t *threshold)
     gaps->gaps_size = 0;
     take_members(gaps, threshold);
     for (uint32_t g = 0; g < graph->groups_count; g++)
-        if (!graph->groups[g].persistent) cut_group(gaps, g);
+        if (is_reserved(gaps, &graph->groups[g])) cut_group(gaps, g);
     for (uint32_t i = 0; i < graph->planned_count; i++) {
         const uint32_t *a = &gaps->by_size[i];
         if (gaps->inside[*a] && graph->storages[*a].group == TARN_NONE) add_lone_item(gaps, a);

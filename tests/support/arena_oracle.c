@@ -1,6 +1,6 @@
-/* The least arena, by branch and bound over offsets: blocks by falling size, each at every multiple
- * of its alignment, until an arena is as small as the heaviest set of storages of which no two may
- * share a byte. */
+/* The least arena of a space, by branch and bound over offsets: blocks by falling size, each at
+ * every multiple of its alignment, until an arena is as small as the heaviest set of storages of
+ * which no two may share a byte. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ struct block {
 
 struct packing {
     const struct tarn_plan *plan;
-    uint64_t best, least;
+    uint64_t best, least, alignment;
     struct block blocks[STORAGES];
     uint32_t blocks_count;
     /* By planned storage. */
@@ -30,7 +30,7 @@ struct packing {
 static void add_block(struct packing *packing, uint32_t a)
 {
     const struct tarn_graph *graph = packing->plan->graph;
-    struct block block = {&packing->lone[a], 1, 0, packing->plan->alignment};
+    struct block block = {&packing->lone[a], 1, 0, packing->alignment};
     if (graph->storages[a].group != TARN_NONE) {
         block.members = graph->groups[graph->storages[a].group].storages;
         block.count = graph->groups[graph->storages[a].group].storages_count;
@@ -60,13 +60,20 @@ static uint64_t heaviest(const struct packing *packing, uint64_t left)
     return with > without ? with : without;
 }
 
-static void packing_init(struct packing *packing, const struct tarn_plan *plan)
+static void packing_init(struct packing *packing, const struct tarn_plan *plan, uint32_t space)
 {
-    uint32_t count = plan->graph->planned_count;
+    const struct tarn_graph *graph = plan->graph;
+    uint32_t count = graph->planned_count;
+    uint64_t within = 0; /* the space's storages, as a set */
+    uint64_t own = plan->spaces ? graph->spaces[space].alignment : 0;
     struct reach *reach = reach_create(plan);
-    *packing = (struct packing){.plan = plan, .best = plan->footprint};
+    *packing =
+        (struct packing){.plan = plan,
+                         .best = plan->spaces ? plan->spaces[space].footprint : plan->footprint,
+                         .alignment = own > 0 ? own : plan->alignment};
     if (count > STORAGES) abort();
     for (uint32_t a = 0; a < count; a++) {
+        if (graph->storages[a].space == space) within |= UINT64_C(1) << a;
         packing->lone[a] = a;
         packing->reserved[a] = oracle_reserved(plan->graph, a, plan->alignment);
         for (uint32_t b = 0; b < a; b++) {
@@ -75,8 +82,9 @@ static void packing_init(struct packing *packing, const struct tarn_plan *plan)
             packing->unsafe[b] |= UINT64_C(1) << a;
         }
     }
-    for (uint32_t a = 0; a < count; a++) add_block(packing, a);
-    packing->least = heaviest(packing, count == 64 ? UINT64_MAX : (UINT64_C(1) << count) - 1);
+    for (uint32_t a = 0; a < count; a++)
+        if (within >> a & 1) add_block(packing, a);
+    packing->least = heaviest(packing, within);
     reach_destroy(reach);
 }
 
@@ -119,10 +127,10 @@ static void pack(struct packing *packing, uint32_t next, uint64_t placed, uint64
     }
 }
 
-uint64_t oracle_smallest_arena(const struct tarn_plan *plan)
+uint64_t oracle_smallest_arena(const struct tarn_plan *plan, uint32_t space)
 {
     struct packing packing;
-    packing_init(&packing, plan);
+    packing_init(&packing, plan, space);
     pack(&packing, 0, 0, 0);
     return packing.best;
 }

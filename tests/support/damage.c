@@ -14,6 +14,21 @@ static void *duplicate(struct tarn_region *region, const void *from, size_t coun
     return to;
 }
 
+static void copy_spaces(struct tarn_plan *copy, const struct tarn_plan *plan)
+{
+    copy->spaces = duplicate(&copy->region, plan->spaces, plan->spaces_count, sizeof *copy->spaces);
+    for (uint32_t s = 0; s < plan->spaces_count; s++) {
+        const struct tarn_plan_space *from = &plan->spaces[s];
+        struct tarn_plan_space *to = &copy->spaces[s];
+        to->method = NULL;
+        if (from->threshold)
+            to->threshold = duplicate(&copy->region, from->threshold, plan->streams_count,
+                                      sizeof *to->threshold);
+        to->gaps = duplicate(&copy->region, from->gaps, from->gaps_count, sizeof *to->gaps);
+        to->inside = duplicate(&copy->region, from->inside, from->inside_count, sizeof *to->inside);
+    }
+}
+
 struct tarn_plan *damage_copy(const struct tarn_plan *plan)
 {
     struct tarn_plan *copy = malloc(sizeof *copy);
@@ -29,9 +44,7 @@ struct tarn_plan *damage_copy(const struct tarn_plan *plan)
         copy->threshold = duplicate(&copy->region, plan->threshold, streams, sizeof(uint32_t));
     copy->gaps = duplicate(&copy->region, plan->gaps, plan->gaps_count, sizeof *copy->gaps);
     copy->inside = duplicate(&copy->region, plan->inside, plan->inside_count, sizeof *copy->inside);
-    if (plan->spaces)
-        copy->spaces =
-            duplicate(&copy->region, plan->spaces, plan->spaces_count, sizeof *copy->spaces);
+    if (plan->spaces) copy_spaces(copy, plan);
     copy->list_begin =
         duplicate(&copy->region, plan->list_begin, streams + 1, sizeof *copy->list_begin);
     copy->list =
@@ -51,12 +64,21 @@ struct tarn_plan *damage_copy(const struct tarn_plan *plan)
 
 /* ---- Damage ---- */
 
-size_t damages_count(void) { return damages_of_order.count + damages_of_numbers.count; }
+static const struct damage_table *const tables[] = {&damages_of_order, &damages_of_bounds,
+                                                    &damages_of_numbers};
+
+size_t damages_count(void)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) count += tables[i]->count;
+    return count;
+}
 
 const struct damage *damage_kind(size_t kind)
 {
-    return kind < damages_of_order.count ? &damages_of_order.kinds[kind]
-                                         : &damages_of_numbers.kinds[kind - damages_of_order.count];
+    size_t i = 0;
+    for (; kind >= tables[i]->count; i++) kind -= tables[i]->count;
+    return &tables[i]->kinds[kind];
 }
 
 struct tarn_plan *damaged(const struct tarn_plan *plan, size_t kind, uint32_t more,

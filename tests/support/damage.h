@@ -23,9 +23,9 @@ struct damage_table {
     const struct damage *kinds;
     size_t count;
 };
-extern const struct damage_table damages_of_order, damages_of_numbers;
+extern const struct damage_table damages_of_order, damages_of_bounds, damages_of_numbers;
 
-/* All of both. */
+/* All of them. */
 size_t damages_count(void);
 const struct damage *damage_kind(size_t kind);
 

@@ -1,5 +1,5 @@
-/* Damage to offsets, sizes, the bound and its certificate, hashes and places. A kind that is always
- * refused or always sound says why. */
+/* Damage to offsets, sizes, hashes and places. A kind that is always refused or always sound says
+ * why. */
 #include "damage.h"
 
 #include <string.h>
@@ -38,7 +38,9 @@ static bool draw_block(const struct tarn_plan *plan, struct block *block,
     const struct tarn_graph *graph = plan->graph;
     if (graph->storages_count == 0 || plan->alignment == 0) return false;
     uint32_t a = random_below(source, graph->storages_count), g = graph->storages[a].group;
-    *block = (struct block){NULL, 1, a, plan->alignment, 0, graph->storages[a].persistent};
+    uint64_t own = plan->spaces ? graph->spaces[graph->storages[a].space].alignment : 0;
+    uint64_t alignment = own > 0 ? own : plan->alignment;
+    *block = (struct block){NULL, 1, a, alignment, 0, graph->storages[a].persistent};
     if (g != TARN_NONE) {
         block->members = graph->groups[g].storages;
         block->count = graph->groups[g].storages_count;
@@ -49,7 +51,7 @@ static bool draw_block(const struct tarn_plan *plan, struct block *block,
     uint64_t size = 0;
     for (uint32_t i = 0; i < block->count; i++)
         size += oracle_reserved(graph, block->members ? block->members[i] : a, plan->alignment);
-    while (block->size < size) block->size += plan->alignment;
+    while (block->size < size) block->size += alignment;
     return true;
 }
 
@@ -67,12 +69,18 @@ static bool move_block(struct tarn_plan *plan, struct random_source *source)
 {
     struct block block;
     if (!draw_block(plan, &block, source)) return false;
-    uint64_t limit = block.persistent ? plan->persistent : plan->footprint;
+    uint64_t limit = block.persistent ? plan->persistent : plan->footprint, begin = 0;
     const struct tarn_place *place = place_at(plan, block.lone);
+    if (plan->spaces) {
+        const struct tarn_plan_space *space =
+            &plan->spaces[plan->graph->storages[block.lone].space];
+        limit = block.persistent ? space->persistent : space->footprint;
+        begin = block.persistent ? space->persistent_begin : space->begin;
+    }
     if (!place || block.size > limit || (limit - block.size) / block.step > UINT32_MAX - 1)
         return false;
     uint64_t steps = random_below(source, (uint32_t)((limit - block.size) / block.step) + 1);
-    return move_by(plan, &block, block.step * steps - place->offset);
+    return move_by(plan, &block, begin + block.step * steps - place->offset);
 }
 
 static bool nudge_block(struct tarn_plan *plan, struct random_source *source)
@@ -160,25 +168,85 @@ static bool put_workspace_over_output(struct tarn_plan *plan, struct random_sour
 
 /* ---- Sizes ---- */
 
+/* Where a plan has spaces, those behind one that grows or shrinks move with its end. */
+static void resize(struct tarn_plan *plan, bool persistent, uint32_t s, uint64_t bytes)
+{
+    uint64_t *sum = persistent ? &plan->persistent : &plan->footprint;
+    *sum += bytes;
+    if (!plan->spaces) return;
+    *(persistent ? &plan->spaces[s].persistent : &plan->spaces[s].footprint) += bytes;
+    for (uint32_t next = s + 1; next < plan->spaces_count; next++)
+        *(persistent ? &plan->spaces[next].persistent_begin : &plan->spaces[next].begin) += bytes;
+    for (uint32_t a = 0; a < plan->graph->storages_count; a++) {
+        const struct tarn_storage *record = &plan->graph->storages[a];
+        struct tarn_place *place = place_at(plan, a);
+        if (place && record->space > s && record->persistent == persistent) place->offset += bytes;
+    }
+}
+
+static uint32_t draw_part(const struct tarn_plan *plan, bool persistent, uint64_t *size,
+                          struct random_source *source)
+{
+    uint32_t s = plan->spaces ? random_below(source, plan->spaces_count) : 0;
+    *size = persistent ? plan->persistent : plan->footprint;
+    if (plan->spaces) *size = persistent ? plan->spaces[s].persistent : plan->spaces[s].footprint;
+    return s;
+}
+
+static bool shrink(struct tarn_plan *plan, bool persistent, struct random_source *source)
+{
+    uint64_t size;
+    uint32_t s = draw_part(plan, persistent, &size, source);
+    if (size == 0) return false;
+    resize(plan, persistent, s, -(1 + random_next(source) % size));
+    return true;
+}
+
 /* The planner's footprint is the highest end of a block. */
 static bool shrink_footprint(struct tarn_plan *plan, struct random_source *source)
 {
-    if (plan->footprint == 0) return false;
-    plan->footprint -= 1 + random_next(source) % plan->footprint;
-    return true;
+    return shrink(plan, false, source);
+}
+
+static bool shrink_persistent(struct tarn_plan *plan, struct random_source *source)
+{
+    return shrink(plan, true, source);
 }
 
 /* The bound is not above it either way. */
 static bool grow_footprint(struct tarn_plan *plan, struct random_source *source)
 {
-    plan->footprint += 1 + random_below(source, 4096);
+    uint64_t size;
+    uint32_t s = draw_part(plan, false, &size, source);
+    if (plan->spaces && plan->graph->spaces[s].capacity > 0) return false;
+    resize(plan, false, s, 1 + random_below(source, 4096));
     return true;
 }
 
-static bool shrink_persistent(struct tarn_plan *plan, struct random_source *source)
+static bool exceed_capacity(struct tarn_plan *plan, struct random_source *source)
 {
-    if (plan->persistent == 0) return false;
-    plan->persistent -= 1 + random_next(source) % plan->persistent;
+    if (!plan->spaces) return false;
+    uint32_t s = random_below(source, plan->spaces_count);
+    uint64_t capacity = plan->graph->spaces[s].capacity;
+    if (capacity == 0) return false;
+    resize(plan, false, s, capacity - plan->spaces[s].persistent - plan->spaces[s].footprint + 1);
+    return true;
+}
+
+/* Between its neighbours, or the sums, it no longer fits. */
+static bool move_space(struct tarn_plan *plan, struct random_source *source)
+{
+    if (!plan->spaces) return false;
+    struct tarn_plan_space *space = &plan->spaces[random_below(source, plan->spaces_count)];
+    *(random_below(source, 2) ? &space->begin : &space->persistent_begin) += 1;
+    return true;
+}
+
+static bool drop_space(struct tarn_plan *plan, struct random_source *source)
+{
+    (void)source;
+    if (plan->spaces_count == 0) return false;
+    plan->spaces_count--;
     return true;
 }
 
@@ -202,105 +270,6 @@ static bool change_alignment(struct tarn_plan *plan, struct random_source *sourc
 static bool set_odd_alignment(struct tarn_plan *plan, struct random_source *source)
 {
     plan->alignment = random_below(source, 4) ? 3 * plan->alignment : 0;
-    return true;
-}
-
-/* ---- The bound ---- */
-
-/* The planner's bound is all that its certificate proves. */
-static bool raise_bound(struct tarn_plan *plan, struct random_source *source)
-{
-    if (!plan->threshold) return false;
-    plan->bound += 1 + random_below(source, random_below(source, 2) ? 2 : 600);
-    return true;
-}
-
-/* Less than what is proved is proved. */
-static bool lower_bound(struct tarn_plan *plan, struct random_source *source)
-{
-    if (!plan->threshold || plan->bound == 0) return false;
-    plan->bound -= 1 + random_next(source) % plan->bound;
-    return true;
-}
-
-/* A plan need not claim anything. */
-static bool drop_certificate(struct tarn_plan *plan, struct random_source *source)
-{
-    (void)source;
-    bool had = plan->threshold != NULL;
-    plan->threshold = NULL;
-    plan->gaps_count = 0;
-    return had;
-}
-
-static bool move_threshold(struct tarn_plan *plan, struct random_source *source)
-{
-    if (!plan->threshold) return false;
-    uint32_t s = random_below(source, plan->streams_count);
-    uint32_t count = plan->list_begin[s + 1] - plan->list_begin[s];
-    uint32_t before = plan->threshold[s];
-    plan->threshold[s] = random_below(source, count + 1);
-    return plan->threshold[s] != before;
-}
-
-static bool move_threshold_out(struct tarn_plan *plan, struct random_source *source)
-{
-    if (!plan->threshold) return false;
-    uint32_t s = random_below(source, plan->streams_count);
-    uint32_t count = plan->list_begin[s + 1] - plan->list_begin[s];
-    plan->threshold[s] = count + 1 + random_below(source, 3);
-    return true;
-}
-
-/* Into or out of the next launch of a stream; a bound of one byte is easy to prove. */
-static bool halve_cut(struct tarn_plan *plan, struct random_source *source)
-{
-    if (!plan->threshold) return false;
-    uint32_t s = random_below(source, plan->streams_count), i = 0;
-    while (i < plan->inside_count && plan->inside[i] < s) i++;
-    bool was_inside = i < plan->inside_count && plan->inside[i] == s;
-    size_t behind = plan->inside_count - i - was_inside;
-    if (was_inside)
-        memmove(&plan->inside[i], &plan->inside[i + 1], behind * sizeof *plan->inside);
-    else
-        memmove(&plan->inside[i + 1], &plan->inside[i], behind * sizeof *plan->inside);
-    if (!was_inside) plan->inside[i] = s;
-    plan->inside_count += was_inside ? -1u : 1u;
-    if (random_below(source, 2) && plan->bound > 1) plan->bound = 1;
-    return true;
-}
-
-static bool drop_gap(struct tarn_plan *plan, struct random_source *source)
-{
-    if (!plan->threshold || plan->gaps_count == 0) return false;
-    uint32_t i = random_below(source, plan->gaps_count);
-    memmove(&plan->gaps[i], &plan->gaps[i + 1], (--plan->gaps_count - i) * sizeof *plan->gaps);
-    return true;
-}
-
-/* Sound where the tensor begins a gap, and all gaps stay disjoint. */
-static bool add_gap(struct tarn_plan *plan, struct random_source *source)
-{
-    const struct tarn_graph *graph = plan->graph;
-    if (!plan->threshold || graph->groups_count == 0) return false;
-    const struct tarn_group *group = &graph->groups[random_below(source, graph->groups_count)];
-    uint32_t storage = group->storages[random_below(source, group->storages_count)], i = 0;
-    uint32_t tensor = graph->storages[storage].tensor;
-    while (i < plan->gaps_count && plan->gaps[i] < tensor) i++;
-    memmove(&plan->gaps[i + 1], &plan->gaps[i], (plan->gaps_count++ - i) * sizeof *plan->gaps);
-    plan->gaps[i] = tensor;
-    return true;
-}
-
-/* Members of the antichain, and lone storages, begin no gap. */
-static bool name_a_lone_storage_as_gap(struct tarn_plan *plan, struct random_source *source)
-{
-    const struct tarn_graph *graph = plan->graph;
-    if (!plan->threshold || graph->planned_count == 0 || plan->gaps_count > 0) return false;
-    const struct tarn_storage *record =
-        &graph->storages[random_below(source, graph->planned_count)];
-    if (record->group != TARN_NONE || record->tensor == TARN_NONE) return false;
-    plan->gaps[plan->gaps_count++] = record->tensor;
     return true;
 }
 
@@ -376,18 +345,12 @@ static const struct damage kinds[] = {
     {"footprint shrunk", DAMAGE_REFUSED, shrink_footprint},
     {"footprint grown", DAMAGE_SOUND, grow_footprint},
     {"persistent part shrunk", DAMAGE_REFUSED, shrink_persistent},
+    {"capacity of a space exceeded", DAMAGE_REFUSED, exceed_capacity},
+    {"begin of a space moved", DAMAGE_REFUSED, move_space},
+    {"space dropped", DAMAGE_REFUSED, drop_space},
     {"sizes overflow", DAMAGE_EITHER, overflow_sizes},
     {"alignment halved or doubled", DAMAGE_EITHER, change_alignment},
     {"alignment no power of two", DAMAGE_REFUSED, set_odd_alignment},
-    {"bound raised", DAMAGE_REFUSED, raise_bound},
-    {"bound lowered", DAMAGE_SOUND, lower_bound},
-    {"certificate dropped", DAMAGE_SOUND, drop_certificate},
-    {"threshold moved", DAMAGE_EITHER, move_threshold},
-    {"threshold beyond its stream", DAMAGE_REFUSED, move_threshold_out},
-    {"cut through an op", DAMAGE_EITHER, halve_cut},
-    {"gap dropped", DAMAGE_EITHER, drop_gap},
-    {"gap added", DAMAGE_EITHER, add_gap},
-    {"lone storage as gap", DAMAGE_REFUSED, name_a_lone_storage_as_gap},
     {"size of a place changed", DAMAGE_REFUSED, change_size},
     {"place dropped", DAMAGE_REFUSED, drop_place},
     {"place twice", DAMAGE_REFUSED, repeat_place},

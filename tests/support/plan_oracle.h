@@ -41,10 +41,10 @@ bool oracle_is_for(const struct tarn_plan *plan, const struct tarn_graph *source
 /* All of that together. */
 bool oracle_judges(const struct tarn_plan *plan, const struct tarn_graph *source);
 
-/* The least footprint of a safe plan with these lists and waits: every placement below that of the
- * plan, which is safe, is tried. For up to about 8 blocks where the heaviest antichain is smaller
- * than the plan, else for up to 64 storages. */
-uint64_t oracle_smallest_arena(const struct tarn_plan *plan);
+/* The least arena of a memory space (0 where none is declared) in a safe plan with these lists and
+ * waits: every placement below that of the plan, which is safe, is tried. For up to about 8 blocks
+ * where the heaviest antichain is smaller than the plan, else for up to 64 storages. */
+uint64_t oracle_smallest_arena(const struct tarn_plan *plan, uint32_t space);
 
 /* Is it a beginning of the program's work that lists and waits allow? */
 bool oracle_is_legal(const struct tarn_plan *plan, const struct tarn_step *steps, size_t count);

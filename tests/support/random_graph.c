@@ -50,6 +50,7 @@ struct draft_tensor {
     enum tarn_tensor_kind kind;
     bool dead; /* nobody may read it */
     bool grouped;
+    uint32_t space;
     uint32_t last_writer; /* root: of its storage */
     uint32_t reads_begin; /* root: reads before this index precede the last write */
 };
@@ -113,6 +114,14 @@ static uint64_t draw_alignment(struct draft *draft)
     return UINT64_C(1) << random_below(&draft->source, 13);
 }
 
+/* Drawn apart, so that a graph is otherwise the same however many there are. */
+static uint32_t draw_space(const struct draft *draft, uint64_t of)
+{
+    if (draft->options->spaces == 0) return 0;
+    struct random_source source = {draft->options->seed * 31 + of};
+    return random_below(&source, draft->options->spaces);
+}
+
 static uint32_t add_root(struct draft *draft, enum tarn_tensor_kind kind, uint32_t writer)
 {
     uint32_t t = draft->tensors_count++;
@@ -122,6 +131,7 @@ static uint32_t add_root(struct draft *draft, enum tarn_tensor_kind kind, uint32
     tensor->kind = kind;
     tensor->size = draw_size(draft);
     tensor->alignment = draw_alignment(draft);
+    tensor->space = draw_space(draft, t);
     tensor->dead = random_percent(&draft->source, draft->options->dead_share);
     tensor->reads_begin = draft->reads_count;
     return t;
@@ -310,7 +320,10 @@ static uint32_t draw_group(struct draft *draft, uint32_t first, uint32_t *member
         if (count > 0) tensor->alignment = 0;
         members[count++] = t;
     }
-    for (uint32_t i = 0; i < count; i++) draft->tensors[members[i]].grouped = true;
+    for (uint32_t i = 0; i < count; i++) {
+        draft->tensors[members[i]].grouped = true;
+        draft->tensors[members[i]].space = draft->tensors[first].space;
+    }
     if (count > 1 && random_percent(&draft->source, 30)) { /* in any order */
         uint32_t last = members[count - 1];
         members[count - 1] = members[0];
@@ -341,6 +354,23 @@ static struct group_list draw_groups(struct draft *draft)
     return groups;
 }
 
+static void build_spaces(const struct draft *draft, struct tarn_builder *builder)
+{
+    static const uint64_t alignments[] = {0, 1, 16, 256};
+    struct random_source source = {draft->options->seed * 31 + TARN_NONE};
+    char name[32];
+    for (uint32_t s = 0; s < draft->options->spaces; s++) {
+        snprintf(name, sizeof name, "space%u", s);
+        tarn_builder_space(
+            builder,
+            &(struct tarn_space_info){
+                .name = name,
+                .kind = (enum tarn_space_kind)random_below(&source, TARN_SPACE_SCRATCH + 1),
+                .alignment = alignments[random_below(&source, 4)],
+                .capacity = draft->options->capacities ? draft->options->capacities[s] : 0});
+    }
+}
+
 static void build_tensors(const struct draft *draft, struct tarn_builder *builder)
 {
     char name[32];
@@ -353,6 +383,7 @@ static void build_tensors(const struct draft *draft, struct tarn_builder *builde
         }
         tarn_builder_tensor(builder, &(struct tarn_tensor_info){.name = name,
                                                                 .size = tensor->size,
+                                                                .space = tensor->space,
                                                                 .kind = tensor->kind,
                                                                 .alignment = tensor->alignment});
     }
@@ -397,17 +428,19 @@ static void build_op(const struct draft *draft, struct tarn_builder *builder, ui
         100 * (draft->ops_count - index) <= draft->options->backward_share * draft->ops_count;
     char name[32];
     snprintf(name, sizeof name, "op%u", index);
-    tarn_builder_op(builder, &(struct tarn_op_info){.name = name,
-                                                    .kind = op->view      ? "view"
-                                                            : is_backward ? "backward"
-                                                                          : "work",
-                                                    .stream = op->stream,
-                                                    .inputs = {op->inputs, op->inputs_count},
-                                                    .outputs = {op->outputs, op->outputs_count},
-                                                    .workspace = op->workspace,
-                                                    .workspace_first = is_early(draft, index),
-                                                    .cost = 100 + index % 7,
-                                                    .view = op->view});
+    tarn_builder_op(builder,
+                    &(struct tarn_op_info){.name = name,
+                                           .kind = op->view      ? "view"
+                                                   : is_backward ? "backward"
+                                                                 : "work",
+                                           .stream = op->stream,
+                                           .inputs = {op->inputs, op->inputs_count},
+                                           .outputs = {op->outputs, op->outputs_count},
+                                           .workspace = op->workspace,
+                                           .workspace_first = is_early(draft, index),
+                                           .workspace_space = draw_space(draft, ~(uint64_t)index),
+                                           .cost = 100 + index % 7,
+                                           .view = op->view});
 }
 
 static void build_ops(struct draft *draft, struct tarn_builder *builder)
@@ -437,6 +470,7 @@ static struct tarn_builder *build(struct draft *draft)
         snprintf(name, sizeof name, "stream%u", s);
         tarn_builder_stream(builder, name);
     }
+    build_spaces(draft, builder);
     struct group_list groups = draw_groups(draft);
     build_tensors(draft, builder);
     build_ops(draft, builder);

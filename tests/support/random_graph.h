@@ -53,6 +53,8 @@ struct random_graph_options {
     uint32_t padded_share;    /* groups that are padded */
     uint32_t early_share;     /* workspaces that end before the outputs begin */
     uint32_t backward_share;  /* ops that are backward ops by their kind: the last ones */
+    uint32_t spaces;          /* memory spaces that are declared; 0: none is */
+    const uint64_t *capacities; /* bytes, by space; NULL: no limits */
     bool shuffled; /* the list order is any interleaving of the streams, topological or not */
 };
 
