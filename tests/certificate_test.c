@@ -151,11 +151,14 @@ static void accepts_the_bytes_that_a_gap_wastes(void **state)
     const struct gaps large[] = {{1, 1, 1, 1000, 10, 2, 2000, 0, false}, {0}}; /* none does */
     const struct gaps huge[] = {{1, 1, 1, 300000, 10, 4, 100000, 0, false},
                                 {0}}; /* sums are not looked at */
+    const struct gaps wide[] = {{1, 1, 1, 1000000, 10, 2, 1000, 0, false},
+                                {0}}; /* all lie inside */
     require_proved(alone, 20 + 1000);
     require_proved(small, 20 + 601 + 399);
     require_proved(filled, 20 + 1202 + 98);
     require_proved(large, 20 + 4001 + 1000);
     require_proved(huge, 20 + 400002);
+    require_proved(wide, 20 + 2001 + 1000000 - 2001);
 }
 
 /* A gap at the end of its group: what fits may lie across the end. */

@@ -3,7 +3,8 @@
 Idea: the tokens outside comments, literals and directives are looked at one by one; each rule says what
 stands there instead. Source: DeMillo, Lipton, Sayward 1978 (competent programmers make small mistakes);
 the operators are those of Offutt's five sufficient ones that C without floating point has, and calls left out.
-Left out: lines that allocate or assert (sizes of memory are for the sanitizers), calls that only free.
+Left out: lines that allocate or assert (sizes of memory are for the sanitizers), calls that only free, and functions
+that only assertions call (`..._is_valid`).
 """
 import collections
 import hashlib
@@ -17,8 +18,9 @@ UNSEEN = re.compile(
     r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|^[ \t]*#(?:\\\n|[^\n])*', re.S | re.M)
 TOKEN = re.compile(
     r"[A-Za-z_]\w*|\d[\w.]*|->|<<=|>>=|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%&|^]=|\S")
-LEFT_OUT_LINES = re.compile(r"\b(malloc|calloc|realloc|assert|static_assert|tarn_pool_take)\s*\(")
-ONLY_FREES = re.compile(r"(^|_)(free|finish|destroy|close)$")
+LEFT_OUT_LINES = re.compile(r"\b(malloc|calloc|realloc|assert|static_assert|tarn_region_take|tarn_region_copy)\s*\(")
+ONLY_FREES = re.compile(r"(^|_)(free|finish|destroy|close|release)(_|$)")
+ONLY_ASSERTED = re.compile(r"_is_valid$")
 KEYWORDS = {"if", "for", "while", "switch", "return", "sizeof", "do", "else"}
 
 RELATIONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
@@ -109,7 +111,7 @@ def mutants_of(file, source):
     seen = collections.Counter()
     mutants = []
     for k in range(len(tokens)):
-        if not function[k]:
+        if not function[k] or ONLY_ASSERTED.search(function[k]):
             continue
         line = source.count("\n", 0, tokens[k][1])
         if LEFT_OUT_LINES.search(lines[line]):

@@ -2,7 +2,7 @@
 """Mutation of the code that plans depend on: safety, verifier, bound, placement, events. Each mutant (see
 mutants.py) is compiled in a scratch copy of the tree, and tests run until one fails.
 
-  tests/mutation.py [--mutants N] [--skip N] [--minutes M] [--folder FOLDER] [--again] [--only TEXT] [--trees N] [--report]
+  tests/mutation.py [--mutants N] [--skip N] [--minutes M] [--folder FOLDER] [--again] [--only TEXT] [--trees N] [--rounds N] [--report]
 
   --mutants   how many are drawn, spread over the files (250)
   --skip      draws those that a sample of so many leaves (0)
@@ -11,6 +11,7 @@ mutants.py) is compiled in a scratch copy of the tree, and tests run until one f
   --again     tests the survivors anew, with the tests of now
   --only      only files whose name has TEXT in it
   --trees     copies in which mutants are tested at a time (2)
+  --rounds    of three: a 32nd of the random graphs, all of them, the sanitizers (3)
   --report    tests nothing, prints what is known
 
 A mutant whose object file is the original's is no mutant. At first tests draw a 32nd of their random graphs; who
@@ -421,6 +422,7 @@ def main():
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--only", default="")
     parser.add_argument("--trees", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=len(ROUNDS))
     parser.add_argument("--report", action="store_true")
     asked = parser.parse_args()
     began = time.monotonic()
@@ -436,7 +438,7 @@ def main():
                 campaign.fates[key] = None
         listed = read(os.path.join(SOURCE, "docs", "trust.md")).decode()
         sample.sort(key=lambda mutant: (mutant.key in listed, mutant.key))
-        for kind, fate in zip(ROUNDS, [None, *UNDECIDED]):
+        for kind, fate in list(zip(ROUNDS, [None, *UNDECIDED]))[:asked.rounds]:
             left = [mutant for mutant in sample if campaign.fates.get(mutant.key) == fate]
             test_all(campaign, left, kind, os.path.abspath(asked.folder), end)
     campaign.state["seconds"] += int(time.monotonic() - began)

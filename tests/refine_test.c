@@ -91,6 +91,7 @@ enum change {
     READS_STALE_VERSION,
     CONV_AGAIN_AFTER_UPDATE,
     COPY_NAMES_OTHER_TENSOR,
+    CONV_AGAIN_WITH_ANOTHER_OUTPUT,
     BN_AGAIN_AS_WRITTEN,
     DROP_AGAIN,
     BEEP_AGAIN,
@@ -291,7 +292,10 @@ static void add_refill(const struct making *making)
 
 static void add_recomputation(const struct making *making)
 {
-    OP(making, CONV, .inputs = TARN_LIST(X, W), .outputs = TARN_LIST(C_2));
+    if (is(making, CONV_AGAIN_WITH_ANOTHER_OUTPUT))
+        OP(making, CONV, .inputs = TARN_LIST(X, W), .outputs = TARN_LIST(C_2, SPARE));
+    else
+        OP(making, CONV, .inputs = TARN_LIST(X, W), .outputs = TARN_LIST(C_2));
     if (is(making, BN_AGAIN_AS_WRITTEN))
         OP(making, BN, .inputs = TARN_LIST(C_2, GAIN, MEAN),
            .outputs = TARN_LIST(Y_2, SPARE, SPARE_2));
@@ -311,6 +315,8 @@ static void add_copies(const struct making *making)
     add_tensor(making, TARN_NONE, TARN_INTERMEDIATE, of_c);
     add_tensor(making, TARN_NONE, TARN_INTERMEDIATE, Y);
     add_tensor(making, elsewhere ? TARN_NONE : Y_2, TARN_INTERMEDIATE, Y_1);
+    if (is(making, CONV_AGAIN_WITH_ANOTHER_OUTPUT))
+        add_tensor(making, TARN_NONE, TARN_INTERMEDIATE, C);
     if (is(making, DROP_AGAIN)) add_tensor(making, TARN_NONE, TARN_INTERMEDIATE, D);
     if (is(making, UPDATE_AGAIN)) add_tensor(making, W, TARN_PARAMETER, W_1);
     if (is(making, BN_AGAIN_AS_WRITTEN)) {
@@ -414,6 +420,13 @@ static void rejects_a_copy_that_names_another_tensor(void **state)
 {
     (void)state;
     require_rejected(COPY_NAMES_OTHER_TENSOR, TARN_WRONG_GRAPH, "has not the inputs and outputs");
+}
+
+static void rejects_a_second_run_with_another_output(void **state)
+{
+    (void)state;
+    require_rejected(CONV_AGAIN_WITH_ANOTHER_OUTPUT, TARN_WRONG_GRAPH,
+                     "has not the inputs and outputs");
 }
 
 static void rejects_a_second_run_of_what_may_run_once(void **state)
@@ -587,6 +600,7 @@ int main(void)
         cmocka_unit_test(accepts_what_repeats_and_splits_and_writes_elsewhere_as_it_may),
         cmocka_unit_test(rejects_a_wrong_or_stale_version),
         cmocka_unit_test(rejects_a_copy_that_names_another_tensor),
+        cmocka_unit_test(rejects_a_second_run_with_another_output),
         cmocka_unit_test(rejects_a_second_run_of_what_may_run_once),
         cmocka_unit_test(rejects_an_implementation_that_is_not_what_it_says),
         cmocka_unit_test(rejects_parts_that_leave_a_hole),

@@ -116,6 +116,33 @@ static void a_capacity_that_is_too_small_is_refused_by_the_name_of_its_space(voi
     tarn_graph_destroy(graph);
 }
 
+/* A parameter of 10 bytes alone in a space. */
+static enum tarn_status plan_with_capacity(uint64_t capacity)
+{
+    struct tarn_builder *b = tarn_builder_create("parameter");
+    struct tarn_graph *graph;
+    struct tarn_plan *plan;
+    tarn_builder_stream(b, "s");
+    tarn_builder_space(b, &(struct tarn_space_info){.name = "device"});
+    tarn_space host = tarn_builder_space(
+        b, &(struct tarn_space_info){.name = "host", .alignment = 64, .capacity = capacity});
+    tarn_tensor w = tarn_builder_tensor(
+        b, &(struct tarn_tensor_info){.size = 10, .kind = TARN_PARAMETER, .space = host});
+    tarn_builder_op(b, &(struct tarn_op_info){.inputs = TARN_TENSORS(w)});
+    assert_int_equal(tarn_builder_finish(b, &graph, NULL), TARN_OK);
+    enum tarn_status status = tarn_plan_create(graph, NULL, &plan, NULL);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+    return status;
+}
+
+static void a_persistent_part_may_take_all_of_a_capacity(void **state)
+{
+    (void)state;
+    assert_int_equal(plan_with_capacity(64), TARN_OK);
+    assert_int_equal(plan_with_capacity(63), TARN_DOES_NOT_FIT);
+}
+
 static void refuses_a_space_with_a_false_bound_or_beyond_its_capacity(void **state)
 {
     (void)state;
@@ -344,6 +371,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_space_has_its_own_arena_bound_and_certificate),
         cmocka_unit_test(a_capacity_that_is_too_small_is_refused_by_the_name_of_its_space),
+        cmocka_unit_test(a_persistent_part_may_take_all_of_a_capacity),
         cmocka_unit_test(refuses_a_space_with_a_false_bound_or_beyond_its_capacity),
         cmocka_unit_test(refuses_a_plan_file_with_false_spaces_at_their_place),
         cmocka_unit_test(a_space_may_come_without_a_bound),
