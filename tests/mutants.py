@@ -4,7 +4,7 @@ Idea: the tokens outside comments, literals and directives are looked at one by 
 stands there instead. Source: DeMillo, Lipton, Sayward 1978 (competent programmers make small mistakes);
 the operators are those of Offutt's five sufficient ones that C without floating point has, and calls left out.
 Left out: lines that allocate or assert (sizes of memory are for the sanitizers), calls that only free, and functions
-that only assertions call (`..._is_valid`).
+that only assertions call (`..._is_valid`, `..._are_valid`).
 """
 import collections
 import hashlib
@@ -20,7 +20,7 @@ TOKEN = re.compile(
     r"[A-Za-z_]\w*|\d[\w.]*|->|<<=|>>=|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%&|^]=|\S")
 LEFT_OUT_LINES = re.compile(r"\b(malloc|calloc|realloc|assert|static_assert|tarn_region_take|tarn_region_copy)\s*\(")
 ONLY_FREES = re.compile(r"(^|_)(free|finish|destroy|close|release)(_|$)")
-ONLY_ASSERTED = re.compile(r"_is_valid$")
+ONLY_ASSERTED = re.compile(r"(^|_)(is|are)_valid$")
 KEYWORDS = {"if", "for", "while", "switch", "return", "sizeof", "do", "else"}
 
 RELATIONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
