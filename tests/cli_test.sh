@@ -213,6 +213,17 @@ plan_reports_and_writes_a_plan_that_verifies() {
 plan_reports_and_writes_a_plan_that_verifies
 report plan_reports_and_writes_a_plan_that_verifies $?
 
+memory_spaces_are_planned_explained_and_run() {
+    local spaces=$graphs/offload.json
+    exits 0 plan $spaces -o "$folder/spaces" --json &&
+        json 'o["optimal"] and [s["name"] for s in o["spaces"]] == ["device", "host"] and
+              o["footprint_bytes"] == sum(s["footprint_bytes"] for s in o["spaces"])' &&
+        exits 0 explain --quick $spaces "$folder/spaces" a0.host --json && json 'o["space"] == "host" and o["offset_bytes"] < 24 << 20' &&
+        exits 0 run $spaces "$folder/spaces" --check --json && json 'o["ops_run"] == 27'
+}
+memory_spaces_are_planned_explained_and_run
+report memory_spaces_are_planned_explained_and_run $?
+
 plan_says_what_ended_the_search() {
     exits 0 plan "$real" --json && json 'o["stopped_by"] is None' &&
         exits 0 plan "$real" --seconds 0.000001 --json && json 'o["stopped_by"] == "deadline"'
