@@ -66,19 +66,19 @@ static enum tarn_status memory_refused(const struct tarn_session_arena *arena, u
     const struct tarn_graph *graph = arena->plan->graph;
     if (device->table->error_class(device->self, code) != TARN_ERROR_OUT_OF_MEMORY)
         return tarn_device_failed(*device, "allocation of the arena", code, error);
-    char text[64] = "", where[sizeof(struct tarn_label) + 40] = "this session";
+    char text[64] = "", where[sizeof(struct tarn_label) + 40] = "";
     if (available != UINT64_MAX)
         snprintf(text, sizeof text, "; %llu are available", (unsigned long long)available);
     if (graph->spaces_count > 1)
-        snprintf(where, sizeof where, "memory space %u %s of this session", space,
+        snprintf(where, sizeof where, " in memory space %u %s", space,
                  tarn_quote(graph->spaces[space].name).text);
     if (error && error->status == TARN_OK) error->device_code = code;
-    return tarn_error_set(error, TARN_SYSTEM,
-                          "device '%s' has no memory for %s: it needs %llu bytes (arena %llu, "
-                          "persistent part %llu)%s",
-                          device->table->name, where, (unsigned long long)memory->size,
-                          (unsigned long long)memory->arena, (unsigned long long)memory->persistent,
-                          text);
+    return tarn_error_set(
+        error, TARN_SYSTEM,
+        "device '%s' has no memory for this session: it needs %llu bytes%s (arena %llu, "
+        "persistent part %llu)%s",
+        device->table->name, (unsigned long long)memory->size, where,
+        (unsigned long long)memory->arena, (unsigned long long)memory->persistent, text);
 }
 
 static enum tarn_status allocate(struct tarn_session_arena *arena, uint32_t space,
