@@ -518,9 +518,99 @@ static void the_same_holds_in_a_folder_of_graphs(void **state)
     for_given_graph_files(check_file);
 }
 
+/* ---- From a program ---- */
+
+/* f, with an implementation "slow" or without, then g. */
+static struct tarn_graph *two_ops(uint64_t cost, uint64_t workspace,
+                                  const struct tarn_implementation *implementations, size_t count)
+{
+    struct tarn_builder *b = tarn_builder_create("two ops");
+    tarn_stream stream = tarn_builder_stream(b, "s");
+    tarn_tensor x = tarn_builder_tensor(
+        b, &(struct tarn_tensor_info){.name = "x", .size = 64, .kind = TARN_INPUT});
+    tarn_tensor y = tarn_builder_tensor(b, &(struct tarn_tensor_info){.name = "y", .size = 64});
+    tarn_tensor z = tarn_builder_tensor(
+        b, &(struct tarn_tensor_info){.name = "z", .size = 64, .kind = TARN_OUTPUT});
+    tarn_builder_op(b, &(struct tarn_op_info){.name = "f",
+                                              .stream = stream,
+                                              .inputs = TARN_TENSORS(x),
+                                              .outputs = TARN_TENSORS(y),
+                                              .cost = cost,
+                                              .workspace = workspace,
+                                              .implementations = implementations,
+                                              .implementations_count = count});
+    tarn_builder_op(b, &(struct tarn_op_info){.name = "g",
+                                              .stream = stream,
+                                              .inputs = TARN_TENSORS(y),
+                                              .outputs = TARN_TENSORS(z),
+                                              .cost = 5});
+    struct tarn_graph *graph;
+    assert_int_equal(tarn_builder_finish(b, &graph, NULL), TARN_OK);
+    return graph;
+}
+
+static void assert_same(struct tarn_graph *found, struct tarn_graph *expected)
+{
+    struct tarn_hash a = tarn_graph_hash(found), b = tarn_graph_hash(expected);
+    assert_memory_equal(&a, &b, sizeof a);
+    tarn_graph_destroy(found);
+    tarn_graph_destroy(expected);
+}
+
+static void costs_set_by_a_program_are_those_of_a_graph_built_with_them(void **state)
+{
+    (void)state;
+    const struct tarn_implementation slow = {.name = "slow", .cost = 30, .workspace = 8},
+                                     slower = {.name = "slow", .cost = 90},
+                                     fast = {.name = "fast", .cost = 3, .workspace = 4096};
+    struct tarn_graph *graph = two_ops(10, 256, &slow, 1), *result;
+    const struct tarn_op_costs costs[] = {
+        {.op = 0, .cost = 7, .workspace = TARN_AS_IT_IS},
+        {.op = 0,
+         .cost = TARN_AS_IT_IS,
+         .workspace = 512,
+         .implementations = (const struct tarn_implementation[]){fast, slower},
+         .implementations_count = 2}};
+    assert_int_equal(tarn_graph_with_costs(graph, costs, 1, &result, NULL), TARN_OK);
+    assert_same(result, two_ops(7, 256, &slow, 1));
+    assert_int_equal(tarn_graph_with_costs(graph, costs, 2, &result, NULL), TARN_OK);
+    assert_same(result, two_ops(7, 512, (const struct tarn_implementation[]){slower, fast}, 2));
+    assert_int_equal(tarn_graph_with_costs(graph, NULL, 0, &result, NULL), TARN_OK);
+    assert_same(result, graph);
+}
+
+static void costs_of_what_is_not_there_are_refused(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph = two_ops(10, 0, NULL, 0), *result;
+    struct tarn_error error;
+    assert_int_equal(
+        tarn_graph_with_costs(graph, &(struct tarn_op_costs){.op = 2}, 1, &result, &error),
+        TARN_USAGE);
+    assert_int_equal(error.op, 2);
+    assert_null(result);
+    assert_int_equal(
+        tarn_graph_with_costs(graph, &(struct tarn_op_costs){.op = 1, .implementations_count = 1},
+                              1, &result, &error),
+        TARN_USAGE);
+    const struct tarn_implementation stranger = {.name = "reads what it must not",
+                                                 .inputs = TARN_TENSORS(99)};
+    assert_int_equal(tarn_graph_with_costs(graph,
+                                           &(struct tarn_op_costs){.op = 1,
+                                                                   .cost = TARN_AS_IT_IS,
+                                                                   .workspace = TARN_AS_IT_IS,
+                                                                   .implementations = &stranger,
+                                                                   .implementations_count = 1},
+                                           1, &result, &error),
+                     TARN_BAD_INPUT);
+    tarn_graph_destroy(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(costs_set_by_a_program_are_those_of_a_graph_built_with_them),
+        cmocka_unit_test(costs_of_what_is_not_there_are_refused),
         cmocka_unit_test(each_op_gets_what_the_table_says),
         cmocka_unit_test(what_needs_a_forward_op_is_passed_over_without_one),
         cmocka_unit_test(what_is_left_out_and_what_is_kept_instead),

@@ -341,6 +341,9 @@ static void plans_need_their_arguments(void **state)
     REFUSES(tarn_file_save(NULL, "", 0, error));
     REFUSES(tarn_file_save("-", NULL, 1, error));
     REFUSES(tarn_set_allocator(NULL, error));
+    REFUSES(tarn_graph_with_costs(NULL, NULL, 0, &(struct tarn_graph *){NULL}, error));
+    REFUSES(tarn_graph_with_costs(w.graph, NULL, 0, NULL, error));
+    REFUSES(tarn_graph_with_costs(w.graph, NULL, 1, &(struct tarn_graph *){NULL}, error));
     ACCEPTS(tarn_set_log(NULL, error));
     assert_string_equal(tarn_log_level_text(TARN_LOG_INFO), "info");
     tarn_free(NULL);

@@ -393,6 +393,26 @@ tarn_graph_implementations(struct tarn_graph *graph,
                            const struct tarn_implementations_options *options,
                            struct tarn_graph **result, struct tarn_error *error);
 
+/* What a program knows of an op after the graph was built: from measuring, from a library's query.
+ */
+#define TARN_AS_IT_IS UINT64_MAX
+struct tarn_op_costs {
+    tarn_op op;
+    uint64_t cost;      /* nanoseconds; TARN_AS_IT_IS: what the graph says */
+    uint64_t workspace; /* bytes; TARN_AS_IT_IS: what the graph says */
+    /* Further ones, and ones in the place of those that have the same name. */
+    const struct tarn_implementation *implementations;
+    size_t implementations_count;
+};
+
+/* A source graph with these costs and implementations, its ids as before; everything is copied. Of
+ * several items for one op the last one counts. TARN_USAGE: no such op; TARN_BAD_INPUT: what the
+ * builder would refuse. Near-linear. */
+TARN_API enum tarn_status tarn_graph_with_costs(struct tarn_graph *graph,
+                                                const struct tarn_op_costs *costs, size_t count,
+                                                struct tarn_graph **result,
+                                                struct tarn_error *error);
+
 /* ---- One after another ----
  * All transforms that plan options ask for, as tarn_plan_create runs them. Ops of the result name
  * ops of `graph` as their origin. Of the other options only the alignment, the stop,

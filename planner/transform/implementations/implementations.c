@@ -164,3 +164,64 @@ enum tarn_status tarn_graph_implementations(struct tarn_graph *graph,
     tarn_region_finish(&region);
     return status;
 }
+
+/* ---- From a program ---- */
+
+/* Names and lists stay the caller's: the builder copies them. */
+static enum tarn_status put(struct tarn_additions *additions, uint32_t v,
+                            struct tarn_implementation implementation)
+{
+    struct tarn_addition *addition = &additions->ops[v];
+    if (!implementation.name) implementation.name = "";
+    for (uint32_t i = 0; i < addition->count; i++) {
+        if (strcmp(addition->list[i].name, implementation.name) != 0) continue;
+        addition->list[i] = implementation;
+        return TARN_OK;
+    }
+    return tarn_additions_append(additions, v, &implementation);
+}
+
+static enum tarn_status take_costs(struct tarn_additions *additions,
+                                   const struct tarn_op_costs *given, struct tarn_error *error)
+{
+    enum tarn_status status = TARN_OK;
+    if (given->op >= additions->graph->ops_count) {
+        tarn_error_set(error, TARN_USAGE, "costs of op %u are given, but the graph has %u ops",
+                       given->op, additions->graph->ops_count);
+        if (error) error->op = given->op;
+        return TARN_USAGE;
+    }
+    if (!given->implementations && given->implementations_count > 0)
+        return tarn_error_set(error, TARN_USAGE, "a list of %zu implementations is NULL",
+                              given->implementations_count);
+    struct tarn_addition *addition = &additions->ops[given->op];
+    if (given->cost != TARN_AS_IT_IS) addition->cost = given->cost;
+    if (given->workspace != TARN_AS_IT_IS) addition->workspace = given->workspace;
+    for (size_t i = 0; !status && i < given->implementations_count; i++) {
+        const struct tarn_implementation *added = &given->implementations[i];
+        if ((added->inputs.count > 0 && !added->inputs.ids) ||
+            (added->outputs.count > 0 && !added->outputs.ids))
+            return tarn_error_set(error, TARN_USAGE,
+                                  "a list of an implementation's tensors is NULL");
+        status = put(additions, given->op, *added);
+    }
+    return status;
+}
+
+enum tarn_status tarn_graph_with_costs(struct tarn_graph *graph, const struct tarn_op_costs *costs,
+                                       size_t count, struct tarn_graph **result,
+                                       struct tarn_error *error)
+{
+    if (result) *result = NULL;
+    if (!graph || !result || (!costs && count > 0)) return tarn_error_null(error, __func__);
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_additions additions;
+    tarn_error_clear(error);
+    enum tarn_status status = tarn_additions_init(&additions, &region, graph, NULL);
+    for (size_t i = 0; !status && i < count; i++) status = take_costs(&additions, &costs[i], error);
+    additions.report.measured = count > 0; /* something may have changed */
+    if (!status) status = build(&additions, graph, result, error);
+    if (status == TARN_SYSTEM) tarn_error_no_memory(error);
+    tarn_region_finish(&region);
+    return status;
+}
