@@ -7,14 +7,15 @@
 # BUILD   a build with tests, made where nvcc is (checking kernels of the CUDA device)
 # OUT     a folder for logs and for a table, which belongs into docs/measured.md
 # --with  parts by commas that must run, besides those that always must (conformance, digests, bench):
-#         sanitizer (compute-sanitizer), second (a second device), torch (PyTorch
-#         replaying a graph of its own on the device meanwhile, in another process).
+#         sanitizer (compute-sanitizer), second (a second device), nccl (a group reduced in an arena
+#         of ncclMemAlloc's), torch (PyTorch replaying a graph of its own on the device meanwhile,
+#         in another process).
 #         Without it these run where they are there, and the table says which were not
 # --stand-in   on the stand-in of BUILD instead of a GPU: to try this script
 #
 # Exit 1: something failed, or was asked for and is not there.
 set -u
-usage() { sed -n '2,16s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,17s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 [ $# -ge 2 ] || usage
 source=$(cd "$(dirname "$0")/.." && pwd)
 build=$(cd "$1" && pwd) || exit 2
@@ -137,7 +138,14 @@ END' - "${suite[@]}"
 else
     absent torch "PyTorch with CUDA is not here"
 fi
-absent nccl "the tests have no program for it yet"
+nccl_words=()
+if [ -n "$stand_in" ]; then nccl_words=("$build/tests/libnccl_stand_in.so" "$build/tests/fake_cudart/libcudart.so.13"); fi
+"$build/tests/nccl_check" "${nccl_words[@]}" >"$out/nccl_look.log" 2>&1
+if [ $? = 77 ]; then
+    absent nccl "$(tail -1 "$out/nccl_look.log")"
+else
+    step nccl "$build/tests/nccl_check" "${nccl_words[@]}"
+fi
 
 # ---- Times ----
 
