@@ -8,7 +8,7 @@ source=$1 work=$2
 project=$work/project build=$work/build installed=$work/installed
 number=0
 
-echo "1..11"
+echo "1..13"
 log=$work/log
 mkdir -p "$project/subprojects"
 exec 3>&1 >>"$log" 2>&1
@@ -44,6 +44,15 @@ subproject() {
     meson compile -C "$build" && "$build/embed" && "$build/embed_cpp" && ! ls "$build"/subprojects/tarn/tests/*_test 2>/dev/null
 }
 check a_meson_subproject subproject
+# From the build folder, by the file that meson makes for it.
+uninstalled() {
+    local flags
+    flags=$(PKG_CONFIG_PATH=$build/meson-uninstalled pkg-config --cflags --libs tarn) && [[ $flags == *"$build"* ]] || return 1
+    # shellcheck disable=SC2086
+    cc -std=c11 "$source/examples/embed.c" -o "$work/uninstalled" $flags &&
+        LD_LIBRARY_PATH=$build/subprojects/tarn "$work/uninstalled"
+}
+check uninstalled_by_pkg_config uninstalled
 check installs meson install -C "$build" --quiet
 
 # by_pkg_config OUTPUT COMPILER FILE FLAGS...: libraries come from LIBRARIES, words of pkg-config.
@@ -140,8 +149,24 @@ by_cmake() {
         -DRUN_ONLY="$work/run_only.c" -DCONFORMANCE="$work/conformance.c" && cmake --build "$work/cmake" &&
         "$work/cmake/embed" && "$work/cmake/embed_cpp" && "$work/cmake/run_only" && "$work/cmake/conformance"
 }
+# The recipe in docs/embedding.md as it stands there, with the folder in place of the repository.
+by_fetch_content() {
+    local folder=$work/fetch
+    mkdir -p "$folder"
+    {
+        printf 'cmake_minimum_required(VERSION 3.16)\nproject(fetcher C)\n'
+        sed -n '/^    include(FetchContent)/,/^    find_package(tarn /s/^    //p' "$source/docs/embedding.md" |
+            sed "s|GIT_REPOSITORY ... GIT_TAG ...|SOURCE_DIR \"$source\"|; s|-Dtests=disabled|& -Doptimization=0 -Ddebug=false -Dcuda=disabled|"
+        printf 'add_executable(embed "%s")\ntarget_link_libraries(embed PRIVATE tarn::tarn)\n' "$source/examples/embed.c"
+    } >"$folder/CMakeLists.txt"
+    # CMake hands CC on as one word to what it calls.
+    env -u CC -u CXX cmake -S "$folder" -B "$folder/build" && cmake --build "$folder/build" &&
+        LD_LIBRARY_PATH=$folder/build/tarn/lib "$folder/build/embed"
+}
 if command -v cmake >/dev/null; then
     check cmake_finds_it by_cmake
+    check cmake_fetches_it by_fetch_content
 else
     skip cmake_finds_it "cmake is not here"
+    skip cmake_fetches_it "cmake is not here"
 fi
