@@ -155,7 +155,7 @@ by_fetch_content() {
     mkdir -p "$folder"
     {
         printf 'cmake_minimum_required(VERSION 3.16)\nproject(fetcher C)\n'
-        sed -n '/^    include(FetchContent)/,/^    find_package(tarn /s/^    //p' "$source/docs/embedding.md" |
+        sed -n '/^    include(FetchContent)/,/^    find_package(tarn /s/^    //p' "$source"/docs/embedding.md |
             sed "s|GIT_REPOSITORY ... GIT_TAG ...|SOURCE_DIR \"$source\"|; s|-Dtests=disabled|& -Doptimization=0 -Ddebug=false -Dcuda=disabled|"
         printf 'add_executable(embed "%s")\ntarget_link_libraries(embed PRIVATE tarn::tarn)\n' "$source/examples/embed.c"
     } >"$folder/CMakeLists.txt"
