@@ -12,7 +12,7 @@
 #             fuzz       every fuzzer (clang)
 #             mutation   one-token mutants of the code that plans depend on; the next call goes on with the rest
 #             coverage   lines and branches that the tests reach
-#             graphs     checked iterations of every graph of the folder
+#             graphs     checked iterations of every graph of the folder, or of as many as there is time for
 #             all of them, if none is named. One that is named and cannot run is a failure
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -55,14 +55,16 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 done_parts=() failed=() left_out=()
 
-# build NAME OPTIONS...: configures and compiles build-NAME, as tests/run.sh does.
+# build NAME OPTIONS...: configures and compiles build-NAME, as tests/run.sh does. False: it does not compile, which
+# is a failure of the campaign, but none of the parts that do without it.
 build() {
     local folder=build-$1
     shift
     [ -e "$folder/build.ninja" ] || meson setup "$folder" -Dtests=enabled -Dc_args=-g1 -Dcpp_args=-g1 "$@" >/dev/null
     meson compile -C "$folder" >"$work/compiled" || {
         cat "$work/compiled"
-        exit 1
+        failed+=("$folder")
+        return 1
     }
 }
 
@@ -100,13 +102,13 @@ run() {
     fi
     cat "$work/lines"
     done_parts+=("$part")
-    python3 tests/trust_table.py docs/trust.md "$part" "$work/lines"
+    python3 tests/trust_table.py docs/trust.md "$part" "$work/lines" || failed+=("table of $part")
 }
 
-# long_test BUILD NAME MINUTES
+# long_test BUILD NAME MINUTES: ends what goes on for twice that time and half an hour.
 long_test() {
     local status=0
-    TARN_CAMPAIGN=$3 meson test -C "$1" "$2" -t 0 --print-errorlogs || status=$?
+    TARN_CAMPAIGN=$3 timeout -k 60 $((120 * $3 + 1800)) meson test -C "$1" "$2" -t 0 --print-errorlogs || status=$?
     cp "$1/meson-logs/testlog.txt" "$work/log"
     return $status
 }
@@ -120,25 +122,24 @@ run_test() {
     fi
     run "$1" long_test build-tests "$1" "$minutes"
     [[ $suites != *release* ]] || return 0
-    build address -Doptimization=1 -Dcuda=disabled -Db_sanitize=address,undefined -Db_lundef=false
+    build address -Doptimization=1 -Dcuda=disabled -Db_sanitize=address,undefined -Db_lundef=false || return 0
     run "$1, sanitized" long_test build-address "$1" $(((minutes + 3) / 4))
 }
 
 run_graphs() {
-    tests/campaign_graphs.sh "$graphs" build-tests/tarn || return 1
-    TRANSFORMS=--reorder ITERATIONS=1 tests/campaign_graphs.sh "$graphs" build-tests/tarn
+    local status=0
+    tests/campaign_graphs.sh "$graphs" build-tests/tarn || status=1
+    TRANSFORMS=--reorder ITERATIONS=1 tests/campaign_graphs.sh "$graphs" build-tests/tarn || status=1
+    return $status
 }
 
 for part in "${parts[@]}"; do
     case $part in
     tests)
-        build tests
-        for name in "${LONG_TESTS[@]}"; do run_test "$name"; done
+        if build tests; then for name in "${LONG_TESTS[@]}"; do run_test "$name"; done; fi
         ;;
     fuzz)
-        if [ ! -e tests/fuzz/run.sh ]; then
-            leave_out fuzz "there is no tests/fuzz/run.sh"
-        elif ! tests/setup.sh fuzz; then
+        if ! tests/setup.sh fuzz; then
             leave_out fuzz "clang cannot be had"
         else
             run fuzz tests/fuzz/run.sh build-fuzz
@@ -146,25 +147,21 @@ for part in "${parts[@]}"; do
         ;;
     mutation) run mutation tests/mutation.py ;;
     coverage)
-        if [ ! -e tests/coverage.sh ]; then
-            leave_out coverage "there is no tests/coverage.sh"
-        elif ! command -v gcovr >/dev/null; then
-            leave_out coverage "gcovr is not installed"
+        if ! tests/setup.sh coverage; then
+            leave_out coverage "gcovr cannot be had"
         else
             run coverage tests/coverage.sh
         fi
         ;;
     graphs)
-        if [ -n "$graphs" ]; then
-            build tests
-            run graphs run_graphs
-        else
+        if [ -z "$graphs" ]; then
             leave_out graphs "--graphs names no folder"
+        elif build tests; then
+            run graphs run_graphs
         fi
         ;;
     *)
-        build tests
-        run_test "$part"
+        if build tests; then run_test "$part"; fi
         ;;
     esac
 done
