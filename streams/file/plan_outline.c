@@ -167,15 +167,14 @@ enum tarn_status tarn_plan_outline_load(const char *path, struct tarn_plan_outli
     char *text = NULL;
     tarn_error_clear(error);
     reading.outline = tarn_take_zeros(1, sizeof *reading.outline);
-    enum tarn_status status = reading.outline ? TARN_OK : tarn_error_no_memory(error);
-    if (!status)
-        status = tarn_json_load(&reading.report, &(struct tarn_reader){.name = path}, &text,
-                                &reading.document);
+    if (!reading.outline) return tarn_error_no_memory(error);
+    enum tarn_status status = tarn_json_load(&reading.report, &(struct tarn_reader){.name = path},
+                                             &text, &reading.document);
     if (!status) status = read_outline(&reading);
     tarn_free(text);
     if (status == TARN_OK)
         *outline = &reading.outline->shown;
-    else if (reading.outline)
+    else
         tarn_plan_outline_destroy(&reading.outline->shown);
     return status;
 }
