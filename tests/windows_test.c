@@ -13,6 +13,7 @@
 #include "bench/coupled_graph.h"
 #include "bench/cut_graph.h"
 #include "bench/dnn_graph.h"
+#include "bench/rough_graph.h"
 #include "planner/place/lowest/lowest.h"
 #include "planner/place/problem/problem.h"
 #include "planner/place/windows/bundles.h"
@@ -84,7 +85,7 @@ static uint32_t *blocks_of(const struct fixture *fixture)
     return block_of;
 }
 
-/* Random storages of a random graph, cut. */
+/* Random storages of a random graph, cut; every other time all groups count as large. */
 static void set_up_cut(struct fixture *fixture, struct tarn_cuts *cuts, struct tarn_region *region,
                        uint32_t **block_of, uint64_t seed, uint32_t width)
 {
@@ -92,9 +93,9 @@ static void set_up_cut(struct fixture *fixture, struct tarn_cuts *cuts, struct t
     set_up_random(fixture, seed, OPS_MAX);
     *block_of = blocks_of(fixture);
     uint32_t *storages = some_storages(fixture, *block_of, seed, 1 + (uint32_t)(seed % 3), &count);
-    assert_int_equal(
-        tarn_cuts_init(cuts, region, &fixture->problem, *block_of, storages, count, width),
-        TARN_OK);
+    assert_int_equal(tarn_cuts_init(cuts, region, &fixture->problem, *block_of, storages, count,
+                                    width, seed % 2 == 0 ? UINT64_MAX : 0),
+                     TARN_OK);
     assert_true(tarn_cuts_are_valid(cuts, count));
     assert_int_equal(cuts->begin[cuts->count + 1], count);
     free(storages);
@@ -120,6 +121,30 @@ static void storages_of_different_windows_are_safe(void **state)
         free(block_of);
         tear_down(&fixture);
     }
+}
+
+/* Also where no cut goes through it. */
+static void a_large_group_is_placed_with_what_crosses(void **state)
+{
+    uint32_t groups = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed < 100; seed += 2) {
+        struct fixture fixture;
+        struct tarn_region region = {.chunks = NULL};
+        struct tarn_cuts cuts;
+        uint32_t *block_of;
+        set_up_cut(&fixture, &cuts, &region, &block_of, seed, 1000);
+        for (uint32_t i = 0; i < cuts.begin[cuts.count + 1]; i++) {
+            uint32_t b = block_of[cuts.storages[i]];
+            bool is_group = tarn_block_at(&fixture.problem.blocks, b).members_count > 1;
+            assert_true(!is_group || i >= cuts.begin[cuts.count]);
+            groups += is_group;
+        }
+        tarn_region_finish(&region);
+        free(block_of);
+        tear_down(&fixture);
+    }
+    assert_true(groups > 0);
 }
 
 /* What crosses is in conflict only with windows first .. end, and with all of those between `first`
@@ -369,6 +394,25 @@ static void streams_that_seldom_wait_lose_little_to_holes(void **state)
 
 /* ---- Plans ---- */
 
+/* Each group is about as high as the bound. Placed around what crosses, it would come on top. */
+static void large_groups_do_not_lie_on_top_of_each_other(void **state)
+{
+    (void)state;
+    for (uint32_t streams = 1; streams <= 16; streams *= 4) {
+        struct fixture fixture;
+        uint64_t footprint, highest = 0;
+        set_up(&fixture,
+               rough_graph(&(struct rough_graph_options){ROUGH_GROUPS, 6000, streams, streams}),
+               512);
+        for (uint32_t b = 0; b < fixture.problem.blocks.count; b++)
+            if (tarn_block_at(&fixture.problem.blocks, b).size > highest)
+                highest = tarn_block_at(&fixture.problem.blocks, b).size;
+        free(place(&fixture, (struct tarn_windows_options){.width = 1024}, &footprint));
+        assert_true(footprint < highest + highest / 2);
+        tear_down(&fixture);
+    }
+}
+
 static struct tarn_graph *coupled(uint32_t i)
 {
     return coupled_graph(&(struct coupled_graph_options){(enum coupled_kind)(i % 4), 1500 + 100 * i,
@@ -540,6 +584,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(storages_of_different_windows_are_safe),
+        cmocka_unit_test(a_large_group_is_placed_with_what_crosses),
         cmocka_unit_test(what_crosses_tells_the_windows_that_it_meets),
         cmocka_unit_test(lifetimes_enclose_every_conflict),
         cmocka_unit_test(parts_keep_every_conflict_and_block),
@@ -547,6 +592,7 @@ int main(void)
         cmocka_unit_test(a_stream_without_holes_reaches_its_bound),
         cmocka_unit_test(what_comes_first_where_it_ended_too_high_ends_lower),
         cmocka_unit_test(streams_that_seldom_wait_lose_little_to_holes),
+        cmocka_unit_test(large_groups_do_not_lie_on_top_of_each_other),
         cmocka_unit_test(the_best_of_all_widths_is_taken),
         cmocka_unit_test(the_first_plan_is_there_before_the_search_goes_on),
         cmocka_unit_test(radix_sort_is_stable),

@@ -1,5 +1,7 @@
 /* Cuts. If the lifetime of a (lifetimes.h) ends at or before a cut and b is produced at or behind
- * it, a precedes b. So the global order is cut where the lifetimes of few blocks cross.
+ * it, a precedes b. So the global order is cut where the lifetimes of few blocks cross. A large
+ * group that lies in one window counts as crossing, too: around what is placed already it would
+ * find room only on top of that.
  * Source: docs/how-it-works.md, "Windows". Cost: O(T S + V). */
 #include "cuts.h"
 
@@ -13,6 +15,8 @@ struct cutting {
     uint32_t ops_count;
     uint32_t *window_of; /* rank of an op in the global order -> window; one more at the end */
     uint32_t windows_count;
+    uint64_t large; /* bytes: such groups cross */
+    bool has_large;
     struct tarn_region work; /* what is needed until the cuts are made */
 };
 
@@ -87,7 +91,7 @@ static bool cut(struct cutting *cutting, uint32_t width)
 /* ---- Storages by window ---- */
 
 /* Storage of the list -> window; windows_count for what crosses. */
-static void find_windows(const struct cutting *cutting, uint32_t *window)
+static void find_windows(struct cutting *cutting, uint32_t *window)
 {
     const struct tarn_lifetimes *lifetimes = &cutting->lifetimes;
     const uint32_t *slot_of = lifetimes->problem->conflicts.slot_of;
@@ -97,7 +101,9 @@ static void find_windows(const struct cutting *cutting, uint32_t *window)
         if (!begins_block(cutting, i, &block)) continue;
         tarn_lifetimes_of_block(lifetimes, block, i, &begin, &end);
         uint32_t own = cutting->window_of[begin];
-        if (cutting->window_of[end - 1] != own) own = cutting->windows_count;
+        bool is_large = block.members_count > 1 && block.size >= cutting->large;
+        cutting->has_large = cutting->has_large || is_large;
+        if (is_large || cutting->window_of[end - 1] != own) own = cutting->windows_count;
         window[i] = own;
         for (uint32_t m = 1; m < block.members_count; m++)
             window[tarn_slot_set_below(&lifetimes->listed, slot_of[block.members[m]])] = own;
@@ -144,15 +150,19 @@ static bool sort_storages(struct cutting *cutting, struct tarn_region *region,
     cuts->storages = tarn_region_take(region, count, sizeof *cuts->storages);
     if (!window || !cuts->begin || !cuts->storages) return false;
     find_windows(cutting, window);
+    cuts->has_large = cutting->has_large;
     return fill_cuts(cutting, region, window, cuts);
 }
 
 enum tarn_status tarn_cuts_init(struct tarn_cuts *cuts, struct tarn_region *region,
                                 const struct tarn_problem *problem, const uint32_t *block_of,
-                                const uint32_t *storages, uint32_t count, uint32_t width)
+                                const uint32_t *storages, uint32_t count, uint32_t width,
+                                uint64_t large)
 {
-    struct cutting cutting = {
-        .blocks = &problem->blocks, .block_of = block_of, .ops_count = problem->ops_count};
+    struct cutting cutting = {.blocks = &problem->blocks,
+                              .block_of = block_of,
+                              .ops_count = problem->ops_count,
+                              .large = large};
     assert(width > 0);
     bool ok = tarn_lifetimes_init(&cutting.lifetimes, &cutting.work, problem, storages, count) ==
                   TARN_OK &&

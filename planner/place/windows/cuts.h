@@ -12,19 +12,23 @@ struct tarn_crossing {
     uint32_t end;   /* one more than the last window that may be in conflict with it */
 };
 
-/* Storages of two windows are never in conflict, unless one of them crosses a cut. */
+/* Storages of two windows are never in conflict, unless one of them crosses a cut. Large groups
+ * count as crossing, wherever they are. */
 struct tarn_cuts {
     uint32_t count;     /* of windows */
     uint32_t *storages; /* window by window, then what crosses; each in the order of slots */
     uint32_t *begin; /* window -> where its storages begin; at `count`: what crosses; count + 2 */
     struct tarn_crossing *crossing; /* of what crosses, in the order of `storages` */
+    bool has_large;                 /* groups among what crosses */
 };
 
 /* Taken from the region. storages: whole blocks, in the order of slots. block_of: of every storage
- * of the problem. width: storages in a window, about. TARN_SYSTEM: no memory. */
+ * of the problem. width: storages in a window, about. large: bytes, from which on a group is.
+ * TARN_SYSTEM: no memory. */
 enum tarn_status tarn_cuts_init(struct tarn_cuts *cuts, struct tarn_region *region,
                                 const struct tarn_problem *problem, const uint32_t *block_of,
-                                const uint32_t *storages, uint32_t count, uint32_t width);
+                                const uint32_t *storages, uint32_t count, uint32_t width,
+                                uint64_t large);
 
 /* Whether windows have each of `listed` storages once, and what crosses does cross. For assertions;
  * cost: linear. */

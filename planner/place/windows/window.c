@@ -35,7 +35,11 @@ enum { BATCH = 16, BUNDLED_SPAN = 16, WIDER = 16 };
 /* From EAGER_STORAGES on helpers are started at once. What crosses need not come nearer to the aim
  * than one part in ENOUGH_SHARE of it. */
 enum { EAGER_STORAGES = 1024, ENOUGH_SHARE = 1024 };
+/* A group is large from one part in LARGE_SHARE of the aim on. */
+enum { LARGE_SHARE = 16 };
+/* Keys (keys.h); by_size: where groups are large. */
 static const struct tarn_decodes first_key = {0, 1, 0}, other_keys = {1, TARN_KEYS_COUNT, 0};
+static const struct tarn_decodes by_size = {5, 6, 0}, all_keys = {0, TARN_KEYS_COUNT, 0};
 
 /* Storages cut into windows. */
 struct windows {
@@ -116,8 +120,8 @@ static bool place_bundles(const struct windows *windows, const uint32_t *storage
     return ok;
 }
 
-/* At once, with some keys: the first one whatever it takes where a plan must come of it. */
-static bool decode_crossing(const struct windows *windows, struct tarn_decodes decodes)
+/* At once, with some keys; must: whatever that takes. */
+static bool decode_crossing(const struct windows *windows, struct tarn_decodes decodes, bool must)
 {
     uint32_t count;
     const uint32_t *storages = crossing_storages(windows, &count);
@@ -125,7 +129,6 @@ static bool decode_crossing(const struct windows *windows, struct tarn_decodes d
     struct tarn_obstacles none = no_obstacles(windows);
     int32_t *top = &windows->top[windows->cuts.count];
     uint64_t left = tarn_effort_left(settings.effort);
-    bool must = decodes.begin == 0 && settings.effort->must;
     if (*top <= settings.aim || (left == 0 && !must)) return true;
     settings.work_max = must ? 0 : left;
     return tarn_obstacles_sort(&none, &windows->work[0]) == TARN_OK &&
@@ -133,12 +136,18 @@ static bool decode_crossing(const struct windows *windows, struct tarn_decodes d
                              decodes, top);
 }
 
+static bool decode_crossing_again(const struct windows *windows)
+{
+    return decode_crossing(windows, windows->cuts.has_large ? all_keys : other_keys, false);
+}
+
 /* Where a plan is wanted soon, the other keys follow it. */
 static bool place_at_once(struct windows *windows)
 {
+    bool must = windows->settings->effort->must;
     windows->has_keys = windows->settings->placed != NULL;
-    return decode_crossing(windows, first_key) &&
-           (windows->has_keys || decode_crossing(windows, other_keys));
+    return decode_crossing(windows, windows->cuts.has_large ? by_size : first_key, must) &&
+           (windows->has_keys || decode_crossing_again(windows));
 }
 
 /* listed: all storages, those that do not cross included. Wider windows need not come quite to the
@@ -278,15 +287,17 @@ static bool windows_init(struct windows *windows, const uint32_t *storages, uint
 {
     const struct tarn_field *field = windows->field;
     struct tarn_region *region = &windows->region;
+    const struct tarn_windows_settings *settings = windows->settings;
+    uint64_t large = ((uint64_t)settings->aim << settings->unit_shift) / LARGE_SHARE;
     windows->work = tarn_region_take(region, windows->team.threads, sizeof *windows->work);
     if (!windows->work || tarn_cuts_init(&windows->cuts, region, field->problem, field->block_of,
-                                         storages, count, windows->settings->width) != TARN_OK)
+                                         storages, count, settings->width, large) != TARN_OK)
         return false;
     uint32_t windows_count = windows->cuts.count;
     windows->top = tarn_region_take(region, (size_t)windows_count + 1, sizeof *windows->top);
     if (!windows->top) return false;
     windows->top[windows_count] = INT32_MAX;
-    if (windows->settings->target)
+    if (settings->target)
         windows->target = tarn_targets_by_window(region, field->problem, &windows->cuts,
                                                  windows->settings->target);
     windows->unplaced = tarn_region_mark(region);
@@ -308,7 +319,7 @@ static bool place_better(struct windows *windows)
     int32_t *crossing = &windows->top[windows->cuts.count], before = *crossing;
     if (settings->placed && highest_top(windows) < INT32_MAX) settings->placed(settings->user);
     if (!windows->has_keys) return true;
-    return decode_crossing(windows, other_keys) && (*crossing == before || place_all(windows));
+    return decode_crossing_again(windows) && (*crossing == before || place_all(windows));
 }
 
 static void windows_finish(struct windows *windows)
