@@ -177,7 +177,7 @@ static uint64_t work_for(const struct tarn_planning *planning, uint64_t steps)
 static double latest_ms(const struct tarn_planning *planning)
 {
     double order_ms = planning->plan->order_ms;
-    double latest = planning->begin_ms + TARN_WORK_MS +
+    double latest = planning->begin_ms + TARN_WORK_MS - TARN_WORK_END_MS +
                     TARN_WORK_MS_A_STORAGE * planning->problem.blocks.storages_count -
                     ORDER_TIMES * order_ms;
     double now_ms = tarn_now_ms();

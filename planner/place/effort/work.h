@@ -10,9 +10,10 @@
 #define TARN_WORK_UNLIMITED UINT64_MAX
 
 /* Milliseconds that a default plan may take by the clock: a fixed part, and one for each storage.
- */
+ * A search that is told to end may go on for TARN_WORK_END_MS. */
 #define TARN_WORK_MS 4000.0
 #define TARN_WORK_MS_A_STORAGE 0.005
+#define TARN_WORK_END_MS 80.0
 
 /* Work that a search may do by default: a fixed part, and one for each storage. Most searches do it
  * in the time above; where storages times streams are too many for the caches, a unit takes up to
