@@ -52,7 +52,7 @@ def draw_figures(tarn, work, folder):
 
 
 def lose_a_wait(tarn, path, target):
-    """The one without which the largest storages are no longer apart; returns which violation says so."""
+    """The one without which the largest storage is read wrong; returns which violation says so, and is the one that its order shows."""
     with open(path, encoding="utf-8") as file:
         plan = json.load(file)
     sizes, waits, best = {root: size for root, _, size in plan["storages"]}, plan["waits"], (0, 0, 0)
@@ -62,9 +62,8 @@ def lose_a_wait(tarn, path, target):
             json.dump({**plan, "waits": waits[:without] + waits[without + 1:]}, file)
         said = subprocess.run([tarn, "verify", GOOGLENET, target, "--json"], capture_output=True, text=True, check=False).stdout
         for i, violation in enumerate(json.loads(said)["violations"]):
-            least = min(sizes.get(violation["tensor"], 0), sizes.get(violation["other_tensor"], 0))
-            if violation["kind"] == "unordered overlap":
-                best = max(best, (least, without, i))
+            if violation["witness"] and violation["witness"][-1][0] in (violation["op"], violation["other_op"]):
+                best = max(best, (sizes.get(violation["tensor"], 0), without, i))
     return best[2]
 
 

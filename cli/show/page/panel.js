@@ -250,7 +250,7 @@ const KEYS = [
 ];
 
 function momentPanel(moment) {
-  const title = { order: "List order", time: plan.hasCosts ? "Modelled time" : "Parallel steps", cut: "Through the cut", real: "Real times", wrong: "What goes wrong" }[axis.key];
+  const title = { order: "List order", time: plan.hasCosts ? "Modelled time" : "Parallel steps", cut: "Through the cut", real: "Real times", wrong: "What breaks" }[axis.key];
   return [
     element("h2", null, title),
     note(axisText()),

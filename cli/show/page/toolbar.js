@@ -1,6 +1,6 @@
 // What stands above the picture: figures, and switches for what is drawn.
 
-const AXIS_WORDS = { order: "list order", time: "modelled time", cut: "through the cut", real: "real times", wrong: "what goes wrong" };
+const AXIS_WORDS = { order: "list order", time: "modelled time", cut: "through the cut", real: "real times", wrong: "what breaks" };
 
 function setAxis(key) {
   const one = axisOf(key);
@@ -50,7 +50,7 @@ function shownItems() {
 
 function drawToolbar() {
   const axes = plan.axes.map(({ key }) => [key, key === "time" && !plan.hasCosts ? "parallel steps" : AXIS_WORDS[key], axis.key === key]);
-  const input = element("input", { id: "search", type: "search", placeholder: "Search names  ( / )", label: "Search names", value: state.query, oninput: () => find(input.value) });
+  const input = element("input", { id: "search", type: "search", placeholder: "Search names  /", label: "Search names", value: state.query, oninput: () => find(input.value) });
   byId("toolbar").replaceChildren(
     choices("x", axes, setAxis),
     hasSpaces() ? choices("space", spaceChoices(), setSpace) : "",
