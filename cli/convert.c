@@ -58,33 +58,25 @@ static void print_result(FILE *file, bool json, const struct tarn_graph *graph,
     tarn_printer_end(&printer);
 }
 
-static enum tarn_status convert(const struct request *request, struct tarn_graph *graph,
-                                struct tarn_error *error)
-{
-    struct tarn_graph_summary given;
-    struct tarn_plan *plan = NULL;
-    bool on_stdout = tarn_is_dash(request->paths[1]);
-    enum tarn_status status = tarn_graph_summarize(graph, &given, error);
-    if (status == TARN_OK && request->plan_path)
-        status = tarn_plan_load(request->plan_path, graph, TARN_VERIFY, &plan, error);
-    if (status == TARN_OK) status = save(request, graph, plan, error);
-    if (status == TARN_OK)
-        print_result(on_stdout ? stderr : stdout, request->json, graph, &given, plan);
-    tarn_plan_destroy(plan);
-    return status;
-}
-
-static enum tarn_status carry_out(const struct request *request)
+static enum tarn_status convert(const struct request *request)
 {
     struct tarn_error error;
-    struct tarn_graph *graph;
+    struct tarn_graph_summary given;
+    struct tarn_graph *graph = NULL;
+    struct tarn_plan *plan = NULL;
+    bool on_stdout = tarn_is_dash(request->paths[1]);
     enum tarn_status status =
         tarn_graph_load_with(request->paths[0], &request->load, &graph, &error);
-    if (status == TARN_OK) {
-        status = convert(request, graph, &error);
-        tarn_graph_destroy(graph);
-    }
-    if (status != TARN_OK) tarn_print_error(&error, status);
+    if (status == TARN_OK) status = tarn_graph_summarize(graph, &given, &error);
+    if (status == TARN_OK && request->plan_path)
+        status = tarn_plan_load(request->plan_path, graph, TARN_VERIFY, &plan, &error);
+    if (status == TARN_OK) status = save(request, graph, plan, &error);
+    if (status == TARN_OK)
+        print_result(on_stdout ? stderr : stdout, request->json, graph, &given, plan);
+    else
+        tarn_print_error(&error, status);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
     return status;
 }
 
@@ -124,5 +116,5 @@ enum tarn_status tarn_verb_convert(char **words)
         return tarn_options_refuse(&command, "graph and plan cannot both be standard input");
     const char *wrong = refuse_ending(request.paths[1], request.plan_path);
     if (wrong) return tarn_options_refuse(&command, "'%s': %s", request.paths[1], wrong);
-    return carry_out(&request);
+    return convert(&request);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tarn.h"
+#include "command/messages.h"
 
 /* The one place where state cannot be passed in: what a signal handler may look at. */
 static bool noted;
@@ -38,6 +38,13 @@ const bool *tarn_interrupt_note(void)
 {
     is_only_noted = true;
     return &noted;
+}
+
+enum tarn_status tarn_interrupt_tell(enum tarn_status status, const char *found)
+{
+    if (status != TARN_OK || !__atomic_load_n(&noted, __ATOMIC_RELAXED)) return status;
+    tarn_say("interrupted: this is the best %s so far", found);
+    return TARN_INTERRUPTED;
 }
 
 static void change_mask(int how)

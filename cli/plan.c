@@ -155,11 +155,7 @@ static enum tarn_status carry_out(struct request *request)
     tarn_transforms_finish(&request->transforms);
     tarn_plan_destroy(result.plan);
     tarn_graph_destroy(result.graph);
-    if (status == TARN_OK && *request->planning.stop) {
-        tarn_say("interrupted: this is the best plan so far");
-        return TARN_INTERRUPTED;
-    }
-    return status;
+    return tarn_interrupt_tell(status, "plan");
 }
 
 static enum tarn_status draw_curve(const struct request *request)

@@ -102,12 +102,15 @@ static enum tarn_status get_plan(const struct request *request, struct tarn_grap
     return status == TARN_OK ? tarn_plan_verify(*plan, graph, verdict, error) : status;
 }
 
-static enum tarn_status show(const struct request *request, struct tarn_graph *graph)
+static enum tarn_status show(const struct request *request)
 {
     struct tarn_error error;
+    struct tarn_graph *graph = NULL;
     struct tarn_plan *plan = NULL;
     struct tarn_verdict *verdict = NULL;
-    enum tarn_status status = get_plan(request, graph, &plan, &verdict, &error);
+    enum tarn_status status =
+        tarn_graph_load_with(request->paths[0], &request->load, &graph, &error);
+    if (status == TARN_OK) status = get_plan(request, graph, &plan, &verdict, &error);
     if (status != TARN_OK) tarn_print_error(&error, status);
     if (status == TARN_OK || (status == TARN_REJECTED && plan)) {
         enum tarn_status drawn = draw(request, plan, verdict, &error);
@@ -115,23 +118,8 @@ static enum tarn_status show(const struct request *request, struct tarn_graph *g
     }
     tarn_verdict_destroy(verdict);
     tarn_plan_destroy(plan);
-    return status;
-}
-
-static enum tarn_status carry_out(const struct request *request)
-{
-    struct tarn_error error;
-    struct tarn_graph *graph;
-    enum tarn_status status =
-        tarn_graph_load_with(request->paths[0], &request->load, &graph, &error);
-    if (status != TARN_OK) return tarn_print_error(&error, status);
-    status = show(request, graph);
     tarn_graph_destroy(graph);
-    if (status == TARN_OK && *tarn_interrupt_note()) {
-        tarn_say("interrupted: this is the best plan so far");
-        return TARN_INTERRUPTED;
-    }
-    return status;
+    return tarn_interrupt_tell(status, "plan");
 }
 
 /* NULL, or what is wrong with the request. */
@@ -191,5 +179,5 @@ enum tarn_status tarn_verb_show(char **words)
     if (!tarn_options_parse(&command, words, request.paths, &status)) return status;
     const char *wrong = settle(&request);
     if (wrong) return tarn_options_refuse(&command, "%s", wrong);
-    return carry_out(&request);
+    return show(&request);
 }

@@ -165,11 +165,7 @@ static enum tarn_status carry_out(struct request *request)
     tarn_graph_destroy(result.loaded);
     tarn_graph_destroy(result.before);
     tarn_graph_destroy(result.after);
-    if (status == TARN_OK && *request->planning.stop) {
-        tarn_say("interrupted: this is the best graph so far");
-        return TARN_INTERRUPTED;
-    }
-    return status;
+    return tarn_interrupt_tell(status, "graph");
 }
 
 static const char about[] =

@@ -27,105 +27,53 @@ struct tarn_transforms {
 };
 
 /* Rows of an option table. */
-#define TARN_TRANSFORM_OPTIONS(transforms)                                                       \
-    {"pad-groups",                                                                               \
-     0,                                                                                          \
-     TARN_OPTION_CHOICE,                                                                         \
-     &(transforms).pad_groups,                                                                   \
-     "graph|exact|padded|auto",                                                                  \
-     "members of contiguous groups end to end, or each up to the alignment; auto: the smaller "  \
-     "plan of the two (default: as the graph says)",                                             \
-     TARN_SPECIAL},                                                                              \
-        {"assign",                                                                               \
-         0,                                                                                      \
-         TARN_OPTION_FLAG,                                                                       \
-         &(transforms).assign,                                                                   \
-         NULL,                                                                                   \
-         "put the ops into streams that run side by side,\nwhatever streams they are in",        \
-         TARN_EVERYDAY},                                                                         \
-        {"streams",                                                                              \
-         0,                                                                                      \
-         TARN_OPTION_TIMES,                                                                      \
-         &(transforms).assign_options.streams,                                                   \
-         "N",                                                                                    \
-         "streams to compute in (default 2); communication and copies get one of their own",     \
-         TARN_SPECIAL},                                                                          \
-        {"assign-mode",                                                                          \
-         0,                                                                                      \
-         TARN_OPTION_CHOICE,                                                                     \
-         &(transforms).assign_options.mode,                                                      \
-         "schedule|concurrency",                                                                 \
-         "by a schedule of the ops' costs (default), or as many streams as it takes to lose no " \
-         "concurrency",                                                                          \
-         TARN_SPECIAL},                                                                          \
-        {"wait-ns",                                                                              \
-         0,                                                                                      \
-         TARN_OPTION_TIMES,                                                                      \
-         &(transforms).wait_ns,                                                                  \
-         "NS",                                                                                   \
-         "what an event wait between two streams takes in the model (default 3000)",             \
-         TARN_SPECIAL},                                                                          \
-        {"budget",                                                                               \
-         0,                                                                                      \
-         TARN_OPTION_SIZE,                                                                       \
-         &(transforms).budget_options.budget,                                                    \
-         "BYTES",                                                                                \
-         "the arena keeps within that,\nby computing forward results again instead of keeping "  \
-         "them, and "                                                                            \
-         "by other implementations, for the least modelled time",                                \
-         TARN_EVERYDAY},                                                                         \
-        {"budget-method",                                                                        \
-         0,                                                                                      \
-         TARN_OPTION_CHOICE,                                                                     \
-         &(transforms).budget_options.method,                                                    \
-         "search|keep|chen|checkmate|gist",                                                      \
-         "search (default); keep everything; keep the ends of square-root-many segments; "       \
-         "recompute only; other implementations only",                                           \
-         TARN_SPECIAL},                                                                          \
-        {"reorder",                                                                              \
-         0,                                                                                      \
-         TARN_OPTION_FLAG,                                                                       \
-         &(transforms).reorder,                                                                  \
-         NULL,                                                                                   \
-         "look for an order of ops in which less is alive",                                      \
-         TARN_EVERYDAY},                                                                         \
-        {"reorder-keep-time",                                                                    \
-         0,                                                                                      \
-         TARN_OPTION_FLAG,                                                                       \
-         &(transforms).reorder_options.keep_time,                                                \
-         NULL,                                                                                   \
-         "several streams: no order whose modelled critical path is longer",                     \
-         TARN_SPECIAL},                                                                          \
-        {"couple",                                                                               \
-         0,                                                                                      \
-         TARN_OPTION_FLAG,                                                                       \
-         &(transforms).couple,                                                                   \
-         NULL,                                                                                   \
-         "add event waits, so that less is alive at once\nin the worst case: down to the "       \
-         "capacity if there is one, else to the serial peak",                                    \
-         TARN_EVERYDAY},                                                                         \
-        {"couple-keep",       0,                                                                 \
-         TARN_OPTION_PERCENT, &(transforms).couple_options.keep,                                 \
-         "PERCENT",           "of the excess over the serial peak that may stay (default 0)",    \
-         TARN_SPECIAL},                                                                          \
-        {"slowdown-max",                                                                         \
-         0,                                                                                      \
-         TARN_OPTION_PERCENT,                                                                    \
-         &(transforms).couple_options.slowdown_max,                                              \
-         "PERCENT",                                                                              \
-         "by which waits may make the modelled critical path longer (default 0)",                \
-         TARN_SPECIAL},                                                                          \
-        {"in-place",                                                                             \
-         0,                                                                                      \
-         TARN_OPTION_FLAG,                                                                       \
-         &(transforms).in_place,                                                                 \
-         NULL,                                                                                   \
-         "let ops write over inputs that nobody needs any more,\nwhere the graph allows it",     \
-         TARN_EVERYDAY},                                                                         \
-    {                                                                                            \
-        "in-place-kinds", 0, TARN_OPTION_TEXT, &(transforms).kinds_text, "KIND,KIND...",         \
-            "kinds of op that may do so whatever the graph says", TARN_SPECIAL                   \
-    }
+#define TARN_TRANSFORM_OPTIONS(transforms)                                                         \
+    TARN_ROW("pad-groups", CHOICE, &(transforms).pad_groups, "graph|exact|padded|auto",            \
+             "members of contiguous groups end to end, or each up to the alignment; auto: the "    \
+             "smaller plan of the two (default: as the graph says)",                               \
+             SPECIAL),                                                                             \
+        TARN_ROW("assign", FLAG, &(transforms).assign, NULL,                                       \
+                 "put the ops into streams that run side by side,\nwhatever streams they are in",  \
+                 EVERYDAY),                                                                        \
+        TARN_ROW(                                                                                  \
+            "streams", TIMES, &(transforms).assign_options.streams, "N",                           \
+            "streams to compute in (default 2); communication and copies get one of their own",    \
+            SPECIAL),                                                                              \
+        TARN_ROW("assign-mode", CHOICE, &(transforms).assign_options.mode, "schedule|concurrency", \
+                 "by a schedule of the ops' costs (default), or as many streams as it takes to "   \
+                 "lose no concurrency",                                                            \
+                 SPECIAL),                                                                         \
+        TARN_ROW("wait-ns", TIMES, &(transforms).wait_ns, "NS",                                    \
+                 "what an event wait between two streams takes in the model (default 3000)",       \
+                 SPECIAL),                                                                         \
+        TARN_ROW("budget", SIZE, &(transforms).budget_options.budget, "BYTES",                     \
+                 "the arena keeps within that,\nby computing forward results again instead of "    \
+                 "keeping them, and by other implementations, for the least modelled time",        \
+                 EVERYDAY),                                                                        \
+        TARN_ROW("budget-method", CHOICE, &(transforms).budget_options.method,                     \
+                 "search|keep|chen|checkmate|gist",                                                \
+                 "search (default); keep everything; keep the ends of square-root-many segments; " \
+                 "recompute only; other implementations only",                                     \
+                 SPECIAL),                                                                         \
+        TARN_ROW("reorder", FLAG, &(transforms).reorder, NULL,                                     \
+                 "look for an order of ops in which less is alive", EVERYDAY),                     \
+        TARN_ROW("reorder-keep-time", FLAG, &(transforms).reorder_options.keep_time, NULL,         \
+                 "several streams: no order whose modelled critical path is longer", SPECIAL),     \
+        TARN_ROW("couple", FLAG, &(transforms).couple, NULL,                                       \
+                 "add event waits, so that less is alive at once\nin the worst case: down to the " \
+                 "capacity if there is one, else to the serial peak",                              \
+                 EVERYDAY),                                                                        \
+        TARN_ROW("couple-keep", PERCENT, &(transforms).couple_options.keep, "PERCENT",             \
+                 "of the excess over the serial peak that may stay (default 0)", SPECIAL),         \
+        TARN_ROW("slowdown-max", PERCENT, &(transforms).couple_options.slowdown_max, "PERCENT",    \
+                 "by which waits may make the modelled critical path longer (default 0)",          \
+                 SPECIAL),                                                                         \
+        TARN_ROW(                                                                                  \
+            "in-place", FLAG, &(transforms).in_place, NULL,                                        \
+            "let ops write over inputs that nobody needs any more,\nwhere the graph allows it",    \
+            EVERYDAY),                                                                             \
+        TARN_ROW("in-place-kinds", TEXT, &(transforms).kinds_text, "KIND,KIND...",                 \
+                 "kinds of op that may do so whatever the graph says", SPECIAL)
 
 /* Lets the options ask for what the flags ask for; they point into *transforms. NULL, or what is
  * wrong with the flags. */

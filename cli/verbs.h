@@ -19,48 +19,30 @@ enum tarn_status tarn_verb_explain(char **words);
 
 /* Rows of an option table for a struct tarn_plan_options. */
 #define TARN_PLANNING_OPTIONS(planning)                                                            \
-    {"alignment",      0,                                                                          \
-     TARN_OPTION_SIZE, &(planning).alignment,                                                      \
-     "BYTES",          "a power of two that every offset is a multiple of (default 512)",          \
-     TARN_SPECIAL},                                                                                \
-        {"capacity",           0,       TARN_OPTION_SIZE,                                          \
-         &(planning).capacity, "BYTES", "the most that the footprint may be, for example 8GiB",    \
-         TARN_EVERYDAY},                                                                           \
-        {"method",                                                                                 \
-         0,                                                                                        \
-         TARN_OPTION_TEXT,                                                                         \
-         &(planning).method,                                                                       \
-         "NAME",                                                                                   \
-         "how to place, for example many-objects:size:first-fit (default: all, until the bound "   \
-         "is met)",                                                                                \
-         TARN_SPECIAL},                                                                            \
-        {"boundary",                                                                               \
-         0,                                                                                        \
-         TARN_OPTION_CHOICE,                                                                       \
-         &(planning).boundary,                                                                     \
-         "refined|simple",                                                                         \
-         "whom ops wait for in the previous iteration: those who touch the same bytes (default), " \
-         "or every stream's last",                                                                 \
-         TARN_SPECIAL},                                                                            \
-    {                                                                                              \
-        "threads", 0, TARN_OPTION_COUNT, &(planning).threads, "N",                                 \
-            "threads to plan with (default: all cores); the plan does not depend on it",           \
-            TARN_SPECIAL                                                                           \
-    }
+    TARN_ROW("alignment", SIZE, &(planning).alignment, "BYTES",                                    \
+             "a power of two that every offset is a multiple of (default 512)", SPECIAL),          \
+        TARN_ROW("capacity", SIZE, &(planning).capacity, "BYTES",                                  \
+                 "the most that the footprint may be, for example 8GiB", EVERYDAY),                \
+        TARN_ROW("method", TEXT, &(planning).method, "NAME",                                       \
+                 "how to place, for example many-objects:size:first-fit (default: all, until the " \
+                 "bound is met)",                                                                  \
+                 SPECIAL),                                                                         \
+        TARN_ROW("boundary", CHOICE, &(planning).boundary, "refined|simple",                       \
+                 "whom ops wait for in the previous iteration: those who touch the same bytes "    \
+                 "(default), or every stream's last",                                              \
+                 SPECIAL),                                                                         \
+        TARN_ROW("threads", COUNT, &(planning).threads, "N",                                       \
+                 "threads to plan with (default: all cores); the plan does not depend on it",      \
+                 SPECIAL)
 
 /* Row of an option table for a struct tarn_load_options. */
-#define TARN_LOAD_OPTION(load)                                                              \
-    {                                                                                       \
-        "text-max", 0, TARN_OPTION_SIZE, &(load).text_max, "BYTES",                         \
-            "bytes of text that graph and plan may have each, decompressed (default 1GiB)", \
-            TARN_SPECIAL                                                                    \
-    }
+#define TARN_LOAD_OPTION(load)                                                               \
+    TARN_ROW("text-max", SIZE, &(load).text_max, "BYTES",                                    \
+             "bytes of text that graph and plan may have each, decompressed (default 1GiB)", \
+             SPECIAL)
 
-#define TARN_JSON_OPTION(json)                                                            \
-    {                                                                                     \
-        "json", 0, TARN_OPTION_FLAG, &(json), NULL, "one JSON object on standard output", \
-            TARN_EVERYDAY                                                                 \
-    }
+#define TARN_JSON_OPTION(json) \
+    TARN_ROW("json", FLAG, &(json), NULL, "one JSON object on standard output", EVERYDAY)
 
 #define TARN_COUNT(array) (sizeof(array) / sizeof *(array))
 

@@ -79,12 +79,16 @@ static enum tarn_status save_witness(const struct tarn_verdict *verdict, const c
     return TARN_OK;
 }
 
-static enum tarn_status judge(const struct request *request, struct tarn_graph *graph)
+static enum tarn_status judge(const struct request *request)
 {
     struct tarn_error error;
-    struct tarn_verdict *verdict;
+    struct tarn_graph *graph = NULL;
+    struct tarn_verdict *verdict = NULL;
+    enum tarn_status status =
+        tarn_graph_load_with(request->paths[0], &request->load, &graph, &error);
     double begin = tarn_now_ms();
-    enum tarn_status status = tarn_plan_verify_file(request->paths[1], graph, &verdict, &error);
+    if (status == TARN_OK)
+        status = tarn_plan_verify_file(request->paths[1], graph, &verdict, &error);
     if (status == TARN_OK || status == TARN_REJECTED)
         print_verdict(request, graph, verdict, tarn_now_ms() - begin);
     if (status != TARN_OK) tarn_print_error(&error, status);
@@ -93,17 +97,6 @@ static enum tarn_status judge(const struct request *request, struct tarn_graph *
         if (saved != TARN_OK) status = tarn_print_error(&error, saved);
     }
     tarn_verdict_destroy(verdict);
-    return status;
-}
-
-static enum tarn_status carry_out(const struct request *request)
-{
-    struct tarn_error error;
-    struct tarn_graph *graph;
-    enum tarn_status status =
-        tarn_graph_load_with(request->paths[0], &request->load, &graph, &error);
-    if (status != TARN_OK) return tarn_print_error(&error, status);
-    status = judge(request, graph);
     tarn_graph_destroy(graph);
     return status;
 }
@@ -139,5 +132,5 @@ enum tarn_status tarn_verb_verify(char **words)
         return tarn_options_refuse(&command, "witness and JSON cannot both go to standard output");
     if (tarn_is_dash(request.paths[0]) && tarn_is_dash(request.paths[1]))
         return tarn_options_refuse(&command, "graph and plan cannot both be standard input");
-    return carry_out(&request);
+    return judge(&request);
 }

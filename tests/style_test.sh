@@ -146,6 +146,11 @@ report structures_state_their_invariants_in_315_asserts_or_more "$(
     [ "$count" -ge 315 ] || echo "there are $count"
 )"
 
+report verbs_have_manual_pages "$(
+    diff <(sed -n 's/^    {"\([a-z]*\)", tarn_verb_.*/\1/p' cli/main.c | sort) \
+        <(sed -n "s/^  foreach verb : \(.*\)$/\1/p" cli/command/meson.build | grep -oE '[a-z]+' | sort)
+)"
+
 shared=shared
 report the_project_is_self_contained "$(
     git ls-files -z 2>/dev/null | xargs -0 grep -nE "/wor[k]/|\.\./$shared\b|/roo[t]/|/hom[e]/" -- 2>/dev/null | cut -c1-160

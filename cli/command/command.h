@@ -40,6 +40,12 @@ struct tarn_option {
     enum tarn_option_rank rank;
 };
 
+/* A row without a short form, for rows that several verbs have; kind and rank without prefix. */
+#define TARN_ROW(name, kind, value, value_name, help, rank)               \
+    {                                                                     \
+        name, 0, TARN_OPTION_##kind, value, value_name, help, TARN_##rank \
+    }
+
 struct tarn_command {
     const char *verb;
     const char *usage; /* the files that follow `tarn VERB`, and the option that most give */
