@@ -1,7 +1,8 @@
 /* Nothing is allocated once a loop has found its pace: sessions that share an arena, wait for
  * events of others and signal theirs, on queues or threads of the caller's, with other inputs and
  * outputs in every iteration. On the host, and on the stand-in for CUDA, where no object of CUDA is
- * made either. The library is linked into the test, and its allocations are counted. */
+ * made either. All of it with one memory space and with several. The library is linked into the
+ * test, and its allocations are counted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,11 +30,11 @@ struct world {
     unsigned char *inputs[BUFFERS], *outputs[BUFFERS]; /* as kernels see them */
 };
 
-static void open_world(struct world *w, struct tarn_device device,
+static void open_world(struct world *w, struct tarn_device device, bool has_spaces,
                        struct tarn_session_options *options)
 {
     struct tarn_error error;
-    buckets_init(&w->buckets, NULL);
+    (has_spaces ? buckets_init_spaces : buckets_init)(&w->buckets, NULL);
     require(tarn_arena_create(w->buckets.plans, BUCKETS, device, NULL, &w->arena, &error), &error);
     options->arena = w->arena;
     for (uint32_t k = 0; k < BUCKETS; k++) {
@@ -100,15 +101,14 @@ static void *run_other(void *argument)
     return NULL;
 }
 
-static void the_host_allocates_nothing_in_a_steady_loop(void **state)
+static void the_host(bool has_spaces)
 {
-    (void)state;
     static unsigned char inputs[BUFFERS][X_MAX], outputs[BUFFERS][OUT];
     struct world w;
     struct tarn_error error;
     pthread_t thread;
     tarn_ticket tickets[BUCKETS] = {0};
-    open_world(&w, tarn_device_host(TARN_HOST_OPTIONS(.workers = 2, .unpinned = true)),
+    open_world(&w, tarn_device_host(TARN_HOST_OPTIONS(.workers = 2, .unpinned = true)), has_spaces,
                TARN_SESSION_OPTIONS(.depth = 4));
     struct other_thread other = {.world = &w};
     for (uint32_t i = 0; i < BUFFERS; i++) {
@@ -134,6 +134,13 @@ static void the_host_allocates_nothing_in_a_steady_loop(void **state)
     assert_int_equal(calls_made(FAILING_MEMORY), 0);
     tarn_host_event_destroy(other.event);
     close_world(&w);
+}
+
+static void the_host_allocates_nothing_in_a_steady_loop(void **state)
+{
+    (void)state;
+    the_host(false);
+    the_host(true);
 }
 
 /* ---- The stand-in for CUDA ---- */
@@ -210,7 +217,7 @@ static void run_framework(struct framework *framework, bool by_events, void *con
     }
 }
 
-static void stand_in_for_cuda(uint64_t seed, bool by_events)
+static void stand_in_for_cuda(uint64_t seed, bool by_events, bool has_spaces)
 {
     char text[256];
     struct world w;
@@ -226,7 +233,7 @@ static void stand_in_for_cuda(uint64_t seed, bool by_events)
         api.StreamCreateWithPriority(&streams[i], TARN_CUDA_STREAM_NON_BLOCKING, 0);
     for (uint32_t i = 0; i < 2; i++) api.EventCreateWithFlags(&made[i], TARN_CUDA_EVENT_NO_TIMING);
     void *events[] = {made[0], made[1]}, *adopted[] = {streams[0], NULL, streams[1]};
-    open_world(&w, device, TARN_SESSION_OPTIONS(.queues = adopted));
+    open_world(&w, device, has_spaces, TARN_SESSION_OPTIONS(.queues = adopted));
     w.buckets.enqueue = launch_on_stream;
     framework = (struct framework){.world = &w, .stream = streams[2]};
     for (uint32_t i = 0; i < BUFFERS; i++) {
@@ -246,8 +253,8 @@ static void stand_in_for_cuda(uint64_t seed, bool by_events)
 static void streams_of_the_callers_and_an_arena_make_nothing_in_a_steady_loop(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < (SANITIZED ? 2 : 8); seed++)
-        stand_in_for_cuda(seed, seed % 2 > 0);
+    for (uint64_t seed = 0; seed < (SANITIZED ? 4 : 16); seed++)
+        stand_in_for_cuda(seed, seed % 2 > 0, seed / 2 % 2 > 0);
 }
 
 static int load(void **state)

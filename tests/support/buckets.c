@@ -5,7 +5,8 @@
  *     network                                                  reduce: g ─► g
  *
  * The short one has the copy stream alone, with the loss in it: what it lets run on must still be
- * waited for by whoever comes after it.
+ * waited for by whoever comes after it. With several memory spaces, w, h and the outputs are in
+ * pinned memory, and workspaces in a scratchpad.
  */
 #include "buckets.h"
 
@@ -20,23 +21,42 @@
 #include "session_calls.h"
 
 static tarn_tensor tensor(struct tarn_builder *b, const char *name, uint64_t size,
-                          enum tarn_tensor_kind kind)
+                          enum tarn_tensor_kind kind, tarn_space space)
 {
     return tarn_builder_tensor(
-        b, &(struct tarn_tensor_info){.name = name, .size = size, .kind = kind});
+        b, &(struct tarn_tensor_info){.name = name, .size = size, .kind = kind, .space = space});
+}
+
+struct spaces {
+    tarn_space device, pinned, chip;
+};
+
+/* All are space 0 where the graph declares none. */
+static struct spaces declare_spaces(struct tarn_builder *b, bool has_spaces)
+{
+    struct spaces spaces = {0, 0, 0};
+    if (!has_spaces) return spaces;
+    spaces.device = tarn_builder_space(b, &(struct tarn_space_info){.name = "device"});
+    spaces.pinned = tarn_builder_space(
+        b, &(struct tarn_space_info){.name = "pinned", .kind = TARN_SPACE_PINNED});
+    spaces.chip = tarn_builder_space(
+        b, &(struct tarn_space_info){.name = "chip", .kind = TARN_SPACE_SCRATCH});
+    return spaces;
 }
 
 static tarn_op op(struct tarn_builder *b, const char *name, tarn_stream stream,
-                  struct tarn_list inputs, struct tarn_list outputs, uint64_t workspace)
+                  struct tarn_list inputs, struct tarn_list outputs, uint64_t workspace,
+                  tarn_space workspace_space)
 {
     return tarn_builder_op(b, &(struct tarn_op_info){.name = name,
                                                      .stream = stream,
                                                      .inputs = inputs,
                                                      .outputs = outputs,
-                                                     .workspace = workspace});
+                                                     .workspace = workspace,
+                                                     .workspace_space = workspace_space});
 }
 
-struct tarn_graph *bucket_graph(uint32_t batch, bool is_short)
+static struct tarn_graph *build(uint32_t batch, bool is_short, bool has_spaces)
 {
     char name[32];
     struct tarn_graph *graph;
@@ -46,30 +66,36 @@ struct tarn_graph *bucket_graph(uint32_t batch, bool is_short)
     struct tarn_builder *b = tarn_builder_create(name);
     tarn_stream copy = tarn_builder_stream(b, "copy"), compute = tarn_builder_stream(b, "compute");
     tarn_stream network = tarn_builder_stream(b, "network");
-    tarn_tensor x = tensor(b, "x", size, TARN_INPUT);
-    tarn_tensor w = tensor(b, "w", BUCKET_WEIGHT, TARN_PARAMETER);
-    tarn_tensor h = tensor(b, "h", size, TARN_INTERMEDIATE);
-    tarn_tensor l = tensor(b, "l", 8, TARN_OUTPUT);
-    tarn_tensor s = tensor(b, "s", 16, TARN_OUTPUT);
-    op(b, "load", copy, TARN_TENSORS(x), TARN_TENSORS(h), 0);
+    const struct spaces in = declare_spaces(b, has_spaces);
+    tarn_tensor x = tensor(b, "x", size, TARN_INPUT, in.device);
+    tarn_tensor w = tensor(b, "w", BUCKET_WEIGHT, TARN_PARAMETER, in.pinned);
+    tarn_tensor h = tensor(b, "h", size, TARN_INTERMEDIATE, in.pinned);
+    tarn_tensor l = tensor(b, "l", 8, TARN_OUTPUT, in.pinned);
+    tarn_tensor s = tensor(b, "s", 16, TARN_OUTPUT, in.pinned);
+    op(b, "load", copy, TARN_TENSORS(x), TARN_TENSORS(h), 0, 0);
     if (is_short) {
-        op(b, "loss", copy, TARN_TENSORS(h), TARN_TENSORS(l), 0);
-        op(b, "stats", copy, TARN_TENSORS(h), TARN_TENSORS(s), 0);
+        op(b, "loss", copy, TARN_TENSORS(h), TARN_TENSORS(l), 0, 0);
+        op(b, "stats", copy, TARN_TENSORS(h), TARN_TENSORS(s), 0, 0);
         require(tarn_builder_finish(b, &graph, &error), &error);
         return graph;
     }
-    tarn_tensor a = tensor(b, "a", 2 * size, TARN_INTERMEDIATE);
-    tarn_tensor g = tensor(b, "g", BUCKET_WEIGHT, TARN_GRADIENT);
+    tarn_tensor a = tensor(b, "a", 2 * size, TARN_INTERMEDIATE, in.device);
+    tarn_tensor g = tensor(b, "g", BUCKET_WEIGHT, TARN_GRADIENT, in.device);
     tarn_tensor reduced = tarn_builder_alias(b, g, "reduced");
     tarn_tensor updated = tarn_builder_alias(b, w, "updated");
-    op(b, "forward", compute, TARN_TENSORS(h, w), TARN_TENSORS(a), size);
-    op(b, "loss", compute, TARN_TENSORS(a), TARN_TENSORS(l), 0);
-    op(b, "backward", compute, TARN_TENSORS(a, w), TARN_TENSORS(g), 3 * size);
-    op(b, "stats", copy, TARN_TENSORS(h), TARN_TENSORS(s), 0);
-    op(b, "reduce", network, TARN_TENSORS(g), TARN_TENSORS(reduced), 0);
-    op(b, "update", compute, TARN_TENSORS(reduced, w), TARN_TENSORS(updated), 0);
+    op(b, "forward", compute, TARN_TENSORS(h, w), TARN_TENSORS(a), size, in.chip);
+    op(b, "loss", compute, TARN_TENSORS(a), TARN_TENSORS(l), 0, 0);
+    op(b, "backward", compute, TARN_TENSORS(a, w), TARN_TENSORS(g), 3 * size, in.chip);
+    op(b, "stats", copy, TARN_TENSORS(h), TARN_TENSORS(s), 0, 0);
+    op(b, "reduce", network, TARN_TENSORS(g), TARN_TENSORS(reduced), 0, 0);
+    op(b, "update", compute, TARN_TENSORS(reduced, w), TARN_TENSORS(updated), 0, 0);
     require(tarn_builder_finish(b, &graph, &error), &error);
     return graph;
+}
+
+struct tarn_graph *bucket_graph(uint32_t batch, bool is_short)
+{
+    return build(batch, is_short, false);
 }
 
 /* ---- Kernels ---- */
@@ -190,17 +216,28 @@ static void own_bytes(struct buckets *buckets)
     }
 }
 
-void buckets_init(struct buckets *buckets, struct queue_device *paper)
+static void init(struct buckets *buckets, struct queue_device *paper, bool has_spaces)
 {
     struct tarn_error error;
     *buckets = (struct buckets){.paper = paper};
     buckets->launches = calloc(LAUNCHES, sizeof *buckets->launches);
-    for (uint32_t k = 0; k < BUCKETS; k++) buckets->graphs[k] = bucket_graph(1 + 3 * k, k == 1);
+    for (uint32_t k = 0; k < BUCKETS; k++)
+        buckets->graphs[k] = build(1 + 3 * k, k == 1, has_spaces);
     require(tarn_family_plan(buckets->graphs, BUCKETS,
                              TARN_PLAN_OPTIONS(.alignment = 8, .threads = 1), buckets->plans,
                              &error),
             &error);
     own_bytes(buckets);
+}
+
+void buckets_init(struct buckets *buckets, struct queue_device *paper)
+{
+    init(buckets, paper, false);
+}
+
+void buckets_init_spaces(struct buckets *buckets, struct queue_device *paper)
+{
+    init(buckets, paper, true);
 }
 
 void buckets_finish(struct buckets *buckets)

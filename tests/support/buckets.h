@@ -28,6 +28,8 @@ struct buckets {
 /* is_short: without compute and network. */
 struct tarn_graph *bucket_graph(uint32_t batch, bool is_short);
 void buckets_init(struct buckets *buckets, struct queue_device *paper);
+/* With a device, a pinned and a scratch memory space, each of which the buckets share. */
+void buckets_init_spaces(struct buckets *buckets, struct queue_device *paper);
 void buckets_finish(struct buckets *buckets);
 
 /* For tarn_session_bind_default; user: the buckets. */
