@@ -5,6 +5,7 @@ Python, errors, copies through pickle. TAP on stdout.
 import contextlib
 import ctypes
 import io
+import mmap
 import os
 import pickle
 import random
@@ -25,6 +26,7 @@ from tarn import _native
 SOURCE = Path(sys.argv[1])
 INCLUDE = str(SOURCE / "include")
 ALEXNET = SOURCE / "examples/graphs/alexnet_b1_adam.ddp.json"
+OFFLOAD = SOURCE / "examples/graphs/offload.json"
 
 
 def chain(length=6, size=1000, streams=2):
@@ -38,6 +40,29 @@ def chain(length=6, size=1000, streams=2):
         b.op(f"add{i}", names[i % streams], [tensors[-2]], [tensors[-1]], cost=1000,
              workspace=64 if i % 2 else 0)
     return b.finish()
+
+
+def offloading(layers=5, size=1000):
+    """Every layer's result is copied to the host, and fetched again in the opposite order."""
+    b = tarn.Builder("offloading")
+    device, host = b.space("device"), b.space("host", "pinned", alignment=4096, capacity=1 << 20)
+    compute, copy = b.stream("compute"), b.stream("copy")
+    last, kept = b.tensor("x", size, "input"), []
+    state = b.tensor("state", size, "optimizer_state", space=host)
+    for layer in range(layers):
+        made, away = b.tensor(f"y{layer}", size), b.tensor(f"h{layer}", size, space=host)
+        b.op(f"forward{layer}", compute, [last], [made], workspace=64, cost=1000)
+        b.op(f"away{layer}", copy, [made], [away], cost=1000)
+        kept, last = kept + [away], made
+    for layer in reversed(range(layers)):
+        again = b.tensor(f"z{layer}", size)
+        made = b.tensor(f"g{layer}", size, "intermediate" if layer else "output")
+        b.op(f"back{layer}", copy, [kept[layer]], [again], cost=1000)
+        b.op(f"backward{layer}", compute, [again, last], [made], workspace=128, cost=1000,
+             workspace_space=host if layer == 1 else device)
+        last = made
+    b.op("update", copy, [last, state], [b.alias(state)], cost=1000)
+    return b.finish(), state, last
 
 
 def training(layers=8, seed=1):
@@ -157,6 +182,53 @@ def notebooks_show_a_picture_of_a_plan():
         assert f"<title>{plan.graph.tensors[tensor].name}: 1000 bytes at {offset}</title>" in shown
 
 
+def memory_spaces_are_built_planned_and_told_apart():
+    graph, state, _ = offloading()
+    assert graph == tarn.Graph.from_bytes(graph.to_bytes())
+    assert list(graph.spaces) == [(0, "device", "device", 0, 0), (1, "host", "pinned", 4096, 1 << 20)]
+    assert {t.space for t in graph.tensors if t.name.startswith("h")} == {graph.tensors[state].space} == {1}
+    assert [op.name for op in graph.ops if op.workspace_space] == ["backward1"]
+    assert [(s.name, s.kind) for s in chain().spaces] == [("", "device")]
+    plan = tarn.plan(graph)
+    assert [(s.name, s.persistent) for s in plan.spaces] == [("device", 1024), ("host", 4096)]
+    for name in ("footprint", "persistent", "bound"):
+        assert sum(getattr(s, name) for s in plan.spaces) == getattr(plan, name)
+    assert all(s.footprint >= s.bound > 0 and s.method for s in plan.spaces)
+    for space in plan.spaces:
+        assert space.optimal == (space.footprint == space.bound)
+    assert sorted([*plan.offsets(0), *plan.offsets(1)]) == list(plan.offsets())
+    for space, alignment in ((0, 512), (1, 4096)):
+        ends = [offset + graph.tensors[t].size for t, offset in plan.offsets(space)]
+        ends += [plan.workspace(op.id) + op.workspace for op in graph.ops
+                 if op.workspace and op.workspace_space == space]
+        assert max(ends) <= plan.spaces[space].footprint < max(ends) + alignment
+    wider = tarn.plan(graph, alignment=2048)
+    assert plan.compare(wider)["spaces"] == (plan.spaces, wider.spaces)
+    assert plan.compare(pickle.loads(pickle.dumps(plan))) == {}
+    assert "spaces" not in tarn.plan(chain()).compare(tarn.plan(chain(7)))
+    b = tarn.Builder()
+    assert "pinned" in str(raises(tarn.UsageError, b.space, "host", "pined"))
+    b.space("small", capacity=100)
+    b.op("make", b.stream(), [], [b.tensor("large", 101)])
+    assert "small" in str(raises(tarn.DoesNotFit, tarn.plan, b.finish()))
+
+
+def a_picture_has_memory_spaces_one_behind_the_other():
+    for plan in (tarn.plan(offloading()[0]), tarn.plan(OFFLOAD)):
+        shown, up = plan._repr_html_(), 320 / plan.footprint
+        assert [s.name for s in plan.spaces] == re.findall("<text [^>]*>([^<]*)</text>", shown)
+        begins = [0, plan.spaces[0].footprint]
+        lines = [float(y) for y in re.findall('<path d="M0 ([0-9.]*)h', shown)]
+        assert lines == [round(320 - begin * up, 2) for begin in begins]
+        for space in (0, 1):
+            for t, offset in plan.offsets(space):
+                t = plan.graph.tensors[t]
+                y = 320 - (begins[space] + offset + t.size) * up
+                rectangle = f'y="{y:.2f}" [^>]*><title>{re.escape(t.name)}: {t.size} bytes at {offset}<'
+                assert re.search(rectangle, shown), t
+    assert "<text" not in tarn.plan(chain())._repr_html_()
+
+
 def transforms_make_smaller_plans_and_keep_origins():
     graph = training()
     before = tarn.plan(graph)
@@ -210,6 +282,53 @@ def kernels_in_python_compute_in_the_arena():
         session.run()
         assert session.read(6) == bytes([6]) * size
     raises(tarn.UsageError, session.run)
+
+
+def a_session_computes_in_several_memory_spaces():
+    size = 1000
+    graph, state, last = offloading(5, size)
+
+    def kernel(call):
+        """Copies carry bytes; what computes adds all its inputs, and 1, and spoils its workspace."""
+        if call.workspace is not None:
+            call.workspace[:] = bytes([255]) * len(call.workspace)
+        one = 0 if graph.ops[call.origin].name[:4] in ("away", "back0") else 1
+        rows = [bytes(row) for row in call.inputs]
+        call.outputs[0][:] = bytes((sum(row) + one) % 256 for row in zip(*rows))
+
+    def expected(data, iterations):
+        """The same in the order of the list, without a plan."""
+        values, before = {0: data, state: bytes(size)}, bytes(size)
+        for _ in range(iterations):
+            values[state] = before
+            for op in graph.ops:
+                one = 0 if op.name[:4] in ("away", "back0") else 1
+                made = bytes((sum(row) + one) % 256 for row in zip(*(values[t] for t in op.inputs)))
+                values[op.outputs[0]] = made
+            before = made
+        return values[last], before
+
+    data = bytes(random.Random(1).randrange(256) for _ in range(size))
+    for plan in (tarn.plan(graph), tarn.plan(graph, reorder=True)):
+        with tarn.Session(plan, kernel) as session:
+            session.write(0, data)
+            session.run(3)
+            assert (session.read(last), session.read(state)) == expected(data, 3)
+        with tarn.Session(plan) as session:
+            assert session.check(2)["bytes_read"] > 2 * 20 * size
+
+    plan, page = tarn.plan(graph), 4096
+    own = [memoryview(mmap.mmap(-1, s.footprint)) for s in plan.spaces]
+    kept = mmap.mmap(-1, 2 * page)
+    memory = [(ctypes.addressof(ctypes.c_char.from_buffer(m)), len(m)) for m in own]
+    with tarn.Session(plan, kernel, memory=memory) as session:
+        for index, tensor in enumerate((0, state)):
+            session.bind_memory(tensor, ctypes.addressof(ctypes.c_char.from_buffer(kept, index * page)))
+        session.write(0, data)
+        session.run()
+        assert (session.read(last), session.read(state)) == expected(data, 1)
+        offset = plan.offset(last)
+        assert own[0][offset:offset + size] == session.read(last) and any(own[1])
 
 
 def what_a_kernel_raises_ends_the_session_and_is_raised():
@@ -322,7 +441,7 @@ def what_the_readme_shows_works():
 
 TESTS = [value for name, value in list(vars().items())
          if getattr(value, "__module__", None) == "__main__" and callable(value)
-         and name not in ("chain", "training")]
+         and name not in ("chain", "offloading", "training")]
 
 
 if __name__ == "__main__":

@@ -16,14 +16,14 @@ be shared by threads; builders and sessions belong to one thread at a time.
 from ._native import version
 from .errors import (BadInput, CheckFailed, DeadlineExceeded, DeviceError, DoesNotFit, Interrupted,
                      OutOfResources, Rejected, TarnError, UsageError)
-from .graph import Builder, Graph, Implementation, Op, Tensor
+from .graph import Builder, Graph, Implementation, Op, Space, Tensor
 from .many import plan_many
-from .planning import Plan, plan
+from .planning import Plan, PlanSpace, plan
 from .session import Call, Session
 
 __version__ = version()
 __all__ = [
     "BadInput", "Builder", "Call", "CheckFailed", "DeadlineExceeded", "DeviceError", "DoesNotFit",
-    "Graph", "Implementation", "Interrupted", "Op", "OutOfResources", "Plan", "Rejected", "Session",
-    "TarnError", "Tensor", "UsageError", "plan", "plan_many", "version",
+    "Graph", "Implementation", "Interrupted", "Op", "OutOfResources", "Plan", "PlanSpace", "Rejected",
+    "Session", "Space", "TarnError", "Tensor", "UsageError", "plan", "plan_many", "version",
 ]

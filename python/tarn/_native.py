@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 NONE = 0xFFFFFFFF  # no id
-NO_OFFSET = 0xFFFFFFFFFFFFFFFF
-FOREVER = 0xFFFFFFFFFFFFFFFF
-NO_EFFORT = 0xFFFFFFFFFFFFFFFF
+NO_OFFSET = FOREVER = NO_EFFORT = 0xFFFFFFFFFFFFFFFF
 
 Ids = c.POINTER(c.c_uint32)
 
@@ -33,6 +31,11 @@ class HashText(c.Structure):
     _fields_ = [("text", c.c_char * 33)]
 
 
+class SpaceInfo(c.Structure):
+    _fields_ = [("name", c.c_char_p), ("kind", c.c_int), ("alignment", c.c_uint64),
+                ("capacity", c.c_uint64)]
+
+
 class TensorInfo(c.Structure):
     _fields_ = [("name", c.c_char_p), ("size", c.c_uint64), ("kind", c.c_int),
                 ("alignment", c.c_uint64), ("space", c.c_uint32)]
@@ -47,9 +50,9 @@ class OpInfo(c.Structure):
     _fields_ = [("name", c.c_char_p), ("kind", c.c_char_p), ("stream", c.c_uint32),
                 ("inputs", List), ("outputs", List), ("control", List), ("workspace", c.c_uint64),
                 ("cost", c.c_uint64), ("flops", c.c_uint64), ("view", c.c_bool),
-                ("workspace_first", c.c_bool),
-                ("recomputable", c.c_int), ("inplace", c.POINTER(c.c_uint32 * 2)),
-                ("inplace_count", c.c_size_t), ("implementations", c.POINTER(Implementation)),
+                ("workspace_first", c.c_bool), ("recomputable", c.c_int),
+                ("inplace", c.POINTER(c.c_uint32 * 2)), ("inplace_count", c.c_size_t),
+                ("implementations", c.POINTER(Implementation)),
                 ("implementations_count", c.c_size_t), ("common", List),
                 ("workspace_space", c.c_uint32)]
 
@@ -79,14 +82,14 @@ class AssignOptions(c.Structure):
     _fields_ = [("struct_size", c.c_size_t), ("mode", c.c_int), ("streams", c.c_uint32),
                 ("wait_ns", c.c_uint32), ("communication_words", c.POINTER(c.c_char_p)),
                 ("communication_words_count", c.c_size_t), ("copy_words", c.POINTER(c.c_char_p)),
-                ("copy_words_count", c.c_size_t), ("alignment", c.c_uint64),
-                ("report", c.c_void_p), ("report_size", c.c_size_t)]
+                ("copy_words_count", c.c_size_t), ("alignment", c.c_uint64), ("report", c.c_void_p),
+                ("report_size", c.c_size_t)]
 
 
 class ReorderOptions(c.Structure):
     _fields_ = [("struct_size", c.c_size_t), ("alignment", c.c_uint64), ("effort", c.c_uint32),
-                ("keep_time", c.c_bool),
-                ("report", c.c_void_p), ("control", c.c_void_p), ("report_size", c.c_size_t)]
+                ("keep_time", c.c_bool), ("report", c.c_void_p), ("control", c.c_void_p),
+                ("report_size", c.c_size_t)]
 
 
 class CoupleOptions(c.Structure):
@@ -100,19 +103,10 @@ class InPlaceOptions(c.Structure):
                 ("kinds_count", c.c_size_t), ("report", c.c_void_p), ("report_size", c.c_size_t)]
 
 
-class BudgetReport(c.Structure):
-    _fields_ = [(name, c.c_uint64) for name in ("budget", "footprint_before", "footprint", "peak",
-                                                "time_before_ns", "time_ns", "work_ns",
-                                                "recomputed_ns")]
-    _fields_ += [(name, c.c_uint32) for name in ("executions", "recomputed", "implemented")]
-    _fields_ += [("evaluations", c.c_uint64)]
-
-
 class BudgetOptions(c.Structure):
     _fields_ = [("struct_size", c.c_size_t), ("budget", c.c_uint64), ("method", c.c_int),
-                ("effort", c.c_uint64), ("alignment", c.c_uint64),
-                ("report", c.POINTER(BudgetReport)), ("control", c.c_void_p),
-                ("report_size", c.c_size_t)]
+                ("effort", c.c_uint64), ("alignment", c.c_uint64), ("report", c.c_void_p),
+                ("control", c.c_void_p), ("report_size", c.c_size_t)]
 
 
 class PlanProgress(c.Structure):
@@ -132,8 +126,7 @@ class PlanOptions(c.Structure):
                 ("assign", c.POINTER(AssignOptions)), ("reorder", c.POINTER(ReorderOptions)),
                 ("couple", c.POINTER(CoupleOptions)), ("in_place", c.POINTER(InPlaceOptions)),
                 ("boundary", c.c_int), ("budget", c.POINTER(BudgetOptions)),
-                ("node_limit", c.c_uint32), ("beat", BEAT),
-                ("pad_groups", c.c_int)]
+                ("node_limit", c.c_uint32), ("beat", BEAT), ("pad_groups", c.c_int)]
 
 
 class PlanSummary(c.Structure):
@@ -158,6 +151,11 @@ class Certificate(c.Structure):
                 ("gaps", List), ("inside", List)]
 
 
+class PlanSpaceSummary(c.Structure):
+    _fields_ = [("method", c.c_char_p), ("footprint", c.c_uint64), ("persistent", c.c_uint64),
+                ("bound", c.c_uint64), ("optimal", c.c_bool), ("certificate", Certificate)]
+
+
 class PlanIdentity(c.Structure):
     _fields_ = [("source", Hash), ("plan", Hash)]
 
@@ -168,15 +166,14 @@ class Device(c.Structure):
 
 class HostOptions(c.Structure):
     _fields_ = [("struct_size", c.c_size_t), ("workers", c.c_uint32), ("unpinned", c.c_bool),
-                ("small_pages", c.c_bool), ("execute", c.c_void_p),
-                ("execute_user", c.c_void_p), ("memory", c.c_void_p)]
+                ("small_pages", c.c_bool), ("execute", c.c_void_p), ("execute_user", c.c_void_p),
+                ("memory", c.c_void_p)]
 
 
 class Call(c.Structure):
     _fields_ = [("struct_size", c.c_size_t), ("op", c.c_uint32), ("origin", c.c_uint32),
-                ("implementation", c.c_uint32),
-                ("recomputed", c.c_bool), ("stream", c.c_uint32), ("iteration", c.c_uint64),
-                ("queue", c.c_void_p), ("inputs", c.POINTER(c.c_void_p)),
+                ("implementation", c.c_uint32), ("recomputed", c.c_bool), ("stream", c.c_uint32),
+                ("iteration", c.c_uint64), ("queue", c.c_void_p), ("inputs", c.POINTER(c.c_void_p)),
                 ("outputs", c.POINTER(c.c_void_p)), ("workspace", c.c_void_p),
                 ("inputs_count", c.c_size_t), ("outputs_count", c.c_size_t),
                 ("input_sizes", c.POINTER(c.c_uint64)), ("output_sizes", c.POINTER(c.c_uint64)),
@@ -186,16 +183,20 @@ class Call(c.Structure):
 KERNEL = c.CFUNCTYPE(c.c_int, c.c_void_p, c.POINTER(Call))
 
 
+class SpaceMemory(c.Structure):
+    _fields_ = [("memory", c.c_void_p), ("size", c.c_uint64)]
+
+
 class SessionOptions(c.Structure):
     _fields_ = [("struct_size", c.c_size_t), ("blocking", List), ("urgent", c.POINTER(List)),
-                ("memory", c.c_void_p), ("memory_size", c.c_uint64),
-                ("binds_persistent", c.c_bool), ("shares_memory", c.c_bool),
-                ("capture", c.c_bool), ("unroll", c.c_uint32), ("uncapturable", List),
-                ("depth", c.c_uint32), ("patience_ns", c.c_uint64), ("flight", c.c_uint32),
-                ("stamps", c.c_bool), ("flight_line", c.c_void_p), ("flight_user", c.c_void_p),
-                ("stream_devices", Ids), ("more_devices", c.POINTER(Device)),
-                ("more_devices_count", c.c_size_t), ("arena", c.c_void_p),
-                ("queues", c.c_void_p)]
+                ("memory", c.c_void_p), ("memory_size", c.c_uint64), ("binds_persistent", c.c_bool),
+                ("shares_memory", c.c_bool), ("capture", c.c_bool), ("unroll", c.c_uint32),
+                ("uncapturable", List), ("depth", c.c_uint32), ("patience_ns", c.c_uint64),
+                ("flight", c.c_uint32), ("stamps", c.c_bool), ("flight_line", c.c_void_p),
+                ("flight_user", c.c_void_p), ("stream_devices", Ids),
+                ("more_devices", c.POINTER(Device)), ("more_devices_count", c.c_size_t),
+                ("arena", c.c_void_p), ("queues", c.c_void_p),
+                ("space_memory", c.POINTER(SpaceMemory)), ("space_memory_count", c.c_size_t)]
 
 
 class CheckOptions(c.Structure):
@@ -205,8 +206,8 @@ class CheckOptions(c.Structure):
 
 
 class CheckReport(c.Structure):
-    _fields_ = [("ops_run", c.c_uint64), ("bytes_read", c.c_uint64),
-                ("bytes_written", c.c_uint64), ("digest", c.c_uint64)]
+    _fields_ = [("ops_run", c.c_uint64), ("bytes_read", c.c_uint64), ("bytes_written", c.c_uint64),
+                ("digest", c.c_uint64)]
 
 
 _ptr, _err, _size, _text = c.c_void_p, c.POINTER(Error), c.c_uint64, c.c_char_p
@@ -218,6 +219,7 @@ _FUNCTIONS = {
     "builder_create": (_ptr, _text),
     "builder_destroy": (None, _ptr),
     "builder_stream": (c.c_uint32, _ptr, _text),
+    "builder_space_sized": (c.c_uint32, _ptr, c.POINTER(SpaceInfo), c.c_size_t),
     "builder_tensor_sized": (c.c_uint32, _ptr, c.POINTER(TensorInfo), c.c_size_t),
     "builder_alias": (c.c_uint32, _ptr, c.c_uint32, _text),
     "builder_op_sized": (c.c_uint32, _ptr, c.POINTER(OpInfo), c.c_size_t),
@@ -238,6 +240,8 @@ _FUNCTIONS = {
     "graph_stream_name": (_text, _ptr, c.c_uint32),
     "graph_op_sized": (c.c_bool, _ptr, c.c_uint32, c.POINTER(OpInfo), c.c_size_t),
     "graph_tensor_sized": (c.c_bool, _ptr, c.c_uint32, c.POINTER(TensorInfo), c.c_size_t),
+    "graph_spaces_count": (c.c_uint32, _ptr),
+    "graph_space_sized": (c.c_bool, _ptr, c.c_uint32, c.POINTER(SpaceInfo), c.c_size_t),
     "graph_root": (c.c_uint32, _ptr, c.c_uint32),
     "graph_groups_count": (c.c_uint32, _ptr),
     "graph_group": (List, _ptr, c.c_uint32),
@@ -246,15 +250,14 @@ _FUNCTIONS = {
     "hash_format": (HashText, Hash),
     "graph_summarize_sized": (c.c_int, _ptr, c.POINTER(GraphSummary), c.c_size_t, _err),
     "graph_bound": (c.c_int, _ptr, c.POINTER(c.c_uint64), _err),
-    "graph_transform": (c.c_int, _ptr, c.POINTER(PlanOptions), c.POINTER(_ptr), _err),
     "plan_create": (c.c_int, _ptr, c.POINTER(PlanOptions), c.POINTER(_ptr), _err),
     "plan_load": (c.c_int, _text, _ptr, c.c_int, c.POINTER(_ptr), _err),
     "plan_save": (c.c_int, _ptr, _text, _err),
     "plan_read": (c.c_int, c.POINTER(Reader), _ptr, c.c_int, c.POINTER(_ptr), _err),
     "plan_write": (c.c_int, _ptr, c.POINTER(Writer), _err),
     "plan_destroy": (None, _ptr),
-    "plan_method": (_text, c.c_size_t),
     "plan_summarize_sized": (None, _ptr, c.POINTER(PlanSummary), c.c_size_t),
+    "plan_space_sized": (c.c_bool, _ptr, c.c_uint32, c.POINTER(PlanSpaceSummary), c.c_size_t),
     "plan_graph": (_ptr, _ptr),
     "plan_offset": (_size, _ptr, c.c_uint32),
     "plan_workspace_offset": (_size, _ptr, c.c_uint32),
@@ -266,9 +269,7 @@ _FUNCTIONS = {
     "plan_op_implementation": (c.c_uint32, _ptr, c.c_uint32),
     "plan_op_is_recomputed": (c.c_bool, _ptr, c.c_uint32),
     "plan_group": (c.c_int, _ptr, c.c_uint32, c.POINTER(_size), c.POINTER(_size)),
-    "plan_certificate": (c.c_bool, _ptr, c.POINTER(Certificate)),
     "plan_identify": (PlanIdentity, _ptr),
-    "plan_expect": (c.c_int, _ptr, c.POINTER(PlanIdentity), _err),
     "plan_verify": (c.c_int, _ptr, _ptr, _ptr, _err),
     "device_host": (Device, c.POINTER(HostOptions)),
     "session_create": (c.c_int, _ptr, Device, c.POINTER(SessionOptions), c.POINTER(_ptr), _err),

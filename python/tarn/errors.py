@@ -1,4 +1,6 @@
 """What the library's status codes become: exceptions with the library's text."""
+import ctypes as c
+
 from ._native import NONE, Error, lib
 
 
@@ -8,12 +10,11 @@ class TarnError(Exception):
 
     def __init__(self, text, error=None):
         super().__init__(text)
-        self.op = None if error is None or error.op == NONE else error.op
-        self.tensor = None if error is None or error.tensor == NONE else error.tensor
-        self.pointer = error.pointer.decode() if error else ""
-        self.line = error.line if error else 0
-        self.column = error.column if error else 0
-        self.device_code = error.device_code if error else 0
+        error = error or Error(op=NONE, tensor=NONE)
+        self.op = None if error.op == NONE else error.op
+        self.tensor = None if error.tensor == NONE else error.tensor
+        self.pointer, self.device_code = error.pointer.decode(), error.device_code
+        self.line, self.column = error.line, error.column
 
 
 class DoesNotFit(TarnError):
@@ -68,3 +69,17 @@ def call(function, *arguments):
     """Calls a function whose last argument is the struct for errors."""
     error = Error()
     check(function(*arguments, error), error)
+
+
+def result(kind, function, *arguments):
+    """The same where the argument before that one is a pointer to the result, of a ctypes kind."""
+    value = kind()
+    call(function, *arguments, c.byref(value))
+    return value
+
+
+def index_of(words, what, word):
+    """The number of one of the words that an argument may be."""
+    if word not in words:
+        raise UsageError(f"{what} {word!r} is none of {', '.join(words)}")
+    return words.index(word)

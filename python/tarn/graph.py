@@ -1,4 +1,4 @@
-"""Graphs: ops in streams, tensors, storages."""
+"""Graphs: ops in streams, tensors, storages in memory spaces."""
 from __future__ import annotations
 
 import ctypes as c
@@ -7,21 +7,34 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, NamedTuple, Optional, TypeVar, Union, overload
 
 from . import _native as n
-from .errors import call, check
+from .errors import call, index_of, result
 
 KINDS = ("intermediate", "gradient", "output", "parameter", "optimizer_state", "input")
+SPACE_KINDS = ("device", "pinned", "scratch")
 PathLike = Union[str, "os.PathLike[str]"]
 Record = TypeVar("Record")
 
 
+class Space(NamedTuple):
+    """A memory apart from all others. kind: one of tarn.graph.SPACE_KINDS. alignment: in the place
+    of the plan's; 0: the plan's. capacity: bytes; 0: no limit."""
+    id: int
+    name: str
+    kind: str
+    alignment: int
+    capacity: int
+
+
 class Tensor(NamedTuple):
-    """root: the tensor whose storage it shares, its own id where it has a storage of its own."""
+    """root: the tensor whose storage it shares, its own id where it has a storage of its own.
+    space: the id of the memory space that it lies in."""
     id: int
     name: str
     size: int
     kind: str
     alignment: int
     root: int
+    space: int = 0
 
     @property
     def is_persistent(self) -> bool:
@@ -41,7 +54,8 @@ class Implementation(NamedTuple):
 
 
 class Op(NamedTuple):
-    """inputs and outputs are ids of tensors, control ids of ops. cost: in nanoseconds."""
+    """inputs and outputs are ids of tensors, control ids of ops, workspace_space that of a memory
+    space. cost: in nanoseconds."""
     id: int
     name: str
     kind: str
@@ -55,6 +69,7 @@ class Op(NamedTuple):
     view: bool
     workspace_first: bool
     implementations: tuple[Implementation, ...]
+    workspace_space: int = 0
 
 
 class _Records(Sequence, Generic[Record]):
@@ -73,12 +88,8 @@ class _Records(Sequence, Generic[Record]):
     def __getitem__(self, index: slice) -> list[Record]: ...
 
     def __getitem__(self, index):
-        if isinstance(index, slice):
-            return [self._get(i) for i in range(*index.indices(self._count))]
-        i = index + self._count if index < 0 else index
-        if not 0 <= i < self._count:
-            raise IndexError(index)
-        return self._get(i)
+        where = range(self._count)[index]
+        return [self._get(i) for i in where] if isinstance(index, slice) else self._get(where)
 
 
 def _text(value):
@@ -103,16 +114,12 @@ class Graph:
     @classmethod
     def load(cls, path: PathLike) -> Graph:
         """Reads tarn.graph (JSON) or a packing instance (CSV), plain or gzip."""
-        handle = c.c_void_p()
-        call(n.lib.graph_load, os.fsencode(path), c.byref(handle))
-        return cls(handle)
+        return cls(result(c.c_void_p, n.lib.graph_load, os.fsencode(path)))
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str = "") -> Graph:
         """Reads what a file would hold; name: in messages, and its ending says the format."""
-        handle = c.c_void_p()
-        call(n.lib.graph_read, n.reader_of(data, name), None, c.byref(handle))
-        return cls(handle)
+        return cls(result(c.c_void_p, n.lib.graph_read, n.reader_of(data, name), None))
 
     def save(self, path: PathLike) -> None:
         """Writes the file as a whole or not at all; ".gz" compresses."""
@@ -138,6 +145,11 @@ class Graph:
         return [_text(n.lib.graph_stream_name(self._handle, s)) for s in range(count)]
 
     @property
+    def spaces(self) -> Sequence[Space]:
+        """A sequence of Space, by id: one that has no name where the graph declares none."""
+        return _Records(n.lib.graph_spaces_count(self._handle), self._space)
+
+    @property
     def tensors(self) -> Sequence[Tensor]:
         """A sequence of Tensor, by id."""
         return _Records(n.lib.graph_tensors_count(self._handle), self._tensor)
@@ -157,11 +169,16 @@ class Graph:
         """Is every member of the group padded to the plan's alignment, not only the whole?"""
         return n.lib.graph_group_is_padded(self._handle, group)
 
+    def _space(self, s):
+        info = n.SpaceInfo()
+        n.lib.graph_space_sized(self._handle, s, *n.sized(info))
+        return Space(s, _text(info.name), SPACE_KINDS[info.kind], info.alignment, info.capacity)
+
     def _tensor(self, t):
         info = n.TensorInfo()
         n.lib.graph_tensor_sized(self._handle, t, *n.sized(info))
         return Tensor(t, _text(info.name), info.size, KINDS[info.kind], info.alignment,
-                      n.lib.graph_root(self._handle, t))
+                      n.lib.graph_root(self._handle, t), info.space)
 
     def _op(self, v):
         info = n.OpInfo()
@@ -172,7 +189,8 @@ class Graph:
                   info.cost, info.flops, info.view, info.workspace_first,
                   tuple(Implementation(_text(way.name), way.cost, way.workspace,
                                        tuple(n.ids_of(way.inputs)), tuple(n.ids_of(way.outputs)),
-                                       way.workspace_first) for way in ways))
+                                       way.workspace_first) for way in ways),
+                  info.workspace_space)
 
     def summary(self) -> dict[str, int]:
         """Counts and sums, as a dict; see struct tarn_graph_summary."""
@@ -182,9 +200,7 @@ class Graph:
 
     def bound(self) -> int:
         """Bytes below which no safe plan can be, at any alignment."""
-        bound = c.c_uint64()
-        call(n.lib.graph_bound, self._handle, bound)
-        return bound.value
+        return result(c.c_uint64, n.lib.graph_bound, self._handle).value
 
     def __repr__(self):
         return (f"<tarn.Graph {self.name!r}: {len(self.ops)} ops in {len(self.streams)} streams, "
@@ -233,11 +249,15 @@ class Builder:
     def stream(self, name: str = "") -> int:
         return n.lib.builder_stream(self._handle, _bytes(name))
 
-    def tensor(self, name: str, size: int, kind: str = "intermediate", alignment: int = 0) -> int:
+    def space(self, name: str, kind: str = "device", alignment: int = 0, capacity: int = 0) -> int:
+        """A memory space; see Space. A graph to which none is added has one."""
+        info = n.SpaceInfo(_bytes(name), index_of(SPACE_KINDS, "kind", kind), alignment, capacity)
+        return n.lib.builder_space_sized(self._handle, *n.sized(info))
+
+    def tensor(self, name: str, size: int, kind: str = "intermediate", alignment: int = 0,
+               space: int = 0) -> int:
         """size: bytes. kind: one of tarn.graph.KINDS; the last three are persistent."""
-        if kind not in KINDS:
-            check(2, _usage(f"kind {kind!r} is none of {', '.join(KINDS)}"))
-        info = n.TensorInfo(_bytes(name), size, KINDS.index(kind), alignment)
+        info = n.TensorInfo(_bytes(name), size, index_of(KINDS, "kind", kind), alignment, space)
         return n.lib.builder_tensor_sized(self._handle, *n.sized(info))
 
     def alias(self, of: int, name: str = "") -> int:
@@ -248,11 +268,12 @@ class Builder:
            *, kind: str = "", control: Iterable[int] = (), workspace: int = 0, cost: int = 0,
            flops: int = 0, view: bool = False, recomputable: Optional[bool] = None,
            inplace: Sequence[tuple[int, int]] = (), workspace_first: bool = False,
-           implementations: Sequence[Implementation] = ()) -> int:
+           implementations: Sequence[Implementation] = (), workspace_space: int = 0) -> int:
         """control: ops that must finish first. inplace: pairs (input, output) that may share a
         storage. recomputable: None: by the op's kind. workspace_first: the op is done with its
         workspace before it writes any byte of its outputs, so that they may share bytes.
-        implementations: other ways of carrying it out, for a budget to choose from."""
+        implementations: other ways of carrying it out, for a budget to choose from.
+        workspace_space: where the workspace lies."""
         lists = [n.list_of(list(ids)) for ids in (inputs, outputs, control)]
         own = [(n.list_of(list(way.inputs)), n.list_of(list(way.outputs)))
                for way in implementations]
@@ -267,7 +288,7 @@ class Builder:
                         recomputable={None: 0, True: 1, False: 2}[recomputable],
                         inplace=c.cast(pairs, c.POINTER(c.c_uint32 * 2)),
                         inplace_count=len(inplace), implementations=ways,
-                        implementations_count=len(ways))
+                        implementations_count=len(ways), workspace_space=workspace_space)
         return n.lib.builder_op_sized(self._handle, *n.sized(info))
 
     def control(self, later: int, earlier: int) -> None:
@@ -288,11 +309,5 @@ class Builder:
 
     def finish(self) -> Graph:
         """The graph; the builder is used up."""
-        handle, builder = c.c_void_p(), self._handle
-        self._handle = None
-        call(n.lib.builder_finish, builder, c.byref(handle))
-        return Graph(handle)
-
-
-def _usage(text):
-    return n.Error(status=2, op=n.NONE, tensor=n.NONE, text=text.encode()[:511])
+        builder, self._handle = self._handle, None
+        return Graph(result(c.c_void_p, n.lib.builder_finish, builder))

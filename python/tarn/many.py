@@ -30,10 +30,8 @@ def plan_many(jobs: Iterable[Union[Source, tuple[Source, dict[str, Any]]]],
         for plan in tarn.plan_many(shapes, reorder=True): ...
     """
     options.setdefault("threads", 1)
-    pairs = []
-    for job in jobs:
-        graph, own = job if isinstance(job, tuple) else (job, {})
-        pairs.append((graph, {**options, **own}))
+    pairs = [(job[0], {**options, **job[1]}) if isinstance(job, tuple) else (job, options)
+             for job in jobs]
     if executor is not None:
         yield from executor.map(_one, pairs)
         return

@@ -7,10 +7,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from html import escape
-from typing import Any, Optional, Union
+from typing import Any, NamedTuple, Optional, Union
 
 from . import _native as n
-from .errors import Interrupted, UsageError, call
+from .errors import Interrupted, UsageError, call, index_of, result
 from .graph import Graph, PathLike, bytes_written
 from .picture import svg
 
@@ -25,46 +25,35 @@ Pair = tuple[int, int]
 class _Options:
     """struct tarn_plan_options, and all that it points to."""
 
-    def __init__(self, *, alignment=0, capacity=0, method=None, threads=0, seed=0, effort=None,
-                 seconds=0.0, assign=None, reorder=False, couple=None, in_place=False, budget=None,
-                 boundary="refined", pad_groups="graph", progress=None):
-        if boundary not in BOUNDARIES:
-            raise UsageError(f"boundary {boundary!r} is none of {', '.join(BOUNDARIES)}")
-        if pad_groups not in PADDINGS:
-            raise UsageError(f"pad_groups {pad_groups!r} is none of {', '.join(PADDINGS)}")
+    def __init__(self, *, method, effort, assign, reorder, couple, in_place, budget, boundary,
+                 pad_groups, progress, **plain):
         self.stop = c.c_bool(False)
         self.raised = None
         self._progress = progress
         self._tell_better = n.PROGRESS(self._tell)
         self._tell_beat = n.BEAT(self._tell)
         self.native = n.make(
-            n.PlanOptions, alignment=alignment, capacity=capacity,
-            method=method.encode() if method else None, threads=threads, seed=seed,
-            effort=0 if effort is None else effort or n.NO_EFFORT, seconds=seconds,
+            n.PlanOptions, method=method.encode() if method else None,
+            effort=0 if effort is None else effort or n.NO_EFFORT,
             progress=self._tell_better, stop=c.pointer(self.stop),
-            boundary=BOUNDARIES.index(boundary), pad_groups=PADDINGS.index(pad_groups))
+            boundary=index_of(BOUNDARIES, "boundary", boundary),
+            pad_groups=index_of(PADDINGS, "pad_groups", pad_groups), **plain)
         if progress:
             self.native.beat = self._tell_beat
-        if assign:
-            self._point("assign", n.AssignOptions, "streams", assign)
-        if reorder:
-            self._point("reorder", n.ReorderOptions, "effort", reorder)
-        if couple is not None and couple is not False:
-            self._point("couple", n.CoupleOptions, "keep", couple)
-        if in_place:
-            kinds = [] if in_place is True else list(in_place)
-            self._point("in_place", n.InPlaceOptions, None,
-                        {"kinds": n.words_of(kinds), "kinds_count": len(kinds)})
-        if budget is not None:
-            self._point("budget", n.BudgetOptions, "budget", budget)
+        kinds = list(in_place) if in_place and in_place is not True else []
+        writes = {"kinds": n.words_of(kinds), "kinds_count": len(kinds)} if in_place else None
+        self._point("assign", n.AssignOptions, "streams", assign or None)
+        self._point("reorder", n.ReorderOptions, "effort", reorder or None)
+        self._point("couple", n.CoupleOptions, "keep", None if couple is False else couple)
+        self._point("in_place", n.InPlaceOptions, None, writes)
+        self._point("budget", n.BudgetOptions, "budget", budget)
 
     def _point(self, name, structure, main, value):
-        """value: True for defaults, a dict of the struct's fields, or what `main` is to be."""
-        fields = {main: value}
-        if isinstance(value, dict):
-            fields = value
-        elif value is True:
-            fields = {}
+        """value: True for defaults, a dict of the struct's fields, what `main` is to be, or None:
+        not this transform."""
+        if value is None:
+            return
+        fields = value if isinstance(value, dict) else {} if value is True else {main: value}
         names = {field for field, _ in structure._fields_}
         if "alignment" in names:
             fields = {"alignment": self.native.alignment, **fields}
@@ -127,16 +116,14 @@ def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0
 
     assign, reorder, couple and budget also take a dict of fields of the C library's options.
     """
+    given = dict(locals())  # all the arguments by their names
+    del given["graph"]
+    options = _Options(**given)
     if not isinstance(graph, Graph):
         graph = Graph.load(graph)
-    options = _Options(capacity=capacity, alignment=alignment, method=method, threads=threads,
-                       seed=seed, effort=effort, seconds=seconds, assign=assign, reorder=reorder,
-                       couple=couple, in_place=in_place, budget=budget, boundary=boundary,
-                       pad_groups=pad_groups, progress=progress)
-    handle = c.c_void_p()
     try:
-        _interruptible(lambda: call(n.lib.plan_create, graph._handle, options.native,
-                                    c.byref(handle)), options)
+        handle = _interruptible(lambda: result(c.c_void_p, n.lib.plan_create, graph._handle,
+                                               options.native), options)
     except Interrupted:
         if options.raised:
             raise options.raised from None
@@ -149,9 +136,30 @@ def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0
 
 # ---- Plans ----
 
+def _told(field: str, what: str) -> Any:
+    """A property that is a field of the plan's summary."""
+    return property(lambda plan: getattr(plan._summary, field), doc=what)
+
+
+class PlanSpace(NamedTuple):
+    """What a plan says of one memory space of its graph; see the properties of Plan."""
+    name: str
+    method: str
+    footprint: int
+    persistent: int
+    bound: int
+    optimal: bool
+
+
 class Plan:
     """A verified plan. Ids are those of `graph`, which transforms may have made; `source` is the
     graph that was planned."""
+
+    footprint: int = _told("footprint", "Bytes of the arena, or of all memory spaces' arenas.")
+    persistent: int = _told("persistent", "Bytes of the persistent part, padding included.")
+    bound: int = _told("bound", "No safe plan is smaller; 0: unknown.")
+    optimal: bool = _told("optimal", "footprint == bound, in every memory space")
+    alignment: int = _told("alignment", "Of every block, unless its memory space has its own.")
 
     def __init__(self, handle, source):
         """For the package only: takes the handle."""
@@ -168,18 +176,14 @@ class Plan:
     @classmethod
     def load(cls, path: PathLike, graph: Graph, *, verify: bool = True) -> Plan:
         """Reads a plan for a graph; tarn.Rejected where the verifier finds a violation."""
-        handle = c.c_void_p()
-        call(n.lib.plan_load, os.fsencode(path), graph._handle, 0 if verify else 1,
-             c.byref(handle))
-        return cls(handle, graph)
+        return cls(result(c.c_void_p, n.lib.plan_load, os.fsencode(path), graph._handle,
+                          not verify), graph)
 
     @classmethod
     def from_bytes(cls, data: bytes, graph: Graph, *, verify: bool = True, name: str = "") -> Plan:
         """Reads what a file would hold; name: in messages."""
-        handle = c.c_void_p()
-        call(n.lib.plan_read, n.reader_of(data, name), graph._handle, 0 if verify else 1,
-             c.byref(handle))
-        return cls(handle, graph)
+        return cls(result(c.c_void_p, n.lib.plan_read, n.reader_of(data, name), graph._handle,
+                          not verify), graph)
 
     def save(self, path: PathLike) -> None:
         """Writes the file as a whole or not at all; ".gz" compresses."""
@@ -194,28 +198,14 @@ class Plan:
         call(n.lib.plan_verify, self._handle, self.source._handle, None)
 
     @property
-    def footprint(self) -> int:
-        """Bytes of the arena."""
-        return self._summary.footprint
-
-    @property
-    def persistent(self) -> int:
-        """Bytes of the persistent part, padding included."""
-        return self._summary.persistent
-
-    @property
-    def bound(self) -> int:
-        """No safe plan is smaller; 0: unknown."""
-        return self._summary.bound
-
-    @property
-    def optimal(self) -> bool:
-        """footprint == bound"""
-        return self._summary.optimal
-
-    @property
-    def alignment(self) -> int:
-        return self._summary.alignment
+    def spaces(self) -> list[PlanSpace]:
+        """The same for each memory space of the graph, by id."""
+        made, summary = [], n.PlanSpaceSummary()
+        for space in self.graph.spaces:
+            n.lib.plan_space_sized(self._handle, space.id, *n.sized(summary))
+            made.append(PlanSpace(space.name, summary.method.decode(), summary.footprint,
+                                  summary.persistent, summary.bound, summary.optimal))
+        return made
 
     @property
     def method(self) -> str:
@@ -239,21 +229,23 @@ class Plan:
                 for stage in ("transform", "order", "place", "verify")}
 
     def offset(self, tensor: int) -> int:
-        """Where a tensor lives: in the arena, or in the persistent part."""
+        """Where a tensor lives: in the arena, or in the persistent part, of its memory space."""
         offset = n.lib.plan_offset(self._handle, tensor)
         if offset == n.NO_OFFSET:
             raise IndexError(f"tensor {tensor} does not exist")
         return offset
 
     def workspace(self, op: int) -> Optional[int]:
-        """Where the workspace of an op lives; None where it has none."""
+        """Where the workspace of an op lives in its memory space; None where it has none."""
         offset = n.lib.plan_workspace_offset(self._handle, op)
         return None if offset == n.NO_OFFSET else offset
 
-    def offsets(self) -> Iterator[Pair]:
-        """(tensor, offset) for every planned storage; aliases and what persists are left out."""
+    def offsets(self, space: Optional[int] = None) -> Iterator[Pair]:
+        """(tensor, offset) for every planned storage, or those of one memory space; aliases and
+        what persists are left out. Offsets count from the begin of the tensor's space."""
         for tensor in self.graph.tensors:
-            if tensor.root == tensor.id and not tensor.is_persistent:
+            if tensor.root == tensor.id and not tensor.is_persistent and space in (None,
+                                                                                  tensor.space):
                 yield tensor.id, n.lib.plan_offset(self._handle, tensor.id)
 
     def launches(self, stream: int) -> list[int]:
@@ -302,11 +294,11 @@ class Plan:
     def compare(self, other: Plan) -> dict[str, Any]:
         """What differs between two plans of one source graph, as a dict; empty: nothing. Values are
         pairs (of this one, of the other one); offsets go by tensors of the source graph."""
-        different: dict[str, Any] = {}
-        for name in ("footprint", "persistent", "bound", "alignment"):
-            mine, theirs = getattr(self, name), getattr(other, name)
-            if mine != theirs:
-                different[name] = (mine, theirs)
+        names = ["footprint", "persistent", "bound", "alignment"]
+        names += ["spaces"] if len(self.graph.spaces) > 1 else []
+        values = {name: (getattr(self, name), getattr(other, name)) for name in names}
+        different: dict[str, Any] = {name: pair for name, pair in values.items()
+                                     if pair[0] != pair[1]}
         mine, theirs = self._offsets_by_origin(), other._offsets_by_origin()
         moved = {t: (mine.get(t), theirs.get(t)) for t in sorted(mine.keys() | theirs.keys())
                  if mine.get(t) != theirs.get(t)}

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 import ctypes as c
 import os
-from collections.abc import Callable, Iterable
-from typing import Any, Optional
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Optional, Union
 
 from . import _native as n
-from .errors import UsageError, call, check
+from .errors import UsageError, call, check, result
 from .graph import PathLike
 from .planning import Plan
 
@@ -48,6 +48,7 @@ class Call:
 
 
 Kernel = Callable[[Call], Any]
+Memory = tuple[int, int]
 
 
 class Session:
@@ -61,13 +62,13 @@ class Session:
 
     kernel: called with a tarn.Call for every op that has no kernel of its own (see bind). What it
     raises stops the session and is raised by run or wait. memory: the arena as (address, bytes),
-    which the caller keeps, and other sessions may use in turn; persistent tensors must then be
-    bound, too (see bind_memory).
+    or a list of these by memory space, which the caller keeps, and other sessions may use in turn;
+    persistent tensors must then be bound, too (see bind_memory).
     """
 
     def __init__(self, plan: Plan, kernel: Optional[Kernel] = None, *, workers: int = 0,
                  blocking: Iterable[int] = (), flight: int = 0,
-                 memory: Optional[tuple[int, int]] = None):
+                 memory: Union[Memory, Sequence[Memory], None] = None):
         self.plan = plan
         self._raised = None
         self._kernels: list[Any] = []
@@ -75,11 +76,13 @@ class Session:
         streams, self._blocking = n.list_of(list(blocking))
         options = n.make(n.SessionOptions, blocking=streams, flight=flight)
         if memory:
-            options.memory, options.memory_size = memory
+            arenas = [memory] if isinstance(memory[0], int) else memory
+            options.memory, options.memory_size = arenas[0]
+            options.space_memory = (n.SpaceMemory * len(arenas))((None, 0), *arenas[1:])
+            options.space_memory_count = len(arenas)
             options.binds_persistent = options.shares_memory = True
-        self._handle = c.c_void_p()
-        call(n.lib.session_create, plan._handle, n.lib.device_host(self._host), options,
-             c.byref(self._handle))
+        self._handle = result(c.c_void_p, n.lib.session_create, plan._handle,
+                              n.lib.device_host(self._host), options)
         if kernel:
             self.bind_default(kernel)
 
@@ -145,9 +148,7 @@ class Session:
 
     def submit(self, iterations: int = 1) -> int:
         """Lets so many more iterations run; returns a ticket."""
-        ticket = c.c_uint64()
-        call(n.lib.session_submit, self._live(), iterations, ticket)
-        return ticket.value
+        return result(c.c_uint64, n.lib.session_submit, self._live(), iterations).value
 
     def wait(self, ticket: int, timeout: Optional[float] = None) -> None:
         """Until the ticket's iterations have finished; timeout in seconds."""

@@ -33,33 +33,30 @@ class Allocator:
 
     @contextmanager
     def iteration(self):
+        """Marks one iteration of the program's main loop."""
         memory = self._device.allocator()
         if Allocator._owner is not self:  # the process has one tape
             self.plan = None
         if self._wait > 0:
             self._wait -= 1
             yield
-        elif self.plan is None:
-            memory.tarn_tape_record()
-            try:
-                with self._device.events(memory):
-                    yield
-            finally:
-                memory.tarn_tape_end()
-            self._make_plan(memory)
-        else:
-            memory.tarn_tape_serve()
-            try:
-                with self._device.events(memory):
-                    yield
-            finally:
-                memory.tarn_tape_end()
-                counts = (c.c_int64 * len(COUNTS))()
+            return
+        counts = (c.c_int64 * len(COUNTS))()
+        begin = memory.tarn_tape_serve if self.plan else memory.tarn_tape_record
+        begin()
+        try:
+            with self._device.events(memory):
+                yield
+        finally:
+            memory.tarn_tape_end()
+            if self.plan:
                 memory.tarn_tape_counts(counts)
                 for name, count in zip(COUNTS, counts):
                     self.counts[name] += count
-            if counts[1] > counts[0]:  # another loop, or other shapes: the next one is recorded
-                self.plan = None
+        if not self.plan:
+            self._make_plan(memory)
+        elif counts[1] > counts[0]:  # another loop, or other shapes: the next one is recorded
+            self.plan = None
 
     def _make_plan(self, memory):
         count = memory.tarn_tape_events(None)
@@ -91,13 +88,4 @@ class Allocator:
 
 
 _default = Allocator()
-
-
-def iteration():
-    """Marks one iteration of the program's main loop."""
-    return _default.iteration()
-
-
-def report():
-    """See Allocator.report; of iteration()."""
-    return _default.report()
+iteration, report = _default.iteration, _default.report

@@ -3,7 +3,7 @@ import torch
 import torch.distributed as dist
 
 from .lowering import Op
-from .stepping import Step
+from .stepping import Step, divided
 
 
 class Reduction:
@@ -62,15 +62,8 @@ class DistributedStep(Step):
 
     def buckets(self, ready):
         """The first one small, so that communication begins early; of one type each."""
-        bucket, size, limit = [], 0, min(self._limit, 1 << 20)
-        for item in ready:
-            if bucket and (size >= limit or bucket[-1][3].dtype != item[3].dtype):
-                yield bucket
-                bucket, size, limit = [], 0, self._limit
-            bucket.append(item)
-            size += item[3].nbytes
-        if bucket:
-            yield bucket
+        return divided(ready, min(self._limit, 1 << 20), self._limit,
+                       lambda before, item: before[3].dtype != item[3].dtype)
 
     def reduction(self, lowered, index, inputs, outputs, nodes):
         lowered.communication = [1]

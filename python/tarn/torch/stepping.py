@@ -283,15 +283,21 @@ class Step:
     def buckets(self, ready):
         """Parameters that are updated by one op: neighbours, a hundredth of all at least."""
         share = sum(item[3].nbytes for item in ready) / 100
-        bucket, size = [], 0
-        for item in ready:
-            bucket.append(item)
-            size += item[3].nbytes
-            if size >= share:
-                yield bucket
-                bucket, size = [], 0
-        if bucket:
+        return divided(ready, share, share, lambda before, item: False)
+
+
+def divided(ready, limit, others, parts):
+    """Buckets of neighbours: the first of `limit` bytes at least, and those behind it of `others`,
+    unless `parts` keeps two neighbours apart."""
+    bucket, size = [], 0
+    for item in ready:
+        if bucket and (size >= limit or parts(bucket[-1], item)):
             yield bucket
+            bucket, size, limit = [], 0, others
+        bucket.append(item)
+        size += item[3].nbytes
+    if bucket:
+        yield bucket
 
 
 class Report:
