@@ -253,6 +253,7 @@ static void a_space_may_come_without_a_bound(void **state)
     struct tarn_graph *graph = make_graph(64, 0);
     struct tarn_plan *plan = make_plan(graph), *loaded;
     struct tarn_plan_space_summary space;
+    struct tarn_plan_summary summary;
     assert_int_equal(tarn_plan_save(plan, path, NULL), TARN_OK);
     char *text = text_of(path);
     save_replaced(path, text, "\"bound_bytes\":4096", "}}",
@@ -261,6 +262,10 @@ static void a_space_may_come_without_a_bound(void **state)
     assert_true(tarn_plan_space(loaded, 1, &space));
     assert_null(space.certificate.launched);
     assert_false(space.optimal);
+    plan->spaces[1].threshold = NULL; /* its number alone proves nothing */
+    tarn_plan_summarize(plan, &summary);
+    assert_int_equal(summary.bound, 0);
+    assert_false(summary.optimal);
     free(text);
     unlink(path);
     tarn_plan_destroy(loaded);

@@ -305,8 +305,10 @@ bool tarn_plan_certificate(const struct tarn_plan *plan, struct tarn_certificate
 static bool is_optimal(const struct tarn_plan *plan)
 {
     bool optimal = plan->threshold && (plan->spaces || plan->footprint == plan->bound);
-    for (uint32_t s = 0; s < plan->spaces_count; s++)
-        optimal = optimal && plan->spaces[s].footprint == plan->spaces[s].bound;
+    for (uint32_t s = 0; s < plan->spaces_count; s++) {
+        const struct tarn_plan_space *space = &plan->spaces[s];
+        optimal = optimal && space->threshold && space->footprint == space->bound;
+    }
     return optimal;
 }
 
