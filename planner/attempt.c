@@ -18,24 +18,14 @@ enum { SMALL = 128, PLACE_STEPS = 40 };
 
 /* ---- Looking at a graph ---- */
 
-static enum tarn_status plan_quickly(const struct tarn_budgeting *budgeting,
-                                     struct tarn_graph *graph, struct tarn_plan **plan)
+enum tarn_status tarn_budgeting_plan_quickly(const struct tarn_budgeting *budgeting,
+                                             struct tarn_graph *graph, struct tarn_plan **plan)
 {
     const struct tarn_plan_options quick = {.struct_size = sizeof quick,
                                             .alignment = budgeting->options.alignment,
                                             .method = "lowest",
                                             .effort = TARN_NO_EFFORT};
-    return tarn_plan_make(graph, &quick, plan, budgeting->error);
-}
-
-enum tarn_status tarn_budgeting_place_quickly(const struct tarn_budgeting *budgeting,
-                                              struct tarn_graph *graph, uint64_t *footprint)
-{
-    struct tarn_plan *plan;
-    enum tarn_status status = plan_quickly(budgeting, graph, &plan);
-    if (status == TARN_OK) *footprint = tarn_plan_footprint(plan);
-    tarn_plan_destroy(plan);
-    return status;
+    return tarn_plan_measure(graph, &quick, plan, budgeting->error);
 }
 
 enum tarn_status tarn_budgeting_plan(const struct tarn_budgeting *budgeting,
@@ -54,7 +44,8 @@ enum tarn_status tarn_budgeting_plan(const struct tarn_budgeting *budgeting,
         options.threads = planning->threads;
         if (planning->effort > 0) options.effort = planning->effort;
     }
-    return tarn_plan_make(graph, &options, plan, budgeting->error);
+    return budgeting->measures ? tarn_plan_measure(graph, &options, plan, budgeting->error)
+                               : tarn_plan_make(graph, &options, plan, budgeting->error);
 }
 
 /* Is a quick plan near enough to the budget for a search to be worth its time? */
@@ -72,7 +63,7 @@ static enum tarn_status place(const struct tarn_budgeting *budgeting, struct tar
 {
     struct tarn_plan *quick;
     uint64_t budget = budgeting->options.budget;
-    enum tarn_status status = plan_quickly(budgeting, attempt->made.graph, &quick);
+    enum tarn_status status = tarn_budgeting_plan_quickly(budgeting, attempt->made.graph, &quick);
     if (status != TARN_OK) return status;
     attempt->footprint = tarn_plan_footprint(quick);
     bool fits = tarn_plan_footprint(quick) <= budget, worth = fits || may_fit(budgeting, quick);

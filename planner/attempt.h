@@ -32,19 +32,23 @@ struct tarn_budgeting {
     struct tarn_region script_region;
     struct tarn_schedule scripted; /* what counts instead of the policy, if it has executions */
     uint64_t placed, before_ns;    /* of the graph that came in */
+    bool is_lowered; /* the budget is what a capacity of the graph leaves, not the caller's */
     bool patient;    /* a little search for a placement, where that may be all that is missing */
+    bool measures;   /* the capacities of the graph's memory spaces do not count */
     bool any_budget; /* the budget does not count: the least is looked for */
     uint64_t evaluations;          /* of all searches */
     struct tarn_deadline deadline; /* when to end */
     struct tarn_error *error;
 };
 
-/* The footprint of a plan without any search, in bytes. */
-enum tarn_status tarn_budgeting_place_quickly(const struct tarn_budgeting *budgeting,
-                                              struct tarn_graph *graph, uint64_t *footprint);
+/* A plan without any search, whatever the capacities of the graph's memory spaces are. The caller
+ * destroys it. */
+enum tarn_status tarn_budgeting_plan_quickly(const struct tarn_budgeting *budgeting,
+                                             struct tarn_graph *graph, struct tarn_plan **plan);
 
 /* The plan that the result will have, if `capacity` is the budget: the first placement found that
- * fits. TARN_DOES_NOT_FIT: none does. */
+ * fits; it keeps to the graph's own capacities, too, unless it measures. TARN_DOES_NOT_FIT: none
+ * does. */
 enum tarn_status tarn_budgeting_plan(const struct tarn_budgeting *budgeting,
                                      struct tarn_graph *graph, uint64_t capacity,
                                      struct tarn_plan **plan);

@@ -50,11 +50,13 @@ static enum tarn_status refuse(struct tarn_budgeting *budgeting, const struct ta
     uint32_t v = budgeting->model.order[at];
     tarn_error_set(
         budgeting->error, TARN_DOES_NOT_FIT,
-        "the budget of %llu bytes cannot be met: the least footprint found is %llu bytes; "
+        "the budget of %llu bytes%s cannot be met: the least footprint found is %llu bytes; "
         "no choice can come below %llu bytes, which %s needs at once, with what must be "
         "kept beside it",
-        (unsigned long long)budgeting->options.budget, (unsigned long long)best->footprint,
-        (unsigned long long)floor, tarn_op_label(budgeting->graph, v).text);
+        (unsigned long long)budgeting->options.budget,
+        budgeting->is_lowered ? ", all that the memory space's capacity leaves," : "",
+        (unsigned long long)best->footprint, (unsigned long long)floor,
+        tarn_op_label(budgeting->graph, v).text);
     if (budgeting->error) budgeting->error->op = v;
     return TARN_DOES_NOT_FIT;
 }
@@ -103,24 +105,46 @@ static void finish(struct tarn_budgeting *budgeting)
     tarn_region_finish(&budgeting->region);
 }
 
-static enum tarn_status begin(struct tarn_budgeting *budgeting, struct tarn_graph *graph,
-                              const struct tarn_budget_options *options, unsigned left_out,
-                              struct tarn_error *error)
+/* A budget is about the arena of the first memory space, whose capacity, if it has one, is for its
+ * persistent part, too. */
+static void keep_to_capacity(struct tarn_budgeting *budgeting, const struct tarn_plan *plan)
 {
-    *budgeting = (struct tarn_budgeting){.graph = graph, .error = error};
-    tarn_error_clear(error);
+    uint64_t *budget = &budgeting->options.budget;
+    uint64_t capacity = plan->spaces ? plan->graph->spaces[0].capacity : 0, left = 1;
+    if (capacity == 0 || budgeting->measures) return;
+    if (capacity > plan->spaces[0].persistent) left = capacity - plan->spaces[0].persistent;
+    budgeting->is_lowered = left < *budget;
+    if (budgeting->is_lowered) *budget = left;
+}
+
+static enum tarn_status place_first(struct tarn_budgeting *budgeting)
+{
+    struct tarn_plan *plan;
+    enum tarn_status status = tarn_budgeting_plan_quickly(budgeting, budgeting->graph, &plan);
+    if (status != TARN_OK) return status;
+    budgeting->placed = tarn_plan_footprint(plan);
+    keep_to_capacity(budgeting, plan);
+    tarn_plan_destroy(plan);
+    return TARN_OK;
+}
+
+static enum tarn_status begin(struct tarn_budgeting *budgeting,
+                              const struct tarn_budget_options *options, unsigned left_out)
+{
+    tarn_error_clear(budgeting->error);
     enum tarn_status status = take_options(budgeting, options, left_out);
     if (status != TARN_OK) return status;
     if (init(budgeting) != TARN_OK) {
-        tarn_error_no_memory(error);
+        tarn_error_no_memory(budgeting->error);
         return TARN_SYSTEM;
     }
     const struct tarn_transform_control *control = budgeting->options.control;
     if (control)
         budgeting->deadline =
             tarn_deadline_in((const atomic_bool *)control->stop, control->seconds);
-    status = tarn_budgeting_place_quickly(budgeting, graph, &budgeting->placed);
-    if (status == TARN_OK) status = tarn_budgeting_time(budgeting, graph, &budgeting->before_ns);
+    status = place_first(budgeting);
+    if (status == TARN_OK)
+        status = tarn_budgeting_time(budgeting, budgeting->graph, &budgeting->before_ns);
     return status;
 }
 
@@ -142,11 +166,10 @@ enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
                                     const struct tarn_plan_options *planning,
                                     struct tarn_planned *result, struct tarn_error *error)
 {
-    struct tarn_budgeting budgeting;
+    struct tarn_budgeting budgeting = {.graph = graph, .planning = planning, .error = error};
     struct tarn_attempt best = {0};
     *result = (struct tarn_planned){0};
-    enum tarn_status status = begin(&budgeting, graph, options, left_out, error);
-    budgeting.planning = planning;
+    enum tarn_status status = begin(&budgeting, options, left_out);
     if (status == TARN_OK) status = tarn_recompute_try_targets(&budgeting, false, &best);
     bool missing = status == TARN_OK && !tarn_attempt_fits(&best, budgeting.options.budget);
     if (missing && !tarn_deadline_is_over(&budgeting.deadline))
@@ -250,10 +273,11 @@ static enum tarn_status find_points(struct tarn_budgeting *budgeting, struct tar
 static enum tarn_status run_curve(const struct tarn_transform_control *control, void *subject)
 {
     struct call *call = subject;
-    struct tarn_budgeting budgeting;
+    struct tarn_budgeting budgeting = {
+        .graph = call->graph, .measures = true, .error = call->error};
     struct tarn_attempt best = {0};
     call->options.control = control;
-    enum tarn_status status = begin(&budgeting, call->graph, &call->options, 0, call->error);
+    enum tarn_status status = begin(&budgeting, &call->options, 0);
     if (status == TARN_OK) status = find_points(&budgeting, &best, call);
     tarn_planned_finish(&best.made);
     finish(&budgeting);

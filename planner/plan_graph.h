@@ -28,5 +28,12 @@ enum tarn_status tarn_plan_options_take(struct tarn_plan_options *options,
  * TARN_SYSTEM: no memory. */
 enum tarn_status tarn_plan_make(struct tarn_graph *graph, const struct tarn_plan_options *options,
                                 struct tarn_plan **plan, struct tarn_error *error);
+/* The same, whatever the capacities of the graph's memory spaces are: for comparing graphs, and for
+ * knowing how much is missing. The plan may exceed them. */
+enum tarn_status tarn_plan_measure(struct tarn_graph *graph,
+                                   const struct tarn_plan_options *options, struct tarn_plan **plan,
+                                   struct tarn_error *error);
+/* Arena and persistent part of each memory space are within its capacity in the graph. */
+bool tarn_plan_keeps_capacities(const struct tarn_plan *plan);
 
 #endif

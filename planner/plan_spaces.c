@@ -104,15 +104,15 @@ static enum tarn_status place_within(struct tarn_planning *planning, uint64_t le
     return tarn_planning_run(planning, error);
 }
 
-static enum tarn_status plan_space(struct tarn_plan *plan, const struct tarn_plan_options *options,
+static enum tarn_status plan_space(struct tarn_plan *plan, const struct tarn_planning *whole,
                                    uint32_t s, struct tarn_error *error)
 {
-    struct tarn_plan part = {.alignment = options->alignment};
-    struct tarn_planning planning = {.options = *options, .plan = &part};
+    struct tarn_plan part = {.alignment = whole->options.alignment};
+    struct tarn_planning planning = {.options = whole->options, .plan = &part};
     struct tarn_region region = {.chunks = NULL};
     struct tarn_graph view;
     uint32_t *origin;
-    uint64_t left = 0;
+    uint64_t left = UINT64_MAX;
     const struct tarn_space_info *info = &plan->graph->spaces[s];
     if (info->alignment > 0) planning.options.alignment = part.alignment = info->alignment;
     enum tarn_status status = tarn_view_of_space(&view, &region, plan->graph, s, &origin);
@@ -123,7 +123,8 @@ static enum tarn_status plan_space(struct tarn_plan *plan, const struct tarn_pla
     }
     status = tarn_planning_persistent(&planning, error);
     if (s > 0) planning.options.capacity = 0;
-    if (status == TARN_OK) status = find_capacity(&planning, info, &left, error);
+    if (status == TARN_OK && !whole->measures)
+        status = find_capacity(&planning, info, &left, error);
     if (status == TARN_OK) status = place_within(&planning, left, error);
     take_part(plan, s, &part, origin);
     tarn_region_finish(&planning.region);
@@ -152,16 +153,16 @@ static enum tarn_status stack(struct tarn_plan *plan, struct tarn_error *error)
     return TARN_OK;
 }
 
-static enum tarn_status plan_spaces(struct tarn_plan *plan, const struct tarn_plan_options *options,
-                                    struct tarn_error *error)
+static enum tarn_status plan_spaces(const struct tarn_planning *planning, struct tarn_error *error)
 {
+    struct tarn_plan *plan = planning->plan;
     uint32_t count = plan->graph->spaces_count;
     plan->spaces = tarn_region_take(&plan->region, count, sizeof *plan->spaces);
     if (!plan->spaces) return tarn_error_no_memory(error);
     plan->spaces_count = count;
     enum tarn_status status = TARN_OK;
     for (uint32_t s = 0; s < count && status == TARN_OK; s++)
-        status = plan_space(plan, options, s, error);
+        status = plan_space(plan, planning, s, error);
     return status == TARN_OK ? stack(plan, error) : status;
 }
 
@@ -175,23 +176,49 @@ static enum tarn_status run(struct tarn_planning *planning, struct tarn_graph *g
     if (!plan) return tarn_error_no_memory(error);
     plan->alignment = planning->options.alignment;
     plan->order_ms = tarn_now_ms() - begin;
-    if (graph->spaces_count > 0) return plan_spaces(plan, &planning->options, error);
+    if (graph->spaces_count > 0) return plan_spaces(planning, error);
     enum tarn_status status = tarn_planning_persistent(planning, error);
     return status == TARN_OK ? tarn_planning_run(planning, error) : status;
+}
+
+static enum tarn_status make(struct tarn_planning *planning, struct tarn_graph *graph,
+                             struct tarn_plan **plan, struct tarn_error *error)
+{
+    assert(tarn_is_power_of_two(planning->options.alignment));
+    *plan = NULL;
+    enum tarn_status status = run(planning, graph, error);
+    tarn_region_finish(&planning->region);
+    assert(status != TARN_OK || planning->plan->footprint >= planning->plan->bound);
+    if (status == TARN_OK)
+        *plan = planning->plan;
+    else
+        tarn_plan_destroy(planning->plan);
+    return status;
 }
 
 enum tarn_status tarn_plan_make(struct tarn_graph *graph, const struct tarn_plan_options *options,
                                 struct tarn_plan **plan, struct tarn_error *error)
 {
     struct tarn_planning planning = {.options = *options};
-    assert(tarn_is_power_of_two(options->alignment));
-    *plan = NULL;
-    enum tarn_status status = run(&planning, graph, error);
-    tarn_region_finish(&planning.region);
-    assert(status != TARN_OK || planning.plan->footprint >= planning.plan->bound);
-    if (status == TARN_OK)
-        *plan = planning.plan;
-    else
-        tarn_plan_destroy(planning.plan);
-    return status;
+    return make(&planning, graph, plan, error);
+}
+
+enum tarn_status tarn_plan_measure(struct tarn_graph *graph,
+                                   const struct tarn_plan_options *options, struct tarn_plan **plan,
+                                   struct tarn_error *error)
+{
+    struct tarn_planning planning = {.options = *options, .measures = true};
+    return make(&planning, graph, plan, error);
+}
+
+bool tarn_plan_keeps_capacities(const struct tarn_plan *plan)
+{
+    for (uint32_t s = 0; s < plan->spaces_count; s++) {
+        const struct tarn_plan_space *space = &plan->spaces[s];
+        uint64_t capacity = plan->graph->spaces[s].capacity;
+        bool fits =
+            space->persistent <= capacity && space->footprint <= capacity - space->persistent;
+        if (capacity > 0 && !fits) return false;
+    }
+    return true;
 }

@@ -39,7 +39,7 @@ static void take_budget(struct tarn_plan_options *options)
 /* A plan that a step has made keeps what these options ask for, too. */
 static bool is_kept(const struct tarn_plan *plan, const struct tarn_plan_options *options)
 {
-    return plan && plan->alignment == options->alignment &&
+    return plan && plan->alignment == options->alignment && tarn_plan_keeps_capacities(plan) &&
            (options->capacity == 0 || tarn_plan_footprint(plan) <= options->capacity);
 }
 

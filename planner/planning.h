@@ -11,6 +11,7 @@
 struct tarn_planning {
     struct tarn_region region; /* of problem and bound */
     struct tarn_plan_options options;
+    bool measures; /* the capacities of the graph's memory spaces do not count */
     struct tarn_place_request request;
     double begin_ms;   /* of this plan, on the clock of deadlines */
     uint64_t reported; /* the last footprint told to the caller; 0: none */

@@ -184,7 +184,8 @@ static enum tarn_status ask_for_less(struct tarn_budgeting *budgeting, struct ta
 enum tarn_status tarn_recompute_least(struct tarn_budgeting *budgeting, struct tarn_attempt *least)
 {
     uint64_t budget = budgeting->options.budget;
-    bool found = budgeting->options.method == TARN_BUDGET_SEARCH;
+    bool found = budgeting->options.method == TARN_BUDGET_SEARCH, measures = budgeting->measures;
+    budgeting->measures = true;
     enum tarn_status status = search_for_least(budgeting, least);
     for (int i = 0; i < QUESTIONS && found && status == TARN_OK; i++) {
         bool over = tarn_deadline_is_over(&budgeting->deadline);
@@ -192,6 +193,7 @@ enum tarn_status tarn_recompute_least(struct tarn_budgeting *budgeting, struct t
         status = ask_for_less(budgeting, least, &found);
     }
     budgeting->options.budget = budget;
+    budgeting->measures = measures;
     return status;
 }
 

@@ -160,7 +160,8 @@ struct tarn_budget_report {
 struct tarn_budget_options {
     size_t struct_size;
     uint64_t budget; /* bytes the footprint must not exceed; 0: as fast as can be. Of several memory
-                        spaces it is the first one's */
+                        spaces it is the first one's, whose capacity, if the graph gives it one,
+                        lowers it to what the persistent part leaves */
     enum tarn_budget_method method;
     uint64_t effort;    /* evaluations at most; 0: enough for what is usual */
     uint64_t alignment; /* of the plan, a power of two: what a storage reserves; 0: 512 */

@@ -387,6 +387,8 @@ struct tarn_graph *random_training(const struct random_training_options *options
     assert_true(options->ops > 0 && options->ops <= OPS_MAX);
     for (uint32_t s = 0; s < (options->streams ? options->streams : 1); s++)
         g.updating = tarn_builder_stream(g.b, NULL);
+    if (options->capacity > 0)
+        tarn_builder_space(g.b, &(struct tarn_space_info){.capacity = options->capacity});
     add_passes(&g, add_tensor(&g, draw_size(&g), TARN_INPUT));
     if (tarn_builder_finish(g.b, &graph, &error) != TARN_OK) fail_msg("%s", error.text);
     return graph;

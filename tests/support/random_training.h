@@ -27,7 +27,8 @@ struct random_training_options {
     uint32_t control_share;        /* forward ops with a control arc that nothing asks for */
     uint32_t passes;               /* forward and backward, at most 4; 0: 1 */
     uint32_t ahead; /* forward passes that come before the first backward one, as in a pipeline */
-    bool bucket;    /* the parameters' gradients are one contiguous group, reduced before updates */
+    uint64_t capacity; /* of a memory space that is declared for all of it; 0: none is */
+    bool bucket; /* the parameters' gradients are one contiguous group, reduced before updates */
 };
 
 /* The caller destroys it; never NULL (a refused graph fails the test). */
