@@ -152,7 +152,7 @@ int tarn_around_look(const struct tarn_around *around, bool *is_over)
 
 void tarn_around_finish(struct tarn_around *around)
 {
-    if (!around->marks) return;
+    if (!around->door && !around->end && !around->joint) return; /* perhaps no queues either */
     const struct tarn_device *device = device_of(around);
     if (around->door) device->table->event_destroy(device->self, around->door);
     if (around->end) device->table->event_destroy(device->self, around->end);

@@ -85,7 +85,7 @@ def every_kind_of_picture_tells_memory_spaces_apart():
     assert "device: footprint 40.00 MiB, bound 40.00 MiB\n" in text and re.search(r"^ +host ├─", text, re.M) and re.search(r"^ +device └─", text, re.M)
     svg = xml.etree.ElementTree.parse(drawn(graph, "svg", "apart.plan")).getroot()
     labels = [element.text for element in svg.iter(SVG + "text")]
-    assert "device" in labels and labels.count("host") == 2 and labels.count("32 MiB") == 2, labels
+    assert "device" in labels and labels.count("host") == 2 and labels.count("16 MiB") == 2, labels
     events = json.loads(read(drawn(graph, "json", "apart.plan", "--axis", "order")))["traceEvents"]
     for space, drawn_one in zip(spaces, page["spaces"]):
         levels = [e["args"]["alive"] for e in events if e["ph"] == "C" and e["name"] == "bytes of " + space["name"]]
