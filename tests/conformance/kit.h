@@ -100,6 +100,10 @@ bool tarn_kit_open(struct tarn_kit *kit);
 /* How many objects of the device are left. */
 uint64_t tarn_kit_close(struct tarn_kit *kit);
 
+/* Has it functions for memory spaces, and would a space of that kind be given memory? */
+bool tarn_kit_has_spaces(struct tarn_kit *kit);
+bool tarn_kit_gives(struct tarn_kit *kit, enum tarn_space_kind kind);
+
 /* ---- Queues ---- */
 
 /* Creates so many; skips the test where the device has none. */

@@ -1,5 +1,5 @@
-/* Memory: limits, allocations, copies, fills, regions, and what is too large. Cost: the bytes
- * copied. */
+/* Memory: limits, allocations, copies, fills, regions, spaces, and what is too large. Cost: the
+ * bytes copied. */
 #include <stdlib.h>
 
 #include "kit.h"
@@ -31,6 +31,25 @@ static void allocations_are_aligned_and_apart(struct tarn_kit *kit)
         for (uint64_t k = 0; k < size; k++) EQUAL(bytes[k], i);
         kit->table->memory_destroy(kit->self, memory[i], size);
     }
+}
+
+bool tarn_kit_has_spaces(struct tarn_kit *kit)
+{
+    const struct tarn_device_table *table = kit->table;
+    if (table->struct_size < sizeof *table) return false; /* it ends before them */
+    HOLDS(!table->space_limits == !table->space_create);
+    HOLDS(!table->space_limits == !table->space_destroy);
+    return table->space_limits;
+}
+
+bool tarn_kit_gives(struct tarn_kit *kit, enum tarn_space_kind kind)
+{
+    const struct tarn_memory_space space = {0, "probe", kind};
+    void *memory;
+    if (kind == TARN_SPACE_DEVICE || !tarn_kit_has_spaces(kit)) return true;
+    if (kit->table->space_create(kit->self, &space, 100, &memory)) return false;
+    kit->table->space_destroy(kit->self, &space, memory, 100);
+    return true;
 }
 
 enum { MODEL_BYTES = 100000 };
@@ -124,6 +143,40 @@ static void host_memory_serves_copies(struct tarn_kit *kit)
     table->host_memory_destroy(kit->self, host, TARN_KIT_SLOT_BYTES);
 }
 
+/* Several spaces of each kind at a time: aligned, apart, and for fills and copies. A device may
+ * refuse a kind that it does not have, but its own. */
+static void every_memory_space_has_memory_of_its_own(struct tarn_kit *kit)
+{
+    enum { SPACES = 6, BYTES = 5000 };
+    const struct tarn_device_table *table = kit->table;
+    struct tarn_memory_space spaces[SPACES];
+    void *memory[SPACES];
+    uint32_t count = 0;
+    NEEDS(tarn_kit_has_spaces(kit), "kinds of memory");
+    for (uint32_t i = 0; i < SPACES; i++) {
+        struct tarn_memory_limits limits = {0};
+        spaces[count] = (struct tarn_memory_space){i, "space", (enum tarn_space_kind)(i % 3)};
+        if (!tarn_kit_gives(kit, spaces[count].kind)) continue;
+        OK(table->space_limits(kit->self, &spaces[count], &limits));
+        HOLDS(limits.alignment > 0 && (limits.alignment & (limits.alignment - 1)) == 0);
+        OK(table->space_create(kit->self, &spaces[count], BYTES, &memory[count]));
+        if (!table->region_create) EQUAL((uintptr_t)memory[count] % limits.alignment, 0);
+        OK(table->fill(kit->self, memory[count], (unsigned char)count, BYTES));
+        count++;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        unsigned char bytes[BYTES];
+        OK(table->copy_out(kit->self, bytes, memory[i], BYTES));
+        for (uint32_t k = 0; k < BYTES; k++) EQUAL(bytes[k], i);
+        tarn_kit_pattern_fill(bytes, BYTES, i);
+        OK(table->copy_in(kit->self, memory[i], bytes, BYTES));
+        OK(table->copy_out(kit->self, bytes, memory[i], BYTES));
+        EQUAL(tarn_kit_pattern_compare(bytes, BYTES, i), BYTES);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        table->space_destroy(kit->self, &spaces[i], memory[i], BYTES);
+}
+
 const struct tarn_kit_test tarn_kit_memory[] = {
     {"limits_say_what_is_there", limits_say_what_is_there},
     {"allocations_are_aligned_and_apart", allocations_are_aligned_and_apart},
@@ -133,5 +186,6 @@ const struct tarn_kit_test tarn_kit_memory[] = {
     {"what_is_too_large_is_out_of_memory_and_has_a_text",
      what_is_too_large_is_out_of_memory_and_has_a_text},
     {"host_memory_serves_copies", host_memory_serves_copies},
+    {"every_memory_space_has_memory_of_its_own", every_memory_space_has_memory_of_its_own},
     {0},
 };

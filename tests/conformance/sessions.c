@@ -158,6 +158,58 @@ static void what_is_written_is_read_back_through_host_memory(struct tarn_kit *ki
     tarn_kit_subject_destroy(&subject);
 }
 
+static tarn_space declare_space(struct tarn_kit *kit, struct tarn_builder *b, const char *name,
+                                enum tarn_space_kind kind)
+{
+    return tarn_builder_space(
+        b, &(struct tarn_space_info){.name = name,
+                                     .kind = tarn_kit_gives(kit, kind) ? kind : TARN_SPACE_DEVICE});
+}
+
+/* A step that goes through the host's memory and back:
+ * compute: make x (device, scratch workspace) ────► use y, z ─► z (persistent, pinned)
+ * copy:             └─► move x to y (pinned) ──────┘ */
+static struct tarn_graph *graph_of_spaces(struct tarn_kit *kit)
+{
+    struct tarn_graph *graph;
+    struct tarn_error error;
+    struct tarn_builder *b = tarn_builder_create("spaces");
+    tarn_stream compute = tarn_builder_stream(b, "compute"), copy = tarn_builder_stream(b, "copy");
+    declare_space(kit, b, "device", TARN_SPACE_DEVICE);
+    tarn_space pinned = declare_space(kit, b, "host", TARN_SPACE_PINNED);
+    tarn_space chip = declare_space(kit, b, "chip", TARN_SPACE_SCRATCH);
+    tarn_tensor z = tarn_builder_tensor(
+        b, &(struct tarn_tensor_info){.size = 900, .kind = TARN_PARAMETER, .space = pinned});
+    tarn_tensor x = tarn_builder_tensor(b, &(struct tarn_tensor_info){.size = 5000});
+    tarn_tensor y =
+        tarn_builder_tensor(b, &(struct tarn_tensor_info){.size = 5000, .space = pinned});
+    tarn_tensor updated = tarn_builder_alias(b, z, "updated");
+    tarn_builder_op(b, &(struct tarn_op_info){.stream = compute,
+                                              .outputs = TARN_TENSORS(x),
+                                              .workspace = 500,
+                                              .workspace_space = chip});
+    tarn_builder_op(b, &(struct tarn_op_info){
+                           .stream = copy, .inputs = TARN_TENSORS(x), .outputs = TARN_TENSORS(y)});
+    tarn_builder_op(b, &(struct tarn_op_info){.stream = compute,
+                                              .inputs = TARN_TENSORS(y, z),
+                                              .outputs = TARN_TENSORS(updated)});
+    MUST(tarn_builder_finish(b, &graph, &error));
+    return graph;
+}
+
+static void a_graph_with_memory_spaces_leaves_what_it_says(struct tarn_kit *kit)
+{
+    tarn_kit_needs_checks(kit);
+    struct tarn_error error;
+    struct tarn_kit_subject subject = {.graph = graph_of_spaces(kit)};
+    MUST(tarn_plan_create(subject.graph, NULL, &subject.plan, &error));
+    tarn_kit_check(kit, subject.plan, tarn_device_host(NULL), NULL, TARN_CHECK_OPTIONS(.seed = 0),
+                   &subject.expected);
+    run_directly(kit, &subject);
+    if (kit->table->capture_begin) run_captured(kit, &subject);
+    tarn_kit_subject_destroy(&subject);
+}
+
 /* make writes t, spoil writes u over it, use reads t. */
 static struct tarn_graph *spoilt_graph(struct tarn_kit *kit)
 {
@@ -222,6 +274,8 @@ const struct tarn_kit_test tarn_kit_sessions[] = {
     {"persistent_tensors_may_be_the_callers", persistent_tensors_may_be_the_callers},
     {"what_is_written_is_read_back_through_host_memory",
      what_is_written_is_read_back_through_host_memory},
+    {"a_graph_with_memory_spaces_leaves_what_it_says",
+     a_graph_with_memory_spaces_leaves_what_it_says},
     {"a_plan_that_corrupts_is_caught", a_plan_that_corrupts_is_caught},
     {0},
 };
