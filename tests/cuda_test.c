@@ -303,6 +303,61 @@ static void memory_comes_from_the_callers_source(void **state)
     assert_violations(0, "");
 }
 
+/* ---- Memory spaces ---- */
+
+static const struct tarn_memory_space spaces[] = {{0, "device", TARN_SPACE_DEVICE},
+                                                  {1, "host", TARN_SPACE_PINNED},
+                                                  {2, "chip", TARN_SPACE_SCRATCH}};
+
+static bool host_can_follow(const void *memory)
+{
+    struct tarn_cuda_pointer_attributes attributes;
+    assert_int_equal(api.PointerGetAttributes((struct cudaPointerAttributes *)&attributes, memory),
+                     0);
+    assert_ptr_equal(attributes.device_pointer, memory);
+    return attributes.host_pointer == memory;
+}
+
+/* Moves bytes in and out, and has them filled. */
+static void use_space(struct tarn_device device, unsigned char *memory, uint64_t size)
+{
+    unsigned char bytes[300], seen[300];
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)(7 * i);
+    assert_int_equal(device.table->fill(device.self, memory, 9, size), 0);
+    assert_int_equal(device.table->copy_in(device.self, memory + 100, bytes, sizeof bytes), 0);
+    assert_int_equal(device.table->copy_out(device.self, seen, memory + 100, sizeof seen), 0);
+    assert_memory_equal(seen, bytes, sizeof bytes);
+    assert_int_equal(device.table->copy_out(device.self, seen, memory + 400, sizeof seen), 0);
+    for (size_t i = 0; i < sizeof seen; i++) assert_int_equal(seen[i], 9);
+}
+
+static void only_a_pinned_space_is_memory_of_the_host(void **state)
+{
+    (void)state;
+    struct tarn_device device = open_device();
+    const struct tarn_device_table *table = device.table;
+    void *memory[3];
+    for (int k = 0; k < 3; k++) {
+        struct tarn_memory_limits limits;
+        bool is_pinned = spaces[k].kind == TARN_SPACE_PINNED;
+        assert_int_equal(table->space_limits(device.self, &spaces[k], &limits), 0);
+        assert_int_equal(limits.on_host, is_pinned);
+        assert_int_equal(table->space_create(device.self, &spaces[k], 4096, &memory[k]), 0);
+        assert_int_equal((uintptr_t)memory[k] % limits.alignment, 0);
+        assert_int_equal(host_can_follow(memory[k]), is_pinned);
+        use_space(device, memory[k], 4096);
+    }
+    assert_int_equal(control.calls("cudaHostAlloc"), 1);
+    for (int k = 0; k < 3; k++) table->space_destroy(device.self, &spaces[k], memory[k], 4096);
+    assert_int_equal(control.calls("cudaFreeHost"), 1);
+    control.inject("cudaHostAlloc", 0, TARN_CUDA_OUT_OF_MEMORY, false);
+    assert_int_equal(table->space_create(device.self, &spaces[1], 4096, &memory[1]),
+                     TARN_CUDA_OUT_OF_MEMORY);
+    tarn_device_cuda_close(device);
+    assert_int_equal(control.alive(), 0);
+    assert_violations(0, NULL);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup(test, reset)
@@ -315,6 +370,7 @@ int main(void)
         TEST(the_installed_runtime_gives_a_device_or_a_reason),
         TEST(opening_and_closing_leaves_nothing),
         TEST(memory_comes_from_the_callers_source),
+        TEST(only_a_pinned_space_is_memory_of_the_host),
         TEST(errors_are_classed),
         TEST(no_error_is_left_for_kernels_to_find),
         TEST(a_capture_in_which_a_call_failed_gives_no_graph),

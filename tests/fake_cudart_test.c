@@ -595,6 +595,27 @@ static void copies_of_pageable_memory_are_over_when_they_return(void **state)
     assert_violations(0, NULL);
 }
 
+static void pinned_memory_is_the_hosts_for_a_copy_that_names_its_direction(void **state)
+{
+    (void)state;
+    enum { IN = 1, OUT = 2 };
+    unsigned char *memory, *pinned;
+    tarn_cuda_stream stream = make_stream();
+    assert_int_equal(api.Malloc((void **)&memory, 64), 0);
+    assert_int_equal(api.HostAlloc((void **)&pinned, 64, TARN_CUDA_HOST_PORTABLE), 0);
+    assert_int_equal(api.MemsetAsync(pinned, 7, 64, stream), 0);
+    assert_int_equal(api.MemcpyAsync(memory, pinned, 64, IN, stream), 0);
+    assert_int_equal(api.MemsetAsync(pinned, 0, 64, stream), 0);
+    assert_int_equal(api.MemcpyAsync(pinned, memory, 64, OUT, stream), 0);
+    assert_int_equal(api.StreamSynchronize(stream), 0);
+    assert_int_equal(pinned[63], 7);
+    assert_violations(0, NULL);
+    assert_int_not_equal(api.MemcpyAsync(pinned, memory, 64, IN, stream), 0);
+    assert_violations(1, "direction");
+    assert_int_not_equal(api.Free(pinned), 0);
+    assert_int_equal(api.FreeHost(pinned), 0);
+}
+
 /* ---- Priorities ---- */
 
 static void launch_spin(tarn_cuda_stream stream, tarn_cuda_kernel spin)
@@ -683,6 +704,7 @@ int main(void)
         TEST(a_channel_begins_its_work_in_order),
         TEST(host_functions_run_one_at_a_time),
         TEST(copies_of_pageable_memory_are_over_when_they_return),
+        TEST(pinned_memory_is_the_hosts_for_a_copy_that_names_its_direction),
         TEST(nodes_have_priorities_where_the_graph_was_told_to_use_them),
     };
     return cmocka_run_group_tests_name("fake_cudart", tests, load, reset);

@@ -178,9 +178,12 @@ static void take_output(void *argument)
 
 static uint64_t objects_made(void)
 {
-    static const char *entries[] = {"cudaMalloc", "cudaEventCreateWithFlags",
-                                    "cudaStreamCreateWithPriority", "cudaMallocFromPoolAsync",
-                                    "cudaHostRegister"};
+    static const char *entries[] = {"cudaMalloc",
+                                    "cudaEventCreateWithFlags",
+                                    "cudaStreamCreateWithPriority",
+                                    "cudaMallocFromPoolAsync",
+                                    "cudaHostRegister",
+                                    "cudaHostAlloc"};
     uint64_t count = 0;
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
         count += control.calls(entries[i]);

@@ -68,8 +68,7 @@ enum {
     TARN_CUDA_CAPTURE_THREAD_LOCAL = 1,
     TARN_CUDA_CAPTURE_RELAXED = 2,
     TARN_CUDA_CAPTURE_NONE = 0, /* a stream's capture status */
-    TARN_CUDA_COPY_IN = 1,
-    TARN_CUDA_COPY_OUT = 2,
+    TARN_CUDA_COPY_BY_ADDRESSES = 4,
     TARN_CUDA_HOST_PORTABLE = 1,
     TARN_CUDA_MULTIPROCESSORS = 16,   /* device attribute */
     TARN_CUDA_RELEASE_THRESHOLD = 4,  /* attribute of a pool */
@@ -132,6 +131,7 @@ struct tarn_cuda_launch {
     ENTRY(EventRecordWithFlags, (tarn_cuda_event event, tarn_cuda_stream stream, unsigned flags)) \
     ENTRY(Free, (void *memory))                                                                   \
     ENTRY(FreeAsync, (void *memory, tarn_cuda_stream stream))                                     \
+    ENTRY(FreeHost, (void *memory))                                                               \
     ENTRY(GetDevice, (int *device))                                                               \
     ENTRY(GetDeviceCount, (int *count))                                                           \
     ENTRY(GetLastError, (void))                                                                   \
@@ -141,6 +141,7 @@ struct tarn_cuda_launch {
           (tarn_cuda_exec * exec, tarn_cuda_graph graph, unsigned long long flags))               \
     ENTRY(GraphLaunch, (tarn_cuda_exec exec, tarn_cuda_stream stream))                            \
     ENTRY(GraphUpload, (tarn_cuda_exec exec, tarn_cuda_stream stream))                            \
+    ENTRY(HostAlloc, (void **memory, size_t size, unsigned flags))                                \
     ENTRY(HostRegister, (void *memory, size_t size, unsigned flags))                              \
     ENTRY(HostUnregister, (void *memory))                                                         \
     ENTRY(LaunchHostFunc,                                                                         \

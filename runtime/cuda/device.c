@@ -327,4 +327,7 @@ const struct tarn_device_table tarn_cuda_table = {
 #endif
     .error_text = error_text,
     .error_class = error_class,
+    .space_limits = tarn_cuda_space_limits,
+    .space_create = tarn_cuda_space_create,
+    .space_destroy = tarn_cuda_space_destroy,
 };

@@ -1,7 +1,11 @@
 /* Memory of the CUDA device, and copies to and from it. Memory comes from the device's pool, or
  * from cudaMalloc where there is none; copies are blocking, on a stream of their own, so that they
  * wait for nothing else. Host memory is a mapping of pages beside the GPU, registered with CUDA.
- * Source: CUDA Runtime API 13.0, "Memory Management", "Stream Ordered Memory Allocator".
+ * Memory spaces of kind pinned come from cudaHostAlloc, and all others are memory of the device:
+ * addresses are unified wherever CUDA 12 runs, so kernels, fills and copies, which find their
+ * direction by the addresses, take both alike.
+ * Source: CUDA Runtime API 13.0, "Memory Management", "Stream Ordered Memory Allocator", "Unified
+ * Addressing", "API synchronization behavior".
  * Cost: one or two runtime calls each, within a visit (cuda/device.h). */
 #include "memory.h"
 
@@ -42,10 +46,10 @@ static tarn_cuda_code allocate(const struct tarn_cuda *cuda, uint64_t size, void
 }
 
 /* The pool's memory without waiting for anything; what cudaMalloc gave as cuda/release.h says. */
-static void give_back(struct tarn_cuda *cuda, void *memory)
+static void give_back(struct tarn_cuda *cuda, void *memory, uint64_t size)
 {
     if (!cuda->pool) {
-        tarn_cuda_release(cuda, memory, 0);
+        tarn_cuda_release(cuda, TARN_CUDA_FROM_MALLOC, memory, size);
         return;
     }
     struct tarn_cuda_visit visit = tarn_cuda_enter(cuda);
@@ -89,7 +93,7 @@ int tarn_cuda_memory_create(void *self, uint64_t size, void **memory)
     struct tarn_cuda_visit visit = tarn_cuda_enter(self);
     if (!visit.code) visit.code = allocate(cuda, size, memory);
     if (!visit.code && check_and_name(cuda, *memory, size)) { /* not seen yet */
-        give_back(cuda, *memory);
+        give_back(cuda, *memory, size);
         visit.code = TARN_CUDA_NOT_SUPPORTED;
     }
     return tarn_cuda_leave(&visit);
@@ -102,8 +106,51 @@ void tarn_cuda_memory_destroy(void *self, void *memory, uint64_t size)
     if (cuda->source)
         give_to_source(cuda, memory, size);
     else
-        give_back(cuda, memory);
+        give_back(cuda, memory, size);
 }
+
+/* ---- Memory spaces ---- */
+
+int tarn_cuda_space_limits(void *self, const struct tarn_memory_space *space,
+                           struct tarn_memory_limits *limits)
+{
+    if (space->kind != TARN_SPACE_PINNED) return tarn_cuda_memory_limits(self, limits);
+    *limits = (struct tarn_memory_limits){.alignment = ALIGNMENT,
+                                          .allocation_max = UINT64_MAX,
+                                          .available = UINT64_MAX,
+                                          .on_host = true};
+    return 0;
+}
+
+int tarn_cuda_space_create(void *self, const struct tarn_memory_space *space, uint64_t size,
+                           void **memory)
+{
+    if (space->kind != TARN_SPACE_PINNED) return tarn_cuda_memory_create(self, size, memory);
+    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
+    if (!visit.code && size > SIZE_MAX) visit.code = TARN_CUDA_OUT_OF_MEMORY;
+    if (!visit.code)
+        visit.code = visit.api->HostAlloc(memory, (size_t)size, TARN_CUDA_HOST_PORTABLE);
+    if (!visit.code && (uintptr_t)*memory % ALIGNMENT != 0) { /* pages; not seen yet */
+        visit.api->FreeHost(*memory);
+        visit.code = TARN_CUDA_NOT_SUPPORTED;
+    }
+    if (!visit.code) tarn_nvtx_heap_create(visit.cuda->nvtx, *memory, size);
+    return tarn_cuda_leave(&visit);
+}
+
+void tarn_cuda_space_destroy(void *self, const struct tarn_memory_space *space, void *memory,
+                             uint64_t size)
+{
+    struct tarn_cuda *cuda = self;
+    if (space->kind != TARN_SPACE_PINNED) {
+        tarn_cuda_memory_destroy(self, memory, size);
+        return;
+    }
+    tarn_nvtx_heap_destroy(cuda->nvtx, memory);
+    tarn_cuda_release(cuda, TARN_CUDA_FROM_HOST_ALLOC, memory, size);
+}
+
+/* ---- Copies ---- */
 
 /* Until what the copy stream was given is done. Asks twice where that fails: after this, the host's
  * bytes are the caller's again. */
@@ -115,22 +162,23 @@ static int finish_copy(struct tarn_cuda_visit *visit)
     return tarn_cuda_leave(visit);
 }
 
-static int copy(void *self, void *to, const void *from, uint64_t size, unsigned kind)
+static int copy(void *self, void *to, const void *from, uint64_t size)
 {
     struct tarn_cuda_visit visit = tarn_cuda_enter(self);
     if (!visit.code)
-        visit.code = visit.api->MemcpyAsync(to, from, (size_t)size, kind, visit.cuda->copies);
+        visit.code = visit.api->MemcpyAsync(to, from, (size_t)size, TARN_CUDA_COPY_BY_ADDRESSES,
+                                            visit.cuda->copies);
     return finish_copy(&visit);
 }
 
 int tarn_cuda_copy_in(void *self, void *device, const void *host, uint64_t size)
 {
-    return copy(self, device, host, size, TARN_CUDA_COPY_IN);
+    return copy(self, device, host, size);
 }
 
 int tarn_cuda_copy_out(void *self, void *host, const void *device, uint64_t size)
 {
-    return copy(self, host, device, size, TARN_CUDA_COPY_OUT);
+    return copy(self, host, device, size);
 }
 
 int tarn_cuda_fill(void *self, void *device, unsigned char byte, uint64_t size)
@@ -162,5 +210,5 @@ int tarn_cuda_host_memory_create(void *self, uint64_t size, void **memory)
 
 void tarn_cuda_host_memory_destroy(void *self, void *memory, uint64_t size)
 {
-    tarn_cuda_release(self, memory, size);
+    tarn_cuda_release(self, TARN_CUDA_FROM_MAPPING, memory, size);
 }

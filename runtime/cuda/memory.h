@@ -13,5 +13,11 @@ int tarn_cuda_copy_out(void *self, void *host, const void *device, uint64_t size
 int tarn_cuda_fill(void *self, void *device, unsigned char byte, uint64_t size);
 int tarn_cuda_host_memory_create(void *self, uint64_t size, void **memory);
 void tarn_cuda_host_memory_destroy(void *self, void *memory, uint64_t size);
+int tarn_cuda_space_limits(void *self, const struct tarn_memory_space *space,
+                           struct tarn_memory_limits *limits);
+int tarn_cuda_space_create(void *self, const struct tarn_memory_space *space, uint64_t size,
+                           void **memory);
+void tarn_cuda_space_destroy(void *self, const struct tarn_memory_space *space, void *memory,
+                             uint64_t size);
 
 #endif

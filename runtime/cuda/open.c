@@ -155,7 +155,7 @@ static tarn_cuda_code probe_memory(struct tarn_cuda *cuda)
     if (code) return code;
     code = cuda->api.PointerGetAttributes((struct cudaPointerAttributes *)&attributes, probe);
     cuda->on_host = !code && attributes.host_pointer == probe;
-    tarn_cuda_release(cuda, probe, 0);
+    tarn_cuda_release(cuda, TARN_CUDA_FROM_MALLOC, probe, 1);
     return code;
 }
 

@@ -15,18 +15,29 @@ enum { PATIENCE_S = 1 };
 
 struct tarn_cuda_pending {
     struct tarn_cuda_pending *next;
+    enum tarn_cuda_origin origin;
     void *memory;
-    uint64_t host_size;
+    uint64_t size;
 };
 
-static void give_back(struct tarn_cuda *cuda, void *memory, uint64_t host_size)
+static tarn_cuda_code end(const struct tarn_cuda_api *api, enum tarn_cuda_origin origin,
+                          void *memory)
+{
+    switch (origin) {
+    case TARN_CUDA_FROM_HOST_ALLOC: return api->FreeHost(memory);
+    case TARN_CUDA_FROM_MAPPING: return api->HostUnregister(memory);
+    default: return api->Free(memory);
+    }
+}
+
+static void give_back(struct tarn_cuda *cuda, enum tarn_cuda_origin origin, void *memory,
+                      uint64_t size)
 {
     struct tarn_cuda_visit visit = tarn_cuda_enter(cuda);
-    tarn_cuda_code code =
-        host_size > 0 ? visit.api->HostUnregister(memory) : visit.api->Free(memory);
+    tarn_cuda_code code = end(visit.api, origin, memory);
     if (!visit.code) visit.code = code;
     tarn_cuda_leave(&visit);
-    if (host_size > 0) munmap(memory, (size_t)host_size);
+    if (origin == TARN_CUDA_FROM_MAPPING) munmap(memory, (size_t)size);
 }
 
 static void *run(void *argument)
@@ -38,7 +49,7 @@ static void *run(void *argument)
         struct tarn_cuda_pending *pending = release->first;
         release->first = pending->next;
         pthread_mutex_unlock(&release->lock);
-        give_back(cuda, pending->memory, pending->host_size);
+        give_back(cuda, pending->origin, pending->memory, pending->size);
         tarn_free(pending);
         pthread_mutex_lock(&release->lock);
         release->is_stuck = false;
@@ -86,14 +97,15 @@ void tarn_cuda_release_init(struct tarn_cuda_release *release)
     pthread_condattr_destroy(&attributes);
 }
 
-void tarn_cuda_release(struct tarn_cuda *cuda, void *memory, uint64_t host_size)
+void tarn_cuda_release(struct tarn_cuda *cuda, enum tarn_cuda_origin origin, void *memory,
+                       uint64_t size)
 {
     struct tarn_cuda_release *release = &cuda->release;
     struct tarn_cuda_pending *pending = tarn_take(sizeof *pending);
     bool is_taken = false;
     if (pending) {
         pthread_mutex_lock(&release->lock);
-        *pending = (struct tarn_cuda_pending){release->first, memory, host_size};
+        *pending = (struct tarn_cuda_pending){release->first, origin, memory, size};
         is_taken = release->is_running || start(cuda);
         if (is_taken) {
             release->first = pending;
@@ -104,7 +116,7 @@ void tarn_cuda_release(struct tarn_cuda *cuda, void *memory, uint64_t host_size)
     }
     if (is_taken) return;
     tarn_free(pending);
-    give_back(cuda, memory, host_size);
+    give_back(cuda, origin, memory, size);
 }
 
 void tarn_cuda_release_finish(struct tarn_cuda *cuda, void (*close)(struct tarn_cuda *cuda))

@@ -23,9 +23,17 @@ struct tarn_cuda_release {
 
 void tarn_cuda_release_init(struct tarn_cuda_release *release);
 
-/* Gives memory of the device back, or registered host memory of `host_size` bytes (0: it is the
- * device's) with its mapping. Nobody uses it any more. Any thread. */
-void tarn_cuda_release(struct tarn_cuda *cuda, void *memory, uint64_t host_size);
+/* How memory was obtained. */
+enum tarn_cuda_origin {
+    TARN_CUDA_FROM_MALLOC,     /* cudaMalloc */
+    TARN_CUDA_FROM_HOST_ALLOC, /* cudaHostAlloc */
+    TARN_CUDA_FROM_MAPPING     /* a mapping of pages, registered */
+};
+
+/* Gives `size` bytes back, with their mapping if they have one. Nobody uses them any more. Any
+ * thread. */
+void tarn_cuda_release(struct tarn_cuda *cuda, enum tarn_cuda_origin origin, void *memory,
+                       uint64_t size);
 
 /* Waits for a second until all memory has been given back, then calls `close`. Where that takes
  * longer, the thread that gives it back calls `close` in the end. pre: nobody uses the device. */

@@ -138,7 +138,7 @@ FAKE_DEFINE(ThreadExchangeStreamCaptureMode, (unsigned *mode))
 bool fake_reaches(int device, const struct block *block)
 {
     int owner = block->object.device;
-    if (device == owner) return true;
+    if (device == owner || block->is_pinned) return true;
     return block->pool ? block->pool->reached_from[device] : fake.contexts[device].reaches[owner];
 }
 

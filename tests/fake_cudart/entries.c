@@ -68,34 +68,40 @@ FAKE_DEFINE(MemGetInfo, (size_t * available, size_t *total))
     return fake_leave(code);
 }
 
-static unsigned allocate(void **memory, size_t size, struct pool *pool)
+static uint64_t rounded(uint64_t size)
+{
+    return (size + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1);
+}
+
+static unsigned allocate(void **memory, size_t size, struct pool *pool, bool is_pinned)
 {
     if (size == 0) return FAKE_INVALID_VALUE;
-    uint64_t rounded = (size + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1);
-    if (rounded > fake.options.capacity - fake.used) return TARN_CUDA_OUT_OF_MEMORY;
-    unsigned char *bytes = aligned_alloc(ALIGNMENT, rounded);
+    if (!is_pinned && rounded(size) > fake.options.capacity - fake.used)
+        return TARN_CUDA_OUT_OF_MEMORY;
+    unsigned char *bytes = aligned_alloc(ALIGNMENT, rounded(size));
     if (!bytes) return TARN_CUDA_OUT_OF_MEMORY;
     memset(bytes, POISON, size < POISONED_MAX ? size : POISONED_MAX);
     struct block *block = fake_object_create(BLOCK, sizeof *block);
     block->bytes = bytes;
     block->size = size;
     block->pool = pool;
-    fake.used += rounded;
+    block->is_pinned = is_pinned;
+    if (!is_pinned) fake.used += rounded(size);
     *memory = bytes;
     return 0;
 }
 
-static struct block *find_begin(void *memory, const char *where)
+static struct block *find_begin(void *memory, bool is_pinned, const char *where)
 {
     struct block *block = fake_find_block(memory, 1);
-    if (block && block->bytes == memory) return block;
+    if (block && block->bytes == memory && block->is_pinned == is_pinned) return block;
     fake_violation("%s: no allocation begins there", where);
     return NULL;
 }
 
 static void give_back(struct block *block)
 {
-    fake.used -= (block->size + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1);
+    if (!block->is_pinned) fake.used -= rounded(block->size);
     free(block->bytes);
     fake_object_end(&block->object);
 }
@@ -103,15 +109,34 @@ static void give_back(struct block *block)
 FAKE_DEFINE(Malloc, (void **memory, size_t size))
 {
     unsigned code = fake_enter(ENTRY_Malloc, false);
-    return fake_leave(code ? code : allocate(memory, size, NULL));
+    return fake_leave(code ? code : allocate(memory, size, NULL, false));
 }
 
 FAKE_DEFINE(Free, (void *memory))
 {
     bool real;
     unsigned code = fake_enter_end(ENTRY_Free, false, &real);
-    struct block *block = real ? find_begin(memory, "cudaFree") : NULL;
+    struct block *block = real ? find_begin(memory, false, "cudaFree") : NULL;
     if (block && !block->pool) fake_wait_device(block->object.device);
+    if (block) give_back(block);
+    if (real && !block) code = FAKE_INVALID_VALUE;
+    return fake_leave(code);
+}
+
+FAKE_DEFINE(HostAlloc, (void **memory, size_t size, unsigned flags))
+{
+    unsigned code = fake_enter(ENTRY_HostAlloc, false);
+    if (!code && flags != TARN_CUDA_HOST_PORTABLE) code = FAKE_INVALID_VALUE;
+    return fake_leave(code ? code : allocate(memory, size, NULL, true));
+}
+
+/* It may wait for the device, as cudaFree does. */
+FAKE_DEFINE(FreeHost, (void *memory))
+{
+    bool real;
+    unsigned code = fake_enter_end(ENTRY_FreeHost, false, &real);
+    struct block *block = real ? find_begin(memory, true, "cudaFreeHost") : NULL;
+    if (block) fake_wait_device(block->object.device);
     if (block) give_back(block);
     if (real && !block) code = FAKE_INVALID_VALUE;
     return fake_leave(code);
@@ -120,17 +145,20 @@ FAKE_DEFINE(Free, (void *memory))
 FAKE_DEFINE(PointerGetAttributes, (struct cudaPointerAttributes * attributes, const void *pointer))
 {
     unsigned code = fake_enter(ENTRY_PointerGetAttributes, true);
-    bool known = !code && fake_find_block(pointer, 1);
+    const struct block *block = code ? NULL : fake_find_block(pointer, 1);
+    bool on_host = !block || block->is_pinned || fake.options.host_access;
     union {
         const void *given;
         void *plain;
     } address = {pointer};
     if (!code)
-        *(struct tarn_cuda_pointer_attributes *)attributes = (struct tarn_cuda_pointer_attributes){
-            .type = known ? 2 : 0,
-            .device = fake_current_device(),
-            .device_pointer = known ? address.plain : NULL,
-            .host_pointer = !known || fake.options.host_access ? address.plain : NULL};
+        *(struct tarn_cuda_pointer_attributes *)attributes =
+            (struct tarn_cuda_pointer_attributes){.type = !block             ? 0
+                                                          : block->is_pinned ? 1
+                                                                             : 2,
+                                                  .device = fake_current_device(),
+                                                  .device_pointer = block ? address.plain : NULL,
+                                                  .host_pointer = on_host ? address.plain : NULL};
     return fake_leave(code);
 }
 
@@ -176,7 +204,7 @@ FAKE_DEFINE(MallocFromPoolAsync,
     if (!code && (!fake_is(pool, POOL, "cudaMallocFromPoolAsync") ||
                   !fake_is(stream, STREAM, "cudaMallocFromPoolAsync")))
         code = FAKE_INVALID_HANDLE;
-    return fake_leave(code ? code : allocate(memory, size, (struct pool *)(void *)pool));
+    return fake_leave(code ? code : allocate(memory, size, (struct pool *)(void *)pool, false));
 }
 
 static void give_back_later(void *argument)
@@ -192,7 +220,7 @@ FAKE_DEFINE(FreeAsync, (void *memory, tarn_cuda_stream stream))
     bool real;
     unsigned code = fake_enter_end(ENTRY_FreeAsync, false, &real);
     if (real && fake_is(stream, STREAM, "cudaFreeAsync")) {
-        struct block *block = find_begin(memory, "cudaFreeAsync");
+        struct block *block = find_begin(memory, false, "cudaFreeAsync");
         if (block && fake.sticky) give_back(block);
         if (block && !fake.sticky) {
             fake.freeing++;
@@ -212,7 +240,7 @@ FAKE_DEFINE(HostRegister, (void *memory, size_t size, unsigned flags))
         struct block *block = fake_object_create(BLOCK, sizeof *block);
         block->bytes = memory;
         block->size = size;
-        block->of_host = true;
+        block->is_registered = true;
     }
     return fake_leave(code);
 }
@@ -223,7 +251,7 @@ FAKE_DEFINE(HostUnregister, (void *memory))
     unsigned code = fake_enter_end(ENTRY_HostUnregister, false, &real);
     for (struct object *object = fake.objects[BLOCK]; real && object; object = object->next) {
         struct block *block = (struct block *)object;
-        if (!object->alive || !block->of_host || block->bytes != memory) continue;
+        if (!object->alive || !block->is_registered || block->bytes != memory) continue;
         fake_object_end(object);
         found = true;
     }
@@ -252,11 +280,12 @@ static void run_fill(void *argument)
     memset(copy->to, copy->byte, copy->size);
 }
 
-static bool is_registered(const void *bytes, uint64_t size)
+/* Host memory that the device copies from and to by itself. */
+static bool is_locked(const void *bytes, uint64_t size)
 {
     for (struct object *object = fake.objects[BLOCK]; object; object = object->next) {
         const struct block *block = (const struct block *)object;
-        if (!object->alive || !block->of_host) continue;
+        if (!object->alive || !(block->is_registered || block->is_pinned)) continue;
         uint64_t offset = (uint64_t)((const unsigned char *)bytes - block->bytes);
         if (offset < block->size && size <= block->size - offset) return true;
     }
@@ -277,14 +306,28 @@ static unsigned enqueue_copy(tarn_cuda_stream stream, const struct copy *copy,
     return fake_call(fake_stream(stream), &call);
 }
 
+/* A direction that is named must be that of the addresses; pinned memory is the host's. */
+static bool has_direction(const struct copy *copy, unsigned kind)
+{
+    if (kind == TARN_CUDA_COPY_BY_ADDRESSES) return true;
+    const struct block *to = fake_find_block(copy->to, copy->size);
+    const struct block *from = fake_find_block(copy->from, copy->size);
+    bool is_in = to && !to->is_pinned, is_out = from && !from->is_pinned;
+    if ((kind == FAKE_COPY_IN && is_in && !is_out) || (kind == FAKE_COPY_OUT && is_out && !is_in))
+        return true;
+    fake_violation("a copy is not in the direction that it names");
+    return false;
+}
+
 FAKE_DEFINE(MemcpyAsync,
             (void *to, const void *from, size_t size, unsigned kind, tarn_cuda_stream stream))
 {
     unsigned code = fake_enter(ENTRY_MemcpyAsync, true);
     const struct copy copy = {.to = to, .from = from, .size = size};
-    const void *host = kind == TARN_CUDA_COPY_IN ? from : to;
-    if (!code) code = enqueue_copy(stream, &copy, run_copy, kind == TARN_CUDA_COPY_IN ? to : from);
-    if (!code && !fake_stream(stream)->capture && !is_registered(host, size)) {
+    bool is_in = fake_find_block(to, size);
+    if (!code && !has_direction(&copy, kind)) code = FAKE_INVALID_VALUE;
+    if (!code) code = enqueue_copy(stream, &copy, run_copy, is_in ? to : from);
+    if (!code && !fake_stream(stream)->capture && !is_locked(is_in ? from : to, size)) {
         fake_wait_stream(fake_stream(stream)); /* pageable */
         code = fake.sticky;
     }

@@ -11,6 +11,9 @@
 
 enum { INLINE_BYTES = 48, DEVICES_MAX = 16, CHANNELS_MAX = 32 };
 
+/* Directions of copies that name them. */
+enum { FAKE_COPY_IN = 1, FAKE_COPY_OUT = 2 };
+
 enum fake_code {
     FAKE_INVALID_VALUE = 1,
     FAKE_INVALID_DEVICE = 101,
@@ -137,8 +140,9 @@ struct block {
     struct object object;
     unsigned char *bytes;
     uint64_t size;
-    struct pool *pool; /* NULL: of cudaMalloc, or host memory */
-    bool of_host;
+    struct pool *pool;  /* NULL: of cudaMalloc, or host memory */
+    bool is_registered; /* the caller's host memory: not seen by kernels */
+    bool is_pinned;     /* of cudaHostAlloc: host memory that kernels of every device see */
 };
 
 struct pool {
@@ -224,7 +228,7 @@ void fake_violation(const char *format, ...) __attribute__((format(printf, 1, 2)
 void fake_poison(unsigned code);
 /* Does an entry that is to fail do so now? */
 unsigned fake_fault(enum fake_entry entry);
-/* The live block that these bytes are in, or NULL. */
+/* The live block of addresses for kernels that these bytes are in, or NULL. */
 struct block *fake_find_block(const void *bytes, uint64_t size);
 struct capture *fake_thread_capture(void);
 extern _Thread_local bool fake_in_host_function;

@@ -202,7 +202,7 @@ struct block *fake_find_block(const void *bytes, uint64_t size)
 {
     for (struct object *object = fake.objects[BLOCK]; object; object = object->next) {
         struct block *block = (struct block *)object;
-        if (!object->alive || block->of_host) continue;
+        if (!object->alive || block->is_registered) continue;
         uint64_t offset = (uint64_t)((const unsigned char *)bytes - block->bytes);
         if (offset < block->size && size <= block->size - offset) return block;
     }
@@ -225,7 +225,7 @@ static void free_object(struct object *object)
         free(((struct exec *)object)->ready);
         break;
     case BLOCK:
-        if (object->alive && !((struct block *)object)->of_host)
+        if (object->alive && !((struct block *)object)->is_registered)
             free(((struct block *)object)->bytes);
         break;
     default: break;
