@@ -319,6 +319,42 @@ static void a_curve_that_is_stopped_has_the_rows_done_so_far(void **state)
     tarn_graph_destroy(graph);
 }
 
+/* ---- With an order ---- */
+
+/* The order comes first, and what computes again is built in it. */
+static void a_budget_is_kept_in_an_order_that_was_chosen_for_memory(void **state)
+{
+    uint32_t kept = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < DRAWS(20); seed++) {
+        struct tarn_graph *graph = draw_graph(seed);
+        uint64_t most = budget_footprint_of(graph);
+        for (uint64_t percent = 60; percent <= 100; percent += 20) {
+            uint64_t budget = most * percent / 100 + 1;
+            struct tarn_plan *plan = NULL;
+            struct tarn_budget_report report;
+            struct tarn_plan_summary summary;
+            struct tarn_error error;
+            enum tarn_status status = tarn_plan_create(
+                graph,
+                TARN_PLAN_OPTIONS(.threads = 1, .alignment = BUDGET_ALIGNMENT,
+                                  .reorder = TARN_REORDER_OPTIONS(.effort = 2),
+                                  .budget = TARN_BUDGET_OPTIONS(.budget = budget, .effort = 80,
+                                                                .report = &report)),
+                &plan, &error);
+            if (status == TARN_DOES_NOT_FIT) continue;
+            require(status, &error);
+            require(tarn_plan_verify(plan, graph, NULL, &error), &error);
+            tarn_plan_summarize(plan, &summary);
+            assert_true(summary.footprint <= budget);
+            kept += report.recomputed > 0;
+            tarn_plan_destroy(plan);
+        }
+        tarn_graph_destroy(graph);
+    }
+    assert_true(kept > 0);
+}
+
 /* ---- Nothing ---- */
 
 static void an_op_that_writes_nothing_may_come_first(void **state)
@@ -351,6 +387,7 @@ int main(void)
         cmocka_unit_test(a_search_that_is_stopped_ends_with_what_fits_or_says_so),
         cmocka_unit_test(time_that_is_over_is_no_refusal),
         cmocka_unit_test(a_curve_that_is_stopped_has_the_rows_done_so_far),
+        cmocka_unit_test(a_budget_is_kept_in_an_order_that_was_chosen_for_memory),
         cmocka_unit_test(an_op_that_writes_nothing_may_come_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

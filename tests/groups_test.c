@@ -207,6 +207,27 @@ static void refuses_a_padded_group_whose_members_lie_end_to_end(void **state)
     tarn_graph_destroy(graph);
 }
 
+/* Whatever the method: the group is its one member, and the verifier accepts the plan. */
+static void a_group_of_one_is_planned_as_its_tensor_alone(void **state)
+{
+    static const char *const methods[] = {"all", "baseline", "lowest", "exact"};
+    struct tarn_graph *graph = make_graph_with(false, TARN_TENSORS(1));
+    (void)state;
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        struct tarn_plan *plan = NULL;
+        struct tarn_error error;
+        uint64_t offset, size;
+        if (tarn_plan_create(graph, TARN_PLAN_OPTIONS(.method = methods[i]), &plan, &error))
+            fail_msg("%s: %s", methods[i], error.text);
+        assert_int_equal(tarn_plan_verify(plan, graph, NULL, &error), TARN_OK);
+        assert_int_equal(tarn_plan_group(plan, 0, &offset, &size), TARN_OK);
+        assert_int_equal(size, sizes[1]);
+        assert_int_equal(offset, tarn_plan_offset(plan, 1));
+        tarn_plan_destroy(plan);
+    }
+    tarn_graph_destroy(graph);
+}
+
 static void files_say_of_a_group_that_it_is_padded(void **state)
 {
     (void)state;
@@ -236,6 +257,7 @@ int main(void)
         cmocka_unit_test(the_smaller_plan_is_taken_and_exact_groups_where_both_are_equal),
         cmocka_unit_test(refuses_groups_that_are_gone_or_padded_without_being_asked_to),
         cmocka_unit_test(refuses_a_padded_group_whose_members_lie_end_to_end),
+        cmocka_unit_test(a_group_of_one_is_planned_as_its_tensor_alone),
         cmocka_unit_test(files_say_of_a_group_that_it_is_padded),
     };
     return cmocka_run_group_tests_name("groups", tests, NULL, NULL);
