@@ -241,6 +241,8 @@ static void a_lost_device_ends_the_session(void **state)
         assert_int_equal(tarn_session_wait(sessions[n], ticket, TARN_FOREVER, &error), TARN_DEVICE);
         assert_int_equal(error.device_code, 700);
         assert_int_equal(tarn_session_read(sessions[n], 0, &byte, 1, &error), TARN_USAGE);
+        /* also before the threads have left */
+        assert_int_equal(tarn_session_destroy_within(sessions[n], 1, &error), TARN_DEVICE);
         assert_int_equal(tarn_session_destroy(sessions[n]), TARN_DEVICE);
         assert_int_equal(watches[n].disorder, 0);
     }

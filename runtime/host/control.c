@@ -207,13 +207,15 @@ static enum tarn_status executor_destroy(struct tarn_executor *executor, uint64_
                                          struct tarn_error *error)
 {
     uint64_t deadline_ns = tarn_deadline_ns(timeout_ns);
-    enum tarn_status status = TARN_DEADLINE;
+    enum tarn_status status;
     stop(executor);
     atomic_store(&executor->quit, true);
     tarn_event_count_wake(&executor->events, TARN_EVERYBODY, UINT32_MAX);
     if (have_left(executor, deadline_ns)) {
         join_workers(executor);
         status = tarn_enqueuer_drain(executor->enqueuer, deadline_ns, error);
+    } else {
+        status = tarn_enqueuer_late(executor->enqueuer, error);
     }
     if (status == TARN_DEADLINE) return tarn_session_deadline(executor->session, timeout_ns, error);
     if (status) return status;

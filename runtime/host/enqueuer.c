@@ -93,6 +93,13 @@ enum tarn_status tarn_enqueuer_drain(struct tarn_enqueuer *enqueuer, uint64_t de
     }
 }
 
+enum tarn_status tarn_enqueuer_late(const struct tarn_enqueuer *enqueuer, struct tarn_error *error)
+{
+    const struct tarn_lane *lane = enqueuer ? find_under_way(enqueuer) : NULL;
+    bool is_lost = lane && atomic_load(&enqueuer->executor->session->poisoned);
+    return is_lost ? tarn_session_lost(lane->queues->device, error) : TARN_DEADLINE;
+}
+
 /* ---- Creation and destruction ---- */
 
 /* Marks the steps that others than queues of the same device wait for, and all last steps. */

@@ -58,6 +58,10 @@ enum tarn_status tarn_enqueuer_create(struct tarn_executor *executor,
 enum tarn_status tarn_enqueuer_drain(struct tarn_enqueuer *enqueuer, uint64_t deadline_ns,
                                      struct tarn_error *error);
 
+/* The thread, or a worker, has not left in time. TARN_DEVICE: a device is lost, so that more time
+ * is of no use; otherwise TARN_DEADLINE, without a text. */
+enum tarn_status tarn_enqueuer_late(const struct tarn_enqueuer *enqueuer, struct tarn_error *error);
+
 /* When nothing is under way. */
 void tarn_enqueuer_destroy(struct tarn_enqueuer *enqueuer);
 
