@@ -1,6 +1,7 @@
-/* Waits at a switch between two plans, compared with the definition: all pairs of touches of common
- * bytes, the closure of streams and waits by brute force. And the proof of them, which must refuse
- * whatever leaves a pair without an order. */
+/* Waits at a switch between two plans, some of graphs with up to three memory spaces, compared with
+ * the definition: all pairs of touches of common bytes of the same space, the closure of streams
+ * and waits by brute force. And the proof of them, which must refuse whatever leaves a pair without
+ * an order. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,6 +72,7 @@ static void draw(struct world *w, uint64_t seed)
     for (uint32_t i = 0; i < 2; i++) {
         struct random_graph_options options = random_graph_knobs(2 * seed + i, 24);
         options.size_max = 1 + (uint32_t)(seed % 24);
+        options.spaces = (uint32_t)(seed / 2 % 4);
         plan_graph(w, i, random_graph(&options), 1);
     }
     match(w, &source);
@@ -133,13 +135,21 @@ static bool writes(const struct tarn_graph *graph, uint32_t op, uint32_t storage
     return false;
 }
 
+static uint64_t offset_in_space(const struct tarn_plan *plan, uint32_t storage, uint32_t space)
+{
+    uint64_t begin = plan->spaces ? plan->spaces[space].begin : 0;
+    return tarn_plan_place(plan, storage)->offset - begin;
+}
+
 static bool share_bytes(const struct world *w, uint32_t a, uint32_t b)
 {
     const struct tarn_graph *from = w->graphs[0], *to = w->graphs[1];
     if (from->storages[a].persistent != to->storages[b].persistent) return false;
     if (to->storages[b].persistent) return w->same[b - to->planned_count] == a;
-    uint64_t x = tarn_plan_place(w->plans[0], a)->offset;
-    uint64_t y = tarn_plan_place(w->plans[1], b)->offset;
+    uint32_t space = from->storages[a].space;
+    if (to->storages[b].space != space) return false;
+    uint64_t x = offset_in_space(w->plans[0], a, space);
+    uint64_t y = offset_in_space(w->plans[1], b, space);
     return x < y + tarn_storage_reserved(to, b, w->plans[1]->alignment) &&
            y < x + tarn_storage_reserved(from, a, w->plans[0]->alignment);
 }

@@ -91,7 +91,7 @@ static enum tarn_status check_pair(const struct proof *proof, uint32_t a, uint32
     uint32_t on = proof->from->step_of[u], stream = proof->from->steps[on].stream;
     uint32_t place = on - proof->from->begin[stream];
     if (row_of(proof, proof->begun, proof->to->step_of[v])[stream] > place) return TARN_OK;
-    if (error && error->status == TARN_OK) error->op = v;
+    if (error) error->op = v;
     return tarn_error_set(error, TARN_REJECTED,
                           "%s of graph %s touches %s, whose bytes %s of graph %s may still use for "
                           "%s: nothing orders them at the switch",
