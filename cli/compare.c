@@ -207,6 +207,40 @@ static void print_side(struct tarn_printer *printer, const char *key, const stru
     tarn_printer_close(printer, '}');
 }
 
+static void print_space(struct tarn_printer *printer, const char *key, const struct side *side,
+                        size_t s)
+{
+    if (s >= side->plan->spaces_count) return;
+    const struct tarn_outlined_space *space = &side->plan->spaces[s];
+    tarn_printer_open(printer, key, '{');
+    tarn_printer_bytes(printer, "footprint_bytes", space->footprint);
+    tarn_printer_bytes_or_null(printer, "bound_bytes", space->bound);
+    tarn_printer_bytes(printer, "persistent_bytes", space->persistent);
+    tarn_printer_close(printer, '}');
+}
+
+/* Of each memory space, where a plan has several: by number, which has a name where a graph is
+ * known. */
+static void print_spaces(struct tarn_printer *printer, const struct comparison *comparison)
+{
+    const struct side *a = &comparison->sides[0], *b = &comparison->sides[1];
+    size_t count = a->plan->spaces_count > b->plan->spaces_count ? a->plan->spaces_count
+                                                                 : b->plan->spaces_count;
+    if (count > 0 && printer->json) tarn_printer_open(printer, "spaces", '[');
+    for (size_t s = 0; s < count; s++) {
+        struct tarn_space_info info;
+        bool is_known = (a->names && tarn_graph_space(a->names, (tarn_space)s, &info)) ||
+                        (b->names && tarn_graph_space(b->names, (tarn_space)s, &info));
+        tarn_printer_open(printer, printer->json ? NULL : "space", '{');
+        tarn_printer_count(printer, "id", s);
+        if (is_known) tarn_printer_text(printer, "name", info.name);
+        print_space(printer, "first", a, s);
+        print_space(printer, "second", b, s);
+        tarn_printer_close(printer, '}');
+    }
+    if (count > 0 && printer->json) tarn_printer_close(printer, ']');
+}
+
 static void print_row(struct tarn_printer *printer, const char *key, const struct row *row)
 {
     if (!row) return;
@@ -247,6 +281,7 @@ static void print_comparison(const struct comparison *comparison, bool everythin
     tarn_printer_boolean(&printer, "same_graph", is_same_graph(comparison));
     print_side(&printer, "first", &comparison->sides[0]);
     print_side(&printer, "second", &comparison->sides[1]);
+    print_spaces(&printer, comparison);
     if (comparison->is_matched) {
         tarn_printer_open(&printer, "storages", '{');
         tarn_printer_count(&printer, "common", comparison->common);
@@ -265,7 +300,8 @@ static void print_comparison(const struct comparison *comparison, bool everythin
 static const char about[] =
     "Compares two plan files: footprints, waits, and which storages moved, grew or\n"
     "are new. Exit code 1 when the second plan is worse: a larger footprint, or an\n"
-    "equal one and more waits; so a CI can hold a model's memory.\n\n"
+    "equal one and more waits; so a CI can hold a model's memory. Of several memory\n"
+    "spaces, each is told, and the footprint is their sum.\n\n"
     "Plans of one graph need no GRAPH; with it (of both plans, or one for each),\n"
     "storages have names, by which those of different graphs are matched. The files\n"
     "are not verified: 'tarn verify' does that.\n";

@@ -25,6 +25,34 @@ static void print_summary(struct tarn_printer *printer, const struct tarn_graph 
     tarn_printer_close(printer, '}');
 }
 
+/* Of each memory space, where there are several. */
+static enum tarn_status print_spaces(struct tarn_printer *printer, const struct tarn_graph *graph,
+                                     struct tarn_error *error)
+{
+    uint32_t count = tarn_graph_spaces_count(graph);
+    enum tarn_status status = TARN_OK;
+    if (count < 2) return TARN_OK;
+    if (printer->json) tarn_printer_open(printer, "spaces", '[');
+    for (tarn_space s = 0; s < count && status == TARN_OK; s++) {
+        struct tarn_space_info info;
+        struct tarn_graph_space_summary summary;
+        status = tarn_graph_summarize_space(graph, s, &summary, error);
+        tarn_graph_space(graph, s, &info);
+        tarn_printer_open(printer, printer->json ? NULL : "space", '{');
+        tarn_printer_text(printer, "name", info.name);
+        tarn_printer_text(printer, "kind", tarn_space_kind_text(info.kind));
+        tarn_printer_bytes_or_null(printer, "capacity_bytes", info.capacity);
+        tarn_printer_count(printer, "storages", summary.storages);
+        tarn_printer_bytes(printer, "persistent_bytes", summary.persistent);
+        tarn_printer_bytes(printer, "sum_bytes", summary.sum);
+        tarn_printer_bytes(printer, "serial_peak_bytes", summary.serial_peak);
+        tarn_printer_bytes(printer, "bound_bytes", summary.bound);
+        tarn_printer_close(printer, '}');
+    }
+    if (printer->json) tarn_printer_close(printer, ']');
+    return status;
+}
+
 static void print_model(struct tarn_printer *printer, const struct tarn_graph *graph,
                         const struct tarn_simulation *simulation)
 {
@@ -65,15 +93,15 @@ static enum tarn_status inform(const char *path, const struct tarn_load_options 
         struct tarn_printer printer;
         tarn_printer_begin(&printer, stdout, json);
         print_summary(&printer, graph, &summary, bound);
+        status = print_spaces(&printer, graph, &error);
         print_model(&printer, graph, simulation);
         tarn_printer_open(&printer, "ms", '{');
         tarn_printer_real(&printer, "load", loaded - begin);
         tarn_printer_real(&printer, "total", tarn_now_ms() - begin);
         tarn_printer_close(&printer, '}');
         tarn_printer_end(&printer);
-    } else {
-        tarn_print_error(&error, status);
     }
+    if (status != TARN_OK) tarn_print_error(&error, status);
     tarn_simulation_destroy(simulation);
     tarn_graph_destroy(graph);
     return status;
@@ -106,6 +134,8 @@ enum tarn_status tarn_verb_info(char **words)
                  "  sum          bytes of all planned storages, each on its own\n"
                  "  serial peak  most bytes alive in one step of list order\n"
                  "  bound        bytes that every safe plan needs, at any alignment\n"
+                 "  space        of several memories, each; serial peak, bound and model above\n"
+                 "               and below are the first one's\n"
                  "  events       arcs between streams, and the event waits kept of them\n"
                  "  model        of the streams at work, by the ops' costs and with those waits:\n"
                  "               critical path, sum of all costs, most bytes reserved in this\n"

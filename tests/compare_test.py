@@ -135,6 +135,34 @@ def a_transformed_plan_has_the_names_of_its_own_graph():
 
 
 @test
+def every_memory_space_is_told():
+    path = os.path.join(graphs, "offload.json")
+    a, b = plan(path, "a"), plan(path, "b", "--alignment", "65536")
+    told = compare("a", "b", path)[1]
+    assert [space["name"] for space in told["spaces"]] == ["device", "host"]
+    for side, file in (("first", a), ("second", b)):
+        for space, own in zip(told["spaces"], file["spaces"]):
+            assert space[side] == {key: own[key] for key in ("footprint_bytes", "bound_bytes", "persistent_bytes")}
+    assert "spaces" not in compare(*[plan(os.path.join(graphs, "figure2.json"), "c") and "c"] * 2)[1]
+    for bad in ("x", [1], [{}], [{"footprint_bytes": 1}], [{**a["spaces"][0], "bound_bytes": "x"}]):
+        write("bad", {**a, "spaces": bad})
+        assert run("compare", "a", "bad").returncode == 3, bad
+
+
+@test
+def a_graphs_information_has_each_memory_space():
+    told = json.loads(run("info", os.path.join(graphs, "offload.json"), "--json").stdout)
+    assert [space["name"] for space in told["spaces"]] == ["device", "host"]
+    for key in ("storages", "persistent_bytes", "sum_bytes"):
+        assert sum(space[key] for space in told["spaces"]) == told[key], key
+    for key in ("serial_peak_bytes", "bound_bytes"):
+        assert told["spaces"][0][key] == told[key], key
+    host = told["spaces"][1]  # three activations, and what Adam reads and makes
+    assert host["bound_bytes"] == 24 << 20 and 24 << 20 <= host["serial_peak_bytes"] < 32 << 20, host
+    assert host["capacity_bytes"] == 64 << 20
+
+
+@test
 def files_that_are_no_plans_exit_3():
     a = plan(os.path.join(graphs, "figure2.json"), "a")
     for field in ("footprint_bytes", "storages", "waits", "source_hash", "streams"):

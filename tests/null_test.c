@@ -212,6 +212,7 @@ static void graphs_need_their_arguments(void **state)
     struct tarn_pairs pairs;
     struct tarn_simulation *simulation;
     uint64_t bound;
+    struct tarn_graph_space_summary of_space;
     create_world(&w);
     REFUSES(tarn_graph_load(NULL, &graph, error));
     assert_null(graph);
@@ -228,6 +229,9 @@ static void graphs_need_their_arguments(void **state)
     REFUSES(tarn_graph_write(w.graph, NULL, error));
     REFUSES(tarn_graph_summarize(NULL, &summary, error));
     REFUSES(tarn_graph_summarize(w.graph, NULL, error));
+    REFUSES(tarn_graph_summarize_space(NULL, 0, &of_space, error));
+    REFUSES(tarn_graph_summarize_space(w.graph, 0, NULL, error));
+    REFUSES(tarn_graph_summarize_space(w.graph, 99, &of_space, error));
     REFUSES(tarn_graph_bound(NULL, &bound, error));
     REFUSES(tarn_graph_bound(w.graph, NULL, error));
     REFUSES(tarn_graph_pairs(NULL, "clocks", &pairs, error));

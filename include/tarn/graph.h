@@ -37,6 +37,7 @@ struct tarn_space_info;
 struct tarn_tensor_info;
 struct tarn_op_info;
 struct tarn_graph_summary;
+struct tarn_graph_space_summary;
 struct tarn_pairs;
 TARN_API tarn_space tarn_builder_space_sized(struct tarn_builder *builder,
                                              const struct tarn_space_info *info, size_t size);
@@ -53,6 +54,10 @@ TARN_API bool tarn_graph_space_sized(const struct tarn_graph *graph, tarn_space 
 TARN_API enum tarn_status tarn_graph_summarize_sized(const struct tarn_graph *graph,
                                                      struct tarn_graph_summary *summary,
                                                      size_t size, struct tarn_error *error);
+TARN_API enum tarn_status tarn_graph_summarize_space_sized(const struct tarn_graph *graph,
+                                                           tarn_space space,
+                                                           struct tarn_graph_space_summary *summary,
+                                                           size_t size, struct tarn_error *error);
 TARN_API enum tarn_status tarn_graph_pairs_sized(const struct tarn_graph *graph, const char *method,
                                                  struct tarn_pairs *pairs, size_t size,
                                                  struct tarn_error *error);
@@ -320,7 +325,8 @@ struct tarn_graph_summary {
     uint32_t arcs_kept;   /* event waits left after the minimal reduction */
     uint64_t sum;         /* every planned storage on its own, exact bytes */
     uint64_t persistent;  /* exact bytes */
-    uint64_t serial_peak; /* most bytes alive in one step of list order, exact bytes */
+    uint64_t serial_peak; /* most bytes alive in one step of list order, exact bytes; of several
+                             memory spaces the first one's */
     uint64_t cost;        /* sum over ops, nanoseconds */
 };
 static inline enum tarn_status tarn_graph_summarize(const struct tarn_graph *graph,
@@ -331,9 +337,27 @@ static inline enum tarn_status tarn_graph_summarize(const struct tarn_graph *gra
 }
 
 /* The bytes below which no safe plan of the graph can be, at any alignment: what cannot share bytes
- * in exact sizes, contiguous groups kept. TARN_SYSTEM: no memory. */
+ * in exact sizes, contiguous groups kept; of several memory spaces in the first one. TARN_SYSTEM:
+ * no memory. */
 TARN_API enum tarn_status tarn_graph_bound(const struct tarn_graph *graph, uint64_t *bound,
                                            struct tarn_error *error);
+
+/* The same of one memory space. */
+struct tarn_graph_space_summary {
+    uint32_t storages;    /* planned, workspaces included */
+    uint64_t sum;         /* every planned storage on its own, exact bytes */
+    uint64_t persistent;  /* exact bytes */
+    uint64_t serial_peak; /* most bytes alive in one step of list order, exact bytes */
+    uint64_t bound;       /* see tarn_graph_bound */
+};
+/* TARN_USAGE: there is no such space; TARN_SYSTEM: no memory. */
+static inline enum tarn_status tarn_graph_summarize_space(const struct tarn_graph *graph,
+                                                          tarn_space space,
+                                                          struct tarn_graph_space_summary *summary,
+                                                          struct tarn_error *error)
+{
+    return tarn_graph_summarize_space_sized(graph, space, summary, sizeof *summary, error);
+}
 
 /* ---- Unsafe pairs, by four independent methods ----
  * All methods give the same set. `clocks` is what Tarn uses; the others are the algorithms of the

@@ -308,6 +308,12 @@ struct tarn_places {
     size_t count;
 };
 
+/* What a plan file says of one memory space; its name is the graph's to tell. */
+struct tarn_outlined_space {
+    uint64_t footprint, persistent;
+    uint64_t bound; /* 0: the file has none */
+};
+
 /* What a plan file says, without the graph that it was made for: to compare files. Nothing of it is
  * proved, and ids and waits are not held against a graph. */
 struct tarn_plan_outline {
@@ -319,6 +325,8 @@ struct tarn_plan_outline {
     uint64_t bound; /* 0: the file has none */
     size_t launches, waits, boundary_waits;
     struct tarn_places storages, workspaces, persistent;
+    const struct tarn_outlined_space *spaces; /* NULL: the file tells of none */
+    size_t spaces_count;
 };
 
 /* "-" is standard input. The caller destroys the outline, and its graph with it. */

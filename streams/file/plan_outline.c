@@ -20,10 +20,10 @@ struct reading {
 };
 
 /* The first member of that name, or NULL. */
-static const struct tarn_json *find_member(const struct reading *reading, const char *name)
+static const struct tarn_json *member_of(const struct tarn_json *object, const char *name)
 {
     struct tarn_json_member member = {0};
-    while (tarn_json_next_member(reading->document, &member)) {
+    while (tarn_json_next_member(object, &member)) {
         if (strcmp(member.key, name) == 0) return member.value;
     }
     return NULL;
@@ -33,7 +33,7 @@ static const struct tarn_json *find_member(const struct reading *reading, const 
 static const struct tarn_json *find(const struct reading *reading, const char *name,
                                     enum tarn_status *status)
 {
-    const struct tarn_json *value = find_member(reading, name);
+    const struct tarn_json *value = member_of(reading->document, name);
     if (!value)
         *status = tarn_json_bad(&reading->report, NULL, "the field \"%s\" is missing", name);
     return value;
@@ -126,10 +126,57 @@ static enum tarn_status read_places(const struct reading *reading, const char *n
     return TARN_OK;
 }
 
+static enum tarn_status read_space_size(const struct reading *reading,
+                                        const struct tarn_json_at *space,
+                                        const struct tarn_json *object, const char *name,
+                                        uint64_t *size)
+{
+    struct tarn_json_at at = tarn_json_in(space, name, 0);
+    const struct tarn_json *value = member_of(object, name);
+    if (!value) return tarn_json_bad(&reading->report, space, "the field \"%s\" is missing", name);
+    return tarn_json_integer(&reading->report, &at, value, TARN_JSON_INTEGER_MAX, size);
+}
+
+static enum tarn_status read_space(const struct reading *reading, const struct tarn_json_at *at,
+                                   const struct tarn_json *value, struct tarn_outlined_space *space)
+{
+    if (tarn_json_type_of(value) != TARN_JSON_OBJECT)
+        return tarn_json_bad(&reading->report, at, "must be an object");
+    const struct tarn_json *bound = member_of(value, "bound_bytes");
+    enum tarn_status status =
+        read_space_size(reading, at, value, "footprint_bytes", &space->footprint);
+    if (!status)
+        status = read_space_size(reading, at, value, "persistent_bytes", &space->persistent);
+    if (status || (bound && tarn_json_type_of(bound) == TARN_JSON_NULL)) return status;
+    return read_space_size(reading, at, value, "bound_bytes", &space->bound);
+}
+
+/* Of a plan whose graph has several. */
+static enum tarn_status read_spaces(const struct reading *reading, struct tarn_plan_outline *shown)
+{
+    struct tarn_json_at at = tarn_json_in(NULL, "spaces", 0);
+    const struct tarn_json *value = member_of(reading->document, "spaces");
+    size_t count = 0;
+    if (!value) return TARN_OK;
+    enum tarn_status status = tarn_json_array(&reading->report, &at, value, &count);
+    if (status != TARN_OK) return status;
+    struct tarn_outlined_space *spaces =
+        tarn_region_take(&reading->outline->region, count, sizeof *spaces);
+    if (!spaces) return tarn_error_no_memory(reading->report.error);
+    const struct tarn_json *space = tarn_json_first(value);
+    for (size_t s = 0; space && !status; s++, space = tarn_json_next(space)) {
+        struct tarn_json_at here = tarn_json_in(&at, NULL, s);
+        status = read_space(reading, &here, space, &spaces[s]);
+    }
+    shown->spaces = spaces;
+    shown->spaces_count = count;
+    return status;
+}
+
 /* The graph that a transformed plan has with it. */
 static enum tarn_status read_graph(const struct reading *reading, struct tarn_graph **graph)
 {
-    const struct tarn_json *value = find_member(reading, "graph");
+    const struct tarn_json *value = member_of(reading->document, "graph");
     if (!value || tarn_json_type_of(value) == TARN_JSON_NULL) return TARN_OK;
     struct tarn_report inside = reading->report;
     inside.base = "/graph";
@@ -155,6 +202,7 @@ static enum tarn_status read_outline(const struct reading *reading)
     if (!status) status = read_places(reading, "storages", &shown->storages);
     if (!status) status = read_places(reading, "workspaces", &shown->workspaces);
     if (!status) status = read_places(reading, "persistent", &shown->persistent);
+    if (!status) status = read_spaces(reading, shown);
     return status ? status : read_graph(reading, &shown->graph);
 }
 

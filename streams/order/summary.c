@@ -1,6 +1,7 @@
 /* What describes a graph: what `tarn info` prints. Counts and sums are read off the graph's arrays,
  * but for the event waits and the serial peak. The bound takes every size as it is: a plan at any
  * alignment is also one at alignment 1. Cost: O((V + E) S); for the bound see gap_bound.c. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "gap_bound.h"
@@ -107,4 +108,36 @@ enum tarn_status tarn_graph_bound(const struct tarn_graph *graph, uint64_t *boun
     enum tarn_status status = find_bound(graph, &region, bound);
     tarn_region_finish(&region);
     return status == TARN_OK ? TARN_OK : tarn_error_no_memory(error);
+}
+
+/* ---- One memory space ---- */
+
+enum tarn_status tarn_graph_summarize_space_sized(const struct tarn_graph *graph, tarn_space space,
+                                                  struct tarn_graph_space_summary *summary,
+                                                  size_t size, struct tarn_error *error)
+{
+    struct tarn_graph_space_summary known = {0};
+    struct tarn_graph_summary sums = {0};
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_graph view;
+    uint32_t *origin;
+    if (summary) memset(summary, 0, size);
+    if (!graph || !summary) return tarn_error_null(error, __func__);
+    tarn_error_clear(error);
+    if (space >= tarn_graph_spaces_count(graph))
+        return tarn_error_set(error, TARN_USAGE, "there is no memory space %" PRIu32, space);
+    enum tarn_status status = tarn_view_of_space(&view, &region, graph, space, &origin);
+    view.spaces_count = 1; /* the first space is this one now */
+    if (status == TARN_OK) status = tarn_peak_serial(&view, &known.serial_peak);
+    if (status == TARN_OK) status = find_bound(&view, &region, &known.bound);
+    if (status != TARN_OK)
+        tarn_error_no_memory(error);
+    else if (!sum_storages(&view, &sums))
+        status = tarn_error_set(error, TARN_BAD_INPUT, "the sizes of all tensors exceed 64 bits");
+    tarn_region_finish(&region);
+    known.storages = sums.storages;
+    known.sum = sums.sum;
+    known.persistent = sums.persistent;
+    if (status == TARN_OK) tarn_struct_give(summary, size, &known, sizeof known);
+    return status;
 }
