@@ -10,7 +10,7 @@
 
 #include "tarn.h"
 
-enum { WORDS = 1000, ITERATIONS = 20, NOT_HERE = 77, DEVICE_TO_DEVICE = 3, FLOAT = 7, SUM = 0 };
+enum { WORDS = 1000, ITERATIONS = 20, NOT_HERE = 77, BY_ADDRESS = 4, FLOAT = 7, SUM = 0 };
 
 static struct {
     int (*mem_alloc)(void **memory, size_t size);
@@ -107,7 +107,7 @@ static int kernel(void *user, const struct tarn_call *call)
         return api.all_reduce(step->group, step->group, step->group_size / sizeof(float), FLOAT,
                               SUM, step->communicator, call->queue);
     for (size_t i = 0; i < call->outputs_count && !code; i++)
-        code = api.copy(call->outputs[i], call->inputs[0], WORDS * sizeof(float), DEVICE_TO_DEVICE,
+        code = api.copy(call->outputs[i], call->inputs[0], WORDS * sizeof(float), BY_ADDRESS,
                         call->queue);
     return code;
 }

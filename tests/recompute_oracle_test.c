@@ -145,6 +145,7 @@ static void training_steps_compute_the_same_within_a_budget(void **state)
     (void)state;
     for (; campaign_goes_on(&campaign); campaign.next++, campaign.runs = tally.plans)
         try_budgets(draw_training(campaign.next), campaign.next, 400, &tally);
+    try_budgets(draw_training(684), 684, 400, &tally); /* an output with several versions */
     print_message("# %u plans, %u ops again, %u implementations, %u refused\n", tally.plans,
                   tally.again, tally.implemented, tally.refused);
     assert_true(tally.again > DRAWS(120) && tally.implemented > DRAWS(80));

@@ -202,7 +202,8 @@ static void a_graph_with_memory_spaces_leaves_what_it_says(struct tarn_kit *kit)
     tarn_kit_needs_checks(kit);
     struct tarn_error error;
     struct tarn_kit_subject subject = {.graph = graph_of_spaces(kit)};
-    MUST(tarn_plan_create(subject.graph, NULL, &subject.plan, &error));
+    MUST(
+        tarn_plan_create(subject.graph, TARN_PLAN_OPTIONS(.alignment = 64), &subject.plan, &error));
     tarn_kit_check(kit, subject.plan, tarn_device_host(NULL), NULL, TARN_CHECK_OPTIONS(.seed = 0),
                    &subject.expected);
     run_directly(kit, &subject);

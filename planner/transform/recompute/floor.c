@@ -11,7 +11,8 @@
 
 struct flooring {
     const struct tarn_recompute_model *model;
-    uint32_t stream;  /* whose ops are looked at; TARN_NONE: all, in the order of the list */
+    uint32_t stream; /* whose ops are looked at; TARN_NONE: all, in the order of the list */
+    bool *replaced; /* version -> a later one takes its storage, so that it is not the pinned one */
     uint32_t *first;  /* version -> place from which on it is there, or TARN_NONE: not known */
     uint32_t *last;   /* version -> last place at which it must be there, or TARN_NONE */
     int64_t *change;  /* place -> bytes that must be there from it on */
@@ -64,7 +65,8 @@ static void find_needs(struct flooring *flooring)
             const struct tarn_version *version = &model->versions[model->writes[i]];
             bool pinned = model->graph->storages[version->storage].pinned;
             note_first(flooring, model->writes[i], place);
-            if (pinned) flooring->last[model->writes[i]] = model->ops_count - 1;
+            if (pinned && !flooring->replaced[model->writes[i]])
+                flooring->last[model->writes[i]] = model->ops_count - 1;
         }
     }
 }
@@ -135,6 +137,7 @@ enum tarn_status tarn_recompute_floor(const struct tarn_recompute_model *model, 
     uint32_t streams = any_list ? model->graph->streams_count : 1;
     struct flooring flooring = {
         .model = model,
+        .replaced = tarn_region_take(&region, model->versions_count, sizeof *flooring.replaced),
         .first = tarn_region_take(&region, model->versions_count, sizeof *flooring.first),
         .last = tarn_region_take(&region, model->versions_count, sizeof *flooring.last),
         .change = tarn_region_take(&region, (size_t)model->ops_count + 2, sizeof *flooring.change),
@@ -143,6 +146,10 @@ enum tarn_status tarn_recompute_floor(const struct tarn_recompute_model *model, 
     bool enough = !region.is_exhausted;
     *floor = 0;
     *place = 0;
+    for (uint32_t w = 0; w < model->versions_count && enough; w++) {
+        if (model->versions[w].previous != TARN_NONE)
+            flooring.replaced[model->versions[w].previous] = true;
+    }
     for (uint32_t stream = 0; stream < streams && enough; stream++) {
         flooring.stream = any_list ? stream : TARN_NONE;
         raise_floor(&flooring, floor, place);
