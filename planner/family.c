@@ -124,9 +124,9 @@ static enum tarn_status take_blocks(struct family *family, struct tarn_error *er
             return tarn_error_no_memory(error);
     for (size_t p = 0; p < family->count; p++) {
         const struct tarn_plan *plan = family->plans[p];
-        uint64_t own = plan->graph->spaces[family->space].alignment;
-        enum tarn_status status = tarn_blocks_init(&family->blocks[p], region, &family->views[p],
-                                                   true, own > 0 ? own : plan->alignment, error);
+        uint64_t alignment = tarn_space_alignment(plan->graph, family->space, plan->alignment);
+        enum tarn_status status =
+            tarn_blocks_init(&family->blocks[p], region, &family->views[p], true, alignment, error);
         if (status) return status;
         family->first_block[p + 1] = family->first_block[p] + family->blocks[p].count;
         family->members_count += family->blocks[p].storages_count;

@@ -97,8 +97,7 @@ static enum tarn_status place_within(struct tarn_planning *planning, uint64_t le
     if (*capacity > left) *capacity = left;
     enum tarn_status status = tarn_planning_run(planning, error);
     if (status != TARN_OK || planning->plan->footprint <= left) return status;
-    struct tarn_region region = planning->region;
-    tarn_region_finish(&region);
+    tarn_region_finish(&planning->region);
     *planning = (struct tarn_planning){.options = planning->options, .plan = planning->plan};
     *capacity = left;
     return tarn_planning_run(planning, error);
@@ -107,14 +106,15 @@ static enum tarn_status place_within(struct tarn_planning *planning, uint64_t le
 static enum tarn_status plan_space(struct tarn_plan *plan, const struct tarn_planning *whole,
                                    uint32_t s, struct tarn_error *error)
 {
-    struct tarn_plan part = {.alignment = whole->options.alignment};
+    struct tarn_plan part = {.alignment =
+                                 tarn_space_alignment(plan->graph, s, whole->options.alignment)};
     struct tarn_planning planning = {.options = whole->options, .plan = &part};
     struct tarn_region region = {.chunks = NULL};
     struct tarn_graph view;
     uint32_t *origin;
     uint64_t left = UINT64_MAX;
     const struct tarn_space_info *info = &plan->graph->spaces[s];
-    if (info->alignment > 0) planning.options.alignment = part.alignment = info->alignment;
+    planning.options.alignment = part.alignment;
     enum tarn_status status = tarn_view_of_space(&view, &region, plan->graph, s, &origin);
     if (status == TARN_OK && !begin_part(&part, plan, &view)) status = TARN_SYSTEM;
     if (status != TARN_OK) {

@@ -26,7 +26,7 @@ static struct label space_label(const struct tarn_graph *graph, uint32_t space)
 static uint64_t alignment_needed(const struct tarn_plan *plan, uint32_t space, tarn_tensor *tensor)
 {
     const struct tarn_graph *graph = plan->graph;
-    uint64_t own = graph->spaces[space].alignment, needed = own > 0 ? own : plan->alignment;
+    uint64_t needed = tarn_space_alignment(graph, space, plan->alignment);
     *tensor = TARN_NONE;
     for (uint32_t t = 0; t < graph->tensors_count; t++) {
         if (graph->tensors[t].space != space || graph->tensors[t].alignment <= needed) continue;

@@ -144,12 +144,19 @@ static inline bool tarn_kind_is_persistent(enum tarn_tensor_kind kind)
     return kind >= TARN_PARAMETER;
 }
 
-/* What blocks of the storage's space are aligned to in a plan with this alignment. */
+/* What blocks of a memory space are aligned to in a plan with this alignment. */
+static inline uint64_t tarn_space_alignment(const struct tarn_graph *graph, uint32_t space,
+                                            uint64_t alignment)
+{
+    uint64_t own = graph->spaces[space].alignment; /* 0 if undeclared */
+    return own > 0 ? own : alignment;
+}
+
+/* The same of the storage's space. */
 static inline uint64_t tarn_storage_alignment(const struct tarn_graph *graph, uint32_t storage,
                                               uint64_t alignment)
 {
-    uint64_t own = graph->spaces[graph->storages[storage].space].alignment; /* 0 if undeclared */
-    return own > 0 ? own : alignment;
+    return tarn_space_alignment(graph, graph->storages[storage].space, alignment);
 }
 
 /* What a storage takes in an arena, or in the persistent part, of a plan with this alignment (a

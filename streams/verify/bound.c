@@ -112,8 +112,9 @@ static enum tarn_status prove(struct tarn_proof *proof, struct tarn_verdict *ver
     enum tarn_status status = find_members(proof, &proved, verdict);
     if (status == TARN_OK) status = tarn_proof_add_waste(proof, &proved, verdict);
     if (status != TARN_OK) return status;
-    uint64_t own = proof->plan->graph->spaces[proof->space].alignment;
-    tarn_size_round_up(proved, own > 0 ? own : proof->plan->alignment, &proved); /* as all blocks */
+    tarn_size_round_up(
+        proved, tarn_space_alignment(proof->plan->graph, proof->space, proof->plan->alignment),
+        &proved); /* as all blocks */
     if (proved >= proof->claim.bound) return TARN_OK;
     struct tarn_violation violation = tarn_violation_of(TARN_WRONG_BOUND);
     tarn_verdict_add(verdict, &violation, NULL,

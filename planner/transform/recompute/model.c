@@ -208,8 +208,7 @@ enum tarn_status tarn_recompute_model_init(struct tarn_recompute_model *model,
                                            uint64_t alignment)
 {
     assert(tarn_is_power_of_two(alignment));
-    if (graph->spaces[0].alignment > 0)
-        alignment = graph->spaces[0].alignment; /* what the model counts is in the first space */
+    alignment = tarn_space_alignment(graph, 0, alignment); /* only what is there counts */
     *model = (struct tarn_recompute_model){.graph = graph, .alignment = alignment};
     struct tarn_reading reading = {.model = model, .graph = graph};
     enum tarn_status status = make_room(&reading, region);

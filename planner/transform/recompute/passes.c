@@ -22,9 +22,14 @@ struct reversals {
     uint32_t *sorting; /* place -> versions that are dropped there or earlier */
 };
 
+static bool op_is_backward(const struct tarn_recompute_model *model, uint32_t v)
+{
+    return strstr(model->graph->ops[v].kind, "backward");
+}
+
 static bool is_backward(const struct tarn_recompute_model *model, uint32_t place)
 {
-    return strstr(model->graph->ops[model->order[place]].kind, "backward");
+    return op_is_backward(model, model->order[place]);
 }
 
 static const struct tarn_form *own_form(const struct tarn_recompute_model *model, uint32_t place)
@@ -39,7 +44,7 @@ static bool reads_forward(const struct tarn_recompute_model *model, uint32_t pla
     const struct tarn_form *form = own_form(model, place);
     for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
         uint32_t producer = model->versions[model->reads[i]].producer;
-        if (!strstr(model->graph->ops[producer].kind, "backward")) return true;
+        if (!op_is_backward(model, producer)) return true;
     }
     return false;
 }
@@ -92,7 +97,7 @@ static void find_wanted(const struct reversals *reversals)
     }
 }
 
-/* ---- Turns ---- */
+/* ---- Reversals ---- */
 
 static bool reads_result_of_forward(const struct reversals *reversals, uint32_t place)
 {
