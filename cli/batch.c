@@ -3,7 +3,7 @@
  * name and renamed, so processes may share the folder, and the graphs: each takes those whose hash
  * falls to its share, and needs to know nothing of the others.
  * Cost: every process loads all graphs of the list; it plans its share. */
-#include "batch.h"
+#include "plan.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -19,7 +19,8 @@ struct side {
 };
 
 struct row {
-    const char *name; /* NULL: id counts */
+    const char *name;  /* NULL: id counts */
+    const char *space; /* its memory space's; NULL: there is one, or nobody knows */
     uint32_t id;
     bool is_workspace;
     uint64_t offset, size;
@@ -60,6 +61,20 @@ static const char *name_of(const struct tarn_graph *graph, uint32_t id, bool is_
     return tarn_graph_tensor(graph, id, &tensor) ? tensor.name : NULL;
 }
 
+static const char *space_of(const struct tarn_graph *graph, uint32_t id, bool is_workspace)
+{
+    struct tarn_tensor_info tensor;
+    struct tarn_op_info op;
+    struct tarn_space_info space;
+    if (!graph || tarn_graph_spaces_count(graph) < 2) return NULL;
+    bool is_known =
+        is_workspace ? tarn_graph_op(graph, id, &op) : tarn_graph_tensor(graph, id, &tensor);
+    if (!is_known) return NULL;
+    return tarn_graph_space(graph, is_workspace ? op.workspace_space : tensor.space, &space)
+               ? space.name
+               : NULL;
+}
+
 static bool make_rows(struct side *side)
 {
     const struct tarn_places *lists[] = {&side->plan->storages, &side->plan->workspaces};
@@ -68,9 +83,12 @@ static bool make_rows(struct side *side)
     for (size_t list = 0; list < TARN_COUNT(lists); list++) {
         for (size_t i = 0; i < lists[list]->count; i++) {
             const struct tarn_placed *place = &lists[list]->places[i];
-            side->rows[side->count++] =
-                (struct row){name_of(side->names, place->id, list == 1), place->id, list == 1,
-                             place->offset, place->size};
+            side->rows[side->count++] = (struct row){name_of(side->names, place->id, list == 1),
+                                                     space_of(side->names, place->id, list == 1),
+                                                     place->id,
+                                                     list == 1,
+                                                     place->offset,
+                                                     place->size};
         }
     }
     qsort(side->rows, side->count, sizeof *side->rows, compare_rows);
@@ -263,6 +281,7 @@ static void print_changes(struct tarn_printer *printer, const struct comparison 
         if (printer->json) tarn_printer_text(printer, "change", fates[change->fate]);
         if (row->name) tarn_printer_text(printer, row->is_workspace ? "op" : "tensor", row->name);
         tarn_printer_id(printer, row->is_workspace ? "op_id" : "tensor_id", row->id);
+        if (row->space) tarn_printer_text(printer, "space", row->space);
         print_row(printer, "before", change->before);
         print_row(printer, "after", change->after);
         tarn_printer_close(printer, '}');
@@ -335,7 +354,6 @@ enum tarn_status tarn_verb_compare(char **words)
         .options_count = TARN_COUNT(options),
         .arguments_min = 2,
         .arguments_max = 4,
-        .arguments_read = 4,
         .exits = (const enum tarn_status[]){TARN_DOES_NOT_FIT, TARN_BAD_INPUT, TARN_OK},
         .refusal = "the second plan is worse",
         .example = "  tarn plan examples/graphs/figure7.json -o old.plan\n"

@@ -103,7 +103,7 @@ enum tarn_status tarn_verb_convert(char **words)
         .options_count = TARN_COUNT(options),
         .arguments_min = 2,
         .arguments_max = 2,
-        .arguments_read = 1,
+        .arguments_written = 1,
         .exits = (const enum tarn_status[]){TARN_BAD_INPUT, TARN_REJECTED, TARN_OK},
         .example = "  tarn plan examples/graphs/twelve.csv --alignment 1 -o twelve.plan\n"
                    "  tarn convert examples/graphs/twelve.csv answer.csv --plan twelve.plan\n",

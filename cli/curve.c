@@ -1,5 +1,5 @@
 /* The rows come from the library; here they are printed, and saved where that is asked for. */
-#include "curve.h"
+#include "plan.h"
 
 #include <stdlib.h>
 

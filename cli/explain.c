@@ -1,6 +1,5 @@
-/* tarn explain: questions to a plan. */
+/* tarn explain: why a plan is as large as it is, and why storages may share bytes or may not. */
 #include "explain/explain.h"
-#include "explain/names.h"
 #include "interrupt.h"
 #include "verbs.h"
 
@@ -113,11 +112,13 @@ static const char about[] =
     "               come after all uses: by bytes and time until one is. A wait from\n"
     "               one of the last uses to another's stream would free them\n"
     "  planned with the graph planned again with one option of 'tarn plan' more:\n"
-    "               footprint, and the price in modelled critical path and waits\n"
-    "  way          from the last use in each stream: by the order of its stream or\n"
-    "               by an event wait from one launch to the next\n"
-    "A NAME that several have stands for the first of them; 'tensor:ID' and 'op:ID'\n"
-    "stand for one.\n";
+    "               footprint, and the price in modelled critical path and waits; of\n"
+    "               --couple the waits that it adds\n"
+    "  safe by      the way from the last use in each stream to the next writer: by\n"
+    "               the order of a stream (->) or by an event wait (-> wait ->); of\n"
+    "               two names: because\n"
+    "A NAME that several have stands for the first of them; 'tensor:ID' and 'op:ID',\n"
+    "as they are printed, stand for one.\n";
 
 enum tarn_status tarn_verb_explain(char **words)
 {
@@ -138,7 +139,6 @@ enum tarn_status tarn_verb_explain(char **words)
         .options_count = TARN_COUNT(options),
         .arguments_min = 2,
         .arguments_max = 4,
-        .arguments_read = 4,
         .exits = (const enum tarn_status[]){TARN_BAD_INPUT, TARN_REJECTED, TARN_OK},
         .example = "  tarn plan examples/graphs/figure2.json -o figure2.plan\n"
                    "  tarn explain examples/graphs/figure2.json figure2.plan\n",

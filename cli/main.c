@@ -7,8 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "command/completion.h"
-#include "command/manual.h"
+#include "command/help.h"
 #include "interrupt.h"
 #include "verbs.h"
 
@@ -27,6 +26,9 @@ static const struct tarn_verb verbs[] = {
     {"pairs", tarn_verb_pairs, "which storages must not share bytes, by a named method"},
 };
 
+static const char help_brief[] = "the options of a verb; --all: every one; --man: a manual page";
+static const char completion_brief[] = "a script that completes words, for bash, zsh or fish";
+
 static const char example[] =
     "  tarn plan examples/graphs/bert_base_b1_adam.ddp.json.gz -o bert.plan\n"
     "  tarn run examples/graphs/bert_base_b1_adam.ddp.json.gz bert.plan --check\n";
@@ -41,12 +43,11 @@ static void print_help(FILE *file)
         fprintf(file, "  %-11s %s\n", verbs[i].name, verbs[i].brief);
     }
     fprintf(file,
-            "  %-11s the options of a verb; --all: every one; --man: a manual page\n"
-            "  %-11s a script that completes words, for bash, zsh or fish\n"
+            "  %-11s %s\n  %-11s %s\n"
             "\n'tarn help VERB' tells the rest; 'tarn --version' prints the version.\n"
             "A file named - is standard input or output. Messages go to standard error.\n\n"
             "Example:\n%s",
-            "help", "completion", example);
+            "help", help_brief, "completion", completion_brief, example);
 }
 
 static void print_manual(void)
@@ -55,6 +56,7 @@ static void print_manual(void)
     printf(".SH SYNOPSIS\ntarn VERB [FILE | OPTION]...\n.SH VERBS\n");
     for (size_t i = 0; i < TARN_COUNT(verbs); i++)
         printf(".TP\n.BR tarn-%s (1)\n%s\n", verbs[i].name, verbs[i].brief);
+    printf(".TP\n.B tarn help\n%s\n.TP\n.B tarn completion\n%s\n", help_brief, completion_brief);
     printf(".SH EXAMPLES\n");
     tarn_manual_lines(example);
 }
@@ -72,6 +74,20 @@ static const struct tarn_verb *find_verb(const char *name)
     tarn_fail(TARN_USAGE, NULL, "unknown verb '%s'%s; see 'tarn --help'", name,
               tarn_nearest_text(&nearest));
     return NULL;
+}
+
+static void print_completion_help(void)
+{
+    printf("Usage: tarn completion bash|zsh|fish\n\n"
+           "Writes a script with which that shell completes verbs, options, their values\n"
+           "and files. 'meson install' puts all three where the shells look for them.\n\n"
+           "Example:\n  tarn completion bash > tarn.bash && source tarn.bash\n");
+}
+
+static bool asks_for_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ||
+           strcmp(word, "--help-all") == 0;
 }
 
 /* tarn help [--all | --man] [VERB] */
@@ -94,6 +110,16 @@ static enum tarn_status run_help(char **words)
     if (words[1])
         return tarn_fail(TARN_USAGE, NULL, "help: '%s' is one verb too many; see 'tarn --help'",
                          words[1]);
+    bool is_own = strcmp(*words, "help") == 0 || asks_for_help(*words);
+    if (is_own || strcmp(*words, "completion") == 0) {
+        if (question == manual)
+            print_manual(); /* they have no page of their own */
+        else if (is_own)
+            print_help(stdout);
+        else
+            print_completion_help();
+        return TARN_OK;
+    }
     const struct tarn_verb *verb = find_verb(*words);
     if (!verb) return TARN_USAGE;
     char page[64];
@@ -105,6 +131,10 @@ static enum tarn_status run_help(char **words)
 /* tarn completion SHELL */
 static enum tarn_status run_completion(char **words)
 {
+    if (*words && asks_for_help(*words)) {
+        print_completion_help();
+        return TARN_OK;
+    }
     if (*words && !words[1] && tarn_completion_script(verbs, TARN_COUNT(verbs), *words))
         return TARN_OK;
     return tarn_fail(TARN_USAGE, NULL, "completion: needs bash, zsh or fish; see 'tarn --help'");

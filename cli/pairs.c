@@ -95,7 +95,6 @@ enum tarn_status tarn_verb_pairs(char **words)
         .options_count = TARN_COUNT(options),
         .arguments_min = 1,
         .arguments_max = 1,
-        .arguments_read = 1,
         .exits = (const enum tarn_status[]){TARN_BAD_INPUT, TARN_OK},
         .example = "  tarn pairs examples/graphs/figure2.json --method stream-graph --json\n",
     };

@@ -1,7 +1,6 @@
 /* tarn plan: a graph in, a verified plan out, and the figures of both. */
-#include "batch.h"
+#include "plan.h"
 #include "command/command.h"
-#include "curve.h"
 #include "interrupt.h"
 #include "transforms.h"
 #include "verbs.h"
@@ -95,14 +94,25 @@ static void print_progress(void *user, const struct tarn_plan_progress *progress
 {
     struct request *request = user;
     if (progress->footprint <= progress->bound && progress->steps == 0) return; /* no search */
-    char text[512];
+    char text[128];
     bool is_news = progress->footprint != request->shown_footprint;
     request->shown_footprint = progress->footprint;
-    snprintf(text, sizeof text, "%s: step %llu: footprint %llu, bound %llu, gap %.4f %%",
-             request->graph_path, (unsigned long long)progress->steps,
-             (unsigned long long)progress->footprint, (unsigned long long)progress->bound,
+    snprintf(text, sizeof text, "step %llu: footprint %llu, bound %llu, gap %.4f %%",
+             (unsigned long long)progress->steps, (unsigned long long)progress->footprint,
+             (unsigned long long)progress->bound,
              tarn_gap_percent(progress->footprint, progress->bound));
-    tarn_progress_tell(text, is_news);
+    tarn_progress_tell(request->graph_path, text, is_news);
+}
+
+/* The terminal's line goes on while nothing improves. */
+static bool print_beat(void *user, const struct tarn_plan_progress *progress)
+{
+    const struct request *request = user;
+    if (progress->footprint == 0)
+        tarn_watch_tell(&request->transforms.watch);
+    else if (tarn_progress_is_late())
+        print_progress(user, progress);
+    return false;
 }
 
 static void fill_search(struct request *request)
@@ -112,6 +122,8 @@ static void fill_search(struct request *request)
     planning->seconds = (double)request->nanoseconds * 1e-9;
     if (request->effort == EFFORT_UNSAID) planning->effort = 0;
     planning->progress = print_progress;
+    planning->beat = tarn_progress_begin() ? print_beat : NULL;
+    tarn_transforms_watch(&request->transforms, request->graph_path);
     planning->user = request;
     planning->stop = tarn_interrupt_note();
 }
@@ -158,12 +170,20 @@ static enum tarn_status carry_out(struct request *request)
     return tarn_interrupt_tell(status, "plan");
 }
 
+static bool beat_of_curve(void *user, const struct tarn_transform_progress *last)
+{
+    (void)last; /* it is noted */
+    tarn_watch_tell(user);
+    return false;
+}
+
 static enum tarn_status draw_curve(const struct request *request)
 {
-    const struct tarn_transform_control control = {.struct_size = sizeof control,
-                                                   .stop = request->planning.stop,
-                                                   .seconds = request->planning.seconds};
+    struct tarn_transform_control control = request->transforms.control;
     struct tarn_budget_options budget = request->transforms.budget_options;
+    control.stop = request->planning.stop;
+    control.seconds = request->planning.seconds;
+    control.beat = request->planning.beat ? beat_of_curve : NULL;
     budget.alignment = request->planning.alignment;
     budget.control = &control;
     return tarn_curve(request->graph_path, &request->load, &budget, request->curve_points,
@@ -258,7 +278,6 @@ enum tarn_status tarn_verb_plan(char **words)
         .options_count = TARN_COUNT(options),
         .arguments_min = 0,
         .arguments_max = 1,
-        .arguments_read = 1,
         .exits = (const enum tarn_status[]){TARN_DOES_NOT_FIT, TARN_BAD_INPUT, TARN_DEADLINE,
                                             TARN_REJECTED, TARN_OK},
         .example = "  tarn plan examples/graphs/figure7.json --alignment 1 -o figure7.plan\n",

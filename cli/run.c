@@ -381,7 +381,6 @@ enum tarn_status tarn_verb_run(char **words)
         .options_count = TARN_COUNT(options),
         .arguments_min = 1,
         .arguments_max = 2,
-        .arguments_read = 2,
         .exits = exits,
         .example = example,
     };

@@ -171,7 +171,6 @@ enum tarn_status tarn_verb_show(char **words)
         .options_count = TARN_COUNT(options),
         .arguments_min = 1,
         .arguments_max = 2,
-        .arguments_read = 2,
         .exits = (const enum tarn_status[]){TARN_BAD_INPUT, TARN_REJECTED, TARN_OK},
         .example = "  tarn show examples/graphs/figure7.json -o figure7.html\n",
     };

@@ -123,6 +123,21 @@ static enum tarn_status implement(struct request *request, struct result *result
     return status;
 }
 
+static bool beat(void *user, const struct tarn_plan_progress *progress)
+{
+    (void)progress; /* no plan is made */
+    tarn_watch_tell(user);
+    return false;
+}
+
+static void watch(struct request *request)
+{
+    tarn_transforms_watch(&request->transforms, request->paths[0]);
+    request->planning.beat = tarn_progress_begin() ? beat : NULL;
+    request->planning.user = &request->transforms.watch;
+    request->planning.stop = tarn_interrupt_note();
+}
+
 static enum tarn_status make(struct request *request, struct result *result,
                              struct tarn_error *error)
 {
@@ -130,7 +145,7 @@ static enum tarn_status make(struct request *request, struct result *result,
         tarn_graph_load_with(request->paths[0], &request->load, &result->loaded, error);
     if (status != TARN_OK) return status;
     double begin = tarn_now_ms();
-    request->planning.stop = tarn_interrupt_note();
+    watch(request);
     status = implement(request, result, error);
     if (status != TARN_OK) return status;
     status = tarn_graph_transform(result->before, &request->planning, &result->after, error);
@@ -226,7 +241,6 @@ static enum tarn_status transform(char **words_given, bool assign)
         .options_count = TARN_COUNT(options),
         .arguments_min = 1,
         .arguments_max = 1,
-        .arguments_read = 1,
         .exits = (const enum tarn_status[]){TARN_DOES_NOT_FIT, TARN_BAD_INPUT, TARN_OK},
         .example =
             assign

@@ -67,6 +67,39 @@ const char *tarn_transforms_ask(struct tarn_transforms *transforms,
     return NULL;
 }
 
+/* ---- Progress ---- */
+
+static void note_step(void *user, const struct tarn_transform_progress *progress)
+{
+    struct tarn_watch *watch = user;
+    watch->step = progress->step;
+    watch->bytes = progress->bytes;
+    watch->transform = progress->transform;
+}
+
+void tarn_transforms_watch(struct tarn_transforms *transforms, const char *graph_path)
+{
+    struct tarn_transform_control *control = &transforms->control;
+    transforms->watch.graph_path = graph_path;
+    *control = (struct tarn_transform_control){
+        .struct_size = sizeof *control, .progress = note_step, .user = &transforms->watch};
+    transforms->budget_options.control = control;
+    transforms->reorder_options.control = control;
+    transforms->couple_options.control = control;
+}
+
+void tarn_watch_tell(const struct tarn_watch *watch)
+{
+    char text[128];
+    const char *transform = watch->transform;
+    if (!tarn_progress_is_late()) return;
+    snprintf(text, sizeof text, transform ? "%s, step %llu: %llu bytes" : "no plan yet", transform,
+             (unsigned long long)watch->step, (unsigned long long)watch->bytes);
+    tarn_progress_tell(watch->graph_path, text, false);
+}
+
+/* ---- Reports ---- */
+
 static void print_assign(struct tarn_printer *printer, const struct tarn_assign_report *report)
 {
     tarn_printer_open(printer, "assign", '{');

@@ -7,6 +7,14 @@
 
 #define TARN_KINDS_MAX 32
 
+/* What a terminal is shown while transforms search: the last step that one of them has told. They
+ * may tell it from a thread of their own. */
+struct tarn_watch {
+    const char *graph_path;
+    _Atomic(const char *) transform; /* NULL: there was none yet */
+    _Atomic uint64_t step, bytes;
+};
+
 struct tarn_transforms {
     bool assign, reorder, couple, in_place;
     enum tarn_group_padding pad_groups;
@@ -24,6 +32,8 @@ struct tarn_transforms {
     struct tarn_couple_report couple_report;
     struct tarn_in_place_options in_place_options;
     struct tarn_in_place_report in_place_report;
+    struct tarn_transform_control control; /* of those that are watched */
+    struct tarn_watch watch;
 };
 
 /* Rows of an option table. */
@@ -79,6 +89,10 @@ struct tarn_transforms {
  * wrong with the flags. */
 const char *tarn_transforms_ask(struct tarn_transforms *transforms,
                                 struct tarn_plan_options *options);
+/* From now on their searches note what they have found, for tarn_watch_tell. */
+void tarn_transforms_watch(struct tarn_transforms *transforms, const char *graph_path);
+/* Shows the terminal the last note, once it is late (command/messages.h). */
+void tarn_watch_tell(const struct tarn_watch *watch);
 /* What the transforms that were asked for have found. */
 void tarn_transforms_print(struct tarn_printer *printer, const struct tarn_transforms *transforms);
 void tarn_transforms_finish(struct tarn_transforms *transforms);

@@ -121,7 +121,6 @@ enum tarn_status tarn_verb_verify(char **words)
         .options_count = TARN_COUNT(options),
         .arguments_min = 2,
         .arguments_max = 2,
-        .arguments_read = 2,
         .exits = (const enum tarn_status[]){TARN_BAD_INPUT, TARN_REJECTED, TARN_OK},
         .example = "  tarn plan examples/graphs/figure7.json -o figure7.plan\n"
                    "  tarn verify examples/graphs/figure7.json figure7.plan\n",

@@ -91,7 +91,7 @@ void destroy_memory(void *, void *memory, std::uint64_t) { std::free(memory); }
 
 int main()
 try {
-    const tarn_memory_source memory{create_memory, destroy_memory, nullptr, 4096};
+    const tarn_memory_source memory{sizeof memory, create_memory, destroy_memory, nullptr, 4096};
     auto host = tarn::options<tarn_host_options>();
     host.memory = &memory;
     host.execute = execute;

@@ -6,6 +6,7 @@
 #include "attempt.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "planner/transform/couple/couple.h"
 #include "planner/transform/recipe.h"
@@ -44,7 +45,7 @@ enum tarn_status tarn_budgeting_plan(const struct tarn_budgeting *budgeting,
         options.threads = planning->threads;
         if (planning->effort > 0) options.effort = planning->effort;
     }
-    return budgeting->measures ? tarn_plan_measure(graph, &options, plan, budgeting->error)
+    return budgeting->measures ? tarn_plan_make_beyond(graph, &options, plan, budgeting->error)
                                : tarn_plan_make(graph, &options, plan, budgeting->error);
 }
 
@@ -55,7 +56,7 @@ static bool may_fit(const struct tarn_budgeting *budgeting, const struct tarn_pl
     bool small = quick->graph->planned_count <= SMALL;
     bool near = footprint - footprint / TARN_BUDGET_NEAR <= budget || small;
     bool searches = !budgeting->planning || budgeting->planning->effort != TARN_NO_EFFORT;
-    return near && quick->bound <= budget && searches && (budgeting->patient || small);
+    return near && quick->claim.bound <= budget && searches && (budgeting->patient || small);
 }
 
 /* The plan for the budget, or, where none fits, the footprint of a quick one. */
@@ -67,7 +68,7 @@ static enum tarn_status place(const struct tarn_budgeting *budgeting, struct tar
     if (status != TARN_OK) return status;
     attempt->footprint = tarn_plan_footprint(quick);
     bool fits = tarn_plan_footprint(quick) <= budget, worth = fits || may_fit(budgeting, quick);
-    assert(quick->bound <= tarn_plan_footprint(quick));
+    assert(quick->claim.bound <= tarn_plan_footprint(quick));
     tarn_plan_destroy(quick);
     if (budget == TARN_BUDGET_UNLIMITED || !worth) return TARN_OK;
     status = tarn_budgeting_plan(budgeting, attempt->made.graph, budget, &attempt->made.plan);
@@ -79,15 +80,46 @@ static enum tarn_status place(const struct tarn_budgeting *budgeting, struct tar
     return TARN_OK;
 }
 
-/* The footprint that it comes down to, whatever the budget is. */
-static enum tarn_status place_least(const struct tarn_budgeting *budgeting,
-                                    struct tarn_attempt *attempt)
+/* May the plan be smaller than the best one, or as small and faster? */
+static bool may_be_less(const struct tarn_attempt *attempt, const struct tarn_plan *quick,
+                        const struct tarn_attempt *best)
 {
-    struct tarn_plan *plan;
-    enum tarn_status status = tarn_budgeting_plan(budgeting, attempt->made.graph, 0, &plan);
-    if (status == TARN_OK) attempt->footprint = tarn_plan_footprint(plan);
-    tarn_plan_destroy(plan);
-    return status;
+    if (!best->made.graph || quick->claim.bound < best->footprint) return true;
+    return quick->claim.bound == best->footprint && attempt->time_ns < best->time_ns;
+}
+
+/* May the quick plan be the final one? */
+static bool will_do(const struct tarn_budgeting *budgeting, const struct tarn_plan *quick)
+{
+    const char *method = budgeting->planning ? budgeting->planning->method : NULL;
+    bool searches = !method || strcmp(method, "all") == 0 || strcmp(method, "lowest") == 0;
+    bool done = budgeting->hurried || tarn_plan_footprint(quick) == quick->claim.bound;
+    return searches && done && quick->spaces_count <= 1;
+}
+
+/* The plan that it comes down to, whatever the budget is; the footprint of a quick one where that
+ * cannot be better than the best. */
+static enum tarn_status place_least(const struct tarn_budgeting *budgeting,
+                                    struct tarn_attempt *attempt, const struct tarn_attempt *best)
+{
+    struct tarn_plan *quick;
+    struct tarn_graph *graph = attempt->made.graph;
+    enum tarn_status status = tarn_budgeting_plan_quickly(budgeting, graph, &quick);
+    if (status != TARN_OK) return status;
+    bool may = may_be_less(attempt, quick, best);
+    attempt->footprint = tarn_plan_footprint(quick);
+    if (may && will_do(budgeting, quick)) {
+        attempt->made.plan = quick;
+        return TARN_OK;
+    }
+    tarn_plan_destroy(quick);
+    if (!may) return TARN_OK;
+    status = tarn_budgeting_plan(budgeting, graph, 0, &attempt->made.plan);
+    attempt->footprint = UINT64_MAX;
+    if (status == TARN_OK) attempt->footprint = tarn_plan_footprint(attempt->made.plan);
+    if (status != TARN_DOES_NOT_FIT) return status;
+    tarn_error_clear(budgeting->error); /* another memory space is too small */
+    return TARN_OK;
 }
 
 enum tarn_status tarn_budgeting_time(const struct tarn_budgeting *budgeting,
@@ -163,13 +195,17 @@ void tarn_attempt_keep_better(struct tarn_attempt *best, struct tarn_attempt *ot
 
 /* Takes over the graph, placed. */
 static enum tarn_status look_at(struct tarn_budgeting *budgeting, struct tarn_graph *graph,
-                                const struct tarn_schedule *schedule, struct tarn_attempt *attempt)
+                                const struct tarn_schedule *schedule,
+                                const struct tarn_attempt *best, struct tarn_attempt *attempt)
 {
     *attempt = (struct tarn_attempt){.made.graph = graph};
     count_executions(schedule, &attempt->report);
-    enum tarn_status status =
-        budgeting->any_budget ? place_least(budgeting, attempt) : place(budgeting, attempt);
-    if (status == TARN_OK) status = tarn_budgeting_time(budgeting, graph, &attempt->time_ns);
+    enum tarn_status status = tarn_budgeting_time(budgeting, graph, &attempt->time_ns);
+    if (status == TARN_OK)
+        status = budgeting->any_budget ? place_least(budgeting, attempt, best)
+                                       : place(budgeting, attempt);
+    if (attempt->footprint < budgeting->told) /* by luck: see tarn_recompute_within */
+        attempt->footprint = budgeting->options.budget + budgeting->options.alignment;
     if (status != TARN_OK) tarn_planned_finish(&attempt->made);
     return status;
 }
@@ -189,7 +225,7 @@ static enum tarn_status offer(struct tarn_budgeting *budgeting, struct making *m
                               struct tarn_graph *graph, bool *fitted)
 {
     struct tarn_attempt attempt;
-    enum tarn_status status = look_at(budgeting, graph, making->schedule, &attempt);
+    enum tarn_status status = look_at(budgeting, graph, making->schedule, making->best, &attempt);
     if (status != TARN_OK) return status;
     struct tarn_attempt *front = &making->front;
     if (making->is_first || attempt.time_ns < front->time_ns ||
@@ -210,8 +246,11 @@ static enum tarn_status offer_coupled(struct tarn_budgeting *budgeting, struct m
     if (leeway.ahead == 0) leeway.ahead = 1;
     enum tarn_status status = tarn_couple_along(graph, &leeway, &coupled, budgeting->error);
     if (status != TARN_OK) return status;
-    if (coupled != graph && graph != budgeting->graph) tarn_transform_compose(graph, coupled);
-    return offer(budgeting, making, coupled, fitted);
+    if (coupled != graph && graph != budgeting->graph)
+        status = tarn_transform_compose(graph, coupled, budgeting->error);
+    if (status == TARN_OK) return offer(budgeting, making, coupled, fitted);
+    tarn_graph_destroy(coupled);
+    return status;
 }
 
 /* Waits between streams where without them it does not fit: first those that cost no time, and no
@@ -220,16 +259,15 @@ static enum tarn_status offer_coupled(struct tarn_budgeting *budgeting, struct m
 static enum tarn_status couple(struct tarn_budgeting *budgeting, struct making *making,
                                struct tarn_graph *graph)
 {
-    bool fitted, slowly = budgeting->any_budget || budgeting->patient;
+    bool fitted = false;
     uint64_t ns = making->front.time_ns;
     enum tarn_status status =
         offer_coupled(budgeting, making, graph, (struct tarn_leeway){true, 1}, &fitted);
     for (uint64_t part = 64; part > 1 && fitted && status == TARN_OK; part /= 8)
         status =
             offer_coupled(budgeting, making, graph, (struct tarn_leeway){true, ns / part}, &fitted);
-    if (fitted || status != TARN_OK || !slowly) return status;
+    if (fitted || status != TARN_OK || !budgeting->patient) return status;
     for (uint64_t places = graph->ops_count / 64; !fitted && status == TARN_OK; places /= 8) {
-        if (budgeting->any_budget) places = 0; /* the least */
         status =
             offer_coupled(budgeting, making, graph, (struct tarn_leeway){false, places}, &fitted);
         if (places == 0) break;
@@ -237,15 +275,38 @@ static enum tarn_status couple(struct tarn_budgeting *budgeting, struct making *
     return status;
 }
 
+/* For the least: the more waits, the lower the bound. */
+static enum tarn_status offer_least(struct tarn_budgeting *budgeting, struct making *making,
+                                    struct tarn_graph *graph)
+{
+    bool fitted;
+    if (graph->streams_count == 1)
+        return offer(budgeting, making, tarn_graph_retain(graph), &fitted);
+    enum tarn_status status =
+        offer_coupled(budgeting, making, graph, (struct tarn_leeway){false, 1}, &fitted);
+    if (status != TARN_OK || budgeting->hurried) return status;
+    return offer_coupled(budgeting, making, graph, (struct tarn_leeway){true, 1}, &fitted);
+}
+
+/* Of a policy that cannot be carried out, as segments may be, nothing is left: all is kept. NULL:
+ * no memory. */
+static const struct tarn_schedule *find_schedule(struct tarn_budgeting *budgeting, uint64_t target,
+                                                 enum tarn_recompute_streams rule)
+{
+    if (budgeting->scripted.count > 0) return &budgeting->scripted;
+    const struct tarn_schedule *schedule =
+        tarn_evaluate_whole(budgeting->evaluator, &budgeting->policy, target, rule);
+    if (!schedule || schedule->peak < UINT64_MAX) return schedule;
+    tarn_policy_reset(&budgeting->policy, &budgeting->model);
+    return tarn_evaluate_whole(budgeting->evaluator, &budgeting->policy, target, rule);
+}
+
 static enum tarn_status make_by(struct tarn_budgeting *budgeting, uint64_t target,
                                 enum tarn_recompute_streams rule, struct making *making)
 {
     struct tarn_graph *graph = NULL;
     bool fitted;
-    making->schedule =
-        budgeting->scripted.count > 0
-            ? &budgeting->scripted
-            : tarn_evaluate_whole(budgeting->evaluator, &budgeting->policy, target, rule);
+    making->schedule = find_schedule(budgeting, target, rule);
     if (!making->schedule) return tarn_error_no_memory(budgeting->error);
     enum tarn_status status = TARN_OK;
     if (changes_nothing(budgeting, making->schedule))
@@ -253,9 +314,13 @@ static enum tarn_status make_by(struct tarn_budgeting *budgeting, uint64_t targe
     else
         status =
             tarn_recompute_build(&budgeting->model, making->schedule, &graph, budgeting->error);
-    if (status == TARN_OK) status = offer(budgeting, making, tarn_graph_retain(graph), &fitted);
-    if (status == TARN_OK && graph->streams_count > 1 && !fitted)
-        status = couple(budgeting, making, graph);
+    if (status == TARN_OK && budgeting->any_budget) {
+        status = offer_least(budgeting, making, graph);
+    } else if (status == TARN_OK) {
+        status = offer(budgeting, making, tarn_graph_retain(graph), &fitted);
+        if (status == TARN_OK && graph->streams_count > 1 && !fitted)
+            status = couple(budgeting, making, graph);
+    }
     tarn_graph_destroy(graph);
     return status;
 }
@@ -264,7 +329,8 @@ enum tarn_status tarn_attempt_make(struct tarn_budgeting *budgeting, uint64_t ta
                                    struct tarn_attempt *best, struct tarn_attempt *front)
 {
     struct making making = {.best = best, .is_first = true};
-    int rules = budgeting->graph->streams_count > 1 ? TARN_RECOMPUTE_RULES : 1;
+    bool one = budgeting->hurried || budgeting->graph->streams_count == 1;
+    int rules = one ? 1 : TARN_RECOMPUTE_RULES;
     enum tarn_status status = TARN_OK;
     for (int rule = 0; rule < rules && status == TARN_OK; rule++) {
         status = make_by(budgeting, target, (enum tarn_recompute_streams)rule, &making);

@@ -19,11 +19,29 @@ struct tarn_attempt {
     struct tarn_budget_report report;
 };
 
+/* On the way to the least footprint. */
+enum tarn_descent_stage {
+    TARN_DESCENT_SEGMENTS,  /* by Chen's segments, without any search */
+    TARN_DESCENT_ROUNDS,    /* searches for the smallest peak */
+    TARN_DESCENT_QUESTIONS, /* for what is just below the least so far */
+    TARN_DESCENT_ORDER,     /* the least so far in another order */
+    TARN_DESCENT_COMPLETE
+};
+
+struct tarn_descent {
+    struct tarn_attempt least; /* so far */
+    enum tarn_descent_stage stage;
+    uint32_t count;            /* of the rounds, or of the questions */
+    struct tarn_policy policy; /* of the last round */
+};
+
 /* A call that looks for what keeps to a budget. */
 struct tarn_budgeting {
     struct tarn_budget_options options;
     unsigned classes; /* that the search may use: a sum of enum tarn_budget_class */
     const struct tarn_plan_options *planning; /* what will place the result; NULL: defaults */
+    /* How what comes of a policy is put in another order; NULL: not at all. */
+    const struct tarn_reorder_options *reorder;
     struct tarn_graph *graph;
     struct tarn_region region; /* of the model, the evaluator and the policy */
     struct tarn_recompute_model model;
@@ -32,10 +50,14 @@ struct tarn_budgeting {
     struct tarn_region script_region;
     struct tarn_schedule scripted; /* what counts instead of the policy, if it has executions */
     uint64_t placed, before_ns;    /* of the graph that came in */
-    bool is_lowered; /* the budget is what a capacity of the graph leaves, not the caller's */
+    uint64_t asked;                /* the budget before it was rounded down to what can be met */
+    bool is_lowered;               /* it is what a capacity of the graph leaves, not the caller's */
     bool patient;    /* a little search for a placement, where that may be all that is missing */
-    bool measures;   /* the capacities of the graph's memory spaces do not count */
+    bool measures;   /* the capacity of the graph's first memory space does not count */
     bool any_budget; /* the budget does not count: the least is looked for */
+    bool hurried;    /* by the first rule alone */
+    struct tarn_descent descent;
+    uint64_t told;                 /* the least, once the descent is complete; 0: not yet */
     uint64_t evaluations;          /* of all searches */
     struct tarn_deadline deadline; /* when to end */
     struct tarn_error *error;
@@ -47,8 +69,8 @@ enum tarn_status tarn_budgeting_plan_quickly(const struct tarn_budgeting *budget
                                              struct tarn_graph *graph, struct tarn_plan **plan);
 
 /* The plan that the result will have, if `capacity` is the budget: the first placement found that
- * fits; it keeps to the graph's own capacities, too, unless it measures. TARN_DOES_NOT_FIT: none
- * does. */
+ * fits; it keeps to the graph's own capacities, too, where it measures to all but the first. 0: as
+ * small as can be. TARN_DOES_NOT_FIT: none does. */
 enum tarn_status tarn_budgeting_plan(const struct tarn_budgeting *budgeting,
                                      struct tarn_graph *graph, uint64_t capacity,
                                      struct tarn_plan **plan);
@@ -70,5 +92,28 @@ void tarn_attempt_keep_better(struct tarn_attempt *best, struct tarn_attempt *ot
  * fastest, even if it does not fit; without its graph. */
 enum tarn_status tarn_attempt_make(struct tarn_budgeting *budgeting, uint64_t target,
                                    struct tarn_attempt *best, struct tarn_attempt *front);
+
+/* The same work in another order, as small as it can be placed, where that makes the footprint
+ * smaller and takes no more time; else *ordered stays empty. Its graph is the caller's. */
+enum tarn_status tarn_attempt_reorder(struct tarn_budgeting *budgeting,
+                                      const struct tarn_attempt *attempt,
+                                      struct tarn_attempt *ordered);
+
+/* ---- Which peaks the search for a policy is asked for: for a budget, and for the least ---- */
+
+/* Keeps in `best` the best that is found for the budget, from the policy, which becomes
+ * that of the last search. `refine`: it is nearly right for the budget. Status: TARN_OK also where
+ * nothing fits. */
+enum tarn_status tarn_recompute_try_targets(struct tarn_budgeting *budgeting, bool refine,
+                                            struct tarn_attempt *best);
+
+/* Goes on with the descent until it has come to `enough` bytes, which then is its least so far, or
+ * to its end, where the least is told: one number, whatever the budget is. */
+enum tarn_status tarn_recompute_least(struct tarn_budgeting *budgeting, uint64_t enough);
+
+/* What keeps to the budget, or, where nothing does, the least; where the time was over before
+ * either was known, what there is. `best` is empty at first; its graph is the caller's, also where
+ * the status is an error. */
+enum tarn_status tarn_recompute_within(struct tarn_budgeting *budgeting, struct tarn_attempt *best);
 
 #endif

@@ -1,22 +1,22 @@
 /* A budget for the arena: what to keep, what to compute again, and by which implementation. The
  * search (transform/budget) knows the bytes alive at once when ops run one by one; a plan may need
  * more, for contiguous groups and for streams side by side. So each answer is built and placed
- * without any search (attempt.h), and the search is asked again for another peak (target.h). The
+ * without any search (attempt.h), and the search is asked again for another peak (target.c). The
  * fastest graph whose plan fits is the result, with that plan; where none fits, the refusal names
  * the least footprint found and a lower bound. Sources: A. Shah et al., "Memory optimization for
  * deep networks" (MONeT); docs/how-it-works.md, "Transforms". Cost: some searches and plans. */
-#include "budget.h"
+#include "pipeline.h"
 
 #include <assert.h>
 #include <string.h>
 
+#include "attempt.h"
 #include "planner/transform/beat.h"
 #include "planner/transform/budget/budget.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
-#include "target.h"
 
 /* ---- Saying that it is impossible ---- */
 
@@ -35,15 +35,28 @@ static enum tarn_status give_up(const struct tarn_budgeting *budgeting,
                           "%s before a way to keep to the budget of %llu bytes was found; the "
                           "least footprint so far is %llu bytes",
                           late ? "the time was over" : "interrupted",
-                          (unsigned long long)budgeting->options.budget,
+                          (unsigned long long)budgeting->asked,
                           (unsigned long long)best->footprint);
+}
+
+/* Whatever the budget is: says which other memory space is too small. */
+static enum tarn_status refuse_other_space(const struct tarn_budgeting *budgeting,
+                                           const struct tarn_attempt *best)
+{
+    struct tarn_plan *plan;
+    enum tarn_status status = tarn_budgeting_plan(budgeting, best->made.graph, 0, &plan);
+    assert(status != TARN_OK);
+    return status;
 }
 
 static enum tarn_status refuse(struct tarn_budgeting *budgeting, const struct tarn_attempt *best)
 {
     uint64_t floor;
     uint32_t at;
-    if (tarn_recompute_floor(&budgeting->model, true, &floor, &at) != TARN_OK) {
+    enum tarn_recompute_list list = budgeting->reorder ? TARN_LIST_ANY : TARN_LIST_OF_STREAMS;
+    budgeting->measures = true;
+    if (best->footprint == UINT64_MAX) return refuse_other_space(budgeting, best);
+    if (tarn_recompute_floor(&budgeting->model, list, &floor, &at) != TARN_OK) {
         tarn_error_no_memory(budgeting->error);
         return TARN_SYSTEM;
     }
@@ -51,12 +64,12 @@ static enum tarn_status refuse(struct tarn_budgeting *budgeting, const struct ta
     tarn_error_set(
         budgeting->error, TARN_DOES_NOT_FIT,
         "the budget of %llu bytes%s cannot be met: the least footprint found is %llu bytes; "
-        "no choice can come below %llu bytes, which %s needs at once, with what must be "
-        "kept beside it",
-        (unsigned long long)budgeting->options.budget,
+        "no choice can come below %llu bytes, which %s needs at once%s",
+        (unsigned long long)budgeting->asked,
         budgeting->is_lowered ? ", all that the memory space's capacity leaves," : "",
         (unsigned long long)best->footprint, (unsigned long long)floor,
-        tarn_op_label(budgeting->graph, v).text);
+        tarn_op_label(budgeting->graph, v).text,
+        budgeting->reorder ? "" : ", with what must be kept beside it");
     if (budgeting->error) budgeting->error->op = v;
     return TARN_DOES_NOT_FIT;
 }
@@ -90,36 +103,50 @@ static enum tarn_status take_options(struct tarn_budgeting *budgeting,
 static enum tarn_status init(struct tarn_budgeting *budgeting)
 {
     struct tarn_region *region = &budgeting->region;
-    if (tarn_recompute_model_init(&budgeting->model, region, budgeting->graph,
-                                  budgeting->options.alignment) != TARN_OK)
-        return TARN_SYSTEM;
+    enum tarn_status status = tarn_recompute_model_init(&budgeting->model, region, budgeting->graph,
+                                                        budgeting->options.alignment);
+    if (status != TARN_OK) return status;
     tarn_recompute_model_restrict(&budgeting->model, budgeting->classes);
     budgeting->evaluator = tarn_evaluator_create(region, &budgeting->model);
     if (!budgeting->evaluator) return TARN_SYSTEM;
+    bool searches = budgeting->options.method == TARN_BUDGET_SEARCH;
+    if (!searches || !(budgeting->classes & TARN_BUDGET_RECOMPUTE))
+        budgeting->descent.stage = TARN_DESCENT_ROUNDS;
+    if (tarn_policy_init(&budgeting->descent.policy, region, &budgeting->model) != TARN_OK)
+        return TARN_SYSTEM;
     return tarn_policy_init(&budgeting->policy, region, &budgeting->model);
 }
 
 static void finish(struct tarn_budgeting *budgeting)
 {
+    tarn_planned_finish(&budgeting->descent.least.made);
     tarn_region_finish(&budgeting->script_region);
     tarn_region_finish(&budgeting->region);
+}
+
+/* Footprints are multiples of the alignment, so that budgets which differ by less are one. */
+static void set_budget(struct tarn_budgeting *budgeting, uint64_t budget)
+{
+    budgeting->asked = budget;
+    if (budget != TARN_BUDGET_UNLIMITED) budget -= budget % budgeting->model.alignment;
+    budgeting->options.budget = budget;
 }
 
 /* A budget is about the arena of the first memory space, whose capacity, if it has one, is for its
  * persistent part, too. */
 static void keep_to_capacity(struct tarn_budgeting *budgeting, const struct tarn_plan *plan)
 {
-    uint64_t *budget = &budgeting->options.budget;
     uint64_t capacity = plan->spaces ? plan->graph->spaces[0].capacity : 0, left = 1;
     if (capacity == 0 || budgeting->measures) return;
     if (capacity > plan->spaces[0].persistent) left = capacity - plan->spaces[0].persistent;
-    budgeting->is_lowered = left < *budget;
-    if (budgeting->is_lowered) *budget = left;
+    budgeting->is_lowered = left < budgeting->asked;
+    if (budgeting->is_lowered) set_budget(budgeting, left);
 }
 
 static enum tarn_status place_first(struct tarn_budgeting *budgeting)
 {
     struct tarn_plan *plan;
+    set_budget(budgeting, budgeting->options.budget);
     enum tarn_status status = tarn_budgeting_plan_quickly(budgeting, budgeting->graph, &plan);
     if (status != TARN_OK) return status;
     budgeting->placed = tarn_plan_footprint(plan);
@@ -134,10 +161,13 @@ static enum tarn_status begin(struct tarn_budgeting *budgeting,
     tarn_error_clear(budgeting->error);
     enum tarn_status status = take_options(budgeting, options, left_out);
     if (status != TARN_OK) return status;
-    if (init(budgeting) != TARN_OK) {
-        tarn_error_no_memory(budgeting->error);
-        return TARN_SYSTEM;
-    }
+    status = init(budgeting);
+    if (status == TARN_BAD_INPUT)
+        return tarn_error_set(budgeting->error, status,
+                              "the planned tensors, each time that an op writes them, need more "
+                              "than 2^64 bytes at alignment %llu; use a smaller alignment",
+                              (unsigned long long)budgeting->options.alignment);
+    if (status != TARN_OK) return tarn_error_no_memory(budgeting->error);
     const struct tarn_transform_control *control = budgeting->options.control;
     if (control)
         budgeting->deadline =
@@ -153,7 +183,7 @@ static void give_report(const struct tarn_budgeting *budgeting, const struct tar
 {
     struct tarn_budget_report report = attempt->report;
     report.evaluations = budgeting->evaluations;
-    report.budget = budgeting->options.budget;
+    report.budget = budgeting->asked;
     report.footprint_before = budgeting->placed;
     report.footprint = attempt->footprint;
     report.time_before_ns = budgeting->before_ns;
@@ -168,12 +198,10 @@ enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
 {
     struct tarn_budgeting budgeting = {.graph = graph, .planning = planning, .error = error};
     struct tarn_attempt best = {0};
+    budgeting.reorder = planning ? planning->reorder : NULL;
     *result = (struct tarn_planned){0};
     enum tarn_status status = begin(&budgeting, options, left_out);
-    if (status == TARN_OK) status = tarn_recompute_try_targets(&budgeting, false, &best);
-    bool missing = status == TARN_OK && !tarn_attempt_fits(&best, budgeting.options.budget);
-    if (missing && !tarn_deadline_is_over(&budgeting.deadline))
-        status = tarn_recompute_fall_back(&budgeting, &best);
+    if (status == TARN_OK) status = tarn_recompute_within(&budgeting, &best);
     if (status == TARN_OK)
         give_report(&budgeting, &best, budgeting.options.report, budgeting.options.report_size);
     if (status == TARN_OK && !tarn_attempt_fits(&best, budgeting.options.budget))
@@ -243,7 +271,7 @@ static enum tarn_status give_up_curve(const struct tarn_budgeting *budgeting)
 static enum tarn_status find_point(struct tarn_budgeting *budgeting, uint64_t budget,
                                    struct tarn_attempt *best, unsigned char *row, size_t size)
 {
-    budgeting->options.budget = budget;
+    set_budget(budgeting, budget);
     enum tarn_status status = tarn_recompute_try_targets(budgeting, true, best);
     if (status == TARN_OK) give_report(budgeting, best, row, size);
     return status;
@@ -253,11 +281,15 @@ static enum tarn_status find_points(struct tarn_budgeting *budgeting, struct tar
                                     const struct call *call)
 {
     size_t count = call->rows_count, size = call->row_size;
-    enum tarn_status status = tarn_recompute_least(budgeting, best);
+    enum tarn_status status = tarn_recompute_least(budgeting, 0);
     if (status != TARN_OK || count == 0) return status;
+    if (budgeting->told == 0 && !budgeting->descent.least.made.graph)
+        return give_up_curve(budgeting);
+    *best = budgeting->descent.least;
+    budgeting->descent.least.made = (struct tarn_planned){0};
     uint64_t least = best->footprint,
              span = budgeting->placed > least ? budgeting->placed - least : 0;
-    budgeting->options.budget = least;
+    set_budget(budgeting, least);
     give_report(budgeting, best, call->rows + (count - 1) * size, size);
     for (size_t i = count - 1; i-- > 0 && status == TARN_OK;) {
         double share = (double)i / (double)(count - 1);

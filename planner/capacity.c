@@ -1,6 +1,6 @@
 /* Storages that cannot share bytes and are too many: those of the bound's antichain, the heaviest
  * by name. Cost: one pass over the storages. */
-#include "capacity.h"
+#include "planning.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "place/problem/problem.h"
+#include "planner/transform/beat.h"
 #include "streams/base/checked.h"
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
@@ -230,6 +231,28 @@ static enum tarn_status place_blocks(struct family *family, struct tarn_error *e
     return TARN_OK;
 }
 
+/* The layout has what is persistent in any of the plans, so each may need more than alone. */
+static enum tarn_status check_capacity(const struct family *family, struct tarn_error *error)
+{
+    for (size_t p = 0; p < family->count; p++) {
+        const struct tarn_plan *plan = family->plans[p];
+        const struct tarn_space_info *info = &plan->graph->spaces[family->space];
+        if (!plan->spaces || info->capacity == 0) continue;
+        const struct tarn_plan_space *space = &plan->spaces[family->space];
+        if (space->persistent <= info->capacity &&
+            space->footprint <= info->capacity - space->persistent)
+            continue;
+        return tarn_error_set(
+            error, TARN_DOES_NOT_FIT,
+            "memory space %u %.80s: the persistent part that all plans of the family share has "
+            "%llu bytes, and the arena of graph %s %llu; the capacity is %llu",
+            family->space, tarn_quote(info->name).text, (unsigned long long)space->persistent,
+            tarn_quote(plan->graph->name).text, (unsigned long long)space->footprint,
+            (unsigned long long)info->capacity);
+    }
+    return TARN_OK;
+}
+
 static enum tarn_status lay_out_space(struct tarn_plan **plans, size_t count, tarn_space space,
                                       struct tarn_error *error)
 {
@@ -245,6 +268,7 @@ static enum tarn_status lay_out_space(struct tarn_plan **plans, size_t count, ta
         measure_blocks(&family);
         status = place_blocks(&family, error);
     }
+    if (!status) status = check_capacity(&family, error);
     tarn_region_finish(&family.region);
     return status;
 }
@@ -275,23 +299,35 @@ static enum tarn_status lay_out(struct tarn_plan **plans, size_t count, struct t
 
 /* ---- The plans ---- */
 
-/* The graph without a plan whose bound is highest. */
-static enum tarn_status find_largest(struct tarn_graph *const *graphs,
-                                     struct tarn_plan *const *plans, size_t count, size_t *largest,
-                                     struct tarn_error *error)
+/* A call, as the thread that works sees it. */
+struct planning_family {
+    struct tarn_graph *const *graphs;
+    size_t count;
+    struct tarn_plan **plans;
+    struct tarn_region region;
+    uint64_t *bounds; /* of the graphs */
+    struct tarn_error *error;
+};
+
+static enum tarn_status find_bounds(struct planning_family *call)
 {
-    uint64_t highest = 0;
-    *largest = count;
-    for (size_t i = 0; i < count; i++) {
-        uint64_t bound;
-        if (plans[i]) continue;
-        enum tarn_status status = tarn_graph_bound(graphs[i], &bound, error);
-        if (status) return status;
-        if (*largest < count && bound <= highest) continue;
-        *largest = i;
-        highest = bound;
+    call->bounds = tarn_region_take(&call->region, call->count, sizeof *call->bounds);
+    if (!call->bounds) return tarn_error_no_memory(call->error);
+    enum tarn_status status = TARN_OK;
+    for (size_t i = 0; i < call->count && !status; i++)
+        status = tarn_graph_bound(call->graphs[i], &call->bounds[i], call->error);
+    return status;
+}
+
+/* The graph without a plan whose bound is highest. */
+static size_t find_largest(const struct planning_family *call)
+{
+    size_t largest = call->count;
+    for (size_t i = 0; i < call->count; i++) {
+        if (call->plans[i]) continue;
+        if (largest == call->count || call->bounds[i] > call->bounds[largest]) largest = i;
     }
-    return TARN_OK;
+    return largest;
 }
 
 static enum tarn_status plan_within(struct tarn_graph *graph, const struct tarn_plan_options *given,
@@ -305,22 +341,22 @@ static enum tarn_status plan_within(struct tarn_graph *graph, const struct tarn_
     return tarn_plan_create(graph, given, plan, error);
 }
 
-static enum tarn_status plan_all(struct tarn_graph *const *graphs, size_t count,
-                                 const struct tarn_plan_options *options, struct tarn_plan **plans,
-                                 struct tarn_error *error)
+static enum tarn_status plan_all(const struct tarn_plan_options *options, void *subject)
 {
+    struct planning_family *call = subject;
+    struct tarn_plan **plans = call->plans;
     uint64_t footprint = 0;
-    enum tarn_status status = TARN_OK;
-    for (size_t made = 0; made < count && !status; made++) {
-        size_t i = 0;
-        status = find_largest(graphs, plans, count, &i, error);
-        if (!status) status = plan_within(graphs[i], options, footprint, &plans[i], error);
+    enum tarn_status status = find_bounds(call);
+    for (size_t made = 0; made < call->count && !status; made++) {
+        size_t i = find_largest(call);
+        status = plan_within(call->graphs[i], options, footprint, &plans[i], call->error);
         if (!status && tarn_plan_footprint(plans[i]) > footprint)
             footprint = tarn_plan_footprint(plans[i]);
     }
-    if (!status) status = lay_out(plans, count, error);
-    for (size_t i = 0; i < count && !status; i++)
-        status = tarn_plan_verify(plans[i], graphs[i], NULL, error);
+    if (!status) status = lay_out(plans, call->count, call->error);
+    for (size_t i = 0; i < call->count && !status; i++)
+        status = tarn_plan_verify(plans[i], call->graphs[i], NULL, call->error);
+    tarn_region_finish(&call->region);
     return status;
 }
 
@@ -329,6 +365,8 @@ enum tarn_status tarn_family_plan(struct tarn_graph *const *graphs, size_t count
                                   struct tarn_error *error)
 {
     struct tarn_plan_options options;
+    struct planning_family call = {
+        .graphs = graphs, .count = count, .plans = plans, .error = error};
     for (size_t i = 0; plans && i < count; i++) plans[i] = NULL;
     if (!graphs || !plans || count == 0) return tarn_error_null(error, __func__);
     tarn_error_clear(error);
@@ -336,7 +374,7 @@ enum tarn_status tarn_family_plan(struct tarn_graph *const *graphs, size_t count
         if (!graphs[i]) return tarn_error_set(error, TARN_USAGE, "graph %zu is NULL", i);
     enum tarn_status status =
         tarn_options_take(&options, sizeof options, given, "plan options", error);
-    if (!status) status = plan_all(graphs, count, &options, plans, error);
+    if (!status) status = tarn_beat_run(&options, plan_all, &call);
     for (size_t i = 0; i < count && status; i++) {
         tarn_plan_destroy(plans[i]);
         plans[i] = NULL;

@@ -5,7 +5,7 @@
  * made, one after another, and each is placed without any search; the best so far stays. Source: B.
  * Steiner et al., "MODeL: memory optimizations for deep learning", section 4. Cost: a reordering
  * and a quick plan for each kind. */
-#include "joint.h"
+#include "pipeline.h"
 
 #include <assert.h>
 #include <string.h>
@@ -32,8 +32,8 @@ static bool is_method(const struct tarn_plan_options *plan, const char *method)
 }
 
 /* Waits that will be added may change which order is better, so they are added for comparing. */
-static enum tarn_status init(struct joint *joint, const struct tarn_plan_options *plan,
-                             struct tarn_error *error)
+static enum tarn_status init(struct joint *joint, const struct tarn_graph *graph,
+                             const struct tarn_plan_options *plan, struct tarn_error *error)
 {
     *joint = (struct joint){.footprint = UINT64_MAX, .couples = plan->couple};
     joint->lowest_will_do = is_method(plan, "all") || is_method(plan, "lowest");
@@ -52,7 +52,8 @@ static enum tarn_status init(struct joint *joint, const struct tarn_plan_options
         status = tarn_control_take(&joint->control, &joint->couple.control, error);
     joint->control.beat = NULL;
     joint->couple.report = NULL;
-    if (joint->couple.capacity == 0) joint->couple.capacity = plan->capacity;
+    if (status == TARN_OK && joint->couple.capacity == 0)
+        status = tarn_plan_capacity(graph, plan, &joint->couple.capacity, error);
     if (joint->couple.alignment == 0) joint->couple.alignment = plan->alignment;
     return status;
 }
@@ -85,7 +86,7 @@ static enum tarn_status make_plan(const struct joint *joint, struct tarn_graph *
 static bool is_final(const struct joint *joint, const struct tarn_graph *graph,
                      const struct tarn_plan *plan)
 {
-    return joint->lowest_will_do && plan->graph == graph && plan->footprint == plan->bound;
+    return joint->lowest_will_do && plan->graph == graph && plan->footprint == plan->claim.bound;
 }
 
 /* Gives up the graph, or the best one, whichever needs more. */
@@ -138,20 +139,38 @@ static enum tarn_status try_kinds(struct joint *joint, struct tarn_graph *graph,
     return status;
 }
 
+static enum tarn_status try_orders(struct joint *joint, struct tarn_graph *graph,
+                                   const struct tarn_reorder_options *options,
+                                   const struct tarn_plan_options *plan, struct tarn_error *error)
+{
+    bool better;
+    if (!has_groups(graph) && !(plan->couple && graph->streams_count > 1)) {
+        struct tarn_reorder_options own = *options;
+        own.report = &joint->report;
+        own.report_size = sizeof joint->report;
+        return tarn_graph_reorder(graph, &own, &joint->best.graph, error);
+    }
+    enum tarn_status status = offer(joint, tarn_graph_retain(graph), &better, error);
+    return status == TARN_OK ? try_kinds(joint, graph, options, error) : status;
+}
+
+void tarn_joint_tell_kept(struct tarn_reorder_report *report)
+{
+    report->peak_after = report->peak_before;
+    report->critical_path_ns = report->critical_path_before_ns;
+    for (int stage = 0; stage < TARN_REORDER_STAGES; stage++) report->gains[stage].bytes = 0;
+}
+
 enum tarn_status tarn_joint_reorder(struct tarn_graph *graph,
                                     const struct tarn_reorder_options *options,
                                     const struct tarn_plan_options *plan,
                                     struct tarn_planned *result, struct tarn_error *error)
 {
     struct joint joint;
-    bool better;
-    enum tarn_status status = init(&joint, plan, error);
+    enum tarn_status status = init(&joint, graph, plan, error);
     if (status != TARN_OK) return status;
-    if (!has_groups(graph) && !(plan->couple && graph->streams_count > 1))
-        return tarn_graph_reorder(graph, options, &result->graph, error);
-    status = offer(&joint, tarn_graph_retain(graph), &better, error);
-    if (status == TARN_OK) status = try_kinds(&joint, graph, options, error);
-    if (joint.best.graph == graph) joint.report.peak_after = joint.report.peak_before;
+    status = try_orders(&joint, graph, options, plan, error);
+    if (joint.best.graph == graph) tarn_joint_tell_kept(&joint.report);
     if (status == TARN_OK)
         tarn_report_give(options->report, options->report_size, &joint.report, sizeof joint.report);
     if (status == TARN_OK)

@@ -1,12 +1,11 @@
-/* The transforms of a plan, one after another. Each is a row of the table: whether the options ask
- * for it, and how it is called. After the first one that changed something, origins are brought
- * back to the source graph. Cost: the transforms'. */
+/* The transforms of a plan, one after another. Each is a row of a table: whether the options ask
+ * for it, and how it is called. The budget is the last one, so that what it finds is the final
+ * plan, and the least that it tells is the least of all of them together. After the first one that
+ * changed something, origins are brought back to the source graph. Cost: the transforms'. */
 #include "pipeline.h"
 
 #include <assert.h>
 
-#include "budget.h"
-#include "joint.h"
 #include "planner/transform/beat.h"
 #include "planner/transform/recipe.h"
 #include "streams/base/options.h"
@@ -16,11 +15,6 @@ static enum tarn_status pad_groups(struct tarn_graph *graph,
                                    struct tarn_planned *result, struct tarn_error *error)
 {
     return tarn_graph_pad_groups(graph, options->pad_groups, &result->graph, error);
-}
-
-static bool wants_pad_groups(const struct tarn_plan_options *options)
-{
-    return options->pad_groups != TARN_GROUPS_AS_GIVEN;
 }
 
 static enum tarn_status assign(struct tarn_graph *graph, const struct tarn_plan_options *options,
@@ -34,37 +28,21 @@ static enum tarn_status assign(struct tarn_graph *graph, const struct tarn_plan_
     return tarn_graph_assign(graph, &assign, &result->graph, error);
 }
 
-static bool wants_assign(const struct tarn_plan_options *options) { return options->assign; }
-
-/* The plan's own stop and seconds end the searches of transforms, too, where they have no control
- * of their own. */
+/* The plan's own stop and seconds end the searches of transforms, too, where their control has
+ * none. */
 static enum tarn_status take_control(struct tarn_transform_control *taken,
                                      const struct tarn_transform_control **control,
                                      const struct tarn_plan_options *options,
                                      struct tarn_error *error)
 {
-    const struct tarn_transform_control of_plan = {
-        .struct_size = sizeof of_plan, .stop = options->stop, .seconds = options->seconds};
-    if (!*control) *control = &of_plan;
+    const struct tarn_transform_control none = {.struct_size = sizeof none};
+    if (!*control) *control = &none;
     enum tarn_status status = tarn_control_take(taken, control, error);
+    if (!taken->stop) taken->stop = options->stop;
+    if (taken->seconds == 0) taken->seconds = options->seconds;
     taken->beat = NULL;
     return status;
 }
-
-static enum tarn_status budget(struct tarn_graph *graph, const struct tarn_plan_options *options,
-                               struct tarn_planned *result, struct tarn_error *error)
-{
-    struct tarn_budget_options budget;
-    struct tarn_transform_control control;
-    enum tarn_status status =
-        tarn_options_take(&budget, sizeof budget, options->budget, "budget options", error);
-    if (status != TARN_OK) return status;
-    if (budget.alignment == 0) budget.alignment = options->alignment;
-    status = take_control(&control, &budget.control, options, error);
-    return status ? status : tarn_budgeting_run(graph, &budget, 0, options, result, error);
-}
-
-static bool wants_budget(const struct tarn_plan_options *options) { return options->budget; }
 
 /* What reordering is asked for; what the options leave open is the plan's. */
 static enum tarn_status take_reorder(struct tarn_reorder_options *reorder,
@@ -79,22 +57,23 @@ static enum tarn_status take_reorder(struct tarn_reorder_options *reorder,
     return take_control(control, &reorder->control, options, error);
 }
 
-/* Updates of parameters that come early free gradients before the budget is looked at. */
-static enum tarn_status reorder_first(struct tarn_graph *graph,
-                                      const struct tarn_plan_options *options,
-                                      struct tarn_planned *result, struct tarn_error *error)
+/* Where another order is asked for, what comes of the budget is put in order, too. */
+static enum tarn_status budget(struct tarn_graph *graph, const struct tarn_plan_options *options,
+                               struct tarn_planned *result, struct tarn_error *error)
 {
+    struct tarn_budget_options budget;
     struct tarn_reorder_options reorder;
-    struct tarn_transform_control control;
-    enum tarn_status status = take_reorder(&reorder, &control, options, error);
+    struct tarn_transform_control control, of_reorder;
+    struct tarn_plan_options planning = *options;
+    enum tarn_status status =
+        tarn_options_take(&budget, sizeof budget, options->budget, "budget options", error);
+    if (status == TARN_OK && options->reorder)
+        status = take_reorder(&reorder, &of_reorder, options, error);
     if (status != TARN_OK) return status;
-    reorder.report = NULL;
-    return tarn_graph_reorder(graph, &reorder, &result->graph, error);
-}
-
-static bool wants_both(const struct tarn_plan_options *options)
-{
-    return options->budget && options->reorder;
+    if (options->reorder) planning.reorder = &reorder;
+    if (budget.alignment == 0) budget.alignment = options->alignment;
+    status = take_control(&control, &budget.control, options, error);
+    return status ? status : tarn_budgeting_run(graph, &budget, 0, &planning, result, error);
 }
 
 static enum tarn_status reorder(struct tarn_graph *graph, const struct tarn_plan_options *options,
@@ -107,9 +86,7 @@ static enum tarn_status reorder(struct tarn_graph *graph, const struct tarn_plan
     return tarn_joint_reorder(graph, &reorder, options, result, error);
 }
 
-static bool wants_reorder(const struct tarn_plan_options *options) { return options->reorder; }
-
-/* Without a capacity of its own it aims at the plan's. */
+/* Without a capacity of its own it aims at that of plan and graph. */
 static enum tarn_status couple(struct tarn_graph *graph, const struct tarn_plan_options *options,
                                struct tarn_planned *result, struct tarn_error *error)
 {
@@ -119,12 +96,10 @@ static enum tarn_status couple(struct tarn_graph *graph, const struct tarn_plan_
         tarn_options_take(&couple, sizeof couple, options->couple, "couple options", error);
     if (status != TARN_OK) return status;
     if (couple.alignment == 0) couple.alignment = options->alignment;
-    if (couple.capacity == 0) couple.capacity = options->capacity;
-    status = take_control(&control, &couple.control, options, error);
+    if (couple.capacity == 0) status = tarn_plan_capacity(graph, options, &couple.capacity, error);
+    if (status == TARN_OK) status = take_control(&control, &couple.control, options, error);
     return status ? status : tarn_graph_couple(graph, &couple, &result->graph, error);
 }
-
-static bool wants_couple(const struct tarn_plan_options *options) { return options->couple; }
 
 static enum tarn_status in_place(struct tarn_graph *graph, const struct tarn_plan_options *options,
                                  struct tarn_planned *result, struct tarn_error *error)
@@ -132,70 +107,73 @@ static enum tarn_status in_place(struct tarn_graph *graph, const struct tarn_pla
     return tarn_graph_in_place(graph, options->in_place, &result->graph, error);
 }
 
-static bool wants_in_place(const struct tarn_plan_options *options) { return options->in_place; }
+typedef enum tarn_status stage_run(struct tarn_graph *graph,
+                                   const struct tarn_plan_options *options,
+                                   struct tarn_planned *result, struct tarn_error *error);
 
-static const struct {
-    bool (*is_wanted)(const struct tarn_plan_options *options);
-    enum tarn_status (*run)(struct tarn_graph *graph, const struct tarn_plan_options *options,
-                            struct tarn_planned *result, struct tarn_error *error);
-} stages[] = {
-    {wants_pad_groups, pad_groups}, {wants_assign, assign},   {wants_both, reorder_first},
-    {wants_budget, budget},         {wants_reorder, reorder}, {wants_couple, couple},
-    {wants_in_place, in_place},
+struct stage {
+    bool is_wanted;
+    stage_run *run;
 };
 
-enum tarn_status tarn_pipeline_run(struct tarn_graph *graph,
-                                   const struct tarn_plan_options *options,
+/* source: what origins are brought back to. changed: by stage. */
+static enum tarn_status run_stages(const struct stage *stages, size_t count,
+                                   struct tarn_graph *source, struct tarn_graph *graph,
+                                   const struct tarn_plan_options *options, bool *changed,
                                    struct tarn_planned *result, struct tarn_error *error)
 {
     struct tarn_planned now = {.graph = tarn_graph_retain(graph)};
     *result = (struct tarn_planned){0};
-    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
+    for (size_t i = 0; i < count; i++) {
         struct tarn_planned next = {0};
-        if (!stages[i].is_wanted(options)) continue;
+        if (!stages[i].is_wanted) continue;
         enum tarn_status status = stages[i].run(now.graph, options, &next, error);
-        bool changed = next.graph != now.graph;
+        changed[i] = next.graph != now.graph;
         assert(status != TARN_OK || tarn_planned_is_valid(&next));
-        if (status == TARN_OK && changed && now.graph != graph)
-            tarn_transform_compose(now.graph, next.graph);
-        if (status == TARN_OK && !changed && !next.plan) {
+        if (status == TARN_OK && changed[i] && now.graph != source)
+            status = tarn_transform_compose(now.graph, next.graph, error);
+        if (status == TARN_OK && !changed[i] && !next.plan) {
             next.plan = now.plan; /* it is still a plan of the graph */
             now.plan = NULL;
         }
         tarn_planned_finish(&now);
-        if (status != TARN_OK) return status;
         now = next;
+        if (status == TARN_OK) continue;
+        tarn_planned_finish(&now);
+        return status;
     }
     *result = now;
     return TARN_OK;
 }
 
-struct transformation {
-    struct tarn_graph *graph;
-    struct tarn_planned final;
-    struct tarn_error *error;
-};
-
-static enum tarn_status transform(const struct tarn_plan_options *options, void *subject)
+enum tarn_status tarn_pipeline_begin(struct tarn_graph *graph,
+                                     const struct tarn_plan_options *options,
+                                     struct tarn_graph **result, struct tarn_error *error)
 {
-    struct transformation *transformation = subject;
-    return tarn_pipeline_run(transformation->graph, options, &transformation->final,
-                             transformation->error);
+    const struct stage stages[] = {
+        {options->pad_groups != TARN_GROUPS_AS_GIVEN, pad_groups},
+        {options->assign, assign},
+    };
+    struct tarn_planned begun;
+    bool changed[2] = {false};
+    enum tarn_status status = run_stages(stages, 2, graph, graph, options, changed, &begun, error);
+    assert(!begun.plan);
+    *result = begun.graph;
+    return status;
 }
 
-enum tarn_status tarn_graph_transform(struct tarn_graph *graph,
-                                      const struct tarn_plan_options *given,
-                                      struct tarn_graph **result, struct tarn_error *error)
+enum tarn_status tarn_pipeline_end(struct tarn_graph *source, struct tarn_graph *graph,
+                                   const struct tarn_plan_options *options, bool *reorders,
+                                   struct tarn_planned *result, struct tarn_error *error)
 {
-    if (result) *result = NULL;
-    if (!graph || !result) return tarn_error_null(error, __func__);
-    struct tarn_plan_options options;
-    struct transformation transformation = {.graph = graph, .error = error};
-    tarn_error_clear(error);
-    enum tarn_status status = tarn_plan_options_take(&options, given, error);
-    if (status == TARN_OK) status = tarn_beat_run(&options, transform, &transformation);
-    if (status != TARN_OK) return status;
-    *result = transformation.final.graph;
-    tarn_plan_destroy(transformation.final.plan);
-    return TARN_OK;
+    const struct stage stages[] = {
+        {options->reorder && *reorders, reorder},
+        {options->couple, couple},
+        {options->in_place, in_place},
+        {options->budget, budget},
+    };
+    bool changed[4] = {false};
+    enum tarn_status status = run_stages(stages, 4, source, graph, options, changed, result, error);
+    *reorders = changed[0];
+    return status;
 }

@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "capacity.h"
 #include "planner/papers/papers.h"
 #include "planner/place/effort/effort.h"
 #include "planning.h"
@@ -63,10 +62,10 @@ static void count_launches(struct tarn_plan *plan, const uint32_t *threshold,
     for (uint32_t s = 0; s < graph->streams_count; s++) {
         const uint32_t *ops = graph->streams[s].ops;
         for (uint32_t i = 0; i < threshold[s]; i++)
-            plan->threshold[s] +=
+            plan->claim.threshold[s] +=
                 !graph->ops[ops[i]].view && !tarn_view_is_first_half(view, ops[i]);
         if (threshold[s] > 0 && tarn_view_is_first_half(view, ops[threshold[s] - 1]))
-            plan->inside[plan->inside_count++] = s;
+            plan->claim.inside[plan->claim.inside_count++] = s;
     }
 }
 
@@ -74,17 +73,18 @@ static void count_launches(struct tarn_plan *plan, const uint32_t *threshold,
 static enum tarn_status take_bound(struct tarn_plan *plan, const struct tarn_gap_bound *bound,
                                    const struct tarn_view *view)
 {
-    plan->inside_count = 0;
-    plan->inside = tarn_region_take(&plan->region, bound->streams_count, sizeof *plan->inside);
-    plan->threshold =
-        tarn_region_take(&plan->region, bound->streams_count, sizeof *plan->threshold);
-    plan->gaps = tarn_region_take(&plan->region, bound->gaps_count, sizeof *plan->gaps);
-    if (!plan->threshold || !plan->gaps || !plan->inside) return TARN_SYSTEM;
-    plan->bound = bound->bound;
+    plan->claim.inside_count = 0;
+    plan->claim.inside =
+        tarn_region_take(&plan->region, bound->streams_count, sizeof *plan->claim.inside);
+    plan->claim.threshold =
+        tarn_region_take(&plan->region, bound->streams_count, sizeof *plan->claim.threshold);
+    plan->claim.gaps = tarn_region_take(&plan->region, bound->gaps_count, sizeof *plan->claim.gaps);
+    if (!plan->claim.threshold || !plan->claim.gaps || !plan->claim.inside) return TARN_SYSTEM;
+    plan->claim.bound = bound->bound;
     count_launches(plan, bound->threshold, view);
-    plan->gaps_count = bound->gaps_count;
+    plan->claim.gaps_count = bound->gaps_count;
     for (uint32_t i = 0; i < bound->gaps_count; i++)
-        plan->gaps[i] = plan->graph->storages[bound->gaps[i]].tensor;
+        plan->claim.gaps[i] = plan->graph->storages[bound->gaps[i]].tensor;
     return TARN_OK;
 }
 
@@ -108,7 +108,7 @@ static enum tarn_status raise_bound(void *user, uint64_t *bound)
 {
     struct tarn_planning *planning = user;
     enum tarn_status status = find_gaps(planning, TARN_GAP_EFFORT_HIGH);
-    *bound = planning->plan->bound;
+    *bound = planning->plan->claim.bound;
     return status;
 }
 
@@ -151,7 +151,8 @@ static void report_progress(void *user, uint64_t footprint, uint64_t steps)
     struct tarn_planning *planning = user;
     if (planning->reported != 0 && footprint >= planning->reported) return;
     planning->reported = footprint;
-    struct tarn_plan_progress progress = {sizeof progress, footprint, planning->plan->bound, steps};
+    struct tarn_plan_progress progress = {sizeof progress, footprint, planning->plan->claim.bound,
+                                          steps};
     planning->options.progress(planning->options.user, &progress);
 }
 
@@ -197,7 +198,7 @@ static void fill_request(struct tarn_planning *planning)
 {
     const struct tarn_plan_options *options = &planning->options;
     planning->request.improve = (struct tarn_improve_options){
-        .bound = planning->plan->bound,
+        .bound = planning->plan->claim.bound,
         .capacity = options->capacity,
         .steps = steps_for(options),
         .work_max = work_for(planning, steps_for(options)),
@@ -303,6 +304,7 @@ enum tarn_status tarn_plan_options_take(struct tarn_plan_options *options,
         tarn_options_take(options, sizeof *options, given, "plan options", error);
     if (status != TARN_OK) return status;
     if (tarn_options_alignment(&options->alignment, error) != TARN_OK) return TARN_USAGE;
+    if (tarn_options_seconds(options->seconds, error) != TARN_OK) return TARN_USAGE;
     if (options->boundary > TARN_BOUNDARY_SIMPLE)
         return tarn_error_set(error, TARN_USAGE, "there is no iteration boundary %u",
                               options->boundary);
@@ -323,5 +325,5 @@ bool tarn_planned_is_valid(const struct tarn_planned *planned)
 {
     const struct tarn_plan *plan = planned->plan;
     if (!planned->graph) return !plan;
-    return !plan || (plan->graph == planned->graph && plan->footprint >= plan->bound);
+    return !plan || (plan->graph == planned->graph && plan->footprint >= plan->claim.bound);
 }

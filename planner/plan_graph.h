@@ -33,6 +33,15 @@ enum tarn_status tarn_plan_make(struct tarn_graph *graph, const struct tarn_plan
 enum tarn_status tarn_plan_measure(struct tarn_graph *graph,
                                    const struct tarn_plan_options *options, struct tarn_plan **plan,
                                    struct tarn_error *error);
+/* The same, whatever the capacity of the graph's first memory space is. */
+enum tarn_status tarn_plan_make_beyond(struct tarn_graph *graph,
+                                       const struct tarn_plan_options *options,
+                                       struct tarn_plan **plan, struct tarn_error *error);
+/* The options' capacity, or what the first memory space's own leaves beside its persistent part,
+ * whichever is less: for transforms that are to come down to it. 0: the options have none. */
+enum tarn_status tarn_plan_capacity(const struct tarn_graph *graph,
+                                    const struct tarn_plan_options *options, uint64_t *capacity,
+                                    struct tarn_error *error);
 /* Arena and persistent part of each memory space are within its capacity in the graph. */
 bool tarn_plan_keeps_capacities(const struct tarn_plan *plan);
 

@@ -41,12 +41,7 @@ static void take_part(struct tarn_plan *plan, uint32_t s, struct tarn_plan *part
     if (part->stopped != TARN_STOP_NONE) plan->stopped = part->stopped;
     plan->spaces[s] = (struct tarn_plan_space){.footprint = part->footprint,
                                                .persistent = part->persistent,
-                                               .bound = part->bound,
-                                               .threshold = part->threshold,
-                                               .gaps = part->gaps,
-                                               .inside = part->inside,
-                                               .gaps_count = part->gaps_count,
-                                               .inside_count = part->inside_count,
+                                               .claim = part->claim,
                                                .method = part->method};
     for (uint32_t a = 0; a < part->storages_count; a++)
         place_of(plan, origin[a])->offset = part->storages[a].offset;
@@ -123,7 +118,7 @@ static enum tarn_status plan_space(struct tarn_plan *plan, const struct tarn_pla
     }
     status = tarn_planning_persistent(&planning, error);
     if (s > 0) planning.options.capacity = 0;
-    if (status == TARN_OK && !whole->measures)
+    if (status == TARN_OK && s >= whole->unlimited)
         status = find_capacity(&planning, info, &left, error);
     if (status == TARN_OK) status = place_within(&planning, left, error);
     take_part(plan, s, &part, origin);
@@ -131,6 +126,40 @@ static enum tarn_status plan_space(struct tarn_plan *plan, const struct tarn_pla
     tarn_region_finish(&view.region);
     tarn_region_finish(&region);
     return name_space(status, info, s, error);
+}
+
+/* Bytes of the first memory space's persistent part. */
+static enum tarn_status find_persistent(const struct tarn_graph *graph, uint64_t alignment,
+                                        struct tarn_region *region, uint64_t *bytes)
+{
+    struct tarn_graph view = {.name = NULL};
+    struct tarn_blocks blocks;
+    uint32_t *origin;
+    uint64_t *offset = NULL;
+    enum tarn_status status = tarn_view_of_space(&view, region, graph, 0, &origin);
+    if (status == TARN_OK)
+        status = tarn_blocks_init(&blocks, region, &view, true,
+                                  tarn_space_alignment(graph, 0, alignment), NULL);
+    if (status == TARN_OK) offset = tarn_region_take(region, blocks.storages_count, sizeof *offset);
+    if (offset) *bytes = tarn_blocks_place_in_a_row(&blocks, offset);
+    tarn_region_finish(&view.region);
+    return offset ? TARN_OK : TARN_SYSTEM;
+}
+
+enum tarn_status tarn_plan_capacity(const struct tarn_graph *graph,
+                                    const struct tarn_plan_options *options, uint64_t *capacity,
+                                    struct tarn_error *error)
+{
+    struct tarn_region region = {.chunks = NULL};
+    uint64_t own = graph->spaces_count > 0 ? graph->spaces[0].capacity : 0, persistent = 0;
+    *capacity = options->capacity;
+    if (*capacity == 0 || own == 0) return TARN_OK;
+    enum tarn_status status = find_persistent(graph, options->alignment, &region, &persistent);
+    tarn_region_finish(&region);
+    if (status != TARN_OK) return tarn_error_no_memory(error);
+    uint64_t left = own > persistent ? own - persistent : 1;
+    if (left < *capacity) *capacity = left;
+    return TARN_OK;
 }
 
 /* All of them stand behind each other in one range of offsets. */
@@ -143,12 +172,7 @@ static enum tarn_status stack(struct tarn_plan *plan, struct tarn_error *error)
     for (uint32_t a = 0; a < graph->storages_count; a++)
         place_of(plan, a)->offset +=
             tarn_plan_space_begin(plan, graph->storages[a].space, graph->storages[a].persistent);
-    plan->bound = first->bound;
-    plan->threshold = first->threshold;
-    plan->gaps = first->gaps;
-    plan->gaps_count = first->gaps_count;
-    plan->inside = first->inside;
-    plan->inside_count = first->inside_count;
+    plan->claim = first->claim;
     plan->method = first->method;
     return TARN_OK;
 }
@@ -188,7 +212,7 @@ static enum tarn_status make(struct tarn_planning *planning, struct tarn_graph *
     *plan = NULL;
     enum tarn_status status = run(planning, graph, error);
     tarn_region_finish(&planning->region);
-    assert(status != TARN_OK || planning->plan->footprint >= planning->plan->bound);
+    assert(status != TARN_OK || planning->plan->footprint >= planning->plan->claim.bound);
     if (status == TARN_OK)
         *plan = planning->plan;
     else
@@ -207,7 +231,15 @@ enum tarn_status tarn_plan_measure(struct tarn_graph *graph,
                                    const struct tarn_plan_options *options, struct tarn_plan **plan,
                                    struct tarn_error *error)
 {
-    struct tarn_planning planning = {.options = *options, .measures = true};
+    struct tarn_planning planning = {.options = *options, .unlimited = graph->spaces_count};
+    return make(&planning, graph, plan, error);
+}
+
+enum tarn_status tarn_plan_make_beyond(struct tarn_graph *graph,
+                                       const struct tarn_plan_options *options,
+                                       struct tarn_plan **plan, struct tarn_error *error)
+{
+    struct tarn_planning planning = {.options = *options, .unlimited = 1};
     return make(&planning, graph, plan, error);
 }
 

@@ -11,7 +11,7 @@
 struct tarn_planning {
     struct tarn_region region; /* of problem and bound */
     struct tarn_plan_options options;
-    bool measures; /* the capacities of the graph's memory spaces do not count */
+    uint32_t unlimited; /* so many memory spaces, the first ones, whose capacities do not count */
     struct tarn_place_request request;
     double begin_ms;   /* of this plan, on the clock of deadlines */
     uint64_t reported; /* the last footprint told to the caller; 0: none */
@@ -27,5 +27,11 @@ enum tarn_status tarn_planning_persistent(struct tarn_planning *planning, struct
 /* Bound and places of the planned storages of the plan's graph. TARN_DOES_NOT_FIT; TARN_USAGE: no
  * such method; TARN_SYSTEM. */
 enum tarn_status tarn_planning_run(struct tarn_planning *planning, struct tarn_error *error);
+
+/* Returns TARN_DOES_NOT_FIT with an error that says how many storages block and names the heaviest
+ * ones; the bound is above the capacity. */
+enum tarn_status tarn_blocking_refuse(const struct tarn_gap_bound *bound,
+                                      const struct tarn_reserve *reserve, uint64_t capacity,
+                                      struct tarn_error *error);
 
 #endif

@@ -1,11 +1,17 @@
 /* Which peak the search for a policy is asked for. For a budget: the budget first, then as much
- * less as the plan was above it, or more where it was below. For the least: the smallest peak, by
- * recomputation and implementations together, and then whatever is just below the footprint that
- * was found. Where the budget itself gave nothing that fits, the peaks between that of the least
- * and the budget are halved. Source: the search of budget.h; A. Shah et al., "Memory optimization
- * for deep networks" (MONeT); docs/how-it-works.md, "Transforms". Cost: a bounded number of
- * searches, each with the attempts that it leads to. */
-#include "target.h"
+ * less as the plan was above it, or more where it was below. For the least, a descent: segments,
+ * the smallest peak in some rounds, then whatever is just below the footprint that was found, and,
+ * where another order is asked for, that of what was found.
+ *
+ * The least that is told is that of the whole descent, which depends on no budget. So that it is
+ * true, no plan may be below it, whatever the budget is: a budget below it is refused before it is
+ * searched for, and a plan that comes out below all that the descent has found so far makes it go
+ * on; if even its end is above that plan, the least takes the plan's place. Where the budget itself
+ * gave nothing that fits, the peaks between that of the least and the budget are halved. Source:
+ * the search of budget.c; A. Shah et al., "Memory optimization for deep networks" (MONeT);
+ * docs/how-it-works.md, "Transforms". Cost: a bounded number of searches, each with the attempts
+ * that it leads to; of the descent as much as the budget is near the least. */
+#include "attempt.h"
 
 #include <assert.h>
 
@@ -13,14 +19,12 @@
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 
-enum {
-    ATTEMPTS_MAX = 6,
-    IMPATIENT_MAX = 3,
-    LEAST_ROUNDS = 5,
-    HALVINGS = 5,
-    QUESTIONS = 8,
-    CONFIRM_STEP = 1024
-};
+enum { ATTEMPTS_MAX = 6, IMPATIENT_MAX = 3, LEAST_ROUNDS = 5, HALVINGS = 5, QUESTIONS = 8 };
+
+static bool is_over(const struct tarn_budgeting *budgeting)
+{
+    return tarn_deadline_is_over(&budgeting->deadline);
+}
 
 /* ---- Searching ---- */
 
@@ -103,7 +107,7 @@ enum tarn_status tarn_recompute_try_targets(struct tarn_budgeting *budgeting, bo
         budgeting->patient = budgeting->patient || i >= IMPATIENT_MAX;
         enum tarn_status status = try_target(budgeting, target, refine || i > 0, best, &next);
         if (status != TARN_OK) return status;
-        if (tarn_deadline_is_over(&budgeting->deadline)) break;
+        if (is_over(budgeting)) break;
         if (next == target &&
             (budgeting->patient || tarn_attempt_fits(best, budgeting->options.budget)))
             break;
@@ -115,87 +119,118 @@ enum tarn_status tarn_recompute_try_targets(struct tarn_budgeting *budgeting, bo
 
 /* ---- The least ---- */
 
-/* The final plan is found by the same search where the footprint is its capacity. */
-static enum tarn_status confirm(const struct tarn_budgeting *budgeting, struct tarn_attempt *least)
+/* Segments, without any search: what is at once known about the least. */
+static enum tarn_status take_segments(struct tarn_budgeting *budgeting)
 {
-    uint64_t step = least->footprint / CONFIRM_STEP + budgeting->options.alignment;
-    tarn_plan_destroy(least->made.plan);
-    least->made.plan = NULL;
-    for (;; least->footprint += step - step % budgeting->options.alignment) {
-        enum tarn_status status =
-            tarn_budgeting_plan(budgeting, least->made.graph, least->footprint, &least->made.plan);
-        if (status != TARN_DOES_NOT_FIT) return status;
-        tarn_error_clear(budgeting->error);
-    }
+    struct tarn_attempt front;
+    forget_script(budgeting);
+    budgeting->descent.stage = TARN_DESCENT_ROUNDS;
+    tarn_policy_reset(&budgeting->policy, &budgeting->model);
+    if (tarn_policy_chen(&budgeting->model, &budgeting->policy) != TARN_OK)
+        return tarn_error_no_memory(budgeting->error);
+    budgeting->hurried = true;
+    enum tarn_status status = tarn_attempt_make(budgeting, 1, &budgeting->descent.least, &front);
+    budgeting->hurried = false;
+    return status;
 }
 
-/* Where a search for the least starts: from keeping everything, then, where that is allowed, from
- * segments, then from what it has come to. */
-static enum tarn_status start_for_least(struct tarn_budgeting *budgeting, int round)
+/* Where a round starts: from keeping everything, then, where that is allowed, from segments, then
+ * from what the round before has come to. */
+static enum tarn_status start_round(struct tarn_budgeting *budgeting)
 {
     bool segments = budgeting->classes & TARN_BUDGET_RECOMPUTE;
-    if (round == 0) tarn_policy_reset(&budgeting->policy, &budgeting->model);
-    if (round == 1 && segments &&
+    const struct tarn_descent *descent = &budgeting->descent;
+    if (descent->count == 0) tarn_policy_reset(&budgeting->policy, &budgeting->model);
+    if (descent->count > 0)
+        tarn_policy_copy(&budgeting->model, &budgeting->policy, &descent->policy);
+    if (descent->count == 1 && segments &&
         tarn_policy_chen(&budgeting->model, &budgeting->policy) != TARN_OK)
         return tarn_error_no_memory(budgeting->error);
     return TARN_OK;
 }
 
-/* By recomputation and implementations together. */
-static enum tarn_status search_for_least(struct tarn_budgeting *budgeting,
-                                         struct tarn_attempt *least)
+/* The smallest peak, by recomputation and implementations together. */
+static enum tarn_status search_round(struct tarn_budgeting *budgeting)
 {
-    bool searches = budgeting->options.method == TARN_BUDGET_SEARCH;
-    enum tarn_status status = TARN_OK;
-    uint64_t next, before = UINT64_MAX;
-    budgeting->any_budget = true;
-    for (int round = 0; round < (searches ? LEAST_ROUNDS : 1) && status == TARN_OK; round++) {
-        if (searches) status = start_for_least(budgeting, round);
-        if (status == TARN_OK) status = try_target(budgeting, 1, round > 1, least, &next);
-        if (status != TARN_OK || tarn_deadline_is_over(&budgeting->deadline)) break;
-        if (round > 1 && least->footprint >= before) break;
-        before = least->footprint;
+    struct tarn_descent *descent = &budgeting->descent;
+    struct tarn_attempt front, *least = &descent->least;
+    uint64_t before = least->made.graph ? least->footprint : UINT64_MAX;
+    bool first = descent->count < 2, searches = budgeting->options.method == TARN_BUDGET_SEARCH;
+    enum tarn_status status = start_round(budgeting);
+    if (status == TARN_OK) status = search(budgeting, 1, !first);
+    bool equal = descent->count > 0 &&
+                 tarn_policy_is_equal(&budgeting->model, &descent->policy, &budgeting->policy);
+    bool scripted = budgeting->scripted.count > 0;
+    if (status == TARN_OK && !equal) status = tarn_attempt_make(budgeting, 1, least, &front);
+    tarn_policy_copy(&budgeting->model, &descent->policy, &budgeting->policy);
+    bool settled = !first && (equal || least->footprint >= before);
+    if (settled || scripted || ++descent->count == LEAST_ROUNDS || !searches) {
+        descent->stage = searches ? TARN_DESCENT_QUESTIONS : TARN_DESCENT_ORDER;
+        descent->count = 0;
     }
-    if (status == TARN_OK) status = confirm(budgeting, least);
-    budgeting->any_budget = false;
     return status;
 }
 
 /* Asks for less, as a caller would; gives it up where that is not kept to. */
-static enum tarn_status ask_for_less(struct tarn_budgeting *budgeting, struct tarn_attempt *least,
-                                     bool *found)
+static enum tarn_status ask_for_less(struct tarn_budgeting *budgeting)
 {
+    struct tarn_descent *descent = &budgeting->descent;
     struct tarn_attempt below = {0};
-    tarn_policy_reset(&budgeting->policy, &budgeting->model);
-    budgeting->options.budget = least->footprint - budgeting->options.alignment;
-    enum tarn_status status = tarn_recompute_try_targets(budgeting, false, &below);
-    *found = status == TARN_OK && tarn_attempt_fits(&below, budgeting->options.budget);
-    if (*found) status = confirm(budgeting, &below);
-    *found = *found && below.footprint < least->footprint;
-    if (*found) {
-        struct tarn_attempt swap = *least;
-        *least = below;
-        below = swap;
+    bool found = false;
+    enum tarn_status status = TARN_OK;
+    if (descent->least.footprint > budgeting->model.alignment) {
+        tarn_policy_reset(&budgeting->policy, &budgeting->model);
+        budgeting->options.budget = descent->least.footprint - budgeting->model.alignment;
+        status = tarn_recompute_try_targets(budgeting, false, &below);
+        found = status == TARN_OK && tarn_attempt_fits(&below, budgeting->options.budget);
     }
+    if (found) tarn_attempt_keep_better(&descent->least, &below, 0);
+    if (!found || ++descent->count == QUESTIONS) descent->stage = TARN_DESCENT_ORDER;
     tarn_planned_finish(&below.made);
     return status;
 }
 
-enum tarn_status tarn_recompute_least(struct tarn_budgeting *budgeting, struct tarn_attempt *least)
+static enum tarn_status reorder_least(struct tarn_budgeting *budgeting)
 {
-    uint64_t budget = budgeting->options.budget;
-    bool found = budgeting->options.method == TARN_BUDGET_SEARCH, measures = budgeting->measures;
-    budgeting->measures = true;
-    enum tarn_status status = search_for_least(budgeting, least);
-    for (int i = 0; i < QUESTIONS && found && status == TARN_OK; i++) {
-        bool over = tarn_deadline_is_over(&budgeting->deadline);
-        if (over || least->footprint <= budgeting->options.alignment) break;
-        status = ask_for_less(budgeting, least, &found);
-    }
-    budgeting->options.budget = budget;
-    budgeting->measures = measures;
+    struct tarn_descent *descent = &budgeting->descent;
+    struct tarn_attempt ordered;
+    enum tarn_status status = tarn_attempt_reorder(budgeting, &descent->least, &ordered);
+    if (status == TARN_OK && ordered.made.graph)
+        tarn_attempt_keep_better(&descent->least, &ordered, 0);
+    descent->stage = TARN_DESCENT_COMPLETE;
     return status;
 }
+
+static enum tarn_status run_stage(struct tarn_budgeting *budgeting)
+{
+    enum tarn_descent_stage stage = budgeting->descent.stage;
+    uint64_t budget = budgeting->options.budget;
+    bool measures = budgeting->measures;
+    budgeting->measures = true;
+    budgeting->any_budget = stage != TARN_DESCENT_QUESTIONS;
+    enum tarn_status status = stage == TARN_DESCENT_SEGMENTS    ? take_segments(budgeting)
+                              : stage == TARN_DESCENT_ROUNDS    ? search_round(budgeting)
+                              : stage == TARN_DESCENT_QUESTIONS ? ask_for_less(budgeting)
+                                                                : reorder_least(budgeting);
+    budgeting->any_budget = false;
+    budgeting->measures = measures;
+    budgeting->options.budget = budget;
+    return status;
+}
+
+enum tarn_status tarn_recompute_least(struct tarn_budgeting *budgeting, uint64_t enough)
+{
+    struct tarn_descent *descent = &budgeting->descent;
+    enum tarn_status status = TARN_OK;
+    while (status == TARN_OK && descent->stage != TARN_DESCENT_COMPLETE &&
+           !tarn_attempt_fits(&descent->least, enough) && !is_over(budgeting))
+        status = run_stage(budgeting);
+    if (descent->stage == TARN_DESCENT_COMPLETE && !is_over(budgeting))
+        budgeting->told = descent->least.footprint;
+    return status;
+}
+
+/* ---- Within a budget ---- */
 
 /* Between the least, which fits, and the budget, which does not: the searches so far have come out
  * above the budget, or with a footprint above their peak. */
@@ -205,7 +240,7 @@ static enum tarn_status halve(struct tarn_budgeting *budgeting, struct tarn_atte
     for (int i = 0; i < HALVINGS && low < high; i++) {
         uint64_t target = low + (high - low) / 2;
         struct tarn_attempt attempt = {0};
-        if (tarn_deadline_is_over(&budgeting->deadline)) break;
+        if (is_over(budgeting)) break;
         enum tarn_status status = try_target(budgeting, target, false, &attempt, &next);
         if (status != TARN_OK) return status;
         bool fitted = tarn_attempt_fits(&attempt, budgeting->options.budget);
@@ -218,30 +253,69 @@ static enum tarn_status halve(struct tarn_budgeting *budgeting, struct tarn_atte
     return TARN_OK;
 }
 
-/* The least has its footprint when that is the capacity; with more room it may take more. */
-static enum tarn_status place_finally(const struct tarn_budgeting *budgeting,
-                                      struct tarn_attempt *least)
+static void take_least(struct tarn_budgeting *budgeting, struct tarn_attempt *best)
 {
-    tarn_plan_destroy(least->made.plan);
-    enum tarn_status status = tarn_budgeting_plan(budgeting, least->made.graph,
-                                                  budgeting->options.budget, &least->made.plan);
-    if (status == TARN_OK) least->footprint = tarn_plan_footprint(least->made.plan);
+    tarn_planned_finish(&best->made);
+    *best = budgeting->descent.least;
+    budgeting->descent.least.made = (struct tarn_planned){0};
+}
+
+/* No plan may be below the least, see above. */
+static enum tarn_status is_above_least(struct tarn_budgeting *budgeting, uint64_t footprint,
+                                       bool *above)
+{
+    enum tarn_status status = TARN_OK;
+    if (budgeting->told == 0) status = tarn_recompute_least(budgeting, footprint);
+    *above = budgeting->told > 0 ? budgeting->told <= footprint
+                                 : tarn_attempt_fits(&budgeting->descent.least, footprint);
     return status;
 }
 
-enum tarn_status tarn_recompute_fall_back(struct tarn_budgeting *budgeting,
-                                          struct tarn_attempt *best)
+/* What keeps to the budget, in another order: less memory for no more time. */
+static enum tarn_status reorder_best(struct tarn_budgeting *budgeting, struct tarn_attempt *best)
 {
-    struct tarn_attempt least = {0};
-    enum tarn_status status = tarn_recompute_least(budgeting, &least);
-    if (status != TARN_OK) {
-        tarn_planned_finish(&least.made);
-        return status;
+    struct tarn_attempt ordered;
+    bool above = false;
+    uint64_t budget = budgeting->options.budget;
+    if (budget == TARN_BUDGET_UNLIMITED || !tarn_attempt_fits(best, budget)) return TARN_OK;
+    enum tarn_status status = tarn_attempt_reorder(budgeting, best, &ordered);
+    if (status == TARN_OK && ordered.made.graph)
+        status = is_above_least(budgeting, ordered.footprint, &above);
+    if (above) {
+        struct tarn_attempt larger = *best;
+        *best = ordered;
+        ordered = larger;
     }
-    tarn_planned_finish(&best->made);
-    *best = least;
-    if (!tarn_attempt_fits(best, budgeting->options.budget)) return TARN_OK;
-    status = place_finally(budgeting, best);
-    bool searches = budgeting->options.method == TARN_BUDGET_SEARCH;
-    return status == TARN_OK && searches ? halve(budgeting, best) : status;
+    tarn_planned_finish(&ordered.made);
+    return status;
+}
+
+/* Searches for the budget itself. What is below all that the descent has found so far is kept only
+ * where the whole of it comes as low. */
+static enum tarn_status search_within(struct tarn_budgeting *budgeting, struct tarn_attempt *best)
+{
+    uint64_t budget = budgeting->options.budget;
+    tarn_policy_reset(&budgeting->policy, &budgeting->model);
+    enum tarn_status status = tarn_recompute_try_targets(budgeting, false, best);
+    if (status != TARN_OK || budget == TARN_BUDGET_UNLIMITED) return status;
+    bool fits = tarn_attempt_fits(best, budget);
+    status = tarn_recompute_least(budgeting, fits ? best->footprint : 0);
+    if (status != TARN_OK || (fits && best->footprint >= budgeting->told)) return status;
+    if (!tarn_attempt_fits(&budgeting->descent.least, budget)) return TARN_OK;
+    take_least(budgeting, best);
+    return budgeting->options.method == TARN_BUDGET_SEARCH ? halve(budgeting, best) : TARN_OK;
+}
+
+enum tarn_status tarn_recompute_within(struct tarn_budgeting *budgeting, struct tarn_attempt *best)
+{
+    uint64_t budget = budgeting->options.budget;
+    enum tarn_status status = TARN_OK;
+    if (budget != TARN_BUDGET_UNLIMITED) status = tarn_recompute_least(budgeting, budget);
+    if (status != TARN_OK) return status;
+    if (budgeting->told > budget) {
+        take_least(budgeting, best);
+        return TARN_OK;
+    }
+    status = search_within(budgeting, best);
+    return status == TARN_OK ? reorder_best(budgeting, best) : status;
 }

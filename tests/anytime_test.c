@@ -18,6 +18,7 @@
 #include "bench/rough_graph.h"
 #include "support/random_graph.h"
 #include "tarn/plan.h"
+#include "tarn/transform.h"
 
 /* Ends the search with the n-th report. */
 struct watch {
@@ -262,6 +263,32 @@ static void a_plan_at_its_aim_was_not_stopped(void **state)
     tarn_graph_destroy(graph);
 }
 
+static void seconds_below_zero_are_refused(void **state)
+{
+    (void)state;
+    const double refused[] = {-1, -1e-9, 0.0 / 0.0};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        struct tarn_graph *graph = make_endless(), *result;
+        struct tarn_plan *made;
+        struct tarn_error error;
+        const struct tarn_transform_control *control =
+            TARN_TRANSFORM_CONTROL(.seconds = refused[i]);
+        assert_int_equal(
+            tarn_plan_create(graph, TARN_PLAN_OPTIONS(.seconds = refused[i]), &made, &error),
+            TARN_USAGE);
+        assert_string_equal(error.text, "the seconds of a search must be 0 or more");
+        assert_null(made);
+        assert_int_equal(
+            tarn_graph_reorder(graph, TARN_REORDER_OPTIONS(.control = control), &result, &error),
+            TARN_USAGE);
+        assert_int_equal(
+            tarn_graph_budget(graph, TARN_BUDGET_OPTIONS(.control = control), &result, &error),
+            TARN_USAGE);
+        assert_string_equal(error.text, "the seconds of a search must be 0 or more");
+        tarn_graph_destroy(graph);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +302,7 @@ int main(void)
         cmocka_unit_test(the_usual_steps_end_where_their_work_is_spent),
         cmocka_unit_test(a_default_plan_ends_by_the_clock_and_one_with_steps_does_not),
         cmocka_unit_test(a_plan_at_its_aim_was_not_stopped),
+        cmocka_unit_test(seconds_below_zero_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

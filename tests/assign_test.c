@@ -38,7 +38,7 @@ static bool touches(const struct tarn_graph *graph, uint32_t v, uint32_t root, b
     for (uint32_t k = 0; k < op->inputs_count; k++)
         found |= graph->tensors[op->inputs[k]].root == root;
     for (uint32_t k = 0; k < op->outputs_count; k++)
-        *writes |= graph->tensors[op->outputs[k]].root == root;
+        *writes |= graph->tensors[tarn_outputs(op)[k]].root == root;
     return found || *writes;
 }
 
@@ -60,9 +60,10 @@ static void find_needs(const struct tarn_graph *graph, struct needs *needs)
     memset(needs, 0, sizeof *needs);
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         const struct tarn_graph_op *op = &graph->ops[v];
+        const struct tarn_op_extra *extra = tarn_extra(op);
         if (!op->view) needs->launched |= UINT64_C(1) << v;
-        for (uint32_t k = 0; k < op->control_count; k++)
-            needs->of[v] |= UINT64_C(1) << op->control[k];
+        for (uint32_t k = 0; k < extra->control_count; k++)
+            needs->of[v] |= UINT64_C(1) << extra->control[k];
         for (uint32_t k = 0; k < op->inputs_count; k++) {
             uint32_t producer = graph->tensors[op->inputs[k]].producer;
             if (producer != TARN_NONE) needs->of[v] |= UINT64_C(1) << producer;

@@ -1,5 +1,5 @@
-/* A caller that wants to be asked while it plans: on its own thread, also when nothing improves,
- * and the search ends when it says so. */
+/* Planning asks its caller, again and again, whether to go on: on the caller's own thread, also
+ * when nothing improves; and the search ends when the caller says so. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -206,6 +206,86 @@ static void a_curve_beats_and_may_be_ended(void **state)
     tarn_graph_destroy(graph);
 }
 
+/* ---- Ended within a step ---- */
+
+struct ender {
+    bool stop;
+    uint64_t at;
+};
+
+static void end_at_step(void *user, const struct tarn_transform_progress *progress)
+{
+    struct ender *ender = user;
+    if (progress->step == ender->at) atomic_store((atomic_bool *)&ender->stop, true);
+}
+
+/* At the first step: after that no order is tried but in windows, which take no time. */
+static void reordering_that_is_ended_leaves_its_step(void **state)
+{
+    (void)state;
+    uint32_t tried = 0;
+    for (uint64_t seed = 0; seed < 30; seed++) {
+        struct random_graph_options knobs = random_graph_knobs(seed, 60);
+        struct tarn_graph *graph = random_graph(&knobs), *result;
+        struct tarn_reorder_report whole, ended;
+        struct ender ender = {.at = 1};
+        tarn_graph_reorder(graph,
+                           TARN_REORDER_OPTIONS(.report = &whole, .report_size = sizeof whole),
+                           &result, NULL);
+        tarn_graph_destroy(result);
+        assert_int_equal(
+            tarn_graph_reorder(
+                graph,
+                TARN_REORDER_OPTIONS(.report = &ended, .report_size = sizeof ended,
+                                     .control = TARN_TRANSFORM_CONTROL(.stop = &ender.stop,
+                                                                       .progress = end_at_step,
+                                                                       .user = &ender)),
+                &result, NULL),
+            TARN_OK);
+        tarn_graph_destroy(result);
+        tarn_graph_destroy(graph);
+        tried += whole.gains[TARN_REORDER_GREEDY].tries + whole.gains[TARN_REORDER_CUTS].tries;
+        assert_int_equal(ended.gains[TARN_REORDER_GREEDY].tries, 0);
+        assert_int_equal(ended.gains[TARN_REORDER_CUTS].tries, 0);
+        assert_int_equal(ended.gains[TARN_REORDER_CASES].tries, 0);
+        assert_true(ended.peak_after <= ended.peak_before);
+    }
+    assert_true(tried > 0);
+}
+
+/* At step 5: four arcs at most, of which none is taken away; no bound is looked for but those of
+ * the first and the last row. */
+static void coupling_that_is_ended_leaves_its_step(void **state)
+{
+    (void)state;
+    uint32_t longer = 0;
+    for (uint64_t seed = 0; seed < 30; seed++) {
+        struct random_graph_options knobs = random_graph_knobs(seed, 60);
+        struct tarn_graph *graph = random_graph(&knobs), *result;
+        struct tarn_couple_report whole, ended;
+        struct ender ender = {.at = 5};
+        tarn_graph_couple(graph, TARN_COUPLE_OPTIONS(.report = &whole), &result, NULL);
+        tarn_graph_destroy(result);
+        assert_int_equal(
+            tarn_graph_couple(
+                graph,
+                TARN_COUPLE_OPTIONS(.report = &ended,
+                                    .control = TARN_TRANSFORM_CONTROL(.stop = &ender.stop,
+                                                                      .progress = end_at_step,
+                                                                      .user = &ender)),
+                &result, NULL),
+            TARN_OK);
+        tarn_graph_destroy(result);
+        tarn_graph_destroy(graph);
+        longer += ender.stop && ended.arcs > 1;
+        if (ender.stop) assert_true(ended.arcs <= 4 && ended.rows_count <= 2);
+        assert_int_equal(ended.rows[ended.rows_count - 1].bound, ended.bound);
+        tarn_couple_report_finish(&whole);
+        tarn_couple_report_finish(&ended);
+    }
+    assert_true(longer > 0);
+}
+
 static void errors_come_through_beats(void **state)
 {
     (void)state;
@@ -232,6 +312,8 @@ int main(void)
         cmocka_unit_test(transforms_beat),
         cmocka_unit_test(every_transform_that_searches_beats_and_finds_the_same),
         cmocka_unit_test(a_curve_beats_and_may_be_ended),
+        cmocka_unit_test(reordering_that_is_ended_leaves_its_step),
+        cmocka_unit_test(coupling_that_is_ended_leaves_its_step),
         cmocka_unit_test(errors_come_through_beats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

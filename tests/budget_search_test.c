@@ -310,6 +310,38 @@ static void chens_segments_take_the_square_root(void **state)
     }
 }
 
+/* ---- Without other implementations ---- */
+
+static void requires_the_same_choices(struct tarn_graph *graph)
+{
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_recompute_model whole, some;
+    assert_int_equal(tarn_recompute_model_init(&whole, &region, graph, ALIGNMENT), TARN_OK);
+    assert_int_equal(tarn_recompute_model_init(&some, &region, graph, ALIGNMENT), TARN_OK);
+    tarn_recompute_model_restrict(&some, TARN_BUDGET_RECOMPUTE);
+    for (uint32_t f = 0; f < whole.forms_count; f++) {
+        assert_int_equal(whole.choices[whole.forms[f].choices.begin].workspace,
+                         some.choices[some.forms[f].choices.begin].workspace);
+    }
+    tarn_region_finish(&region);
+    tarn_graph_destroy(graph);
+}
+
+/* Where ops have no other implementations, there is nothing to take away, wherever their workspaces
+ * lie and whenever those end. */
+static void an_op_as_written_keeps_its_workspace(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < DRAWS(100); seed++) {
+        struct random_graph_options options = random_graph_knobs(seed, 24);
+        options.spaces = 1 + (uint32_t)(seed % 3);
+        options.early_share = 50;
+        requires_the_same_choices(random_graph(&options));
+        requires_the_same_choices(random_training(&(struct random_training_options){
+            .seed = seed, .ops = 2 + (uint32_t)(seed % 9), .early_share = 50}));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +351,7 @@ int main(void)
         cmocka_unit_test(finds_the_same_again),
         cmocka_unit_test(uses_only_what_its_classes_allow),
         cmocka_unit_test(chens_segments_take_the_square_root),
+        cmocka_unit_test(an_op_as_written_keeps_its_workspace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

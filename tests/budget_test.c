@@ -58,6 +58,37 @@ static enum tarn_status plan_within(struct tarn_graph *graph, uint64_t budget,
     return status;
 }
 
+/* ---- Alignments ---- */
+
+/* At an alignment at which two tensors need more than 2^64 bytes a budget says so; at one that all
+ * of them can be counted at, it is kept. */
+static void require_told(struct tarn_graph *graph)
+{
+    struct tarn_graph *result;
+    struct tarn_budget_report rows[2];
+    struct tarn_error error;
+    const struct tarn_budget_options *options =
+        TARN_BUDGET_OPTIONS(.budget = 1 << 20, .alignment = UINT64_C(1) << 63, .effort = 2);
+    assert_int_equal(tarn_graph_budget(graph, options, &result, &error), TARN_BAD_INPUT);
+    assert_null(result);
+    assert_non_null(strstr(error.text, "at alignment 9223372036854775808; use a smaller"));
+    assert_int_equal(tarn_graph_budget_curve(graph, options, rows, 2, &error), TARN_BAD_INPUT);
+    assert_non_null(strstr(error.text, "use a smaller alignment"));
+    assert_int_equal(
+        tarn_graph_budget(graph, TARN_BUDGET_OPTIONS(.alignment = UINT64_C(1) << 40, .effort = 2),
+                          &result, &error),
+        TARN_OK);
+    tarn_graph_destroy(result);
+    tarn_graph_destroy(graph);
+}
+
+static void sizes_that_overflow_at_the_alignment_are_told(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 9; seed++) require_told(draw_graph(seed));
+    require_told(deep_graph((enum deep_family)0, 3, 2));
+}
+
 /* ---- The least ---- */
 
 /* What a refusal of one byte says. */
@@ -250,7 +281,7 @@ static void a_search_that_is_stopped_ends_with_what_fits_or_says_so(void **state
 {
     (void)state;
     struct tarn_graph *graph = deep_graph(DEEP_RESIDUAL, 6, 1);
-    uint64_t budget = budget_footprint_of(graph) / 100 * 80;
+    uint64_t budget = budget_footprint_of(graph) / 100 * 40;
     bool was_kept = false, was_interrupted = false;
     for (uint64_t stop_at = 1; stop_at < 5000; stop_at *= 2) {
         struct ending ending;
@@ -379,6 +410,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_least_is_one_number_and_every_budget_from_it_on_is_kept),
+        cmocka_unit_test(sizes_that_overflow_at_the_alignment_are_told),
         cmocka_unit_test(the_least_is_kept_to_with_little_effort),
         cmocka_unit_test(the_least_by_implementations_alone_computes_nothing_again),
         cmocka_unit_test(streams_beside_each_other_cost_hardly_more_than_one),

@@ -12,7 +12,7 @@
 #include "support/random_graph.h"
 #include "support/random_training.h"
 
-enum { EFFORT = 400 };
+enum { EFFORT = 200 };
 
 static void require(enum tarn_status status, const struct tarn_error *error)
 {
@@ -126,11 +126,150 @@ static void orders_and_waits_make_a_graph_fit_its_own_capacity(void **state)
     assert_true(smaller >= DRAWS(8));
 }
 
+/* The plan's capacity is above what the graph leaves of its own: waits come down to the latter. */
+static void waits_aim_at_the_smaller_capacity(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < DRAWS(32); seed++) {
+        struct tarn_couple_report report = {.target = 0};
+        struct tarn_couple_options *couple =
+            TARN_COUPLE_OPTIONS(.alignment = 16, .report = &report, .report_size = sizeof report);
+        struct tarn_plan_options *options =
+            TARN_PLAN_OPTIONS(.alignment = 16, .threads = 1, .effort = TARN_NO_EFFORT);
+        struct tarn_graph *graph = grouped_in(NULL, seed);
+        struct tarn_plan_summary before = summary_of(graph, options);
+        uint64_t left = before.footprint - before.footprint / 10, capacity = left;
+        struct tarn_plan *plan = NULL;
+        struct tarn_error error;
+        tarn_graph_destroy(graph);
+        if (left == 0) continue;
+        capacity += before.persistent;
+        graph = grouped_in(&capacity, seed);
+        for (int larger = 0; larger < 2; larger++) {
+            options->couple = couple;
+            options->capacity = larger ? before.footprint : left / 2;
+            tarn_plan_create(graph, options, &plan, &error);
+            assert_int_equal(report.target, larger ? left : left / 2);
+            tarn_couple_report_finish(&report);
+            tarn_plan_destroy(plan);
+        }
+        tarn_graph_destroy(graph);
+    }
+}
+
+/* ---- In a second memory space ---- */
+
+static struct tarn_graph *two_spaces(const uint64_t *capacities, uint64_t seed)
+{
+    struct random_graph_options knobs = random_graph_knobs(seed, 40);
+    knobs.ops = 30;
+    knobs.spaces = 2;
+    knobs.backward_share = 50;
+    knobs.capacities = capacities;
+    return random_graph(&knobs);
+}
+
+/* What the graph takes as it is, space by space. */
+static void measure_spaces(uint64_t seed, const struct tarn_plan_options *options,
+                           struct tarn_plan_space_summary spaces[2])
+{
+    struct tarn_graph *graph = two_spaces(NULL, seed);
+    struct tarn_plan *plan;
+    struct tarn_error error;
+    require(tarn_plan_create(graph, options, &plan, &error), &error);
+    for (tarn_space s = 0; s < 2; s++) assert_true(tarn_plan_space(plan, s, &spaces[s]));
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+}
+
+static bool keeps_spaces(struct tarn_graph *graph, const struct tarn_plan_options *options,
+                         const uint64_t *capacities)
+{
+    struct tarn_plan_space_summary space;
+    struct tarn_plan *plan;
+    struct tarn_error error;
+    enum tarn_status status = tarn_plan_create(graph, options, &plan, &error);
+    if (status == TARN_DOES_NOT_FIT) return false;
+    require(status, &error);
+    for (tarn_space s = 0; tarn_plan_space(plan, s, &space); s++)
+        assert_true(capacities[s] == 0 || space.footprint + space.persistent <= capacities[s]);
+    tarn_plan_destroy(plan);
+    return true;
+}
+
+/* Exactly what the graph takes there is left of the second space. */
+static void a_second_space_without_room_to_spare_is_kept_to(void **state)
+{
+    (void)state;
+    uint32_t tight = 0;
+    for (uint64_t seed = 0; seed < DRAWS(20) || (tight == 0 && seed < 60); seed++) {
+        struct tarn_plan_options *options =
+            TARN_PLAN_OPTIONS(.alignment = 16, .threads = 1, .effort = 40);
+        struct tarn_plan_space_summary spaces[2];
+        struct tarn_budget_report report = {.footprint = 0};
+        measure_spaces(seed, options, spaces);
+        uint64_t capacities[2] = {0, spaces[1].footprint + spaces[1].persistent};
+        if (spaces[1].footprint == 0 || spaces[0].footprint == 0) continue;
+        struct tarn_graph *graph = two_spaces(capacities, seed);
+        options->reorder = TARN_REORDER_OPTIONS(.alignment = 16, .effort = 4);
+        if (!keeps_spaces(graph, options, capacities))
+            fail_msg("seed %llu: another order takes more", (unsigned long long)seed);
+        options->couple = TARN_COUPLE_OPTIONS(.alignment = 16);
+        assert_true(keeps_spaces(graph, options, capacities));
+        options->reorder = NULL;
+        options->couple = NULL;
+        options->budget = TARN_BUDGET_OPTIONS(.budget = 1, .effort = 100, .report = &report);
+        if (!keeps_spaces(graph, options, capacities)) {
+            uint64_t least = report.footprint, most = spaces[0].footprint;
+            assert_true(least <= most);
+            for (uint64_t budget = least; budget <= most; budget += (most - least) / 3 + 1) {
+                options->budget =
+                    TARN_BUDGET_OPTIONS(.budget = budget, .effort = 100, .report = &report);
+                if (!keeps_spaces(graph, options, capacities))
+                    fail_msg("seed %llu: %llu is refused, the least is %llu",
+                             (unsigned long long)seed, (unsigned long long)budget,
+                             (unsigned long long)least);
+                assert_true(report.footprint >= least);
+            }
+            tight++;
+        }
+        tarn_graph_destroy(graph);
+    }
+    assert_true(tight >= DRAWS(8));
+}
+
+/* Nothing fits: the message names the space that is too small. */
+static void a_second_space_that_is_too_small_is_named(void **state)
+{
+    (void)state;
+    uint32_t named = 0;
+    for (uint64_t seed = 0; seed < DRAWS(20) || (named == 0 && seed < 20); seed++) {
+        struct tarn_plan_options *options =
+            TARN_PLAN_OPTIONS(.alignment = 16, .threads = 1, .effort = 40);
+        struct tarn_plan_space_summary spaces[2];
+        struct tarn_error error;
+        struct tarn_plan *plan;
+        measure_spaces(seed, options, spaces);
+        uint64_t capacities[2] = {0, 1 + spaces[1].persistent};
+        if (spaces[1].footprint == 0 || spaces[0].footprint == 0) continue;
+        struct tarn_graph *graph = two_spaces(capacities, seed);
+        options->budget = TARN_BUDGET_OPTIONS(.budget = spaces[0].footprint, .effort = 100);
+        assert_int_equal(tarn_plan_create(graph, options, &plan, &error), TARN_DOES_NOT_FIT);
+        assert_non_null(strstr(error.text, "memory space 1"));
+        tarn_graph_destroy(graph);
+        named++;
+    }
+    assert_true(named > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_capacity_below_the_graph_is_kept_to_like_a_budget),
         cmocka_unit_test(orders_and_waits_make_a_graph_fit_its_own_capacity),
+        cmocka_unit_test(waits_aim_at_the_smaller_capacity),
+        cmocka_unit_test(a_second_space_without_room_to_spare_is_kept_to),
+        cmocka_unit_test(a_second_space_that_is_too_small_is_named),
     };
     return cmocka_run_group_tests_name("capacity", tests, NULL, NULL);
 }

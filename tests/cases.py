@@ -1,4 +1,5 @@
 """What the Python suites share: running every function of a module as a test, TAP on stdout."""
+import os
 import sys
 import time
 import traceback
@@ -19,6 +20,16 @@ def test(function):
     """Marks a function as one that run() runs when it is given no list."""
     _marked.append(function)
     return function
+
+
+CAMPAIGN = float(os.environ.get("TARN_CAMPAIGN", "0")) * 60  # seconds that the long version may take; 0: the short one
+
+
+def judge(found, what, runs, begin):
+    """Fails if faults were found. Prints the campaign's line of so many runs since `begin`."""
+    if CAMPAIGN:
+        print(f"# campaign | {what} | {runs} | {time.monotonic() - begin:.0f} | {len(found)}", flush=True)
+    assert not found, "\n".join(found[:20])
 
 
 def run(tests=None):

@@ -100,11 +100,11 @@ static struct tarn_plan *plan_with_gaps(const struct gaps *kinds)
         plan->storages[i].offset = plan->footprint;
         plan->footprint += plan->storages[i].size;
     }
-    plan->threshold = tarn_region_take(&plan->region, 1, sizeof *plan->threshold);
-    plan->threshold[0] = graph->ops_count - 2;
-    plan->gaps =
-        tarn_region_copy(&plan->region, lists->starts, lists->starts_count, sizeof *plan->gaps);
-    plan->gaps_count = lists->starts_count;
+    plan->claim.threshold = tarn_region_take(&plan->region, 1, sizeof *plan->claim.threshold);
+    plan->claim.threshold[0] = graph->ops_count - 2;
+    plan->claim.gaps = tarn_region_copy(&plan->region, lists->starts, lists->starts_count,
+                                        sizeof *plan->claim.gaps);
+    plan->claim.gaps_count = lists->starts_count;
     tarn_graph_destroy(graph);
     free(lists);
     return plan;
@@ -126,10 +126,10 @@ static void require_proved(const struct gaps *kinds, uint64_t bytes)
 {
     struct tarn_plan *plan = plan_with_gaps(kinds);
     struct tarn_error error;
-    plan->bound = bytes;
+    plan->claim.bound = bytes;
     if (tarn_plan_verify(plan, plan->graph, NULL, &error)) fail_msg("%s", error.text);
-    plan->bound++;
-    require_rejected(plan, plan->bound > plan->footprint ? "" : "its certificate proves");
+    plan->claim.bound++;
+    require_rejected(plan, plan->claim.bound > plan->footprint ? "" : "its certificate proves");
     tarn_plan_destroy(plan);
 }
 

@@ -143,6 +143,13 @@ def every_memory_space_is_told():
     for side, file in (("first", a), ("second", b)):
         for space, own in zip(told["spaces"], file["spaces"]):
             assert space[side] == {key: own[key] for key in ("footprint_bytes", "bound_bytes", "persistent_bytes")}
+    spaces = {t["id"]: t.get("space", 0) for t in json.load(open(path))["tensors"]}
+    write("moved", {**a, "storages": [[t, offset + 512, size] for t, offset, size in a["storages"]]})
+    changes = compare("a", "moved", path)[1]["changes"]
+    assert len(changes) == len(a["storages"])
+    for change in changes:
+        assert change["space"] == ["device", "host"][spaces[change["tensor_id"]]], change
+    assert {change["space"] for change in changes} == {"device", "host"}
     assert "spaces" not in compare(*[plan(os.path.join(graphs, "figure2.json"), "c") and "c"] * 2)[1]
     for bad in ("x", [1], [{}], [{"footprint_bytes": 1}], [{**a["spaces"][0], "bound_bytes": "x"}]):
         write("bad", {**a, "spaces": bad})

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -106,6 +107,56 @@ static void spoil_patterns(struct tarn_device_table *table)
     table->pattern_compare = never_find_wrong;
 }
 
+/* The first launch runs beside the caller, and a wait for any event waits for its end. */
+static pthread_t beside;
+static bool is_beside, was_beside;
+static struct closure {
+    void (*function)(void *argument);
+    void *argument;
+} closure;
+
+static void *call_closure(void *argument)
+{
+    (void)argument;
+    closure.function(closure.argument);
+    return NULL;
+}
+
+static int launch_beside(void *self, void *queue, void (*function)(void *argument), void *argument)
+{
+    if (was_beside) return whole.table->launch(self, queue, function, argument);
+    closure = (struct closure){function, argument};
+    assert_int_equal(pthread_create(&beside, NULL, call_closure, NULL), 0);
+    is_beside = was_beside = true;
+    return 0;
+}
+
+static void join_launch(void)
+{
+    if (is_beside) pthread_join(beside, NULL);
+    is_beside = false;
+}
+
+static int wait_for_launch(void *self, void *event, void *queue)
+{
+    join_launch();
+    return whole.table->event_wait(self, event, queue);
+}
+
+static void spoil_calls(struct tarn_device_table *table)
+{
+    is_beside = was_beside = false;
+    table->launch = launch_beside;
+    table->event_wait = wait_for_launch;
+}
+
+/* Events know nothing of it: they are reached too early. */
+static void spoil_ends(struct tarn_device_table *table)
+{
+    is_beside = was_beside = false;
+    table->launch = launch_beside;
+}
+
 static void each_broken_promise_fails_its_test(void **state)
 {
     (void)state;
@@ -115,6 +166,8 @@ static void each_broken_promise_fails_its_test(void **state)
     } cases[] = {
         {spoil_waits, "an_event_orders_two_queues_and_can_be_recorded_again"},
         {spoil_waits, "pending_waits_keep_to_the_record_that_they_were_made_for"},
+        {spoil_calls, "no_call_waits_for_another_queue"},
+        {spoil_ends, "a_query_tells_when_the_end_is_reached"},
         {spoil_fill, "copies_and_fills_reach_exactly_their_bytes"},
         {spoil_fill, "a_large_allocation_is_usable_to_its_last_byte"},
         {spoil_limits, "limits_say_what_is_there"},
@@ -127,11 +180,55 @@ static void each_broken_promise_fails_its_test(void **state)
         char expected[100];
         if (cases[i].spoil == spoil_patterns) broken.by_patterns = true;
         assert_int_equal(run(&broken, cases[i].test, false), 1);
+        join_launch();
         snprintf(expected, sizeof expected, "1..1\nnot ok 1 - %s\n# ", cases[i].test);
         assert_ptr_equal(strstr(broken.text, expected), broken.text);
         broken.spoil = NULL;
         assert_int_equal(run(&broken, cases[i].test, false), 0);
     }
+}
+
+static void spoil_table(struct tarn_device_table *table) { table->copy_out = NULL; }
+
+/* Everything after it would crash. */
+static void is_the_end(void (*spoil)(struct tarn_device_table *table), const char *why)
+{
+    struct broken broken = {.spoil = spoil};
+    assert_int_equal(run(&broken, NULL, false), 1);
+    join_launch();
+    const char *last = strstr(broken.text, "Bail out! ");
+    assert_true(last && strstr(broken.text, why));
+    assert_ptr_equal(strchr(last, '\n') + 1, broken.text + strlen(broken.text));
+}
+
+static void a_device_on_which_nothing_more_can_be_tested_ends_the_suite(void **state)
+{
+    (void)state;
+    is_the_end(spoil_ends, "event_query says of an event that it is reached, and it is not");
+    is_the_end(spoil_table, "the table of device 'paper' lacks functions: memory, copies");
+}
+
+/* Every closure on a thread of its own, which the call waits for: its order is that of the calls.
+ */
+static int launch_and_wait(void *self, void *queue, void (*function)(void *argument),
+                           void *argument)
+{
+    (void)self, (void)queue;
+    pthread_t thread;
+    closure = (struct closure){function, argument};
+    assert_int_equal(pthread_create(&thread, NULL, call_closure, NULL), 0);
+    pthread_join(thread, NULL);
+    return 0;
+}
+
+static void spoil_concurrency(struct tarn_device_table *table) { table->launch = launch_and_wait; }
+
+static void a_launch_may_last_as_long_as_its_work(void **state)
+{
+    (void)state;
+    struct broken broken = {.spoil = spoil_concurrency};
+    assert_int_equal(run(&broken, "a_query_tells_when_the_end_is_reached", false), 0);
+    assert_int_equal(run(&broken, "no_call_waits_for_another_queue", false), 0);
 }
 
 static void what_is_left_over_fails_the_test(void **state)
@@ -147,7 +244,7 @@ static void a_device_that_is_not_here_is_skipped_or_missed(void **state)
     (void)state;
     struct broken broken = {.is_absent = true};
     assert_int_equal(run(&broken, NULL, false), 0);
-    assert_non_null(strstr(broken.text, "ok 1 - limits_say_what_is_there # SKIP the device is not "
+    assert_non_null(strstr(broken.text, "ok 1 - the_table_is_complete # SKIP the device is not "
                                         "here\n"));
     assert_null(strstr(broken.text, "not ok"));
     assert_int_equal(
@@ -175,6 +272,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_broken_promise_fails_its_test),
+        cmocka_unit_test(a_device_on_which_nothing_more_can_be_tested_ends_the_suite),
+        cmocka_unit_test(a_launch_may_last_as_long_as_its_work),
         cmocka_unit_test(what_is_left_over_fails_the_test),
         cmocka_unit_test(a_device_that_is_not_here_is_skipped_or_missed),
         cmocka_unit_test(bad_arguments_are_refused),

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The library's and the command's sources compile without a warning for other machines, for which
-# Debian has compilers: aarch64, and ARM with 32 bits. Nothing is run. TAP on stdout.
+# Debian has compilers: aarch64, and ARM with 32 bits. For a big-endian one they are refused, with
+# the reason. Nothing is run. TAP on stdout.
 #
 #   cross_test.sh SOURCE
 set -u
@@ -8,7 +9,7 @@ cd "$1" || exit 1
 headers=$(mktemp -d)
 trap 'rm -rf "$headers"' EXIT
 number=0
-echo "1..2"
+echo "1..3"
 
 # zlib's headers are the same on all machines, but zconf.h lies in a folder of this one.
 for header in zlib.h zconf.h; do
@@ -34,3 +35,14 @@ for machine in aarch64-linux-gnu arm-linux-gnueabihf; do
         head -20 <<<"$findings" | sed 's/^/# /'
     fi
 done
+
+# A compiler that says it is one for such a machine; the same command without that is the control.
+number=$((number + 1))
+compile=(cc -std=c11 -fsyntax-only -D_GNU_SOURCE -Iinclude -I. streams/graph/builder.c)
+swapped=$("${compile[@]}" -U__BYTE_ORDER__ -D__BYTE_ORDER__=__ORDER_BIG_ENDIAN__ 2>&1)
+if [[ $? -ne 0 && $swapped == *"#error"*"ittle-endian"* ]] && "${compile[@]}"; then
+    echo "ok $number - big_endian_machines_are_refused"
+else
+    echo "not ok $number - big_endian_machines_are_refused"
+    head -5 <<<"$swapped" | sed 's/^/# /'
+fi

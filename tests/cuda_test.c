@@ -280,13 +280,20 @@ static void memory_comes_from_the_callers_source(void **state)
     struct tarn_memory_limits limits;
     uint64_t alive = 0;
     void *memory;
-    struct tarn_memory_source source = {source_create, NULL, &alive, 256};
+    struct tarn_memory_source source = {0, source_create, NULL, &alive, 256};
     struct tarn_cuda_options *options =
         TARN_CUDA_OPTIONS(.ordinal = 1, .library = FAKE_CUDART, .memory = &source);
     control.reset(&(struct fake_options){.devices = 2});
     assert_int_equal(tarn_device_cuda_open(options, &device, &error), TARN_USAGE);
+    assert_non_null(strstr(error.text, "memory source"));
+    source.struct_size = sizeof source;
+    assert_int_equal(tarn_device_cuda_open(options, &device, &error), TARN_USAGE);
     assert_non_null(strstr(error.text, "needs both functions"));
     source.destroy = source_destroy;
+    source.alignment = 768;
+    assert_int_equal(tarn_device_cuda_open(options, &device, &error), TARN_USAGE);
+    assert_non_null(strstr(error.text, "is 768, no power of two"));
+    source.alignment = 256;
     assert_int_equal(tarn_device_cuda_open(options, &device, &error), TARN_OK);
     assert_int_equal(device.table->memory_limits(device.self, &limits), 0);
     assert_int_equal(limits.alignment, 256);

@@ -381,36 +381,49 @@ static void gpus_that_cannot_reach_each_other_are_told(void **state)
 
 /* ---- Work of others that does not end ---- */
 
-/* A kernel of somebody else's; returns its stream. */
-static tarn_cuda_stream launch_gate(atomic_int *open)
-{
-    tarn_cuda_stream stream;
+struct gate {
+    atomic_int open;
     tarn_cuda_library library;
-    tarn_cuda_kernel gate;
-    assert_int_equal(api.StreamCreateWithPriority(&stream, 1, 0), 0);
+    tarn_cuda_kernel kernel; /* ends when `open` is set */
+};
+
+static void load_gate(struct gate *gate)
+{
+    atomic_store(&gate->open, 0);
+    assert_int_equal(api.LibraryLoadData(&gate->library, "", NULL, NULL, 0, NULL, NULL, 0), 0);
+    assert_int_equal(api.LibraryGetKernel(&gate->kernel, gate->library, "fake_gate"), 0);
+}
+
+static unsigned launch_gate(struct gate *gate, tarn_cuda_stream stream)
+{
+    atomic_int *open = &gate->open;
     const struct tarn_cuda_launch launch = {
         .blocks = {1, 1, 1}, .threads = {1, 1, 1}, .stream = stream};
-    assert_int_equal(api.LibraryLoadData(&library, "", NULL, NULL, 0, NULL, NULL, 0), 0);
-    assert_int_equal(api.LibraryGetKernel(&gate, library, "fake_gate"), 0);
-    assert_int_equal(
-        api.LaunchKernelExC((const struct cudaLaunchConfig_st *)&launch, gate, (void *[]){&open}),
-        0);
-    api.LibraryUnload(library);
-    return stream;
+    return api.LaunchKernelExC((const struct cudaLaunchConfig_st *)&launch, gate->kernel,
+                               (void *[]){&open});
+}
+
+/* What waited for it is over soon. */
+static void open_gate(struct gate *gate)
+{
+    atomic_store(&gate->open, 1);
+    api.LibraryUnload(gate->library);
 }
 
 /* cudaFree waits for the gate. A destroy or a close that did so too would never return. */
 static void nothing_waits_for_work_of_others_that_does_not_end(void **state)
 {
     (void)state;
-    static atomic_int open;
+    static struct gate gate;
     struct life life = {0};
     struct tarn_error error;
+    tarn_cuda_stream stream;
     void *host;
-    atomic_store(&open, 0);
     use_devices(1);
+    load_gate(&gate);
     begin(&life);
-    tarn_cuda_stream stream = launch_gate(&open);
+    assert_int_equal(api.StreamCreateWithPriority(&stream, 1, 0), 0);
+    assert_int_equal(launch_gate(&gate, stream), 0);
     work(&life);
     require(tarn_session_host_memory_create(life.session, 4096, &host, &error), &error);
     tarn_session_host_memory_destroy(life.session, host, 4096);
@@ -419,11 +432,45 @@ static void nothing_waits_for_work_of_others_that_does_not_end(void **state)
     tarn_device_cuda_close(second);
     tarn_device_cuda_close(life.device);
     assert_true(control.alive() > 1);
-    atomic_store(&open, 1); /* and then all of it is given back */
+    open_gate(&gate); /* and then all of it is given back */
     assert_int_equal(api.StreamSynchronize(stream), 0);
     assert_int_equal(api.StreamDestroy(stream), 0);
     for (int i = 0; i < 20000 && control.alive() > 0; i++) usleep(500);
     assert_clean();
+}
+
+/* A kernel that does not end, on the first stream; the others' do nothing. */
+static int launch_gate_on_first(void *user, const struct tarn_call *call)
+{
+    return (int)(call->op == 0 ? launch_gate(user, call->queue)
+                               : api.LaunchHostFunc(call->queue, nothing, NULL));
+}
+
+/* Of two sessions one is given up, its kernel hangs; the other is used and destroyed meanwhile. */
+static void a_session_ends_beside_one_whose_kernel_hangs(void **state)
+{
+    (void)state;
+    static struct gate gate;
+    for (enum way way = 0; way < WAYS; way++) {
+        struct life hung = {.way = way}, sound = {.way = way};
+        struct tarn_error error;
+        tarn_ticket ticket;
+        use_devices(1);
+        load_gate(&gate);
+        begin(&hung);
+        begin(&sound);
+        tarn_session_bind_default(hung.session, launch_gate_on_first, &gate);
+        require(tarn_session_submit(hung.session, 1, &ticket, &error), &error);
+        assert_int_equal(tarn_session_wait(hung.session, ticket, 20000000, &error), TARN_DEADLINE);
+        work(&sound);
+        assert_int_equal(tarn_session_destroy(hung.session), TARN_DEADLINE);
+        end(&sound);
+        assert_int_equal(tarn_session_destroy_within(hung.session, 0, &error), TARN_DEADLINE);
+        open_gate(&gate);
+        end(&hung);
+        for (int i = 0; i < 20000 && control.alive() > 0; i++) usleep(500);
+        assert_clean();
+    }
 }
 
 /* ---- Priorities ---- */
@@ -463,6 +510,7 @@ int main(void)
         cmocka_unit_test(a_session_runs_on_two_gpus_that_reach_each_other),
         cmocka_unit_test(gpus_that_cannot_reach_each_other_are_told),
         cmocka_unit_test(nothing_waits_for_work_of_others_that_does_not_end),
+        cmocka_unit_test(a_session_ends_beside_one_whose_kernel_hangs),
         cmocka_unit_test(captured_sessions_keep_the_priorities_of_their_streams),
     };
     return cmocka_run_group_tests_name("cuda_threads", tests, load, NULL);

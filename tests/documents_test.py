@@ -60,13 +60,14 @@ def links_between_documents_lead_somewhere():
 # What is not run here, and why: the beginning of a command, and its reason.
 NOT_RUN_HERE = {
     "meson setup build && meson compile -C build": "these build what this test belongs to, and run it",
+    "meson setup build -Dtests=enabled && ninja -C build": "likewise",
     "meson test -C build": "this test is one of them",
     "tests/run.sh": "it runs this test",
     "tests/fuzz/run.sh build-fuzz 600": "ten minutes a fuzzer; tests/run.sh --with fuzz runs it for one",
     "TARN_CAMPAIGN=60 tests/fuzz/run.sh build-fuzz": "an hour; tests/run.sh --with fuzz runs it for minutes",
     "meson setup build --prefix /opt/tarn": "embed_ways does it, with another prefix",
-    "TARN_LIBRARY=build/libtarn.so tests/with_torch.sh tests/torch/tables.py": "half an hour with PyTorch; torch runs every network's step",
-    "python": "torch runs what the blocks of PyTorch show",
+    "TARN_LIBRARY=build/libtarn.so tests/with_torch.sh tests/torch/tables.py": "half an hour with PyTorch; torch runs it on a small network",
+    "python": "torch runs these blocks",
     "tarn explain": "of docs/explain.md: what_explain_answers_is_as_it_is_shown",
     "tarn compare": "of docs/explain.md: what_explain_answers_is_as_it_is_shown",
 }

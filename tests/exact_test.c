@@ -53,6 +53,24 @@ static void set_up(struct setup *setup, struct tarn_graph *graph, uint64_t align
                                 << q;
 }
 
+/* Takes the graph. False: it has too many storages, and is gone. */
+static bool set_up_small(struct setup *setup, struct tarn_graph *graph, uint64_t alignment)
+{
+    bool is_small = graph->planned_count <= STORAGES_MAX;
+    if (is_small)
+        set_up(setup, graph, alignment);
+    else
+        tarn_graph_destroy(graph);
+    return is_small;
+}
+
+/* The same of a random graph of up to so many ops. */
+static bool set_up_random(struct setup *setup, uint64_t seed, uint32_t ops_max, uint64_t alignment)
+{
+    struct random_graph_options knobs = random_graph_knobs(seed, ops_max);
+    return set_up_small(setup, random_graph(&knobs), alignment);
+}
+
 static void tear_down(struct setup *setup)
 {
     tarn_region_finish(&setup->region);
@@ -395,9 +413,9 @@ static void follow_least(struct setup *setup, const struct least *least,
     struct tarn_exact_mark mark;
     const struct tarn_deadline forever = {0};
     uint64_t work;
-    assert_int_equal(
-        tarn_exact_instance_init(&instance, &region, &setup->problem, NULL, &forever, 0, &work),
-        TARN_OK);
+    assert_int_equal(tarn_exact_instance_init(&instance, &region, &setup->problem, NULL, NULL,
+                                              &forever, 0, &work),
+                     TARN_OK);
     assert_true(tarn_exact_state_init(&state, &region, &instance,
                                       (int64_t)(least->capacity / instance.unit)));
     assert_true(tarn_exact_begin(&state));
@@ -474,9 +492,9 @@ static void closing_a_level_takes_back_all_that_was_set_in_it(void **state)
         const struct tarn_deadline forever = {0};
         uint64_t work;
         set_up(&setup, small_graph(&source, i % 2 ? 40 : 0), 1);
-        assert_int_equal(
-            tarn_exact_instance_init(&instance, &region, &setup.problem, NULL, &forever, 0, &work),
-            TARN_OK);
+        assert_int_equal(tarn_exact_instance_init(&instance, &region, &setup.problem, NULL, NULL,
+                                                  &forever, 0, &work),
+                         TARN_OK);
         assert_true(tarn_exact_state_init(&partial, &region, &instance,
                                           (int64_t)(least_capacity(&setup, 0) / instance.unit)));
         assert_true(tarn_exact_begin(&partial));
@@ -508,6 +526,158 @@ static void rules_keep_the_least_placement(void **state)
         assert_least_is_kept(&setup, &source);
         tear_down(&setup);
     }
+}
+
+/* ---- What the rules prove ---- */
+
+/* What rules of exact search speak of: placements within the capacity of which no block can be
+ * moved to a lower place that is free. All of them. */
+enum { SHIFTED_MAX = 20000, BLOCKS_MAX = 6 };
+struct shifted {
+    const struct tarn_exact_instance *instance;
+    uint32_t count;
+    int64_t position[SHIFTED_MAX][BLOCKS_MAX];
+};
+
+static bool collides(const struct setup *setup, uint32_t b, uint32_t end)
+{
+    for (uint32_t c = 0; c < end; c++)
+        if (c != b && collide(setup, b, c)) return true;
+    return false;
+}
+
+static bool is_shifted(struct setup *setup)
+{
+    for (uint32_t b = 0; b < setup->problem.blocks.count; b++) {
+        const struct tarn_block block = tarn_block_at(&setup->problem.blocks, b);
+        uint64_t at = setup->offset[block.members[0]];
+        bool lower = false;
+        for (uint64_t less = 0; less < at && !lower; less += block.alignment) {
+            move(setup, b, less);
+            lower = !collides(setup, b, setup->problem.blocks.count);
+        }
+        move(setup, b, at);
+        if (lower) return false;
+    }
+    return true;
+}
+
+static void list_shifted(struct setup *setup, uint32_t b, uint64_t capacity, struct shifted *list)
+{
+    if (b == setup->problem.blocks.count) {
+        if (list->count == SHIFTED_MAX || !is_shifted(setup)) return;
+        int64_t *position = list->position[list->count++];
+        for (uint32_t i = 0; i < b; i++) {
+            uint32_t first =
+                tarn_block_at(&setup->problem.blocks, list->instance->block[i]).members[0];
+            position[i] = (int64_t)(setup->offset[first] / list->instance->unit);
+        }
+        return;
+    }
+    const struct tarn_block block = tarn_block_at(&setup->problem.blocks, b);
+    for (uint64_t at = 0; at + block.size <= capacity; at += block.alignment) {
+        move(setup, b, at);
+        if (!collides(setup, b, b)) list_shifted(setup, b + 1, capacity, list);
+    }
+}
+
+/* "b is not at this limit", said when these blocks were placed. */
+struct postponement {
+    uint32_t b;
+    int64_t limit;
+    uint64_t placed;
+};
+
+struct descent {
+    struct tarn_exact_state state;
+    uint32_t count;
+    struct postponement list[64];
+};
+
+/* Is there a placement with the blocks of the set where they are placed, and with what was said of
+ * others for no reason but these, in which b is below the limit? b: TARN_NONE, in which none is. */
+static bool is_refuted(const struct shifted *shifted, const struct descent *descent, uint64_t set,
+                       uint32_t b, int64_t limit)
+{
+    for (uint32_t i = 0; i < shifted->count; i++) {
+        const int64_t *position = shifted->position[i];
+        bool agrees = b == TARN_NONE || position[b] < limit;
+        for (uint32_t c = 0; c < shifted->instance->count && agrees; c++)
+            agrees = !(set >> c & 1) || position[c] == descent->state.limit[c];
+        for (uint32_t k = 0; k < descent->count && agrees; k++) {
+            const struct postponement *said = &descent->list[k];
+            agrees = (said->placed & ~set) != 0 || position[said->b] > said->limit;
+        }
+        if (agrees) return true;
+    }
+    return false;
+}
+
+/* At random decisions, until a rule objects: what it names proves that there is nothing. Before,
+ * what a limit follows from proves that nothing is below it. */
+static bool descend(const struct shifted *shifted, struct descent *descent,
+                    struct random_source *source)
+{
+    struct tarn_exact_state *state = &descent->state;
+    struct tarn_exact_mark mark;
+    bool goes_on = tarn_exact_begin(state);
+    for (descent->count = 0; goes_on && state->unplaced_count > 0 && descent->count < 64;) {
+        uint32_t b = pick_any(source, state);
+        uint64_t placed = ((UINT64_C(1) << shifted->instance->count) - 1) & ~state->unplaced[0];
+        assert_true(tarn_exact_state_open(state, &mark));
+        if (random_percent(source, 60)) {
+            goes_on = tarn_exact_put(state, b);
+        } else {
+            descent->list[descent->count++] = (struct postponement){b, state->limit[b], placed};
+            state->failure[0] = placed;
+            goes_on = tarn_exact_postpone(state, b);
+        }
+        for (uint32_t c = 0; goes_on && c < shifted->instance->count; c++) {
+            uint64_t near = tarn_exact_adjacent(state, c)[0] & ~state->unplaced[0];
+            if (tarn_set_has(state->unplaced, c))
+                assert_false(is_refuted(shifted, descent,
+                                        tarn_exact_explanation(state, c)[0] | near, c,
+                                        state->limit[c]));
+        }
+    }
+    if (!goes_on) assert_false(is_refuted(shifted, descent, state->failure[0], TARN_NONE, 0));
+    return goes_on;
+}
+
+static void what_rules_name_proves_what_they_say(void **state)
+{
+    struct random_source source = {8};
+    struct shifted *shifted = malloc(sizeof *shifted);
+    uint32_t failures = 0;
+    (void)state;
+    for (uint32_t i = 0; i < RANDOM_GRAPHS; i++) {
+        struct setup setup;
+        struct tarn_region region = {.chunks = NULL};
+        struct tarn_exact_instance instance;
+        const struct tarn_deadline forever = {0};
+        uint64_t work;
+        set_up(&setup, small_graph(&source, i % 2 ? 40 : 0), 1);
+        uint64_t capacity = least_capacity(&setup, 0) + i % 3;
+        assert_int_equal(tarn_exact_instance_init(&instance, &region, &setup.problem, NULL, NULL,
+                                                  &forever, 0, &work),
+                         TARN_OK);
+        shifted->instance = &instance;
+        shifted->count = 0;
+        if (instance.count <= BLOCKS_MAX && capacity <= 16)
+            list_shifted(&setup, 0, capacity, shifted);
+        assert_true(shifted->count < SHIFTED_MAX);
+        for (uint32_t k = 0; k < 8 && shifted->count > 0; k++) {
+            struct descent descent;
+            assert_true(tarn_exact_state_init(&descent.state, &region, &instance,
+                                              (int64_t)(capacity / instance.unit)));
+            failures += !descend(shifted, &descent, &source);
+            tarn_exact_state_finish(&descent.state);
+        }
+        tarn_region_finish(&region);
+        tear_down(&setup);
+    }
+    free(shifted);
+    assert_true(failures > RANDOM_GRAPHS);
 }
 
 /* ---- Larger problems ---- */
@@ -606,15 +776,9 @@ static void valid_on_graphs_with_every_feature(void **state)
     uint32_t found = 0;
     (void)state;
     for (uint64_t seed = 1; seed <= 300; seed++) {
-        struct random_graph_options knobs = random_graph_knobs(seed, 40);
-        struct tarn_graph *graph = random_graph(&knobs);
         struct setup setup;
         uint64_t row[STORAGES_MAX];
-        if (graph->planned_count > STORAGES_MAX) {
-            tarn_graph_destroy(graph);
-            continue;
-        }
-        set_up(&setup, graph, UINT64_C(1) << seed % 10);
+        if (!set_up_random(&setup, seed, 40, UINT64_C(1) << seed % 10)) continue;
         uint64_t end = tarn_blocks_place_in_a_row(&setup.problem.blocks, row);
         for (uint64_t percent = 30; percent <= 100; percent += 10) {
             const struct tarn_exact_options options = {.seed = seed, .nodes_max = 2000};
@@ -634,15 +798,9 @@ static void cores_keep_plans_safe_and_lower_them(void **state)
     uint32_t reached = 0, lowered = 0, proved = 0;
     (void)state;
     for (uint64_t seed = 1; seed <= 200; seed++) {
-        struct random_graph_options knobs = random_graph_knobs(seed, 40);
-        struct tarn_graph *graph = random_graph(&knobs);
         struct setup setup;
         struct tarn_core_report report;
-        if (graph->planned_count > STORAGES_MAX) {
-            tarn_graph_destroy(graph);
-            continue;
-        }
-        set_up(&setup, graph, UINT64_C(1) << seed % 10);
+        if (!set_up_random(&setup, seed, 40, UINT64_C(1) << seed % 10)) continue;
         uint64_t row = tarn_blocks_place_in_a_row(&setup.problem.blocks, setup.offset), end = row;
         const struct tarn_core_options options = {.aim = row * (30 + seed % 60) / 100,
                                                   .visits = 100000,
@@ -770,14 +928,8 @@ static void a_limit_of_work_only_cuts(void **state)
     uint32_t cut = 0;
     (void)state;
     for (uint64_t seed = 1; seed <= 40; seed++) {
-        struct random_graph_options knobs = random_graph_knobs(seed, 60);
-        struct tarn_graph *graph = random_graph(&knobs);
         struct setup setup;
-        if (graph->planned_count > STORAGES_MAX) {
-            tarn_graph_destroy(graph);
-            continue;
-        }
-        set_up(&setup, graph, 1);
+        if (!set_up_random(&setup, seed, 60, 1)) continue;
         for (uint64_t work_max = 1; work_max <= 100000000; work_max *= 100) {
             struct tarn_place_result one = climb(&setup, 0, work_max, 1);
             cut += one.stopped == TARN_STOP_WORK;
@@ -790,6 +942,52 @@ static void a_limit_of_work_only_cuts(void **state)
     assert_true(cut > 20);
 }
 
+static struct tarn_place_result search_alone(struct setup *setup, uint64_t work_max)
+{
+    const struct tarn_place_request request = {
+        .method = TARN_PLACE_EXACT,
+        .improve = {.bound = setup->problem.antichain.bound, .steps = 1, .work_max = work_max}};
+    struct tarn_place_result result = {.offset = setup->offset};
+    assert_int_equal(tarn_place(&setup->problem, &request, &result), TARN_OK);
+    assert_valid(setup, result.footprint);
+    return result;
+}
+
+/* What exact search decides without a limit of work, it decides within one too, or it says that the
+ * limit has ended it. */
+static void assert_ended_or_decided(struct setup *setup, struct tarn_place_result unlimited,
+                                    uint32_t *ended, uint32_t *decided)
+{
+    for (uint64_t work_max = 1000; work_max <= 1000000000; work_max *= 2) {
+        struct tarn_place_result some = search_alone(setup, work_max);
+        bool is_ended = some.stopped == TARN_STOP_WORK;
+        *ended += is_ended;
+        *decided += !is_ended;
+        if (is_ended) continue;
+        assert_int_equal(some.stopped, TARN_STOP_NONE);
+        assert_int_equal(some.footprint, unlimited.footprint);
+        assert_int_equal(some.cannot_fit, unlimited.cannot_fit);
+    }
+}
+
+static void exact_search_tells_that_its_limit_of_work_has_ended_it(void **state)
+{
+    uint32_t ended = 0, decided = 0, found = 0, proved = 0;
+    (void)state;
+    for (uint64_t seed = 100; seed < 170; seed++) {
+        struct setup setup;
+        if (!set_up_random(&setup, seed, 60, 1)) continue;
+        struct tarn_place_result unlimited = search_alone(&setup, 0);
+        bool is_found = strcmp(unlimited.method, "exact") == 0;
+        found += is_found;
+        proved += unlimited.cannot_fit;
+        if (is_found || unlimited.cannot_fit)
+            assert_ended_or_decided(&setup, unlimited, &ended, &decided);
+        tear_down(&setup);
+    }
+    assert_true(ended > 50 && decided > 50 && found >= 5 && proved >= 5);
+}
+
 /* A climb with little work may miss the capacity that a longer one kept to; it proves nothing. */
 static void never_says_that_nothing_fits_where_something_does(void **state)
 {
@@ -799,12 +997,7 @@ static void never_says_that_nothing_fits_where_something_does(void **state)
         struct setup setup;
         const struct rough_graph_options options = {(enum rough_kind)(seed % ROUGH_KINDS), 40, 4,
                                                     seed};
-        struct tarn_graph *graph = rough_graph(&options);
-        if (graph->planned_count > STORAGES_MAX) {
-            tarn_graph_destroy(graph);
-            continue;
-        }
-        set_up(&setup, graph, 1);
+        if (!set_up_small(&setup, rough_graph(&options), 1)) continue;
         uint64_t capacity = climb(&setup, 0, 10000000, 1).footprint;
         for (uint64_t work_max = 10000; work_max <= 1000000; work_max *= 10) {
             struct tarn_place_result result = climb(&setup, capacity, work_max, 1);
@@ -839,6 +1032,7 @@ int main(void)
         cmocka_unit_test(exact_with_groups_and_alignment),
         cmocka_unit_test(exact_without_what_is_left_out),
         cmocka_unit_test(rules_keep_the_least_placement),
+        cmocka_unit_test(what_rules_name_proves_what_they_say),
         cmocka_unit_test(closing_a_level_takes_back_all_that_was_set_in_it),
         cmocka_unit_test(exact_on_nearly_full_puzzles),
         cmocka_unit_test(solves_puzzles_without_a_gap),
@@ -850,6 +1044,7 @@ int main(void)
         cmocka_unit_test(stops_at_its_number_of_nodes),
         cmocka_unit_test(stops_at_its_work_for_any_number_of_threads),
         cmocka_unit_test(a_limit_of_work_only_cuts),
+        cmocka_unit_test(exact_search_tells_that_its_limit_of_work_has_ended_it),
         cmocka_unit_test(never_says_that_nothing_fits_where_something_does),
         cmocka_unit_test(offsets_stay_when_nothing_was_found),
     };

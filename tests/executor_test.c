@@ -151,16 +151,17 @@ static int hash_inputs(void *user, const struct tarn_call *call)
     struct hash_kernel *kernel = user;
     const struct tarn_graph *graph = kernel->graph;
     const struct tarn_graph_op *op = &graph->ops[call->op];
+    const struct tarn_op_extra *extra = tarn_extra(op);
     uint64_t hash = mix(call->origin, (const unsigned char *)&call->iteration, sizeof(uint64_t));
     for (uint32_t i = 0; i < op->inputs_count; i++)
         hash = mix(hash, call->inputs[i], graph->tensors[op->inputs[i]].size);
-    if (op->workspace > 0) fill(call->workspace, op->workspace, hash, false);
-    uint64_t before = op->workspace > 0 ? mix(0, call->workspace, op->workspace) : 0;
+    if (extra->workspace > 0) fill(call->workspace, extra->workspace, hash, false);
+    uint64_t before = extra->workspace > 0 ? mix(0, call->workspace, extra->workspace) : 0;
     for (uint32_t i = 0; i < op->outputs_count; i++) {
-        const struct tarn_graph_tensor *tensor = &graph->tensors[op->outputs[i]];
-        fill(call->outputs[i], tensor->size, hash + i, tensor->root != op->outputs[i]);
+        const struct tarn_graph_tensor *tensor = &graph->tensors[tarn_outputs(op)[i]];
+        fill(call->outputs[i], tensor->size, hash + i, tensor->root != tarn_outputs(op)[i]);
     }
-    uint64_t after = op->workspace > 0 ? mix(0, call->workspace, op->workspace) : 0;
+    uint64_t after = extra->workspace > 0 ? mix(0, call->workspace, extra->workspace) : 0;
     if (before != after) atomic_fetch_add(&kernel->workspaces_lost, 1);
     return 0;
 }
@@ -181,8 +182,8 @@ static unsigned char **run_serially(struct hash_kernel *kernel, uint64_t iterati
         for (uint32_t k = 0; k < op->inputs_count; k++)
             addresses[k] = contents[graph->tensors[op->inputs[k]].root];
         for (uint32_t k = 0; k < op->outputs_count; k++)
-            addresses[op->inputs_count + k] = contents[graph->tensors[op->outputs[k]].root];
-        void *workspace = calloc(1, op->workspace + 1);
+            addresses[op->inputs_count + k] = contents[graph->tensors[tarn_outputs(op)[k]].root];
+        void *workspace = calloc(1, tarn_extra(op)->workspace + 1);
         struct tarn_call call = {.op = v,
                                  .origin = op->origin,
                                  .stream = op->stream,

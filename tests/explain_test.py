@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -189,7 +190,7 @@ def the_certificates_storages_add_up_to_the_bound_in_every_column():
 
 @test
 def a_change_brings_what_planning_with_it_gives():
-    tried, helped = set(), set()
+    tried, helped, added = set(), set(), []
     for path in (os.path.join(graphs, "resnet50_b1_adam.ddp.json.gz"), os.path.join(graphs, "figure2.json"), small_graph(2)):
         world = World(path)
         told = answer(world.path, "plan")["planned_with"]
@@ -200,12 +201,39 @@ def a_change_brings_what_planning_with_it_gives():
             made = json.loads(done.stdout)
             assert made["footprint_bytes"] == row["footprint_bytes"], row
             assert made["events"]["kept"] + made["events"]["boundary"] == row["waits"], (row, made["events"])
+            assert ("added_waits" in row) == (words == ["--couple"])
+            if "added_waits" in row:
+                assert run("transform", world.path, "--couple", "-o", "coupled.json").returncode == 0
+                with open(os.path.join(folder.name, "coupled.json"), encoding="utf-8") as file:
+                    coupled = json.load(file)["ops"]
+                old, new = ({(op["name"], ops[on]["name"]) for op in ops for on in op.get("control", [])} for ops in (world.graph["ops"], coupled))
+                new -= old
+                assert {(wait["op"], wait["waits_for"]["op"]) for wait in row["added_waits"]} == new, (row, new)
+                assert all(world.graph["ops"][wait["op_id"]]["name"] == wait["op"] for wait in row["added_waits"])
+                added.append(len(new))
             tried.add(words[0] if words else "")
             helped |= {words[0]} if words and row["footprint_percent"] < 0 else set()
         footprints = [row["footprint_bytes"] for row in told]
         assert footprints == sorted(footprints)
     assert tried == {"", "--reorder", "--in-place", "--couple", "--pad-groups", "--alignment", "--budget"}, tried
-    assert {"--reorder", "--couple", "--alignment", "--budget"} <= helped, helped
+    assert {"--reorder", "--couple", "--alignment", "--budget"} <= helped and max(added) > 0, (helped, added)
+
+
+@test
+def people_read_names_as_they_are_given_and_ways_as_one_line():
+    world = World(os.path.join(graphs, "figure2.json"))
+    told = answer(world.path, "plan", "i")
+    text = run("explain", world.path, "plan", "i").stdout
+    rows = [line for line in text.splitlines() if line.startswith("safe by")]
+    ways = [way["way"] for key in ("bytes_before", "bytes_after") for row in told[key] for way in row["ways"]]
+    assert len(rows) == len(ways) > 0, text
+    for row, way in zip(rows, ways):
+        steps = re.findall(r"\(op:(\d+), \S+\)", row)
+        assert steps == [str(step["op_id"]) for step in way], (row, way)
+        assert row.count("wait") == sum(step["by"].startswith("waited for") for step in way), (row, way)
+        assert row.count("next iteration") == sum("next iteration" in step["by"] for step in way), (row, way)
+    for word in re.findall(r"\((tensor:\d+|op:\d+)[,)]", text):
+        assert run("explain", world.path, "plan", word).returncode == 0, word
 
 
 @test

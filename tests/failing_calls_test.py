@@ -11,12 +11,12 @@ Of many calls some are tried, at equal distances. With TARN_CAMPAIGN=MINUTES all
 import concurrent.futures
 import os
 import random
-import shutil
 import sys
 import tempfile
 import threading
 import time
 
+import cases
 import command_cases
 
 OLD = b"what was there before\n"
@@ -96,10 +96,8 @@ class Attempt:
 class Tester:
     def __init__(self, source, tarn, library, folder):
         self.tarn, self.library, self.folder = tarn, library, folder
-        self.number, self.faults = 0, 0
         self.cases = command_cases.prepare(source, tarn, folder)
         self.workplaces = threading.local()
-        self.campaign = float(os.environ.get("TARN_CAMPAIGN", "0")) * 60
 
     def run(self, case, folder, setting=None):
         report = folder + ".report"
@@ -139,11 +137,11 @@ class Tester:
 
     def attempts(self, kind, way, tries):
         for index, (case, calls) in enumerate(self.count(kind)):
-            stride = 1 if self.campaign else max(1, calls // tries)
+            stride = 1 if cases.CAMPAIGN else max(1, calls // tries)
             for number in range(index % stride, calls, stride):
                 yield Attempt(case, kind, way, number)
 
-    def test(self, name, kind, ways, tries, share):
+    def try_calls(self, kind, ways, tries, share):
         """tries: of each case and way; share: of the campaign's time."""
         begin = time.monotonic()
         attempts = [attempt for way in ways for attempt in self.attempts(kind, way, tries)]
@@ -151,7 +149,7 @@ class Tester:
         runs, found = 0, []
 
         def judge(attempt):
-            if self.campaign and time.monotonic() - begin > self.campaign * share:
+            if cases.CAMPAIGN and time.monotonic() - begin > cases.CAMPAIGN * share:
                 return None
             fault = attempt.find_fault(self, self.workplace())
             return attempt, fault
@@ -161,32 +159,36 @@ class Tester:
                 runs += result is not None
                 if result and result[1]:
                     found.append(f"{result[0]}: {result[1]}")
-        self.number += 1
-        self.faults += len(found)
-        print(f"{'not ok' if found else 'ok'} {self.number} - {name}")
-        for line in found[:20]:
-            print(f"# {line}")
         print(f"# {runs} runs in {time.monotonic() - begin:.1f} s, of {len(attempts)}")
-        if self.campaign:
-            what = f"command: {kind} {'/'.join(ways)}"
-            print(f"# campaign | {what} | {runs} | {time.monotonic() - begin:.0f} | {len(found)}", flush=True)
+        cases.judge(found, f"command: {kind} {'/'.join(ways)}", runs, begin)
+
+    def an_allocation_that_fails_is_survived_or_told(self):
+        self.try_calls("memory", ["fail"], 12, 0.4)
+
+    def memory_that_has_run_out_is_told(self):
+        self.try_calls("memory", ["all"], 5, 0.2)
+
+    def work_on_a_file_that_fails_is_told(self):
+        self.try_calls("files", ["fail"], 100, 0.1)
+
+    def interrupted_and_partial_work_on_files_goes_on(self):
+        self.try_calls("files", ["again", "part"], 12, 0.1)
+
+    def threads_that_are_refused_are_done_without_or_told(self):
+        self.try_calls("threads", ["fail", "all"], 100, 0.1)
+
+    def a_killed_command_leaves_the_old_file_or_the_new_one(self):
+        self.try_calls("files", ["kill"], 100, 0.1)
 
 
 def main(source, tarn, library):
-    folder = tempfile.mkdtemp()
-    try:
+    with tempfile.TemporaryDirectory() as folder:
         tester = Tester(source, os.path.realpath(tarn), os.path.realpath(library), folder)
-        tester.test("an_allocation_that_fails_is_survived_or_told", "memory", ["fail"], 12, 0.4)
-        tester.test("memory_that_has_run_out_is_told", "memory", ["all"], 5, 0.2)
-        tester.test("work_on_a_file_that_fails_is_told", "files", ["fail"], 100, 0.1)
-        tester.test("interrupted_and_partial_work_on_files_goes_on", "files", ["again", "part"], 12, 0.1)
-        tester.test("threads_that_are_refused_are_done_without_or_told", "threads", ["fail", "all"], 100, 0.1)
-        tester.test("a_killed_command_leaves_the_old_file_or_the_new_one", "files", ["kill"], 100, 0.1)
-        print(f"1..{tester.number}")
-        return 1 if tester.faults else 0
-    finally:
-        shutil.rmtree(folder)
+        cases.run([tester.an_allocation_that_fails_is_survived_or_told, tester.memory_that_has_run_out_is_told,
+                   tester.work_on_a_file_that_fails_is_told, tester.interrupted_and_partial_work_on_files_goes_on,
+                   tester.threads_that_are_refused_are_done_without_or_told,
+                   tester.a_killed_command_leaves_the_old_file_or_the_new_one])
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    main(*sys.argv[1:])

@@ -627,11 +627,12 @@ static void launch_spin(tarn_cuda_stream stream, tarn_cuda_kernel spin)
         api.LaunchKernelExC((const struct cudaLaunchConfig_st *)&launch, spin, (void *[]){&ns}), 0);
 }
 
-static tarn_cuda_event record_stamp(tarn_cuda_stream stream)
+static tarn_cuda_event record_stamp(tarn_cuda_stream stream, bool in_capture)
 {
     tarn_cuda_event stamp;
+    unsigned flags = in_capture ? TARN_CUDA_RECORD_EXTERNAL : TARN_CUDA_RECORD_PLAIN;
     assert_int_equal(api.EventCreateWithFlags(&stamp, TARN_CUDA_EVENT_TIMING), 0);
-    assert_int_equal(api.EventRecordWithFlags(stamp, stream, TARN_CUDA_RECORD_EXTERNAL), 0);
+    assert_int_equal(api.EventRecordWithFlags(stamp, stream, flags), 0);
     return stamp;
 }
 
@@ -650,9 +651,9 @@ static bool runs_urgent_first(unsigned long long flags)
     assert_int_equal(api.EventRecord(fork, plain), 0);
     assert_int_equal(api.StreamWaitEvent(urgent, fork, 0), 0);
     for (int i = 0; i < 12; i++) launch_spin(plain, spin);
-    stamps[0] = record_stamp(plain);
+    stamps[0] = record_stamp(plain, true);
     for (int i = 0; i < 12; i++) launch_spin(urgent, spin);
-    stamps[1] = record_stamp(urgent);
+    stamps[1] = record_stamp(urgent, true);
     assert_int_equal(api.EventRecord(join, urgent), 0);
     assert_int_equal(api.StreamWaitEvent(plain, join, 0), 0);
     assert_int_equal(api.StreamEndCapture(plain, &graph), 0);
@@ -661,6 +662,22 @@ static bool runs_urgent_first(unsigned long long flags)
     assert_int_equal(api.StreamSynchronize(plain), 0);
     assert_int_equal(api.EventElapsedTime(&ms, stamps[0], stamps[1]), 0);
     return ms < 0;
+}
+
+static void no_time_is_between_stamps_of_two_devices(void **state)
+{
+    (void)state;
+    float ms = 0;
+    use_devices(2);
+    tarn_cuda_stream first = make_stream();
+    tarn_cuda_event from = record_stamp(first, false), again = record_stamp(first, false);
+    assert_int_equal(api.SetDevice(1), 0);
+    tarn_cuda_stream second = make_stream();
+    tarn_cuda_event to = record_stamp(second, false);
+    assert_int_equal(api.StreamSynchronize(first), 0);
+    assert_int_equal(api.StreamSynchronize(second), 0);
+    assert_int_equal(api.EventElapsedTime(&ms, from, again), 0);
+    assert_int_equal(api.EventElapsedTime(&ms, from, to), 400);
 }
 
 static void nodes_have_priorities_where_the_graph_was_told_to_use_them(void **state)
@@ -675,6 +692,52 @@ static void nodes_have_priorities_where_the_graph_was_told_to_use_them(void **st
     }
     assert_int_equal(first[true], 20);
     assert_in_range(first[false], 1, 19);
+}
+
+/* ---- Priorities of streams ---- */
+
+/* Twelve kernels on each of two streams, of which one is urgent or launches a graph that was
+ * captured on an urgent one. Is that one over first? */
+static bool urgent_is_over_first(bool as_graph)
+{
+    tarn_cuda_stream plain = make_stream(), urgent, own = make_stream();
+    tarn_cuda_kernel spin = find_kernel("tarn_spin");
+    tarn_cuda_event stamps[2];
+    tarn_cuda_graph graph;
+    tarn_cuda_exec exec;
+    float ms = 0;
+    assert_int_equal(api.StreamCreateWithPriority(&urgent, 1, -5), 0);
+    control.hold(true);
+    for (int i = 0; i < 12; i++) launch_spin(plain, spin);
+    stamps[0] = record_stamp(plain, false);
+    if (as_graph) assert_int_equal(api.StreamBeginCapture(urgent, 1), 0);
+    for (int i = 0; i < 12; i++) launch_spin(urgent, spin);
+    stamps[1] = record_stamp(urgent, as_graph);
+    if (as_graph) {
+        assert_int_equal(api.StreamEndCapture(urgent, &graph), 0);
+        assert_int_equal(api.GraphInstantiate(&exec, graph, TARN_CUDA_NODE_PRIORITIES), 0);
+        assert_int_equal(api.GraphLaunch(exec, own), 0);
+    }
+    control.hold(false);
+    assert_int_equal(api.StreamSynchronize(plain), 0);
+    assert_int_equal(api.StreamSynchronize(as_graph ? own : urgent), 0);
+    assert_int_equal(api.EventElapsedTime(&ms, stamps[0], stamps[1]), 0);
+    return ms < 0;
+}
+
+static void the_most_urgent_stream_goes_on_first_where_that_counts(void **state)
+{
+    (void)state;
+    uint32_t first[2][2] = {{0}}; /* by whether a graph is launched, and whether priorities count */
+    for (uint64_t i = 0; i < 80; i++) {
+        bool as_graph = i / 2 % 2, counts = i % 2;
+        control.reset(&(struct fake_options){.seed = i, .workers = 1, .priorities = counts});
+        first[as_graph][counts] += urgent_is_over_first(as_graph);
+    }
+    for (int as_graph = 0; as_graph < 2; as_graph++) {
+        assert_int_equal(first[as_graph][true], 20);
+        assert_in_range(first[as_graph][false], 1, 19);
+    }
 }
 
 int main(void)
@@ -705,7 +768,9 @@ int main(void)
         TEST(host_functions_run_one_at_a_time),
         TEST(copies_of_pageable_memory_are_over_when_they_return),
         TEST(pinned_memory_is_the_hosts_for_a_copy_that_names_its_direction),
+        TEST(no_time_is_between_stamps_of_two_devices),
         TEST(nodes_have_priorities_where_the_graph_was_told_to_use_them),
+        TEST(the_most_urgent_stream_goes_on_first_where_that_counts),
     };
     return cmocka_run_group_tests_name("fake_cudart", tests, load, reset);
 }

@@ -104,7 +104,8 @@ static void groups_stay_whole_and_are_the_same_in_all(void **state)
 }
 
 static void refuse(const struct persistent *first, uint32_t first_group,
-                   const struct persistent *second, uint32_t second_group, const char *words)
+                   const struct persistent *second, uint32_t second_group, tarn_tensor tensor,
+                   const char *words)
 {
     struct tarn_graph *graphs[2] = {build(first, 2, first_group, 16),
                                     build(second, 2, second_group, 16)};
@@ -112,6 +113,7 @@ static void refuse(const struct persistent *first, uint32_t first_group,
     struct tarn_error error;
     assert_int_equal(plan(graphs, plans, &error), TARN_USAGE);
     assert_says(&error, words);
+    assert_int_equal(error.tensor, tensor);
     assert_null(plans[0]);
     assert_null(plans[1]);
     finish(graphs, plans);
@@ -126,12 +128,12 @@ static void what_does_not_agree_is_named(void **state)
     const struct persistent without[] = {{"a", 5, TARN_PARAMETER}, {"", 6, TARN_PARAMETER}};
     const struct persistent turned[] = {{"b", 6, TARN_PARAMETER}, {"a", 5, TARN_PARAMETER}};
     const struct persistent input[] = {{"a", 9, TARN_INPUT}, {"b", 6, TARN_PARAMETER}};
-    refuse(good, 0, longer, 0, "has 7 bytes in graph \"member\" but 6");
-    refuse(good, 0, input, 0, "has 9 bytes");
-    refuse(good, 0, twice, 0, "has a name that another one has, too");
-    refuse(good, 0, without, 0, "has no name");
-    refuse(good, 2, turned, 2, "lies otherwise in its contiguous group");
-    refuse(good, 2, turned, 0, "lies otherwise in its contiguous group");
+    refuse(good, 0, longer, 0, 1, "has 7 bytes in graph \"member\" but 6");
+    refuse(good, 0, input, 0, 0, "has 9 bytes");
+    refuse(good, 0, twice, 0, 1, "has a name that another one has, too");
+    refuse(good, 0, without, 0, 1, "has no name");
+    refuse(good, 2, turned, 2, 1, "lies otherwise in its contiguous group");
+    refuse(good, 2, turned, 0, 0, "lies otherwise in its contiguous group");
 }
 
 static void a_capacity_holds_for_every_plan(void **state)
@@ -146,6 +148,49 @@ static void a_capacity_holds_for_every_plan(void **state)
     finish(graphs, plans);
 }
 
+/* 48 bytes persistent by that name and 32 in the arena, both in the second space. */
+static struct tarn_graph *build_on_chip(const char *name, uint64_t capacity)
+{
+    struct tarn_graph *graph;
+    struct tarn_error error;
+    struct tarn_builder *b = tarn_builder_create(name);
+    tarn_stream s = tarn_builder_stream(b, "s");
+    tarn_builder_space(b, &(struct tarn_space_info){.name = "device"});
+    tarn_space chip = tarn_builder_space(b, &(struct tarn_space_info){.name = "chip",
+                                                                      .kind = TARN_SPACE_SCRATCH,
+                                                                      .capacity = capacity});
+    tarn_tensor kept = tarn_builder_tensor(
+        b, &(struct tarn_tensor_info){
+               .name = name, .size = 48, .kind = TARN_PARAMETER, .space = chip});
+    tarn_tensor y =
+        tarn_builder_tensor(b, &(struct tarn_tensor_info){.name = "y", .size = 32, .space = chip});
+    tarn_builder_op(b, &(struct tarn_op_info){
+                           .stream = s, .inputs = TARN_TENSORS(kept), .outputs = TARN_TENSORS(y)});
+    require(tarn_builder_finish(b, &graph, &error), &error);
+    return graph;
+}
+
+static void the_common_persistent_part_keeps_to_the_capacity_of_its_space(void **state)
+{
+    (void)state;
+    for (uint64_t capacity = 80; capacity <= 128; capacity += 16) {
+        struct tarn_graph *graphs[2] = {build_on_chip("one", capacity),
+                                        build_on_chip("two", capacity)};
+        struct tarn_plan *plans[2], *alone;
+        struct tarn_error error;
+        require(tarn_plan_create(graphs[0], TARN_PLAN_OPTIONS(.alignment = 16), &alone, &error),
+                &error);
+        tarn_plan_destroy(alone);
+        bool fits = capacity == 128;
+        assert_int_equal(plan(graphs, plans, &error), fits ? TARN_OK : TARN_DOES_NOT_FIT);
+        if (!fits)
+            assert_says(&error,
+                        "memory space 1 \"chip\": the persistent part that all plans of the "
+                        "family share has 96 bytes, and the arena of graph \"one\" 32");
+        finish(graphs, plans);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +198,7 @@ int main(void)
         cmocka_unit_test(groups_stay_whole_and_are_the_same_in_all),
         cmocka_unit_test(what_does_not_agree_is_named),
         cmocka_unit_test(a_capacity_holds_for_every_plan),
+        cmocka_unit_test(the_common_persistent_part_keeps_to_the_capacity_of_its_space),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -205,9 +205,9 @@ static void the_verifier_proves_exactly_the_bound(void **state)
         options.group_share = 60;
         struct instance it = instance_create(&options, alignment);
         struct tarn_plan *plan = make_plan(&it);
-        assert_true(plan->bound <= it.bound.bound);
-        with_gaps += plan->gaps_count > 0;
-        plan->bound += alignment;
+        assert_true(plan->claim.bound <= it.bound.bound);
+        with_gaps += plan->claim.gaps_count > 0;
+        plan->claim.bound += alignment;
         assert_true(is_wrong_bound(plan, it.graph));
         tarn_plan_destroy(plan);
         instance_destroy(&it);
@@ -221,14 +221,15 @@ static void damage(struct tarn_plan *plan, struct random_source *source)
     const struct tarn_graph *graph = plan->graph;
     for (uint32_t s = 0; s < plan->streams_count; s++) {
         uint32_t length = plan->list_begin[s + 1] - plan->list_begin[s];
-        if (random_percent(source, 40)) plan->threshold[s] = random_below(source, length + 1);
+        if (random_percent(source, 40)) plan->claim.threshold[s] = random_below(source, length + 1);
     }
-    plan->gaps = tarn_region_take(&plan->region, graph->planned_count, sizeof *plan->gaps);
-    plan->gaps_count = 0;
+    plan->claim.gaps =
+        tarn_region_take(&plan->region, graph->planned_count, sizeof *plan->claim.gaps);
+    plan->claim.gaps_count = 0;
     uint32_t share = 20 * random_below(source, 6);
     for (uint32_t i = 0; i < plan->storages_count; i++)
         if (graph->storages[i].group != TARN_NONE && random_percent(source, share))
-            plan->gaps[plan->gaps_count++] = plan->storages[i].id;
+            plan->claim.gaps[plan->claim.gaps_count++] = plan->storages[i].id;
 }
 
 static void no_certificate_proves_more_than_the_smallest_arena(void **state)
@@ -241,7 +242,7 @@ static void no_certificate_proves_more_than_the_smallest_arena(void **state)
         struct instance it = instance_create(&options, alignment);
         if (it.problem.conflicts.reuse.count <= STORAGES_MAX && has_groups(&it)) {
             struct tarn_plan *plan = make_plan(&it);
-            plan->bound = smallest_arena(&it) + 1;
+            plan->claim.bound = smallest_arena(&it) + 1;
             for (uint32_t i = 0; i < DAMAGES; i++) {
                 damage(plan, &source);
                 assert_true(is_wrong_bound(plan, it.graph));
@@ -261,14 +262,15 @@ static void a_gap_by_another_name_or_twice_is_refused(void **state)
         options.group_share = 60;
         struct instance it = instance_create(&options, 1);
         struct tarn_plan *plan = make_plan(&it);
-        if (plan->gaps_count > 0) {
-            uint32_t gap = plan->gaps[plan->gaps_count - 1];
-            uint32_t *gaps = tarn_region_take(&plan->region, plan->gaps_count + 1, sizeof *gaps);
-            memcpy(gaps, plan->gaps, plan->gaps_count * sizeof *gaps);
-            plan->gaps = gaps;
-            gaps[plan->gaps_count++] = gap;
+        if (plan->claim.gaps_count > 0) {
+            uint32_t gap = plan->claim.gaps[plan->claim.gaps_count - 1];
+            uint32_t *gaps =
+                tarn_region_take(&plan->region, plan->claim.gaps_count + 1, sizeof *gaps);
+            memcpy(gaps, plan->claim.gaps, plan->claim.gaps_count * sizeof *gaps);
+            plan->claim.gaps = gaps;
+            gaps[plan->claim.gaps_count++] = gap;
             assert_true(is_wrong_bound(plan, it.graph));
-            plan->gaps_count -= 2;
+            plan->claim.gaps_count -= 2;
             assert_true(is_wrong_bound(plan, it.graph));
             damaged++;
         }

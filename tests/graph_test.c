@@ -149,7 +149,7 @@ static void copies_what_is_passed_in(void **state)
     struct tarn_graph *graph = finish(b);
     assert_string_equal(graph->name, "w");
     assert_string_equal(graph->ops[0].name, "w");
-    assert_int_equal(graph->ops[0].outputs[0], 0);
+    assert_int_equal(tarn_outputs(&graph->ops[0])[0], 0);
     tarn_graph_destroy(graph);
 }
 
@@ -334,13 +334,14 @@ static bool *direct_matrix(const struct tarn_graph *graph, bool with_control)
     bool *before = calloc((size_t)n * n + 1, 1);
     for (uint32_t v = 0; v < n; v++) {
         const struct tarn_graph_op *op = &graph->ops[v];
-        for (uint32_t k = 0; with_control && k < op->control_count; k++)
-            before[op->control[k] * n + v] = true;
+        const struct tarn_op_extra *extra = tarn_extra(op);
+        for (uint32_t k = 0; with_control && k < extra->control_count; k++)
+            before[extra->control[k] * n + v] = true;
         for (uint32_t u = 0; u < n; u++) {
             if (u < v && graph->ops[u].stream == op->stream) before[u * n + v] = true;
             for (uint32_t o = 0; o < graph->ops[u].outputs_count; o++) {
                 for (uint32_t i = 0; i < op->inputs_count; i++) {
-                    if (graph->ops[u].outputs[o] == op->inputs[i]) before[u * n + v] = true;
+                    if (tarn_outputs(&graph->ops[u])[o] == op->inputs[i]) before[u * n + v] = true;
                 }
             }
         }
@@ -428,7 +429,7 @@ static bool names_storage(const struct tarn_graph *graph, const uint32_t *tensor
 static bool op_writes(const struct tarn_graph *graph, uint32_t v, uint32_t root)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
-    return !op->view && names_storage(graph, op->outputs, op->outputs_count, root);
+    return !op->view && names_storage(graph, tarn_outputs(op), op->outputs_count, root);
 }
 
 static bool op_touches(const struct tarn_graph *graph, uint32_t v, uint32_t root)
@@ -445,18 +446,18 @@ static void check_root_storage(const struct tarn_graph *graph, uint32_t a, uint3
     uint32_t i = 0;
     assert_int_equal(storage->tensor, root);
     assert_int_equal(storage->size, tensor->size);
-    assert_int_equal(storage->alignment, tensor->alignment);
+    assert_int_equal(tarn_own_alignment(graph, storage), tensor->alignment);
     assert_int_equal(storage->pinned, tensor->kind == TARN_OUTPUT);
     assert_int_equal(storage->persistent, tensor->kind >= TARN_PARAMETER);
     for (uint32_t r = 0; r < graph->ops_count; r++) {
         if (op_touches(graph, graph->order[r], root))
-            assert_int_equal(storage->touchers[i++], graph->order[r]);
+            assert_int_equal(tarn_touchers(graph, storage)[i++], graph->order[r]);
     }
     assert_int_equal(storage->touchers_count, i);
     if (storage->persistent) {
         assert_int_equal(storage->producer, TARN_NONE);
     } else {
-        assert_int_equal(storage->producer, storage->touchers[0]);
+        assert_int_equal(storage->producer, tarn_touchers(graph, storage)[0]);
         assert_true(op_writes(graph, storage->producer, root));
     }
     for (uint32_t t = 0; t < graph->tensors_count; t++)
@@ -472,15 +473,15 @@ static void check_storages(const struct tarn_graph *graph)
             check_root_storage(graph, a++, t);
     }
     for (uint32_t v = 0; v < graph->ops_count; v++) {
-        assert_int_equal(graph->ops[v].workspace_storage,
-                         graph->ops[v].workspace > 0 ? a : TARN_NONE);
-        if (graph->ops[v].workspace == 0) continue;
+        assert_int_equal(tarn_extra(&graph->ops[v])->workspace_storage,
+                         tarn_extra(&graph->ops[v])->workspace > 0 ? a : TARN_NONE);
+        if (tarn_extra(&graph->ops[v])->workspace == 0) continue;
         const struct tarn_storage *storage = &graph->storages[a++];
         assert_int_equal(storage->tensor, TARN_NONE);
         assert_int_equal(storage->producer, v);
-        assert_int_equal(storage->size, graph->ops[v].workspace);
+        assert_int_equal(storage->size, tarn_extra(&graph->ops[v])->workspace);
         assert_int_equal(storage->touchers_count, 1);
-        assert_int_equal(storage->touchers[0], v);
+        assert_int_equal(tarn_touchers(graph, storage)[0], v);
         assert_int_equal(storage->group, TARN_NONE);
         assert_false(storage->pinned || storage->persistent);
     }
@@ -601,8 +602,9 @@ static bool *matrix_of_copy(const struct tarn_graph *graph, struct random_source
     bool *before = direct_matrix(graph, false);
     for (uint32_t v = 0; v < n; v++) {
         const struct tarn_graph_op *op = &graph->ops[v];
-        for (uint32_t k = 0; k < op->control_count; k++) {
-            if (random_percent(&source, kept_percent)) before[op->control[k] * n + v] = true;
+        const struct tarn_op_extra *extra = tarn_extra(op);
+        for (uint32_t k = 0; k < extra->control_count; k++) {
+            if (random_percent(&source, kept_percent)) before[extra->control[k] * n + v] = true;
         }
         uint32_t other = random_below(&source, n);
         if (other != v && random_percent(&source, added_percent)) before[other * n + v] = true;
@@ -687,6 +689,32 @@ static void check_cycle(const char *text, const bool *before, uint32_t n)
     assert_true(count >= 3);
     assert_int_equal(ids[0], ids[count - 1]);
     for (uint32_t i = 0; i + 1 < count; i++) assert_true(before[ids[i] * n + ids[i + 1]]);
+}
+
+/* Six ops of a cycle are named, and how many more there are, if there are any. */
+static void a_long_cycle_is_shown_in_part(void **state)
+{
+    (void)state;
+    for (uint32_t n = 2; n < 10; n++) {
+        struct tarn_builder *b = tarn_builder_create("ring");
+        struct tarn_graph *graph;
+        struct tarn_error error;
+        uint32_t named = 0;
+        char more[32];
+        snprintf(more, sizeof more, "(%u more) -> ", n - 6);
+        for (tarn_stream stream = 0; stream < n; stream++) tarn_builder_stream(b, "s");
+        for (tarn_op v = 0; v < n; v++) {
+            tarn_op before = (v + n - 1) % n;
+            tarn_builder_op(b, &(struct tarn_op_info){.stream = v, .control = {&before, 1}});
+        }
+        assert_int_equal(tarn_builder_finish(b, &graph, &error), TARN_BAD_INPUT);
+        for (const char *at = strstr(error.text, "]-> "); at; at = strstr(at + 1, "]-> ")) named++;
+        const char *cycle = strstr(error.text, "cycle: ");
+        assert_non_null(cycle);
+        assert_true(named >= 2 && named <= 6);
+        assert_int_equal(strstr(cycle, "more") != NULL, n > 6);
+        if (n > 6) assert_non_null(strstr(cycle, more));
+    }
 }
 
 static void finds_exactly_the_cycles_of_brute_force_and_shows_one(void **state)
@@ -840,9 +868,10 @@ static void writers_come_after_all_readers_so_far(void **state)
     tarn_builder_after_readers(b, update);
     if (tarn_builder_finish(b, &graph, &error) != TARN_OK) fail_msg("%s", error.text);
     const struct tarn_graph_op *op = &graph->ops[update];
+    const struct tarn_op_extra *extra = tarn_extra(op);
     const uint32_t expected[] = {split, first, second};
-    assert_int_equal(op->control_count, 3);
-    assert_memory_equal(op->control, expected, sizeof expected);
+    assert_int_equal(extra->control_count, 3);
+    assert_memory_equal(extra->control, expected, sizeof expected);
     tarn_graph_destroy(graph);
     b = tarn_builder_create("none");
     tarn_builder_after_readers(b, 3);
@@ -871,6 +900,7 @@ int main(void)
         cmocka_unit_test(accepts_what_a_naive_eye_might_refuse),
         cmocka_unit_test(finds_exactly_the_data_races_of_brute_force),
         cmocka_unit_test(finds_exactly_the_cycles_of_brute_force_and_shows_one),
+        cmocka_unit_test(a_long_cycle_is_shown_in_part),
         cmocka_unit_test(hashes_everything_but_name_and_meta),
         cmocka_unit_test(writes_hashes_as_text_and_reads_them_back),
         cmocka_unit_test(hashes_the_same_graph_to_the_same_value_for_ever),

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "streams/plan/plan.h"
+#include "support/random_graph.h"
 #include "tarn.h"
 
 enum { MEMBERS = 3 };
@@ -155,6 +156,41 @@ static void the_smaller_plan_is_taken_and_exact_groups_where_both_are_equal(void
     tarn_graph_destroy(graph);
 }
 
+/* The least of a budget that is refused, with this padding. */
+static uint64_t least_by(struct tarn_graph *graph, enum tarn_group_padding padding)
+{
+    struct tarn_budget_report report = {0};
+    struct tarn_plan *plan;
+    struct tarn_plan_options *options =
+        TARN_PLAN_OPTIONS(.pad_groups = padding, .threads = 1, .effort = 40,
+                          .budget =
+                              TARN_BUDGET_OPTIONS(.budget = 1, .effort = 60, .report = &report));
+    enum tarn_status status = tarn_plan_create(graph, options, &plan, NULL);
+    tarn_plan_destroy(plan);
+    assert_int_equal(status, TARN_DOES_NOT_FIT);
+    return report.footprint;
+}
+
+static void the_least_of_both_paddings_is_told(void **state)
+{
+    (void)state;
+    uint32_t exact_less = 0, padded_less = 0;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        struct random_graph_options options = random_graph_knobs(seed, 30);
+        options.group_share = 60;
+        struct tarn_graph *graph = random_graph(&options);
+        uint64_t exact = graph->planned_count ? least_by(graph, TARN_GROUPS_EXACT) : 0;
+        uint64_t padded = graph->planned_count ? least_by(graph, TARN_GROUPS_PADDED) : 0;
+        if (exact > 0)
+            assert_int_equal(least_by(graph, TARN_GROUPS_SMALLER), exact < padded ? exact : padded);
+        exact_less += exact < padded;
+        padded_less += padded < exact;
+        tarn_graph_destroy(graph);
+    }
+    print_message("# exact %u times, padded %u\n", exact_less, padded_less);
+    assert_true(exact_less > 0);
+}
+
 /* The plan of another graph, as if that had come out of the source by a transform. */
 static void assert_refused(struct tarn_graph *source, struct tarn_graph *other, const char *why)
 {
@@ -255,6 +291,7 @@ int main(void)
         cmocka_unit_test(a_session_hands_out_the_buffer_with_its_padding),
         cmocka_unit_test(the_caller_overrules_the_graph_and_the_plan_says_so),
         cmocka_unit_test(the_smaller_plan_is_taken_and_exact_groups_where_both_are_equal),
+        cmocka_unit_test(the_least_of_both_paddings_is_told),
         cmocka_unit_test(refuses_groups_that_are_gone_or_padded_without_being_asked_to),
         cmocka_unit_test(refuses_a_padded_group_whose_members_lie_end_to_end),
         cmocka_unit_test(a_group_of_one_is_planned_as_its_tensor_alone),

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,33 +23,43 @@
 static struct {
     atomic_ullong taken; /* calls of take and resize */
     atomic_llong alive;  /* blocks */
+    atomic_llong bytes;  /* of these, as large as they were made */
     atomic_ullong first; /* that call fails; UINT64_MAX: none */
     atomic_uint strange; /* calls with what cannot be */
 } pool = {.first = UINT64_MAX};
+
+static _Thread_local uint64_t taken_here; /* bytes that this thread has asked for */
 
 static bool is_refused(void) { return atomic_fetch_add(&pool.taken, 1) == pool.first; }
 
 static void *take(void *user, size_t size)
 {
     if (user != &pool || size == 0) pool.strange++;
+    taken_here += size;
     if (is_refused()) return NULL;
     pool.alive++;
     void *memory = malloc(size);
+    pool.bytes += (long long)malloc_usable_size(memory);
     return memory ? memset(memory, 0xa5, size) : NULL;
 }
 
 static void *resize(void *user, void *memory, size_t size)
 {
     if (user != &pool || size == 0) pool.strange++;
+    taken_here += size;
     if (is_refused()) return NULL;
     if (!memory) pool.alive++;
-    return realloc(memory, size);
+    pool.bytes -= (long long)malloc_usable_size(memory);
+    memory = realloc(memory, size);
+    pool.bytes += (long long)malloc_usable_size(memory);
+    return memory;
 }
 
 static void release(void *user, void *memory)
 {
     if (user != &pool || !memory) pool.strange++;
     pool.alive--;
+    pool.bytes -= (long long)malloc_usable_size(memory);
     free(memory);
 }
 
@@ -283,9 +294,103 @@ static void a_refused_thread_is_a_warning(void **state)
     tarn_graph_destroy(graph);
 }
 
+/* ---- Size ---- */
+
+/* Forward ops with an input and an output, then backward ops with three and, every second time,
+ * two, on six streams; nothing else that an op can have. */
+static struct tarn_graph *make_training(uint32_t depth)
+{
+    struct tarn_builder *b = tarn_builder_create("training");
+    struct tarn_graph *graph;
+    char name[16];
+    for (uint32_t s = 0; s < 6; s++) tarn_builder_stream(b, "s");
+    for (uint32_t v = 0, tensors = 0; v < 2 * depth; v++) {
+        bool forward = v < depth, two = !forward && v % 2 == 0;
+        uint32_t ids[3] = {tensors - 1, 2 * depth - 1 - v, 2 * depth - 2 - v};
+        uint32_t inputs = v == 0 ? 0 : forward || v + 1 == 2 * depth ? 1 : 3;
+        snprintf(name, sizeof name, "t%u", tensors);
+        for (int k = 0; k <= two; k++)
+            tarn_builder_tensor(b, &(struct tarn_tensor_info){.name = name, .size = 4096});
+        snprintf(name, sizeof name, "op%u", v);
+        tarn_builder_op(
+            b, &(struct tarn_op_info){.name = name,
+                                      .kind = "op",
+                                      .stream = v % 6,
+                                      .inputs = {ids, inputs},
+                                      .outputs = {(uint32_t[]){tensors, tensors + 1}, 1u + two},
+                                      .cost = v});
+        tensors += 1 + two;
+    }
+    assert_int_equal(tarn_builder_finish(b, &graph, NULL), TARN_OK);
+    return graph;
+}
+
+static void a_graph_takes_at_most_200_bytes_a_storage(void **state)
+{
+    (void)state;
+    long long before = pool.bytes;
+    struct tarn_graph *graph = make_training(20000);
+    long long bytes = pool.bytes - before, storages = tarn_graph_tensors_count(graph);
+    tarn_graph_destroy(graph);
+    assert_int_equal(pool.bytes, before);
+#if SANITIZED || defined(ITEMS_APART)
+    skip(); /* every list and string is an allocation of its own */
+#endif
+    if (bytes > 200 * storages) fail_msg("%.1f B a storage", (double)bytes / (double)storages);
+}
+
+/* ---- Beats ---- */
+
+static bool hear_transform(void *user, const struct tarn_transform_progress *progress)
+{
+    (void)user, (void)progress;
+    return false;
+}
+
+static enum tarn_status run_verb(int verb, struct tarn_graph *graph)
+{
+    const struct tarn_transform_control *control =
+        TARN_TRANSFORM_CONTROL(.steps = 2, .beat = hear_transform);
+    const struct tarn_reorder_options *reorder = TARN_REORDER_OPTIONS(.control = control);
+    const struct tarn_couple_options *couple = TARN_COUPLE_OPTIONS(.control = control);
+    const struct tarn_budget_options *budget = TARN_BUDGET_OPTIONS(.control = control);
+    const struct tarn_plan_options *options =
+        TARN_PLAN_OPTIONS(.effort = TARN_NO_EFFORT, .beat = go_on, .couple = couple);
+    struct tarn_graph *graphs[] = {graph, graph}, *result = NULL;
+    struct tarn_plan *plans[2] = {NULL, NULL};
+    struct tarn_budget_report rows[2];
+    enum tarn_status status = TARN_USAGE;
+    if (verb == 0) status = tarn_plan_create(graph, options, plans, NULL);
+    if (verb == 1) status = tarn_family_plan(graphs, 2, options, plans, NULL);
+    if (verb == 2) status = tarn_graph_transform(graph, options, &result, NULL);
+    if (verb == 3) status = tarn_graph_reorder(graph, reorder, &result, NULL);
+    if (verb == 4) status = tarn_graph_couple(graph, couple, &result, NULL);
+    if (verb == 5) status = tarn_graph_budget(graph, budget, &result, NULL);
+    if (verb == 6) status = tarn_graph_budget_curve(graph, budget, rows, 2, NULL);
+    tarn_graph_destroy(result);
+    for (int i = 0; i < 2; i++) tarn_plan_destroy(plans[i]);
+    return status;
+}
+
+/* What takes long takes memory: that is left to the thread that works, so that beats are in time.
+ */
+static void with_a_beat_the_calling_thread_takes_no_memory_of_the_graphs_size(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph = make_training(300);
+    for (int verb = 0; verb < 7; verb++) {
+        taken_here = 0;
+        assert_int_equal(run_verb(verb, graph), TARN_OK);
+        assert_in_range(taken_here, 0, 2000);
+    }
+    tarn_graph_destroy(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(with_a_beat_the_calling_thread_takes_no_memory_of_the_graphs_size),
+        cmocka_unit_test(a_graph_takes_at_most_200_bytes_a_storage),
         cmocka_unit_test(nothing_is_taken_beside_the_allocator_and_all_is_given_back),
         cmocka_unit_test(memory_that_is_refused_is_an_error_and_no_more),
         cmocka_unit_test(an_allocator_is_set_once_and_before_any_memory_is_taken),

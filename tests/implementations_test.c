@@ -62,8 +62,9 @@ static const struct tarn_implementation *find(const struct tarn_graph *graph, ui
                                               const char *name)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
-    for (uint32_t i = 0; i < op->implementations_count; i++)
-        if (strcmp(op->implementations[i].name, name) == 0) return &op->implementations[i];
+    const struct tarn_op_extra *extra = tarn_extra(op);
+    for (uint32_t i = 0; i < extra->implementations_count; i++)
+        if (strcmp(extra->implementations[i].name, name) == 0) return &extra->implementations[i];
     return NULL;
 }
 
@@ -102,13 +103,13 @@ static void check_forward(const struct tarn_graph *graph, const struct training_
     uint64_t bytes = size_of(graph, layer->x) + size_of(graph, layer->raw);
     if (size_of(graph, layer->weight) > size_of(graph, layer->x))
         bytes = size_of(graph, layer->weight) + size_of(graph, layer->raw);
-    assert_int_equal(graph->ops[layer->convolution].workspace, hundredths(60, bytes));
-    assert_int_equal(graph->ops[layer->convolution].implementations_count, 3);
+    assert_int_equal(tarn_extra(&graph->ops[layer->convolution])->workspace, hundredths(60, bytes));
+    assert_int_equal(tarn_extra(&graph->ops[layer->convolution])->implementations_count, 3);
     expect(graph, layer->convolution, "precomputed", 1151, hundredths(15, bytes), SAME, SAME);
     expect(graph, layer->convolution, "implicit", 1351, 0, SAME, SAME);
     expect(graph, layer->convolution, "transform", 951, hundredths(120, bytes), SAME, SAME);
-    assert_int_equal(graph->ops[layer->relu].implementations_count, 0);
-    assert_int_equal(graph->ops[layer->pool].implementations_count, 0);
+    assert_int_equal(tarn_extra(&graph->ops[layer->relu])->implementations_count, 0);
+    assert_int_equal(tarn_extra(&graph->ops[layer->pool])->implementations_count, 0);
 }
 
 /* The tensor that was added to the forward op, which is its last output. */
@@ -117,11 +118,11 @@ static uint32_t kept_by(const struct tarn_graph *graph, uint32_t forward, uint32
 {
     const struct tarn_graph_op *op = &graph->ops[forward];
     assert_int_equal(op->outputs_count, outputs);
-    const struct tarn_graph_tensor *tensor = &graph->tensors[op->outputs[outputs - 1]];
+    const struct tarn_graph_tensor *tensor = &graph->tensors[tarn_outputs(op)[outputs - 1]];
     assert_string_equal(tensor->name, name);
     assert_int_equal(tensor->size, size);
     assert_int_equal(tensor->kind, TARN_INTERMEDIATE);
-    return op->outputs[outputs - 1];
+    return tarn_outputs(op)[outputs - 1];
 }
 
 static void check_elementwise(const struct tarn_graph *graph, const struct training_layer *layer,
@@ -130,19 +131,19 @@ static void check_elementwise(const struct tarn_graph *graph, const struct train
     char name[64];
     snprintf(name, sizeof name, "relu__%u.from_mask", i);
     uint32_t mask = kept_by(graph, layer->relu, 2, name, size_of(graph, layer->active) / 32);
-    assert_int_equal(graph->ops[layer->relu_backward].implementations_count, 2);
+    assert_int_equal(tarn_extra(&graph->ops[layer->relu_backward])->implementations_count, 2);
     expect(graph, layer->relu_backward, "from_input", 1001, 0,
            TARN_TENSORS(layer->dactive, layer->normal), SAME);
     expect(graph, layer->relu_backward, "from_mask", 1101, 0, TARN_TENSORS(layer->dactive, mask),
            SAME);
     snprintf(name, sizeof name, "max_pool2d_with_indices_%u.from_indices8", i);
     uint32_t small = kept_by(graph, layer->pool, 3, name, size_of(graph, layer->indices) / 8);
-    assert_int_equal(graph->ops[layer->pool_backward].implementations_count, 2);
+    assert_int_equal(tarn_extra(&graph->ops[layer->pool_backward])->implementations_count, 2);
     expect(graph, layer->pool_backward, "from_indices64", 1001, 0,
            TARN_TENSORS(layer->dpooled, layer->indices), SAME);
     expect(graph, layer->pool_backward, "from_indices8", 1051, 0,
            TARN_TENSORS(layer->dpooled, small), SAME);
-    assert_int_equal(graph->ops[layer->norm_backward].implementations_count, 1);
+    assert_int_equal(tarn_extra(&graph->ops[layer->norm_backward])->implementations_count, 1);
     expect(graph, layer->norm_backward, "from_output", 1051, 0,
            TARN_TENSORS(layer->dnormal, layer->normal, layer->weight, layer->running, layer->mean,
                         layer->invstd),
@@ -159,7 +160,7 @@ static void check_convolution_backward(const struct tarn_graph *graph,
     uint64_t bytes = larger(dy, x) + (has_dx ? x : w);
     expect(graph, v, "precomputed", 1151, hundredths(15, bytes), SAME, SAME);
     expect(graph, v, "implicit", 1351, 0, SAME, SAME);
-    assert_int_equal(graph->ops[v].implementations_count, has_dx ? 8 : 2);
+    assert_int_equal(tarn_extra(&graph->ops[v])->implementations_count, has_dx ? 8 : 2);
     if (!has_dx) return;
     struct tarn_list dy_w = TARN_TENSORS(layer->draw, layer->weight);
     struct tarn_list dy_x = TARN_TENSORS(layer->draw, layer->x);
@@ -298,20 +299,20 @@ static void what_is_left_out_and_what_is_kept_instead(void **state)
     (void)state;
     assert_int_equal(graph->tensors_count, made.graph->tensors_count + 2);
     assert_int_equal(hardtanh->outputs_count, 2); /* one for both backward ops */
-    assert_int_equal(size_of(graph, hardtanh->outputs[1]), 2);
+    assert_int_equal(size_of(graph, tarn_outputs(hardtanh)[1]), 2);
     assert_int_equal(dropout->outputs_count, 3);
-    assert_int_equal(size_of(graph, dropout->outputs[2]), 2);
+    assert_int_equal(size_of(graph, tarn_outputs(dropout)[2]), 2);
     tarn_op backward[] = {made.hardtanh_backward, made.second};
     for (size_t i = 0; i < COUNT_OF(backward); i++) {
-        assert_int_equal(graph->ops[backward[i]].implementations_count, 3);
+        assert_int_equal(tarn_extra(&graph->ops[backward[i]])->implementations_count, 3);
         expect(graph, backward[i], "from_output", 100, 0, TARN_TENSORS(made.dy, made.y), SAME);
         expect(graph, backward[i], "from_bits", 150, 32,
-               TARN_TENSORS(made.dy, hardtanh->outputs[1]), SAME);
+               TARN_TENSORS(made.dy, tarn_outputs(hardtanh)[1]), SAME);
         expect(graph, backward[i], "both", 200, 0, TARN_TENSORS(made.dy, made.copy, made.y), SAME);
     }
-    assert_int_equal(graph->ops[made.dropout_backward].implementations_count, 3);
+    assert_int_equal(tarn_extra(&graph->ops[made.dropout_backward])->implementations_count, 3);
     expect(graph, made.dropout_backward, "from_bits", 100, 0,
-           TARN_TENSORS(made.dz, dropout->outputs[2]), SAME);
+           TARN_TENSORS(made.dz, tarn_outputs(dropout)[2]), SAME);
     expect(graph, made.dropout_backward, "from_flags", 200, 0, SAME, SAME);
     expect(graph, made.dropout_backward, "from_nothing", 300, 0, TARN_TENSORS(made.dz, made.y),
            SAME);
@@ -340,7 +341,7 @@ static void measurements_replace_the_model(void **state)
     const struct training_layer *first = &made.layers[0], *second = &made.layers[1];
     (void)state;
     assert_int_equal(graph->ops[first->convolution].cost, 70);
-    assert_int_equal(graph->ops[first->convolution].workspace, 9);
+    assert_int_equal(tarn_extra(&graph->ops[first->convolution])->workspace, 9);
     expect(graph, first->convolution, "slow", 140, 0, SAME, SAME);
     expect(graph, first->convolution, "other", 80, 10, SAME, SAME);
     expect(graph, second->convolution, "slow", 90, 11, SAME, SAME);
@@ -379,6 +380,7 @@ static bool contains(struct tarn_list list, uint32_t id)
 static void check_parts(const struct tarn_graph *graph, uint32_t v, uint32_t forward)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
+    const struct tarn_op_extra *extra = tarn_extra(op);
     const struct tarn_implementation *input = find(graph, v, "input_gradient");
     const struct tarn_implementation *weight = find(graph, v, "weight_gradient");
     bool has_all = op->outputs_count == graph->ops[forward].inputs_count;
@@ -388,8 +390,8 @@ static void check_parts(const struct tarn_graph *graph, uint32_t v, uint32_t for
     assert_int_equal(input->cost + weight->cost, op->cost);
     assert_int_equal(input->outputs.count + weight->outputs.count, op->outputs_count);
     for (uint32_t k = 0; k < op->outputs_count; k++)
-        assert_int_not_equal(contains(input->outputs, op->outputs[k]),
-                             contains(weight->outputs, op->outputs[k]));
+        assert_int_not_equal(contains(input->outputs, tarn_outputs(op)[k]),
+                             contains(weight->outputs, tarn_outputs(op)[k]));
     assert_int_equal(size_of(graph, input->outputs.ids[0]),
                      size_of(graph, graph->ops[forward].inputs[0]));
     for (uint32_t k = 0; k < op->inputs_count; k++) {
@@ -398,7 +400,7 @@ static void check_parts(const struct tarn_graph *graph, uint32_t v, uint32_t for
         assert_true(in || weighs);
         assert_int_equal(in && weighs, k == 0); /* the gradient that comes in */
     }
-    assert_true(input->workspace <= op->workspace && weight->workspace <= op->workspace);
+    assert_true(input->workspace <= extra->workspace && weight->workspace <= extra->workspace);
 }
 
 /* What the table says about the inputs of a kind's implementation. */
@@ -425,9 +427,9 @@ static void check_rule(const struct tarn_graph *graph, uint32_t v, uint32_t forw
     if (inputs.count == 0) inputs = (struct tarn_list){op->inputs, op->inputs_count};
     bool reads_further = false;
     for (uint32_t k = 1; k < partner->outputs_count; k++)
-        reads_further = reads_further || contains(inputs, partner->outputs[k]);
+        reads_further = reads_further || contains(inputs, tarn_outputs(partner)[k]);
     assert_int_equal(contains(inputs, partner->inputs[0]), rules[rule].reads_input);
-    assert_int_equal(contains(inputs, partner->outputs[0]), rules[rule].reads_output);
+    assert_int_equal(contains(inputs, tarn_outputs(partner)[0]), rules[rule].reads_output);
     assert_int_equal(reads_further, rules[rule].reads_further);
     assert_int_equal(inputs.ids[0], op->inputs[0]);
     assert_int_equal(found->cost, (op->cost * rules[rule].percent + 50) / 100);

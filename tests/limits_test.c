@@ -11,7 +11,10 @@
 
 #include "bench/cut_graph.h"
 #include "bench/dnn_graph.h"
+#include "bench/rough_graph.h"
 #include "planner/place/improve.h"
+#include "planner/place/lowest/decoder.h"
+#include "planner/place/lowest/kernels.h"
 #include "planner/place/lowest/limits.h"
 #include "planner/place/lowest/lowest.h"
 #include "support/check_offsets.h"
@@ -27,10 +30,11 @@ static struct tarn_graph *graph_of(uint32_t i)
     case 2: return cut_graph(&(struct cut_graph_options){CUT_CHAIN, 4000, 1});
     case 3: return cut_graph(&(struct cut_graph_options){CUT_CHAIN, 3000, 55});
     case 4: return cut_graph(&(struct cut_graph_options){CUT_UNCOUPLED, 4000, 5});
+    case 5: return rough_graph(&(struct rough_graph_options){ROUGH_UNSAFE, 2500, 1, 1});
     }
     return NULL;
 }
-enum { GRAPHS = DRAWS(5), PAIRS_MAX = 5000 };
+enum { GRAPHS = DRAWS(6), PAIRS_MAX = 5000, STOPS = 40, LOOPS = 4000 };
 
 static void fill_keys(int32_t *key, uint32_t count, uint32_t seed)
 {
@@ -80,6 +84,58 @@ static void forgetting_what_is_placed_changes_no_offset(void **state)
     }
 }
 
+/* ---- The inner loops, against plain ones ---- */
+
+/* The largest code of the places with this limit, or of all that are not placed with `at` below 0;
+ * -1: none. */
+static int32_t first_of(const int32_t *limit, const int32_t *key, uint32_t count, int32_t at)
+{
+    int32_t best = -1;
+    for (uint32_t i = 0; i < count; i++) {
+        int32_t code = key[i] * TARN_LANE_RUN + (int32_t)(TARN_LANE_RUN - 1 - i);
+        bool counts = at < 0 ? limit[i] != INT32_MAX : limit[i] == at;
+        if (counts && code > best) best = code;
+    }
+    return best;
+}
+
+static void inner_loops_find_what_plain_ones_do(void **state)
+{
+    const struct tarn_kernels *kernels = tarn_kernels_choose();
+    struct random_source source = {1};
+    (void)state;
+    for (uint32_t draw = 0; draw < LOOPS; draw++) {
+        uint32_t count = 1 + random_below(&source, TARN_LANE_RUN), share = draw % 4 * 33 + 1;
+        int32_t limit[TARN_LANE_RUN], key[TARN_LANE_RUN], row[TARN_LANE_RUN];
+        int32_t least = INT32_MAX, highest = 0, lowest = INT32_MAX, high, low;
+        for (uint32_t i = 0; i < count; i++) {
+            limit[i] =
+                random_percent(&source, share) ? INT32_MAX : (int32_t)random_below(&source, 3);
+            key[i] = (int32_t)random_below(&source, random_percent(&source, 50) ? 3 : TARN_KEY_MAX);
+            row[i] = (int32_t)random_below(&source, 1000);
+            if (limit[i] < least) least = limit[i];
+            if (limit[i] < INT32_MAX && row[i] > highest) highest = row[i];
+            if (limit[i] < INT32_MAX && row[i] < lowest) lowest = row[i];
+        }
+        kernels->extremes(row, limit, count, &high, &low);
+        assert_true(high == highest && low == lowest);
+        assert_int_equal(kernels->least(limit, count), least);
+        assert_int_equal(kernels->foremost(limit, key, count, 1), first_of(limit, key, count, 1));
+        assert_int_equal(kernels->champion(limit, key, count), first_of(limit, key, count, -1));
+    }
+}
+
+/* ---- Decoders ---- */
+
+/* Has no node of the tree a number that is still to be handed down to its places? */
+static bool are_handed_down(const struct tarn_decoder *decoder)
+{
+    for (uint32_t level = 0; level < decoder->extremes->levels_count; level++)
+        for (uint32_t node = 0; node < decoder->levels[level].count; node++)
+            if (decoder->levels[level].pending[node] > 0) return false;
+    return true;
+}
+
 /* A decode that is stopped by its miss leaves numbers pending; one that is stopped by its count of
  * blocks has handed them down. */
 static void limits_are_valid_wherever_a_decode_stops(void **state)
@@ -99,9 +155,12 @@ static void limits_are_valid_wherever_a_decode_stops(void **state)
         struct tarn_decoder *decoders[] = {&plain, &narrow};
         for (uint32_t d = 0; d < 2; d++) {
             tarn_decoder_start(decoders[d], NULL);
-            assert_true(tarn_decoder_advance(decoders[d], key, NULL, objective, TARN_MISS_MAX,
-                                             lowest.count / 2));
-            assert_true(tarn_limits_is_valid(decoders[d]));
+            for (uint32_t stop = 1; stop <= STOPS; stop++) { /* at half of the blocks, last */
+                assert_true(tarn_decoder_advance(decoders[d], key, NULL, objective, TARN_MISS_MAX,
+                                                 lowest.count / (2 * STOPS) * stop));
+                assert_true(tarn_limits_is_valid(decoders[d]));
+                assert_true(are_handed_down(decoders[d]));
+            }
             assert_false(
                 tarn_decoder_advance(decoders[d], key, NULL, objective, miss - 1, lowest.count));
             assert_true(tarn_limits_is_valid(decoders[d]));
@@ -148,6 +207,7 @@ static void large_graphs_are_safe_and_do_not_depend_on_the_number_of_threads(voi
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(inner_loops_find_what_plain_ones_do),
         cmocka_unit_test(forgetting_what_is_placed_changes_no_offset),
         cmocka_unit_test(limits_are_valid_wherever_a_decode_stops),
         cmocka_unit_test(large_graphs_are_safe_and_do_not_depend_on_the_number_of_threads),

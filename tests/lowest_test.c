@@ -165,6 +165,18 @@ static void decoder_places_as_a_naive_one_that_looks_at_all_pairs(void **state)
         compare_with_naive(&fixture, seed);
         tear_down(&fixture);
     }
+    for (uint64_t seed = 0; seed < 4;
+         seed++) { /* more than one run of members; the first ones end early */
+        struct fixture fixture;
+        const struct random_graph_options options = {.seed = seed,
+                                                     .ops = 300,
+                                                     .streams = 1 + (uint32_t)(seed % 2),
+                                                     .reach = 6,
+                                                     .group_share = 60};
+        set_up(&fixture, random_graph(&options), 8);
+        compare_with_naive(&fixture, seed);
+        tear_down(&fixture);
+    }
 }
 
 /* Work of one decode, counted, for each storage of a graph with many long groups. */

@@ -56,7 +56,11 @@ def help_of_a_verb_is_asked_for_in_three_ways():
         text = run(verb, "--help").stdout
         everyday = re.findall(r"^  (?:-., )?(--[a-z-]+)", text, re.M)
         assert everyday and set(everyday) <= set(options_of(verb)), verb
-    assert run("help").stdout == run("--help").stdout
+    assert run("help").stdout == run("--help").stdout == run("help", "help").stdout == run("help", "--help").stdout
+    told = run("help", "completion").stdout
+    assert told == run("completion", "--help").stdout == run("help", "--all", "completion").stdout and all(len(line) <= 80 for line in told.splitlines())
+    assert run(shell=re.search("^  (tarn .*)$", told, re.M)[1].replace("tarn ", shlex.quote(tarn) + " ", 1)).returncode == 0
+    assert run("help", "--man", "completion").stdout == run("help", "--man").stdout
     assert run("help", "nonsense").returncode == 2
     assert run("help", "plan", "run").returncode == 2
 
@@ -132,6 +136,28 @@ def convert_refuses_an_ending_that_it_does_not_know():
         assert run("convert", "examples/graphs/twelve.csv", name).returncode == 0, name
 
 
+def shown_on_a_terminal(words):
+    """What a command that succeeds writes to stderr where that is a terminal; None: there is none to be had."""
+    try:
+        reader, writer = pty.openpty()
+    except OSError:  # a container without /dev/pts
+        return None
+    with subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=writer) as child:
+        os.close(writer)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(reader, 4096)
+            except OSError:  # the other end is closed
+                break
+            if not piece:
+                break
+            shown += piece
+    os.close(reader)
+    assert child.returncode == 0
+    return shown
+
+
 @test
 def progress_is_one_line_on_a_terminal_and_a_line_for_each_better_plan_elsewhere():
     with open(os.path.join(folder, "hard.json"), "w") as file:
@@ -146,27 +172,30 @@ def progress_is_one_line_on_a_terminal_and_a_line_for_each_better_plan_elsewhere
         assert found, line
         footprints.append(int(found[1]))
     assert footprints == sorted(set(footprints), reverse=True), footprints
-    try:
-        reader, writer = pty.openpty()
-    except OSError:  # a container without /dev/pts: there is no terminal to ask
+    long_path = os.path.join("a_folder_whose_name_alone_is_wider_than_" * 2, "hard.json")
+    os.mkdir(os.path.join(folder, os.path.dirname(long_path)))
+    shutil.copy(os.path.join(folder, "hard.json"), os.path.join(folder, long_path))
+    shown = shown_on_a_terminal([tarn, "plan", long_path, "--method", "lowest", "--seconds", "2.5"])
+    if shown is None:
         return
-    with subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=writer) as child:
-        os.close(writer)
-        shown = b""
-        while True:
-            try:
-                piece = os.read(reader, 4096)
-            except OSError:  # the other end is closed
-                break
-            if not piece:
-                break
-            shown += piece
-    os.close(reader)
-    assert child.returncode == 0
     parts = shown.decode().split("\r\033[K")
     assert parts[0] == "" and len(parts) > 1 and shown.count(b"\n") == 1 and shown.endswith(b"\n"), shown
     for part in parts[1:]:
-        assert part.startswith("tarn: ") and len(part.strip()) < 80, part
+        assert len(part.strip()) < 80 and re.fullmatch(r"tarn: \d+\.\d s: (\S+: )?step \d+: footprint \d+, bound \d+, gap [\d.]+ %\s*", part), part
+    seconds = [float(re.match(r"tarn: ([\d.]+) s", part)[1]) for part in parts[1:]]
+    assert seconds[-1] >= 1 and seconds == sorted(seconds), seconds  # the line goes on when nothing improves
+
+
+@test
+def a_transform_that_searches_long_shows_what_it_has_found():
+    graph = os.path.join(source, "tests/data/torch/bert_base.json.gz")
+    shown = shown_on_a_terminal([tarn, "plan", graph, "--budget-curve", "16"])
+    if shown is None:
+        return
+    parts = shown.decode().split("\r\033[K")
+    assert parts[0] == "" and len(parts) > 1 and shown.count(b"\n") == 1 and shown.endswith(b"\n"), shown
+    for part in parts[1:]:
+        assert len(part.strip()) < 80 and re.fullmatch(r"tarn: \d+\.\d s: (\S+: )?(no plan yet|budget, step \d+: \d+ bytes)\s*", part), part
 
 
 @test
@@ -179,6 +208,8 @@ def manual_pages_are_sound_and_have_every_option():
         if shutil.which("groff"):
             done = run(shell="groff -man -ww -z", input=page)
             assert done.returncode == 0 and done.stderr == "", done.stderr
+            shown = run(shell="groff -man -Tascii -P-cbou -rLL=80n | sed 's/\\x1b.\\{0,4\\}m//g'", input=page).stdout
+            assert max(map(len, shown.splitlines())) <= 80, (verb, max(shown.splitlines(), key=len))
             text = run(shell="groff -man -Tascii -P-cbou | sed 's/\\x1b.\\{0,4\\}m//g'", input=page).stdout
             assert "NAME" in text and "tarn" in text, text[:200]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Mutation of the code that plans depend on: safety, verifier, bound, placement, events. Each mutant (see
+"""Mutation of the code that plans depend on: graphs, safety, verifier, bound, placement, events. Each mutant (see
 mutants.py) is compiled in a scratch copy of the tree, and tests run until one fails.
 
   tests/mutation.py [--mutants N] [--skip N] [--minutes M] [--folder FOLDER] [--again] [--only TEXT] [--trees N] [--rounds N] [--report]
@@ -9,7 +9,7 @@ mutants.py) is compiled in a scratch copy of the tree, and tests run until one f
   --minutes   begins no mutant after that time (TARN_CAMPAIGN, or until done); the next call goes on
   --folder    of the scratch trees and of what is known so far (build-mutation)
   --again     tests the survivors anew, with the tests of now
-  --only      only files whose name has TEXT in it
+  --only      only files whose name has TEXT in it, or one of several texts with commas between them
   --trees     copies in which mutants are tested at a time (2)
   --rounds    of three: a 32nd of the random graphs, all of them, the sanitizers (3)
   --report    tests nothing, prints what is known
@@ -60,7 +60,7 @@ SURVIVED = "survived " + ROUNDS[-1].name
 SUITES = [
     ("safety", "streams/graph/races.c", "graph order exhaustive worlds bounds property"),
     ("safety", "streams/graph/clocks.c", "order pairs exhaustive verify worlds property"),
-    ("safety", "streams/graph/after_readers.c", "graph order exhaustive worlds file property"),
+    ("safety", "streams/graph/builder_records.c", "graph order exhaustive worlds file property"),
     ("safety", "streams/graph/storages.c", "graph order exhaustive worlds place groups workspace property"),
     ("safety", "streams/order/view.c", "order couple reorder bounds gap_bound pairs worlds property"),
     ("safety", "streams/order/reuse.c", "order pairs exhaustive verify worlds property"),
@@ -81,7 +81,7 @@ SUITES = [
     ("bound", "streams/verify/bound*.c", "verify bounds plan_file damage worlds certificate property plan_memory"),
     ("events", "streams/order/events/events.c", "order boundary simulator property plan_memory"),
     ("events", "streams/order/events/boundary.c", "boundary boundary_run order property plan_memory"),
-    ("events", "streams/plan/switch*.c", "switch arena adopt"),
+    ("events", "streams/plan/switch*.c", "switch arena adopt family"),
     ("events", "streams/plan/sweep.c", "switch arena adopt"),
     ("events", "streams/order/simulator.c", "simulator property plan_memory"),
     ("events", "streams/plan/program.c", "verify boundary simulator executor property plan_memory"),
@@ -126,6 +126,10 @@ SUITES = [
     ("placement", "planner/place/improve.c", "limits place anytime quality figures property plan_memory"),
     ("placement", "streams/base/radix.c", "windows figures place quality property plan_memory"),
     ("placement", "planner/place/lowest/*.c", "lowest limits place quality figures property plan_memory"),
+    ("placement", "planner/place/fold.c", "fold place limits quality figures property plan_memory"),
+    ("transforms", "planner/target.c", "budget budget_search budget_order capacity joint recompute_oracle property transform_memory"),
+    ("transforms", "planner/pipeline.c", "transform budget capacity joint spaces recompute_oracle property transform_memory"),
+    ("graph", "streams/graph/*.c", "graph bounds order repeat recompute spaces json file summary assign worlds property graph_memory"),
 ]
 APART = ("planner/papers/llfb.c", "planner/papers/roam*.c", "planner/papers/*_tree.c")   # methods of papers, run only when asked for
 NOT_RUN = ("cuda*", "device_*", "fake_cudart", "embed_*", "steady*", "executor_starpu", "fuzz*", "train*")  # nor scripts
@@ -156,7 +160,8 @@ def draw(count, skipped, only):
     for name, pool in pools.items():
         after = before + len(pool)
         first, number = (max(of >= len(pools), of * after // total - of * before // total) for of in (skipped, count))
-        drawn.update((mutant.key, mutant) for mutant in pool[first:][:number] if only in name)
+        drawn.update((mutant.key, mutant) for mutant in pool[first:][:number]
+                     if any(text in name for text in only.split(",")))
         before = after
     return list(drawn.values())
 

@@ -30,9 +30,19 @@ static bool find(void *library, const char *name, void *function)
     return found;
 }
 
+/* A machine that only runs programs has no libcudart.so without a number. */
+static void *open_cuda(const char *path)
+{
+    static const char *const names[] = {"libcudart.so", "libcudart.so.13", "libcudart.so.12"};
+    void *cuda = path ? dlopen(path, RTLD_NOW) : NULL;
+    for (size_t i = 0; !path && !cuda && i < sizeof names / sizeof *names; i++)
+        cuda = dlopen(names[i], RTLD_NOW);
+    return cuda;
+}
+
 static bool load(const char *nccl_path, const char *cuda_path)
 {
-    void *nccl = dlopen(nccl_path, RTLD_NOW), *cuda = dlopen(cuda_path, RTLD_NOW);
+    void *nccl = dlopen(nccl_path, RTLD_NOW), *cuda = open_cuda(cuda_path);
     return find(nccl, "ncclMemAlloc", &api.mem_alloc) && find(nccl, "ncclMemFree", &api.mem_free) &&
            find(nccl, "ncclCommInitAll", &api.comm_init_all) &&
            find(nccl, "ncclCommDestroy", &api.comm_destroy) &&
@@ -162,14 +172,15 @@ static int run(struct tarn_device device, struct step *step)
 int main(int count, char **words)
 {
     const char *cuda = count > 2 ? words[2] : NULL;
-    if (!load(count > 1 ? words[1] : "libnccl.so.2", cuda ? cuda : "libcudart.so")) {
-        puts("nccl_check: NCCL is not here");
+    if (!load(count > 1 ? words[1] : "libnccl.so.2", cuda)) {
+        puts("nccl_check: NCCL 2.19 or later, or the CUDA runtime, is not here");
         return NOT_HERE;
     }
-    const struct tarn_memory_source source = {.create = create_memory, .destroy = destroy_memory};
+    const struct tarn_memory_source *source =
+        TARN_MEMORY_SOURCE(.create = create_memory, .destroy = destroy_memory);
     struct tarn_device device;
     struct tarn_error error;
-    if (tarn_device_cuda_open(TARN_CUDA_OPTIONS(.library = cuda, .memory = &source), &device,
+    if (tarn_device_cuda_open(TARN_CUDA_OPTIONS(.library = cuda, .memory = source), &device,
                               &error)) {
         printf("nccl_check: %s\n", error.text);
         return NOT_HERE;

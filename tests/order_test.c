@@ -41,14 +41,15 @@ static struct closure closure_of_graph(const struct tarn_graph *graph)
     memset(last, 0xff, sizeof last);
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         const struct tarn_graph_op *op = &graph->ops[v];
+        const struct tarn_op_extra *extra = tarn_extra(op);
         if (last[op->stream] != TARN_NONE) closure.before[v] |= UINT64_C(1) << last[op->stream];
         last[op->stream] = v;
         for (uint32_t k = 0; k < op->inputs_count; k++) {
             uint32_t producer = graph->tensors[op->inputs[k]].producer;
             if (producer != TARN_NONE) closure.before[v] |= UINT64_C(1) << producer;
         }
-        for (uint32_t k = 0; k < op->control_count; k++)
-            closure.before[v] |= UINT64_C(1) << op->control[k];
+        for (uint32_t k = 0; k < extra->control_count; k++)
+            closure.before[v] |= UINT64_C(1) << extra->control[k];
     }
     close_transitively(&closure);
     return closure;
@@ -200,7 +201,7 @@ static uint64_t naive_peak(const struct tarn_graph *graph)
             if (is_of_other_half(graph, a, graph->order[step], half % 2)) continue;
             bool needed = storage->pinned;
             for (uint32_t k = 0; k < storage->touchers_count; k++)
-                needed |= graph->rank[storage->touchers[k]] >= step;
+                needed |= graph->rank[tarn_touchers(graph, storage)[k]] >= step;
             if (begun && needed) alive += storage->size;
         }
         if (alive > peak) peak = alive;

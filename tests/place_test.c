@@ -12,9 +12,11 @@
 #include <cmocka.h>
 
 #include "planner/papers/pairs.h"
+#include "planner/place/search.h"
 #include "planner/place/somas/somas.h"
 #include "streams/base/region.h"
 #include "streams/plan/plan.h"
+#include "support/place_fixture.h"
 #include "support/place_naive.h"
 #include "support/random_graph.h"
 
@@ -150,6 +152,91 @@ static void paper_fit_rejects_a_start_that_is_allowed(void **state)
     (void)state;
     assert_int_equal(place_figure_6("single-object:source:first-fit", true), 7);
     assert_int_equal(place_figure_6("single-object:source:first-fit:paper", true), 19);
+}
+
+/* ---- Step by step ---- */
+
+enum { STEPS_GRAPHS = DRAWS(400), STEPS_OPS_MAX = 20 };
+
+/* Does the block at `start` keep clear of all that is placed? */
+static bool fits_at(const struct tarn_problem *problem, struct tarn_block block, uint64_t start,
+                    const uint64_t *offset, const bool *placed)
+{
+    const struct tarn_blocks *blocks = &problem->blocks;
+    for (uint32_t i = 0; i < block.members_count; i++) {
+        uint32_t a = block.members[i];
+        uint64_t begin = start + blocks->within[a], end = begin + blocks->reserved[a];
+        for (uint32_t b = 0; b < blocks->storages_count; b++)
+            if (placed[b] && !tarn_reuse_is_safe(&problem->conflicts.reuse, a, b) &&
+                begin < offset[b] + blocks->reserved[b] && offset[b] < end)
+                return false;
+    }
+    return true;
+}
+
+/* Where something begins or ends, and where the block would end there: it touches, or is one byte
+ * off. */
+static uint64_t draw_start(const struct tarn_blocks *blocks, struct tarn_block block,
+                           const uint64_t *offset, struct random_source *source)
+{
+    uint32_t a = random_below(source, blocks->storages_count);
+    uint64_t start = offset[a] + (random_percent(source, 50) ? blocks->reserved[a] : 0);
+    if (random_percent(source, 50)) start -= start < block.size ? start : block.size;
+    return start + random_below(source, 2);
+}
+
+static void a_block_fits_where_it_meets_nothing_that_it_must_not(void **state)
+{
+    uint32_t counts[2] = {0, 0};
+    (void)state;
+    for (uint64_t seed = 0; seed < STEPS_GRAPHS; seed++) {
+        struct random_source source = {seed};
+        struct fixture fixture;
+        set_up_random(&fixture, seed, STEPS_OPS_MAX);
+        const struct tarn_blocks *blocks = &fixture.problem.blocks;
+        size_t room = (size_t)blocks->storages_count + 1;
+        uint64_t *offset = calloc(room, sizeof *offset);
+        bool *placed = calloc(room, sizeof *placed);
+        struct tarn_placer *placer = tarn_placer_create(&fixture.region, &fixture.problem, offset);
+        for (uint32_t b = 0; b < blocks->count; b++) {
+            struct tarn_block block = tarn_block_at(blocks, b);
+            uint64_t start = draw_start(blocks, block, offset, &source);
+            bool fits, expected = fits_at(&fixture.problem, block, start, offset, placed);
+            assert_int_equal(tarn_placer_try(placer, block, start, &fits), TARN_OK);
+            assert_true(fits == expected);
+            counts[fits]++;
+            for (uint32_t i = 0; fits && i < block.members_count; i++) {
+                assert_int_equal(offset[block.members[i]],
+                                 start + blocks->within[block.members[i]]);
+                placed[block.members[i]] = true;
+            }
+        }
+        free(offset);
+        free(placed);
+        tear_down(&fixture);
+    }
+    assert_true(counts[0] > STEPS_GRAPHS && counts[1] > STEPS_GRAPHS);
+}
+
+/* A footprint that no plan has: in units as fine as it allows, what a decode finds is too high. */
+static void a_pass_that_is_too_high_to_be_counted_leaves_the_plan_as_it_was(void **state)
+{
+    (void)state;
+    struct tarn_builder *builder = tarn_builder_create("two large ones");
+    tarn_builder_stream(builder, "stream");
+    tarn_tensor a = add_tensor(builder, (1 << 29) + 1), b = add_tensor(builder, (1 << 29) + 3);
+    add_op(builder, nothing, TARN_TENSORS(a, b));
+    struct fixture fixture;
+    set_up(&fixture, finish(builder), 1);
+    uint64_t offset[2] = {12, 34}, footprint = (1 << 30) - 1;
+    assert_int_equal(tarn_pass_place(&fixture.problem, 1, offset, &footprint), TARN_OK);
+    assert_int_equal(footprint, (1 << 30) - 1);
+    assert_true(offset[0] == 12 && offset[1] == 34);
+    footprint = UINT64_C(1) << 32;
+    assert_int_equal(tarn_pass_place(&fixture.problem, 1, offset, &footprint), TARN_OK);
+    assert_in_range(footprint, (UINT64_C(1) << 30) + 4,
+                    (UINT64_C(1) << 30) + 16); /* units of 8 bytes */
+    tear_down(&fixture);
 }
 
 /* ---- Against the pseudocode ---- */
@@ -317,7 +404,8 @@ static void assert_aligned(const struct tarn_plan *plan, uint32_t a)
     bool leads =
         storage->group == TARN_NONE || plan->graph->groups[storage->group].storages[0] == a;
     if (leads) assert_int_equal(offset_of(plan, a) % plan->alignment, 0);
-    if (storage->alignment) assert_int_equal(offset_of(plan, a) % storage->alignment, 0);
+    if (tarn_own_alignment(plan->graph, storage))
+        assert_int_equal(offset_of(plan, a) % tarn_own_alignment(plan->graph, storage), 0);
 }
 
 static void assert_groups_are_whole(const struct tarn_plan *plan)
@@ -647,6 +735,8 @@ int main(void)
         cmocka_unit_test(figure_7_needs_1920_in_a_single_object_and_1664_in_many),
         cmocka_unit_test(figure_6_avoids_offsets_0_to_7),
         cmocka_unit_test(paper_fit_rejects_a_start_that_is_allowed),
+        cmocka_unit_test(a_block_fits_where_it_meets_nothing_that_it_must_not),
+        cmocka_unit_test(a_pass_that_is_too_high_to_be_counted_leaves_the_plan_as_it_was),
         cmocka_unit_test(offsets_are_those_of_the_papers_pseudocode),
         cmocka_unit_test(offsets_of_large_graphs_are_those_of_the_papers_pseudocode),
         cmocka_unit_test(a_problem_is_valid_until_a_number_of_it_changes),

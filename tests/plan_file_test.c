@@ -118,11 +118,12 @@ static void require_equal_places(const struct tarn_place *a, const struct tarn_p
 
 static void require_equal_certificates(const struct tarn_plan *a, const struct tarn_plan *b)
 {
-    assert_int_equal(!a->threshold, !b->threshold);
-    for (uint32_t s = 0; a->threshold && s < a->streams_count; s++)
-        assert_int_equal(a->threshold[s], b->threshold[s]);
-    assert_int_equal(a->gaps_count, b->gaps_count);
-    for (uint32_t i = 0; i < a->gaps_count; i++) assert_int_equal(a->gaps[i], b->gaps[i]);
+    assert_int_equal(!a->claim.threshold, !b->claim.threshold);
+    for (uint32_t s = 0; a->claim.threshold && s < a->streams_count; s++)
+        assert_int_equal(a->claim.threshold[s], b->claim.threshold[s]);
+    assert_int_equal(a->claim.gaps_count, b->claim.gaps_count);
+    for (uint32_t i = 0; i < a->claim.gaps_count; i++)
+        assert_int_equal(a->claim.gaps[i], b->claim.gaps[i]);
 }
 
 static void require_equal(const struct tarn_plan *a, const struct tarn_plan *b)
@@ -134,7 +135,7 @@ static void require_equal(const struct tarn_plan *a, const struct tarn_plan *b)
     assert_int_equal(a->alignment, b->alignment);
     assert_int_equal(a->footprint, b->footprint);
     assert_int_equal(a->persistent, b->persistent);
-    assert_int_equal(a->bound, b->bound);
+    assert_int_equal(a->claim.bound, b->claim.bound);
     require_equal_certificates(a, b);
     assert_int_equal(a->streams_count, b->streams_count);
     for (uint32_t s = 0; s <= a->streams_count; s++)
@@ -175,8 +176,8 @@ static void go_round(struct tarn_plan *plan, struct tarn_graph *graph, const cha
 
 static void drop_bound(struct tarn_plan *plan)
 {
-    plan->threshold = plan->gaps = NULL;
-    plan->bound = plan->gaps_count = 0;
+    plan->claim.threshold = plan->claim.gaps = NULL;
+    plan->claim.bound = plan->claim.gaps_count = 0;
 }
 
 static void a_saved_plan_loads_equal_and_saves_to_the_same_bytes(void **state)
@@ -186,7 +187,7 @@ static void a_saved_plan_loads_equal_and_saves_to_the_same_bytes(void **state)
         struct random_graph_options options = random_graph_knobs(seed, 30);
         struct tarn_graph *graph = random_graph(&options);
         struct tarn_plan *plan = make_plan(graph, UINT64_C(1) << seed % 10);
-        assert_non_null(plan->threshold);
+        assert_non_null(plan->claim.threshold);
         if (seed % 3 == 0) drop_bound(plan);
         go_round(plan, graph, seed % 5 == 0 ? ".gz" : ".json");
         tarn_plan_destroy(plan);
@@ -396,6 +397,44 @@ static void an_outline_is_refused_only_for_what_its_plan_is(void **state)
     assert_true(shown >= 20 && refused >= 20);
 }
 
+/* sound.json with one memory space, whose fields are these. */
+static enum tarn_status outline_with_space(const char *fields, struct tarn_plan_outline **outline,
+                                           struct tarn_error *error)
+{
+    struct file file = file_create(".json");
+    size_t size;
+    char *text = read_text(DATA "/sound.json", &size), *more = malloc(size + 256);
+    int length = snprintf(more, size + 256, "{\"spaces\":[{%s}],%s", fields, strchr(text, '{') + 1);
+    write_text(file.path, more, (size_t)length);
+    enum tarn_status status = tarn_plan_outline_load(file.path, outline, error);
+    free(text);
+    free(more);
+    unlink(file.path);
+    return status;
+}
+
+static void an_outline_tells_of_spaces_with_and_without_a_bound(void **state)
+{
+    (void)state;
+    struct tarn_plan_outline *outline;
+    struct tarn_error error;
+    static const char bound[] = "\"footprint_bytes\":9,\"persistent_bytes\":2,\"bound_bytes\":7",
+                      none[] = "\"footprint_bytes\":9,\"persistent_bytes\":2,\"bound_bytes\":null",
+                      missing[] = "\"footprint_bytes\":9,\"persistent_bytes\":2";
+    assert_int_equal(outline_with_space(bound, &outline, &error), TARN_OK);
+    assert_int_equal(outline->spaces_count, 1);
+    assert_int_equal(outline->spaces[0].footprint, 9);
+    assert_int_equal(outline->spaces[0].persistent, 2);
+    assert_int_equal(outline->spaces[0].bound, 7);
+    tarn_plan_outline_destroy(outline);
+    assert_int_equal(outline_with_space(none, &outline, &error), TARN_OK);
+    assert_int_equal(outline->spaces[0].bound, 0);
+    tarn_plan_outline_destroy(outline);
+    assert_int_equal(outline_with_space(missing, &outline, &error), TARN_BAD_INPUT);
+    assert_string_equal(error.pointer, "/spaces/0");
+    assert_non_null(strstr(error.text, "\"bound_bytes\" is missing"));
+}
+
 static void a_file_is_verified_also_for_those_who_ask_for_no_verdict(void **state)
 {
     (void)state;
@@ -585,6 +624,7 @@ int main(void)
         cmocka_unit_test(no_graph_can_be_said_with_null),
         cmocka_unit_test(every_invalid_plan_is_refused_with_place_and_reason),
         cmocka_unit_test(an_outline_is_refused_only_for_what_its_plan_is),
+        cmocka_unit_test(an_outline_tells_of_spaces_with_and_without_a_bound),
         cmocka_unit_test(a_file_is_verified_also_for_those_who_ask_for_no_verdict),
         cmocka_unit_test(a_trusted_plan_is_complete_and_in_range_even_when_it_is_unsafe),
         cmocka_unit_test(no_mutation_of_a_plan_file_harms_the_loader),

@@ -16,6 +16,7 @@
 #include "planner/place/improve.h"
 #include "planner/place/windows/windows.h"
 #include "streams/base/region.h"
+#include "streams/order/flow.h"
 #include "streams/order/gap_bound.h"
 #include "support/check_offsets.h"
 #include "support/failing_memory.h"
@@ -171,7 +172,7 @@ static struct search_fixture {
     uint64_t *offset, bound;
 } fixture;
 
-enum { GAPS_SEED = 1 }; /* a bound with gaps in it */
+enum { GAPS_SEED = 1 /* a bound with gaps in it */, ANTICHAIN_STREAMS = 4 };
 
 static void fixture_init(void)
 {
@@ -288,6 +289,70 @@ static void a_bound_is_whole_or_refused_whichever_allocation_fails(void **state)
     graph = small;
 }
 
+static enum tarn_status find_antichain_within(uint64_t work, struct tarn_error *error)
+{
+    struct tarn_antichain antichain;
+    struct tarn_region region = {.chunks = NULL};
+    enum tarn_status status =
+        tarn_antichain_init_within(&antichain, &region, &fixture.problem.conflicts.reuse, graph,
+                                   fixture.problem.blocks.reserved, work);
+    if (status == TARN_OK) assert_true(antichain.bound <= fixture.problem.antichain.bound);
+    if (status == TARN_OK && work == UINT64_MAX)
+        assert_int_equal(antichain.bound, fixture.problem.antichain.bound);
+    tarn_region_finish(&region);
+    if (status == TARN_SYSTEM) snprintf(error->text, sizeof error->text, "out of memory");
+    return status;
+}
+
+static enum tarn_status find_antichain(struct tarn_error *error)
+{
+    return find_antichain_within(UINT64_MAX, error);
+}
+
+/* After so little work a cut of list order is looked at. */
+static enum tarn_status find_any_antichain(struct tarn_error *error)
+{
+    return find_antichain_within(1, error);
+}
+
+/* The array of gifts is full: the first that the search gives makes it longer. */
+static enum tarn_status augment_full_flow(struct tarn_error *error)
+{
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_flow flow;
+    const uint64_t *reserved = fixture.problem.blocks.reserved;
+    uint32_t threshold[ANTICHAIN_STREAMS];
+    bool maximal = false;
+    bool ok = tarn_flow_init(&flow, &region, &fixture.problem.conflicts.reuse, graph, reserved) &&
+              tarn_flow_greedy(&flow);
+    uint32_t given = flow.gifts_count;
+    flow.gifts_room = given;
+    ok = ok && tarn_flow_augment(&flow, UINT64_MAX, threshold, &maximal);
+    if (ok) assert_true(maximal && flow.gifts_count > given && tarn_flow_is_valid(&flow, reserved));
+    tarn_region_finish(&region);
+    if (!ok) snprintf(error->text, sizeof error->text, "out of memory");
+    return ok ? TARN_OK : TARN_SYSTEM;
+}
+
+/* So many ops that each array is an allocation of its own. */
+static void an_antichain_is_the_heaviest_or_refused_whichever_allocation_fails(void **state)
+{
+    struct tarn_graph *small = graph;
+    (void)state;
+    graph = random_graph(&(struct random_graph_options){.seed = 4,
+                                                        .ops = 800,
+                                                        .streams = ANTICHAIN_STREAMS,
+                                                        .control_share = 20,
+                                                        .dead_share = 20});
+    fixture_init();
+    fail_each_allocation(find_antichain, 4);
+    fail_each_allocation(find_any_antichain, 4);
+    fail_each_allocation(augment_full_flow, 4);
+    fixture_finish();
+    tarn_graph_destroy(graph);
+    graph = small;
+}
+
 static void searching_keeps_a_safe_plan_whichever_allocation_fails(void **state)
 {
     struct tarn_graph *small = graph;
@@ -317,6 +382,7 @@ int main(void)
         cmocka_unit_test(pairs_survive_every_failing_allocation),
         cmocka_unit_test(graphs_without_storages_need_no_memory_for_them),
         cmocka_unit_test(a_bound_is_whole_or_refused_whichever_allocation_fails),
+        cmocka_unit_test(an_antichain_is_the_heaviest_or_refused_whichever_allocation_fails),
         cmocka_unit_test(searching_keeps_a_safe_plan_whichever_allocation_fails),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -5,6 +5,7 @@ Python, errors, copies through pickle. TAP on stdout.
 import contextlib
 import ctypes
 import io
+import json
 import mmap
 import os
 import pickle
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 from cases import raises, run
@@ -360,6 +361,13 @@ def one_ops_kernel_serves_its_recomputations():
     assert len(calls) == len(plan.graph.ops)
 
 
+def a_session_that_remembers_saves_a_trace():
+    with tempfile.TemporaryDirectory() as folder, tarn.Session(tarn.plan(chain()), lambda call: None, flight=64) as session:
+        session.run(2)
+        session.save_trace(Path(folder, "trace.json"))
+        assert "add3" in json.dumps(json.loads(Path(folder, "trace.json").read_text()))
+
+
 def checked_execution_reads_every_byte():
     with tarn.Session(tarn.plan(chain(50, 100))) as session:
         report = session.check(2, seed=3)
@@ -413,6 +421,16 @@ def an_interrupt_ends_a_long_search():
     timer.join()
 
 
+class Pickling(Executor):
+    """Functions, jobs and results travel as pickles, as with mpi4py.futures and Dask."""
+
+    def submit(self, fn, /, *args, **kwargs):
+        future = Future()
+        function, given, named = pickle.loads(pickle.dumps((fn, args, kwargs)))
+        future.set_result(pickle.loads(pickle.dumps(function(*given, **named))))
+        return future
+
+
 def many_plans_are_made_on_any_executor():
     graph = training()
     most = tarn.plan(graph).footprint
@@ -422,8 +440,21 @@ def many_plans_are_made_on_any_executor():
         apart = list(tarn.plan_many(jobs, processes))
     assert [plan.footprint for plan in apart] == alone
     assert all(plan.footprint <= job[1]["budget"] for plan, job in zip(apart, jobs))
+    for executor in (ThreadPoolExecutor(2), Pickling()):
+        with executor:
+            assert [plan.footprint for plan in tarn.plan_many(jobs, executor)] == alone
     assert [p.identity for p in tarn.plan_many([ALEXNET, graph])] == \
         [tarn.plan(ALEXNET).identity, tarn.plan(graph).identity]
+
+
+def the_example_of_many_plans_prints_its_table():
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "stages.txt")
+        path.write_text(f"{ALEXNET}\n{OFFLOAD}\n", encoding="utf-8")
+        table = subprocess.run([sys.executable, SOURCE / "examples/plan_many.py", path], check=True,
+                               capture_output=True, text=True).stdout
+    rows = [[cell.strip() for cell in line.split("|")[1:4]] for line in table.splitlines()[2:]]
+    assert rows == [["stages", "2", "1"], ["stages", "2", "2"]], table
 
 
 def what_the_readme_shows_works():
@@ -441,7 +472,7 @@ def what_the_readme_shows_works():
 
 TESTS = [value for name, value in list(vars().items())
          if getattr(value, "__module__", None) == "__main__" and callable(value)
-         and name not in ("chain", "offloading", "training")]
+         and name not in ("chain", "offloading", "training", "Pickling")]
 
 
 if __name__ == "__main__":

@@ -72,7 +72,8 @@ static double life_of(const struct tarn_graph *graph, uint32_t a)
     const struct tarn_storage *storage = &graph->storages[a];
     uint32_t begin = graph->rank[storage->producer], end = begin;
     for (uint32_t k = 0; k < storage->touchers_count; k++)
-        if (graph->rank[storage->touchers[k]] > end) end = graph->rank[storage->touchers[k]];
+        if (graph->rank[tarn_touchers(graph, storage)[k]] > end)
+            end = graph->rank[tarn_touchers(graph, storage)[k]];
     return storage->pinned ? (double)(graph->ops_count - begin) : (double)(end + 1 - begin);
 }
 
@@ -298,6 +299,7 @@ static void many_blocks_reach_what_they_did(void **state)
     } graphs[] = {
         {"layers", {COUPLED_LAYERS, 90000, 6, 0, 1}, 74, 74},
         {"chains", {COUPLED_EVERY, 34000, 16, 1000, 1}, 88301, 74077},
+        {"short chains", {COUPLED_EVERY, 6000, 48, 200, 1}, 10701, 10701},
     };
     (void)state;
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {

@@ -72,18 +72,13 @@ def random_ops_of_captured_steps_keep_their_order():
 
 def recorded_iterations_keep_every_byte():
     for name in NAMES:
-        events = recording.load(DATA / f"{name}.csv")
+        rows = (DATA / f"{name}.csv").read_text().splitlines()[1:]
+        events = [Event(recording.ACTIONS.index(action), *map(int, rest))
+                  for action, *rest in (row.split(",") for row in rows)]
         graph, tensors = recording.graph(events, name)
         plan = tarn.plan(graph, alignment=64)
         assert plan.optimal and plan.footprint == peak_of(events)
         replay(events, plan, tensors)
-
-
-def recordings_are_saved_as_they_were():
-    events = recording.load(DATA / "small_gpt.csv")
-    with tempfile.TemporaryDirectory() as folder:
-        recording.save(events, Path(folder, "again.csv"))
-        assert recording.load(Path(folder, "again.csv")) == events
 
 
 def overlap(plan, tensors, first, second, size=1024):

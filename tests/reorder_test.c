@@ -14,8 +14,6 @@
 #include "planner/transform/reorder/exact.h"
 #include "planner/transform/reorder/flow.h"
 #include "planner/transform/reorder/greedy.h"
-#include "planner/transform/reorder/postpone.h"
-#include "planner/transform/reorder/proof.h"
 #include "planner/transform/reorder/reorder.h"
 #include "streams/order/peak.h"
 #include "streams/plan/plan.h"
@@ -50,15 +48,16 @@ static bool touches(const struct tarn_graph *graph, uint32_t v, uint32_t storage
     for (uint32_t k = 0; !write && k < op->inputs_count; k++)
         if (graph->tensors[op->inputs[k]].storage == storage) return true;
     for (uint32_t k = 0; k < op->outputs_count; k++)
-        if (graph->tensors[op->outputs[k]].storage == storage) return true;
+        if (graph->tensors[tarn_outputs(op)[k]].storage == storage) return true;
     return false;
 }
 
 static bool is_ordered(const struct tarn_graph *graph, uint32_t u, uint32_t v)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
-    for (uint32_t k = 0; k < op->control_count; k++)
-        if (op->control[k] == u) return true;
+    const struct tarn_op_extra *extra = tarn_extra(op);
+    for (uint32_t k = 0; k < extra->control_count; k++)
+        if (extra->control[k] == u) return true;
     for (uint32_t k = 0; k < op->inputs_count; k++)
         if (graph->tensors[op->inputs[k]].producer == u) return true;
     for (uint32_t a = 0; a < graph->storages_count; a++) {
@@ -75,7 +74,7 @@ static uint64_t alive_after(const struct tarn_graph *graph, uint32_t set)
         const struct tarn_storage *storage = &graph->storages[a];
         bool dead = !storage->pinned;
         for (uint32_t k = 0; k < storage->touchers_count; k++)
-            dead &= set >> storage->touchers[k] & 1;
+            dead &= set >> tarn_touchers(graph, storage)[k] & 1;
         if ((set >> storage->producer & 1) && !dead) alive += storage->size;
     }
     return alive;

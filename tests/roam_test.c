@@ -11,10 +11,9 @@
 #include <cmocka.h>
 
 #include "bench/dnn_graph.h"
-#include "planner/papers/llfb.h"
+#include "planner/papers/papers.h"
 #include "planner/papers/reorder_tree.h"
 #include "planner/papers/roam_leaves.h"
-#include "planner/papers/roam_tree.h"
 #include "streams/base/region.h"
 #include "streams/order/reserved.h"
 #include "support/place_fixture.h"

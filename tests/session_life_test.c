@@ -1,7 +1,7 @@
 /* How a session ends: destroying it tells whether all is over and may be repeated, and nothing that
  * the caller keeps for it is touched once it is. Devices, memory and what kernels use are on the
- * heap and go right after the answer, so that the sanitizers see who comes too late. And whose
- * memory is that two sessions are to have. */
+ * heap and go right after the answer, so that the sanitizers see who comes too late. And no two
+ * sessions use the same memory of the caller's at once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -526,7 +526,7 @@ static void memory_comes_from_the_callers_source_and_goes_back_there(void **stat
     struct tarn_graph *graph = random_graph(
         &(struct random_graph_options){.seed = 3, .ops = 20, .streams = 2, .parameters = 3});
     struct source source = {0};
-    const struct tarn_memory_source memory = {create_memory, destroy_memory, &source, 0};
+    struct tarn_memory_source memory = {sizeof memory, create_memory, destroy_memory, &source, 0};
     struct tarn_device device = tarn_device_host(TARN_HOST_OPTIONS(.memory = &memory));
     struct tarn_plan *plan = plan_aligned(graph, 512), *wide = plan_aligned(graph, 4096);
     struct tarn_session *session;
@@ -548,11 +548,56 @@ static void memory_comes_from_the_callers_source_and_goes_back_there(void **stat
     tarn_graph_destroy(graph);
 }
 
+/* Whatever asks for the host device's memory refuses the device alike, and asks nothing of it. */
+static void refuse_host(struct tarn_plan *plan, const struct tarn_host_options *options,
+                        const char *words)
+{
+    struct tarn_device device = tarn_device_host(options);
+    struct tarn_session *session;
+    struct tarn_arena *arena;
+    struct tarn_session_memory needs;
+    struct tarn_error error;
+    assert_int_equal(tarn_session_create(plan, device, NULL, &session, &error), TARN_USAGE);
+    assert_says(&error, words);
+    assert_int_equal(tarn_session_memory_size(plan, device, NULL, &needs, &error), TARN_USAGE);
+    assert_says(&error, words);
+    assert_int_equal(tarn_arena_create(&plan, 1, device, NULL, &arena, &error), TARN_USAGE);
+    assert_says(&error, words);
+}
+
+static void a_host_device_that_lacks_what_it_must_say_is_refused_before_it_is_asked(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph =
+        random_graph(&(struct random_graph_options){.seed = 3, .ops = 20, .streams = 2});
+    struct source source = {0};
+    struct tarn_memory_source memory = {sizeof memory, create_memory, NULL, &source, 0};
+    struct tarn_host_options options = *TARN_HOST_OPTIONS(.memory = &memory);
+    struct tarn_plan *plan = plan_aligned(graph, 512);
+    refuse_host(plan, &options, "source of memory needs both functions");
+    memory.create = NULL;
+    memory.destroy = destroy_memory;
+    refuse_host(plan, &options, "source of memory needs both functions");
+    memory.create = create_memory;
+    memory.destroy = destroy_memory;
+    memory.alignment = 768;
+    refuse_host(plan, &options, "source of memory is 768, no power of two");
+    memory.struct_size = 0;
+    refuse_host(plan, &options, "memory source without their struct_size");
+    memory.struct_size = sizeof memory;
+    options.struct_size = 0;
+    refuse_host(plan, &options, "host options without their struct_size");
+    assert_int_equal(source.taken, 0);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+}
+
 int main(void)
 {
 #define WITH_SUBJECT(test) cmocka_unit_test_setup_teardown(test, open_subject, close_subject)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_comes_from_the_callers_source_and_goes_back_there),
+        cmocka_unit_test(a_host_device_that_lacks_what_it_must_say_is_refused_before_it_is_asked),
         WITH_SUBJECT(shorter_options_are_complete_with_defaults),
         WITH_SUBJECT(longer_options_are_accepted_while_their_newer_part_is_zero),
         WITH_SUBJECT(queues_of_communication_alone_are_urgent_unless_told_otherwise),

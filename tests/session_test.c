@@ -336,6 +336,12 @@ static void tickets_that_were_never_given_are_refused(void **state)
     assert_int_equal(tarn_session_submit(NULL, 1, NULL, &error), TARN_USAGE);
 }
 
+static const char *no_text(void *self, int code)
+{
+    (void)self, (void)code;
+    return NULL;
+}
+
 static void devices_of_another_abi_and_incomplete_tables_are_refused(void **state)
 {
     struct subject *s = *state;
@@ -356,6 +362,18 @@ static void devices_of_another_abi_and_incomplete_tables_are_refused(void **stat
     table.event_wait = NULL;
     assert_int_equal(tarn_session_create(s->plan, bad, NULL, &session, &error), TARN_USAGE);
     assert_says(&error, "queues and events all or none");
+    table.name = NULL;
+    assert_int_equal(tarn_session_create(s->plan, bad, NULL, &session, &error), TARN_USAGE);
+    assert_says(&error, "the table of device 'unnamed' lacks functions");
+    table = *good.table;
+    table.name = NULL;
+    table.error_text = no_text;
+    device = (struct queue_device){.fail_after = 1};
+    queue_device(&device);
+    bad.self = &device;
+    assert_int_equal(tarn_session_create(s->plan, bad, NULL, &session, &error), TARN_DEVICE);
+    assert_says(&error, "device 'unnamed': ");
+    assert_says(&error, "(no text)");
     assert_int_equal(tarn_session_create(NULL, good, NULL, &session, &error), TARN_USAGE);
     assert_int_equal(tarn_session_create(s->plan, good, NULL, NULL, &error), TARN_USAGE);
     tarn_session_destroy(NULL);

@@ -75,7 +75,7 @@ done
 # ExecuTorch's own list has more than its planner and its runtime need, and gigabytes of it.
 make_torch() {
     local folder=${TARN_TORCH:-${XDG_CACHE_HOME:-$HOME/.cache}/tarn/torch}
-    [ ! -e "$folder/complete" ] || return 0
+    if [ -e "$folder/complete" ] && "$folder/bin/python" -c 'import mesonpy' 2>/dev/null; then return 0; fi
     mkdir -p "$folder"
     local free
     free=$(df --output=avail -BG "$folder" | tail -n 1 | tr -dc 0-9)
@@ -85,7 +85,7 @@ make_torch() {
     fi
     echo "setup: installing PyTorch and ExecuTorch in $folder" >&2
     python3 -m venv "$folder"
-    "$folder/bin/pip" install -q --no-cache-dir torch==2.15.0 numpy ninja
+    "$folder/bin/pip" install -q --no-cache-dir torch==2.15.0 numpy ninja meson meson-python
     "$folder/bin/pip" install -q --no-cache-dir --no-deps executorch==1.5.1 torchao==0.18.0
     "$folder/bin/pip" install -q --no-cache-dir flatbuffers packaging pandas tabulate pyyaml ruamel.yaml expecttest \
         hypothesis parameterized py-cpuinfo

@@ -11,13 +11,13 @@ With TARN_CAMPAIGN=MINUTES for as long as that."""
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 
+import cases
 import command_cases
 from command_cases import Case
 
@@ -34,7 +34,7 @@ def long_cases(folder):
         with open(os.path.join(folder, f"in/{name}.json"), "w", encoding="utf-8") as file:
             json.dump(graph, file)
     search = "plan in/hard.json -o out.json --seconds"
-    cases = [(Case(words.split(), ["out.json"] if "out.json" in words else []), seconds) for words, seconds in (
+    commands = [(Case(words.split(), ["out.json"] if "out.json" in words else []), seconds) for words, seconds in (
         (search + " 600", 0.4), (search + " 600 --threads 1 --method exact", 0.4),
         (search + " 600 --reorder --couple --in-place", 0.4),
         (f"plan in/deep.json -o out.json --budget {BUDGET} --reorder", 0.3),
@@ -46,7 +46,7 @@ def long_cases(folder):
         ("convert in/deep.json out.json --json", 0.02), ("info in/deep.json", 0.03), ("pairs in/deep.json", 0.03),
         ("run in/g.json --kernel spin:100000 --iterations 100000 --trace trace.json --flight flight", 0.2),
         ("run in/g.json --iterations 100000", 0.2))]
-    return cases + [(Case("verify in/g.json in/unsafe.json --witness out.json".split(), ["out.json"], code=6), 0.01)]
+    return commands + [(Case("verify in/g.json in/unsafe.json --witness out.json".split(), ["out.json"], code=6), 0.01)]
 
 
 def wait_until_begun(process):
@@ -65,18 +65,6 @@ class Tester:
         self.cases = command_cases.prepare(source, tarn, folder)
         names = {word for case in self.cases for word in case.words}  # a build without methods of papers has no pairs
         self.long_cases = [(case, seconds) for case, seconds in long_cases(folder) if case.words[0] in names]
-        self.number, self.faults = 0, 0
-        self.campaign = float(os.environ.get("TARN_CAMPAIGN", "0")) * 60
-
-    def report(self, name, begin, runs, found):
-        self.number += 1
-        self.faults += len(found)
-        print(f"{'not ok' if found else 'ok'} {self.number} - {name}")
-        for line in found[:20]:
-            print(f"# {line}")
-        if self.campaign:
-            seconds = time.monotonic() - begin
-            print(f"# campaign | command: {name} | {runs} | {seconds:.0f} | {len(found)}", flush=True)
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -150,9 +138,9 @@ class Tester:
             return f"no plan was saved: {text}"
         return None
 
-    def test_signals(self, name, endings_of, times):
+    def try_signals(self, name, endings_of, times):
         source, begin, runs, found = random.Random(2), time.monotonic(), 0, []
-        while runs < times or time.monotonic() - begin < self.campaign / 3:
+        while runs < times or time.monotonic() - begin < cases.CAMPAIGN / 3:
             case, seconds = self.long_cases[runs % len(self.long_cases)]
             endings = endings_of(source)
             waits = [source.random() * seconds] + [source.random() * 0.02 for _ in endings[1:]]
@@ -168,11 +156,17 @@ class Tester:
             if fault:
                 found.append(f"{case} after {waits} s of {endings}: {fault}")
             runs += 1
-        self.report(name, begin, runs, found)
+        cases.judge(found, f"command: {name}", runs, begin)
+
+    def a_signal_ends_every_verb_and_leaves_whole_files(self):
+        self.try_signals("one signal", lambda source: [source.choice(ENDINGS)], 48)
+
+    def two_signals_end_a_search_at_once(self):
+        self.try_signals("two signals", lambda source: [source.choice(ENDINGS[:2]), source.choice(ENDINGS)], 32)
 
     # ---- Output that has no place to go ----
 
-    def test_no_place(self, name, prefix, stdout, says, only_files):
+    def try_no_place(self, name, prefix, stdout, says, only_files):
         begin, runs, found = time.monotonic(), 0, []
         for case in self.cases:
             if only_files and not case.outputs:
@@ -194,32 +188,32 @@ class Tester:
                 found.append(f"{case}: {case.outputs[0]} has changed")
             elif set(os.listdir(self.folder)) - {"in", *case.outputs}:
                 found.append(f"{case}: leaves {os.listdir(self.folder)}")
-        self.report(name, begin, runs, found)
+        cases.judge(found, f"command: {name}", runs, begin)
 
-    def closed_pipe(self):
-        reader, writer = os.pipe()
-        os.close(reader)
-        return os.fdopen(writer, "wb")
+    def a_pipe_that_nobody_reads_exits_8(self):
+        def closed_pipe():
+            reader, writer = os.pipe()
+            os.close(reader)
+            return os.fdopen(writer, "wb")
+
+        self.try_no_place("closed pipe", [], closed_pipe, "standard output: ", False)
+
+    def a_full_disk_exits_8(self):
+        if os.path.exists("/dev/full"):
+            self.try_no_place("full disk", [], lambda: open("/dev/full", "wb"), "standard output: ", False)
+
+    def a_file_size_limit_exits_8_and_keeps_the_old_file(self):
+        self.try_no_place("file-size limit", ["sh", "-c", 'ulimit -f 0 && exec "$0" "$@"'], lambda: open(os.devnull, "wb"),
+                          "File too large", True)
 
 
 def main(source, tarn):
-    folder = tempfile.mkdtemp()
-    try:
+    with tempfile.TemporaryDirectory() as folder:
         tester = Tester(source, os.path.realpath(tarn), folder)
-        tester.test_signals("a_signal_ends_every_verb_and_leaves_whole_files",
-                            lambda source: [source.choice(ENDINGS)], 48)
-        tester.test_signals("two_signals_end_a_search_at_once",
-                            lambda source: [source.choice(ENDINGS[:2]), source.choice(ENDINGS)], 32)
-        tester.test_no_place("a_pipe_that_nobody_reads_exits_8", [], tester.closed_pipe, "standard output: ", False)
-        if os.path.exists("/dev/full"):
-            tester.test_no_place("a_full_disk_exits_8", [], lambda: open("/dev/full", "wb"), "standard output: ", False)
-        tester.test_no_place("a_file_size_limit_exits_8_and_keeps_the_old_file",
-                             ["sh", "-c", 'ulimit -f 0 && exec "$0" "$@"'], lambda: open(os.devnull, "wb"), "File too large", True)
-        print(f"1..{tester.number}")
-        return 1 if tester.faults else 0
-    finally:
-        shutil.rmtree(folder)
+        cases.run([tester.a_signal_ends_every_verb_and_leaves_whole_files, tester.two_signals_end_a_search_at_once,
+                   tester.a_pipe_that_nobody_reads_exits_8, tester.a_full_disk_exits_8,
+                   tester.a_file_size_limit_exits_8_and_keeps_the_old_file])
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    main(*sys.argv[1:])

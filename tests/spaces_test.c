@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "planner/plan_graph.h"
 #include "streams/plan/plan.h"
 #include "tarn.h"
 
@@ -153,16 +154,74 @@ static void refuses_a_space_with_a_false_bound_or_beyond_its_capacity(void **sta
     plan->spaces[2].footprint += 16;
     plan->footprint += 16;
     assert_int_equal(tarn_plan_verify(plan, graph, NULL, &error), TARN_OK);
-    plan->spaces[2].bound += 16;
+    plan->spaces[2].claim.bound += 16;
     assert_int_equal(tarn_plan_verify(plan, graph, NULL, &error), TARN_REJECTED);
     assert_non_null(strstr(error.text, "its certificate proves 48"));
-    plan->spaces[2].bound -= 16;
+    plan->spaces[2].claim.bound -= 16;
     plan->spaces[2].footprint += 16;
     plan->footprint += 16;
     assert_int_equal(tarn_plan_verify(plan, graph, NULL, &error), TARN_REJECTED);
     assert_non_null(strstr(error.text, "memory space 2 needs more than its capacity"));
     tarn_plan_destroy(plan);
     tarn_graph_destroy(graph);
+}
+
+/* Plans to compare by are measured without the capacities: whether they keep them is asked apart.
+ */
+static void measured_plans_tell_whether_they_keep_the_capacities(void **state)
+{
+    static const struct {
+        uint64_t scratch, pinned; /* capacities; 48 and 4096 + 4096 bytes are needed */
+        bool kept;
+    } cases[] = {{0, 0, true},      {48, 8192, true}, {47, 8192, false},
+                 {48, 8191, false}, {0, 4096, false}, {0, 4095, false}};
+    const struct tarn_plan_options *options = TARN_PLAN_OPTIONS(.alignment = 16, .threads = 1);
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tarn_graph *graph = make_graph(cases[i].scratch, cases[i].pinned);
+        struct tarn_plan *plan;
+        assert_int_equal(tarn_plan_measure(graph, options, &plan, NULL), TARN_OK);
+        assert_int_equal(tarn_plan_keeps_capacities(plan), cases[i].kept);
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(graph);
+    }
+}
+
+/* A graph of so many memory spaces, with a tensor and a workspace in these. */
+static enum tarn_status build_in(uint32_t spaces, tarn_space tensor, tarn_space workspace,
+                                 struct tarn_graph **graph, struct tarn_error *error)
+{
+    struct tarn_builder *b = tarn_builder_create("spaces");
+    tarn_builder_stream(b, "s");
+    for (uint32_t s = 0; s < spaces; s++)
+        tarn_builder_space(b, &(struct tarn_space_info){.name = "s", .capacity = 4096 + s});
+    tarn_tensor t = tarn_builder_tensor(b, &(struct tarn_tensor_info){.size = 8, .space = tensor});
+    tarn_builder_op(b, &(struct tarn_op_info){.outputs = TARN_TENSORS(t),
+                                              .workspace = 8,
+                                              .workspace_space = workspace});
+    return tarn_builder_finish(b, graph, error);
+}
+
+static void what_lies_in_a_space_that_is_not_there_is_refused(void **state)
+{
+    struct tarn_graph *graph;
+    struct tarn_error error;
+    struct tarn_space_info info;
+    (void)state;
+    for (uint32_t count = 1; count < 3; count++) {
+        assert_int_equal(build_in(count, count, 0, &graph, &error), TARN_BAD_INPUT);
+        assert_non_null(strstr(error.text, "tensor 0 is in memory space"));
+        assert_int_equal(build_in(count, 0, count, &graph, &error), TARN_BAD_INPUT);
+        assert_non_null(strstr(error.text, "op 0 is in memory space"));
+        assert_int_equal(build_in(count, count - 1, count - 1, &graph, &error), TARN_OK);
+        assert_int_equal(tarn_graph_spaces_count(graph), count);
+        for (tarn_space s = 0; s < count; s++) {
+            assert_true(tarn_graph_space(graph, s, &info));
+            assert_int_equal(info.capacity, 4096 + s);
+        }
+        assert_false(tarn_graph_space(graph, count, &info));
+        tarn_graph_destroy(graph);
+    }
 }
 
 /* ---- Files that say otherwise ---- */
@@ -262,7 +321,7 @@ static void a_space_may_come_without_a_bound(void **state)
     assert_true(tarn_plan_space(loaded, 1, &space));
     assert_null(space.certificate.launched);
     assert_false(space.optimal);
-    plan->spaces[1].threshold = NULL; /* its number alone proves nothing */
+    plan->spaces[1].claim.threshold = NULL; /* its number alone proves nothing */
     tarn_plan_summarize(plan, &summary);
     assert_int_equal(summary.bound, 0);
     assert_false(summary.optimal);
@@ -281,7 +340,7 @@ static void shift(struct tarn_plan *plan) { plan->spaces[1].begin += 16; }
 static void shift_persistent(struct tarn_plan *plan) { plan->spaces[2].persistent_begin += 16; }
 static void grow(struct tarn_plan *plan) { plan->footprint += 16; }
 static void grow_persistent(struct tarn_plan *plan) { plan->persistent += 16; }
-static void raise_bound(struct tarn_plan *plan) { plan->spaces[0].bound += 16; }
+static void raise_bound(struct tarn_plan *plan) { plan->spaces[0].claim.bound += 16; }
 static void overflow(struct tarn_plan *plan) { plan->spaces[1].footprint = UINT64_MAX; }
 static void overflow_persistent(struct tarn_plan *plan) { plan->spaces[2].persistent = UINT64_MAX; }
 static void overflow_together(struct tarn_plan *plan)
@@ -325,7 +384,7 @@ static void make_device(struct tarn_graph *source) { source->spaces[1].kind = TA
 static void align(struct tarn_graph *source) { source->spaces[1].alignment = 64; }
 static void limit(struct tarn_graph *source) { source->spaces[1].capacity = 1 << 20; }
 static void move_tensor(struct tarn_graph *source) { source->tensors[1].space = 0; }
-static void move_workspace(struct tarn_graph *source) { source->ops[2].workspace_space = 0; }
+static void move_workspace(struct tarn_graph *source) { source->ops[2].extra->workspace_space = 0; }
 
 /* The plan says that its graph comes from the source. */
 static void rejects_a_final_graph_with_other_spaces_than_its_source(void **state)
@@ -378,6 +437,8 @@ int main(void)
         cmocka_unit_test(a_capacity_that_is_too_small_is_refused_by_the_name_of_its_space),
         cmocka_unit_test(a_persistent_part_may_take_all_of_a_capacity),
         cmocka_unit_test(refuses_a_space_with_a_false_bound_or_beyond_its_capacity),
+        cmocka_unit_test(measured_plans_tell_whether_they_keep_the_capacities),
+        cmocka_unit_test(what_lies_in_a_space_that_is_not_there_is_refused),
         cmocka_unit_test(refuses_a_plan_file_with_false_spaces_at_their_place),
         cmocka_unit_test(a_space_may_come_without_a_bound),
         cmocka_unit_test(rejects_spaces_that_do_not_make_up_the_plan),

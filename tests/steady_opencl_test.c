@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "examples/custom_sdk/opencl_device.h"
+#include "examples/custom_sdk/opencl_memory.h"
 #include "support/buckets.h"
 #include "support/failing_calls.h"
 #include "support/required.h"
@@ -121,9 +121,68 @@ const char *__lsan_default_options(void) { return "use_tls=0"; }
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) { return "leak:ld-linux"; }
 
+/* ---- Pinned memory ---- */
+
+/* A buffer says itself whether it is the host's; shared memory is the host's where it can be. */
+static void is_the_hosts(struct opencl_device *device, void *memory, enum tarn_space_kind kind)
+{
+    struct tarn_memory_limits limits;
+    const struct tarn_memory_space space = {0, "host", kind};
+    bool is_pinned = kind == TARN_SPACE_PINNED;
+    assert_int_equal(device->table.space_limits(device, &space, &limits), 0);
+    assert_int_equal(limits.on_host, is_pinned && device->is_fine_grained);
+    if (device->is_svm) {
+        unsigned char seen = 0;
+        if (!limits.on_host) return;
+        *(volatile unsigned char *)memory = 77;
+        assert_int_equal(device->table.copy_out(device, &seen, memory, 1), 0);
+        assert_int_equal(seen, 77);
+        return;
+    }
+    cl_mem_flags flags = 0;
+    assert_int_equal(clGetMemObjectInfo(((struct opencl_region *)memory)->buffer, CL_MEM_FLAGS,
+                                        sizeof flags, &flags, NULL),
+                     CL_SUCCESS);
+    assert_int_equal((flags & CL_MEM_ALLOC_HOST_PTR) != 0, is_pinned);
+}
+
+static void pinned_spaces_and_host_memory_are_the_hosts(void **state)
+{
+    (void)state;
+    for (int with_buffers = 0; with_buffers <= 1; with_buffers++) {
+        struct opencl_device device;
+        int code = opencl_device_open(&device, 0, with_buffers);
+        if (code) {
+            opencl_device_close(&device);
+            if (is_required("opencl")) fail_msg("OpenCL was asked for, and has no device");
+            skip();
+        }
+        for (enum tarn_space_kind kind = TARN_SPACE_DEVICE; kind <= TARN_SPACE_SCRATCH; kind++) {
+            const struct tarn_memory_space space = {0, "any", kind};
+            void *memory;
+            assert_int_equal(device.table.space_create(&device, &space, 4096, &memory), 0);
+            is_the_hosts(&device, memory, kind);
+            device.table.space_destroy(&device, &space, memory, 4096);
+        }
+        void *host[3];
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(device.table.host_memory_create(&device, 4096, &host[i]), 0);
+            memset(host[i], i, 4096);
+        }
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(((unsigned char *)host[(i + 1) % 3])[4095], (i + 1) % 3);
+            device.table.host_memory_destroy(&device, host[(i + 1) % 3], 4096);
+        }
+        assert_null(device.mappings);
+        opencl_device_close(&device);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_device_outside_the_library_makes_nothing_in_a_steady_loop)};
+        cmocka_unit_test(a_device_outside_the_library_makes_nothing_in_a_steady_loop),
+        cmocka_unit_test(pinned_spaces_and_host_memory_are_the_hosts),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,6 +77,23 @@ static void counts_what_a_hand_made_graph_has(void **state)
     tarn_graph_destroy(graph);
 }
 
+static void a_space_is_told_of_alone_and_clears_the_error(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph = hand_made_graph();
+    struct tarn_graph_summary whole = summary_of(graph);
+    struct tarn_graph_space_summary space;
+    struct tarn_error error;
+    assert_int_equal(tarn_graph_summarize_space(graph, 1, &space, &error), TARN_USAGE);
+    assert_true(error.text[0] != '\0');
+    assert_int_equal(tarn_graph_summarize_space(graph, 0, &space, &error), TARN_OK);
+    assert_int_equal(error.text[0], '\0');
+    assert_int_equal(space.storages, whole.storages);
+    assert_int_equal(space.sum, whole.sum);
+    assert_int_equal(space.persistent, whole.persistent);
+    tarn_graph_destroy(graph);
+}
+
 static void arcs_that_others_imply_are_not_kept(void **state)
 {
     (void)state;
@@ -183,6 +200,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_what_a_hand_made_graph_has),
+        cmocka_unit_test(a_space_is_told_of_alone_and_clears_the_error),
         cmocka_unit_test(arcs_that_others_imply_are_not_kept),
         cmocka_unit_test(counts_what_random_graphs_have),
         cmocka_unit_test(the_bound_is_the_heaviest_antichain_or_more_with_groups),

@@ -128,9 +128,9 @@ static void close_order(struct world *w, uint32_t without)
 
 static bool writes(const struct tarn_graph *graph, uint32_t op, uint32_t storage)
 {
-    if (graph->ops[op].workspace_storage == storage) return true;
+    if (tarn_extra(&graph->ops[op])->workspace_storage == storage) return true;
     for (uint32_t k = 0; k < graph->ops[op].outputs_count; k++) {
-        if (graph->tensors[graph->ops[op].outputs[k]].storage == storage) return true;
+        if (graph->tensors[tarn_outputs(&graph->ops[op])[k]].storage == storage) return true;
     }
     return false;
 }
@@ -159,7 +159,7 @@ static bool are_ordered(const struct world *w, uint32_t a, uint32_t b)
     const struct tarn_storage *x = &w->graphs[0]->storages[a], *y = &w->graphs[1]->storages[b];
     for (uint32_t i = 0; i < x->touchers_count; i++) {
         for (uint32_t k = 0; k < y->touchers_count; k++) {
-            uint32_t u = x->touchers[i], v = y->touchers[k];
+            uint32_t u = tarn_touchers(w->graphs[0], x)[i], v = tarn_touchers(w->graphs[1], y)[k];
             if (!writes(w->graphs[0], u, a) && !writes(w->graphs[1], v, b)) continue;
             if (!w->before[w->programs[0]->step_of[u]]
                           [w->programs[0]->steps_count + w->programs[1]->step_of[v]])

@@ -81,7 +81,7 @@ done
 parameters() { sed -nE 's/^bits:.* parameters //p' "$1"; }
 for network in digits text; do
     train 1 --network $network --steps 9 >"$work/whole" 2>&1
-    train 2 --network $network --steps 5 --every 2 --checkpoint "$work/checkpoint" >"$work/out" 2>&1
+    train 2 --network $network --steps 5 --checkpoint "$work/checkpoint" >"$work/out" 2>&1
     train 1 --network $network --steps 4 --resume "$work/checkpoint" >"$work/out" 2>&1
     report "${network}_goes_on_from_a_checkpoint_with_the_same_bits" \
         "$([ -n "$(parameters "$work/whole")" ] &&

@@ -48,8 +48,9 @@ static enum tarn_status verify_as(struct tarn_graph *final, const struct tarn_gr
 static bool must_follow(const struct tarn_graph *graph, uint32_t v, uint32_t u)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
-    for (uint32_t k = 0; k < op->control_count; k++)
-        if (op->control[k] == u) return true;
+    const struct tarn_op_extra *extra = tarn_extra(op);
+    for (uint32_t k = 0; k < extra->control_count; k++)
+        if (extra->control[k] == u) return true;
     for (uint32_t k = 0; k < op->inputs_count; k++)
         if (graph->tensors[op->inputs[k]].producer == u) return true;
     if (graph->rank[u] > graph->rank[v]) return false;
@@ -216,7 +217,8 @@ static void fill_reach(const struct tarn_graph *graph, uint32_t *before)
     memset(before, 0, OPS_MAX * sizeof *before);
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         const struct tarn_graph_op *op = &graph->ops[v];
-        for (uint32_t k = 0; k < op->control_count; k++) before[v] |= 1u << op->control[k];
+        const struct tarn_op_extra *extra = tarn_extra(op);
+        for (uint32_t k = 0; k < extra->control_count; k++) before[v] |= 1u << extra->control[k];
         for (uint32_t k = 0; k < op->inputs_count; k++) {
             uint32_t u = graph->tensors[op->inputs[k]].producer;
             if (u != TARN_NONE) before[v] |= 1u << u;
@@ -243,15 +245,16 @@ static void in_place_misses_nothing_that_it_may_do(void **state)
                     &final->storages[final->tensors[op->inputs[i]].storage];
                 bool free = !from->persistent && !from->pinned && from->group == TARN_NONE;
                 for (uint32_t k = 0; k < from->touchers_count; k++)
-                    free = free && (from->touchers[k] == v || (before[v] >> from->touchers[k] & 1));
+                    free = free && (tarn_touchers(final, from)[k] == v ||
+                                    (before[v] >> tarn_touchers(final, from)[k] & 1));
                 for (uint32_t k = 0; k < op->inputs_count; k++)
                     free = free && (op->inputs[k] == op->inputs[i] ||
                                     final->tensors[op->inputs[k]].root != from->tensor);
                 for (uint32_t k = 0; k < op->outputs_count; k++)
-                    free = free && final->tensors[op->outputs[k]].root != from->tensor;
+                    free = free && final->tensors[tarn_outputs(op)[k]].root != from->tensor;
                 for (uint32_t o = 0; free && o < op->outputs_count; o++) {
-                    const struct tarn_graph_tensor *to = &final->tensors[op->outputs[o]];
-                    assert_false(to->root == op->outputs[o] && to->size == from->size &&
+                    const struct tarn_graph_tensor *to = &final->tensors[tarn_outputs(op)[o]];
+                    assert_false(to->root == tarn_outputs(op)[o] && to->size == from->size &&
                                  final->storages[to->storage].group == TARN_NONE);
                 }
             }
@@ -581,6 +584,30 @@ static void steps_are_counted_told_and_limited(void **state)
     tarn_graph_destroy(graph);
 }
 
+/* A control without a stop of its own, given for its progress, leaves the plan's in force. */
+static void a_stop_of_the_plan_ends_transforms_that_are_watched(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph, *result;
+    struct watched watched = {.stop_at = 1};
+    watched.control = (struct tarn_transform_control){
+        .struct_size = sizeof watched.control, .progress = watch, .user = &watched};
+    assert_int_equal(tarn_graph_load(TARN_SOURCE_DIR
+                                     "/examples/graphs/googlenet_b1_adam.ddp_branch4.json.gz",
+                                     &graph, NULL),
+                     TARN_OK);
+    assert_int_equal(
+        tarn_graph_transform(
+            graph,
+            TARN_PLAN_OPTIONS(.stop = &watched.stop,
+                              .couple = TARN_COUPLE_OPTIONS(.control = &watched.control)),
+            &result, NULL),
+        TARN_OK);
+    assert_int_equal(watched.steps, 1);
+    tarn_graph_destroy(result);
+    tarn_graph_destroy(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -594,6 +621,7 @@ int main(void)
         cmocka_unit_test(names_every_merge_and_every_new_arc),
         cmocka_unit_test(every_kind_of_bug_is_refused),
         cmocka_unit_test(steps_are_counted_told_and_limited),
+        cmocka_unit_test(a_stop_of_the_plan_ends_transforms_that_are_watched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

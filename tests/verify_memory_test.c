@@ -82,7 +82,7 @@ static void plan_with(bool gaps)
         graph = random_graph(&options);
         const struct tarn_plan_options *with = TARN_PLAN_OPTIONS(.alignment = 1, .threads = 1);
         assert_int_equal(tarn_plan_create(graph, with, &plan, NULL), TARN_OK);
-        if ((gaps ? plan->gaps_count : plan->inside_count) > 0) return;
+        if ((gaps ? plan->claim.gaps_count : plan->claim.inside_count) > 0) return;
         finish();
     }
 }
@@ -183,12 +183,22 @@ static void save_text(const char *path, const char *text)
     assert_int_equal(tarn_file_save(path, text, strlen(text), NULL), TARN_OK);
 }
 
+static enum tarn_status outline_spaces(struct tarn_error *error)
+{
+    struct tarn_plan_outline *outline;
+    enum tarn_status status = tarn_plan_outline_load(plan_path, &outline, error);
+    if (status == TARN_OK) assert_true(outline->spaces_count > 1);
+    tarn_plan_outline_destroy(outline);
+    return status;
+}
+
 static void spaces_are_read_or_refused_for_memory(void **state)
 {
     (void)state;
     plan_with_spaces();
     assert_int_equal(tarn_plan_save(plan, plan_path, NULL), TARN_OK);
     fail_each_allocation(reload_spaces, 10);
+    fail_each_allocation(outline_spaces, 2);
     unlink(plan_path);
     finish();
 }

@@ -921,11 +921,11 @@ static void accepts_a_graph_out_of_a_transform_as_its_own_source(void **state)
 static void give_certificate(struct fixture *fixture, uint64_t bound, uint32_t compute,
                              uint32_t comm)
 {
-    fixture->plan->bound = bound;
-    fixture->plan->threshold =
-        tarn_region_take(&fixture->plan->region, 2, sizeof *fixture->plan->threshold);
-    fixture->plan->threshold[0] = compute;
-    fixture->plan->threshold[1] = comm;
+    fixture->plan->claim.bound = bound;
+    fixture->plan->claim.threshold =
+        tarn_region_take(&fixture->plan->region, 2, sizeof *fixture->plan->claim.threshold);
+    fixture->plan->claim.threshold[0] = compute;
+    fixture->plan->claim.threshold[1] = comm;
 }
 
 /* Before join and behind send: a, b, c and the workspace of square. */
@@ -966,8 +966,9 @@ static void rejects_a_gap_outside_every_group(void **state)
 {
     struct fixture *fixture = *state;
     give_certificate(fixture, 0, 2, 2);
-    fixture->plan->gaps = tarn_region_take(&fixture->plan->region, 1, sizeof *fixture->plan->gaps);
-    fixture->plan->gaps[fixture->plan->gaps_count++] = B;
+    fixture->plan->claim.gaps =
+        tarn_region_take(&fixture->plan->region, 1, sizeof *fixture->plan->claim.gaps);
+    fixture->plan->claim.gaps[fixture->plan->claim.gaps_count++] = B;
     require_text(find(fixture, TARN_WRONG_BOUND), "names a gap that is none");
 }
 
@@ -975,8 +976,9 @@ static void rejects_gaps_that_do_not_ascend(void **state)
 {
     struct fixture *fixture = *state;
     give_certificate(fixture, 0, 2, 2);
-    fixture->plan->gaps = tarn_region_take(&fixture->plan->region, 2, sizeof *fixture->plan->gaps);
-    fixture->plan->gaps_count = 2;
+    fixture->plan->claim.gaps =
+        tarn_region_take(&fixture->plan->region, 2, sizeof *fixture->plan->claim.gaps);
+    fixture->plan->claim.gaps_count = 2;
     require_text(find(fixture, TARN_WRONG_BOUND), "gaps do not ascend");
 }
 

@@ -16,10 +16,8 @@
 #include "bench/rough_graph.h"
 #include "planner/place/lowest/lowest.h"
 #include "planner/place/problem/problem.h"
-#include "planner/place/windows/bundles.h"
 #include "planner/place/windows/cuts.h"
-#include "planner/place/windows/periods.h"
-#include "planner/place/windows/targets.h"
+#include "planner/place/windows/window.h"
 #include "planner/place/windows/windows.h"
 #include "streams/base/radix.h"
 #include "support/check_offsets.h"
@@ -294,6 +292,88 @@ static void bundles_share_no_byte_that_is_not_safe(void **state)
     assert_true(bundled > seeds() / 4);
 }
 
+/* ---- Keys at once ---- */
+
+/* Keys of the list for all storages of the problem; the offsets of blocks are the caller's to free.
+ */
+static int32_t *decode_all(const struct fixture *fixture, struct tarn_windows_settings settings,
+                           struct tarn_decodes decodes, int32_t *top)
+{
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_field field;
+    uint32_t *storages = all_storages(fixture);
+    struct tarn_obstacles none = {.unit_shift = settings.unit_shift,
+                                  .reuse = &fixture->problem.conflicts.reuse};
+    *top = INT32_MAX;
+    assert_true(tarn_field_init(&field, &region, &fixture->problem));
+    assert_int_equal(tarn_obstacles_sort(&none, &region), TARN_OK);
+    assert_true(tarn_field_decode(&field, &region, &settings, storages, none.reuse->count, &none,
+                                  decodes, top));
+    size_t size = fixture->problem.blocks.count * sizeof *field.offset;
+    int32_t *offset = malloc(size + 1);
+    memcpy(offset, field.offset, size);
+    free(storages);
+    tarn_region_finish(&region);
+    return offset;
+}
+
+/* Of plans of one key each: the first that meets the aim, else the first of the lowest. */
+static uint32_t best_of(const int32_t *tops, int32_t aim)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 0; i < TARN_KEYS_COUNT; i++) {
+        if (tops[i] <= aim) return i;
+        if (tops[i] < tops[best]) best = i;
+    }
+    return best;
+}
+
+/* Compares with `expected`, which reaches up to `top`; returns the work. */
+static uint64_t check_team(const struct fixture *fixture, struct tarn_windows_settings settings,
+                           uint32_t threads, const int32_t *expected, int32_t top)
+{
+    struct tarn_effort effort = {.max = UINT64_MAX};
+    struct tarn_team team;
+    int32_t reached;
+    settings.effort = &effort;
+    if (threads > 0) {
+        tarn_team_init(&team, threads, true);
+        settings.team = &team;
+    }
+    const struct tarn_decodes every = {0, TARN_KEYS_COUNT, 0};
+    int32_t *offset = decode_all(fixture, settings, every, &reached);
+    if (threads > 0) tarn_team_finish(&team);
+    assert_int_equal(reached, top);
+    assert_memory_equal(offset, expected, fixture->problem.blocks.count * sizeof *offset);
+    free(offset);
+    return effort.spent;
+}
+
+static void keys_at_once_give_the_plan_of_one_after_the_other(void **state)
+{
+    uint32_t later = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < seeds(); seed++) {
+        struct fixture fixture;
+        int32_t tops[TARN_KEYS_COUNT], *offsets[TARN_KEYS_COUNT];
+        set_up_random(&fixture, seed, OPS_MAX);
+        struct tarn_windows_settings settings = {
+            .unit_shift = tarn_lowest_unit_shift(&fixture.problem.blocks, UINT64_C(1) << 40)};
+        for (uint32_t i = 0; i < TARN_KEYS_COUNT; i++)
+            offsets[i] =
+                decode_all(&fixture, settings, (struct tarn_decodes){i, i + 1, 0}, &tops[i]);
+        settings.aim = seed % 3 == 0 ? 0 : tops[seed % TARN_KEYS_COUNT];
+        uint32_t best = best_of(tops, settings.aim);
+        check_team(&fixture, settings, 0, offsets[best], tops[best]);
+        uint64_t work = check_team(&fixture, settings, 1, offsets[best], tops[best]);
+        assert_int_equal(check_team(&fixture, settings, 3, offsets[best], tops[best]), work);
+        later += best > 0;
+        for (uint32_t i = 0; i < TARN_KEYS_COUNT; i++) free(offsets[i]);
+        tear_down(&fixture);
+    }
+    assert_true(later > seeds() / 20);
+}
+
 /* ---- Targets and promotion ---- */
 
 /* Where everything may begin at a floor, one stream's highest target is what no plan is below. */
@@ -497,6 +577,29 @@ static void the_first_plan_is_there_before_the_search_goes_on(void **state)
     assert_true(first < all / 2);
 }
 
+/* Units are as fine as the aim allows; here they are too fine for a footprint that any plan has. */
+static void windows_that_are_too_high_to_be_counted_leave_the_plan_as_it_was(void **state)
+{
+    struct tarn_effort effort = {.max = UINT64_MAX, .must = true};
+    const struct tarn_windows_options options = {
+        .width = 100, .aim = 1, .threads = 1, .effort = &effort};
+    const struct tarn_tensor_info large = {.size = (1 << 29) + 1};
+    struct tarn_builder *b = tarn_builder_create("two large ones");
+    uint64_t offset[2] = {12, 34}, footprint = UINT64_MAX;
+    struct tarn_graph *graph;
+    struct fixture fixture;
+    (void)state;
+    tarn_builder_stream(b, "s");
+    tarn_tensor x = tarn_builder_tensor(b, &large), y = tarn_builder_tensor(b, &large);
+    tarn_builder_op(b, &(struct tarn_op_info){.outputs = TARN_TENSORS(x, y)});
+    assert_int_equal(tarn_builder_finish(b, &graph, NULL), TARN_OK);
+    set_up(&fixture, graph, 1);
+    assert_int_equal(tarn_windows_place(&fixture.problem, &options, offset, &footprint), TARN_OK);
+    assert_int_equal(footprint, UINT64_MAX);
+    assert_true(offset[0] == 12 && offset[1] == 34);
+    tear_down(&fixture);
+}
+
 static void radix_sort_is_stable(void **state)
 {
     enum { COUNT = 3000 };
@@ -589,12 +692,14 @@ int main(void)
         cmocka_unit_test(lifetimes_enclose_every_conflict),
         cmocka_unit_test(parts_keep_every_conflict_and_block),
         cmocka_unit_test(bundles_share_no_byte_that_is_not_safe),
+        cmocka_unit_test(keys_at_once_give_the_plan_of_one_after_the_other),
         cmocka_unit_test(a_stream_without_holes_reaches_its_bound),
         cmocka_unit_test(what_comes_first_where_it_ended_too_high_ends_lower),
         cmocka_unit_test(streams_that_seldom_wait_lose_little_to_holes),
         cmocka_unit_test(large_groups_do_not_lie_on_top_of_each_other),
         cmocka_unit_test(the_best_of_all_widths_is_taken),
         cmocka_unit_test(the_first_plan_is_there_before_the_search_goes_on),
+        cmocka_unit_test(windows_that_are_too_high_to_be_counted_leave_the_plan_as_it_was),
         cmocka_unit_test(radix_sort_is_stable),
         cmocka_unit_test(tiny_windows_of_random_graphs_give_safe_plans),
         cmocka_unit_test(large_graphs_are_safe_and_do_not_depend_on_the_number_of_threads),

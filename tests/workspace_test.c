@@ -99,7 +99,7 @@ static enum tarn_status verdict_with_workspace_on(struct chain chain, tarn_tenso
     struct tarn_plan *plan = plan_of(chain.graph);
     struct tarn_verdict *verdict;
     plan->footprint += 1000;
-    plan->bound = 0;
+    plan->claim.bound = 0;
     plan->workspaces[0].offset = plan->footprint - 300;
     assert_int_equal(tarn_plan_verify(plan, chain.graph, NULL, NULL), TARN_OK);
     for (uint32_t i = 0; i < plan->storages_count; i++)

@@ -53,8 +53,7 @@ struct tarn_command {
     const struct tarn_option *options;
     size_t options_count;
     size_t arguments_min, arguments_max; /* files, not options */
-    size_t
-        arguments_read; /* how many of them, from the first on, are read; the others are written */
+    size_t arguments_written; /* how many of the last of them are written; the others are read */
     const enum tarn_status *exits; /* what it can exit with besides 0, 2, 8 and 130; ends with 0 */
     const char *refusal;           /* what exit code 1 means; NULL: a plan that does not fit */
     const char *example;           /* whole lines */

@@ -6,7 +6,7 @@
  *     fish    a line for each option
  *
  * Texts stand between single quotes; a quote inside them would end them and becomes a backtick. */
-#include "completion.h"
+#include "help.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,11 +1,9 @@
 /* Same file or not: by device and inode where a file is there, by the place in its folder where it
  * has yet to be made. */
-#include "files.h"
+#include "values.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* What --help and --help-all print. */
+/* What is made of an option table: --help and --help-all, manual pages, completion by shells. */
 #ifndef TARN_CLI_COMMAND_HELP_H
 #define TARN_CLI_COMMAND_HELP_H
 
@@ -15,5 +15,30 @@ void tarn_help_form(const struct tarn_option *option, char form[TARN_FORM_MAX]);
 #define TARN_EXITS_MAX 12
 size_t tarn_help_exits(const struct tarn_command *command, enum tarn_status exits[TARN_EXITS_MAX]);
 const char *tarn_help_exit_text(const struct tarn_command *command, enum tarn_status status);
+
+/* ---- Manual pages, in the language of man(7) ---- */
+
+/* The first lines of the page `page`: its title and NAME. On standard output, as what follows. */
+void tarn_manual_begin(const char *page, const char *brief);
+
+/* The rest of a verb's page, from SYNOPSIS on. */
+void tarn_manual_print(const struct tarn_command *command);
+
+/* Whole lines, as they are. */
+void tarn_manual_lines(const char *lines);
+
+/* ---- What a shell completes: verbs, options, words of a choice, and files ---- */
+
+struct tarn_verb {
+    const char *name;
+    enum tarn_status (*run)(char **words);
+    const char *brief;
+};
+
+/* A verb's part of the script for "bash", "zsh" or "fish", on standard output. */
+void tarn_completion_print(const struct tarn_command *command, const char *shell);
+
+/* The whole script. False: no such shell. */
+bool tarn_completion_script(const struct tarn_verb *verbs, size_t count, const char *shell);
 
 #endif

@@ -1,10 +1,9 @@
 /* Manual pages from the option tables. A line that begins with a dot or an apostrophe would be a
  * request, and a backslash an escape: none of the texts reaches roff unescaped. */
-#include "manual.h"
+#include "help.h"
 
 #include <stdio.h>
-
-#include "help.h"
+#include <string.h>
 
 /* Text inside a line: a dash is one to copy, not a hyphen. */
 static void print_text(const char *text)
@@ -29,11 +28,24 @@ void tarn_manual_begin(const char *page, const char *brief)
     putchar('\n');
 }
 
+static size_t longest_line(const char *lines)
+{
+    size_t most = 0;
+    for (size_t length; *lines; lines += length + (lines[length] == '\n')) {
+        length = strcspn(lines, "\n");
+        if (length > most) most = length;
+    }
+    return most;
+}
+
+/* A page is 80 columns wide and its text begins in the eighth: lines that would not fit there begin
+ * at its edge. */
 void tarn_manual_lines(const char *lines)
 {
-    printf(".nf\n\\&");
+    bool is_wide = longest_line(lines) > 72;
+    printf(".nf\n%s\\&", is_wide ? ".in 0\n" : "");
     print_text(lines);
-    printf("\n.fi\n");
+    printf("\n%s.fi\n", is_wide ? ".in\n" : "");
 }
 
 static void print_option(const char *form, const char *help)

@@ -7,10 +7,16 @@
 /* Prints "tarn: TEXT", one line, whatever the words in it hold. */
 void tarn_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Tells how far a search has come, with the seconds since the first call before it. On a terminal
- * there is one line, which each call replaces; elsewhere what `is_news`, a better plan, gets a
- * line, and the rest none. */
-void tarn_progress_tell(const char *text, bool is_news);
+/* Seconds count from now on. True: standard error is a terminal. */
+bool tarn_progress_begin(void);
+
+/* Has it taken longer since then than most calls do? Before that nothing need be shown. */
+bool tarn_progress_is_late(void);
+
+/* Tells how far a search `of` a file has come, with the seconds before it. On
+ * a terminal there is one line, which each call replaces, with as much of the file's name as there
+ * is room for; elsewhere what `is_news`, a better plan, gets a line, and the rest none. */
+void tarn_progress_tell(const char *of, const char *text, bool is_news);
 
 /* Ends the terminal's line, before something else is printed there and at the end. */
 void tarn_progress_clear(void);

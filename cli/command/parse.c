@@ -5,10 +5,7 @@
 #include <string.h>
 
 #include "command.h"
-#include "completion.h"
-#include "files.h"
 #include "help.h"
-#include "manual.h"
 #include "suggest.h"
 #include "values.h"
 
@@ -110,7 +107,8 @@ static struct file file_at(const struct tarn_command *command, const char *const
                            size_t i)
 {
     if (i < command->arguments_max)
-        return (struct file){arguments[i], i >= command->arguments_read};
+        return (struct file){arguments[i],
+                             i + command->arguments_written >= command->arguments_max};
     i -= command->arguments_max;
     if (i >= command->options_count) return (struct file){"-", true};
     const struct tarn_option *option = &command->options[i];

@@ -1,4 +1,4 @@
-/* Printing: one code path for both forms, so that they cannot tell different stories.
+/* Printing: one code path for both forms, so that both say the same.
  *
  *     json      {"name": "x",              people    name             x
  *                "footprint_bytes": 1024,            footprint        1024 bytes (1.00 KiB)
@@ -132,6 +132,25 @@ void tarn_printer_hash(struct tarn_printer *printer, const char *key, uint64_t h
     char digits[17];
     snprintf(digits, sizeof digits, "%016" PRIx64, hash);
     tarn_printer_text(printer, key, digits);
+}
+
+void tarn_printer_named(struct tarn_printer *printer, const char *key, const char *name,
+                        const char *kind, uint32_t id, const char *where)
+{
+    print_key(printer, key);
+    print_escaped(printer->file, TARN_PLAIN, name);
+    fprintf(printer->file, "%s(%s:%" PRIu32, name[0] ? " " : "", kind, id);
+    if (where) {
+        fputs(", ", printer->file);
+        print_escaped(printer->file, TARN_PLAIN, where);
+    }
+    fputc(')', printer->file);
+}
+
+void tarn_printer_link(struct tarn_printer *printer, const char *text)
+{
+    fputs(text, printer->file);
+    printer->first = true;
 }
 
 void tarn_printer_real(struct tarn_printer *printer, const char *key, double number)

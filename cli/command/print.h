@@ -31,6 +31,11 @@ void tarn_printer_bytes(struct tarn_printer *printer, const char *key, uint64_t 
 void tarn_printer_bytes_or_null(struct tarn_printer *printer, const char *key, uint64_t bytes);
 void tarn_printer_hash(struct tarn_printer *printer, const char *key,
                        uint64_t hash); /* 16 hex digits */
+/* For people alone: NAME (KIND:ID, WHERE), without WHERE if that is NULL. */
+void tarn_printer_named(struct tarn_printer *printer, const char *key, const char *name,
+                        const char *kind, uint32_t id, const char *where);
+/* For people alone: what stands between two facts of a row instead of a comma. */
+void tarn_printer_link(struct tarn_printer *printer, const char *text);
 void tarn_printer_real(struct tarn_printer *printer, const char *key, double number);
 void tarn_printer_boolean(struct tarn_printer *printer, const char *key, bool truth);
 

@@ -6,7 +6,6 @@
 
 #include "../model/schedule.h"
 #include "explain.h"
-#include "names.h"
 
 #define SHOWN_MAX 8u
 

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 
 #include "explain.h"
-#include "names.h"
 
 #define SMALL_ALIGNMENT 64u
 #define TRIES_MAX 8u
+#define WAITS_SHOWN_MAX 8u
 #define DEFAULT_EFFORT 1000u /* by name: no clock ends the search, and answers are reproducible */
 
 struct attempt {
@@ -15,6 +15,8 @@ struct attempt {
     enum tarn_status status;
     uint64_t footprint, critical_path_ns;
     uint32_t waits;
+    tarn_op (*added)[2]; /* of --couple: the ops that wait, and for which */
+    size_t added_count;
 };
 
 struct attempts {
@@ -64,6 +66,26 @@ static uint64_t critical_path(const struct tarn_graph *graph, uint64_t alignment
     return ns;
 }
 
+/* The waits that the plan's graph has and the source has not, by the source's ops. */
+static enum tarn_status find_added(struct attempt *attempt, const struct tarn_graph *source,
+                                   const struct tarn_plan *plan)
+{
+    struct tarn_change *changes;
+    size_t count;
+    enum tarn_status status =
+        tarn_graph_changes(source, tarn_plan_graph(plan), &changes, &count, NULL);
+    if (status != TARN_OK) return status;
+    attempt->added = calloc(count + 1, sizeof *attempt->added);
+    for (size_t i = 0; attempt->added && i < count; i++) {
+        if (changes[i].kind != TARN_ORDERED) continue;
+        tarn_op *pair = attempt->added[attempt->added_count++];
+        pair[0] = tarn_plan_op_origin(plan, changes[i].op);
+        pair[1] = tarn_plan_op_origin(plan, changes[i].after);
+    }
+    tarn_free(changes);
+    return attempt->added ? TARN_OK : TARN_SYSTEM;
+}
+
 static void carry_out(struct attempt *attempt, const struct tarn_model *model,
                       struct tarn_graph *source, const bool *stop)
 {
@@ -78,6 +100,7 @@ static void carry_out(struct attempt *attempt, const struct tarn_model *model,
     attempt->footprint = made.footprint;
     attempt->waits = made.waits + made.boundary_waits;
     attempt->critical_path_ns = critical_path(tarn_plan_graph(plan), made.alignment);
+    if (attempt->options.couple) attempt->status = find_added(attempt, source, plan);
     tarn_plan_destroy(plan);
 }
 
@@ -90,6 +113,54 @@ static int compare_attempts(const void *left, const void *right)
     if (a->critical_path_ns != b->critical_path_ns)
         return a->critical_path_ns < b->critical_path_ns ? -1 : 1;
     return 0;
+}
+
+/* In JSON a member of the row, for people a row of each behind it. */
+static void print_added(struct tarn_printer *printer, const struct attempt *attempt,
+                        const struct tarn_graph *source)
+{
+    if (printer->json) tarn_printer_open(printer, "added_waits", '[');
+    for (size_t i = 0; i < attempt->added_count; i++) {
+        if (!printer->json && i == WAITS_SHOWN_MAX) {
+            tarn_printer_count(printer, "more_waits", attempt->added_count - i);
+            break;
+        }
+        tarn_explain_open_row(printer, "with_wait");
+        tarn_explain_print_op(printer, source, attempt->added[i][0]);
+        if (!printer->json) tarn_printer_link(printer, " waits for ");
+        if (printer->json) tarn_printer_open(printer, "waits_for", '{');
+        tarn_explain_print_op(printer, source, attempt->added[i][1]);
+        if (printer->json) tarn_printer_close(printer, '}');
+        tarn_printer_close(printer, '}');
+    }
+    if (printer->json) tarn_printer_close(printer, ']');
+}
+
+static void print_attempt(struct tarn_printer *printer, const struct attempt *attempt,
+                          const struct tarn_model *model, const struct tarn_graph *source,
+                          uint64_t time)
+{
+    tarn_explain_open_row(printer, "planned_with");
+    tarn_printer_text(printer, "options", attempt->words);
+    if (attempt->status == TARN_OK) {
+        tarn_printer_bytes(printer, "footprint_bytes", attempt->footprint);
+        tarn_printer_real(printer, "footprint_percent",
+                          tarn_gap_percent(attempt->footprint, model->summary.footprint));
+        tarn_printer_real(printer, "critical_path_percent",
+                          tarn_gap_percent(attempt->critical_path_ns, time));
+        tarn_printer_count(printer, "waits", attempt->waits);
+    } else {
+        tarn_printer_text(printer, "failed", tarn_status_text(attempt->status));
+    }
+    if (printer->json && attempt->added) print_added(printer, attempt, source);
+    tarn_printer_close(printer, '}');
+    if (!printer->json) print_added(printer, attempt, source);
+}
+
+static void release(struct attempts *attempts)
+{
+    for (size_t i = 0; i < attempts->count; i++) free(attempts->attempts[i].added);
+    free(attempts);
 }
 
 enum tarn_status tarn_explain_changes(struct tarn_printer *printer, const struct tarn_model *model,
@@ -105,28 +176,14 @@ enum tarn_status tarn_explain_changes(struct tarn_printer *printer, const struct
         if (attempts->attempts[i].status == TARN_SYSTEM) status = TARN_SYSTEM;
     }
     if (*stop) {
-        free(attempts);
+        release(attempts);
         return TARN_INTERRUPTED;
     }
     qsort(attempts->attempts, attempts->count, sizeof *attempts->attempts, compare_attempts);
     tarn_explain_open_list(printer, "planned_with");
-    for (size_t i = 0; i < attempts->count; i++) {
-        const struct attempt *attempt = &attempts->attempts[i];
-        tarn_explain_open_row(printer, "planned_with");
-        tarn_printer_text(printer, "options", attempt->words);
-        if (attempt->status == TARN_OK) {
-            tarn_printer_bytes(printer, "footprint_bytes", attempt->footprint);
-            tarn_printer_real(printer, "footprint_percent",
-                              tarn_gap_percent(attempt->footprint, model->summary.footprint));
-            tarn_printer_real(printer, "critical_path_percent",
-                              tarn_gap_percent(attempt->critical_path_ns, time));
-            tarn_printer_count(printer, "waits", attempt->waits);
-        } else {
-            tarn_printer_text(printer, "failed", tarn_status_text(attempt->status));
-        }
-        tarn_printer_close(printer, '}');
-    }
+    for (size_t i = 0; i < attempts->count; i++)
+        print_attempt(printer, &attempts->attempts[i], model, source, time);
     tarn_explain_close_list(printer);
-    free(attempts);
+    release(attempts);
     return status;
 }

@@ -1,7 +1,6 @@
 /* A storage, or an op: who uses it, who has its bytes before and after, and by which way of order
  * and waits each may have them. Cost: see model/ways.h, for each neighbour. */
 #include "explain.h"
-#include "names.h"
 
 static const char *const kinds[TARN_HOLDER_KINDS] = {
     [TARN_HOLDS_INTERMEDIATE] = "intermediate",
@@ -24,6 +23,19 @@ static void print_touches(struct tarn_printer *printer, const struct tarn_model 
     tarn_explain_close_list(printer);
 }
 
+/* In JSON a member of the row, for people a row of each way behind it. */
+static void print_ways(struct tarn_printer *printer, const struct tarn_model *model,
+                       const struct tarn_way *ways, size_t count)
+{
+    if (printer->json) tarn_printer_open(printer, "ways", '[');
+    for (size_t i = 0; i < count; i++) {
+        tarn_explain_open_row(printer, "safe_by");
+        tarn_explain_print_way(printer, model, &ways[i]);
+        tarn_printer_close(printer, '}');
+    }
+    if (printer->json) tarn_printer_close(printer, ']');
+}
+
 /* Who has its bytes on one side of it, and the ways between. */
 static bool print_neighbours(struct tarn_printer *printer, const struct tarn_model *model,
                              uint32_t holder, enum tarn_direction direction)
@@ -44,15 +56,11 @@ static bool print_neighbours(struct tarn_printer *printer, const struct tarn_mod
         tarn_explain_open_row(printer, key);
         tarn_explain_print_holder(printer, model, neighbour->holder);
         tarn_printer_bytes(printer, "shared_bytes", neighbour->bytes);
-        tarn_printer_boolean(printer, "other_iteration", neighbour->is_other_iteration);
-        tarn_printer_open(printer, "ways", '[');
-        for (size_t i = 0; i < count; i++) {
-            tarn_printer_open(printer, NULL, '{');
-            tarn_explain_print_way(printer, model, &ways[i]);
-            tarn_printer_close(printer, '}');
-        }
-        tarn_printer_close(printer, ']');
+        if (printer->json || neighbour->is_other_iteration)
+            tarn_printer_boolean(printer, "other_iteration", neighbour->is_other_iteration);
+        if (printer->json) print_ways(printer, model, ways, count);
         tarn_printer_close(printer, '}');
+        if (!printer->json) print_ways(printer, model, ways, count);
     }
     if (done) tarn_explain_close_list(printer);
     tarn_memory_finish(&memory);

@@ -1,31 +1,48 @@
 /* Names in answers, and names on the command line. A name that several tensors or ops have stands
  * for the first of them; "tensor:ID" and "op:ID" name any. Cost: linear in the graph. */
-#include "names.h"
+#include "explain.h"
 
 #include <string.h>
 
-/* ---- Printing ---- */
+/* ---- Printing: for people as on the command line, NAME (tensor:ID) and NAME (op:ID, stream) ----
+ */
 
 void tarn_explain_print_holder(struct tarn_printer *printer, const struct tarn_model *model,
                                uint32_t holder)
 {
     const struct tarn_holder *h = &model->holders[holder];
     bool is_workspace = h->tensor == TARN_NONE;
+    if (!printer->json) {
+        const char *space = model->spaces_count > 1 ? model->spaces[h->space].name : NULL;
+        tarn_printer_named(printer, printer->depth == 1 ? "tensor" : NULL, h->name,
+                           is_workspace ? "workspace of op" : "tensor",
+                           is_workspace ? h->op : h->tensor, space);
+        return;
+    }
     tarn_printer_text(printer, is_workspace ? "workspace_of" : "tensor", h->name);
     tarn_printer_id(printer, is_workspace ? "op_id" : "tensor_id",
                     is_workspace ? h->op : h->tensor);
     if (model->spaces_count > 1) tarn_printer_text(printer, "space", model->spaces[h->space].name);
 }
 
+void tarn_explain_print_op(struct tarn_printer *printer, const struct tarn_graph *graph, tarn_op op)
+{
+    struct tarn_op_info info;
+    tarn_graph_op(graph, op, &info);
+    const char *stream = tarn_graph_stream_name(graph, info.stream);
+    if (!printer->json) {
+        tarn_printer_named(printer, printer->depth == 1 ? "op" : NULL, info.name, "op", op, stream);
+        return;
+    }
+    tarn_printer_text(printer, "op", info.name);
+    tarn_printer_id(printer, "op_id", op);
+    tarn_printer_text(printer, "stream", stream);
+}
+
 void tarn_explain_print_launch(struct tarn_printer *printer, const struct tarn_model *model,
                                uint32_t launch)
 {
-    struct tarn_op_info info;
-    const struct tarn_launch *l = &model->launches[launch];
-    tarn_graph_op(model->graph, l->op, &info);
-    tarn_printer_text(printer, "op", info.name);
-    tarn_printer_id(printer, "op_id", l->op);
-    tarn_printer_text(printer, "stream", tarn_graph_stream_name(model->graph, l->stream));
+    tarn_explain_print_op(printer, model->graph, model->launches[launch].op);
 }
 
 void tarn_explain_open_row(struct tarn_printer *printer, const char *key)
@@ -43,27 +60,33 @@ void tarn_explain_close_list(struct tarn_printer *printer)
     if (printer->json) tarn_printer_close(printer, ']');
 }
 
-static const char *const links[] = {
-    [TARN_STARTS] = "",
-    [TARN_BY_ORDER] = "then in its stream",
-    [TARN_BY_WAIT] = "waited for by",
-    [TARN_BY_BOUNDARY] = "waited for in the next iteration by",
-    [TARN_BY_NEXT] = "in the next iteration of its stream",
+static const struct {
+    const char *in_json, *for_people;
+} links[] = {
+    [TARN_STARTS] = {"", ""},
+    [TARN_BY_ORDER] = {"then in its stream", " -> "},
+    [TARN_BY_WAIT] = {"waited for by", " -> wait -> "},
+    [TARN_BY_BOUNDARY] = {"waited for in the next iteration by", " -> wait, next iteration -> "},
+    [TARN_BY_NEXT] = {"in the next iteration of its stream", " -> next iteration -> "},
 };
 
 void tarn_explain_print_way(struct tarn_printer *printer, const struct tarn_model *model,
                             const struct tarn_way *way)
 {
-    tarn_printer_open(printer, "way", '[');
+    if (printer->json) tarn_printer_open(printer, "way", '[');
     for (uint32_t i = 0; i < way->count; i++) {
         const struct tarn_way_step *step = &way->steps[i];
+        if (!printer->json) {
+            tarn_printer_link(printer, links[step->how].for_people);
+            tarn_explain_print_launch(printer, model, step->launch);
+            continue;
+        }
         tarn_printer_open(printer, NULL, '{');
-        if (step->how != TARN_STARTS || printer->json)
-            tarn_printer_text(printer, "by", links[step->how]);
+        tarn_printer_text(printer, "by", links[step->how].in_json);
         tarn_explain_print_launch(printer, model, step->launch);
         tarn_printer_close(printer, '}');
     }
-    tarn_printer_close(printer, ']');
+    if (printer->json) tarn_printer_close(printer, ']');
 }
 
 /* ---- Finding ---- */

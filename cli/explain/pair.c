@@ -5,7 +5,6 @@
  * order which is given. Cost: O(S (launches + waits)). */
 #include "../model/ways.h"
 #include "explain.h"
-#include "names.h"
 
 /* Adds the launches that must come before `launch` and itself. The model's order is topological:
  * one pass from the last to the first. */

@@ -2,7 +2,7 @@
  * storage and launch. A storage that no launch touches holds nothing. The certificate's storages
  * are those written before its cut that nothing before the cut may follow in the same bytes.
  * Cost: O(S (V + E) + touches log touches). */
-#include "holders.h"
+#include "model.h"
 
 #include <stdlib.h>
 #include <string.h>

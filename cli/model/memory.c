@@ -1,5 +1,5 @@
 /* A list of calloc's blocks, each behind a pointer to the one before. Cost: one calloc a block. */
-#include "memory.h"
+#include "model.h"
 
 #include <stdint.h>
 #include <stdlib.h>

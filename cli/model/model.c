@@ -4,8 +4,6 @@
  * Cost: O(V S + E). */
 #include "model.h"
 
-#include "holders.h"
-
 /* ---- Lists ---- */
 
 struct pair {

@@ -1,6 +1,6 @@
-/* A plan as one looks at it: the launches of all streams in one order, what each waits for, and
- * who holds which bytes from where to where. Read off the public API once; then plain arrays, whose
- * indices are small numbers:
+/* A plan as pictures and answers need it: the launches of all streams in one order, what each waits
+ * for, and who holds which bytes from where to where. Read off the public API once; then plain
+ * arrays, whose indices are small numbers:
  *
  *     launch   0 .. launches_count - 1, in an order that lists and waits allow
  *     holder   0 .. holders_count - 1: a planned storage or a workspace, by writer, half, offset
@@ -10,8 +10,22 @@
 #ifndef TARN_CLI_MODEL_MODEL_H
 #define TARN_CLI_MODEL_MODEL_H
 
-#include "memory.h"
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "tarn.h"
+
+/* Memory that dies together: whatever a picture or an answer is made of. All zero: nothing was
+ * taken yet. */
+struct tarn_memory {
+    void *newest;
+    bool is_exhausted; /* some call has returned NULL */
+};
+
+/* `count` items of `size` bytes, zero-filled; count 0 gives a valid pointer. NULL: no memory, which
+ * is_exhausted remembers. */
+void *tarn_memory_take(struct tarn_memory *memory, size_t count, size_t size);
+void tarn_memory_finish(struct tarn_memory *memory);
 
 struct tarn_launch {
     tarn_op op;
@@ -135,5 +149,8 @@ static inline uint64_t tarn_holder_reserved(const struct tarn_holder *holder)
 {
     return holder->size + holder->padding;
 }
+
+/* Fills in the holders of a model whose launches are there. False: no memory. */
+bool tarn_holders_read(struct tarn_model *model);
 
 #endif

@@ -1,5 +1,5 @@
 /* gzip (RFC 1952) by zlib, three bytes of it to four letters (RFC 4648). Cost: linear. */
-#include "pack.h"
+#include "words.h"
 
 #include <limits.h>
 #include <stdint.h>

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pack.h"
 #include "words.h"
 #include "writers.h"
 

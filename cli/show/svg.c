@@ -156,7 +156,9 @@ static void draw_space(struct tarn_svg *svg, uint32_t s)
 static void draw_scale(struct tarn_svg *svg)
 {
     for (uint32_t s = 0; s < svg->picture->model.spaces_count; s++) draw_space(svg, s);
-    for (tarn_stream s = 0; s < svg->rows_count && svg->row_height >= 20; s++) {
+    uint32_t named =
+        (uint32_t)(19 + svg->row_height) / (uint32_t)svg->row_height; /* each such one */
+    for (tarn_stream s = 0; s < svg->rows_count; s += named) {
         fprintf(svg->file, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">", LEFT - 12,
                 svg->rows.y + (int)s * svg->row_height + svg->row_height / 2 + 6);
         tarn_write_name(svg->file, TARN_XML, tarn_graph_stream_name(svg->picture->model.graph, s),

@@ -3,6 +3,8 @@
 #ifndef TARN_CLI_SHOW_WORDS_H
 #define TARN_CLI_SHOW_WORDS_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "tarn.h"
@@ -27,5 +29,10 @@ struct tarn_amount tarn_amount(uint64_t bytes);
 struct tarn_amount tarn_round_amount(uint64_t bytes);
 /* "1,099". */
 struct tarn_amount tarn_grouped(uint64_t number);
+
+/* ---- Text for a page, compressed, in letters that have no special meaning in HTML ---- */
+
+/* Writes gzip in base64. False: no memory. */
+bool tarn_pack(FILE *file, const char *text, size_t size);
 
 #endif

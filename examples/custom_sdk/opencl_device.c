@@ -9,6 +9,7 @@
  *     allocation (here: shared virtual memory), that is all. If they take handles (cl_mem), give
  *     region_create too. Its offsets are multiples of the plan's alignment, except inside
  *     contiguous groups, where they are any byte: round down and remember the shift.
+ *     Host memory for fast copies and memory spaces come easily, too (opencl_memory.c has it all).
  *  3. Copies and fill. They block until their bytes are there for every queue, and these are not in
  *     use by any. Look up what "blocking" means to your API: a write of OpenCL may return as soon
  *     as it has read the host's bytes, and reach the buffer after a kernel that was enqueued
@@ -35,118 +36,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opencl_memory.h"
 #include "opencl_patterns.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* Without shared virtual memory: what an allocation and a region are. */
-struct region {
-    cl_mem buffer;
-    uint64_t shift; /* of the first byte in it */
-};
-
 struct event {
     cl_event latest; /* NULL: never recorded */
 };
-
-/* ---- Memory ---- */
-
-static int memory_limits(void *self, struct tarn_memory_limits *limits)
-{
-    const struct opencl_device *device = self;
-    *limits = (struct tarn_memory_limits){.alignment = device->alignment,
-                                          .allocation_max = device->allocation_max,
-                                          .available = UINT64_MAX,
-                                          .on_host = false};
-    return 0;
-}
-
-static int region_wrap(cl_mem buffer, uint64_t shift, void **result)
-{
-    struct region *region = malloc(sizeof *region);
-    if (!region) {
-        clReleaseMemObject(buffer);
-        return CL_OUT_OF_HOST_MEMORY;
-    }
-    *region = (struct region){buffer, shift};
-    *result = region;
-    return 0;
-}
-
-static int memory_create(void *self, uint64_t size, void **memory)
-{
-    struct opencl_device *device = self;
-    if (device->is_svm) {
-        *memory = clSVMAlloc(device->context, CL_MEM_READ_WRITE, size, (cl_uint)device->alignment);
-        return *memory ? 0 : CL_MEM_OBJECT_ALLOCATION_FAILURE;
-    }
-    cl_int code;
-    cl_mem buffer = clCreateBuffer(device->context, CL_MEM_READ_WRITE, size, NULL, &code);
-    return code ? code : region_wrap(buffer, 0, memory);
-}
-
-static void region_destroy(void *self, void *argument)
-{
-    struct region *region = argument;
-    (void)self;
-    clReleaseMemObject(region->buffer);
-    free(region);
-}
-
-static void memory_destroy(void *self, void *memory, uint64_t size)
-{
-    struct opencl_device *device = self;
-    (void)size;
-    if (!device->is_svm) {
-        region_destroy(self, memory); /* commands that still use a buffer keep it */
-        return;
-    }
-    clFinish(device->copies); /* a fill may go on whose waiting failed */
-    clSVMFree(device->context, memory);
-}
-
-static int region_create(void *self, void *memory, uint64_t offset, uint64_t size, void **region)
-{
-    struct opencl_device *device = self;
-    uint64_t shift = offset % device->alignment;
-    cl_buffer_region bytes = {.origin = offset - shift, .size = shift + size};
-    cl_int code;
-    cl_mem buffer = clCreateSubBuffer(((struct region *)memory)->buffer, 0,
-                                      CL_BUFFER_CREATE_TYPE_REGION, &bytes, &code);
-    return code ? code : region_wrap(buffer, shift, region);
-}
-
-static int copy_in(void *self, void *to, const void *host, uint64_t size)
-{
-    struct opencl_device *device = self;
-    const struct region *region = to;
-    if (device->is_svm)
-        return clEnqueueSVMMemcpy(device->copies, CL_TRUE, to, host, size, 0, NULL, NULL);
-    int code = clEnqueueWriteBuffer(device->copies, region->buffer, CL_TRUE, region->shift, size,
-                                    host, 0, NULL, NULL);
-    return code ? code : clFinish(device->copies); /* "blocking" is: until `host` has been read */
-}
-
-static int copy_out(void *self, void *host, const void *from, uint64_t size)
-{
-    struct opencl_device *device = self;
-    const struct region *region = from;
-    if (device->is_svm)
-        return clEnqueueSVMMemcpy(device->copies, CL_TRUE, host, from, size, 0, NULL, NULL);
-    return clEnqueueReadBuffer(device->copies, region->buffer, CL_TRUE, region->shift, size, host,
-                               0, NULL, NULL);
-}
-
-static int fill(void *self, void *to, unsigned char byte, uint64_t size)
-{
-    struct opencl_device *device = self;
-    const struct region *region = to;
-    int code = device->is_svm
-                   ? clEnqueueSVMMemFill(device->copies, to, &byte, 1, size, 0, NULL, NULL)
-                   : clEnqueueFillBuffer(device->copies, region->buffer, &byte, 1, region->shift,
-                                         size, 0, NULL, NULL);
-    return code ? code : clFinish(device->copies);
-}
 
 /* ---- Queues ---- */
 
@@ -256,18 +153,6 @@ static int stamp_elapsed(void *self, void *from, void *to, double *elapsed_ns)
     return code;
 }
 
-/* ---- What kernels get ---- */
-
-cl_int opencl_device_argument(const struct opencl_device *device, cl_kernel kernel, cl_uint index,
-                              const void *address)
-{
-    const struct region *region = address;
-    cl_ulong shift = device->is_svm ? 0 : region->shift;
-    cl_int code = device->is_svm ? clSetKernelArgSVMPointer(kernel, index, address)
-                                 : clSetKernelArg(kernel, index, sizeof(cl_mem), &region->buffer);
-    return code ? code : clSetKernelArg(kernel, index + 1, sizeof shift, &shift);
-}
-
 /* ---- Errors ---- */
 
 static const char *error_text(void *self, int code)
@@ -314,14 +199,16 @@ static const struct tarn_device_table whole_table = {
     .struct_size = sizeof(struct tarn_device_table),
     .abi_version = TARN_DEVICE_ABI,
     .name = "opencl",
-    .memory_limits = memory_limits,
-    .memory_create = memory_create,
-    .memory_destroy = memory_destroy,
-    .region_create = region_create,
-    .region_destroy = region_destroy,
-    .copy_in = copy_in,
-    .copy_out = copy_out,
-    .fill = fill,
+    .memory_limits = opencl_memory_limits,
+    .memory_create = opencl_memory_create,
+    .memory_destroy = opencl_memory_destroy,
+    .region_create = opencl_region_create,
+    .region_destroy = opencl_region_destroy,
+    .copy_in = opencl_copy_in,
+    .copy_out = opencl_copy_out,
+    .fill = opencl_fill,
+    .host_memory_create = opencl_host_memory_create,
+    .host_memory_destroy = opencl_host_memory_destroy,
     .queue_create = queue_create,
     .queue_destroy = queue_destroy,
     .event_create = event_create,
@@ -338,6 +225,9 @@ static const struct tarn_device_table whole_table = {
     .pattern_compare = opencl_pattern_compare,
     .error_text = error_text,
     .error_class = error_class,
+    .space_limits = opencl_space_limits,
+    .space_create = opencl_space_create,
+    .space_destroy = opencl_space_destroy,
 };
 
 static cl_int find_device(uint32_t index, cl_device_id *id)
@@ -382,8 +272,9 @@ cl_int opencl_device_open(struct opencl_device *device, uint32_t index, bool wit
     device->context = clCreateContext(NULL, 1, &device->id, NULL, NULL, &code);
     if (!code) device->copies = clCreateCommandQueue(device->context, device->id, 0, &code);
     if (!code) code = opencl_patterns_create(device);
-    device->is_svm = !with_buffers &&
-                     (ask(device, CL_DEVICE_SVM_CAPABILITIES) & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER);
+    cl_ulong svm = with_buffers ? 0 : ask(device, CL_DEVICE_SVM_CAPABILITIES);
+    device->is_svm = svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER;
+    device->is_fine_grained = device->is_svm && (svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER);
     device->alignment = ask(device, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
     device->allocation_max = ask(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     leave_out_what_lacks(device);

@@ -15,11 +15,13 @@ struct opencl_device {
     cl_device_id id;
     cl_context context;
     bool is_svm;             /* the arena is shared virtual memory; else one buffer, sub-buffers */
+    bool is_fine_grained;    /* and the host may use such memory while the device does */
     cl_command_queue copies; /* for blocking copies and fills */
     uint64_t alignment, allocation_max;
     cl_program program; /* the checking kernels; NULL: the device cannot have them */
     cl_kernel fill, compare;
-    pthread_mutex_t lock; /* of these kernels' arguments, and of every event's latest record */
+    struct opencl_mapping *mappings; /* host memory for copies (opencl_memory.c) */
+    pthread_mutex_t lock; /* of all this, the kernels' arguments, every event's latest record */
 };
 
 /* Opens the index-th device of all platforms. with_buffers: sub-buffers even where the device has

@@ -1,93 +1,88 @@
 /* Source: UCI's optical digits (README.md), and any text.
  * Cost: all samples lie in memory; a copy of one is a memcpy. */
-#include "data.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
-#include "fail.h"
+#include "train.h"
 
-static void *room(size_t size)
-{
-    void *memory = malloc(size);
-    if (!memory) fail(TARN_SYSTEM, "no memory for the data");
-    return memory;
-}
+struct data data;
 
-static char *read_whole(const char *path, size_t *size)
+char *read_whole(const char *path, size_t *size)
 {
-    enum { SIZE_MAX_READ = 1 << 24 };
+    enum { SIZE_MAX_READ = 1 << 26 };
     gzFile file = gzopen(path, "rb");
     if (!file) fail(TARN_SYSTEM, "%s: cannot be opened", path);
-    char *text = room(SIZE_MAX_READ + 1);
+    char *text = zeros(SIZE_MAX_READ + 1, 1);
     int got = gzread(file, text, SIZE_MAX_READ);
     if (got <= 0) fail(TARN_SYSTEM, "%s: cannot be read", path);
     gzclose(file);
-    text[ *size = (size_t)got] = 0;
+    *size = (size_t)got;
     return text;
 }
 
-static void load_digits(struct data *d, const char *path)
+/* Lines of 64 values from 0 to 16, and the class. */
+static void load_digits(const char *text)
 {
-    size_t size, lines = 0, i = 0;
-    char *text = read_whole(path, &size);
-    for (size_t k = 0; k < size; k++) lines += text[k] == '\n';
-    d->pixels = room(lines * PIXELS * sizeof *d->pixels);
-    d->tokens = room(lines * sizeof *d->tokens);
-    for (char *at = text; *at && i < lines; i++, at++) { /* 64 values from 0 to 16, and the class */
-        for (int k = 0; k < PIXELS; k++, at += *at == ',')
-            d->pixels[i * PIXELS + (size_t)k] = strtof(at, &at) / 16;
-        d->tokens[i] = (int32_t)strtol(at, &at, 10);
-        if (d->tokens[i] < 0 || d->tokens[i] >= DIGITS || *at != '\n')
-            fail(TARN_BAD_INPUT, "%s: line %zu is not 64 values and a class", path, i + 1);
+    size_t lines = 0;
+    for (const char *c = text; *c; c++) lines += *c == '\n';
+    data.pixels = zeros(lines * PIXELS, sizeof *data.pixels);
+    data.tokens = zeros(lines, sizeof *data.tokens);
+    char *at = (char *)text;
+    for (size_t i = 0; i < lines; i++, at++) {
+        for (size_t k = 0; k < PIXELS; k++, at += *at == ',')
+            data.pixels[i * PIXELS + k] = strtof(at, &at) / 16;
+        data.tokens[i] = (int32_t)strtol(at, &at, 10);
+        if (data.tokens[i] < 0 || data.tokens[i] >= DIGITS || *at != '\n')
+            fail(TARN_BAD_INPUT, "%s: line %zu is not 64 values and a class", options.data, i + 1);
     }
-    d->input_bytes = PIXELS * sizeof(float), d->wanted_count = 1;
-    d->training = lines * 5 / 6, d->testing = lines - d->training;
-    free(text);
+    data.input_bytes = PIXELS * sizeof(float), data.classes = 1;
+    data.training = lines * 5 / 6, data.testing = lines - data.training;
 }
 
-static void load_text(struct data *d, const char *path)
+static void load_text(const char *text, size_t size)
+{
+    if (size < 100 * LENGTH) fail(TARN_BAD_INPUT, "%s: too short a text", options.data);
+    data.tokens = zeros(size, sizeof *data.tokens);
+    for (size_t i = 0; i < size; i++)
+        data.tokens[i] = text[i] == '\n' ? 1 : text[i] >= ' ' && text[i] < 127 ? text[i] : '?';
+    size_t samples = size - LENGTH;
+    data.input_bytes = LENGTH * sizeof(int32_t), data.classes = LENGTH;
+    data.training = samples * 9 / 10, data.testing = samples - data.training;
+}
+
+void data_load(void)
 {
     size_t size;
-    char *text = read_whole(path, &size);
-    if (size < 100 * LENGTH) fail(TARN_BAD_INPUT, "%s: too short a text", path);
-    d->tokens = room(size * sizeof *d->tokens);
-    for (size_t i = 0; i < size; i++)
-        d->tokens[i] = text[i] == '\n' ? 1 : text[i] >= ' ' && text[i] < 127 ? text[i] : '?';
-    size_t samples = size - LENGTH;
-    d->input_bytes = LENGTH * sizeof(int32_t), d->wanted_count = LENGTH;
-    d->training = samples * 9 / 10, d->testing = samples - d->training;
+    char *text = read_whole(options.data, &size);
+    if (trains_text())
+        load_text(text, size);
+    else
+        load_digits(text);
     free(text);
 }
 
-void data_load(struct data *d, const struct options *o)
+void data_copy(size_t sample, void *input, int32_t *wanted)
 {
-    *d = (struct data){0};
-    if (!strcmp(o->network, "digits"))
-        load_digits(d, o->data);
-    else
-        load_text(d, o->data);
+    const int32_t *tokens = data.tokens + sample;
+    memcpy(input, data.pixels ? (void *)(data.pixels + sample * PIXELS) : (void *)tokens,
+           data.input_bytes);
+    memcpy(wanted, data.pixels ? tokens : tokens + 1, data.classes * sizeof *wanted);
 }
 
-void data_free(struct data *d)
-{
-    free(d->pixels);
-    free(d->tokens);
-}
-
-void data_copy(const struct data *d, size_t sample, void *input, int32_t *wanted)
-{
-    const void *from = d->pixels ? (const void *)(d->pixels + sample * PIXELS)
-                                 : (const void *)(d->tokens + sample);
-    memcpy(input, from, d->input_bytes);
-    memcpy(wanted, d->tokens + sample + (d->pixels ? 0 : 1), d->wanted_count * sizeof *wanted);
-}
-
-size_t data_pick(const struct data *d, uint64_t k)
+/* The k-th sample that training takes. */
+static size_t pick(uint64_t k)
 {
     k = (k + 1) * UINT64_C(0x9e3779b97f4a7c15);
     k = (k ^ k >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     k = (k ^ k >> 27) * UINT64_C(0x94d049bb133111eb);
-    return (k ^ k >> 31) % d->training;
+    return (k ^ k >> 31) % data.training;
+}
+
+void data_batch(uint64_t step, uint32_t shard, void *input, int32_t *wanted)
+{
+    const uint64_t shards = (uint64_t)options.shards, batch = (uint64_t)options.batch;
+    for (uint64_t i = 0; i < batch; i++)
+        data_copy(pick((step * shards + shard) * batch + i), (char *)input + i * data.input_bytes,
+                  wanted + i * data.classes);
 }

@@ -3,9 +3,7 @@
  * Cost: three steps for each element. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "fail.h"
 #include "train.h"
 
 enum { ELEMENTS = 3 };
@@ -13,7 +11,7 @@ enum { ELEMENTS = 3 };
 /* The loss after changing one parameter by so much; all else is as at the first step. */
 static double loss_at(struct training *t, const struct parameter *p, size_t i, float change)
 {
-    state_reset(&t->state, &t->tape, &t->step);
+    state_reset(&t->state, &t->tape);
     float *w = t->state.at[p->w.id];
     w[i] += change;
     tarn_ticket ticket;
@@ -29,15 +27,14 @@ static double loss_at(struct training *t, const struct parameter *p, size_t i, f
                                sizeof result, &error));
         loss += (double)result[0];
     }
-    return loss /
-           (t->step.options->batch * t->step.options->shards * network_rows(t->step.options));
+    return loss / rows_of_step();
 }
 
 /* The element with the largest gradient among some. */
-static size_t pick(const struct parameter *p, const float *gradient, size_t k)
+static size_t pick(const float *gradient, size_t count, size_t k)
 {
-    size_t best = k % p->count;
-    for (size_t i = k; i < p->count; i += ELEMENTS)
+    size_t best = k;
+    for (size_t i = k; i < count; i += ELEMENTS)
         if (fabsf(gradient[i]) > fabsf(gradient[best])) best = i;
     return best;
 }
@@ -49,10 +46,12 @@ bool check_gradient(struct training *t)
     int count = 0;
     for (uint32_t k = 0; k < t->tape.parameters_count; k++) {
         const struct parameter *p = &t->tape.parameters[k];
-        for (size_t j = 0; j < ELEMENTS && j < p->count; j++, count++) {
+        const size_t floats = value_bytes(p->w) / sizeof(float);
+        if (p->moments[0] == TARN_NONE) continue; /* a buffer */
+        for (size_t j = 0; j < ELEMENTS && j < floats; j++, count++) {
             loss_at(t, p, 0, 0);
             const float *gradient = t->state.at[p->moments[0]];
-            size_t i = pick(p, gradient, j);
+            size_t i = pick(gradient, floats, j);
             double is = (double)gradient[i];
             double wanted =
                 (loss_at(t, p, i, change) - loss_at(t, p, i, -change)) / (2 * (double)change);

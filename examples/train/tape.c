@@ -1,221 +1,141 @@
-/* Idea: a value has a place on the tape where its gradient is collected; a layer that reads the
- * value in its forward pass adds to it in its backward pass.
+/* Idea: a value's gradient is collected under the value's tensor; a layer that reads the value in
+ * its forward pass adds to it in its backward pass.
  * Source: reverse-mode differentiation, as any framework does it.
  * Cost: linear in the layers. Nothing of the tape is touched while the graph runs. */
 #include "tape.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "fail.h"
-#include "onednn.h"
-
-/* ---- Memory of the tape ---- */
-
-struct kept {
-    struct kept *next;
-    max_align_t bytes[];
-};
-
-void *tape_keep(struct tape *tape, size_t size)
+void *zeros(size_t count, size_t size)
 {
-    struct kept *kept = calloc(1, sizeof *kept + size);
-    if (!kept) fail(TARN_SYSTEM, "no memory");
-    kept->next = tape->kept;
-    tape->kept = kept;
-    return kept->bytes;
+    void *memory = calloc(count, size);
+    if (!memory) fail(TARN_SYSTEM, "no memory");
+    return memory;
 }
 
-void *tape_copy(struct tape *tape, const void *data, size_t size)
+const char *named(const char *format, ...)
 {
-    return memcpy(tape_keep(tape, size), data, size);
+    enum { LENGTH_MAX = 96 };
+    char *name = zeros(LENGTH_MAX, 1);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(name, LENGTH_MAX, format, arguments);
+    va_end(arguments);
+    return name;
 }
 
-void tape_finish(struct tape *tape)
+dnnl_memory_desc_t layout(dnnl_format_tag_t tag, int count, const dnnl_dims_t sizes)
 {
-    onednn_release(tape);
-    while (tape->kept) {
-        struct kept *next = tape->kept->next;
-        free(tape->kept);
-        tape->kept = next;
-    }
-    free(tape->kernels);
-    free(tape->gradients);
-    *tape = (struct tape){0};
+    dnnl_memory_desc_t md;
+    DNN(dnnl_memory_desc_init_by_tag(&md, count, sizes, dnnl_f32, tag));
+    return md;
 }
 
-/* ---- Tensors ---- */
+size_t value_bytes(struct value v) { return dnnl_memory_desc_get_size(&v.md); }
 
-size_t tape_bytes(struct value v) { return dnnl_memory_desc_get_size(&v.md); }
-
-/* What lives for one iteration is there once for each shard; the rest is there once. */
-static void full_name(const struct tape *tape, const char *name, bool by_shard, char *full)
+tarn_tensor tape_tensor(struct tape *t, const char *name, size_t size, enum tarn_tensor_kind kind)
 {
-    if (by_shard)
-        snprintf(full, FULL_NAME_SIZE, "%.80s/%u", name, tape->shard);
-    else
-        snprintf(full, FULL_NAME_SIZE, "%.90s", name);
+    bool lasts = kind == TARN_PARAMETER || kind == TARN_OPTIMIZER_STATE;
+    struct tarn_tensor_info info = {.name = name, .size = size, .kind = kind};
+    if (!lasts) info.name = named("%s/%u", name, t->shard); /* there once for each shard */
+    tarn_tensor id = tarn_builder_tensor(t->builder, &info);
+    if (id >= TENSORS_MAX) fail(TARN_USAGE, "no room for tensor %s", name);
+    return id;
 }
 
-tarn_tensor tape_tensor(struct tape *tape, const char *name, size_t size,
-                        enum tarn_tensor_kind kind)
+struct value tape_value(struct tape *t, const char *name, dnnl_memory_desc_t md)
 {
-    char full[FULL_NAME_SIZE];
-    full_name(tape, name, kind != TARN_PARAMETER && kind != TARN_OPTIMIZER_STATE, full);
-    return tarn_builder_tensor(
-        tape->builder, &(struct tarn_tensor_info){.name = full, .size = size, .kind = kind});
+    size_t size = dnnl_memory_desc_get_size(&md);
+    return (struct value){tape_tensor(t, name, size, TARN_INTERMEDIATE), md, false};
 }
 
-/* Makes room for one element more; the room doubles whenever `count` is a power of two. */
-static void *grown(void *array, uint32_t count, size_t size)
+struct parameter *tape_parameter(struct tape *t, const char *name, dnnl_memory_desc_t md,
+                                 float spread, float center)
 {
-    if (count & (count - 1)) return array;
-    array = realloc(array, (count ? 2 * (size_t)count : 1) * size);
-    if (!array) fail(TARN_SYSTEM, "no memory");
-    return array;
+    struct parameter *p = t->parameters;
+    for (; p < t->parameters + t->parameters_count; p++)
+        if (!strcmp(p->name, name)) return p;
+    if (t->parameters_count++ == PARAMETERS_MAX) fail(TARN_USAGE, "too many parameters");
+    tarn_tensor id = tape_tensor(t, name, dnnl_memory_desc_get_size(&md), TARN_PARAMETER);
+    *p = (struct parameter){.name = name, .w = {id, md, true}, .spread = spread, .center = center};
+    p->moments[0] = p->moments[1] = TARN_NONE;
+    return p;
 }
 
-static uint32_t new_place(struct tape *tape)
+struct value tape_gradient(struct tape *t, struct parameter *p)
 {
-    tape->gradients = grown(tape->gradients, tape->places_count, sizeof *tape->gradients);
-    tape->gradients[tape->places_count] = TARN_NONE;
-    return tape->places_count++;
-}
-
-struct value tape_value(struct tape *tape, const char *name, const char *suffix,
-                        dnnl_memory_desc_t md, bool has_gradient)
-{
-    char full[FULL_NAME_SIZE];
-    snprintf(full, sizeof full, "%s%s", name, suffix);
-    struct value v = {.md = md, .place = has_gradient ? new_place(tape) : NO_GRADIENT};
-    v.id = tape_tensor(tape, full, tape_bytes(v), TARN_INTERMEDIATE);
-    return v;
-}
-
-struct value tape_view(struct value v, dnnl_memory_desc_t md)
-{
-    return (struct value){v.id, md, v.place};
+    struct value g = p->w;
+    g.id = tape_tensor(t, named("%s.gradient", p->name), value_bytes(g), TARN_GRADIENT);
+    p->gradients[t->shard] = g.id;
+    if (t->shard == 0) p->gradient = g.id;
+    return g;
 }
 
 /* ---- Ops ---- */
 
-tarn_op tape_op(struct tape *tape, struct tarn_op_info info, struct kernel kernel)
+tarn_op tape_op(struct tape *t, const struct tarn_op_info *info, tarn_kernel run, void *user)
 {
-    uint32_t op = tape->ops_count;
-    tape->kernels = grown(tape->kernels, op, sizeof *tape->kernels);
-    tape->kernels[op] = kernel;
-    char full[FULL_NAME_SIZE];
-    bool once = info.stream == tape->update || info.stream == tape->communication;
-    full_name(tape, info.name, !once, full);
-    info.name = full;
-    if (tape->costs) info.cost = tape->costs[op].written;
-    tape->ops_count++;
-    return tarn_builder_op(tape->builder, &info);
+    if (t->ops_count == OPS_MAX) fail(TARN_USAGE, "too many ops");
+    t->kernels[t->ops_count++] = (struct kernel){run, user};
+    struct tarn_op_info op = *info;
+    if (op.stream != t->update && op.stream != t->communication)
+        op.name = named("%s/%u", op.name, t->shard);
+    return tarn_builder_op(t->builder, &op);
 }
 
-/* ---- Parameters and gradients ---- */
+/* ---- Going backward ---- */
 
-struct parameter *tape_parameter(struct tape *tape, const char *name, const char *suffix,
-                                 dnnl_memory_desc_t md, float spread, float center)
+struct layer layer_new(const char *name, struct value x, dnnl_memory_desc_t y)
 {
-    uint32_t i = tape->parameters_used++;
-    if (i == PARAMETERS_MAX) fail(TARN_USAGE, "a network has too many parameters");
-    struct parameter *p = &tape->parameters[i];
-    if (i < tape->parameters_count) return p;
-    tape->parameters_count++;
-    *p = (struct parameter){.w = {.md = md, .place = NO_GRADIENT},
-                            .spread = spread,
-                            .center = center,
-                            .moments = {TARN_NONE, TARN_NONE}};
-    snprintf(p->name, sizeof p->name, "%s%s", name, suffix);
-    p->w.id = tape_tensor(tape, p->name, tape_bytes(p->w), TARN_PARAMETER);
-    p->count = tape_bytes(p->w) / sizeof(float);
-    return p;
+    struct layer l = {.name = name};
+    for (int i = 0; i < 2 * ROLES; i++) l.values[i].id = TARN_NONE;
+    l.values[X] = x, l.values[Y].md = y;
+    return l;
 }
 
-struct statistics *tape_statistics(struct tape *tape, const char *name, size_t size)
+struct layer *tape_layer(struct tape *t, const char *name, struct value x, dnnl_memory_desc_t y)
 {
-    uint32_t i = tape->statistics_used++;
-    if (i == STATISTICS_MAX) fail(TARN_USAGE, "a network has too many normalizations");
-    struct statistics *s = &tape->statistics[i];
-    if (i < tape->statistics_count) return s;
-    tape->statistics_count++;
-    char full[FULL_NAME_SIZE];
-    s->size = size;
-    snprintf(full, sizeof full, "%s.mean", name);
-    s->mean = tape_tensor(tape, full, size, TARN_OPTIMIZER_STATE);
-    snprintf(full, sizeof full, "%s.variance", name);
-    s->variance = tape_tensor(tape, full, size, TARN_OPTIMIZER_STATE);
-    return s;
+    if (t->layers_count == LAYERS_MAX) fail(TARN_USAGE, "too many layers");
+    for (uint32_t i = 0; i < t->layers_count; i++)
+        if (!strcmp(t->layers[i].name, name)) fail(TARN_USAGE, "two layers are called %s", name);
+    struct layer *l = &t->layers[t->layers_count++];
+    *l = layer_new(name, x, y);
+    return l;
 }
 
-struct layer *tape_layer(struct tape *tape, const char *name, backward_pass backward,
-                         dnnl_primitive_desc_t forward)
+void tape_collect(struct tape *t, struct value of, tarn_tensor gradient)
 {
-    if (tape->layers_count == LAYERS_MAX) fail(TARN_USAGE, "a network has too many layers");
-    struct layer *layer = &tape->layers[tape->layers_count++];
-    *layer = (struct layer){.backward = backward, .forward = forward};
-    snprintf(layer->name, sizeof layer->name, "%s", name);
-    return layer;
-}
-
-void tape_collect(struct tape *tape, struct value of, tarn_tensor gradient)
-{
-    if (of.place == NO_GRADIENT) return;
-    tarn_tensor *sum = &tape->gradients[of.place];
-    struct value more = {gradient, of.md, NO_GRADIENT};
-    *sum = *sum == TARN_NONE ? gradient : onednn_sum(tape, *sum, more);
-}
-
-struct value tape_parameter_gradient(struct tape *tape, struct parameter *p)
-{
-    char full[FULL_NAME_SIZE];
-    snprintf(full, sizeof full, "%s.gradient", p->name);
-    struct value g = {.md = p->w.md, .place = NO_GRADIENT};
-    g.id = tape_tensor(tape, full, tape_bytes(g), TARN_GRADIENT);
-    p->gradients[tape->shard] = g.id;
-    if (tape->shard == 0) p->gradient = g.id;
-    return g;
-}
-
-static int add_shard(void *user, const struct tarn_call *call)
-{
-    (void)user;
-    float *sum = call->outputs[0];
-    const float *more = call->inputs[1];
-    for (size_t i = 0; i < call->output_sizes[0] / sizeof *sum; i++) sum[i] += more[i];
-    return 0;
-}
-
-/* Shards are summed as a tree, ((0 + 1) + (2 + 3)), each pair as soon as it is there. */
-void tape_complete(struct tape *tape, struct parameter *p)
-{
-    uint32_t s = tape->shard;
-    for (uint32_t distance = 1; (s + 1) % (2 * distance) == 0; distance *= 2) {
-        uint32_t to = s + 1 - 2 * distance, from = s + 1 - distance;
-        char full[FULL_NAME_SIZE];
-        snprintf(full, sizeof full, "%s.sum.%u", p->name, distance);
-        tarn_tensor sum = tarn_builder_alias(tape->builder, p->gradients[to], full);
-        tape_op(tape,
-                (struct tarn_op_info){.name = full,
-                                      .kind = "add",
-                                      .stream = tape->weights,
-                                      .inputs = TARN_TENSORS(p->gradients[to], p->gradients[from]),
-                                      .outputs = TARN_TENSORS(sum)},
-                (struct kernel){add_shard, NULL});
-        p->gradients[to] = sum;
+    if (of.fixed) return;
+    tarn_tensor *sum = &t->gradients[of.id];
+    if (*sum == TARN_NONE) {
+        *sum = gradient;
+        return;
     }
-    if (s + 1 == tape->shards) tape->gradient_ready(tape, p);
+    dnnl_memory_desc_t row = LAYOUT(dnnl_a, (dnnl_dim_t)(value_bytes(of) / sizeof(float)));
+    struct layer l = layer_new(named("sum.%u", t->ops_count), (struct value){*sum, row, true}, row);
+    l.values[Z] = (struct value){gradient, row, true};
+    *sum = tape_primitive(t, &l, ADD).id;
 }
 
-void tape_backward(struct tape *tape)
+void tape_backward(struct tape *t)
 {
-    while (tape->layers_count) {
-        const struct layer *layer = &tape->layers[--tape->layers_count];
-        struct value dy = {.md = layer->y.md, .place = NO_GRADIENT};
-        dy.id = tape->gradients[layer->y.place];
-        if (dy.id != TARN_NONE) layer->backward(tape, layer, dy);
+    while (t->layers_count) {
+        struct layer *l = &t->layers[--t->layers_count];
+        l->values[D(Y)] = (struct value){t->gradients[l->values[Y].id], l->values[Y].md, true};
+        if (l->values[D(Y)].id == TARN_NONE) continue;
+        if (l->backward)
+            l->backward(t, l);
+        else
+            tape_primitive_backward(t, l);
     }
-    tape->parameters_used = tape->statistics_used = 0;
+}
+
+void tape_begin(struct tape *t, const char *graph_name)
+{
+    t->builder = tarn_builder_create(graph_name);
+    t->copy = t->communication = t->update = TARN_NONE;
+    for (uint32_t i = 0; i < TENSORS_MAX; i++) t->gradients[i] = TARN_NONE;
 }

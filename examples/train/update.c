@@ -5,45 +5,43 @@
  * D. Kingma and J. Ba, "Adam", 2015.
  * Cost: each update is one pass over a parameter. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "fail.h"
-#include "network.h"
+#include "train.h"
 
-/* ---- Reducing ---- */
+/* ---- Kernels ---- */
 
-struct reduction {
-    const struct step *step;
-    size_t count;
-    int hang; /* the step at which this rank stops answering; -1: never */
-};
-
-static int reduce(void *user, const struct tarn_call *call)
+static int add_shard(void *user, const struct tarn_call *call)
 {
-    const struct reduction *r = user;
-    const int wire = r->step->options->wire;
-    if (r->hang >= 0 && r->step->first + call->iteration == (uint64_t)r->hang)
-        for (;;) pause();
-    if (wire) nanosleep(&(struct timespec){wire / 1000000, wire % 1000000 * 1000L}, NULL);
-    return channel_sum(r->step->channel, call->outputs[0], r->count, call->workspace);
+    (void)user;
+    float *sum = call->outputs[0];
+    const float *more = call->inputs[1];
+    for (size_t i = 0; i < call->output_sizes[0] / sizeof *sum; i++) sum[i] += more[i];
+    return 0;
 }
 
-/* ---- Updating ---- */
-
-struct update {
-    const struct step *step;
-    size_t count;
-};
+/* The outputs are one buffer, as they are a contiguous group. */
+static int reduce(void *user, const struct tarn_call *call)
+{
+    (void)user;
+    size_t bytes = 0;
+    int hang;
+    for (size_t i = 0; i < call->outputs_count; i++) bytes += call->output_sizes[i];
+    if (fault("hang", &hang) && first_step + call->iteration == (uint64_t)hang)
+        for (;;) pause();
+    if (options.wire)
+        nanosleep(&(struct timespec){options.wire / 1000000, options.wire % 1000000 * 1000L}, NULL);
+    return ranks_sum(call->outputs[0], bytes / sizeof(float), call->workspace);
+}
 
 static int update_sgd(void *user, const struct tarn_call *call)
 {
-    const struct update *u = user;
+    (void)user;
     float *w = call->outputs[0], *speed = call->outputs[1];
     const float *gradient = call->inputs[0];
-    for (size_t i = 0; i < u->count; i++) {
+    for (size_t i = 0; i < call->output_sizes[0] / sizeof *w; i++) {
         speed[i] = .9f * speed[i] + gradient[i];
         w[i] -= .05f * speed[i];
     }
@@ -52,12 +50,12 @@ static int update_sgd(void *user, const struct tarn_call *call)
 
 static int update_adam(void *user, const struct tarn_call *call)
 {
-    const struct update *u = user;
-    const double t = (double)(u->step->first + call->iteration + 1);
+    (void)user;
+    const double t = (double)(first_step + call->iteration + 1);
     const float rate = (float)(.002 * sqrt(1 - pow(.999, t)) / (1 - pow(.9, t)));
     float *w = call->outputs[0], *mean = call->outputs[1], *square = call->outputs[2];
     const float *g = call->inputs[0];
-    for (size_t i = 0; i < u->count; i++) {
+    for (size_t i = 0; i < call->output_sizes[0] / sizeof *w; i++) {
         mean[i] = .9f * mean[i] + .1f * g[i];
         square[i] = .999f * square[i] + .001f * g[i] * g[i];
         w[i] -= rate * mean[i] / (sqrtf(square[i]) + 1e-8f);
@@ -65,67 +63,65 @@ static int update_adam(void *user, const struct tarn_call *call)
     return 0;
 }
 
-uint32_t optimizer_moments(const struct options *o) { return strcmp(o->optimizer, "adam") ? 1 : 2; }
+/* ---- Ops ---- */
 
-static void add_update(struct tape *t, const struct step *step, struct parameter *p,
-                       tarn_tensor gradient)
+static void add_update(struct tape *t, struct parameter *p, tarn_tensor gradient)
 {
-    uint32_t moments = optimizer_moments(step->options), in[4], out[3];
-    char name[FULL_NAME_SIZE];
-    in[0] = gradient, in[1] = p->w.id;
+    const bool adam = !strcmp(options.optimizer, "adam");
+    const uint32_t moments = adam ? 2 : 1;
+    uint32_t in[] = {gradient, p->w.id, TARN_NONE, TARN_NONE}, out[3];
     for (uint32_t i = 0; i < moments; i++) {
-        snprintf(name, sizeof name, "%s.moment%u", p->name, i + 1);
-        in[i + 2] = p->moments[i] =
-            tape_tensor(t, name, p->count * sizeof(float), TARN_OPTIMIZER_STATE);
+        in[i + 2] = p->moments[i] = tape_tensor(t, named("%s.moment%u", p->name, i + 1),
+                                                value_bytes(p->w), TARN_OPTIMIZER_STATE);
     }
     for (uint32_t i = 0; i <= moments; i++)
         out[i] = tarn_builder_alias(t->builder, in[i + 1], "new");
-    snprintf(name, sizeof name, "%s.update", p->name);
-    struct update update = {step, p->count};
     tarn_op op = tape_op(t,
-                         (struct tarn_op_info){.name = name,
-                                               .kind = step->options->optimizer,
-                                               .stream = t->update,
-                                               .inputs = {in, moments + 2},
-                                               .outputs = {out, moments + 1}},
-                         (struct kernel){moments == 1 ? update_sgd : update_adam,
-                                         tape_copy(t, &update, sizeof update)});
+                         OP(named("%s.update", p->name), options.optimizer, t->update,
+                            .inputs = {in, moments + 2}, .outputs = {out, moments + 1}),
+                         adam ? update_adam : update_sgd, NULL);
     tarn_builder_after_readers(t->builder, op);
 }
 
-/* ---- Buckets ---- */
-
-void bucket_flush(struct tape *t, struct bucket *b)
+void bucket_flush(struct tape *t)
 {
     uint32_t roots[PARAMETERS_MAX], in[PARAMETERS_MAX], out[PARAMETERS_MAX];
-    if (!b->count) return;
-    for (uint32_t i = 0; i < b->count; i++) {
-        roots[i] = b->members[i]->gradient;
-        in[i] = b->members[i]->gradients[0];
+    const uint32_t count = t->bucket_count;
+    size_t bytes = 0;
+    if (!count) return;
+    for (uint32_t i = 0; i < count; i++) {
+        roots[i] = t->bucket[i]->gradient;
+        in[i] = t->bucket[i]->gradients[0];
         out[i] = tarn_builder_alias(t->builder, in[i], "reduced");
+        bytes += value_bytes(t->bucket[i]->w);
     }
-    tarn_builder_group(t->builder, (struct tarn_list){roots, b->count});
-    struct reduction reduction = {b->step, b->bytes / sizeof(float), -1};
-    int hang;
-    if (b->number == 0 && options_fault(b->step->options, "hang", &hang)) reduction.hang = hang;
-    char name[32];
-    snprintf(name, sizeof name, "all_reduce.%u", b->number++);
+    tarn_builder_group(t->builder, (struct tarn_list){roots, count});
     tape_op(t,
-            (struct tarn_op_info){.name = name,
-                                  .kind = "all_reduce",
-                                  .stream = t->communication,
-                                  .inputs = {in, b->count},
-                                  .outputs = {out, b->count},
-                                  .workspace = channel_scratch(reduction.count)},
-            (struct kernel){reduce, tape_copy(t, &reduction, sizeof reduction)});
-    for (uint32_t i = 0; i < b->count; i++) add_update(t, b->step, b->members[i], out[i]);
-    b->count = 0, b->bytes = 0;
+            OP(named("all_reduce.%u", t->buckets++), "all_reduce", t->communication,
+               .inputs = {in, count}, .outputs = {out, count}, .workspace = ranks > 1 ? bytes : 0),
+            reduce, NULL);
+    for (uint32_t i = 0; i < count; i++) add_update(t, t->bucket[i], out[i]);
+    t->bucket_count = 0;
 }
 
-void bucket_add(struct tape *t, struct parameter *p)
+/* Shards are summed as a tree, ((0 + 1) + (2 + 3)), each pair as soon as it is there. */
+void gradient_complete(struct tape *t, struct parameter *p)
 {
-    struct bucket *b = t->user;
-    b->members[b->count++] = p;
-    b->bytes += tape_bytes(p->w);
-    if (b->bytes >= (size_t)b->step->options->bucket) bucket_flush(t, b);
+    uint32_t s = t->shard;
+    size_t bytes = 0;
+    for (uint32_t distance = 1; (s + 1) % (2 * distance) == 0; distance *= 2) {
+        uint32_t to = s + 1 - 2 * distance, from = s + 1 - distance;
+        const char *name = named("%s.sum.%u", p->name, distance);
+        tarn_tensor sum = tarn_builder_alias(t->builder, p->gradients[to], name);
+        tape_op(t,
+                OP(name, "add", t->weights,
+                   .inputs = TARN_TENSORS(p->gradients[to], p->gradients[from]),
+                   .outputs = TARN_TENSORS(sum)),
+                add_shard, NULL);
+        p->gradients[to] = sum;
+    }
+    if (s + 1 < t->shards) return;
+    t->bucket[t->bucket_count++] = p;
+    for (uint32_t i = 0; i < t->bucket_count; i++) bytes += value_bytes(t->bucket[i]->w);
+    if (bytes >= (size_t)options.bucket) bucket_flush(t);
 }

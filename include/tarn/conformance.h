@@ -46,8 +46,9 @@ struct tarn_conformance {
 #endif
 
 /* Runs the suite. Returns how many tests failed; -1: a bad argument, with a line that says which. A
- * test that needs what the device lacks is skipped, and its line says so. After a failure memory
- * of the process and objects of the device may be left. One thread at a time for each device. */
+ * test that needs what the device lacks is skipped, and its line says so. Where no further test
+ * would be safe, the last line begins with "Bail out!". After a failure memory of the process and
+ * objects of the device may be left. One thread at a time for each device. */
 TARN_API int tarn_conformance_run(const struct tarn_conformance *suite);
 
 #ifdef __cplusplus

@@ -57,7 +57,7 @@ struct tarn_queue_info {
 struct tarn_device_table {
     uint32_t struct_size; /* sizeof(struct tarn_device_table) of the device's build */
     uint32_t abi_version; /* TARN_DEVICE_ABI */
-    const char *name;
+    const char *name;     /* in messages; NULL: "unnamed" */
     /* How kernels work. false: a kernel enqueues work on call->queue and returns at once (inline
      * enqueue). true: a kernel does the work itself; it runs as a closure through `launch`. */
     bool kernels_are_closures;
@@ -90,7 +90,7 @@ struct tarn_device_table {
      * before the latest record that was enqueued before the wait. An event may be recorded again
      * while waits for its earlier record are pending; they keep waiting for that one. It may be
      * destroyed when it was reached, although a wait for it is still behind other work of a queue
-     * that is not the session's. No call blocks. */
+     * that is not the session's. A call may do work that is ready, and waits for no other. */
     int (*queue_create)(void *self, const struct tarn_queue_info *info, void **queue);
     void (*queue_destroy)(void *self, void *queue);
     int (*event_create)(void *self, void **event);
@@ -177,13 +177,18 @@ struct tarn_device {
  * the option `memory` of sessions and arenas. Any thread that creates or destroys a session or an
  * arena may call it. */
 struct tarn_memory_source {
+    size_t struct_size;
     /* `size` bytes with any contents, or a code of the device's (CUDA: a cudaError_t; the host: an
      * errno). On CUDA the device is current. */
     int (*create)(void *user, uint64_t size, void **memory);
     void (*destroy)(void *user, void *memory, uint64_t size);
     void *user;
-    uint64_t alignment; /* of what it gives; 0: 512 */
+    uint64_t alignment; /* of what it gives, a power of two; 0: 512 */
 };
+#ifndef __cplusplus
+#define TARN_MEMORY_SOURCE(...) \
+    (&(struct tarn_memory_source){.struct_size = sizeof(struct tarn_memory_source), __VA_ARGS__})
+#endif
 
 struct tarn_host_options {
     size_t struct_size;

@@ -96,7 +96,7 @@ struct tarn_plan_options {
      * search (TARN_STOP_DEADLINE); give 1000 for a plan that depends on no clock. */
     uint64_t effort;
     /* Above 0: search no longer than that; the plan then depends on the machine's speed. With
-     * effort 0, for as long as that. */
+     * effort 0, for as long as that. 0: no limit. Below 0: TARN_USAGE. */
     double seconds;
     /* NULL, or called on the calling thread whenever a search has found a better plan. */
     void (*progress)(void *user, const struct tarn_plan_progress *progress);

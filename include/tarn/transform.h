@@ -6,8 +6,11 @@
  * nothing is worth changing, the result is the given graph itself, shared; either way the caller
  * destroys it with tarn_graph_destroy.
  *
- * tarn_plan_create runs the transforms that its options name before it places, in the order in
- * which they are declared here, and the verifier proves that the result refines the source graph.
+ * tarn_plan_create runs the transforms that its options name before it places: padding of groups,
+ * assign, reorder, couple, in-place, budget. The verifier proves that the result refines the source
+ * graph. Where another order may be worse than the one that came in (within a budget, or for the
+ * capacity of a second memory space), that one is tried, too, and reports tell of the one that was
+ * taken.
  *
  * Every transform is deterministic and safe to call from several threads. Status: TARN_USAGE, a bad
  * option; TARN_SYSTEM, no memory.
@@ -49,6 +52,8 @@ struct tarn_transform_progress {
                        then, of several streams, the heaviest antichain; for a budget the peak */
 };
 
+/* Of a transform that plan options ask for, the plan's own stop and seconds stand in for those that
+ * are not given here. */
 struct tarn_transform_control {
     size_t struct_size; /* sizeof(struct tarn_transform_control), as the macro below says */
     uint64_t
@@ -59,7 +64,8 @@ struct tarn_transform_control {
     /* NULL, or set to true by anybody, also by `progress`, to end the search: the best graph so far
      * is the result. */
     const bool *stop;
-    double seconds; /* of search at most; 0: no limit. What comes of it depends on the machine */
+    double seconds; /* of search at most; 0: no limit; below 0: TARN_USAGE. What comes of it depends
+                       on the machine */
     /* NULL, or called with `user` on the calling thread, at once and then at least twice a second
      * as long as the call lasts, also between steps, with the last step; true ends the search, as
      * `stop` does. A thread of the call's own then does the work, and `progress` comes on the
@@ -132,7 +138,13 @@ TARN_API enum tarn_status tarn_graph_assign(struct tarn_graph *graph,
  * computed again, and ops are carried out by other implementations, for the least modelled time at
  * which the plan fits. Ops of the result name the op that they come from; one that runs again has
  * outputs of its own, which name the tensors that they hold again. See
- * planner/transform/recompute/recompute.h. */
+ * planner/transform/recompute/recompute.h.
+ *
+ * A plan with both a budget and another order is the best of two: the budget in the order that
+ * reordering finds, and in the order that came in. Of those that keep to the budget, the one with
+ * the least modelled time is taken, of equals the smaller footprint; a refusal tells the least of
+ * both. What comes of the budget is put in order once more, where that makes the footprint smaller
+ * and takes no more time. */
 
 enum tarn_budget_method {
     TARN_BUDGET_SEARCH, /* for the least time within the budget */
@@ -227,7 +239,8 @@ struct tarn_reorder_gain {
 
 struct tarn_reorder_report {
     /* One stream: the most bytes reserved at once. Several: the heaviest antichain, which is what
-     * no plan can be below. */
+     * no plan can be below. With a budget: of the order that the budget starts from; where the
+     * order that came in was kept, both are equal. */
     uint64_t peak_before, peak_after;
     uint64_t bound;  /* no order has a lower peak; 0: not looked for */
     uint32_t rounds; /* of improvement */

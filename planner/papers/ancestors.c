@@ -69,7 +69,7 @@ static uint32_t dest_nodes(const struct tarn_graph *graph, const struct tarn_sto
     }
     uint32_t skipped = storage->touchers_count > 1; /* the producer, unless it is alone */
     uint32_t count = storage->touchers_count - skipped;
-    memcpy(nodes, storage->touchers + skipped, count * sizeof *nodes);
+    memcpy(nodes, tarn_touchers(graph, storage) + skipped, count * sizeof *nodes);
     return count;
 }
 

@@ -11,7 +11,7 @@
  * that what does not meet in time is safe. A group moves as one, over the time of all its members.
  * Source: T. Sekiyama et al., "Profile-guided memory optimization for deep neural networks",
  * section 3.2. Cost: O(T) for each block and line: quadratic. */
-#include "llfb.h"
+#include "papers.h"
 
 #include <assert.h>
 #include <stdlib.h>

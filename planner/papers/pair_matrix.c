@@ -1,6 +1,6 @@
 /* A bit matrix of pairs. The hash is over the rows, so that methods which find the same set have
  * the same hash. Cost: T^2 bits; every function of the whole matrix is linear in that. */
-#include "pair_matrix.h"
+#include "pairs.h"
 
 #include <assert.h>
 #include <string.h>
@@ -12,9 +12,10 @@ enum tarn_status tarn_pair_matrix_init(struct tarn_pair_matrix *matrix, uint32_t
     uint32_t words = count / 64 + (count % 64 != 0);
     matrix->count = count;
     matrix->words = words;
-    matrix->bits = tarn_take(((size_t)count * words + 1) * sizeof *matrix->bits);
+    size_t size = (size_t)count * words * sizeof *matrix->bits;
+    matrix->bits = tarn_take(size > 0 ? size : 1);
     if (!matrix->bits) return TARN_SYSTEM;
-    memset(matrix->bits, 0xff, (size_t)count * words * sizeof *matrix->bits);
+    memset(matrix->bits, 0xff, size);
     for (uint32_t a = 0; a < count; a++) {
         uint64_t *row = matrix->bits + (size_t)a * words;
         if (count % 64 != 0) row[words - 1] = (UINT64_C(1) << (count % 64)) - 1;

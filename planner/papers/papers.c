@@ -4,9 +4,7 @@
 
 #include <string.h>
 
-#include "llfb.h"
 #include "pairs.h"
-#include "roam_tree.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"

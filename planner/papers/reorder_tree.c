@@ -25,7 +25,7 @@ enum { VISITS = 400000 };
 static bool is_update(const struct tarn_graph *graph, const struct tarn_graph_op *op)
 {
     for (uint32_t k = 0; k < op->outputs_count; k++)
-        if (graph->tensors[op->outputs[k]].kind >= TARN_OUTPUT) return true;
+        if (graph->tensors[tarn_outputs(op)[k]].kind >= TARN_OUTPUT) return true;
     for (uint32_t k = 0; k < op->inputs_count; k++)
         if (graph->tensors[op->inputs[k]].kind == TARN_OPTIMIZER_STATE) return true;
     return false;

@@ -13,7 +13,7 @@
  * section IV-B. As printed, equation 9 puts the longest-lived layout on top; its text and Figure 5
  * say the opposite, which is what works. Cost: that of Single Object, for each order of the leaves'
  * blocks. */
-#include "roam_tree.h"
+#include "papers.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -6,12 +6,10 @@
  * consumers is consumed by its producer, an output at the end of every stream; Algorithm 5 has its
  * last branch back (two tensors that both stay within the stream: disjoint lifetimes).
  * Cost: O((V + E + T) S) for the values, O(T^2 S) at worst for the pairs. */
-#include "stream_graph.h"
+#include "pairs.h"
 
 #include <assert.h>
 #include <string.h>
-
-#include "pairs.h"
 
 /* ---- The values ---- */
 
@@ -69,7 +67,7 @@ static void fill_end_time(struct tarn_stream_graph *streams, const struct tarn_g
     assert(storage->touchers_count > 0);
     uint32_t skipped = storage->touchers_count > 1; /* the producer, unless it is alone */
     for (uint32_t k = skipped; k < storage->touchers_count; k++) {
-        const struct tarn_graph_op *op = &graph->ops[storage->touchers[k]];
+        const struct tarn_graph_op *op = &graph->ops[tarn_touchers(graph, storage)[k]];
         raise(&end_time[op->stream], op->position + 1);
     }
 }

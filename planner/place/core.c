@@ -1,5 +1,5 @@
-/* Search by cores. Where a plan cannot reach its aim, that is the matter of a few blocks: those of
- * the heaviest antichain, which must be stacked without a hole, and those that hinder that.
+/* Search by cores. Where a plan does not reach its aim, few blocks are the reason: those of the
+ * heaviest antichain, which must be stacked without a hole, and those that are in the way of that.
  *
  *     aim ──┬─────┬──────┬─────────    1. Exact search places the core within the aim.
  *           │ core│  ░░░ │  ░░░        2. All others (░) go around it, lowest-offset-first.
@@ -35,6 +35,8 @@ enum { VISITS_A_DECODE = 1600, VISITS_A_NODE = 128 };
 /* At most JOIN_MIN blocks join the core at a time, and one more for each JOIN_SHARE storages in it;
  * in every other attempt at least one for each NEAR_SHARE storages. */
 enum { JOIN_MIN = 8, JOIN_SHARE = 8, NEAR_SHARE = 32 };
+/* From that many blocks on helpers are started at once. */
+enum { EAGER_BLOCKS = 1024 };
 
 /* A block that may join the core. */
 struct outer {
@@ -47,6 +49,7 @@ struct core {
     const struct tarn_core_options *options;
     struct tarn_region region;
     struct tarn_windows_settings settings;
+    struct tarn_team team; /* for what goes around the core */
     struct tarn_field field;
     uint64_t *offset;        /* storage -> its offset in the present plan, in bytes */
     bool *is_outside;        /* block -> whether it is not in the core */
@@ -299,6 +302,7 @@ static bool core_init(struct core *core)
     core->settings.unit_shift = tarn_lowest_unit_shift(blocks, most);
     core->settings.aim = (int32_t)(core->options->aim >> core->settings.unit_shift);
     core->settings.deadline = &core->options->deadline;
+    core->settings.team = &core->team;
     core->offset = tarn_region_take(region, storages, sizeof *core->offset);
     core->is_outside = tarn_region_take(region, blocks->count, sizeof *core->is_outside);
     core->storage_at = tarn_region_take(region, storages, sizeof *core->storage_at);
@@ -320,10 +324,12 @@ enum tarn_status tarn_core_place(const struct tarn_problem *problem,
                         .work_left = work_max,
                         .seed = options->seed};
     assert(problem->conflicts.row);
+    tarn_team_init(&core.team, options->threads, problem->blocks.count >= EAGER_BLOCKS);
     enum tarn_status status = core_init(&core) ? TARN_OK : TARN_SYSTEM;
     *report = (struct tarn_core_report){false, 0};
     if (status == TARN_OK) status = search(&core, offset, footprint, &report->impossible);
     report->work = work_max - core.work_left;
+    tarn_team_finish(&core.team);
     tarn_region_finish(&core.region);
     return status;
 }

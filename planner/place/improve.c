@@ -4,7 +4,7 @@
  *      widths of windows. Above KEYS_ENTRIES_MAX blocks times streams only the best keys follow,
  *      and only as far as the plan is worth it.
  *   1. Every key of the portfolio is decoded (search.h).
- *   2. Walks start from the best keys' plans (walks.h).
+ *   2. Walks start from the best keys' plans (walks.c).
  *
  * Nothing depends on the number of threads.
  * Source: docs/how-it-works.md, "Placement". Cost: a decode for each key and for the steps of every
@@ -16,8 +16,8 @@
 
 #include "planner/place/effort/effort.h"
 #include "planner/place/windows/windows.h"
+#include "search.h"
 #include "streams/base/checked.h"
-#include "walks.h"
 
 /* From WINDOWS_BLOCKS_MIN blocks on windows are tried after the keys, from WINDOWS_FIRST_MIN on
  * before them. Up to KEYS_ENTRIES_MAX blocks times streams every key is decoded; above that, those

@@ -2,13 +2,11 @@
  * of which counting tells the number: where that would take too long, the pass goes window by
  * window.
  * Source: docs/how-it-works.md, "Placement". Cost: see decode.c and windows.c. */
-#include "pass.h"
+#include "search.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "planner/place/effort/effort.h"
-#include "planner/place/lowest/lowest.h"
 #include "planner/place/windows/windows.h"
 
 /* Work: what a decode may take at most, fixed and for each storage. */

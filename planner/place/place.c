@@ -5,10 +5,13 @@
  *                many blocks are placed by windows first (improve.c)
  *     bound      raised, if it can be: perhaps this was the best plan already
  *     exact      complete search at the aim, briefly: where blocks are few and it is tight
+ *     fold       the same for what repeats, a few periods of it instead of all (fold.h)
  *     core       exact search for the few blocks that matter (core.h): nearly all others end here
  *     baseline   the methods of SOMAS, so that no plan is worse than the best of them
- *     core   ┐   with other random numbers, then 1/2, 1/4, 1/8 of the distance to the aim
- *     walks  ┘   from the best plan so far; both in rounds that grow, up to the steps asked for
+ *     fold       above the aim
+ *     core   ┐   closer to the aim by 1/2, 1/4, 1/8 of the distance, then at the aim, with other
+ *     walks  ┘   random numbers; from the best plan so far; both in rounds that grow, up to the
+ *                steps asked for
  *
  * Every stage is deterministic for any number of threads, hence the result is, and none takes a
  * plan that is worse than the one it began with. All share one deadline, and one account of work
@@ -98,6 +101,7 @@ static enum tarn_status place_by_every_method(struct tarn_placing *placing)
     enum tarn_status status = tarn_stage_improve(placing, 0);
     if (goes_on(placing, status)) status = raise_bound(placing);
     if (goes_on(placing, status) && left > 0) status = tarn_stage_exact_briefly(placing);
+    if (goes_on(placing, status) && left > 0) status = tarn_stage_fold(placing, false);
     if (goes_on(placing, status) && left > 0)
         status = tarn_stage_core(placing, tarn_placing_aim(placing),
                                  tarn_stage_core_visits(placing, first));
@@ -106,6 +110,7 @@ static enum tarn_status place_by_every_method(struct tarn_placing *placing)
         uint32_t methods = tarn_stage_count_methods(placing);
         if (methods > 0) status = tarn_stage_somas(placing, TARN_NONE, methods);
     }
+    if (goes_on(placing, status) && left > 0) status = tarn_stage_fold(placing, true);
     if (count > ROUND_BLOCKS_MAX) return status;
     for (; goes_on(placing, status) && left > 0 && placing->work_left > 0;
          left -= steps, steps *= 2) {

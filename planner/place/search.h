@@ -4,6 +4,7 @@
 
 #include "improve.h"
 #include "planner/place/lowest/lowest.h"
+#include "planner/place/problem/problem.h"
 #include "streams/base/parallel.h"
 #include "streams/base/region.h"
 
@@ -63,5 +64,19 @@ bool tarn_search_offer(const struct tarn_search *search, struct tarn_candidate *
                        const struct tarn_candidate *other);
 void tarn_search_report(const struct tarn_search *search, int32_t top);
 bool tarn_search_is_over(const struct tarn_search *search);
+
+/* Walks: searches that change keys and floors step by step, from the best keys' plans on. */
+
+/* Looks for a plan below the best one of the keys, which has been found but does not meet the aim,
+ * and below `footprint`, that of the plan that came in. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_walks_run(struct tarn_search *search, uint64_t footprint);
+
+/* One pass of lowest-offset-first: the plan that there is even where a search was ended at once. */
+
+/* offset, footprint: a safe plan; replaced by that of the pass where it is lower. It runs to its
+ * end: about 1 s and 2 us for each storage at most. threads: 0: all cores; the plan does not depend
+ * on it. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_pass_place(const struct tarn_problem *problem, uint32_t threads,
+                                 uint64_t *offset, uint64_t *footprint);
 
 #endif

@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "core.h"
-#include "pass.h"
 #include "planner/place/exact/exact.h"
+#include "planner/place/fold.h"
 #include "planner/place/somas/somas.h"
+#include "search.h"
 
 /* Exact search of everything is for lone storages: a node costs too much where groups have many
  * members. EXACT_BRIEFLY: visits of blocks. EXACT_RUNS: nodes for each block from which on every
@@ -17,11 +18,18 @@
 enum { EXACT_BRIEFLY = 6000000, EXACT_RUNS = 24 };
 /* A step of search by cores is CORE_VISITS_A_STORAGE visits for each storage, and for at most
  * CORE_STORAGES storages: a small graph that cannot be placed at its bound is given up soon.
- * CORE_LEVELS: footprints that are searched for, from the aim to 1/8 of the distance to it. */
+ * CORE_LEVELS: footprints that are searched for, closer to the aim by 1/2, 1/4, 1/8 of the distance
+ * to it, and then the aim, which was searched for in the stage before. */
 enum { CORE_VISITS_A_STORAGE = 250, CORE_STORAGES = 1000, CORE_LEVELS = 4 };
 /* Walks seldom find what cores do not: they end when one part in WALK_PATIENCE of their steps, one
  * after the other, has brought nothing. */
 enum { WALK_PATIENCE = 4 };
+/* What repeats is folded to 1 to FOLD_PERIODS periods, as long as that leaves no more than
+ * FOLD_LEADERS blocks and takes away one part in FOLD_SHARE. FOLD_BRIEFLY, FOLD_NEAR: visits of
+ * blocks for a number of periods, at the aim and above it. */
+enum { FOLD_PERIODS = 12, FOLD_LEADERS = 600, FOLD_SHARE = 8, FOLD_BLOCKS_MAX = 65536 };
+enum { FOLD_TRIES = 2, FOLD_BRIEFLY = 4000000, FOLD_NEAR = 1000000 };
+enum { FOLD_LEVELS = 6, FOLD_FAILURES = 2 };
 
 static enum tarn_status make_rows(struct tarn_placing *placing)
 {
@@ -174,6 +182,96 @@ enum tarn_status tarn_stage_exact_briefly(struct tarn_placing *placing)
     return nodes > 0 && !placing->result->cannot_fit ? tarn_stage_exact(placing, nodes) : TARN_OK;
 }
 
+/* ---- What repeats ---- */
+
+/* Exact search for the leaders; *searched: it was not impossible at once. */
+static enum tarn_status place_leaders(struct tarn_placing *placing, const uint32_t *leader,
+                                      uint32_t leaders, uint64_t aim, uint64_t visits,
+                                      bool *searched)
+{
+    const struct tarn_improve_options *improve = &placing->request.improve;
+    struct tarn_exact_options options = {.seed = improve->seed,
+                                         .nodes_max = visits / (leaders + 1) + 1,
+                                         .threads = improve->threads,
+                                         .leader = leader,
+                                         .deadline = improve->deadline};
+    struct tarn_place_result *result = placing->result;
+    struct tarn_exact_report report;
+    if (!may_spend(placing, placing->reserve, &options.work_max)) return TARN_OK;
+    enum tarn_status status =
+        tarn_exact_place(&placing->problem, NULL, aim, &options, result->offset, &report);
+    if (status == TARN_USAGE) return TARN_OK;
+    if (status != TARN_OK) return status;
+    spend(placing, options.work_max, report.work);
+    *searched = report.result != TARN_EXACT_INFEASIBLE;
+    if (report.result != TARN_EXACT_FOUND) return TARN_OK;
+    result->footprint = tarn_blocks_footprint(&placing->problem.blocks, result->offset);
+    assert(result->footprint <= aim);
+    snprintf(result->method, sizeof result->method, "exact:fold");
+    if (improve->progress) improve->progress(improve->user, result->footprint, 0);
+    return TARN_OK;
+}
+
+/* One aim, one number of periods after the other, until FOLD_TRIES of them could not be placed
+ * although there was no reason. What is impossible costs little. */
+static enum tarn_status place_folded(struct tarn_placing *placing, const struct tarn_fold *fold,
+                                     uint32_t *leader, uint64_t aim, uint64_t visits)
+{
+    uint32_t count = placing->problem.blocks.count;
+    enum tarn_status status = TARN_OK;
+    for (uint32_t period = 1, tries = 0; period <= FOLD_PERIODS && tries < FOLD_TRIES; period++) {
+        bool searched = false;
+        uint32_t leaders = tarn_fold_lead(fold, period, leader);
+        spend(placing, 0, (uint64_t)TARN_WORK_FOLD_PERIOD * count);
+        if (leaders > count - count / FOLD_SHARE || leaders > FOLD_LEADERS) break;
+        status = place_leaders(placing, leader, leaders, aim, visits, &searched);
+        if (status != TARN_OK || placing->result->footprint <= aim) break;
+        if (tarn_placing_is_done(placing) || placing->work_left <= placing->reserve) break;
+        tries += searched;
+    }
+    return status;
+}
+
+/* At the aim; or where nothing was found, at half of the distance between what was found and what
+ * was not, until that has failed FOLD_FAILURES times. */
+static enum tarn_status fold(struct tarn_placing *placing, const struct tarn_fold *fold,
+                             uint32_t *leader, uint64_t visits, bool near)
+{
+    uint64_t low = tarn_placing_aim(placing);
+    if (!near) return place_folded(placing, fold, leader, low, visits);
+    for (uint32_t n = 0, failures = 0; n < FOLD_LEVELS && failures < FOLD_FAILURES; n++) {
+        uint64_t aim = low + (placing->result->footprint - low) / 2;
+        if (tarn_placing_is_done(placing) || aim == low) break;
+        enum tarn_status status = place_folded(placing, fold, leader, aim, visits);
+        if (status != TARN_OK) return status;
+        if (placing->result->footprint <= aim) continue;
+        low = aim;
+        failures++;
+    }
+    return TARN_OK;
+}
+
+enum tarn_status tarn_stage_fold(struct tarn_placing *placing, bool near)
+{
+    uint32_t count = placing->problem.blocks.count;
+    uint64_t work_max;
+    struct tarn_fold folded;
+    if (!placing->problem.graph || count > FOLD_BLOCKS_MAX) return TARN_OK;
+    if (!may_spend(placing, placing->reserve, &work_max)) return TARN_OK;
+    enum tarn_status status = make_rows(placing);
+    if (status != TARN_OK) return status;
+    struct tarn_region_mark mark = tarn_region_mark(placing->region);
+    uint32_t *leader = tarn_region_take(placing->region, count, sizeof *leader);
+    status = leader ? tarn_fold_init(&folded, placing->region, &placing->problem) : TARN_SYSTEM;
+    spend(placing, 0, (uint64_t)TARN_WORK_MAKE * count);
+    if (status == TARN_OK)
+        status = fold(placing, &folded, leader, near ? FOLD_NEAR : FOLD_BRIEFLY, near);
+    tarn_region_release(placing->region, mark);
+    return status;
+}
+
+/* ---- Cores ---- */
+
 enum tarn_status tarn_stage_core(struct tarn_placing *placing, uint64_t aim, uint64_t visits)
 {
     const struct tarn_improve_options *improve = &placing->request.improve;
@@ -204,10 +302,13 @@ enum tarn_status tarn_stage_approach(struct tarn_placing *placing, uint64_t visi
 {
     uint64_t aim = tarn_placing_aim(placing);
     enum tarn_status status = TARN_OK;
-    for (uint32_t n = placing->result->cannot_fit; status == TARN_OK && n < CORE_LEVELS; n++) {
+    for (uint32_t n = 1; status == TARN_OK && n <= CORE_LEVELS; n++) {
         uint64_t distance = placing->result->footprint - aim;
-        if (tarn_placing_is_done(placing) || distance >> n == 0) break;
-        status = tarn_stage_core(placing, placing->result->footprint - (distance >> n), visits);
+        uint64_t closer = n < CORE_LEVELS ? distance >> n : distance;
+        bool in_vain = closer == distance && placing->result->cannot_fit;
+        if (tarn_placing_is_done(placing)) break;
+        if (closer > 0 && !in_vain)
+            status = tarn_stage_core(placing, placing->result->footprint - closer, visits);
     }
     return status;
 }

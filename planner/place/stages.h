@@ -39,6 +39,8 @@ enum tarn_status tarn_stage_somas(struct tarn_placing *placing, uint32_t method,
 enum tarn_status tarn_stage_exact(struct tarn_placing *placing, uint64_t nodes);
 /* The same with a small fixed effort, where blocks are few enough for that. */
 enum tarn_status tarn_stage_exact_briefly(struct tarn_placing *placing);
+/* The same with what repeats folded (fold.h); near: above the aim, ever closer to it. */
+enum tarn_status tarn_stage_fold(struct tarn_placing *placing, bool near);
 /* steps * visits_a_step, or UINT64_MAX. */
 uint64_t tarn_stage_visits(uint64_t steps, uint64_t visits_a_step);
 
@@ -46,7 +48,7 @@ uint64_t tarn_stage_visits(uint64_t steps, uint64_t visits_a_step);
 enum tarn_status tarn_stage_core(struct tarn_placing *placing, uint64_t aim, uint64_t visits);
 /* Visits that stand for that many steps. */
 uint64_t tarn_stage_core_visits(const struct tarn_placing *placing, uint64_t steps);
-/* Search by cores at the aim, then at 1/2, 1/4 and 1/8 of the distance to it. */
+/* Search by cores closer to the aim by 1/2, 1/4 and 1/8 of the distance to it, then at the aim. */
 enum tarn_status tarn_stage_approach(struct tarn_placing *placing, uint64_t visits);
 
 /* The layout that was asked for. */

@@ -5,7 +5,7 @@
  * one with the least step, then walk, wins; the others stop once they are past it. Source:
  * docs/how-it-works.md, "Placement". Cost: what the steps of every walk cost, see lowest/replay.c.
  */
-#include "walks.h"
+#include "search.h"
 
 #include <assert.h>
 

@@ -4,7 +4,6 @@
  * has passed it on. Cost: a thread. */
 #include "beat.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -23,9 +22,9 @@ union news {
     struct tarn_transform_progress transform;
 };
 
+/* Of `plan` and `transform`, options and work, one is set: what the call is about. */
 struct beating {
-    const struct kind *kind;
-    const struct tarn_plan_options *plan; /* the caller's, or that of a transform: */
+    const struct tarn_plan_options *plan;
     const struct tarn_transform_control *transform;
     union {
         tarn_beat_work *plan;
@@ -42,14 +41,6 @@ struct beating {
     enum tarn_status status;
 };
 
-/* What is planning's, or a transform's. */
-struct kind {
-    enum tarn_status (*work)(struct beating *beating); /* with a stop and a progress of its own */
-    enum tarn_status (*work_alone)(struct beating *beating);
-    void (*tell)(const struct beating *beating, const union news *news);
-    bool (*ask)(const struct beating *beating, const union news *news);
-};
-
 /* ---- The thread that works ---- */
 
 static void note(struct beating *beating, const union news *news)
@@ -62,10 +53,40 @@ static void note(struct beating *beating, const union news *news)
     pthread_mutex_unlock(&beating->lock);
 }
 
+static void note_plan(void *user, const struct tarn_plan_progress *progress)
+{
+    note(user, &(union news){.plan = *progress});
+}
+
+static void note_transform(void *user, const struct tarn_transform_progress *progress)
+{
+    note(user, &(union news){.transform = *progress});
+}
+
+/* With a stop and a progress of its own. */
+static enum tarn_status call_work(struct beating *beating)
+{
+    const bool *stop = (const bool *)&beating->stop;
+    if (beating->plan) {
+        struct tarn_plan_options options = *beating->plan;
+        options.beat = NULL;
+        options.stop = stop;
+        options.progress = note_plan;
+        options.user = beating;
+        return beating->work.plan(&options, beating->subject);
+    }
+    struct tarn_transform_control control = *beating->transform;
+    control.beat = NULL;
+    control.stop = stop;
+    control.progress = note_transform;
+    control.user = beating;
+    return beating->work.transform(&control, beating->subject);
+}
+
 static void *work(void *user)
 {
     struct beating *beating = user;
-    enum tarn_status status = beating->kind->work(beating);
+    enum tarn_status status = call_work(beating);
     pthread_mutex_lock(&beating->lock);
     beating->status = status;
     beating->is_done = true;
@@ -83,12 +104,26 @@ static void look_at_stop(struct beating *beating)
         atomic_store(&beating->stop, true);
 }
 
+static void tell(const struct beating *beating, const union news *news)
+{
+    const struct tarn_plan_options *plan = beating->plan;
+    const struct tarn_transform_control *transform = beating->transform;
+    if (plan && plan->progress) plan->progress(plan->user, &news->plan);
+    if (transform && transform->progress) transform->progress(transform->user, &news->transform);
+}
+
+static bool ask(const struct beating *beating, const union news *news)
+{
+    return beating->plan ? beating->plan->beat(beating->plan->user, &news->plan)
+                         : beating->transform->beat(beating->transform->user, &news->transform);
+}
+
 /* With the lock held, which is open while the caller's function runs. */
 static void pass_on(struct beating *beating)
 {
     union news best = beating->best;
     pthread_mutex_unlock(&beating->lock);
-    beating->kind->tell(beating, &best);
+    tell(beating, &best);
     look_at_stop(beating);
     pthread_mutex_lock(&beating->lock);
     beating->has_news = false;
@@ -99,7 +134,7 @@ static void beat(struct beating *beating)
 {
     union news best = beating->best;
     pthread_mutex_unlock(&beating->lock);
-    if (beating->kind->ask(beating, &best)) atomic_store(&beating->stop, true);
+    if (ask(beating, &best)) atomic_store(&beating->stop, true);
     pthread_mutex_lock(&beating->lock);
 }
 
@@ -117,8 +152,10 @@ static void sleep_a_while(struct beating *beating)
 
 static void attend(struct beating *beating)
 {
-    double next_ms = tarn_now_ms();
     pthread_mutex_lock(&beating->lock);
+    if (beating->has_news) pass_on(beating);
+    beat(beating); /* at once, also where the work is done by now */
+    double next_ms = tarn_now_ms() + BEAT_MS;
     while (!beating->is_done) {
         if (beating->has_news) {
             pass_on(beating);
@@ -159,47 +196,15 @@ static enum tarn_status run(struct beating *beating)
     }
     pthread_cond_destroy(&beating->woken);
     pthread_mutex_destroy(&beating->lock);
-    return started ? beating->status : beating->kind->work_alone(beating);
-}
-
-/* ---- Planning ---- */
-
-static void note_plan(void *user, const struct tarn_plan_progress *progress)
-{
-    note(user, &(union news){.plan = *progress});
-}
-
-static enum tarn_status work_on_plan(struct beating *beating)
-{
-    struct tarn_plan_options options = *beating->plan;
-    options.beat = NULL;
-    options.stop = (const bool *)&beating->stop;
-    options.progress = note_plan;
-    options.user = beating;
-    return beating->work.plan(&options, beating->subject);
-}
-
-static enum tarn_status plan_alone(struct beating *beating)
-{
-    return beating->work.plan(beating->plan, beating->subject);
-}
-
-static void tell_plan(const struct beating *beating, const union news *news)
-{
-    if (beating->plan->progress) beating->plan->progress(beating->plan->user, &news->plan);
-}
-
-static bool ask_plan(const struct beating *beating, const union news *news)
-{
-    return beating->plan->beat(beating->plan->user, &news->plan);
+    if (started) return beating->status;
+    return beating->plan ? beating->work.plan(beating->plan, beating->subject)
+                         : beating->work.transform(beating->transform, beating->subject);
 }
 
 enum tarn_status tarn_beat_run(const struct tarn_plan_options *options, tarn_beat_work *function,
                                void *subject)
 {
-    static const struct kind planning = {work_on_plan, plan_alone, tell_plan, ask_plan};
-    struct beating beating = {.kind = &planning,
-                              .plan = options,
+    struct beating beating = {.plan = options,
                               .work.plan = function,
                               .subject = subject,
                               .given_stop = (const atomic_bool *)options->stop,
@@ -207,48 +212,12 @@ enum tarn_status tarn_beat_run(const struct tarn_plan_options *options, tarn_bea
     return options->beat ? run(&beating) : function(options, subject);
 }
 
-/* ---- Transforms ---- */
-
-static void note_transform(void *user, const struct tarn_transform_progress *progress)
-{
-    note(user, &(union news){.transform = *progress});
-}
-
-static enum tarn_status work_on_transform(struct beating *beating)
-{
-    struct tarn_transform_control control = *beating->transform;
-    control.beat = NULL;
-    control.stop = (const bool *)&beating->stop;
-    control.progress = note_transform;
-    control.user = beating;
-    return beating->work.transform(&control, beating->subject);
-}
-
-static enum tarn_status transform_alone(struct beating *beating)
-{
-    return beating->work.transform(beating->transform, beating->subject);
-}
-
-static void tell_transform(const struct beating *beating, const union news *news)
-{
-    const struct tarn_transform_control *given = beating->transform;
-    if (given->progress) given->progress(given->user, &news->transform);
-}
-
-static bool ask_transform(const struct beating *beating, const union news *news)
-{
-    return beating->transform->beat(beating->transform->user, &news->transform);
-}
-
 enum tarn_status tarn_transform_beat(const struct tarn_transform_control *control,
                                      const char *transform, tarn_transform_work *function,
                                      void *subject)
 {
-    static const struct kind transforming = {work_on_transform, transform_alone, tell_transform,
-                                             ask_transform};
     if (!control || !control->beat) return function(control, subject);
     struct beating beating = {
-        .kind = &transforming,
         .transform = control,
         .work.transform = function,
         .subject = subject,
@@ -264,5 +233,7 @@ enum tarn_status tarn_control_take(struct tarn_transform_control *taken,
     if (!*control) return TARN_OK;
     const struct tarn_transform_control *given = *control;
     *control = taken;
-    return tarn_options_take(taken, sizeof *taken, given, "the control of a transform", error);
+    enum tarn_status status =
+        tarn_options_take(taken, sizeof *taken, given, "the control of a transform", error);
+    return status ? status : tarn_options_seconds(taken->seconds, error);
 }

@@ -97,10 +97,13 @@ static void compare_op(struct comparison *comparison, uint32_t v)
 static void compare_control(struct comparison *comparison, uint32_t v)
 {
     const struct tarn_graph_op *op = &comparison->after->ops[v];
+    const struct tarn_op_extra *extra = tarn_extra(op);
     const struct tarn_graph_op *old = &comparison->before->ops[op->origin];
-    for (uint32_t k = 0; k < old->control_count; k++) comparison->mark[old->control[k]] = v + 1;
-    for (uint32_t k = 0; k < op->control_count; k++) {
-        uint32_t u = op->control[k];
+    const struct tarn_op_extra *old_extra = tarn_extra(old);
+    for (uint32_t k = 0; k < old_extra->control_count; k++)
+        comparison->mark[old_extra->control[k]] = v + 1;
+    for (uint32_t k = 0; k < extra->control_count; k++) {
+        uint32_t u = extra->control[k];
         if (comparison->mark[comparison->after->ops[u].origin] == v + 1) continue;
         add(comparison, (struct tarn_change){TARN_ORDERED, v, TARN_NONE, TARN_NONE, u});
     }

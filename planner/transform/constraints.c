@@ -62,7 +62,7 @@ static void visit(struct pass *pass, uint32_t v)
         if (a != TARN_NONE) read_storage(pass, v, a);
     }
     for (uint32_t k = 0; k < op->outputs_count; k++) {
-        uint32_t a = pass->graph->tensors[op->outputs[k]].storage;
+        uint32_t a = pass->graph->tensors[tarn_outputs(op)[k]].storage;
         if (a != TARN_NONE) write_storage(pass, v, a);
     }
 }

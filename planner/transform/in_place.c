@@ -27,7 +27,7 @@ static bool is_last_toucher(const struct merging *merging, uint32_t v,
                             const struct tarn_storage *storage)
 {
     for (uint32_t k = 0; k < storage->touchers_count; k++) {
-        uint32_t u = storage->touchers[k];
+        uint32_t u = tarn_touchers(merging->graph, storage)[k];
         if (u != v && !tarn_clocks_before(&merging->clocks, merging->graph, u, v)) return false;
     }
     return true;
@@ -43,7 +43,7 @@ static bool has_one_name(const struct tarn_graph *graph, const struct tarn_graph
             return false;
     }
     for (uint32_t k = 0; k < op->outputs_count; k++) {
-        if (graph->tensors[op->outputs[k]].storage == storage) return false;
+        if (graph->tensors[tarn_outputs(op)[k]].storage == storage) return false;
     }
     return true;
 }
@@ -77,12 +77,13 @@ static bool is_allowed_kind(const struct tarn_in_place_options *options, const c
 static void try_op(struct merging *merging, uint32_t v)
 {
     const struct tarn_graph_op *op = &merging->graph->ops[v];
-    for (uint32_t k = 0; k < op->inplace_count; k++)
-        try_pair(merging, v, op->inplace[k][0], op->inplace[k][1]);
+    const struct tarn_op_extra *extra = tarn_extra(op);
+    for (uint32_t k = 0; k < extra->inplace_count; k++)
+        try_pair(merging, v, extra->inplace[k][0], extra->inplace[k][1]);
     if (op->view || !is_allowed_kind(merging->options, op->kind)) return;
     for (uint32_t i = 0; i < op->inputs_count; i++) {
         for (uint32_t o = 0; o < op->outputs_count; o++)
-            try_pair(merging, v, op->inputs[i], op->outputs[o]);
+            try_pair(merging, v, op->inputs[i], tarn_outputs(op)[o]);
     }
 }
 

@@ -84,7 +84,7 @@ static enum tarn_status fill_touchers(struct tarn_reorder_model *model, struct t
         const struct tarn_storage *storage = &graph->storages[a];
         begin[a + 1] = begin[a] + storage->touchers_count;
         for (uint32_t k = 0; k < storage->touchers_count; k++)
-            list[begin[a] + k] = model->node_of[storage->touchers[k]];
+            list[begin[a] + k] = model->node_of[tarn_touchers(graph, storage)[k]];
     }
     return tarn_arcs_reverse(&model->touched, region, &model->touchers, model->storages_count,
                              model->nodes_count);

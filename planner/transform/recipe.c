@@ -189,7 +189,8 @@ size_t tarn_transform_longest_list(const struct tarn_graph *graph)
 {
     size_t longest = 0;
     for (uint32_t v = 0; v < graph->ops_count; v++) {
-        if (graph->ops[v].control_count > longest) longest = graph->ops[v].control_count;
+        if (tarn_extra(&graph->ops[v])->control_count > longest)
+            longest = tarn_extra(&graph->ops[v])->control_count;
     }
     for (uint32_t g = 0; g < graph->groups_count; g++) {
         if (graph->groups[g].storages_count > longest) longest = graph->groups[g].storages_count;
@@ -244,14 +245,17 @@ enum tarn_status tarn_recipe_build(const struct tarn_recipe *recipe, struct tarn
     return status;
 }
 
-void tarn_transform_compose(const struct tarn_graph *before, struct tarn_graph *after)
+enum tarn_status tarn_transform_compose(const struct tarn_graph *before, struct tarn_graph *after,
+                                        struct tarn_error *error)
 {
     for (uint32_t v = 0; v < after->ops_count; v++) {
         struct tarn_graph_op *op = &after->ops[v];
         assert(op->origin < before->ops_count);
         const struct tarn_graph_op *old = &before->ops[op->origin];
         op->origin = old->origin;
-        if (op->implementation == TARN_NONE) op->implementation = old->implementation;
+        if (tarn_extra(op)->implementation == TARN_NONE &&
+            !tarn_graph_choose(after, v, tarn_extra(old)->implementation))
+            return tarn_error_no_memory(error);
     }
     for (uint32_t t = 0; t < after->tensors_count; t++) {
         struct tarn_graph_tensor *tensor = &after->tensors[t];
@@ -259,4 +263,5 @@ void tarn_transform_compose(const struct tarn_graph *before, struct tarn_graph *
             tensor->origin = before->tensors[tensor->origin].origin;
     }
     after->hash = tarn_hash_of_graph(after);
+    return TARN_OK;
 }

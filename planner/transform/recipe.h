@@ -56,7 +56,8 @@ size_t tarn_transform_longest_list(const struct tarn_graph *graph);
 /* For a chain of transforms source -> ... -> before -> after: lets the ops and tensors of `after`,
  * which name ops, implementations and tensors of `before`, name those of the source. An op with an
  * implementation chosen has none of its own left to choose from. `after` must not be shared with
- * anybody yet. */
-void tarn_transform_compose(const struct tarn_graph *before, struct tarn_graph *after);
+ * anybody yet. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_transform_compose(const struct tarn_graph *before, struct tarn_graph *after,
+                                        struct tarn_error *error);
 
 #endif

@@ -13,6 +13,15 @@ struct tarn_steps {
     double deadline_ms; /* 0: the control's seconds count from the first step on */
 };
 
+/* Within a step, and in what follows on the last one: has the caller ended the search, or its time?
+ * What is left out then depends on the clock, as all that comes of an end does. */
+static inline bool tarn_steps_is_over(const struct tarn_steps *steps)
+{
+    if (!steps->control) return false;
+    struct tarn_deadline deadline = {(const atomic_bool *)steps->control->stop, steps->deadline_ms};
+    return tarn_deadline_is_over(&deadline);
+}
+
 /* Before each step: may it be taken? bytes: the best so far. */
 static inline bool tarn_steps_next(struct tarn_steps *steps, uint64_t bytes)
 {

@@ -216,7 +216,7 @@ static enum tarn_status refuse_use(const struct tarn_session *session,
             error, TARN_USAGE, "%s has no memory: bind it first",
             tarn_tensor_label(session->graph, tarn_session_arena_unbound(&session->arena)).text);
     if (!host_reaches(session)) {
-        const char *name = session->device.table->name;
+        const char *name = tarn_device_name(session->device.table);
         if (session->settings.is_mixed || !session->device.table->pattern_fill)
             return tarn_error_set(error, TARN_USAGE,
                                   "the host does not reach the memory of device '%s', which has no "

@@ -125,7 +125,7 @@ static int enqueue(const struct enqueueing *to, uint32_t op)
     const struct tarn_checker *checker = to->made->checker;
     const struct tarn_access *accesses = checker->expected.accesses;
     uint32_t end = checker->expected.begin[op + 1];
-    uint32_t workspace = to->made->session->graph->ops[op].workspace_storage;
+    uint32_t workspace = tarn_extra(&to->made->session->graph->ops[op])->workspace_storage;
     bool in_turn = to->made->session->graph->ops[op].workspace_first;
     int code = 0;
     for (uint32_t i = to->begin; i < end && !code; i++) {

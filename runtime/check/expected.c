@@ -45,6 +45,7 @@ static void collect_op(struct collector *collector, uint32_t op)
 {
     const struct tarn_graph *graph = collector->expected->graph;
     const struct tarn_graph_op *info = &graph->ops[op];
+    const struct tarn_op_extra *extra = tarn_extra(info);
     collector->op_begin = collector->count;
     collector->expected->begin[op] = collector->count;
     if (info->view) return;
@@ -52,11 +53,11 @@ static void collect_op(struct collector *collector, uint32_t op)
         collect(collector, graph->tensors[info->inputs[i]].storage)->reads = true;
     }
     for (uint32_t i = 0; i < info->outputs_count; i++) {
-        const struct tarn_graph_tensor *output = &graph->tensors[info->outputs[i]];
+        const struct tarn_graph_tensor *output = &graph->tensors[tarn_outputs(info)[i]];
         collect_write(collector, op, output->storage, output->origin);
     }
-    if (info->workspace_storage != TARN_NONE) {
-        collect_write(collector, op, info->workspace_storage, TARN_NONE);
+    if (extra->workspace_storage != TARN_NONE) {
+        collect_write(collector, op, extra->workspace_storage, TARN_NONE);
     }
 }
 
@@ -109,11 +110,12 @@ static void mix_common(struct tarn_expected *expected, const struct tarn_version
 {
     const struct tarn_graph *graph = expected->graph;
     const struct tarn_graph_op *info = &graph->ops[op];
+    const struct tarn_op_extra *extra = tarn_extra(info);
     const struct tarn_access *accesses = expected->accesses + expected->begin[op];
-    for (uint32_t k = 0; k < info->common_count; k++) {
+    for (uint32_t k = 0; k < extra->common_count; k++) {
         uint32_t input = 0, i = 0;
         while (input < info->inputs_count &&
-               !is_called(expected, versions, op, input, info->common[k]))
+               !is_called(expected, versions, op, input, extra->common[k]))
             input++;
         if (input == info->inputs_count) continue; /* no verified plan has this */
         while (accesses[i].storage != graph->tensors[info->inputs[input]].storage) i++;
@@ -135,7 +137,7 @@ static enum tarn_status find_mixed(struct tarn_expected *expected, struct tarn_r
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         expected->mixed_begin[v + 1] = expected->mixed_begin[v];
         if (graph->ops[v].view) continue;
-        if (graph->ops[v].common)
+        if (tarn_extra(&graph->ops[v])->common)
             mix_common(expected, &versions, v);
         else
             mix_all(expected, v);

@@ -231,7 +231,7 @@ enum part { WORKSPACE = 1, OUTPUTS = 2 };
 static void write_part(struct tarn_checker *checker, uint32_t op, uint64_t digest, unsigned parts)
 {
     const struct tarn_expected *expected = &checker->expected;
-    uint32_t workspace = checker->session->graph->ops[op].workspace_storage;
+    uint32_t workspace = tarn_extra(&checker->session->graph->ops[op])->workspace_storage;
     for (uint32_t i = expected->begin[op]; i < expected->begin[op + 1]; i++) {
         const struct tarn_access *access = &expected->accesses[i];
         unsigned part = access->storage == workspace ? WORKSPACE : OUTPUTS;
@@ -249,7 +249,7 @@ static bool end_holds(struct tarn_checker *checker, const struct tarn_call *call
     const struct tarn_expected *expected = &checker->expected;
     const uint64_t *seeds = tarn_expected_seeds(expected, call->op, call->iteration);
     uint32_t begin = expected->begin[call->op], end = expected->begin[call->op + 1];
-    uint32_t workspace = checker->session->graph->ops[call->op].workspace_storage;
+    uint32_t workspace = tarn_extra(&checker->session->graph->ops[call->op])->workspace_storage;
     for (uint32_t i = begin; i < end; i++) {
         const struct tarn_access *access = &expected->accesses[i];
         unsigned part = access->storage == workspace ? WORKSPACE : OUTPUTS;

@@ -46,7 +46,7 @@ static void settle_op(struct tarn_check *check, uint32_t op, uint64_t iteration)
     for (uint32_t i = expected->begin[op]; i < expected->begin[op + 1]; i++) {
         const struct tarn_access *access = &expected->accesses[i];
         uint64_t size = graph->storages[access->storage].size;
-        bool workspace = access->storage == graph->ops[op].workspace_storage;
+        bool workspace = access->storage == tarn_extra(&graph->ops[op])->workspace_storage;
         if (access->reads || workspace) check->report.bytes_read += size;
         if (!access->writes) continue;
         check->report.bytes_written += size;

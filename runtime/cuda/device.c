@@ -11,7 +11,6 @@
  * "Executors". */
 
 #include "device.h"
-#include "memory.h"
 #include "streams/base/memory.h"
 
 /* ---- Queues and events ---- */

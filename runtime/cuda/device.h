@@ -10,6 +10,7 @@
 #include "nvtx.h"
 #include "release.h"
 #include "tarn/cuda.h"
+#include "tarn/device.h"
 
 struct tarn_cuda_capture {
     struct tarn_cuda_capture *next;
@@ -21,14 +22,14 @@ struct tarn_cuda_capture {
 struct tarn_cuda {
     struct tarn_cuda_api api;
     int ordinal;
-    int device;                /* the driver's number of it */
-    tarn_cuda_context context; /* its primary context, retained */
-    int priorities[2];         /* of streams: plain, urgent */
-    char pci_bus_id[32];       /* "" when unknown */
-    bool on_host;              /* may host code follow the addresses of device memory? */
-    tarn_cuda_stream copies;   /* for blocking copies and for the pool */
-    tarn_cuda_pool pool;       /* NULL: memory comes from cudaMalloc */
-    const struct tarn_memory_source *source; /* NULL: it comes from CUDA */
+    int device;                       /* the driver's number of it */
+    tarn_cuda_context context;        /* its primary context, retained */
+    int priorities[2];                /* of streams: plain, urgent */
+    char pci_bus_id[32];              /* "" when unknown */
+    bool on_host;                     /* may host code follow the addresses of device memory? */
+    tarn_cuda_stream copies;          /* for blocking copies and for the pool */
+    tarn_cuda_pool pool;              /* NULL: memory comes from cudaMalloc */
+    struct tarn_memory_source source; /* without functions: it comes from CUDA */
     struct tarn_cuda_check check;
     struct tarn_cuda_release release;
     struct tarn_nvtx *nvtx;             /* NULL where no tool listens */
@@ -60,5 +61,22 @@ int tarn_cuda_leave(struct tarn_cuda_visit *visit);
  * taken back, captures are seen as the thread sees them. */
 void tarn_cuda_lend(struct tarn_cuda *cuda);
 void tarn_cuda_take_back(struct tarn_cuda *cuda);
+
+/* ---- The memory functions of the device's table; `self` is a struct tarn_cuda ---- */
+
+int tarn_cuda_memory_limits(void *self, struct tarn_memory_limits *limits);
+int tarn_cuda_memory_create(void *self, uint64_t size, void **memory);
+void tarn_cuda_memory_destroy(void *self, void *memory, uint64_t size);
+int tarn_cuda_copy_in(void *self, void *device, const void *host, uint64_t size);
+int tarn_cuda_copy_out(void *self, void *host, const void *device, uint64_t size);
+int tarn_cuda_fill(void *self, void *device, unsigned char byte, uint64_t size);
+int tarn_cuda_host_memory_create(void *self, uint64_t size, void **memory);
+void tarn_cuda_host_memory_destroy(void *self, void *memory, uint64_t size);
+int tarn_cuda_space_limits(void *self, const struct tarn_memory_space *space,
+                           struct tarn_memory_limits *limits);
+int tarn_cuda_space_create(void *self, const struct tarn_memory_space *space, uint64_t size,
+                           void **memory);
+void tarn_cuda_space_destroy(void *self, const struct tarn_memory_space *space, void *memory,
+                             uint64_t size);
 
 #endif

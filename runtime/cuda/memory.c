@@ -7,18 +7,17 @@
  * Source: CUDA Runtime API 13.0, "Memory Management", "Stream Ordered Memory Allocator", "Unified
  * Addressing", "API synchronization behavior".
  * Cost: one or two runtime calls each, within a visit (cuda/device.h). */
-#include "memory.h"
+#include "device.h"
 
 #include <sys/mman.h>
 
-#include "device.h"
 #include "runtime/state/topology.h"
 
 #define ALIGNMENT 512u /* what texture addresses need, which cudaMalloc is made for */
 
 static uint64_t alignment_of(const struct tarn_cuda *cuda)
 {
-    return cuda->source && cuda->source->alignment > 0 ? cuda->source->alignment : ALIGNMENT;
+    return cuda->source.alignment > 0 ? cuda->source.alignment : ALIGNMENT;
 }
 
 int tarn_cuda_memory_limits(void *self, struct tarn_memory_limits *limits)
@@ -61,7 +60,7 @@ static void give_back(struct tarn_cuda *cuda, void *memory, uint64_t size)
 static tarn_cuda_code ask_source(struct tarn_cuda *cuda, uint64_t size, void **memory)
 {
     tarn_cuda_lend(cuda);
-    int code = cuda->source->create(cuda->source->user, size, memory);
+    int code = cuda->source.create(cuda->source.user, size, memory);
     tarn_cuda_take_back(cuda);
     return (tarn_cuda_code)code;
 }
@@ -69,7 +68,7 @@ static tarn_cuda_code ask_source(struct tarn_cuda *cuda, uint64_t size, void **m
 static void give_to_source(struct tarn_cuda *cuda, void *memory, uint64_t size)
 {
     tarn_cuda_lend(cuda);
-    cuda->source->destroy(cuda->source->user, memory, size);
+    cuda->source.destroy(cuda->source.user, memory, size);
     tarn_cuda_take_back(cuda);
 }
 
@@ -83,7 +82,7 @@ static int check_and_name(struct tarn_cuda *cuda, void *memory, uint64_t size)
 int tarn_cuda_memory_create(void *self, uint64_t size, void **memory)
 {
     struct tarn_cuda *cuda = self;
-    if (cuda->source) {
+    if (cuda->source.create) {
         int code = (int)ask_source(cuda, size, memory);
         if (code) return code;
         code = check_and_name(cuda, *memory, size);
@@ -103,7 +102,7 @@ void tarn_cuda_memory_destroy(void *self, void *memory, uint64_t size)
 {
     struct tarn_cuda *cuda = self;
     tarn_nvtx_heap_destroy(cuda->nvtx, memory);
-    if (cuda->source)
+    if (cuda->source.create)
         give_to_source(cuda, memory, size);
     else
         give_back(cuda, memory, size);

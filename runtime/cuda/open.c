@@ -211,11 +211,17 @@ static enum tarn_status open_device(struct tarn_cuda *cuda, const struct tarn_cu
 {
     const char *what = "choosing the device";
     struct service service = {0};
-    if (options->memory && (!options->memory->create || !options->memory->destroy || options->pool))
+    enum tarn_status status = tarn_options_take(&cuda->source, sizeof cuda->source, options->memory,
+                                                "memory source", error);
+    if (status) return status;
+    if (options->memory && (!cuda->source.create || !cuda->source.destroy || options->pool))
         return tarn_error_set(error, TARN_USAGE,
                               "a source of memory needs both functions, and no pool beside it");
-    cuda->source = options->memory;
-    enum tarn_status status = find_runtime(cuda, options->library, &service, error);
+    if (cuda->source.alignment & (cuda->source.alignment - 1))
+        return tarn_error_set(error, TARN_USAGE,
+                              "the alignment of a source of memory is %llu, no power of two",
+                              (unsigned long long)cuda->source.alignment);
+    status = find_runtime(cuda, options->library, &service, error);
     if (!status) status = find_device(cuda, &service, options->ordinal, error);
     if (status) return status;
     tarn_cuda_code code = retain_context(cuda);

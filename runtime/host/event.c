@@ -1,6 +1,6 @@
 /* A counter on which threads sleep, and which streams of sessions wait for (gate.h). Cost: a raise
  * is one exchange, and a system call where somebody sleeps. */
-#include "event.h"
+#include "gate.h"
 
 #include "listeners.h"
 #include "streams/base/error.h"

@@ -14,7 +14,6 @@
 
 #include <sched.h>
 
-#include "event.h"
 #include "listeners.h"
 #include "streams/base/error.h"
 

@@ -2,7 +2,11 @@
 #ifndef TARN_RUNTIME_HOST_GATE_H
 #define TARN_RUNTIME_HOST_GATE_H
 
+#include <stdatomic.h>
+
 #include "executor.h"
+#include "runtime/state/event_count.h"
+#include "tarn/device.h"
 
 /* Before the first submit. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_gates_init(struct tarn_executor *executor, struct tarn_error *error);
@@ -42,5 +46,15 @@ void tarn_gate_leave(struct tarn_gate *gate, struct tarn_host_stream *stream, ui
 void tarn_gates_reach(struct tarn_executor *executor, uint32_t stream, int64_t count);
 /* The executor has stopped before its end. Those who wait for what is left are told. */
 void tarn_gates_abandon(struct tarn_executor *executor);
+
+/* ---- Events of the host (tarn/device.h), inside ---- */
+
+struct tarn_host_event {
+    struct tarn_event_count events; /* on which callers sleep */
+    _Atomic int64_t value;
+    atomic_uint references;
+};
+
+struct tarn_host_event *tarn_host_event_retain(struct tarn_host_event *event);
 
 #endif

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "runtime/state/failure.h"
-#include "streams/base/error.h"
 
 static const struct tarn_device *device_of(const struct tarn_around *around)
 {

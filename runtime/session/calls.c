@@ -17,7 +17,7 @@ void *tarn_session_address(const struct tarn_session *session, tarn_tensor tenso
 void *tarn_session_workspace(const struct tarn_session *session, tarn_op op)
 {
     if (!session || op >= session->graph->ops_count) return NULL;
-    uint32_t storage = session->graph->ops[op].workspace_storage;
+    uint32_t storage = tarn_extra(&session->graph->ops[op])->workspace_storage;
     return storage != TARN_NONE ? session->arena.addresses[storage] : NULL;
 }
 
@@ -82,7 +82,7 @@ void tarn_session_find_addresses(struct tarn_session *session)
         call->inputs = next;
         next = fill_addresses(session, next, op->inputs, op->inputs_count);
         call->outputs = next;
-        next = fill_addresses(session, next, op->outputs, op->outputs_count);
+        next = fill_addresses(session, next, tarn_outputs(op), op->outputs_count);
     }
     assert(next == session->addresses + session->addresses_count);
 }
@@ -109,12 +109,12 @@ static void fill_calls(struct tarn_session *session)
             .stream = op->stream,
             .inputs_count = op->inputs_count,
             .outputs_count = op->outputs_count,
-            .workspace_size = op->workspace,
+            .workspace_size = tarn_extra(op)->workspace,
         };
         session->calls[v].input_sizes = next;
         next = fill_sizes(graph, next, op->inputs, op->inputs_count);
         session->calls[v].output_sizes = next;
-        next = fill_sizes(graph, next, op->outputs, op->outputs_count);
+        next = fill_sizes(graph, next, tarn_outputs(op), op->outputs_count);
     }
     assert(next == session->sizes + session->addresses_count);
 }

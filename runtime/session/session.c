@@ -104,8 +104,8 @@ enum tarn_status tarn_session_create(struct tarn_plan *plan, struct tarn_device 
     }
     *session = made;
     tarn_log(TARN_LOG_INFO, "session of '%s' on device '%s': %llu bytes of arena, %u streams",
-             made->graph->name, device.table->name, (unsigned long long)tarn_plan_footprint(plan),
-             made->graph->streams_count);
+             made->graph->name, tarn_device_name(device.table),
+             (unsigned long long)tarn_plan_footprint(plan), made->graph->streams_count);
     return TARN_OK;
 }
 

@@ -100,7 +100,8 @@ static void add_lives(struct trace *trace, const size_t *command_of)
         const struct command *producer = &trace->commands[command_of[storage->producer]];
         uint64_t end_ns = producer->end_ns;
         for (uint32_t i = 0; i < storage->touchers_count; i++) {
-            uint64_t touched_ns = trace->commands[command_of[storage->touchers[i]]].end_ns;
+            uint64_t touched_ns =
+                trace->commands[command_of[tarn_touchers(graph, storage)[i]]].end_ns;
             if (touched_ns > end_ns) end_ns = touched_ns;
         }
         int64_t bytes = (int64_t)storage->size;

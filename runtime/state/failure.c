@@ -7,13 +7,18 @@
 #include "streams/base/error.h"
 #include "streams/graph/report.h"
 
+static const char *text_of(struct tarn_device device, int code)
+{
+    const char *text = device.table->error_text(device.self, code);
+    return text ? text : "no text";
+}
+
 enum tarn_status tarn_device_failed(struct tarn_device device, const char *what, int code,
                                     struct tarn_error *error)
 {
     if (error && error->status == TARN_OK) error->device_code = code;
     return tarn_error_set(error, TARN_DEVICE, "device '%s': %s failed with code %d (%s)",
-                          device.table->name, what, code,
-                          device.table->error_text(device.self, code));
+                          tarn_device_name(device.table), what, code, text_of(device, code));
 }
 
 enum tarn_status tarn_session_device_failed(struct tarn_session *session, struct tarn_device device,
@@ -30,7 +35,7 @@ enum tarn_status tarn_session_device_failed(struct tarn_session *session, struct
     return tarn_error_set(error, TARN_DEVICE, "%s, %s, iteration %llu: %s failed with code %d (%s)",
                           tarn_stream_label(graph, graph->ops[op].stream).text,
                           tarn_op_label(graph, op).text, (unsigned long long)iteration, what, code,
-                          device.table->error_text(device.self, code));
+                          text_of(device, code));
 }
 
 enum tarn_status tarn_session_kernel_failed(const struct tarn_session *session, tarn_op op,
@@ -51,7 +56,7 @@ enum tarn_status tarn_session_lost(struct tarn_device device, struct tarn_error 
     return tarn_error_set(error, TARN_DEVICE,
                           "device '%s' does not tell whether its work has ended: it may still use "
                           "the session's memory",
-                          device.table->name);
+                          tarn_device_name(device.table));
 }
 
 enum tarn_status tarn_session_refuse(struct tarn_error *error)

@@ -6,6 +6,12 @@
 #include "tarn/device.h"
 #include "tarn/session.h"
 
+/* What messages call a device. */
+static inline const char *tarn_device_name(const struct tarn_device_table *table)
+{
+    return table->name ? table->name : "unnamed";
+}
+
 /* A call of a device has failed: TARN_DEVICE. what: the call, for example "creating a queue". */
 enum tarn_status tarn_device_failed(struct tarn_device device, const char *what, int code,
                                     struct tarn_error *error);

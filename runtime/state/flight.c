@@ -212,7 +212,7 @@ static void tell_stream(const struct dump *dump, uint32_t s)
     char text[300], at[160] = "launches nothing";
     position(dump->session, s, at);
     snprintf(text, sizeof text, "%s on device '%s' %s", tarn_stream_label(session->graph, s).text,
-             device.table->name, at);
+             tarn_device_name(device.table), at);
     dump->line(dump->user, text);
     if (!flight) return;
     uint64_t count = atomic_load_explicit(&flight->rings[s].count, memory_order_acquire);

@@ -1,6 +1,5 @@
 /* The memory of an arena, space by space: from the device, or brought by the caller, who asks for
  * its size first. Cost: O(spaces) calls of the device. */
-#include <assert.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,7 +76,7 @@ static enum tarn_status memory_refused(const struct tarn_session_arena *arena, u
         error, TARN_SYSTEM,
         "device '%s' has no memory for this session: it needs %llu bytes%s (arena %llu, "
         "persistent part %llu)%s",
-        device->table->name, (unsigned long long)memory->size, where,
+        tarn_device_name(device->table), (unsigned long long)memory->size, where,
         (unsigned long long)memory->arena, (unsigned long long)memory->persistent, text);
 }
 

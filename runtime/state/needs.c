@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "arena.h"
+#include "failure.h"
 #include "streams/base/checked.h"
 #include "streams/graph/report.h"
 #include "streams/plan/switch.h"
@@ -130,14 +131,15 @@ enum tarn_status tarn_arena_needs_check(const struct tarn_arena_needs *needs, ui
     const struct tarn_session_memory *memory = &needs->of[space];
     const struct tarn_plan *plan = needs->strictest[space];
     if (memory->alignment > limits->alignment)
-        return refuse_alignment(plan, space, device.table->name, limits->alignment, error);
+        return refuse_alignment(plan, space, tarn_device_name(device.table), limits->alignment,
+                                error);
     if (memory->size <= limits->allocation_max) return TARN_OK;
     return tarn_error_set(
         error, TARN_SYSTEM,
         "device '%s' allocates %llu bytes at once at most%s; the session needs %llu (arena %llu, "
         "persistent part %llu): bind persistent tensors to memory of their own, or plan with a "
         "capacity or budget below that",
-        device.table->name, (unsigned long long)limits->allocation_max,
+        tarn_device_name(device.table), (unsigned long long)limits->allocation_max,
         space_label(plan->graph, space).text, (unsigned long long)memory->size,
         (unsigned long long)memory->arena, (unsigned long long)memory->persistent);
 }

@@ -29,7 +29,7 @@ static void visit(struct tarn_session *session, bool fill)
         const struct tarn_graph_op *op = &graph->ops[v];
         for (uint32_t k = 0; k < op->inputs_count + op->outputs_count; k++, slot++) {
             uint32_t tensor =
-                k < op->inputs_count ? op->inputs[k] : op->outputs[k - op->inputs_count];
+                k < op->inputs_count ? op->inputs[k] : tarn_outputs(op)[k - op->inputs_count];
             uint32_t a = graph->tensors[tensor].storage;
             if (!tarn_storage_is_bindable(&graph->storages[a])) continue;
             if (fill)

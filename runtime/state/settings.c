@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "failure.h"
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
 #include "streams/text/op_kinds.h"
@@ -49,6 +50,29 @@ static const char *find_gap(const struct tarn_device_table *t)
     return NULL;
 }
 
+/* Of another device without queues, `self` is its own affair. */
+static enum tarn_status check_host_options(struct tarn_device device, struct tarn_error *error)
+{
+    struct tarn_host_options options;
+    struct tarn_memory_source source;
+    if (device.table != tarn_device_host(NULL).table) return TARN_OK;
+    enum tarn_status status =
+        tarn_options_take(&options, sizeof options, device.self, "host options", error);
+    if (status || !options.memory) return status;
+    status = tarn_options_take(&source, sizeof source, options.memory, "memory source", error);
+    if (status) return status;
+    if (!source.create || !source.destroy)
+        return tarn_error_set(error, TARN_USAGE,
+                              "the host device's source of memory needs both functions, create and "
+                              "destroy");
+    if (source.alignment & (source.alignment - 1))
+        return tarn_error_set(error, TARN_USAGE,
+                              "the alignment of the host device's source of memory is %llu, no "
+                              "power of two",
+                              (unsigned long long)source.alignment);
+    return TARN_OK;
+}
+
 enum tarn_status tarn_settings_check_device(struct tarn_device device, struct tarn_error *error)
 {
     const struct tarn_device_table *table = device.table;
@@ -60,9 +84,9 @@ enum tarn_status tarn_settings_check_device(struct tarn_device device, struct ta
                               "%u with at least %zu bytes: build the device against its headers",
                               table->abi_version, table->struct_size, TARN_DEVICE_ABI, least);
     const char *gap = find_gap(table);
-    if (!gap) return TARN_OK;
+    if (!gap) return check_host_options(device, error);
     return tarn_error_set(error, TARN_USAGE, "the table of device '%s' lacks functions: %s",
-                          table->name, gap);
+                          tarn_device_name(table), gap);
 }
 
 static enum tarn_status take_devices(struct tarn_settings *settings, struct tarn_region *region,
@@ -134,7 +158,7 @@ static enum tarn_status place_streams(struct tarn_settings *settings, const stru
             !settings->devices[device].table->queue_create)
             return tarn_error_set(error, TARN_USAGE, "%s has a queue, but device '%s' has none",
                                   tarn_stream_label(plan->graph, s).text,
-                                  settings->devices[device].table->name);
+                                  tarn_device_name(settings->devices[device].table));
         if (plan->list_begin[s] == plan->list_begin[s + 1]) continue;
         if (first == TARN_NONE) first = device;
         settings->is_mixed |= device != first || device != 0;
@@ -143,7 +167,7 @@ static enum tarn_status place_streams(struct tarn_settings *settings, const stru
                                   "%s cannot be on another device: device '%s', which has the "
                                   "arena, gives no addresses that others understand",
                                   tarn_stream_label(plan->graph, s).text,
-                                  settings->devices[0].table->name);
+                                  tarn_device_name(settings->devices[0].table));
     }
     return TARN_OK;
 }
@@ -183,7 +207,7 @@ static enum tarn_status check_capture(const struct tarn_settings *settings,
     if (!settings->devices[0].table->capture_begin)
         return tarn_error_set(error, TARN_USAGE,
                               "device '%s' cannot capture and replay: run without capture",
-                              settings->devices[0].table->name);
+                              tarn_device_name(settings->devices[0].table));
     for (size_t i = 0; i < not ->count; i++) {
         uint32_t s = not ->ids[i];
         if (plan->list_begin[s] < plan->list_begin[s + 1])

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "state.h"
-#include "streams/base/checked.h"
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
 #include "streams/verify/verify.h"

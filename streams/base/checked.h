@@ -1,5 +1,5 @@
-/* Checked arithmetic on sizes: every add, multiply and round-up of bytes goes through here.
- * Each returns false, leaving *result alone, when the value does not fit in 64 bits. */
+/* Arithmetic on sizes. Every add, multiply and round-up of bytes goes through here: each of the
+ * three returns false, leaving *result alone, when the value does not fit in 64 bits. */
 #ifndef TARN_STREAMS_BASE_CHECKED_H
 #define TARN_STREAMS_BASE_CHECKED_H
 
@@ -39,5 +39,19 @@ static inline bool tarn_size_round_up(uint64_t size, uint64_t alignment, uint64_
 static inline bool tarn_size_is_addressable(uint64_t size) { return (size_t)size == size; }
 
 static inline bool tarn_is_power_of_two(uint64_t n) { return n != 0 && (n & (n - 1)) == 0; }
+
+static inline uint64_t tarn_smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static inline uint64_t tarn_larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+/* The greatest number that divides both; that of n and 0 is n. */
+static inline uint64_t tarn_common_divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
 
 #endif

@@ -50,6 +50,12 @@ enum tarn_status tarn_options_take(void *options, size_t size, const void *given
     return status;
 }
 
+enum tarn_status tarn_options_seconds(double seconds, struct tarn_error *error)
+{
+    if (seconds >= 0) return TARN_OK;
+    return tarn_error_set(error, TARN_USAGE, "the seconds of a search must be 0 or more");
+}
+
 enum tarn_status tarn_options_words(const char *const *words, size_t count, const char *what,
                                     struct tarn_error *error)
 {

@@ -31,6 +31,9 @@ static inline void tarn_report_give(void *report, size_t size, const void *from,
 /* The alignment of a plan, in bytes: 0 becomes the default, 512. TARN_USAGE: no power of two. */
 enum tarn_status tarn_options_alignment(uint64_t *alignment, struct tarn_error *error);
 
+/* The time of a search: TARN_USAGE, below 0 or no number. */
+enum tarn_status tarn_options_seconds(double seconds, struct tarn_error *error);
+
 /* A list of words in options: TARN_USAGE, with a message that begins with `what`, when one is NULL.
  */
 enum tarn_status tarn_options_words(const char *const *words, size_t count, const char *what,

@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "graph_read_op.h"
 #include "interval_read.h"
 #include "streams/base/escape.h"
 #include "streams/base/memory.h"

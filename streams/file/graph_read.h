@@ -10,4 +10,20 @@ enum tarn_status tarn_graph_decode(const struct tarn_report *report,
 /* Writes the object, without a final newline; errors are the stream's. */
 void tarn_graph_print(const struct tarn_graph *graph, FILE *file);
 
+/* ---- Between the two parts of the loader: the document, and its ops ---- */
+
+/* The lists are those of the record that is being read; their memory is used again for the next. */
+struct tarn_graph_loader {
+    const struct tarn_report *report;
+    struct tarn_builder *builder;
+    struct tarn_json_ids inputs, outputs, control, inplace, members, choices, common;
+    struct tarn_implementation *implementations;
+    size_t implementations_capacity;
+    struct tarn_region region; /* of the lists above */
+};
+
+/* Adds the op to the builder, whose errors come when it finishes. */
+enum tarn_status tarn_load_op(struct tarn_graph_loader *loader, const struct tarn_json_at *at,
+                              const struct tarn_json *value);
+
 #endif

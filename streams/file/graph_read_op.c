@@ -1,6 +1,6 @@
 /* The ops of a `tarn.graph`: their fields, lists and implementations. Cost: linear.
  */
-#include "graph_read_op.h"
+#include "graph_read.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,6 @@
 
 #include "graph_read.h"
 #include "interval_read.h"
-#include "streams/graph/validate.h"
 #include "streams/text/json_write.h"
 #include "streams/text/text_file.h"
 
@@ -22,52 +21,54 @@ static void write_list(FILE *file, const char *key, const uint32_t *ids, size_t 
 
 static void write_choices(const struct tarn_graph_op *op, FILE *file)
 {
-    for (uint32_t i = 0; i < op->inplace_count; i++) {
+    const struct tarn_op_extra *extra = tarn_extra(op);
+    for (uint32_t i = 0; i < extra->inplace_count; i++) {
         fputs(i > 0 ? "," : ",\"inplace\":[", file);
-        tarn_json_write_ids(file, op->inplace[i], 2);
+        tarn_json_write_ids(file, extra->inplace[i], 2);
     }
-    if (op->inplace_count > 0) fputc(']', file);
+    if (extra->inplace_count > 0) fputc(']', file);
     if (op->recomputable != TARN_RECOMPUTABLE_BY_RULE)
         fprintf(file, ",\"recomputable\":%s",
                 op->recomputable == TARN_RECOMPUTABLE ? "true" : "false");
-    for (uint32_t i = 0; i < op->implementations_count; i++) {
+    for (uint32_t i = 0; i < extra->implementations_count; i++) {
         fputs(i > 0 ? ",{\"name\":" : ",\"implementations\":[{\"name\":", file);
-        tarn_json_write_string(file, op->implementations[i].name);
-        fprintf(file, ",\"cost\":%" PRIu64, op->implementations[i].cost);
-        write_number(file, "workspace", op->implementations[i].workspace, 0);
-        if (op->implementations[i].workspace_first) fputs(",\"workspace_first\":true", file);
-        if (op->implementations[i].inputs.count > 0)
-            write_list(file, "inputs", op->implementations[i].inputs.ids,
-                       op->implementations[i].inputs.count);
-        if (op->implementations[i].outputs.count > 0)
-            write_list(file, "outputs", op->implementations[i].outputs.ids,
-                       op->implementations[i].outputs.count);
+        tarn_json_write_string(file, extra->implementations[i].name);
+        fprintf(file, ",\"cost\":%" PRIu64, extra->implementations[i].cost);
+        write_number(file, "workspace", extra->implementations[i].workspace, 0);
+        if (extra->implementations[i].workspace_first) fputs(",\"workspace_first\":true", file);
+        if (extra->implementations[i].inputs.count > 0)
+            write_list(file, "inputs", extra->implementations[i].inputs.ids,
+                       extra->implementations[i].inputs.count);
+        if (extra->implementations[i].outputs.count > 0)
+            write_list(file, "outputs", extra->implementations[i].outputs.ids,
+                       extra->implementations[i].outputs.count);
         fputc('}', file);
     }
-    if (op->implementations_count > 0) fputc(']', file);
-    if (op->common_is_given) write_list(file, "common", op->common, op->common_count);
+    if (extra->implementations_count > 0) fputc(']', file);
+    if (extra->common_is_given) write_list(file, "common", extra->common, extra->common_count);
 }
 
 static void write_op(const struct tarn_graph *graph, uint32_t v, FILE *file)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
+    const struct tarn_op_extra *extra = tarn_extra(op);
     fprintf(file, "{\"id\":%" PRIu32 ",\"name\":", v);
     tarn_json_write_string(file, op->name);
     fputs(",\"kind\":", file);
     tarn_json_write_string(file, op->kind);
     fprintf(file, ",\"stream\":%" PRIu32, op->stream);
     write_list(file, "inputs", op->inputs, op->inputs_count);
-    write_list(file, "outputs", op->outputs, op->outputs_count);
-    if (op->control_count > 0) write_list(file, "control", op->control, op->control_count);
-    write_number(file, "workspace", op->workspace, 0);
+    write_list(file, "outputs", tarn_outputs(op), op->outputs_count);
+    if (extra->control_count > 0) write_list(file, "control", extra->control, extra->control_count);
+    write_number(file, "workspace", extra->workspace, 0);
     if (op->workspace_first) fputs(",\"workspace_first\":true", file);
-    write_number(file, "workspace_space", op->workspace > 0 ? op->workspace_space : 0, 0);
+    write_number(file, "workspace_space", extra->workspace > 0 ? extra->workspace_space : 0, 0);
     write_number(file, "cost", op->cost, 0);
-    write_number(file, "flops", op->flops, 0);
+    write_number(file, "flops", extra->flops, 0);
     if (op->view) fputs(",\"view\":true", file);
     write_choices(op, file);
     write_number(file, "origin", op->origin, v);
-    write_number(file, "implementation", op->implementation, TARN_NONE);
+    write_number(file, "implementation", extra->implementation, TARN_NONE);
     fputc('}', file);
 }
 

@@ -13,7 +13,6 @@
 
 #include "streams/base/region.h"
 #include "streams/base/utf8.h"
-#include "streams/graph/builder.h"
 #include "streams/graph/validate.h"
 #include "streams/text/csv.h"
 #include "streams/text/text_file.h"

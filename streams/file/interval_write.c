@@ -84,7 +84,7 @@ static void print_buffer(const struct answer *answer, uint32_t a, FILE *file)
     const struct tarn_graph *graph = answer->graph;
     const struct tarn_storage *storage = &graph->storages[a];
     uint32_t last = storage->pinned ? graph->order[graph->ops_count - 1]
-                                    : storage->touchers[storage->touchers_count - 1];
+                                    : tarn_touchers(graph, storage)[storage->touchers_count - 1];
     if (answer->named_ids)
         fputs(graph->tensors[storage->tensor].name, file);
     else
@@ -92,7 +92,8 @@ static void print_buffer(const struct answer *answer, uint32_t a, FILE *file)
     fprintf(file, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, step_of(answer, storage->producer),
             step_of(answer, last) + 1, storage->size);
     if (answer->aligned)
-        fprintf(file, ",%" PRIu32, storage->alignment > 0 ? storage->alignment : 1);
+        fprintf(file, ",%" PRIu32,
+                tarn_own_alignment(graph, storage) > 0 ? tarn_own_alignment(graph, storage) : 1);
     if (answer->offset) fprintf(file, ",%" PRIu64, answer->offset[a]);
     fputc('\n', file);
 }
@@ -149,7 +150,7 @@ enum tarn_status tarn_interval_give(const struct tarn_graph *graph, const uint64
     if (status != TARN_OK) return status;
     answer.named_steps = has_named_steps(graph);
     for (uint32_t a = 0; a < graph->planned_count; a++) {
-        if (graph->storages[a].alignment > 0) answer.aligned = true;
+        if (tarn_own_alignment(graph, &graph->storages[a]) > 0) answer.aligned = true;
     }
     return tarn_text_give(writer, print_answer, &answer, error);
 }

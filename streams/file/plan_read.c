@@ -144,14 +144,14 @@ static enum tarn_status read_bound(struct loader *loader)
 {
     struct tarn_json_at at = field_at(CERTIFICATE);
     bool none = is_null(loader->fields[BOUND]);
-    enum tarn_status status = none ? TARN_OK : read_size(loader, BOUND, &loader->plan->bound);
+    enum tarn_status status = none ? TARN_OK : read_size(loader, BOUND, &loader->plan->claim.bound);
     if (status != TARN_OK) return status;
     if (is_null(loader->fields[CERTIFICATE]) != none)
         return tarn_json_bad(&loader->report, &at,
                              "must be null just where bound_bytes is: a bound needs its proof");
     return none ? TARN_OK
                 : tarn_plan_read_certificate(&loader->report, &at, loader->fields[CERTIFICATE],
-                                             loader->plan);
+                                             loader->plan, &loader->plan->claim);
 }
 
 static enum tarn_status read_head(struct loader *loader)

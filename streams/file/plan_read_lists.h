@@ -21,11 +21,12 @@ enum tarn_status tarn_plan_read_places(const struct tarn_report *report,
                                        uint32_t ids_count, struct tarn_region *region,
                                        struct tarn_place **places, uint32_t *places_count);
 
-/* The certificate of a bound, into the plan; and what is said of each memory space, which moves the
- * places that were read before to their spaces. */
+/* The certificate of a bound, into the claim; and what is said of each memory space, which moves
+ * the places that were read before to their spaces. */
 enum tarn_status tarn_plan_read_certificate(const struct tarn_report *report,
                                             const struct tarn_json_at *at,
-                                            const struct tarn_json *value, struct tarn_plan *plan);
+                                            const struct tarn_json *value, struct tarn_plan *plan,
+                                            struct tarn_claim *claim);
 enum tarn_status tarn_plan_read_spaces(const struct tarn_report *report,
                                        const struct tarn_json_at *at, const struct tarn_json *value,
                                        struct tarn_plan *plan);

@@ -31,49 +31,31 @@ static enum tarn_status read_numbers(struct reading *loader, const struct tarn_j
     return status;
 }
 
-static enum tarn_status read_gaps(struct reading *loader, const struct tarn_json_at *at,
-                                  const struct tarn_json *value)
+/* One whose numbers ascend and are ids below `limit`; `name` is what it lists, `item` one of them.
+ */
+static enum tarn_status read_ids(struct reading *loader, const struct tarn_json_at *at,
+                                 const struct tarn_json *value, const char *name, const char *item,
+                                 uint32_t limit, uint32_t **ids, uint32_t *ids_count)
 {
-    struct tarn_plan *plan = loader->plan;
     size_t count = 0;
-    enum tarn_status status = read_numbers(loader, at, value, &plan->gaps, &count);
+    enum tarn_status status = read_numbers(loader, at, value, ids, &count);
     for (size_t i = 0; i < count && !status; i++) {
         struct tarn_json_at here = tarn_json_in(at, NULL, i);
-        if (plan->gaps[i] >= plan->graph->tensors_count)
+        if ((*ids)[i] >= limit)
             status = tarn_json_bad(loader->report, &here,
-                                   "there is no tensor %" PRIu32 "; the graph has %" PRIu32,
-                                   plan->gaps[i], plan->graph->tensors_count);
-        else if (i > 0 && plan->gaps[i] <= plan->gaps[i - 1])
-            status = tarn_json_bad(loader->report, &here, "gaps must ascend");
+                                   "there is no %s %" PRIu32 "; the graph has %" PRIu32, item,
+                                   (*ids)[i], limit);
+        else if (i > 0 && (*ids)[i] <= (*ids)[i - 1])
+            status = tarn_json_bad(loader->report, &here, "%s must ascend", name);
     }
-    plan->gaps_count = (uint32_t)count;
-    return status;
-}
-
-/* Absent where the cut goes through no op. */
-static enum tarn_status read_inside(struct reading *loader, const struct tarn_json_at *at,
-                                    const struct tarn_json *value)
-{
-    struct tarn_plan *plan = loader->plan;
-    size_t count = 0;
-    if (!value) return TARN_OK;
-    enum tarn_status status = read_numbers(loader, at, value, &plan->inside, &count);
-    for (size_t i = 0; i < count && !status; i++) {
-        struct tarn_json_at here = tarn_json_in(at, NULL, i);
-        if (plan->inside[i] >= plan->graph->streams_count)
-            status = tarn_json_bad(loader->report, &here,
-                                   "there is no stream %" PRIu32 "; the graph has %" PRIu32,
-                                   plan->inside[i], plan->graph->streams_count);
-        else if (i > 0 && plan->inside[i] <= plan->inside[i - 1])
-            status = tarn_json_bad(loader->report, &here, "streams must ascend");
-    }
-    plan->inside_count = (uint32_t)count;
+    *ids_count = (uint32_t)count;
     return status;
 }
 
 enum tarn_status tarn_plan_read_certificate(const struct tarn_report *report,
                                             const struct tarn_json_at *at,
-                                            const struct tarn_json *value, struct tarn_plan *plan)
+                                            const struct tarn_json *value, struct tarn_plan *plan,
+                                            struct tarn_claim *claim)
 {
     struct reading reading = {report, plan}, *loader = &reading;
     static const struct tarn_json_field fields[] = {
@@ -82,35 +64,24 @@ enum tarn_status tarn_plan_read_certificate(const struct tarn_report *report,
                         gaps_at = tarn_json_in(at, "gaps", 0),
                         inside_at = tarn_json_in(at, "inside", 0);
     const struct tarn_json *values[COUNT_OF(fields)];
+    uint32_t streams_count = plan->graph->streams_count;
     size_t count = 0;
-    enum tarn_status status =
-        tarn_json_fields(loader->report, at, value, fields, COUNT_OF(fields), values);
+    enum tarn_status status = tarn_json_fields(report, at, value, fields, COUNT_OF(fields), values);
     if (!status)
-        status = read_numbers(loader, &thresholds_at, values[0], &loader->plan->threshold, &count);
-    if (!status && count != loader->plan->graph->streams_count)
-        status = tarn_json_bad(loader->report, &thresholds_at,
-                               "%zu numbers for a graph of %" PRIu32 " streams", count,
-                               loader->plan->graph->streams_count);
-    if (!status) status = read_gaps(loader, &gaps_at, values[1]);
-    return status ? status : read_inside(loader, &inside_at, values[2]);
+        status = read_numbers(loader, &thresholds_at, values[0], &claim->threshold, &count);
+    if (!status && count != streams_count)
+        status =
+            tarn_json_bad(report, &thresholds_at, "%zu numbers for a graph of %" PRIu32 " streams",
+                          count, streams_count);
+    if (!status)
+        status = read_ids(loader, &gaps_at, values[1], "gaps", "tensor", plan->graph->tensors_count,
+                          &claim->gaps, &claim->gaps_count);
+    if (status || !values[2]) return status; /* the cut goes through no op */
+    return read_ids(loader, &inside_at, values[2], "streams", "stream", streams_count,
+                    &claim->inside, &claim->inside_count);
 }
 
 /* ---- Spaces ---- */
-
-static void take_claim(struct tarn_plan *plan, struct tarn_plan_space *space)
-{
-    space->threshold = plan->threshold;
-    space->gaps = plan->gaps;
-    space->gaps_count = plan->gaps_count;
-    space->inside = plan->inside;
-    space->inside_count = plan->inside_count;
-}
-
-static void drop_claim(struct tarn_plan *plan)
-{
-    plan->threshold = plan->gaps = plan->inside = NULL;
-    plan->gaps_count = plan->inside_count = 0;
-}
 
 static enum tarn_status read_space(struct reading *reading, const struct tarn_json_at *at,
                                    const struct tarn_json *value, struct tarn_plan_space *space)
@@ -126,7 +97,7 @@ static enum tarn_status read_space(struct reading *reading, const struct tarn_js
     struct tarn_json_at places[FIELDS];
     uint64_t *numbers[FIELDS] = {[FOOTPRINT] = &space->footprint,
                                  [PERSISTENT] = &space->persistent,
-                                 [BOUND] = &space->bound};
+                                 [BOUND] = &space->claim.bound};
     const char *method = NULL;
     enum tarn_status status = tarn_json_fields(report, at, value, names, FIELDS, fields);
     if (status != TARN_OK) return status;
@@ -140,12 +111,10 @@ static enum tarn_status read_space(struct reading *reading, const struct tarn_js
         if (i != BOUND || !none)
             status =
                 tarn_json_integer(report, &places[i], fields[i], TARN_JSON_INTEGER_MAX, numbers[i]);
-    drop_claim(reading->plan);
     if (!status && !none)
         status = tarn_plan_read_certificate(report, &places[CERTIFICATE], fields[CERTIFICATE],
-                                            reading->plan);
+                                            reading->plan, &space->claim);
     if (status != TARN_OK) return status;
-    take_claim(reading->plan, space);
     space->method = tarn_region_string(&reading->plan->region, method);
     return space->method ? TARN_OK : tarn_error_no_memory(report->error);
 }
@@ -157,7 +126,8 @@ static void move_places(struct tarn_plan *plan, struct tarn_place *places, uint3
     const struct tarn_graph *graph = plan->graph;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t id = places[i].id;
-        uint32_t space = are_ops ? graph->ops[id].workspace_space : graph->tensors[id].space;
+        uint32_t space =
+            are_ops ? tarn_extra(&graph->ops[id])->workspace_space : graph->tensors[id].space;
         places[i].offset += tarn_plan_space_begin(plan, space, persistent);
     }
 }
@@ -189,12 +159,7 @@ enum tarn_status tarn_plan_read_spaces(const struct tarn_report *report,
     (void)stands;
     if (footprint != plan->footprint || persistent != plan->persistent)
         return tarn_json_bad(report, at, "must add up to footprint_bytes and persistent_bytes");
-    plan->bound = plan->spaces[0].bound;
-    plan->threshold = plan->spaces[0].threshold;
-    plan->gaps = plan->spaces[0].gaps;
-    plan->gaps_count = plan->spaces[0].gaps_count;
-    plan->inside = plan->spaces[0].inside;
-    plan->inside_count = plan->spaces[0].inside_count;
+    plan->claim = plan->spaces[0].claim;
     move_places(plan, plan->storages, plan->storages_count, false, false);
     move_places(plan, plan->workspaces, plan->workspaces_count, true, false);
     move_places(plan, plan->places_persistent, plan->places_persistent_count, false, true);

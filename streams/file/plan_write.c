@@ -4,7 +4,6 @@
 
 #include "graph_read.h"
 #include "interval_read.h"
-#include "streams/graph/hash.h"
 #include "streams/plan/plan.h"
 #include "streams/text/json_write.h"
 #include "streams/text/text_file.h"
@@ -38,7 +37,8 @@ static uint64_t offset_in_space(const struct tarn_plan *plan, const struct tarn_
     bool persistent = place >= plan->places_persistent &&
                       place < plan->places_persistent + plan->places_persistent_count;
     if (!plan->spaces) return place->offset;
-    uint32_t space = is_workspace ? graph->ops[id].workspace_space : graph->tensors[id].space;
+    uint32_t space =
+        is_workspace ? tarn_extra(&graph->ops[id])->workspace_space : graph->tensors[id].space;
     return place->offset - tarn_plan_space_begin(plan, space, persistent);
 }
 
@@ -52,8 +52,7 @@ static void print_places(const char *key, const struct tarn_plan *plan,
     fputs(count > 0 ? "\n]" : "]", file);
 }
 
-static void print_bound(const struct tarn_plan *plan, const struct tarn_plan_space *claim,
-                        FILE *file)
+static void print_bound(const struct tarn_plan *plan, const struct tarn_claim *claim, FILE *file)
 {
     if (!claim->threshold) {
         fputs("null,\n\"certificate\":null", file);
@@ -81,7 +80,7 @@ static void print_spaces(const struct tarn_plan *plan, FILE *file)
                 ",\n\"footprint_bytes\":%" PRIu64 ",\n\"persistent_bytes\":%" PRIu64
                 ",\n\"bound_bytes\":",
                 space->footprint, space->persistent);
-        print_bound(plan, space, file);
+        print_bound(plan, &space->claim, file);
         fputc('}', file);
     }
     fputs("\n]", file);
@@ -105,13 +104,8 @@ static void print_head(const struct tarn_plan *plan, FILE *file)
     fprintf(file,
             ",\n\"alignment\":%" PRIu64 ",\n\"footprint_bytes\":%" PRIu64 ",\n\"bound_bytes\":",
             plan->alignment, plan->footprint);
-    struct tarn_plan_space claim = {.bound = plan->bound,
-                                    .threshold = plan->spaces ? NULL : plan->threshold,
-                                    .gaps = plan->gaps,
-                                    .gaps_count = plan->gaps_count,
-                                    .inside = plan->inside,
-                                    .inside_count = plan->inside_count};
-    print_bound(plan, &claim, file);
+    const struct tarn_claim none = {0};
+    print_bound(plan, plan->spaces ? &none : &plan->claim, file);
     fprintf(file, ",\n\"persistent_bytes\":%" PRIu64, plan->persistent);
     if (plan->spaces) print_spaces(plan, file);
 }

@@ -97,18 +97,19 @@ static enum tarn_status append_control(struct tarn_graph *graph,
 {
     for (uint32_t i = 0; i < count; i++) added[arcs[i].later]++;
     for (uint32_t v = 0; v < graph->ops_count; v++) {
-        struct tarn_graph_op *op = &graph->ops[v];
         if (added[v] == 0) continue;
-        uint32_t *control =
-            tarn_region_take(&graph->region, (size_t)op->control_count + added[v], sizeof *control);
+        struct tarn_op_extra *extra = tarn_graph_own_extra(graph, v);
+        if (!extra) return TARN_SYSTEM;
+        uint32_t *control = tarn_region_take(
+            &graph->region, (size_t)extra->control_count + added[v], sizeof *control);
         if (!control) return TARN_SYSTEM;
-        if (op->control_count > 0)
-            memcpy(control, op->control, op->control_count * sizeof *control);
-        op->control = control;
+        if (extra->control_count > 0)
+            memcpy(control, extra->control, extra->control_count * sizeof *control);
+        extra->control = control;
     }
     for (uint32_t i = 0; i < count; i++) {
-        struct tarn_graph_op *op = &graph->ops[arcs[i].later];
-        ((uint32_t *)op->control)[op->control_count++] = arcs[i].earlier;
+        struct tarn_op_extra *extra = graph->ops[arcs[i].later].extra;
+        ((uint32_t *)extra->control)[extra->control_count++] = arcs[i].earlier;
     }
     return TARN_OK;
 }

@@ -20,8 +20,6 @@ static inline uint16_t space_of(tarn_space space)
 {
     return space < UINT16_MAX ? (uint16_t)space : UINT16_MAX;
 }
-/* A contiguous group, exact or padded. */
-void tarn_builder_add_group(struct tarn_builder *builder, struct tarn_list tensors, bool is_padded);
 /* Of the op that was added last: the source graph's op that it comes from, and which of its
  * implementations it is (TARN_NONE: that op as written). */
 void tarn_builder_origin(struct tarn_builder *builder, tarn_op origin, uint32_t implementation);

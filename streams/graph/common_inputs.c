@@ -19,9 +19,10 @@ struct names {
 
 static bool wants_common(const struct tarn_graph_op *op)
 {
-    if (op->common_is_given) return false;
-    for (uint32_t i = 0; i < op->implementations_count; i++) {
-        if (op->implementations[i].inputs.count > 0) return true;
+    const struct tarn_op_extra *extra = tarn_extra(op);
+    if (extra->common_is_given) return false;
+    for (uint32_t i = 0; i < extra->implementations_count; i++) {
+        if (extra->implementations[i].inputs.count > 0) return true;
     }
     return false;
 }
@@ -45,13 +46,14 @@ static uint32_t name_of_reading(const struct names *names, uint32_t v, uint32_t 
 static uint32_t count_rounds(struct names *names, uint32_t v)
 {
     const struct tarn_graph_op *op = &names->graph->ops[v];
+    const struct tarn_op_extra *extra = tarn_extra(op);
     uint32_t round = names->before + 1;
     for (uint32_t k = 0; k < op->inputs_count; k++) {
         names->own[op->inputs[k]] = k;
         names->round[name_of_input(names, v, k)] = round;
     }
-    for (uint32_t i = 0; i < op->implementations_count; i++) {
-        const struct tarn_list *inputs = &op->implementations[i].inputs;
+    for (uint32_t i = 0; i < extra->implementations_count; i++) {
+        const struct tarn_list *inputs = &extra->implementations[i].inputs;
         if (inputs->count == 0) continue;
         for (size_t k = 0; k < inputs->count; k++) {
             uint32_t *seen = &names->round[name_of_reading(names, v, inputs->ids[k])];
@@ -64,17 +66,18 @@ static uint32_t count_rounds(struct names *names, uint32_t v)
 
 static enum tarn_status find_common(struct names *names, uint32_t v)
 {
-    struct tarn_graph_op *op = &names->graph->ops[v];
+    const struct tarn_graph_op *op = &names->graph->ops[v];
+    struct tarn_op_extra *extra = op->extra; /* it has implementations */
     uint32_t *common = tarn_region_take(&names->graph->region, op->inputs_count, sizeof *common);
     if (!common) return TARN_SYSTEM;
     uint32_t last = count_rounds(names, v);
-    op->common = common;
-    op->common_count = 0;
+    extra->common = common;
+    extra->common_count = 0;
     for (uint32_t k = 0; k < op->inputs_count; k++) {
         uint32_t name = name_of_input(names, v, k);
         if (names->round[name] != last) continue;
         names->round[name] = 0; /* once */
-        common[op->common_count++] = name;
+        common[extra->common_count++] = name;
     }
     names->before = last;
     return TARN_OK;

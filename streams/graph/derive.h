@@ -39,7 +39,7 @@ enum tarn_status tarn_derive_common(struct tarn_graph *graph);
  * arcs. TARN_NONE for an input that nobody produces. */
 static inline uint32_t tarn_op_arcs_count(const struct tarn_graph_op *op)
 {
-    return op->inputs_count + op->control_count;
+    return op->inputs_count + tarn_extra(op)->control_count;
 }
 
 static inline uint32_t tarn_op_arc(const struct tarn_graph *graph, const struct tarn_graph_op *op,
@@ -47,7 +47,7 @@ static inline uint32_t tarn_op_arc(const struct tarn_graph *graph, const struct 
 {
     assert(k < tarn_op_arcs_count(op));
     if (k < op->inputs_count) return graph->tensors[op->inputs[k]].producer;
-    return op->control[k - op->inputs_count];
+    return op->extra->control[k - op->inputs_count];
 }
 
 #endif

@@ -11,6 +11,26 @@
 #include "streams/base/options.h"
 #include "streams/base/region.h"
 
+/* ---- Extra ---- */
+
+const struct tarn_op_extra tarn_no_extra = {.workspace_storage = TARN_NONE,
+                                            .implementation = TARN_NONE};
+
+struct tarn_op_extra *tarn_graph_own_extra(struct tarn_graph *graph, tarn_op op)
+{
+    struct tarn_op_extra **extra = &graph->ops[op].extra;
+    if (!*extra) *extra = tarn_region_copy(&graph->region, &tarn_no_extra, 1, sizeof **extra);
+    return *extra;
+}
+
+bool tarn_graph_choose(struct tarn_graph *graph, tarn_op op, uint32_t implementation)
+{
+    if (tarn_extra(&graph->ops[op])->implementation == implementation) return true;
+    struct tarn_op_extra *extra = tarn_graph_own_extra(graph, op);
+    if (extra) extra->implementation = implementation;
+    return extra;
+}
+
 /* ---- Sharing ---- */
 
 bool tarn_graph_trim(struct tarn_graph *graph)
@@ -103,25 +123,26 @@ bool tarn_graph_op_sized(const struct tarn_graph *graph, tarn_op op, struct tarn
 {
     if (!graph || !info || op >= graph->ops_count) return false;
     const struct tarn_graph_op *record = &graph->ops[op];
+    const struct tarn_op_extra *extra = tarn_extra(record);
     const struct tarn_op_info known = {
         .name = record->name,
         .kind = record->kind,
         .stream = record->stream,
         .inputs = {record->inputs, record->inputs_count},
-        .outputs = {record->outputs, record->outputs_count},
-        .control = {record->control, record->control_count},
-        .workspace = record->workspace,
+        .outputs = {tarn_outputs(record), record->outputs_count},
+        .control = {extra->control, extra->control_count},
+        .workspace = extra->workspace,
         .cost = record->cost,
-        .flops = record->flops,
+        .flops = extra->flops,
         .view = record->view,
         .workspace_first = record->workspace_first,
         .recomputable = record->recomputable,
-        .inplace = record->inplace,
-        .inplace_count = record->inplace_count,
-        .implementations = record->implementations,
-        .implementations_count = record->implementations_count,
-        .common = {record->common, record->common_count},
-        .workspace_space = record->workspace_space,
+        .inplace = extra->inplace,
+        .inplace_count = extra->inplace_count,
+        .implementations = extra->implementations,
+        .implementations_count = extra->implementations_count,
+        .common = {extra->common, extra->common_count},
+        .workspace_space = extra->workspace_space,
     };
     tarn_struct_give(info, size, &known, sizeof known);
     return true;
@@ -232,10 +253,11 @@ static bool storage_is_valid(const struct tarn_graph *graph, uint32_t a)
     const struct tarn_storage *storage = &graph->storages[a];
     if (storage->size == 0 || storage->persistent != (a >= graph->planned_count)) return false;
     if (storage->persistent) return true;
-    if (storage->touchers_count == 0 || storage->touchers[0] != storage->producer) return false;
+    if (storage->touchers_count == 0 || tarn_touchers(graph, storage)[0] != storage->producer)
+        return false;
     for (uint32_t k = 1; k < storage->touchers_count; k++) {
-        const struct tarn_graph_op *last = &graph->ops[storage->touchers[k - 1]];
-        const struct tarn_graph_op *op = &graph->ops[storage->touchers[k]];
+        const struct tarn_graph_op *last = &graph->ops[tarn_touchers(graph, storage)[k - 1]];
+        const struct tarn_graph_op *op = &graph->ops[tarn_touchers(graph, storage)[k]];
         if (op->view || (last->stream == op->stream && last->position >= op->position))
             return false;
     }

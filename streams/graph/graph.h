@@ -19,33 +19,35 @@
 #error "Tarn is written for little-endian machines: patterns and digests are made of whole words"
 #endif
 
-struct tarn_graph_op {
-    const char *name;
-    const char *kind;
-    const uint32_t *inputs; /* tensor ids, as given */
-    const uint32_t *outputs;
+/* What few ops have. */
+struct tarn_op_extra {
     const uint32_t *control; /* op ids, as given */
-    uint32_t inputs_count, outputs_count, control_count;
-    uint32_t stream;
-    uint32_t position; /* in its stream, views included */
-    uint32_t origin;   /* op of the source graph that it comes from; its own id in a source graph */
-    uint32_t implementation;    /* chosen one of the source op's, or TARN_NONE: as written */
-    uint32_t workspace_storage; /* storage index, or TARN_NONE */
-    uint32_t inplace_count;
-    uint32_t implementations_count;
     const uint32_t (*inplace)[2];
     const struct tarn_implementation *implementations;
     const uint32_t *common; /* NULL: all; what the source op reads in every implementation, by names
                                of versions (versions.h) */
-    uint32_t common_count;
-    bool common_is_given; /* it does not just follow from the implementations */
-    uint64_t workspace;   /* bytes */
-    uint64_t cost;        /* ns */
+    uint32_t control_count, inplace_count, implementations_count, common_count;
+    uint64_t workspace; /* bytes */
     uint64_t flops;
-    enum tarn_recomputable recomputable;
-    bool view;
+    uint32_t workspace_storage; /* storage index, or TARN_NONE */
+    uint32_t implementation;    /* chosen one of the source op's, or TARN_NONE: as written */
     uint16_t workspace_space;
+    bool common_is_given; /* it does not just follow from the implementations */
+};
+
+struct tarn_graph_op {
+    const char *name;
+    const char *kind;
+    const uint32_t *inputs;      /* tensor ids, as given; the outputs come right behind */
+    struct tarn_op_extra *extra; /* NULL: none of it; read by tarn_extra */
+    uint64_t cost;               /* ns */
+    uint32_t inputs_count, outputs_count;
+    uint32_t stream;
+    uint32_t position; /* in its stream, views included */
+    uint32_t origin;   /* op of the source graph that it comes from; its own id in a source graph */
+    bool view;
     bool workspace_first; /* has a workspace, which ends before its outputs begin */
+    uint8_t recomputable; /* enum tarn_recomputable */
 };
 
 struct tarn_graph_tensor {
@@ -57,7 +59,7 @@ struct tarn_graph_tensor {
     uint32_t storage;   /* index into storages, the root's */
     uint32_t origin;    /* tensor of the source graph whose content it holds again; else itself */
     uint16_t space;
-    enum tarn_tensor_kind kind;
+    uint8_t kind; /* enum tarn_tensor_kind */
 };
 
 struct tarn_graph_stream {
@@ -67,13 +69,11 @@ struct tarn_graph_stream {
 };
 
 struct tarn_storage {
-    uint64_t size;            /* exact bytes */
-    const uint32_t *touchers; /* distinct non-view ops that read or write it, topological order */
-    uint32_t tensor;          /* root tensor, or TARN_NONE for a workspace */
-    uint32_t producer;        /* first writer; for persistent storages TARN_NONE */
-    uint32_t alignment;       /* own one, 0: the plan's */
-    uint32_t touchers_count;
-    uint32_t group; /* contiguous group, or TARN_NONE */
+    uint64_t size;                           /* exact bytes */
+    uint32_t tensor;                         /* root tensor, or TARN_NONE for a workspace */
+    uint32_t producer;                       /* first writer; for persistent storages TARN_NONE */
+    uint32_t touchers_begin, touchers_count; /* see tarn_touchers */
+    uint32_t group;                          /* contiguous group, or TARN_NONE */
     uint16_t space;
     bool pinned; /* an output: never released inside the iteration */
     bool persistent;
@@ -103,6 +103,7 @@ struct tarn_graph {
     struct tarn_graph_tensor *tensors;
     struct tarn_graph_stream *streams;
     struct tarn_storage *storages;
+    const uint32_t *touchers; /* of all storages */
     struct tarn_group *groups;
     uint32_t ops_count, tensors_count, streams_count, groups_count;
     uint32_t storages_count;
@@ -117,6 +118,40 @@ struct tarn_graph {
     struct tarn_hash hash;     /* of the content: everything but meta and name */
     struct tarn_region region; /* the graph itself and all of it but ops, tensors, streams */
 };
+
+/* Of an op without a record of its own. */
+extern const struct tarn_op_extra tarn_no_extra;
+
+static inline const struct tarn_op_extra *tarn_extra(const struct tarn_graph_op *op)
+{
+    return op->extra ? op->extra : &tarn_no_extra;
+}
+
+static inline const uint32_t *tarn_outputs(const struct tarn_graph_op *op)
+{
+    return op->inputs + op->inputs_count;
+}
+
+/* The distinct ops, without views, that read or write one of the graph's storages, in topological
+ * order; touchers_count of them. */
+static inline const uint32_t *tarn_touchers(const struct tarn_graph *graph,
+                                            const struct tarn_storage *storage)
+{
+    return graph->touchers + storage->touchers_begin;
+}
+
+/* The alignment of the storage's own; 0: the plan's. */
+static inline uint32_t tarn_own_alignment(const struct tarn_graph *graph,
+                                          const struct tarn_storage *storage)
+{
+    return storage->tensor == TARN_NONE ? 0 : graph->tensors[storage->tensor].alignment;
+}
+
+/* While a graph is built: the op's own extra, made where it has none; NULL: no memory. */
+struct tarn_op_extra *tarn_graph_own_extra(struct tarn_graph *graph, tarn_op op);
+/* While a graph is built: the op is this one of its source's implementations, or TARN_NONE: as
+ * written. false: no memory. */
+bool tarn_graph_choose(struct tarn_graph *graph, tarn_op op, uint32_t implementation);
 
 /* Gives back the room that ops and tensors have for more; false: no memory. */
 bool tarn_graph_trim(struct tarn_graph *graph);

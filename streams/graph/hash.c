@@ -37,16 +37,17 @@ void tarn_hasher_add_list(struct tarn_hasher *hasher, const uint32_t *ids, size_
 
 static void add_implementations(struct tarn_hasher *hasher, const struct tarn_graph_op *op)
 {
-    tarn_hasher_add(hasher, op->implementations_count);
-    for (uint32_t i = 0; i < op->implementations_count; i++) {
-        const struct tarn_list *inputs = &op->implementations[i].inputs;
-        const struct tarn_list *outputs = &op->implementations[i].outputs;
-        add_string(hasher, op->implementations[i].name);
-        tarn_hasher_add(hasher, op->implementations[i].cost);
+    const struct tarn_op_extra *extra = tarn_extra(op);
+    tarn_hasher_add(hasher, extra->implementations_count);
+    for (uint32_t i = 0; i < extra->implementations_count; i++) {
+        const struct tarn_list *inputs = &extra->implementations[i].inputs;
+        const struct tarn_list *outputs = &extra->implementations[i].outputs;
+        add_string(hasher, extra->implementations[i].name);
+        tarn_hasher_add(hasher, extra->implementations[i].cost);
         tarn_hasher_add(hasher, (uint64_t)(inputs->count > 0) << 63 |
                                     (uint64_t)(outputs->count > 0) << 62 |
-                                    (uint64_t)op->implementations[i].workspace_first << 61 |
-                                    op->implementations[i].workspace);
+                                    (uint64_t)extra->implementations[i].workspace_first << 61 |
+                                    extra->implementations[i].workspace);
         if (inputs->count > 0) tarn_hasher_add_list(hasher, inputs->ids, inputs->count);
         if (outputs->count > 0) tarn_hasher_add_list(hasher, outputs->ids, outputs->count);
     }
@@ -54,31 +55,32 @@ static void add_implementations(struct tarn_hasher *hasher, const struct tarn_gr
 
 static void add_op(struct tarn_hasher *hasher, const struct tarn_graph_op *op)
 {
+    const struct tarn_op_extra *extra = tarn_extra(op);
     add_string(hasher, op->name);
     add_string(hasher, op->kind);
     tarn_hasher_add(hasher, op->stream);
     tarn_hasher_add_list(hasher, op->inputs, op->inputs_count);
-    tarn_hasher_add_list(hasher, op->outputs, op->outputs_count);
-    tarn_hasher_add_list(hasher, op->control, op->control_count);
-    uint64_t space = op->workspace > 0 ? op->workspace_space : 0;
+    tarn_hasher_add_list(hasher, tarn_outputs(op), op->outputs_count);
+    tarn_hasher_add_list(hasher, extra->control, extra->control_count);
+    uint64_t space = extra->workspace > 0 ? extra->workspace_space : 0;
     tarn_hasher_add(hasher, (uint64_t)op->workspace_first << 63 | (uint64_t)(space > 0) << 62 |
-                                op->workspace);
+                                extra->workspace);
     if (space > 0) tarn_hasher_add(hasher, space);
     tarn_hasher_add(hasher, op->cost);
-    tarn_hasher_add(hasher, op->flops);
+    tarn_hasher_add(hasher, extra->flops);
     bool yes = op->recomputable == TARN_RECOMPUTABLE,
          no = op->recomputable == TARN_NOT_RECOMPUTABLE;
     tarn_hasher_add(hasher, (uint64_t)no << 2 | (uint64_t)op->view << 1 | yes);
-    tarn_hasher_add(hasher, op->inplace_count);
-    for (uint32_t i = 0; i < op->inplace_count; i++)
-        tarn_hasher_add_list(hasher, op->inplace[i], 2);
+    tarn_hasher_add(hasher, extra->inplace_count);
+    for (uint32_t i = 0; i < extra->inplace_count; i++)
+        tarn_hasher_add_list(hasher, extra->inplace[i], 2);
     add_implementations(hasher, op);
     tarn_hasher_add(hasher, op->origin);
-    if (op->common_is_given) {
+    if (extra->common_is_given) {
         tarn_hasher_add(hasher, UINT64_C(1) << 63);
-        tarn_hasher_add_list(hasher, op->common, op->common_count);
+        tarn_hasher_add_list(hasher, extra->common, extra->common_count);
     }
-    tarn_hasher_add(hasher, op->implementation + UINT32_C(1)); /* as written: 0 */
+    tarn_hasher_add(hasher, extra->implementation + UINT32_C(1)); /* as written: 0 */
 }
 
 static void add_tensor(struct tarn_hasher *hasher, const struct tarn_graph *graph, uint32_t t)

@@ -32,10 +32,10 @@ static void note_touch(const struct walk *walk, const struct touch_cursor *curso
 {
     const struct tarn_storage *storage = &walk->graph->storages[a];
     uint32_t i = cursor->next[a];
-    if (i == storage->touchers_count || storage->touchers[i] != v) return; /* noted already */
+    if (i == storage->touchers_count || tarn_touchers(walk->graph, storage)[i] != v)
+        return; /* noted already */
     cursor->next[a]++;
-    size_t entry = (size_t)(storage->touchers - walk->graph->storages[0].touchers) + i;
-    walk->writes[entry] = cursor->written[a] == v + 1;
+    walk->writes[storage->touchers_begin + i] = cursor->written[a] == v + 1;
 }
 
 static void note_op(const struct walk *walk, const struct touch_cursor *cursor, uint32_t v)
@@ -43,9 +43,9 @@ static void note_op(const struct walk *walk, const struct touch_cursor *cursor, 
     const struct tarn_graph *graph = walk->graph;
     const struct tarn_graph_op *op = &graph->ops[v];
     for (uint32_t k = 0; k < op->outputs_count; k++)
-        cursor->written[graph->tensors[op->outputs[k]].storage] = v + 1;
+        cursor->written[graph->tensors[tarn_outputs(op)[k]].storage] = v + 1;
     for (uint32_t k = 0; k < op->outputs_count; k++)
-        note_touch(walk, cursor, graph->tensors[op->outputs[k]].storage, v);
+        note_touch(walk, cursor, graph->tensors[tarn_outputs(op)[k]].storage, v);
     for (uint32_t k = 0; k < op->inputs_count; k++)
         note_touch(walk, cursor, graph->tensors[op->inputs[k]].storage, v);
 }
@@ -86,11 +86,11 @@ static enum tarn_status report_race(const struct walk *walk, const struct tarn_s
 
 static enum tarn_status check_producer(const struct walk *walk, const struct tarn_storage *storage)
 {
-    uint32_t first = storage->touchers[0], producer = storage->producer;
+    uint32_t first = tarn_touchers(walk->graph, storage)[0], producer = storage->producer;
     if (storage->persistent || first == producer) return TARN_OK;
     const struct tarn_graph *graph = walk->graph;
     if (!is_before(walk, first, producer)) {
-        bool writes = walk->writes[storage->touchers - graph->storages[0].touchers];
+        bool writes = walk->writes[storage->touchers_begin];
         return report_race(walk, storage, first, writes, producer, true);
     }
     return tarn_report_bad(walk->report, tarn_location_at(first, storage->tensor, "/ops/%u", first),
@@ -126,12 +126,12 @@ static enum tarn_status check_write(const struct walk *walk, const struct tarn_s
 static enum tarn_status check_storage(struct walk *walk, const struct tarn_storage *storage)
 {
     if (storage->touchers_count < 2) return TARN_OK;
-    const bool *writes = walk->writes + (storage->touchers - walk->graph->storages[0].touchers);
+    const bool *writes = walk->writes + storage->touchers_begin;
     enum tarn_status status = check_producer(walk, storage);
     uint32_t writer = TARN_NONE;
     forget_readers(walk);
     for (uint32_t i = 0; status == TARN_OK && i < storage->touchers_count; i++) {
-        uint32_t op = storage->touchers[i];
+        uint32_t op = tarn_touchers(walk->graph, storage)[i];
         if (writer != TARN_NONE && !is_before(walk, writer, op))
             return report_race(walk, storage, writer, true, op, writes[i]);
         if (writes[i]) {

@@ -57,9 +57,10 @@ bool tarn_op_repeats(const struct tarn_graph *graph, uint32_t op, uint32_t imple
     if (record->recomputable == TARN_RECOMPUTABLE_BY_RULE && !is_repeatable_kind(record->kind))
         return false;
     struct tarn_list inputs = {record->inputs, record->inputs_count};
-    struct tarn_list outputs = {record->outputs, record->outputs_count};
+    struct tarn_list outputs = {tarn_outputs(record), record->outputs_count};
     if (implementation != TARN_NONE) {
-        const struct tarn_implementation *other = &record->implementations[implementation];
+        const struct tarn_implementation *other =
+            &tarn_extra(record)->implementations[implementation];
         if (other->inputs.count > 0) inputs = other->inputs;
         if (other->outputs.count > 0) outputs = other->outputs;
     }
@@ -78,7 +79,7 @@ static bool is_fresh_output(const struct tarn_graph *graph, uint32_t t)
 static bool is_written(const struct tarn_graph *graph, const struct tarn_graph_op *op, uint32_t t)
 {
     for (uint32_t k = 0; k < op->outputs_count; k++) {
-        if (graph->tensors[op->outputs[k]].root == graph->tensors[t].root) return true;
+        if (graph->tensors[tarn_outputs(op)[k]].root == graph->tensors[t].root) return true;
     }
     return false;
 }
@@ -89,17 +90,18 @@ static bool is_training_batch_norm(const struct tarn_graph *graph, const struct 
     uint32_t fresh = 0, persistent = 0;
     if (!strcasestr(op->kind, "batch_norm") || strcasestr(op->kind, "backward")) return false;
     for (uint32_t k = 0; k < op->outputs_count; k++) {
-        fresh += is_fresh_output(graph, op->outputs[k]);
-        persistent += tarn_kind_is_persistent(graph->tensors[op->outputs[k]].kind);
+        fresh += is_fresh_output(graph, tarn_outputs(op)[k]);
+        persistent += tarn_kind_is_persistent(graph->tensors[tarn_outputs(op)[k]].kind);
     }
     return fresh >= 2 && persistent > 0;
 }
 
 static bool wants_from_saved(const struct tarn_graph *graph, const struct tarn_graph_op *op)
 {
-    if (op->implementation != TARN_NONE || !is_training_batch_norm(graph, op)) return false;
-    for (uint32_t i = 0; i < op->implementations_count; i++) {
-        if (strcmp(op->implementations[i].name, FROM_SAVED) == 0) return false;
+    const struct tarn_op_extra *extra = tarn_extra(op);
+    if (extra->implementation != TARN_NONE || !is_training_batch_norm(graph, op)) return false;
+    for (uint32_t i = 0; i < extra->implementations_count; i++) {
+        if (strcmp(extra->implementations[i].name, FROM_SAVED) == 0) return false;
     }
     return true;
 }
@@ -113,13 +115,13 @@ static struct tarn_implementation from_saved(struct tarn_graph *graph,
         tarn_region_take(&graph->region, (size_t)op->inputs_count + op->outputs_count, sizeof *ids);
     uint32_t first = 0, count = 1;
     if (!ids) return (struct tarn_implementation){0};
-    while (!is_fresh_output(graph, op->outputs[first])) first++;
-    ids[0] = op->outputs[first];
+    while (!is_fresh_output(graph, tarn_outputs(op)[first])) first++;
+    ids[0] = tarn_outputs(op)[first];
     for (uint32_t k = 0; k < op->inputs_count; k++) {
         if (!is_written(graph, op, op->inputs[k])) ids[count++] = op->inputs[k];
     }
     for (uint32_t k = first + 1; k < op->outputs_count; k++) {
-        if (is_fresh_output(graph, op->outputs[k])) ids[count++] = op->outputs[k];
+        if (is_fresh_output(graph, tarn_outputs(op)[k])) ids[count++] = tarn_outputs(op)[k];
     }
     return (struct tarn_implementation){
         .name = FROM_SAVED, .cost = op->cost, .inputs = {ids + 1, count - 1}, .outputs = {ids, 1}};
@@ -128,17 +130,19 @@ static struct tarn_implementation from_saved(struct tarn_graph *graph,
 enum tarn_status tarn_derive_implementations(struct tarn_graph *graph)
 {
     for (uint32_t v = 0; v < graph->ops_count; v++) {
-        struct tarn_graph_op *op = &graph->ops[v];
+        const struct tarn_graph_op *op = &graph->ops[v];
         if (!wants_from_saved(graph, op)) continue;
-        uint32_t count = op->implementations_count;
+        struct tarn_op_extra *extra = tarn_graph_own_extra(graph, v);
+        if (!extra) return TARN_SYSTEM;
+        uint32_t count = extra->implementations_count;
         struct tarn_implementation *longer =
             tarn_region_take(&graph->region, (size_t)count + 1, sizeof *longer);
         if (!longer) return TARN_SYSTEM;
-        if (count > 0) memcpy(longer, op->implementations, count * sizeof *longer);
+        if (count > 0) memcpy(longer, extra->implementations, count * sizeof *longer);
         longer[count] = from_saved(graph, op);
         if (!longer[count].inputs.ids) return TARN_SYSTEM;
-        op->implementations = longer;
-        op->implementations_count = count + 1;
+        extra->implementations = longer;
+        extra->implementations_count = count + 1;
     }
     return TARN_OK;
 }

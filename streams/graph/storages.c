@@ -22,7 +22,7 @@ static void count_storages(struct tarn_graph *graph)
             graph->planned_count++;
     }
     for (uint32_t v = 0; v < graph->ops_count; v++) {
-        if (graph->ops[v].workspace > 0) graph->planned_count++;
+        if (tarn_extra(&graph->ops[v])->workspace > 0) graph->planned_count++;
     }
     graph->storages_count = graph->planned_count + persistent;
 }
@@ -33,7 +33,6 @@ static struct tarn_storage storage_of_root(const struct tarn_graph_tensor *tenso
                                  .producer = tensor->producer,
                                  .size = tensor->size,
                                  .space = tensor->space,
-                                 .alignment = tensor->alignment,
                                  .group = TARN_NONE,
                                  .pinned = tensor->kind == TARN_OUTPUT,
                                  .persistent = tarn_kind_is_persistent(tensor->kind)};
@@ -53,15 +52,14 @@ static uint32_t number_roots(struct tarn_graph *graph, uint32_t next, bool persi
 static uint32_t number_workspaces(struct tarn_graph *graph, uint32_t next)
 {
     for (uint32_t v = 0; v < graph->ops_count; v++) {
-        struct tarn_graph_op *op = &graph->ops[v];
-        op->workspace_storage = TARN_NONE;
-        if (op->workspace == 0) continue;
-        op->workspace_storage = next;
+        struct tarn_op_extra *extra = graph->ops[v].extra;
+        if (!extra || extra->workspace == 0) continue;
+        extra->workspace_storage = next;
         graph->storages[next++] = (struct tarn_storage){.tensor = TARN_NONE,
                                                         .producer = v,
-                                                        .size = op->workspace,
+                                                        .size = extra->workspace,
                                                         .group = TARN_NONE,
-                                                        .space = op->workspace_space};
+                                                        .space = extra->workspace_space};
     }
     return next;
 }
@@ -106,8 +104,9 @@ static void touch_all(struct tarn_graph *graph, const struct touch_pass *pass)
         for (uint32_t k = 0; k < op->inputs_count; k++)
             touch(graph, pass, graph->tensors[op->inputs[k]].storage, v);
         for (uint32_t k = 0; k < op->outputs_count; k++)
-            touch(graph, pass, graph->tensors[op->outputs[k]].storage, v);
-        if (op->workspace_storage != TARN_NONE) touch(graph, pass, op->workspace_storage, v);
+            touch(graph, pass, graph->tensors[tarn_outputs(op)[k]].storage, v);
+        uint32_t workspace = tarn_extra(op)->workspace_storage;
+        if (workspace != TARN_NONE) touch(graph, pass, workspace, v);
     }
 }
 
@@ -120,12 +119,12 @@ static enum tarn_status fill_touchers(struct tarn_graph *graph, struct tarn_regi
     touch_all(graph, &pass);
     uint32_t total = 0;
     for (uint32_t a = 0; a < count; a++) {
-        pass.next[a] = total;
+        pass.next[a] = graph->storages[a].touchers_begin = total;
         total += graph->storages[a].touchers_count;
     }
     pass.touchers = tarn_region_take(&graph->region, total, sizeof *pass.touchers);
     if (!pass.touchers) return TARN_SYSTEM;
-    for (uint32_t a = 0; a < count; a++) graph->storages[a].touchers = pass.touchers + pass.next[a];
+    graph->touchers = pass.touchers;
     touch_all(graph, &pass);
     assert(count == 0 || pass.next[count - 1] == total);
     return TARN_OK;

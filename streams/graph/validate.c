@@ -112,7 +112,7 @@ static enum tarn_status check_ids(const struct tarn_graph *graph, const struct t
                                   uint32_t v, const char *field, const uint32_t *ids,
                                   uint32_t count)
 {
-    bool are_ops = ids == graph->ops[v].control;
+    bool are_ops = ids == tarn_extra(&graph->ops[v])->control;
     uint32_t limit = are_ops ? graph->ops_count : graph->tensors_count;
     for (uint32_t k = 0; k < count; k++) {
         if (ids[k] < limit) continue;
@@ -128,15 +128,16 @@ static enum tarn_status check_numbers(const struct tarn_graph *graph,
                                       const struct tarn_report *report, uint32_t v)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
+    const struct tarn_op_extra *extra = tarn_extra(op);
     if (op->stream >= graph->streams_count)
         return tarn_report_bad(report, tarn_location_at(v, TARN_NONE, "/ops/%u/stream", v),
                                "%s is in stream %u, but there are %u streams",
                                tarn_op_label(graph, v).text, op->stream, graph->streams_count);
-    if (op->workspace > TARN_NUMBER_MAX)
+    if (extra->workspace > TARN_NUMBER_MAX)
         return bad_op(graph, report, v, "workspace", "has a workspace above 2^53 - 1");
     if (op->cost > TARN_NUMBER_MAX)
         return bad_op(graph, report, v, "cost", "has a cost above 2^53 - 1");
-    if (op->flops > TARN_NUMBER_MAX)
+    if (extra->flops > TARN_NUMBER_MAX)
         return bad_op(graph, report, v, "flops", "has flops above 2^53 - 1");
     if (op->origin >= TARN_OPS_MAX)
         return bad_op(graph, report, v, "origin", "comes from an op beyond the cap of 2^26 ops");
@@ -147,8 +148,9 @@ static enum tarn_status check_arcs(const struct tarn_graph *graph, const struct 
                                    uint32_t v)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
-    for (uint32_t k = 0; k < op->control_count; k++) {
-        if (op->control[k] != v) continue;
+    const struct tarn_op_extra *extra = tarn_extra(op);
+    for (uint32_t k = 0; k < extra->control_count; k++) {
+        if (extra->control[k] != v) continue;
         return tarn_report_bad(report, tarn_location_at(v, TARN_NONE, "/ops/%u/control/%u", v, k),
                                "%s has a control arc to itself", tarn_op_label(graph, v).text);
     }
@@ -167,7 +169,7 @@ static enum tarn_status check_arcs(const struct tarn_graph *graph, const struct 
 static enum tarn_status claim_output(struct tarn_graph *graph, const struct tarn_report *report,
                                      uint32_t v, uint32_t k)
 {
-    uint32_t t = graph->ops[v].outputs[k];
+    uint32_t t = tarn_outputs(&graph->ops[v])[k];
     struct tarn_graph_tensor *tensor = &graph->tensors[t];
     if (tensor->producer != TARN_NONE)
         return tarn_report_bad(
@@ -200,19 +202,20 @@ static enum tarn_status check_view(const struct tarn_graph *graph, const struct 
                                    uint32_t v, uint32_t *mark)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
-    if (op->workspace > 0)
+    const struct tarn_op_extra *extra = tarn_extra(op);
+    if (extra->workspace > 0)
         return bad_op(graph, report, v, "workspace",
                       "is a view, which touches no memory, and must not have a workspace");
-    if (op->implementations_count > 0)
+    if (extra->implementations_count > 0)
         return bad_op(graph, report, v, "implementations",
                       "is a view, which is never launched, and must not have implementations");
-    if (op->inplace_count > 0)
+    if (extra->inplace_count > 0)
         return bad_op(graph, report, v, "inplace",
                       "is a view, which writes nothing, and must not write in place");
     for (uint32_t k = 0; k < op->inputs_count; k++)
         mark[graph->tensors[op->inputs[k]].root] = v + 1;
     for (uint32_t k = 0; k < op->outputs_count; k++) {
-        uint32_t t = op->outputs[k];
+        uint32_t t = tarn_outputs(op)[k];
         if (graph->tensors[t].root != t && mark[graph->tensors[t].root] == v + 1) continue;
         return tarn_report_bad(report, tarn_location_at(v, t, "/ops/%u/outputs/%u", v, k),
                                "%s is a view, so its output %s must alias the storage of one of "
@@ -230,12 +233,13 @@ static enum tarn_status check_names(struct tarn_graph *graph, const struct tarn_
     enum tarn_status status = TARN_OK;
     for (uint32_t v = 0; status == TARN_OK && v < graph->ops_count; v++) {
         const struct tarn_graph_op *op = &graph->ops[v];
+        const struct tarn_op_extra *extra = tarn_extra(op);
         status = check_numbers(graph, report, v);
         if (!status) status = check_ids(graph, report, v, "inputs", op->inputs, op->inputs_count);
         if (!status)
-            status = check_ids(graph, report, v, "outputs", op->outputs, op->outputs_count);
+            status = check_ids(graph, report, v, "outputs", tarn_outputs(op), op->outputs_count);
         if (!status)
-            status = check_ids(graph, report, v, "control", op->control, op->control_count);
+            status = check_ids(graph, report, v, "control", extra->control, extra->control_count);
         if (!status) status = claim_outputs(graph, report, v);
     }
     return status;
@@ -355,7 +359,8 @@ static enum tarn_status check_sums(const struct tarn_graph *graph, const struct 
             return tarn_report_bad(report, whole, "the sizes of all tensors add up to over 2^62");
     }
     for (uint32_t v = 0; v < graph->ops_count; v++) {
-        if (!tarn_size_add(bytes, graph->ops[v].workspace, &bytes) || bytes > TARN_SUM_MAX)
+        if (!tarn_size_add(bytes, tarn_extra(&graph->ops[v])->workspace, &bytes) ||
+            bytes > TARN_SUM_MAX)
             return tarn_report_bad(report, whole,
                                    "the sizes of all tensors and workspaces add up to over 2^62");
         if (!tarn_size_add(cost, graph->ops[v].cost, &cost) || cost > TARN_SUM_MAX)

@@ -19,11 +19,12 @@ static enum tarn_status check_inplace(const struct tarn_graph *graph,
                                       struct marks *read)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
-    if (op->inplace_count == 0) return TARN_OK;
+    const struct tarn_op_extra *extra = tarn_extra(op);
+    if (extra->inplace_count == 0) return TARN_OK;
     read->stamp++;
     for (uint32_t k = 0; k < op->inputs_count; k++) read->of[op->inputs[k]] = read->stamp;
-    for (uint32_t k = 0; k < op->inplace_count; k++) {
-        uint32_t input = op->inplace[k][0], output = op->inplace[k][1];
+    for (uint32_t k = 0; k < extra->inplace_count; k++) {
+        uint32_t input = extra->inplace[k][0], output = extra->inplace[k][1];
         bool has_input = input < graph->tensors_count && read->of[input] == read->stamp;
         bool has_output = output < graph->tensors_count && graph->tensors[output].producer == v;
         if (!has_input || !has_output)
@@ -60,7 +61,7 @@ static enum tarn_status check_part(const struct tarn_graph *graph, const struct 
                                    uint32_t v, uint32_t i, struct marks *made)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
-    const struct tarn_list *outputs = &op->implementations[i].outputs;
+    const struct tarn_list *outputs = &tarn_extra(op)->implementations[i].outputs;
     made->stamp++;
     for (size_t k = 0; k < outputs->count; k++) {
         uint32_t t = outputs->ids[k];
@@ -83,8 +84,9 @@ static enum tarn_status check_reads(const struct tarn_graph *graph,
                                     const struct marks *made)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
-    const struct tarn_list *inputs = &op->implementations[i].inputs;
-    bool is_partial = op->implementations[i].outputs.count > 0;
+    const struct tarn_op_extra *extra = tarn_extra(op);
+    const struct tarn_list *inputs = &extra->implementations[i].inputs;
+    bool is_partial = extra->implementations[i].outputs.count > 0;
     for (size_t k = 0; k < inputs->count; k++) {
         uint32_t t = inputs->ids[k];
         bool is_tensor = t < graph->tensors_count;
@@ -104,31 +106,32 @@ static enum tarn_status check_implementations(const struct tarn_graph *graph,
                                               struct marks *made)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
-    for (uint32_t i = 0; i < op->implementations_count; i++) {
-        if (op->implementations[i].cost > TARN_NUMBER_MAX)
+    const struct tarn_op_extra *extra = tarn_extra(op);
+    for (uint32_t i = 0; i < extra->implementations_count; i++) {
+        if (extra->implementations[i].cost > TARN_NUMBER_MAX)
             return bad_implementation(graph, report, v, i, "cost", "with a cost above 2^53 - 1");
-        if (op->implementations[i].workspace > TARN_NUMBER_MAX)
+        if (extra->implementations[i].workspace > TARN_NUMBER_MAX)
             return bad_implementation(graph, report, v, i, "workspace",
                                       "with a workspace above 2^53 - 1");
         enum tarn_status status = check_part(graph, report, v, i, made);
         if (!status) status = check_reads(graph, report, v, i, made);
         if (status != TARN_OK) return status;
     }
-    for (uint32_t k = 0; k < op->common_count; k++) {
-        if (op->common[k] < graph->tensors_count) continue;
+    for (uint32_t k = 0; k < extra->common_count; k++) {
+        if (extra->common[k] < graph->tensors_count) continue;
         return tarn_report_bad(
-            report, tarn_location_at(v, op->common[k], "/ops/%u/common/%u", v, k),
+            report, tarn_location_at(v, extra->common[k], "/ops/%u/common/%u", v, k),
             "%s reads tensor %u in every implementation, but there are %u tensors",
-            tarn_op_label(graph, v).text, op->common[k], graph->tensors_count);
+            tarn_op_label(graph, v).text, extra->common[k], graph->tensors_count);
     }
     /* the list of an op that comes from another is its own: what is chosen counts in the other's */
-    bool is_own = op->origin == v && op->implementations_count > 0;
-    if (is_own && op->implementation != TARN_NONE &&
-        op->implementation >= op->implementations_count)
+    bool is_own = op->origin == v && extra->implementations_count > 0;
+    if (is_own && extra->implementation != TARN_NONE &&
+        extra->implementation >= extra->implementations_count)
         return tarn_report_bad(report, tarn_location_at(v, TARN_NONE, "/ops/%u/implementation", v),
                                "%s uses implementation %u, but has %u",
-                               tarn_op_label(graph, v).text, op->implementation,
-                               op->implementations_count);
+                               tarn_op_label(graph, v).text, extra->implementation,
+                               extra->implementations_count);
     return TARN_OK;
 }
 
@@ -200,9 +203,9 @@ enum tarn_status tarn_validate_spaces(const struct tarn_graph *graph,
                                    tarn_tensor_label(graph, t).text);
     }
     for (uint32_t v = 0; v < graph->ops_count; v++)
-        if (graph->ops[v].workspace_space >= count)
+        if (tarn_extra(&graph->ops[v])->workspace_space >= count)
             return bad_number(graph, report,
                               tarn_location_at(v, TARN_NONE, "/ops/%u/workspace_space", v),
-                              tarn_op_label(graph, v), graph->ops[v].workspace_space);
+                              tarn_op_label(graph, v), tarn_extra(&graph->ops[v])->workspace_space);
     return TARN_OK;
 }

@@ -12,7 +12,7 @@ static void run_op(struct tarn_versions *versions, const struct tarn_graph *grap
     for (uint32_t k = 0; k < tarn_slots_count(op); k++)
         found[k] = versions->last[tarn_slot_storage(graph, op, k)];
     for (uint32_t k = 0; k < op->outputs_count; k++) {
-        uint32_t t = op->outputs[k], *last = &versions->last[graph->tensors[t].storage];
+        uint32_t t = tarn_outputs(op)[k], *last = &versions->last[graph->tensors[t].storage];
         if (!op->view && tarn_version_writer(graph, *last) != v) *last = t;
         versions->left[t] = *last;
     }

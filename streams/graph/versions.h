@@ -40,7 +40,7 @@ static inline uint32_t tarn_slot_storage(const struct tarn_graph *graph,
                                          const struct tarn_graph_op *op, uint32_t slot)
 {
     uint32_t tensor =
-        slot < op->inputs_count ? op->inputs[slot] : op->outputs[slot - op->inputs_count];
+        slot < op->inputs_count ? op->inputs[slot] : tarn_outputs(op)[slot - op->inputs_count];
     return graph->tensors[tensor].storage;
 }
 

@@ -100,7 +100,7 @@ enum tarn_status tarn_antichain_init_within(struct tarn_antichain *antichain,
                                             const uint64_t *reserved, uint64_t work)
 {
     struct tarn_flow flow;
-    bool maximal = false;
+    bool maximal;
     assert(reuse->count == graph->planned_count && reuse->streams_count == graph->streams_count);
     *antichain = (struct tarn_antichain){.streams_count = reuse->streams_count};
     antichain->threshold =

@@ -27,7 +27,6 @@ struct search {
     struct tarn_region *region;
     struct tarn_gaps gaps;
     struct tarn_gap_bound *best;
-    size_t gaps_max;   /* room of best->gaps */
     uint64_t heaviest; /* antichain's weight */
     uint32_t effort;
     uint32_t *threshold; /* where the search is */
@@ -53,16 +52,6 @@ static bool has_groups(const struct tarn_graph *graph)
     return false;
 }
 
-/* The most gaps that an antichain has: every other member of every group. */
-static size_t count_gaps_max(const struct tarn_graph *graph)
-{
-    size_t count = 0;
-    for (uint32_t g = 0; g < graph->groups_count; g++)
-        if (!graph->groups[g].persistent)
-            count += ((size_t)graph->groups[g].storages_count + 1) / 2;
-    return count;
-}
-
 static int compare_ids(const void *left, const void *right)
 {
     uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
@@ -72,7 +61,7 @@ static int compare_ids(const void *left, const void *right)
 static void keep(struct search *search, uint64_t bound, uint32_t chosen)
 {
     struct tarn_gap_bound *best = search->best;
-    assert(bound > best->bound && chosen <= search->gaps_max);
+    assert(bound > best->bound && chosen <= search->gaps.reserve->reuse->count);
     for (uint32_t i = 0; i < chosen; i++) best->gaps[i] = search->gaps.gaps[i].members[0];
     qsort(best->gaps, chosen, sizeof *best->gaps, compare_ids);
     best->gaps_count = chosen;
@@ -274,12 +263,9 @@ static bool improve(struct tarn_gap_bound *bound, struct tarn_region *region,
                     const struct tarn_reserve *reserve, uint32_t effort)
 {
     size_t streams_count = bound->streams_count;
-    struct search search = {.region = region,
-                            .best = bound,
-                            .gaps_max = count_gaps_max(reserve->graph),
-                            .heaviest = bound->bound,
-                            .effort = effort};
-    bound->gaps = tarn_region_take(region, search.gaps_max, sizeof *bound->gaps);
+    struct search search = {
+        .region = region, .best = bound, .heaviest = bound->bound, .effort = effort};
+    bound->gaps = tarn_region_take(region, reserve->reuse->count, sizeof *bound->gaps);
     struct tarn_region_mark mark = tarn_region_mark(region);
     search.threshold = tarn_region_take(region, streams_count, sizeof *search.threshold);
     search.cut = tarn_region_take(region, streams_count, sizeof *search.cut);

@@ -29,21 +29,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "streams/base/checked.h"
 #include "streams/base/region.h"
 
 enum { SUMS_WORDS = 4096, SUMS_MAX = 64 * SUMS_WORDS };
 
 /* ---- Making ---- */
 
+/* How many digits less than 64 a storage's size has; a size of 0 counts as 1. */
+static uint32_t zeros_before(const struct tarn_reserve *reserve, uint32_t a)
+{
+    return (uint32_t)__builtin_clzll(reserve->reserved[a] | 1);
+}
+
 /* By the number of digits, which is enough to meet the large ones first. */
 static void sort_by_size(const struct tarn_reserve *reserve, uint32_t *by_size)
 {
     uint32_t begin[66] = {0};
-    for (uint32_t a = 0; a < reserve->reuse->count; a++)
-        begin[1 + __builtin_clzll(reserve->reserved[a] | 1)]++;
+    for (uint32_t a = 0; a < reserve->reuse->count; a++) begin[1 + zeros_before(reserve, a)]++;
     for (uint32_t digits = 1; digits < 66; digits++) begin[digits] += begin[digits - 1];
     for (uint32_t a = 0; a < reserve->reuse->count; a++)
-        by_size[begin[__builtin_clzll(reserve->reserved[a] | 1)]++] = a;
+        by_size[begin[zeros_before(reserve, a)]++] = a;
 }
 
 enum tarn_status tarn_gaps_init(struct tarn_gaps *gaps, struct tarn_region *region,
@@ -194,16 +200,6 @@ static uint64_t fill_of_open(struct tarn_gaps *gaps, const struct tarn_gap *gap)
     return fill < gap->size ? fill : gap->size;
 }
 
-static uint64_t greatest_divisor(uint64_t a, uint64_t b)
-{
-    while (b) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* sums |= sums << shift. */
 static void add_to_sums(uint64_t *sums, uint32_t words, uint64_t shift)
 {
@@ -240,7 +236,7 @@ static uint64_t fill_of_closed(struct tarn_gaps *gaps, const struct tarn_gap *ga
     for (uint32_t i = 0; i < gaps->items_count; i++) {
         if (!may_lie_in(gaps, &gaps->items[i], gap)) continue;
         sum += gaps->items[i].size;
-        unit = greatest_divisor(gaps->items[i].size, unit);
+        unit = tarn_common_divisor(gaps->items[i].size, unit);
     }
     if (gaps->steps_left == 0) return gap->size;
     if (sum <= gap->size) return sum;

@@ -30,7 +30,8 @@ static enum tarn_status find_peak(const struct tarn_graph *graph, struct tarn_re
         const struct tarn_storage *storage = &graph->storages[a];
         produced[graph->rank[storage->producer]] += size[a];
         if (storage->pinned) continue;
-        released[graph->rank[storage->touchers[storage->touchers_count - 1]]] += size[a];
+        released[graph->rank[tarn_touchers(graph, storage)[storage->touchers_count - 1]]] +=
+            size[a];
     }
     sweep(graph, produced, released, peak);
     return TARN_OK;

@@ -16,7 +16,9 @@ bool tarn_reserve(uint64_t *reserved, uint32_t first, const struct tarn_graph *g
     bool is_padded = record->group != TARN_NONE && graph->groups[record->group].padded;
     uint64_t end = 0, padded;
     alignment = tarn_storage_alignment(graph, members.ids[0], alignment);
-    *block_alignment = record->alignment > alignment ? record->alignment : alignment;
+    *block_alignment = tarn_own_alignment(graph, record) > alignment
+                           ? tarn_own_alignment(graph, record)
+                           : alignment;
     for (size_t i = 0; i < members.count; i++) {
         uint64_t *size = &reserved[members.ids[i] - first];
         if (!tarn_size_round_up(graph->storages[members.ids[i]].size, is_padded ? alignment : 1,
@@ -54,9 +56,10 @@ static uint64_t made_by(const struct tarn_graph *graph, const uint64_t *sizes, u
     const struct tarn_graph_op *op = &graph->ops[v];
     uint64_t sum = 0;
     for (uint32_t k = 0; k < op->outputs_count; k++) {
-        const struct tarn_graph_tensor *tensor = &graph->tensors[op->outputs[k]];
-        bool is_new = tensor->root == op->outputs[k] && tensor->storage < graph->planned_count &&
-                      tensor->space == op->workspace_space;
+        const struct tarn_graph_tensor *tensor = &graph->tensors[tarn_outputs(op)[k]];
+        bool is_new = tensor->root == tarn_outputs(op)[k] &&
+                      tensor->storage < graph->planned_count &&
+                      tensor->space == tarn_extra(op)->workspace_space;
         if (is_new) sum += sizes[tensor->storage];
     }
     return sum;
@@ -72,7 +75,7 @@ void tarn_workspaces_fold(const struct tarn_graph *graph, uint64_t *sizes)
 {
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         if (!graph->ops[v].workspace_first) continue;
-        uint64_t *size = &sizes[graph->ops[v].workspace_storage];
+        uint64_t *size = &sizes[tarn_extra(&graph->ops[v])->workspace_storage];
         uint64_t made = made_by(graph, sizes, v);
         *size = *size > made ? *size - made : 0;
     }

@@ -21,7 +21,7 @@ static void fill_row(const struct first_scratch *scratch, const struct tarn_cloc
     const struct tarn_storage *storage = &graph->storages[a];
     memset(scratch->row, 0, clocks->streams_count * sizeof *scratch->row);
     for (uint32_t k = storage->touchers_count; k-- > 0;) {
-        uint32_t op = storage->touchers[k];
+        uint32_t op = tarn_touchers(graph, storage)[k];
         uint32_t own = graph->ops[op].stream;
         if (scratch->seen[own] == a + 1) continue;
         scratch->seen[own] = a + 1;

@@ -19,8 +19,6 @@
 
 /* ---- When ops run ---- */
 
-static uint64_t later_of(uint64_t a, uint64_t b) { return a > b ? a : b; }
-
 static void fill_timeline(struct tarn_timeline *timeline, const struct tarn_graph *graph,
                           const struct tarn_wait *waits, uint32_t waits_count, uint32_t wait_ns)
 {
@@ -32,10 +30,10 @@ static void fill_timeline(struct tarn_timeline *timeline, const struct tarn_grap
         if (op->position > 0)
             begin = timeline->end_ns[graph->streams[op->stream].ops[op->position - 1]];
         for (; next < waits_count && waits[next].op == v; next++)
-            begin = later_of(begin, timeline->end_ns[waits[next].on] + wait_ns);
+            begin = tarn_larger(begin, timeline->end_ns[waits[next].on] + wait_ns);
         timeline->begin_ns[v] = begin;
         timeline->end_ns[v] = begin + (op->view ? 0 : op->cost);
-        timeline->makespan_ns = later_of(timeline->makespan_ns, timeline->end_ns[v]);
+        timeline->makespan_ns = tarn_larger(timeline->makespan_ns, timeline->end_ns[v]);
     }
     assert(next == waits_count); /* else they are not sorted by rank */
 }
@@ -104,9 +102,9 @@ static void fill_changes(const struct changes *changes, const struct tarn_timeli
         const struct tarn_storage *storage = &graph->storages[a];
         changes->produced[storage->producer] += reserved[a];
         if (storage->pinned) continue;
-        struct moment last = end_of(timeline, graph, storage->touchers[0]);
+        struct moment last = end_of(timeline, graph, tarn_touchers(graph, storage)[0]);
         for (uint32_t k = 1; k < storage->touchers_count; k++) {
-            struct moment end = end_of(timeline, graph, storage->touchers[k]);
+            struct moment end = end_of(timeline, graph, tarn_touchers(graph, storage)[k]);
             if (compare(&end, &last) > 0) last = end;
         }
         changes->released[last.op] += reserved[a];

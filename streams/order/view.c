@@ -34,9 +34,7 @@ static void split_ops(struct tarn_view *view, const struct tarn_graph *graph,
         view->second_of[v] = TARN_NONE;
         if (!ops[v].workspace_first) continue;
         ops[next] = ops[v];
-        ops[next].workspace_storage = TARN_NONE;
-        ops[next].workspace = 0;
-        ops[next].control_count = 0;
+        ops[next].extra = NULL; /* no workspace; control arcs enter the first half */
         ops[next].workspace_first = false;
         ops[v].outputs_count = 0;
         ops[v].workspace_first = false;
@@ -134,20 +132,22 @@ static bool take_storages(struct tarn_view *view, struct tarn_region *region,
 {
     size_t count = 0;
     for (uint32_t a = 0; a < graph->storages_count; a++) count += graph->storages[a].touchers_count;
-    uint32_t *touchers = tarn_region_take(region, count, sizeof *touchers);
+    uint32_t *touchers = tarn_region_take(region, count, sizeof *touchers), begin = 0;
     struct tarn_storage *storages =
         tarn_region_copy(region, graph->storages, graph->storages_count, sizeof *storages);
     if (region->is_exhausted) return false;
     for (uint32_t a = 0; a < graph->storages_count; a++) {
         struct tarn_storage *storage = &storages[a];
         bool is_workspace = storage->tensor == TARN_NONE;
+        const uint32_t *given = tarn_touchers(graph, storage);
         for (uint32_t k = 0; k < storage->touchers_count; k++)
-            touchers[k] = is_workspace ? storage->touchers[k] : end_of(view, storage->touchers[k]);
+            touchers[begin + k] = is_workspace ? given[k] : end_of(view, given[k]);
         if (!is_workspace && storage->producer != TARN_NONE)
             storage->producer = end_of(view, storage->producer);
-        storage->touchers = touchers;
-        touchers += storage->touchers_count;
+        storage->touchers_begin = begin;
+        begin += storage->touchers_count;
     }
+    view->own.touchers = touchers;
     view->own.storages = storages;
     return true;
 }
@@ -229,10 +229,13 @@ static bool take_space_records(struct tarn_graph *view, struct tarn_region *regi
     if (region->is_exhausted) return false;
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         struct tarn_graph_op *op = &view->ops[v];
-        if (op->workspace_storage == TARN_NONE) continue;
-        op->workspace_storage = renaming->storage[op->workspace_storage];
-        if (op->workspace_space == space) continue;
-        op->workspace = 0;
+        uint32_t workspace = tarn_extra(op)->workspace_storage;
+        if (workspace == TARN_NONE) continue;
+        op->extra = tarn_region_copy(region, op->extra, 1, sizeof *op->extra);
+        if (!op->extra) return false;
+        op->extra->workspace_storage = renaming->storage[workspace];
+        if (op->extra->workspace_space == space) continue;
+        op->extra->workspace = 0;
         op->workspace_first = false;
     }
     for (uint32_t t = 0; t < graph->tensors_count; t++)

@@ -55,7 +55,8 @@ static uint32_t keeper_of(const struct search *search, uint32_t a)
     const struct tarn_storage *storage = &search->graph->storages[a];
     if (!has_begun(search, storage->producer)) return TARN_NONE;
     for (uint32_t k = storage->touchers_count; k-- > 0;)
-        if (!has_ended(search, storage->touchers[k])) return storage->touchers[k];
+        if (!has_ended(search, tarn_touchers(search->graph, storage)[k]))
+            return tarn_touchers(search->graph, storage)[k];
     return storage->pinned ? storage->producer : TARN_NONE;
 }
 
@@ -106,8 +107,9 @@ static uint32_t last_toucher(const struct search *search, uint32_t a, uint32_t s
 {
     const struct tarn_storage *storage = &search->graph->storages[a];
     for (uint32_t k = storage->touchers_count; k-- > 0;)
-        if (search->graph->ops[storage->touchers[k]].stream == s) return storage->touchers[k];
-    return storage->touchers[storage->touchers_count - 1];
+        if (search->graph->ops[tarn_touchers(search->graph, storage)[k]].stream == s)
+            return tarn_touchers(search->graph, storage)[k];
+    return tarn_touchers(search->graph, storage)[storage->touchers_count - 1];
 }
 
 /* What is not alive is kept by its last toucher. */

@@ -171,7 +171,8 @@ uint64_t tarn_plan_workspace_offset(const struct tarn_plan *plan, tarn_op op)
     if (!plan) return UINT64_MAX;
     const struct tarn_place *place = tarn_place_find(plan->workspaces, plan->workspaces_count, op);
     if (!place) return UINT64_MAX;
-    return place->offset - tarn_plan_space_begin(plan, plan->graph->ops[op].workspace_space, false);
+    return place->offset -
+           tarn_plan_space_begin(plan, tarn_extra(&plan->graph->ops[op])->workspace_space, false);
 }
 
 bool tarn_plan_stack_spaces(struct tarn_plan *plan)
@@ -189,33 +190,33 @@ bool tarn_plan_stack_spaces(struct tarn_plan *plan)
     return true;
 }
 
+static struct tarn_certificate certificate_of(const struct tarn_plan *plan,
+                                              const struct tarn_claim *claim)
+{
+    return (struct tarn_certificate){claim->bound,
+                                     claim->threshold,
+                                     plan->streams_count,
+                                     {claim->gaps, claim->gaps_count},
+                                     {claim->inside, claim->inside_count}};
+}
+
 bool tarn_plan_space_sized(const struct tarn_plan *plan, tarn_space space,
                            struct tarn_plan_space_summary *summary, size_t size)
 {
     if (summary) memset(summary, 0, size);
     if (!plan || !summary || space >= tarn_graph_spaces_count(plan->graph)) return false;
-    struct tarn_plan_space only = {.footprint = plan->footprint,
-                                   .persistent = plan->persistent,
-                                   .bound = plan->bound,
-                                   .threshold = plan->threshold,
-                                   .gaps = plan->gaps,
-                                   .gaps_count = plan->gaps_count,
-                                   .inside = plan->inside,
-                                   .inside_count = plan->inside_count,
-                                   .method = plan->method};
+    const struct tarn_plan_space only = {.footprint = plan->footprint,
+                                         .persistent = plan->persistent,
+                                         .claim = plan->claim,
+                                         .method = plan->method};
     const struct tarn_plan_space *part = plan->spaces ? &plan->spaces[space] : &only;
-    struct tarn_plan_space_summary known = {.method = part->method,
-                                            .footprint = part->footprint,
-                                            .persistent = part->persistent,
-                                            .bound = part->threshold ? part->bound : 0,
-                                            .optimal =
-                                                part->threshold && part->footprint == part->bound};
-    if (part->threshold)
-        known.certificate = (struct tarn_certificate){part->bound,
-                                                      part->threshold,
-                                                      plan->streams_count,
-                                                      {part->gaps, part->gaps_count},
-                                                      {part->inside, part->inside_count}};
+    struct tarn_plan_space_summary known = {
+        .method = part->method, .footprint = part->footprint, .persistent = part->persistent};
+    if (part->claim.threshold) {
+        known.certificate = certificate_of(plan, &part->claim);
+        known.bound = part->claim.bound;
+        known.optimal = part->footprint == part->claim.bound;
+    }
     tarn_struct_give(summary, size, &known, sizeof known);
     return true;
 }
@@ -242,7 +243,7 @@ tarn_tensor tarn_plan_tensor_origin(const struct tarn_plan *plan, tarn_tensor te
 uint32_t tarn_plan_op_implementation(const struct tarn_plan *plan, tarn_op op)
 {
     if (!plan || op >= plan->graph->ops_count || is_source(plan)) return TARN_NONE;
-    return plan->graph->ops[op].implementation;
+    return tarn_extra(&plan->graph->ops[op])->implementation;
 }
 
 bool tarn_plan_op_is_recomputed(const struct tarn_plan *plan, tarn_op op)
@@ -250,7 +251,8 @@ bool tarn_plan_op_is_recomputed(const struct tarn_plan *plan, tarn_op op)
     if (!plan || op >= plan->graph->ops_count) return false;
     const struct tarn_graph_op *record = &plan->graph->ops[op];
     for (uint32_t k = 0; k < record->outputs_count; k++) {
-        if (tarn_plan_tensor_origin(plan, record->outputs[k]) != record->outputs[k]) return true;
+        if (tarn_plan_tensor_origin(plan, tarn_outputs(record)[k]) != tarn_outputs(record)[k])
+            return true;
     }
     return false;
 }
@@ -293,21 +295,17 @@ enum tarn_status tarn_plan_group(const struct tarn_plan *plan, uint32_t group, u
 bool tarn_plan_certificate(const struct tarn_plan *plan, struct tarn_certificate *certificate)
 {
     if (certificate) *certificate = (struct tarn_certificate){0};
-    if (!plan || !certificate || !plan->threshold) return false;
-    *certificate = (struct tarn_certificate){plan->bound,
-                                             plan->threshold,
-                                             plan->streams_count,
-                                             {plan->gaps, plan->gaps_count},
-                                             {plan->inside, plan->inside_count}};
+    if (!plan || !certificate || !plan->claim.threshold) return false;
+    *certificate = certificate_of(plan, &plan->claim);
     return true;
 }
 
 static bool is_optimal(const struct tarn_plan *plan)
 {
-    bool optimal = plan->threshold && (plan->spaces || plan->footprint == plan->bound);
+    bool optimal = plan->claim.threshold && (plan->spaces || plan->footprint == plan->claim.bound);
     for (uint32_t s = 0; s < plan->spaces_count; s++) {
         const struct tarn_plan_space *space = &plan->spaces[s];
-        optimal = optimal && space->threshold && space->footprint == space->bound;
+        optimal = optimal && space->claim.threshold && space->footprint == space->claim.bound;
     }
     return optimal;
 }
@@ -316,10 +314,10 @@ static bool is_optimal(const struct tarn_plan *plan)
 static uint64_t bound_of(const struct tarn_plan *plan)
 {
     uint64_t sum = 0;
-    if (!plan->spaces) return plan->threshold ? plan->bound : 0;
+    if (!plan->spaces) return plan->claim.threshold ? plan->claim.bound : 0;
     for (uint32_t s = 0; s < plan->spaces_count; s++) {
-        if (!plan->spaces[s].threshold) return 0;
-        sum += plan->spaces[s].bound; /* below the footprints, whose sum fits */
+        if (!plan->spaces[s].claim.threshold) return 0;
+        sum += plan->spaces[s].claim.bound; /* below the footprints, whose sum fits */
     }
     return sum;
 }

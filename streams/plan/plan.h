@@ -18,14 +18,25 @@ struct tarn_place {
     uint64_t size; /* exact bytes */
 };
 
+/* A lower bound on the arena, with the certificate that proves it. */
+struct tarn_claim {
+    uint64_t bound; /* bytes; means something only beside its certificate: */
+    /* By stream, how many launches of it the cut has before it; the storages produced before the
+     * cut whose bytes nothing before the cut may reuse are unsafe with each other. NULL: no
+     * certificate. See order/antichain.h; places count launches as in program.h. */
+    uint32_t *threshold;
+    uint32_t *gaps;   /* root tensors, ascending: first members of gaps, see order/gaps.c */
+    uint32_t *inside; /* streams, ascending: the cut lies inside their next launch, behind its
+                         workspace and before its outputs */
+    uint32_t gaps_count, inside_count;
+};
+
 /* A memory space's part of a plan. Planned storages of space s lie in [begin, begin + footprint) of
  * one range of offsets that all spaces share, one behind the other; persistent ones likewise. */
 struct tarn_plan_space {
     uint64_t begin, footprint;
     uint64_t persistent_begin, persistent;
-    uint64_t bound; /* with the certificate below, as those of a plan */
-    uint32_t *threshold, *gaps, *inside;
-    uint32_t gaps_count, inside_count;
+    struct tarn_claim claim;
     char *method;
 };
 
@@ -43,18 +54,9 @@ struct tarn_plan {
     uint64_t alignment;
     uint64_t footprint;
     uint64_t persistent; /* bytes of the persistent part */
-    uint64_t bound;      /* bytes; means something only beside its certificate: */
-    /* By stream, how many launches of it the cut has before it; the storages produced before the
-     * cut whose bytes nothing before the cut may reuse are unsafe with each other. NULL: no
-     * certificate. See order/antichain.h; places count launches as in program.h. */
-    uint32_t *threshold;
-    uint32_t *gaps; /* root tensors, ascending: first members of gaps, see order/gaps.c */
-    uint32_t gaps_count;
-    uint32_t *inside; /* streams, ascending: the cut lies inside their next launch, behind its
-                         workspace and before its outputs */
-    uint32_t inside_count;
+    struct tarn_claim claim;
     /* NULL: the graph has one space, and all above is of it; else by space, footprint and
-     * persistent above are the sums, and bound, certificate and method those of the first one. */
+     * persistent above are the sums, and claim and method those of the first one. */
     struct tarn_plan_space *spaces;
     uint32_t spaces_count; /* of `spaces` */
     uint32_t streams_count;

@@ -42,7 +42,7 @@ static bool writes(const struct tarn_graph *graph, uint32_t op, uint32_t storage
 {
     const struct tarn_graph_op *record = &graph->ops[op];
     for (uint32_t k = 0; k < record->outputs_count; k++) {
-        if (graph->tensors[record->outputs[k]].storage == storage) return true;
+        if (graph->tensors[tarn_outputs(record)[k]].storage == storage) return true;
     }
     return false;
 }
@@ -60,7 +60,7 @@ static void find_last(const struct needs *needs)
     for (uint32_t a = 0; a < graph->storages_count; a++) {
         const struct tarn_storage *storage = &graph->storages[a];
         for (uint32_t i = 0; i < storage->touchers_count; i++) {
-            uint32_t op = storage->touchers[i];
+            uint32_t op = tarn_touchers(graph, storage)[i];
             raise_to_step(needs, row_at(needs, needs->touch, a), op);
             if (storage->persistent && writes(graph, op, a))
                 raise_to_step(needs, row_at(needs, needs->write, a - graph->planned_count), op);
@@ -104,7 +104,7 @@ static void need_persistent(const struct needs *needs)
         uint32_t a = needs->pair->same[b - to->planned_count];
         const struct tarn_storage *storage = &to->storages[b];
         for (uint32_t i = 0; a != TARN_NONE && i < storage->touchers_count; i++) {
-            uint32_t op = storage->touchers[i];
+            uint32_t op = tarn_touchers(to, storage)[i];
             need(needs, op,
                  writes(to, op, b) ? row_at(needs, needs->touch, a)
                                    : row_at(needs, needs->write, a - from->planned_count));

@@ -124,7 +124,7 @@ static enum tarn_status prove(struct tarn_proof *proof, struct tarn_verdict *ver
 }
 
 static enum tarn_status prove_one(const struct tarn_verification *verification,
-                                  const struct tarn_plan_space *claim, uint32_t space)
+                                  const struct tarn_claim *claim, uint32_t space)
 {
     struct tarn_proof proof;
     if (!claim->threshold) return TARN_OK;
@@ -139,15 +139,9 @@ static enum tarn_status prove_one(const struct tarn_verification *verification,
 enum tarn_status tarn_verify_bound(const struct tarn_verification *verification)
 {
     const struct tarn_plan *plan = verification->plan;
-    const struct tarn_plan_space only = {.bound = plan->bound,
-                                         .threshold = plan->threshold,
-                                         .gaps = plan->gaps,
-                                         .gaps_count = plan->gaps_count,
-                                         .inside = plan->inside,
-                                         .inside_count = plan->inside_count};
     enum tarn_status status = TARN_OK;
-    if (!plan->spaces) return prove_one(verification, &only, 0);
+    if (!plan->spaces) return prove_one(verification, &plan->claim, 0);
     for (uint32_t s = 0; s < plan->spaces_count && status == TARN_OK; s++)
-        status = prove_one(verification, &plan->spaces[s], s);
+        status = prove_one(verification, &plan->spaces[s].claim, s);
     return status;
 }

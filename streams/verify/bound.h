@@ -17,8 +17,8 @@ struct tarn_proof_run {
 struct tarn_proof {
     struct tarn_region *region; /* of all arrays */
     const struct tarn_plan *plan;
-    struct tarn_plan_space claim; /* the bound and its certificate */
-    uint32_t space;               /* that they are of */
+    struct tarn_claim claim; /* the bound and its certificate */
+    uint32_t space;          /* that they are of */
     const struct tarn_program *program;
     uint64_t *reserved; /* by planned storage */
     bool *inside;       /* by planned storage: in A */
@@ -35,7 +35,7 @@ struct tarn_proof {
 
 /* False: no memory. */
 bool tarn_proof_init(struct tarn_proof *proof, const struct tarn_verification *verification,
-                     const struct tarn_plan_space *claim, uint32_t space);
+                     const struct tarn_claim *claim, uint32_t space);
 
 /* Says why the certificate proves nothing. Returns TARN_REJECTED. tensor: TARN_NONE, or the gap. */
 enum tarn_status tarn_proof_refuse(struct tarn_verdict *verdict, uint32_t tensor, const char *why);

@@ -9,7 +9,7 @@
 #include "streams/base/region.h"
 
 bool tarn_proof_init(struct tarn_proof *proof, const struct tarn_verification *verification,
-                     const struct tarn_plan_space *claim, uint32_t space)
+                     const struct tarn_claim *claim, uint32_t space)
 {
     const struct tarn_plan *plan = verification->plan;
     struct tarn_region *region = verification->region;
@@ -74,7 +74,7 @@ bool tarn_proof_is_free_at(const struct tarn_proof *proof, uint32_t storage, uin
     const uint32_t *row = proof->rows + (size_t)proof->row_of[step] * proof->program->streams_count;
     if (record->pinned) return false;
     for (uint32_t i = record->touchers_count; i-- > 0;) {
-        uint32_t toucher = proof->program->step_of[record->touchers[i]];
+        uint32_t toucher = proof->program->step_of[tarn_touchers(proof->plan->graph, record)[i]];
         if (row[proof->program->steps[toucher].stream] <= toucher) return false;
     }
     return true;

@@ -65,7 +65,8 @@ void tarn_control_visit(struct tarn_control *control, uint32_t op, uint32_t stre
     while (walk.depth > 0) {
         uint32_t top = control->stack[--walk.depth];
         const struct tarn_graph_op *at = &graph->ops[top / 2];
-        for (uint32_t k = 0; k < at->control_count; k++) follow(&walk, at->control[k], true);
+        const struct tarn_op_extra *extra = tarn_extra(at);
+        for (uint32_t k = 0; k < extra->control_count; k++) follow(&walk, extra->control[k], true);
         for (uint32_t k = 0; k < at->inputs_count; k++)
             follow(&walk, graph->tensors[at->inputs[k]].producer, top % 2);
     }

@@ -206,7 +206,7 @@ static void check_range(const struct tarn_plan *plan, uint32_t storage,
 static void check_alignment(const struct tarn_plan *plan, uint32_t storage,
                             struct tarn_verdict *verdict)
 {
-    uint64_t own = plan->graph->storages[storage].alignment;
+    uint64_t own = tarn_own_alignment(plan->graph, &plan->graph->storages[storage]);
     uint64_t alignment = tarn_storage_alignment(plan->graph, storage, plan->alignment);
     uint64_t offset = offset_in_space(plan, storage);
     if (own > alignment) alignment = own;
@@ -288,7 +288,7 @@ static bool check_spaces(const struct tarn_plan *plan, struct tarn_verdict *verd
         }
         if (capacity > 0 && both > capacity)
             add_space(verdict, TARN_OUT_OF_RANGE, s, "needs more than its capacity");
-        if (space->threshold && space->bound > space->footprint)
+        if (space->claim.threshold && space->claim.bound > space->footprint)
             add_space(verdict, TARN_WRONG_BOUND, s, "has a bound above its footprint");
     }
     if (plan->spaces && (begin != plan->footprint || persistent != plan->persistent))
@@ -299,12 +299,12 @@ static bool check_spaces(const struct tarn_plan *plan, struct tarn_verdict *verd
 /* Whatever the certificate proves, one of the two numbers is wrong. */
 static void check_bound(const struct tarn_plan *plan, struct tarn_verdict *verdict)
 {
-    if (!plan->threshold || plan->bound <= plan->footprint) return;
+    if (!plan->claim.threshold || plan->claim.bound <= plan->footprint) return;
     struct tarn_violation violation = tarn_violation_of(TARN_WRONG_BOUND);
     tarn_verdict_add(verdict, &violation, NULL,
                      "the plan claims that none is below %llu bytes, but has a footprint of %llu "
                      "itself: one of the two is wrong",
-                     (unsigned long long)plan->bound, (unsigned long long)plan->footprint);
+                     (unsigned long long)plan->claim.bound, (unsigned long long)plan->footprint);
 }
 
 static bool check_totals(const struct tarn_plan *plan, struct tarn_verdict *verdict)

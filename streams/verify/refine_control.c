@@ -54,7 +54,7 @@ static enum tarn_status check_runs(struct control_check *check)
 static bool has_control(const struct tarn_graph *graph)
 {
     for (uint32_t v = 0; v < graph->ops_count; v++)
-        if (graph->ops[v].control_count > 0) return true;
+        if (tarn_extra(&graph->ops[v])->control_count > 0) return true;
     return false;
 }
 

@@ -17,8 +17,8 @@ static const struct tarn_implementation *implementation_of(const struct tarn_com
 {
     const struct tarn_graph_op *origin = origin_of(comparison, v);
     uint32_t chosen = tarn_plan_op_implementation(comparison->plan, v);
-    assert(chosen == TARN_NONE || chosen < origin->implementations_count);
-    return chosen == TARN_NONE ? NULL : &origin->implementations[chosen];
+    assert(chosen == TARN_NONE || chosen < tarn_extra(origin)->implementations_count);
+    return chosen == TARN_NONE ? NULL : &tarn_extra(origin)->implementations[chosen];
 }
 
 struct tarn_list tarn_refine_inputs(const struct tarn_comparison *comparison, uint32_t v)
@@ -34,14 +34,14 @@ struct tarn_list tarn_refine_outputs(const struct tarn_comparison *comparison, u
     const struct tarn_graph_op *origin = origin_of(comparison, v);
     const struct tarn_implementation *chosen = implementation_of(comparison, v);
     if (chosen && chosen->outputs.count > 0) return chosen->outputs;
-    return (struct tarn_list){origin->outputs, origin->outputs_count};
+    return (struct tarn_list){tarn_outputs(origin), origin->outputs_count};
 }
 
 bool tarn_refine_is_primary(const struct tarn_comparison *comparison, uint32_t v)
 {
     struct tarn_list outputs = tarn_refine_outputs(comparison, v);
     for (uint32_t k = 0; k < comparison->final->ops[v].outputs_count; k++) {
-        if (comparison->final->ops[v].outputs[k] != outputs.ids[k]) return false;
+        if (tarn_outputs(&comparison->final->ops[v])[k] != outputs.ids[k]) return false;
     }
     return true;
 }

@@ -53,7 +53,7 @@ static bool has_outputs(const struct tarn_comparison *comparison, uint32_t v)
     struct tarn_list outputs = tarn_refine_outputs(comparison, v);
     if (op->outputs_count != outputs.count) return false;
     for (uint32_t k = 0; k < op->outputs_count; k++) {
-        uint32_t made = op->outputs[k], wanted = outputs.ids[k];
+        uint32_t made = tarn_outputs(op)[k], wanted = outputs.ids[k];
         if (tarn_plan_tensor_origin(comparison->plan, made) != wanted ||
             !is_alike(comparison, made, wanted))
             return false;
@@ -68,11 +68,14 @@ static bool has_outputs(const struct tarn_comparison *comparison, uint32_t v)
 static bool has_common(const struct tarn_comparison *comparison, uint32_t v)
 {
     const struct tarn_graph_op *op = &comparison->final->ops[v];
+    const struct tarn_op_extra *extra = tarn_extra(op);
     const struct tarn_graph_op *origin =
         &comparison->source->ops[tarn_plan_op_origin(comparison->plan, v)];
-    if (!op->common != !origin->common || op->common_count != origin->common_count) return false;
-    for (uint32_t k = 0; k < op->common_count; k++) {
-        if (op->common[k] != origin->common[k]) return false;
+    if (!extra->common != !tarn_extra(origin)->common ||
+        extra->common_count != tarn_extra(origin)->common_count)
+        return false;
+    for (uint32_t k = 0; k < extra->common_count; k++) {
+        if (extra->common[k] != tarn_extra(origin)->common[k]) return false;
     }
     return true;
 }
@@ -80,13 +83,15 @@ static bool has_common(const struct tarn_comparison *comparison, uint32_t v)
 static bool has_workspace(const struct tarn_comparison *comparison, uint32_t v)
 {
     const struct tarn_graph_op *op = &comparison->final->ops[v];
+    const struct tarn_op_extra *extra = tarn_extra(op);
     const struct tarn_graph_op *origin =
         &comparison->source->ops[tarn_plan_op_origin(comparison->plan, v)];
     uint32_t implementation = tarn_plan_op_implementation(comparison->plan, v);
     const struct tarn_implementation *chosen =
-        implementation == TARN_NONE ? NULL : &origin->implementations[implementation];
-    if (op->workspace > 0 && op->workspace_space != origin->workspace_space) return false;
-    return op->workspace == (chosen ? chosen->workspace : origin->workspace) &&
+        implementation == TARN_NONE ? NULL : &tarn_extra(origin)->implementations[implementation];
+    if (extra->workspace > 0 && extra->workspace_space != tarn_extra(origin)->workspace_space)
+        return false;
+    return extra->workspace == (chosen ? chosen->workspace : tarn_extra(origin)->workspace) &&
            op->workspace_first == (chosen ? chosen->workspace_first : origin->workspace_first);
 }
 
@@ -97,7 +102,7 @@ static bool check_run(struct tarn_comparison *comparison, uint32_t v)
     if (origin >= comparison->source->ops_count || comparison->source->ops[origin].view)
         return add_shape(comparison, v, "names no launched op of the source graph as its origin");
     if (implementation != TARN_NONE &&
-        implementation >= comparison->source->ops[origin].implementations_count)
+        implementation >= tarn_extra(&comparison->source->ops[origin])->implementations_count)
         return add_shape(comparison, v, "names an implementation that its origin has not");
     if (!has_inputs(comparison, v) || !has_outputs(comparison, v))
         return add_shape(comparison, v, "has not the inputs and outputs of its origin");
@@ -147,8 +152,8 @@ static void check_made(struct tarn_comparison *comparison, uint32_t v)
         return;
     }
     for (uint32_t k = 0; k < op->outputs_count; k++) {
-        if (!is_made(comparison, v, op->outputs[k]))
-            add_missing(comparison, v, op->outputs[k], "runs in parts, of which none makes ");
+        if (!is_made(comparison, v, tarn_outputs(op)[k]))
+            add_missing(comparison, v, tarn_outputs(op)[k], "runs in parts, of which none makes ");
     }
 }
 

@@ -69,8 +69,8 @@ static struct content expected_output(const struct check *check, uint32_t tensor
 {
     const struct tarn_graph_op *origin = &check->comparison->source->ops[check->origin];
     const uint32_t *expected = check->expected.found + check->expected.begin[check->origin];
-    if (origin->outputs[k] != tensor) k = 0;
-    while (origin->outputs[k] != tensor) k++;
+    if (tarn_outputs(origin)[k] != tensor) k = 0;
+    while (tarn_outputs(origin)[k] != tensor) k++;
     assert(k < origin->outputs_count);
     return content_of(check, tensor, expected[origin->inputs_count + k]);
 }

@@ -193,15 +193,16 @@ static void run_node(struct tarn_replay *replay, uint32_t node)
 {
     tarn_past_enter(&replay->past, node);
     const struct tarn_graph_op *op = &replay->graph->ops[replay->past.step->op];
+    const struct tarn_op_extra *extra = tarn_extra(op);
     const struct tarn_graph_tensor *tensors = replay->graph->tensors;
     if (replay->past.iteration == 0)
         tarn_control_visit(&replay->control, replay->past.step->op, replay->past.step->stream,
                            check_demand, replay);
     for (uint32_t k = 0; k < op->inputs_count; k++)
         read_storage(replay, tensors[op->inputs[k]].storage);
-    if (op->workspace_storage != TARN_NONE) write_storage(replay, op->workspace_storage);
+    if (extra->workspace_storage != TARN_NONE) write_storage(replay, extra->workspace_storage);
     for (uint32_t k = 0; k < op->outputs_count; k++)
-        write_storage(replay, tensors[op->outputs[k]].storage);
+        write_storage(replay, tensors[tarn_outputs(op)[k]].storage);
     if (tarn_past_leave(&replay->past) != TARN_OK) replay->no_memory = true;
 }
 

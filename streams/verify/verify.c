@@ -10,7 +10,6 @@
 #include "verify.h"
 #include "streams/base/error.h"
 #include "streams/base/memory.h"
-#include "streams/graph/hash.h"
 #include "verdict.h"
 
 /* The plan's waits by the ids of its graph must not be read against another graph. */

@@ -1,11 +1,15 @@
 /* Witnesses: for a violation, a legal linear order in which an op reads a wrong byte.
  *
  * A violation is about a write x, a touch y that x should come after, and the write p of what y
- * touches. If nothing orders x and y, then one of a few orders shows the harm, each being "first
- * what these need, one after the other, then the rest in launch order": (y), x          all that y
- * needs, then x: y finds its bytes overwritten p, x            the same for those that read after y
+ * touches. If nothing orders x and y, then one of a few orders shows the harm. Each begins with
+ * some of x, y and p, one after the other, each behind all that it needs; the rest follows in
+ * launch order:
+ *
+ *     (y), x          all that y needs, but not y, then x: y finds its bytes overwritten
+ *     p, x            the same for those that read after y
  *     x, p            p itself overwrites what x wrote, and x's readers find that
  *     x; y; y, x; x, y   two touches of one storage, one of them too early or too late
+ *
  * Each is run on who owns which bytes, in which version: no clocks, nothing but the order given and
  * what the graph says every op must read. Two scratch storages that nobody reads harm nobody in
  * any linear order, and have no witness.
@@ -79,11 +83,12 @@ static bool is_read(const struct memory *memory, const struct tarn_graph_op *op,
  * that ends before the outputs begin may have been overwritten by them. */
 static bool holds_all(const struct memory *memory, const struct tarn_graph_op *op)
 {
+    const struct tarn_op_extra *extra = tarn_extra(op);
     for (uint32_t k = 0; k < tarn_slots_count(op); k++) {
         if (memory->versions[tarn_slot_storage(memory->graph, op, k)].spoiled) return false;
     }
-    return op->workspace_storage == TARN_NONE || op->workspace_first ||
-           !memory->versions[op->workspace_storage].spoiled;
+    return extra->workspace_storage == TARN_NONE || op->workspace_first ||
+           !memory->versions[extra->workspace_storage].spoiled;
 }
 
 static bool reads_all_right(const struct memory *memory, uint32_t v, uint32_t iteration)
@@ -102,9 +107,10 @@ static bool reads_all_right(const struct memory *memory, uint32_t v, uint32_t it
 static bool run_op(struct memory *memory, uint32_t v, uint32_t iteration)
 {
     const struct tarn_graph_op *op = &memory->graph->ops[v];
+    const struct tarn_op_extra *extra = tarn_extra(op);
     if (!reads_all_right(memory, v, iteration)) return false;
-    if (op->workspace_storage != TARN_NONE)
-        write_storage(memory, op->workspace_storage, v, iteration);
+    if (extra->workspace_storage != TARN_NONE)
+        write_storage(memory, extra->workspace_storage, v, iteration);
     if (op->workspace_first && !reads_all_right(memory, v, iteration)) return false;
     for (uint32_t k = op->inputs_count; k < tarn_slots_count(op); k++)
         write_storage(memory, tarn_slot_storage(memory->graph, op, k), v, iteration);

@@ -93,7 +93,7 @@ static void measure(const char *path, const struct tarn_cost_table *costs,
     tarn_recompute_model_restrict(&model, options->limits.classes);
     uint64_t floor;
     uint32_t at;
-    need(tarn_recompute_floor(&model, false, &floor, &at), path, NULL);
+    need(tarn_recompute_floor(&model, TARN_LIST_STAYS, &floor, &at), path, NULL);
     double persistent = (double)summary.persistent, all = persistent + (double)peak;
     printf("%s: persistent %.3f GB, peak %.3f GB, %.1f ms, no ratio below %.3f\n", path,
            persistent / 1e9, (double)peak / 1e9, (double)summary.cost / 1e6,

@@ -109,7 +109,7 @@ static uint32_t *find_ends(const struct tarn_graph *graph)
         const struct tarn_storage *storage = &graph->storages[a];
         ends[a] = graph->rank[storage->producer];
         for (uint32_t i = 0; i < storage->touchers_count; i++) {
-            uint32_t rank = graph->rank[storage->touchers[i]];
+            uint32_t rank = graph->rank[tarn_touchers(graph, storage)[i]];
             if (rank > ends[a]) ends[a] = rank;
         }
         if (storage->pinned) ends[a] = graph->ops_count;

@@ -163,30 +163,43 @@ static void work_closure(void *argument)
         closure->was_wrong = true;
 }
 
-static void enqueue(struct tarn_kit *kit, uint32_t queue, uint32_t slot, uint32_t value,
-                    bool expects)
+bool tarn_kit_kernels_work(const struct tarn_kit *kit)
 {
-    void *on = kit->queues[queue], *bytes = kit->slot[slot];
+    return kit->table->kernels_are_closures || !kit->table->queue_create;
+}
+
+static int enqueue(struct tarn_kit *kit, void *queue, uint32_t slot, uint32_t value, bool expects)
+{
+    const struct tarn_device_table *table = kit->table;
     if (kit->means == TARN_KIT_BY_CLOSURES) {
         struct tarn_kit_closure *closure = &kit->closures[kit->closures_count++];
         *closure = (struct tarn_kit_closure){&kit->words[slot], value, expects, false, 0};
-        OK(kit->table->launch(kit->self, on, work_closure, closure));
-    } else if (expects) {
-        OK(kit->table->pattern_compare(kit->self, on, bytes, TARN_KIT_SLOT_BYTES, kit->seeds, value,
-                                       kit->wrongs, kit->expectations++));
-    } else {
-        OK(kit->table->pattern_fill(kit->self, on, bytes, TARN_KIT_SLOT_BYTES, kit->seeds, value));
+        return table->launch(kit->self, queue, work_closure, closure);
     }
+    if (expects)
+        return table->pattern_compare(kit->self, queue, kit->slot[slot], TARN_KIT_SLOT_BYTES,
+                                      kit->seeds, value, kit->wrongs, kit->expectations++);
+    return table->pattern_fill(kit->self, queue, kit->slot[slot], TARN_KIT_SLOT_BYTES, kit->seeds,
+                               value);
+}
+
+int tarn_kit_in_kernel(struct tarn_kit *kit, void *queue, uint32_t slot, uint32_t value,
+                       bool expects)
+{
+    if (!tarn_kit_kernels_work(kit)) return enqueue(kit, queue, slot, value, expects);
+    struct tarn_kit_closure closure = {&kit->words[slot], value, expects, false, 0};
+    work_closure(&closure);
+    return closure.was_wrong;
 }
 
 void tarn_kit_note(struct tarn_kit *kit, uint32_t queue, uint32_t slot, uint32_t value)
 {
-    enqueue(kit, queue, slot, value, false);
+    OK(enqueue(kit, kit->queues[queue], slot, value, false));
 }
 
 void tarn_kit_expect(struct tarn_kit *kit, uint32_t queue, uint32_t slot, uint32_t value)
 {
-    enqueue(kit, queue, slot, value, true);
+    OK(enqueue(kit, kit->queues[queue], slot, value, true));
 }
 
 void tarn_kit_record(struct tarn_kit *kit, void *event, uint32_t queue)

@@ -214,5 +214,11 @@ struct tarn_session *tarn_kit_session(struct tarn_kit *kit, struct tarn_plan *pl
 void tarn_kit_end(struct tarn_kit *kit)
 {
     tarn_session_destroy(kit->session);
+    for (int i = 0; i < 2; i++) {
+        tarn_session_destroy(kit->turns[i]);
+        kit->turns[i] = NULL;
+    }
+    tarn_arena_destroy(kit->arena);
     kit->session = NULL;
+    kit->arena = NULL;
 }

@@ -46,8 +46,11 @@ struct tarn_kit {
     struct tarn_kit_closure *closures;
     uint32_t closures_count;
     uint32_t expectations;
-    struct tarn_session *session; /* NULL: none */
-    int result;                   /* of the test: 1 failed, 2 skipped */
+    struct tarn_session *session;  /* NULL: none */
+    struct tarn_session *turns[2]; /* on the arena */
+    struct tarn_arena *arena;
+    int result;       /* of the test: 1 failed, 2 skipped */
+    const char *lost; /* NULL, or why no further test can be run; what is open stays open */
     jmp_buf end;
     char text[700];
 };
@@ -58,7 +61,8 @@ struct tarn_kit_test {
 };
 /* The tests of a file; a NULL name ends the list. */
 extern const struct tarn_kit_test tarn_kit_memory[], tarn_kit_order[], tarn_kit_capture[],
-    tarn_kit_patterns[], tarn_kit_sessions[], tarn_kit_endings[], tarn_kit_failures[];
+    tarn_kit_patterns[], tarn_kit_sessions[], tarn_kit_turns[], tarn_kit_endings[],
+    tarn_kit_failures[];
 
 /* ---- What must be so: each ends the test otherwise ---- */
 
@@ -121,6 +125,11 @@ void tarn_kit_finish(struct tarn_kit *kit);
 bool tarn_kit_choose(struct tarn_kit *kit, enum tarn_kit_means means);
 void tarn_kit_note(struct tarn_kit *kit, uint32_t queue, uint32_t slot, uint32_t value);
 void tarn_kit_expect(struct tarn_kit *kit, uint32_t queue, uint32_t slot, uint32_t value);
+/* One of the two from a session's kernel, on the queue of its call; returns what the kernel does.
+ * Where kernels do the work themselves they note and look at once. */
+int tarn_kit_in_kernel(struct tarn_kit *kit, void *queue, uint32_t slot, uint32_t value,
+                       bool expects);
+bool tarn_kit_kernels_work(const struct tarn_kit *kit);
 /* Finishes, and looks at all expectations; closures were called so many times. */
 void tarn_kit_held(struct tarn_kit *kit, uint32_t times);
 uint32_t tarn_kit_calls(const struct tarn_kit *kit, uint32_t closure);
@@ -171,7 +180,8 @@ void tarn_kit_check(struct tarn_kit *kit, struct tarn_plan *plan, struct tarn_de
 /* Skips the test where checked execution has no way. */
 void tarn_kit_needs_checks(struct tarn_kit *kit);
 
-/* A session on the device. One at a time; a test that fails ends it, too. */
+/* A session on the device. One at a time, and two in `turns` on an arena: a test that fails ends
+ * them, too. */
 struct tarn_session *tarn_kit_session(struct tarn_kit *kit, struct tarn_plan *plan,
                                       const struct tarn_session_options *options);
 void tarn_kit_end(struct tarn_kit *kit);

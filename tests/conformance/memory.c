@@ -4,6 +4,23 @@
 
 #include "kit.h"
 
+/* By a plan that needs nothing: what is refused is the table. */
+static void the_table_is_complete(struct tarn_kit *kit)
+{
+    struct tarn_graph *graph = NULL;
+    struct tarn_plan *plan = NULL;
+    struct tarn_session_memory needs;
+    struct tarn_error error;
+    kit->lost = "what the table lacks would be called";
+    MUST(tarn_builder_finish(tarn_builder_create("nothing"), &graph, &error));
+    MUST(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = 1), &plan, &error));
+    enum tarn_status status = tarn_session_memory_size(plan, kit->device, NULL, &needs, &error);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+    if (status == TARN_USAGE) MUST(status);
+    kit->lost = NULL;
+}
+
 static void limits_say_what_is_there(struct tarn_kit *kit)
 {
     struct tarn_memory_limits limits = {0};
@@ -178,6 +195,7 @@ static void every_memory_space_has_memory_of_its_own(struct tarn_kit *kit)
 }
 
 const struct tarn_kit_test tarn_kit_memory[] = {
+    {"the_table_is_complete", the_table_is_complete},
     {"limits_say_what_is_there", limits_say_what_is_there},
     {"allocations_are_aligned_and_apart", allocations_are_aligned_and_apart},
     {"copies_and_fills_reach_exactly_their_bytes", copies_and_fills_reach_exactly_their_bytes},

@@ -7,8 +7,8 @@
 #include "kit.h"
 
 static const struct tarn_kit_test *const parts[] = {
-    tarn_kit_memory,   tarn_kit_order,   tarn_kit_capture,  tarn_kit_patterns,
-    tarn_kit_sessions, tarn_kit_endings, tarn_kit_failures,
+    tarn_kit_memory,   tarn_kit_order, tarn_kit_capture, tarn_kit_patterns,
+    tarn_kit_sessions, tarn_kit_turns, tarn_kit_endings, tarn_kit_failures,
 };
 enum { PARTS = sizeof parts / sizeof *parts };
 
@@ -65,6 +65,7 @@ static int run_test(struct tarn_kit *kit, const struct tarn_kit_test *test)
         return kit->suite.required ? 1 : 2;
     }
     run_open(kit, test);
+    if (kit->lost) return 1;
     uint64_t left = tarn_kit_close(kit);
     if (kit->result == 1 || left == 0) return kit->result;
     snprintf(kit->text, sizeof kit->text, "%llu objects of the device are left",
@@ -75,6 +76,15 @@ static int run_test(struct tarn_kit *kit, const struct tarn_kit_test *test)
 static bool is_wanted(const struct tarn_conformance *suite, const struct tarn_kit_test *test)
 {
     return !suite->only || strcmp(suite->only, test->name) == 0;
+}
+
+static void tell(const struct tarn_kit *kit, const struct tarn_kit_test *test, int number,
+                 int result)
+{
+    say(&kit->suite, "%s %d - %s%s%s", result == 1 ? "not ok" : "ok", number, test->name,
+        result == 2 ? " # SKIP " : "", result == 2 ? kit->text : "");
+    if (result == 1) say(&kit->suite, "# %s", kit->text);
+    if (kit->lost) say(&kit->suite, "Bail out! %s", kit->lost);
 }
 
 static int run_all(struct tarn_kit *kit)
@@ -88,11 +98,9 @@ static int run_all(struct tarn_kit *kit)
         for (const struct tarn_kit_test *test = parts[i]; test->name; test++) {
             if (!is_wanted(&kit->suite, test)) continue;
             int result = run_test(kit, test);
-            number++;
-            say(&kit->suite, "%s %d - %s%s%s", result == 1 ? "not ok" : "ok", number, test->name,
-                result == 2 ? " # SKIP " : "", result == 2 ? kit->text : "");
-            if (result == 1) say(&kit->suite, "# %s", kit->text);
             failures += result == 1;
+            tell(kit, test, ++number, result);
+            if (kit->lost) return failures;
         }
     }
     return failures;

@@ -65,7 +65,9 @@ static void round_trip(struct tarn_plan *plan, struct tarn_graph *source)
     struct tarn_plan *again = load(path, source, TARN_TRUST, &error);
     PROMISED(again, "%s", error.text);
     fuzz_answered("expect", tarn_plan_expect(again, &identity, &error), &error, ANY_OF(TARN_OK));
-    PROMISED(plan->bound == again->bound && plan->gaps_count == again->gaps_count, "%s", path);
+    PROMISED(plan->claim.bound == again->claim.bound &&
+                 plan->claim.gaps_count == again->claim.gaps_count,
+             "%s", path);
     fuzz_same_graph(plan->graph, again->graph);
     tarn_plan_destroy(again);
 }
@@ -96,8 +98,8 @@ static void check_safe(struct tarn_plan *plan)
 {
     if (plan->graph->ops_count <= FUZZ_ORACLE_OPS_MAX)
         PROMISED(oracle_accepts(plan), "the verifier accepts what the oracle does not");
-    PROMISED(!plan->threshold || plan->bound <= plan->footprint, "%llu",
-             (unsigned long long)plan->bound);
+    PROMISED(!plan->claim.threshold || plan->claim.bound <= plan->footprint, "%llu",
+             (unsigned long long)plan->claim.bound);
 }
 
 void fuzz_plan_file(const char *path, struct tarn_graph *source)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Fuzzes: builds with clang, the address and the undefined behaviour sanitizer, replays what was found before
-# (tests/data/fuzz), and runs every fuzzer for some time, two at a time. The last lines are the campaign's and
+# (tests/data/fuzz), and runs every fuzzer for some time, as many at once as there are cores (MESON_TESTTHREADS
+# says otherwise). The last lines are the campaign's and
 # "N passed, N failed, N skipped".
 #
 #   tests/fuzz/run.sh BUILD SECONDS     of each fuzzer, in this build folder
@@ -20,6 +21,6 @@ if [ ! -e "$build/build.ninja" ]; then
         -Doptimization=1 -Dc_args=-g1 -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
 fi
 status=0
-meson test -C "$build" --suite fuzz --num-processes 2 --print-errorlogs || status=1
+meson test -C "$build" --suite fuzz --print-errorlogs || status=1
 grep -h '^# campaign' "$build/meson-logs/testlog.txt" || status=1
 python3 tests/count.py "$status" "$build/meson-logs/testlog.json"

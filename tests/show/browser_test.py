@@ -8,7 +8,7 @@ import sys
 
 import chromium
 import rules
-from subjects import Tarn, break_plan, hostile_graph, large_graph
+from subjects import Tarn, break_plan, hostile_graph, large_graph, write_graph
 
 SOURCE, tarn = sys.argv[1], Tarn(os.path.abspath(sys.argv[2]))
 GOOGLENET = os.path.join(SOURCE, "examples/graphs/googlenet_b1_adam.ddp_branch4.json.gz")
@@ -116,6 +116,8 @@ def a_launch_is_chosen_and_leads_to_what_it_touches():
     v = page.run("tarn.plan.launch.name.indexOf('all_reduce_2')")
     page.click(*at_launch(page, v))
     assert title(page) == "all_reduce_2" and chosen(page) == {"launch": v}
+    beside = "[...[...document.querySelectorAll('#panel h3')].at(-1).nextSibling.parentNode.querySelectorAll('h3:last-of-type ~ table td:first-child')].map((td) => td.textContent)"
+    assert page.run(beside) == [name for name in page.run("tarn.plan.streams") if name != "comm"], page.run(beside)
     page.run("[...document.querySelectorAll('#panel a')].find((a) => a.dataset.what.includes('holder')).click()")
     assert page.run(f"[...tarn.plan.holdersOf.of({v})].includes(tarn.state.chosen.holder)")
 
@@ -166,6 +168,16 @@ def the_wheel_keys_and_drags_move_the_window():
     assert window(page) == whole
     page.click(x, y, count=2)
     assert window(page)[1] - window(page)[0] < whole[1] - whole[0] or page.run("tarn.axis.to[tarn.state.chosen.holder]") > 0
+    page.key("0")
+
+
+def offsets_beside_the_map_are_told_apart_at_every_zoom():
+    page = googlenet()
+    page.click(*at_holder(page, "mm_9"))
+    for _ in range(12):
+        texts = page.run("tarn.offsetTicks(tarn.layout.map).map(([, text]) => text)")
+        assert len(texts) >= 2 and len(set(texts)) == len(texts), texts
+        page.wheel(*at_holder(page, "mm_9"), -300, shift=True)
     page.key("0")
 
 
@@ -277,6 +289,11 @@ def a_refused_plan_says_where_a_way_is_missing():
     found = page.run(WAYS)
     assert not found["bad"] and found["missing"] > 0, found
     assert page.run("!document.getElementById('violations').hidden") and "refuses" in page.run("document.getElementById('violations').textContent")
+    last = page.run("tarn.plan.violations.length") - 1
+    page.run(f"tarn.choose({{ violation: {last} }})")
+    assert page.run(f"tarn.launchesOf(tarn.plan.violations[{last}]).includes(tarn.axis.reader)") != ("It does not come to" in page.run("document.getElementById('panel').textContent"))
+    page.run("tarn.choose({ violation: 0 })")
+    assert "It does not come to" not in page.run("document.getElementById('panel').textContent")
     assert chosen(page) == {"violation": 0} and title(page) == page.run("tarn.plan.violations[0].kind")
     page.run("document.querySelectorAll('#violations button')[1].click()")
     assert chosen(page) == {"violation": 1}
@@ -354,7 +371,12 @@ def a_memory_space_is_looked_at_alone():
         shown = page.run(figures)
         assert shown["footprint"] == f"{space['footprint_bytes']:,} bytes" and shown["bound"] == f"{space['bound_bytes']:,} bytes"
         assert page.run("tarn.prepareAxis(tarn.axisOf('order')).peak") == page.run(f"tarn.plan.spaces[{key}].serialPeak")
+    panel = page.run("document.getElementById('panel').textContent")
+    with open(graph, encoding="utf-8") as file:
+        lasting = [t for t in json.load(file)["tensors"] if t["kind"] in ("parameter", "optimizer_state", "input") and t.get("space") == 1 and "alias_of" not in t]
+    assert f"Lives for ever: {len(lasting)} storages" in panel and "certificate of device" not in panel, panel
     page.press("space device")
+    assert "certificate of device" in page.run("document.getElementById('panel').textContent")
     page.key("2")
     h = page.run("tarn.plan.holder.name.indexOf('a0.host')")
     page.hover(*at_holder(page, "a1"))
@@ -376,6 +398,27 @@ def names_are_text_and_nothing_else():
     assert page.run("window.hacked === undefined && document.querySelectorAll('img').length === 0 && document.scripts.length === 2")
     assert page.run("document.getElementById('name').textContent").startswith("</script><script>window.hacked = 1")
     assert page.run("document.title").startswith("</script>")
+
+
+def names_and_figures_of_the_panel_and_the_tip_are_whole():
+    """A long name is broken into lines; its figure, its colour and what the pointer is on are not."""
+    page = opened(hostile_graph("long.json"), fragment="#axis=order")
+    for chosen_one in ("null", "{ range: [0, 20000] }"):
+        page.run(f"tarn.choose({chosen_one})")
+        assert page.run("""(() => { const all = (what) => [...document.querySelectorAll('#panel ' + what)];
+          return all('.whole').every((one) => one.getClientRects().length === 1) && all('.named').length > 1 &&
+            all('.named').every((one) => one.firstChild.getBoundingClientRect().bottom < one.getBoundingClientRect().top + 20); })()""")
+    page.hover(*page.run("(() => { const box = document.getElementById('chart').getBoundingClientRect(); return [box.x + tarn.toX(8.5), box.y + tarn.toY(4000)]; })()"))
+    over, text = page.run("(() => { const tip = document.getElementById('tip'); return [tip.scrollWidth - tip.clientWidth, tip.textContent]; })()")
+    assert over <= 0 and text.startswith("xxx") and text.endswith("certificate"), (over, text)
+
+
+def times_have_a_unit_that_fits():
+    for cost, text in ((1234, "1.234 µs"), (12345678, "12.3457 ms"), (1234567890, "1.23457 s")):
+        graph = write_graph(f"cost{cost}.json", "costs", ["one"], [{"name": "o", "kind": "k", "stream": 0, "inputs": [], "outputs": [0], "cost": cost}],
+                            [{"name": "t", "size": 512, "kind": "output"}])
+        page = opened(graph, fragment="#axis=time&launch=o")
+        assert text in page.run("document.getElementById('panel').textContent"), text
 
 
 def a_hundred_thousand_storages_are_drawn():

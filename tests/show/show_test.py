@@ -115,6 +115,14 @@ def an_svg_is_well_formed_and_small():
         assert min(numbers) >= 0 and max(numbers) <= 1920, name
 
 
+def an_svg_names_streams_that_do_not_touch_each_other():
+    for streams in (1, 7, 60, 200):
+        root = xml.etree.ElementTree.parse(drawn(large_graph(f"streams{streams}.json", 400, streams), "svg")).getroot()
+        names = [(float(e.get("y")), e.text) for e in root.iter(SVG + "text") if re.fullmatch(r"stream \d+", e.text or "")]
+        assert names and names[0][1] == "stream 0" and len(names) >= min(streams, 5), (streams, names)
+        assert all(below - above >= 20 for (above, _), (below, _) in itertools.pairwise(names)), names
+
+
 def a_trace_has_a_track_for_each_stream_and_counts_bytes():
     for name in GRAPHS:
         events = json.loads(read(drawn(name, "json")))["traceEvents"]

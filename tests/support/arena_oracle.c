@@ -38,8 +38,8 @@ static void add_block(struct packing *packing, uint32_t a)
     for (uint32_t i = 0; i < block.count; i++) {
         uint32_t member = block.members[i];
         block.size += packing->reserved[member];
-        if (graph->storages[member].alignment > block.step)
-            block.step = graph->storages[member].alignment;
+        if (tarn_own_alignment(graph, &graph->storages[member]) > block.step)
+            block.step = tarn_own_alignment(graph, &graph->storages[member]);
     }
     if (block.members[0] != a) return; /* added with its first member */
     uint32_t i = packing->blocks_count++;

@@ -200,8 +200,9 @@ static bool launch(struct memory *memory, struct tarn_step step)
         if (sees(graph, step.op, a) && !finds(memory, step.op, step.iteration, a)) return false;
     }
     /* the workspace first, where that ends before the outputs begin */
-    uint32_t early =
-        graph->ops[step.op].workspace_first ? graph->ops[step.op].workspace_storage : TARN_NONE;
+    uint32_t early = graph->ops[step.op].workspace_first
+                         ? tarn_extra(&graph->ops[step.op])->workspace_storage
+                         : TARN_NONE;
     if (early != TARN_NONE) {
         fill(memory, early, step.op, step.iteration);
         for (uint32_t a = 0; a < graph->storages_count; a++) {

@@ -1,4 +1,4 @@
-/* Cost: quadratic in the storages. */
+/* Every storage is compared with every other one. Cost: quadratic in the storages. */
 #include "check_offsets.h"
 
 #include <setjmp.h>

@@ -14,6 +14,16 @@ static void *duplicate(struct tarn_region *region, const void *from, size_t coun
     return to;
 }
 
+static void copy_claim(struct tarn_plan *copy, const struct tarn_claim *from, struct tarn_claim *to)
+{
+    struct tarn_region *region = &copy->region;
+    if (from->threshold)
+        to->threshold =
+            duplicate(region, from->threshold, copy->streams_count, sizeof *to->threshold);
+    to->gaps = duplicate(region, from->gaps, from->gaps_count, sizeof *to->gaps);
+    to->inside = duplicate(region, from->inside, from->inside_count, sizeof *to->inside);
+}
+
 static void copy_spaces(struct tarn_plan *copy, const struct tarn_plan *plan)
 {
     copy->spaces = duplicate(&copy->region, plan->spaces, plan->spaces_count, sizeof *copy->spaces);
@@ -21,11 +31,7 @@ static void copy_spaces(struct tarn_plan *copy, const struct tarn_plan *plan)
         const struct tarn_plan_space *from = &plan->spaces[s];
         struct tarn_plan_space *to = &copy->spaces[s];
         to->method = NULL;
-        if (from->threshold)
-            to->threshold = duplicate(&copy->region, from->threshold, plan->streams_count,
-                                      sizeof *to->threshold);
-        to->gaps = duplicate(&copy->region, from->gaps, from->gaps_count, sizeof *to->gaps);
-        to->inside = duplicate(&copy->region, from->inside, from->inside_count, sizeof *to->inside);
+        copy_claim(copy, &from->claim, &to->claim);
     }
 }
 
@@ -40,10 +46,7 @@ struct tarn_plan *damage_copy(const struct tarn_plan *plan)
     copy->graph = tarn_graph_retain(plan->graph);
     copy->method = NULL;
     uint32_t streams = plan->streams_count;
-    if (plan->threshold)
-        copy->threshold = duplicate(&copy->region, plan->threshold, streams, sizeof(uint32_t));
-    copy->gaps = duplicate(&copy->region, plan->gaps, plan->gaps_count, sizeof *copy->gaps);
-    copy->inside = duplicate(&copy->region, plan->inside, plan->inside_count, sizeof *copy->inside);
+    copy_claim(copy, &plan->claim, &copy->claim);
     if (plan->spaces) copy_spaces(copy, plan);
     copy->list_begin =
         duplicate(&copy->region, plan->list_begin, streams + 1, sizeof *copy->list_begin);

@@ -4,69 +4,51 @@
 
 #include <string.h>
 
-/* A bound and its certificate: the plan's, or those of one of its memory spaces. */
-struct claim {
-    uint64_t *bound;
-    uint32_t **threshold, *gaps, *inside;
-    uint32_t *gaps_count, *inside_count;
-    uint32_t space;
-};
-
-/* False: nothing is claimed. */
-static bool draw_claim(struct tarn_plan *plan, struct claim *claim, struct random_source *source)
+/* The plan's, or that of one of its memory spaces; NULL: nothing is claimed. */
+static struct tarn_claim *draw_claim(struct tarn_plan *plan, struct random_source *source)
 {
-    *claim = (struct claim){&plan->bound,      &plan->threshold,    plan->gaps, plan->inside,
-                            &plan->gaps_count, &plan->inside_count, 0};
-    if (plan->spaces_count > 0) {
-        uint32_t s = random_below(source, plan->spaces_count);
-        struct tarn_plan_space *space = &plan->spaces[s];
-        *claim = (struct claim){&space->bound,
-                                &space->threshold,
-                                space->gaps,
-                                space->inside,
-                                &space->gaps_count,
-                                &space->inside_count,
-                                s};
-    }
-    return *claim->threshold != NULL;
+    struct tarn_claim *claim = &plan->claim;
+    if (plan->spaces_count > 0)
+        claim = &plan->spaces[random_below(source, plan->spaces_count)].claim;
+    return claim->threshold ? claim : NULL;
 }
 
 /* The planner's bound is all that its certificate proves. */
 static bool raise_bound(struct tarn_plan *plan, struct random_source *source)
 {
-    struct claim claim;
-    if (!draw_claim(plan, &claim, source)) return false;
-    *claim.bound += 1 + random_below(source, random_below(source, 2) ? 2 : 600);
+    struct tarn_claim *claim = draw_claim(plan, source);
+    if (!claim) return false;
+    claim->bound += 1 + random_below(source, random_below(source, 2) ? 2 : 600);
     return true;
 }
 
 /* Less than what is proved is proved. */
 static bool lower_bound(struct tarn_plan *plan, struct random_source *source)
 {
-    struct claim claim;
-    if (!draw_claim(plan, &claim, source) || *claim.bound == 0) return false;
-    *claim.bound -= 1 + random_next(source) % *claim.bound;
+    struct tarn_claim *claim = draw_claim(plan, source);
+    if (!claim || claim->bound == 0) return false;
+    claim->bound -= 1 + random_next(source) % claim->bound;
     return true;
 }
 
 /* A plan need not claim anything. */
 static bool drop_certificate(struct tarn_plan *plan, struct random_source *source)
 {
-    struct claim claim;
-    if (!draw_claim(plan, &claim, source)) return false;
-    *claim.threshold = NULL;
-    *claim.gaps_count = 0;
+    struct tarn_claim *claim = draw_claim(plan, source);
+    if (!claim) return false;
+    claim->threshold = NULL;
+    claim->gaps_count = 0;
     return true;
 }
 
 /* In place of a threshold of a stream; false: it is the same. */
 static bool set_threshold(struct tarn_plan *plan, bool beyond, struct random_source *source)
 {
-    struct claim claim;
-    if (!draw_claim(plan, &claim, source)) return false;
+    struct tarn_claim *claim = draw_claim(plan, source);
+    if (!claim) return false;
     uint32_t s = random_below(source, plan->streams_count);
     uint32_t count = plan->list_begin[s + 1] - plan->list_begin[s];
-    uint32_t *threshold = &(*claim.threshold)[s], before = *threshold;
+    uint32_t *threshold = &claim->threshold[s], before = *threshold;
     *threshold = beyond ? count + 1 + random_below(source, 3) : random_below(source, count + 1);
     return *threshold != before;
 }
@@ -84,29 +66,29 @@ static bool move_threshold_out(struct tarn_plan *plan, struct random_source *sou
 /* Into or out of the next launch of a stream; a bound of one byte is easy to prove. */
 static bool halve_cut(struct tarn_plan *plan, struct random_source *source)
 {
-    struct claim claim;
-    if (!draw_claim(plan, &claim, source)) return false;
-    uint32_t s = random_below(source, plan->streams_count), i = 0, count = *claim.inside_count;
-    while (i < count && claim.inside[i] < s) i++;
-    bool was_inside = i < count && claim.inside[i] == s;
+    struct tarn_claim *claim = draw_claim(plan, source);
+    if (!claim) return false;
+    uint32_t s = random_below(source, plan->streams_count), i = 0, count = claim->inside_count;
+    while (i < count && claim->inside[i] < s) i++;
+    bool was_inside = i < count && claim->inside[i] == s;
     size_t behind = count - i - was_inside;
     if (was_inside)
-        memmove(&claim.inside[i], &claim.inside[i + 1], behind * sizeof *claim.inside);
+        memmove(&claim->inside[i], &claim->inside[i + 1], behind * sizeof *claim->inside);
     else
-        memmove(&claim.inside[i + 1], &claim.inside[i], behind * sizeof *claim.inside);
-    if (!was_inside) claim.inside[i] = s;
-    *claim.inside_count += was_inside ? -1u : 1u;
-    if (random_below(source, 2) && *claim.bound > 1) *claim.bound = 1;
+        memmove(&claim->inside[i + 1], &claim->inside[i], behind * sizeof *claim->inside);
+    if (!was_inside) claim->inside[i] = s;
+    claim->inside_count += was_inside ? -1u : 1u;
+    if (random_below(source, 2) && claim->bound > 1) claim->bound = 1;
     return true;
 }
 
 static bool drop_gap(struct tarn_plan *plan, struct random_source *source)
 {
-    struct claim claim;
-    if (!draw_claim(plan, &claim, source) || *claim.gaps_count == 0) return false;
-    uint32_t i = random_below(source, *claim.gaps_count);
-    size_t behind = --*claim.gaps_count - i;
-    memmove(&claim.gaps[i], &claim.gaps[i + 1], behind * sizeof *claim.gaps);
+    struct tarn_claim *claim = draw_claim(plan, source);
+    if (!claim || claim->gaps_count == 0) return false;
+    uint32_t i = random_below(source, claim->gaps_count);
+    size_t behind = --claim->gaps_count - i;
+    memmove(&claim->gaps[i], &claim->gaps[i + 1], behind * sizeof *claim->gaps);
     return true;
 }
 
@@ -114,15 +96,15 @@ static bool drop_gap(struct tarn_plan *plan, struct random_source *source)
 static bool add_gap(struct tarn_plan *plan, struct random_source *source)
 {
     const struct tarn_graph *graph = plan->graph;
-    struct claim claim;
-    if (!draw_claim(plan, &claim, source) || graph->groups_count == 0) return false;
+    struct tarn_claim *claim = draw_claim(plan, source);
+    if (!claim || graph->groups_count == 0) return false;
     const struct tarn_group *group = &graph->groups[random_below(source, graph->groups_count)];
     uint32_t storage = group->storages[random_below(source, group->storages_count)], i = 0;
-    uint32_t tensor = graph->storages[storage].tensor, count = *claim.gaps_count;
-    while (i < count && claim.gaps[i] < tensor) i++;
-    memmove(&claim.gaps[i + 1], &claim.gaps[i], (count - i) * sizeof *claim.gaps);
-    claim.gaps[i] = tensor;
-    ++*claim.gaps_count;
+    uint32_t tensor = graph->storages[storage].tensor, count = claim->gaps_count;
+    while (i < count && claim->gaps[i] < tensor) i++;
+    memmove(&claim->gaps[i + 1], &claim->gaps[i], (count - i) * sizeof *claim->gaps);
+    claim->gaps[i] = tensor;
+    ++claim->gaps_count;
     return true;
 }
 
@@ -130,13 +112,12 @@ static bool add_gap(struct tarn_plan *plan, struct random_source *source)
 static bool name_a_lone_storage_as_gap(struct tarn_plan *plan, struct random_source *source)
 {
     const struct tarn_graph *graph = plan->graph;
-    struct claim claim;
-    if (!draw_claim(plan, &claim, source) || graph->planned_count == 0 || *claim.gaps_count > 0)
-        return false;
+    struct tarn_claim *claim = draw_claim(plan, source);
+    if (!claim || graph->planned_count == 0 || claim->gaps_count > 0) return false;
     const struct tarn_storage *record =
         &graph->storages[random_below(source, graph->planned_count)];
     if (record->group != TARN_NONE || record->tensor == TARN_NONE) return false;
-    claim.gaps[(*claim.gaps_count)++] = record->tensor;
+    claim->gaps[claim->gaps_count++] = record->tensor;
     return true;
 }
 
@@ -144,12 +125,12 @@ static bool name_a_lone_storage_as_gap(struct tarn_plan *plan, struct random_sou
 static bool name_a_gap_of_another_space(struct tarn_plan *plan, struct random_source *source)
 {
     const struct tarn_graph *graph = plan->graph;
-    struct claim claim;
-    if (!draw_claim(plan, &claim, source) || graph->groups_count == 0 || *claim.gaps_count > 0)
-        return false;
+    struct tarn_claim *claim = draw_claim(plan, source);
+    if (!claim || graph->groups_count == 0 || claim->gaps_count > 0) return false;
     const struct tarn_group *group = &graph->groups[random_below(source, graph->groups_count)];
-    if (graph->storages[group->storages[0]].space == claim.space) return false;
-    claim.gaps[(*claim.gaps_count)++] = group->tensors[0];
+    uint32_t space = graph->storages[group->storages[0]].space;
+    if (plan->spaces_count == 0 || claim == &plan->spaces[space].claim) return false;
+    claim->gaps[claim->gaps_count++] = group->tensors[0];
     return true;
 }
 

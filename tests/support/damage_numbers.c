@@ -46,8 +46,8 @@ static bool draw_block(const struct tarn_plan *plan, struct block *block,
         block->count = graph->groups[g].storages_count;
         block->lone = block->members[0];
     }
-    if (graph->storages[block->lone].alignment > block->step)
-        block->step = graph->storages[block->lone].alignment;
+    if (tarn_own_alignment(graph, &graph->storages[block->lone]) > block->step)
+        block->step = tarn_own_alignment(graph, &graph->storages[block->lone]);
     uint64_t size = 0;
     for (uint32_t i = 0; i < block->count; i++)
         size += oracle_reserved(graph, block->members ? block->members[i] : a, plan->alignment);
@@ -159,7 +159,8 @@ static bool put_workspace_over_output(struct tarn_plan *plan, struct random_sour
     struct tarn_place *place = &plan->workspaces[random_below(source, plan->workspaces_count)];
     if (place->id >= graph->ops_count || graph->ops[place->id].outputs_count == 0) return false;
     const struct tarn_graph_op *op = &graph->ops[place->id];
-    uint32_t storage = graph->tensors[op->outputs[random_below(source, op->outputs_count)]].storage;
+    uint32_t storage =
+        graph->tensors[tarn_outputs(op)[random_below(source, op->outputs_count)]].storage;
     const struct tarn_place *output = place_at(plan, storage);
     if (!output || graph->storages[storage].persistent) return false;
     place->offset = output->offset;

@@ -1,3 +1,4 @@
+/* The act is done once to count its allocations, then once for each that is to fail. */
 #include "failing_memory.h"
 
 #include <setjmp.h>

@@ -114,7 +114,7 @@ static bool are_spaces_right(const struct tarn_plan *plan)
         uint64_t capacity = plan->graph->spaces[s].capacity;
         if (space->begin != footprint || space->persistent_begin != persistent) return false;
         if (capacity > 0 && space->footprint + space->persistent > capacity) return false;
-        if (space->threshold && space->bound > space->footprint) return false;
+        if (space->claim.threshold && space->claim.bound > space->footprint) return false;
         footprint += space->footprint;
         persistent += space->persistent;
     }
@@ -125,7 +125,8 @@ static bool are_spaces_right(const struct tarn_plan *plan)
 static bool lies_well(const struct tarn_plan *plan, uint32_t a)
 {
     const struct tarn_storage *record = &plan->graph->storages[a];
-    uint64_t offset = oracle_offset(plan, a), own = record->alignment, step = plan->alignment;
+    uint64_t offset = oracle_offset(plan, a), own = tarn_own_alignment(plan->graph, record),
+             step = plan->alignment;
     uint64_t begin = 0;
     if (plan->spaces) {
         const struct tarn_plan_space *space = &plan->spaces[record->space];
@@ -154,7 +155,7 @@ bool oracle_is_well_formed(const struct tarn_plan *plan)
     for (uint32_t a = 0; a < plan->graph->storages_count; a++) {
         if (!is_in_range(plan, a) || !lies_well(plan, a)) return false;
     }
-    return !plan->threshold || plan->bound <= plan->footprint;
+    return !plan->claim.threshold || plan->claim.bound <= plan->footprint;
 }
 
 /* ---- The certificate ---- */
@@ -180,7 +181,7 @@ struct proof {
 /* Is the op one whose workspace ends before its outputs begin, and the storage that workspace? */
 static bool is_early_workspace(const struct tarn_graph *graph, uint32_t a, uint32_t op)
 {
-    return graph->ops[op].workspace_first && graph->ops[op].workspace_storage == a;
+    return graph->ops[op].workspace_first && tarn_extra(&graph->ops[op])->workspace_storage == a;
 }
 
 /* Have all touchers ended when a launch starts, or, if not, when it writes its outputs? */
@@ -198,8 +199,8 @@ static bool is_free_at(const struct proof *proof, uint32_t a, uint32_t op, bool 
 
 static bool is_cut_inside(const struct tarn_plan *plan, uint32_t s)
 {
-    for (uint32_t i = 0; i < plan->inside_count; i++)
-        if (plan->inside[i] == s) return true;
+    for (uint32_t i = 0; i < plan->claim.inside_count; i++)
+        if (plan->claim.inside[i] == s) return true;
     return false;
 }
 
@@ -209,21 +210,22 @@ static bool is_in_antichain(const struct proof *proof, uint32_t a)
     uint32_t producer = plan->graph->storages[a].producer;
     uint32_t stream = plan->graph->ops[producer].stream;
     uint32_t place = proof->reach->index[producer] - plan->list_begin[stream];
-    bool is_begun = is_cut_inside(plan, stream) && place == plan->threshold[stream] &&
+    bool is_begun = is_cut_inside(plan, stream) && place == plan->claim.threshold[stream] &&
                     is_early_workspace(plan->graph, a, producer);
-    if (place >= plan->threshold[stream] && !is_begun) return false;
+    if (place >= plan->claim.threshold[stream] && !is_begun) return false;
     for (uint32_t s = 0; s < plan->streams_count; s++) {
-        uint32_t end = plan->list_begin[s] + plan->threshold[s];
+        uint32_t end = plan->list_begin[s] + plan->claim.threshold[s];
         if (is_cut_inside(plan, s) && is_free_at(proof, a, plan->list[end], false)) return false;
-        if (plan->threshold[s] > 0 && is_free_at(proof, a, plan->list[end - 1], true)) return false;
+        if (plan->claim.threshold[s] > 0 && is_free_at(proof, a, plan->list[end - 1], true))
+            return false;
     }
     return true;
 }
 
 static bool are_cuts_right(const struct tarn_plan *plan)
 {
-    for (uint32_t i = 0; i < plan->inside_count; i++) {
-        uint32_t s = plan->inside[i], next = plan->list_begin[s] + plan->threshold[s];
+    for (uint32_t i = 0; i < plan->claim.inside_count; i++) {
+        uint32_t s = plan->claim.inside[i], next = plan->list_begin[s] + plan->claim.threshold[s];
         if (next >= plan->list_begin[s + 1]) return false;
         if (!plan->graph->ops[plan->list[next]].workspace_first) return false;
     }
@@ -233,15 +235,15 @@ static bool are_cuts_right(const struct tarn_plan *plan)
 static bool are_thresholds_in_range(const struct tarn_plan *plan)
 {
     for (uint32_t s = 0; s < plan->streams_count; s++) {
-        if (plan->threshold[s] > plan->list_begin[s + 1] - plan->list_begin[s]) return false;
+        if (plan->claim.threshold[s] > plan->list_begin[s + 1] - plan->list_begin[s]) return false;
     }
     return true;
 }
 
 static bool is_named(const struct tarn_plan *plan, uint32_t storage)
 {
-    for (uint32_t i = 0; i < plan->gaps_count; i++) {
-        if (plan->gaps[i] == plan->graph->storages[storage].tensor) return true;
+    for (uint32_t i = 0; i < plan->claim.gaps_count; i++) {
+        if (plan->claim.gaps[i] == plan->graph->storages[storage].tensor) return true;
     }
     return false;
 }
@@ -377,9 +379,9 @@ static bool are_disjoint(const struct proof *proof, const struct run *a, const s
 static bool add_waste(const struct proof *proof, uint64_t *proved)
 {
     const struct tarn_plan *plan = proof->plan;
-    if (proof->gaps_count != plan->gaps_count) return false;
-    for (uint32_t i = 1; i < plan->gaps_count; i++) {
-        if (plan->gaps[i] <= plan->gaps[i - 1]) return false;
+    if (proof->gaps_count != plan->claim.gaps_count) return false;
+    for (uint32_t i = 1; i < plan->claim.gaps_count; i++) {
+        if (plan->claim.gaps[i] <= plan->claim.gaps[i - 1]) return false;
     }
     for (uint32_t i = 0; i < proof->gaps_count; i++) {
         const struct run *gap = &proof->gaps[i];
@@ -405,14 +407,14 @@ static bool is_proved(struct proof *proof)
     find_runs(proof);
     if (!add_waste(proof, &proved)) return false;
     uint64_t step = alignment_of(proof);
-    return plan->bound <= (proved + step - 1) / step * step;
+    return plan->claim.bound <= (proved + step - 1) / step * step;
 }
 
 static bool believes_bound_of(const struct tarn_plan *plan, uint32_t space)
 {
     size_t count = plan->graph->storages_count;
     struct proof proof = {.plan = plan, .space = space};
-    if (!plan->threshold) return true;
+    if (!plan->claim.threshold) return true;
     proof.reach = reach_create(plan);
     proof.inside = take(count, sizeof *proof.inside);
     proof.lone = take(count, sizeof *proof.lone);
@@ -433,12 +435,7 @@ bool oracle_believes_bound(const struct tarn_plan *plan)
     struct tarn_plan *copy = take(1, sizeof *copy);
     for (uint32_t s = 0; ok && s < plan->spaces_count; s++) {
         memcpy(copy, plan, sizeof *copy);
-        copy->bound = plan->spaces[s].bound;
-        copy->threshold = plan->spaces[s].threshold;
-        copy->gaps = plan->spaces[s].gaps;
-        copy->gaps_count = plan->spaces[s].gaps_count;
-        copy->inside = plan->spaces[s].inside;
-        copy->inside_count = plan->spaces[s].inside_count;
+        copy->claim = plan->spaces[s].claim;
         ok = believes_bound_of(copy, s);
     }
     free(copy);

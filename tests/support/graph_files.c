@@ -1,4 +1,4 @@
-/* One pattern finds a folder's graphs. */
+/* Graphs are the files of a folder whose names match one pattern, sorted by name. */
 #include "graph_files.h"
 
 #include <setjmp.h>

@@ -58,7 +58,7 @@ static void fill_steps(struct program *program)
         const struct tarn_storage *storage = &graph->storages[a];
         program->sum += storage->size;
         for (uint32_t k = 0; k < storage->touchers_count; k++) {
-            uint32_t v = storage->touchers[k];
+            uint32_t v = tarn_touchers(graph, storage)[k];
             if (program->alap[v] > program->last[a]) program->last[a] = program->alap[v];
             if (program->asap[v] > program->earliest[a]) program->earliest[a] = program->asap[v];
         }
@@ -82,7 +82,8 @@ static bool may_meet(const struct program *program, uint32_t a, uint32_t b)
     const struct tarn_storage *first = &program->graph->storages[a];
     bool apart = !first->pinned;
     for (uint32_t k = 0; k < first->touchers_count; k++)
-        apart = apart && reaches(program, first->touchers[k], program->graph->storages[b].producer);
+        apart = apart && reaches(program, tarn_touchers(program->graph, first)[k],
+                                 program->graph->storages[b].producer);
     return !apart;
 }
 
@@ -145,7 +146,7 @@ static void write_lifetime(const struct program *program, uint32_t a)
                 fprintf(program->file, " P_%u_%u = 1\n", a, s); /* (12) */
         }
         for (uint32_t k = 0; k < storage->touchers_count; k++) { /* (4) */
-            uint32_t v = storage->touchers[k];
+            uint32_t v = tarn_touchers(program->graph, storage)[k];
             if (v == storage->producer || !may_run(program, v, s)) continue;
             write_run(program, '+', v, s);
             write_kept(program, '-', a, s);

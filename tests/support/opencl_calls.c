@@ -79,9 +79,27 @@ WRAP_CREATE(cl_command_queue, clCreateCommandQueue,
             (cl_context context, cl_device_id device, cl_command_queue_properties properties,
              cl_int *code),
             (context, device, properties, code))
+WRAP_CREATE(void *, clEnqueueMapBuffer,
+            (cl_command_queue queue, cl_mem buffer, cl_bool blocking, cl_map_flags flags,
+             size_t offset, size_t size, cl_uint count, const cl_event *list, cl_event *event,
+             cl_int *code),
+            (queue, buffer, blocking, flags, offset, size, count, list, event, code))
 WRAP_RELEASE(cl_mem, clReleaseMemObject)
 WRAP_RELEASE(cl_command_queue, clReleaseCommandQueue)
 WRAP_RELEASE(cl_event, clReleaseEvent)
+
+/* Unmaps in any case. */
+cl_int __real_clEnqueueUnmapMemObject(cl_command_queue, cl_mem, void *, cl_uint, const cl_event *,
+                                      cl_event *);
+cl_int __wrap_clEnqueueUnmapMemObject(cl_command_queue, cl_mem, void *, cl_uint, const cl_event *,
+                                      cl_event *);
+cl_int __wrap_clEnqueueUnmapMemObject(cl_command_queue queue, cl_mem buffer, void *bytes,
+                                      cl_uint count, const cl_event *list, cl_event *event)
+{
+    atomic_fetch_sub(&alive, 1);
+    cl_int code = __real_clEnqueueUnmapMemObject(queue, buffer, bytes, count, list, event);
+    return fails() ? CL_OUT_OF_RESOURCES : code;
+}
 
 void *__real_clSVMAlloc(cl_context, cl_svm_mem_flags, size_t, cl_uint);
 void *__wrap_clSVMAlloc(cl_context, cl_svm_mem_flags, size_t, cl_uint);

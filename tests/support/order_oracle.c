@@ -12,8 +12,9 @@ static void add_arc(uint64_t *reach, uint32_t later, uint32_t earlier)
 static void add_arcs(uint64_t *reach, const struct tarn_graph *graph, uint32_t v)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
+    const struct tarn_op_extra *extra = tarn_extra(op);
     if (op->position > 0) add_arc(reach, v, graph->streams[op->stream].ops[op->position - 1]);
-    for (uint32_t i = 0; i < op->control_count; i++) add_arc(reach, v, op->control[i]);
+    for (uint32_t i = 0; i < extra->control_count; i++) add_arc(reach, v, extra->control[i]);
     for (uint32_t i = 0; i < op->inputs_count; i++) {
         uint32_t producer = graph->tensors[op->inputs[i]].producer;
         if (producer != TARN_NONE) add_arc(reach, v, producer);

@@ -1,3 +1,4 @@
+/* A problem with its rows of conflicts, which tests look at one by one. */
 #include "place_fixture.h"
 
 #include <setjmp.h>

@@ -74,7 +74,7 @@ static void make_blocks(struct naive *naive, int64_t alignment)
             for (uint32_t i = 0; i < graph->groups[g].storages_count; i++)
                 add_member(naive, block, graph->groups[g].storages[i]);
         }
-        int64_t own = (int64_t)graph->storages[block->members[0]].alignment;
+        int64_t own = (int64_t)tarn_own_alignment(graph, &graph->storages[block->members[0]]);
         int64_t padding = round_up(block->size, alignment) - block->size;
         block->alignment = own > alignment ? own : alignment;
         block->sizes[block->length - 1] += padding;
@@ -91,7 +91,7 @@ static bool is_alive(const struct tarn_graph *graph, uint32_t a, uint32_t rank)
     const struct tarn_storage *storage = &graph->storages[a];
     bool begun = graph->rank[storage->producer] <= rank, ended = !storage->pinned;
     for (uint32_t i = 0; i < storage->touchers_count; i++)
-        if (graph->rank[storage->touchers[i]] >= rank) ended = false;
+        if (graph->rank[tarn_touchers(graph, storage)[i]] >= rank) ended = false;
     return begun && !ended;
 }
 

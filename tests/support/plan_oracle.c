@@ -21,9 +21,9 @@ bool oracle_writes(const struct tarn_graph *graph, uint32_t op, uint32_t storage
 {
     const struct tarn_graph_op *info = &graph->ops[op];
     for (uint32_t k = 0; k < info->outputs_count; k++) {
-        if (graph->tensors[info->outputs[k]].storage == storage) return true;
+        if (graph->tensors[tarn_outputs(info)[k]].storage == storage) return true;
     }
-    return info->workspace_storage == storage;
+    return tarn_extra(info)->workspace_storage == storage;
 }
 
 bool oracle_touches(const struct tarn_graph *graph, uint32_t op, uint32_t storage)
@@ -179,11 +179,12 @@ static void follow_arcs(struct walk *walk, uint32_t op, bool by_control)
     const struct tarn_graph *graph = walk->reach->plan->graph;
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         const struct tarn_graph_op *later = &graph->ops[v];
+        const struct tarn_op_extra *extra = tarn_extra(later);
         for (uint32_t k = 0; k < later->inputs_count; k++) {
             if (graph->tensors[later->inputs[k]].producer == op) follow(walk, v, by_control);
         }
-        for (uint32_t k = 0; k < later->control_count; k++) {
-            if (later->control[k] == op) follow(walk, v, true);
+        for (uint32_t k = 0; k < extra->control_count; k++) {
+            if (extra->control[k] == op) follow(walk, v, true);
         }
     }
 }

@@ -440,6 +440,7 @@ static int launch(void *self, void *queue, void (*function)(void *argument), voi
 {
     int code = enter(self);
     if (!code) append(queue, (struct piece){.kind = CALL, .function = function, .user = argument});
+    if (!code) run_some(self, 2);
     return leave(self, code);
 }
 

@@ -10,6 +10,12 @@
  * sanitizers see shows on fewer; so does what coverage sees (FEW_DRAWS, of tests/coverage.sh). */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
+#elif defined(__has_feature) /* clang's way to tell */
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifdef SANITIZED
 #define FEW_DRAWS
 #else
 #define SANITIZED 0

@@ -367,9 +367,11 @@ static void add_passes(struct growth *g, tarn_tensor input)
     bool each = passes == 1 && !g->options->bucket;
     assert_true(passes <= PASSES_MAX && ahead < passes);
     for (uint32_t k = 0; k < passes + ahead; k++) {
-        g->pass = &g->passes[k];
-        for (uint32_t i = 0; i < g->options->ops && k < passes; i++) add_forward(g, i, input);
-        if (k < passes) add_loss(g);
+        if (k < passes) {
+            g->pass = &g->passes[k];
+            for (uint32_t i = 0; i < g->options->ops; i++) add_forward(g, i, input);
+            add_loss(g);
+        }
         if (k < ahead) continue;
         g->pass = &g->passes[k - ahead];
         add_backward_pass(g, each);

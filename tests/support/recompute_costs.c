@@ -60,7 +60,7 @@ static bool is_alive(const struct tarn_graph *graph, uint32_t storage, uint32_t 
     uint32_t first = UINT32_MAX, last = 0;
     if (record->tensor == TARN_NONE) return graph->rank[record->producer] == place;
     for (uint32_t i = 0; i < record->touchers_count; i++) {
-        uint32_t at = graph->rank[record->touchers[i]];
+        uint32_t at = graph->rank[tarn_touchers(graph, record)[i]];
         if (at < first) first = at;
         if (at > last) last = at;
     }
@@ -88,7 +88,7 @@ static bool makes_a_copy(const struct tarn_plan *plan, uint32_t v)
 {
     const struct tarn_graph_op *op = &plan->graph->ops[v];
     for (uint32_t k = 0; k < op->outputs_count; k++) {
-        if (tarn_plan_tensor_origin(plan, op->outputs[k]) != op->outputs[k]) return true;
+        if (tarn_plan_tensor_origin(plan, tarn_outputs(op)[k]) != tarn_outputs(op)[k]) return true;
     }
     return false;
 }

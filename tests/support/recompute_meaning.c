@@ -27,17 +27,19 @@ uint64_t recompute_first_content(uint32_t root) { return recompute_mixed(12345, 
 struct tarn_list recompute_inputs(const struct tarn_graph *graph, uint32_t v, uint32_t form)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
-    if (form > 0 && op->implementations[form - 1].inputs.count > 0)
-        return op->implementations[form - 1].inputs;
+    const struct tarn_op_extra *extra = tarn_extra(op);
+    if (form > 0 && extra->implementations[form - 1].inputs.count > 0)
+        return extra->implementations[form - 1].inputs;
     return (struct tarn_list){op->inputs, op->inputs_count};
 }
 
 struct tarn_list recompute_outputs(const struct tarn_graph *graph, uint32_t v, uint32_t form)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
-    if (form > 0 && op->implementations[form - 1].outputs.count > 0)
-        return op->implementations[form - 1].outputs;
-    return (struct tarn_list){op->outputs, op->outputs_count};
+    const struct tarn_op_extra *extra = tarn_extra(op);
+    if (form > 0 && extra->implementations[form - 1].outputs.count > 0)
+        return extra->implementations[form - 1].outputs;
+    return (struct tarn_list){tarn_outputs(op), op->outputs_count};
 }
 
 uint32_t recompute_index_in(struct tarn_list list, uint32_t tensor)
@@ -114,17 +116,18 @@ static void run_source_op(struct pass *pass, uint32_t v)
     struct recompute_meaning *meaning = pass->meaning;
     const struct tarn_graph *graph = meaning->source;
     const struct tarn_graph_op *op = &graph->ops[v];
-    for (uint32_t form = 0; form <= op->implementations_count && !op->view; form++)
+    for (uint32_t form = 0; form <= tarn_extra(op)->implementations_count && !op->view; form++)
         read_form(pass, v, form, false);
     uint64_t value = op->view ? 0 : recompute_mixed(hash_form(pass, v, 0), v);
     for (uint32_t k = 0; k < op->outputs_count && !op->view; k++) {
         uint32_t first = 0; /* two names of one storage have one value */
-        while (graph->tensors[op->outputs[first]].root != graph->tensors[op->outputs[k]].root)
+        while (graph->tensors[tarn_outputs(op)[first]].root !=
+               graph->tensors[tarn_outputs(op)[k]].root)
             first++;
         pass->made[meaning->first_output[v] + k] = recompute_mixed(value, first);
     }
     for (uint32_t k = 0; k < op->outputs_count; k++) {
-        uint32_t t = op->outputs[k], storage = graph->tensors[t].storage;
+        uint32_t t = tarn_outputs(op)[k], storage = graph->tensors[t].storage;
         if (!op->view) meaning->content[storage] = pass->made[meaning->first_output[v] + k];
         pass->left[t] = meaning->content[storage];
     }
@@ -138,7 +141,7 @@ static void run_source(struct pass *pass)
     memset(meaning->content, 0, graph->planned_count * sizeof *meaning->content);
     for (uint32_t i = 0; i < graph->ops_count; i++) run_source_op(pass, graph->order[i]);
     for (uint32_t v = 0; v < graph->ops_count; v++) {
-        for (uint32_t form = 0; form <= graph->ops[v].implementations_count; form++) {
+        for (uint32_t form = 0; form <= tarn_extra(&graph->ops[v])->implementations_count; form++) {
             if (graph->ops[v].view) continue;
             read_form(pass, v, form, true);
             pass->reads[meaning->first_form[v] + form] = hash_form(pass, v, form);
@@ -155,7 +158,7 @@ static void count_forms(struct recompute_meaning *meaning)
         meaning->first_output[v] = meaning->outputs_count;
         meaning->first_form[v] = meaning->forms_count;
         meaning->outputs_count += graph->ops[v].outputs_count;
-        meaning->forms_count += graph->ops[v].implementations_count + 1;
+        meaning->forms_count += tarn_extra(&graph->ops[v])->implementations_count + 1;
     }
 }
 

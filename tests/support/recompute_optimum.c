@@ -82,7 +82,7 @@ static uint32_t first_update(const struct tarn_graph *graph, uint32_t storage)
 {
     uint32_t first = graph->ops_count;
     for (uint32_t i = 0; i < graph->storages[storage].touchers_count; i++) {
-        uint32_t v = graph->storages[storage].touchers[i];
+        uint32_t v = tarn_touchers(graph, &graph->storages[storage])[i];
         if (oracle_writes(graph, v, storage) && graph->rank[v] < first) first = graph->rank[v];
     }
     return first + 1;
@@ -110,7 +110,7 @@ static void read_op(struct recompute_optimum *optimum, uint32_t place)
             op->stale = first_update(graph, storage);
     }
     for (uint32_t k = 0; k < graph->ops[v].outputs_count; k++) {
-        uint32_t storage = graph->tensors[graph->ops[v].outputs[k]].storage;
+        uint32_t storage = graph->tensors[tarn_outputs(&graph->ops[v])[k]].storage;
         if (optimum->result_of[storage] != TARN_NONE)
             op->writes |= 1u << optimum->result_of[storage];
         else
@@ -128,7 +128,8 @@ static void sum_fixed(struct recompute_optimum *optimum)
         if (optimum->result_of[a] != TARN_NONE) continue;
         uint32_t first = graph->rank[storage->producer], last = first;
         for (uint32_t i = 0; i < storage->touchers_count; i++) {
-            if (graph->rank[storage->touchers[i]] > last) last = graph->rank[storage->touchers[i]];
+            if (graph->rank[tarn_touchers(graph, storage)[i]] > last)
+                last = graph->rank[tarn_touchers(graph, storage)[i]];
         }
         if (storage->pinned) last = graph->ops_count - 1;
         for (uint32_t place = first; place <= last; place++) optimum->ops[place].fixed += size;

@@ -101,8 +101,8 @@ static uint64_t hash_launch(const struct stage *stage, uint32_t v)
     for (uint32_t k = 0; k < op->inputs_count; k++)
         inputs[k] = read_storage(stage, graph->tensors[op->inputs[k]].storage);
     for (uint32_t k = 0; k < op->outputs_count; k++) {
-        if (recompute_overwrites_unread(graph, v, list, op->outputs[k]))
-            overwritten[count++] = read_storage(stage, graph->tensors[op->outputs[k]].storage);
+        if (recompute_overwrites_unread(graph, v, list, tarn_outputs(op)[k]))
+            overwritten[count++] = read_storage(stage, graph->tensors[tarn_outputs(op)[k]].storage);
     }
     return recompute_hash(inputs, op->inputs_count, overwritten, count);
 }
@@ -144,7 +144,7 @@ static bool yield(struct stage *stage, uint32_t v, uint32_t iteration, uint32_t 
     size_t row = (size_t)iteration * meaning->outputs_count + meaning->first_output[origin];
     if (op->outputs_count != outputs.count) return says(stage, v, iteration, "has other outputs");
     for (uint32_t k = 0; k < op->outputs_count; k++) {
-        uint32_t t = op->outputs[k], copied = tarn_plan_tensor_origin(stage->plan, t);
+        uint32_t t = tarn_outputs(op)[k], copied = tarn_plan_tensor_origin(stage->plan, t);
         size_t i = row + recompute_index_in(all, outputs.ids[k]);
         if (copied != outputs.ids[k]) return says(stage, v, iteration, "names another output");
         if (copied == t && stage->yielded[i]) return says(stage, v, iteration, "yields twice");
@@ -160,7 +160,7 @@ static bool writes(const struct tarn_graph *graph, uint32_t v, uint32_t storage)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
     for (uint32_t k = 0; k < op->outputs_count; k++) {
-        if (graph->tensors[op->outputs[k]].storage == storage) return true;
+        if (graph->tensors[tarn_outputs(op)[k]].storage == storage) return true;
     }
     return false;
 }
@@ -171,14 +171,15 @@ static uint64_t hash_used(const struct stage *stage, uint32_t v)
 {
     const struct tarn_graph *graph = stage->plan->graph;
     const struct tarn_graph_op *op = &graph->ops[v];
+    const struct tarn_op_extra *extra = tarn_extra(op);
     uint64_t hash = 0;
     for (uint32_t k = 0; k < op->inputs_count; k++) {
         uint32_t storage = graph->tensors[op->inputs[k]].storage;
         if (!writes(graph, v, storage)) hash = recompute_mixed(hash, read_storage(stage, storage));
     }
-    return op->workspace_storage == TARN_NONE
+    return extra->workspace_storage == TARN_NONE
                ? hash
-               : recompute_mixed(hash, read_storage(stage, op->workspace_storage));
+               : recompute_mixed(hash, read_storage(stage, extra->workspace_storage));
 }
 
 static bool launch(struct stage *stage, uint32_t v, uint32_t iteration)
@@ -187,7 +188,7 @@ static bool launch(struct stage *stage, uint32_t v, uint32_t iteration)
     uint32_t origin = tarn_plan_op_origin(stage->plan, v);
     uint32_t implementation = tarn_plan_op_implementation(stage->plan, v);
     uint32_t form = implementation == TARN_NONE ? 0 : implementation + 1;
-    uint32_t workspace = stage->plan->graph->ops[v].workspace_storage;
+    uint32_t workspace = tarn_extra(&stage->plan->graph->ops[v])->workspace_storage;
     size_t op = (size_t)iteration * meaning->source->ops_count + origin;
     if (stage->run[op] && meaning->source->ops[origin].outputs_count == 0)
         return says(stage, v, iteration, "has an effect twice");

@@ -19,7 +19,8 @@ import tarn.torch
 
 STEPS, PAIRS = 3, 3
 PLANS = {"plain": {}, "reorder": {"reorder": True}, "75 %": {"reorder": True, "budget": 0.75},
-         "50 %": {"reorder": True, "budget": 0.5}, "two streams": {"streams": 2, "couple": True}}
+         "50 %": {"reorder": True, "budget": 0.5}, "two streams": {"streams": 2, "couple": True},
+         "two, reordered": {"streams": 2, "couple": True, "reorder": True}}
 
 
 def mib(size):

@@ -7,6 +7,7 @@ import copy
 import gc
 import io
 import os
+import pickle
 import re
 import socket
 import subprocess
@@ -350,22 +351,44 @@ def memories_and_shared_storages_are_kept_apart():
 
 # ---- Documents ----
 
+def executorch_edge(model, inputs):
+    from executorch.exir import to_edge
+    return to_edge(torch.export.export(model, inputs, strict=False))
+
+
 def what_the_documents_show_works():
-    """All blocks of code that do not begin with a command of the shell, one after the other."""
+    """All blocks of code, one after the other, where there are a program to export and a memory snapshot."""
+    model, inputs = make_exported("tiny GPT")
+    with torch.no_grad():
+        edge = executorch_edge(model, inputs)
     for document, heading in (("README.md", "### In PyTorch\n"), ("docs/pytorch.md", "# PyTorch\n")):
-        section = (SOURCE / document).read_text().split(heading)[1].split("\n## The house")[0]
-        names, told = {}, io.StringIO()
+        section = (SOURCE / document).read_text().split(heading)[1].split("\n## Layout")[0]
+        names, told = {"edge": edge}, io.StringIO()
         torch.manual_seed(0)
-        for block in re.findall(r"(?:^    .*\n|^\n(?=    ))+", section, re.MULTILINE):
-            if not block.lstrip().startswith("$"):
-                with contextlib.redirect_stdout(told):
-                    exec(textwrap.dedent(block), names)  # pylint: disable=exec-used
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), contextlib.redirect_stdout(told):
+            entry = {"action": "alloc", "addr": 4096, "size": 512, "stream": 0, "frames": []}
+            Path("snapshot.pickle").write_bytes(pickle.dumps({"segments": [], "device_traces": [[entry]]}))
+            for block in re.findall(r"(?:^    .*\n|^\n(?=    ))+", section, re.MULTILINE):
+                block = textwrap.dedent(block).strip("\n").removeprefix("$ python\n")
+                if not block.startswith("$"):  # what the shell runs has a test of its own
+                    exec(block, names)  # pylint: disable=exec-used
+            assert document == "README.md" or names["program"].executorch_program and Path("snapshot.json.gz").exists()
         assert "arena" in told.getvalue(), document
+
+
+def the_commands_of_the_documents_run():
+    """Those of the tables, on the smallest network of each."""
+    commands = re.findall(r"^    \$ TARN_LIBRARY=\S+ (.*tables\.py (\w+))$", (SOURCE / "docs/pytorch.md").read_text(), re.MULTILINE)
+    assert [what for _, what in commands] == ["steps", "exported"], commands
+    for command, what in commands:
+        network = {"steps": "small_resnet", "exported": "tiny GPT"}[what]
+        done = subprocess.run([*command.split(), network], cwd=SOURCE, capture_output=True, text=True, check=False)
+        assert done.returncode == 0 and f"| {network} |" in done.stdout and "NO" not in done.stdout, (done.stdout, done.stderr[-2000:])
 
 
 TESTS = [value for name, value in list(vars().items())
          if getattr(value, "__module__", None) == "__main__" and callable(value)
-         and name not in ("adam", "eager_step", "tensors_of", "same", "compare", "small_pair",
+         and name not in ("adam", "executorch_edge", "eager_step", "tensors_of", "same", "compare", "small_pair",
                           "rank")]
 
 if __name__ == "__main__":

@@ -108,10 +108,8 @@ function writeLabel(g, h, [x, y, width, height]) {
   const part = layout.map, left = Math.max(x, layout.x), right = Math.min(x + width, layout.x + layout.width);
   const top = Math.max(y, part.y), bottom = Math.min(y + height, part.y + part.height);
   if (right - left < 46 || bottom - top < 13) return;
-  const room = Math.floor((right - left - 9) / 6.2), size = "  " + bytesText(plan.holder.size[h]);
-  let name = holderName(h);
-  if (name.length + size.length <= room) name += size;
-  write(g, shortened(name, room), left + 5, (top + bottom) / 2 + 4, fills[classOf(h)].ink);
+  const room = right - left - 9, name = holderName(h), whole = name + "  " + bytesText(plan.holder.size[h]);
+  write(g, fitted(g, whole, room) === whole ? whole : fitted(g, name, room), left + 5, (top + bottom) / 2 + 4, fills[classOf(h)].ink);
 }
 
 // Up the right ends of the members, down the left ones: they lie back to back.

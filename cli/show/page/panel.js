@@ -4,13 +4,14 @@ const heading = (text) => element("h3", null, text);
 const note = (...children) => element("p", { className: "soft" }, ...children);
 const row = (left, right) => element("tr", null, element("td", null, left), element("td", null, right));
 const table = (...rows) => element("table", null, ...rows);
+const amount = (bytes) => element("span", { className: "whole" }, bytesText(bytes));
 const fact = (name, value) => row(element("span", { className: "soft" }, name), value);
 
 function link(text, what) {
   return element("a", { href: "#", data: { what: JSON.stringify(what) } }, text);
 }
 const launchLink = (v) => [link(launchName(v), { launch: v }), " ", element("span", { className: "faint" }, placeText(v))];
-const holderLink = (h) => [swatch(fills[classOf(h)].plain), link(holderName(h), { holder: h })];
+const holderLink = (h) => element("span", { className: "named" }, swatch(fills[classOf(h)].plain), link(holderName(h), { holder: h }));
 
 // The first `limit` of them, and how many more there are.
 function someOf(items, limit, draw) {
@@ -20,7 +21,7 @@ function someOf(items, limit, draw) {
 
 function holderTable(holders, limit, moment) {
   const [rows, more] = someOf(holders, limit, (h) =>
-    row([holderLink(h), moment !== undefined && moment >= axis.to[h] ? element("span", { className: "faint" }, " held") : null], bytesText(plan.holder.size[h])));
+    row([holderLink(h), moment !== undefined && moment >= axis.to[h] ? element("span", { className: "faint" }, " held") : null], amount(plan.holder.size[h])));
   return [table(rows), more];
 }
 
@@ -99,8 +100,8 @@ function holderPanel(h) {
   ];
 }
 
-function meanwhileTable(intervals) {
-  const shown = intervals.map((interval, s) => ({ ...interval, s }));
+function meanwhileTable(intervals, own) {
+  const shown = intervals.map((interval, s) => ({ ...interval, s })).filter(({ s }) => s !== own);
   return someOf(shown, 24, ({ from, to, s }) =>
     table(row(streamName(s), from < to ? "#" + from + " – #" + (to - 1) + (to === plan.lists[s].length ? " (end)" : "") : element("span", { className: "faint" }, "none"))));
 }
@@ -130,7 +131,7 @@ function launchPanel(v) {
     lists("Is waited for in the next iteration by", plan.nextWaiters.of(v)),
     written.length ? [heading("Writes"), holderTable(written, 20)] : null,
     read.length ? [heading("Reads, in the arena"), holderTable(read, 20)] : null,
-    plan.streams.length > 1 ? [heading("In each other stream, launches that may run beside it"), meanwhileTable(state.meanwhile)] : null,
+    plan.streams.length > 1 ? [heading("In each other stream, launches that may run beside it"), meanwhileTable(state.meanwhile, stream[v])] : null,
   ];
 }
 
@@ -154,7 +155,7 @@ function rangePanel(begin, end) {
   return [
     element("h2", null, "Bytes " + countText(Math.round(begin - zero)) + " – " + countText(Math.round(end - zero)) + (hasSpaces() ? " of " + spaceName(spaceAt(begin)) : "")),
     note(bytesText(Math.round(end - begin)) + " of the arena, which " + plural(inside.length, "storage") + " have, one after the other:"),
-    someOf(inside, 60, (h) => table(row([holderLink(h), " ", element("span", { className: "faint" }, timeText(axis.from[h]))], bytesText(plan.holder.size[h])))),
+    someOf(inside, 60, (h) => table(row([holderLink(h), " ", element("span", { className: "faint whole" }, timeText(axis.from[h]))], amount(plan.holder.size[h])))),
     note("Choose one to see who has its bytes before and after, and why that is safe."),
   ];
 }
@@ -171,11 +172,12 @@ function persistentPanel(i) {
 }
 
 function persistentPart() {
-  if (!plan.persistent.length) return null;
-  const largest = plan.persistent.map((one, i) => i).sort((a, b) => plan.persistent[b][3] - plan.persistent[a][3]);
+  const isHere = ([, , , , space]) => isSpaceShown(space);
+  const largest = plan.persistent.map((one, i) => i).filter((i) => isHere(plan.persistent[i])).sort((a, b) => plan.persistent[b][3] - plan.persistent[a][3]);
+  if (!largest.length) return null;
   return [
-    heading("Lives for ever: " + plural(plan.persistent.length, "storage") + ", " + bytesText(plan.persistentBytes)),
-    someOf(largest, 5, (i) => table(row(link(plan.persistent[i][0] || plan.persistent[i][1], { persistent: i }), bytesText(plan.persistent[i][3])))),
+    heading("Lives for ever: " + plural(largest.length, "storage") + ", " + bytesText(shownFigures().persistentBytes)),
+    someOf(largest, 5, (i) => table(row(link(plan.persistent[i][0] || plan.persistent[i][1], { persistent: i }), amount(plan.persistent[i][3])))),
   ];
 }
 
@@ -191,8 +193,9 @@ function violationPanel(i) {
     concerned.length ? [heading("Launches"), concerned.map((v) => element("div", null, launchLink(v)))] : null,
     storages.length ? [heading("Storages"), holderTable(storages, 4)] : null,
     steps.length
-      ? [heading("An order that corrupts: the last of its " + plural(steps.length, "step")),
+      ? [heading("An order that corrupts" + (steps.length > 16 ? ": the last 16 of its " + countText(steps.length) + " steps" : "")),
         note("It is the x axis. All waits are kept; the last of these launches reads a wrong byte" + (steps.some((step) => step.iteration) ? "; hollow ones are of the next iteration." : ".")),
+        witness.length && !concerned.includes(witness.at(-2)) ? note("It does not come to the launches above: what they do is wrong only after a first wrong read.") : null,
         steps.slice(-16).map((step) => element("div", null, launchLink(step.launch), step.iteration ? " of the next iteration" : ""))]
       : note("No order is known in which this corrupts a byte that is read."),
   ];
@@ -203,7 +206,7 @@ function violationPanel(i) {
 function axisText() {
   const others = " The streams may interleave otherwise; offsets are safe in all of those ways.";
   if (axis.key === "order") return "Launches one after another, in list order." + others;
-  if (axis.key === "real") return "When launches really ran, by a trace of `tarn run --trace`.";
+  if (axis.key === "real") return "When launches really ran, by a trace of “tarn run --trace”.";
   if (axis.key === "wrong") return "A legal order, by this plan’s waits, at whose dashed lines a launch reads a wrong byte; behind them, what the order does not come to.";
   if (axis.key === "cut")
     return "One legal interleaving that runs into the bound’s certificate: between the dashed lines " + plural(axis.flight, "launch").replace(/launchs/, "launches") +
@@ -222,9 +225,9 @@ function legend() {
   return element("ul", null, classes,
     state.colour === "stream" && plan.streams.length > 12 ? element("li", { className: "faint" }, "and so on: click a stream’s name to see its storages alone") : null,
     plan.streams.length > 1 ? item(swatch(null, "held"), "held: its uses have ended, but no stream that may overwrite it has waited for them yet") : null,
-    plan.cut ? item(swatch(null, "certificate"), "certificate" + (hasSpaces() ? " of " + spaceName(0) : "") + ": " + plural(certified, "storage") + " no two of which can share a byte; the dashed line in the rows is its cut") : null,
+    plan.cut && isSpaceShown(0) ? item(swatch(null, "certificate"), "certificate" + (hasSpaces() ? " of " + spaceName(0) : "") + ": " + plural(certified, "storage") + " no two of which can share a byte; the dashed line in the rows is its cut") : null,
     plan.groups.size ? item(swatch(null, "group"), "contiguous group") : null,
-    hasSpaces() ? item("━ ", "where one memory space ends and the next begins: " + plan.spaces.map((_, s) => spaceName(s)).join(", ")) : null,
+    hasSpaces() && state.space === null ? item("━ ", "where one memory space ends and the next begins: " + plan.spaces.map((_, s) => spaceName(s)).join(", ")) : null,
     padded ? item(swatch(colours.grid), "pale: padding to the alignment of " + plan.alignment) : null,
     plan.again.size ? item("◤ ", "work that is done again") : null,
     item(swatch(null, "free"), "free at this moment"));
@@ -259,7 +262,7 @@ function momentPanel(moment) {
     usePart(moment),
     persistentPart(),
     heading("Keys"),
-    table(KEYS.map(([keys, text]) => row(keys.split(" ").map((key) => [element("kbd", null, key), " "]), text))),
+    table(KEYS.map(([keys, text]) => row(element("span", { className: "whole" }, keys.split(" ").map((key) => [element("kbd", null, key), " "])), text))),
     note("The wheel zooms time, with Shift addresses. Drag to move, Shift and drag to zoom to a box, drag along the strip or the offsets to choose bytes. Click a stream’s name to see its storages alone."),
   ];
 }

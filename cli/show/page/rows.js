@@ -85,8 +85,7 @@ function writeLaunch(g, v, x, width, y, height, colour) {
 function nameLaunch(g, v, x, width, y, height, colour) {
   if (width < 36 || height < 10) return;
   const left = Math.max(x, layout.x), right = Math.min(x + width, layout.x + layout.width);
-  const room = Math.floor((right - left - 7) / 6.2);
-  if (room > 3) write(g, shortened(launchName(v), room), left + 4, y + height / 2 + 4, inkOn(colour));
+  if (right - left > 30) write(g, fitted(g, launchName(v), right - left - 7), left + 4, y + height / 2 + 4, inkOn(colour));
 }
 
 function markFoundLaunches(g) {
@@ -137,13 +136,15 @@ function drawArrow(g, from, to, colour, hasHead) {
 function drawStaircase(g) {
   const low = plan.cut.map((count, s) => (count ? axis.end[plan.lists[s][count - 1]] : 0));
   const high = plan.cut.map((count, s) => (count < plan.lists[s].length ? axis.begin[plan.lists[s][count]] : axis.top));
-  const middle = low.slice().sort((a, b) => a - b)[low.length >> 1];
+  // Rows that are low have the upright parts alone: dashes across all of them would cover the launches.
+  const isLow = layout.rows.row < 10, middle = low.slice().sort((a, b) => a - b)[low.length >> 1];
   g.strokeStyle = colours.ink;
   g.lineWidth = 1.75;
-  g.setLineDash([5, 3]);
+  if (!isLow) g.setLineDash([5, 3]);
   g.beginPath();
   low.forEach((at, s) => {
     const x = Math.max(layout.x - 9, Math.min(layout.x + layout.width + 9, toX(Math.max(at, Math.min(high[s], middle)))));
+    if (isLow) g.moveTo(x, rowY(s));
     g.lineTo(x, rowY(s));
     g.lineTo(x, rowY(s + 1));
   });

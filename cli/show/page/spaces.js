@@ -4,7 +4,8 @@
 const hasSpaces = () => plan.spaces.length > 1;
 const spaceOf = (h) => (plan.holder.space ? plan.holder.space[h] : 0);
 const spaceName = (s) => plan.spaces[s].name || "space " + s;
-const isShown = (h) => state.space === null || spaceOf(h) === state.space;
+const isSpaceShown = (s) => state.space === null || s === state.space;
+const isShown = (h) => isSpaceShown(spaceOf(h));
 const shownSpaces = () => (state.space === null ? plan.spaces : [plan.spaces[state.space]]);
 
 // The range of offsets that is looked at.
@@ -49,10 +50,11 @@ function offsetTicks(part) {
   for (const [s, space] of plan.spaces.entries()) {
     const low = Math.max(view.y0, space.begin), high = Math.min(view.y1, space.begin + space.footprint);
     if (low >= high || !shownSpaces().includes(space)) continue;
-    for (const bytes of ticksBetween(low - space.begin, high - space.begin, Math.max(2, ((high - low) * perByte) / 60), true)) {
+    const inSpace = ticksBetween(low - space.begin, high - space.begin, Math.max(2, ((high - low) * perByte) / 60), true);
+    for (const bytes of inSpace) {
       const isNearEnd = s + 1 < plan.spaces.length && (space.footprint - bytes) * perByte < 13;
       if (bytes === 0 && hasSpaces()) ticks.push([space.begin, spaceName(s)]);
-      else if (!isNearEnd || state.space !== null) ticks.push([space.begin + bytes, bytesText(bytes).replace(/\.0+ /, " ")]);
+      else if (!isNearEnd || state.space !== null) ticks.push([space.begin + bytes, exactBytesText(bytes, inSpace.length > 1 ? inSpace[1] - inSpace[0] : 1)]);
     }
   }
   return ticks;

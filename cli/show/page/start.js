@@ -53,7 +53,7 @@ async function start() {
   }).observe(chart);
   // For tests, and for questions of one's own at the console.
   window.tarn = {
-    plan, state, view, search, zoom, choose, setAxis, find, neighbours, findWay, setSpace, waysBetween, meanwhile, besides, axisOf, prepareAxis, drawBase, drawOver, toX, toY, rowY,
+    plan, state, view, search, zoom, choose, setAxis, find, neighbours, findWay, setSpace, waysBetween, meanwhile, besides, axisOf, prepareAxis, drawBase, drawOver, toX, toY, rowY, offsetTicks, launchesOf,
     get axis() { return axis; },
     get layout() { return layout; },
     loaded: performance.now(),

@@ -18,9 +18,9 @@ static enum tarn_status count_pairs(const struct tarn_problem *problem, double *
     double count = reuse->count;
     *pairs = count * count / 2;
     if ((uint64_t)reuse->count * reuse->streams_count > ENTRIES_MAX) return TARN_OK;
-    uint64_t counted = 0;
+    uint64_t counted;
     enum tarn_status status = tarn_conflicts_pairs(&problem->conflicts, &counted);
-    *pairs = (double)counted;
+    if (status == TARN_OK) *pairs = (double)counted;
     return status;
 }
 

@@ -69,8 +69,9 @@ enum {
     TARN_WORK_EXACT_SECTION = 20, /* packed, or asked what cannot be first */
     TARN_WORK_EXACT_PIECE = 2,    /* of these */
     TARN_WORK_EXACT_RAISE = 20,
-    TARN_WORK_EXACT_SAVE = 2,    /* of a block, for each word of its set of reasons */
-    TARN_WORK_EXACT_CONFLICT = 6 /* of making an instance */
+    TARN_WORK_EXACT_SAVE = 2,     /* of a block, for each word of its set of reasons */
+    TARN_WORK_EXACT_CONFLICT = 6, /* of making an instance */
+    TARN_WORK_FOLD_PERIOD = 60    /* of finding leaders, each block */
 };
 
 #endif

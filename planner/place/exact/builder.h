@@ -19,6 +19,8 @@ struct tarn_exact_builder {
     struct tarn_exact_instance *instance;
     const struct tarn_problem *problem;
     const bool *is_left_out; /* block of the problem -> ..., or NULL */
+    const uint32_t *leader;  /* the same */
+    uint32_t *follower;      /* block of the problem -> the next one of its class, or TARN_NONE */
     const struct tarn_deadline *deadline;
     uint64_t work, work_max; /* so far, and at most; 0: no limit */
     bool over;               /* work or time has ended the building */
@@ -46,6 +48,11 @@ static inline bool tarn_exact_builder_is_over(struct tarn_exact_builder *builder
     bool spent = builder->work_max > 0 && builder->work >= builder->work_max;
     builder->over = builder->over || spent || tarn_deadline_is_over(builder->deadline);
     return builder->over;
+}
+
+static inline uint32_t tarn_exact_leader(const struct tarn_exact_builder *builder, uint32_t block)
+{
+    return builder->leader ? builder->leader[block] : block;
 }
 
 static inline bool tarn_exact_is_left_out(const struct tarn_exact_builder *builder, uint32_t block)

@@ -1,6 +1,6 @@
 /* Components of unplaced blocks: sets between which there are no conflicts, which are solved one
  * after another. Cost of splitting one off: the conflicts of its blocks, n / 64 words each. */
-#include "components.h"
+#include "state.h"
 
 #include <assert.h>
 #include <string.h>

@@ -40,6 +40,14 @@ static struct tarn_exact_forbidden forbidden_of(const struct tarn_exact_instance
                                          start + size - within};
 }
 
+/* Is storage a a block that has a leader? */
+static bool is_follower(const struct tarn_exact_builder *builder, uint32_t a)
+{
+    uint32_t leader = builder->block_of[a];
+    return builder->follower[leader] != TARN_NONE &&
+           tarn_block_at(&builder->problem->blocks, leader).members[0] != a;
+}
+
 /* What piece p in conflict with storage a means. Every pair is met from both sides. */
 static bool take_conflict(struct tarn_exact_builder *builder, uint32_t p, uint32_t a,
                           uint32_t *found)
@@ -48,7 +56,8 @@ static bool take_conflict(struct tarn_exact_builder *builder, uint32_t p, uint32
     uint32_t b = instance->piece_block[p], q = builder->piece_of[a];
     if (builder->block_of[a] == instance->block[b]) return true;
     if (tarn_exact_is_left_out(builder, builder->block_of[a])) return true;
-    if (builder->storage[q] != a) return true; /* another one stands for it */
+    if (builder->storage[q] != a && !is_follower(builder, a))
+        return true; /* another one stands for it */
     uint32_t c = instance->piece_block[q];
     tarn_set_add(builder->adjacent + (size_t)builder->rank_of[p] * builder->words,
                  builder->rank_of[q]);
@@ -66,14 +75,29 @@ static bool take_conflict(struct tarn_exact_builder *builder, uint32_t p, uint32
     return true;
 }
 
+/* Writes the slots in conflict with piece p, or with a follower of its block. */
+static void look_around(struct tarn_exact_builder *builder, uint32_t p, uint64_t *mask,
+                        uint64_t *more)
+{
+    const struct tarn_conflicts *conflicts = &builder->problem->conflicts;
+    uint32_t leader = builder->block_of[builder->storage[p]];
+    tarn_conflicts_mask(conflicts, builder->storage[p], mask);
+    for (uint32_t b = builder->follower[leader]; b != TARN_NONE; b = builder->follower[b]) {
+        tarn_conflicts_mask(conflicts, tarn_block_at(&builder->problem->blocks, b).members[0],
+                            more);
+        for (uint32_t w = 0; w < conflicts->words_count; w++) mask[w] |= more[w];
+        builder->work += (uint64_t)TARN_WORK_EXACT_CONFLICT * conflicts->words_count;
+    }
+}
+
 static bool take_conflicts_of(struct tarn_exact_builder *builder, uint32_t b,
-                              const uint32_t *storage_at, uint64_t *mask)
+                              const uint32_t *storage_at, uint64_t *mask, uint64_t *more)
 {
     const struct tarn_conflicts *conflicts = &builder->problem->conflicts;
     struct tarn_exact_instance *instance = builder->instance;
     uint32_t found = instance->forbidden_begin[b];
     for (uint32_t p = instance->piece_begin[b]; p < instance->piece_begin[b + 1]; p++) {
-        tarn_conflicts_mask(conflicts, builder->storage[p], mask);
+        look_around(builder, p, mask, more);
         for (uint32_t w = 0; w < conflicts->words_count; w++) {
             for (uint64_t rest = mask[w]; rest != 0; rest &= rest - 1) {
                 uint32_t slot = tarn_set_next(w, rest);
@@ -101,10 +125,11 @@ bool tarn_exact_take_conflicts(struct tarn_exact_builder *builder)
     uint32_t count = builder->problem->blocks.storages_count;
     uint32_t *storage_at = tarn_region_take(&builder->region, count, sizeof *storage_at);
     uint64_t *mask = tarn_region_take(&builder->region, conflicts->words_count, sizeof *mask);
-    bool ok = storage_at && mask;
+    uint64_t *more = tarn_region_take(&builder->region, conflicts->words_count, sizeof *more);
+    bool ok = storage_at && mask && more;
     for (uint32_t a = 0; ok && a < count; a++) storage_at[conflicts->slot_of[a]] = a;
     for (uint32_t b = 0; ok && b < builder->instance->count; b++)
-        ok =
-            !tarn_exact_builder_is_over(builder) && take_conflicts_of(builder, b, storage_at, mask);
+        ok = !tarn_exact_builder_is_over(builder) &&
+             take_conflicts_of(builder, b, storage_at, mask, more);
     return ok;
 }

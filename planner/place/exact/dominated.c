@@ -7,7 +7,7 @@
  * aligned. Most blocks of an antichain outlive all the rest of a core,
  * so that few are left to be searched.
  * Cost: a mask of conflicts for each free storage. */
-#include "dominated.h"
+#include "instance.h"
 
 #include <assert.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static void take_to_bottom(struct tarn_exact_dominated *dominated)
 enum tarn_status tarn_exact_dominated_init(struct tarn_exact_dominated *dominated,
                                            struct tarn_region *region,
                                            const struct tarn_problem *problem,
-                                           const bool *is_left_out)
+                                           const bool *is_left_out, const uint32_t *leader)
 {
     size_t count = problem->blocks.count, words = problem->conflicts.words_count;
     *dominated = (struct tarn_exact_dominated){.problem = problem};
@@ -71,6 +71,8 @@ enum tarn_status tarn_exact_dominated_init(struct tarn_exact_dominated *dominate
     dominated->blocks = tarn_region_take(region, count, sizeof *dominated->blocks);
     if (region->is_exhausted) return TARN_SYSTEM;
     if (is_left_out) memcpy(dominated->is_left_out, is_left_out, count * sizeof *is_left_out);
+    for (uint32_t b = 0; leader && b < count; b++)
+        if (leader[b] != b) dominated->is_left_out[b] = true;
     take_to_bottom(dominated);
     return TARN_OK;
 }

@@ -13,11 +13,12 @@
  * Cost: see exact/search.c, for each node. */
 #include "exact.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "dominated.h"
+#include "instance.h"
 #include "search.h"
 #include "streams/base/parallel.h"
 #include "streams/base/random.h"
@@ -277,9 +278,9 @@ static enum tarn_status search_above(const struct tarn_exact_dominated *dominate
         report->result = TARN_EXACT_INFEASIBLE;
         return TARN_OK;
     }
-    enum tarn_status status =
-        tarn_exact_instance_init(&instance, region, dominated->problem, dominated->is_left_out,
-                                 &options->deadline, options->work_max, &report->work);
+    enum tarn_status status = tarn_exact_instance_init(
+        &instance, region, dominated->problem, dominated->is_left_out, options->leader,
+        &options->deadline, options->work_max, &report->work);
     bool spent = options->work_max > 0 && report->work >= options->work_max;
     if (status == TARN_USAGE && (spent || tarn_deadline_is_over(&options->deadline)))
         return TARN_OK;
@@ -292,6 +293,14 @@ static enum tarn_status search_above(const struct tarn_exact_dominated *dominate
     return status;
 }
 
+/* Gives what has a leader the offset of that. */
+static void follow(const struct tarn_blocks *blocks, const uint32_t *leader, uint64_t *offset)
+{
+    for (uint32_t b = 0; b < blocks->count; b++)
+        offset[tarn_block_at(blocks, b).members[0]] =
+            offset[tarn_block_at(blocks, leader[b]).members[0]];
+}
+
 enum tarn_status tarn_exact_place(const struct tarn_problem *problem, const bool *is_left_out,
                                   uint64_t capacity, const struct tarn_exact_options *options,
                                   uint64_t *offset, struct tarn_exact_report *report)
@@ -299,9 +308,13 @@ enum tarn_status tarn_exact_place(const struct tarn_problem *problem, const bool
     struct tarn_region region = {.chunks = NULL};
     struct tarn_exact_dominated dominated;
     *report = (struct tarn_exact_report){.result = TARN_EXACT_STOPPED};
-    enum tarn_status status = tarn_exact_dominated_init(&dominated, &region, problem, is_left_out);
+    assert(!is_left_out || !options->leader);
+    enum tarn_status status =
+        tarn_exact_dominated_init(&dominated, &region, problem, is_left_out, options->leader);
     if (status == TARN_OK)
         status = search_above(&dominated, &region, capacity, options, offset, report);
+    if (options->leader && report->result == TARN_EXACT_FOUND)
+        follow(&problem->blocks, options->leader, offset);
     tarn_region_finish(&region);
     return status;
 }

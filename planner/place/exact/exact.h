@@ -17,6 +17,10 @@ struct tarn_exact_options {
     uint64_t visits_max; /* of pieces looked at, about; 0: no limit */
     uint64_t work_max;   /* see work.h; 0: no limit */
     uint32_t threads;    /* 0: all cores; results do not depend on it */
+    /* Block -> the one at whose offset it lies, of the same size and alignment and not in conflict
+     * with it, both of them lone; itself: it has an offset of its own. NULL: all have. With leaders
+     * no block is left out. */
+    const uint32_t *leader;
     struct tarn_deadline deadline;
 };
 

@@ -17,16 +17,6 @@ enum { STORAGES_MAX = 8192 };
 
 /* ---- Blocks and pieces ---- */
 
-static uint64_t gcd(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Writes which slots of other blocks the storage is in conflict with. */
 static void look_around(const struct tarn_exact_builder *builder, struct tarn_block block,
                         uint32_t a, uint64_t *mask)
@@ -80,12 +70,29 @@ static void note_present(struct tarn_exact_builder *builder)
     const struct tarn_blocks *blocks = &builder->problem->blocks;
     for (uint32_t b = 0; b < blocks->count; b++) {
         const struct tarn_block block = tarn_block_at(blocks, b);
+        uint32_t leader = tarn_exact_leader(builder, b);
         for (uint32_t k = 0; k < block.members_count; k++) {
-            builder->block_of[block.members[k]] = b;
-            if (!tarn_exact_is_left_out(builder, b))
+            builder->block_of[block.members[k]] = leader;
+            if (!tarn_exact_is_left_out(builder, leader))
                 tarn_set_add(builder->present,
                              builder->problem->conflicts.slot_of[block.members[k]]);
         }
+    }
+}
+
+/* Followers are lone blocks: each has the piece of its leader, which comes before it in the list.
+ */
+static void take_followers(struct tarn_exact_builder *builder)
+{
+    const struct tarn_blocks *blocks = &builder->problem->blocks;
+    for (uint32_t b = 0; b < blocks->count; b++) builder->follower[b] = TARN_NONE;
+    for (uint32_t b = 0; builder->leader && b < blocks->count; b++) {
+        uint32_t leader = builder->leader[b];
+        if (leader == b || tarn_exact_is_left_out(builder, leader)) continue;
+        builder->follower[b] = builder->follower[leader];
+        builder->follower[leader] = b;
+        builder->piece_of[tarn_block_at(blocks, b).members[0]] =
+            builder->piece_of[tarn_block_at(blocks, leader).members[0]];
     }
 }
 
@@ -99,6 +106,7 @@ static void take_blocks(struct tarn_exact_builder *builder)
         builder->free_index[b] = TARN_NONE;
         if (!tarn_exact_is_left_out(builder, b)) take_block(builder, b);
     }
+    take_followers(builder);
 }
 
 /* The unit: of everything that positions are sums of. An alignment of 1 asks for nothing. */
@@ -107,9 +115,10 @@ static void find_unit(const struct tarn_exact_builder *builder)
     struct tarn_exact_instance *instance = builder->instance;
     uint64_t unit = 0;
     for (uint32_t i = 0; i < instance->count; i++)
-        if (instance->alignment[i] > 1) unit = gcd(unit, (uint64_t)instance->alignment[i]);
+        if (instance->alignment[i] > 1)
+            unit = tarn_common_divisor(unit, (uint64_t)instance->alignment[i]);
     for (uint32_t p = 0; p < builder->pieces_count; p++)
-        unit = gcd(unit, (uint64_t)instance->piece_size[p]);
+        unit = tarn_common_divisor(unit, (uint64_t)instance->piece_size[p]);
     instance->unit = unit == 0 ? 1 : unit;
 }
 
@@ -187,6 +196,7 @@ static bool allocate_builder(struct tarn_exact_builder *builder, size_t pieces)
            slots = builder->problem->conflicts.words_count;
     builder->words = (uint32_t)(pieces / 64 + 1);
     builder->free_index = tarn_region_take(region, blocks, sizeof *builder->free_index);
+    builder->follower = tarn_region_take(region, blocks, sizeof *builder->follower);
     builder->storage = tarn_region_take(region, pieces, sizeof *builder->storage);
     builder->piece_of = tarn_region_take(region, storages, sizeof *builder->piece_of);
     builder->block_of = tarn_region_take(region, storages, sizeof *builder->block_of);
@@ -233,14 +243,17 @@ static bool count_free(const struct tarn_exact_builder *builder, size_t *blocks,
     return *pieces <= STORAGES_MAX && sum < UNITS_MAX;
 }
 
-enum tarn_status
-tarn_exact_instance_init(struct tarn_exact_instance *instance, struct tarn_region *region,
-                         const struct tarn_problem *problem, const bool *is_left_out,
-                         const struct tarn_deadline *deadline, uint64_t work_max, uint64_t *work)
+enum tarn_status tarn_exact_instance_init(struct tarn_exact_instance *instance,
+                                          struct tarn_region *region,
+                                          const struct tarn_problem *problem,
+                                          const bool *is_left_out, const uint32_t *leader,
+                                          const struct tarn_deadline *deadline, uint64_t work_max,
+                                          uint64_t *work)
 {
     struct tarn_exact_builder builder = {.instance = instance,
                                          .problem = problem,
                                          .is_left_out = is_left_out,
+                                         .leader = leader,
                                          .deadline = deadline,
                                          .work_max = work_max};
     size_t blocks, pieces;

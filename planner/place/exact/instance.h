@@ -52,13 +52,17 @@ struct tarn_exact_instance {
 };
 
 /* is_left_out: block of the problem -> whether it is as if it were not there; NULL: no block is.
+ * leader: see exact.h; all but leaders are left out, and what is in conflict with them is so with
+ * their leader.
  * work_max: see work.h, 0: no limit; *work: what it came to. TARN_USAGE: too large for this
  * search, or time or work was over. TARN_SYSTEM: no memory. The instance lives in the region,
  * and reads the problem only here. */
-enum tarn_status
-tarn_exact_instance_init(struct tarn_exact_instance *instance, struct tarn_region *region,
-                         const struct tarn_problem *problem, const bool *is_left_out,
-                         const struct tarn_deadline *deadline, uint64_t work_max, uint64_t *work);
+enum tarn_status tarn_exact_instance_init(struct tarn_exact_instance *instance,
+                                          struct tarn_region *region,
+                                          const struct tarn_problem *problem,
+                                          const bool *is_left_out, const uint32_t *leader,
+                                          const struct tarn_deadline *deadline, uint64_t work_max,
+                                          uint64_t *work);
 
 /* Are both blocks lone, so that no interval tells how far apart they must be? */
 static inline bool tarn_exact_is_simple(const struct tarn_exact_instance *instance, uint32_t b,
@@ -67,5 +71,27 @@ static inline bool tarn_exact_is_simple(const struct tarn_exact_instance *instan
     return instance->piece_begin[b + 1] - instance->piece_begin[b] == 1 &&
            instance->piece_begin[c + 1] - instance->piece_begin[c] == 1;
 }
+
+/* ---- What need not be searched: blocks that can as well lie at the bottom of the arena ---- */
+
+struct tarn_exact_dominated {
+    const struct tarn_problem *problem;
+    bool *is_left_out; /* by block: it is not asked for, or lies at the bottom */
+    uint64_t *free;    /* set of slots of storages that are not left out */
+    uint64_t *mask;    /* set of slots to work in */
+    uint32_t *blocks;  /* at the bottom, from there upwards */
+    uint32_t count;
+    uint64_t size; /* of all of them: the others fit a capacity if they fit one less this */
+};
+
+/* is_left_out: by block; NULL: no block is. leader: see exact.h; what has one is left out. It lives
+ * in the region and reads the problem. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_exact_dominated_init(struct tarn_exact_dominated *dominated,
+                                           struct tarn_region *region,
+                                           const struct tarn_problem *problem,
+                                           const bool *is_left_out, const uint32_t *leader);
+
+/* offset, by storage: a placement without the blocks at the bottom becomes one with them. */
+void tarn_exact_dominated_lift(const struct tarn_exact_dominated *dominated, uint64_t *offset);
 
 #endif

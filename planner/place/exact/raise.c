@@ -2,7 +2,7 @@
  * the forbidden intervals are searched, until no placed block is met: to leave one interval may
  * lead into another. Cost of finding room: none for a plain block, else the placed blocks at that
  * height. */
-#include "raise.h"
+#include "rules.h"
 
 #include <assert.h>
 

@@ -34,9 +34,6 @@
 
 #include <assert.h>
 
-#include "raise.h"
-#include "sections.h"
-
 /* ---- Supports ---- */
 
 /* Why no neighbour of b is lower. */

@@ -20,4 +20,66 @@ struct tarn_exact_fingerprint tarn_exact_describe(struct tarn_exact_state *state
 /* Makes `failure` all that such a description follows from. */
 void tarn_exact_explain_failed(struct tarn_exact_state *state, const uint64_t *set);
 
+/* ---- Raising limits: where a block finds room, and why it is not lower ---- */
+
+#define TARN_EXACT_NOWHERE INT64_MAX
+
+/* The first aligned position from `position` on. */
+static inline int64_t tarn_exact_round_up(int64_t position, int64_t alignment)
+{
+    if (alignment == 1) return position;
+    return (position + alignment - 1) / alignment * alignment;
+}
+
+/* The lowest position from `position` on at which c does not meet b, which is placed. */
+int64_t tarn_exact_escape(const struct tarn_exact_state *state, uint32_t b, uint32_t c,
+                          int64_t position);
+/* The lowest aligned position from `position` on at which c meets nothing placed. */
+int64_t tarn_exact_settle(const struct tarn_exact_state *state, uint32_t c, int64_t position);
+/* If b is above p because it would meet c at p: no lower than this; TARN_EXACT_NOWHERE: c cannot
+ * be. */
+int64_t tarn_exact_support(const struct tarn_exact_state *state, uint32_t b, int64_t p, uint32_t c);
+
+/* The least of all supports that b may have when it is above p; notes whose it is. */
+int64_t tarn_exact_least_support(struct tarn_exact_state *state, uint32_t b, int64_t p);
+
+/* Raises the limit of b to where it finds room from `limit` on, sets its hole, and notes what has
+ * to be looked at again. The block is saved and its explanation is complete. */
+void tarn_exact_raise(struct tarn_exact_state *state, uint32_t b, int64_t limit, int64_t hole);
+
+/* ---- Explanations: sets of placed blocks ---- */
+
+/* Why block b is not lower than its limit. */
+static inline void tarn_exact_join_explanation(const struct tarn_exact_state *state, uint64_t *set,
+                                               uint32_t b)
+{
+    if (tarn_set_has(state->unplaced, b))
+        tarn_set_join(set, tarn_exact_explanation(state, b), state->instance->set_words);
+    else
+        tarn_set_add(set, b);
+}
+
+static inline void tarn_exact_join_placed_neighbours(const struct tarn_exact_state *state,
+                                                     uint64_t *set, uint32_t b)
+{
+    const uint64_t *adjacent = tarn_exact_adjacent(state, b);
+    for (uint32_t w = 0; w < state->instance->set_words; w++)
+        set[w] |= adjacent[w] & ~state->unplaced[w];
+}
+
+static inline void tarn_exact_clear_failure(struct tarn_exact_state *state)
+{
+    tarn_set_clear(state->failure, state->instance->set_words);
+}
+
+/* ---- What looking at one section at a time proves ---- */
+
+/* Packs the sections that may have changed. False: one does not fit, and state->failure is
+ * what that follows from. */
+bool tarn_exact_pack_all(struct tarn_exact_state *state);
+
+/* Raises what cannot be first in the sections that were packed, *raises times at most; what is left
+ * of that is written back. False: nothing was raised. */
+bool tarn_exact_raise_not_first(struct tarn_exact_state *state, uint32_t *raises);
+
 #endif

@@ -9,9 +9,9 @@
 #include <assert.h>
 #include <string.h>
 
-#include "components.h"
 #include "planner/place/effort/effort.h"
 #include "rules.h"
+#include "state.h"
 
 /* FAILED_A_BLOCK: entries of the table of failed states for each block; FAILED_MAX: entries, a
  * power of two; STOP_EVERY: nodes between two looks at the clock. */
@@ -294,6 +294,7 @@ enum tarn_exact_result tarn_exact_search_run(struct tarn_exact_search *search,
     unplace(state, top.set, TARN_NONE);
     assert(result != TARN_EXACT_FOUND || state->unplaced_count == state->instance->count);
     tarn_exact_state_close(state, &mark);
+    tarn_exact_state_rest(state);
     return result;
 }
 

@@ -7,12 +7,11 @@
  *
  * They stay nearly sorted by limit from state to state.
  * Cost of a section: its pieces, and for each late piece those below it that it may follow. */
-#include "sections.h"
+#include "rules.h"
 
 #include <assert.h>
 
 #include "planner/place/effort/effort.h"
-#include "raise.h"
 
 /* ---- Packing ---- */
 

@@ -13,6 +13,8 @@
 
 /* So much that a section of which it is told is packed again whatever rises. */
 #define OPEN_UNKNOWN ((int64_t)1 << 62)
+/* Words of saved explanations that a state keeps from one run to the next: 1 MiB. */
+enum { REST_WORDS = 1 << 17 };
 
 /* ---- Room ---- */
 
@@ -336,4 +338,27 @@ void tarn_exact_state_finish(struct tarn_exact_state *state)
     tarn_free(state->saved_blocks);
     tarn_free(state->saved_explanations);
     tarn_free(state->saved_sections);
+}
+
+/* The items, with room for no more than `count` of them; as they were where there is no memory. */
+static void *shrink(void *items, size_t *room, size_t count, size_t size)
+{
+    size_t least = count > 0 ? count : 1;
+    void *shorter = least < *room ? tarn_resize(items, least * size) : NULL;
+    if (!shorter) return items;
+    *room = least;
+    return shorter;
+}
+
+void tarn_exact_state_rest(struct tarn_exact_state *state)
+{
+    size_t blocks = state->saved_blocks_count, sections = state->saved_sections_count;
+    if (state->saved_explanations_room < REST_WORDS) return;
+    state->saved_blocks =
+        shrink(state->saved_blocks, &state->saved_blocks_room, blocks, sizeof *state->saved_blocks);
+    state->saved_explanations =
+        shrink(state->saved_explanations, &state->saved_explanations_room,
+               blocks * state->instance->set_words, sizeof *state->saved_explanations);
+    state->saved_sections = shrink(state->saved_sections, &state->saved_sections_room, sections,
+                                   sizeof *state->saved_sections);
 }

@@ -76,6 +76,9 @@ bool tarn_exact_state_init(struct tarn_exact_state *state, struct tarn_region *r
                            const struct tarn_exact_instance *instance, int64_t capacity);
 /* Frees what was saved. */
 void tarn_exact_state_finish(struct tarn_exact_state *state);
+/* Between two runs: gives back the room for what would be saved if it is large, so that of many
+ * states only those that run hold it. */
+void tarn_exact_state_rest(struct tarn_exact_state *state);
 
 /* Do the sets and counts of placed blocks say the same, and do limits, holes, pieces, fingerprints
  * and sections fit together? For tests; cost: linear in blocks and pieces of sections. */
@@ -133,5 +136,17 @@ static inline bool tarn_exact_is_open(const struct tarn_exact_state *state, uint
     const uint32_t *begin = state->instance->section_begin + s;
     return state->section_placed[s] < begin[1] - begin[0];
 }
+
+/* ---- Sets of unplaced blocks that fall apart into components ---- */
+
+/* Writes the set of sections that the blocks of a set have pieces in. */
+void tarn_exact_sections_of_set(const struct tarn_exact_state *state, const uint64_t *set,
+                                uint64_t *sections);
+/* Moves the component that holds block b from `rest` to `part`. border: an empty set of blocks to
+ * work in, which is empty again afterwards. */
+void tarn_exact_split_off(const struct tarn_exact_state *state, uint32_t b, uint64_t *border,
+                          uint64_t *rest, uint64_t *part);
+/* Is it certain that `rest`, which was one component with b, still is one without b? */
+bool tarn_exact_stays_whole(const struct tarn_exact_state *state, uint32_t b, const uint64_t *rest);
 
 #endif

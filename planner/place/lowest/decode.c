@@ -142,7 +142,8 @@ static int32_t clear_obstacles(struct tarn_decoder *decoder, uint32_t group, int
     const struct tarn_obstacles *obstacles = lowest->obstacles;
     uint64_t looked = 0;
     uint32_t begin = lowest->group_begin[group], end = lowest->group_begin[group + 1];
-    for (uint32_t i = begin; obstacles && i < end; i++) {
+    if (!obstacles || obstacles->count == 0) return offset;
+    for (uint32_t i = begin; i < end; i++) {
         uint32_t m = lowest->member[i];
         int32_t within = lowest->within[m], ceiling = INT32_MAX;
         offset = tarn_obstacles_clear(obstacles, lowest->members.storage[m], offset + within,

@@ -14,6 +14,7 @@
 #include "obstacles.h"
 #include "planner/place/problem/problem.h"
 #include "streams/base/deadline.h"
+#include "streams/base/region.h"
 
 enum { TARN_UNITS_MAX = (1 << 30) - 1, TARN_KEY_MAX = (1 << 24) - 1, TARN_MEMBERS_RUN = 16 };
 
@@ -149,5 +150,23 @@ uint64_t tarn_lowest_footprint(const struct tarn_lowest *lowest, const int32_t *
 /* Writes a plan's byte offsets by storage. */
 void tarn_lowest_offsets(const struct tarn_lowest *lowest, const int32_t *place_offset,
                          uint64_t *offset);
+
+/* ---- A search for a better plan: what ends too high comes first ---- */
+
+struct tarn_promotion {
+    const int32_t *floor;  /* by place, the least offset allowed, or NULL */
+    const int32_t *target; /* by place, what it should end at or below; in units */
+    int32_t *key;          /* by place: those to begin with; they change */
+    uint32_t decodes_max;
+    int32_t
+        excess; /* the most that any place ends above its target; at first: in the plan so far */
+    int32_t *offset; /* by place: the best plan, where there is a better one than the plan so far */
+    int32_t top;     /* of the best plan */
+};
+
+/* Up to decodes_max decodes, until every target is met, or the decoder has no work or time left.
+ * Gives back what it takes from the region. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_promote(struct tarn_promotion *promotion, struct tarn_decoder *decoder,
+                              struct tarn_region *region);
 
 #endif

@@ -28,7 +28,8 @@ static void copy_columns(struct tarn_lanes *lanes)
         int32_t *highest = lanes->highest + (size_t)s * lanes->runs_count;
         for (uint32_t i = 0; i < lanes->count; i++) {
             row[i] = (int32_t)first[lanes->storage[i]];
-            if (row[i] > highest[i / TARN_LANE_RUN]) highest[i / TARN_LANE_RUN] = row[i];
+            int32_t *top = &highest[i / TARN_LANE_RUN];
+            *top = row[i] > *top ? row[i] : *top;
         }
     }
 }

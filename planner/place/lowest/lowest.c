@@ -5,7 +5,6 @@
  * Source: docs/how-it-works.md, "Placement". Cost: O(T S), 4 bytes per storage and stream. */
 #include "decoder.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Units ---- */

@@ -8,6 +8,5 @@
 #include "keys.h"
 #include "moves.h"
 #include "obstacles.h"
-#include "promote.h"
 
 #endif

@@ -2,7 +2,7 @@
  * often; of those that have done so equally often, the larger key comes first. Then everything is
  * decoded again. The few places that are hard to place are soon known, and keys say the rest.
  * Source: squeaky wheel optimization (Joslin, Clements 1999). Cost: a decode for each round. */
-#include "promote.h"
+#include "decoder.h"
 
 #include <assert.h>
 #include <string.h>

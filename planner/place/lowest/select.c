@@ -1,5 +1,5 @@
-/* Selection: which block comes next. A tournament in the tree of limits (limit_tree.h); a winner
- * stands until a place of its node changes.
+/* Selection: which block comes next. A tournament in the tree of limits (limit_tree.h): every
+ * node remembers its winner until a limit below the node changes.
  * Source: docs/how-it-works.md, "Placement". Cost: the nodes with the least limit that have changed
  * since the last selection, and the children of each. */
 #include "limit_tree.h"

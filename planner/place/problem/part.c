@@ -10,7 +10,7 @@
 /* How storages of the whole map to positions of a stream of the part. */
 struct table {
     uint32_t stream;               /* of the whole */
-    uint32_t begin;                /* its first storage in the part */
+    uint32_t begin, end;           /* its storages in the part */
     uint32_t slot_begin, slot_end; /* of its storages */
     uint32_t *below;               /* slot - slot_begin -> storages of the part below it */
 };
@@ -51,6 +51,7 @@ static struct table *make_tables(struct tarn_region *region, const struct tarn_c
         while (end < count && stream[storages[end]] == stream[storages[begin]]) end++;
         tables[k].stream = stream[storages[begin]];
         tables[k].begin = begin;
+        tables[k].end = end;
         if (!fill_table(&tables[k], region, conflicts->slot_of, storages, end)) return NULL;
     }
     return tables;
@@ -76,9 +77,8 @@ static void fill_storages(struct tarn_part *part, const struct tarn_problem *who
     struct tarn_reuse *own = &problem->conflicts.reuse;
     for (uint32_t k = 0; k < own->streams_count; k++) {
         const uint32_t *first = reuse->first + (size_t)tables[k].stream * reuse->count;
-        uint32_t end = k + 1 < own->streams_count ? tables[k + 1].begin : own->count;
-        own->length[k] = end - tables[k].begin;
-        for (uint32_t i = tables[k].begin; i < end; i++) {
+        own->length[k] = tables[k].end - tables[k].begin;
+        for (uint32_t i = tables[k].begin; i < tables[k].end; i++) {
             own->stream[i] = k;
             own->position[i] = i - tables[k].begin;
         }

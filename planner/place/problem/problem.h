@@ -42,7 +42,9 @@ static inline uint32_t tarn_problem_end(const struct tarn_problem *problem, uint
     if (!problem->graph) return problem->end[a];
     const struct tarn_storage *storage = &problem->graph->storages[a];
     if (storage->pinned) return problem->ops_count;
-    return problem->graph->rank[storage->touchers[storage->touchers_count - 1]] + 1;
+    return problem->graph
+               ->rank[tarn_touchers(problem->graph, storage)[storage->touchers_count - 1]] +
+           1;
 }
 
 /* Does a storage belong to the heaviest antichain? */

@@ -144,6 +144,17 @@ static void merge(struct tarn_placer *placer, struct tarn_block block)
 
 /* ---- Fit ---- */
 
+/* What is placed ends below the sum of all blocks with their alignments, which was found to be
+ * addressable when the blocks were made. */
+static uint64_t round_up(uint64_t offset, uint64_t alignment)
+{
+    uint64_t start = 0;
+    bool is_addressable = tarn_size_round_up(offset, alignment, &start);
+    assert(is_addressable);
+    (void)is_addressable;
+    return start;
+}
+
 struct candidate {
     uint64_t start;
     uint64_t gap; /* 0: none yet */
@@ -155,13 +166,12 @@ struct candidate {
 static uint64_t gap_for(const struct tarn_placer *placer, struct tarn_block block,
                         struct interval object, uint64_t start, uint64_t upper)
 {
-    if (start >= upper || object.right - start < block.size) return 0;
-    if (placer->method->paper && block.members_count > 1) {
-        uint64_t head = placer->problem->blocks.reserved[block.members[0]];
-        return upper - start < head ? 0 : upper - start;
-    }
-    uint64_t last = object.right - block.size;
-    return (upper <= last ? upper : last + 1) - start;
+    if (object.right - object.left < block.size) return 0;
+    uint64_t last = object.right - block.size, end = upper <= last ? upper : last + 1;
+    uint64_t gap = start < end ? end - start : 0;
+    if (gap == 0 || !placer->method->paper || block.members_count == 1) return gap;
+    uint64_t head = placer->problem->blocks.reserved[block.members[0]];
+    return upper - start < head ? 0 : upper - start;
 }
 
 /* First-fit takes the first candidate, best-fit the one with the smallest gap, the lowest of equal
@@ -169,8 +179,7 @@ static uint64_t gap_for(const struct tarn_placer *placer, struct tarn_block bloc
 static bool consider(const struct tarn_placer *placer, struct tarn_block block,
                      struct interval object, uint64_t lower, uint64_t upper, struct candidate *best)
 {
-    uint64_t start;
-    if (!tarn_size_round_up(lower, block.alignment, &start)) return false;
+    uint64_t start = round_up(lower, block.alignment);
     uint64_t gap = gap_for(placer, block, object, start, upper);
     if (gap != 0 && (best->gap == 0 || gap < best->gap)) *best = (struct candidate){start, gap};
     return gap != 0 && !placer->method->best_fit;
@@ -257,9 +266,7 @@ static bool place_block(struct tarn_placer *placer, struct tarn_block block)
     }
     uint64_t memory_end =
         placer->objects_count ? placer->objects[placer->objects_count - 1].right : 0;
-    bool addressable = tarn_size_round_up(memory_end, block.alignment, &start);
-    assert(addressable); /* checked when the blocks were made */
-    (void)addressable;
+    start = round_up(memory_end, block.alignment);
     placer->objects[placer->objects_count++] = (struct interval){start, start + block.size};
     set_offsets(placer, block, start, start);
     return true;

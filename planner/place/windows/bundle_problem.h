@@ -26,7 +26,7 @@ struct tarn_bundles {
     struct tarn_slot_set listed;
     struct tarn_source *sources;
     uint32_t sources_count;
-    uint32_t *period;  /* place -> the period in which the storage is produced, see periods.h */
+    uint32_t *period;  /* place -> the period in which the storage is produced, see periods.c */
     uint32_t shift;    /* 1 << shift periods count as one */
     uint64_t *release; /* place -> hash of the periods in which streams release the storage */
     uint32_t *order;   /* blocks bundle by bundle, as places of their first members */

@@ -1,10 +1,10 @@
-/* Bundles. Lone blocks that one stream produces in the same period (periods.h), and that every
+/* Bundles. Lone blocks that one stream produces in the same period (periods.c), and that every
  * stream releases in the same one, are stacked: as far as periods can tell, they have the same
  * conflicts. Contiguous groups are not stacked. The bundles are placed as a problem of their own
  * (bundle_problem.h). Exact conflicts come back when each window is placed, around the blocks of
  * the others. Source: docs/how-it-works.md, "Windows". Cost: O(blocks * streams), and a decode of
  * the bundles for each key. */
-#include "bundles.h"
+#include "window.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -12,7 +12,6 @@
 
 #include "bundle_problem.h"
 #include "planner/place/effort/effort.h"
-#include "planner/place/lowest/lowest.h"
 
 /* A bundle has one part in BUNDLES_MIN of the aim at most, so that many are needed to fill it. */
 enum { BUNDLES_MIN = 512 };

@@ -5,6 +5,7 @@
 #include "planner/place/effort/effort.h"
 #include "planner/place/lowest/lowest.h"
 #include "planner/place/problem/problem.h"
+#include "streams/base/parallel.h"
 #include "streams/base/region.h"
 
 /* Shared by threads, which place different blocks. */
@@ -19,7 +20,7 @@ struct tarn_field {
 struct tarn_windows_settings {
     uint32_t unit_shift;   /* a unit is 1 << unit_shift bytes */
     uint32_t width;        /* storages in a window, about */
-    uint32_t far;          /* see split.h, in storages */
+    uint32_t far;          /* see split.c, in storages */
     uint32_t crossing_max; /* storages that cross cuts and are placed at once */
     int32_t aim;           /* in units: a plan up to there is as good as any */
     /* By rank of an op: how high what it produces should end at most, in place of the aim; NULL:
@@ -28,6 +29,7 @@ struct tarn_windows_settings {
     int32_t least;              /* lower targets count as this */
     uint32_t promotions;        /* of a window that is placed again */
     uint32_t threads;           /* 0: all cores */
+    struct tarn_team *team;     /* NULL, or decodes keys of a part two at a time */
     struct tarn_effort *effort; /* NULL: effort is not counted */
     uint64_t work_max;          /* of one decode with all its keys; 0: no limit; see work.h */
     const struct tarn_deadline *deadline; /* NULL: none */

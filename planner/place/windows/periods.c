@@ -3,7 +3,7 @@
  * and go in a period may take half of that for as long as the period lasts. Where the load rises to
  * a peak and falls, as in a training step, periods become smaller towards the peak like a geometric
  * series. Source: docs/how-it-works.md, "Windows". Cost: O(T S). */
-#include "periods.h"
+#include "window.h"
 
 #include <assert.h>
 
@@ -38,7 +38,7 @@ static void divide(const struct flow *flow, uint32_t ops_count, uint64_t aim, ui
     for (uint32_t i = 0; i < ops_count; i++) {
         alive += flow[i].comes;
         moved += flow[i].comes + flow[i].goes;
-        uint64_t here = alive < aim ? aim - alive : 0;
+        uint64_t here = aim - (alive < aim ? alive : aim);
         if (i == 0 || here < free_bytes) free_bytes = here;
         if (i > 0 && moved > free_bytes / FREE_SHARE && moved > aim / PERIODS_IN_ALL) {
             period++;

@@ -1,7 +1,7 @@
 /* A segment tree over windows. A node has the union of the spans that were added to all of its
  * windows and not to all of its parent's: so a span that many windows leave free costs a logarithm
  * of their number, and one that lies within others costs a window nothing. */
-#include "span_tree.h"
+#include "around.h"
 
 #include <assert.h>
 

@@ -4,7 +4,7 @@
  * keeps from being released near their producer. As long as these are many, the stream without
  * which they are fewest goes first, by itself. Source: docs/how-it-works.md, "Windows". Cost: O(T S
  * + S^3 phases). */
-#include "split.h"
+#include "window.h"
 
 #include <assert.h>
 

@@ -2,7 +2,7 @@
  * their floors and their bytes is what they reach at least. That no floor of those which live at an
  * op is below the least floor of all that live on behind it is true as well, and found in one pass.
  * Cost: O(T S). */
-#include "targets.h"
+#include "window.h"
 
 #include <assert.h>
 
@@ -11,6 +11,8 @@ struct loads {
     int64_t *bytes;       /* units that live at it */
     int32_t *least_floor; /* of what lives on behind it */
 };
+
+static int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
 
 static void count_loads(const struct tarn_field *field, uint32_t unit_shift,
                         const struct tarn_lifetimes *lifetimes, const struct loads *loads)
@@ -23,12 +25,11 @@ static void count_loads(const struct tarn_field *field, uint32_t unit_shift,
         int32_t floor = field->floor[field->block_of[a]];
         loads->bytes[lifetimes->since[i]] += span.end - span.begin;
         loads->bytes[last + 1] -= span.end - span.begin;
-        if (floor < loads->least_floor[last]) loads->least_floor[last] = floor;
+        loads->least_floor[last] = least(loads->least_floor[last], floor);
     }
     for (uint32_t i = 0; i < ops_count; i++) loads->bytes[i + 1] += loads->bytes[i];
     for (uint32_t i = ops_count; i-- > 0;)
-        if (loads->least_floor[i + 1] < loads->least_floor[i])
-            loads->least_floor[i] = loads->least_floor[i + 1];
+        loads->least_floor[i] = least(loads->least_floor[i], loads->least_floor[i + 1]);
     assert(loads->bytes[ops_count] == 0);
 }
 

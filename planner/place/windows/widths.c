@@ -1,4 +1,4 @@
-/* Windows of several widths, with streams apart (split.h) and together. Which is best depends on
+/* Windows of several widths, with streams apart (split.c) and together. Which is best depends on
  * how streams wait for each other, and is not known before: the best plan of all is taken. The
  * first variant makes a plan whatever it takes. Others that place streams apart may then do little
  * more than windows take by themselves. Beyond that all variants share the effort, and a plan that

@@ -9,11 +9,11 @@
  *
  * That is a plan, and told at once. It is as high as its highest window: only those above the aim
  * are placed again, with other keys, the highest first. Where another phase comes on top
- * (windows.c), what each window loses is lost: all above their targets (targets.h) are placed
+ * (windows.c), what each window loses is lost: all above their targets (targets.c) are placed
  * again.
  *
  * Many storages that cross are placed by wider windows where they are few of all, and as bundles
- * (bundles.h) where they cross many windows, as in one long training step.
+ * (bundles.c) where they cross many windows, as in one long training step.
  * Source: docs/how-it-works.md, "Windows". Cost: a decode of every window. */
 #include "window.h"
 
@@ -22,12 +22,8 @@
 #include <string.h>
 
 #include "around.h"
-#include "bundles.h"
 #include "cuts.h"
-#include "periods.h"
-#include "planner/place/lowest/lowest.h"
 #include "streams/base/parallel.h"
-#include "targets.h"
 
 /* BATCH: windows that are placed again at once. BUNDLED_SPAN: cuts crossed in the mean from which
  * on bundles are made. WIDER: how much wider the windows of what crosses are. */

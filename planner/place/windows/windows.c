@@ -1,5 +1,5 @@
 /* Placement by windows, the whole: streams whose storages others hardly ever release go first
- * (split.h), each by itself; the rest then stays above what a stream has placed up to where its own
+ * (split.c), each by itself; the rest then stays above what a stream has placed up to where its own
  * storages are released, which is a floor for each. window.c has how such a part is placed.
  * Source: docs/how-it-works.md, "Windows". Cost: O(T S phases), and what the parts cost. */
 #include "windows.h"
@@ -7,10 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "planner/place/lowest/lowest.h"
-#include "split.h"
 #include "streams/base/checked.h"
-#include "targets.h"
 #include "window.h"
 
 enum { FAR_WINDOWS = 16, FAR_SHARE = 8, CROSSING_MAX = 32768 }; /* unless options say otherwise */
@@ -19,7 +16,7 @@ enum { PROMOTIONS = 32 };
 
 /* ---- Phases ---- */
 
-/* What is placed phase by phase, see split.h. */
+/* What is placed phase by phase, see split.c. */
 struct phases {
     const struct tarn_windows_settings *settings;
     const struct tarn_field *field;

@@ -1,5 +1,4 @@
 /* Which stream every node runs in: made and checked. Cost: linear. */
-#include <assert.h>
 
 #include "assign.h"
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "assign.h"
+#include "streams/base/checked.h"
 
 enum { TAILS_MAX = 64 };
 
@@ -26,8 +27,6 @@ struct limits {
     uint64_t *tails;   /* their tails, sorted */
 };
 
-static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
-
 /* ---- Chains ---- */
 
 /* Heads and tails in [begin, end); returns the longest chain. */
@@ -40,16 +39,16 @@ static uint64_t fill_chains(const struct limits *limits, uint32_t begin, uint32_
         uint64_t head = 0;
         for (uint32_t i = before->begin[v]; i < before->begin[v + 1]; i++) {
             uint32_t u = before->ops[i];
-            if (u >= begin) head = larger(head, limits->head[u] + limits->cost[u]);
+            if (u >= begin) head = tarn_larger(head, limits->head[u] + limits->cost[u]);
         }
         limits->head[v] = head;
-        longest = larger(longest, head + limits->cost[v]);
+        longest = tarn_larger(longest, head + limits->cost[v]);
     }
     for (uint32_t v = end; v-- > begin;) {
         uint64_t tail = 0;
         for (uint32_t i = after->begin[v]; i < after->begin[v + 1]; i++) {
             uint32_t w = after->ops[i];
-            if (w < end) tail = larger(tail, limits->tail[w] + limits->cost[w]);
+            if (w < end) tail = tarn_larger(tail, limits->tail[w] + limits->cost[w]);
         }
         limits->tail[v] = tail;
     }
@@ -82,7 +81,7 @@ static uint64_t heaviest_with_tail(const struct limits *limits, uint32_t count, 
         uint32_t v = limits->by_head[i];
         if (limits->tail[v] < t) continue;
         work += limits->cost[v];
-        most = larger(most, limits->head[v] + (work + streams - 1) / streams + t);
+        most = tarn_larger(most, limits->head[v] + (work + streams - 1) / streams + t);
     }
     return most;
 }
@@ -101,7 +100,7 @@ static uint64_t limit_of_pool(struct limits *limits, uint32_t begin, uint32_t en
     qsort_r(limits->by_head, count, sizeof *limits->by_head, compare_heads, limits);
     uint32_t step = count / TAILS_MAX + 1;
     for (uint32_t i = 0; i < count; i += step)
-        most = larger(most, heaviest_with_tail(limits, count, limits->tails[i], streams));
+        most = tarn_larger(most, heaviest_with_tail(limits, count, limits->tails[i], streams));
     return most;
 }
 
@@ -112,7 +111,7 @@ static uint64_t limit_of_part(struct limits *limits, uint32_t begin, uint32_t en
     if (begin >= end) return 0;
     uint64_t most = fill_chains(limits, begin, end);
     for (uint32_t p = 0; p < limits->pools->count; p++)
-        most = larger(most, limit_of_pool(limits, begin, end, p));
+        most = tarn_larger(most, limit_of_pool(limits, begin, end, p));
     return most;
 }
 

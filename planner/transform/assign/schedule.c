@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "assign.h"
+#include "streams/base/checked.h"
 #include "streams/base/heap.h"
 
 /* ---- A schedule in the making ---- */
@@ -79,21 +80,19 @@ static uint32_t home_of(const struct schedule *schedule, uint32_t v)
     return last == TARN_NONE ? TARN_NONE : schedule->stream[last];
 }
 
-static uint64_t later_of(uint64_t a, uint64_t b) { return a > b ? a : b; }
-
 static uint32_t choose_stream(const struct schedule *schedule, uint32_t v, uint64_t *begin)
 {
     uint8_t pool = schedule->pools->pool[v];
     uint32_t best = schedule->pools->begin[pool], home = home_of(schedule, v);
     *begin = UINT64_MAX;
     for (uint32_t s = best; s < schedule->pools->end[pool]; s++) {
-        uint64_t here = later_of(schedule->free_at[s], inputs_at(schedule, v, s));
+        uint64_t here = tarn_larger(schedule->free_at[s], inputs_at(schedule, v, s));
         if (here >= *begin) continue;
         *begin = here;
         best = s;
     }
     if (home == TARN_NONE || home == best) return best;
-    uint64_t at_home = later_of(schedule->free_at[home], inputs_at(schedule, v, home));
+    uint64_t at_home = tarn_larger(schedule->free_at[home], inputs_at(schedule, v, home));
     if (at_home > *begin + schedule->stay_ns) return best;
     *begin = at_home;
     return home;
@@ -122,7 +121,7 @@ static void place(struct schedule *schedule, uint32_t v)
     schedule->stream[v] = s;
     schedule->end[v] = begin + cost_of(schedule, v);
     schedule->free_at[s] = schedule->end[v];
-    schedule->makespan = later_of(schedule->makespan, schedule->end[v]);
+    schedule->makespan = tarn_larger(schedule->makespan, schedule->end[v]);
     schedule->order[schedule->placed++] = v;
     for (uint32_t i = after->begin[v]; i < after->begin[v + 1]; i++)
         if (--schedule->pending[after->ops[i]] == 0) announce(schedule, after->ops[i]);
@@ -136,7 +135,7 @@ static uint64_t next_begin(struct schedule *schedule, uint32_t p)
     uint64_t at = UINT64_MAX;
     for (uint32_t s = schedule->pools->begin[p]; s < schedule->pools->end[p]; s++)
         if (schedule->free_at[s] < at) at = schedule->free_at[s];
-    if (waiting->count == 0) at = later_of(at, schedule->ready[tarn_heap_first(coming)]);
+    if (waiting->count == 0) at = tarn_larger(at, schedule->ready[tarn_heap_first(coming)]);
     while (coming->count > 0 && schedule->ready[tarn_heap_first(coming)] <= at)
         tarn_heap_push(waiting, tarn_heap_pop(coming));
     return at;

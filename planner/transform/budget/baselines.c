@@ -3,7 +3,6 @@
  * that are no chain: the forward part is cut about every √n ops of a pass, where the fewest bytes
  * cross. Cost: linear, and for segments cuts × ops. */
 #include "budget.h"
-#include "streams/base/checked.h"
 
 /* ---- Kinds of options ---- */
 
@@ -55,11 +54,10 @@ static void drop_choices(struct tarn_recompute_model *model, struct tarn_form *f
     for (uint32_t i = form->choices.begin; i < form->choices.end; i++) {
         if (model->choices[i].implementation < first->implementation) *first = model->choices[i];
     }
-    if (own) {
-        *first = (struct tarn_choice){.implementation = TARN_NONE, .time_ns = op->cost};
-        if (!tarn_size_round_up(op->workspace, model->alignment, &first->workspace))
-            first->workspace = UINT64_MAX;
-    }
+    if (own)
+        *first = (struct tarn_choice){
+            TARN_NONE, op->cost,
+            tarn_form_workspace(model, form, tarn_extra(op)->workspace, op->workspace_first)};
     form->choices.end = form->choices.begin + 1;
 }
 

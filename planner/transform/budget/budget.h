@@ -56,6 +56,12 @@ enum tarn_status tarn_budget_exact(const struct tarn_recompute_model *model, uin
                                    struct tarn_region *region, struct tarn_script *script,
                                    uint64_t *evaluations);
 
+/* Policies of one model. Linear. */
+void tarn_policy_copy(const struct tarn_recompute_model *model, struct tarn_policy *to,
+                      const struct tarn_policy *from);
+bool tarn_policy_is_equal(const struct tarn_recompute_model *model, const struct tarn_policy *a,
+                          const struct tarn_policy *b);
+
 /* Chen's rule ("Training deep nets with sublinear memory cost", 2016): the forward part is cut
  * about every square root of its ops, where little crosses. What crosses is kept; everything else
  * is dropped and stays, once recomputed, until its last reader. Keeping everything is what

@@ -21,6 +21,14 @@ void tarn_policy_copy(const struct tarn_recompute_model *model, struct tarn_poli
     memcpy(to->form, from->form, model->graph->ops_count * sizeof *to->form);
 }
 
+bool tarn_policy_is_equal(const struct tarn_recompute_model *model, const struct tarn_policy *a,
+                          const struct tarn_policy *b)
+{
+    return memcmp(a->keep, b->keep, model->versions_count * sizeof *a->keep) == 0 &&
+           memcmp(a->retain, b->retain, model->versions_count * sizeof *a->retain) == 0 &&
+           memcmp(a->form, b->form, model->graph->ops_count * sizeof *a->form) == 0;
+}
+
 static bool is_better(const struct tarn_search *search)
 {
     bool fits = search->peak <= search->budget, best_fits = search->best_peak <= search->budget;

@@ -123,7 +123,7 @@ static void find_range(struct netting *netting, struct tarn_net_form *made)
         if (place >= made->begin && !holds) return;
         made->end = place + 1;
         for (uint32_t k = 0; k < op->outputs_count; k++)
-            netting->updates[model->graph->tensors[op->outputs[k]].storage]++;
+            netting->updates[model->graph->tensors[tarn_outputs(op)[k]].storage]++;
     }
 }
 

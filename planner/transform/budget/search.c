@@ -208,7 +208,7 @@ static enum tarn_status init(struct tarn_search *search, const struct tarn_budge
     if (tarn_policy_init(&search->best, region, search->model)) return TARN_SYSTEM;
     if (tarn_budget_space_init(&search->space, region, search->model, recompute))
         return TARN_SYSTEM;
-    if (tarn_recompute_floor(search->model, false, &floor, &at)) return TARN_SYSTEM;
+    if (tarn_recompute_floor(search->model, TARN_LIST_STAYS, &floor, &at)) return TARN_SYSTEM;
     search->aim = search->budget > floor ? search->budget : floor + 1;
     search->evaluator = tarn_evaluator_create(region, search->model);
     search->roles = tarn_region_take(region, search->space.count, sizeof *search->roles);

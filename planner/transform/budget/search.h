@@ -48,8 +48,6 @@ struct tarn_search {
 void tarn_search_evaluate(struct tarn_search *search);
 /* Goes back to the best policy so far. */
 void tarn_search_take_best(struct tarn_search *search);
-void tarn_policy_copy(const struct tarn_recompute_model *model, struct tarn_policy *to,
-                      const struct tarn_policy *from);
 /* Is the copy, of the schedule evaluated last, read behind the place where its version is dropped?
  */
 bool tarn_search_is_used_late(const struct tarn_search *search, const struct tarn_copy *copy);

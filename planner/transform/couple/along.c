@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "planner/transform/recipe.h"
+#include "streams/base/checked.h"
 #include "streams/base/error.h"
 #include "tarn/simulate.h"
 
@@ -30,8 +31,6 @@ struct along {
 
 /* ---- Times ---- */
 
-static uint64_t later_of(uint64_t a, uint64_t b) { return a > b ? a : b; }
-
 /* A simulation does not launch views, and what follows one in its stream need not wait for what it
  * shows. An arc to either would count in the graph as one behind that, and could close a cycle; so
  * here everything begins when all that comes before it in the graph has ended. */
@@ -42,10 +41,10 @@ static void wait_for_views(struct along *along)
         uint32_t v = graph->order[i], position = graph->ops[v].position;
         uint64_t begin = along->begin[v], length = along->end[v] - begin;
         if (position > 0)
-            begin =
-                later_of(begin, along->end[graph->streams[graph->ops[v].stream].ops[position - 1]]);
+            begin = tarn_larger(begin,
+                                along->end[graph->streams[graph->ops[v].stream].ops[position - 1]]);
         for (uint32_t k = graph->predecessors.begin[v]; k < graph->predecessors.begin[v + 1]; k++)
-            begin = later_of(begin, along->end[graph->predecessors.ops[k]]);
+            begin = tarn_larger(begin, along->end[graph->predecessors.ops[k]]);
         along->begin[v] = begin;
         along->end[v] = begin + length;
     }

@@ -12,6 +12,7 @@
  * forward as far as that u allows, which orders even more. Time is looked up: end of u + wait +
  * tail of w. Source: docs/how-it-works.md, "Transforms". Cost: see the header. */
 #include "candidates.h"
+#include "streams/base/checked.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -154,14 +155,12 @@ static uint32_t earliest_behind(const struct finder *finder, uint32_t u, uint32_
     return stream->ops[low];
 }
 
-static uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
-
 /* More of what is wanted first, then less time, then more than is wanted. */
 static bool is_better(const struct finder *finder, const struct tarn_candidate *a,
                       const struct tarn_candidate *b)
 {
-    uint64_t a_gain = smaller(a->gain, finder->limits->gain);
-    uint64_t b_gain = smaller(b->gain, finder->limits->gain);
+    uint64_t a_gain = tarn_smaller(a->gain, finder->limits->gain);
+    uint64_t b_gain = tarn_smaller(b->gain, finder->limits->gain);
     if (a_gain != b_gain) return a_gain > b_gain;
     if (a->makespan_ns != b->makespan_ns) return a->makespan_ns < b->makespan_ns;
     return a->gain > b->gain;
@@ -189,7 +188,7 @@ static void look_at(const struct finder *finder, uint32_t a, uint32_t w, uint64_
     const struct tarn_graph *graph = finder->graph;
     uint32_t u = latest_before(finder, a, w, makespan_ns);
     if (u == TARN_NONE || tarn_clocks_before(finder->clocks, graph, u, w)) return;
-    uint64_t gain = smaller(done_by(finder, u, w), behind);
+    uint64_t gain = tarn_smaller(done_by(finder, u, w), behind);
     if (gain == 0) return;
     w = earliest_behind(finder, u, w, makespan_ns);
     struct tarn_candidate candidate = {{w, u}, gain, tarn_pace_with(finder->pace, u, w)};
@@ -240,10 +239,10 @@ static void collect_last(struct finder *finder, uint32_t *seen)
         const struct tarn_storage *storage = &finder->graph->storages[finder->members[i]];
         finder->last_begin[i] = count;
         for (uint32_t k = storage->pinned ? 0 : storage->touchers_count; k-- > 0;) {
-            uint32_t s = finder->graph->ops[storage->touchers[k]].stream;
+            uint32_t s = finder->graph->ops[tarn_touchers(finder->graph, storage)[k]].stream;
             if (seen[s] == i + 1) continue;
             seen[s] = i + 1;
-            finder->last[count++] = storage->touchers[k];
+            finder->last[count++] = tarn_touchers(finder->graph, storage)[k];
         }
     }
     finder->last_begin[finder->members_count] = count;

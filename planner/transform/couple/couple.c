@@ -36,6 +36,7 @@ struct coupling {
     size_t arcs_room;
     struct tarn_coupled coupled; /* the graph with these arcs */
     struct tarn_pace pace;       /* of that */
+    struct tarn_steps steps;
     struct tarn_couple_report report;
 };
 
@@ -123,7 +124,8 @@ static enum tarn_status add_best(struct coupling *coupling, bool *found)
                                            coupling->makespan_max};
     enum tarn_status status = tarn_candidates_find(&candidates, &coupling->coupled, &coupling->pace,
                                                    coupling->reserved, &limits);
-    for (uint32_t i = 0; status == TARN_OK && i < candidates.count; i++)
+    for (uint32_t i = 0;
+         status == TARN_OK && i < candidates.count && !tarn_steps_is_over(&coupling->steps); i++)
         status = try_candidate(coupling, &candidates.best[i], &best);
     *found = best.is_there;
     if (best.is_there) take_coupled(coupling, &best.coupled);
@@ -140,9 +142,10 @@ static enum tarn_status lower_bound(struct coupling *coupling)
     uint64_t lowest = bound_of(coupling);
     uint32_t kept = 0, stalls = 0;
     bool found = true;
-    struct tarn_steps steps = {.control = coupling->options.control, .transform = "couple"};
+    coupling->steps =
+        (struct tarn_steps){.control = coupling->options.control, .transform = "couple"};
     while (found && lowest > coupling->target && stalls < STALLS_MAX &&
-           tarn_steps_next(&steps, lowest)) {
+           tarn_steps_next(&coupling->steps, lowest)) {
         enum tarn_status status = add_best(coupling, &found);
         if (status != TARN_OK) return status;
         stalls++;
@@ -184,7 +187,8 @@ static enum tarn_status remove_unneeded(struct coupling *coupling)
     take_coupled(coupling, &coupled);
     uint64_t bound = bound_of(coupling);
     if (bound < coupling->target) bound = coupling->target;
-    for (uint32_t i = 0; status == TARN_OK && i < coupling->arcs_count;) {
+    for (uint32_t i = 0;
+         status == TARN_OK && i < coupling->arcs_count && !tarn_steps_is_over(&coupling->steps);) {
         uint32_t before = coupling->arcs_count;
         status = try_without(coupling, i, bound);
         if (coupling->arcs_count == before) i++;
@@ -194,7 +198,8 @@ static enum tarn_status remove_unneeded(struct coupling *coupling)
 
 /* ---- The report ---- */
 
-/* Each row has more arcs than the one before it and a lower bound, the last one all of them. */
+/* Each row has more arcs than the one before it and a lower bound, the last one all of them. Of a
+ * search that was ended, the first and the last one are told. */
 static enum tarn_status add_row(struct coupling *coupling, struct tarn_couple_report *report,
                                 uint32_t arcs_count)
 {
@@ -225,8 +230,10 @@ static enum tarn_status fill_report(struct coupling *coupling, struct tarn_coupl
     report->rows = tarn_take(((size_t)coupling->arcs_count + 1) * sizeof *report->rows);
     if (!report->rows) return TARN_SYSTEM;
     enum tarn_status status = TARN_OK;
-    for (uint32_t i = 0; status == TARN_OK && i <= coupling->arcs_count; i++)
+    for (uint32_t i = 0; status == TARN_OK && i <= coupling->arcs_count; i++) {
+        if (i > 0 && tarn_steps_is_over(&coupling->steps)) i = coupling->arcs_count;
         status = add_row(coupling, report, i);
+    }
     return status;
 }
 
@@ -294,11 +301,27 @@ static void coupling_finish(struct coupling *coupling)
     tarn_region_finish(&coupling->region);
 }
 
+struct call {
+    struct coupling coupling;
+    struct tarn_graph **result;
+    struct tarn_error *error;
+};
+
 static enum tarn_status run(const struct tarn_transform_control *control, void *subject)
 {
-    struct coupling *coupling = subject;
+    struct call *call = subject;
+    struct coupling *coupling = &call->coupling;
     coupling->options.control = control;
-    return couple(coupling, &coupling->report);
+    enum tarn_status status =
+        tarn_reserved_sizes(&coupling->reserved, &coupling->region, coupling->graph,
+                            coupling->options.alignment, call->error);
+    if (status == TARN_OK) {
+        status = couple(coupling, &coupling->report);
+        if (status != TARN_OK) tarn_error_no_memory(call->error);
+    }
+    if (status == TARN_OK) status = build(coupling, call->result, call->error);
+    coupling_finish(coupling);
+    return status;
 }
 
 enum tarn_status tarn_graph_couple(struct tarn_graph *graph,
@@ -307,26 +330,19 @@ enum tarn_status tarn_graph_couple(struct tarn_graph *graph,
 {
     if (result) *result = NULL;
     if (!graph || !result) return tarn_error_null(error, __func__);
-    struct coupling coupling = {.graph = graph};
+    struct call call = {.coupling.graph = graph, .result = result, .error = error};
+    struct tarn_couple_options *options = &call.coupling.options;
+    struct tarn_couple_report *report = &call.coupling.report;
     struct tarn_transform_control control;
     tarn_error_clear(error);
-    enum tarn_status status = tarn_options_take(&coupling.options, sizeof coupling.options, given,
-                                                "couple options", error);
-    if (status == TARN_OK) status = tarn_control_take(&control, &coupling.options.control, error);
-    if (status == TARN_OK) status = check_options(&coupling.options, error);
-    if (status == TARN_OK)
-        status = tarn_reserved_sizes(&coupling.reserved, &coupling.region, graph,
-                                     coupling.options.alignment, error);
-    if (status == TARN_OK) {
-        status = tarn_transform_beat(coupling.options.control, "couple", run, &coupling);
-        if (status != TARN_OK) tarn_error_no_memory(error);
-    }
-    if (status == TARN_OK) status = build(&coupling, result, error);
-    if (status == TARN_OK && coupling.options.report)
-        tarn_report_give(coupling.options.report, coupling.options.report_size, &coupling.report,
-                         sizeof coupling.report);
+    enum tarn_status status =
+        tarn_options_take(options, sizeof *options, given, "couple options", error);
+    if (status == TARN_OK) status = tarn_control_take(&control, &options->control, error);
+    if (status == TARN_OK) status = check_options(options, error);
+    if (status == TARN_OK) status = tarn_transform_beat(options->control, "couple", run, &call);
+    if (status == TARN_OK && options->report)
+        tarn_report_give(options->report, options->report_size, report, sizeof *report);
     else
-        tarn_couple_report_finish(&coupling.report);
-    coupling_finish(&coupling);
+        tarn_couple_report_finish(report);
     return status;
 }

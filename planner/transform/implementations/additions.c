@@ -19,13 +19,14 @@ enum tarn_status tarn_additions_init(struct tarn_additions *additions, struct ta
     if (!additions->ops || !additions->ids) return TARN_SYSTEM;
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         const struct tarn_graph_op *op = &graph->ops[v];
+        const struct tarn_op_extra *extra = tarn_extra(op);
         struct tarn_addition *addition = &additions->ops[v];
         addition->cost = op->cost;
-        addition->workspace = op->workspace;
-        if (op->implementations_count == 0) continue;
-        addition->list = tarn_region_copy(region, op->implementations, op->implementations_count,
-                                          sizeof *addition->list);
-        addition->room = addition->count = op->implementations_count;
+        addition->workspace = extra->workspace;
+        if (extra->implementations_count == 0) continue;
+        addition->list = tarn_region_copy(region, extra->implementations,
+                                          extra->implementations_count, sizeof *addition->list);
+        addition->room = addition->count = extra->implementations_count;
         if (!addition->list) return TARN_SYSTEM;
     }
     return tarn_pairing_init(&additions->pairing, region, graph);
@@ -35,7 +36,7 @@ bool tarn_addition_is_valid(const struct tarn_additions *additions, uint32_t v)
 {
     const struct tarn_addition *addition = &additions->ops[v];
     const struct tarn_graph_op *op = &additions->graph->ops[v];
-    if (addition->count < op->implementations_count || addition->count > addition->room)
+    if (addition->count < tarn_extra(op)->implementations_count || addition->count > addition->room)
         return false;
     if (addition->outputs && addition->outputs_count <= op->outputs_count) return false;
     for (uint32_t i = 0; i < addition->count; i++)
@@ -86,7 +87,7 @@ static enum tarn_status add_output(struct tarn_additions *additions, uint32_t v,
     const struct tarn_graph_op *op = &additions->graph->ops[v];
     struct tarn_addition *addition = &additions->ops[v];
     uint32_t count = addition->outputs ? addition->outputs_count : op->outputs_count;
-    const uint32_t *before = addition->outputs ? addition->outputs : op->outputs;
+    const uint32_t *before = addition->outputs ? addition->outputs : tarn_outputs(op);
     uint32_t *outputs = tarn_region_take(additions->region, (size_t)count + 1, sizeof *outputs);
     if (!outputs) return TARN_SYSTEM;
     if (count > 0) memcpy(outputs, before, count * sizeof *outputs);

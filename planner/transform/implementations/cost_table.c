@@ -4,7 +4,6 @@
  * a product does not depend on the rounding of a machine. Cost: O(n log n). */
 #include "cost_table.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

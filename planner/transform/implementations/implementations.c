@@ -99,7 +99,7 @@ static enum tarn_status add_to_op(struct tarn_additions *additions, uint32_t v, 
     if (!status && has_costs) status = take_measured(additions, v, MEASURED_WHOLE);
     if (!status && split) status = tarn_split_backward(additions, v);
     if (!status && has_costs) status = take_measured(additions, v, MEASURED_PART);
-    if (additions->ops[v].count > additions->graph->ops[v].implementations_count)
+    if (additions->ops[v].count > tarn_extra(&additions->graph->ops[v])->implementations_count)
         additions->report.ops++;
     assert(tarn_addition_is_valid(additions, v));
     return status;
@@ -115,7 +115,8 @@ static void amend(const void *context, uint32_t v, struct tarn_op_info *info)
     info->workspace = addition->workspace;
     info->implementations = addition->list;
     info->implementations_count = addition->count;
-    if (!additions->graph->ops[v].common_is_given) info->common = (struct tarn_list){0};
+    if (!tarn_extra(&additions->graph->ops[v])->common_is_given)
+        info->common = (struct tarn_list){0};
     if (addition->outputs)
         info->outputs = (struct tarn_list){addition->outputs, addition->outputs_count};
 }

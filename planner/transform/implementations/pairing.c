@@ -56,7 +56,8 @@ static void trace_op(struct search *search, uint32_t v)
         if (producer != TARN_NONE && search->is_late[producer]) search->is_late[v] = true;
     }
     if (!repeats_its_input(op)) return;
-    for (uint32_t k = 0; k < op->outputs_count; k++) value[op->outputs[k]] = value[op->inputs[0]];
+    for (uint32_t k = 0; k < op->outputs_count; k++)
+        value[tarn_outputs(op)[k]] = value[op->inputs[0]];
 }
 
 static bool may_be_forward(const struct search *search, uint32_t v)
@@ -70,7 +71,7 @@ static bool may_be_forward(const struct search *search, uint32_t v)
 static uint32_t next_value(struct search *search, uint32_t v, uint32_t k)
 {
     const struct tarn_graph_op *op = &search->graph->ops[v];
-    uint32_t t = k < op->inputs_count ? op->inputs[k] : op->outputs[k - op->inputs_count];
+    uint32_t t = k < op->inputs_count ? op->inputs[k] : tarn_outputs(op)[k - op->inputs_count];
     uint32_t value = search->pairing->value[t];
     if (search->seen[value] == v + 1) return TARN_NONE;
     search->seen[value] = v + 1;

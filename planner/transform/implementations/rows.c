@@ -44,7 +44,8 @@ static uint32_t main_output(const struct tarn_graph *graph, uint32_t forward)
 {
     const struct tarn_graph_op *op = &graph->ops[forward];
     for (uint32_t k = 0; k < op->outputs_count; k++)
-        if (!tarn_kind_is_persistent(graph->tensors[op->outputs[k]].kind)) return op->outputs[k];
+        if (!tarn_kind_is_persistent(graph->tensors[tarn_outputs(op)[k]].kind))
+            return tarn_outputs(op)[k];
     return TARN_NONE;
 }
 
@@ -74,7 +75,7 @@ static struct partner partner_of(const struct tarn_additions *additions, uint32_
     const struct tarn_graph_op *op = &graph->ops[forward];
     uint64_t size = graph->tensors[partner.output].size;
     for (uint32_t k = 0; k < op->outputs_count && partner.kept == TARN_NONE; k++) {
-        uint32_t t = op->outputs[k];
+        uint32_t t = tarn_outputs(op)[k];
         bool is_large = graph->tensors[t].size >= size / KEPT_SHARE;
         if (t != partner.output && is_large && reads(additions, v, t)) partner.kept = t;
     }
@@ -190,8 +191,9 @@ static uint64_t workspace_of(const struct tarn_additions *additions, uint32_t v,
 {
     const struct tarn_graph_op *op = &additions->graph->ops[v];
     if (inputs.count == 0) inputs = (struct tarn_list){op->inputs, op->inputs_count};
-    return tarn_factor_up(row->workspace, largest(additions, inputs.ids, inputs.count) +
-                                              largest(additions, op->outputs, op->outputs_count));
+    return tarn_factor_up(row->workspace,
+                          largest(additions, inputs.ids, inputs.count) +
+                              largest(additions, tarn_outputs(op), op->outputs_count));
 }
 
 static void take_workspace(struct tarn_additions *additions, uint32_t v, uint64_t workspace)

@@ -41,7 +41,7 @@ static uint64_t part_of_workspace(const struct tarn_graph *graph, const struct t
                                   const struct part *part, uint64_t workspace)
 {
     double whole = (double)largest(graph, op->inputs, op->inputs_count) +
-                   (double)largest(graph, op->outputs, op->outputs_count);
+                   (double)largest(graph, tarn_outputs(op), op->outputs_count);
     double share = (double)largest(graph, part->inputs.ids, part->inputs.count) +
                    (double)largest(graph, part->outputs.ids, part->outputs.count);
     return (uint64_t)ceil((double)workspace * (share / whole));
@@ -108,7 +108,7 @@ static bool can_be_split(const struct tarn_graph *graph, const struct tarn_graph
 {
     if (op->inputs_count != 3 || op->outputs_count < 2 || forward->inputs_count < 2) return false;
     return op->outputs_count == forward->inputs_count &&
-           graph->tensors[op->outputs[0]].size == graph->tensors[forward->inputs[0]].size;
+           graph->tensors[tarn_outputs(op)[0]].size == graph->tensors[forward->inputs[0]].size;
 }
 
 enum tarn_status tarn_split_backward(struct tarn_additions *additions, uint32_t v)
@@ -123,13 +123,13 @@ enum tarn_status tarn_split_backward(struct tarn_additions *additions, uint32_t 
     struct part input = {
         .name = INPUT_GRADIENT,
         .inputs = inputs_without(additions, v, forward->inputs[0], ids),
-        .outputs = {op->outputs, 1},
+        .outputs = {tarn_outputs(op), 1},
         .share = 2,
     };
     struct part weight = {
         .name = WEIGHT_GRADIENT,
         .inputs = inputs_without(additions, v, forward->inputs[1], ids + 3),
-        .outputs = {op->outputs + 1, op->outputs_count - 1},
+        .outputs = {tarn_outputs(op) + 1, op->outputs_count - 1},
         .share = 1,
     };
     if (input.inputs.count != 2 || weight.inputs.count != 2) return TARN_OK;

@@ -24,9 +24,11 @@ static size_t longest_lists(const struct tarn_building *building)
     size_t longest = tarn_transform_longest_list(graph);
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         const struct tarn_graph_op *op = &graph->ops[v];
+        const struct tarn_op_extra *extra = tarn_extra(op);
         size_t count = (size_t)op->inputs_count + op->outputs_count;
-        for (uint32_t i = 0; i < op->implementations_count; i++)
-            count += op->implementations[i].inputs.count + op->implementations[i].outputs.count;
+        for (uint32_t i = 0; i < extra->implementations_count; i++)
+            count +=
+                extra->implementations[i].inputs.count + extra->implementations[i].outputs.count;
         if (count > longest) longest = count;
     }
     return longest;

@@ -42,7 +42,7 @@ static void order_updates(struct tarn_building *building, uint32_t *last)
             if (updater != TARN_NONE) add_arc(building, e, updater);
         }
         for (uint32_t k = 0; k < op->outputs_count && !execution->recomputed; k++) {
-            uint32_t storage = graph->tensors[op->outputs[k]].storage;
+            uint32_t storage = graph->tensors[tarn_outputs(op)[k]].storage;
             if (graph->storages[storage].persistent) last[storage] = e;
         }
     }
@@ -77,7 +77,7 @@ static enum tarn_status keep_carried(struct tarn_building *building)
     for (uint32_t p = 0; p < graph->ops_count; p++) {
         uint32_t v = graph->order[p];
         const struct tarn_graph_op *op = &graph->ops[v];
-        carries[v] = op->view && op->control_count > 0;
+        carries[v] = op->view && tarn_extra(op)->control_count > 0;
         for (uint32_t k = 0; k < op->inputs_count; k++) {
             uint32_t view = graph->tensors[op->inputs[k]].producer;
             if (view == TARN_NONE || !carries[view]) continue;
@@ -96,8 +96,9 @@ static void keep_control(struct tarn_building *building)
     const struct tarn_graph *graph = building->graph;
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         const struct tarn_graph_op *op = &graph->ops[v];
-        for (uint32_t k = 0; k < op->control_count; k++) {
-            uint32_t u = op->control[k];
+        const struct tarn_op_extra *extra = tarn_extra(op);
+        for (uint32_t k = 0; k < extra->control_count; k++) {
+            uint32_t u = extra->control[k];
             for (uint32_t i = building->ops[v].begin; i < building->ops[v].end; i++) {
                 for (uint32_t j = building->ops[u].begin; j < building->ops[u].end; j++)
                     tarn_builder_control(building->builder, op->view ? i : building->new_op[i],

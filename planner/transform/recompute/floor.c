@@ -3,8 +3,9 @@
  * version that cannot be computed again, has been written, and is read later in whatever form. A
  * version that is written in place counts as the storage of the one before it, so nothing is
  * counted twice. Extra waits may change the list, but not the order within a stream: there is in
- * use, whatever the list, what ops of the stream use before the op and behind it. Cost: linear in
- * the reads of all forms, and versions × streams. */
+ * use, whatever the list, what ops of the stream use before the op and behind it. Where any other
+ * order may come, only what the op itself takes is sure. Cost: linear in the reads of all forms,
+ * and versions × streams. */
 #include <string.h>
 
 #include "recompute.h"
@@ -71,6 +72,11 @@ static void find_needs(struct flooring *flooring)
     }
 }
 
+static void forget_needs(struct flooring *flooring)
+{
+    memset(flooring->last, 0xff, flooring->model->versions_count * sizeof *flooring->last);
+}
+
 /* Bytes that stand from the place behind a version's first to the one before its last. */
 static void note_standing(struct flooring *flooring)
 {
@@ -114,11 +120,13 @@ static uint64_t least_of(struct flooring *flooring, uint32_t place)
     return least;
 }
 
-/* Raises the floor to what is needed at once by the ops that are looked at. */
-static void raise_floor(struct flooring *flooring, uint64_t *floor, uint32_t *at)
+/* Raises the floor to what is needed at once by the ops that are looked at. alone: each for itself.
+ */
+static void raise_floor(struct flooring *flooring, bool alone, uint64_t *floor, uint32_t *at)
 {
     int64_t standing = 0;
     find_needs(flooring);
+    if (alone) forget_needs(flooring);
     note_standing(flooring);
     for (uint32_t place = 0; place < flooring->model->ops_count; place++) {
         standing += flooring->change[place];
@@ -130,11 +138,12 @@ static void raise_floor(struct flooring *flooring, uint64_t *floor, uint32_t *at
     }
 }
 
-enum tarn_status tarn_recompute_floor(const struct tarn_recompute_model *model, bool any_list,
-                                      uint64_t *floor, uint32_t *place)
+enum tarn_status tarn_recompute_floor(const struct tarn_recompute_model *model,
+                                      enum tarn_recompute_list list, uint64_t *floor,
+                                      uint32_t *place)
 {
     struct tarn_region region = {.chunks = NULL};
-    uint32_t streams = any_list ? model->graph->streams_count : 1;
+    uint32_t streams = list == TARN_LIST_OF_STREAMS ? model->graph->streams_count : 1;
     struct flooring flooring = {
         .model = model,
         .replaced = tarn_region_take(&region, model->versions_count, sizeof *flooring.replaced),
@@ -151,8 +160,8 @@ enum tarn_status tarn_recompute_floor(const struct tarn_recompute_model *model, 
             flooring.replaced[model->versions[w].previous] = true;
     }
     for (uint32_t stream = 0; stream < streams && enough; stream++) {
-        flooring.stream = any_list ? stream : TARN_NONE;
-        raise_floor(&flooring, floor, place);
+        flooring.stream = list == TARN_LIST_OF_STREAMS ? stream : TARN_NONE;
+        raise_floor(&flooring, list == TARN_LIST_ANY, floor, place);
     }
     tarn_region_finish(&region);
     return enough ? TARN_OK : TARN_SYSTEM;

@@ -67,14 +67,16 @@ static bool same_list(struct tarn_list a, struct tarn_list b)
 
 static struct tarn_list inputs_of(const struct tarn_graph_op *op, uint32_t i)
 {
+    const struct tarn_op_extra *extra = tarn_extra(op);
     struct tarn_list own = {op->inputs, op->inputs_count};
-    return op->implementations[i].inputs.count > 0 ? op->implementations[i].inputs : own;
+    return extra->implementations[i].inputs.count > 0 ? extra->implementations[i].inputs : own;
 }
 
 static struct tarn_list outputs_of(const struct tarn_graph_op *op, uint32_t i)
 {
-    struct tarn_list own = {op->outputs, op->outputs_count};
-    return op->implementations[i].outputs.count > 0 ? op->implementations[i].outputs : own;
+    const struct tarn_op_extra *extra = tarn_extra(op);
+    struct tarn_list own = {tarn_outputs(op), op->outputs_count};
+    return extra->implementations[i].outputs.count > 0 ? extra->implementations[i].outputs : own;
 }
 
 /* The first implementation of the same form as i: TARN_NONE for the form as written. */
@@ -82,7 +84,7 @@ static uint32_t first_of_form(const struct tarn_graph_op *op, uint32_t i)
 {
     struct tarn_list inputs = inputs_of(op, i), outputs = outputs_of(op, i);
     if (same_list(inputs, (struct tarn_list){op->inputs, op->inputs_count}) &&
-        same_list(outputs, (struct tarn_list){op->outputs, op->outputs_count}))
+        same_list(outputs, (struct tarn_list){tarn_outputs(op), op->outputs_count}))
         return TARN_NONE;
     for (uint32_t j = 0; j < i; j++) {
         if (same_list(inputs, inputs_of(op, j)) && same_list(outputs, outputs_of(op, j))) return j;
@@ -122,7 +124,7 @@ static void add_form(struct tarn_reading *reading, uint32_t v, uint32_t i)
     struct tarn_form *form = &model->forms[model->forms_count++];
     struct tarn_list inputs = inputs_of(op, i), outputs = outputs_of(op, i);
     tarn_form_begin(reading, form, v);
-    form->whole = op->implementations[i].outputs.count == 0;
+    form->whole = tarn_extra(op)->implementations[i].outputs.count == 0;
     form->repeats = tarn_op_repeats(reading->graph, v, i);
     for (size_t k = 0; k < inputs.count; k++) add_input(reading, own, form, inputs.ids[k]);
     for (size_t k = 0; k < outputs.count; k++) {
@@ -158,14 +160,12 @@ static void sort_choices(struct tarn_reading *reading, struct tarn_form *form)
     reading->choices_count = form->choices.end = kept;
 }
 
-/* What a workspace takes beside what the form makes; one that ends before the outputs begin has
- * their bytes, too. */
-static uint64_t beside_outputs(struct tarn_reading *reading, const struct tarn_form *form,
-                               uint64_t workspace, bool workspace_first)
+uint64_t tarn_form_workspace(const struct tarn_recompute_model *model, const struct tarn_form *form,
+                             uint64_t workspace, bool workspace_first)
 {
-    const struct tarn_recompute_model *model = reading->model;
-    bool is_first = reading->graph->ops[form->op].workspace_space == 0;
-    uint64_t bytes = is_first ? tarn_reading_reserve(reading, workspace) : 0;
+    uint64_t bytes;
+    if (tarn_extra(&model->graph->ops[form->op])->workspace_space != 0) return 0; /* not budgeted */
+    if (!tarn_size_round_up(workspace, model->alignment, &bytes)) return UINT64_MAX;
     for (uint32_t i = form->writes.begin; workspace_first && i < form->writes.end; i++) {
         const struct tarn_version *made = &model->versions[model->writes[i]];
         uint64_t size = made->size > made->copy_size ? made->size : made->copy_size;
@@ -174,17 +174,27 @@ static uint64_t beside_outputs(struct tarn_reading *reading, const struct tarn_f
     return bytes;
 }
 
+static uint64_t beside_outputs(struct tarn_reading *reading, const struct tarn_form *form,
+                               uint64_t workspace, bool workspace_first)
+{
+    uint64_t bytes = tarn_form_workspace(reading->model, form, workspace, workspace_first);
+    if (bytes == UINT64_MAX) reading->overflow = true;
+    return bytes;
+}
+
 static void add_choices(struct tarn_reading *reading, struct tarn_form *form, uint32_t first)
 {
     struct tarn_choice *choices = reading->model->choices;
     const struct tarn_graph_op *op = &reading->graph->ops[form->op];
+    const struct tarn_op_extra *extra = tarn_extra(op);
     form->choices.begin = reading->choices_count;
     if (first == TARN_NONE)
         choices[reading->choices_count++] = (struct tarn_choice){
-            TARN_NONE, op->cost, beside_outputs(reading, form, op->workspace, op->workspace_first)};
-    for (uint32_t i = 0; i < op->implementations_count; i++) {
+            TARN_NONE, op->cost,
+            beside_outputs(reading, form, extra->workspace, op->workspace_first)};
+    for (uint32_t i = 0; i < extra->implementations_count; i++) {
         if (first_of_form(op, i) != first) continue;
-        const struct tarn_implementation *implementation = &op->implementations[i];
+        const struct tarn_implementation *implementation = &extra->implementations[i];
         choices[reading->choices_count++] =
             (struct tarn_choice){i, implementation->cost,
                                  beside_outputs(reading, form, implementation->workspace,
@@ -196,7 +206,7 @@ static void add_choices(struct tarn_reading *reading, struct tarn_form *form, ui
 static bool updates_state(const struct tarn_graph *graph, uint32_t v)
 {
     for (uint32_t k = 0; k < graph->ops[v].outputs_count; k++) {
-        uint32_t storage = graph->tensors[graph->ops[v].outputs[k]].storage;
+        uint32_t storage = graph->tensors[tarn_outputs(&graph->ops[v])[k]].storage;
         if (graph->storages[storage].persistent) return true;
     }
     return false;
@@ -232,7 +242,7 @@ void tarn_reading_forms(struct tarn_reading *reading, uint32_t v)
     const struct tarn_graph_op *op = &reading->graph->ops[v];
     uint32_t begin = model->op_forms[v].begin;
     add_choices(reading, &model->forms[begin], TARN_NONE);
-    for (uint32_t i = 0; i < op->implementations_count; i++) {
+    for (uint32_t i = 0; i < tarn_extra(op)->implementations_count; i++) {
         if (first_of_form(op, i) != i) continue;
         add_form(reading, v, i);
         add_choices(reading, &model->forms[model->forms_count - 1], i);

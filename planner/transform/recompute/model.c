@@ -24,10 +24,11 @@ static struct amounts count_all(const struct tarn_graph *graph)
     struct amounts most = {0};
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         const struct tarn_graph_op *op = &graph->ops[v];
-        size_t forms = (size_t)op->implementations_count + 1;
+        const struct tarn_op_extra *extra = tarn_extra(op);
+        size_t forms = (size_t)extra->implementations_count + 1;
         size_t reads = (size_t)op->inputs_count + op->outputs_count;
-        for (uint32_t i = 0; i < op->implementations_count; i++) {
-            size_t own = op->implementations[i].inputs.count;
+        for (uint32_t i = 0; i < extra->implementations_count; i++) {
+            size_t own = extra->implementations[i].inputs.count;
             reads += own > 0 ? own : (size_t)op->inputs_count + op->outputs_count;
         }
         most.versions += op->outputs_count;
@@ -86,7 +87,7 @@ static void mark_updated(struct tarn_reading *reading)
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         const struct tarn_graph_op *op = &graph->ops[v];
         for (uint32_t k = 0; k < op->outputs_count && !op->view; k++) {
-            uint32_t storage = graph->tensors[op->outputs[k]].storage;
+            uint32_t storage = graph->tensors[tarn_outputs(op)[k]].storage;
             reading->updated[storage] = graph->storages[storage].persistent;
         }
     }
@@ -148,8 +149,9 @@ static void add_own_form(struct tarn_reading *reading, uint32_t v)
         }
     }
     for (uint32_t k = 0; k < op->outputs_count; k++) {
-        uint32_t storage = graph->tensors[op->outputs[k]].storage;
-        if (!graph->storages[storage].persistent) add_version(reading, form, v, op->outputs[k]);
+        uint32_t storage = graph->tensors[tarn_outputs(op)[k]].storage;
+        if (!graph->storages[storage].persistent)
+            add_version(reading, form, v, tarn_outputs(op)[k]);
     }
     form->repeats = tarn_op_repeats(graph, v, TARN_NONE);
     tarn_form_end(reading, form);
@@ -161,10 +163,10 @@ static void commit_writes(struct tarn_reading *reading, uint32_t v)
     const struct tarn_graph *graph = reading->graph;
     const struct tarn_graph_op *op = &graph->ops[v];
     for (uint32_t k = 0; k < op->outputs_count; k++) {
-        uint32_t storage = graph->tensors[op->outputs[k]].storage;
+        uint32_t storage = graph->tensors[tarn_outputs(op)[k]].storage;
         reading->updates[storage] += graph->storages[storage].persistent;
         if (!graph->storages[storage].persistent)
-            reading->current[storage] = reading->model->tensor_version[op->outputs[k]];
+            reading->current[storage] = reading->model->tensor_version[tarn_outputs(op)[k]];
     }
 }
 
@@ -182,8 +184,8 @@ static void read_op(struct tarn_reading *reading, uint32_t v)
 static void read_view(struct tarn_reading *reading, const struct tarn_graph_op *op)
 {
     for (uint32_t k = 0; k < op->outputs_count; k++) {
-        uint32_t storage = reading->graph->tensors[op->outputs[k]].storage;
-        reading->model->tensor_version[op->outputs[k]] = reading->current[storage];
+        uint32_t storage = reading->graph->tensors[tarn_outputs(op)[k]].storage;
+        reading->model->tensor_version[tarn_outputs(op)[k]] = reading->current[storage];
     }
 }
 
@@ -216,7 +218,7 @@ enum tarn_status tarn_recompute_model_init(struct tarn_recompute_model *model,
     if (status == TARN_OK) status = make_temporary_room(&reading, region);
     if (status == TARN_OK) {
         read_ops(&reading);
-        if (reading.overflow) status = TARN_SYSTEM;
+        if (reading.overflow) status = TARN_BAD_INPUT;
     }
     tarn_region_release(region, mark);
     if (status == TARN_OK) status = tarn_model_find_passes(model, region);

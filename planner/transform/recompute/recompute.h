@@ -138,7 +138,8 @@ struct tarn_schedule {
     uint64_t time_ns;       /* modelled critical path; of one stream the same as work_ns */
 };
 
-/* The alignment is a power of two. TARN_SYSTEM: no memory, or sizes whose sum exceeds 64 bits. */
+/* The alignment is a power of two. TARN_SYSTEM: no memory; TARN_BAD_INPUT: sizes at this alignment
+ * whose sum exceeds 64 bits. */
 enum tarn_status tarn_recompute_model_init(struct tarn_recompute_model *model,
                                            struct tarn_region *region, struct tarn_graph *graph,
                                            uint64_t alignment);
@@ -146,6 +147,11 @@ enum tarn_status tarn_recompute_model_init(struct tarn_recompute_model *model,
 /* Whether ranges, places and versions are in bounds and in order, and choices get ever leaner. For
  * assertions and tests; linear in the model. */
 bool tarn_recompute_model_is_valid(const struct tarn_recompute_model *model);
+
+/* Reserved bytes that a workspace takes in the first memory space beside what the form makes; one
+ * that ends before the outputs begin has their bytes, too. UINT64_MAX: too many for 64 bits. */
+uint64_t tarn_form_workspace(const struct tarn_recompute_model *model, const struct tarn_form *form,
+                             uint64_t workspace, bool workspace_first);
 
 /* All of `keep` and `retain` set, forms free. */
 enum tarn_status tarn_policy_init(struct tarn_policy *policy, struct tarn_region *region,
@@ -221,11 +227,18 @@ enum tarn_status tarn_script_run(struct tarn_schedule *schedule, struct tarn_reg
 
 /* ---- recompute/floor.c ---- */
 
-/* Bytes below which no policy can come, and the place of an op that they are needed at. any_list:
- * nor with any other order of the list, as extra waits between streams may bring about.
- * TARN_SYSTEM: no memory. */
-enum tarn_status tarn_recompute_floor(const struct tarn_recompute_model *model, bool any_list,
-                                      uint64_t *floor, uint32_t *place);
+/* What may still change when the policy has been chosen. */
+enum tarn_recompute_list {
+    TARN_LIST_STAYS,
+    TARN_LIST_OF_STREAMS, /* the order of each stream stays: extra waits between streams */
+    TARN_LIST_ANY
+};
+
+/* Bytes below which no policy can come with such a list, and the place of an op that they are
+ * needed at. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_recompute_floor(const struct tarn_recompute_model *model,
+                                      enum tarn_recompute_list list, uint64_t *floor,
+                                      uint32_t *place);
 
 /* ---- recompute/build.c ---- */
 

@@ -196,7 +196,7 @@ static void count_updates(struct tarn_evaluator *evaluator, uint32_t v)
     const struct tarn_graph *graph = evaluator->model->graph;
     const struct tarn_graph_op *op = &graph->ops[v];
     for (uint32_t k = 0; k < op->outputs_count; k++) {
-        uint32_t storage = graph->tensors[op->outputs[k]].storage;
+        uint32_t storage = graph->tensors[tarn_outputs(op)[k]].storage;
         if (graph->storages[storage].persistent) evaluator->updates[storage]++;
     }
 }

@@ -1,6 +1,7 @@
-/* Each step of a script appends an execution, or makes the next read of a version ask for a later
- * copy. Which copy is written over which follows from the last reads, as for a policy. Cost: linear
- * in the reads and writes of what is run. */
+/* A script is a schedule that is given step by step (struct tarn_script_step in recompute.h)
+ * instead of following from a policy. Each step appends an execution, or makes the next read of a
+ * version ask for a later copy. Which copy is written over which follows from the last reads, as
+ * for a policy. Cost: linear in the reads and writes of what is run. */
 
 #include <assert.h>
 #include <string.h>

@@ -14,7 +14,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "measure.h"
+#include "streams/base/checked.h"
 #include "tarn/simulate.h"
 
 struct timing_pass {
@@ -50,8 +50,6 @@ enum tarn_status tarn_timing_init(struct tarn_timing *timing, struct tarn_region
     return region->is_exhausted ? TARN_SYSTEM : TARN_OK;
 }
 
-static uint64_t later_of(uint64_t a, uint64_t b) { return a > b ? a : b; }
-
 /* The latest end in each stream before a view that others look through. */
 static uint64_t *row_of(const struct timing_pass *pass, uint32_t view)
 {
@@ -69,13 +67,13 @@ static uint64_t source_ready(const struct timing_pass *pass, uint32_t v)
     for (uint32_t i = arcs->begin[v]; i < arcs->begin[v + 1]; i++) {
         uint32_t u = arcs->ops[i];
         if (!graph->ops[u].view) {
-            ready = later_of(ready, pass->timing->op_end[u] + TARN_WAIT_NS);
+            ready = tarn_larger(ready, pass->timing->op_end[u] + TARN_WAIT_NS);
             continue;
         }
         const uint64_t *row = row_of(pass, u);
         for (uint32_t s = 0; s < graph->streams_count; s++) {
             if (row[s] > 0 && s != graph->ops[v].stream)
-                ready = later_of(ready, row[s] + TARN_WAIT_NS);
+                ready = tarn_larger(ready, row[s] + TARN_WAIT_NS);
         }
     }
     return ready;
@@ -91,14 +89,14 @@ static void pass_view(const struct timing_pass *pass, uint32_t v)
     uint64_t *passed = timing->passed + (size_t)own * streams;
     for (uint32_t i = arcs->begin[v]; i < arcs->begin[v + 1]; i++) {
         uint32_t u = arcs->ops[i], s = graph->ops[u].stream;
-        if (!graph->ops[u].view) passed[s] = later_of(passed[s], timing->op_end[u]);
+        if (!graph->ops[u].view) passed[s] = tarn_larger(passed[s], timing->op_end[u]);
         for (s = 0; s < streams && graph->ops[u].view; s++)
-            passed[s] = later_of(passed[s], row_of(pass, u)[s]);
+            passed[s] = tarn_larger(passed[s], row_of(pass, u)[s]);
     }
     for (uint32_t s = 0; s < streams && arcs->begin[v] < arcs->begin[v + 1]; s++) {
         if (s != own && passed[s] > 0)
             timing->passed_ready[own] =
-                later_of(timing->passed_ready[own], passed[s] + TARN_WAIT_NS);
+                tarn_larger(timing->passed_ready[own], passed[s] + TARN_WAIT_NS);
     }
     if (timing->row_of[v] == TARN_NONE) return;
     memcpy(row_of(pass, v), passed, streams * sizeof *passed);
@@ -111,11 +109,12 @@ static uint64_t reads_ready(const struct timing_pass *pass, const struct tarn_ex
 {
     const struct tarn_schedule *schedule = pass->schedule;
     const struct tarn_form *form = &pass->model->forms[execution->form];
-    uint64_t ready = later_of(pass->timing->stream_end[stream], pass->timing->passed_ready[stream]);
+    uint64_t ready =
+        tarn_larger(pass->timing->stream_end[stream], pass->timing->passed_ready[stream]);
     for (uint32_t k = 0; k < form->reads.end - form->reads.begin; k++) {
         uint32_t birth = schedule->copies[schedule->reads[execution->reads + k]].birth;
         if (schedule->executions[birth].stream != stream)
-            ready = later_of(ready, pass->timing->end[birth] + TARN_WAIT_NS);
+            ready = tarn_larger(ready, pass->timing->end[birth] + TARN_WAIT_NS);
     }
     return ready;
 }
@@ -147,7 +146,7 @@ static void run_execution(const struct timing_pass *pass, uint32_t e, uint32_t v
     struct tarn_execution *execution = &pass->schedule->executions[e];
     execution->stream = choose_stream(pass, execution, v);
     uint64_t begin = reads_ready(pass, execution, execution->stream);
-    if (!execution->recomputed) begin = later_of(begin, source_ready(pass, v));
+    if (!execution->recomputed) begin = tarn_larger(begin, source_ready(pass, v));
     timing->end[e] = begin + tarn_execution_ns(pass->model, execution);
     timing->stream_end[execution->stream] = timing->end[e];
     forget_passed(timing, execution->stream, pass->model->graph->streams_count);
@@ -175,7 +174,7 @@ static void run_all(const struct timing_pass *pass)
     }
     schedule->time_ns = 0;
     for (uint32_t s = 0; s < graph->streams_count; s++)
-        schedule->time_ns = later_of(schedule->time_ns, timing->stream_end[s]);
+        schedule->time_ns = tarn_larger(schedule->time_ns, timing->stream_end[s]);
 }
 
 bool tarn_schedule_time(struct tarn_schedule *schedule, const struct tarn_recompute_model *model,

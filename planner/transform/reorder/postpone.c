@@ -4,7 +4,7 @@
  * changes. Decided from the end of the order to its beginning, so that whole chains
  * move. This is the fusion of ops that only feed one successor, without fixing it for ever.
  * Cost: linear. */
-#include "postpone.h"
+#include "greedy.h"
 
 #include <assert.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * orders the two, go on with u; if not, either u runs before w or w before u, and what is true in
  * both cases is true. The orders that are found meanwhile are compared with the goal as well. Cost:
  * cuts_max minimum cuts and twice as many runs through an order. */
-#include "proof.h"
+#include "bound.h"
 
 #include <assert.h>
 #include <string.h>
@@ -121,6 +121,7 @@ static enum tarn_status look(struct tarn_reorder_proof *proof, uint32_t depth, u
     for (uint32_t k = 0; k < STEPS_MAX && peak >= proof->goal; k++) {
         uint32_t w = order[i];
         if (proof->cuts++ >= proof->cuts_max) return TARN_OK;
+        if (proof->steps && tarn_steps_is_over(proof->steps)) return TARN_OK;
         if (tarn_reorder_bound_at(proof->bound, w, &here) != TARN_OK) return TARN_SYSTEM;
         if (here > *least) *least = here;
         if (*least >= proof->goal) return TARN_OK;

@@ -6,16 +6,16 @@
  *   window  the nodes around the highest step in their best order, by complete search
  *   cut     the minimum cut at the highest step says which nodes should have run before it: they
  *           are moved before it, the others behind it
- *   cases   minimum cuts at other steps, then the bound by cases (proof.h)
+ *   cases   minimum cuts at other steps, then the bound by cases (proof.c)
  *
- * Every order is taken with nodes put off (postpone.h). Cost: rounds times a greedy order and a
+ * Every order is taken with nodes put off (postpone.c). Cost: rounds times a greedy order and a
  * flow. */
 #include "rounds.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "proof.h"
+#include "bound.h"
 
 enum { LIMITS = 4, VISITS = 4000 };
 
@@ -77,6 +77,7 @@ static bool try_greedy(struct tarn_reordering *reordering, const uint32_t *guide
     for (uint32_t i = 0; i < LIMITS && reordering->score.peak > reordering->least; i++) {
         uint64_t limit = reordering->least + span / LIMITS * i;
         if (limit >= reordering->score.peak) break;
+        if (tarn_steps_is_over(&reordering->steps)) break;
         tarn_reorder_greedy_run(&reordering->greedy, guide, limit);
         better |= take(reordering, reordering->greedy.run, TARN_REORDER_GREEDY);
     }
@@ -104,6 +105,7 @@ static void split(struct tarn_reordering *reordering, uint32_t middle, bool post
 static bool try_split(struct tarn_reordering *reordering, uint32_t middle, bool postpone,
                       bool advance)
 {
+    if (tarn_steps_is_over(&reordering->steps)) return false;
     split(reordering, middle, postpone, advance);
     if (take(reordering, reordering->attempt, TARN_REORDER_CUTS)) return true;
     tarn_reorder_greedy_run(&reordering->greedy, reordering->attempt, reordering->score.peak - 1);
@@ -208,6 +210,7 @@ static enum tarn_status raise_bound_elsewhere(struct tarn_reordering *reordering
         if (height == reordering->least) return TARN_OK;
         for (uint32_t i = 0; i < reordering->model->nodes_count && cuts > 0; i++) {
             if (reordering->step[i] != height || height <= reordering->least) continue;
+            if (tarn_steps_is_over(&reordering->steps)) return TARN_OK;
             if (raise_bound(reordering, i, &here) != TARN_OK) return TARN_SYSTEM;
             cuts--;
         }
@@ -224,6 +227,7 @@ static enum tarn_status prove_by_cases(struct tarn_reordering *reordering, uint3
     struct tarn_region_mark mark = tarn_region_mark(reordering->region);
     enum tarn_status status = tarn_reorder_proof_init(
         &proof, reordering->region, &reordering->bound, &reordering->greedy.state);
+    proof.steps = &reordering->steps;
     if (status == TARN_OK)
         status = tarn_reorder_proof_run(&proof, reordering->best, cuts, &reordering->least);
     if (status == TARN_OK && proof.found_peak < reordering->score.peak)
@@ -239,7 +243,8 @@ static enum tarn_status prove(struct tarn_reordering *reordering, bool *better)
     *better = false;
     if (raise_bound_elsewhere(reordering, cuts) != TARN_OK) return TARN_SYSTEM;
     if (reordering->least == reordering->score.peak ||
-        !tarn_reordering_has(reordering, TARN_REORDER_CASES))
+        !tarn_reordering_has(reordering, TARN_REORDER_CASES) ||
+        tarn_steps_is_over(&reordering->steps))
         return TARN_OK;
     return prove_by_cases(reordering, cuts, better);
 }

@@ -6,7 +6,6 @@
 #include "exact.h"
 #include "greedy.h"
 #include "planner/transform/steps.h"
-#include "postpone.h"
 #include "tarn/transform.h"
 
 /* How good an order is: a lower peak is better, then fewer steps of that height. */

@@ -1,4 +1,4 @@
-/* An order is weighed by the heaviest antichain that it leaves (weighing.h). Tried first are orders
+/* An order is weighed by the heaviest antichain that it leaves (weighing.c). Tried first are orders
  * between the one that came in and the one that is best where everything runs in one stream. Then
  * the heaviest antichain names its witness: the storages that cannot share bytes. Of the largest of
  * them, the producer is moved behind the position at which the antichain cuts its stream, or the
@@ -9,8 +9,6 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "weighing.h"
 
 enum { MEMBERS_MAX = 12 };
 
@@ -173,7 +171,7 @@ static enum tarn_status try_member(struct search *search, uint32_t a, bool *bett
     if (end != TARN_NONE && put_off(search, search->best, storage->producer, end))
         status = try_attempt(search, better);
     for (uint32_t k = storage->touchers_count; k-- > 0 && status == TARN_OK && !*better;) {
-        uint32_t v = storage->touchers[k],
+        uint32_t v = tarn_touchers(&weighing->graph, storage)[k],
                  early = last_before(search, weighing->graph.ops[v].stream);
         if (search->tries == 0) break;
         if (early != TARN_NONE && pull(search, search->best, early, v))
@@ -200,7 +198,8 @@ static enum tarn_status improve(struct search *search)
     return status;
 }
 
-/* Begins with the best of the two orders and of those between them. order[1] becomes the best. */
+/* Begins with the best of the two orders and of those between them, where a search that was ended
+ * does not look any more. order[1] becomes the best. */
 static enum tarn_status start(struct search *search, uint32_t *const order[2])
 {
     struct tarn_weighing *weighing = search->weighing;
@@ -212,6 +211,7 @@ static enum tarn_status start(struct search *search, uint32_t *const order[2])
     memcpy(search->best, order[0], weighing->graph.ops_count * sizeof *search->best);
     for (uint32_t part = 8; part > 0 && status == TARN_OK; part--) {
         uint64_t weight;
+        if (part < 8 && tarn_steps_is_over(weights->steps)) break;
         mix(search, order, part);
         status = tarn_weighing_weigh(weighing, search->attempt, &weight);
         if (status == TARN_OK) status = judge(search, weight, &better);

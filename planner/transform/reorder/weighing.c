@@ -1,9 +1,8 @@
 /* The view has copies of what an order changes, positions, ranks and the order of touchers, and
  * shares the rest with the graph that came in. Cost: the clocks and the antichain of the graph for
  * each order. */
-#include "weighing.h"
+#include "streams.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "streams/order/simulator.h"
@@ -37,17 +36,19 @@ static enum tarn_status copy_storages(struct tarn_weighing *weighing)
     struct tarn_storage *storages = tarn_region_copy(weighing->region, graph->storages,
                                                      graph->storages_count, sizeof *storages);
     size_t count = 0;
-    for (uint32_t a = 0; a < graph->planned_count; a++) count += graph->storages[a].touchers_count;
+    for (uint32_t a = 0; a < graph->storages_count; a++) count += graph->storages[a].touchers_count;
     weighing->touchers = tarn_region_take(weighing->region, count, sizeof *weighing->touchers);
     if (!storages || !weighing->touchers) return TARN_SYSTEM;
     graph->storages = storages;
-    uint32_t *next = weighing->touchers;
-    for (uint32_t a = 0; a < graph->planned_count; a++) {
+    uint32_t next = 0;
+    for (uint32_t a = 0; a < graph->storages_count; a++) {
         uint32_t touchers = storages[a].touchers_count;
-        memcpy(next, storages[a].touchers, touchers * sizeof *next);
-        storages[a].touchers = next;
+        memcpy(weighing->touchers + next, tarn_touchers(graph, &storages[a]),
+               touchers * sizeof *weighing->touchers);
+        storages[a].touchers_begin = next;
         next += touchers;
     }
+    graph->touchers = weighing->touchers;
     return TARN_OK;
 }
 

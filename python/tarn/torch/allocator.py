@@ -27,6 +27,8 @@ class Allocator:
 
     def __init__(self, warmup=1, device="cpu", **options):
         self._device = importlib.import_module(".cuda", __package__) if device == "cuda" else cpu
+        if device == "cuda":
+            self._device.allocator()
         self._wait, self._options = warmup, {"alignment": self._device.ALIGNMENT, **options}
         self.events, self.plan = [], None
         self.counts = dict.fromkeys(COUNTS, 0)

@@ -1,4 +1,7 @@
 """Forward and backward of one step as an fx graph of ATen calls, traced on fake tensors."""
+import random
+import sys
+from contextlib import contextmanager
 from typing import Any, Callable, List, NamedTuple, Optional
 
 import torch
@@ -45,6 +48,9 @@ def capture(model: torch.nn.Module, loss_fn: Callable, batch: Any,
             given[i] = next(values)
         with stateless._reparametrize_module(model, state, tie_weights=True), torch.enable_grad():
             result = loss_fn(model, *pytree.tree_unflatten(given, spec))
+            for name in buffers:
+                if model.get_buffer(name) is not state[name]:
+                    raise ValueError(f"the buffer {name} is replaced, not written in place")
             flat, found["results"] = pytree.tree_flatten(result)
             trained = {name: p for name, p in own.items() if p.requires_grad}
             gradients = torch.autograd.grad(first_tensor(result), list(trained.values()),
@@ -64,13 +70,63 @@ def capture(model: torch.nn.Module, loss_fn: Callable, batch: Any,
         return [f.detach() if isinstance(f, torch.Tensor) else f for f in flat] + made
 
     tensors = list(parameters.values()) + list(buffers.values()) + [leaves[i] for i in where]
-    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+    with _nothing_else_changes(model) as seeds, FakeTensorMode(allow_non_fake_inputs=True) as mode:
         fake = [mode.from_tensor(t.detach()) for t in tensors]
         module = make_fx(step, tracing_mode="real")(*fake)
     _tidy(module)
+    draws = [n for n in module.graph.nodes
+             if torch.Tag.nondeterministic_seeded in getattr(n.target, "tags", ())]
+    if seeds and draws:
+        raise ValueError(f"{draws[0].target} draws, and the step calls torch.{seeds[0]} (a checkpoint "
+                         "does not with preserve_rng_state=False)")
+    if any(isinstance(getattr(module, n.target), torch.Generator)
+           for n in module.graph.find_nodes(op="get_attr")):
+        raise ValueError("random numbers come from a generator of their own")
     kinds = (["parameter"] * (len(parameters) + len(buffers)) + ["input"] * len(where))
     names = list(parameters) + list(buffers) + [f"batch{i}" for i in range(len(where))]
     return Captured(module, kinds, names, found["results"], found["count"], found["trained"])
+
+
+@contextmanager
+def _nothing_else_changes(model):
+    """A trace sees tensors only; what else a step changes would change once and never again. So
+    that is undone, and an error. Yields a list of calls that seed PyTorch's random numbers."""
+    before = [(module, dict(vars(module))) for module in model.modules()]
+    states, seeds, changed = _random_states(), [], []
+    originals = torch.set_rng_state, torch.manual_seed
+
+    def noted(function):
+        return lambda *arguments: (seeds.append(function.__name__), function(*arguments))[1]
+
+    torch.set_rng_state, torch.manual_seed = map(noted, originals)
+    try:
+        yield seeds
+    finally:
+        torch.set_rng_state, torch.manual_seed = originals
+        for module, own in before:
+            now = dict(vars(module))
+            vars(module).clear()
+            vars(module).update(own)
+            changed += [f"{type(module).__name__}.{name}" for name in {**own, **now}
+                        if _differ(own.get(name), now.get(name))]
+        drawn = states != _random_states()
+        random.setstate(states[0])
+    if changed:
+        raise ValueError(f"{changed[0]} changes, and is neither parameter nor buffer (what is made "
+                         "once and kept is there after the model has run once)")
+    if drawn:
+        raise ValueError("it draws random numbers of Python or NumPy")
+
+
+def _random_states():
+    numpy = sys.modules.get("numpy")
+    return random.getstate(), numpy and repr(numpy.random.get_state())
+
+
+def _differ(old, new):
+    if isinstance(old, torch.Tensor) or isinstance(new, torch.Tensor):
+        return old is not new
+    return (isinstance(old, (int, float)) or isinstance(new, (int, float))) and old != new
 
 
 def _as_owned(gradients):

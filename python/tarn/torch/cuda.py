@@ -1,5 +1,6 @@
 """tarn.torch.allocator on CUDA: PyTorch's pluggable allocator, and the events that order streams.
-It has to be installed before anything is on the GPU."""
+It has to be installed before anything is on the GPU, and for the whole process: torch.cuda.MemPool
+with it would ask for segments and keep them, so that single requests would never come here."""
 import ctypes as c
 import functools
 import itertools

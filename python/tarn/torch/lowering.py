@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Callable, List, Optional
 
 import torch
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 import tarn
 
@@ -22,6 +22,14 @@ def tensors_of(value):
 
 def has_bytes(tensor):
     return tensor.untyped_storage().nbytes() > 0
+
+
+def view_of(storage, like, start):
+    """A tensor on a storage, with type, shape, strides and conjugation of another one."""
+    made = torch.empty(0, dtype=like.dtype, device=storage.device).set_(
+        storage, start + like.storage_offset(), like.shape, like.stride())
+    made = made.conj() if like.is_conj() else made
+    return made._neg_view() if like.is_neg() else made
 
 
 @dataclass
@@ -41,7 +49,7 @@ class Op:
     inputs: List[int]
     outputs: List[int]
     node: Optional[torch.fx.Node] = None
-    made: List[Optional[torch.Tensor]] = field(default_factory=list)  # fake; None: not fresh
+    made: List[Optional[torch.Tensor]] = field(default_factory=list)  # None: not fresh
     ordinals: List[int] = field(default_factory=list)  # requests that became the outputs
     workspace: int = 0
     cost: int = 0
@@ -61,13 +69,15 @@ class Op:
 
 class Lowered:
     """Storages and ops of a captured step. `persistent` maps roots to placeholders' positions or
-    to tensors; `value` maps fx nodes to fake tensors."""
+    to tensors; `value` maps fx nodes to what stands for their tensors: fake ones, and from `take`
+    on ones on the device "meta" that are laid out as the real ones."""
 
     def __init__(self, captured):
         self.module = captured.module
         self.storages, self.ops, self.persistent, self.value = [], [], {}, {}
         self.communication = []  # streams that block
         self._root, self._unborn = {}, {}  # by storage of fake tensors
+        self._real = {}  # by root: where it was, and a storage without bytes of its size
         self.latest = {}  # version of each root
         placeholders = iter(enumerate(zip(captured.names, captured.kinds)))
         for node in self.module.graph.nodes:
@@ -165,6 +175,28 @@ class Lowered:
         random = torch.Tag.nondeterministic_seeded in node.target.tags
         self.ops.append(Op(node.name, node.target._schema.name.replace("::", "."), inputs,
                            list(dict.fromkeys(outputs)), node, made, is_random=random))
+
+    # ---- As it is in reality ----
+
+    def take(self, node, result):
+        """What a node has made: its types and strides may be others than those that were traced."""
+        fakes, spec = tree_flatten(self.value[node])
+        pairs = zip(fakes, tree_leaves(result))
+        self.value[node] = tree_unflatten([self._as_made(*pair) for pair in pairs], spec)
+
+    def _as_made(self, fake, real):
+        root = self.root(fake) if isinstance(fake, torch.Tensor) else None
+        if root is None:
+            return fake
+        storage = real.untyped_storage()
+        if root not in self._real:
+            self._real[root] = storage.data_ptr(), torch.UntypedStorage(storage.nbytes(), device="meta")
+            self._root[self._real[root][1]._cdata] = root
+            self.storages[root].size = storage.nbytes()
+        address, without_bytes = self._real[root]
+        if address != storage.data_ptr():
+            raise ValueError(f"{self.storages[root].name} was traced as a view, and is none")
+        return view_of(without_bytes, real, 0)
 
     # ---- To Tarn ----
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import torch
 from torch.utils import cpp_extension
 
+from .lowering import view_of
+
 ALIGNMENT = 64  # of PyTorch's CPU allocator
 
 
@@ -67,9 +69,7 @@ class Arena:
         """The bytes from `offset` on, as the storage under a tensor like this one."""
         start, remainder = divmod(self._shift + offset, like.element_size())
         assert remainder == 0
-        return torch.empty(0, dtype=like.dtype).set_(
-            self._bytes.untyped_storage(), start + like.storage_offset(), like.shape,
-            like.stride())
+        return view_of(self._bytes.untyped_storage(), like, start)
 
     def bytes(self, offset, size):
         return self._bytes[self._shift + offset:self._shift + offset + size]

@@ -9,7 +9,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 import tarn
 
-from .lowering import HIDDEN_WRITES, has_bytes
+from .lowering import HIDDEN_WRITES, has_bytes, view_of
 from .memory import Trace, allocator
 
 class _Slot(c.Structure):
@@ -40,18 +40,24 @@ def profile(lowered, tensors):
     kept = {node for op in lowered.ops for node in op.arguments}
     for node in lowered.module.graph.nodes:
         last.update((used, node) for used in node.all_input_nodes)
-    with torch.no_grad():
+    with torch.no_grad(), torch.autocast("cpu", enabled=False):
         for node in lowered.module.graph.nodes:
+            if node.op == "output":
+                break
             if node.op == "placeholder":
                 values[node] = next(given)
             elif node.op == "get_attr":
                 values[node] = getattr(lowered.module, node.target)
-            elif node.op == "call_function":
+            else:
                 args, kwargs = _arguments(node, values.__getitem__)
                 values[node] = _measure(ops.get(node), lambda: node.target(*args, **kwargs))
-                for used in node.all_input_nodes:
-                    if last[used] is node and used not in kept:
-                        del values[used]
+            lowered.take(node, values[node])
+            if node in ops:
+                made = zip(ops[node].made, _flat(tree_leaves(lowered.value[node])))
+                ops[node].made = [None if fake is None else real for fake, real in made]
+            for used in node.all_input_nodes:
+                if last[used] is node and used not in kept:
+                    del values[used]
         for op in lowered.ops:
             if op.run and op.run.is_local:
                 call = op.run(*(values[node] for node in op.arguments))
@@ -68,13 +74,11 @@ def _measure(op, call):
     op.cost = time.perf_counter_ns() - begin
     results = _flat((result,) if isinstance(result, torch.Tensor) else result or ())
     found = [i for i, fake in enumerate(op.made) if fake is not None]
-    same = [i for i in found if results[i].stride() == op.made[i].stride() and
-            results[i].storage_offset() == op.made[i].storage_offset()]  # others are copied
     op.ordinals = [-1] * len(op.made)
-    op.workspace, ordinals, alive = trace.summarize([results[i] for i in same])
-    for i, ordinal in zip(same, ordinals):
+    op.workspace, ordinals, alive = trace.summarize([results[i] for i in found])
+    for i, ordinal in zip(found, ordinals):
         op.ordinals[i] = ordinal
-    if alive > len(found) - len(same):
+    if alive > 0:
         op.on_heap, op.workspace = True, 0
     return result
 
@@ -95,7 +99,7 @@ class Program:
         self.results = [self._result(r) for r in lowered.results]
 
     def run(self):
-        with torch.no_grad():
+        with torch.no_grad(), torch.autocast("cpu", enabled=False):
             if self._session:
                 self._session.run()
             else:
@@ -135,8 +139,7 @@ class Program:
             return self.arena.tensor(places[root], fake)
         source = self.lowered.persistent[root]
         real = self.tensors[source] if isinstance(source, int) else source
-        return torch.empty(0, dtype=fake.dtype).set_(
-            real.untyped_storage(), fake.storage_offset(), fake.shape, fake.stride())
+        return view_of(real.untyped_storage(), fake, 0)
 
     def _result(self, result):
         if not isinstance(result, torch.fx.Node):

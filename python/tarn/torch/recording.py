@@ -3,13 +3,12 @@
 A recording is a list of events in the order of the host's calls. A stream runs its own in that
 order; streams are ordered among each other where one has waited for another's event, where a block
 goes from one to the other, and nowhere else."""
-import csv
 from typing import NamedTuple
 
 import tarn
 
 REQUEST, RELEASE, USE, RECORD, WAIT = range(5)
-_NAMES = ("request", "release", "use", "record", "wait")
+ACTIONS = ("request", "release", "use", "record", "wait")
 
 
 class Event(NamedTuple):
@@ -18,20 +17,6 @@ class Event(NamedTuple):
     block: int
     size: int
     stream: int
-
-
-def save(events, path):
-    """As CSV: action,block,size,stream."""
-    with open(path, "w", newline="", encoding="ascii") as file:
-        writer = csv.writer(file)
-        writer.writerow(Event._fields)
-        writer.writerows((_NAMES[e.action], *e[1:]) for e in events)
-
-
-def load(path):
-    with open(path, newline="", encoding="ascii") as file:
-        rows = list(csv.reader(file))[1:]
-    return [Event(_NAMES.index(action), *map(int, rest)) for action, *rest in rows]
 
 
 def graph(events, name="recording", one_stream=False):
@@ -45,7 +30,7 @@ def graph(events, name="recording", one_stream=False):
     released = {e.block for e in events if e.action == RELEASE}
     tensors, users, recorded = {}, {}, {}
     for e in events:
-        stream, what = ids[e.stream], f"{_NAMES[e.action]} {e.block}"
+        stream, what = ids[e.stream], f"{ACTIONS[e.action]} {e.block}"
         if e.action == REQUEST:
             kind = "intermediate" if e.block in released else "output"
             tensors[e.block] = builder.tensor(f"block {e.block}", e.size, kind)

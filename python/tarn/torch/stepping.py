@@ -1,7 +1,9 @@
 """tarn.torch.step: a training step at planned addresses."""
 import contextlib
 import math
+import traceback
 import warnings
+from pathlib import Path
 
 import torch
 from torch.utils import _pytree as pytree
@@ -83,13 +85,36 @@ def _is_tensor(value):
     return isinstance(value, torch.Tensor)
 
 
+def _own_copy(value):
+    if not _is_tensor(value):
+        return value
+    made = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
+    _once(made).copy_(_once(value))
+    return made
+
+
+def _once(tensor):
+    """Without the repetitions of an expanded tensor."""
+    for dimension, stride in enumerate(tensor.stride()):
+        if stride == 0:
+            tensor = tensor.narrow(dimension, 0, min(1, tensor.shape[dimension]))
+    return tensor
+
+
+def _layout(tensor):
+    """Kernels are chosen by it. Its place in its storage is the last member."""
+    own = (tensor.stride(), tensor.storage_offset()) if tensor.layout is torch.strided else ()
+    return (tensor.shape, tensor.dtype, tensor.requires_grad, tensor.layout, *own)
+
+
 class Variant:
     """The step for batches of one shape: captured, lowered, profiled, planned."""
 
     def __init__(self, step, batch):
+        batch = pytree.tree_map(_own_copy, batch)
+        self.batch = list(filter(_is_tensor, pytree.tree_leaves(batch)))
         self.captured = capture(step.model, step.loss_fn, batch, step.clip, step.reduces)
         self.lowered = Lowered(self.captured)
-        self.batch = [t.clone() for t in filter(_is_tensor, pytree.tree_leaves(batch))]
         self.program = None
         for result in self.lowered.results[:self.captured.results_count]:
             self._mark(result, "output")
@@ -123,7 +148,8 @@ class Variant:
         for index, op in enumerate(lowered.ops):
             last.update((lowered.storages[s].root, index) for s in op.inputs + op.outputs)
         gradients = lowered.results[self.captured.results_count:]
-        roots = dict(zip(self.captured.names, lowered.persistent))
+        placeholders = [lowered.value[n] for n in lowered.module.graph.find_nodes(op="placeholder")]
+        roots = dict(zip(self.captured.names, map(lowered.root, placeholders)))
         parameters, ready = dict(step.model.named_parameters()), []
         for name, node in zip(self.captured.trained, gradients):
             gradient = self._mark(node, "gradient")
@@ -139,8 +165,8 @@ class Variant:
                 groups.append(gradients)
             op = Op(f"update{len(updates)}", f"optimizer.{type(step.optimizer).__name__}",
                     [lowered.latest[r] for r in dict.fromkeys(gradients + roots) if r is not None],
-                    [lowered.write(r, "updated") for r in roots], run=Update(step.optimizer, own),
-                    arguments=nodes)
+                    [lowered.write(r, "updated") for r in dict.fromkeys(roots) if r is not None],
+                    run=Update(step.optimizer, own), arguments=nodes)
             updates.append(op)
             added.setdefault(max(positions + [last.get(r, -1) for r in roots]), []).append(op)
         ops = added.get(-1, [])
@@ -188,7 +214,7 @@ class Step:
             return self.eager(*batch)
         program = self._program(variant)
         for own, given in zip(variant.batch, filter(_is_tensor, pytree.tree_leaves(batch))):
-            own.copy_(given)
+            _once(own).copy_(_once(given))
         program.run()
         self.optimizer._opt_called = True  # for schedulers
         count = variant.captured.results_count
@@ -228,10 +254,11 @@ class Step:
 
     def _key(self, batch):
         leaves, spec = pytree.tree_flatten(batch)
-        shapes = tuple((t.shape, t.stride(), t.dtype, t.requires_grad) if _is_tensor(t)
-                       else (type(t), repr(t)) for t in leaves)
-        return (shapes, spec, tuple(m.training for m in self.model.modules()),
-                tuple(p.requires_grad for p in self.model.parameters()))
+        given = tuple(_layout(t)[:5] if _is_tensor(t) else (type(t), repr(t)) for t in leaves)
+        kept = tuple(map(_layout, [*self.model.parameters(), *self.model.buffers()]))
+        return (given, spec, kept, tuple(m.training for m in self.model.modules()),
+                tuple(len(group["params"]) for group in self.optimizer.param_groups),
+                torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"))
 
     def _variant(self, batch):
         """None: it has to run eagerly."""
@@ -249,6 +276,11 @@ class Step:
         except Exception as error:  # pylint: disable=broad-except
             text = (str(error).strip() or "no text").splitlines()[0]
             self.reason = f"the step could not be captured: {type(error).__name__}: {text}"
+            ours = (str(Path(__file__).parent), str(Path(torch.__file__).parent))
+            users = [frame for frame in traceback.extract_tb(error.__traceback__)
+                     if not frame.filename.startswith(ours)]
+            if users:
+                self.reason += f" ({users[-1].filename}, line {users[-1].lineno})"
             warnings.warn(f"tarn.torch.step runs eagerly: {self.reason}", RuntimeWarning, 5)
             return None
         options, budget = self._options, self._budget

@@ -103,7 +103,7 @@ static bool find_writers(struct unrolled *unrolled)
     for (uint32_t i = 0; i < graph->ops_count; i++) {
         const struct tarn_graph_op *op = &graph->ops[graph->order[i]];
         for (uint32_t k = 0; k < op->outputs_count && !op->view; k++) {
-            uint32_t storage = graph->tensors[op->outputs[k]].storage;
+            uint32_t storage = graph->tensors[tarn_outputs(op)[k]].storage;
             if (storage < planned_count) continue;
             struct writers *found = &unrolled->writers[storage - planned_count];
             found->last = graph->order[i];
@@ -147,10 +147,10 @@ static void need_last_touchers(struct unrolled *unrolled, uint32_t storage)
     const struct tarn_graph *graph = unrolled->graph;
     const struct tarn_storage *record = &graph->storages[storage];
     for (uint32_t k = record->touchers_count; k-- > 0;) {
-        uint32_t stream = unrolled->nodes.stream[record->touchers[k]];
+        uint32_t stream = unrolled->nodes.stream[tarn_touchers(graph, record)[k]];
         if (unrolled->seen[stream] == storage + 1) continue;
         unrolled->seen[stream] = storage + 1;
-        need_on_cells(unrolled, storage, record->touchers[k]);
+        need_on_cells(unrolled, storage, tarn_touchers(graph, record)[k]);
     }
 }
 
@@ -170,7 +170,7 @@ static void need_persistent(struct unrolled *unrolled)
         const struct tarn_storage *storage = &graph->storages[a];
         struct writers by = unrolled->writers[a - graph->planned_count];
         for (uint32_t k = 0; k < storage->touchers_count && by.first != TARN_NONE; k++) {
-            uint32_t op = storage->touchers[k];
+            uint32_t op = tarn_touchers(graph, storage)[k];
             if (graph->rank[op] <= graph->rank[by.first]) need(unrolled, op, by.last);
             if (graph->rank[op] >= graph->rank[by.last]) need(unrolled, by.first, op);
         }

@@ -111,13 +111,14 @@ static void paint_products(const struct brush *brush, uint32_t op, bool backward
 {
     const struct tarn_graph *graph = brush->graph;
     const struct tarn_graph_op *info = &graph->ops[op];
+    const struct tarn_op_extra *extra = tarn_extra(info);
     if (info->view) return;
-    if (info->workspace_storage != TARN_NONE && !backwards) paint(brush, info->workspace_storage);
+    if (extra->workspace_storage != TARN_NONE && !backwards) paint(brush, extra->workspace_storage);
     for (uint32_t k = 0; k < info->outputs_count; k++) {
-        uint32_t storage = graph->tensors[info->outputs[k]].storage;
+        uint32_t storage = graph->tensors[tarn_outputs(info)[k]].storage;
         if (graph->storages[storage].producer == op) paint(brush, storage);
     }
-    if (info->workspace_storage != TARN_NONE && backwards) paint(brush, info->workspace_storage);
+    if (extra->workspace_storage != TARN_NONE && backwards) paint(brush, extra->workspace_storage);
 }
 
 static void clean(const struct brush *brush)

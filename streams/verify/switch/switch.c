@@ -77,9 +77,9 @@ static void run_clocks(const struct proof *proof, const struct tarn_wait *waits,
 static bool is_writer(const struct tarn_graph *graph, uint32_t op, uint32_t storage)
 {
     const struct tarn_graph_op *record = &graph->ops[op];
-    bool found = record->workspace_storage == storage;
+    bool found = tarn_extra(record)->workspace_storage == storage;
     for (uint32_t k = 0; k < record->outputs_count && !found; k++)
-        found = graph->tensors[record->outputs[k]].storage == storage;
+        found = graph->tensors[tarn_outputs(record)[k]].storage == storage;
     return found;
 }
 
@@ -109,9 +109,10 @@ static enum tarn_status check_storages(const struct proof *proof, uint32_t a, ui
     /* all touchers of a planned storage come after its producer, which the plan's own proof says */
     uint32_t count = y->persistent ? y->touchers_count : 1;
     for (uint32_t k = 0; k < count; k++) {
-        uint32_t v = y->persistent ? y->touchers[k] : y->producer;
+        uint32_t v = y->persistent ? tarn_touchers(proof->pair->to->graph, y)[k] : y->producer;
         for (uint32_t i = 0; i < x->touchers_count && !status; i++)
-            status = check_pair(proof, a, x->touchers[i], b, v, error);
+            status =
+                check_pair(proof, a, tarn_touchers(proof->pair->from->graph, x)[i], b, v, error);
     }
     return status;
 }

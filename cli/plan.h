@@ -1,0 +1,32 @@
+/* The verbs that `tarn plan` has inside: lists of graphs, and curves of budgets. */
+#ifndef TARN_CLI_PLAN_H
+#define TARN_CLI_PLAN_H
+
+#include "command/command.h"
+
+struct tarn_batch {
+    const char *list;   /* a file with the path of a graph in each line; "-": standard input */
+    const char *folder; /* a plan is HASH.plan.json in it */
+    const char *share;  /* "2/4": the third of four shares of the distinct graphs; NULL: all */
+    const struct tarn_load_options *load;
+    const struct tarn_plan_options *planning;
+    struct tarn_couple_report *report; /* of the planning, emptied after every graph */
+    bool json;
+};
+
+/* NULL, or what is wrong with the share. */
+const char *tarn_batch_check(const struct tarn_batch *batch);
+/* Plans what has no plan in the folder yet, and prints a line for each graph of the share. The
+ * first failure is the result; the other graphs are planned all the same. */
+enum tarn_status tarn_batch_run(const struct tarn_batch *batch);
+
+/* ---- tarn plan --budget-curve: what budgets cost, as lines, CSV or a picture ---- */
+
+#define TARN_CURVE_POINTS_MAX 1000
+
+/* Prints the curve of a graph file, and writes it to `output_path` unless that is NULL. */
+enum tarn_status tarn_curve(const char *graph_path, const struct tarn_load_options *load,
+                            const struct tarn_budget_options *options, uint32_t points,
+                            const char *output_path, bool json);
+
+#endif

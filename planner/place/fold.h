@@ -1,0 +1,31 @@
+/* Repetition: in schedules of microbatches and in stacks of equal layers the same storages come
+ * again and again. Storages with the same role are put together into classes whose members lie at
+ * one offset, which leaves a problem of a few periods, however long the graph is. */
+#ifndef TARN_PLANNER_PLACE_FOLD_H
+#define TARN_PLANNER_PLACE_FOLD_H
+
+#include "planner/place/problem/problem.h"
+
+struct tarn_fold_member {
+    uint64_t role;
+    uint32_t position; /* of its producer in its stream */
+    uint32_t block;
+};
+
+struct tarn_fold {
+    const struct tarn_problem *problem;
+    struct tarn_fold_member *members; /* lone blocks by role, then position */
+    uint32_t count;
+};
+
+/* The problem has a graph. Lives in the region. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_fold_init(struct tarn_fold *fold, struct tarn_region *region,
+                                const struct tarn_problem *problem);
+
+/* leader: block -> the block at whose offset it lies, the first of its class; itself, where it is
+ * in no class. Of every role, each `period`-th storage is in the same class; where that would put
+ * storages in conflict together, each 2 * period-th, 3 * period-th and so on. Returns how many
+ * leaders there are. */
+uint32_t tarn_fold_lead(const struct tarn_fold *fold, uint32_t period, uint32_t *leader);
+
+#endif

@@ -1,0 +1,267 @@
+"""tarn.torch.step where a trace on fake tensors is not what PyTorch does: real strides and types,
+batches that are parts of other tensors, layouts that change; and steps that no trace holds, which
+have to run eagerly and say why. Everything is compared bit by bit. TAP on stdout.
+
+    tests/with_torch.sh tests/torch/trace_test.py [NAMES...]"""
+import random
+import sys
+import warnings
+
+import numpy
+import torch
+import torch.nn.functional as F
+from cases import run
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+import tarn.torch
+
+STEPS = 5
+torch.set_num_threads(1)
+
+
+def loss_of(model, x, y):
+    return F.cross_entropy(model(x), y)
+
+
+def rows():
+    return torch.randn(8, 20), torch.randint(0, 3, (8,))
+
+
+def images():
+    return torch.randn(4, 3, 16, 16), torch.randint(0, 3, (4,))
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(20, 50), nn.GELU(), nn.Dropout(0.2), nn.Linear(50, 3))
+
+
+def seed(number):
+    torch.manual_seed(number)
+    random.seed(number)
+    numpy.random.seed(number)
+
+
+def tensors_of(model, optimizer):
+    states = [optimizer.state[p].values() for p in model.parameters()]
+    return [*model.parameters(), *model.buffers(), *(v for s in states for v in s)]
+
+
+def compare(make, loss=loss_of, batch=rows, around=None, **options):
+    """Runs a network eagerly and planned; returns the step."""
+    sides = []
+    for _ in range(2):
+        seed(0)
+        model = make()
+        sides.append((model, torch.optim.AdamW(model.parameters())))
+    seed(1)
+    data = [batch() for _ in range(STEPS)]
+    around = around or (lambda function, *arguments: function(*arguments))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        step = around(lambda: tarn.torch.step(*sides[1], loss, data[0], **options))
+    seed(2)
+    found = [around(step, *b) for b in data]
+    seed(2)
+    (model, optimizer), expected = sides[0], []
+    for b in data:
+        value = around(loss, model, *b)
+        value.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        expected.append(value.detach())
+    assert all(map(torch.equal, found, expected)), (step.reason, found, expected)
+    assert all(map(torch.equal, *(tensors_of(*side) for side in sides)))
+    return step
+
+
+def runs_eagerly(why, make, loss=loss_of, batch=rows):
+    step = compare(make, loss, batch)
+    assert step.graph is None and why in step.reason, step.reason
+    return step
+
+
+# ---- Strides, types, layouts ----
+
+class Experts(nn.Module):
+    """The weights of a row's two best experts are gathered; dimensions of one element abound."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate, self.out = nn.Linear(20, 4), nn.Linear(20, 3)
+        self.up = nn.Parameter(torch.randn(4, 20, 40) * 0.1)
+        self.down = nn.Parameter(torch.randn(4, 40, 20) * 0.1)
+
+    def forward(self, x):
+        share, best = self.gate(x).softmax(-1).topk(2, -1)
+        hidden = torch.einsum("bd,bkdh->bkh", x, self.up[best]).relu()
+        y = torch.einsum("bkh,bkhd->bkd", hidden, self.down[best])
+        return self.out((y * share.unsqueeze(-1)).sum(1))
+
+
+class ConvNeXt(nn.Module):
+    def __init__(self, width=16):
+        super().__init__()
+        self.stem, self.deep = nn.Conv2d(3, width, 4, 4), nn.Conv2d(width, width, 7, 1, 3, groups=width)
+        self.norm, self.batch = nn.LayerNorm(width), nn.BatchNorm2d(width)
+        self.up, self.down = nn.Linear(width, 64), nn.Linear(64, width)
+        self.head = nn.Linear(width, 3)
+
+    def forward(self, x):
+        x = self.stem(x)
+        y = self.norm(self.deep(x).permute(0, 2, 3, 1))
+        x = x + self.down(F.gelu(self.up(y))).permute(0, 3, 1, 2)
+        return self.head(self.batch(x).mean((2, 3)))
+
+
+def in_bfloat16(function, *arguments):
+    with torch.autocast("cpu", torch.bfloat16):
+        return function(*arguments)
+
+
+def real_strides_and_types_are_bound():
+    for options in ({}, {"reorder": True, "budget": 0.9}, {"streams": 2, "couple": True}):
+        assert compare(Experts, **{**options, "budget": None}).reason is None
+        step = compare(ConvNeXt, lambda *a: in_bfloat16(loss_of, *a).float(), images, **options)
+        assert step.reason is None and not step.report().copied
+    step = compare(lambda: ConvNeXt().to(memory_format=torch.channels_last), batch=images)
+    assert step.reason is None and not step.report().copied
+
+
+def autocast_around_a_step_is_that_of_the_moment():
+    step = compare(ConvNeXt, batch=images, around=in_bfloat16)
+    assert step.reason is None
+    step(*images())
+    assert len(step._variants) == 2
+
+
+def a_batch_may_be_a_part_of_another_tensor():
+    whole, labels = torch.randn(200, 40), torch.randint(0, 3, (8,))
+
+    def part(view):
+        places = iter(range(0, 200, 8))
+        return lambda: (view(whole[next(places):][:8]), labels)
+
+    views = (lambda x: x[:, :20], lambda x: x[:, 20:], lambda x: x[:, ::2], lambda x: x[:1, :20].expand(8, 20),
+             lambda x: x.t()[:20].contiguous().t())
+    for view in views:
+        step = compare(mlp, batch=part(view))
+        assert step.reason is None and len(step._variants) == 1
+
+
+class Complex(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale, self.out = nn.Parameter(torch.randn(11, dtype=torch.cfloat)), nn.Linear(20, 3)
+
+    def forward(self, x):
+        y = torch.fft.fft(x)
+        return self.out(torch.fft.irfft(torch.fft.rfft(x) * self.scale, n=20) + (y.conj() * y).real)
+
+
+class Parts(nn.Module):
+    """Parameters without elements, and in one storage."""
+
+    def __init__(self):
+        super().__init__()
+        flat = torch.randn(63) * 0.1
+        self.none = nn.Parameter(torch.empty(0))
+        self.weight, self.bias = nn.Parameter(flat[:60].view(3, 20)), nn.Parameter(flat[60:])
+        self.factor = nn.Parameter(torch.randn(3))
+
+    def forward(self, x):
+        return F.linear(x, self.weight, self.bias) * self.factor + self.none.sum()
+
+
+def parameters_may_be_complex_empty_and_parts_of_a_storage():
+    for make in (Complex, Parts):
+        assert compare(make).reason is None
+        assert compare(make, reorder=True).reason is None
+
+
+def parameters_that_join_the_training_are_trained():
+    model = mlp()
+    optimizer = torch.optim.SGD(model[3].parameters(), 0.1)
+    step = tarn.torch.step(model, optimizer, loss_of, rows())
+    before = model[0].weight.detach().clone()
+    step(*rows())
+    assert torch.equal(before, model[0].weight)
+    optimizer.add_param_group({"params": list(model[0].parameters())})
+    step(*rows())
+    assert not torch.equal(before, model[0].weight) and step.reason is None
+
+
+# ---- What no trace holds ----
+
+class Around(nn.Module):
+    """What `change` does to the module and its result."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.body, self.change = mlp(), change
+        self.register_buffer("mean", torch.zeros(3))
+        self.last, self.count = torch.zeros(3), 0
+
+    def forward(self, x):
+        return self.change(self, self.body(x))
+
+
+def replaces_a_buffer(module, y):
+    module.mean = 0.9 * module.mean + 0.1 * y.detach().mean(0)
+    return y - module.mean
+
+
+def keeps_a_tensor(module, y):
+    y, module.last = y + module.last, y.detach().mean(0)
+    return y
+
+
+def counts(module, y):
+    module.count += 1
+    return y * module.count
+
+
+def seeds(_module, y):
+    torch.manual_seed(4)
+    return y + torch.rand(3)
+
+
+def steps_that_change_more_than_tensors_run_eagerly():
+    body = nn.Sequential(nn.Linear(3, 30), nn.Dropout(0.3))
+    cases = (("the buffer mean", replaces_a_buffer), ("Around.last", keeps_a_tensor),
+             ("Around.count", counts), ("manual_seed", seeds),
+             ("Python or NumPy", lambda _, y: y * random.random()),
+             ("Python or NumPy", lambda _, y: y * numpy.random.rand()),
+             ("preserve_rng_state", lambda _, y: checkpoint(body, y, use_reentrant=False)))
+    for why, change in cases:
+        step = runs_eagerly(why, lambda change=change: Around(change))
+        assert step.model.count == (STEPS if change is counts else 0)
+    kept = compare(lambda: Around(
+        lambda _, y: checkpoint(F.gelu, y, use_reentrant=False, preserve_rng_state=False)))
+    assert kept.reason is None
+
+
+def other_reasons_are_told():
+    source = torch.Generator()
+
+    def with_own_numbers(model, x, y):
+        source.manual_seed(len(x))
+        return loss_of(model, x + torch.randn(x.shape, generator=source), y)
+
+    runs_eagerly("generator of their own", mlp, with_own_numbers)
+    runs_eagerly("trace_test.py, line", mlp, lambda model, x, y: loss_of(model, x[x[:, 0] > 0], y[x[:, 0] > 0]))
+    sparse = nn.Sequential(nn.Embedding(50, 3, sparse=True), nn.Flatten())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        step = tarn.torch.step(sparse, torch.optim.SGD(sparse.parameters(), 0.1), loss_of,
+                               (torch.randint(0, 50, (8, 1)), torch.randint(0, 3, (8,))))
+    assert step.graph is None and "Sparse" in step.reason
+
+
+TESTS = [real_strides_and_types_are_bound, autocast_around_a_step_is_that_of_the_moment,
+         a_batch_may_be_a_part_of_another_tensor, parameters_may_be_complex_empty_and_parts_of_a_storage,
+         parameters_that_join_the_training_are_trained, steps_that_change_more_than_tensors_run_eagerly,
+         other_reasons_are_told]
+
+if __name__ == "__main__":
+    run([test for test in TESTS if len(sys.argv) < 2 or test.__name__ in sys.argv[1:]])
