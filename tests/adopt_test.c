@@ -278,6 +278,65 @@ static void kernels_run_on_no_thread_of_tarns_own(void **state)
     close_pool(&pool);
 }
 
+struct noise {
+    struct tarn_host_event *event;
+    atomic_bool ends;
+};
+
+static void *raise_on_and_on(void *argument)
+{
+    struct noise *noise = argument;
+    for (uint64_t value = 1; !atomic_load(&noise->ends); value++)
+        tarn_host_event_raise(noise->event, value);
+    return NULL;
+}
+
+static void submit_with(struct world *w, struct tarn_event wait, struct tarn_event signal)
+{
+    struct tarn_error error;
+    require(tarn_session_submit_with(w->session, 1,
+                                     TARN_SUBMIT_OPTIONS(.waits = &wait, .waits_count = 1,
+                                                         .signals = &signal, .signals_count = 1),
+                                     NULL, &error),
+            &error);
+}
+
+/* While a stream of one session has stopped, every raise schedules workers of all sessions. */
+static void a_session_may_be_destroyed_while_events_are_raised(void **state)
+{
+    (void)state;
+    struct pool pool;
+    struct world stopped;
+    struct noise noise = {NULL};
+    struct tarn_host_event *gate;
+    struct tarn_error error;
+    pthread_t thread;
+    open_pool(&pool, 0);
+    struct tarn_device device =
+        tarn_device_host(TARN_HOST_OPTIONS(.execute = execute, .execute_user = &pool));
+    require(tarn_host_event_create(&noise.event, &error), &error);
+    require(tarn_host_event_create(&gate, &error), &error);
+    open_world(&stopped, device, NULL, NULL);
+    submit_with(&stopped, (struct tarn_event){gate, 1}, (struct tarn_event){gate, 2});
+    pthread_create(&thread, NULL, raise_on_and_on, &noise);
+    for (uint32_t i = 0; i < DRAWS(300); i++) {
+        struct world w;
+        open_world(&w, device, NULL, NULL);
+        submit_with(&w, (struct tarn_event){gate, 0}, (struct tarn_event){noise.event, 1});
+        require(tarn_session_wait(w.session, 1, TARN_FOREVER, &error), &error);
+        close_world(&w);
+    }
+    atomic_store(&noise.ends, true);
+    pthread_join(thread, NULL);
+    tarn_host_event_raise(gate, 1);
+    require(tarn_host_event_wait(gate, 2, TARN_FOREVER, &error), &error);
+    require(tarn_session_wait(stopped.session, 1, TARN_FOREVER, &error), &error);
+    close_world(&stopped);
+    close_pool(&pool);
+    tarn_host_event_destroy(gate);
+    tarn_host_event_destroy(noise.event);
+}
+
 /* ---- On queues ---- */
 
 struct paper_steps {
@@ -511,6 +570,7 @@ int main(void)
         cmocka_unit_test(streams_run_on_threads_of_the_callers_pool),
         cmocka_unit_test(tasks_that_the_pool_refuses_are_tried_again),
         cmocka_unit_test(kernels_run_on_no_thread_of_tarns_own),
+        cmocka_unit_test(a_session_may_be_destroyed_while_events_are_raised),
         cmocka_unit_test(a_session_stands_between_two_pieces_of_a_queue),
         cmocka_unit_test(every_iteration_may_have_inputs_and_outputs_of_its_own),
         cmocka_unit_test(a_device_with_regions_keeps_those_that_ops_under_way_have),

@@ -209,6 +209,7 @@ static enum tarn_status executor_destroy(struct tarn_executor *executor, uint64_
     uint64_t deadline_ns = tarn_deadline_ns(timeout_ns);
     enum tarn_status status;
     stop(executor);
+    tarn_listeners_leave(executor); /* other sessions schedule no workers of it any more */
     atomic_store(&executor->quit, true);
     tarn_event_count_wake(&executor->events, TARN_EVERYBODY, UINT32_MAX);
     if (have_left(executor, deadline_ns)) {

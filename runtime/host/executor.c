@@ -211,10 +211,11 @@ static uint32_t run(struct tarn_worker *worker, struct tarn_host_stream *stream)
     uint32_t first = atomic_load_explicit(&stream->place, memory_order_relaxed), place = first;
     uint64_t iteration = atomic_load_explicit(&stream->iteration, memory_order_relaxed);
     int64_t done = (int64_t)iteration * length; /* steps before this iteration */
-    struct tarn_gate *gate = tarn_gate_find(executor, stream, iteration);
     bool is_blocked = false;
-    /* Between being found ready and being claimed, another worker may have run it to its end. */
+    /* Between being found ready and being claimed, another worker may have run it to its end. The
+     * target is read before the gates: a submit makes its gate before it raises the target. */
     bool has_work = iteration < atomic_load(&executor->target);
+    struct tarn_gate *gate = has_work ? tarn_gate_find(executor, stream, iteration) : NULL;
 
     for (; has_work && place < length && tarn_is_running(executor); place++) {
         const struct tarn_program_step *step = &steps[place];

@@ -75,7 +75,6 @@ void tarn_gates_finish(struct tarn_executor *executor)
 {
     struct tarn_gates *gates = &executor->gates;
     if (!gates->ring) return;
-    tarn_listeners_leave(executor);
     for (uint32_t s = 0; executor->streams && s < executor->program->streams_count; s++) {
         if (executor->streams[s].is_at_gate) tarn_listeners_go_on();
     }
