@@ -1,6 +1,6 @@
 """The C library: where it is found, its structs and its functions, as include/tarn/ declares them.
 
-tests/python_layout.c compares every struct here with the headers."""
+A test compares every struct here with the headers."""
 import ctypes as c
 import ctypes.util
 import os
@@ -10,284 +10,160 @@ from typing import TYPE_CHECKING, Any
 NONE = 0xFFFFFFFF  # no id
 NO_OFFSET = FOREVER = NO_EFFORT = 0xFFFFFFFFFFFFFFFF
 
-Ids = c.POINTER(c.c_uint32)
-
-
-class Error(c.Structure):
-    _fields_ = [("status", c.c_int), ("device_code", c.c_int), ("line", c.c_uint32),
-                ("column", c.c_uint32), ("op", c.c_uint32), ("tensor", c.c_uint32),
-                ("pointer", c.c_char * 128), ("text", c.c_char * 512)]
-
-
-class List(c.Structure):
-    _fields_ = [("ids", Ids), ("count", c.c_size_t)]
-
-
-class Hash(c.Structure):
-    _fields_ = [("word", c.c_uint64 * 2)]
-
-
-class HashText(c.Structure):
-    _fields_ = [("text", c.c_char * 33)]
-
-
-class SpaceInfo(c.Structure):
-    _fields_ = [("name", c.c_char_p), ("kind", c.c_int), ("alignment", c.c_uint64),
-                ("capacity", c.c_uint64)]
-
-
-class TensorInfo(c.Structure):
-    _fields_ = [("name", c.c_char_p), ("size", c.c_uint64), ("kind", c.c_int),
-                ("alignment", c.c_uint64), ("space", c.c_uint32)]
-
-
-class Implementation(c.Structure):
-    _fields_ = [("name", c.c_char_p), ("cost", c.c_uint64), ("workspace", c.c_uint64),
-                ("inputs", List), ("outputs", List), ("workspace_first", c.c_bool)]
-
-
-class OpInfo(c.Structure):
-    _fields_ = [("name", c.c_char_p), ("kind", c.c_char_p), ("stream", c.c_uint32),
-                ("inputs", List), ("outputs", List), ("control", List), ("workspace", c.c_uint64),
-                ("cost", c.c_uint64), ("flops", c.c_uint64), ("view", c.c_bool),
-                ("workspace_first", c.c_bool), ("recomputable", c.c_int),
-                ("inplace", c.POINTER(c.c_uint32 * 2)), ("inplace_count", c.c_size_t),
-                ("implementations", c.POINTER(Implementation)),
-                ("implementations_count", c.c_size_t), ("common", List),
-                ("workspace_space", c.c_uint32)]
-
-
-READ = c.CFUNCTYPE(c.c_ssize_t, c.c_void_p, c.c_void_p, c.c_size_t)
-WRITE = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.c_size_t)
-
-
-class Reader(c.Structure):
-    _fields_ = [("struct_size", c.c_size_t), ("name", c.c_char_p), ("bytes", c.c_char_p),
-                ("size", c.c_size_t), ("read", READ), ("user", c.c_void_p)]
-
-
-class Writer(c.Structure):
-    _fields_ = [("struct_size", c.c_size_t), ("name", c.c_char_p), ("write", WRITE),
-                ("user", c.c_void_p), ("bytes", c.c_void_p), ("room", c.c_size_t),
-                ("size", c.POINTER(c.c_size_t))]
-
-
-class GraphSummary(c.Structure):
-    _fields_ = [(name, c.c_uint32) for name in ("streams", "ops", "views", "tensors", "storages",
-                                                "workspaces", "groups", "arcs", "arcs_kept")]
-    _fields_ += [(name, c.c_uint64) for name in ("sum", "persistent", "serial_peak", "cost")]
-
-
-class AssignOptions(c.Structure):
-    _fields_ = [("struct_size", c.c_size_t), ("mode", c.c_int), ("streams", c.c_uint32),
-                ("wait_ns", c.c_uint32), ("communication_words", c.POINTER(c.c_char_p)),
-                ("communication_words_count", c.c_size_t), ("copy_words", c.POINTER(c.c_char_p)),
-                ("copy_words_count", c.c_size_t), ("alignment", c.c_uint64), ("report", c.c_void_p),
-                ("report_size", c.c_size_t)]
-
-
-class ReorderOptions(c.Structure):
-    _fields_ = [("struct_size", c.c_size_t), ("alignment", c.c_uint64), ("effort", c.c_uint32),
-                ("keep_time", c.c_bool), ("report", c.c_void_p), ("control", c.c_void_p),
-                ("report_size", c.c_size_t)]
-
-
-class CoupleOptions(c.Structure):
-    _fields_ = [("struct_size", c.c_size_t), ("alignment", c.c_uint64), ("capacity", c.c_uint64),
-                ("keep", c.c_double), ("slowdown_max", c.c_double), ("wait_ns", c.c_uint32),
-                ("report", c.c_void_p), ("control", c.c_void_p), ("report_size", c.c_size_t)]
-
-
-class InPlaceOptions(c.Structure):
-    _fields_ = [("struct_size", c.c_size_t), ("kinds", c.POINTER(c.c_char_p)),
-                ("kinds_count", c.c_size_t), ("report", c.c_void_p), ("report_size", c.c_size_t)]
-
-
-class BudgetOptions(c.Structure):
-    _fields_ = [("struct_size", c.c_size_t), ("budget", c.c_uint64), ("method", c.c_int),
-                ("effort", c.c_uint64), ("alignment", c.c_uint64), ("report", c.c_void_p),
-                ("control", c.c_void_p), ("report_size", c.c_size_t)]
-
-
-class PlanProgress(c.Structure):
-    _fields_ = [("struct_size", c.c_size_t), ("footprint", c.c_uint64), ("bound", c.c_uint64),
-                ("steps", c.c_uint64)]
-
-
-PROGRESS = c.CFUNCTYPE(None, c.c_void_p, c.POINTER(PlanProgress))
-BEAT = c.CFUNCTYPE(c.c_bool, c.c_void_p, c.POINTER(PlanProgress))
-
-
-class PlanOptions(c.Structure):
-    _fields_ = [("struct_size", c.c_size_t), ("alignment", c.c_uint64), ("capacity", c.c_uint64),
-                ("method", c.c_char_p), ("threads", c.c_uint32), ("seed", c.c_uint64),
-                ("effort", c.c_uint64), ("seconds", c.c_double), ("progress", PROGRESS),
-                ("user", c.c_void_p), ("stop", c.POINTER(c.c_bool)),
-                ("assign", c.POINTER(AssignOptions)), ("reorder", c.POINTER(ReorderOptions)),
-                ("couple", c.POINTER(CoupleOptions)), ("in_place", c.POINTER(InPlaceOptions)),
-                ("boundary", c.c_int), ("budget", c.POINTER(BudgetOptions)),
-                ("node_limit", c.c_uint32), ("beat", BEAT), ("pad_groups", c.c_int)]
-
-
-class PlanSummary(c.Structure):
-    _fields_ = [("method", c.c_char_p), ("alignment", c.c_uint64), ("footprint", c.c_uint64),
-                ("persistent", c.c_uint64), ("bound", c.c_uint64), ("optimal", c.c_bool),
-                ("waits", c.c_uint32), ("boundary_waits", c.c_uint32)]
-    _fields_ += [(name, c.c_double) for name in ("transform_ms", "order_ms", "place_ms",
-                                                 "verify_ms")]
-    _fields_ += [("stopped", c.c_int), ("pad_groups", c.c_int)]
-
-
-class Wait(c.Structure):
-    _fields_ = [("op", c.c_uint32), ("on", c.c_uint32)]
-
-
-class Waits(c.Structure):
-    _fields_ = [("waits", c.POINTER(Wait)), ("count", c.c_size_t)]
-
-
-class Certificate(c.Structure):
-    _fields_ = [("bound", c.c_uint64), ("launched", Ids), ("streams_count", c.c_size_t),
-                ("gaps", List), ("inside", List)]
-
-
-class PlanSpaceSummary(c.Structure):
-    _fields_ = [("method", c.c_char_p), ("footprint", c.c_uint64), ("persistent", c.c_uint64),
-                ("bound", c.c_uint64), ("optimal", c.c_bool), ("certificate", Certificate)]
-
-
-class PlanIdentity(c.Structure):
-    _fields_ = [("source", Hash), ("plan", Hash)]
-
-
-class Device(c.Structure):
-    _fields_ = [("table", c.c_void_p), ("self", c.c_void_p)]
-
-
-class HostOptions(c.Structure):
-    _fields_ = [("struct_size", c.c_size_t), ("workers", c.c_uint32), ("unpinned", c.c_bool),
-                ("small_pages", c.c_bool), ("execute", c.c_void_p), ("execute_user", c.c_void_p),
-                ("memory", c.c_void_p)]
-
-
-class Call(c.Structure):
-    _fields_ = [("struct_size", c.c_size_t), ("op", c.c_uint32), ("origin", c.c_uint32),
-                ("implementation", c.c_uint32), ("recomputed", c.c_bool), ("stream", c.c_uint32),
-                ("iteration", c.c_uint64), ("queue", c.c_void_p), ("inputs", c.POINTER(c.c_void_p)),
-                ("outputs", c.POINTER(c.c_void_p)), ("workspace", c.c_void_p),
-                ("inputs_count", c.c_size_t), ("outputs_count", c.c_size_t),
-                ("input_sizes", c.POINTER(c.c_uint64)), ("output_sizes", c.POINTER(c.c_uint64)),
-                ("workspace_size", c.c_uint64)]
-
-
-KERNEL = c.CFUNCTYPE(c.c_int, c.c_void_p, c.POINTER(Call))
-
-
-class SpaceMemory(c.Structure):
-    _fields_ = [("memory", c.c_void_p), ("size", c.c_uint64)]
-
-
-class SessionOptions(c.Structure):
-    _fields_ = [("struct_size", c.c_size_t), ("blocking", List), ("urgent", c.POINTER(List)),
-                ("memory", c.c_void_p), ("memory_size", c.c_uint64), ("binds_persistent", c.c_bool),
-                ("shares_memory", c.c_bool), ("capture", c.c_bool), ("unroll", c.c_uint32),
-                ("uncapturable", List), ("depth", c.c_uint32), ("patience_ns", c.c_uint64),
-                ("flight", c.c_uint32), ("stamps", c.c_bool), ("flight_line", c.c_void_p),
-                ("flight_user", c.c_void_p), ("stream_devices", Ids),
-                ("more_devices", c.POINTER(Device)), ("more_devices_count", c.c_size_t),
-                ("arena", c.c_void_p), ("queues", c.c_void_p),
-                ("space_memory", c.POINTER(SpaceMemory)), ("space_memory_count", c.c_size_t)]
-
-
-class CheckOptions(c.Structure):
-    _fields_ = [("struct_size", c.c_size_t), ("iterations", c.c_uint32), ("seed", c.c_uint64),
-                ("delay_ns", c.c_uint32), ("random_order", c.c_bool), ("order", c.c_void_p),
-                ("order_count", c.c_size_t), ("timeout_ns", c.c_uint64)]
-
-
-class CheckReport(c.Structure):
-    _fields_ = [("ops_run", c.c_uint64), ("bytes_read", c.c_uint64), ("bytes_written", c.c_uint64),
-                ("digest", c.c_uint64)]
-
-
-_ptr, _err, _size, _text = c.c_void_p, c.POINTER(Error), c.c_uint64, c.c_char_p
-
-# name -> result, arguments; a result of c.c_int is a status
+flag, i32, u32, u64, f64 = c.c_bool, c.c_int, c.c_uint32, c.c_uint64, c.c_double
+size, text, pointer, to = c.c_size_t, c.c_char_p, c.c_void_p, c.POINTER
+Ids = to(u32)
+
+
+# ---- Structs ----
+
+def _struct(name: str, /, **fields: Any) -> Any:
+    return type(name, (c.Structure,), {"_fields_": list(fields.items())})
+
+
+def _options(name, /, **fields):
+    """A struct whose first member is its size."""
+    return _struct(name, struct_size=size, **fields)
+
+
+Error = _struct("Error", status=i32, device_code=i32, line=u32, column=u32, op=u32, tensor=u32,
+                pointer=c.c_char * 128, text=c.c_char * 512)
+List = _struct("List", ids=Ids, count=size)
+Hash = _struct("Hash", word=u64 * 2)
+HashText = _struct("HashText", text=c.c_char * 33)
+
+SpaceInfo = _struct("SpaceInfo", name=text, kind=i32, alignment=u64, capacity=u64)
+TensorInfo = _struct("TensorInfo", name=text, size=u64, kind=i32, alignment=u64, space=u32)
+Implementation = _struct("Implementation", name=text, cost=u64, workspace=u64, inputs=List,
+                         outputs=List, workspace_first=flag)
+OpInfo = _struct("OpInfo", name=text, kind=text, stream=u32, inputs=List, outputs=List,
+                 control=List, workspace=u64, cost=u64, flops=u64, view=flag, workspace_first=flag,
+                 recomputable=i32, inplace=to(u32 * 2), inplace_count=size,
+                 implementations=to(Implementation), implementations_count=size, common=List,
+                 workspace_space=u32)
+GraphSummary = _struct("GraphSummary", streams=u32, ops=u32, views=u32, tensors=u32, storages=u32,
+                       workspaces=u32, groups=u32, arcs=u32, arcs_kept=u32, sum=u64,
+                       persistent=u64, serial_peak=u64, cost=u64)
+
+READ = c.CFUNCTYPE(c.c_ssize_t, pointer, pointer, size)
+WRITE = c.CFUNCTYPE(i32, pointer, pointer, size)
+Reader = _options("Reader", name=text, bytes=text, size=size, read=READ, user=pointer)
+Writer = _options("Writer", name=text, write=WRITE, user=pointer, bytes=pointer, room=size,
+                  size=to(size))
+
+AssignOptions = _options("AssignOptions", mode=i32, streams=u32, wait_ns=u32,
+                         communication_words=to(text), communication_words_count=size,
+                         copy_words=to(text), copy_words_count=size, alignment=u64,
+                         report=pointer, report_size=size)
+ReorderOptions = _options("ReorderOptions", alignment=u64, effort=u32, keep_time=flag,
+                          report=pointer, control=pointer, report_size=size)
+CoupleOptions = _options("CoupleOptions", alignment=u64, capacity=u64, keep=f64, slowdown_max=f64,
+                         wait_ns=u32, report=pointer, control=pointer, report_size=size)
+InPlaceOptions = _options("InPlaceOptions", kinds=to(text), kinds_count=size, report=pointer,
+                          report_size=size)
+BudgetOptions = _options("BudgetOptions", budget=u64, method=i32, effort=u64, alignment=u64,
+                         report=pointer, control=pointer, report_size=size)
+PlanProgress = _options("PlanProgress", footprint=u64, bound=u64, steps=u64)
+PROGRESS = c.CFUNCTYPE(None, pointer, to(PlanProgress))
+BEAT = c.CFUNCTYPE(flag, pointer, to(PlanProgress))
+PlanOptions = _options("PlanOptions", alignment=u64, capacity=u64, method=text, threads=u32,
+                       seed=u64, effort=u64, seconds=f64, progress=PROGRESS, user=pointer,
+                       stop=to(flag), assign=to(AssignOptions), reorder=to(ReorderOptions),
+                       couple=to(CoupleOptions), in_place=to(InPlaceOptions), boundary=i32,
+                       budget=to(BudgetOptions), node_limit=u32, beat=BEAT, pad_groups=i32)
+PlanSummary = _struct("PlanSummary", method=text, alignment=u64, footprint=u64, persistent=u64,
+                      bound=u64, optimal=flag, waits=u32, boundary_waits=u32, transform_ms=f64,
+                      order_ms=f64, place_ms=f64, verify_ms=f64, stopped=i32, pad_groups=i32)
+Wait = _struct("Wait", op=u32, on=u32)
+Waits = _struct("Waits", waits=to(Wait), count=size)
+Certificate = _struct("Certificate", bound=u64, launched=Ids, streams_count=size, gaps=List,
+                      inside=List)
+PlanSpaceSummary = _struct("PlanSpaceSummary", method=text, footprint=u64, persistent=u64,
+                           bound=u64, optimal=flag, certificate=Certificate)
+PlanIdentity = _struct("PlanIdentity", source=Hash, plan=Hash)
+
+Device = _struct("Device", table=pointer, self=pointer)
+HostOptions = _options("HostOptions", workers=u32, unpinned=flag, small_pages=flag,
+                       execute=pointer, execute_user=pointer, memory=pointer)
+Call = _options("Call", op=u32, origin=u32, implementation=u32, recomputed=flag, stream=u32,
+                iteration=u64, queue=pointer, inputs=to(pointer), outputs=to(pointer),
+                workspace=pointer, inputs_count=size, outputs_count=size, input_sizes=to(u64),
+                output_sizes=to(u64), workspace_size=u64)
+KERNEL = c.CFUNCTYPE(i32, pointer, to(Call))
+SpaceMemory = _struct("SpaceMemory", memory=pointer, size=u64)
+SessionOptions = _options("SessionOptions", blocking=List, urgent=to(List), memory=pointer,
+                          memory_size=u64, binds_persistent=flag, shares_memory=flag, capture=flag,
+                          unroll=u32, uncapturable=List, depth=u32, patience_ns=u64, flight=u32,
+                          stamps=flag, flight_line=pointer, flight_user=pointer,
+                          stream_devices=Ids, more_devices=to(Device), more_devices_count=size,
+                          arena=pointer, queues=pointer, space_memory=to(SpaceMemory),
+                          space_memory_count=size)
+CheckOptions = _options("CheckOptions", iterations=u32, seed=u64, delay_ns=u32, random_order=flag,
+                        order=pointer, order_count=size, timeout_ns=u64)
+CheckReport = _struct("CheckReport", ops_run=u64, bytes_read=u64, bytes_written=u64, digest=u64)
+
+
+# ---- Functions ----
+
+error = to(Error)
+
+# names -> result, arguments; a result of i32 is a status
 _FUNCTIONS = {
-    "version": (_text,),
-    "status_text": (_text, c.c_int),
-    "builder_create": (_ptr, _text),
-    "builder_destroy": (None, _ptr),
-    "builder_stream": (c.c_uint32, _ptr, _text),
-    "builder_space_sized": (c.c_uint32, _ptr, c.POINTER(SpaceInfo), c.c_size_t),
-    "builder_tensor_sized": (c.c_uint32, _ptr, c.POINTER(TensorInfo), c.c_size_t),
-    "builder_alias": (c.c_uint32, _ptr, c.c_uint32, _text),
-    "builder_op_sized": (c.c_uint32, _ptr, c.POINTER(OpInfo), c.c_size_t),
-    "builder_control": (None, _ptr, c.c_uint32, c.c_uint32),
-    "builder_after_readers": (None, _ptr, c.c_uint32),
-    "builder_group": (None, _ptr, List),
-    "builder_group_padded": (None, _ptr, List),
-    "builder_finish": (c.c_int, _ptr, c.POINTER(_ptr), _err),
-    "graph_load": (c.c_int, _text, c.POINTER(_ptr), _err),
-    "graph_save": (c.c_int, _ptr, _text, _err),
-    "graph_read": (c.c_int, c.POINTER(Reader), _ptr, c.POINTER(_ptr), _err),
-    "graph_write": (c.c_int, _ptr, c.POINTER(Writer), _err),
-    "graph_destroy": (None, _ptr),
-    "graph_name": (_text, _ptr),
-    "graph_streams_count": (c.c_uint32, _ptr),
-    "graph_ops_count": (c.c_uint32, _ptr),
-    "graph_tensors_count": (c.c_uint32, _ptr),
-    "graph_stream_name": (_text, _ptr, c.c_uint32),
-    "graph_op_sized": (c.c_bool, _ptr, c.c_uint32, c.POINTER(OpInfo), c.c_size_t),
-    "graph_tensor_sized": (c.c_bool, _ptr, c.c_uint32, c.POINTER(TensorInfo), c.c_size_t),
-    "graph_spaces_count": (c.c_uint32, _ptr),
-    "graph_space_sized": (c.c_bool, _ptr, c.c_uint32, c.POINTER(SpaceInfo), c.c_size_t),
-    "graph_root": (c.c_uint32, _ptr, c.c_uint32),
-    "graph_groups_count": (c.c_uint32, _ptr),
-    "graph_group": (List, _ptr, c.c_uint32),
-    "graph_group_is_padded": (c.c_bool, _ptr, c.c_uint32),
-    "graph_hash": (Hash, _ptr),
+    "version": (text,),
+    "status_text": (text, i32),
+    "builder_create": (pointer, text),
+    "builder_destroy graph_destroy plan_destroy session_cancel": (None, pointer),
+    "builder_stream": (u32, pointer, text),
+    "builder_space_sized": (u32, pointer, to(SpaceInfo), size),
+    "builder_tensor_sized": (u32, pointer, to(TensorInfo), size),
+    "builder_alias": (u32, pointer, u32, text),
+    "builder_op_sized": (u32, pointer, to(OpInfo), size),
+    "builder_control": (None, pointer, u32, u32),
+    "builder_after_readers": (None, pointer, u32),
+    "builder_group builder_group_padded": (None, pointer, List),
+    "builder_finish": (i32, pointer, to(pointer), error),
+    "graph_load": (i32, text, to(pointer), error),
+    "graph_save plan_save session_save_trace": (i32, pointer, text, error),
+    "graph_read": (i32, to(Reader), pointer, to(pointer), error),
+    "graph_write plan_write": (i32, pointer, to(Writer), error),
+    "graph_name": (text, pointer),
+    "graph_streams_count graph_ops_count graph_tensors_count graph_spaces_count graph_groups_count":
+        (u32, pointer),
+    "graph_stream_name": (text, pointer, u32),
+    "graph_op_sized": (flag, pointer, u32, to(OpInfo), size),
+    "graph_tensor_sized": (flag, pointer, u32, to(TensorInfo), size),
+    "graph_space_sized": (flag, pointer, u32, to(SpaceInfo), size),
+    "graph_root plan_op_origin plan_tensor_origin plan_op_implementation": (u32, pointer, u32),
+    "graph_group plan_launches": (List, pointer, u32),
+    "graph_group_is_padded plan_op_is_recomputed": (flag, pointer, u32),
+    "graph_hash": (Hash, pointer),
     "hash_format": (HashText, Hash),
-    "graph_summarize_sized": (c.c_int, _ptr, c.POINTER(GraphSummary), c.c_size_t, _err),
-    "graph_bound": (c.c_int, _ptr, c.POINTER(c.c_uint64), _err),
-    "plan_create": (c.c_int, _ptr, c.POINTER(PlanOptions), c.POINTER(_ptr), _err),
-    "plan_load": (c.c_int, _text, _ptr, c.c_int, c.POINTER(_ptr), _err),
-    "plan_save": (c.c_int, _ptr, _text, _err),
-    "plan_read": (c.c_int, c.POINTER(Reader), _ptr, c.c_int, c.POINTER(_ptr), _err),
-    "plan_write": (c.c_int, _ptr, c.POINTER(Writer), _err),
-    "plan_destroy": (None, _ptr),
-    "plan_summarize_sized": (None, _ptr, c.POINTER(PlanSummary), c.c_size_t),
-    "plan_space_sized": (c.c_bool, _ptr, c.c_uint32, c.POINTER(PlanSpaceSummary), c.c_size_t),
-    "plan_graph": (_ptr, _ptr),
-    "plan_offset": (_size, _ptr, c.c_uint32),
-    "plan_workspace_offset": (_size, _ptr, c.c_uint32),
-    "plan_launches": (List, _ptr, c.c_uint32),
-    "plan_waits": (Waits, _ptr),
-    "plan_boundary_waits": (Waits, _ptr),
-    "plan_op_origin": (c.c_uint32, _ptr, c.c_uint32),
-    "plan_tensor_origin": (c.c_uint32, _ptr, c.c_uint32),
-    "plan_op_implementation": (c.c_uint32, _ptr, c.c_uint32),
-    "plan_op_is_recomputed": (c.c_bool, _ptr, c.c_uint32),
-    "plan_group": (c.c_int, _ptr, c.c_uint32, c.POINTER(_size), c.POINTER(_size)),
-    "plan_identify": (PlanIdentity, _ptr),
-    "plan_verify": (c.c_int, _ptr, _ptr, _ptr, _err),
-    "device_host": (Device, c.POINTER(HostOptions)),
-    "session_create": (c.c_int, _ptr, Device, c.POINTER(SessionOptions), c.POINTER(_ptr), _err),
-    "session_destroy_within": (c.c_int, _ptr, c.c_uint64, _err),
-    "session_bind": (c.c_int, _ptr, c.c_uint32, KERNEL, _ptr),
-    "session_bind_default": (c.c_int, _ptr, KERNEL, _ptr),
-    "session_bind_memory": (c.c_int, _ptr, c.c_uint32, _ptr, _err),
-    "session_address": (_ptr, _ptr, c.c_uint32),
-    "session_group": (c.c_int, _ptr, c.c_uint32, c.POINTER(_ptr), c.POINTER(_size), _err),
-    "session_write": (c.c_int, _ptr, c.c_uint32, _ptr, _size, _err),
-    "session_read": (c.c_int, _ptr, c.c_uint32, _ptr, _size, _err),
-    "session_submit": (c.c_int, _ptr, c.c_uint64, c.POINTER(c.c_uint64), _err),
-    "session_wait": (c.c_int, _ptr, c.c_uint64, c.c_uint64, _err),
-    "session_cancel": (None, _ptr),
-    "session_save_dump": (c.c_int, _ptr, _text, _text, _err),
-    "session_save_trace": (c.c_int, _ptr, _text, _err),
-    "session_check_sized": (c.c_int, _ptr, c.POINTER(CheckOptions), c.POINTER(CheckReport),
-                            c.c_size_t, _err),
+    "graph_summarize_sized": (i32, pointer, to(GraphSummary), size, error),
+    "graph_bound": (i32, pointer, to(u64), error),
+    "plan_create": (i32, pointer, to(PlanOptions), to(pointer), error),
+    "plan_load": (i32, text, pointer, i32, to(pointer), error),
+    "plan_read": (i32, to(Reader), pointer, i32, to(pointer), error),
+    "plan_summarize_sized": (None, pointer, to(PlanSummary), size),
+    "plan_space_sized": (flag, pointer, u32, to(PlanSpaceSummary), size),
+    "plan_graph": (pointer, pointer),
+    "plan_offset plan_workspace_offset": (u64, pointer, u32),
+    "plan_waits plan_boundary_waits": (Waits, pointer),
+    "plan_group": (i32, pointer, u32, to(u64), to(u64)),
+    "plan_identify": (PlanIdentity, pointer),
+    "plan_verify": (i32, pointer, pointer, pointer, error),
+    "device_host": (Device, to(HostOptions)),
+    "session_create": (i32, pointer, Device, to(SessionOptions), to(pointer), error),
+    "session_destroy_within": (i32, pointer, u64, error),
+    "session_bind": (i32, pointer, u32, KERNEL, pointer),
+    "session_bind_default": (i32, pointer, KERNEL, pointer),
+    "session_bind_memory": (i32, pointer, u32, pointer, error),
+    "session_address": (pointer, pointer, u32),
+    "session_group": (i32, pointer, u32, to(pointer), to(u64), error),
+    "session_write session_read": (i32, pointer, u32, pointer, u64, error),
+    "session_submit": (i32, pointer, u64, to(u64), error),
+    "session_wait": (i32, pointer, u64, u64, error),
+    "session_save_dump": (i32, pointer, text, text, error),
+    "session_check_sized": (i32, pointer, to(CheckOptions), to(CheckReport), size, error),
 }
 
 
@@ -308,10 +184,11 @@ class _Functions:
         except OSError as error:
             raise ImportError(f"tarn: the library cannot be loaded ({error}); install the package "
                               "with pip, or name libtarn.so in TARN_LIBRARY") from None
-        for name, (result, *arguments) in _FUNCTIONS.items():
-            function = getattr(library, "tarn_" + name)
-            function.restype, function.argtypes = result, arguments
-            setattr(self, name, function)
+        for names, (result, *arguments) in _FUNCTIONS.items():
+            for name in names.split():
+                function = getattr(library, "tarn_" + name)
+                function.restype, function.argtypes = result, arguments
+                setattr(self, name, function)
 
     if TYPE_CHECKING:
         def __getattr__(self, name: str) -> Any: ...

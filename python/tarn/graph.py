@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import ctypes as c
 import os
-from collections.abc import Callable, Iterable, Sequence
-from typing import Generic, NamedTuple, Optional, TypeVar, Union, overload
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Optional, Union
 
 from . import _native as n
 from .errors import call, index_of, result
@@ -12,7 +12,6 @@ from .errors import call, index_of, result
 KINDS = ("intermediate", "gradient", "output", "parameter", "optimizer_state", "input")
 SPACE_KINDS = ("device", "pinned", "scratch")
 PathLike = Union[str, "os.PathLike[str]"]
-Record = TypeVar("Record")
 
 
 class Space(NamedTuple):
@@ -72,20 +71,14 @@ class Op(NamedTuple):
     workspace_space: int = 0
 
 
-class _Records(Sequence, Generic[Record]):
+class _Records(Sequence):
     """A sequence that asks the library for each of its members."""
 
-    def __init__(self, count: int, get: Callable[[int], Record]):
+    def __init__(self, count, get):
         self._count, self._get = count, get
 
-    def __len__(self) -> int:
+    def __len__(self):
         return self._count
-
-    @overload
-    def __getitem__(self, index: int) -> Record: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[Record]: ...
 
     def __getitem__(self, index):
         where = range(self._count)[index]
