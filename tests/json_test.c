@@ -268,9 +268,10 @@ static void write_by_parts(const struct tarn_json *value, FILE *file)
         return;
     case TARN_JSON_ARRAY:
         fputc('[', file);
-        for (size_t i = 0; tarn_json_element(value, i); i++) {
-            if (i > 0) fputc(',', file);
-            write_by_parts(tarn_json_element(value, i), file);
+        value = tarn_json_first(value);
+        for (; value; value = tarn_json_next(value), is_first = false) {
+            if (!is_first) fputc(',', file);
+            write_by_parts(value, file);
         }
         fputc(']', file);
         return;

@@ -9,6 +9,9 @@
 
 #include "memory.h"
 
+/* The number of items of an array whose declaration says it. */
+#define TARN_COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
 /* Makes room for `count` items of `size` bytes: `*room` of them are there at `items` (NULL: none).
  * Returns the items, which may have moved, and writes their room, at least twice the old one where
  * it changed; what is new is not set. NULL: no memory, and the items are as they were.

@@ -4,9 +4,8 @@
 
 #include "json_read.h"
 
-/* Makes a graph of a parsed `tarn.graph` object. Errors name places from report->base on. */
-enum tarn_status tarn_graph_decode(const struct tarn_report *report,
-                                   const struct tarn_json *document, struct tarn_graph **graph);
+/* Makes a graph of a parsed `tarn.graph` object, which is the field "graph" of a document. */
+enum tarn_status tarn_graph_decode_inside(const struct tarn_json_at *at, struct tarn_graph **graph);
 /* Writes the object, without a final newline; errors are the stream's. */
 void tarn_graph_print(const struct tarn_graph *graph, FILE *file);
 
@@ -14,7 +13,6 @@ void tarn_graph_print(const struct tarn_graph *graph, FILE *file);
 
 /* The lists are those of the record that is being read; their memory is used again for the next. */
 struct tarn_graph_loader {
-    const struct tarn_report *report;
     struct tarn_builder *builder;
     struct tarn_json_ids inputs, outputs, control, inplace, members, choices, common;
     struct tarn_implementation *implementations;
@@ -23,7 +21,6 @@ struct tarn_graph_loader {
 };
 
 /* Adds the op to the builder, whose errors come when it finishes. */
-enum tarn_status tarn_load_op(struct tarn_graph_loader *loader, const struct tarn_json_at *at,
-                              const struct tarn_json *value);
+enum tarn_status tarn_load_op(struct tarn_graph_loader *loader, const struct tarn_json_at *at);
 
 #endif

@@ -30,24 +30,23 @@ static enum tarn_status syntax_error(const struct tarn_report *report,
 }
 
 enum tarn_status tarn_json_parse(const struct tarn_report *report, char *text, size_t size,
-                                 const struct tarn_json **document)
+                                 struct tarn_json_at *document)
 {
     struct tarn_json_fault fault;
-    *document = NULL;
+    *document = (struct tarn_json_at){.report = report};
     if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
-        return tarn_json_bad(report, NULL,
+        return tarn_json_bad(document,
                              "the text begins with a byte order mark; save it as plain UTF-8");
-    *document = tarn_json_check(text, size, &fault);
-    return *document ? TARN_OK : syntax_error(report, &fault);
+    document->value = tarn_json_check(text, size, &fault);
+    return document->value ? TARN_OK : syntax_error(report, &fault);
 }
 
 enum tarn_status tarn_json_load(struct tarn_report *report, const struct tarn_reader *reader,
-                                char **text, const struct tarn_json **document)
+                                char **text, struct tarn_json_at *document)
 {
     size_t size = 0;
     report->path = strcmp(reader->name, "-") == 0 ? "standard input" : reader->name;
     *text = NULL;
-    *document = NULL;
     enum tarn_status status = tarn_text_take(reader, report->text_max, text, &size, report->error);
     if (!status) status = tarn_json_parse(report, *text, size, document);
     if (!status) return TARN_OK;
@@ -60,7 +59,7 @@ enum tarn_status tarn_json_load(struct tarn_report *report, const struct tarn_re
 
 static void spell(struct tarn_location *location, const struct tarn_json_at *at)
 {
-    if (!at) return;
+    if (!at->parent) return;
     spell(location, at->parent);
     if (at->key) {
         tarn_location_append_key(location, at->key);
@@ -71,8 +70,7 @@ static void spell(struct tarn_location *location, const struct tarn_json_at *at)
     }
 }
 
-enum tarn_status tarn_json_bad(const struct tarn_report *report, const struct tarn_json_at *at,
-                               const char *format, ...)
+enum tarn_status tarn_json_bad(const struct tarn_json_at *at, const char *format, ...)
 {
     char text[sizeof((struct tarn_error *)0)->text];
     struct tarn_location location = {.op = TARN_NONE, .tensor = TARN_NONE};
@@ -81,7 +79,7 @@ enum tarn_status tarn_json_bad(const struct tarn_report *report, const struct ta
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    return tarn_report_bad(report, location, "%s", text);
+    return tarn_report_bad(at->report, location, "%s", text);
 }
 
 /* ---- Types ---- */
@@ -96,25 +94,24 @@ static const char *const type_texts[] = {
     [TARN_JSON_NULL] = "null",
 };
 
-static enum tarn_status wrong_type(const struct tarn_report *report, const struct tarn_json_at *at,
-                                   const struct tarn_json *value, const char *wanted)
+static bool is_of(const struct tarn_json_at *at, enum tarn_json_type type)
 {
-    return tarn_json_bad(report, at, "must be %s, not %s", wanted,
-                         type_texts[tarn_json_type_of(value)]);
+    return tarn_json_type_of(at->value) == type;
 }
 
-static bool is_of(const struct tarn_json *value, enum tarn_json_type type)
+static enum tarn_status check_type(const struct tarn_json_at *at, enum tarn_json_type type)
 {
-    return tarn_json_type_of(value) == type;
+    if (is_of(at, type)) return TARN_OK;
+    return tarn_json_bad(at, "must be %s, not %s", type_texts[type],
+                         type_texts[tarn_json_type_of(at->value)]);
 }
 
-enum tarn_status tarn_json_integer(const struct tarn_report *report, const struct tarn_json_at *at,
-                                   const struct tarn_json *value, uint64_t max, uint64_t *result)
+static enum tarn_status read_number(const struct tarn_json_at *at, uint64_t max, uint64_t *result)
 {
-    if (!value) return TARN_OK;
-    if (!is_of(value, TARN_JSON_INTEGER)) return wrong_type(report, at, value, "an integer");
+    enum tarn_status status = check_type(at, TARN_JSON_INTEGER);
+    if (status != TARN_OK) return status;
     size_t size;
-    const char *token = tarn_json_token(value, &size);
+    const char *token = tarn_json_token(at->value, &size);
     uint64_t number = 0;
     bool fits = *token != '-' || (size == 2 && token[1] == '0'); /* minus nothing is nothing */
     for (size_t i = *token == '-'; i < size && fits; i++) {
@@ -122,66 +119,76 @@ enum tarn_status tarn_json_integer(const struct tarn_report *report, const struc
         fits = number <= max;
     }
     if (!fits)
-        return tarn_json_bad(report, at, "must be an integer from 0 to %" PRIu64 ", not %.*s%s",
-                             max, size > 24 ? 24 : (int)size, token, size > 24 ? "..." : "");
+        return tarn_json_bad(at, "must be an integer from 0 to %" PRIu64 ", not %.*s%s", max,
+                             size > 24 ? 24 : (int)size, token, size > 24 ? "..." : "");
     *result = number;
     return TARN_OK;
 }
 
-enum tarn_status tarn_json_id(const struct tarn_report *report, const struct tarn_json_at *at,
-                              const struct tarn_json *value, uint32_t *result)
+enum tarn_status tarn_json_integer(const struct tarn_json_at *at, uint64_t *result)
+{
+    return at->value ? read_number(at, TARN_NUMBER_MAX, result) : TARN_OK;
+}
+
+enum tarn_status tarn_json_id(const struct tarn_json_at *at, uint32_t *result)
 {
     uint64_t number = *result;
-    enum tarn_status status = tarn_json_integer(report, at, value, TARN_NONE - 1, &number);
+    enum tarn_status status = at->value ? read_number(at, TARN_NONE - 1, &number) : TARN_OK;
     *result = (uint32_t)number;
     return status;
 }
 
-enum tarn_status tarn_json_own_id(const struct tarn_report *report,
-                                  const struct tarn_json_at *record, const struct tarn_json *value)
+enum tarn_status tarn_json_own_id(const struct tarn_json_at *at)
 {
-    struct tarn_json_at at = tarn_json_in(record, "id", 0);
     uint32_t id = 0;
-    enum tarn_status status = tarn_json_id(report, &at, value, &id);
-    if (status == TARN_OK && id != record->index)
-        return tarn_json_bad(report, &at,
+    enum tarn_status status = tarn_json_id(at, &id);
+    if (status == TARN_OK && id != at->parent->index)
+        return tarn_json_bad(at,
                              "the id is %" PRIu32 ", but ids number the list from 0, so %zu is "
                              "expected here",
-                             id, record->index);
+                             id, at->parent->index);
     return status;
 }
 
-enum tarn_status tarn_json_boolean(const struct tarn_report *report, const struct tarn_json_at *at,
-                                   const struct tarn_json *value, bool *result)
+enum tarn_status tarn_json_boolean(const struct tarn_json_at *at, bool *result)
 {
-    if (!value) return TARN_OK;
-    if (!is_of(value, TARN_JSON_BOOLEAN)) return wrong_type(report, at, value, "true or false");
+    enum tarn_status status = at->value ? check_type(at, TARN_JSON_BOOLEAN) : TARN_OK;
     size_t size;
-    *result = *tarn_json_token(value, &size) == 't';
-    return TARN_OK;
+    if (at->value && !status) *result = *tarn_json_token(at->value, &size) == 't';
+    return status;
 }
 
-enum tarn_status tarn_json_string(const struct tarn_report *report, const struct tarn_json_at *at,
-                                  const struct tarn_json *value, const char **result)
+enum tarn_status tarn_json_string(const struct tarn_json_at *at, const char **result)
 {
-    if (!value) return TARN_OK;
-    if (!is_of(value, TARN_JSON_STRING)) return wrong_type(report, at, value, "a string");
-    *result = tarn_json_characters(value);
-    return TARN_OK;
+    enum tarn_status status = at->value ? check_type(at, TARN_JSON_STRING) : TARN_OK;
+    if (at->value && !status) *result = tarn_json_characters(at->value);
+    return status;
 }
 
-enum tarn_status tarn_json_array(const struct tarn_report *report, const struct tarn_json_at *at,
-                                 const struct tarn_json *value, size_t *count)
+bool tarn_json_is_null(const struct tarn_json_at *at) { return is_of(at, TARN_JSON_NULL); }
+
+/* ---- Arrays ---- */
+
+enum tarn_status tarn_json_array(const struct tarn_json_at *at, size_t *count)
 {
-    if (!value) return TARN_OK;
-    if (!is_of(value, TARN_JSON_ARRAY)) return wrong_type(report, at, value, "an array");
+    enum tarn_status status = at->value ? check_type(at, TARN_JSON_ARRAY) : TARN_OK;
+    if (!at->value || status) return status;
     *count = 0;
-    const struct tarn_json *element = tarn_json_first(value);
+    const struct tarn_json *element = tarn_json_first(at->value);
     for (; element; element = tarn_json_next(element)) (*count)++;
     return TARN_OK;
 }
 
-/* ---- Lists of ids ---- */
+struct tarn_json_at tarn_json_items(const struct tarn_json_at *array)
+{
+    return (struct tarn_json_at){array->report, tarn_json_first(array->value), array, NULL, 0};
+}
+
+void tarn_json_step(struct tarn_json_at *item)
+{
+    item->value = tarn_json_next(item->value);
+    item->index++;
+}
 
 bool tarn_json_ids_reserve(struct tarn_json_ids *ids, size_t count)
 {
@@ -191,30 +198,36 @@ bool tarn_json_ids_reserve(struct tarn_json_ids *ids, size_t count)
     return larger != NULL;
 }
 
-enum tarn_status tarn_json_ids_append(const struct tarn_report *report,
-                                      const struct tarn_json_at *at, const struct tarn_json *value,
-                                      struct tarn_json_ids *ids, size_t *count)
+enum tarn_status tarn_json_ids_append(const struct tarn_json_at *at, struct tarn_json_ids *ids,
+                                      size_t *count)
 {
-    enum tarn_status status = tarn_json_array(report, at, value, count);
+    enum tarn_status status = tarn_json_array(at, count);
     if (status != TARN_OK) return status;
-    if (!tarn_json_ids_reserve(ids, *count)) return tarn_error_no_memory(report->error);
-    const struct tarn_json *element = tarn_json_first(value);
-    for (size_t i = 0; element && !status; i++, element = tarn_json_next(element)) {
-        struct tarn_json_at place = tarn_json_in(at, NULL, i);
-        status = tarn_json_id(report, &place, element, &ids->ids[ids->count++]);
-    }
+    if (!tarn_json_ids_reserve(ids, *count)) return tarn_error_no_memory(at->report->error);
+    struct tarn_json_at item = tarn_json_items(at);
+    for (; item.value && !status; tarn_json_step(&item))
+        status = tarn_json_id(&item, &ids->ids[ids->count++]);
     return status;
 }
 
-enum tarn_status tarn_json_ids(const struct tarn_report *report, const struct tarn_json_at *at,
-                               const struct tarn_json *value, struct tarn_json_ids *ids)
+enum tarn_status tarn_json_ids(const struct tarn_json_at *at, struct tarn_json_ids *ids)
 {
     size_t count = 0;
     ids->count = 0;
-    return tarn_json_ids_append(report, at, value, ids, &count);
+    return tarn_json_ids_append(at, ids, &count);
 }
 
 /* ---- Objects ---- */
+
+struct tarn_json_at tarn_json_in(const struct tarn_json_at *at, const char *key)
+{
+    struct tarn_json_at field = {at->report, NULL, at, key, 0};
+    struct tarn_json_member member = {0};
+    if (!at->value || !is_of(at, TARN_JSON_OBJECT)) return field;
+    while (!field.value && tarn_json_next_member(at->value, &member))
+        if (strcmp(member.key, key) == 0) field.value = member.value;
+    return field;
+}
 
 /* Looks from `hint` on, round: fields mostly come in the table's order. */
 static size_t find_field(const struct tarn_json_field *fields, size_t count, size_t hint,
@@ -227,8 +240,7 @@ static size_t find_field(const struct tarn_json_field *fields, size_t count, siz
     return count;
 }
 
-static enum tarn_status unknown_field(const struct tarn_report *report,
-                                      const struct tarn_json_at *at, const char *key,
+static enum tarn_status unknown_field(const struct tarn_json_at *at, const char *key,
                                       const struct tarn_json_field *fields, size_t count)
 {
     char known[256] = "";
@@ -236,70 +248,55 @@ static enum tarn_status unknown_field(const struct tarn_report *report,
         size_t used = strlen(known);
         snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "", fields[i].name);
     }
-    struct tarn_json_at place = tarn_json_in(at, key, 0);
-    return tarn_json_bad(report, &place, "unknown field %s; known here are: %s",
-                         tarn_quote(key).text, known);
+    const struct tarn_json_at place = {.report = at->report, .parent = at, .key = key};
+    return tarn_json_bad(&place, "unknown field %s; known here are: %s", tarn_quote(key).text,
+                         known);
 }
 
-static enum tarn_status field_twice(const struct tarn_report *report, const struct tarn_json_at *at,
-                                    const char *name)
-{
-    struct tarn_json_at place = tarn_json_in(at, name, 0);
-    return tarn_json_bad(report, &place, "the field \"%s\" is there twice", name);
-}
-
-enum tarn_status tarn_json_fields(const struct tarn_report *report, const struct tarn_json_at *at,
-                                  const struct tarn_json *object,
+enum tarn_status tarn_json_fields(const struct tarn_json_at *at,
                                   const struct tarn_json_field *fields, size_t fields_count,
-                                  const struct tarn_json **values)
+                                  struct tarn_json_at *values)
 {
     struct tarn_json_member member = {0};
     size_t hint = 0;
-    if (!is_of(object, TARN_JSON_OBJECT)) return wrong_type(report, at, object, "an object");
-    for (size_t i = 0; i < fields_count; i++) values[i] = NULL;
-    while (tarn_json_next_member(object, &member)) {
+    enum tarn_status status = check_type(at, TARN_JSON_OBJECT);
+    if (status != TARN_OK) return status;
+    for (size_t i = 0; i < fields_count; i++)
+        values[i] = (struct tarn_json_at){at->report, NULL, at, fields[i].name, 0};
+    while (tarn_json_next_member(at->value, &member)) {
         size_t k = find_field(fields, fields_count, hint, member.key);
-        if (k == fields_count) return unknown_field(report, at, member.key, fields, fields_count);
-        if (values[k]) return field_twice(report, at, fields[k].name);
-        values[k] = member.value;
+        if (k == fields_count) return unknown_field(at, member.key, fields, fields_count);
+        if (values[k].value)
+            return tarn_json_bad(&values[k], "the field \"%s\" is there twice", fields[k].name);
+        values[k].value = member.value;
         hint = k + 1;
     }
     for (size_t i = 0; i < fields_count; i++) {
-        if (!fields[i].required || values[i]) continue;
-        return tarn_json_bad(report, at, "the field \"%s\" is missing", fields[i].name);
+        if (!fields[i].required || values[i].value) continue;
+        return tarn_json_bad(at, "the field \"%s\" is missing", fields[i].name);
     }
     return TARN_OK;
 }
 
-enum tarn_status tarn_json_check_format(const struct tarn_report *report,
-                                        const struct tarn_json *document, const char *format)
+enum tarn_status tarn_json_check_format(const struct tarn_json_at *document, const char *format)
 {
-    struct tarn_json_at format_at = tarn_json_in(NULL, "format", 0),
-                        version_at = tarn_json_in(NULL, "version", 0);
-    const struct tarn_json *format_value = NULL, *version_value = NULL;
-    struct tarn_json_member member = {0};
     const char *found = NULL;
-    uint64_t version = 1;
+    uint64_t number = 1;
     if (!is_of(document, TARN_JSON_OBJECT))
-        return tarn_json_bad(report, NULL, "the document must be an object");
-    while (tarn_json_next_member(document, &member)) {
-        if (strcmp(member.key, "format") == 0) format_value = member.value;
-        if (strcmp(member.key, "version") == 0) version_value = member.value;
-    }
-    enum tarn_status status = tarn_json_string(report, &format_at, format_value, &found);
+        return tarn_json_bad(document, "the document must be an object");
+    struct tarn_json_at name = tarn_json_in(document, "format");
+    struct tarn_json_at version = tarn_json_in(document, "version");
+    enum tarn_status status = tarn_json_string(&name, &found);
     if (!status && !found)
-        return tarn_json_bad(report, NULL,
+        return tarn_json_bad(document,
                              "the field \"format\" is missing; such a file begins with "
                              "{\"format\":\"%s\",\"version\":1",
                              format);
     if (!status && strcmp(found, format) != 0)
-        return tarn_json_bad(report, &format_at, "this is a %s, not a \"%s\"",
-                             tarn_quote(found).text, format);
-    if (!status)
-        status =
-            tarn_json_integer(report, &version_at, version_value, TARN_JSON_INTEGER_MAX, &version);
-    if (!status && version != 1)
-        return tarn_json_bad(report, &version_at, "version %llu is not supported, only version 1",
-                             (unsigned long long)version);
+        return tarn_json_bad(&name, "this is a %s, not a \"%s\"", tarn_quote(found).text, format);
+    if (!status) status = tarn_json_integer(&version, &number);
+    if (!status && number != 1)
+        return tarn_json_bad(&version, "version %" PRIu64 " is not supported, only version 1",
+                             number);
     return status;
 }

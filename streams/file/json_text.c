@@ -73,13 +73,6 @@ const struct tarn_json *tarn_json_next(const struct tarn_json *element)
     return *at == ',' ? value_at(without_blanks(at + 1)) : NULL;
 }
 
-const struct tarn_json *tarn_json_element(const struct tarn_json *array, size_t index)
-{
-    const struct tarn_json *element = tarn_json_first(array);
-    while (element && index-- > 0) element = tarn_json_next(element);
-    return element;
-}
-
 bool tarn_json_next_member(const struct tarn_json *object, struct tarn_json_member *member)
 {
     const char *at =

@@ -41,7 +41,6 @@ enum tarn_json_type tarn_json_type_of(const struct tarn_json *value);
  * at all (NULL or another value). Cost: linear in the text of the elements that are passed by. */
 const struct tarn_json *tarn_json_first(const struct tarn_json *array);
 const struct tarn_json *tarn_json_next(const struct tarn_json *element);
-const struct tarn_json *tarn_json_element(const struct tarn_json *array, size_t index);
 
 /* The members of an object, one after the other. Begin with all zero; false behind the last. */
 struct tarn_json_member {

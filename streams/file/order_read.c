@@ -1,8 +1,8 @@
 /* Linear orders as files: `tarn.order` version 1, one [op, iteration] per line; reading also takes
  * a bare list of op ids, all of iteration 0. Whether an order is legal is for whoever runs it to
  * say. Cost: linear. */
-
 #include "json_read.h"
+#include "streams/base/array.h"
 #include "streams/base/memory.h"
 #include "streams/text/text_file.h"
 #include "tarn/plan.h"
@@ -35,50 +35,42 @@ enum tarn_status tarn_order_save(const struct tarn_step *steps, size_t count, co
 
 /* ---- Reading ---- */
 
-static enum tarn_status read_pair(const struct tarn_report *report, const struct tarn_json_at *at,
-                                  const struct tarn_json *value, struct tarn_step *step)
+static enum tarn_status read_pair(const struct tarn_json_at *at, struct tarn_step *step)
 {
-    struct tarn_json_at op_at = tarn_json_in(at, NULL, 0), iteration_at = tarn_json_in(at, NULL, 1);
     size_t count = 0;
-    enum tarn_status status = tarn_json_array(report, at, value, &count);
+    enum tarn_status status = tarn_json_array(at, &count);
     if (!status && count != 2)
-        return tarn_json_bad(report, at, "must be [op, iteration], not a list of %zu", count);
-    if (!status) status = tarn_json_id(report, &op_at, tarn_json_element(value, 0), &step->op);
-    if (!status)
-        status = tarn_json_id(report, &iteration_at, tarn_json_element(value, 1), &step->iteration);
+        return tarn_json_bad(at, "must be [op, iteration], not a list of %zu", count);
+    struct tarn_json_at item = tarn_json_items(at);
+    for (; item.value && !status; tarn_json_step(&item))
+        status = tarn_json_id(&item, item.index == 0 ? &step->op : &step->iteration);
     return status;
 }
 
 /* bare: a list of op ids instead of pairs. */
-static enum tarn_status read_steps(const struct tarn_report *report, const struct tarn_json_at *at,
-                                   const struct tarn_json *list, bool bare,
+static enum tarn_status read_steps(const struct tarn_json_at *at, bool bare,
                                    struct tarn_step **steps, size_t *count)
 {
-    enum tarn_status status = tarn_json_array(report, at, list, count);
+    enum tarn_status status = tarn_json_array(at, count);
     if (status != TARN_OK) return status;
     *steps = tarn_take_zeros(*count + 1, sizeof **steps);
-    if (!*steps) return tarn_error_no_memory(report->error);
-    const struct tarn_json *value = tarn_json_first(list);
-    for (size_t i = 0; value && !status; i++, value = tarn_json_next(value)) {
-        struct tarn_json_at here = tarn_json_in(at, NULL, i);
-
-        status = bare ? tarn_json_id(report, &here, value, &(*steps)[i].op)
-                      : read_pair(report, &here, value, &(*steps)[i]);
-    }
+    if (!*steps) return tarn_error_no_memory(at->report->error);
+    struct tarn_json_at item = tarn_json_items(at);
+    for (; item.value && !status; tarn_json_step(&item))
+        status = bare ? tarn_json_id(&item, &(*steps)[item.index].op)
+                      : read_pair(&item, &(*steps)[item.index]);
     return status;
 }
 
-static enum tarn_status read_document(const struct tarn_report *report,
-                                      const struct tarn_json *document, struct tarn_step **steps,
+static enum tarn_status read_document(const struct tarn_json_at *document, struct tarn_step **steps,
                                       size_t *count)
 {
-    static const struct tarn_json_field fields[] = {
+    static const struct tarn_json_field names[] = {
         {"format", true}, {"version", true}, {"order", true}};
-    const struct tarn_json *values[3];
-    struct tarn_json_at at = tarn_json_in(NULL, "order", 0);
-    enum tarn_status status = tarn_json_check_format(report, document, "tarn.order");
-    if (!status) status = tarn_json_fields(report, NULL, document, fields, 3, values);
-    if (!status) status = read_steps(report, &at, values[2], false, steps, count);
+    struct tarn_json_at fields[TARN_COUNT_OF(names)];
+    enum tarn_status status = tarn_json_check_format(document, "tarn.order");
+    if (!status) status = tarn_json_fields(document, names, TARN_COUNT_OF(names), fields);
+    if (!status) status = read_steps(&fields[2], false, steps, count);
     return status;
 }
 
@@ -89,15 +81,15 @@ enum tarn_status tarn_order_load(const char *path, struct tarn_step **steps, siz
     if (count) *count = 0;
     if (!path || !steps || !count) return tarn_error_null(error, __func__);
     struct tarn_report report = {.error = error, .text_max = TARN_TEXT_MAX};
-    const struct tarn_json *document = NULL;
+    struct tarn_json_at document;
     char *text = NULL;
     tarn_error_clear(error);
     enum tarn_status status =
         tarn_json_load(&report, &(struct tarn_reader){.name = path}, &text, &document);
     if (!status)
-        status = tarn_json_type_of(document) == TARN_JSON_ARRAY
-                     ? read_steps(&report, NULL, document, true, steps, count)
-                     : read_document(&report, document, steps, count);
+        status = tarn_json_type_of(document.value) == TARN_JSON_ARRAY
+                     ? read_steps(&document, true, steps, count)
+                     : read_document(&document, steps, count);
     tarn_free(text);
     if (status != TARN_OK) {
         tarn_free(*steps);

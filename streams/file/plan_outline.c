@@ -1,8 +1,6 @@
 /* The outline of a plan file: what stands in it, read without its graph. Fields that it does not
  * know are left alone, so that files of other versions of Tarn can be compared. Cost: linear, plus
  * sorting of places. */
-#include <string.h>
-
 #include "graph_read.h"
 #include "plan_read_lists.h"
 #include "streams/base/memory.h"
@@ -13,197 +11,148 @@ struct outline {
     struct tarn_region region;      /* of names and places */
 };
 
-struct reading {
-    struct tarn_report report;
-    const struct tarn_json *document;
-    struct outline *outline;
-};
-
-/* The first member of that name, or NULL. */
-static const struct tarn_json *member_of(const struct tarn_json *object, const char *name)
+/* A member that has to be there. */
+static enum tarn_status find(const struct tarn_json_at *object, const char *name,
+                             struct tarn_json_at *member)
 {
-    struct tarn_json_member member = {0};
-    while (tarn_json_next_member(object, &member)) {
-        if (strcmp(member.key, name) == 0) return member.value;
-    }
-    return NULL;
+    *member = tarn_json_in(object, name);
+    return member->value ? TARN_OK : tarn_json_bad(object, "the field \"%s\" is missing", name);
 }
 
-/* The same, where there has to be one. */
-static const struct tarn_json *find(const struct reading *reading, const char *name,
-                                    enum tarn_status *status)
+static enum tarn_status read_size(const struct tarn_json_at *object, const char *name,
+                                  uint64_t *size)
 {
-    const struct tarn_json *value = member_of(reading->document, name);
-    if (!value)
-        *status = tarn_json_bad(&reading->report, NULL, "the field \"%s\" is missing", name);
-    return value;
+    struct tarn_json_at at;
+    enum tarn_status status = find(object, name, &at);
+    return status ? status : tarn_json_integer(&at, size);
 }
 
-static enum tarn_status read_size(const struct reading *reading, const char *name, uint64_t *size)
+static enum tarn_status read_text(const struct tarn_json_at *document, const char *name,
+                                  struct tarn_region *region, const char **text)
 {
-    enum tarn_status status = TARN_OK;
-    struct tarn_json_at at = tarn_json_in(NULL, name, 0);
-    const struct tarn_json *value = find(reading, name, &status);
-    return status ? status
-                  : tarn_json_integer(&reading->report, &at, value, TARN_JSON_INTEGER_MAX, size);
-}
-
-static enum tarn_status read_text(const struct reading *reading, const char *name,
-                                  const char **text)
-{
-    enum tarn_status status = TARN_OK;
-    struct tarn_json_at at = tarn_json_in(NULL, name, 0);
-    const struct tarn_json *value = find(reading, name, &status);
-    if (!status) status = tarn_json_string(&reading->report, &at, value, text);
+    struct tarn_json_at at;
+    enum tarn_status status = find(document, name, &at);
+    if (!status) status = tarn_json_string(&at, text);
     if (status != TARN_OK) return status;
-    *text = tarn_region_string(&reading->outline->region, *text);
-    return *text ? TARN_OK : tarn_error_no_memory(reading->report.error);
+    *text = tarn_region_string(region, *text);
+    return *text ? TARN_OK : tarn_error_no_memory(document->report->error);
 }
 
-static enum tarn_status read_hash(const struct reading *reading, const char *name,
+static enum tarn_status read_hash(const struct tarn_json_at *document, const char *name,
                                   struct tarn_hash *hash)
 {
+    struct tarn_json_at at;
     const char *text;
-    struct tarn_json_at at = tarn_json_in(NULL, name, 0);
-    enum tarn_status status = read_text(reading, name, &text);
+    enum tarn_status status = find(document, name, &at);
+    if (!status) status = tarn_json_string(&at, &text);
     if (!status && !tarn_hash_parse(text, hash))
-        status = tarn_json_bad(&reading->report, &at, "must be 32 lower-case hexadecimal digits");
+        status = tarn_json_bad(&at, "must be 32 lower-case hexadecimal digits");
     return status;
 }
 
-static enum tarn_status read_bound(const struct reading *reading, uint64_t *bound)
+/* null: unknown. */
+static enum tarn_status read_bound(const struct tarn_json_at *object, uint64_t *bound)
 {
-    enum tarn_status status = TARN_OK;
-    const struct tarn_json *value = find(reading, "bound_bytes", &status);
-    if (status || tarn_json_type_of(value) == TARN_JSON_NULL) return status;
-    return read_size(reading, "bound_bytes", bound);
+    struct tarn_json_at at;
+    enum tarn_status status = find(object, "bound_bytes", &at);
+    return status || tarn_json_is_null(&at) ? status : tarn_json_integer(&at, bound);
 }
 
-static enum tarn_status count_list(const struct reading *reading, const char *name, size_t *count)
+static enum tarn_status count_list(const struct tarn_json_at *document, const char *name,
+                                   size_t *count)
 {
-    enum tarn_status status = TARN_OK;
-    struct tarn_json_at at = tarn_json_in(NULL, name, 0);
-    const struct tarn_json *value = find(reading, name, &status);
-    return status ? status : tarn_json_array(&reading->report, &at, value, count);
+    struct tarn_json_at at;
+    enum tarn_status status = find(document, name, &at);
+    return status ? status : tarn_json_array(&at, count);
 }
 
-static enum tarn_status count_launches(const struct reading *reading, size_t *launches)
+static enum tarn_status count_launches(const struct tarn_json_at *document, size_t *launches)
 {
-    enum tarn_status status = TARN_OK;
-    struct tarn_json_at at = tarn_json_in(NULL, "streams", 0);
-    const struct tarn_json *lists = find(reading, "streams", &status);
     size_t count = 0;
-    if (!status) status = tarn_json_array(&reading->report, &at, lists, &count);
-    if (status != TARN_OK) return status;
-    size_t s = 0;
-    for (const struct tarn_json *list = tarn_json_first(lists); list && !status;
-         list = tarn_json_next(list)) {
-        struct tarn_json_at here = tarn_json_in(&at, NULL, s++);
-        status = tarn_json_array(&reading->report, &here, list, &count);
+    enum tarn_status status = count_list(document, "streams", &count);
+    struct tarn_json_at lists = tarn_json_in(document, "streams");
+    struct tarn_json_at list = tarn_json_items(&lists);
+    for (; list.value && !status; tarn_json_step(&list)) {
+        status = tarn_json_array(&list, &count);
         *launches += count;
     }
     return status;
 }
 
-static enum tarn_status read_places(const struct reading *reading, const char *name,
-                                    struct tarn_places *places)
+static enum tarn_status read_places(const struct tarn_json_at *document, const char *name,
+                                    struct tarn_region *region, struct tarn_places *places)
 {
-    struct tarn_region *region = &reading->outline->region;
+    struct tarn_json_at at;
     struct tarn_place *read = NULL;
     uint32_t count = 0;
-    enum tarn_status status = TARN_OK;
-    struct tarn_json_at at = tarn_json_in(NULL, name, 0);
-    const struct tarn_json *value = find(reading, name, &status);
-    if (!status)
-        status =
-            tarn_plan_read_places(&reading->report, &at, value, TARN_NONE, region, &read, &count);
+    enum tarn_status status = find(document, name, &at);
+    if (!status) status = tarn_plan_read_places(&at, TARN_NONE, region, &read, &count);
     if (status != TARN_OK) return status;
     struct tarn_placed *shown = tarn_region_take(region, count, sizeof *shown);
-    if (!shown) return tarn_error_no_memory(reading->report.error);
+    if (!shown) return tarn_error_no_memory(document->report->error);
     for (uint32_t i = 0; i < count; i++)
         shown[i] = (struct tarn_placed){read[i].id, read[i].offset, read[i].size};
     *places = (struct tarn_places){shown, count};
     return TARN_OK;
 }
 
-static enum tarn_status read_space_size(const struct reading *reading,
-                                        const struct tarn_json_at *space,
-                                        const struct tarn_json *object, const char *name,
-                                        uint64_t *size)
+static enum tarn_status read_space(const struct tarn_json_at *at, struct tarn_outlined_space *space)
 {
-    struct tarn_json_at at = tarn_json_in(space, name, 0);
-    const struct tarn_json *value = member_of(object, name);
-    if (!value) return tarn_json_bad(&reading->report, space, "the field \"%s\" is missing", name);
-    return tarn_json_integer(&reading->report, &at, value, TARN_JSON_INTEGER_MAX, size);
-}
-
-static enum tarn_status read_space(const struct reading *reading, const struct tarn_json_at *at,
-                                   const struct tarn_json *value, struct tarn_outlined_space *space)
-{
-    if (tarn_json_type_of(value) != TARN_JSON_OBJECT)
-        return tarn_json_bad(&reading->report, at, "must be an object");
-    const struct tarn_json *bound = member_of(value, "bound_bytes");
-    enum tarn_status status =
-        read_space_size(reading, at, value, "footprint_bytes", &space->footprint);
-    if (!status)
-        status = read_space_size(reading, at, value, "persistent_bytes", &space->persistent);
-    if (status || (bound && tarn_json_type_of(bound) == TARN_JSON_NULL)) return status;
-    return read_space_size(reading, at, value, "bound_bytes", &space->bound);
+    if (tarn_json_type_of(at->value) != TARN_JSON_OBJECT)
+        return tarn_json_bad(at, "must be an object");
+    enum tarn_status status = read_size(at, "footprint_bytes", &space->footprint);
+    if (!status) status = read_size(at, "persistent_bytes", &space->persistent);
+    return status ? status : read_bound(at, &space->bound);
 }
 
 /* Of a plan whose graph has several. */
-static enum tarn_status read_spaces(const struct reading *reading, struct tarn_plan_outline *shown)
+static enum tarn_status read_spaces(const struct tarn_json_at *document, struct tarn_region *region,
+                                    struct tarn_plan_outline *shown)
 {
-    struct tarn_json_at at = tarn_json_in(NULL, "spaces", 0);
-    const struct tarn_json *value = member_of(reading->document, "spaces");
+    struct tarn_json_at at = tarn_json_in(document, "spaces");
     size_t count = 0;
-    if (!value) return TARN_OK;
-    enum tarn_status status = tarn_json_array(&reading->report, &at, value, &count);
+    if (!at.value) return TARN_OK;
+    enum tarn_status status = tarn_json_array(&at, &count);
     if (status != TARN_OK) return status;
-    struct tarn_outlined_space *spaces =
-        tarn_region_take(&reading->outline->region, count, sizeof *spaces);
-    if (!spaces) return tarn_error_no_memory(reading->report.error);
-    const struct tarn_json *space = tarn_json_first(value);
-    for (size_t s = 0; space && !status; s++, space = tarn_json_next(space)) {
-        struct tarn_json_at here = tarn_json_in(&at, NULL, s);
-        status = read_space(reading, &here, space, &spaces[s]);
-    }
+    struct tarn_outlined_space *spaces = tarn_region_take(region, count, sizeof *spaces);
+    if (!spaces) return tarn_error_no_memory(document->report->error);
+    struct tarn_json_at space = tarn_json_items(&at);
+    for (; space.value && !status; tarn_json_step(&space))
+        status = read_space(&space, &spaces[space.index]);
     shown->spaces = spaces;
     shown->spaces_count = count;
     return status;
 }
 
 /* The graph that a transformed plan has with it. */
-static enum tarn_status read_graph(const struct reading *reading, struct tarn_graph **graph)
+static enum tarn_status read_graph(const struct tarn_json_at *document, struct tarn_graph **graph)
 {
-    const struct tarn_json *value = member_of(reading->document, "graph");
-    if (!value || tarn_json_type_of(value) == TARN_JSON_NULL) return TARN_OK;
-    struct tarn_report inside = reading->report;
-    inside.base = "/graph";
-    return tarn_graph_decode(&inside, value, graph);
+    struct tarn_json_at at = tarn_json_in(document, "graph");
+    if (!at.value || tarn_json_is_null(&at)) return TARN_OK;
+    return tarn_graph_decode_inside(&at, graph);
 }
 
-static enum tarn_status read_outline(const struct reading *reading)
+static enum tarn_status read_outline(const struct tarn_json_at *document, struct outline *outline)
 {
-    struct tarn_plan_outline *shown = &reading->outline->shown;
+    struct tarn_plan_outline *shown = &outline->shown;
+    struct tarn_region *region = &outline->region;
     shown->struct_size = sizeof *shown;
-    enum tarn_status status =
-        tarn_json_check_format(&reading->report, reading->document, "tarn.plan");
-    if (!status) status = read_text(reading, "name", &shown->name);
-    if (!status) status = read_text(reading, "method", &shown->method);
-    if (!status) status = read_hash(reading, "source_hash", &shown->source_hash);
-    if (!status) status = read_hash(reading, "graph_hash", &shown->graph_hash);
-    if (!status) status = read_size(reading, "alignment", &shown->alignment);
-    if (!status) status = read_size(reading, "footprint_bytes", &shown->footprint);
-    if (!status) status = read_bound(reading, &shown->bound);
-    if (!status) status = count_launches(reading, &shown->launches);
-    if (!status) status = count_list(reading, "waits", &shown->waits);
-    if (!status) status = count_list(reading, "boundary_waits", &shown->boundary_waits);
-    if (!status) status = read_places(reading, "storages", &shown->storages);
-    if (!status) status = read_places(reading, "workspaces", &shown->workspaces);
-    if (!status) status = read_places(reading, "persistent", &shown->persistent);
-    if (!status) status = read_spaces(reading, shown);
-    return status ? status : read_graph(reading, &shown->graph);
+    enum tarn_status status = tarn_json_check_format(document, "tarn.plan");
+    if (!status) status = read_text(document, "name", region, &shown->name);
+    if (!status) status = read_text(document, "method", region, &shown->method);
+    if (!status) status = read_hash(document, "source_hash", &shown->source_hash);
+    if (!status) status = read_hash(document, "graph_hash", &shown->graph_hash);
+    if (!status) status = read_size(document, "alignment", &shown->alignment);
+    if (!status) status = read_size(document, "footprint_bytes", &shown->footprint);
+    if (!status) status = read_bound(document, &shown->bound);
+    if (!status) status = count_launches(document, &shown->launches);
+    if (!status) status = count_list(document, "waits", &shown->waits);
+    if (!status) status = count_list(document, "boundary_waits", &shown->boundary_waits);
+    if (!status) status = read_places(document, "storages", region, &shown->storages);
+    if (!status) status = read_places(document, "workspaces", region, &shown->workspaces);
+    if (!status) status = read_places(document, "persistent", region, &shown->persistent);
+    if (!status) status = read_spaces(document, region, shown);
+    return status ? status : read_graph(document, &shown->graph);
 }
 
 enum tarn_status tarn_plan_outline_load(const char *path, struct tarn_plan_outline **outline,
@@ -211,19 +160,20 @@ enum tarn_status tarn_plan_outline_load(const char *path, struct tarn_plan_outli
 {
     if (outline) *outline = NULL;
     if (!path || !outline) return tarn_error_null(error, __func__);
-    struct reading reading = {.report = {.error = error, .text_max = TARN_TEXT_MAX}};
+    struct tarn_report report = {.error = error, .text_max = TARN_TEXT_MAX};
+    struct tarn_json_at document;
     char *text = NULL;
     tarn_error_clear(error);
-    reading.outline = tarn_take_zeros(1, sizeof *reading.outline);
-    if (!reading.outline) return tarn_error_no_memory(error);
-    enum tarn_status status = tarn_json_load(&reading.report, &(struct tarn_reader){.name = path},
-                                             &text, &reading.document);
-    if (!status) status = read_outline(&reading);
+    struct outline *made = tarn_take_zeros(1, sizeof *made);
+    if (!made) return tarn_error_no_memory(error);
+    enum tarn_status status =
+        tarn_json_load(&report, &(struct tarn_reader){.name = path}, &text, &document);
+    if (!status) status = read_outline(&document, made);
     tarn_free(text);
     if (status == TARN_OK)
-        *outline = &reading.outline->shown;
+        *outline = &made->shown;
     else
-        tarn_plan_outline_destroy(&reading.outline->shown);
+        tarn_plan_outline_destroy(&made->shown);
     return status;
 }
 

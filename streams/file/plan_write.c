@@ -127,8 +127,8 @@ static enum tarn_status give_plan(const struct tarn_plan *plan, const struct tar
                                   struct tarn_error *error)
 {
     if (tarn_text_is_named(writer->name, "csv")) return tarn_interval_answer(plan, writer, error);
-    if (plan->footprint > TARN_JSON_INTEGER_MAX || plan->persistent > TARN_JSON_INTEGER_MAX ||
-        plan->alignment > TARN_JSON_INTEGER_MAX)
+    if (plan->footprint > TARN_NUMBER_MAX || plan->persistent > TARN_NUMBER_MAX ||
+        plan->alignment > TARN_NUMBER_MAX)
         return tarn_error_set(error, TARN_BAD_INPUT,
                               "%s: the plan needs more than 2^53 - 1 bytes, or is aligned to more, "
                               "which a plan file cannot say",

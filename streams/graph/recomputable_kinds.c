@@ -12,10 +12,9 @@
 #include <string.h>
 
 #include "derive.h"
+#include "streams/base/array.h"
 #include "streams/base/region.h"
 #include "streams/text/op_kinds.h"
-
-#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
 /* ---- By kind ---- */
 
@@ -24,7 +23,7 @@ static bool is_repeatable_kind(const char *kind)
     static const char *const random_words[] = {
         "dropout", "bernoulli", "multinomial", "poisson", "exponential_", "rand",
         "normal_", "uniform",   "philox",      "rng",     "seed"};
-    return !tarn_kind_has_word(kind, random_words, COUNT_OF(random_words)) &&
+    return !tarn_kind_has_word(kind, random_words, TARN_COUNT_OF(random_words)) &&
            !tarn_kind_communicates(kind) && !tarn_kind_copies(kind);
 }
 

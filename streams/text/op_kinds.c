@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+#include "streams/base/array.h"
 
 bool tarn_kind_has_word(const char *kind, const char *const *words, size_t count)
 {
@@ -20,12 +20,12 @@ bool tarn_kind_communicates(const char *kind)
     static const char *const words[] = {
         "all_reduce",     "allreduce",     "all_gather", "allgather", "all_to_all", "alltoall",
         "reduce_scatter", "reducescatter", "broadcast_", "send",      "recv",       "barrier"};
-    return tarn_kind_has_word(kind, words, COUNT_OF(words));
+    return tarn_kind_has_word(kind, words, TARN_COUNT_OF(words));
 }
 
 bool tarn_kind_copies(const char *kind)
 {
     static const char *const words[] = {
         "h2d", "d2h", "htod", "dtoh", "host_to_device", "device_to_host", "memcpy"};
-    return tarn_kind_has_word(kind, words, COUNT_OF(words));
+    return tarn_kind_has_word(kind, words, TARN_COUNT_OF(words));
 }
