@@ -52,7 +52,7 @@ static void print_plan(struct tarn_printer *printer, const char *path, const cha
 {
     struct tarn_plan_summary made;
     tarn_plan_summarize(plan, &made);
-    tarn_printer_open(printer, printer->json ? NULL : "graph", '{');
+    tarn_printer_open_row(printer, "graph");
     tarn_printer_text(printer, "graph", path);
     tarn_printer_text(printer, "plan", plan_path);
     tarn_printer_boolean(printer, "was_there", was_there);
@@ -145,9 +145,9 @@ enum tarn_status tarn_batch_run(const struct tarn_batch *batch)
     }
     double begin = tarn_now_ms();
     tarn_printer_begin(&printer, stdout, batch->json);
-    if (batch->json) tarn_printer_open(&printer, "plans", '[');
+    tarn_printer_open_list(&printer, "plans");
     enum tarn_status status = plan_list(batch, list, &printer, &counts);
-    if (batch->json) tarn_printer_close(&printer, ']');
+    tarn_printer_close_list(&printer);
     double seconds = (tarn_now_ms() - begin) * 1e-3;
     tarn_printer_count(&printer, "graphs", counts.graphs);
     tarn_printer_count(&printer, "planned", counts.planned);

@@ -249,7 +249,7 @@ static void print_spaces(struct tarn_printer *printer, const struct comparison *
         struct tarn_space_info info;
         bool is_known = (a->names && tarn_graph_space(a->names, (tarn_space)s, &info)) ||
                         (b->names && tarn_graph_space(b->names, (tarn_space)s, &info));
-        tarn_printer_open(printer, printer->json ? NULL : "space", '{');
+        tarn_printer_open_row(printer, "space");
         tarn_printer_count(printer, "id", s);
         if (is_known) tarn_printer_text(printer, "name", info.name);
         print_space(printer, "first", a, s);
@@ -273,11 +273,11 @@ static void print_changes(struct tarn_printer *printer, const struct comparison 
 {
     size_t shown = comparison->count;
     if (!everything && shown > SHOWN_MAX) shown = SHOWN_MAX;
-    if (printer->json) tarn_printer_open(printer, "changes", '[');
+    tarn_printer_open_list(printer, "changes");
     for (size_t i = 0; i < shown; i++) {
         const struct change *change = &comparison->changes[i];
         const struct row *row = change->after ? change->after : change->before;
-        tarn_printer_open(printer, printer->json ? NULL : fates[change->fate], '{');
+        tarn_printer_open_row(printer, fates[change->fate]);
         if (printer->json) tarn_printer_text(printer, "change", fates[change->fate]);
         if (row->name) tarn_printer_text(printer, row->is_workspace ? "op" : "tensor", row->name);
         tarn_printer_id(printer, row->is_workspace ? "op_id" : "tensor_id", row->id);
@@ -286,7 +286,7 @@ static void print_changes(struct tarn_printer *printer, const struct comparison 
         print_row(printer, "after", change->after);
         tarn_printer_close(printer, '}');
     }
-    if (printer->json) tarn_printer_close(printer, ']');
+    tarn_printer_close_list(printer);
 }
 
 static void print_comparison(const struct comparison *comparison, bool everything, bool json)
@@ -350,8 +350,7 @@ enum tarn_status tarn_verb_compare(char **words)
         .verb = "compare",
         .usage = "PLAN PLAN [GRAPH [GRAPH]]",
         .about = about,
-        .options = options,
-        .options_count = TARN_COUNT(options),
+        TARN_OPTIONS(options),
         .arguments_min = 2,
         .arguments_max = 4,
         .exits = (const enum tarn_status[]){TARN_DOES_NOT_FIT, TARN_BAD_INPUT, TARN_OK},

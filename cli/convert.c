@@ -99,8 +99,7 @@ enum tarn_status tarn_verb_convert(char **words)
                  "either compresses.\n\n"
                  "An instance holds the planned storages of a graph of one stream without\n"
                  "workspaces and groups; persistent tensors are left out.\n",
-        .options = options,
-        .options_count = TARN_COUNT(options),
+        TARN_OPTIONS(options),
         .arguments_min = 2,
         .arguments_max = 2,
         .arguments_written = 1,
@@ -110,10 +109,6 @@ enum tarn_status tarn_verb_convert(char **words)
     };
     enum tarn_status status;
     if (!tarn_options_parse(&command, words, request.paths, &status)) return status;
-    if (request.json && tarn_is_dash(request.paths[1]))
-        return tarn_options_refuse(&command, "file and JSON cannot both go to standard output");
-    if (tarn_is_dash(request.paths[0]) && tarn_is_dash(request.plan_path))
-        return tarn_options_refuse(&command, "graph and plan cannot both be standard input");
     const char *wrong = refuse_ending(request.paths[1], request.plan_path);
     if (wrong) return tarn_options_refuse(&command, "'%s': %s", request.paths[1], wrong);
     return convert(&request);

@@ -12,10 +12,10 @@ static void print_rows(FILE *file, const struct tarn_graph *graph,
     struct tarn_printer printer;
     tarn_printer_begin(&printer, file, json);
     tarn_printer_text(&printer, "name", tarn_graph_name(graph));
-    if (json) tarn_printer_open(&printer, "budgets", '[');
+    tarn_printer_open_list(&printer, "budgets");
     for (size_t i = 0; i < count; i++) {
         const struct tarn_budget_report *row = &rows[i];
-        tarn_printer_open(&printer, json ? NULL : "budget", '{');
+        tarn_printer_open_row(&printer, "budget");
         tarn_printer_bytes(&printer, "bytes", row->budget);
         tarn_printer_bytes(&printer, "footprint_bytes", row->footprint);
         tarn_printer_real(&printer, "overhead_percent",
@@ -24,7 +24,7 @@ static void print_rows(FILE *file, const struct tarn_graph *graph,
         tarn_printer_count(&printer, "other_implementation", row->implemented);
         tarn_printer_close(&printer, '}');
     }
-    if (json) tarn_printer_close(&printer, ']');
+    tarn_printer_close_list(&printer);
     tarn_printer_real(&printer, "ms", ms);
     tarn_printer_end(&printer);
 }

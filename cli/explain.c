@@ -135,8 +135,7 @@ enum tarn_status tarn_verb_explain(char **words)
         .verb = "explain",
         .usage = "GRAPH PLAN [NAME [NAME]]",
         .about = about,
-        .options = options,
-        .options_count = TARN_COUNT(options),
+        TARN_OPTIONS(options),
         .arguments_min = 2,
         .arguments_max = 4,
         .exits = (const enum tarn_status[]){TARN_BAD_INPUT, TARN_REJECTED, TARN_OK},
@@ -145,9 +144,5 @@ enum tarn_status tarn_verb_explain(char **words)
     };
     enum tarn_status status;
     if (!tarn_options_parse(&command, words, request.paths, &status)) return status;
-    if (request.json && tarn_is_dash(request.order_path))
-        return tarn_options_refuse(&command, "order and JSON cannot both go to standard output");
-    if (tarn_is_dash(request.paths[0]) && tarn_is_dash(request.paths[1]))
-        return tarn_options_refuse(&command, "graph and plan cannot both be standard input");
     return carry_out(&command, &request);
 }

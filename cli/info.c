@@ -32,13 +32,13 @@ static enum tarn_status print_spaces(struct tarn_printer *printer, const struct 
     uint32_t count = tarn_graph_spaces_count(graph);
     enum tarn_status status = TARN_OK;
     if (count < 2) return TARN_OK;
-    if (printer->json) tarn_printer_open(printer, "spaces", '[');
+    tarn_printer_open_list(printer, "spaces");
     for (tarn_space s = 0; s < count && status == TARN_OK; s++) {
         struct tarn_space_info info;
         struct tarn_graph_space_summary summary;
         status = tarn_graph_summarize_space(graph, s, &summary, error);
         tarn_graph_space(graph, s, &info);
-        tarn_printer_open(printer, printer->json ? NULL : "space", '{');
+        tarn_printer_open_row(printer, "space");
         tarn_printer_text(printer, "name", info.name);
         tarn_printer_text(printer, "kind", tarn_space_kind_text(info.kind));
         tarn_printer_bytes_or_null(printer, "capacity_bytes", info.capacity);
@@ -49,7 +49,7 @@ static enum tarn_status print_spaces(struct tarn_printer *printer, const struct 
         tarn_printer_bytes(printer, "bound_bytes", summary.bound);
         tarn_printer_close(printer, '}');
     }
-    if (printer->json) tarn_printer_close(printer, ']');
+    tarn_printer_close_list(printer);
     return status;
 }
 
@@ -142,8 +142,7 @@ enum tarn_status tarn_verb_info(char **words)
                  "               timing and in any legal one (the truth is from worst to worst\n"
                  "               bound)\n"
                  "  busy         what each stream spends inside ops, of that critical path\n",
-        .options = options,
-        .options_count = TARN_COUNT(options),
+        TARN_OPTIONS(options),
         .arguments_min = 1,
         .arguments_max = 1,
         .exits = (const enum tarn_status[]){TARN_BAD_INPUT, TARN_OK},

@@ -91,8 +91,7 @@ enum tarn_status tarn_verb_pairs(char **words)
                  "  ancestors      Algorithm 1 of the SOMAS paper\n"
                  "  ancestors-opt  the same with one consumer per stream\n"
                  "  stream-graph   Algorithm 2 of the SOMAS paper\n",
-        .options = options,
-        .options_count = TARN_COUNT(options),
+        TARN_OPTIONS(options),
         .arguments_min = 1,
         .arguments_max = 1,
         .exits = (const enum tarn_status[]){TARN_BAD_INPUT, TARN_OK},

@@ -274,8 +274,7 @@ enum tarn_status tarn_verb_plan(char **words)
         .verb = "plan",
         .usage = "GRAPH [-o PLAN]",
         .about = about,
-        .options = options,
-        .options_count = TARN_COUNT(options),
+        TARN_OPTIONS(options),
         .arguments_min = 0,
         .arguments_max = 1,
         .exits = (const enum tarn_status[]){TARN_DOES_NOT_FIT, TARN_BAD_INPUT, TARN_DEADLINE,
@@ -284,8 +283,6 @@ enum tarn_status tarn_verb_plan(char **words)
     };
     enum tarn_status status;
     if (!tarn_options_parse(&command, words, &request.graph_path, &status)) return status;
-    if (request.json && tarn_is_dash(request.plan_path))
-        return tarn_options_refuse(&command, "plan and JSON cannot both go to standard output");
     fill_search(&request);
     const char *wrong = tarn_transforms_ask(&request.transforms, &request.planning);
     if (wrong) return tarn_options_refuse(&command, "%s", wrong);

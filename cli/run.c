@@ -294,12 +294,6 @@ static enum tarn_status settle(const struct tarn_command *command, struct reques
         return tarn_options_refuse(command, "planning options and a plan exclude each other");
     if (request->unverified && !request->paths[1])
         return tarn_options_refuse(command, "--no-verify needs a plan to trust");
-    if (tarn_is_dash(request->paths[0]) && tarn_is_dash(request->paths[1]))
-        return tarn_options_refuse(command, "graph and plan cannot both be standard input");
-    if (request->json && writes_to_stdout(request))
-        return tarn_options_refuse(command, "a file and JSON cannot both go to standard output");
-    if (tarn_is_dash(request->trace) && tarn_is_dash(request->flight))
-        return tarn_options_refuse(command, "--trace and --flight cannot both be standard output");
     if (!parse_order(request))
         return tarn_options_refuse(command, "--order is a file or seed:N, not '%s'",
                                    request->order);
@@ -377,8 +371,7 @@ enum tarn_status tarn_verb_run(char **words)
         .verb = "run",
         .usage = "GRAPH [PLAN]",
         .about = about,
-        .options = options,
-        .options_count = TARN_COUNT(options),
+        TARN_OPTIONS(options),
         .arguments_min = 1,
         .arguments_max = 2,
         .exits = exits,

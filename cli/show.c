@@ -132,8 +132,6 @@ static const char *settle(struct request *request)
     if (request->kind == KINDS) request->kind = kind_of(request->output_path);
     if (request->kind == KINDS)
         return "by its name it is none of .html, .svg, .txt and .json; say which with --of";
-    if (request->paths[1] && tarn_is_dash(request->paths[0]) && tarn_is_dash(request->paths[1]))
-        return "graph and plan cannot both be standard input";
     return NULL;
 }
 
@@ -167,8 +165,7 @@ enum tarn_status tarn_verb_show(char **words)
                  "with their waits. The page also says who wrote, read, had and will have any\n"
                  "byte, and why that is safe. A plan that the verifier refuses is drawn with\n"
                  "what is wrong.\n",
-        .options = options,
-        .options_count = TARN_COUNT(options),
+        TARN_OPTIONS(options),
         .arguments_min = 1,
         .arguments_max = 2,
         .exits = (const enum tarn_status[]){TARN_BAD_INPUT, TARN_REJECTED, TARN_OK},

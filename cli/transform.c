@@ -45,7 +45,7 @@ static void print_change(struct tarn_printer *printer, const struct tarn_graph *
         tarn_graph_op(graph, change->op, &op);
     else
         tarn_graph_tensor(graph, change->tensor, &tensor);
-    tarn_printer_open(printer, printer->json ? NULL : words[change->kind], '{');
+    tarn_printer_open_row(printer, words[change->kind]);
     if (printer->json) tarn_printer_text(printer, "kind", words[change->kind]);
     tarn_printer_id(printer, is_op ? "op" : "tensor", is_op ? change->op : change->tensor);
     tarn_printer_text(printer, "name", is_op ? op.name : tensor.name);
@@ -64,10 +64,10 @@ static void print_changes(struct tarn_printer *printer, const struct request *re
         tarn_printer_count(printer, words[kind], count[kind]);
     tarn_printer_close(printer, '}');
     if (!request->list) return;
-    if (printer->json) tarn_printer_open(printer, "changes", '[');
+    tarn_printer_open_list(printer, "changes");
     for (size_t i = 0; i < result->changes_count; i++)
         print_change(printer, result->after, &result->changes[i]);
-    if (printer->json) tarn_printer_close(printer, ']');
+    tarn_printer_close_list(printer);
 }
 
 static bool wants_implementations(const struct request *request)
@@ -237,8 +237,7 @@ static enum tarn_status transform(char **words_given, bool assign)
         .verb = assign ? "assign" : "transform",
         .usage = "GRAPH [-o GRAPH]",
         .about = about,
-        .options = options,
-        .options_count = TARN_COUNT(options),
+        TARN_OPTIONS(options),
         .arguments_min = 1,
         .arguments_max = 1,
         .exits = (const enum tarn_status[]){TARN_DOES_NOT_FIT, TARN_BAD_INPUT, TARN_OK},
@@ -249,8 +248,6 @@ static enum tarn_status transform(char **words_given, bool assign)
     };
     enum tarn_status status;
     if (!tarn_options_parse(&command, words_given, request.paths, &status)) return status;
-    if (request.json && tarn_is_dash(request.output_path))
-        return tarn_options_refuse(&command, "graph and JSON cannot both go to standard output");
     const char *wrong = tarn_transforms_ask(&request.transforms, &request.planning);
     if (wrong) return tarn_options_refuse(&command, "%s", wrong);
     return carry_out(&request);

@@ -174,17 +174,17 @@ static void print_couple(struct tarn_printer *printer, const struct tarn_couple_
     tarn_printer_bytes(printer, "bound_bytes", report->bound);
     tarn_printer_count(printer, "arcs", report->arcs);
     tarn_printer_close(printer, '}');
-    if (printer->json) tarn_printer_open(printer, "couple_rows", '[');
+    tarn_printer_open_list(printer, "couple_rows");
     for (size_t i = 0; i < report->rows_count; i++) {
         const struct tarn_couple_row *row = &report->rows[i];
-        tarn_printer_open(printer, printer->json ? NULL : "  with", '{');
+        tarn_printer_open_row(printer, "  with");
         tarn_printer_count(printer, "arcs", row->arcs);
         tarn_printer_count(printer, "waits", row->waits);
         tarn_printer_bytes(printer, "bound_bytes", row->bound);
         tarn_printer_count(printer, "critical_path_ns", row->critical_path_ns);
         tarn_printer_close(printer, '}');
     }
-    if (printer->json) tarn_printer_close(printer, ']');
+    tarn_printer_close_list(printer);
 }
 
 void tarn_transforms_print(struct tarn_printer *printer, const struct tarn_transforms *transforms)

@@ -46,4 +46,7 @@ enum tarn_status tarn_verb_explain(char **words);
 
 #define TARN_COUNT(array) (sizeof(array) / sizeof *(array))
 
+/* A command's option table. */
+#define TARN_OPTIONS(table) .options = (table), .options_count = TARN_COUNT(table)
+
 #endif

@@ -53,9 +53,9 @@ static void print_verdict(const struct request *request, const struct tarn_graph
     tarn_printer_begin(&printer, tarn_is_dash(request->witness_path) ? stderr : stdout, json);
     tarn_printer_text(&printer, "name", tarn_graph_name(graph));
     tarn_printer_boolean(&printer, "safe", count == 0);
-    if (json) tarn_printer_open(&printer, "violations", '[');
+    tarn_printer_open_list(&printer, "violations");
     for (size_t i = 0; i < count; i++) print_violation(&printer, tarn_verdict_get(verdict, i));
-    if (json) tarn_printer_close(&printer, ']');
+    tarn_printer_close_list(&printer);
     tarn_printer_open(&printer, "ms", '{');
     tarn_printer_real(&printer, "verify", ms);
     tarn_printer_close(&printer, '}');
@@ -117,8 +117,7 @@ enum tarn_status tarn_verb_verify(char **words)
         .about = "Replays the plan's program once with vector clocks and a map of the arena's\n"
                  "bytes, and compares it with the graph. Shares no algorithm with the planner.\n"
                  "Prints every violation (at most 100).\n",
-        .options = options,
-        .options_count = TARN_COUNT(options),
+        TARN_OPTIONS(options),
         .arguments_min = 2,
         .arguments_max = 2,
         .exits = (const enum tarn_status[]){TARN_BAD_INPUT, TARN_REJECTED, TARN_OK},
@@ -127,9 +126,5 @@ enum tarn_status tarn_verb_verify(char **words)
     };
     enum tarn_status status;
     if (!tarn_options_parse(&command, words, request.paths, &status)) return status;
-    if (request.json && tarn_is_dash(request.witness_path))
-        return tarn_options_refuse(&command, "witness and JSON cannot both go to standard output");
-    if (tarn_is_dash(request.paths[0]) && tarn_is_dash(request.paths[1]))
-        return tarn_options_refuse(&command, "graph and plan cannot both be standard input");
     return judge(&request);
 }

@@ -123,6 +123,31 @@ static const char *shown(struct file file)
     return file.is_output ? "standard output" : "standard input";
 }
 
+static bool prints_json(const struct tarn_command *command)
+{
+    for (size_t i = 0; i < command->options_count; i++)
+        if (strcmp(command->options[i].name, "json") == 0)
+            return *(bool *)command->options[i].value;
+    return false;
+}
+
+/* Standard input is one file, and standard output one, or JSON. */
+static enum tarn_status check_streams(const struct tarn_command *command,
+                                      const char *const *arguments)
+{
+    size_t inputs = 0, outputs = prints_json(command);
+    for (size_t i = 0; i < command->arguments_max + command->options_count; i++) {
+        struct file file = file_at(command, arguments, i);
+        bool is_standard = tarn_is_dash(file.path);
+        inputs += is_standard && !file.is_output;
+        outputs += is_standard && file.is_output;
+    }
+    if (inputs > 1) return tarn_options_refuse(command, "only one file can be standard input");
+    if (outputs > 1)
+        return tarn_options_refuse(command, "only one file, or JSON, can go to standard output");
+    return TARN_OK;
+}
+
 /* Nothing is lost that is read, and nothing that is written. */
 static enum tarn_status check_files(const struct tarn_command *command,
                                     const char *const *arguments)
@@ -168,7 +193,8 @@ bool tarn_options_parse(const struct tarn_command *command, char **words, const 
         }
     }
     if (count >= command->arguments_min) {
-        *status = check_files(command, arguments);
+        *status = check_streams(command, arguments);
+        if (*status == TARN_OK) *status = check_files(command, arguments);
         return *status == TARN_OK;
     }
     *status = tarn_options_refuse(command, "a file is missing");

@@ -185,6 +185,21 @@ void tarn_printer_close(struct tarn_printer *printer, char bracket)
     printer->first = false;
 }
 
+void tarn_printer_open_list(struct tarn_printer *printer, const char *key)
+{
+    if (printer->json) tarn_printer_open(printer, key, '[');
+}
+
+void tarn_printer_open_row(struct tarn_printer *printer, const char *key)
+{
+    tarn_printer_open(printer, printer->json ? NULL : key, '{');
+}
+
+void tarn_printer_close_list(struct tarn_printer *printer)
+{
+    if (printer->json) tarn_printer_close(printer, ']');
+}
+
 /* ---- Failures, and gaps ---- */
 
 void tarn_fail_in_json(void) { answer.fails_in_json = true; }

@@ -44,6 +44,12 @@ void tarn_printer_open(struct tarn_printer *printer, const char *key,
                        char bracket);                                /* '{' or '[' */
 void tarn_printer_close(struct tarn_printer *printer, char bracket); /* '}' or ']' */
 
+/* A list of rows: in JSON one of objects, which has a name; for people each row begins with the key
+ * and nothing is around them. A row ends with tarn_printer_close. */
+void tarn_printer_open_list(struct tarn_printer *printer, const char *key);
+void tarn_printer_open_row(struct tarn_printer *printer, const char *key);
+void tarn_printer_close_list(struct tarn_printer *printer);
+
 /* What the plan says of each memory space, in objects: nothing where its graph has one alone. */
 void tarn_spaces_print(struct tarn_printer *printer, const struct tarn_plan *plan);
 

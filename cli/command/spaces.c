@@ -11,7 +11,7 @@ void tarn_spaces_print(struct tarn_printer *printer, const struct tarn_plan *pla
         struct tarn_plan_space_summary made;
         tarn_graph_space(graph, s, &info);
         tarn_plan_space(plan, s, &made);
-        tarn_printer_open(printer, printer->json ? NULL : "space", '{');
+        tarn_printer_open_row(printer, "space");
         tarn_printer_text(printer, "name", info.name);
         tarn_printer_bytes(printer, "footprint_bytes", made.footprint);
         tarn_printer_bytes_or_null(printer, "bound_bytes", made.bound);

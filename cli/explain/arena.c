@@ -45,15 +45,15 @@ static void print_sums(struct tarn_printer *printer, const char *key, const char
     }
     if (count > 0) sum++;
     qsort(sums, sum, sizeof *sums, compare_sums);
-    tarn_explain_open_list(printer, key);
+    tarn_printer_open_list(printer, key);
     for (size_t i = 0; i < sum && (printer->json || i < SHOWN_MAX); i++) {
-        tarn_explain_open_row(printer, key);
+        tarn_printer_open_row(printer, key);
         tarn_printer_text(printer, word_key, sums[i].word);
         tarn_printer_count(printer, "storages", sums[i].count);
         tarn_printer_bytes(printer, "bytes", sums[i].bytes);
         tarn_printer_close(printer, '}');
     }
-    tarn_explain_close_list(printer);
+    tarn_printer_close_list(printer);
 }
 
 /* ---- The certificate ---- */
@@ -116,14 +116,14 @@ static bool print_largest(struct tarn_printer *printer, const struct tarn_model 
     for (uint32_t h = 0; h < model->holders_count; h++)
         if (model->holders[h].certified) sizes[count++] = (struct sized){h, model->holders[h].size};
     qsort(sizes, count, sizeof *sizes, compare_sizes);
-    tarn_explain_open_list(printer, "largest");
+    tarn_printer_open_list(printer, "largest");
     for (size_t i = 0; i < count && i < SHOWN_MAX; i++) {
-        tarn_explain_open_row(printer, "largest");
+        tarn_printer_open_row(printer, "largest");
         tarn_explain_print_holder(printer, model, sizes[i].holder);
         tarn_printer_bytes(printer, "size_bytes", sizes[i].size);
         tarn_printer_close(printer, '}');
     }
-    tarn_explain_close_list(printer);
+    tarn_printer_close_list(printer);
     free(sizes);
     return true;
 }
@@ -264,16 +264,16 @@ static bool print_held(struct tarn_printer *printer, const struct tarn_model *mo
         held[count++] = (struct held){h, time, (double)time * (double)tarn_holder_reserved(holder)};
     }
     if (done) qsort(held, count, sizeof *held, compare_held);
-    if (done) tarn_explain_open_list(printer, "held");
+    if (done) tarn_printer_open_list(printer, "held");
     for (size_t i = 0; done && i < count && i < SHOWN_MAX; i++) {
-        tarn_explain_open_row(printer, "held");
+        tarn_printer_open_row(printer, "held");
         tarn_explain_print_holder(printer, model, held[i].holder);
         tarn_printer_bytes(printer, "size_bytes", model->holders[held[i].holder].size);
         tarn_printer_count(printer, schedule.is_time ? "held_ns" : "held_steps", held[i].time);
         print_last_uses(printer, model, &model->holders[held[i].holder]);
         tarn_printer_close(printer, '}');
     }
-    if (done) tarn_explain_close_list(printer);
+    if (done) tarn_printer_close_list(printer);
     tarn_schedule_finish(&schedule);
     tarn_memory_finish(&memory);
     return done;

@@ -119,13 +119,13 @@ static int compare_attempts(const void *left, const void *right)
 static void print_added(struct tarn_printer *printer, const struct attempt *attempt,
                         const struct tarn_graph *source)
 {
-    if (printer->json) tarn_printer_open(printer, "added_waits", '[');
+    tarn_printer_open_list(printer, "added_waits");
     for (size_t i = 0; i < attempt->added_count; i++) {
         if (!printer->json && i == WAITS_SHOWN_MAX) {
             tarn_printer_count(printer, "more_waits", attempt->added_count - i);
             break;
         }
-        tarn_explain_open_row(printer, "with_wait");
+        tarn_printer_open_row(printer, "with_wait");
         tarn_explain_print_op(printer, source, attempt->added[i][0]);
         if (!printer->json) tarn_printer_link(printer, " waits for ");
         if (printer->json) tarn_printer_open(printer, "waits_for", '{');
@@ -133,14 +133,14 @@ static void print_added(struct tarn_printer *printer, const struct attempt *atte
         if (printer->json) tarn_printer_close(printer, '}');
         tarn_printer_close(printer, '}');
     }
-    if (printer->json) tarn_printer_close(printer, ']');
+    tarn_printer_close_list(printer);
 }
 
 static void print_attempt(struct tarn_printer *printer, const struct attempt *attempt,
                           const struct tarn_model *model, const struct tarn_graph *source,
                           uint64_t time)
 {
-    tarn_explain_open_row(printer, "planned_with");
+    tarn_printer_open_row(printer, "planned_with");
     tarn_printer_text(printer, "options", attempt->words);
     if (attempt->status == TARN_OK) {
         tarn_printer_bytes(printer, "footprint_bytes", attempt->footprint);
@@ -180,10 +180,10 @@ enum tarn_status tarn_explain_changes(struct tarn_printer *printer, const struct
         return TARN_INTERRUPTED;
     }
     qsort(attempts->attempts, attempts->count, sizeof *attempts->attempts, compare_attempts);
-    tarn_explain_open_list(printer, "planned_with");
+    tarn_printer_open_list(printer, "planned_with");
     for (size_t i = 0; i < attempts->count; i++)
         print_attempt(printer, &attempts->attempts[i], model, source, time);
-    tarn_explain_close_list(printer);
+    tarn_printer_close_list(printer);
     release(attempts);
     return status;
 }

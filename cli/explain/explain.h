@@ -43,12 +43,6 @@ void tarn_explain_print_launch(struct tarn_printer *printer, const struct tarn_m
 void tarn_explain_print_op(struct tarn_printer *printer, const struct tarn_graph *graph,
                            tarn_op op);
 
-/* A row of a list: opened by its key for people, by nothing in JSON. */
-void tarn_explain_open_row(struct tarn_printer *printer, const char *key);
-/* The list around rows, which only JSON has. */
-void tarn_explain_open_list(struct tarn_printer *printer, const char *key);
-void tarn_explain_close_list(struct tarn_printer *printer);
-
 /* The steps of a way: in JSON a list of objects, for people one text. */
 void tarn_explain_print_way(struct tarn_printer *printer, const struct tarn_model *model,
                             const struct tarn_way *way);

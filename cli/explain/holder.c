@@ -12,28 +12,28 @@ static const char *const kinds[TARN_HOLDER_KINDS] = {
 static void print_touches(struct tarn_printer *printer, const struct tarn_model *model,
                           const struct tarn_holder *holder)
 {
-    tarn_explain_open_list(printer, "uses");
+    tarn_printer_open_list(printer, "uses");
     for (uint32_t i = 0; i < holder->touches_count; i++) {
         bool writes = holder->touches[i].writes;
-        tarn_explain_open_row(printer, writes ? "written_by" : "read_by");
+        tarn_printer_open_row(printer, writes ? "written_by" : "read_by");
         if (printer->json) tarn_printer_boolean(printer, "writes", writes);
         tarn_explain_print_launch(printer, model, holder->touches[i].launch);
         tarn_printer_close(printer, '}');
     }
-    tarn_explain_close_list(printer);
+    tarn_printer_close_list(printer);
 }
 
 /* In JSON a member of the row, for people a row of each way behind it. */
 static void print_ways(struct tarn_printer *printer, const struct tarn_model *model,
                        const struct tarn_way *ways, size_t count)
 {
-    if (printer->json) tarn_printer_open(printer, "ways", '[');
+    tarn_printer_open_list(printer, "ways");
     for (size_t i = 0; i < count; i++) {
-        tarn_explain_open_row(printer, "safe_by");
+        tarn_printer_open_row(printer, "safe_by");
         tarn_explain_print_way(printer, model, &ways[i]);
         tarn_printer_close(printer, '}');
     }
-    if (printer->json) tarn_printer_close(printer, ']');
+    tarn_printer_close_list(printer);
 }
 
 /* Who has its bytes on one side of it, and the ways between. */
@@ -44,7 +44,7 @@ static bool print_neighbours(struct tarn_printer *printer, const struct tarn_mod
     struct tarn_memory memory = {0};
     const struct tarn_neighbour *neighbour = tarn_neighbours(&memory, model, holder, direction);
     bool done = neighbour != NULL;
-    if (done) tarn_explain_open_list(printer, key);
+    if (done) tarn_printer_open_list(printer, key);
     for (; done && neighbour->holder != TARN_NONE; neighbour++) {
         uint32_t earlier = direction == TARN_BEFORE ? neighbour->holder : holder;
         uint32_t later = direction == TARN_BEFORE ? holder : neighbour->holder;
@@ -53,7 +53,7 @@ static bool print_neighbours(struct tarn_printer *printer, const struct tarn_mod
             tarn_ways(&memory, model, earlier, neighbour->is_other_iteration, later, &count);
         done = ways != NULL;
         if (!done) break;
-        tarn_explain_open_row(printer, key);
+        tarn_printer_open_row(printer, key);
         tarn_explain_print_holder(printer, model, neighbour->holder);
         tarn_printer_bytes(printer, "shared_bytes", neighbour->bytes);
         if (printer->json || neighbour->is_other_iteration)
@@ -62,7 +62,7 @@ static bool print_neighbours(struct tarn_printer *printer, const struct tarn_mod
         tarn_printer_close(printer, '}');
         if (!printer->json) print_ways(printer, model, ways, count);
     }
-    if (done) tarn_explain_close_list(printer);
+    if (done) tarn_printer_close_list(printer);
     tarn_memory_finish(&memory);
     return done;
 }
@@ -74,10 +74,10 @@ static bool print_meanwhile(struct tarn_printer *printer, const struct tarn_mode
     uint32_t *from = tarn_memory_take(&memory, model->streams_count, sizeof *from);
     uint32_t *to = tarn_memory_take(&memory, model->streams_count, sizeof *to);
     bool done = from && to && tarn_meanwhile(model, holder, from, to);
-    if (done) tarn_explain_open_list(printer, "meanwhile");
+    if (done) tarn_printer_open_list(printer, "meanwhile");
     for (tarn_stream s = 0; done && s < model->streams_count; s++) {
         if (from[s] >= to[s]) continue;
-        tarn_explain_open_row(printer, "meanwhile");
+        tarn_printer_open_row(printer, "meanwhile");
         tarn_printer_count(printer, "launches", to[s] - from[s]);
         tarn_printer_open(printer, "first", '{');
         tarn_explain_print_launch(printer, model, tarn_model_at(model, s, from[s]));
@@ -87,7 +87,7 @@ static bool print_meanwhile(struct tarn_printer *printer, const struct tarn_mode
         tarn_printer_close(printer, '}');
         tarn_printer_close(printer, '}');
     }
-    if (done) tarn_explain_close_list(printer);
+    if (done) tarn_printer_close_list(printer);
     tarn_memory_finish(&memory);
     return done;
 }
@@ -112,13 +112,13 @@ bool tarn_explain_holder(struct tarn_printer *printer, const struct tarn_model *
 static void print_launches(struct tarn_printer *printer, const struct tarn_model *model,
                            const char *key, const struct tarn_lists *lists, uint32_t launch)
 {
-    tarn_explain_open_list(printer, key);
+    tarn_printer_open_list(printer, key);
     for (uint32_t i = lists->begin[launch]; i < lists->begin[launch + 1]; i++) {
-        tarn_explain_open_row(printer, key);
+        tarn_printer_open_row(printer, key);
         tarn_explain_print_launch(printer, model, lists->ids[i]);
         tarn_printer_close(printer, '}');
     }
-    tarn_explain_close_list(printer);
+    tarn_printer_close_list(printer);
 }
 
 bool tarn_explain_launch(struct tarn_printer *printer, const struct tarn_model *model,
@@ -134,12 +134,12 @@ bool tarn_explain_launch(struct tarn_printer *printer, const struct tarn_model *
     print_launches(printer, model, "waits_for", &model->waits, launch);
     print_launches(printer, model, "waits_for_previous", &model->previous_waits, launch);
     print_launches(printer, model, "waited_for_by", &model->waiters, launch);
-    tarn_explain_open_list(printer, "uses");
+    tarn_printer_open_list(printer, "uses");
     for (uint32_t h = 0; h < model->holders_count; h++) {
         const struct tarn_holder *holder = &model->holders[h];
         for (uint32_t i = 0; i < holder->touches_count; i++) {
             if (holder->touches[i].launch != launch) continue;
-            tarn_explain_open_row(printer, holder->touches[i].writes ? "writes" : "reads");
+            tarn_printer_open_row(printer, holder->touches[i].writes ? "writes" : "reads");
             if (printer->json) tarn_printer_boolean(printer, "writes", holder->touches[i].writes);
             tarn_explain_print_holder(printer, model, h);
             tarn_printer_bytes(printer, "offset_bytes", tarn_holder_offset(model, holder));
@@ -147,6 +147,6 @@ bool tarn_explain_launch(struct tarn_printer *printer, const struct tarn_model *
             tarn_printer_close(printer, '}');
         }
     }
-    tarn_explain_close_list(printer);
+    tarn_printer_close_list(printer);
     return true;
 }

@@ -45,21 +45,6 @@ void tarn_explain_print_launch(struct tarn_printer *printer, const struct tarn_m
     tarn_explain_print_op(printer, model->graph, model->launches[launch].op);
 }
 
-void tarn_explain_open_row(struct tarn_printer *printer, const char *key)
-{
-    tarn_printer_open(printer, printer->json ? NULL : key, '{');
-}
-
-void tarn_explain_open_list(struct tarn_printer *printer, const char *key)
-{
-    if (printer->json) tarn_printer_open(printer, key, '[');
-}
-
-void tarn_explain_close_list(struct tarn_printer *printer)
-{
-    if (printer->json) tarn_printer_close(printer, ']');
-}
-
 static const struct {
     const char *in_json, *for_people;
 } links[] = {
@@ -73,7 +58,7 @@ static const struct {
 void tarn_explain_print_way(struct tarn_printer *printer, const struct tarn_model *model,
                             const struct tarn_way *way)
 {
-    if (printer->json) tarn_printer_open(printer, "way", '[');
+    tarn_printer_open_list(printer, "way");
     for (uint32_t i = 0; i < way->count; i++) {
         const struct tarn_way_step *step = &way->steps[i];
         if (!printer->json) {
@@ -86,7 +71,7 @@ void tarn_explain_print_way(struct tarn_printer *printer, const struct tarn_mode
         tarn_explain_print_launch(printer, model, step->launch);
         tarn_printer_close(printer, '}');
     }
-    if (printer->json) tarn_printer_close(printer, ']');
+    tarn_printer_close_list(printer);
 }
 
 /* ---- Finding ---- */

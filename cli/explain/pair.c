@@ -57,7 +57,7 @@ static uint32_t open_use(const struct tarn_model *model, uint32_t holder,
 static void print_open_use(struct tarn_printer *printer, const struct tarn_model *model,
                            uint32_t holder, const struct tarn_step *order, size_t moment)
 {
-    tarn_explain_open_row(printer, "still_needs");
+    tarn_printer_open_row(printer, "still_needs");
     tarn_explain_print_holder(printer, model, holder);
     tarn_printer_open(printer, "for", '{');
     tarn_explain_print_launch(printer, model, open_use(model, holder, order, moment));
@@ -96,9 +96,9 @@ bool tarn_explain_pair(struct tarn_printer *printer, struct tarn_memory *memory,
     tarn_printer_open(printer, ways ? "begins_after" : "other", '{');
     tarn_explain_print_holder(printer, model, later);
     tarn_printer_close(printer, '}');
-    tarn_explain_open_list(printer, ways ? "because" : "still_needs");
+    tarn_printer_open_list(printer, ways ? "because" : "still_needs");
     for (size_t i = 0; ways && i < count; i++) {
-        tarn_explain_open_row(printer, "because");
+        tarn_printer_open_row(printer, "because");
         tarn_explain_print_way(printer, model, &ways[i]);
         tarn_printer_close(printer, '}');
     }
@@ -107,7 +107,7 @@ bool tarn_explain_pair(struct tarn_printer *printer, struct tarn_memory *memory,
         print_open_use(printer, model, a, *order, *moment);
         print_open_use(printer, model, b, *order, *moment);
     }
-    tarn_explain_close_list(printer);
+    tarn_printer_close_list(printer);
     if (!ways) tarn_printer_count(printer, "launches_until_then", *moment);
     return true;
 }
