@@ -39,8 +39,7 @@ static enum tarn_status create_tables(struct tarn_device_checker *made, struct t
     if (code) made->seeds = NULL;
     if (!code) code = device->table->memory_create(device->self, made->table_size, &made->wrongs);
     if (made->seeds && code) made->wrongs = NULL;
-    return code ? tarn_device_failed(*device, "allocation of the tables of a check", code, error)
-                : TARN_OK;
+    return tarn_device_status(*device, "allocation of the tables of a check", code, error);
 }
 
 enum tarn_status tarn_device_checker_init(struct tarn_device_checker *made,
@@ -69,13 +68,11 @@ void tarn_device_checker_finish(struct tarn_device_checker *made)
     if (made->end) device->table->event_destroy(device->self, made->end);
 }
 
-static enum tarn_status failed(struct tarn_device_checker *made, const char *what, int code,
-                               struct tarn_error *error)
+/* TARN_OK for code 0. */
+static enum tarn_status status_of(struct tarn_device_checker *made, const char *what, int code,
+                                  struct tarn_error *error)
 {
-    const struct tarn_device *device = &made->session->device;
-    if (device->table->error_class(device->self, code) == TARN_ERROR_POISONED)
-        atomic_store(&made->session->poisoned, true);
-    return tarn_device_failed(*device, what, code, error);
+    return tarn_session_status(made->session, made->session->device, what, code, error);
 }
 
 /* ---- Kernels ---- */
@@ -156,7 +153,7 @@ int tarn_device_checker_kernel(void *user, const struct tarn_call *call)
                             first_word(made, call->op, call->iteration),
                             made->checker->expected.begin[call->op]};
     int code = enqueue(&to, call->op);
-    if (code) failed(made, "a checking kernel", code, NULL);
+    status_of(made, "a checking kernel", code, NULL);
     return code;
 }
 
@@ -195,7 +192,7 @@ enum tarn_status tarn_device_checker_begin(struct tarn_device_checker *made,
     write_all_seeds(made);
     int code = device->table->copy_in(device->self, made->seeds, made->words, made->table_size);
     if (!code) code = device->table->fill(device->self, made->wrongs, 0xff, made->table_size);
-    return code ? failed(made, "the upload of what is expected", code, error) : TARN_OK;
+    return status_of(made, "the upload of what is expected", code, error);
 }
 
 /* The first finding of an op in that iteration, if there is one. */
@@ -219,7 +216,7 @@ enum tarn_status tarn_device_checker_end(struct tarn_device_checker *made, struc
     const struct tarn_expected *expected = &made->checker->expected;
     const struct tarn_graph *graph = made->session->graph;
     int code = device->table->copy_out(device->self, made->words, made->wrongs, made->table_size);
-    if (code) return failed(made, "reading what was found", code, error);
+    if (code) return status_of(made, "reading what was found", code, error);
     for (uint64_t k = expected->window_begin; k < expected->window_end; k++) {
         for (uint32_t rank = 0; rank < graph->ops_count; rank++) {
             if (!note_op(made, graph->order[rank], k)) continue;
@@ -240,7 +237,7 @@ enum tarn_status tarn_device_checker_fill(struct tarn_device_checker *made, uint
     tarn_pattern_fill(made->bytes, size, seed);
     int code = session->device.table->copy_in(session->device.self,
                                               session->arena.addresses[storage], made->bytes, size);
-    return code ? failed(made, "filling a persistent tensor", code, error) : TARN_OK;
+    return status_of(made, "filling a persistent tensor", code, error);
 }
 
 enum tarn_status tarn_device_checker_look(struct tarn_device_checker *made, uint32_t storage,
@@ -250,7 +247,7 @@ enum tarn_status tarn_device_checker_look(struct tarn_device_checker *made, uint
     uint64_t size = session->graph->storages[storage].size;
     int code = session->device.table->copy_out(session->device.self, made->bytes,
                                                session->arena.addresses[storage], size);
-    if (code) return failed(made, "reading a tensor back", code, error);
+    if (code) return status_of(made, "reading a tensor back", code, error);
     uint64_t equal = tarn_pattern_compare(made->bytes, size, seed);
     if (equal == size) return TARN_OK;
     tarn_checker_note(made->checker, TARN_NONE, made->checker->expected.window_end, storage, equal);
@@ -267,7 +264,7 @@ static enum tarn_status poll(struct tarn_device_checker *made, uint64_t timeout_
     uint64_t began = tarn_now_ns();
     for (bool done = false;;) {
         int code = device->table->event_query(device->self, made->end, &done);
-        if (code) return failed(made, "the device's work", code, error);
+        if (code) return status_of(made, "the device's work", code, error);
         if (done) return TARN_OK;
         if (tarn_now_ns() - began >= timeout_ns)
             return tarn_error_set(error, TARN_DEADLINE,
@@ -280,15 +277,12 @@ enum tarn_status tarn_device_checker_drain(struct tarn_device_checker *made, uin
                                            struct tarn_error *error)
 {
     const struct tarn_device *device = &made->session->device;
-    enum tarn_status status = TARN_OK;
     assert(made->queue);
     int code = made->end ? 0 : device->table->event_create(device->self, &made->end);
     if (code) made->end = NULL;
     if (!code) code = device->table->event_record(device->self, made->end, made->queue);
-    if (code)
-        status = failed(made, "recording the end of a linear order", code, error);
-    else
-        status = poll(made, timeout_ns, error);
+    enum tarn_status status = status_of(made, "recording the end of a linear order", code, error);
+    if (!status) status = poll(made, timeout_ns, error);
     made->session->refused |= status != TARN_OK; /* the queue may still be at work */
     made->session->overdue |= status == TARN_DEADLINE;
     return status;

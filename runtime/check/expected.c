@@ -170,22 +170,16 @@ void tarn_expected_finish(struct tarn_expected *expected)
 
 /* ---- Walking ---- */
 
-static uint64_t *seeds_of(const struct tarn_expected *expected, uint32_t op, uint64_t iteration)
+uint64_t *tarn_expected_seeds(const struct tarn_expected *expected, uint32_t op, uint64_t iteration)
 {
     size_t row = expected->begin[expected->graph->ops_count];
     assert(expected->window_begin <= iteration && iteration < expected->window_end);
     return expected->seeds + (iteration - expected->window_begin) * row + expected->begin[op];
 }
 
-const uint64_t *tarn_expected_seeds(const struct tarn_expected *expected, uint32_t op,
-                                    uint64_t iteration)
-{
-    return seeds_of(expected, op, iteration);
-}
-
 uint64_t tarn_expected_digest(const struct tarn_expected *expected, uint32_t op, uint64_t iteration)
 {
-    const uint64_t *seeds = seeds_of(expected, op, iteration);
+    const uint64_t *seeds = tarn_expected_seeds(expected, op, iteration);
     uint64_t digest = tarn_seed_mix(expected->graph->ops[op].origin, iteration);
     for (uint32_t i = expected->mixed_begin[op]; i < expected->mixed_begin[op + 1]; i++)
         digest = tarn_seed_mix(digest, seeds[expected->mixed[i]]);
@@ -196,7 +190,7 @@ static void walk_op(struct tarn_expected *expected, uint32_t op, uint64_t iterat
 {
     const struct tarn_access *accesses = expected->accesses + expected->begin[op];
     uint32_t count = expected->begin[op + 1] - expected->begin[op];
-    uint64_t *seeds = seeds_of(expected, op, iteration);
+    uint64_t *seeds = tarn_expected_seeds(expected, op, iteration);
     for (uint32_t i = 0; i < count; i++) {
         seeds[i] = accesses[i].reads ? expected->versions[accesses[i].storage] : 0;
     }

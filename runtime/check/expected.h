@@ -52,8 +52,8 @@ uint64_t tarn_expected_window(const struct tarn_expected *expected);
 uint64_t tarn_expected_initial(uint32_t tensor);
 
 /* By the op's accesses: the seed of what each must find; 0 where it reads nothing. */
-const uint64_t *tarn_expected_seeds(const struct tarn_expected *expected, uint32_t op,
-                                    uint64_t iteration);
+uint64_t *tarn_expected_seeds(const struct tarn_expected *expected, uint32_t op,
+                              uint64_t iteration);
 
 /* What the versions that the op writes grow from. */
 uint64_t tarn_expected_digest(const struct tarn_expected *expected, uint32_t op,

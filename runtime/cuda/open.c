@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device.h"
+#include "runtime/state/settings.h"
 #include "streams/base/log.h"
 #include "streams/base/memory.h"
 #include "streams/base/options.h"
@@ -211,17 +212,12 @@ static enum tarn_status open_device(struct tarn_cuda *cuda, const struct tarn_cu
 {
     const char *what = "choosing the device";
     struct service service = {0};
-    enum tarn_status status = tarn_options_take(&cuda->source, sizeof cuda->source, options->memory,
-                                                "memory source", error);
-    if (status) return status;
-    if (options->memory && (!cuda->source.create || !cuda->source.destroy || options->pool))
-        return tarn_error_set(error, TARN_USAGE,
-                              "a source of memory needs both functions, and no pool beside it");
-    if (cuda->source.alignment & (cuda->source.alignment - 1))
-        return tarn_error_set(error, TARN_USAGE,
-                              "the alignment of a source of memory is %llu, no power of two",
-                              (unsigned long long)cuda->source.alignment);
-    status = find_runtime(cuda, options->library, &service, error);
+    enum tarn_status status =
+        tarn_settings_take_source(&cuda->source, options->memory, "CUDA", error);
+    if (!status && options->memory && options->pool)
+        status = tarn_error_set(error, TARN_USAGE,
+                                "a device has a source of memory, or a pool, not both");
+    if (!status) status = find_runtime(cuda, options->library, &service, error);
     if (!status) status = find_device(cuda, &service, options->ordinal, error);
     if (status) return status;
     tarn_cuda_code code = retain_context(cuda);

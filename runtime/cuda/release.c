@@ -4,12 +4,12 @@
 #include "release.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <time.h>
 
 #include "device.h"
 #include "streams/base/memory.h"
+#include "streams/base/parallel.h"
 
 enum { PATIENCE_S = 1 };
 
@@ -62,17 +62,12 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* Signals are for the program's own threads. */
 static bool start(struct tarn_cuda *cuda)
 {
     pthread_t thread;
-    sigset_t every, before;
-    sigfillset(&every);
-    pthread_sigmask(SIG_SETMASK, &every, &before);
-    int code = pthread_create(&thread, NULL, run, cuda);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!code) pthread_detach(thread);
-    return code == 0;
+    bool is_started = tarn_thread_start(&thread, run, cuda);
+    if (is_started) pthread_detach(thread);
+    return is_started;
 }
 
 /* With the lock. */

@@ -149,11 +149,6 @@ static enum tarn_status executor_submit(struct tarn_executor *executor, uint64_t
     return executor_wait(executor, target - options->depth, patience_ns, error);
 }
 
-static void executor_follow(struct tarn_executor *executor, uint32_t plan)
-{
-    tarn_gates_follow(executor, plan);
-}
-
 static enum tarn_status executor_surround(struct tarn_executor *executor,
                                           const struct tarn_submit_options *around,
                                           struct tarn_error *error)
@@ -366,7 +361,7 @@ fail:
 const struct tarn_executor_table tarn_executor_host = {
     .create = executor_create,
     .rebind = executor_rebind,
-    .follow = executor_follow,
+    .follow = tarn_gates_follow,
     .surround = executor_surround,
     .submit = executor_submit,
     .wait = executor_wait,

@@ -138,7 +138,7 @@ static enum tarn_status open_lane(struct tarn_enqueuer *enqueuer, uint32_t s, co
     const struct tarn_device *device = &lane->queues->device;
     int code = device->table->event_create(device->self, &lane->end);
     if (code) lane->end = NULL;
-    return code ? tarn_device_failed(*device, "creating an event", code, error) : TARN_OK;
+    return tarn_device_status(*device, "creating an event", code, error);
 }
 
 static enum tarn_status open_lanes(struct tarn_enqueuer *enqueuer, const bool *marks,

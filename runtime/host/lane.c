@@ -168,9 +168,9 @@ static enum tarn_status look_at(const struct tarn_lane *lane, void *event, bool 
     const struct tarn_device *device = &lane->queues->device;
     int code = device->table->event_query(device->self, event, done);
     if (code)
-        return tarn_queues_failed_call(lane->queues, "the device's work",
-                                       tarn_queues_last_op(lane->queues, lane->stream),
-                                       lane->settled / lane->visible_count, code, error);
+        return tarn_queues_status(lane->queues, "the device's work",
+                                  tarn_queues_last_op(lane->queues, lane->stream),
+                                  lane->settled / lane->visible_count, code, error);
     return tarn_queues_failure(lane->queues, error);
 }
 

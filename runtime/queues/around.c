@@ -28,12 +28,12 @@ static uint32_t streams_count(const struct tarn_around *around)
     return around->marks->queues->session->program->streams_count;
 }
 
-static enum tarn_status failed(const struct tarn_around *around, const char *what, int code,
-                               struct tarn_error *error)
+/* TARN_OK for code 0. */
+static enum tarn_status status_of(const struct tarn_around *around, const char *what, int code,
+                                  struct tarn_error *error)
 {
-    if (device_of(around)->table->error_class(device_of(around)->self, code) == TARN_ERROR_POISONED)
-        atomic_store(&around->marks->queues->session->poisoned, true);
-    return tarn_device_failed(*device_of(around), what, code, error);
+    return tarn_session_status(around->marks->queues->session, *device_of(around), what, code,
+                               error);
 }
 
 /* ---- Before ---- */
@@ -68,7 +68,7 @@ enum tarn_status tarn_around_enter(struct tarn_around *around, struct tarn_error
         code = device->table->event_record(device->self, around->door, around->asked->queue);
     for (uint32_t s = 0; s < streams_count(around) && !code; s++)
         if (tarn_marks_has(around->marks, s)) code = wait_for_all(around, queue_of(around, s));
-    return code ? failed(around, "waiting for the caller's work", code, error) : TARN_OK;
+    return status_of(around, "waiting for the caller's work", code, error);
 }
 
 /* ---- Behind ---- */
@@ -139,7 +139,7 @@ enum tarn_status tarn_around_leave(struct tarn_around *around, struct tarn_error
         else
             code = signal_at_joint(around);
     }
-    return code ? failed(around, "telling the caller's queue or events", code, error) : TARN_OK;
+    return status_of(around, "telling the caller's queue or events", code, error);
 }
 
 int tarn_around_look(const struct tarn_around *around, bool *is_over)

@@ -26,11 +26,12 @@ static bool takes_part(const struct tarn_capture *capture, uint32_t stream)
     return capture->queues->queues[stream] && stream != capture->origin;
 }
 
-static enum tarn_status failed(struct tarn_capture *capture, const char *what, uint64_t iteration,
-                               int code, struct tarn_error *error)
+/* TARN_OK for code 0. */
+static enum tarn_status status_of(struct tarn_capture *capture, const char *what,
+                                  uint64_t iteration, int code, struct tarn_error *error)
 {
     uint32_t op = tarn_queues_last_op(capture->queues, capture->origin);
-    return tarn_queues_failed_call(capture->queues, what, op, iteration, code, error);
+    return tarn_queues_status(capture->queues, what, op, iteration, code, error);
 }
 
 /* ---- Fork, steps, join ---- */
@@ -68,18 +69,17 @@ static enum tarn_status record(struct tarn_capture *capture, uint64_t iterations
     const struct tarn_device *device = &capture->queues->device;
     void *origin = capture->queues->queues[capture->origin];
     int code = device->table->capture_begin(device->self, origin);
-    if (code) return failed(capture, "beginning a capture", iteration, code, error);
+    enum tarn_status status = status_of(capture, "beginning a capture", iteration, code, error);
+    if (status) return status;
     tarn_session_enqueues(capture->queues->session);
-    enum tarn_status status = TARN_OK;
-    code = fork_streams(capture);
-    if (code) status = failed(capture, "forking a capture", iteration, code, error);
+    status = status_of(capture, "forking a capture", iteration, fork_streams(capture), error);
     for (uint64_t k = 0; k < iterations && !status; k++)
         status = tarn_queues_enqueue(capture->queues, k, error);
-    if (!status) code = join_streams(capture);
-    if (!status && code) status = failed(capture, "joining a capture", iteration, code, error);
+    if (!status)
+        status = status_of(capture, "joining a capture", iteration, join_streams(capture), error);
     void *made = NULL;
     code = device->table->capture_end(device->self, origin, &made);
-    if (!status && code) status = failed(capture, "ending a capture", iteration, code, error);
+    if (!status) status = status_of(capture, "ending a capture", iteration, code, error);
     if (status && !code) device->table->graph_destroy(device->self, made);
     if (!status) *graph = made;
     return status;
@@ -98,7 +98,7 @@ enum tarn_status tarn_capture_launch(struct tarn_capture *capture, uint64_t iter
     if (status) return status;
     int code =
         device->table->graph_launch(device->self, *graph, capture->queues->queues[capture->origin]);
-    return code ? failed(capture, "launching a captured block", iteration, code, error) : TARN_OK;
+    return status_of(capture, "launching a captured block", iteration, code, error);
 }
 
 /* ---- Life ---- */
@@ -121,7 +121,7 @@ enum tarn_status tarn_capture_init(struct tarn_capture *capture, struct tarn_que
         code = device->table->event_create(device->self, &capture->joins[s]);
         if (code) capture->joins[s] = NULL;
     }
-    return code ? tarn_device_failed(*device, "creating an event", code, error) : TARN_OK;
+    return tarn_device_status(*device, "creating an event", code, error);
 }
 
 void tarn_capture_forget(struct tarn_capture *capture)

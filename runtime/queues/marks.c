@@ -17,11 +17,12 @@ static struct tarn_mark *mark_at(const struct tarn_marks *marks, uint64_t number
     return &marks->ring[number % marks->count];
 }
 
-static enum tarn_status failed(const struct tarn_marks *marks, const char *what, uint32_t stream,
-                               uint64_t target, int code, struct tarn_error *error)
+/* TARN_OK for code 0. */
+static enum tarn_status status_of(const struct tarn_marks *marks, const char *what, uint32_t stream,
+                                  uint64_t target, int code, struct tarn_error *error)
 {
-    return tarn_queues_failed_call(marks->queues, what, tarn_queues_last_op(marks->queues, stream),
-                                   target - 1, code, error);
+    return tarn_queues_status(marks->queues, what, tarn_queues_last_op(marks->queues, stream),
+                              target - 1, code, error);
 }
 
 enum tarn_status tarn_marks_make(struct tarn_marks *marks, uint64_t target,
@@ -36,7 +37,8 @@ enum tarn_status tarn_marks_make(struct tarn_marks *marks, uint64_t target,
         if (!mark->events[s]) continue;
         int code =
             device->table->event_record(device->self, mark->events[s], marks->queues->queues[s]);
-        if (code) return failed(marks, "recording the end of an iteration", s, target, code, error);
+        if (code)
+            return status_of(marks, "recording the end of an iteration", s, target, code, error);
     }
     marks->made++;
     return TARN_OK;
@@ -53,7 +55,7 @@ static enum tarn_status ask(const struct tarn_marks *marks, struct tarn_mark *ma
         int code = 0;
         if (mark->events[s])
             code = device->table->event_query(device->self, mark->events[s], &done);
-        if (code) return failed(marks, "the device's work", s, mark->target, code, error);
+        if (code) return status_of(marks, "the device's work", s, mark->target, code, error);
         if (!done) break;
     }
     return TARN_OK;
@@ -87,7 +89,7 @@ enum tarn_status tarn_marks_follow(const struct tarn_marks *marks, const struct 
             if (!mark->events[t]) continue;
             int code =
                 device->table->event_wait(device->self, mark->events[t], marks->queues->queues[s]);
-            if (code) return failed(marks, "waiting for another session", s, 1, code, error);
+            if (code) return status_of(marks, "waiting for another session", s, 1, code, error);
         }
     }
     return TARN_OK;
@@ -107,7 +109,7 @@ static enum tarn_status create_mark(struct tarn_marks *marks, struct tarn_mark *
         int code = device->table->event_create(device->self, &mark->events[s]);
         if (!code) continue;
         mark->events[s] = NULL;
-        return tarn_device_failed(*device, "creating an event", code, error);
+        return tarn_device_status(*device, "creating an event", code, error);
     }
     return TARN_OK;
 }

@@ -16,11 +16,11 @@
 #include "runtime/state/flight.h"
 #include "streams/graph/report.h"
 
-enum tarn_status tarn_queues_failed_call(struct tarn_queues *queues, const char *what, tarn_op op,
-                                         uint64_t iteration, int code, struct tarn_error *error)
+enum tarn_status tarn_queues_status(struct tarn_queues *queues, const char *what, tarn_op op,
+                                    uint64_t iteration, int code, struct tarn_error *error)
 {
-    return tarn_session_device_failed(queues->session, queues->device, what, op, iteration, code,
-                                      error);
+    return tarn_session_op_status(queues->session, queues->device, what, op, iteration, code,
+                                  error);
 }
 
 uint32_t tarn_queues_last_op(const struct tarn_queues *queues, uint32_t stream)
@@ -79,9 +79,7 @@ enum tarn_status tarn_queues_wait(struct tarn_queues *queues, const struct tarn_
     tarn_session_enqueues(queues->session);
     int code =
         queues->device.table->event_wait(queues->device.self, event, queues->queues[step->stream]);
-    return code ? tarn_queues_failed_call(queues, "waiting for an event", step->op, iteration, code,
-                                          error)
-                : TARN_OK;
+    return tarn_queues_status(queues, "waiting for an event", step->op, iteration, code, error);
 }
 
 static enum tarn_status launch_closure(struct tarn_queues *queues, uint32_t index,
@@ -90,8 +88,7 @@ static enum tarn_status launch_closure(struct tarn_queues *queues, uint32_t inde
     const struct tarn_program_step *step = &queues->session->program->steps[index];
     int code = queues->device.table->launch(queues->device.self, queues->queues[step->stream],
                                             call_kernel, &queues->closures[index]);
-    return code ? tarn_queues_failed_call(queues, "launching", step->op, iteration, code, error)
-                : TARN_OK;
+    return tarn_queues_status(queues, "launching", step->op, iteration, code, error);
 }
 
 static enum tarn_status stamp(struct tarn_queues *queues, const struct tarn_program_step *step,
@@ -99,9 +96,7 @@ static enum tarn_status stamp(struct tarn_queues *queues, const struct tarn_prog
 {
     int code = tarn_flight_stamp(queues->session->flight, step->stream,
                                  queues->queues[step->stream], is_end);
-    return code ? tarn_queues_failed_call(queues, "recording a stamp", step->op, iteration, code,
-                                          error)
-                : TARN_OK;
+    return tarn_queues_status(queues, "recording a stamp", step->op, iteration, code, error);
 }
 
 enum tarn_status tarn_queues_launch(struct tarn_queues *queues, uint32_t index, uint64_t iteration,
@@ -134,9 +129,7 @@ enum tarn_status tarn_queues_record(struct tarn_queues *queues, uint32_t index, 
     if (!event) return TARN_OK;
     int code = queues->device.table->event_record(queues->device.self, event,
                                                   queues->queues[step->stream]);
-    return code ? tarn_queues_failed_call(queues, "recording an event", step->op, iteration, code,
-                                          error)
-                : TARN_OK;
+    return tarn_queues_status(queues, "recording an event", step->op, iteration, code, error);
 }
 
 /* Waits for what other sessions on the arena have enqueued last. */
@@ -158,8 +151,8 @@ static enum tarn_status wait_for_turns(struct tarn_queues *queues, uint32_t inde
             int code = queues->device.table->event_wait(queues->device.self, event,
                                                         queues->queues[step->stream]);
             if (code)
-                return tarn_queues_failed_call(queues, "waiting for another session", step->op,
-                                               iteration, code, error);
+                return tarn_queues_status(queues, "waiting for another session", step->op,
+                                          iteration, code, error);
         }
     }
     return TARN_OK;
@@ -277,9 +270,9 @@ enum tarn_status tarn_queues_init(struct tarn_queues *queues, struct tarn_sessio
     queues->device_index = device_index;
     if (!allocate(queues)) return tarn_error_no_memory(error);
     int code = create_queues(queues);
-    if (code) return tarn_device_failed(queues->device, "creating a queue", code, error);
+    if (code) return tarn_device_status(queues->device, "creating a queue", code, error);
     code = create_all_events(queues, records_ends);
-    return code ? tarn_device_failed(queues->device, "creating an event", code, error) : TARN_OK;
+    return tarn_device_status(queues->device, "creating an event", code, error);
 }
 
 void tarn_queues_finish(struct tarn_queues *queues)

@@ -64,9 +64,9 @@ void tarn_queues_halt(struct tarn_queues *queues);
 /* An op to name when a stream as a whole is concerned: its last. */
 uint32_t tarn_queues_last_op(const struct tarn_queues *queues, uint32_t stream);
 
-/* Reports a failed call of the device: TARN_DEVICE. */
-enum tarn_status tarn_queues_failed_call(struct tarn_queues *queues, const char *what, tarn_op op,
-                                         uint64_t iteration, int code, struct tarn_error *error);
+/* What comes of a call of the device that concerns an op: see tarn_session_op_status. */
+enum tarn_status tarn_queues_status(struct tarn_queues *queues, const char *what, tarn_op op,
+                                    uint64_t iteration, int code, struct tarn_error *error);
 
 /* The executor of sessions whose streams are all on one device with queues (queues/executor.c). */
 extern const struct tarn_executor_table tarn_executor_queues;

@@ -12,15 +12,12 @@
 /* ---- Copies ---- */
 
 /* A device that answers nothing any more ends the session at once. */
-static enum tarn_status copy_failed(struct tarn_session *session, const char *what, int code,
+static enum tarn_status copy_status(struct tarn_session *session, const char *what, int code,
                                     struct tarn_error *error)
 {
-    const struct tarn_device *device = &session->device;
-    if (device->table->error_class(device->self, code) == TARN_ERROR_POISONED) {
-        session->refused = true;
-        atomic_store(&session->poisoned, true);
-    }
-    return tarn_device_failed(*device, what, code, error);
+    enum tarn_status status = tarn_session_status(session, session->device, what, code, error);
+    if (status && atomic_load(&session->poisoned)) session->refused = true;
+    return status;
 }
 
 static enum tarn_status check_access(const struct tarn_session *session, tarn_tensor tensor,
@@ -57,7 +54,7 @@ enum tarn_status tarn_session_write(struct tarn_session *session, tarn_tensor te
     int code = session->device.table->copy_in(session->device.self,
                                               tarn_session_address(session, tensor), data, size);
     tarn_shared_end(session, false);
-    return code ? copy_failed(session, "copy to the device", code, error) : TARN_OK;
+    return copy_status(session, "copy to the device", code, error);
 }
 
 enum tarn_status tarn_session_read(struct tarn_session *session, tarn_tensor tensor, void *data,
@@ -69,7 +66,7 @@ enum tarn_status tarn_session_read(struct tarn_session *session, tarn_tensor ten
     int code = session->device.table->copy_out(session->device.self, data,
                                                tarn_session_address(session, tensor), size);
     tarn_shared_end(session, false);
-    return code ? copy_failed(session, "copy from the device", code, error) : TARN_OK;
+    return copy_status(session, "copy from the device", code, error);
 }
 
 /* ---- Host memory ---- */
@@ -85,7 +82,7 @@ enum tarn_status tarn_session_host_memory_create(struct tarn_session *session, u
     const struct tarn_device *device = &session->device;
     if (device->table->host_memory_create) {
         int code = device->table->host_memory_create(device->self, size, memory);
-        return code ? copy_failed(session, "allocation of host memory", code, error) : TARN_OK;
+        return copy_status(session, "allocation of host memory", code, error);
     }
     if (tarn_size_round_up(size, PAGE, &rounded) && rounded <= SIZE_MAX / 2)
         *memory = tarn_take_aligned(PAGE, (size_t)rounded);

@@ -34,7 +34,7 @@ struct trace {
     struct command *commands; /* sorted by iteration, then by op */
     size_t commands_count;
     struct change *changes; /* sorted by time */
-    size_t changes_count, changes_room;
+    size_t changes_count;
     uint64_t zero_ns; /* when the earliest command began */
 };
 
@@ -56,7 +56,7 @@ static enum tarn_status collect_ring(struct trace *trace, const struct tarn_flig
     for (uint64_t i = count > capacity ? count - capacity : 0; i < count; i++) {
         struct command *command = &trace->commands[trace->commands_count++];
         int code = read_entry(ring, (uint32_t)(i & (capacity - 1)), command);
-        if (code) return tarn_device_failed(ring->base->device, "reading a stamp", code, error);
+        if (code) return tarn_device_status(ring->base->device, "reading a stamp", code, error);
         if (command->begin_ns < trace->zero_ns) trace->zero_ns = command->begin_ns;
     }
     return TARN_OK;
@@ -136,7 +136,6 @@ static bool collect_changes(struct trace *trace)
     size_t steps = trace->session->program->steps_count;
     size_t iterations = steps ? trace->commands_count / steps : 0;
     size_t *command_of = tarn_region_take(&trace->region, graph->ops_count, sizeof *command_of);
-    trace->changes_room = iterations * (2 * (size_t)graph->planned_count + 1);
     trace->changes =
         tarn_region_take(&trace->region, iterations * (2 * (size_t)graph->planned_count + 1),
                          sizeof *trace->changes);

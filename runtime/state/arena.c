@@ -44,7 +44,7 @@ static enum tarn_status place_storage(struct tarn_session_arena *arena, uint32_t
     if (!code) arena->regions[a] = arena->addresses[a];
     if (!code) return TARN_OK;
     if (error && error->status == TARN_OK) error->tensor = storage->tensor;
-    return tarn_device_failed(*device, "making a region of the arena", code, error);
+    return tarn_device_status(*device, "making a region of the arena", code, error);
 }
 
 static enum tarn_status place_storages(struct tarn_session_arena *arena, struct tarn_error *error)
@@ -157,19 +157,19 @@ enum tarn_status tarn_session_space_size_sized(const struct tarn_plan *plan,
 
 /* The memory is the shared arena's, which has filled it. */
 static enum tarn_status join(struct tarn_session_arena *arena, struct tarn_region *region,
-                             const struct tarn_session_arena *ground, struct tarn_error *error)
+                             const struct tarn_session_arena *shared, struct tarn_error *error)
 {
-    arena->parts = tarn_region_take(region, ground->parts_count, sizeof *arena->parts);
+    arena->parts = tarn_region_take(region, shared->parts_count, sizeof *arena->parts);
     if (!arena->parts) return tarn_error_no_memory(error);
-    arena->parts_count = ground->parts_count;
-    for (uint32_t s = 0; s < ground->parts_count; s++)
+    arena->parts_count = shared->parts_count;
+    for (uint32_t s = 0; s < shared->parts_count; s++)
         arena->parts[s] =
-            (struct tarn_arena_part){.memory = ground->parts[s].memory,
-                                     .needs = ground->parts[s].needs,
-                                     .persistent_begin = ground->parts[s].persistent_begin,
+            (struct tarn_arena_part){.memory = shared->parts[s].memory,
+                                     .needs = shared->parts[s].needs,
+                                     .persistent_begin = shared->parts[s].persistent_begin,
                                      .is_borrowed = true};
-    arena->on_host = ground->on_host;
-    arena->is_bound = ground->is_bound;
+    arena->on_host = shared->on_host;
+    arena->is_bound = shared->is_bound;
     return TARN_OK;
 }
 
@@ -178,7 +178,7 @@ static enum tarn_status take_memory(struct tarn_session_arena *arena, struct tar
                                     struct tarn_error *error)
 {
     struct tarn_arena_needs needs;
-    if (options->arena) return join(arena, region, &options->arena->ground, error);
+    if (options->arena) return join(arena, region, &options->arena->memory, error);
     enum tarn_status status = tarn_arena_needs_measure(&needs, arena->plan, arena->is_bound, error);
     return status ? status : tarn_session_arena_obtain(arena, region, &needs, options, error);
 }

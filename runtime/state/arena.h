@@ -5,6 +5,7 @@
 
 #include "memory_use.h"
 #include "streams/base/region.h"
+#include "streams/graph/report.h"
 #include "streams/plan/plan.h"
 #include "tarn/session.h"
 
@@ -44,6 +45,12 @@ enum tarn_status tarn_arena_needs_measure(struct tarn_arena_needs *needs,
 enum tarn_status tarn_arena_needs_join(struct tarn_arena_needs *needs,
                                        const struct tarn_arena_needs *more,
                                        struct tarn_error *error);
+/* For messages: " in memory space 1 "host"", or nothing where the graph has one alone. */
+struct tarn_space_label {
+    char text[sizeof(struct tarn_label) + 40];
+};
+struct tarn_space_label tarn_space_label(const struct tarn_graph *graph, uint32_t space);
+
 /* Are a space's needs within the limits that its device says? */
 enum tarn_status tarn_arena_needs_check(const struct tarn_arena_needs *needs, uint32_t space,
                                         struct tarn_device device,

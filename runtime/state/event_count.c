@@ -10,13 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-uint64_t tarn_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 bool tarn_event_count_sleep(struct tarn_event_count *count, unsigned seen, uint32_t kind,
                             uint64_t deadline_ns)
 {

@@ -8,12 +8,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "streams/base/deadline.h"
+
 struct tarn_event_count {
     _Alignas(64) atomic_uint events;
 };
-
-/* Nanoseconds of the monotonic clock. */
-uint64_t tarn_now_ns(void);
 
 /* The moment in that many nanoseconds; UINT64_MAX, for ever, when there is none. */
 static inline uint64_t tarn_deadline_ns(uint64_t timeout_ns)

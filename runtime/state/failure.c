@@ -13,21 +13,35 @@ static const char *text_of(struct tarn_device device, int code)
     return text ? text : "no text";
 }
 
-enum tarn_status tarn_device_failed(struct tarn_device device, const char *what, int code,
+enum tarn_status tarn_device_status(struct tarn_device device, const char *what, int code,
                                     struct tarn_error *error)
 {
+    if (code == 0) return TARN_OK;
     if (error && error->status == TARN_OK) error->device_code = code;
     return tarn_error_set(error, TARN_DEVICE, "device '%s': %s failed with code %d (%s)",
                           tarn_device_name(device.table), what, code, text_of(device, code));
 }
 
-enum tarn_status tarn_session_device_failed(struct tarn_session *session, struct tarn_device device,
-                                            const char *what, tarn_op op, uint64_t iteration,
-                                            int code, struct tarn_error *error)
+static void note_poison(struct tarn_session *session, struct tarn_device device, int code)
 {
-    const struct tarn_graph *graph = session->graph;
     if (device.table->error_class(device.self, code) == TARN_ERROR_POISONED)
         atomic_store(&session->poisoned, true);
+}
+
+enum tarn_status tarn_session_status(struct tarn_session *session, struct tarn_device device,
+                                     const char *what, int code, struct tarn_error *error)
+{
+    if (code) note_poison(session, device, code);
+    return tarn_device_status(device, what, code, error);
+}
+
+enum tarn_status tarn_session_op_status(struct tarn_session *session, struct tarn_device device,
+                                        const char *what, tarn_op op, uint64_t iteration, int code,
+                                        struct tarn_error *error)
+{
+    const struct tarn_graph *graph = session->graph;
+    if (code == 0) return TARN_OK;
+    note_poison(session, device, code);
     if (error && error->status == TARN_OK) {
         error->device_code = code;
         error->op = op;

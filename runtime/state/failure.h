@@ -12,15 +12,19 @@ static inline const char *tarn_device_name(const struct tarn_device_table *table
     return table->name ? table->name : "unnamed";
 }
 
-/* A call of a device has failed: TARN_DEVICE. what: the call, for example "creating a queue". */
-enum tarn_status tarn_device_failed(struct tarn_device device, const char *what, int code,
+/* What comes of a call of a device that returned `code`: TARN_OK for 0, else TARN_DEVICE. what: the
+ * call, for example "creating a queue". */
+enum tarn_status tarn_device_status(struct tarn_device device, const char *what, int code,
                                     struct tarn_error *error);
 
-/* The same for a call that concerns an op: TARN_DEVICE. Notes whether the device is poisoned. Any
- * thread. */
-enum tarn_status tarn_session_device_failed(struct tarn_session *session, struct tarn_device device,
-                                            const char *what, tarn_op op, uint64_t iteration,
-                                            int code, struct tarn_error *error);
+/* The same; notes whether the session's device is poisoned. Any thread. */
+enum tarn_status tarn_session_status(struct tarn_session *session, struct tarn_device device,
+                                     const char *what, int code, struct tarn_error *error);
+
+/* The same for a call that concerns an op. */
+enum tarn_status tarn_session_op_status(struct tarn_session *session, struct tarn_device device,
+                                        const char *what, tarn_op op, uint64_t iteration, int code,
+                                        struct tarn_error *error);
 
 /* An op's kernel has returned `code`: TARN_DEVICE. */
 enum tarn_status tarn_session_kernel_failed(const struct tarn_session *session, tarn_op op,

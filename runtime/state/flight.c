@@ -65,7 +65,7 @@ static enum tarn_status create_stamps(const struct tarn_session *session,
         if (!ring->base->stamp) code = create_stamp(&ring->base->device, &ring->base->stamp);
         for (uint32_t i = 0; i < 2 * flight->capacity && !code; i++)
             code = create_stamp(&ring->base->device, &ring->stamps[i]);
-        if (code) return tarn_device_failed(ring->base->device, "creating a stamp", code, error);
+        if (code) return tarn_device_status(ring->base->device, "creating a stamp", code, error);
     }
     return TARN_OK;
 }

@@ -35,8 +35,7 @@ enum tarn_status tarn_space_limits(struct tarn_device device, const struct tarn_
     } else {
         code = device.table->memory_limits(device.self, limits);
     }
-    return code ? tarn_device_failed(device, "asking for the memory's limits", code, error)
-                : TARN_OK;
+    return tarn_device_status(device, "asking for the memory's limits", code, error);
 }
 
 static int create(struct tarn_device device, const struct tarn_graph *graph, uint32_t space,
@@ -62,22 +61,19 @@ static enum tarn_status memory_refused(const struct tarn_session_arena *arena, u
                                        int code, struct tarn_error *error)
 {
     const struct tarn_device *device = &arena->device;
-    const struct tarn_graph *graph = arena->plan->graph;
     if (device->table->error_class(device->self, code) != TARN_ERROR_OUT_OF_MEMORY)
-        return tarn_device_failed(*device, "allocation of the arena", code, error);
-    char text[64] = "", where[sizeof(struct tarn_label) + 40] = "";
+        return tarn_device_status(*device, "allocation of the arena", code, error);
+    char text[64] = "";
     if (available != UINT64_MAX)
         snprintf(text, sizeof text, "; %llu are available", (unsigned long long)available);
-    if (graph->spaces_count > 1)
-        snprintf(where, sizeof where, " in memory space %u %s", space,
-                 tarn_quote(graph->spaces[space].name).text);
     if (error && error->status == TARN_OK) error->device_code = code;
     return tarn_error_set(
         error, TARN_SYSTEM,
         "device '%s' has no memory for this session: it needs %llu bytes%s (arena %llu, "
         "persistent part %llu)%s",
-        tarn_device_name(device->table), (unsigned long long)memory->size, where,
-        (unsigned long long)memory->arena, (unsigned long long)memory->persistent, text);
+        tarn_device_name(device->table), (unsigned long long)memory->size,
+        tarn_space_label(arena->plan->graph, space).text, (unsigned long long)memory->arena,
+        (unsigned long long)memory->persistent, text);
 }
 
 static enum tarn_status allocate(struct tarn_session_arena *arena, uint32_t space,
@@ -182,8 +178,7 @@ static enum tarn_status clear(const struct tarn_session_arena *arena, uint32_t s
                     !has_kinds(*device, arena->plan->graph);
     if (is_clear || part->needs.size == 0) return TARN_OK;
     int code = device->table->fill(device->self, part->memory, 0, part->needs.size);
-    return code ? tarn_device_failed(*device, "filling the arena with zeros", code, error)
-                : TARN_OK;
+    return tarn_device_status(*device, "filling the arena with zeros", code, error);
 }
 
 static enum tarn_status obtain_part(struct tarn_session_arena *arena, uint32_t space,

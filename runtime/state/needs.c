@@ -8,14 +8,9 @@
 #include "streams/graph/report.h"
 #include "streams/plan/switch.h"
 
-/* " in memory space 1 "host"", or nothing where there is one alone. */
-struct label {
-    char text[sizeof(struct tarn_label) + 40];
-};
-
-static struct label space_label(const struct tarn_graph *graph, uint32_t space)
+struct tarn_space_label tarn_space_label(const struct tarn_graph *graph, uint32_t space)
 {
-    struct label label = {""};
+    struct tarn_space_label label = {""};
     if (graph->spaces_count > 1)
         snprintf(label.text, sizeof label.text, " in memory space %u %s", space,
                  tarn_quote(graph->spaces[space].name).text);
@@ -119,7 +114,7 @@ static enum tarn_status refuse_alignment(const struct tarn_plan *plan, uint32_t 
                           "%s needs an alignment of %llu bytes but device '%s' gives %llu%s: %s",
                           is_own ? tarn_tensor_label(plan->graph, tensor).text : "the plan",
                           (unsigned long long)needed, device, (unsigned long long)given,
-                          space_label(plan->graph, space).text,
+                          tarn_space_label(plan->graph, space).text,
                           is_own ? "give the tensor a smaller one" : "plan with a smaller one");
 }
 
@@ -140,6 +135,6 @@ enum tarn_status tarn_arena_needs_check(const struct tarn_arena_needs *needs, ui
         "persistent part %llu): bind persistent tensors to memory of their own, or plan with a "
         "capacity or budget below that",
         tarn_device_name(device.table), (unsigned long long)limits->allocation_max,
-        space_label(plan->graph, space).text, (unsigned long long)memory->size,
+        tarn_space_label(plan->graph, space).text, (unsigned long long)memory->size,
         (unsigned long long)memory->arena, (unsigned long long)memory->persistent);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "failure.h"
+#include "streams/base/checked.h"
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
 #include "streams/text/op_kinds.h"
@@ -50,6 +51,26 @@ static const char *find_gap(const struct tarn_device_table *t)
     return NULL;
 }
 
+enum tarn_status tarn_settings_take_source(struct tarn_memory_source *source,
+                                           const struct tarn_memory_source *given,
+                                           const char *device, struct tarn_error *error)
+{
+    enum tarn_status status =
+        tarn_options_take(source, sizeof *source, given, "memory source", error);
+    if (status || !given) return status;
+    if (!source->create || !source->destroy)
+        return tarn_error_set(error, TARN_USAGE,
+                              "the %s device's source of memory needs both functions, create and "
+                              "destroy",
+                              device);
+    if (source->alignment > 0 && !tarn_is_power_of_two(source->alignment))
+        return tarn_error_set(error, TARN_USAGE,
+                              "the alignment of the %s device's source of memory is %llu, no power "
+                              "of two",
+                              device, (unsigned long long)source->alignment);
+    return TARN_OK;
+}
+
 /* Of another device without queues, `self` is its own affair. */
 static enum tarn_status check_host_options(struct tarn_device device, struct tarn_error *error)
 {
@@ -58,19 +79,7 @@ static enum tarn_status check_host_options(struct tarn_device device, struct tar
     if (device.table != tarn_device_host(NULL).table) return TARN_OK;
     enum tarn_status status =
         tarn_options_take(&options, sizeof options, device.self, "host options", error);
-    if (status || !options.memory) return status;
-    status = tarn_options_take(&source, sizeof source, options.memory, "memory source", error);
-    if (status) return status;
-    if (!source.create || !source.destroy)
-        return tarn_error_set(error, TARN_USAGE,
-                              "the host device's source of memory needs both functions, create and "
-                              "destroy");
-    if (source.alignment & (source.alignment - 1))
-        return tarn_error_set(error, TARN_USAGE,
-                              "the alignment of the host device's source of memory is %llu, no "
-                              "power of two",
-                              (unsigned long long)source.alignment);
-    return TARN_OK;
+    return status ? status : tarn_settings_take_source(&source, options.memory, "host", error);
 }
 
 enum tarn_status tarn_settings_check_device(struct tarn_device device, struct tarn_error *error)

@@ -29,6 +29,12 @@ enum tarn_status tarn_settings_init(struct tarn_settings *settings, struct tarn_
 /* Can this library work with the device's table? */
 enum tarn_status tarn_settings_check_device(struct tarn_device device, struct tarn_error *error);
 
+/* Takes the caller's source of memory for a device, "host" for example; NULL: no functions.
+ * TARN_USAGE: it lacks one, or its alignment is no power of two. */
+enum tarn_status tarn_settings_take_source(struct tarn_memory_source *source,
+                                           const struct tarn_memory_source *given,
+                                           const char *device, struct tarn_error *error);
+
 /* Has it the functions for several kinds of memory, which older tables end before? */
 static inline bool tarn_device_has_spaces(const struct tarn_device_table *table)
 {

@@ -50,7 +50,7 @@ static enum tarn_status make_turn(struct tarn_arena *arena, uint32_t from, uint3
     struct tarn_switch pair = {.from = before->plan, .to = after->plan};
     enum tarn_status status = tarn_switch_match(pair.from, pair.to, &region, &same, error);
     pair.same = same;
-    if (!status && !arena->ground.is_bound) status = tarn_switch_check_layout(&pair, error);
+    if (!status && !arena->memory.is_bound) status = tarn_switch_check_layout(&pair, error);
     if (!status) status = tarn_switch_waits(&pair, &arena->region, &waits, &count, error);
     if (!status) status = tarn_switch_verify(&pair, waits, count, error);
     tarn_region_finish(&region);
@@ -111,7 +111,7 @@ static enum tarn_status check_plans(struct tarn_plan *const *plans, size_t count
     return TARN_OK;
 }
 
-/* Checks what the caller gives; *asked are the session options that say the same. */
+/* Checks what the caller gives. */
 static enum tarn_status take(struct tarn_plan *const *plans, size_t count,
                              struct tarn_device device, const struct tarn_arena_options *given,
                              struct tarn_arena_options *options, struct tarn_error *error)
@@ -146,8 +146,8 @@ static enum tarn_status make(struct tarn_arena *arena, struct tarn_plan *const *
     arena->plans = tarn_region_take(&arena->region, count, sizeof *arena->plans);
     if (!arena->plans) return tarn_error_no_memory(error);
     arena->plans_count = (uint32_t)count;
-    arena->ground.is_bound = options->binds_persistent;
-    arena->ground.plan = plans[0];
+    arena->memory.is_bound = options->binds_persistent;
+    arena->memory.plan = plans[0];
     enum tarn_status status = TARN_OK;
     for (uint32_t i = 0; i < count && !status; i++) status = take_plan(arena, i, plans[i], error);
     if (!status) status = measure(plans, count, options->binds_persistent, &arena->needs, error);
@@ -161,13 +161,13 @@ static enum tarn_status make(struct tarn_arena *arena, struct tarn_plan *const *
                                          .space_memory_count = options->space_memory_count};
     if (!status)
         status =
-            tarn_session_arena_obtain(&arena->ground, &arena->region, &arena->needs, &asked, error);
+            tarn_session_arena_obtain(&arena->memory, &arena->region, &arena->needs, &asked, error);
     return status;
 }
 
 static void release(struct tarn_arena *arena)
 {
-    tarn_session_arena_finish(&arena->ground);
+    tarn_session_arena_finish(&arena->memory);
     for (uint32_t i = 0; i < arena->plans_count; i++) tarn_plan_destroy(arena->plans[i].plan);
     struct tarn_region region = arena->region; /* has the arena */
     tarn_region_finish(&region);
@@ -189,7 +189,7 @@ enum tarn_status tarn_arena_create(struct tarn_plan *const *plans, size_t count,
     if (!made) return tarn_error_no_memory(error);
     made->region = region;
     made->process = getpid();
-    made->ground.device = device;
+    made->memory.device = device;
     status = make(made, plans, count, &options, error);
     if (status)
         release(made);
@@ -215,7 +215,7 @@ void *tarn_arena_space_sized(const struct tarn_arena *arena, tarn_space space,
     bool is_there = arena && space < arena->needs.count;
     if (needs)
         tarn_struct_give(needs, size, is_there ? &arena->needs.of[space] : &none, sizeof none);
-    return is_there ? arena->ground.parts[space].memory : NULL;
+    return is_there ? arena->memory.parts[space].memory : NULL;
 }
 
 struct tarn_waits tarn_arena_waits(const struct tarn_arena *arena, size_t from, size_t to)
@@ -274,7 +274,7 @@ enum tarn_status tarn_shared_join(struct tarn_session *session, struct tarn_erro
         return tarn_error_set(error, TARN_USAGE,
                               "the arena has the memory: give memory, binds_persistent and "
                               "shares_memory to the arena, or none");
-    const struct tarn_device *device = &arena->ground.device;
+    const struct tarn_device *device = &arena->memory.device;
     if (device->table != session->device.table || device->self != session->device.self)
         return tarn_error_set(error, TARN_USAGE, "the arena is on another device than the session");
     enum tarn_status status = find_plan(session, arena, &index, error);

@@ -38,7 +38,7 @@ struct tarn_arena_plan {
 struct tarn_arena {
     struct tarn_region region;
     pid_t process;
-    struct tarn_session_arena ground; /* the memory; no storage of any plan has an address in it */
+    struct tarn_session_arena memory; /* of no plan: it has no addresses of storages */
     struct tarn_arena_needs needs;
     struct tarn_arena_plan *plans;
     uint32_t plans_count;

@@ -19,17 +19,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "streams/base/bitset.h"
 #include "streams/base/memory.h"
 
 /* Processors and nodes beyond these are left alone. */
-enum { CPUS_MAX = 4096, NODES_MAX = 1024, WORD_BITS = 8 * (int)sizeof(unsigned long) };
+enum { CPUS_MAX = 4096, NODES_MAX = 1024, WORDS = CPUS_MAX / 64 };
 
 /* Of mbind, see its manual page. */
 enum { PREFERRED = 1, PREFERRED_MANY = 5 };
 
 /* Numbers of processors or nodes; the form that the system's calls take. */
 struct set {
-    unsigned long word[CPUS_MAX / WORD_BITS];
+    uint64_t word[WORDS];
 };
 
 struct tarn_topology {
@@ -38,26 +39,6 @@ struct tarn_topology {
     uint32_t cores_count;
     bool elsewhere; /* not this machine: nothing is really pinned or bound */
 };
-
-/* ---- Sets ---- */
-
-static bool set_has(const struct set *set, uint32_t i)
-{
-    return set->word[i / WORD_BITS] >> i % WORD_BITS & 1;
-}
-
-static void set_add(struct set *set, uint32_t i)
-{
-    set->word[i / WORD_BITS] |= 1ul << i % WORD_BITS;
-}
-
-static bool set_is_empty(const struct set *set)
-{
-    for (size_t i = 0; i < CPUS_MAX / WORD_BITS; i++) {
-        if (set->word[i]) return false;
-    }
-    return true;
-}
 
 /* ---- Files ---- */
 
@@ -82,7 +63,8 @@ static void read_set(const char *path, struct set *set)
     for (char *next = text; isdigit((unsigned char)*next);) {
         unsigned long first = strtoul(next, &next, 10), last = first;
         if (*next == '-') last = strtoul(next + 1, &next, 10);
-        for (unsigned long i = first; i <= last && i < CPUS_MAX; i++) set_add(set, (uint32_t)i);
+        for (unsigned long i = first; i <= last && i < CPUS_MAX; i++)
+            tarn_set_add(set->word, (uint32_t)i);
         if (*next == ',') next++;
     }
 }
@@ -96,11 +78,11 @@ static void find_nodes(struct tarn_topology *topology, const char *root)
     snprintf(path, sizeof path, "%s/devices/system/node/online", root);
     read_set(path, &nodes);
     for (uint32_t n = 0; n < NODES_MAX; n++) {
-        if (!set_has(&nodes, n)) continue;
+        if (!tarn_set_has(nodes.word, n)) continue;
         snprintf(path, sizeof path, "%s/devices/system/node/node%u/cpulist", root, n);
         read_set(path, &cpus);
         for (uint32_t i = 0; i < CPUS_MAX; i++) {
-            if (set_has(&cpus, i)) topology->node_of[i] = (uint16_t)n;
+            if (tarn_set_has(cpus.word, i)) topology->node_of[i] = (uint16_t)n;
         }
     }
 }
@@ -114,11 +96,11 @@ static void add_core(struct tarn_topology *topology, const char *root, uint32_t 
     snprintf(path, sizeof path, "%s/devices/system/cpu/cpu%u/topology/thread_siblings_list", root,
              cpu);
     read_set(path, &siblings);
-    set_add(&siblings, cpu);
+    tarn_set_add(siblings.word, cpu);
     for (uint32_t i = 0; i < CPUS_MAX; i++) {
-        if (!set_has(&siblings, i) || set_has(done, i)) continue;
+        if (!tarn_set_has(siblings.word, i) || tarn_set_has(done->word, i)) continue;
         topology->core_of[i] = (uint16_t)topology->cores_count;
-        set_add(done, i);
+        tarn_set_add(done->word, i);
     }
     topology->cores_count++;
 }
@@ -132,7 +114,8 @@ static void find_cores(struct tarn_topology *topology, const char *root)
     }
     for (uint32_t n = 0; n < nodes_count; n++) {
         for (uint32_t i = 0; i < CPUS_MAX; i++) {
-            if (set_has(&topology->cpus, i) && topology->node_of[i] == n && !set_has(&done, i))
+            if (tarn_set_has(topology->cpus.word, i) && topology->node_of[i] == n &&
+                !tarn_set_has(done.word, i))
                 add_core(topology, root, i, &done);
         }
     }
@@ -150,7 +133,7 @@ struct tarn_topology *tarn_topology_create(const char *root)
     } else if (sched_getaffinity(0, sizeof topology->cpus, (cpu_set_t *)&topology->cpus) != 0) {
         memset(&topology->cpus, 0, sizeof topology->cpus);
     }
-    if (set_is_empty(&topology->cpus)) set_add(&topology->cpus, 0);
+    if (tarn_set_is_empty(topology->cpus.word, WORDS)) tarn_set_add(topology->cpus.word, 0);
     find_nodes(topology, root ? root : "/sys");
     find_cores(topology, root ? root : "/sys");
     assert(topology->cores_count > 0);
@@ -168,8 +151,8 @@ static void nodes_of(const struct tarn_topology *topology, uint32_t workers, str
 {
     memset(nodes, 0, sizeof *nodes);
     for (uint32_t i = 0; i < CPUS_MAX; i++) {
-        if (set_has(&topology->cpus, i) && topology->core_of[i] < workers)
-            set_add(nodes, topology->node_of[i]);
+        if (tarn_set_has(topology->cpus.word, i) && topology->core_of[i] < workers)
+            tarn_set_add(nodes->word, topology->node_of[i]);
     }
 }
 
@@ -183,10 +166,10 @@ static void place_of(const struct tarn_topology *topology, uint32_t worker, uint
     memset(place, 0, sizeof *place);
     nodes_of(topology, workers, &nodes);
     for (uint32_t i = 0; i < CPUS_MAX; i++) {
-        if (!set_has(&topology->cpus, i)) continue;
+        if (!tarn_set_has(topology->cpus.word, i)) continue;
         if (fills ? topology->core_of[i] == worker % topology->cores_count
-                  : set_has(&nodes, topology->node_of[i]))
-            set_add(place, i);
+                  : tarn_set_has(nodes.word, topology->node_of[i]))
+            tarn_set_add(place->word, i);
     }
 }
 
@@ -195,7 +178,7 @@ bool tarn_topology_may_run(const struct tarn_topology *topology, uint32_t worker
 {
     struct set place;
     place_of(topology, worker, workers, &place);
-    return cpu < CPUS_MAX && set_has(&place, cpu);
+    return cpu < CPUS_MAX && tarn_set_has(place.word, cpu);
 }
 
 bool tarn_topology_pin(const struct tarn_topology *topology, pthread_t thread, uint32_t worker,
@@ -246,7 +229,7 @@ bool tarn_topology_bind_near_pci(const char *bus_id, void *memory, uint64_t size
     struct set nodes = {{0}};
     int node = tarn_topology_node_of_pci(NULL, bus_id);
     if (node < 0 || node >= NODES_MAX) return false;
-    set_add(&nodes, (uint32_t)node);
+    tarn_set_add(nodes.word, (uint32_t)node);
     return prefer_nodes(memory, size, &nodes);
 }
 

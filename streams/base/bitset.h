@@ -1,5 +1,5 @@
-/* Sets of small numbers as bits in words of 64, as exact search uses them. The words are the
- * caller's; both sets of an operation have `words` of them. */
+/* Sets of small numbers as bits in words of 64. The words are the caller's; both sets of an
+ * operation have `words` of them. */
 #ifndef TARN_STREAMS_BASE_BITSET_H
 #define TARN_STREAMS_BASE_BITSET_H
 

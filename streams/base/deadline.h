@@ -15,12 +15,15 @@ struct tarn_deadline {
     double at_ms;            /* on the clock below; 0: none */
 };
 
-static inline double tarn_now_ms(void)
+/* The monotonic clock. */
+static inline uint64_t tarn_now_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
+
+static inline double tarn_now_ms(void) { return (double)tarn_now_ns() * 1e-6; }
 
 /* A deadline `seconds` from now; 0: none. */
 static inline struct tarn_deadline tarn_deadline_in(const atomic_bool *stop, double seconds)

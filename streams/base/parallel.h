@@ -34,7 +34,7 @@ struct tarn_team {
 };
 
 /* Starts a thread that blocks all signals but those of its own faults, so that the host's handlers
- * run on its own threads. The caller joins it. False: the system refuses. */
+ * run on its own threads. The caller joins or detaches it. False: the system refuses. */
 bool tarn_thread_start(pthread_t *thread, void *(*run)(void *user), void *user);
 
 /* threads: 0 stands for the processors that this thread may run on. eager: a single item is worth
