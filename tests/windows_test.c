@@ -16,6 +16,7 @@
 #include "bench/rough_graph.h"
 #include "planner/place/lowest/lowest.h"
 #include "planner/place/problem/problem.h"
+#include "planner/place/windows/bundle_problem.h"
 #include "planner/place/windows/cuts.h"
 #include "planner/place/windows/window.h"
 #include "planner/place/windows/windows.h"
@@ -276,11 +277,9 @@ static void bundles_share_no_byte_that_is_not_safe(void **state)
             .unit_shift = tarn_lowest_unit_shift(&fixture.problem.blocks, 4 * aim),
             .effort = &effort};
         settings.aim = (int32_t)(aim >> settings.unit_shift);
-        uint32_t *period_of = tarn_periods_find(&region, &fixture.problem, block_of, storages,
-                                                fixture.problem.conflicts.reuse.count, aim);
-        assert_non_null(period_of);
         assert_true(tarn_field_init(&field, &region, &fixture.problem));
-        assert_true(tarn_bundles_place(&field, &settings, &cuts, period_of, &top));
+        assert_true(tarn_bundles_place(&field, &settings, &cuts, storages,
+                                       fixture.problem.conflicts.reuse.count, &top));
         assert_int_not_equal(top, INT32_MAX);
         check_bundles(&fixture, &field, &cuts, settings.unit_shift, top);
         bundled += effort.key_bundles < cuts.begin[cuts.count + 1] - cuts.begin[cuts.count];
@@ -290,6 +289,71 @@ static void bundles_share_no_byte_that_is_not_safe(void **state)
         tear_down(&fixture);
     }
     assert_true(bundled > seeds() / 4);
+}
+
+/* Every storage has one place; a line's places are in the global order; a storage precedes all that
+ * the line produces from its end on. */
+static void check_lines(const struct fixture *fixture, const struct tarn_bundles *bundles,
+                        const uint32_t *storages)
+{
+    const struct tarn_reuse *reuse = &fixture->problem.conflicts.reuse;
+    const struct tarn_lines *lines = &bundles->lines;
+    for (uint32_t i = 0; i < bundles->count; i++) {
+        assert_int_equal(bundles->storages[lines->place_of[i]], storages[i]);
+        assert_int_equal(tarn_bundles_place_of(bundles, storages[i]), lines->place_of[i]);
+    }
+    for (uint32_t i = 0; i < bundles->count; i++) {
+        uint32_t a = bundles->storages[i];
+        for (uint32_t k = 0; k < bundles->count; k++) {
+            uint32_t b = bundles->storages[k], line = lines->of[reuse->stream[b]];
+            uint32_t own = lines->of[reuse->stream[a]];
+            uint32_t rank = tarn_problem_begin(&fixture->problem, a);
+            if (k >= lines->end[(size_t)line * bundles->count + i])
+                assert_true(tarn_reuse_is_safe(reuse, a, b));
+            if (k > i && own == line) assert_true(rank <= tarn_problem_begin(&fixture->problem, b));
+            if (k > i) assert_true(own <= line);
+        }
+    }
+}
+
+/* The higher the aim, the more streams may be taken for one. */
+static void what_a_line_produces_from_the_end_of_a_storage_on_may_reuse_it(void **state)
+{
+    uint64_t lined = 0, several = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < seeds(); seed++) {
+        struct fixture fixture;
+        struct tarn_region region = {.chunks = NULL};
+        struct tarn_field field;
+        struct tarn_bundles bundles = {.field = &field};
+        set_up_random(&fixture, seed, OPS_MAX);
+        uint32_t *block_of = blocks_of(&fixture);
+        uint32_t *storages =
+            some_storages(&fixture, block_of, seed, 1 + (uint32_t)(seed % 3), &bundles.count);
+        struct tarn_windows_settings settings = {
+            .aim = (int32_t)(fixture.problem.antichain.bound << seed % 12 & TARN_UNITS_MAX)};
+        bundles.settings = &settings;
+        bundles.storages = storages;
+        assert_true(tarn_field_init(&field, &region, &fixture.problem));
+        assert_int_equal(tarn_slot_set_init(&bundles.listed, &region, &fixture.problem.conflicts,
+                                            storages, bundles.count),
+                         TARN_OK);
+        assert_true(tarn_lines_find(&bundles, &region));
+        if (bundles.lines.of) check_lines(&fixture, &bundles, storages);
+        for (uint32_t s = 0; bundles.lines.of && s < fixture.problem.conflicts.reuse.streams_count;
+             s++)
+            if (bundles.lines.of[s] == 1) {
+                several++;
+                break;
+            }
+        lined += bundles.lines.of != NULL;
+        free(storages);
+        free(block_of);
+        tarn_region_finish(&region);
+        tear_down(&fixture);
+    }
+    assert_true(lined > seeds() / 8);
+    assert_true(several > 0);
 }
 
 /* ---- Keys at once ---- */
@@ -692,6 +756,7 @@ int main(void)
         cmocka_unit_test(lifetimes_enclose_every_conflict),
         cmocka_unit_test(parts_keep_every_conflict_and_block),
         cmocka_unit_test(bundles_share_no_byte_that_is_not_safe),
+        cmocka_unit_test(what_a_line_produces_from_the_end_of_a_storage_on_may_reuse_it),
         cmocka_unit_test(keys_at_once_give_the_plan_of_one_after_the_other),
         cmocka_unit_test(a_stream_without_holes_reaches_its_bound),
         cmocka_unit_test(what_comes_first_where_it_ended_too_high_ends_lower),

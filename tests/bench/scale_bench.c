@@ -4,14 +4,15 @@
  * key or width of windows, `all` with the last or, with --seconds, with the search of a default
  * plan. Prints Markdown; times in milliseconds, one run.
  *
- *   scale_bench [--seconds S] [--threads N] [KIND:STORAGESxSTREAMS]...
+ *   scale_bench [--seconds S | --effort N] [--threads N] [KIND:STORAGESxSTREAMS]...
  *
  * KIND: dnn (a data-parallel training step, see dnn_graph.h), buckets (the same with 200 gradients
  * in a contiguous group), chain or uncoupled (see cut_graph.h), layered, loose, weak or random (see
  * coupled_graph.h: in layers, never, every N ops for weak:STORAGESxSTREAMS/N, randomly).
  * `plan MiB` is the most that was taken beside the graph before the verifier.
  * With TARN_CPU in the environment times are those of the processor, all threads together: for busy
- * machines. S: how long the search may take, first plan included; default: keys only. */
+ * machines. S: how long the search may take, first plan included; --effort 1000: the work of a
+ * default plan, without its clock; neither: keys only. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,17 +22,19 @@
 #include "coupled_graph.h"
 #include "cut_graph.h"
 #include "dnn_graph.h"
+#include "planner/place/effort/work.h"
 #include "planner/place/place.h"
 #include "streams/base/region.h"
 #include "streams/order/gap_bound.h"
 #include "streams/plan/plan.h"
 
 enum { LARGE = 200 }; /* gradients in a large bucket */
+enum { DEFAULT_EFFORT = 1000 };
 
 struct run {
     const char *name;
     double seconds;
-    uint32_t threads;
+    uint32_t threads, effort;
     struct tarn_graph *graph;
     double build_ms, problem_ms, gaps_ms, first_ms, all_ms, verify_ms;
     double begin_ms;
@@ -121,13 +124,16 @@ static void verify(struct run *run, const struct tarn_place_result *result)
 static void place(struct run *run, const struct tarn_problem *problem)
 {
     double since = now_ms();
+    bool every_method = run->seconds > 0 || run->effort > 0;
+    uint64_t work = tarn_work_default(problem->blocks.storages_count) / DEFAULT_EFFORT;
     struct tarn_place_request request = {.method =
-                                             run->seconds > 0 ? TARN_PLACE_ALL : TARN_PLACE_LOWEST};
+                                             every_method ? TARN_PLACE_ALL : TARN_PLACE_LOWEST};
     run->begin_ms = since;
     request.improve =
         (struct tarn_improve_options){.bound = run->bound,
                                       .threads = run->threads,
-                                      .steps = run->seconds > 0 ? UINT64_MAX : 0,
+                                      .steps = run->seconds > 0 ? UINT64_MAX : run->effort,
+                                      .work_max = work * run->effort,
                                       .deadline = tarn_deadline_in(NULL, run->seconds),
                                       .progress = note_first,
                                       .user = run};
@@ -215,6 +221,7 @@ int main(int argc, char **argv)
     struct run options = {0};
     for (; next + 1 < argc && argv[next][0] == '-'; next += 2) {
         if (strcmp(argv[next], "--seconds") == 0) options.seconds = atof(argv[next + 1]);
+        if (strcmp(argv[next], "--effort") == 0) options.effort = (uint32_t)atoi(argv[next + 1]);
         if (strcmp(argv[next], "--threads") == 0) options.threads = (uint32_t)atoi(argv[next + 1]);
     }
     if (argc > next) {

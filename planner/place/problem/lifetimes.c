@@ -5,6 +5,8 @@
  * Source: docs/how-it-works.md, "Windows". Cost: O(T S), 12 bytes for each storage listed. */
 #include "problem.h"
 
+#include <string.h>
+
 static void begin_all(const struct tarn_lifetimes *lifetimes)
 {
     const struct tarn_problem *problem = lifetimes->problem;
@@ -64,9 +66,9 @@ static bool find_ends(const struct tarn_lifetimes *lifetimes, struct tarn_region
     return at != NULL;
 }
 
-enum tarn_status tarn_lifetimes_init(struct tarn_lifetimes *lifetimes, struct tarn_region *region,
-                                     const struct tarn_problem *problem, const uint32_t *storages,
-                                     uint32_t count)
+enum tarn_status tarn_lifetimes_begin(struct tarn_lifetimes *lifetimes, struct tarn_region *region,
+                                      const struct tarn_problem *problem, const uint32_t *storages,
+                                      uint32_t count)
 {
     *lifetimes = (struct tarn_lifetimes){problem, storages, count, .since = NULL};
     lifetimes->since = tarn_region_take(region, count, sizeof *lifetimes->since);
@@ -77,7 +79,30 @@ enum tarn_status tarn_lifetimes_init(struct tarn_lifetimes *lifetimes, struct ta
             TARN_OK)
         return TARN_SYSTEM;
     begin_all(lifetimes);
+    return TARN_OK;
+}
+
+enum tarn_status tarn_lifetimes_init(struct tarn_lifetimes *lifetimes, struct tarn_region *region,
+                                     const struct tarn_problem *problem, const uint32_t *storages,
+                                     uint32_t count)
+{
+    enum tarn_status status = tarn_lifetimes_begin(lifetimes, region, problem, storages, count);
+    if (status != TARN_OK) return status;
     return find_ends(lifetimes, region) ? TARN_OK : TARN_SYSTEM;
+}
+
+bool tarn_lifetimes_end(const struct tarn_lifetimes *lifetimes, struct tarn_region *region,
+                        const uint32_t *line_of, uint32_t line)
+{
+    const struct tarn_reuse *reuse = &lifetimes->problem->conflicts.reuse;
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    size_t longest = tarn_reuse_longest(reuse);
+    struct neighbour *at = tarn_region_take(region, longest + 1, sizeof *at);
+    memset(lifetimes->until, 0, lifetimes->count * sizeof *lifetimes->until);
+    for (uint32_t s = 0; at && s < reuse->streams_count; s++)
+        if (line_of[s] == line) extend_all(lifetimes, s, at);
+    tarn_region_release(region, mark);
+    return at != NULL;
 }
 
 void tarn_lifetimes_of_block(const struct tarn_lifetimes *lifetimes, struct tarn_block block,

@@ -106,6 +106,15 @@ enum tarn_status tarn_lifetimes_init(struct tarn_lifetimes *lifetimes, struct ta
                                      const struct tarn_problem *problem, const uint32_t *storages,
                                      uint32_t count);
 
+/* The same without ends, then the ends in a line: `until` is behind the last one that streams of
+ * the line produce and that is, or may be, in conflict. line_of: by stream. The region is as before
+ * in the end. TARN_SYSTEM, false: no memory. */
+enum tarn_status tarn_lifetimes_begin(struct tarn_lifetimes *lifetimes, struct tarn_region *region,
+                                      const struct tarn_problem *problem, const uint32_t *storages,
+                                      uint32_t count);
+bool tarn_lifetimes_end(const struct tarn_lifetimes *lifetimes, struct tarn_region *region,
+                        const uint32_t *line_of, uint32_t line);
+
 /* From the first `since` to the last `until` of a block's members, of which one is the i-th of the
  * list. */
 void tarn_lifetimes_of_block(const struct tarn_lifetimes *lifetimes, struct tarn_block block,

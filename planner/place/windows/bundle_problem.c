@@ -10,6 +10,8 @@
 uint32_t tarn_bundles_release(const struct tarn_bundles *bundles, const struct tarn_source *source,
                               uint32_t i)
 {
+    const struct tarn_lines *lines = &bundles->lines;
+    if (lines->of) return lines->end[(size_t)source->stream * bundles->count + i];
     const struct tarn_conflicts *conflicts = &bundles->field->problem->conflicts;
     const uint32_t *first =
         conflicts->reuse.first + (size_t)source->stream * conflicts->reuse.count;
@@ -42,8 +44,7 @@ static void number_group(struct tarn_bundle_problem *problem, const struct tarn_
         uint32_t a = group.members[m];
         uint64_t within = whole->blocks.within[a] >> shift;
         uint64_t end = (whole->blocks.within[a] + whole->blocks.reserved[a] + unit) >> shift;
-        uint32_t place = tarn_slot_set_below(&bundles->listed, whole->conflicts.slot_of[a]);
-        problem->mate[place] = begin + m;
+        problem->mate[tarn_bundles_place_of(bundles, a)] = begin + m;
         problem->problem.blocks.within[begin + m] = within;
         problem->problem.blocks.reserved[begin + m] = end - within;
     }

@@ -5,9 +5,9 @@
 #include "field.h"
 #include "planner/place/problem/problem.h"
 
-/* A stream that produces some of what crosses. */
+/* A stream, or a line of them, that produces some of what crosses. */
 struct tarn_source {
-    uint32_t stream;     /* of the whole graph */
+    uint32_t stream;     /* of the whole graph, or line */
     uint32_t begin, end; /* its storages, as places in tarn_bundles.storages */
 };
 
@@ -17,18 +17,29 @@ struct tarn_bundle {
     int32_t size, alignment, floor; /* in units */
 };
 
+/* Streams with the same line are taken for one, whose storages are in the global order; without
+ * lines, every stream is one. A storage precedes what line k produces from place end[k * count + i]
+ * on. */
+struct tarn_lines {
+    uint32_t *of;       /* stream -> line; NULL: there are no lines */
+    uint32_t *place_of; /* place in the order of slots -> place in the order of lines */
+    uint32_t *end;
+};
+
 /* What crosses cuts, as bundles. A storage is known by its place in `storages`. */
 struct tarn_bundles {
     const struct tarn_field *field;
     const struct tarn_windows_settings *settings;
-    const uint32_t *storages; /* place -> storage of the whole graph; in the order of slots */
+    const uint32_t *storages; /* place -> storage of the whole graph; in the order of slots, or by
+                                 line and then in the global order */
     uint32_t count;
     struct tarn_slot_set listed;
+    struct tarn_lines lines;
     struct tarn_source *sources;
     uint32_t sources_count;
     uint32_t *period;  /* place -> the period in which the storage is produced, see periods.c */
     uint32_t shift;    /* 1 << shift periods count as one */
-    uint64_t *release; /* place -> hash of the periods in which streams release the storage */
+    uint64_t *release; /* place -> hash of the periods in which sources release the storage */
     uint32_t *order;   /* blocks bundle by bundle, as places of their first members */
     uint32_t blocks_count;
     struct tarn_bundle *list;
@@ -40,6 +51,24 @@ static inline struct tarn_block tarn_bundles_block(const struct tarn_bundles *bu
     const struct tarn_field *field = bundles->field;
     return tarn_block_at(&field->problem->blocks, field->block_of[bundles->storages[i]]);
 }
+
+/* The place of a storage of the whole graph. */
+static inline uint32_t tarn_bundles_place_of(const struct tarn_bundles *bundles, uint32_t a)
+{
+    const uint32_t *slot_of = bundles->field->problem->conflicts.slot_of;
+    uint32_t place = tarn_slot_set_below(&bundles->listed, slot_of[a]);
+    return bundles->lines.of ? bundles->lines.place_of[place] : place;
+}
+
+/* The stream, or the line, that produces a storage. */
+static inline uint32_t tarn_bundles_stream(const struct tarn_bundles *bundles, uint32_t i)
+{
+    uint32_t s = bundles->field->problem->conflicts.reuse.stream[bundles->storages[i]];
+    return bundles->lines.of ? bundles->lines.of[s] : s;
+}
+
+/* Finds lines and sorts storages by them; does nothing where lines are many. False: no memory. */
+bool tarn_lines_find(struct tarn_bundles *bundles, struct tarn_region *region);
 
 /* The first storage of a source that storage i precedes; the source's end where there is none. */
 uint32_t tarn_bundles_release(const struct tarn_bundles *bundles, const struct tarn_source *source,

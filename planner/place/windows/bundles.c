@@ -1,9 +1,9 @@
-/* Bundles. Lone blocks that one stream produces in the same period (periods.c), and that every
- * stream releases in the same one, are stacked: as far as periods can tell, they have the same
- * conflicts. Contiguous groups are not stacked. The bundles are placed as a problem of their own
- * (bundle_problem.h). Exact conflicts come back when each window is placed, around the blocks of
- * the others. Source: docs/how-it-works.md, "Windows". Cost: O(blocks * streams), and a decode of
- * the bundles for each key. */
+/* Bundles. Lone blocks that one stream, or a line of streams (lines.c), produces in the same period
+ * (periods.c), and that each of these releases in the same one, are stacked: as far as periods can
+ * tell, they have the same conflicts. Contiguous groups are not stacked. The bundles are placed as
+ * a problem of their own (bundle_problem.h). Exact conflicts come back when each window is placed,
+ * around the blocks of the others. Source: docs/how-it-works.md, "Windows".
+ * Cost: O(blocks * streams), and a decode of the bundles for each key. */
 #include "window.h"
 
 #include <assert.h>
@@ -13,6 +13,9 @@
 #include "bundle_problem.h"
 #include "planner/place/effort/effort.h"
 
+/* A period may always move one part in PERIODS of the aim, with lines of streams one part in
+ * LINE_PERIODS. */
+enum { PERIODS = 256, LINE_PERIODS = 1024 };
 /* A bundle has one part in BUNDLES_MIN of the aim at most, so that many are needed to fill it. */
 enum { BUNDLES_MIN = 512 };
 /* Decodes may take one part in EFFORT_SHARE of the effort. Where one takes more, 1 << COARSER_SHIFT
@@ -32,14 +35,13 @@ static uint32_t period_of(const struct tarn_bundles *bundles, uint32_t i)
 
 static bool find_sources(struct tarn_bundles *bundles, struct tarn_region *region)
 {
-    const uint32_t *stream = bundles->field->problem->conflicts.reuse.stream;
     size_t streams_count = bundles->field->problem->conflicts.reuse.streams_count;
     struct tarn_source *source = tarn_region_take(region, streams_count, sizeof *source);
     bundles->sources = source;
     for (uint32_t i = 0; source && i < bundles->count; i = source++->end) {
-        *source = (struct tarn_source){stream[bundles->storages[i]], i, i};
+        *source = (struct tarn_source){tarn_bundles_stream(bundles, i), i, i};
         while (source->end < bundles->count &&
-               stream[bundles->storages[source->end]] == source->stream)
+               tarn_bundles_stream(bundles, source->end) == source->stream)
             source->end++;
         bundles->sources_count++;
     }
@@ -75,14 +77,13 @@ static int compare(const void *left, const void *right)
 /* Blocks by stream, then period of production, as they are listed, then releases. */
 static bool sort_blocks(struct tarn_bundles *bundles, struct tarn_region *region)
 {
-    const uint32_t *stream = bundles->field->problem->conflicts.reuse.stream;
     struct tarn_region_mark mark = tarn_region_mark(region);
     struct sorted *run = tarn_region_take(region, bundles->count, sizeof *run);
     for (uint32_t i = 0, next; run && i < bundles->count; i = next) {
         uint32_t count = 0;
         for (next = i; next < bundles->count; next++) {
             if (period_of(bundles, next) != period_of(bundles, i) ||
-                stream[bundles->storages[next]] != stream[bundles->storages[i]])
+                tarn_bundles_stream(bundles, next) != tarn_bundles_stream(bundles, i))
                 break;
             if (tarn_bundles_block(bundles, next).members[0] == bundles->storages[next])
                 run[count++] = (struct sorted){bundles->release[next], next};
@@ -96,9 +97,8 @@ static bool sort_blocks(struct tarn_bundles *bundles, struct tarn_region *region
 
 static bool joins(const struct tarn_bundles *bundles, const struct tarn_bundle *bundle, uint32_t i)
 {
-    const uint32_t *stream = bundles->field->problem->conflicts.reuse.stream;
     uint32_t other = bundles->order[bundle->begin];
-    return stream[bundles->storages[i]] == stream[bundles->storages[other]] &&
+    return tarn_bundles_stream(bundles, i) == tarn_bundles_stream(bundles, other) &&
            period_of(bundles, i) == period_of(bundles, other) &&
            bundles->release[i] == bundles->release[other] &&
            tarn_bundles_block(bundles, i).members_count == 1 &&
@@ -220,8 +220,25 @@ static bool decode(const struct tarn_bundles *bundles, struct tarn_region *regio
 
 /* ---- The whole ---- */
 
+static bool find_periods(struct tarn_bundles *bundles, struct tarn_region *region,
+                         const uint32_t *storages, uint32_t count)
+{
+    const struct tarn_field *field = bundles->field;
+    const struct tarn_windows_settings *settings = bundles->settings;
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    uint64_t aim = (uint64_t)settings->aim << settings->unit_shift;
+    const uint32_t *period_of =
+        tarn_periods_find(region, field->problem, field->block_of, storages, count, aim,
+                          bundles->lines.of ? LINE_PERIODS : PERIODS);
+    if (!period_of) return false;
+    for (uint32_t i = 0; i < bundles->count; i++)
+        bundles->period[i] = period_of[tarn_problem_begin(field->problem, bundles->storages[i])];
+    tarn_region_release(region, mark);
+    return true;
+}
+
 static bool bundles_init(struct tarn_bundles *bundles, struct tarn_region *region,
-                         const uint32_t *period_of)
+                         const uint32_t *storages, uint32_t storages_count)
 {
     const struct tarn_problem *problem = bundles->field->problem;
     size_t count = bundles->count;
@@ -229,11 +246,11 @@ static bool bundles_init(struct tarn_bundles *bundles, struct tarn_region *regio
     bundles->order = tarn_region_take(region, count, sizeof *bundles->order);
     bundles->list = tarn_region_take(region, count, sizeof *bundles->list);
     bundles->period = tarn_region_take(region, count, sizeof *bundles->period);
-    for (uint32_t i = 0; bundles->period && i < bundles->count; i++)
-        bundles->period[i] = period_of[tarn_problem_begin(problem, bundles->storages[i])];
-    return !region->is_exhausted && find_sources(bundles, region) &&
+    return !region->is_exhausted &&
            tarn_slot_set_init(&bundles->listed, region, &problem->conflicts, bundles->storages,
-                              bundles->count) == TARN_OK;
+                              bundles->count) == TARN_OK &&
+           tarn_lines_find(bundles, region) && find_sources(bundles, region) &&
+           find_periods(bundles, region, storages, storages_count);
 }
 
 /* Stacks and places with the present shift. The region is as before in the end. */
@@ -254,7 +271,7 @@ static bool place(struct tarn_bundles *bundles, struct tarn_region *region, int3
 
 bool tarn_bundles_place(const struct tarn_field *field,
                         const struct tarn_windows_settings *settings, const struct tarn_cuts *cuts,
-                        const uint32_t *period_of, int32_t *top)
+                        const uint32_t *storages, uint32_t count, int32_t *top)
 {
     uint32_t begin = cuts->begin[cuts->count], end = cuts->begin[cuts->count + 1];
     struct tarn_bundles bundles = {.field = field,
@@ -262,7 +279,7 @@ bool tarn_bundles_place(const struct tarn_field *field,
                                    .storages = cuts->storages + begin,
                                    .count = end - begin};
     struct tarn_region region = {.chunks = NULL};
-    bool ok = bundles_init(&bundles, &region, period_of);
+    bool ok = bundles_init(&bundles, &region, storages, count);
     *top = INT32_MAX;
     for (; ok && *top == INT32_MAX && bundles.shift <= SHIFT_MAX; bundles.shift += COARSER_SHIFT) {
         if (settings->deadline && tarn_deadline_is_over(settings->deadline)) break;

@@ -7,9 +7,8 @@
 
 #include <assert.h>
 
-/* A period may move one part in FREE_SHARE of the bytes that are free in it, and always one part in
- * PERIODS_IN_ALL of the aim. */
-enum { FREE_SHARE = 2, PERIODS_IN_ALL = 256 };
+/* A period may move one part in FREE_SHARE of the bytes that are free in it. */
+enum { FREE_SHARE = 2 };
 
 /* By rank of an op in the global order: bytes whose lifetime begins at it, or ends behind it. */
 struct flow {
@@ -31,7 +30,8 @@ static void count_flow(const struct tarn_lifetimes *lifetimes, const uint32_t *b
 }
 
 /* A period ends where its part of what is free would not be enough, but is not made too small. */
-static void divide(const struct flow *flow, uint32_t ops_count, uint64_t aim, uint32_t *period_of)
+static void divide(const struct flow *flow, uint32_t ops_count, uint64_t aim, uint64_t least,
+                   uint32_t *period_of)
 {
     uint64_t alive = 0, moved = 0, free_bytes = 0;
     uint32_t period = 0;
@@ -40,7 +40,7 @@ static void divide(const struct flow *flow, uint32_t ops_count, uint64_t aim, ui
         moved += flow[i].comes + flow[i].goes;
         uint64_t here = aim - (alive < aim ? alive : aim);
         if (i == 0 || here < free_bytes) free_bytes = here;
-        if (i > 0 && moved > free_bytes / FREE_SHARE && moved > aim / PERIODS_IN_ALL) {
+        if (i > 0 && moved > free_bytes / FREE_SHARE && moved > least) {
             period++;
             moved = flow[i].comes + flow[i].goes;
             free_bytes = here;
@@ -53,7 +53,7 @@ static void divide(const struct flow *flow, uint32_t ops_count, uint64_t aim, ui
 
 uint32_t *tarn_periods_find(struct tarn_region *region, const struct tarn_problem *problem,
                             const uint32_t *block_of, const uint32_t *storages, uint32_t count,
-                            uint64_t aim)
+                            uint64_t aim, uint32_t parts)
 {
     uint32_t ops_count = problem->ops_count;
     uint32_t *period_of = tarn_region_take(region, ops_count, sizeof *period_of);
@@ -64,7 +64,7 @@ uint32_t *tarn_periods_find(struct tarn_region *region, const struct tarn_proble
               tarn_lifetimes_init(&lifetimes, &work, problem, storages, count) == TARN_OK;
     if (ok) {
         count_flow(&lifetimes, block_of, flow);
-        divide(flow, ops_count, aim, period_of);
+        divide(flow, ops_count, aim, aim / parts, period_of);
     }
     tarn_region_finish(&work);
     return ok ? period_of : NULL;

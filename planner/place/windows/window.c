@@ -101,21 +101,6 @@ static bool are_long(const struct tarn_crossing *crossing, uint32_t count)
     return sum / BUNDLED_SPAN >= count;
 }
 
-static bool place_bundles(const struct windows *windows, const uint32_t *storages, uint32_t count,
-                          int32_t *top)
-{
-    const struct tarn_field *field = windows->field;
-    uint64_t aim = (uint64_t)windows->settings->aim << windows->settings->unit_shift;
-    struct tarn_region *work = &windows->work[0];
-    struct tarn_region_mark mark = tarn_region_mark(work);
-    uint32_t *period_of =
-        tarn_periods_find(work, field->problem, field->block_of, storages, count, aim);
-    bool ok =
-        period_of && tarn_bundles_place(field, windows->settings, &windows->cuts, period_of, top);
-    tarn_region_release(work, mark);
-    return ok;
-}
-
 /* At once, with some keys; must: whatever that takes. */
 static bool decode_crossing(const struct windows *windows, struct tarn_decodes decodes, bool must)
 {
@@ -159,7 +144,8 @@ static bool place_crossing(struct windows *windows, const uint32_t *listed, uint
         return true;
     }
     if (count > most && are_long(windows->cuts.crossing, count))
-        return place_bundles(windows, listed, listed_count, top);
+        return tarn_bundles_place(windows->field, windows->settings, &windows->cuts, listed,
+                                  listed_count, top);
     wider.width *= WIDER;
     wider.aim += wider.aim / ENOUGH_SHARE;
     wider.target = NULL;

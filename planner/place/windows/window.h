@@ -15,22 +15,23 @@ bool tarn_window_place(const struct tarn_windows_settings *settings, const struc
 
 /* ---- Many blocks that cross the same cuts, stacked and placed as one ---- */
 
-/* Places what crosses the cuts, by the periods (periods.c) that it is produced in; writes offsets,
- * and how high they reach: INT32_MAX where that cannot be counted, or time is over. False: no
- * memory. */
+/* Places what crosses the cuts; writes offsets, and how high they reach: INT32_MAX where that
+ * cannot be counted, or time is over. storages: of which the cuts were made, whole blocks in the
+ * order of slots. False: no memory. */
 bool tarn_bundles_place(const struct tarn_field *field,
                         const struct tarn_windows_settings *settings, const struct tarn_cuts *cuts,
-                        const uint32_t *period_of, int32_t *top);
+                        const uint32_t *storages, uint32_t count, int32_t *top);
 
 /* ---- The global order divided by how full it is: finely where an aim is nearly reached ---- */
 
 /* Rank of an op in the global order -> its period, taken from the region. If all that is produced
  * in a period were there from its begin on, and all that is released in it to its end, what is
- * alive at once would stay below the aim, or rise by a small part of it. storages: whole blocks, in
- * the order of slots. block_of: of every storage of the problem. aim: bytes. NULL: no memory. */
+ * alive at once would stay below the aim, or rise by one part in `parts` of it. storages: whole
+ * blocks, in the order of slots. block_of: of every storage of the problem. aim: bytes. NULL: no
+ * memory. */
 uint32_t *tarn_periods_find(struct tarn_region *region, const struct tarn_problem *problem,
                             const uint32_t *block_of, const uint32_t *storages, uint32_t count,
-                            uint64_t aim);
+                            uint64_t aim, uint32_t parts);
 
 /* ---- How low what is produced can be hoped to end ---- */
 
