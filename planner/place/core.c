@@ -217,10 +217,9 @@ static uint32_t list_near(struct core *core, uint32_t listed)
         const struct tarn_block block = block_at(core, core->outer[i].block);
         for (uint32_t k = 0; k < block.members_count; k++) {
             tarn_conflicts_mask(conflicts, block.members[k], core->mask);
-            for (uint32_t w = 0; w < conflicts->words_count; w++)
-                for (uint64_t rest = core->mask[w]; rest != 0; rest &= rest - 1)
-                    core->near[core->field.block_of[core->storage_at[tarn_set_next(w, rest)]]] =
-                        true;
+            TARN_SET_EACH(slot, w, conflicts->words_count, core->mask[w]) {
+                core->near[core->field.block_of[core->storage_at[slot]]] = true;
+            }
         }
     }
     for (uint32_t b = 0; b < core->problem->blocks.count; b++)

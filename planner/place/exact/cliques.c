@@ -59,14 +59,12 @@ static bool keep_section(struct tarn_exact_builder *builder, const uint64_t *cli
                                         &builder->sections_room, (size_t)s + 2, sizeof *begins);
     if (!begins) return false;
     instance->section_begin = begins;
-    for (uint32_t w = 0; w < builder->words; w++) {
-        for (uint64_t rest = clique[w]; rest != 0; rest &= rest - 1) {
-            instance->section_pieces = tarn_region_grow(
-                &builder->region, instance->section_pieces, &builder->section_pieces_room,
-                (size_t)at + 1, sizeof *instance->section_pieces);
-            if (!instance->section_pieces) return false;
-            instance->section_pieces[at++] = builder->ranked[tarn_set_next(w, rest)].piece;
-        }
+    TARN_SET_EACH(rank, w, builder->words, clique[w]) {
+        instance->section_pieces = tarn_region_grow(&builder->region, instance->section_pieces,
+                                                    &builder->section_pieces_room, (size_t)at + 1,
+                                                    sizeof *instance->section_pieces);
+        if (!instance->section_pieces) return false;
+        instance->section_pieces[at++] = builder->ranked[rank].piece;
     }
     for (uint32_t before = s; before > 0 && s - before < 16; before--) {
         uint32_t k = instance->section_begin[before - 1], missing = 0;
@@ -86,14 +84,11 @@ static bool join_all(const struct tarn_exact_builder *builder, uint64_t *clique,
 {
     size_t words = builder->words;
     memcpy(common, candidates, words * sizeof *common);
-    for (uint32_t w = 0; w < words; w++) {
-        for (uint64_t rest = candidates[w] & wanted[w]; rest != 0; rest &= rest - 1) {
-            uint32_t p = tarn_set_next(w, rest);
-            const uint64_t *adjacent = builder->adjacent + (size_t)p * words;
-            bool in = tarn_set_has(common, p);
-            for (size_t v = 0; v < words; v++) common[v] &= adjacent[v];
-            tarn_set_put(common, p, in);
-        }
+    TARN_SET_EACH(p, w, words, candidates[w] & wanted[w]) {
+        const uint64_t *adjacent = builder->adjacent + (size_t)p * words;
+        bool in = tarn_set_has(common, p);
+        for (size_t v = 0; v < words; v++) common[v] &= adjacent[v];
+        tarn_set_put(common, p, in);
     }
     for (size_t w = 0; w < words; w++) {
         if (candidates[w] & wanted[w] & ~common[w]) return false;

@@ -10,10 +10,8 @@ void tarn_exact_sections_of_set(const struct tarn_exact_state *state, const uint
 {
     const struct tarn_exact_instance *instance = state->instance;
     memset(sections, 0, instance->section_words * sizeof *sections);
-    for (uint32_t w = 0; w < instance->set_words; w++) {
-        for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1)
-            tarn_set_join(sections, tarn_exact_sections(state, tarn_set_next(w, rest)),
-                          instance->section_words);
+    TARN_SET_EACH(c, w, instance->set_words, set[w]) {
+        tarn_set_join(sections, tarn_exact_sections(state, c), instance->section_words);
     }
 }
 
@@ -60,10 +58,8 @@ static bool is_next_to_all(const struct tarn_exact_state *state, uint32_t c, uin
 bool tarn_exact_stays_whole(const struct tarn_exact_state *state, uint32_t b, const uint64_t *rest)
 {
     const uint64_t *adjacent = tarn_exact_adjacent(state, b);
-    for (uint32_t w = 0; w < state->instance->set_words; w++) {
-        for (uint64_t next = adjacent[w] & rest[w]; next != 0; next &= next - 1) {
-            if (is_next_to_all(state, tarn_set_next(w, next), b, rest)) return true;
-        }
+    TARN_SET_EACH(c, w, state->instance->set_words, adjacent[w] & rest[w]) {
+        if (is_next_to_all(state, c, b, rest)) return true;
     }
     return false;
 }

@@ -98,11 +98,8 @@ static bool take_conflicts_of(struct tarn_exact_builder *builder, uint32_t b,
     uint32_t found = instance->forbidden_begin[b];
     for (uint32_t p = instance->piece_begin[b]; p < instance->piece_begin[b + 1]; p++) {
         look_around(builder, p, mask, more);
-        for (uint32_t w = 0; w < conflicts->words_count; w++) {
-            for (uint64_t rest = mask[w]; rest != 0; rest &= rest - 1) {
-                uint32_t slot = tarn_set_next(w, rest);
-                if (!take_conflict(builder, p, storage_at[slot], &found)) return false;
-            }
+        TARN_SET_EACH(slot, w, conflicts->words_count, mask[w]) {
+            if (!take_conflict(builder, p, storage_at[slot], &found)) return false;
         }
     }
     builder->work += (uint64_t)TARN_WORK_EXACT_CONFLICT * conflicts->words_count *

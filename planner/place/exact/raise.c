@@ -82,13 +82,11 @@ int64_t tarn_exact_least_support(struct tarn_exact_state *state, uint32_t b, int
     const uint64_t *adjacent = tarn_exact_adjacent(state, b);
     int64_t least = TARN_EXACT_NOWHERE;
     state->work += TARN_WORK_EXACT_RAISE + state->unplaced_count;
-    for (uint32_t w = 0; w < state->instance->set_words; w++) {
-        for (uint64_t rest = adjacent[w] & state->unplaced[w]; rest != 0; rest &= rest - 1) {
-            int64_t position = tarn_exact_support(state, b, p, tarn_set_next(w, rest));
-            if (position >= least) continue;
-            least = position;
-            state->supporter[b] = tarn_set_next(w, rest);
-        }
+    TARN_SET_EACH(c, w, state->instance->set_words, adjacent[w] & state->unplaced[w]) {
+        int64_t position = tarn_exact_support(state, b, p, c);
+        if (position >= least) continue;
+        least = position;
+        state->supporter[b] = c;
     }
     return least;
 }

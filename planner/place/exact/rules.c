@@ -41,10 +41,8 @@ static void join_support(const struct tarn_exact_state *state, uint64_t *set, ui
 {
     const uint64_t *adjacent = tarn_exact_adjacent(state, b);
     tarn_exact_join_placed_neighbours(state, set, b);
-    for (uint32_t w = 0; w < state->instance->set_words; w++) {
-        for (uint64_t rest = adjacent[w] & state->unplaced[w]; rest != 0; rest &= rest - 1)
-            tarn_set_join(set, tarn_exact_explanation(state, tarn_set_next(w, rest)),
-                          state->instance->set_words);
+    TARN_SET_EACH(c, w, state->instance->set_words, adjacent[w] & state->unplaced[w]) {
+        tarn_set_join(set, tarn_exact_explanation(state, c), state->instance->set_words);
     }
 }
 
@@ -206,14 +204,12 @@ static void add_fingerprint(struct tarn_exact_fingerprint *sum,
 static void add_placed(const struct tarn_exact_state *state, struct tarn_exact_fingerprint *sum,
                        const uint64_t *set)
 {
-    for (uint32_t w = 0; w < state->instance->set_words; w++) {
-        for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1) {
-            const uint64_t *word = state->fingerprint[tarn_set_next(w, rest)].word;
-            uint64_t x = word[0] * UINT64_C(0xbf58476d1ce4e5b9);
-            uint64_t y = word[1] * UINT64_C(0x94d049bb133111eb);
-            sum->word[0] += x ^ x >> 32;
-            sum->word[1] += y ^ y >> 32;
-        }
+    TARN_SET_EACH(c, w, state->instance->set_words, set[w]) {
+        const uint64_t *word = state->fingerprint[c].word;
+        uint64_t x = word[0] * UINT64_C(0xbf58476d1ce4e5b9);
+        uint64_t y = word[1] * UINT64_C(0x94d049bb133111eb);
+        sum->word[0] += x ^ x >> 32;
+        sum->word[1] += y ^ y >> 32;
     }
 }
 
@@ -223,12 +219,9 @@ struct tarn_exact_fingerprint tarn_exact_describe(struct tarn_exact_state *state
     struct tarn_exact_fingerprint sum = {{0, 0}};
     uint64_t *near = state->failure; /* free to be used: nothing has failed */
     tarn_exact_clear_failure(state);
-    for (uint32_t w = 0; w < state->instance->set_words; w++) {
-        for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1) {
-            uint32_t b = tarn_set_next(w, rest);
-            add_fingerprint(&sum, &state->fingerprint[b]);
-            if (!state->instance->plain[b]) tarn_exact_join_placed_neighbours(state, near, b);
-        }
+    TARN_SET_EACH(b, w, state->instance->set_words, set[w]) {
+        add_fingerprint(&sum, &state->fingerprint[b]);
+        if (!state->instance->plain[b]) tarn_exact_join_placed_neighbours(state, near, b);
     }
     add_placed(state, &sum, near);
     return sum;
@@ -237,12 +230,8 @@ struct tarn_exact_fingerprint tarn_exact_describe(struct tarn_exact_state *state
 void tarn_exact_explain_failed(struct tarn_exact_state *state, const uint64_t *set)
 {
     tarn_exact_clear_failure(state);
-    for (uint32_t w = 0; w < state->instance->set_words; w++) {
-        for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1) {
-            uint32_t b = tarn_set_next(w, rest);
-            tarn_set_join(state->failure, tarn_exact_explanation(state, b),
-                          state->instance->set_words);
-            tarn_exact_join_placed_neighbours(state, state->failure, b);
-        }
+    TARN_SET_EACH(b, w, state->instance->set_words, set[w]) {
+        tarn_set_join(state->failure, tarn_exact_explanation(state, b), state->instance->set_words);
+        tarn_exact_join_placed_neighbours(state, state->failure, b);
     }
 }

@@ -57,11 +57,8 @@ static uint32_t first_in_section(const struct tarn_exact_search *search, uint32_
 static uint32_t first_of_set(const struct tarn_exact_search *search, const uint64_t *set)
 {
     uint32_t first = TARN_NONE;
-    for (uint32_t w = 0; w < search->state.instance->set_words; w++) {
-        for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1) {
-            uint32_t b = tarn_set_next(w, rest);
-            if (comes_first(search, b, first)) first = b;
-        }
+    TARN_SET_EACH(b, w, search->state.instance->set_words, set[w]) {
+        if (comes_first(search, b, first)) first = b;
     }
     return first;
 }
@@ -73,15 +70,12 @@ static uint32_t tightest_section(const struct tarn_exact_search *search, const u
     const struct tarn_exact_state *state = &search->state;
     double room = (double)state->capacity + search->guide->slack, least = 0;
     uint32_t best = TARN_NONE;
-    for (uint32_t w = 0; w < state->instance->section_words; w++) {
-        for (uint64_t rest = sections[w] & state->lively[w]; rest != 0; rest &= rest - 1) {
-            uint32_t s = tarn_set_next(w, rest);
-            double value = (room - (double)state->section_end[s]) * state->section_ease[s] *
-                           state->section_firsts[s];
-            if (best != TARN_NONE && value >= least) continue;
-            least = value;
-            best = s;
-        }
+    TARN_SET_EACH(s, w, state->instance->section_words, sections[w] & state->lively[w]) {
+        double value = (room - (double)state->section_end[s]) * state->section_ease[s] *
+                       state->section_firsts[s];
+        if (best != TARN_NONE && value >= least) continue;
+        least = value;
+        best = s;
     }
     return best;
 }
@@ -96,12 +90,8 @@ static uint32_t pick(const struct tarn_exact_search *search, const uint64_t *set
     uint32_t b = first_in_section(search, tightest_section(search, sections), set);
     for (uint32_t lower = b;;) {
         const uint64_t *adjacent = tarn_exact_adjacent(&search->state, b);
-        for (uint32_t w = 0; w < search->state.instance->set_words; w++) {
-            for (uint64_t rest = adjacent[w] & set[w]; rest != 0; rest &= rest - 1) {
-                uint32_t c = tarn_set_next(w, rest);
-                if (limit[c] < limit[lower] || (lower != b && comes_first(search, c, lower)))
-                    lower = c;
-            }
+        TARN_SET_EACH(c, w, search->state.instance->set_words, adjacent[w] & set[w]) {
+            if (limit[c] < limit[lower] || (lower != b && comes_first(search, c, lower))) lower = c;
         }
         if (lower == b) return b;
         b = lower;
@@ -167,11 +157,8 @@ static void take_back(struct tarn_exact_state *state, uint32_t b,
 /* Takes back parts that were solved before another one failed. */
 static void unplace(struct tarn_exact_state *state, const uint64_t *set, uint32_t but)
 {
-    for (uint32_t w = 0; w < state->instance->set_words; w++) {
-        for (uint64_t rest = set[w] & ~state->unplaced[w]; rest != 0; rest &= rest - 1) {
-            uint32_t b = tarn_set_next(w, rest);
-            if (b != but) tarn_exact_state_count(state, b, false);
-        }
+    TARN_SET_EACH(b, w, state->instance->set_words, set[w] & ~state->unplaced[w]) {
+        if (b != but) tarn_exact_state_count(state, b, false);
     }
 }
 
@@ -254,11 +241,8 @@ static enum tarn_exact_result solve_rest(struct tarn_exact_search *search, uint3
     const uint64_t *sections = tarn_exact_sections(&search->state, b);
     memcpy(below.set, at.rest, instance->set_words * sizeof *below.set);
     memcpy(below.sections, at.sections, instance->section_words * sizeof *below.sections);
-    for (uint32_t w = 0; w < instance->section_words; w++) {
-        for (uint64_t rest = sections[w]; rest != 0; rest &= rest - 1) {
-            uint32_t s = tarn_set_next(w, rest);
-            if (!tarn_exact_is_open(&search->state, s)) tarn_set_drop(below.sections, s);
-        }
+    TARN_SET_EACH(s, w, instance->section_words, sections[w]) {
+        if (!tarn_exact_is_open(&search->state, s)) tarn_set_drop(below.sections, s);
     }
     return solve(search, depth + 1);
 }

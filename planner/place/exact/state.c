@@ -203,15 +203,12 @@ void tarn_exact_state_count(struct tarn_exact_state *state, uint32_t b, bool pla
         list_placed(state, b);
     else
         unlist_placed(state, b);
-    for (uint32_t w = 0; w < instance->section_words; w++) {
-        for (uint64_t rest = sections[w]; rest != 0; rest &= rest - 1) {
-            uint32_t s = tarn_set_next(w, rest);
-            if (tarn_set_has(state->simple_sections, s)) {
-                if (placed) move_to_front(state, s, instance->piece_begin[b]);
-                state->section_open[s] -= placed ? instance->size[b] : -instance->size[b];
-            }
-            state->section_placed[s] += step;
+    TARN_SET_EACH(s, w, instance->section_words, sections[w]) {
+        if (tarn_set_has(state->simple_sections, s)) {
+            if (placed) move_to_front(state, s, instance->piece_begin[b]);
+            state->section_open[s] -= placed ? instance->size[b] : -instance->size[b];
         }
+        state->section_placed[s] += step;
     }
     count_ends(state, sections, step);
 }

@@ -49,13 +49,11 @@ static void mark_conflicts(struct tarn_placer *placer, uint32_t storage)
 {
     const struct tarn_conflicts *conflicts = &placer->problem->conflicts;
     tarn_conflicts_mask(conflicts, storage, placer->mask);
-    for (uint32_t w = 0; w < conflicts->words_count; w++) {
-        for (uint64_t bits = placer->mask[w] & placer->placed[w]; bits != 0; bits &= bits - 1) {
-            uint32_t slot = tarn_set_next(w, bits), e = placer->edge_of[slot];
-            uint64_t end = placer->end[slot];
-            placer->reach[e] = end > placer->reach[e] ? end : placer->reach[e];
-            tarn_set_add(placer->marked, e);
-        }
+    TARN_SET_EACH(slot, w, conflicts->words_count, placer->mask[w] & placer->placed[w]) {
+        uint32_t e = placer->edge_of[slot];
+        uint64_t end = placer->end[slot];
+        placer->reach[e] = end > placer->reach[e] ? end : placer->reach[e];
+        tarn_set_add(placer->marked, e);
     }
 }
 
