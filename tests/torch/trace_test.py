@@ -32,6 +32,10 @@ def images():
     return torch.randn(4, 3, 16, 16), torch.randint(0, 3, (4,))
 
 
+def larger_images():  # no op's workspace is near the peak
+    return torch.randn(8, 3, 32, 32), torch.randint(0, 3, (8,))
+
+
 def mlp():
     return nn.Sequential(nn.Linear(20, 50), nn.GELU(), nn.Dropout(0.2), nn.Linear(50, 3))
 
@@ -120,9 +124,9 @@ def in_bfloat16(function, *arguments):
 
 
 def real_strides_and_types_are_bound():
-    for options in ({}, {"reorder": True, "budget": 0.9}, {"streams": 2, "couple": True}):
+    for options in ({}, {"reorder": True, "budget": 0.95}, {"streams": 2, "couple": True}):
         assert compare(Experts, **{**options, "budget": None}).reason is None
-        step = compare(ConvNeXt, lambda *a: in_bfloat16(loss_of, *a).float(), images, **options)
+        step = compare(ConvNeXt, lambda *a: in_bfloat16(loss_of, *a).float(), larger_images, **options)
         assert step.reason is None and not step.report().copied
     step = compare(lambda: ConvNeXt().to(memory_format=torch.channels_last), batch=images)
     assert step.reason is None and not step.report().copied

@@ -5,10 +5,13 @@ from contextlib import contextmanager
 from typing import Any, Callable, List, NamedTuple, Optional
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.utils import stateless
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+from .guards import Guards
 
 
 class Captured(NamedTuple):
@@ -19,6 +22,7 @@ class Captured(NamedTuple):
     results: pytree.TreeSpec  # of what loss_fn returns
     results_count: int
     trained: List[str]  # parameters that have a gradient, in the order of the gradients
+    guards: Guards
 
 
 def first_tensor(value):
@@ -36,63 +40,101 @@ def capture(model: torch.nn.Module, loss_fn: Callable, batch: Any,
     parameters, buffers = dict(model.named_parameters()), dict(model.named_buffers())
     leaves, spec = pytree.tree_flatten(batch)
     where = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
-    found = {}
+    guards, outside, found = Guards(model, (loss_fn, clip)), _Outside(), {}
 
     def step(*tensors):
         values = iter(tensors)
         own = {name: next(values).detach().requires_grad_(p.requires_grad)
                for name, p in parameters.items()}
         state = {**own, **{name: next(values) for name in buffers}}
+        twins = {id(state[name]): real for name, real in {**parameters, **buffers}.items()}
         given = list(leaves)
         for i in where:
             given[i] = next(values)
-        with stateless._reparametrize_module(model, state, tie_weights=True), torch.enable_grad():
+        with (stateless._reparametrize_module(model, state, tie_weights=True), torch.enable_grad(),
+              guards.watch(twins), outside):
             result = loss_fn(model, *pytree.tree_unflatten(given, spec))
             for name in buffers:
                 if model.get_buffer(name) is not state[name]:
                     raise ValueError(f"the buffer {name} is replaced, not written in place")
             flat, found["results"] = pytree.tree_flatten(result)
-            trained = {name: p for name, p in own.items() if p.requires_grad}
-            gradients = torch.autograd.grad(first_tensor(result), list(trained.values()),
-                                            allow_unused=True)
-        pairs = [(name, g) for name, g in zip(trained, gradients) if g is not None]
-        found["trained"] = [name for name, _ in pairs]
-        if clip:
-            for name, gradient in pairs:
-                own[name].grad = gradient
-            with torch.no_grad():
-                clip([own[name] for name, _ in pairs])
-            pairs = [(name, own[name].grad) for name, _ in pairs]
-        found["count"] = len(flat)
-        made = [g for _, g in pairs]
-        if contiguous:
-            made = _as_owned(made)
+            trained = _gradients(first_tensor(result), own, parameters, clip)
+        found["trained"], found["count"] = list(trained), len(flat)
+        made = _as_owned(trained.values()) if contiguous else list(trained.values())
         return [f.detach() if isinstance(f, torch.Tensor) else f for f in flat] + made
 
-    tensors = list(parameters.values()) + list(buffers.values()) + [leaves[i] for i in where]
-    with _nothing_else_changes(model) as seeds, FakeTensorMode(allow_non_fake_inputs=True) as mode:
+    tensors = [*parameters.values(), *buffers.values(), *(leaves[i] for i in where)]
+    with _random_numbers_are_ours() as seeds, FakeTensorMode(allow_non_fake_inputs=True) as mode:
         fake = [mode.from_tensor(t.detach()) for t in tensors]
-        module = make_fx(step, tracing_mode="real")(*fake)
+        try:
+            module = make_fx(step, tracing_mode="real")(*fake)
+        finally:
+            with _disable_current_modes():
+                outside.undo()
+        constants = module.graph.find_nodes(op="get_attr")
+        for node in constants:
+            constant = getattr(module, node.target)
+            if isinstance(constant, torch.Generator):
+                raise ValueError("random numbers come from a generator of their own")
+            if isinstance(constant, torch.Tensor):
+                node.meta["val"] = mode.from_tensor(constant)
     _tidy(module)
     draws = [n for n in module.graph.nodes
              if torch.Tag.nondeterministic_seeded in getattr(n.target, "tags", ())]
     if seeds and draws:
         raise ValueError(f"{draws[0].target} draws, and the step calls torch.{seeds[0]} (a checkpoint "
                          "does not with preserve_rng_state=False)")
-    if any(isinstance(getattr(module, n.target), torch.Generator)
-           for n in module.graph.find_nodes(op="get_attr")):
-        raise ValueError("random numbers come from a generator of their own")
     kinds = (["parameter"] * (len(parameters) + len(buffers)) + ["input"] * len(where))
     names = list(parameters) + list(buffers) + [f"batch{i}" for i in range(len(where))]
-    return Captured(module, kinds, names, found["results"], found["count"], found["trained"])
+    return Captured(module, kinds, names, found["results"], found["count"], found["trained"], guards)
+
+
+def _gradients(loss, own, parameters, clip):
+    """By name, after all hooks and `clip`. own: what stands for the parameters."""
+    own = {name: p for name, p in own.items() if p.requires_grad}
+    for name, parameter in own.items():
+        for hook in (parameters[name]._backward_hooks or {}).values():
+            parameter.register_hook(hook)
+    made = torch.autograd.grad(loss, list(own.values()), allow_unused=True)
+    trained = [(name, own[name], g) for name, g in zip(own, made) if g is not None]
+    with torch.no_grad():
+        for name, parameter, parameter.grad in trained:
+            for hook in (parameters[name]._post_accumulate_grad_hooks or {}).values():
+                hook(parameter)
+        if clip:
+            clip([parameter for _, parameter, _ in trained])
+    return {name: parameter.grad for name, parameter, _ in trained}
+
+
+class _Outside(TorchDispatchMode):
+    """Tensors that are no part of the trace, but of the program around it: their values would stay
+    in it as they were, and what writes to them writes while it is traced, too."""
+
+    def __init__(self):
+        super().__init__()
+        self._saved = {}
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        real = [t for t in pytree.tree_leaves((args, kwargs))
+                if isinstance(t, torch.Tensor) and not isinstance(t, FakeTensor)]
+        if real and func is torch.ops.aten._local_scalar_dense.default:
+            raise ValueError("the value of a tensor is needed on the host (.item())")
+        if real and func._schema.is_mutable:
+            with _disable_current_modes():
+                self._saved.update((id(t), (t, t.detach().clone())) for t in real
+                                   if id(t) not in self._saved)
+        return func(*args, **kwargs or {})
+
+    def undo(self):
+        with torch.no_grad():
+            for tensor, value in self._saved.values():
+                tensor.copy_(value)
 
 
 @contextmanager
-def _nothing_else_changes(model):
-    """A trace sees tensors only; what else a step changes would change once and never again. So
-    that is undone, and an error. Yields a list of calls that seed PyTorch's random numbers."""
-    before = [(module, dict(vars(module))) for module in model.modules()]
-    states, seeds, changed = _random_states(), [], []
+def _random_numbers_are_ours():
+    """Yields a list of calls that seed PyTorch's random numbers; others must not be drawn."""
+    states, seeds = _random_states(), []
     originals = torch.set_rng_state, torch.manual_seed
 
     def noted(function):
@@ -103,17 +145,8 @@ def _nothing_else_changes(model):
         yield seeds
     finally:
         torch.set_rng_state, torch.manual_seed = originals
-        for module, own in before:
-            now = dict(vars(module))
-            vars(module).clear()
-            vars(module).update(own)
-            changed += [f"{type(module).__name__}.{name}" for name in {**own, **now}
-                        if _differ(own.get(name), now.get(name))]
         drawn = states != _random_states()
         random.setstate(states[0])
-    if changed:
-        raise ValueError(f"{changed[0]} changes, and is neither parameter nor buffer (what is made "
-                         "once and kept is there after the model has run once)")
     if drawn:
         raise ValueError("it draws random numbers of Python or NumPy")
 
@@ -121,12 +154,6 @@ def _nothing_else_changes(model):
 def _random_states():
     numpy = sys.modules.get("numpy")
     return random.getstate(), numpy and repr(numpy.random.get_state())
-
-
-def _differ(old, new):
-    if isinstance(old, torch.Tensor) or isinstance(new, torch.Tensor):
-        return old is not new
-    return (isinstance(old, (int, float)) or isinstance(new, (int, float))) and old != new
 
 
 def _as_owned(gradients):

@@ -3,7 +3,8 @@ import torch
 import torch.distributed as dist
 
 from .lowering import Op
-from .stepping import Step, divided
+from .stepping import Step
+from .updates import divided
 
 
 class Reduction:
@@ -63,7 +64,7 @@ class DistributedStep(Step):
     def buckets(self, ready):
         """The first one small, so that communication begins early; of one type each."""
         return divided(ready, min(self._limit, 1 << 20), self._limit,
-                       lambda before, item: before[3].dtype != item[3].dtype)
+                       lambda before, item: before.parameter.dtype != item.parameter.dtype)
 
     def reduction(self, lowered, index, inputs, outputs, nodes):
         lowered.communication = [1]
@@ -80,8 +81,8 @@ class DistributedStep(Step):
         for op, (op.cost, op.workspace, op.on_heap) in zip(lowered.ops, measured[0]):
             pass
 
-    def _capture(self, batch):
-        variant = super()._capture(batch)
+    def _capture(self, batch, before):
+        variant = super()._capture(batch, before)
         mine = variant.plan.identity if variant else self.reason
         everybodys = [None] * dist.get_world_size(self._group)
         dist.all_gather_object(everybodys, mine, group=self._group)

@@ -68,13 +68,14 @@ class Op:
 
 
 class Lowered:
-    """Storages and ops of a captured step. `persistent` maps roots to placeholders' positions or
-    to tensors; `value` maps fx nodes to what stands for their tensors: fake ones, and from `take`
+    """Storages and ops of a captured step. `persistent` maps roots to positions among placeholders
+    and, behind them, `constants`; `value` maps fx nodes to what stands for their tensors: fake ones, and from `take`
     on ones on the device "meta" that are laid out as the real ones."""
 
     def __init__(self, captured):
-        self.module = captured.module
+        self.module, self._placeholders = captured.module, len(captured.names)
         self.storages, self.ops, self.persistent, self.value = [], [], {}, {}
+        self.constants = []  # tensors that are no placeholders
         self.communication = []  # streams that block
         self._root, self._unborn = {}, {}  # by storage of fake tensors
         self._real = {}  # by root: where it was, and a storage without bytes of its size
@@ -85,8 +86,9 @@ class Lowered:
                 position, (name, kind) = next(placeholders)
                 self._persist(node, node.meta["val"], name, kind, position)
             elif node.op == "get_attr":
-                constant = getattr(self.module, node.target)
-                self._persist(node, node.meta.get("val", constant), node.name, "input", constant)
+                self.constants.append(getattr(self.module, node.target))
+                position = self._placeholders + len(self.constants) - 1
+                self._persist(node, node.meta["val"], node.name, "input", position)
             elif node.op == "output":
                 self.results = list(node.args[0])
             elif node.target is operator.getitem:
@@ -101,6 +103,13 @@ class Lowered:
     def root(self, tensor):
         """The root under a fake tensor; None: it has no bytes."""
         return None if tensor is None else self._root.get(tensor.untyped_storage()._cdata)
+
+    def become(self, result, kind):
+        """The root under a result, which becomes one of that kind unless it persists."""
+        root = self.root(self.value[result]) if isinstance(result, torch.fx.Node) else None
+        if root is not None and root not in self.persistent:
+            self.storages[root].kind = kind
+        return root
 
     def storage(self, name, size, kind):
         """A new root."""
@@ -122,10 +131,15 @@ class Lowered:
             self._root[key] = self.storage(name, tensor.untyped_storage().nbytes(), kind)
         return self._root[key]
 
-    def _persist(self, node, tensor, name, kind, source):
+    def _persist(self, node, tensor, name, kind, position):
         self.value[node] = tensor
-        if isinstance(tensor, torch.Tensor) and has_bytes(tensor):
-            self.persistent[self._new(tensor, name, kind)] = source
+        if has_bytes(tensor):
+            self.persistent[self._new(tensor, name, kind)] = position
+
+    def written_constants(self):
+        return [self.constants[self.persistent[root] - self._placeholders]
+                for root, latest in self.latest.items() if latest != root
+                and (self.persistent.get(root) or 0) >= self._placeholders]
 
     def _empty(self, key):
         """Uninitialised bytes that are read before they are written."""

@@ -137,8 +137,7 @@ class Program:
         root = self.lowered.root(fake)
         if root not in self.lowered.persistent:
             return self.arena.tensor(places[root], fake)
-        source = self.lowered.persistent[root]
-        real = self.tensors[source] if isinstance(source, int) else source
+        real = self.tensors[self.lowered.persistent[root]]
         return view_of(real.untyped_storage(), fake, 0)
 
     def _result(self, result):

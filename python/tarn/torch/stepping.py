@@ -1,5 +1,5 @@
 """tarn.torch.step: a training step at planned addresses."""
-import contextlib
+import itertools
 import math
 import traceback
 import warnings
@@ -11,75 +11,13 @@ from torch.utils import _pytree as pytree
 import tarn
 
 from .capture import capture, first_tensor
-from .lowering import Lowered, Op
+from .guards import PLAIN, layout, mark
+from .lowering import Lowered
 from .memory import ALIGNMENT, Arena, allocator
 from .program import Program, profile
+from .updates import add_updates, add_state, divided, is_one_by_one, unchanged
 
-
-@contextlib.contextmanager
-def unchanged(model, optimizer):
-    """Whatever happens inside to parameters, buffers, optimizer and random numbers is undone."""
-    tensors = [*model.parameters(), *model.buffers()]
-    state = optimizer.state
-    known = {p: dict(state[p]) for p in state}
-    tensors += [v for values in known.values() for v in values.values()
-                if isinstance(v, torch.Tensor)]
-    saved = [(t, t.detach().clone()) for t in tensors]
-    random = torch.get_rng_state()
-    try:
-        yield
-    finally:
-        with torch.no_grad():
-            for tensor, value in saved:
-                tensor.copy_(value)
-        state.clear()
-        state.update(known)
-        torch.set_rng_state(random)
-
-
-class Update:
-    """The optimizer at work on some of its parameters: an optimizer of the same class that shares
-    state and hyperparameters, so that schedulers and state_dict work as ever."""
-
-    is_local = True
-
-    def __init__(self, optimizer, parameters):
-        self.optimizer, self.parameters = optimizer, parameters
-        self._own, self._last = object.__new__(type(optimizer)), None
-        self._own.__dict__.update(optimizer.__dict__)
-        self._own.__dict__.pop("step", None)  # of a scheduler
-        members = [[p for p in group["params"] if any(p is q for q in parameters)]
-                   for group in optimizer.param_groups]
-        self._groups = [i for i, mine in enumerate(members) if mine]
-        self._own.param_groups = [{"params": members[i]} for i in self._groups]
-
-    def __call__(self, *gradients):
-        def run():
-            for i, mine in zip(self._groups, self._own.param_groups):
-                live = self.optimizer.param_groups[i].items()
-                mine.update((k, v) for k, v in live if k != "params")
-            self._own.state = self.optimizer.state
-            for parameter, gradient in zip(self.parameters, gradients):
-                parameter.grad = gradient
-            self._own.step()
-            for parameter in self.parameters:
-                parameter.grad = None
-            self._last = self._entries()
-
-        return run
-
-    def _entries(self):
-        state = self.optimizer.state
-        return [id(state), *(len(state.get(p, ())) for p in self.parameters)]
-
-    def ready(self):
-        """Has the optimizer made the state that it keeps? What it allocates then is temporary."""
-        return self._last == self._entries()
-
-    def state(self):
-        return [value for p in self.parameters for value in self.optimizer.state[p].values()
-                if isinstance(value, torch.Tensor) and value.numel()]
-
+CAPTURES = 16  # for batches of one shape; then the step runs eagerly
 
 def _is_tensor(value):
     return isinstance(value, torch.Tensor)
@@ -101,88 +39,85 @@ def _once(tensor):
     return tensor
 
 
-def _layout(tensor):
-    """Kernels are chosen by it. Its place in its storage is the last member."""
-    own = (tensor.stride(), tensor.storage_offset()) if tensor.layout is torch.strided else ()
-    return (tensor.shape, tensor.dtype, tensor.requires_grad, tensor.layout, *own)
+def _switches():
+    """Of PyTorch: they choose what is called."""
+    cuda = torch.backends.cuda
+    return (torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"),
+            torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled(),
+            torch.backends.mkldnn.enabled, cuda.math_sdp_enabled(), cuda.flash_sdp_enabled())
 
 
 class Variant:
     """The step for batches of one shape: captured, lowered, profiled, planned."""
 
     def __init__(self, step, batch):
+        leaves = pytree.tree_leaves(batch)
+        _check(step, leaves)
         batch = pytree.tree_map(_own_copy, batch)
         self.batch = list(filter(_is_tensor, pytree.tree_leaves(batch)))
         self.captured = capture(step.model, step.loss_fn, batch, step.clip, step.reduces)
         self.lowered = Lowered(self.captured)
-        self.program = None
+        self._guard(step, leaves)
+        self.program = self.plan = None
         for result in self.lowered.results[:self.captured.results_count]:
-            self._mark(result, "output")
-        updates, groups = self._add_updates(step)
+            self.lowered.become(result, "output")
+        updates, groups = add_updates(self.lowered, self.captured, step)
         self.lowered.drop_dead()
-        with unchanged(step.model, step.optimizer):
+        with unchanged(step.model, step.optimizer, self.written):
             profile(self.lowered, self.tensors(step.model))
             for op in updates:
-                self._add_state(op)
+                add_state(self.lowered, op)
         step.agree(self.lowered)
         self.graph = self.lowered.graph(step.name, step.streams, groups)
 
+    def _guard(self, step, leaves):
+        """Notes what has to stay. Tensors of the program around the step are looked up again."""
+        self.written = self.lowered.written_constants()
+        self.constants = self.lowered.constants
+        self._numbers = _numbers(leaves)
+        self._marks, tensors = self.captured.guards.values()
+        where = {id(tensor): i for i, tensor in enumerate(tensors)}
+        self._where = [where.get(id(constant)) for constant in self.constants]
+        trained = {p.untyped_storage()._cdata for p in [*step.model.parameters(),
+                                                        *_of_optimizer(step.optimizer)]}
+        if any(c.untyped_storage()._cdata in trained for c in self.constants):
+            raise ValueError("the loss uses parameters otherwise than as those of the model that "
+                             "loss_fn is given")
+
+    def holds(self, leaves):
+        """Is everything as it was when this was captured, but for contents of tensors?"""
+        if self._numbers != _numbers(leaves):
+            return False
+        marks, tensors = self.captured.guards.values()
+        if marks != self._marks:
+            return False
+        self.constants = [constant if i is None else tensors[i]
+                          for constant, i in zip(self.constants, self._where)]
+        return True
+
     def tensors(self, model):
-        """For the placeholders."""
-        return [*model.parameters(), *model.buffers(), *self.batch]
+        """For the placeholders, and the constants."""
+        return [*model.parameters(), *model.buffers(), *self.batch, *self.constants]
 
-    def _mark(self, result, kind):
-        """The root under a result, which becomes one of that kind."""
-        if not isinstance(result, torch.fx.Node):
-            return None
-        root = self.lowered.root(self.lowered.value[result])
-        if root is not None and root not in self.lowered.persistent:
-            self.lowered.storages[root].kind = kind
-        return root
 
-    def _add_updates(self, step):
-        """Ops of the optimizer, each as early as the gradients are there and nobody needs the
-        parameters any more; before them, reductions over all ranks. Returns the updates, and the
-        groups of gradients that are reduced as one."""
-        lowered, last = self.lowered, {}
-        for index, op in enumerate(lowered.ops):
-            last.update((lowered.storages[s].root, index) for s in op.inputs + op.outputs)
-        gradients = lowered.results[self.captured.results_count:]
-        placeholders = [lowered.value[n] for n in lowered.module.graph.find_nodes(op="placeholder")]
-        roots = dict(zip(self.captured.names, map(lowered.root, placeholders)))
-        parameters, ready = dict(step.model.named_parameters()), []
-        for name, node in zip(self.captured.trained, gradients):
-            gradient = self._mark(node, "gradient")
-            ready.append((last.get(gradient, -1), roots[name], gradient, parameters[name], node))
-        updates, groups, added = [], [], {}
-        for bucket in step.buckets(sorted(ready, key=lambda item: item[0])):
-            positions, roots, gradients, own, nodes = map(list, zip(*bucket))
-            if step.reduces:
-                made = [lowered.latest[g] for g in gradients]
-                reduction = step.reduction(lowered, len(groups), made,
-                                           [lowered.write(g, "reduced") for g in gradients], nodes)
-                added.setdefault(max(positions), []).append(reduction)
-                groups.append(gradients)
-            op = Op(f"update{len(updates)}", f"optimizer.{type(step.optimizer).__name__}",
-                    [lowered.latest[r] for r in dict.fromkeys(gradients + roots) if r is not None],
-                    [lowered.write(r, "updated") for r in dict.fromkeys(roots) if r is not None],
-                    run=Update(step.optimizer, own), arguments=nodes)
-            updates.append(op)
-            added.setdefault(max(positions + [last.get(r, -1) for r in roots]), []).append(op)
-        ops = added.get(-1, [])
-        for index, op in enumerate(lowered.ops):
-            ops += [op] + added.get(index, [])
-        lowered.ops = ops
-        return updates, groups
+def _numbers(leaves):
+    return [mark(leaf) for leaf in leaves if not _is_tensor(leaf)]
 
-    def _add_state(self, op):
-        """What the optimizer has made for these parameters persists, wherever it lies."""
-        for i, value in enumerate(op.run.state()):
-            root = self.lowered.storage(f"{op.name}.state{i}", value.untyped_storage().nbytes(),
-                                        "optimizer_state")
-            self.lowered.persistent[root] = None
-            op.inputs.append(root)
-            op.outputs.append(self.lowered.write(root, op.name))
+
+def _check(step, leaves):
+    """Refuses what a trace would take for something else."""
+    for leaf in leaves:
+        if not isinstance(leaf, (torch.Tensor, *PLAIN)):
+            raise ValueError(f"the batch holds a {type(leaf).__name__}, which is no container that "
+                             "torch.utils._pytree knows: pass its tensors")
+        if _is_tensor(leaf) and leaf.requires_grad:
+            raise ValueError("a tensor of the batch requires a gradient")
+    if any(t.device.type != "cpu" for t in [*step.model.parameters(), *step.model.buffers()]):
+        raise ValueError("only tensors on the CPU are planned")
+
+
+def _of_optimizer(optimizer):
+    return [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
 
 
 class Step:
@@ -201,8 +136,9 @@ class Step:
         if streams > 1:  # a wait costs a change of threads
             self._options["assign"] = {"streams": streams, "wait_ns": 20000}
         self._arena, self._variants = None, {}
-        self.example = example_batch
-        self._first = self._variant(example_batch)
+        alone = not isinstance(example_batch, (tuple, list))
+        self.example = (example_batch,) if alone else tuple(example_batch)
+        self._first = self._variant(self.example)
 
     graph = property(lambda self: self._first and self._first.graph)
     plan = property(lambda self: self._first and self._first.plan)
@@ -210,7 +146,7 @@ class Step:
     def __call__(self, *batch):
         """One step; returns what loss_fn returns, detached."""
         variant = self._variant(batch)
-        if variant is None:
+        if variant is None or any(p.grad is not None for p in _of_optimizer(self.optimizer)):
             return self.eager(*batch)
         program = self._program(variant)
         for own, given in zip(variant.batch, filter(_is_tensor, pytree.tree_leaves(batch))):
@@ -236,7 +172,7 @@ class Step:
         """What the plan needs and what eager execution would need, as a Report. Runs the step
         eagerly, and undoes it."""
         memory = allocator()
-        with unchanged(self.model, self.optimizer):
+        with unchanged(self.model, self.optimizer, self._first.written if self._first else ()):
             self.eager(*self.example)
             before = memory.tarn_live()
             memory.tarn_reset_peak()
@@ -253,25 +189,35 @@ class Step:
     # ---- Shapes ----
 
     def _key(self, batch):
+        """What is the same for all batches of one shape, while the training stays as it is."""
         leaves, spec = pytree.tree_flatten(batch)
-        given = tuple(_layout(t)[:5] if _is_tensor(t) else (type(t), repr(t)) for t in leaves)
-        kept = tuple(map(_layout, [*self.model.parameters(), *self.model.buffers()]))
-        return (given, spec, kept, tuple(m.training for m in self.model.modules()),
-                tuple(len(group["params"]) for group in self.optimizer.param_groups),
-                torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"))
+        given = tuple(layout(t, {})[:5] if _is_tensor(t) else type(t) for t in leaves)
+        storages, parameters = {}, list(self.model.parameters())
+        kept = tuple(layout(t, storages) for t in [*parameters, *self.model.buffers()])
+        groups = tuple(tuple(map(id, group["params"])) for group in self.optimizer.param_groups)
+        modules = tuple((id(m), m.training) for m in self.model.modules())
+        return (given, spec, kept, tuple(map(id, parameters)), groups, modules,
+                is_one_by_one(self.optimizer), _switches())
 
     def _variant(self, batch):
         """None: it has to run eagerly."""
-        key = self._key(batch)
-        if key not in self._variants:
-            self._variants[key] = self._capture(batch)
-        return self._variants[key]
+        variants = self._variants.setdefault(self._key(batch), [])
+        leaves = pytree.tree_leaves(batch)
+        for variant in variants:
+            if variant is None or variant.holds(leaves):
+                return variant
+        variants.append(self._capture(batch, len(variants)))
+        if len(variants) == 3:
+            warnings.warn("tarn.torch.step captures a batch of the same shape for the third time: "
+                          "make numbers that change from step to step tensors, in the batch or "
+                          "as buffers", RuntimeWarning, 4)
+        return variants[-1]
 
-    def _capture(self, batch):
+    def _capture(self, batch, before):
         try:
-            tensors = [*self.model.parameters(), *self.model.buffers()]
-            if any(t.device.type != "cpu" for t in tensors):
-                raise ValueError("only tensors on the CPU are planned")
+            if before == CAPTURES:
+                raise ValueError(f"batches of this shape have been captured {before} times, each "
+                                 "time with other numbers")
             variant = Variant(self, batch)
         except Exception as error:  # pylint: disable=broad-except
             text = (str(error).strip() or "no text").splitlines()[0]
@@ -293,7 +239,7 @@ class Step:
         """Bound to the arena that all variants share, and to where the model lies now."""
         tensors = variant.tensors(self.model)
         if self._arena is None or self._arena.size < variant.plan.footprint:
-            for other in self._variants.values():
+            for other in itertools.chain(*self._variants.values()):
                 if other and other.program:
                     other.program.close()
                     other.program = None
@@ -314,22 +260,8 @@ class Step:
 
     def buckets(self, ready):
         """Parameters that are updated by one op: neighbours, a hundredth of all at least."""
-        share = sum(item[3].nbytes for item in ready) / 100
-        return divided(ready, share, share, lambda before, item: False)
-
-
-def divided(ready, limit, others, parts):
-    """Buckets of neighbours: the first of `limit` bytes at least, and those behind it of `others`,
-    unless `parts` keeps two neighbours apart."""
-    bucket, size = [], 0
-    for item in ready:
-        if bucket and (size >= limit or parts(bucket[-1], item)):
-            yield bucket
-            bucket, size, limit = [], 0, others
-        bucket.append(item)
-        size += item[3].nbytes
-    if bucket:
-        yield bucket
+        share = sum(item.parameter.nbytes for item in ready) / 100
+        return divided(ready, share, share)
 
 
 class Report:

@@ -1,0 +1,249 @@
+"""What a step has read, while it was captured, of the program around it: attributes of modules,
+closures, globals, hooks. A trace keeps numbers as they were, so that it holds as long as they stay;
+a tensor may be replaced by another one of the same layout. And what a step changes besides tensors
+would change once and never again: that is undone, and an error."""
+import collections
+import copy
+import functools
+import inspect
+import sysconfig
+import types
+import weakref
+from contextlib import contextmanager
+from typing import Any, List, NamedTuple
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device,
+         torch.memory_format, slice)
+CONTAINERS = (dict, list, tuple, collections.deque)
+LARGE = 1000  # members from which on a container counts as one object
+LIBRARIES = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib")})
+MEMBERS = ("_parameters", "_buffers", "_modules")
+NONE = object()
+
+
+def layout(tensor, storages):
+    """Kernels are chosen by it. storages: the tensors' storages so far, by which is seen who shares
+    one."""
+    own = ()
+    if tensor.layout is torch.strided:
+        storage = storages.setdefault(tensor.untyped_storage()._cdata, len(storages))
+        own = (tensor.stride(), tensor.storage_offset(), storage)
+    return (tensor.shape, tensor.dtype, tensor.requires_grad, tensor.layout, *own)
+
+
+def mark(value):
+    """Equal as long as a value that is no tensor stays. It keeps the value, so that its id does not
+    come again."""
+    if isinstance(value, weakref.ref):
+        return None
+    return (type(value), value) if isinstance(value, PLAIN) else (id(value), value)
+
+
+def _leaves(value):
+    if not isinstance(value, CONTAINERS):
+        return [value], None
+    return ([value], len(value)) if len(value) > LARGE else pytree.tree_flatten(value)
+
+
+def _containers(value):
+    """A container and those in it that can be changed, each with a copy."""
+    if isinstance(value, CONTAINERS) and len(value) <= LARGE:
+        if not isinstance(value, tuple):
+            yield value, copy.copy(value)
+        for member in value.values() if isinstance(value, dict) else value:
+            yield from _containers(member)
+
+
+class Place(NamedTuple):
+    """Something with a name, and what was there at first."""
+    owner: Any
+    name: str
+    label: str
+    value: Any
+    leaves: List[Any]
+    structure: Any
+    containers: List[Any]
+
+    def get(self):
+        return _get(self.owner, self.name)
+
+    def restore(self):
+        if self.get() is not self.value:
+            if isinstance(self.owner, dict):
+                self.owner[self.name] = self.value
+            elif self.value is NONE:
+                delattr(self.owner, self.name)
+            else:
+                setattr(self.owner, self.name, self.value)
+        for container, contents in self.containers:
+            container.clear()
+            (container.update if isinstance(container, dict) else container.extend)(contents)
+
+
+def _get(owner, name):
+    if isinstance(owner, nn.Module):  # as `watch` leaves it alone
+        own = object.__getattribute__(owner, "__dict__")
+        return next((d[name] for d in (own, *map(own.get, MEMBERS)) if name in d), NONE)
+    if isinstance(owner, dict):
+        return owner.get(name, NONE)
+    try:
+        return getattr(owner, name, NONE)
+    except ValueError:  # of an empty cell
+        return NONE
+
+
+def _names(code):
+    """All names in a function's code and in those within it."""
+    inner = [_names(const) for const in code.co_consts if isinstance(const, types.CodeType)]
+    return frozenset(code.co_names).union(*inner)
+
+
+@functools.lru_cache(maxsize=None)
+def _names_of_methods(kind):
+    functions = [f for base in kind.__mro__ if base.__module__ != nn.Module.__module__
+                 for f in vars(base).values() if isinstance(f, types.FunctionType)]
+    return frozenset().union(*(_names(f.__code__) for f in functions))
+
+
+class Guards:
+    """The places that a step reads. functions: that it calls."""
+
+    def __init__(self, model, functions):
+        self._places, self._followed = {}, set()
+        self._own = {id(module): module for module in model.modules()}
+        for parameter in model.parameters():
+            self._add(parameter, "_backward_hooks")
+            self._add(parameter, "_post_accumulate_grad_hooks")
+        for function in (*functions, *(module.forward for module in model.modules())):
+            self._follow(function)
+
+    def values(self):
+        """(what has to stay, the tensors that may be replaced by such ones)"""
+        marks, tensors, storages = [], [], {}
+        for place in self._places.values():
+            leaves, structure = _leaves(place.get())
+            marks.append(structure)
+            for leaf in leaves:
+                if isinstance(leaf, torch.Tensor):
+                    tensors.append(leaf)
+                marks.append(layout(leaf, storages) if isinstance(leaf, torch.Tensor) else mark(leaf))
+        return marks, tensors
+
+    # ---- By the names in code ----
+
+    def _add(self, owner, name, names=frozenset(), label=None):
+        key = id(owner), name
+        if key not in self._places:
+            value = _get(owner, name)
+            self._places[key] = Place(owner, name, label or f"{type(owner).__name__}.{name}", value,
+                                      *_leaves(value), [*_containers(value)])
+        for leaf in self._places[key].leaves:
+            self._follow(leaf, names)
+
+    def _follow(self, value, names=frozenset()):
+        """What else is read where code with these names uses a value."""
+        if isinstance(value, functools.partial):
+            names |= {"args", "keywords"}
+            self._follow(value.func, names)
+        if isinstance(value, types.MethodType):
+            self._follow_function(value.__func__, value.__self__)
+        elif isinstance(value, types.FunctionType):
+            self._follow_function(value, None)
+        elif not (isinstance(value, (torch.Tensor, *PLAIN, *CONTAINERS))
+                  or isinstance(value, types.ModuleType) and value.__name__.startswith("torch")
+                  or (id(value), names) in self._followed):
+            self._followed.add((id(value), names))
+            for name in (*names, "__call__"):
+                self._follow_attribute(value, name, names)
+
+    def _follow_attribute(self, value, name, names):
+        found = inspect.getattr_static(value, name, NONE)
+        own = name in getattr(value, "__dict__", ())
+        if isinstance(found, property):
+            self._follow_function(found.fget, value)
+        elif isinstance(found, (staticmethod, classmethod)):
+            self._follow_function(found.__func__, value)
+        elif isinstance(found, types.FunctionType) and not own:
+            self._follow_function(found, value)
+        elif found is not NONE and not isinstance(value, nn.Module) and (
+                own or isinstance(found, types.MemberDescriptorType)
+                or not hasattr(type(found), "__get__")):
+            self._add(value, name, names)
+
+    def _follow_function(self, function, owner):
+        code = getattr(function, "__code__", None)
+        if (code is None or code.co_filename.startswith(LIBRARIES)
+                or (function, id(owner)) in self._followed):
+            return
+        self._followed.add((function, id(owner)))
+        names = _names(code)
+        self._add(function, "__defaults__", names)
+        self._add(function, "__kwdefaults__", names)
+        for name, cell in zip(code.co_freevars, function.__closure__ or ()):
+            self._add(cell, "cell_contents", names, name)
+        for name in names & function.__globals__.keys():
+            self._add(function.__globals__, name, names, name)
+        if owner is not None:
+            self._follow(owner, names)
+
+    # ---- By what modules do ----
+
+    @contextmanager
+    def watch(self, twins):
+        """Notes which attributes of modules are read and written, and finds what has changed.
+        twins: real tensors, by the ids of those that stand for them."""
+        own, find, put = self._own, nn.Module.__getattr__, nn.Module.__setattr__
+
+        def note(module, name):
+            if type(module) is not nn.Module and (id(module), name) not in self._places:  # the tracer's
+                self._add(module, name, _names_of_methods(type(module)))
+
+        def is_planned(module, name):
+            return id(module) in own and any(name in _get(module, kind) for kind in MEMBERS)
+
+        def get(module, name):
+            value = object.__getattribute__(module, name)
+            if (name in object.__getattribute__(module, "__dict__")
+                    and not (name in MEMBERS and id(module) in own)):
+                note(module, name)
+            return value
+
+        def get_member(module, name):
+            value = find(module, name)
+            if id(module) not in own:
+                note(module, name)
+            return value
+
+        def set_(module, name, value):
+            if not is_planned(module, name):
+                note(module, name)
+            put(module, name, value)
+
+        nn.Module.__getattribute__, nn.Module.__getattr__ = get, get_member
+        nn.Module.__setattr__ = set_
+        try:
+            yield
+        finally:
+            del nn.Module.__getattribute__
+            nn.Module.__getattr__, nn.Module.__setattr__ = find, put
+            changed = self._undo(twins)
+        if changed:
+            raise ValueError(f"{changed[0].label} changes, and is neither parameter nor buffer (what is "
+                             "made once and kept is there after the model has run once)")
+
+    def _undo(self, twins):
+        changed = []
+        for place in self._places.values():
+            leaves, structure = _leaves(place.get())
+            if structure == place.structure and all(map(lambda a, b: a is b, leaves, place.leaves)):
+                continue
+            if structure != place.structure or any(
+                    mark(twins.get(id(a), a)) != mark(twins.get(id(b), b))
+                    for a, b in zip(leaves, place.leaves)):
+                changed.append(place)
+            place.restore()
+        return changed

@@ -1,0 +1,172 @@
+"""The optimizer in a captured step: ops that call the user's own, each on a few parameters."""
+from collections import defaultdict
+from contextlib import contextmanager
+from typing import NamedTuple, Optional
+
+import torch
+from torch.optim import optimizer as hooks
+
+from .lowering import Op
+
+
+@contextmanager
+def unchanged(model, optimizer, others=()):
+    """Whatever happens inside to parameters, buffers, optimizer, random numbers and other tensors
+    is undone."""
+    state, own = optimizer.state, dict(vars(optimizer))
+    groups = [(group, dict(group)) for group in optimizer.param_groups]
+    known = {p: dict(state[p]) for p in state}
+    tensors = [*model.parameters(), *model.buffers(), *others]
+    tensors += [v for values in known.values() for v in values.values()
+                if isinstance(v, torch.Tensor)]
+    saved = [(t, t.detach().clone()) for t in tensors]
+    random = torch.get_rng_state()
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for tensor, value in saved:
+                tensor.copy_(value)
+        vars(optimizer).clear()
+        vars(optimizer).update(own)
+        for group, values in groups:
+            group.update(values)
+        state.clear()
+        state.update(known)
+        torch.set_rng_state(random)
+
+
+def is_one_by_one(optimizer):
+    """Does it treat parameters one by one, and may its step be divided? PyTorch's own do."""
+    kind = type(optimizer)
+    watched = (optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks,
+               hooks._global_optimizer_pre_hooks, hooks._global_optimizer_post_hooks)
+    return (kind.__module__.startswith("torch.optim.") and kind is not torch.optim.LBFGS
+            and not any(watched))
+
+
+class Update:
+    """The optimizer at work on some of its parameters: an optimizer of the same class that shares
+    state and hyperparameters, so that schedulers and state_dict work as ever; or itself, on all."""
+
+    is_local = True
+
+    def __init__(self, optimizer, parameters):
+        self.optimizer, self.parameters = optimizer, parameters
+        self._own, self._last, self._groups = optimizer, None, []
+        if not is_one_by_one(optimizer):
+            return
+        self._own = object.__new__(type(optimizer))
+        self._own.__dict__.update(optimizer.__dict__)
+        self._own.__dict__.pop("step", None)  # of a scheduler
+        members = [[p for p in group["params"] if any(p is q for q in parameters)]
+                   for group in optimizer.param_groups]
+        self._groups = [i for i, mine in enumerate(members) if mine]
+        self._own.param_groups = [{"params": members[i]} for i in self._groups]
+
+    def __call__(self, *gradients):
+        def run():
+            if self._own is not self.optimizer:
+                for i, mine in zip(self._groups, self._own.param_groups):
+                    live = self.optimizer.param_groups[i].items()
+                    mine.update((k, v) for k, v in live if k != "params")
+                self._own.state = self.optimizer.state
+            for parameter, gradient in zip(self.parameters, gradients):
+                parameter.grad = gradient
+            self._own.step()
+            for parameter in self.parameters:
+                parameter.grad = None
+            self._last = self._entries()
+
+        return run
+
+    def _entries(self):
+        state = self.optimizer.state
+        return [id(state), *(len(state.get(p, ())) for p in self.parameters)]
+
+    def ready(self):
+        """Has the optimizer made the state that it keeps? What it allocates then is temporary."""
+        return self._last == self._entries()
+
+    def state(self):
+        return [value for p in self.parameters for value in self.optimizer.state.get(p, {}).values()
+                if isinstance(value, torch.Tensor) and value.numel()]
+
+
+def divided(ready, limit, others, parts=lambda before, item: False):
+    """Buckets of neighbours: the first of `limit` bytes at least, and those behind it of `others`,
+    unless `parts` keeps two neighbours apart."""
+    bucket, size = [], 0
+    for item in ready:
+        if bucket and (size >= limit or parts(bucket[-1], item)):
+            yield bucket
+            bucket, size, limit = [], 0, others
+        bucket.append(item)
+        size += item.parameter.nbytes
+    if bucket:
+        yield bucket
+
+
+class Trained(NamedTuple):
+    """A parameter with a gradient, which is there after the op at `position`."""
+    position: int
+    root: Optional[int]
+    gradient: Optional[int]
+    parameter: torch.nn.Parameter
+    node: torch.fx.Node
+
+
+def _last_uses(lowered):
+    """By root: the last op that touches it."""
+    return {lowered.storages[s].root: index for index, op in enumerate(lowered.ops)
+            for s in op.inputs + op.outputs}
+
+
+def _trained(lowered, captured, model):
+    gradients = lowered.results[captured.results_count:]
+    placeholders = lowered.module.graph.find_nodes(op="placeholder")
+    roots = {name: lowered.root(lowered.value[node])
+             for name, node in zip(captured.names, placeholders)}
+    parameters, last = dict(model.named_parameters()), _last_uses(lowered)
+    for name, node in zip(captured.trained, gradients):
+        gradient = lowered.become(node, "gradient")
+        yield Trained(last.get(gradient, -1), roots[name], gradient, parameters[name], node)
+
+
+def add_updates(lowered, captured, step):
+    """Ops of the optimizer, each as early as the gradients are there and nobody needs the
+    parameters any more; before them, reductions over all ranks. Returns the updates, and the
+    groups of gradients that are reduced as one."""
+    last, added, updates, groups = _last_uses(lowered), defaultdict(list), [], []
+    ready = sorted(_trained(lowered, captured, step.model), key=lambda item: item.position)
+    buckets = list(step.buckets(ready))
+    for bucket in buckets if step.reduces else ():
+        gradients = [item.gradient for item in bucket]
+        reduction = step.reduction(lowered, len(groups), [lowered.latest[g] for g in gradients],
+                                   [lowered.write(g, "reduced") for g in gradients],
+                                   [item.node for item in bucket])
+        added[bucket[-1].position].append(reduction)
+        groups.append(gradients)
+    for bucket in buckets if is_one_by_one(step.optimizer) else [ready]:
+        roots = dict.fromkeys(item.root for item in bucket if item.root is not None)
+        read = dict.fromkeys(item.gradient for item in bucket if item.gradient is not None)
+        op = Op(f"update{len(updates)}", f"optimizer.{type(step.optimizer).__name__}",
+                [lowered.latest[r] for r in read | roots],
+                [lowered.write(r, "updated") for r in roots],
+                run=Update(step.optimizer, [item.parameter for item in bucket]),
+                arguments=[item.node for item in bucket])
+        updates.append(op)
+        added[max([bucket[-1].position, *(last.get(r, -1) for r in roots)])].append(op)
+    lowered.ops = added[-1] + [new for index, op in enumerate(lowered.ops)
+                               for new in (op, *added[index])]
+    return updates, groups
+
+
+def add_state(lowered, op):
+    """What the optimizer has made for these parameters persists, wherever it lies."""
+    for i, value in enumerate(op.run.state()):
+        root = lowered.storage(f"{op.name}.state{i}", value.untyped_storage().nbytes(),
+                               "optimizer_state")
+        lowered.persistent[root] = None
+        op.inputs.append(root)
+        op.outputs.append(lowered.write(root, op.name))
