@@ -17,6 +17,10 @@
  * placement within the budget, unless the caller says how many. */
 enum { SMALL = 128, PLACE_STEPS = 40 };
 
+/* Arcs for a budget: at least, and as many more as this divided by ops; the slowdown that they may
+ * bring is no limit. */
+enum { ARCS_MIN = 4, ARCS_WORK = 1 << 15, SLOWDOWN_MAX = 1000 };
+
 /* ---- Looking at a graph ---- */
 
 enum tarn_status tarn_budgeting_plan_quickly(const struct tarn_budgeting *budgeting,
@@ -253,9 +257,32 @@ static enum tarn_status offer_coupled(struct tarn_budgeting *budgeting, struct m
     return status;
 }
 
+/* The arcs that lower the bound most for their modelled time, until it is at the budget. */
+static enum tarn_status offer_arcs(struct tarn_budgeting *budgeting, struct making *making,
+                                   struct tarn_graph *graph)
+{
+    bool fitted;
+    struct tarn_graph *coupled;
+    const struct tarn_transform_control control = {.struct_size = sizeof control,
+                                                   .steps = ARCS_MIN + ARCS_WORK / graph->ops_count,
+                                                   .stop = (const bool *)budgeting->deadline.stop};
+    const struct tarn_couple_options options = {.struct_size = sizeof options,
+                                                .alignment = budgeting->options.alignment,
+                                                .capacity = budgeting->options.budget,
+                                                .slowdown_max = SLOWDOWN_MAX,
+                                                .control = &control};
+    enum tarn_status status = tarn_graph_couple(graph, &options, &coupled, budgeting->error);
+    if (status != TARN_OK) return status;
+    if (coupled != graph && graph != budgeting->graph)
+        status = tarn_transform_compose(graph, coupled, budgeting->error);
+    if (status == TARN_OK && coupled != graph) return offer(budgeting, making, coupled, &fitted);
+    tarn_graph_destroy(coupled);
+    return status;
+}
+
 /* Waits between streams where without them it does not fit: first those that cost no time, and no
- * more of them than it takes; then, where all else has been tried, those that take streams from
- * running side by side. */
+ * more of them than it takes; then those that break the heaviest antichain for the least of it; and
+ * where all else has been tried, those that keep streams from running side by side. */
 static enum tarn_status couple(struct tarn_budgeting *budgeting, struct making *making,
                                struct tarn_graph *graph)
 {
@@ -266,7 +293,9 @@ static enum tarn_status couple(struct tarn_budgeting *budgeting, struct making *
     for (uint64_t part = 64; part > 1 && fitted && status == TARN_OK; part /= 8)
         status =
             offer_coupled(budgeting, making, graph, (struct tarn_leeway){true, ns / part}, &fitted);
-    if (fitted || status != TARN_OK || !budgeting->patient) return status;
+    if (fitted || status != TARN_OK) return status;
+    if (!budgeting->asks_less) status = offer_arcs(budgeting, making, graph);
+    if (!budgeting->patient) return status;
     for (uint64_t places = graph->ops_count / 64; !fitted && status == TARN_OK; places /= 8) {
         status =
             offer_coupled(budgeting, making, graph, (struct tarn_leeway){false, places}, &fitted);

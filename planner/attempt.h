@@ -56,6 +56,7 @@ struct tarn_budgeting {
     bool measures;   /* the capacity of the graph's first memory space does not count */
     bool any_budget; /* the budget does not count: the least is looked for */
     bool hurried;    /* by the first rule alone */
+    bool asks_less;  /* for the least: the list comes to as little as waits can make of it */
     struct tarn_descent descent;
     uint64_t told;                 /* the least, once the descent is complete; 0: not yet */
     uint64_t evaluations;          /* of all searches */

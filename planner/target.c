@@ -181,7 +181,9 @@ static enum tarn_status ask_for_less(struct tarn_budgeting *budgeting)
     if (descent->least.footprint > budgeting->model.alignment) {
         tarn_policy_reset(&budgeting->policy, &budgeting->model);
         budgeting->options.budget = descent->least.footprint - budgeting->model.alignment;
+        budgeting->asks_less = true;
         status = tarn_recompute_try_targets(budgeting, false, &below);
+        budgeting->asks_less = false;
         found = status == TARN_OK && tarn_attempt_fits(&below, budgeting->options.budget);
     }
     if (found) tarn_attempt_keep_better(&descent->least, &below, 0);

@@ -227,6 +227,43 @@ static void waits_come_before_computing_again(void **state)
     tarn_graph_destroy(graph);
 }
 
+static uint64_t time_of(const struct tarn_graph *graph)
+{
+    struct tarn_simulation *simulation;
+    struct tarn_error error;
+    require(tarn_graph_simulate(graph, BUDGET_ALIGNMENT, TARN_WAIT_NS, &simulation, &error),
+            &error);
+    uint64_t ns = simulation->makespan_ns;
+    tarn_simulation_destroy(simulation);
+    return ns;
+}
+
+/* What waits alone bring down to a budget is one of the ways to keep to it. */
+static void takes_no_more_time_than_waits_alone(void **state)
+{
+    (void)state;
+    uint32_t costly = 0;
+    for (uint64_t seed = 0; seed < DRAWS(60); seed++) {
+        struct tarn_graph *coupled,
+            *graph = random_graph(&(struct random_graph_options){
+                .seed = seed, .ops = 40, .streams = 2 + (uint32_t)(seed % 3), .reach = 6});
+        struct tarn_couple_options waits = {.struct_size = sizeof waits,
+                                            .alignment = BUDGET_ALIGNMENT,
+                                            .keep = (double)(seed % 4) / 4,
+                                            .slowdown_max = 1000};
+        struct tarn_budget_report report;
+        struct tarn_error error;
+        require(tarn_graph_couple(graph, &waits, &coupled, &error), &error);
+        uint64_t footprint = budget_footprint_of(coupled), ns = time_of(coupled);
+        require(plan_within(graph, footprint, &report, &error), &error);
+        costly += ns > report.time_before_ns;
+        assert_true(report.time_ns <= ns);
+        tarn_graph_destroy(coupled);
+        tarn_graph_destroy(graph);
+    }
+    assert_true(costly > 0);
+}
+
 /* ---- Large graphs ---- */
 
 /* What a search takes is counted in evaluations, each of which looks at every op, so that it does
@@ -415,6 +452,7 @@ int main(void)
         cmocka_unit_test(the_least_by_implementations_alone_computes_nothing_again),
         cmocka_unit_test(streams_beside_each_other_cost_hardly_more_than_one),
         cmocka_unit_test(waits_come_before_computing_again),
+        cmocka_unit_test(takes_no_more_time_than_waits_alone),
         cmocka_unit_test(effort_is_linear_in_depth),
         cmocka_unit_test(a_search_that_is_stopped_ends_with_what_fits_or_says_so),
         cmocka_unit_test(time_that_is_over_is_no_refusal),

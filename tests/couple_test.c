@@ -243,6 +243,61 @@ static void finds_as_few_arcs_as_there_need_be(void **state)
     assert_true(2 * found[2] > enough[2]);
 }
 
+/* ---- For as little time as there need be ---- */
+
+/* The shortest makespan by which one arc reaches the target; UINT64_MAX: none does. */
+static uint64_t shortest_with_one(struct tarn_graph *graph, uint64_t target)
+{
+    struct hunt hunt = {.graph = graph, .target = target, .makespan = 8 * makespan_of(graph)};
+    uint64_t shortest = UINT64_MAX;
+    while (is_enough_with(&hunt, 0, 1)) {
+        struct tarn_recipe recipe = {.graph = graph, .arcs = hunt.arcs, .arcs_count = 1};
+        struct tarn_graph *after;
+        assert_int_equal(tarn_recipe_build(&recipe, &after, NULL), TARN_OK);
+        shortest = makespan_of(after);
+        hunt.makespan = shortest - 1;
+        tarn_graph_destroy(after);
+    }
+    return shortest;
+}
+
+/* Where time may be spent without end, no more is spent than the bytes are worth. */
+static void takes_little_more_time_than_the_best_arc(void **state)
+{
+    (void)state;
+    uint64_t shortest_sum = 0, sum = 0;
+    uint32_t counted = 0, reached = 0;
+    for (uint64_t seed = 0; seed < TINY_GRAPHS; seed++) {
+        struct random_graph_options options = random_graph_knobs(seed, TINY_OPS_MAX);
+        options.group_share = 0;
+        struct tarn_graph *graph = random_graph(&options), *after;
+        struct tarn_couple_report report;
+        assert_int_equal(
+            tarn_graph_couple(graph,
+                              TARN_COUPLE_OPTIONS(.alignment = 1, .wait_ns = WAIT_NS,
+                                                  .slowdown_max = 100, .report = &report),
+                              &after, NULL),
+            TARN_OK);
+        uint64_t shortest = UINT64_MAX;
+        if (report.rows[0].bound > report.target)
+            shortest = shortest_with_one(graph, report.target);
+        counted += shortest < UINT64_MAX;
+        if (shortest < UINT64_MAX && report.bound <= report.target) {
+            reached++;
+            shortest_sum += shortest;
+            sum += report.rows[report.rows_count - 1].critical_path_ns;
+        }
+        tarn_couple_report_finish(&report);
+        tarn_graph_destroy(after);
+        tarn_graph_destroy(graph);
+    }
+    print_message("# %u graphs, %u reached, %llu ns, the best arcs %llu\n", counted, reached,
+                  (unsigned long long)sum, (unsigned long long)shortest_sum);
+    assert_true(counted > 50);
+    assert_true(20 * reached > 19 * counted);
+    assert_true(sum <= shortest_sum + shortest_sum / 50);
+}
+
 static void refuses_options_that_make_no_sense(void **state)
 {
     (void)state;
@@ -269,6 +324,7 @@ int main(void)
         cmocka_unit_test(keeps_order_and_time_and_reports_the_bound),
         cmocka_unit_test(target_is_serial_peak_or_capacity),
         cmocka_unit_test(finds_as_few_arcs_as_there_need_be),
+        cmocka_unit_test(takes_little_more_time_than_the_best_arc),
         cmocka_unit_test(refuses_options_that_make_no_sense),
     };
     return cmocka_run_group_tests_name("couple", tests, NULL, NULL);

@@ -62,6 +62,15 @@ static void take_coupled(struct coupling *coupling, const struct tarn_coupled *c
     coupling->coupled = *coupled;
 }
 
+/* The graph becomes that with the arcs. */
+static enum tarn_status take_arcs(struct coupling *coupling)
+{
+    struct tarn_coupled coupled;
+    enum tarn_status status = try_arcs(&coupled, coupling);
+    if (status == TARN_OK) take_coupled(coupling, &coupled);
+    return status == TARN_OK ? find_pace(coupling) : status;
+}
+
 static bool push_arc(struct coupling *coupling, struct tarn_recipe_arc arc)
 {
     struct tarn_recipe_arc *arcs =
@@ -136,26 +145,45 @@ static enum tarn_status add_best(struct coupling *coupling, bool *found)
 
 /* ---- Adding arcs, and removing those that are not needed ---- */
 
-/* Leaves the arcs in place that led to the lowest bound. */
-static enum tarn_status lower_bound(struct coupling *coupling)
+/* The arcs so far, and how many of them led to the lowest bound. */
+struct progress {
+    uint64_t lowest;
+    uint32_t kept;
+};
+
+/* As low as it comes with no arc that leads to a longer makespan than the limit. */
+static enum tarn_status lower_within(struct coupling *coupling, struct progress *progress)
 {
-    uint64_t lowest = bound_of(coupling);
-    uint32_t kept = 0, stalls = 0;
     bool found = true;
-    coupling->steps =
-        (struct tarn_steps){.control = coupling->options.control, .transform = "couple"};
-    while (found && lowest > coupling->target && stalls < STALLS_MAX &&
-           tarn_steps_next(&coupling->steps, lowest)) {
+    uint32_t stalls = 0;
+    while (found && progress->lowest > coupling->target && stalls < STALLS_MAX &&
+           tarn_steps_next(&coupling->steps, progress->lowest)) {
         enum tarn_status status = add_best(coupling, &found);
         if (status != TARN_OK) return status;
         stalls++;
-        if (bound_of(coupling) >= lowest) continue;
-        lowest = bound_of(coupling);
-        kept = coupling->arcs_count;
+        if (bound_of(coupling) >= progress->lowest) continue;
+        *progress = (struct progress){bound_of(coupling), coupling->arcs_count};
         stalls = 0;
     }
-    coupling->arcs_count = kept;
     return TARN_OK;
+}
+
+/* Leaves the arcs in place that led to the lowest bound. first: of what the makespan may grow by,
+ * how much to begin with. */
+static enum tarn_status lower_bound(struct coupling *coupling, uint64_t first)
+{
+    struct progress progress = {bound_of(coupling), 0};
+    uint64_t now = coupling->pace.timeline.makespan_ns, most = coupling->makespan_max, more = first;
+    enum tarn_status status = TARN_OK;
+    do {
+        coupling->makespan_max = more < most - now ? now + more : most;
+        status = lower_within(coupling, &progress);
+        more = more > 0 ? 2 * more : now / 64 + 1;
+    } while (status == TARN_OK && progress.lowest > coupling->target &&
+             coupling->makespan_max < most && !tarn_steps_is_over(&coupling->steps));
+    coupling->makespan_max = most;
+    coupling->arcs_count = progress.kept;
+    return status;
 }
 
 /* Can it do without arc i, and stay at `bound`? */
@@ -181,10 +209,8 @@ static enum tarn_status try_without(struct coupling *coupling, uint32_t i, uint6
 
 static enum tarn_status remove_unneeded(struct coupling *coupling)
 {
-    struct tarn_coupled coupled;
-    enum tarn_status status = try_arcs(&coupled, coupling);
+    enum tarn_status status = take_arcs(coupling);
     if (status != TARN_OK) return status;
-    take_coupled(coupling, &coupled);
     uint64_t bound = bound_of(coupling);
     if (bound < coupling->target) bound = coupling->target;
     for (uint32_t i = 0;
@@ -194,6 +220,35 @@ static enum tarn_status remove_unneeded(struct coupling *coupling)
         if (coupling->arcs_count == before) i++;
     }
     return status == TARN_OK ? find_pace(coupling) : status;
+}
+
+/* Of the arcs to a place only the strongest within the limit are looked at, so the limit rises step
+ * by step: what costs little is taken where it will do. Where it does not, arcs that would have
+ * done without these may be out of reach, so the whole limit is tried by itself, too. */
+static enum tarn_status choose_arcs(struct coupling *coupling)
+{
+    uint64_t growth = coupling->makespan_max - coupling->pace.timeline.makespan_ns;
+    coupling->steps =
+        (struct tarn_steps){.control = coupling->options.control, .transform = "couple"};
+    enum tarn_status status = lower_bound(coupling, 0);
+    if (status == TARN_OK) status = remove_unneeded(coupling);
+    uint64_t bound = bound_of(coupling), ns = coupling->pace.timeline.makespan_ns;
+    if (status != TARN_OK || bound <= coupling->target || growth == 0 ||
+        tarn_steps_is_over(&coupling->steps))
+        return status;
+    uint32_t kept = coupling->arcs_count;
+    struct tarn_recipe_arc *arcs = coupling->arcs;
+    coupling->arcs = NULL;
+    coupling->arcs_count = 0;
+    coupling->arcs_room = 0;
+    status = take_arcs(coupling);
+    if (status == TARN_OK) status = lower_bound(coupling, growth);
+    if (status == TARN_OK) status = remove_unneeded(coupling);
+    bool faster = coupling->pace.timeline.makespan_ns < ns;
+    if (status != TARN_OK || bound_of(coupling) < bound + faster) return status;
+    coupling->arcs = arcs;
+    coupling->arcs_count = kept;
+    return take_arcs(coupling);
 }
 
 /* ---- The report ---- */
@@ -259,16 +314,12 @@ static void set_target(struct coupling *coupling, uint64_t serial_peak)
 
 static enum tarn_status couple(struct coupling *coupling, struct tarn_couple_report *report)
 {
-    enum tarn_status status = try_arcs(&coupling->coupled, coupling);
-    if (status == TARN_OK) status = find_pace(coupling);
+    enum tarn_status status = take_arcs(coupling);
     if (status == TARN_OK)
         status = tarn_peak_of(coupling->graph, coupling->reserved, &report->serial_peak);
     if (status != TARN_OK) return status;
     set_target(coupling, report->serial_peak);
-    if (bound_of(coupling) > coupling->target) {
-        status = lower_bound(coupling);
-        if (status == TARN_OK) status = remove_unneeded(coupling);
-    }
+    if (bound_of(coupling) > coupling->target) status = choose_arcs(coupling);
     return status == TARN_OK ? fill_report(coupling, report) : status;
 }
 
